@@ -1,0 +1,330 @@
+"""What all operator descriptors share: their checks, their JSON, their evaluation."""
+
+import dataclasses
+import enum
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dmljax._check import DescriptorError, require, require_same, show
+from dmljax._operator import as_array, check_x64, is_integer
+from dmljax._support import FeatureLevel, SupportTable, check_support
+from dmljax._tensor import DataType, TensorDesc, check_tensor, read, write
+
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorDesc:
+    """The base of the operator descriptors.
+
+    A subclass has the C struct's fields, in snake_case and in the struct's order, and
+    declares in class variables what the checks need.
+    """
+
+    operator: ClassVar[str]
+    support: ClassVar[SupportTable]
+    outputs: ClassVar[tuple[str, ...]] = ("output_tensor",)
+    same_type: ClassVar[tuple[str, ...]]
+
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
+        """Checks the attributes at `level`; the sizes that they give to the outputs."""
+        raise NotImplementedError
+
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array, ...]:
+        """The logical outputs for the logical inputs."""
+        raise NotImplementedError
+
+    def tensors(self) -> dict[str, TensorDesc]:
+        """The tensors that are present, by field name, in the struct's order."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {
+            n: value for n, value in fields.items() if isinstance(value, TensorDesc)
+        }
+
+    def input_tensors(self) -> dict[str, TensorDesc]:
+        """The input tensors that are present, by field name."""
+        return {n: t for n, t in self.tensors().items() if n not in self.outputs}
+
+    def output_tensors(self) -> dict[str, TensorDesc]:
+        """The output tensors, by field name."""
+        return {name: getattr(self, name) for name in self.outputs}
+
+    def check(self, level: FeatureLevel) -> None:
+        """Enforces everything that the operator's page demands at `level`."""
+        tensors = self.tensors()
+        named = {c_name(name): tensor for name, tensor in tensors.items()}
+        for name, tensor in tensors.items():
+            output = name in self.outputs
+            check_tensor(self.operator, c_name(name), tensor, output=output)
+        check_support(self.operator, self.support, level, named)
+        for name, tensor in named.items():
+            check_x64(self.operator, name, tensor.dtype)
+        same = [name for name in self.same_type if name in tensors]
+        for name in same[1:]:
+            pair = [(c_name(n), tensors[n].dtype) for n in (name, same[0])]
+            require_same(self.operator, "data types", *pair)
+        shapes = self.output_shapes(level)
+        for (name, tensor), shape in zip(
+            self.output_tensors().items(), shapes, strict=True
+        ):
+            require(
+                self.operator,
+                tensor.sizes == shape,
+                f"mismatched tensor sizes. Tensor '{c_name(name)}' has "
+                f"{show(tensor.sizes)}, while the inputs and attributes give it "
+                f"{show(shape)}; both must be the same.",
+            )
+
+    def check_value_type(self, data_type: DataType, name: str) -> None:
+        """Requires that the data type of a scalar is the output's."""
+        output = self.output_tensors()["output_tensor"].data_type
+        require(
+            self.operator,
+            data_type == output,
+            f"{name} is {data_type.name}, while tensor 'OutputTensor' has "
+            f"{output.name}; both must be the same.",
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The operator as a dispatchable of a model file: ``type`` and ``desc``."""
+        return {"type": f"DML_OPERATOR_{self.operator}", "desc": _to_json(self)}
+
+    @classmethod
+    def from_json(cls, desc: Mapping[str, Any]) -> typing.Self:
+        """The descriptor from the ``desc`` of a dispatchable, the C struct's fields."""
+        return typing.cast("typing.Self", _from_json(cls, desc, cls.operator, "desc"))
+
+
+def create_operator(
+    desc: OperatorDesc, *, feature_level: FeatureLevel = FeatureLevel.V6_4
+) -> Callable[..., Any]:
+    """Checks a descriptor and returns the operator that it describes.
+
+    Args:
+      desc: one of the operator descriptors, such as ``PaddingDesc``.
+      feature_level: the level whose support tables bind the descriptor.
+
+    Returns:
+      A function of the input arrays, in the order of the C struct, optional tensors
+      that are None left out. It returns the output array, or the operator's NamedTuple,
+      and works inside jit, vmap and grad. A tensor without strides is an array of its
+      sizes. A tensor with strides is a flat buffer: it is read, or written, through
+      the strides, and the gaps of an output hold 0.
+
+    Raises:
+      DescriptorError: if the descriptor breaks a rule, naming operator, tensor, rule
+        and values; or, from the returned function, if an array does not fit its tensor.
+
+    >>> import jax.numpy as jnp
+    >>> vector = TensorDesc(DataType.FLOAT32, (3,))
+    >>> desc = PaddingDesc(vector, TensorDesc(DataType.FLOAT32, (6,)),
+    ...                    PaddingMode.REFLECTION, 0.0, 1, (2,), (1,))
+    >>> create_operator(desc)(jnp.array([1.0, 2.0, 3.0]))
+    Array([3., 2., 1., 2., 3., 2.], dtype=float32)
+    """
+    if not isinstance(desc, OperatorDesc):
+        raise TypeError(
+            f"create_operator takes an operator descriptor such as PaddingDesc, not "
+            f"{type(desc).__name__}."
+        )
+    desc.check(FeatureLevel(feature_level))
+    inputs, outputs = desc.input_tensors(), desc.output_tensors()
+
+    def operator(*arrays: jax.Array) -> Any:
+        if len(arrays) != len(inputs):
+            names = ", ".join(map(c_name, inputs)) or "none"
+            raise TypeError(
+                f"{desc.operator}: {len(arrays)} input arrays were given; the "
+                f"descriptor has {len(inputs)} input tensors ({names})."
+            )
+        logical = [
+            _bind(desc.operator, c_name(name), tensor, array)
+            for (name, tensor), array in zip(inputs.items(), arrays, strict=True)
+        ]
+        results = desc.evaluate(*logical)
+        written = [
+            value if tensor.strides is None else write(tensor, value, _zeros(tensor))
+            for tensor, value in zip(outputs.values(), results, strict=True)
+        ]
+        make = getattr(type(results), "_make", None)
+        return make(written) if make else written[0]
+
+    return operator
+
+
+def _zeros(tensor: TensorDesc) -> jax.Array:
+    return jnp.zeros(tensor.buffer_length, tensor.dtype)
+
+
+def _bind(operator: str, name: str, tensor: TensorDesc, array: Any) -> jax.Array:
+    """The logical tensor that `array` holds; an error if it can't be that."""
+    array = as_array(operator, name, array)
+    require(
+        operator,
+        array.dtype == tensor.dtype,
+        f"mismatched tensor data types. The array for tensor '{name}' has "
+        f"{show(array.dtype)}, while the descriptor has {tensor.data_type.name}; both "
+        "must be the same.",
+    )
+    if tensor.strides is None:
+        require(
+            operator,
+            array.shape == tensor.sizes,
+            f"mismatched tensor sizes. The array for tensor '{name}' has "
+            f"{show(array.shape)}, while the descriptor has {show(tensor.sizes)}; both "
+            "must be the same.",
+        )
+        return jnp.asarray(array)
+    require(
+        operator,
+        array.ndim == 1 and array.shape[0] >= tensor.extent,
+        f"tensor '{name}' has strides, so its array must be a flat buffer of at least "
+        f"{tensor.extent} elements; its sizes are {show(array.shape)}.",
+    )
+    return read(tensor, jnp.asarray(array))
+
+
+def check_int32(operator: str, name: str, value: int) -> None:
+    """Requires that an attribute is an INT of the C struct."""
+    require(
+        operator,
+        INT32_MIN <= value <= INT32_MAX,
+        f"{name} is {value}; it must be an INT32, {INT32_MIN} to {INT32_MAX}.",
+    )
+
+
+def cast_float_value(value: float, dtype: np.dtype) -> np.ndarray:
+    """A FLOAT attribute as a scalar of the tensor's type.
+
+    For integers it is truncated toward zero and saturated, and NaN gives 0, as JAX
+    casts; no page says what happens out of range.
+
+    >>> [int(cast_float_value(v, np.dtype("uint8"))) for v in (10.6, -1.0, math.nan)]
+    [10, 0, 0]
+    """
+    with np.errstate(over="ignore"):
+        single = np.float32(value)
+    if not is_integer(dtype):
+        return single.astype(dtype)
+    limits = jnp.iinfo(dtype)
+    low, high = int(limits.min), int(limits.max)
+    if math.isnan(single):
+        return np.zeros((), dtype)
+    whole = int(single) if math.isfinite(single) else high if single > 0 else low
+    return np.asarray(min(max(whole, low), high)).astype(dtype)
+
+
+def c_name(name: str) -> str:
+    """A field's name in the C struct.
+
+    >>> c_name("diagonal_fill_begin")
+    'DiagonalFillBegin'
+    """
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def _to_json(value: Any) -> Any:
+    """A descriptor, or a part of one, as JSON: what is None is left out."""
+    if dataclasses.is_dataclass(value):
+        fields = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
+        return {c_name(n): _to_json(v) for n, v in fields if v is not None}
+    if isinstance(value, enum.IntFlag):
+        return int(value)
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, tuple):
+        return [_to_json(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value
+
+
+def _from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
+    """A value of the annotated type `kind` from JSON; `field` names it in errors."""
+
+    def wrong(expected: str) -> DescriptorError:
+        return DescriptorError(
+            f"{operator}: field '{field}' is {value!r}; it must be {expected}."
+        )
+
+    if isinstance(kind, types.UnionType):
+        if value is None and types.NoneType in kind.__args__:
+            return None
+        if kind == int | float:
+            return number_from_json(value, wrong("a number, 'nan', 'inf' or '-inf'"))
+        kind = kind.__args__[0]
+    if typing.get_origin(kind) is tuple:
+        if not isinstance(value, list):
+            raise wrong("a list of integers")
+        return tuple(_from_json(int, item, operator, field) for item in value)
+    if dataclasses.is_dataclass(kind):
+        return _struct_from_json(typing.cast(type, kind), value, operator, field, wrong)
+    if issubclass(kind, enum.Enum):
+        return _enum_from_json(kind, value, wrong)
+    if kind is float:
+        number = number_from_json(value, wrong("a number, 'nan', 'inf' or '-inf'"))
+        return float(number)
+    if type(value) is not int:
+        raise wrong("an integer")
+    return value
+
+
+def number_from_json(value: Any, error: Exception) -> int | float:
+    """A number of a model file; JSON has no NaN and infinity, so strings name them."""
+    if isinstance(value, str) and value.lower() in NONFINITE:
+        return NONFINITE[value.lower()]
+    if type(value) not in (int, float):
+        raise error
+    return typing.cast("int | float", value)
+
+
+def _enum_from_json(
+    kind: type[enum.Enum], value: Any, wrong: Callable[[str], DescriptorError]
+) -> enum.Enum:
+    """An enum value by its short or its full C name, or by its number."""
+    if isinstance(value, str):
+        for member in kind:
+            if value == member.name or value.endswith(f"_{member.name}"):
+                if value == member.name or value.startswith("DML_"):
+                    return member
+    elif type(value) is int and issubclass(kind, int):
+        try:
+            return kind(value)
+        except ValueError:
+            pass
+    raise wrong("one of " + ", ".join(member.name for member in kind))
+
+
+def _struct_from_json(
+    kind: type, value: Any, operator: str, field: str, wrong: Any
+) -> Any:
+    """A dataclass from a JSON object whose keys are its C field names."""
+    if not isinstance(value, Mapping):
+        raise wrong("an object with the fields of the C struct")
+    hints = typing.get_type_hints(kind)
+    fields = {c_name(f.name): f for f in dataclasses.fields(kind)}
+    for key in value:
+        if key not in fields:
+            raise DescriptorError(
+                f"{operator}: '{field}' has an unknown field '{key}'; its fields are "
+                f"{', '.join(fields)}."
+            )
+    arguments = {}
+    for key, f in fields.items():
+        optional = types.NoneType in typing.get_args(hints[f.name])
+        if key in value:
+            path = f"{field}.{key}"
+            arguments[f.name] = _from_json(hints[f.name], value[key], operator, path)
+        elif optional:
+            arguments[f.name] = None
+        elif f.default is dataclasses.MISSING:
+            raise DescriptorError(f"{operator}: '{field}' misses the field '{key}'.")
+    return kind(**arguments)

@@ -1,0 +1,279 @@
+"""DIAGONAL_MATRIX1: fills a span of diagonals with a value."""
+
+import dataclasses
+import functools
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.typing import ArrayLike, DTypeLike
+
+from dmljax._check import require, show
+from dmljax._descriptor import (
+    INT32_MAX,
+    OperatorDesc,
+    cast_float_value,
+    check_int32,
+)
+from dmljax._operator import (
+    Implementation,
+    Operator,
+    Outputs,
+    as_array,
+    as_integer,
+    as_scalar,
+    as_sizes,
+    check_implementation,
+    check_x64,
+    strong,
+    transpose_select,
+)
+from dmljax._support import (
+    FLOATS,
+    UP_TO_32_BITS,
+    UP_TO_64_BITS,
+    FeatureLevel,
+    Support,
+    SupportTable,
+)
+from dmljax._tensor import DataType, TensorDesc
+
+NAME = "DIAGONAL_MATRIX1"
+SUPPORT: SupportTable = {
+    FeatureLevel.V5_1: dict.fromkeys(
+        ("InputTensor", "OutputTensor"), Support(2, 4, UP_TO_64_BITS)
+    )
+}
+# The older operator's page is not among our sources; the table is the one that
+# Microsoft publishes for DML_DIAGONAL_MATRIX_OPERATOR_DESC.
+DIAGONAL_MATRIX_SUPPORT: SupportTable = {
+    FeatureLevel.V2_0: {"OutputTensor": Support(4, 4, FLOATS)},
+    FeatureLevel.V2_1: {"OutputTensor": Support(4, 4, UP_TO_32_BITS)},
+    FeatureLevel.V4_0: {"OutputTensor": Support(2, 4, UP_TO_32_BITS)},
+    FeatureLevel.V5_1: {"OutputTensor": Support(2, 4, UP_TO_64_BITS)},
+}
+
+
+def fills(y: Any, x: Any, fill_begin: int, fill_end: int) -> Any:
+    """Whether the value fills row `y`, column `x`: the formula of the page.
+
+    The bounds are compared with and never added to: they may be INT32_MIN and
+    INT32_MAX.
+    """
+    top_x = x - y
+    return (fill_end >= fill_begin) ^ (top_x >= fill_begin) ^ (top_x < fill_end)
+
+
+def _xla(
+    value: jax.Array,
+    x: jax.Array,
+    *,
+    matrix: tuple[int, int],
+    fill_begin: int,
+    fill_end: int,
+) -> Outputs:
+    shape = (1,) * (x.ndim - 2) + matrix
+    row, column = (lax.broadcasted_iota(np.int32, shape, x.ndim - i) for i in (2, 1))
+    return (jnp.where(fills(row, column, fill_begin, fill_end), value, x),)
+
+
+OPERATOR = Operator("diagonal_matrix1", _xla, transpose=transpose_select)
+
+
+def diagonal_matrix1(
+    x: ArrayLike | None = None,
+    /,
+    *,
+    shape: tuple[int, ...] | None = None,
+    dtype: DTypeLike | None = None,
+    value: ArrayLike = 1,
+    fill_begin: int = 0,
+    fill_end: int = 1,
+    implementation: Implementation = None,
+) -> jax.Array:
+    """Fills the diagonals in [fill_begin, fill_end) with `value`, and keeps the rest.
+
+    ``top_x = x - y; output[..., y, x] = value if ((end >= begin) ^ (top_x >= begin) ^
+    (top_x < end)) else input[..., y, x]``, with zeros for the input where there is none.
+    Diagonal 0 is the main one and positive ones lie to its right. With fill_begin >
+    fill_end, everything outside [fill_end, fill_begin) is filled; with equal bounds,
+    nothing is.
+
+    Args:
+      x: (..., height, width) of any type (InputTensor). The leading dimensions are a
+        batch. None stands for zeros of `shape` and `dtype`.
+      shape: the sizes of the result; needed if `x` is None, and else those of `x`.
+      dtype: the type of the result; that of `x`, or float32 if there is none.
+      value: scalar of the type of the result (Value); a Python number takes it.
+      fill_begin: INT32, the first diagonal that is filled (DiagonalFillBegin).
+      fill_end: INT32, one past the last diagonal that is filled (DiagonalFillEnd).
+      implementation: None for the fastest, "xla" or "pallas".
+
+    Returns:
+      (..., height, width). Differentiable in `x` and `value`.
+
+    Raises:
+      DescriptorError: if the rank is below 2, a bound is no INT32, or shape, dtype or
+        value disagree with `x`.
+      TypeError: if `x` is not an array, or both `x` and `shape` are None.
+
+    >>> diagonal_matrix1(shape=(2, 4), value=7, fill_begin=0, fill_end=2)
+    Array([[7., 7., 0., 0.],
+           [0., 7., 7., 0.]], dtype=float32)
+
+    Keep the strictly upper triangle, as a causal mask does:
+
+    >>> import jax.numpy as jnp
+    >>> diagonal_matrix1(jnp.ones((2, 3)), value=0, fill_begin=-2**31, fill_end=1)
+    Array([[0., 1., 1.],
+           [0., 0., 1.]], dtype=float32)
+
+    See DML_DIAGONAL_MATRIX1_OPERATOR_DESC in directml.h.
+    """
+    check_implementation(OPERATOR, implementation)
+    begin = as_integer(NAME, "DiagonalFillBegin", fill_begin)
+    end = as_integer(NAME, "DiagonalFillEnd", fill_end)
+    check_int32(NAME, "DiagonalFillBegin", begin)
+    check_int32(NAME, "DiagonalFillEnd", end)
+    if shape is not None:
+        shape = as_sizes(NAME, "shape", shape)
+    if x is None:
+        if shape is None:
+            raise TypeError(f"{NAME}: one of 'x' and 'shape' must be given.")
+        type_ = np.dtype(np.float32) if dtype is None else jnp.dtype(dtype)
+    else:
+        x = as_array(NAME, "InputTensor", x)
+        type_ = x.dtype
+        require(
+            NAME,
+            dtype is None or jnp.dtype(dtype) == type_,
+            f"dtype is {show(jnp.dtype(dtype or type_))}, while tensor 'InputTensor' "
+            f"has {show(type_)}; both must be the same.",
+        )
+        require(
+            NAME,
+            shape is None or shape == x.shape,
+            f"shape is {show(shape or ())}, while tensor 'InputTensor' has "
+            f"{show(x.shape)}; both must be the same.",
+        )
+        shape = x.shape
+    require(
+        NAME,
+        len(shape) >= 2,
+        f"the sizes {show(shape)} have {len(shape)} dimensions; a matrix has at "
+        "least 2.",
+    )
+    check_x64(NAME, "dtype", type_)
+    value = as_scalar(NAME, "Value", value, type_)
+    return _diagonal_matrix1(x, value, shape, begin, end, implementation)
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3, 4, 5))
+def _diagonal_matrix1(
+    x: jax.Array | None,
+    value: jax.Array,
+    shape: tuple[int, ...],
+    fill_begin: int,
+    fill_end: int,
+    implementation: Implementation,
+) -> jax.Array:
+    ones = (1,) * len(shape)
+    with jax.named_scope("dmljax.diagonal_matrix1"):
+        (output,) = OPERATOR(
+            strong(value).reshape(ones),
+            jnp.zeros(ones, value.dtype) if x is None else strong(x),
+            matrix=shape[-2:],
+            fill_begin=fill_begin,
+            fill_end=fill_end,
+            implementation=implementation,
+        )
+        return jnp.broadcast_to(output, shape)
+
+
+@dataclasses.dataclass(frozen=True)
+class DiagonalMatrix1Desc(OperatorDesc):
+    """DML_DIAGONAL_MATRIX1_OPERATOR_DESC: see ``diagonal_matrix1``.
+
+    Attributes:
+      input_tensor: what is kept where the value does not fill; None for zeros.
+      output_tensor: of 2 to 4 dimensions; those before the last two are a batch.
+      value_data_type: the type of the output.
+      value: what fills the diagonals.
+      diagonal_fill_begin: the first diagonal that is filled.
+      diagonal_fill_end: one past the last diagonal that is filled.
+    """
+
+    __module__ = "dmljax"
+    operator: ClassVar[str] = NAME
+    support: ClassVar[SupportTable] = SUPPORT
+    same_type: ClassVar[tuple[str, ...]] = ("input_tensor", "output_tensor")
+
+    input_tensor: TensorDesc | None
+    output_tensor: TensorDesc
+    value_data_type: DataType
+    value: int | float
+    diagonal_fill_begin: int
+    diagonal_fill_end: int
+
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
+        """The sizes of the input, if there is one."""
+        del level
+        check_int32(NAME, "DiagonalFillBegin", self.diagonal_fill_begin)
+        check_int32(NAME, "DiagonalFillEnd", self.diagonal_fill_end)
+        self.check_value_type(self.value_data_type, "ValueDataType")
+        as_scalar(NAME, "Value", self.value, self.output_tensor.dtype)
+        return ((self.input_tensor or self.output_tensor).sizes,)
+
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+        """The output for the input, if there is one."""
+        output = diagonal_matrix1(
+            *arrays,
+            shape=self.output_tensor.sizes,
+            dtype=self.output_tensor.dtype,
+            value=self.value,
+            fill_begin=self.diagonal_fill_begin,
+            fill_end=self.diagonal_fill_end,
+        )
+        return (output,)
+
+
+@dataclasses.dataclass(frozen=True)
+class DiagonalMatrixDesc(OperatorDesc):
+    """DML_DIAGONAL_MATRIX_OPERATOR_DESC: ``diagonal_matrix1`` with a single diagonal.
+
+    Attributes:
+      output_tensor: of 2 to 4 dimensions; those before the last two are a batch.
+      offset: the diagonal that is filled.
+      value: what fills it; for an integer tensor truncated, as PADDING's value is.
+    """
+
+    __module__ = "dmljax"
+    operator: ClassVar[str] = "DIAGONAL_MATRIX"
+    support: ClassVar[SupportTable] = DIAGONAL_MATRIX_SUPPORT
+    same_type: ClassVar[tuple[str, ...]] = ("output_tensor",)
+
+    output_tensor: TensorDesc
+    offset: int
+    value: float
+
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
+        """The sizes of the output itself: there is no input."""
+        del level
+        check_int32(self.operator, "Offset", self.offset)
+        return (self.output_tensor.sizes,)
+
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+        """The output, a function of the attributes alone."""
+        # No matrix reaches as far as the last diagonal, so none is filled for it.
+        end = min(self.offset + 1, INT32_MAX)
+        output = diagonal_matrix1(
+            *arrays,
+            shape=self.output_tensor.sizes,
+            dtype=self.output_tensor.dtype,
+            value=cast_float_value(self.value, self.output_tensor.dtype),
+            fill_begin=self.offset,
+            fill_end=end,
+        )
+        return (output,)

@@ -1,0 +1,189 @@
+"""ELEMENT_WISE_IF: selects between two tensors, element by element."""
+
+import dataclasses
+import functools
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from dmljax._check import require, require_same, show
+from dmljax._descriptor import OperatorDesc
+from dmljax._operator import (
+    Implementation,
+    Operator,
+    Outputs,
+    as_array,
+    as_scalar,
+    check_implementation,
+    is_python_number,
+    strong_types,
+    transpose_select,
+)
+from dmljax._support import (
+    FLOAT16_ONLY,
+    UINT8_ONLY,
+    UP_TO_32_BITS,
+    UP_TO_64_BITS,
+    FeatureLevel,
+    Support,
+    SupportTable,
+)
+from dmljax._tensor import DataType, TensorDesc
+
+NAME = "ELEMENT_WISE_IF"
+
+
+def _tensors(
+    min_rank: int, max_rank: int, data_types: tuple[DataType, ...]
+) -> dict[str, Support]:
+    values = Support(min_rank, max_rank, data_types)
+    condition = Support(min_rank, max_rank, UINT8_ONLY)
+    return {"ConditionTensor": condition} | dict.fromkeys(
+        ("ATensor", "BTensor", "OutputTensor"), values
+    )
+
+
+SUPPORT: SupportTable = {
+    FeatureLevel.V2_0: _tensors(4, 4, FLOAT16_ONLY),
+    FeatureLevel.V3_0: _tensors(1, 8, UP_TO_32_BITS),
+    FeatureLevel.V5_0: _tensors(1, 8, UP_TO_64_BITS),
+}
+
+
+def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
+    return (jnp.where(condition.astype(bool), a, b),)
+
+
+OPERATOR = Operator(
+    "element_wise_if", _xla, data_operands=1, transpose=transpose_select
+)
+
+
+def element_wise_if(
+    condition: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    /,
+    *,
+    implementation: Implementation = None,
+) -> jax.Array:
+    """Selects from `a` where `condition` is not zero, from `b` elsewhere.
+
+    ``output[c] = a[c] if condition[c] != 0 else b[c]``
+
+    The value that is not selected leaves no trace, not even as NaN, and gets a gradient
+    of exactly zero. A NaN that was made before the select still poisons a gradient: in
+    ``element_wise_if(x > 0, jnp.log(x), 0.0)`` the derivative of the logarithm at 0 is
+    infinite, and 0 * inf is NaN. Make the argument safe as well:
+    ``element_wise_if(x > 0, jnp.log(element_wise_if(x > 0, x, 1.0)), 0.0)``.
+
+    Args:
+      condition: (...) uint8 or bool; every value but 0 selects `a` (ConditionTensor).
+      a: (...) of any type, of the sizes of `condition` (ATensor).
+      b: (...) of the type of `a` and of the sizes of `condition` (BTensor). One of `a`
+        and `b` may be a Python number: it takes the other's type and these sizes.
+      implementation: None for the fastest, "xla" or "pallas".
+
+    Returns:
+      (...) of the type of `a` and `b`. Differentiable in both.
+
+    Raises:
+      DescriptorError: if the sizes or the types differ.
+      TypeError: if an argument is not an array, or `a` and `b` are Python numbers both.
+
+    >>> import jax.numpy as jnp
+    >>> condition = jnp.array([[1, 0], [1, 1]], jnp.uint8)
+    >>> element_wise_if(condition, jnp.array([[1, 2], [3, 4]]),
+    ...                 jnp.array([[9, 8], [7, 6]]))
+    Array([[1, 8],
+           [3, 4]], dtype=int32)
+
+    See DML_ELEMENT_WISE_IF_OPERATOR_DESC in directml.h.
+    """
+    check_implementation(OPERATOR, implementation)
+    condition = as_array(NAME, "ConditionTensor", condition)
+    numbers = is_python_number(a), is_python_number(b)
+    if all(numbers):
+        raise TypeError(
+            f"{NAME}: 'ATensor' and 'BTensor' are both Python numbers; one must be an "
+            "array, which gives the result its type."
+        )
+    if numbers[0]:
+        b = as_array(NAME, "BTensor", b)
+        a = as_scalar(NAME, "ATensor", a, b.dtype)
+    elif numbers[1]:
+        a = as_array(NAME, "ATensor", a)
+        b = as_scalar(NAME, "BTensor", b, a.dtype)
+    else:
+        a, b = as_array(NAME, "ATensor", a), as_array(NAME, "BTensor", b)
+    return _element_wise_if(condition, a, b, numbers, implementation)
+
+
+@functools.partial(jax.jit, static_argnums=(3, 4))
+def _element_wise_if(
+    condition: jax.Array,
+    a: jax.Array,
+    b: jax.Array,
+    numbers: tuple[bool, bool],
+    implementation: Implementation,
+) -> jax.Array:
+    require(
+        NAME,
+        condition.dtype in (np.uint8, np.bool_),
+        f"tensor 'ConditionTensor' has data type {show(condition.dtype)}; it must be "
+        "UINT8 or BOOL.",
+    )
+    a, b = strong_types(NAME, ("ATensor", a), ("BTensor", b))
+    operands = []
+    for name, value, number in (("ATensor", a, numbers[0]), ("BTensor", b, numbers[1])):
+        if number:
+            value = value.reshape((1,) * condition.ndim)
+        else:
+            _check_sizes((name, value.shape), ("ConditionTensor", condition.shape))
+        operands.append(value)
+    with jax.named_scope("dmljax.element_wise_if"):
+        (output,) = OPERATOR(condition, *operands, implementation=implementation)
+    return output
+
+
+def _check_sizes(
+    first: tuple[str, tuple[int, ...]], second: tuple[str, tuple[int, ...]]
+) -> None:
+    require_same(NAME, "sizes", first, second)
+
+
+@dataclasses.dataclass(frozen=True)
+class ElementWiseIfDesc(OperatorDesc):
+    """DML_ELEMENT_WISE_IF_OPERATOR_DESC: see ``element_wise_if``.
+
+    Attributes:
+      condition_tensor: UINT8; what is not 0 selects from `a_tensor`.
+      a_tensor: the values where the condition holds.
+      b_tensor: the values elsewhere.
+      output_tensor: of the type of `a_tensor`. All four have the same sizes.
+    """
+
+    __module__ = "dmljax"
+    operator: ClassVar[str] = NAME
+    support: ClassVar[SupportTable] = SUPPORT
+    same_type: ClassVar[tuple[str, ...]] = ("a_tensor", "b_tensor", "output_tensor")
+
+    condition_tensor: TensorDesc
+    a_tensor: TensorDesc
+    b_tensor: TensorDesc
+    output_tensor: TensorDesc
+
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
+        """The sizes of the condition, which `a` and `b` must have too."""
+        del level
+        condition = ("ConditionTensor", self.condition_tensor.sizes)
+        _check_sizes(("ATensor", self.a_tensor.sizes), condition)
+        _check_sizes(("BTensor", self.b_tensor.sizes), condition)
+        return (condition[1],)
+
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+        """The output for the condition, `a` and `b`."""
+        return (element_wise_if(*arrays),)

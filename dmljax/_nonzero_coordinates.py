@@ -1,0 +1,318 @@
+"""NONZERO_COORDINATES: the coordinates of all elements that are not zero."""
+
+import dataclasses
+import functools
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.typing import ArrayLike
+
+from dmljax._check import require, show
+from dmljax._descriptor import OperatorDesc
+from dmljax._operator import (
+    Implementation,
+    Operator,
+    Outputs,
+    as_array,
+    as_integer,
+    check_implementation,
+)
+from dmljax._support import (
+    UINT32_ONLY,
+    UP_TO_32_BITS,
+    FeatureLevel,
+    Support,
+    SupportTable,
+)
+from dmljax._tensor import MAX_ELEMENTS, TensorDesc, index_mode
+
+NAME = "NONZERO_COORDINATES"
+WORD = 32  # elements, one bit each
+SUPPORT: SupportTable = {
+    FeatureLevel.V3_0: {
+        "InputTensor": Support(4, 5, UP_TO_32_BITS),
+        "OutputCountTensor": Support(4, 5, UINT32_ONLY),
+        "OutputCoordinatesTensor": Support(4, 5, UINT32_ONLY),
+    },
+    FeatureLevel.V4_0: {
+        "InputTensor": Support(1, 8, UP_TO_32_BITS),
+        "OutputCountTensor": Support(1, 8, UINT32_ONLY),
+        "OutputCoordinatesTensor": Support(2, 8, UINT32_ONLY),
+    },
+}
+
+
+class NonzeroCoordinates(NamedTuple):
+    """The outputs of NONZERO_COORDINATES.
+
+    Attributes:
+      count: () uint32, the number of elements that are not zero.
+      coordinates: (M, N) uint32, their coordinates in ascending order.
+    """
+
+    count: jax.Array
+    coordinates: jax.Array
+
+
+NonzeroCoordinates.__module__ = "dmljax"
+
+
+def is_nonzero(x: jax.Array) -> jax.Array:
+    """Which elements are not zero, decided by their bits.
+
+    A comparison of floats would take subnormals for zero where they are flushed. The
+    bits of zero differ by type: some have no negative zero, or no zero at all.
+    """
+    dtype = x.dtype
+    if jnp.issubdtype(dtype, np.complexfloating):
+        return is_nonzero(x.real) | is_nonzero(x.imag)
+    if not jnp.issubdtype(dtype, np.floating):
+        return x.astype(bool)
+    zeros = np.asarray([0.0, -0.0]).astype(dtype)
+    width = jnp.finfo(dtype).bits
+    bits = lax.bitcast_convert_type(x, jnp.dtype(f"uint{width}"))
+    patterns = zeros.view(f"uint{8 * dtype.itemsize}")
+    nonzero = jnp.ones(x.shape, bool)
+    for pattern in {int(p) for p, zero in zip(patterns, zeros) if zero == 0}:
+        nonzero &= bits != jnp.asarray(pattern, bits.dtype)
+    return nonzero
+
+
+def _packed(x: jax.Array, rank: int) -> tuple[jax.Array, int]:
+    """The (batch, words) bits of x != 0, 32 to a word, and the elements of a batch."""
+    batch = math.prod(x.shape[: x.ndim - rank])
+    elements = math.prod(x.shape[x.ndim - rank :])
+    nonzero = is_nonzero(x.reshape(batch, elements))
+    words = -(-elements // WORD)
+    nonzero = jnp.pad(nonzero, ((0, 0), (0, words * WORD - elements)))
+    lanes = nonzero.reshape(batch, words, WORD).astype(np.uint32)
+    lane = lax.broadcasted_iota(np.uint32, lanes.shape, 2)
+    return (lanes << lane).sum(2, dtype=np.uint32), elements
+
+
+def _xla(x: jax.Array, *, rank: int, columns: int, fill: int | None) -> Outputs:
+    """Every element looks up its row, the number of non-zeros before it, and writes."""
+    words, elements = _packed(x, rank)
+    batch = words.shape[0]
+    ones = lax.population_count(words)
+    ends = jnp.cumsum(ones, axis=1, dtype=np.uint32)
+    lane = lax.broadcasted_iota(np.uint32, (1, 1, WORD), 2)
+    before = lax.population_count(words[..., None] & ((jnp.uint32(1) << lane) - 1))
+    row = ((ends - ones)[..., None] + before).reshape(batch, -1)
+    selected = ((words[..., None] >> lane) & 1).reshape(batch, -1) != 0
+    row = jnp.where(selected, row, np.uint32(elements))  # past the end: dropped
+    with index_mode(batch * elements) as integer:
+        line = lax.broadcasted_iota(integer, row.shape, 0)
+    flat = jnp.zeros((batch, elements), np.uint32)
+    flat = flat.at[line, row].set(
+        lax.broadcasted_iota(np.uint32, row.shape, 1),
+        mode="drop",
+        unique_indices=True,
+        wrap_negative_indices=False,
+    )
+    return _outputs(x, flat, ends[:, -1], rank, columns, fill)
+
+
+def _xla_cpu(x: jax.Array, *, rank: int, columns: int, fill: int | None) -> Outputs:
+    """One pass over the words that visits their set bits: a core's best order."""
+    words, elements = _packed(x, rank)
+    batch, width = words.shape
+    with index_mode(words.size * WORD) as integer:
+
+        def visit_word(k: jax.Array, state: Any) -> Any:
+            row, flat = state
+            row = jnp.where(k % width == 0, k // width * elements, row)
+            word = lax.dynamic_index_in_dim(words.ravel(), k, keepdims=False)
+            first = (k % width).astype(np.uint32) * WORD
+
+            def visit_bit(state: Any) -> Any:
+                word, row, flat = state
+                lane = lax.population_count((word & -word) - 1)
+                flat = lax.dynamic_update_index_in_dim(flat, first + lane, row, 0)
+                return word & (word - 1), row + 1, flat
+
+            bits = lax.while_loop(lambda s: s[0] != 0, visit_bit, (word, row, flat))
+            return bits[1:]
+
+        start = (jnp.zeros((), integer), jnp.zeros(batch * elements, np.uint32))
+        stop = jnp.asarray(words.size, integer)
+        _, flat = lax.fori_loop(jnp.zeros((), integer), stop, visit_word, start)
+    count = lax.population_count(words).sum(1, dtype=np.uint32)
+    flat = flat.reshape(batch, elements)
+    return _outputs(x, flat, count, rank, columns, fill)
+
+
+def _outputs(
+    x: jax.Array,
+    flat: jax.Array,
+    count: jax.Array,
+    rank: int,
+    columns: int,
+    fill: int | None,
+) -> Outputs:
+    """The count, and the coordinates of the elements whose numbers are in `flat`.
+
+    `flat` holds 0 past the count, and element 0 has coordinates 0.
+    """
+    batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
+    columns_ = []
+    stride = 1
+    for size in reversed((1,) * (columns - rank) + sizes[rank - columns :]):
+        columns_.append(flat // np.uint32(stride) % np.uint32(size))
+        stride *= size
+    coordinates = jnp.stack(columns_[::-1], axis=-1)
+    if fill:
+        row = lax.broadcasted_iota(np.uint32, coordinates.shape, 1)
+        valid = row < count[:, None, None]
+        coordinates = jnp.where(valid, coordinates, np.uint32(fill))
+    return count.reshape(batch), coordinates.reshape(*batch, -1, columns)
+
+
+OPERATOR = Operator("nonzero_coordinates", _xla, xla_on={"cpu": _xla_cpu})
+
+
+def nonzero_coordinates(
+    x: ArrayLike,
+    /,
+    *,
+    columns: int | None = None,
+    fill: int | None = 0,
+    implementation: Implementation = None,
+) -> NonzeroCoordinates:
+    """Finds the coordinates of all elements that are not zero, in a static shape.
+
+    ``coordinates[r]`` holds the last `columns` coordinates of the r-th element with
+    ``x[c] != 0`` in ascending row-major order, for r < count.
+
+    Both zeros, 0.0 and -0.0, are zero. NaN, infinities and subnormal numbers are not.
+
+    Args:
+      x: (...) of any type and rank, of M elements (InputTensor).
+      columns: the number N of coordinates in a row: at least the rank of `x` without its
+        leading sizes of 1, at most its rank, and at least 1. None for the rank.
+      fill: what the rows at and past the count hold, a UINT32. None leaves them
+        undefined, which may be faster.
+      implementation: None for the fastest, "xla" or "pallas".
+
+    Returns:
+      A ``NonzeroCoordinates`` of a count, () uint32, and coordinates, (M, N) uint32.
+      It has no derivative; it passes through a differentiated program.
+
+    Raises:
+      DescriptorError: if `columns` or `fill` is out of range, or `x` has more than
+        2^32 - 1 elements.
+      TypeError: if `x` is not an array, or `columns` or `fill` no integer.
+
+    >>> import jax.numpy as jnp
+    >>> count, coordinates = nonzero_coordinates(jnp.array([[0, 5], [0, 7]]))
+    >>> int(count), coordinates[:2].tolist(), coordinates[2:].tolist()
+    (2, [[0, 1], [1, 1]], [[0, 0], [0, 0]])
+
+    See DML_NONZERO_COORDINATES_OPERATOR_DESC in directml.h.
+    """
+    check_implementation(OPERATOR, implementation)
+    x = as_array(NAME, "InputTensor", x)
+    if columns is not None:
+        columns = as_integer(NAME, "columns", columns)
+    if fill is not None:
+        fill = as_integer(NAME, "fill", fill)
+        require(
+            NAME,
+            0 <= fill < 2**32,
+            f"fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}.",
+        )
+    return _nonzero_coordinates(x, columns, fill, implementation)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+def _nonzero_coordinates(
+    x: jax.Array,
+    columns: int | None,
+    fill: int | None,
+    implementation: Implementation,
+) -> NonzeroCoordinates:
+    columns = max(x.ndim, 1) if columns is None else columns
+    _check_columns(x.shape, columns)
+    with jax.named_scope("dmljax.nonzero_coordinates"):
+        outputs = OPERATOR(
+            x, rank=x.ndim, columns=columns, fill=fill, implementation=implementation
+        )
+    return NonzeroCoordinates(*outputs)
+
+
+def effective_rank(sizes: tuple[int, ...]) -> int:
+    """The number of dimensions without the leading ones of size 1.
+
+    >>> effective_rank((1, 2, 1, 4)), effective_rank((1, 1))
+    (3, 0)
+    """
+    leading = next((i for i, size in enumerate(sizes) if size != 1), len(sizes))
+    return len(sizes) - leading
+
+
+def _check_columns(sizes: tuple[int, ...], columns: int) -> None:
+    require(
+        NAME,
+        math.prod(sizes) <= MAX_ELEMENTS,
+        f"tensor 'InputTensor' has sizes {show(sizes)}, {math.prod(sizes)} elements; "
+        f"at most {MAX_ELEMENTS} are allowed.",
+    )
+    low, high = max(effective_rank(sizes), 1), max(len(sizes), 1)
+    require(
+        NAME,
+        low <= columns <= high,
+        f"the coordinates have {columns} columns; for an input of sizes {show(sizes)} "
+        f"they must have {low} to {high}.",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class NonzeroCoordinatesDesc(OperatorDesc):
+    """DML_NONZERO_COORDINATES_OPERATOR_DESC: see ``nonzero_coordinates``.
+
+    Attributes:
+      input_tensor: of M elements.
+      output_count_tensor: UINT32, of one element.
+      output_coordinates_tensor: UINT32, of sizes {1.., M, N}.
+    """
+
+    __module__ = "dmljax"
+    operator: ClassVar[str] = NAME
+    support: ClassVar[SupportTable] = SUPPORT
+    outputs: ClassVar[tuple[str, ...]] = (
+        "output_count_tensor",
+        "output_coordinates_tensor",
+    )
+    same_type: ClassVar[tuple[str, ...]] = ()
+
+    input_tensor: TensorDesc
+    output_count_tensor: TensorDesc
+    output_coordinates_tensor: TensorDesc
+
+    def output_shapes(
+        self, level: FeatureLevel
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """One element, and as many rows as the input has elements."""
+        del level
+        sizes = self.input_tensor.sizes
+        coordinates = self.output_coordinates_tensor.sizes
+        _check_columns(sizes, coordinates[-1])
+        rows = (math.prod(sizes), coordinates[-1])
+        count = (1,) * len(self.output_count_tensor.sizes)
+        return count, (1,) * (len(coordinates) - 2) + rows
+
+    def evaluate(self, *arrays: jax.Array) -> NonzeroCoordinates:
+        """The count and the coordinates, in the sizes of their tensors."""
+        columns = self.output_coordinates_tensor.sizes[-1]
+        outputs = nonzero_coordinates(*arrays, columns=columns)
+        shaped = (
+            value.reshape(tensor.sizes)
+            for value, tensor in zip(
+                outputs, self.output_tensors().values(), strict=True
+            )
+        )
+        return NonzeroCoordinates(*shaped)

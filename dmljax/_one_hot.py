@@ -1,0 +1,241 @@
+"""ONE_HOT: sequences that are off everywhere but at one index."""
+
+import dataclasses
+import functools
+import math
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.typing import ArrayLike
+
+from dmljax._check import require, require_same, show
+from dmljax._descriptor import OperatorDesc
+from dmljax._operator import (
+    Implementation,
+    Operator,
+    Outputs,
+    as_array,
+    as_integer,
+    check_implementation,
+    is_integer,
+    strong,
+    transpose_select,
+)
+from dmljax._support import (
+    FLOATS,
+    INDICES,
+    UINT32_ONLY,
+    UP_TO_32_BITS,
+    UP_TO_64_BITS,
+    FeatureLevel,
+    Support,
+    SupportTable,
+)
+from dmljax._tensor import DataType, TensorDesc
+
+NAME = "ONE_HOT"
+
+
+def _tensors(
+    min_rank: int, indices: tuple[DataType, ...], values: tuple[DataType, ...]
+) -> dict[str, Support]:
+    max_rank = 8 if min_rank == 1 else 4
+    return {
+        "IndicesTensor": Support(min_rank, max_rank, indices),
+        "ValuesTensor": Support(min_rank, max_rank, values),
+        "OutputTensor": Support(min_rank, max_rank, values),
+    }
+
+
+SUPPORT: SupportTable = {
+    FeatureLevel.V2_0: _tensors(4, UINT32_ONLY, FLOATS),
+    FeatureLevel.V2_1: _tensors(4, UINT32_ONLY, UP_TO_32_BITS),
+    FeatureLevel.V3_0: _tensors(1, INDICES, UP_TO_32_BITS),
+    FeatureLevel.V4_1: _tensors(1, INDICES, UP_TO_64_BITS),
+}
+
+
+def lights(position: Any, index: Any, size: int) -> Any:
+    """Whether `index` lights `position` of a sequence of `size` elements.
+
+    A negative index counts from the end. It is the position that is shifted, into
+    [-size, 0), not the index, which may be the smallest integer of its type.
+    """
+    hit = position == index
+    if jnp.issubdtype(index.dtype, np.signedinteger):
+        hit |= position - size == index
+    return hit
+
+
+def _xla(
+    index: jax.Array, on: jax.Array, off: jax.Array, *, size: int, axis: int
+) -> Outputs:
+    # Narrow types can't count to every size; wider ones keep every bit of the index.
+    if index.dtype.itemsize < 4:
+        signed = jnp.issubdtype(index.dtype, np.signedinteger)
+        index = index.astype(np.int32 if signed else np.uint32)
+    axis += index.ndim
+    shape = tuple(size if i == axis else 1 for i in range(index.ndim))
+    position = lax.broadcasted_iota(index.dtype, shape, axis)
+    return (jnp.where(lights(position, index, size), on, off),)
+
+
+OPERATOR = Operator("one_hot", _xla, data_operands=1, transpose=transpose_select)
+
+
+def one_hot(
+    indices: ArrayLike,
+    values: ArrayLike,
+    /,
+    *,
+    size: int,
+    axis: int = -1,
+    implementation: Implementation = None,
+) -> jax.Array:
+    """Makes sequences along `axis` that are off everywhere but at their index.
+
+    ``output[.., i, ..] = on if i == wrapped(indices[.., 0, ..]) else off`` with off and
+    on the elements 0 and 1 of `values`, and wrapped(index) = index + size for a
+    negative index. An index of at least `size` or below -size lights nothing. An
+    unsigned index is never negative.
+
+    Args:
+      indices: (..., 1, ...) of any integer type, of size 1 along `axis`
+        (IndicesTensor).
+      values: any shape of at least 2 elements, any type: off and on are its first two
+        in row-major order (ValuesTensor).
+      size: the number of elements of each sequence, at least 1.
+      axis: the dimension of the sequences; a negative one counts from the end (Axis).
+      implementation: None for the fastest, "xla" or "pallas".
+
+    Returns:
+      (..., size, ...) of the type of `values`, in which it is differentiable.
+
+    Raises:
+      DescriptorError: if `axis` is out of range, `indices` is no integer array of size
+        1 there, `values` has fewer than 2 elements, or `size` is below 1.
+      TypeError: if an argument is not an array, or `size` or `axis` no integer.
+
+    >>> import jax.numpy as jnp
+    >>> indices = jnp.array([[0], [-1], [5]])
+    >>> one_hot(indices, jnp.array([4.0, 2.0]), size=3)
+    Array([[2., 4., 4.],
+           [4., 4., 2.],
+           [4., 4., 4.]], dtype=float32)
+
+    See DML_ONE_HOT_OPERATOR_DESC in directml.h.
+    """
+    check_implementation(OPERATOR, implementation)
+    return _one_hot(
+        as_array(NAME, "IndicesTensor", indices),
+        as_array(NAME, "ValuesTensor", values),
+        as_integer(NAME, "size", size),
+        as_integer(NAME, "Axis", axis),
+        implementation,
+    )
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3, 4))
+def _one_hot(
+    indices: jax.Array,
+    values: jax.Array,
+    size: int,
+    axis: int,
+    implementation: Implementation,
+) -> jax.Array:
+    require(
+        NAME,
+        is_integer(indices.dtype),
+        f"tensor 'IndicesTensor' has data type {show(indices.dtype)}; it must be an "
+        "integer type.",
+    )
+    rank = indices.ndim
+    require(
+        NAME,
+        -rank <= axis < rank,
+        f"Axis is {axis}; it must be in [{-rank}, {rank}), as tensor 'IndicesTensor' "
+        f"has {rank} dimensions.",
+    )
+    axis %= rank
+    _check_sizes(indices.shape, values.shape, size, axis)
+    with jax.named_scope("dmljax.one_hot"):
+        off, on = strong(values).ravel()[:2]
+        (output,) = OPERATOR(
+            strong(indices),
+            on.reshape((1,) * rank),
+            off.reshape((1,) * rank),
+            size=size,
+            axis=axis - rank,
+            implementation=implementation,
+        )
+    return output
+
+
+def _check_sizes(
+    indices: tuple[int, ...], values: tuple[int, ...], size: int, axis: int
+) -> tuple[int, ...]:
+    """The sizes of the output for those of the inputs, which are checked."""
+    require(
+        NAME,
+        indices[axis] == 1,
+        f"tensor 'IndicesTensor' has sizes {show(indices)}; its size along Axis {axis} "
+        f"is {indices[axis]} and must be 1.",
+    )
+    require(
+        NAME,
+        math.prod(values) >= 2,
+        f"tensor 'ValuesTensor' has sizes {show(values)}, {math.prod(values)} elements; "
+        "it must have at least 2, off and on.",
+    )
+    require(
+        NAME,
+        1 <= size < 2**31,
+        f"the size of the output along Axis {axis} is {size}; it must be in [1, 2^31).",
+    )
+    return (*indices[:axis], size, *indices[axis + 1 :])
+
+
+@dataclasses.dataclass(frozen=True)
+class OneHotDesc(OperatorDesc):
+    """DML_ONE_HOT_OPERATOR_DESC: see ``one_hot``.
+
+    Attributes:
+      indices_tensor: of the sizes of the output, but 1 along `axis`.
+      values_tensor: of at least two elements, off and on.
+      output_tensor: of the type of `values_tensor`.
+      axis: the dimension of the sequences, less than the rank.
+    """
+
+    __module__ = "dmljax"
+    operator: ClassVar[str] = NAME
+    support: ClassVar[SupportTable] = SUPPORT
+    same_type: ClassVar[tuple[str, ...]] = ("values_tensor", "output_tensor")
+
+    indices_tensor: TensorDesc
+    values_tensor: TensorDesc
+    output_tensor: TensorDesc
+    axis: int
+
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
+        """The sizes of the indices, with any size along the axis."""
+        del level
+        indices, values, output = self.tensors().values()
+        rank = ("IndicesTensor", len(indices.sizes))
+        for name, tensor in (("ValuesTensor", values), ("OutputTensor", output)):
+            require_same(NAME, "dimension counts", (name, len(tensor.sizes)), rank)
+        require(
+            NAME,
+            0 <= self.axis < rank[1],
+            f"Axis is {self.axis}; it must be less than the {rank[1]} dimensions of "
+            "tensor 'IndicesTensor'.",
+        )
+        size = output.sizes[self.axis]
+        return (_check_sizes(indices.sizes, values.sizes, size, self.axis),)
+
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+        """The output for the indices and the values."""
+        size = self.output_tensor.sizes[self.axis]
+        return (one_hot(*arrays, size=size, axis=self.axis),)

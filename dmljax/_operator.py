@@ -1,0 +1,347 @@
+"""The path that every operator takes: arguments, dispatch, derivatives, batches.
+
+An operator is one JAX primitive in a normal form: all operands are arrays of the same
+rank; along the leading, batch dimensions an operand has either the full size or 1 (then
+it is shared); static attributes speak of trailing axes only. So a batch dimension more
+changes no attribute, and one batching rule serves every operator.
+
+A primitive, rather than jax.custom_jvp or custom_vjp around a kernel, because it alone
+has every transformation, and because its lowering is chosen per platform when a program
+is lowered: also in a program that is exported on one machine for another.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jax.typing import ArrayLike
+
+from dmljax._check import require, require_one_of, require_same, show
+
+Implementation = Literal["xla", "pallas"] | None
+Outputs = tuple[jax.Array, ...]
+Form = Callable[..., Outputs]
+# (operator, static attributes, cotangents, operands) -> a cotangent for each operand,
+# None for those that need none.
+Transpose = Callable[..., Sequence[jax.Array | None]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Operator:
+    """One operator in normal form; calling it binds the primitive.
+
+    Attributes:
+      name: in snake_case; the primitive, profiles and errors show it.
+      xla: the definition in jax.numpy, `(*operands, **static) -> outputs`.
+      xla_on: by platform ("cpu", "cuda", "tpu"), a jax.numpy form that suits it better.
+      data_operands: how many leading operands are data, such as a condition; in the
+        operands after them the operator is linear.
+      transpose: of the operator as a function of its linear operands; None for an
+        operator without a derivative.
+      kernels: a form by platform ("cuda", "tpu") that may stand in for `xla`.
+    """
+
+    name: str
+    xla: Form
+    xla_on: Mapping[str, Form] = dataclasses.field(default_factory=dict)
+    data_operands: int = 0
+    transpose: Transpose | None = None
+    kernels: Mapping[str, Form] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Registers the rules of the primitive with JAX."""
+        primitive = self._primitive
+        primitive.multiple_results = True
+        primitive.def_impl(self._form(None))
+        primitive.def_abstract_eval(self._abstract_eval)
+        batching.primitive_batchers[primitive] = self._batch
+        ad.primitive_jvps[primitive] = self._jvp
+        ad.primitive_transposes[primitive] = self._transpose_rule
+        for platform in (None, *{*self.xla_on, *self.kernels}):
+            lowering = mlir.lower_fun(self._form(platform), multiple_results=True)
+            mlir.register_lowering(primitive, lowering, platform=platform)
+
+    def __call__(
+        self, *operands: jax.Array, implementation: Implementation, **static: Any
+    ) -> Outputs:
+        """The outputs, as a tuple; `static` holds hashable attributes."""
+        bound = self._primitive.bind(*operands, implementation=implementation, **static)
+        return tuple(bound)
+
+    @functools.cached_property
+    def _primitive(self) -> Primitive:
+        return Primitive(f"dmljax_{self.name}")
+
+    def _form(self, platform: str | None) -> Form:
+        """The form that serves on `platform`; None for one without forms of its own."""
+
+        def run(
+            *operands: jax.Array, implementation: Implementation, **static: Any
+        ) -> Outputs:
+            if implementation == "pallas":
+                form = self.kernels[platform or "cpu"]
+            else:
+                form = self.xla_on.get(platform or "", self.xla)
+            return form(*operands, **static)
+
+        return run
+
+    def _abstract_eval(
+        self, *operands: jax.core.ShapedArray, implementation: Any, **static: Any
+    ) -> list[jax.core.ShapedArray]:
+        del implementation  # every form has the shapes of the definition
+        outputs = jax.eval_shape(functools.partial(self.xla, **static), *operands)
+        return [jax.core.ShapedArray(out.shape, out.dtype) for out in outputs]
+
+    def _batch(
+        self, operands: Sequence[jax.Array], dims: Sequence[int | None], **static: Any
+    ) -> tuple[Outputs, list[int]]:
+        operands = [
+            jnp.expand_dims(operand, 0)
+            if dim is None
+            else jnp.moveaxis(operand, dim, 0)
+            for operand, dim in zip(operands, dims)
+        ]
+        outputs = self(*operands, **static)
+        return outputs, [0] * len(outputs)
+
+    def _jvp(
+        self, primals: Sequence[jax.Array], tangents: Sequence[Any], **static: Any
+    ) -> tuple[Outputs, Sequence[Any]]:
+        outputs = self(*primals, **static)
+        linear_tangents = tangents[self.data_operands :]
+        if self.transpose is None or all(_is_zero(t) for t in linear_tangents):
+            return outputs, [_zero_tangent(out) for out in outputs]
+        data = primals[: self.data_operands]
+        tangents = self(*data, *map(ad.instantiate_zeros, linear_tangents), **static)
+        return outputs, tangents
+
+    def _transpose_rule(
+        self, cotangents: Sequence[Any], *operands: Any, **static: Any
+    ) -> Sequence[jax.Array | None]:
+        assert self.transpose is not None, "only linear operators are transposed"
+        cotangents = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
+        return self.transpose(self, static, cotangents, operands)
+
+
+def _is_zero(tangent: Any) -> bool:
+    return isinstance(tangent, ad.Zero)
+
+
+def _zero_tangent(out: jax.Array) -> ad.Zero:
+    return ad.Zero(jax.typeof(out).to_tangent_aval())
+
+
+def needs_cotangent(operand: Any) -> bool:
+    """Whether a transpose rule owes this operand a cotangent."""
+    return ad.is_undefined_primal(operand)
+
+
+def unbroadcast(cotangent: jax.Array, operand: ad.UndefinedPrimal) -> jax.Array:
+    """The cotangent summed along the dimensions in which `operand` was shared."""
+    shape = operand.aval.shape
+    shared = [i for i, n in enumerate(shape) if n != cotangent.shape[i]]
+    return cotangent.sum(shared, keepdims=True, dtype=cotangent.dtype)
+
+
+def transpose_select(
+    operator: Operator,
+    static: dict[str, Any],
+    cotangents: Sequence[jax.Array],
+    operands: Sequence[Any],
+) -> list[jax.Array | None]:
+    """The transpose of an operator that selects between its last two operands.
+
+    What was selected gets the cotangent and the other side gets zero, which is the same
+    operator again. A shared operand gets the sum; there XLA's form serves always, since
+    it fuses the select into the sum and nothing but the cotangent is read.
+    """
+    (cotangent,) = cotangents
+    *data, _, _ = operands
+    zero = jnp.zeros((1,) * cotangent.ndim, cotangent.dtype)
+    results: list[jax.Array | None] = [None] * len(data)
+    for operand, sides in zip(
+        operands[-2:], [(cotangent, zero), (zero, cotangent)], strict=True
+    ):
+        if not needs_cotangent(operand):
+            results.append(None)
+            continue
+        shared = operand.aval.shape != cotangent.shape
+        choice = static | {"implementation": "xla"} if shared else static
+        (selected,) = operator(*data, *sides, **choice)
+        selected = jnp.broadcast_to(selected, cotangent.shape)
+        results.append(unbroadcast(selected, operand))
+    return results
+
+
+def is_floating(dtype: np.dtype) -> bool:
+    """Whether `dtype` is real floating point, the small floats included."""
+    return jnp.issubdtype(dtype, jnp.floating)
+
+
+def is_integer(dtype: np.dtype) -> bool:
+    """Whether `dtype` is an integer type, the 4-bit ones included."""
+    return jnp.issubdtype(dtype, jnp.integer)
+
+
+def check_implementation(operator: Operator, implementation: Implementation) -> None:
+    """Requires a known implementation that this operator has."""
+    name = operator.name.upper()
+    require_one_of(name, "implementation", implementation, (None, "xla", "pallas"))
+    require(
+        name,
+        implementation != "pallas" or bool(operator.kernels),
+        "implementation='pallas' was asked for, and this operator has no kernel; "
+        "use None or 'xla'.",
+    )
+
+
+def check_x64(operator: str, name: str, dtype: np.dtype) -> None:
+    """Requires JAX's x64 mode for 64-bit types: JAX would truncate them in silence."""
+    wide = dtype.itemsize == 8 and dtype.kind in "fiu" or dtype == np.complex128
+    require(
+        operator,
+        jax.config.jax_enable_x64 or not wide,
+        f"'{name}' has data type {show(dtype)}, which needs JAX's x64 mode. Turn it on "
+        "with jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1, or "
+        "convert the data to a 32-bit type.",
+    )
+
+
+def is_python_number(value: Any) -> bool:
+    """Whether `value` is a number without a data type of its own."""
+    # NumPy's float64 is a subclass of Python's float, and does have a type.
+    python = isinstance(value, (bool, int, float, complex))
+    return python and not isinstance(value, np.generic)
+
+
+def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarray:
+    """`value` as an array whose type JAX keeps; TypeError if it is none."""
+    if isinstance(value, jax.Array):
+        if not jnp.issubdtype(value.dtype, np.number) and value.dtype != bool:
+            raise TypeError(f"{operator}: '{name}' has elements of type {value.dtype}.")
+        return value
+    if not (isinstance(value, (np.ndarray, np.generic)) or is_python_number(value)):
+        raise TypeError(
+            f"{operator}: '{name}' must be an array, not {type(value).__name__}; "
+            "convert it with jnp.asarray."
+        )
+    array = np.asarray(value)
+    if is_python_number(value):
+        array = array.astype(jnp.asarray(value).dtype)
+    if not jnp.issubdtype(array.dtype, np.number) and array.dtype != bool:
+        raise TypeError(
+            f"{operator}: '{name}' has elements of type {array.dtype}; they must be "
+            "numbers."
+        )
+    check_x64(operator, name, array.dtype)
+    return array
+
+
+def as_scalar(
+    operator: str, name: str, value: ArrayLike, dtype: np.dtype
+) -> jax.Array | np.ndarray:
+    """`value` as an array of rank 0 and of type `dtype`.
+
+    A Python number takes the type, and must be exact in it but for floating-point
+    rounding; an array must have it. The result is an operand: another value does not
+    retrace.
+    """
+    if is_python_number(value):
+        return _from_python(operator, name, value, dtype)
+    array = as_array(operator, name, value)
+    require(
+        operator,
+        array.shape == (),
+        f"{name} has sizes {show(array.shape)}; it must be a scalar.",
+    )
+    return typed_as(operator, name, array, dtype)
+
+
+def typed_as(
+    operator: str, name: str, array: jax.Array | np.ndarray, dtype: np.dtype
+) -> jax.Array | np.ndarray:
+    """`array` if it has type `dtype`; a weakly typed one takes the type."""
+    if array.dtype == dtype:
+        return array
+    require(
+        operator,
+        isinstance(array, jax.Array) and jax.typeof(array).weak_type,
+        f"{name} has data type {show(array.dtype)}, while the tensor has "
+        f"{show(dtype)}; both must be the same.",
+    )
+    return lax.convert_element_type(array, dtype)
+
+
+def strong(array: jax.Array) -> jax.Array:
+    """`array` without a weak type, which would let a result be promoted later."""
+    return lax.convert_element_type(array, array.dtype)
+
+
+def strong_types(
+    operator: str, first: tuple[str, jax.Array], second: tuple[str, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    """Two tensors, given as (name, array), of one type; a weak type gives way."""
+    (_, a), (_, b) = first, second
+    weak_a, weak_b = (jax.typeof(x).weak_type for x in (a, b))
+    if weak_a and not weak_b:
+        return lax.convert_element_type(a, b.dtype), b
+    if weak_b and not weak_a:
+        return a, lax.convert_element_type(b, a.dtype)
+    pair = ((name, array.dtype) for name, array in (first, second))
+    require_same(operator, "data types", *pair)
+    return strong(a), strong(b)
+
+
+def _from_python(
+    operator: str, name: str, value: complex, dtype: np.dtype
+) -> np.ndarray:
+    """A Python number as an array of rank 0 of type `dtype`."""
+
+    def rule(condition: bool, text: str) -> None:
+        require(operator, condition, f"{name} is {value!r}; {show(dtype)} {text}.")
+
+    check_x64(operator, name, dtype)
+    if not jnp.issubdtype(dtype, np.complexfloating):
+        rule(not isinstance(value, complex), "has no imaginary part")
+    if dtype == bool:
+        rule(value in (0, 1), "holds False and True")
+    elif is_integer(dtype):
+        low, high = int(jnp.iinfo(dtype).min), int(jnp.iinfo(dtype).max)
+        rule(math.isfinite(value) and value == int(value), "holds whole numbers")
+        rule(low <= value <= high, f"holds {low} to {high}")
+        value = int(value)
+    elif isinstance(value, int):
+        rule(abs(value) < 2**1023, "cannot hold a number of this size")
+        value = float(value)
+    with np.errstate(over="ignore"):  # past the largest float is infinity
+        return np.asarray(value).astype(dtype)
+
+
+def as_integer(operator: str, name: str, value: Any) -> int:
+    """`value` as a Python integer, from whatever says that it is one."""
+    try:
+        return int(value.__index__())
+    except (AttributeError, TypeError):
+        raise TypeError(
+            f"{operator}: {name} must be an integer that is known when the program is "
+            f"traced, not {type(value).__name__}."
+        ) from None
+
+
+def as_sizes(operator: str, name: str, values: Sequence[Any]) -> tuple[int, ...]:
+    """`values` as a tuple of Python integers."""
+    if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)):
+        raise TypeError(
+            f"{operator}: {name} must be a sequence of integers, not "
+            f"{type(values).__name__}."
+        )
+    return tuple(as_integer(operator, name, value) for value in values)

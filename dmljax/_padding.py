@@ -1,0 +1,478 @@
+"""PADDING: inflates a tensor with constant, edge, mirrored or repeated values."""
+
+import dataclasses
+import enum
+import functools
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.typing import ArrayLike
+
+from dmljax._check import require, require_one_of, show
+from dmljax._descriptor import OperatorDesc, cast_float_value
+from dmljax._operator import (
+    Implementation,
+    Operator,
+    Outputs,
+    as_array,
+    as_scalar,
+    as_sizes,
+    check_implementation,
+    is_integer,
+    needs_cotangent,
+    strong,
+    unbroadcast,
+)
+from dmljax._support import (
+    FLOATS,
+    UP_TO_32_BITS,
+    UP_TO_64_BITS,
+    FeatureLevel,
+    Support,
+    SupportTable,
+)
+from dmljax._tensor import DataType, TensorDesc, index_mode
+
+NAME = "PADDING"
+BOTH = ("InputTensor", "OutputTensor")
+SUPPORT: SupportTable = {
+    FeatureLevel.V1_0: dict.fromkeys(BOTH, Support(4, 5, FLOATS)),
+    FeatureLevel.V2_1: dict.fromkeys(BOTH, Support(4, 5, UP_TO_32_BITS)),
+    FeatureLevel.V3_1: dict.fromkeys(BOTH, Support(1, 8, UP_TO_32_BITS)),
+    FeatureLevel.V5_0: dict.fromkeys(BOTH, Support(1, 8, UP_TO_64_BITS)),
+}
+PADDING1_SUPPORT: SupportTable = {
+    FeatureLevel.V5_0: dict.fromkeys(BOTH, Support(1, 8, UP_TO_64_BITS))
+}
+
+
+class PaddingMode(enum.IntEnum):
+    """DML_PADDING_MODE: where the values of the padding come from.
+
+    With i the output coordinate minus the start padding and n the input's size:
+
+    - CONSTANT: a value of its own wherever i is outside [0, n) on any axis.
+    - EDGE: the nearest element, clip(i, 0, n - 1).
+    - REFLECTION: mirrored, the edge not repeated: 3 2 | 1 2 3 | 2 1.
+    - SYMMETRIC: mirrored, the edge repeated: 2 1 | 1 2 3 | 3 2.
+    - WRAP: repeated, i mod n: 2 3 | 1 2 3 | 1 2.
+    """
+
+    __module__ = "dmljax"
+
+    CONSTANT = 0
+    EDGE = 1
+    REFLECTION = 2
+    SYMMETRIC = 3
+    WRAP = 4
+
+
+MODE_LEVELS = {
+    PaddingMode.CONSTANT: FeatureLevel.V1_0,
+    PaddingMode.EDGE: FeatureLevel.V1_0,
+    PaddingMode.REFLECTION: FeatureLevel.V1_0,
+    PaddingMode.SYMMETRIC: FeatureLevel.V3_0,
+    PaddingMode.WRAP: FeatureLevel.V6_4,
+}
+
+
+def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
+    """How a periodic mode folds coordinates into an axis of `size` elements.
+
+    The period, and the sum of each position and its mirror image: position j of a
+    period is element min(j, mirror - j).
+    """
+    return {
+        PaddingMode.REFLECTION: (max(2 * size - 2, 1), 2 * size - 2),
+        PaddingMode.SYMMETRIC: (2 * size, 2 * size - 1),
+        PaddingMode.WRAP: (size, 2 * size - 1),
+    }[mode]
+
+
+def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any:
+    """The input coordinate that the output coordinate `position` repeats."""
+    if mode is PaddingMode.EDGE:
+        return jnp.clip(position - start, 0, size - 1)
+    period, mirror = fold(size, mode)
+    shifted = position + (-start) % period
+    place = lax.rem(shifted, jnp.full_like(shifted, period))
+    return jnp.minimum(place, mirror - place)
+
+
+def _xla(
+    x: jax.Array,
+    *value: jax.Array,
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    mode: PaddingMode,
+) -> Outputs:
+    if mode is PaddingMode.CONSTANT:
+        return (_constant(x, *value, start=start, end=end),)
+    for axis, (before, after) in enumerate(zip(start, end, strict=True), -len(start)):
+        if before == after == 0:
+            continue
+        size = x.shape[axis]
+        with index_mode(before + 2 * size + after) as integer:
+            position = lax.iota(integer, before + size + after)
+            index = source_index(position, before, size, mode)
+            where = (*[slice(None)] * (x.ndim + axis), index)
+            x = x.at[where].get(mode="promise_in_bounds", wrap_negative_indices=False)
+    return (x,)
+
+
+def _constant(
+    x: jax.Array, value: jax.Array, *, start: tuple[int, ...], end: tuple[int, ...]
+) -> jax.Array:
+    batch = x.ndim - len(start)
+    config = [(0, 0, 0)] * batch + [(s, e, 0) for s, e in zip(start, end, strict=True)]
+    if value.size == 1:
+        return lax.pad(x, value.reshape(()), config)
+    padded = lax.pad(x, _zero(x), config)
+    return jnp.where(_inside(padded.shape, start, end), padded, value)
+
+
+def _zero(x: jax.Array) -> jax.Array:
+    return jnp.zeros((), x.dtype)
+
+
+def _inside(
+    shape: tuple[int, ...], start: tuple[int, ...], end: tuple[int, ...]
+) -> jax.Array:
+    """Which elements of an output of `shape` come from the input.
+
+    The batch dimensions, in which all elements are alike, have size 1.
+    """
+    inside = jnp.ones((1,) * len(shape), bool)
+    for axis, (before, after) in enumerate(
+        zip(start, end, strict=True), len(shape) - len(start)
+    ):
+        if before == after == 0:
+            continue
+        line = tuple(n if i == axis else 1 for i, n in enumerate(shape))
+        with index_mode(shape[axis]) as integer:
+            position = lax.broadcasted_iota(integer, line, axis)
+            inside &= (position >= before) & (position < shape[axis] - after)
+    return inside
+
+
+def _adjoint_xla(
+    cotangent: jax.Array,
+    *,
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    mode: PaddingMode,
+) -> Outputs:
+    """Each input element's sum over the output elements that repeat it.
+
+    Sums of slices instead of a scatter-add: the order of summation is fixed, and the
+    program has the same size whatever the padding.
+    """
+    for axis, (before, after) in enumerate(
+        zip(start, end, strict=True), cotangent.ndim - len(start)
+    ):
+        stop = cotangent.shape[axis] - after
+        left, inner, right = (
+            lax.slice_in_dim(cotangent, first, last, axis=axis)
+            for first, last in ((0, before), (before, stop), (stop, stop + after))
+        )
+        size = stop - before
+        if mode is not PaddingMode.CONSTANT:
+            if before:
+                inner += _folded(left, -before, size, axis, mode)
+            if after:
+                inner += _folded(right, size, size, axis, mode)
+        cotangent = inner
+    return (cotangent,)
+
+
+def _folded(
+    part: jax.Array, first: int, size: int, axis: int, mode: PaddingMode
+) -> jax.Array:
+    """A stretch of padding, folded back onto the `size` elements that it repeats.
+
+    Its coordinates start at `first`, counted from the first input element.
+    """
+    length = part.shape[axis]
+    if mode is PaddingMode.EDGE:
+        total = part.sum(axis, keepdims=True, dtype=part.dtype)
+        return _extend(total, axis, 0 if first < 0 else size - 1, size)
+    period, mirror = fold(size, mode)
+    low = first % period
+    folds = -(-(low + length) // period)
+    part = _extend(part, axis, low, folds * period)
+    if folds > 1:
+        shape = (*part.shape[:axis], folds, period, *part.shape[axis + 1 :])
+        part = part.reshape(shape).sum(axis, dtype=part.dtype)
+    if period <= size:
+        return lax.slice_in_dim(part, 0, size, axis=axis)
+    direct = lax.slice_in_dim(part, 0, size, axis=axis)
+    mirrored = lax.rev(lax.slice_in_dim(part, size, period, axis=axis), (axis,))
+    return direct + _extend(mirrored, axis, mirror - period + 1, size)
+
+
+def _extend(part: jax.Array, axis: int, low: int, size: int) -> jax.Array:
+    """`part` from position `low` on, in zeros of `size` along `axis`."""
+    config = [(0, 0, 0)] * part.ndim
+    config[axis] = (low, size - low - part.shape[axis], 0)
+    return lax.pad(part, _zero(part), config)
+
+
+def _transpose(
+    operator: Operator,
+    static: dict[str, Any],
+    cotangents: Sequence[jax.Array],
+    operands: Sequence[Any],
+) -> list[jax.Array | None]:
+    (cotangent,) = cotangents
+    x, *value = operands
+    result: list[jax.Array | None] = [None] * len(operands)
+    if needs_cotangent(x):
+        (folded,) = ADJOINT(cotangent, **static)
+        result[0] = unbroadcast(folded, x)
+    if value and needs_cotangent(value[0]):
+        inside = _inside(cotangent.shape, static["start"], static["end"])
+        outside = jnp.where(inside, _zero(cotangent), cotangent)
+        result[1] = unbroadcast(outside, value[0])
+    return result
+
+
+def _transpose_adjoint(
+    operator: Operator,
+    static: dict[str, Any],
+    cotangents: Sequence[jax.Array],
+    operands: Sequence[Any],
+) -> Outputs:
+    (cotangent,) = cotangents
+    constant = static["mode"] is PaddingMode.CONSTANT
+    value = [jnp.zeros((1,) * cotangent.ndim, cotangent.dtype)] if constant else []
+    return OPERATOR(cotangent, *value, **static)
+
+
+OPERATOR = Operator("padding", _xla, transpose=_transpose)
+ADJOINT = Operator("padding_adjoint", _adjoint_xla, transpose=_transpose_adjoint)
+
+
+def padding(
+    x: ArrayLike,
+    start_padding: Sequence[int],
+    end_padding: Sequence[int],
+    /,
+    *,
+    mode: PaddingMode = PaddingMode.CONSTANT,
+    value: ArrayLike = 0,
+    implementation: Implementation = None,
+) -> jax.Array:
+    """Inflates `x` by the padding, which is filled according to `mode`.
+
+    ``output[c] = x[source(c - start_padding)]``, where CONSTANT takes `value` outside of
+    `x` and the other modes take, on each axis, the element that ``PaddingMode`` says.
+    The padding may be larger than `x`: mirrored and repeated modes go on periodically.
+
+    Args:
+      x: (...) of any type and rank (InputTensor).
+      start_padding: how much to add before each axis, not negative (StartPadding).
+      end_padding: how much to add after each axis, not negative (EndPadding).
+      mode: a ``PaddingMode`` (PaddingMode).
+      value: scalar of the type of `x`, used by CONSTANT alone (PaddingValue). A Python
+        number takes the type; a Python float is truncated toward zero and saturated
+        for an integer tensor, and NaN becomes 0.
+      implementation: None for the fastest, "xla" or "pallas".
+
+    Returns:
+      Sizes ``start + size + end``, of the type of `x`. Differentiable in `x` and, under
+      CONSTANT, in `value`; the gradient has the same bits in every run.
+
+    Raises:
+      DescriptorError: if a padding list has not an element for each axis or is
+        negative, the mode is unknown, the value has another type, or an axis of size 0
+        would have to be repeated.
+      TypeError: if `x` is not an array or a padding not an integer.
+
+    >>> import jax.numpy as jnp
+    >>> padding(jnp.array([1, 2, 3]), (2,), (4,), mode=PaddingMode.REFLECTION)
+    Array([3, 2, 1, 2, 3, 2, 1, 2, 3], dtype=int32)
+    >>> padding(jnp.array([[1, 2]]), (1, 0), (0, 1), value=9)
+    Array([[9, 9, 9],
+           [1, 2, 9]], dtype=int32)
+
+    See DML_PADDING_OPERATOR_DESC in directml.h.
+    """
+    check_implementation(OPERATOR, implementation)
+    x = as_array(NAME, "InputTensor", x)
+    start = as_sizes(NAME, "StartPadding", start_padding)
+    end = as_sizes(NAME, "EndPadding", end_padding)
+    require_one_of(NAME, "PaddingMode", mode, tuple(PaddingMode))
+    operands = (x,)
+    if mode == PaddingMode.CONSTANT:
+        if isinstance(value, float) and is_integer(x.dtype):
+            value = cast_float_value(value, x.dtype)
+        operands = (x, as_scalar(NAME, "PaddingValue", value, x.dtype))
+    return _padding(operands, start, end, PaddingMode(mode), implementation)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3, 4))
+def _padding(
+    operands: tuple[jax.Array, ...],
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    mode: PaddingMode,
+    implementation: Implementation,
+) -> jax.Array:
+    x, *value = map(strong, operands)
+    output_sizes(NAME, x.shape, start, end, mode)
+    with jax.named_scope("dmljax.padding"):
+        (output,) = OPERATOR(
+            x,
+            *(v.reshape((1,) * x.ndim) for v in value),
+            start=start,
+            end=end,
+            mode=mode,
+            implementation=implementation,
+        )
+    return output
+
+
+def output_sizes(
+    operator: str,
+    sizes: tuple[int, ...],
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    mode: PaddingMode,
+) -> tuple[int, ...]:
+    """The sizes of the output; checks the padding against those of the input."""
+    for name, pads in (("StartPadding", start), ("EndPadding", end)):
+        require(
+            operator,
+            len(pads) == len(sizes),
+            f"{name} has {len(pads)} elements, while tensor 'InputTensor' has "
+            f"{len(sizes)} dimensions; both must be the same.",
+        )
+        require(
+            operator,
+            all(pad >= 0 for pad in pads),
+            f"{name} is {show(pads)}; no element may be negative.",
+        )
+    padded = tuple(map(sum, zip(start, sizes, end, strict=True)))
+    empty = [axis for axis, (n, m) in enumerate(zip(sizes, padded)) if n == 0 < m]
+    require(
+        operator,
+        mode == PaddingMode.CONSTANT or not empty,
+        f"tensor 'InputTensor' has sizes {show(sizes)}; {mode.name} has nothing to "
+        f"repeat along axis {empty[:1]}, whose size is 0.",
+    )
+    return padded
+
+
+@dataclasses.dataclass(frozen=True)
+class PaddingDesc(OperatorDesc):
+    """DML_PADDING_OPERATOR_DESC: see ``padding``.
+
+    Attributes:
+      input_tensor: what is inflated.
+      output_tensor: of its type, with the padding added to its sizes.
+      padding_mode: where the values of the padding come from.
+      padding_value: FLOAT, used by CONSTANT alone; for an integer tensor it is
+        truncated toward zero and saturated, and NaN gives 0.
+      dimension_count: the rank of both tensors and the length of both lists.
+      start_padding: how much to add before each axis.
+      end_padding: how much to add after each axis.
+    """
+
+    __module__ = "dmljax"
+    operator: ClassVar[str] = NAME
+    support: ClassVar[SupportTable] = SUPPORT
+    same_type: ClassVar[tuple[str, ...]] = ("input_tensor", "output_tensor")
+
+    input_tensor: TensorDesc
+    output_tensor: TensorDesc
+    padding_mode: PaddingMode
+    padding_value: float
+    dimension_count: int
+    start_padding: tuple[int, ...]
+    end_padding: tuple[int, ...]
+
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
+        """The sizes of the input with the padding added."""
+        return (_described_sizes(self, level),)
+
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+        """The output for the input."""
+        dtype = self.output_tensor.dtype
+        return _described_padding(
+            self, cast_float_value(self.padding_value, dtype), *arrays
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Padding1Desc(OperatorDesc):
+    """DML_PADDING1_OPERATOR_DESC: PADDING with a value that keeps all its bits.
+
+    Attributes:
+      input_tensor: what is inflated.
+      output_tensor: of its type, with the padding added to its sizes.
+      padding_mode: where the values of the padding come from.
+      padding_value_data_type: the type of both tensors.
+      padding_value: of that type, used by CONSTANT alone.
+      dimension_count: the rank of both tensors and the length of both lists.
+      start_padding: how much to add before each axis.
+      end_padding: how much to add after each axis.
+    """
+
+    __module__ = "dmljax"
+    operator: ClassVar[str] = "PADDING1"
+    support: ClassVar[SupportTable] = PADDING1_SUPPORT
+    same_type: ClassVar[tuple[str, ...]] = ("input_tensor", "output_tensor")
+
+    input_tensor: TensorDesc
+    output_tensor: TensorDesc
+    padding_mode: PaddingMode
+    padding_value_data_type: DataType
+    padding_value: int | float
+    dimension_count: int
+    start_padding: tuple[int, ...]
+    end_padding: tuple[int, ...]
+
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
+        """The sizes of the input with the padding added."""
+        self.check_value_type(self.padding_value_data_type, "PaddingValueDataType")
+        dtype = self.output_tensor.dtype
+        as_scalar(self.operator, "PaddingValue", self.padding_value, dtype)
+        return (_described_sizes(self, level),)
+
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+        """The output for the input."""
+        dtype = self.output_tensor.dtype
+        value = as_scalar(self.operator, "PaddingValue", self.padding_value, dtype)
+        return _described_padding(self, value, *arrays)
+
+
+def _described_sizes(
+    desc: PaddingDesc | Padding1Desc, level: FeatureLevel
+) -> tuple[int, ...]:
+    sizes = desc.input_tensor.sizes
+    first = MODE_LEVELS[desc.padding_mode]
+    require(
+        desc.operator,
+        level >= first,
+        f"PaddingMode {desc.padding_mode.name} exists from feature level {first.label} "
+        f"on, while the feature level asked for is {level.label}.",
+    )
+    require(
+        desc.operator,
+        desc.dimension_count == len(sizes),
+        f"DimensionCount is {desc.dimension_count}, while tensor 'InputTensor' has "
+        f"{len(sizes)} dimensions; both must be the same.",
+    )
+    pads = desc.start_padding, desc.end_padding
+    return output_sizes(desc.operator, sizes, *pads, desc.padding_mode)
+
+
+def _described_padding(
+    desc: PaddingDesc | Padding1Desc, value: ArrayLike, *arrays: jax.Array
+) -> tuple[jax.Array]:
+    pads = desc.start_padding, desc.end_padding
+    return (padding(*arrays, *pads, mode=desc.padding_mode, value=value),)

@@ -1,0 +1,142 @@
+"""Feature levels and support tables: which ranks and types, from which level on.
+
+An operator declares its table once, as data; the check of a descriptor, the tables of
+the documentation and the tests all read it from here.
+"""
+
+import enum
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from dmljax._check import require
+from dmljax._tensor import DataType, TensorDesc
+
+
+class FeatureLevel(enum.IntEnum):
+    """DML_FEATURE_LEVEL: what a version of DirectML supports.
+
+    >>> FeatureLevel.V6_4 > FeatureLevel.V5_2, FeatureLevel.V5_2.label
+    (True, '5_2')
+    """
+
+    __module__ = "dmljax"
+
+    V1_0 = 0x1000
+    V2_0 = 0x2000
+    V2_1 = 0x2100
+    V3_0 = 0x3000
+    V3_1 = 0x3100
+    V4_0 = 0x4000
+    V4_1 = 0x4100
+    V5_0 = 0x5000
+    V5_1 = 0x5100
+    V5_2 = 0x5200
+    V6_0 = 0x6000
+    V6_1 = 0x6100
+    V6_2 = 0x6200
+    V6_3 = 0x6300
+    V6_4 = 0x6400
+
+    @property
+    def label(self) -> str:
+        """The level as DirectML writes it, such as 6_4."""
+        return self.name[1:]
+
+
+FLOAT16_ONLY = (DataType.FLOAT16,)
+UINT8_ONLY = (DataType.UINT8,)
+UINT32_ONLY = (DataType.UINT32,)
+FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
+UP_TO_32_BITS = (
+    *FLOATS,
+    DataType.INT32,
+    DataType.INT16,
+    DataType.INT8,
+    DataType.UINT32,
+    DataType.UINT16,
+    DataType.UINT8,
+)
+UP_TO_64_BITS = (
+    DataType.FLOAT64,
+    *FLOATS,
+    DataType.INT64,
+    *UP_TO_32_BITS[2:5],
+    DataType.UINT64,
+    *UP_TO_32_BITS[5:],
+)
+INDICES = (DataType.INT64, DataType.INT32, DataType.UINT64, DataType.UINT32)
+
+
+class Support(NamedTuple):
+    """The numbers of dimensions and the types that one tensor may have."""
+
+    min_rank: int
+    max_rank: int
+    data_types: tuple[DataType, ...]
+
+
+# By level, then by the tensor's C name. A level that is not listed has the support of
+# the newest one before it; before the first, the operator does not exist.
+SupportTable = Mapping[FeatureLevel, Mapping[str, Support]]
+
+
+def support_at(operator: str, table: SupportTable, level: FeatureLevel) -> FeatureLevel:
+    """The row of `table` that holds at `level`."""
+    first = min(table)
+    require(
+        operator,
+        level >= first,
+        f"the operator exists from feature level {first.label} on, "
+        f"while the feature level asked for is {level.label}.",
+    )
+    return max(row for row in table if row <= level)
+
+
+def check_support(
+    operator: str,
+    table: SupportTable,
+    level: FeatureLevel,
+    tensors: Mapping[str, TensorDesc],
+) -> None:
+    """Requires that the ranks and types of all tensors are supported at `level`."""
+    row = table[support_at(operator, table, level)]
+    for name, tensor in tensors.items():
+        support, rank = row[name], len(tensor.sizes)
+        require(
+            operator,
+            support.min_rank <= rank <= support.max_rank,
+            f"tensor '{name}' has {rank} dimensions; feature level {level.label} "
+            f"supports {_ranks(support)}.",
+        )
+        require(
+            operator,
+            tensor.data_type in support.data_types,
+            f"tensor '{name}' has data type {tensor.data_type.name}; feature level "
+            f"{level.label} supports {_types(support)}.",
+        )
+
+
+def support_markdown(operator: str, table: SupportTable) -> str:
+    """The support table of one operator, as documentation shows it."""
+    lines = [
+        f"### {operator}",
+        "",
+        "| from level | tensor | ranks | data types |",
+        "|---|---|---|---|",
+    ]
+    for level, tensors in table.items():
+        for name, support in tensors.items():
+            lines.append(
+                f"| {level.label} | {name} | {_ranks(support)} | {_types(support)} |"
+            )
+    return "\n".join(lines)
+
+
+def _ranks(support: Support) -> str:
+    if support.min_rank == support.max_rank:
+        return str(support.min_rank)
+    return f"{support.min_rank} to {support.max_rank}"
+
+
+def _types(support: Support) -> str:
+    return " ".join(data_type.name for data_type in support.data_types)

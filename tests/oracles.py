@@ -1,0 +1,277 @@
+"""The five operators retyped from shared/SPEC.md as NumPy loops.
+
+They import nothing from dmljax and share no code with it, so that a mistake in one is
+not repeated in the other. They trust their arguments (support tables, sizes and types
+are checked elsewhere), and every coordinate and index is a Python integer.
+"""
+
+import math
+
+import numpy as np
+
+# DIAGONAL_MATRIX1
+
+
+def diagonal_fills(y, x, fill_begin, fill_end) -> bool:
+    """(end >= begin) xor (top_x >= begin) xor (top_x < end), top_x = x - y."""
+    begin, end = int(fill_begin), int(fill_end)
+    top_x = int(x) - int(y)
+    return (end >= begin) ^ (top_x >= begin) ^ (top_x < end)
+
+
+def diagonal_matrix1(x, *, shape=None, dtype=None, value, fill_begin, fill_end):
+    """Value where the diagonal fills, else x, else 0 when x is None."""
+    x = np.zeros(shape, dtype) if x is None else np.asarray(x)
+    value = _typed(value, x.dtype)
+    output = np.empty(x.shape, x.dtype)
+    for coordinate in np.ndindex(x.shape):
+        fills = diagonal_fills(*coordinate[-2:], fill_begin, fill_end)
+        output[coordinate] = value if fills else x[coordinate]
+    return output
+
+
+# ONE_HOT
+
+
+def _is_on(coordinate, indices, size, axis):
+    """coordinate[axis] == index, or index + size where the index is negative."""
+    sequence = list(coordinate)
+    sequence[axis] = 0
+    index = int(indices[tuple(sequence)])
+    return coordinate[axis] == (index + size if index < 0 else index)
+
+
+def one_hot(indices, values, *, size, axis):
+    """values[1] at each sequence's index along axis, values[0] everywhere else."""
+    indices, values = np.asarray(indices), np.asarray(values)
+    off, on = values.ravel()[:2]
+    shape = list(indices.shape)
+    shape[axis] = size
+    output = np.empty(shape, values.dtype)
+    for coordinate in np.ndindex(output.shape):
+        output[coordinate] = on if _is_on(coordinate, indices, size, axis) else off
+    return output
+
+
+def one_hot_adjoint(cotangent, indices, *, axis):
+    """(off_bar, on_bar): the sums of the cotangent over the off and on elements."""
+    cotangent, indices = np.asarray(cotangent), np.asarray(indices)
+    size = cotangent.shape[axis]
+    totals = _zeros(2, cotangent.dtype)
+    for coordinate in np.ndindex(cotangent.shape):
+        on = _is_on(coordinate, indices, size, axis)
+        totals[int(on)] += _number(cotangent[coordinate])
+    off_bar, on_bar = _cast(totals, cotangent.dtype)
+    return off_bar, on_bar
+
+
+# ELEMENT_WISE_IF
+
+
+def element_wise_if(condition, a, b):
+    """Select a where condition != 0, else b."""
+    condition, a, b = np.asarray(condition), np.asarray(a), np.asarray(b)
+    output = np.empty(condition.shape, a.dtype)
+    for coordinate in np.ndindex(condition.shape):
+        chosen = a if condition[coordinate] != 0 else b
+        output[coordinate] = chosen[coordinate]
+    return output
+
+
+# NONZERO_COORDINATES
+
+
+def _bits(scalar):
+    """The bit pattern of a scalar as a Python integer."""
+    scalar = np.asarray(scalar)
+    return int(scalar.view(f"u{scalar.dtype.itemsize}"))
+
+
+def _zero_bits(dtype):
+    """The bit patterns of 0.0 and -0.0, where the type has a zero."""
+    zeros = np.array([0.0, -0.0]).astype(dtype)
+    return {_bits(zero) for zero in zeros if zero == 0}
+
+
+def nonzero(scalar) -> bool:
+    """Whether a scalar is non-zero by its bits; a subnormal is, -0.0 is not."""
+    scalar = np.asarray(scalar)
+    if scalar.dtype.kind in "biu":
+        return int(scalar) != 0
+    if scalar.dtype.kind == "c":
+        return nonzero(scalar.real) or nonzero(scalar.imag)
+    if scalar.dtype in (np.float16, np.float32, np.float64):
+        sign = 1 << (8 * scalar.dtype.itemsize - 1)
+        return _bits(scalar) & ~sign != 0
+    return _bits(scalar) not in _zero_bits(scalar.dtype)
+
+
+def nonzero_coordinates(x, *, columns=None, fill=0):
+    """(count, coordinates): the last columns of each non-zero element's coordinate."""
+    x = np.asarray(x)
+    columns = max(x.ndim, 1) if columns is None else columns
+    count = 0
+    coordinates = np.full((x.size, columns), fill, np.uint32)
+    for coordinate in np.ndindex(x.shape):
+        if nonzero(x[coordinate]):
+            # The zeros give a rank-0 tensor its one column.
+            coordinates[count] = ((0,) * columns + coordinate)[-columns:]
+            count += 1
+    return np.array(count, np.uint32), coordinates
+
+
+# PADDING
+
+
+def padding_source(i, n, mode):
+    """The index in an axis of size n that position i reads, None if it is outside."""
+    if mode == "CONSTANT":
+        return i if 0 <= i < n else None
+    if mode == "EDGE":
+        return min(max(i, 0), n - 1)
+    if mode == "REFLECTION":
+        if n == 1:
+            return 0
+        j = i % (2 * (n - 1))
+        return j if j < n else 2 * (n - 1) - j
+    if mode == "SYMMETRIC":
+        j = i % (2 * n)
+        return j if j < n else 2 * n - 1 - j
+    if mode == "WRAP":
+        return i % n
+    raise ValueError(f"unknown padding mode {mode!r}")
+
+
+def _source_coordinate(coordinate, start_padding, sizes, mode):
+    """padding_source on every axis; None if one axis is outside."""
+    axes = zip(coordinate, start_padding, sizes, strict=True)
+    sources = tuple(padding_source(c - int(s), n, mode) for c, s, n in axes)
+    return None if None in sources else sources
+
+
+def padding(x, start_padding, end_padding, *, mode, value=0):
+    """x[source(coordinate - start)], or value where there is no source."""
+    x = np.asarray(x)
+    value = _typed(value, x.dtype)
+    axes = zip(x.shape, start_padding, end_padding, strict=True)
+    output = np.empty([n + int(s) + int(e) for n, s, e in axes], x.dtype)
+    for coordinate in np.ndindex(output.shape):
+        source = _source_coordinate(coordinate, start_padding, x.shape, mode)
+        output[coordinate] = value if source is None else x[source]
+    return output
+
+
+def padding_adjoint(cotangent, start_padding, end_padding, *, mode):
+    """(x_bar, value_bar): each element of the cotangent added to its source."""
+    cotangent = np.asarray(cotangent)
+    axes = zip(cotangent.shape, start_padding, end_padding, strict=True)
+    sizes = tuple(n - int(s) - int(e) for n, s, e in axes)
+    x_bar, value_bar = _zeros(sizes, cotangent.dtype), _zeros((), cotangent.dtype)
+    for coordinate in np.ndindex(cotangent.shape):
+        source = _source_coordinate(coordinate, start_padding, sizes, mode)
+        if source is None:
+            value_bar[()] += _number(cotangent[coordinate])
+        else:
+            x_bar[source] += _number(cotangent[coordinate])
+    return _cast(x_bar, cotangent.dtype), _cast(value_bar, cotangent.dtype)
+
+
+def cast_padding_value(value, dtype):
+    """float32(value) in dtype; integers truncate toward 0, saturate, NaN gives 0."""
+    dtype = np.dtype(dtype)
+    with np.errstate(over="ignore"):
+        single = np.float32(value)
+        if dtype.kind not in "iu":
+            return dtype.type(single)
+    if np.isnan(single):
+        return dtype.type(0)
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    if np.isinf(single):
+        return dtype.type(low if single < 0 else high)
+    return dtype.type(min(max(math.trunc(float(single)), low), high))
+
+
+# Tensor descriptions
+
+
+def packed_strides(sizes):
+    """Stride i is the product of the sizes after i."""
+    return tuple(_product(sizes[i + 1 :]) for i in range(len(sizes)))
+
+
+def _offset(coordinate, strides):
+    """dot(coordinate, strides)."""
+    return sum(int(c) * int(s) for c, s in zip(coordinate, strides, strict=True))
+
+
+def _product(sizes):
+    """The product of sizes in Python integers."""
+    return math.prod(int(size) for size in sizes)
+
+
+def strided_read(buffer, sizes, strides):
+    """output[c] = buffer[dot(c, strides)]; strides None means packed."""
+    buffer = np.asarray(buffer)
+    strides = packed_strides(sizes) if strides is None else strides
+    output = np.empty(sizes, buffer.dtype)
+    for coordinate in np.ndindex(output.shape):
+        output[coordinate] = buffer[_offset(coordinate, strides)]
+    return output
+
+
+def strided_write(values, strides, length):
+    """buffer[dot(c, strides)] = values[c], 0 in the gaps; strides None means packed."""
+    values = np.asarray(values)
+    strides = packed_strides(values.shape) if strides is None else strides
+    buffer = np.zeros(length, values.dtype)
+    for coordinate in np.ndindex(values.shape):
+        buffer[_offset(coordinate, strides)] = values[coordinate]
+    return buffer
+
+
+def implied_bytes(sizes, strides, item_size):
+    """(sum((size - 1) * stride) + 1) * item_size, rounded up to a multiple of 4."""
+    if strides is None:
+        size_in_bytes = _product(sizes) * item_size
+    else:
+        last = [int(size) - 1 for size in sizes]
+        size_in_bytes = (_offset(last, strides) + 1) * item_size
+    return -(-size_in_bytes // 4) * 4
+
+
+def strides_overlap(sizes, strides) -> bool:
+    """Whether two coordinates have the same offset; strides None means packed."""
+    strides = packed_strides(sizes) if strides is None else strides
+    offsets = [_offset(coordinate, strides) for coordinate in np.ndindex(*sizes)]
+    return len(set(offsets)) < len(offsets)
+
+
+# Numbers
+
+
+def _typed(value, dtype):
+    """Value as a scalar array of dtype; out of a float type's range is infinity."""
+    with np.errstate(over="ignore"):
+        return np.asarray(value, dtype)
+
+
+def _number(scalar):
+    """A scalar as a Python number: an exact int, a float64 or a complex128."""
+    kinds = {"i": int, "u": int, "c": complex}
+    return kinds.get(scalar.dtype.kind, float)(scalar)
+
+
+def _zeros(shape, dtype):
+    """Zeros that _number can be added to without rounding to dtype."""
+    return np.full(shape, _number(np.zeros((), dtype)), object)
+
+
+def _cast(totals, dtype):
+    """Sums of _number in dtype: integers modulo 2^bits, floats rounded."""
+    if dtype.kind in "iu":
+        modulus = 1 << (8 * dtype.itemsize)
+        unsigned = np.dtype(f"u{dtype.itemsize}")
+        remainders = [total % modulus for total in totals.flat]
+        return np.array(remainders, unsigned).view(dtype).reshape(totals.shape)
+    with np.errstate(over="ignore"):
+        return totals.astype(complex if dtype.kind == "c" else float).astype(dtype)
