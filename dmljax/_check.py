@@ -50,10 +50,9 @@ def require_one_of(
 ) -> None:
     """Requires that the attribute `name` is one of `choices`."""
     choices = list(choices)
+    names = ", ".join(getattr(choice, "name", repr(choice)) for choice in choices)
     require(
-        operator,
-        value in choices,
-        f"{name} is {value!r}; it must be one of {', '.join(map(repr, choices))}.",
+        operator, value in choices, f"{name} is {value!r}; it must be one of {names}."
     )
 
 

@@ -2,7 +2,9 @@
 
 import dataclasses
 import enum
+import functools
 import math
+import operator as operators
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -19,6 +21,12 @@ from dmljax._tensor import DataType, TensorDesc, check_tensor, read, write
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+# What C puts before the names of an enum's values.
+ENUM_PREFIXES = {
+    "DataType": "DML_TENSOR_DATA_TYPE_",
+    "PaddingMode": "DML_PADDING_MODE_",
+    "TensorFlags": "DML_TENSOR_FLAG_",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +71,11 @@ class OperatorDesc:
         named = {c_name(name): tensor for name, tensor in tensors.items()}
         for name, tensor in tensors.items():
             output = name in self.outputs
+            require(
+                self.operator,
+                tensor.data_type != DataType.UNKNOWN,
+                f"tensor '{c_name(name)}' has data type UNKNOWN; it must have a type.",
+            )
             check_tensor(self.operator, c_name(name), tensor, output=output)
         check_support(self.operator, self.support, level, named)
         for name, tensor in named.items():
@@ -124,6 +137,7 @@ def create_operator(
         and values; or, from the returned function, if an array does not fit its tensor.
 
     >>> import jax.numpy as jnp
+    >>> from dmljax import PaddingDesc, PaddingMode
     >>> vector = TensorDesc(DataType.FLOAT32, (3,))
     >>> desc = PaddingDesc(vector, TensorDesc(DataType.FLOAT32, (6,)),
     ...                    PaddingMode.REFLECTION, 0.0, 1, (2,), (1,))
@@ -213,7 +227,7 @@ def cast_float_value(value: float, dtype: np.dtype) -> np.ndarray:
     with np.errstate(over="ignore"):
         single = np.float32(value)
     if not is_integer(dtype):
-        return single.astype(dtype)
+        return np.asarray(single).astype(dtype)
     limits = jnp.iinfo(dtype)
     low, high = int(limits.min), int(limits.max)
     if math.isnan(single):
@@ -232,10 +246,14 @@ def c_name(name: str) -> str:
 
 
 def _to_json(value: Any) -> Any:
-    """A descriptor, or a part of one, as JSON: what is None is left out."""
+    """A descriptor, or a part of one, as JSON: None and defaults are left out."""
     if dataclasses.is_dataclass(value):
-        fields = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
-        return {c_name(n): _to_json(v) for n, v in fields if v is not None}
+        fields = [(f, getattr(value, f.name)) for f in dataclasses.fields(value)]
+        return {
+            c_name(f.name): _to_json(v)
+            for f, v in fields
+            if v is not None and v != f.default
+        }
     if isinstance(value, enum.IntFlag):
         return int(value)
     if isinstance(value, enum.Enum):
@@ -267,11 +285,13 @@ def _from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
         return tuple(_from_json(int, item, operator, field) for item in value)
     if dataclasses.is_dataclass(kind):
         return _struct_from_json(typing.cast(type, kind), value, operator, field, wrong)
+    if issubclass(kind, enum.Flag) and isinstance(value, list):
+        flags = (_from_json(kind, item, operator, field) for item in value)
+        return functools.reduce(operators.or_, flags, kind(0))
     if issubclass(kind, enum.Enum):
         return _enum_from_json(kind, value, wrong)
     if kind is float:
-        number = number_from_json(value, wrong("a number, 'nan', 'inf' or '-inf'"))
-        return float(number)
+        return _float_from_json(value, wrong("a number, 'nan', 'inf' or '-inf'"))
     if type(value) is not int:
         raise wrong("an integer")
     return value
@@ -286,21 +306,24 @@ def number_from_json(value: Any, error: Exception) -> int | float:
     return typing.cast("int | float", value)
 
 
+def _float_from_json(value: Any, error: Exception) -> float:
+    try:
+        return float(number_from_json(value, error))
+    except OverflowError:  # an integer past the largest float
+        raise error from None
+
+
 def _enum_from_json(
     kind: type[enum.Enum], value: Any, wrong: Callable[[str], DescriptorError]
 ) -> enum.Enum:
     """An enum value by its short or its full C name, or by its number."""
+    members = kind.__members__  # iteration would leave out flags of value 0
     if isinstance(value, str):
-        for member in kind:
-            if value == member.name or value.endswith(f"_{member.name}"):
-                if value == member.name or value.startswith("DML_"):
-                    return member
-    elif type(value) is int and issubclass(kind, int):
-        try:
-            return kind(value)
-        except ValueError:
-            pass
-    raise wrong("one of " + ", ".join(member.name for member in kind))
+        value = value.removeprefix(ENUM_PREFIXES[kind.__name__])
+    for name, member in members.items():
+        if value == name or (type(value) is int and value == member.value):
+            return member
+    raise wrong("one of " + ", ".join(members))
 
 
 def _struct_from_json(
@@ -309,6 +332,8 @@ def _struct_from_json(
     """A dataclass from a JSON object whose keys are its C field names."""
     if not isinstance(value, Mapping):
         raise wrong("an object with the fields of the C struct")
+    if kind is TensorDesc:
+        value = _tensor_fields(value, operator, field)
     hints = typing.get_type_hints(kind)
     fields = {c_name(f.name): f for f in dataclasses.fields(kind)}
     for key in value:
@@ -317,14 +342,57 @@ def _struct_from_json(
                 f"{operator}: '{field}' has an unknown field '{key}'; its fields are "
                 f"{', '.join(fields)}."
             )
-    arguments = {}
+    arguments: dict[str, Any] = {}
     for key, f in fields.items():
-        optional = types.NoneType in typing.get_args(hints[f.name])
-        if key in value:
-            path = f"{field}.{key}"
-            arguments[f.name] = _from_json(hints[f.name], value[key], operator, path)
-        elif optional:
+        path, item, hint = f"{field}.{key}", value.get(key), hints[f.name]
+        if isinstance(item, Mapping) and hint == int | float:
+            data_type = arguments[f"{f.name}_data_type"]
+            item = _scalar_union(item, data_type, operator, path)
+        if item is not None:
+            arguments[f.name] = _from_json(hint, item, operator, path)
+        elif types.NoneType in typing.get_args(hint):
             arguments[f.name] = None
         elif f.default is dataclasses.MISSING:
             raise DescriptorError(f"{operator}: '{field}' misses the field '{key}'.")
     return kind(**arguments)
+
+
+def _tensor_fields(
+    value: Mapping[str, Any], operator: str, field: str
+) -> dict[str, Any]:
+    """The fields of a tensor, taken out of a DML_TENSOR_DESC if it is in one."""
+    fields = dict(value)
+    kind = fields.pop("Type", "BUFFER")
+    if kind not in ("BUFFER", "DML_TENSOR_TYPE_BUFFER"):
+        raise DescriptorError(
+            f"{operator}: field '{field}.Type' is {kind!r}; it must be BUFFER."
+        )
+    if isinstance(fields.get("Desc"), Mapping):
+        fields = dict(fields["Desc"])
+    sizes, count = fields.get("Sizes"), fields.pop("DimensionCount", None)
+    if isinstance(sizes, list) and count not in (None, len(sizes)):
+        raise DescriptorError(
+            f"{operator}: field '{field}.DimensionCount' is {count!r}, while "
+            f"'{field}.Sizes' has {len(sizes)} elements; both must be the same."
+        )
+    # An empty list and 0 stand for the C struct's null and computed size.
+    for key, absent in (("Strides", []), ("TotalTensorSizeInBytes", 0)):
+        if fields.get(key) == absent:
+            del fields[key]
+    return fields
+
+
+def _scalar_union(
+    value: Mapping[str, Any], data_type: DataType, operator: str, field: str
+) -> Any:
+    """The number in a DML_SCALAR_UNION, by the member that `data_type` names."""
+    half = data_type == DataType.FLOAT16  # C has no such type: the bits are given
+    member = "UInt16" if half else data_type.name.capitalize().replace("Uint", "UInt")
+    number = value.get(member)
+    if len(value) != 1 or number is None or (half and number not in range(2**16)):
+        raise DescriptorError(
+            f"{operator}: field '{field}' is {dict(value)!r}; for {data_type.name} it "
+            f"must be a number, or an object with the one member '{member}'"
+            f"{', the bits of the number' if half else ''}."
+        )
+    return float(np.uint16(number).view(np.float16)) if half else number

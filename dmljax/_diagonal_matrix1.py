@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike, DTypeLike
 
-from dmljax._check import require, show
+from dmljax._check import require, require_same, show
 from dmljax._descriptor import (
     INT32_MAX,
     OperatorDesc,
@@ -25,7 +25,6 @@ from dmljax._operator import (
     as_integer,
     as_scalar,
     as_sizes,
-    check_implementation,
     check_x64,
     strong,
     transpose_select,
@@ -96,7 +95,7 @@ def diagonal_matrix1(
     """Fills the diagonals in [fill_begin, fill_end) with `value`, and keeps the rest.
 
     ``top_x = x - y; output[..., y, x] = value if ((end >= begin) ^ (top_x >= begin) ^
-    (top_x < end)) else input[..., y, x]``, with zeros for the input where there is none.
+    (top_x < end)) else input[..., y, x]``, with zeros for an input that is None.
     Diagonal 0 is the main one and positive ones lie to its right. With fill_begin >
     fill_end, everything outside [fill_end, fill_begin) is filled; with equal bounds,
     nothing is.
@@ -132,42 +131,31 @@ def diagonal_matrix1(
 
     See DML_DIAGONAL_MATRIX1_OPERATOR_DESC in directml.h.
     """
-    check_implementation(OPERATOR, implementation)
-    begin = as_integer(NAME, "DiagonalFillBegin", fill_begin)
-    end = as_integer(NAME, "DiagonalFillEnd", fill_end)
-    check_int32(NAME, "DiagonalFillBegin", begin)
-    check_int32(NAME, "DiagonalFillEnd", end)
     if shape is not None:
         shape = as_sizes(NAME, "shape", shape)
+    elif x is None:
+        raise TypeError(f"{NAME}: one of 'x' and 'shape' must be given.")
     if x is None:
-        if shape is None:
-            raise TypeError(f"{NAME}: one of 'x' and 'shape' must be given.")
-        type_ = np.dtype(np.float32) if dtype is None else jnp.dtype(dtype)
+        type_ = jnp.dtype(np.float32 if dtype is None else dtype)
+        check_x64(NAME, "dtype", type_)
     else:
         x = as_array(NAME, "InputTensor", x)
         type_ = x.dtype
-        require(
-            NAME,
-            dtype is None or jnp.dtype(dtype) == type_,
-            f"dtype is {show(jnp.dtype(dtype or type_))}, while tensor 'InputTensor' "
-            f"has {show(type_)}; both must be the same.",
-        )
-        require(
-            NAME,
-            shape is None or shape == x.shape,
-            f"shape is {show(shape or ())}, while tensor 'InputTensor' has "
-            f"{show(x.shape)}; both must be the same.",
-        )
+        if shape is not None:
+            require_same(NAME, "sizes", ("shape", shape), ("InputTensor", x.shape))
+        if dtype is not None:
+            wanted = ("dtype", jnp.dtype(dtype))
+            require_same(NAME, "data types", wanted, ("InputTensor", type_))
         shape = x.shape
-    require(
-        NAME,
-        len(shape) >= 2,
-        f"the sizes {show(shape)} have {len(shape)} dimensions; a matrix has at "
-        "least 2.",
+    output: jax.Array = _diagonal_matrix1(
+        x,
+        as_scalar(NAME, "Value", value, type_),
+        shape,
+        as_integer(NAME, "DiagonalFillBegin", fill_begin),
+        as_integer(NAME, "DiagonalFillEnd", fill_end),
+        implementation,
     )
-    check_x64(NAME, "dtype", type_)
-    value = as_scalar(NAME, "Value", value, type_)
-    return _diagonal_matrix1(x, value, shape, begin, end, implementation)
+    return output
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4, 5))
@@ -179,7 +167,15 @@ def _diagonal_matrix1(
     fill_end: int,
     implementation: Implementation,
 ) -> jax.Array:
-    ones = (1,) * len(shape)
+    rank = len(shape)
+    require(
+        NAME,
+        rank >= 2,
+        f"the sizes {show(shape)} have {rank} dimensions; a matrix has at least 2.",
+    )
+    check_int32(NAME, "DiagonalFillBegin", fill_begin)
+    check_int32(NAME, "DiagonalFillEnd", fill_end)
+    ones = (1,) * rank
     with jax.named_scope("dmljax.diagonal_matrix1"):
         (output,) = OPERATOR(
             strong(value).reshape(ones),

@@ -17,7 +17,6 @@ from dmljax._operator import (
     Outputs,
     as_array,
     as_scalar,
-    check_implementation,
     is_python_number,
     strong_types,
     transpose_select,
@@ -103,7 +102,6 @@ def element_wise_if(
 
     See DML_ELEMENT_WISE_IF_OPERATOR_DESC in directml.h.
     """
-    check_implementation(OPERATOR, implementation)
     condition = as_array(NAME, "ConditionTensor", condition)
     numbers = is_python_number(a), is_python_number(b)
     if all(numbers):
@@ -119,7 +117,8 @@ def element_wise_if(
         b = as_scalar(NAME, "BTensor", b, a.dtype)
     else:
         a, b = as_array(NAME, "ATensor", a), as_array(NAME, "BTensor", b)
-    return _element_wise_if(condition, a, b, numbers, implementation)
+    output: jax.Array = _element_wise_if(condition, a, b, numbers, implementation)
+    return output
 
 
 @functools.partial(jax.jit, static_argnums=(3, 4))

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -14,12 +15,12 @@ from jax.typing import ArrayLike
 from dmljax._check import require, show
 from dmljax._descriptor import OperatorDesc
 from dmljax._operator import (
+    Form,
     Implementation,
     Operator,
     Outputs,
     as_array,
     as_integer,
-    check_implementation,
 )
 from dmljax._support import (
     UINT32_ONLY,
@@ -28,7 +29,7 @@ from dmljax._support import (
     Support,
     SupportTable,
 )
-from dmljax._tensor import MAX_ELEMENTS, TensorDesc, index_mode
+from dmljax._tensor import MAX_ELEMENTS, TensorDesc, index_mode, packed_strides
 
 NAME = "NONZERO_COORDINATES"
 WORD = 32  # elements, one bit each
@@ -54,7 +55,8 @@ class NonzeroCoordinates(NamedTuple):
       coordinates: (M, N) uint32, their coordinates in ascending order.
     """
 
-    count: jax.Array
+    # The page's name; it hides tuple.count, which nobody calls here.
+    count: jax.Array  # type: ignore[assignment]
     coordinates: jax.Array
 
 
@@ -72,107 +74,122 @@ def is_nonzero(x: jax.Array) -> jax.Array:
         return is_nonzero(x.real) | is_nonzero(x.imag)
     if not jnp.issubdtype(dtype, np.floating):
         return x.astype(bool)
-    zeros = np.asarray([0.0, -0.0]).astype(dtype)
+    zeros = np.asarray([0.0, -0.0]).astype(dtype)  # what is no zero stays none
     width = jnp.finfo(dtype).bits
     bits = lax.bitcast_convert_type(x, jnp.dtype(f"uint{width}"))
     patterns = zeros.view(f"uint{8 * dtype.itemsize}")
     nonzero = jnp.ones(x.shape, bool)
-    for pattern in {int(p) for p, zero in zip(patterns, zeros) if zero == 0}:
+    for pattern in {int(pattern) for pattern in patterns[zeros == 0]}:
         nonzero &= bits != jnp.asarray(pattern, bits.dtype)
     return nonzero
 
 
-def _packed(x: jax.Array, rank: int) -> tuple[jax.Array, int]:
-    """The (batch, words) bits of x != 0, 32 to a word, and the elements of a batch."""
-    batch = math.prod(x.shape[: x.ndim - rank])
-    elements = math.prod(x.shape[x.ndim - rank :])
-    nonzero = is_nonzero(x.reshape(batch, elements))
+def _packed(x: jax.Array) -> jax.Array:
+    """(batch, words): the bits of x != 0 for x of (batch, elements), 32 to a word."""
+    batch, elements = x.shape
     words = -(-elements // WORD)
-    nonzero = jnp.pad(nonzero, ((0, 0), (0, words * WORD - elements)))
+    nonzero = jnp.pad(is_nonzero(x), ((0, 0), (0, words * WORD - elements)))
     lanes = nonzero.reshape(batch, words, WORD).astype(np.uint32)
     lane = lax.broadcasted_iota(np.uint32, lanes.shape, 2)
-    return (lanes << lane).sum(2, dtype=np.uint32), elements
+    return (lanes << lane).sum(2, dtype=np.uint32)
 
 
-def _xla(x: jax.Array, *, rank: int, columns: int, fill: int | None) -> Outputs:
-    """Every element looks up its row, the number of non-zeros before it, and writes."""
-    words, elements = _packed(x, rank)
-    batch = words.shape[0]
+def _compact_by_scatter(
+    words: jax.Array, sizes: tuple[int, ...], columns: int
+) -> jax.Array:
+    """Every element finds its row, the number of non-zeros before it, and writes."""
+    batch, elements = words.shape[0], math.prod(sizes)
     ones = lax.population_count(words)
-    ends = jnp.cumsum(ones, axis=1, dtype=np.uint32)
+    starts = jnp.cumsum(ones, axis=1, dtype=np.uint32) - ones
     lane = lax.broadcasted_iota(np.uint32, (1, 1, WORD), 2)
-    before = lax.population_count(words[..., None] & ((jnp.uint32(1) << lane) - 1))
-    row = ((ends - ones)[..., None] + before).reshape(batch, -1)
-    selected = ((words[..., None] >> lane) & 1).reshape(batch, -1) != 0
-    row = jnp.where(selected, row, np.uint32(elements))  # past the end: dropped
+    lower = (jnp.uint32(1) << lane) - 1
+    row = starts[..., None] + lax.population_count(words[..., None] & lower)
+    selected = (words[..., None] >> lane) & 1
+    row = jnp.where(selected.astype(bool), row, np.uint32(elements))  # dropped
+    row = row.reshape(batch, -1)
     with index_mode(batch * elements) as integer:
         line = lax.broadcasted_iota(integer, row.shape, 0)
+    number = lax.broadcasted_iota(np.uint32, row.shape, 1)
     flat = jnp.zeros((batch, elements), np.uint32)
     flat = flat.at[line, row].set(
-        lax.broadcasted_iota(np.uint32, row.shape, 1),
-        mode="drop",
-        unique_indices=True,
-        wrap_negative_indices=False,
+        number, mode="drop", unique_indices=True, wrap_negative_indices=False
     )
-    return _outputs(x, flat, ends[:, -1], rank, columns, fill)
+    return _unravel(flat, sizes, columns)  # element 0, past the count, gives zeros
 
 
-def _xla_cpu(x: jax.Array, *, rank: int, columns: int, fill: int | None) -> Outputs:
-    """One pass over the words that visits their set bits: a core's best order."""
-    words, elements = _packed(x, rank)
-    batch, width = words.shape
+def _compact_by_loop(
+    words: jax.Array, sizes: tuple[int, ...], columns: int
+) -> jax.Array:
+    """One walk over the words that visits their set bits: the best order for a core."""
+    (batch, width), elements = words.shape, math.prod(sizes)
     with index_mode(words.size * WORD) as integer:
 
         def visit_word(k: jax.Array, state: Any) -> Any:
-            row, flat = state
+            row, rows = state
             row = jnp.where(k % width == 0, k // width * elements, row)
             word = lax.dynamic_index_in_dim(words.ravel(), k, keepdims=False)
             first = (k % width).astype(np.uint32) * WORD
 
             def visit_bit(state: Any) -> Any:
-                word, row, flat = state
+                word, row, rows = state
                 lane = lax.population_count((word & -word) - 1)
-                flat = lax.dynamic_update_index_in_dim(flat, first + lane, row, 0)
-                return word & (word - 1), row + 1, flat
+                coordinates = _unravel(first + lane, sizes, columns)
+                rows = lax.dynamic_update_index_in_dim(rows, coordinates, row, 0)
+                return word & (word - 1), row + 1, rows
 
-            bits = lax.while_loop(lambda s: s[0] != 0, visit_bit, (word, row, flat))
+            bits = lax.while_loop(lambda s: s[0] != 0, visit_bit, (word, row, rows))
             return bits[1:]
 
-        start = (jnp.zeros((), integer), jnp.zeros(batch * elements, np.uint32))
+        zero = jnp.zeros((), integer)
+        start = (zero, jnp.zeros((batch * elements, columns), np.uint32))
         stop = jnp.asarray(words.size, integer)
-        _, flat = lax.fori_loop(jnp.zeros((), integer), stop, visit_word, start)
-    count = lax.population_count(words).sum(1, dtype=np.uint32)
-    flat = flat.reshape(batch, elements)
-    return _outputs(x, flat, count, rank, columns, fill)
+        _, rows = lax.fori_loop(zero, stop, visit_word, start)
+    return rows.reshape(batch, elements, columns)
 
 
-def _outputs(
-    x: jax.Array,
-    flat: jax.Array,
-    count: jax.Array,
-    rank: int,
-    columns: int,
-    fill: int | None,
-) -> Outputs:
-    """The count, and the coordinates of the elements whose numbers are in `flat`.
+def _form(compact: Callable[..., jax.Array]) -> Form:
+    """The operator, given how the coordinates of the set bits are compacted.
 
-    `flat` holds 0 past the count, and element 0 has coordinates 0.
+    `compact` takes the words, the sizes and the number of columns, and returns
+    (batch, elements, columns) with 0 in the rows past the count.
     """
-    batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
-    columns_ = []
-    stride = 1
-    for size in reversed((1,) * (columns - rank) + sizes[rank - columns :]):
-        columns_.append(flat // np.uint32(stride) % np.uint32(size))
-        stride *= size
-    coordinates = jnp.stack(columns_[::-1], axis=-1)
-    if fill:
-        row = lax.broadcasted_iota(np.uint32, coordinates.shape, 1)
-        valid = row < count[:, None, None]
-        coordinates = jnp.where(valid, coordinates, np.uint32(fill))
-    return count.reshape(batch), coordinates.reshape(*batch, -1, columns)
+
+    def form(x: jax.Array, *, rank: int, columns: int, fill: int | None) -> Outputs:
+        batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
+        elements = math.prod(sizes)
+        if x.size == 0:
+            shape = (*batch, elements, columns)
+            return jnp.zeros(batch, np.uint32), jnp.zeros(shape, np.uint32)
+        words = _packed(x.reshape(-1, elements))
+        count = lax.population_count(words).sum(1, dtype=np.uint32)
+        coordinates = compact(words, sizes, columns)
+        if fill:
+            row = lax.broadcasted_iota(np.uint32, coordinates.shape, 1)
+            valid = row < count[:, None, None]
+            coordinates = jnp.where(valid, coordinates, np.uint32(fill))
+        return count.reshape(batch), coordinates.reshape(*batch, elements, columns)
+
+    return form
 
 
-OPERATOR = Operator("nonzero_coordinates", _xla, xla_on={"cpu": _xla_cpu})
+def _unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
+    """(..., columns): the last coordinates of the elements with numbers `flat`."""
+    sizes = (1,) * (columns - len(sizes)) + sizes[len(sizes) - columns :]
+    strides = packed_strides(sizes)
+    return jnp.stack(
+        [
+            flat // np.uint32(stride) % np.uint32(size)
+            for size, stride in zip(sizes, strides, strict=True)
+        ],
+        axis=-1,
+    )
+
+
+OPERATOR = Operator(
+    "nonzero_coordinates",
+    _form(_compact_by_scatter),
+    xla_on={"cpu": _form(_compact_by_loop)},
+)
 
 
 def nonzero_coordinates(
@@ -192,8 +209,8 @@ def nonzero_coordinates(
 
     Args:
       x: (...) of any type and rank, of M elements (InputTensor).
-      columns: the number N of coordinates in a row: at least the rank of `x` without its
-        leading sizes of 1, at most its rank, and at least 1. None for the rank.
+      columns: the number N of coordinates in a row: at least the rank of `x` without
+        its leading sizes of 1, at most its rank, and at least 1. None for the rank.
       fill: what the rows at and past the count hold, a UINT32. None leaves them
         undefined, which may be faster.
       implementation: None for the fastest, "xla" or "pallas".
@@ -214,7 +231,6 @@ def nonzero_coordinates(
 
     See DML_NONZERO_COORDINATES_OPERATOR_DESC in directml.h.
     """
-    check_implementation(OPERATOR, implementation)
     x = as_array(NAME, "InputTensor", x)
     if columns is not None:
         columns = as_integer(NAME, "columns", columns)
@@ -225,7 +241,8 @@ def nonzero_coordinates(
             0 <= fill < 2**32,
             f"fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}.",
         )
-    return _nonzero_coordinates(x, columns, fill, implementation)
+    outputs: NonzeroCoordinates = _nonzero_coordinates(x, columns, fill, implementation)
+    return outputs
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))

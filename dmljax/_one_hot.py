@@ -19,7 +19,6 @@ from dmljax._operator import (
     Outputs,
     as_array,
     as_integer,
-    check_implementation,
     is_integer,
     strong,
     transpose_select,
@@ -128,14 +127,14 @@ def one_hot(
 
     See DML_ONE_HOT_OPERATOR_DESC in directml.h.
     """
-    check_implementation(OPERATOR, implementation)
-    return _one_hot(
+    output: jax.Array = _one_hot(
         as_array(NAME, "IndicesTensor", indices),
         as_array(NAME, "ValuesTensor", values),
         as_integer(NAME, "size", size),
         as_integer(NAME, "Axis", axis),
         implementation,
     )
+    return output
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4))
@@ -184,10 +183,11 @@ def _check_sizes(
         f"tensor 'IndicesTensor' has sizes {show(indices)}; its size along Axis {axis} "
         f"is {indices[axis]} and must be 1.",
     )
+    elements = math.prod(values)
     require(
         NAME,
-        math.prod(values) >= 2,
-        f"tensor 'ValuesTensor' has sizes {show(values)}, {math.prod(values)} elements; "
+        elements >= 2,
+        f"tensor 'ValuesTensor' has sizes {show(values)}, {elements} elements; "
         "it must have at least 2, off and on.",
     )
     require(

@@ -25,6 +25,7 @@ from jax.interpreters import ad, batching, mlir
 from jax.typing import ArrayLike
 
 from dmljax._check import require, require_one_of, require_same, show
+from dmljax._tensor import x64_enabled
 
 Implementation = Literal["xla", "pallas"] | None
 Outputs = tuple[jax.Array, ...]
@@ -73,8 +74,19 @@ class Operator:
         self, *operands: jax.Array, implementation: Implementation, **static: Any
     ) -> Outputs:
         """The outputs, as a tuple; `static` holds hashable attributes."""
+        self._check_implementation(implementation)
         bound = self._primitive.bind(*operands, implementation=implementation, **static)
         return tuple(bound)
+
+    def _check_implementation(self, implementation: Implementation) -> None:
+        name, choices = self.name.upper(), (None, "xla", "pallas")
+        require_one_of(name, "implementation", implementation, choices)
+        require(
+            name,
+            implementation != "pallas" or bool(self.kernels),
+            "implementation='pallas' was asked for, and this operator has no kernel; "
+            "use None or 'xla'.",
+        )
 
     @functools.cached_property
     def _primitive(self) -> Primitive:
@@ -108,7 +120,7 @@ class Operator:
             jnp.expand_dims(operand, 0)
             if dim is None
             else jnp.moveaxis(operand, dim, 0)
-            for operand, dim in zip(operands, dims)
+            for operand, dim in zip(operands, dims, strict=True)
         ]
         outputs = self(*operands, **static)
         return outputs, [0] * len(outputs)
@@ -142,7 +154,7 @@ def _zero_tangent(out: jax.Array) -> ad.Zero:
 
 def needs_cotangent(operand: Any) -> bool:
     """Whether a transpose rule owes this operand a cotangent."""
-    return ad.is_undefined_primal(operand)
+    return isinstance(operand, ad.UndefinedPrimal)
 
 
 def unbroadcast(cotangent: jax.Array, operand: ad.UndefinedPrimal) -> jax.Array:
@@ -192,24 +204,12 @@ def is_integer(dtype: np.dtype) -> bool:
     return jnp.issubdtype(dtype, jnp.integer)
 
 
-def check_implementation(operator: Operator, implementation: Implementation) -> None:
-    """Requires a known implementation that this operator has."""
-    name = operator.name.upper()
-    require_one_of(name, "implementation", implementation, (None, "xla", "pallas"))
-    require(
-        name,
-        implementation != "pallas" or bool(operator.kernels),
-        "implementation='pallas' was asked for, and this operator has no kernel; "
-        "use None or 'xla'.",
-    )
-
-
 def check_x64(operator: str, name: str, dtype: np.dtype) -> None:
     """Requires JAX's x64 mode for 64-bit types: JAX would truncate them in silence."""
-    wide = dtype.itemsize == 8 and dtype.kind in "fiu" or dtype == np.complex128
+    wide = (dtype.itemsize == 8 and dtype.kind in "fiu") or dtype == np.complex128
     require(
         operator,
-        jax.config.jax_enable_x64 or not wide,
+        x64_enabled() or not wide,
         f"'{name}' has data type {show(dtype)}, which needs JAX's x64 mode. Turn it on "
         "with jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1, or "
         "convert the data to a 32-bit type.",
@@ -301,29 +301,33 @@ def strong_types(
     return strong(a), strong(b)
 
 
-def _from_python(
-    operator: str, name: str, value: complex, dtype: np.dtype
-) -> np.ndarray:
+def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:
     """A Python number as an array of rank 0 of type `dtype`."""
-
-    def rule(condition: bool, text: str) -> None:
-        require(operator, condition, f"{name} is {value!r}; {show(dtype)} {text}.")
-
-    check_x64(operator, name, dtype)
-    if not jnp.issubdtype(dtype, np.complexfloating):
-        rule(not isinstance(value, complex), "has no imaginary part")
-    if dtype == bool:
-        rule(value in (0, 1), "holds False and True")
-    elif is_integer(dtype):
-        low, high = int(jnp.iinfo(dtype).min), int(jnp.iinfo(dtype).max)
-        rule(math.isfinite(value) and value == int(value), "holds whole numbers")
-        rule(low <= value <= high, f"holds {low} to {high}")
-        value = int(value)
-    elif isinstance(value, int):
-        rule(abs(value) < 2**1023, "cannot hold a number of this size")
-        value = float(value)
+    problem = _misfit(value, dtype)
+    if problem:
+        require(operator, False, f"{name} is {value!r}; {show(dtype)} {problem}.")
     with np.errstate(over="ignore"):  # past the largest float is infinity
-        return np.asarray(value).astype(dtype)
+        exact = (
+            value if is_integer(dtype) or isinstance(value, complex) else float(value)
+        )
+        return np.asarray(exact).astype(dtype)
+
+
+def _misfit(value: Any, dtype: np.dtype) -> str | None:
+    """What keeps a Python number from being of type `dtype`, if anything does."""
+    if isinstance(value, complex):
+        fits = jnp.issubdtype(dtype, np.complexfloating)
+        return None if fits else "has no imaginary part"
+    if jnp.issubdtype(dtype, np.bool_):
+        return None if value in (0, 1) else "holds False and True"
+    if is_integer(dtype):
+        limits = jnp.iinfo(dtype)
+        low, high = int(limits.min), int(limits.max)
+        if not (math.isfinite(value) and value == int(value)):
+            return "holds whole numbers"
+        return None if low <= value <= high else f"holds {low} to {high}"
+    huge = isinstance(value, int) and abs(value) >= 2**1023
+    return "holds no numbers of this size" if huge else None
 
 
 def as_integer(operator: str, name: str, value: Any) -> int:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
@@ -21,7 +20,6 @@ from dmljax._operator import (
     as_array,
     as_scalar,
     as_sizes,
-    check_implementation,
     is_integer,
     needs_cotangent,
     strong,
@@ -168,50 +166,71 @@ def _adjoint_xla(
 ) -> Outputs:
     """Each input element's sum over the output elements that repeat it.
 
-    Sums of slices instead of a scatter-add: the order of summation is fixed, and the
-    program has the same size whatever the padding.
+    The padding is folded onto the inside, one axis after the other. There is no
+    scatter-add, so the order of summation is fixed; and the program has the same size
+    whatever the padding. Little padding is added in place and cut off at the end, much
+    of it is cut off first: both spare a pass over the array.
     """
-    for axis, (before, after) in enumerate(
-        zip(start, end, strict=True), cotangent.ndim - len(start)
-    ):
-        stop = cotangent.shape[axis] - after
-        left, inner, right = (
-            lax.slice_in_dim(cotangent, first, last, axis=axis)
-            for first, last in ((0, before), (before, stop), (stop, stop + after))
-        )
-        size = stop - before
-        if mode is not PaddingMode.CONSTANT:
-            if before:
-                inner += _folded(left, -before, size, axis, mode)
-            if after:
-                inner += _folded(right, size, size, axis, mode)
-        cotangent = inner
-    return (cotangent,)
+    batch = cotangent.ndim - len(start)
+    offsets = [0] * cotangent.ndim
+    shape = list(cotangent.shape)
+    for axis, (before, after) in enumerate(zip(start, end, strict=True), batch):
+        padded = cotangent.shape[axis]
+        size = shape[axis] = padded - before - after
+        offsets[axis] = before
+        if mode is PaddingMode.CONSTANT:
+            continue
+        cut_first = before + after > size
+        whole = cotangent
+        if cut_first:
+            cotangent = lax.slice_in_dim(whole, before, before + size, axis=axis)
+            offsets[axis] = 0
+        for first, last in ((0, before), (before + size, padded)):
+            if first == last:
+                continue
+            source = whole if cut_first else cotangent
+            part = lax.slice_in_dim(source, first, last, axis=axis)
+            part, place = _fold(part, first - before, size, axis, mode)
+            cotangent = _add_at(cotangent, part, offsets[axis] + place, axis)
+    stops = [offset + size for offset, size in zip(offsets, shape, strict=True)]
+    return (lax.slice(cotangent, offsets, stops),)
 
 
-def _folded(
+def _fold(
     part: jax.Array, first: int, size: int, axis: int, mode: PaddingMode
-) -> jax.Array:
-    """A stretch of padding, folded back onto the `size` elements that it repeats.
+) -> tuple[jax.Array, int]:
+    """What a stretch of padding adds to the `size` elements that it repeats, and where.
 
     Its coordinates start at `first`, counted from the first input element.
     """
     length = part.shape[axis]
     if mode is PaddingMode.EDGE:
         total = part.sum(axis, keepdims=True, dtype=part.dtype)
-        return _extend(total, axis, 0 if first < 0 else size - 1, size)
+        return total, 0 if first < 0 else size - 1
     period, mirror = fold(size, mode)
-    low = first % period
-    folds = -(-(low + length) // period)
-    part = _extend(part, axis, low, folds * period)
-    if folds > 1:
-        shape = (*part.shape[:axis], folds, period, *part.shape[axis + 1 :])
-        part = part.reshape(shape).sum(axis, dtype=part.dtype)
-    if period <= size:
-        return lax.slice_in_dim(part, 0, size, axis=axis)
+    place = first % period
+    if place + length <= size:
+        return part, place
+    last = mirror - place  # the element that the first of the stretch mirrors
+    if last < size and last - length >= -1:
+        return lax.rev(part, (axis,)), last - length + 1
+    folds = -(-(place + length) // period)
+    part = _extend(part, axis, place, folds * period)
+    shape = (*part.shape[:axis], folds, period, *part.shape[axis + 1 :])
+    part = part.reshape(shape).sum(axis, dtype=part.dtype)
     direct = lax.slice_in_dim(part, 0, size, axis=axis)
+    if period <= size:
+        return direct, 0
     mirrored = lax.rev(lax.slice_in_dim(part, size, period, axis=axis), (axis,))
-    return direct + _extend(mirrored, axis, mirror - period + 1, size)
+    return direct + _extend(mirrored, axis, mirror - period + 1, size), 0
+
+
+def _add_at(x: jax.Array, part: jax.Array, place: int, axis: int) -> jax.Array:
+    """`x` with `part` added from `place` on along `axis`."""
+    if 2 * part.shape[axis] > x.shape[axis]:
+        return x + _extend(part, axis, place, x.shape[axis])
+    old = lax.slice_in_dim(x, place, place + part.shape[axis], axis=axis)
+    return lax.dynamic_update_slice_in_dim(x, old + part, place, axis)
 
 
 def _extend(part: jax.Array, axis: int, low: int, size: int) -> jax.Array:
@@ -268,8 +287,8 @@ def padding(
 ) -> jax.Array:
     """Inflates `x` by the padding, which is filled according to `mode`.
 
-    ``output[c] = x[source(c - start_padding)]``, where CONSTANT takes `value` outside of
-    `x` and the other modes take, on each axis, the element that ``PaddingMode`` says.
+    ``output[c] = x[source(c - start_padding)]``, where CONSTANT takes `value` outside
+    of `x` and the other modes take, on each axis, what ``PaddingMode`` says.
     The padding may be larger than `x`: mirrored and repeated modes go on periodically.
 
     Args:
@@ -301,17 +320,16 @@ def padding(
 
     See DML_PADDING_OPERATOR_DESC in directml.h.
     """
-    check_implementation(OPERATOR, implementation)
     x = as_array(NAME, "InputTensor", x)
     start = as_sizes(NAME, "StartPadding", start_padding)
     end = as_sizes(NAME, "EndPadding", end_padding)
-    require_one_of(NAME, "PaddingMode", mode, tuple(PaddingMode))
-    operands = (x,)
+    operands: tuple[Any, ...] = (x,)
     if mode == PaddingMode.CONSTANT:
         if isinstance(value, float) and is_integer(x.dtype):
             value = cast_float_value(value, x.dtype)
         operands = (x, as_scalar(NAME, "PaddingValue", value, x.dtype))
-    return _padding(operands, start, end, PaddingMode(mode), implementation)
+    output: jax.Array = _padding(operands, start, end, mode, implementation)
+    return output
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3, 4))
@@ -322,6 +340,8 @@ def _padding(
     mode: PaddingMode,
     implementation: Implementation,
 ) -> jax.Array:
+    require_one_of(NAME, "PaddingMode", mode, tuple(PaddingMode))
+    mode = PaddingMode(mode)
     x, *value = map(strong, operands)
     output_sizes(NAME, x.shape, start, end, mode)
     with jax.named_scope("dmljax.padding"):
@@ -357,7 +377,7 @@ def output_sizes(
             f"{name} is {show(pads)}; no element may be negative.",
         )
     padded = tuple(map(sum, zip(start, sizes, end, strict=True)))
-    empty = [axis for axis, (n, m) in enumerate(zip(sizes, padded)) if n == 0 < m]
+    empty = [axis for axis, n in enumerate(sizes) if n == 0 < padded[axis]]
     require(
         operator,
         mode == PaddingMode.CONSTANT or not empty,
@@ -402,9 +422,8 @@ class PaddingDesc(OperatorDesc):
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """The output for the input."""
         dtype = self.output_tensor.dtype
-        return _described_padding(
-            self, cast_float_value(self.padding_value, dtype), *arrays
-        )
+        value = cast_float_value(self.padding_value, dtype)
+        return _described_padding(self, value, *arrays)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -472,7 +491,7 @@ def _described_sizes(
 
 
 def _described_padding(
-    desc: PaddingDesc | Padding1Desc, value: ArrayLike, *arrays: jax.Array
+    desc: PaddingDesc | Padding1Desc, value: ArrayLike, x: jax.Array
 ) -> tuple[jax.Array]:
-    pads = desc.start_padding, desc.end_padding
-    return (padding(*arrays, *pads, mode=desc.padding_mode, value=value),)
+    start, end = desc.start_padding, desc.end_padding
+    return (padding(x, start, end, mode=desc.padding_mode, value=value),)

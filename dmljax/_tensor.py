@@ -5,7 +5,7 @@ import dataclasses
 import enum
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
@@ -108,8 +108,8 @@ class TensorDesc:
     @property
     def extent(self) -> int:
         """How many elements of a buffer the tensor spans."""
-        spans = ((n - 1) * s for n, s in zip(self.sizes, self.element_strides))
-        return sum(spans) + 1
+        axes = zip(self.sizes, self.element_strides, strict=True)
+        return sum((size - 1) * stride for size, stride in axes) + 1
 
     @property
     def implied_size_in_bytes(self) -> int:
@@ -124,6 +124,11 @@ class TensorDesc:
         return self.total_tensor_size_in_bytes // self.dtype.itemsize
 
 
+def x64_enabled() -> bool:
+    """Whether JAX has 64-bit types: whether its x64 mode is on."""
+    return jax.dtypes.canonicalize_dtype(np.int64) == np.int64
+
+
 @contextlib.contextmanager
 def index_mode(largest: int) -> Iterator[np.dtype]:
     """A context with an integer type for indices up to `largest`, and that type.
@@ -131,7 +136,7 @@ def index_mode(largest: int) -> Iterator[np.dtype]:
     JAX has 64-bit integers only in its x64 mode, which the context turns on if needed.
     """
     wide = largest >= 2**31
-    with jax.enable_x64(wide or bool(jax.config.jax_enable_x64)):
+    with jax.enable_x64(wide or x64_enabled()):
         yield np.dtype(np.int64 if wide else np.int32)
 
 
@@ -151,7 +156,11 @@ def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) 
     def rule(condition: bool, text: str) -> None:
         require(operator, condition, f"tensor '{name}' {text}")
 
-    sizes, strides, width = tensor.sizes, tensor.strides, tensor.dtype.itemsize
+    rule(
+        tensor.data_type is not DataType.UNKNOWN,
+        "has data type UNKNOWN; its elements must have a type.",
+    )
+    sizes, strides = tensor.sizes, tensor.strides
     whole = all(type(size) is int and size >= 1 for size in sizes)
     rule(whole, f"has sizes {show(sizes)}; each must be an integer of at least 1.")
     rule(
@@ -184,16 +193,28 @@ def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) 
             f"has sizes {show(sizes)} and strides {show(strides)}, so that elements "
             "share an offset; an output's elements must not overlap.",
         )
-    total, implied = tensor.total_tensor_size_in_bytes, tensor.implied_size_in_bytes
+    _check_bytes(rule, tensor)
+
+
+def _check_bytes(rule: Callable[[bool, str], None], tensor: TensorDesc) -> None:
+    """The rules of the buffer that holds the tensor."""
+    width, total = tensor.dtype.itemsize, tensor.total_tensor_size_in_bytes
+    implied = tensor.implied_size_in_bytes
     rule(
-        total is None or total >= implied,
-        f"has TotalTensorSizeInBytes {total}; its sizes and strides need {implied}.",
+        total is None or (type(total) is int and total >= implied),
+        f"has TotalTensorSizeInBytes {total}; its sizes and strides need an integer of "
+        f"at least {implied}.",
     )
     alignment = tensor.guaranteed_base_offset_alignment
+    aligned = type(alignment) is int and (alignment & (alignment - 1) == 0)
     rule(
-        alignment == 0 or (alignment >= width and alignment & (alignment - 1) == 0),
+        aligned and (alignment == 0 or alignment >= width),
         f"has GuaranteedBaseOffsetAlignment {alignment}; it must be 0 or a power of "
         f"two of at least {width}, the size of an element of {tensor.data_type.name}.",
+    )
+    rule(
+        tensor.flags in list(TensorFlags.__members__.values()),
+        f"has Flags {int(tensor.flags)}; it must be 0, NONE, or 1, OWNED_BY_DML.",
     )
 
 
@@ -203,7 +224,7 @@ def _overlaps(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     Ordered by stride, axes that each step over all the smaller ones can't overlap: the
     usual case, decided at once. Otherwise the offsets are counted, which is exact.
     """
-    axes = sorted((s, n) for n, s in zip(sizes, strides) if n > 1)
+    axes = sorted((s, n) for n, s in zip(sizes, strides, strict=True) if n > 1)
     span = 0
     for stride, size in axes:
         if stride <= span:
@@ -239,7 +260,8 @@ def read(tensor: TensorDesc, buffer: jax.Array) -> jax.Array:
         return dense.transpose(np.argsort(order))
     # 0 strides are broadcast, not gathered: their gradient is then a sum, not a
     # scatter-add whose order may change from run to run.
-    distinct = tuple(1 if s == 0 else n for n, s in zip(sizes, tensor.element_strides))
+    axes = zip(sizes, tensor.element_strides, strict=True)
+    distinct = tuple(1 if stride == 0 else size for size, stride in axes)
     dense = buffer.at[_offsets(tensor, distinct)].get(
         mode="promise_in_bounds",
         unique_indices=not _overlaps(distinct, tensor.element_strides),

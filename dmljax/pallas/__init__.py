@@ -1,0 +1,1 @@
+"""Pallas kernels, one file for each operator that gains from one; not public."""
