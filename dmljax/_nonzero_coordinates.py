@@ -144,7 +144,8 @@ def _compact_by_loop(
         start = (zero, jnp.zeros((batch * elements, columns), np.uint32))
         stop = jnp.asarray(words.size, integer)
         _, rows = lax.fori_loop(zero, stop, visit_word, start)
-    return rows.reshape(batch, elements, columns)
+    coordinates: jax.Array = rows.reshape(batch, elements, columns)
+    return coordinates
 
 
 def _form(compact: Callable[..., jax.Array]) -> Form:
