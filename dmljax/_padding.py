@@ -78,6 +78,9 @@ MODE_LEVELS = {
 }
 
 
+IN_PLACE = (PaddingMode.REFLECTION, PaddingMode.SYMMETRIC, PaddingMode.WRAP)
+
+
 def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
     """How a periodic mode folds coordinates into an axis of `size` elements.
 
@@ -168,32 +171,61 @@ def _adjoint_xla(
 
     The padding is folded onto the inside, one axis after the other. There is no
     scatter-add, so the order of summation is fixed; and the program has the same size
-    whatever the padding. Little padding is added in place and cut off at the end, much
-    of it is cut off first: both spare a pass over the array.
+    whatever the padding.
     """
     batch = cotangent.ndim - len(start)
-    offsets = [0] * cotangent.ndim
-    shape = list(cotangent.shape)
+    for axis, pads in enumerate(zip(start, end, strict=True), batch):
+        cotangent = _unpadded(cotangent, axis, *pads, mode)
+    return (cotangent,)
+
+
+def _adjoint_xla_cpu(
+    cotangent: jax.Array,
+    *,
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    mode: PaddingMode,
+) -> Outputs:
+    """The same, with little padding added in place and cut off at the end.
+
+    A core then touches the inside once and not once an axis. Where the padding is
+    larger than the inside, or summed up as EDGE's is, cutting first is cheaper.
+    """
+    batch = cotangent.ndim - len(start)
+    offsets, sizes = [0] * cotangent.ndim, list(cotangent.shape)
     for axis, (before, after) in enumerate(zip(start, end, strict=True), batch):
-        padded = cotangent.shape[axis]
-        size = shape[axis] = padded - before - after
-        offsets[axis] = before
-        if mode is PaddingMode.CONSTANT:
+        size = sizes[axis] = sizes[axis] - before - after
+        if before + after > size or mode not in IN_PLACE:
+            cotangent = _unpadded(cotangent, axis, before, after, mode)
             continue
-        cut_first = before + after > size
-        whole = cotangent
-        if cut_first:
-            cotangent = lax.slice_in_dim(whole, before, before + size, axis=axis)
-            offsets[axis] = 0
-        for first, last in ((0, before), (before + size, padded)):
-            if first == last:
-                continue
-            source = whole if cut_first else cotangent
-            part = lax.slice_in_dim(source, first, last, axis=axis)
+        offsets[axis] = before
+        for first, last in _sides(before, size, after):
+            part = lax.slice_in_dim(cotangent, first, last, axis=axis)
             part, place = _fold(part, first - before, size, axis, mode)
-            cotangent = _add_at(cotangent, part, offsets[axis] + place, axis)
-    stops = [offset + size for offset, size in zip(offsets, shape, strict=True)]
+            cotangent = _add_at(cotangent, part, before + place, axis)
+    stops = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
     return (lax.slice(cotangent, offsets, stops),)
+
+
+def _unpadded(
+    cotangent: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
+) -> jax.Array:
+    """The adjoint along one axis: the inside, and the padding folded onto it."""
+    size = cotangent.shape[axis] - before - after
+    inside = lax.slice_in_dim(cotangent, before, before + size, axis=axis)
+    if mode is PaddingMode.CONSTANT:
+        return inside
+    for first, last in _sides(before, size, after):
+        part = lax.slice_in_dim(cotangent, first, last, axis=axis)
+        part, place = _fold(part, first - before, size, axis, mode)
+        inside += _extend(part, axis, place, size)
+    return inside
+
+
+def _sides(before: int, size: int, after: int) -> list[tuple[int, int]]:
+    """Where the padding begins and ends, on each side that has any."""
+    sides = ((0, before), (before + size, before + size + after))
+    return [(first, last) for first, last in sides if first < last]
 
 
 def _fold(
@@ -226,9 +258,7 @@ def _fold(
 
 
 def _add_at(x: jax.Array, part: jax.Array, place: int, axis: int) -> jax.Array:
-    """`x` with `part` added from `place` on along `axis`."""
-    if 2 * part.shape[axis] > x.shape[axis]:
-        return x + _extend(part, axis, place, x.shape[axis])
+    """`x` with `part` added from `place` on along `axis`, in place."""
     old = lax.slice_in_dim(x, place, place + part.shape[axis], axis=axis)
     return lax.dynamic_update_slice_in_dim(x, old + part, place, axis)
 
@@ -272,7 +302,12 @@ def _transpose_adjoint(
 
 
 OPERATOR = Operator("padding", _xla, transpose=_transpose)
-ADJOINT = Operator("padding_adjoint", _adjoint_xla, transpose=_transpose_adjoint)
+ADJOINT = Operator(
+    "padding_adjoint",
+    _adjoint_xla,
+    xla_on={"cpu": _adjoint_xla_cpu},
+    transpose=_transpose_adjoint,
+)
 
 
 def padding(

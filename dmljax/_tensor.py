@@ -262,10 +262,11 @@ def read(tensor: TensorDesc, buffer: jax.Array) -> jax.Array:
     # scatter-add whose order may change from run to run.
     axes = zip(sizes, tensor.element_strides, strict=True)
     distinct = tuple(1 if stride == 0 else size for size, stride in axes)
-    dense = buffer.at[_offsets(tensor, distinct)].get(
-        mode="promise_in_bounds",
-        unique_indices=not _overlaps(distinct, tensor.element_strides),
-    )
+    unique = not _overlaps(distinct, tensor.element_strides)
+    with index_mode(tensor.extent) as integer:
+        dense = buffer.at[_offsets(tensor, distinct, integer)].get(
+            mode="promise_in_bounds", unique_indices=unique
+        )
     return jnp.broadcast_to(dense, sizes)
 
 
@@ -275,9 +276,10 @@ def write(tensor: TensorDesc, values: jax.Array, buffer: jax.Array) -> jax.Array
     if _is_packed(tensor, order):
         dense = values.transpose(order).ravel()
         return lax.dynamic_update_slice(buffer, dense, (0,))
-    return buffer.at[_offsets(tensor, sizes)].set(
-        values, mode="promise_in_bounds", unique_indices=True
-    )
+    with index_mode(tensor.extent) as integer:
+        return buffer.at[_offsets(tensor, sizes, integer)].set(
+            values, mode="promise_in_bounds", unique_indices=True
+        )
 
 
 def _stride_order(tensor: TensorDesc) -> tuple[list[int], tuple[int, ...]]:
@@ -292,11 +294,12 @@ def _is_packed(tensor: TensorDesc, order: list[int]) -> bool:
     return strides == packed_strides(tuple(tensor.sizes[i] for i in order))
 
 
-def _offsets(tensor: TensorDesc, sizes: tuple[int, ...]) -> jax.Array:
+def _offsets(
+    tensor: TensorDesc, sizes: tuple[int, ...], integer: np.dtype
+) -> jax.Array:
     """dot(c, strides) for every coordinate c of `sizes`."""
-    with index_mode(tensor.extent) as integer:
-        offsets = jnp.zeros(sizes, integer)
-        for axis, stride in enumerate(tensor.element_strides):
-            step = jnp.asarray(stride if sizes[axis] > 1 else 0, integer)
-            offsets += lax.broadcasted_iota(integer, sizes, axis) * step
-        return offsets
+    offsets = jnp.zeros(sizes, integer)
+    for axis, stride in enumerate(tensor.element_strides):
+        step = jnp.asarray(stride if sizes[axis] > 1 else 0, integer)
+        offsets += lax.broadcasted_iota(integer, sizes, axis) * step
+    return offsets

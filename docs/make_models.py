@@ -102,53 +102,27 @@ def _photograph_model(mode: PaddingMode, pad: int) -> dict[str, Any]:
     }
 
 
+SMALL = TensorDesc(DataType.FLOAT32, (1, 1, 3, 3))
+LARGE = TensorDesc(DataType.FLOAT32, (1, 1, 5, 5))
+MASK = TensorDesc(DataType.UINT8, (1, 1, 5, 5))
+ZERO = TensorDesc(DataType.FLOAT32, (1, 1, 5, 5), strides=(0, 0, 0, 0))
+COUNT = TensorDesc(DataType.UINT32, (1,))
+ROWS = TensorDesc(DataType.UINT32, (25, 2))
+
+
 def _chain_model() -> dict[str, Any]:
     """Pads a matrix, keeps its upper triangle by a mask, and lists what is not 0."""
-    small, large = (
-        TensorDesc(DataType.FLOAT32, sizes) for sizes in ((1, 1, 3, 3), (1, 1, 5, 5))
-    )
-    mask = TensorDesc(DataType.UINT8, (1, 1, 5, 5))
-    zero = TensorDesc(DataType.FLOAT32, (1, 1, 5, 5), strides=(0, 0, 0, 0))
-    count = TensorDesc(DataType.UINT32, (1,))
-    rows = TensorDesc(DataType.UINT32, (25, 2))
-    pad = (0, 0, 1, 1)
-    steps: dict[str, tuple[OperatorDesc, dict[str, str]]] = {
-        "pad": (
-            PaddingDesc(small, large, PaddingMode.REFLECTION, 0.0, 4, pad, pad),
-            {"input_tensor": "matrix", "output_tensor": "padded"},
-        ),
-        "upper_triangle": (
-            DiagonalMatrix1Desc(None, mask, DataType.UINT8, 1, 0, INT32_MAX),
-            {"output_tensor": "mask"},
-        ),
-        "select": (
-            ElementWiseIfDesc(mask, large, zero, large),
-            {
-                "condition_tensor": "mask",
-                "a_tensor": "padded",
-                "b_tensor": "zero",
-                "output_tensor": "triangle",
-            },
-        ),
-        "list": (
-            NonzeroCoordinatesDesc(large, count, rows),
-            {
-                "input_tensor": "triangle",
-                "output_count_tensor": "count",
-                "output_coordinates_tensor": "coordinates",
-            },
-        ),
-    }
-    matrix = {"valueCount": small.extent, "valueStart": 1, "valueDelta": 1}
+    matrix = {"valueCount": SMALL.extent, "valueStart": 1, "valueDelta": 1}
+    steps = _chain_steps()
     return {
         "resources": {
             "matrix": _data(DataType.FLOAT32, matrix),
-            "padded": _zeros(large),
-            "mask": _zeros(mask),
-            "zero": _data(DataType.FLOAT32, [0]),
-            "triangle": _zeros(large),
-            "count": _zeros(count),
-            "coordinates": _zeros(rows),
+            "padded": _zeros(LARGE),
+            "mask": _zeros(MASK),
+            "zero": _zeros(ZERO),
+            "triangle": _zeros(LARGE),
+            "count": _zeros(COUNT),
+            "coordinates": _zeros(ROWS),
         },
         "dispatchables": {name: desc.to_json() for name, (desc, _) in steps.items()},
         "commands": [
@@ -159,9 +133,41 @@ def _chain_model() -> dict[str, Any]:
                 "type": "writeFile",
                 "resource": "coordinates",
                 "targetPath": "docs/models/out/coordinates.npy",
-                "dimensions": list(rows.sizes),
+                "dimensions": list(ROWS.sizes),
             },
         ],
+    }
+
+
+def _chain_steps() -> dict[str, tuple[OperatorDesc, dict[str, str]]]:
+    """By name, each operator and the resources of its tensors."""
+    pad = (0, 0, 1, 1)
+    return {
+        "pad": (
+            PaddingDesc(SMALL, LARGE, PaddingMode.REFLECTION, 0.0, 4, pad, pad),
+            {"input_tensor": "matrix", "output_tensor": "padded"},
+        ),
+        "make_mask": (
+            DiagonalMatrix1Desc(None, MASK, DataType.UINT8, 1, 0, INT32_MAX),
+            {"output_tensor": "mask"},
+        ),
+        "select": (
+            ElementWiseIfDesc(MASK, LARGE, ZERO, LARGE),
+            {
+                "condition_tensor": "mask",
+                "a_tensor": "padded",
+                "b_tensor": "zero",
+                "output_tensor": "triangle",
+            },
+        ),
+        "list": (
+            NonzeroCoordinatesDesc(LARGE, COUNT, ROWS),
+            {
+                "input_tensor": "triangle",
+                "output_count_tensor": "count",
+                "output_coordinates_tensor": "coordinates",
+            },
+        ),
     }
 
 
