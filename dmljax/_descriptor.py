@@ -37,6 +37,8 @@ class OperatorDesc:
     declares in class variables what the checks need.
     """
 
+    __module__ = "dmljax"
+
     operator: ClassVar[str]
     support: ClassVar[SupportTable]
     outputs: ClassVar[tuple[str, ...]] = ("output_tensor",)
@@ -224,10 +226,10 @@ def cast_float_value(value: float, dtype: np.dtype) -> np.ndarray:
     >>> [int(cast_float_value(v, np.dtype("uint8"))) for v in (10.6, -1.0, math.nan)]
     [10, 0, 0]
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # past the largest float is infinity
         single = np.float32(value)
-    if not is_integer(dtype):
-        return np.asarray(single).astype(dtype)
+        if not is_integer(dtype):
+            return np.asarray(single).astype(dtype)
     limits = jnp.iinfo(dtype)
     low, high = int(limits.min), int(limits.max)
     if math.isnan(single):

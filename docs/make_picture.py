@@ -1,6 +1,6 @@
 """Draws docs/operators.png: the five operators, before and after.
 
-    python docs/make_picture.py
+python docs/make_picture.py
 """
 
 import pathlib

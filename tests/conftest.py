@@ -1,0 +1,42 @@
+"""What every test runs under: strict types, eight CPU devices, repeatable examples."""
+
+import os
+
+os.environ["XLA_FLAGS"] = " ".join(
+    [os.environ.get("XLA_FLAGS", ""), "--xla_force_host_platform_device_count=8"]
+).strip()
+
+import hypothesis
+import jax
+import jax.numpy as jnp
+import pytest
+
+from tests import samples
+
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+hypothesis.settings.register_profile(
+    "dmljax",
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("dmljax")
+
+
+@pytest.fixture
+def x64():
+    """JAX's x64 mode."""
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture
+def dtype(request):
+    """A data type by its name (an indirect parameter), in x64 mode if it needs it."""
+    name = request.param
+    with jax.enable_x64(name in samples.WIDE):
+        yield jnp.dtype(name)

@@ -1,0 +1,209 @@
+"""Properties that hold for all shapes, types and attributes, on drawn examples.
+
+Every example is compiled, so that shapes are drawn from few.
+"""
+
+import hypothesis
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+import dmljax
+from dmljax import PaddingMode
+from tests import oracles, samples
+from tests.samples import INT32_MAX, INT32_MIN, SUBJECTS, Sample
+
+examples = hypothesis.settings(max_examples=25)
+MODES = st.sampled_from(PaddingMode)
+ONE_HOT_INDICES = ("int8", "uint8", "int32", "uint32")
+
+# EXAMPLES of each operator
+
+
+def like(name, operands, attributes):
+    """A sample of the operator with this name."""
+    first = SUBJECTS[name].samples[0]
+    options = {"linear": first.linear, "attributes": attributes}
+    return Sample(first.operator, first.function, first.oracle, "", operands, **options)
+
+
+@st.composite
+def diagonal_examples(draw):
+    shape = draw(st.sampled_from([(3, 4), (4, 2), (2, 3, 3), (1, 5)]))
+    near = st.integers(-6, 6)
+    bound = near | st.sampled_from([INT32_MIN, INT32_MIN + 1, INT32_MAX - 1, INT32_MAX])
+    attributes = {"fill_begin": draw(bound), "fill_end": draw(bound)}
+    if draw(st.booleans()):
+        return like("diagonal_matrix1", ((),), attributes | {"shape": shape})
+    return like("diagonal_matrix1", ((), shape), attributes)
+
+
+@st.composite
+def one_hot_examples(draw):
+    axis = draw(st.integers(-3, 2))
+    shape = [2, 3, 2]
+    shape[axis] = 1
+    size = draw(st.sampled_from([1, 3, 20, 130]))
+    limits = jnp.iinfo(draw(st.sampled_from(ONE_HOT_INDICES)))
+    low, high = int(limits.min), int(limits.max)
+    near = st.integers(max(-size - 2, low), min(size + 2, high))
+    index = near | st.integers(low, high) | st.sampled_from([low, high])
+    count = int(np.prod(shape))
+    line = draw(st.lists(index, min_size=count, max_size=count))
+    indices = np.array(line, limits.dtype).reshape(shape)
+    return like("one_hot", (indices, (2,)), {"size": size, "axis": axis})
+
+
+@st.composite
+def if_examples(draw):
+    shape = draw(st.sampled_from([(5,), (2, 3), (2, 1, 2)]))
+    count = int(np.prod(shape))
+    byte = st.integers(0, 255) | st.just(0)
+    line = draw(st.lists(byte, min_size=count, max_size=count))
+    condition = np.array(line, np.uint8).reshape(shape)
+    return like("element_wise_if", (condition, shape, shape), {})
+
+
+@st.composite
+def nonzero_examples(draw):
+    shape = draw(st.sampled_from([(), (40,), (3, 5), (1, 2, 4), (1, 1, 1)]))
+    rank = next((len(shape) - i for i, n in enumerate(shape) if n > 1), 0)
+    columns = draw(st.integers(max(rank, 1), max(len(shape), 1)) | st.none())
+    fill = draw(st.sampled_from([0, 7, 2**32 - 1, None]))
+    operands = (shape,)
+    if draw(st.booleans()):
+        truth = st.lists(st.booleans(), min_size=40, max_size=40)
+        line = np.array(draw(truth), np.int8)[: int(np.prod(shape))]
+        operands = (line.reshape(shape),)
+    return like("nonzero_coordinates", operands, {"columns": columns, "fill": fill})
+
+
+@st.composite
+def padding_examples(draw):
+    shape = draw(st.sampled_from([(), (1,), (3,), (5,), (2, 3), (1, 2, 2)]))
+    pad = st.integers(0, 4) | st.integers(0, 30)
+    pads = st.tuples(*[pad if len(shape) < 3 else st.integers(0, 5)] * len(shape))
+    return samples.padding_sample("", draw(MODES), shape, draw(pads), draw(pads))
+
+
+EXAMPLES = {
+    "diagonal_matrix1": diagonal_examples(),
+    "one_hot": one_hot_examples(),
+    "element_wise_if": if_examples(),
+    "nonzero_coordinates": nonzero_examples(),
+    "padding": padding_examples(),
+}
+each_operator = pytest.mark.parametrize("name", EXAMPLES)
+each_linear = pytest.mark.parametrize(
+    "name", [name for name in EXAMPLES if SUBJECTS[name].samples[0].linear]
+)
+
+# PROPERTIES
+
+
+@each_operator
+@examples
+@hypothesis.given(st.data())
+def test_same_bits_as_the_oracle(name, data):
+    example = data.draw(EXAMPLES[name])
+    dtype = data.draw(st.sampled_from(SUBJECTS[name].data_types))
+    seed = data.draw(st.integers(0, 9))
+    arrays = example.arrays(dtype, samples.bits, seed)
+    with jax.enable_x64(dtype in samples.WIDE):
+        outputs = jax.tree.leaves(example.run(*map(jnp.asarray, arrays)))
+    expected = jax.tree.leaves(example.expected(*arrays))
+    for output, other in zip(outputs, expected, strict=True):
+        assert (output.shape, output.dtype) == (other.shape, other.dtype)
+        assert np.asarray(output).tobytes() == other.tobytes()
+
+
+@each_linear
+@examples
+@hypothesis.given(st.data())
+def test_adjoint(name, data):
+    """<A x, y> = <x, A' y>, where every sum is exact."""
+    example = data.draw(EXAMPLES[name])
+    seed = data.draw(st.integers(0, 9))
+    arrays = example.arrays("float32", seed=seed)
+    function = example.run
+    output, pull = jax.vjp(function, *map(jnp.asarray, arrays))
+    cotangent = samples.numbers(output.shape, "float32", seed + 3)
+    bars = pull(jnp.asarray(cotangent))
+    inner = sum(np.vdot(arrays[i], bars[i]) for i in example.open_operands)
+    assert np.vdot(output, cotangent) == inner
+
+
+@examples
+@hypothesis.given(padding_examples(), st.integers(0, 9))
+def test_padding_adjoint(example, seed):
+    """Every fold of the padding comes back to the element that it repeats."""
+    arrays = example.arrays("float32", seed=seed)
+    output, pull = jax.vjp(example.run, *map(jnp.asarray, arrays))
+    cotangent = samples.numbers(output.shape, "float32", seed + 3)
+    mode, start, end = (example.attributes[key] for key in ("mode", "start", "end"))
+    expected = oracles.padding_adjoint(cotangent, start, end, mode=mode.name)
+    for bar, other in zip(pull(jnp.asarray(cotangent)), expected, strict=False):
+        np.testing.assert_array_equal(bar, other)
+
+
+@pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_padding_adjoint_of_many_folds(mode, size):
+    """Any amount at either end, so that a fold may begin and end anywhere."""
+    value = jnp.zeros(())
+    for start, end in ((0, 7), (9, 0), (4 * size, 5 * size), (4 * size + 1, 11)):
+        cotangent = samples.numbers((start + size + end,), "float32", 1)
+
+        def pad(x, value, pads=((start,), (end,))):
+            return dmljax.padding(x, *pads, mode=mode, value=value)
+
+        bars = jax.jit(jax.linear_transpose(pad, jnp.zeros(size), value))(cotangent)
+        expected = oracles.padding_adjoint(cotangent, (start,), (end,), mode=mode.name)
+        for bar, other in zip(bars, expected, strict=True):
+            np.testing.assert_array_equal(bar, other)
+
+
+@examples
+@hypothesis.given(MODES, st.sampled_from([(3,), (2, 3)]), st.data())
+def test_padding_axis_by_axis(mode, shape, data):
+    """The axes are independent: padding them one after the other is the same."""
+    pads = st.tuples(*[st.integers(0, 9)] * len(shape))
+    start, end = data.draw(pads), data.draw(pads)
+    x = jnp.asarray(samples.numbers(shape, "int32", 0))
+    expected = dmljax.padding(x, start, end, mode=mode)
+    for axis in range(len(shape)):
+        one = [
+            tuple(pad if i == axis else 0 for i, pad in enumerate(side))
+            for side in (start, end)
+        ]
+        x = dmljax.padding(x, *one, mode=mode)
+    np.testing.assert_array_equal(x, expected)
+
+
+@examples
+@hypothesis.given(diagonal_examples())
+def test_diagonal_spans_complement_each_other(example):
+    """Swapped bounds fill what the bounds do not; equal bounds fill nothing."""
+    begin, end = (example.attributes[key] for key in ("fill_begin", "fill_end"))
+    shape = example.attributes.get("shape", example.operands[-1])
+    zeros = jnp.zeros(shape, bool)
+    span = {"value": True, "fill_begin": begin, "fill_end": end}
+    swapped = {"value": True, "fill_begin": end, "fill_end": begin}
+    first = dmljax.diagonal_matrix1(zeros, **span)
+    second = dmljax.diagonal_matrix1(zeros, **swapped)
+    assert bool((first ^ second).all()) == (begin != end)
+    assert begin != end or not bool(first.any())
+
+
+@examples
+@hypothesis.given(nonzero_examples(), st.integers(0, 9))
+def test_nonzero_coordinates_rebuild_the_input(example, seed):
+    (x,) = example.arrays("int8", samples.bits, seed)
+    count, coordinates = dmljax.nonzero_coordinates(x)
+    rebuilt = np.zeros_like(x)
+    for row in np.asarray(coordinates)[: int(count)]:
+        place = tuple(row[: x.ndim])
+        rebuilt[place] = x[place]
+    np.testing.assert_array_equal(rebuilt, x)
