@@ -119,7 +119,7 @@ def check_support(
 def support_markdown(operator: str, table: SupportTable) -> str:
     """The support table of one operator, as documentation shows it."""
     lines = [
-        f"### {operator}",
+        f"## {operator}",
         "",
         "| from level | tensor | ranks | data types |",
         "|---|---|---|---|",
