@@ -26,6 +26,7 @@ from dmljax._operator import (
     as_scalar,
     as_sizes,
     check_x64,
+    on_bits,
     strong,
     transpose_select,
 )
@@ -65,6 +66,7 @@ def fills(y: Any, x: Any, fill_begin: int, fill_end: int) -> Any:
     return (fill_end >= fill_begin) ^ (top_x >= fill_begin) ^ (top_x < fill_end)
 
 
+@on_bits
 def _xla(
     value: jax.Array,
     x: jax.Array,

@@ -18,6 +18,7 @@ from dmljax._operator import (
     as_array,
     as_scalar,
     is_python_number,
+    on_bits,
     strong_types,
     transpose_select,
 )
@@ -52,6 +53,7 @@ SUPPORT: SupportTable = {
 }
 
 
+@on_bits
 def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
     return (jnp.where(condition.astype(bool), a, b),)
 

@@ -19,6 +19,7 @@ from dmljax._operator import (
     Implementation,
     Operator,
     Outputs,
+    alike_in_shard_map,
     as_array,
     as_integer,
 )
@@ -141,9 +142,10 @@ def _compact_by_loop(
             return bits[1:]
 
         zero = jnp.zeros((), integer)
-        start = (zero, jnp.zeros((batch * elements, columns), np.uint32))
+        rows = jnp.zeros((batch * elements, columns), np.uint32)
+        row, rows, _ = alike_in_shard_map(zero, rows, words)
         stop = jnp.asarray(words.size, integer)
-        _, rows = lax.fori_loop(zero, stop, visit_word, start)
+        _, rows = lax.fori_loop(zero, stop, visit_word, (row, rows))
     coordinates: jax.Array = rows.reshape(batch, elements, columns)
     return coordinates
 

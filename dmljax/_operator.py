@@ -75,7 +75,9 @@ class Operator:
     ) -> Outputs:
         """The outputs, as a tuple; `static` holds hashable attributes."""
         self._check_implementation(implementation)
-        bound = self._primitive.bind(*operands, implementation=implementation, **static)
+        bound = self._primitive.bind(
+            *alike_in_shard_map(*operands), implementation=implementation, **static
+        )
         return tuple(bound)
 
     def _check_implementation(self, implementation: Implementation) -> None:
@@ -110,8 +112,8 @@ class Operator:
         self, *operands: jax.core.ShapedArray, implementation: Any, **static: Any
     ) -> list[jax.core.ShapedArray]:
         del implementation  # every form has the shapes of the definition
-        outputs = jax.eval_shape(functools.partial(self.xla, **static), *operands)
-        return [jax.core.ShapedArray(out.shape, out.dtype) for out in outputs]
+        definition = functools.partial(self.xla, **static)
+        return list(jax.make_jaxpr(definition)(*operands).out_avals)
 
     def _batch(
         self, operands: Sequence[jax.Array], dims: Sequence[int | None], **static: Any
@@ -142,6 +144,46 @@ class Operator:
         assert self.transpose is not None, "only linear operators are transposed"
         cotangents = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
         return self.transpose(self, static, cotangents, operands)
+
+
+def alike_in_shard_map(*arrays: jax.Array) -> list[jax.Array]:
+    """The arrays, varying over the same axes of a mesh inside a shard_map.
+
+    The cast of an array that is the same on all devices is what makes its cotangent the
+    sum over the devices.
+    """
+    types = [jax.typeof(array).manual_axis_type for array in arrays]
+    axes = [frozenset() if mat is None else mat.varying for mat in types]
+    everywhere = frozenset().union(*axes)
+    return [
+        lax.pcast(array, tuple(everywhere - own), to="varying")
+        if everywhere - own
+        else array
+        for array, own in zip(arrays, axes, strict=True)
+    ]
+
+
+def on_bits(form: Form) -> Form:
+    """A form that only moves values, on their bits where they are narrow floats.
+
+    XLA's CPU computes with those as float32, even to select between them: that is
+    slower, and turns one NaN into another.
+    """
+
+    @functools.wraps(form)
+    def run(*operands: jax.Array, **static: Any) -> Outputs:
+        dtype = operands[-1].dtype
+        if not is_floating(dtype) or jnp.finfo(dtype).bits > 16:
+            return form(*operands, **static)
+        bits = jnp.dtype(f"uint{jnp.finfo(dtype).bits}")
+        views = (
+            lax.bitcast_convert_type(x, bits) if x.dtype == dtype else x
+            for x in operands
+        )
+        outputs = form(*views, **static)
+        return tuple(lax.bitcast_convert_type(out, dtype) for out in outputs)
+
+    return run
 
 
 def _is_zero(tangent: Any) -> bool:
@@ -269,16 +311,28 @@ def as_scalar(
 def typed_as(
     operator: str, name: str, array: jax.Array | np.ndarray, dtype: np.dtype
 ) -> jax.Array | np.ndarray:
-    """`array` if it has type `dtype`; a weakly typed one takes the type."""
+    """`array` if it has type `dtype`, or takes it as a weakly typed one does.
+
+    A weak type is a Python number's that was traced. What value it has is not known
+    then, so it must not be of a kind that the type could not hold.
+    """
     if array.dtype == dtype:
         return array
+    weak = isinstance(array, jax.Array) and jax.typeof(array).weak_type
     require(
         operator,
-        isinstance(array, jax.Array) and jax.typeof(array).weak_type,
+        weak and array.dtype.kind in _kinds_held(dtype),
         f"{name} has data type {show(array.dtype)}, while the tensor has "
         f"{show(dtype)}; both must be the same.",
     )
     return lax.convert_element_type(array, dtype)
+
+
+def _kinds_held(dtype: np.dtype) -> str:
+    """The kinds of Python numbers that a type holds, by NumPy's letters."""
+    if jnp.issubdtype(dtype, np.complexfloating):
+        return "biufc"
+    return "biuf" if is_floating(dtype) else "biu" if is_integer(dtype) else "b"
 
 
 def strong(array: jax.Array) -> jax.Array:
@@ -292,10 +346,10 @@ def strong_types(
     """Two tensors, given as (name, array), of one type; a weak type gives way."""
     (_, a), (_, b) = first, second
     weak_a, weak_b = (jax.typeof(x).weak_type for x in (a, b))
-    if weak_a and not weak_b:
-        return lax.convert_element_type(a, b.dtype), b
-    if weak_b and not weak_a:
-        return a, lax.convert_element_type(b, a.dtype)
+    if weak_a != weak_b:
+        (name, weak), (_, other) = (first, second) if weak_a else (second, first)
+        typed = jnp.asarray(typed_as(operator, name, weak, other.dtype))
+        return (typed, other) if weak_a else (other, typed)
     pair = ((name, array.dtype) for name, array in (first, second))
     require_same(operator, "data types", *pair)
     return strong(a), strong(b)

@@ -22,6 +22,7 @@ from dmljax._operator import (
     as_sizes,
     is_integer,
     needs_cotangent,
+    on_bits,
     strong,
     unbroadcast,
 )
@@ -104,6 +105,7 @@ def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any
     return jnp.minimum(place, mirror - place)
 
 
+@on_bits
 def _xla(
     x: jax.Array,
     *value: jax.Array,
@@ -117,8 +119,9 @@ def _xla(
         if before == after == 0:
             continue
         size = x.shape[axis]
-        with index_mode(before + 2 * size + after) as integer:
-            position = lax.iota(integer, before + size + after)
+        padded = before + size + after
+        with index_mode(padded + 2 * size) as integer:  # and at most a period
+            position = lax.iota(integer, padded)
             index = source_index(position, before, size, mode)
             where = (*[slice(None)] * (x.ndim + axis), index)
             x = x.at[where].get(mode="promise_in_bounds", wrap_negative_indices=False)
@@ -360,7 +363,7 @@ def padding(
     end = as_sizes(NAME, "EndPadding", end_padding)
     operands: tuple[Any, ...] = (x,)
     if mode == PaddingMode.CONSTANT:
-        if isinstance(value, float) and is_integer(x.dtype):
+        if type(value) is float and is_integer(x.dtype):
             value = cast_float_value(value, x.dtype)
         operands = (x, as_scalar(NAME, "PaddingValue", value, x.dtype))
     output: jax.Array = _padding(operands, start, end, mode, implementation)

@@ -147,7 +147,7 @@ def test_an_example_that_disagrees(capsys, monkeypatch):
 def test_support_of_one_operator(name, capsys):
     assert command_line.main(["support", name]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "### PADDING"
+    assert lines[0] == "## PADDING"
     assert lines[4] == "| 1_0 | InputTensor | 4 to 5 | FLOAT32 FLOAT16 |"
 
 

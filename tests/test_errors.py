@@ -1110,7 +1110,7 @@ DESCRIPTIONS = {
         ("PaddingValue is 2147483648", "INT32", "-2147483648 to 2147483647"),
     ),
     "pad1 negative": (pad1_desc("UINT8", -1), ("PaddingValue is -1", "0 to 255")),
-    "pad1 complex": (pad1_desc("FLOAT32", 1j), ("PaddingValue is 1j", "imaginary")),
+    "pad1 complex": (pad1_desc("FLOAT32", 1j), ("PaddingValue is 1j",)),
     # 64-bit types
     "wide diagonal": (
         DiagonalMatrixDesc(tensor("INT64", 2, 2), 0, 1.0),

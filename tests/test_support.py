@@ -437,5 +437,5 @@ def test_markdown(operator):
         for level, tensors in TABLES[operator].items()
         for name, (low, high, types) in tensors.items()
     ]
-    assert markdown.startswith(f"### {operator}\n\n| from level | tensor | ranks |")
+    assert markdown.startswith(f"## {operator}\n\n| from level | tensor | ranks |")
     assert rows_of(markdown) == expected
