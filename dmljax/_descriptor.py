@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dmljax._check import DescriptorError, require, require_same, show
-from dmljax._operator import as_array, check_x64, is_integer
+from dmljax._operator import as_array, as_integer, as_sizes, check_x64, is_integer
 from dmljax._support import FeatureLevel, SupportTable, check_support
 from dmljax._tensor import DataType, TensorDesc, check_tensor, read, write
 
@@ -44,6 +44,33 @@ class OperatorDesc:
     outputs: ClassVar[tuple[str, ...]] = ("output_tensor",)
     same_type: ClassVar[tuple[str, ...]]
 
+    def __post_init__(self) -> None:
+        """Takes lists for tuples and numbers for enum values, as TensorDesc does."""
+        for name, hint in _field_types(type(self)).items():
+            value = getattr(self, name)
+            if isinstance(value, list):
+                object.__setattr__(self, name, tuple(value))
+            elif _is_enum(hint) and type(value) is int and value in list(hint):
+                object.__setattr__(self, name, hint(value))
+
+    def check_fields(self) -> None:
+        """Requires that the fields have the types that the descriptor declares."""
+        for name, hint in _field_types(type(self)).items():
+            value, label = getattr(self, name), c_name(name)
+            kinds = typing.get_args(hint) or (hint,)
+            if hint is int:
+                as_integer(self.operator, label, value)
+            elif hint == tuple[int, ...]:
+                as_sizes(self.operator, label, value)
+            else:
+                numbers = (int, np.number) if float in kinds else ()
+                expected = " or ".join(kind.__name__ for kind in kinds)
+                require(
+                    self.operator,
+                    isinstance(value, (*kinds, *numbers)),
+                    f"{label} is {value!r}; it must be {expected}.",
+                )
+
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
         """Checks the attributes at `level`; the sizes that they give to the outputs."""
         raise NotImplementedError
@@ -69,6 +96,7 @@ class OperatorDesc:
 
     def check(self, level: FeatureLevel) -> None:
         """Enforces everything that the operator's page demands at `level`."""
+        self.check_fields()
         tensors = self.tensors()
         named = {c_name(name): tensor for name, tensor in tensors.items()}
         for name, tensor in tensors.items():
@@ -116,6 +144,15 @@ class OperatorDesc:
     def from_json(cls, desc: Mapping[str, Any]) -> typing.Self:
         """The descriptor from the ``desc`` of a dispatchable, the C struct's fields."""
         return typing.cast("typing.Self", _from_json(cls, desc, cls.operator, "desc"))
+
+
+def _field_types(kind: Any) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def _is_enum(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, enum.Enum)
 
 
 def create_operator(

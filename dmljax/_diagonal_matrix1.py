@@ -26,7 +26,6 @@ from dmljax._operator import (
     as_scalar,
     as_sizes,
     check_x64,
-    on_bits,
     strong,
     transpose_select,
 )
@@ -66,7 +65,6 @@ def fills(y: Any, x: Any, fill_begin: int, fill_end: int) -> Any:
     return (fill_end >= fill_begin) ^ (top_x >= fill_begin) ^ (top_x < fill_end)
 
 
-@on_bits
 def _xla(
     value: jax.Array,
     x: jax.Array,
@@ -135,10 +133,12 @@ def diagonal_matrix1(
     """
     if shape is not None:
         shape = as_sizes(NAME, "shape", shape)
+        negative = min(shape, default=0) < 0
+        require(NAME, not negative, f"shape is {show(shape)}; no size may be negative.")
     elif x is None:
         raise TypeError(f"{NAME}: one of 'x' and 'shape' must be given.")
     if x is None:
-        type_ = jnp.dtype(np.float32 if dtype is None else dtype)
+        type_ = _as_dtype(np.float32 if dtype is None else dtype)
         check_x64(NAME, "dtype", type_)
     else:
         x = as_array(NAME, "InputTensor", x)
@@ -146,7 +146,7 @@ def diagonal_matrix1(
         if shape is not None:
             require_same(NAME, "sizes", ("shape", shape), ("InputTensor", x.shape))
         if dtype is not None:
-            wanted = ("dtype", jnp.dtype(dtype))
+            wanted = ("dtype", _as_dtype(dtype))
             require_same(NAME, "data types", wanted, ("InputTensor", type_))
         shape = x.shape
     output: jax.Array = _diagonal_matrix1(
@@ -158,6 +158,16 @@ def diagonal_matrix1(
         implementation,
     )
     return output
+
+
+def _as_dtype(dtype: DTypeLike) -> np.dtype:
+    try:
+        type_ = jnp.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"{NAME}: dtype {dtype!r} is no data type.") from None
+    if not jnp.issubdtype(type_, np.number) and type_ != np.dtype(bool):
+        raise TypeError(f"{NAME}: dtype is {type_}; it must be a type of numbers.")
+    return type_
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4, 5))
@@ -173,21 +183,23 @@ def _diagonal_matrix1(
     require(
         NAME,
         rank >= 2,
-        f"the sizes {show(shape)} have {rank} dimensions; a matrix has at least 2.",
+        f"tensor 'OutputTensor' has sizes {show(shape)}, {rank} dimensions; a matrix "
+        "has at least 2.",
     )
     check_int32(NAME, "DiagonalFillBegin", fill_begin)
     check_int32(NAME, "DiagonalFillEnd", fill_end)
-    ones = (1,) * rank
     with jax.named_scope("dmljax.diagonal_matrix1"):
+        if x is None:
+            x = jnp.zeros((*shape[:-2], 1, 1), value.dtype)
         (output,) = OPERATOR(
-            strong(value).reshape(ones),
-            jnp.zeros(ones, value.dtype) if x is None else strong(x),
+            strong(value).reshape((1,) * rank),
+            strong(x),
             matrix=shape[-2:],
             fill_begin=fill_begin,
             fill_end=fill_end,
             implementation=implementation,
         )
-        return jnp.broadcast_to(output, shape)
+    return output
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,6 @@ from dmljax._operator import (
     as_array,
     as_scalar,
     is_python_number,
-    on_bits,
     strong_types,
     transpose_select,
 )
@@ -53,7 +52,6 @@ SUPPORT: SupportTable = {
 }
 
 
-@on_bits
 def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
     return (jnp.where(condition.astype(bool), a, b),)
 

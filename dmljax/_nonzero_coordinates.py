@@ -110,11 +110,11 @@ def _compact_by_scatter(
     row = row.reshape(batch, -1)
     with index_mode(batch * elements) as integer:
         line = lax.broadcasted_iota(integer, row.shape, 0)
-    number = lax.broadcasted_iota(np.uint32, row.shape, 1)
-    flat = jnp.zeros((batch, elements), np.uint32)
-    flat = flat.at[line, row].set(
-        number, mode="drop", unique_indices=True, wrap_negative_indices=False
-    )
+        number = lax.broadcasted_iota(np.uint32, row.shape, 1)
+        flat = jnp.zeros((batch, elements), np.uint32)
+        flat = flat.at[line, row].set(
+            number, mode="drop", unique_indices=True, wrap_negative_indices=False
+        )
     return _unravel(flat, sizes, columns)  # element 0, past the count, gives zeros
 
 

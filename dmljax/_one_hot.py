@@ -20,7 +20,6 @@ from dmljax._operator import (
     as_array,
     as_integer,
     is_integer,
-    on_bits,
     strong,
     transpose_select,
 )
@@ -70,7 +69,6 @@ def lights(position: Any, index: Any, size: int) -> Any:
     return hit
 
 
-@on_bits
 def _xla(
     index: jax.Array, on: jax.Array, off: jax.Array, *, size: int, axis: int
 ) -> Outputs:

@@ -163,29 +163,6 @@ def alike_in_shard_map(*arrays: jax.Array) -> list[jax.Array]:
     ]
 
 
-def on_bits(form: Form) -> Form:
-    """A form that only moves values, on their bits where they are narrow floats.
-
-    XLA's CPU computes with those as float32, even to select between them: that is
-    slower, and turns one NaN into another.
-    """
-
-    @functools.wraps(form)
-    def run(*operands: jax.Array, **static: Any) -> Outputs:
-        dtype = operands[-1].dtype
-        if not is_floating(dtype) or jnp.finfo(dtype).bits > 16:
-            return form(*operands, **static)
-        bits = jnp.dtype(f"uint{jnp.finfo(dtype).bits}")
-        views = (
-            lax.bitcast_convert_type(x, bits) if x.dtype == dtype else x
-            for x in operands
-        )
-        outputs = form(*views, **static)
-        return tuple(lax.bitcast_convert_type(out, dtype) for out in outputs)
-
-    return run
-
-
 def _is_zero(tangent: Any) -> bool:
     return isinstance(tangent, ad.Zero)
 
@@ -278,11 +255,17 @@ def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarr
         )
     array = np.asarray(value)
     if is_python_number(value):
-        array = array.astype(jnp.asarray(value).dtype)
-    if not jnp.issubdtype(array.dtype, np.number) and array.dtype != bool:
+        default = jnp.asarray(type(value)(0)).dtype
+        # An integer that does not fit stays what it is: a 64-bit one, or an object.
+        least = np.min_scalar_type(value) if isinstance(value, int) else default
+        array = array.astype(default) if np.can_cast(least, default) else array
+    # JAX's compiled functions take swapped bytes as they are, once they are cached.
+    wide = array.dtype.itemsize > (16 if array.dtype.kind == "c" else 8)
+    number = jnp.issubdtype(array.dtype, np.number) or array.dtype == bool
+    if wide or not number or not array.dtype.isnative:
         raise TypeError(
             f"{operator}: '{name}' has elements of type {array.dtype}; they must be "
-            "numbers."
+            "numbers of a type that JAX has, in native byte order."
         )
     check_x64(operator, name, array.dtype)
     return array

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
@@ -18,11 +19,11 @@ from dmljax._operator import (
     Operator,
     Outputs,
     as_array,
+    as_integer,
     as_scalar,
     as_sizes,
     is_integer,
     needs_cotangent,
-    on_bits,
     strong,
     unbroadcast,
 )
@@ -105,7 +106,6 @@ def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any
     return jnp.minimum(place, mirror - place)
 
 
-@on_bits
 def _xla(
     x: jax.Array,
     *value: jax.Array,
@@ -362,6 +362,8 @@ def padding(
     start = as_sizes(NAME, "StartPadding", start_padding)
     end = as_sizes(NAME, "EndPadding", end_padding)
     operands: tuple[Any, ...] = (x,)
+    if isinstance(mode, (jax.Array, np.ndarray)):
+        mode = PaddingMode(as_integer(NAME, "PaddingMode", mode))
     if mode == PaddingMode.CONSTANT:
         if type(value) is float and is_integer(x.dtype):
             value = cast_float_value(value, x.dtype)
