@@ -108,13 +108,22 @@ def _compact_by_scatter(
     selected = (words[..., None] >> lane) & 1
     row = jnp.where(selected.astype(bool), row, np.uint32(elements))  # dropped
     row = row.reshape(batch, -1)
-    with index_mode(batch * elements) as integer:
-        line = lax.broadcasted_iota(integer, row.shape, 0)
-        number = lax.broadcasted_iota(np.uint32, row.shape, 1)
-        flat = jnp.zeros((batch, elements), np.uint32)
-        flat = flat.at[line, row].set(
-            number, mode="drop", unique_indices=True, wrap_negative_indices=False
-        )
+    with index_mode(elements):
+
+        def scatter(row: jax.Array) -> jax.Array:
+            number = lax.iota(np.uint32, row.size)
+            return (
+                lax.full_like(row[:elements], 0)
+                .at[row]
+                .set(
+                    number,
+                    mode="drop",
+                    unique_indices=True,
+                    wrap_negative_indices=False,
+                )
+            )
+
+        flat = jax.vmap(scatter)(row)
     return _unravel(flat, sizes, columns)  # element 0, past the count, gives zeros
 
 
@@ -122,6 +131,8 @@ def _compact_by_loop(
     words: jax.Array, sizes: tuple[int, ...], columns: int
 ) -> jax.Array:
     """One walk over the words that visits their set bits: the best order for a core."""
+    if any(jax.typeof(words).sharding.spec):  # explicitly sharded: a loop can't be
+        return _compact_by_scatter(words, sizes, columns)
     (batch, width), elements = words.shape, math.prod(sizes)
     with index_mode(words.size * WORD) as integer:
 

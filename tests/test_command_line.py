@@ -154,7 +154,7 @@ def test_support_of_one_operator(name, capsys):
 def test_support_of_all_operators(capsys):
     assert command_line.main(["support"]) == 0
     out = capsys.readouterr().out
-    assert [line[4:] for line in out.splitlines() if line.startswith("#")] == [
+    assert [line[3:] for line in out.splitlines() if line.startswith("#")] == [
         *OPERATORS
     ]
 
