@@ -26,14 +26,18 @@ def measure(
 ) -> dict[str, Timing]:
     """Times all functions in turn, round after round, so that noise hits them alike.
 
-    A round makes `calls` calls of a function back to back and waits for the last, so
+    Each round starts with another function, as it matters whose traces are in the
+    caches, and calls each once before it times it. A round makes `calls` calls of a function back to back and waits for the last, so
     that on an accelerator the time of the launches overlaps with that of the work.
     """
     samples: dict[str, list[float]] = {name: [] for name in functions}
     for function in functions.values():
         jax.block_until_ready(function())
+    order = list(functions.items())
     for _ in range(rounds):
-        for name, function in functions.items():
+        order.append(order.pop(0))
+        for name, function in order:
+            jax.block_until_ready(function())
             start = time.perf_counter()
             for _ in range(calls):
                 result = function()

@@ -57,16 +57,14 @@ SUPPORT: SupportTable = {
 }
 
 
-def lights(position: Any, index: Any, size: int) -> Any:
-    """Whether `index` lights `position` of a sequence of `size` elements.
+def wrapped(index: Any, size: int) -> Any:
+    """The position that `index` lights, if it is in [0, size): it counts from the end.
 
-    A negative index counts from the end. It is the position that is shifted, into
-    [-size, 0), not the index, which may be the smallest integer of its type.
+    Only a negative index is added to, which can't overflow.
     """
-    hit = position == index
     if jnp.issubdtype(index.dtype, np.signedinteger):
-        hit |= position - size == index
-    return hit
+        return jnp.where(index < 0, index + size, index)
+    return index
 
 
 def _xla(
@@ -79,7 +77,7 @@ def _xla(
     axis += index.ndim
     shape = tuple(size if i == axis else 1 for i in range(index.ndim))
     position = lax.broadcasted_iota(index.dtype, shape, axis)
-    return (jnp.where(lights(position, index, size), on, off),)
+    return (jnp.where(position == wrapped(index, size), on, off),)
 
 
 OPERATOR = Operator("one_hot", _xla, data_operands=1, transpose=transpose_select)

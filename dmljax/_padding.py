@@ -191,14 +191,18 @@ def _adjoint_xla_cpu(
 ) -> Outputs:
     """The same, with little padding added in place and cut off at the end.
 
-    A core then touches the inside once and not once an axis. Where the padding is
-    larger than the inside, or summed up as EDGE's is, cutting first is cheaper.
+    A core then passes over the inside twice, and not once for each axis. Where a single
+    axis is padded, or the padding is larger than the inside, or summed up as EDGE's is,
+    cutting first is cheaper.
     """
+    one_axis = (
+        sum(before + after > 0 for before, after in zip(start, end, strict=True)) == 1
+    )
     batch = cotangent.ndim - len(start)
     offsets, sizes = [0] * cotangent.ndim, list(cotangent.shape)
     for axis, (before, after) in enumerate(zip(start, end, strict=True), batch):
         size = sizes[axis] = sizes[axis] - before - after
-        if before + after > size or mode not in IN_PLACE:
+        if one_axis or before + after > size or mode not in IN_PLACE:
             cotangent = _unpadded(cotangent, axis, before, after, mode)
             continue
         offsets[axis] = before
