@@ -27,8 +27,9 @@ def measure(
     """Times all functions in turn, round after round, so that noise hits them alike.
 
     Each round starts with another function, as it matters whose traces are in the
-    caches, and calls each once before it times it. A round makes `calls` calls of a function back to back and waits for the last, so
-    that on an accelerator the time of the launches overlaps with that of the work.
+    caches, and calls each once before it times it. It then makes `calls` calls of a
+    function back to back and waits for the last, so that on an accelerator the time of
+    the launches overlaps with that of the work.
     """
     samples: dict[str, list[float]] = {name: [] for name in functions}
     for function in functions.values():
