@@ -35,11 +35,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--elements", type=int, default=2**22, help="of an array")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", default="", help="text in a case's name")
+    parser.add_argument("--commit", help="of the sources, where git can't tell")
     parser.add_argument("--out", type=pathlib.Path, help="the ledger to append to")
     options = parser.parse_args(argv)
     device = jax.devices()[0]
     bandwidth = copy_bandwidth(device, rounds=options.rounds)
     run = _circumstances(device) | {"copy_gb_per_s": round(bandwidth, 1)}
+    run["commit"] = options.commit or _commit()
     print(f"{run['device']}: copy {bandwidth:.0f} GB/s", file=sys.stderr)
     out = options.out or RESULTS / f"{_file_name(run['device'])}.jsonl"
     out.parent.mkdir(exist_ok=True)
@@ -77,10 +79,11 @@ def _time(
                 "direction": case.direction,
                 "contender": name,
                 "bytes": case.bytes,
-                "ms": round(timing.median, 5),
-                "ms_p20": round(timing.p20, 5),
-                "ms_p80": round(timing.p80, 5),
+                "ms": round(timing.median, 6),
+                "ms_p20": round(timing.p20, 6),
+                "ms_p80": round(timing.p80, 6),
                 "share": round(share, 3),
+                "launches": timing.launches,
             }
         )
     row = "  ".join(f"{line['contender']} {line['ms']:.3f} ms" for line in lines)
@@ -108,20 +111,21 @@ def _compare(case: Case, results: dict[str, Any]) -> None:
 
 def _circumstances(device: jax.Device) -> dict[str, Any]:
     """What a figure depends on besides the case."""
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True
-    )
     name = device.device_kind
     if device.platform == "cpu":
         name = f"{platform.machine()} CPU"
     return {
         "device": name,
-        "commit": described.stdout.strip(),
         "python": platform.python_version(),
         "jax": jax.__version__,
         "numpy": np.__version__,
         "dmljax": dmljax.__version__,
     }
+
+
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--dirty"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
 def _file_name(device: str) -> str:

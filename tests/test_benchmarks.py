@@ -9,7 +9,7 @@ from benchmarks.cases import cases
 
 FIELDS = {
     *("operator", "case", "direction", "contender", "bytes"),
-    *("ms", "ms_p20", "ms_p80", "share", "copy_gb_per_s"),
+    *("ms", "ms_p20", "ms_p80", "share", "launches", "copy_gb_per_s"),
     *("device", "commit", "python", "jax", "numpy", "dmljax"),
 }
 
