@@ -55,14 +55,23 @@ DIAGONAL_MATRIX_SUPPORT: SupportTable = {
 }
 
 
-def fills(y: Any, x: Any, fill_begin: int, fill_end: int) -> Any:
-    """Whether the value fills row `y`, column `x`: the formula of the page.
+def fills(top_x: Any, matrix: tuple[int, int], fill_begin: int, fill_end: int) -> Any:
+    """Whether the value fills diagonal `top_x`: the formula of the page.
 
-    The bounds are compared with and never added to: they may be INT32_MIN and
+    ``(end >= begin) ^ (top_x >= begin) ^ (top_x < end)``, the last comparison turned
+    around. The bounds are compared with and never added to: they may be INT32_MIN and
     INT32_MAX.
     """
-    top_x = x - y
-    return (fill_end >= fill_begin) ^ (top_x >= fill_begin) ^ (top_x < fill_end)
+    begins, ends = (_reaches(top_x, matrix, bound) for bound in (fill_begin, fill_end))
+    return (fill_end < fill_begin) ^ begins ^ ends
+
+
+def _reaches(top_x: Any, matrix: tuple[int, int], bound: int) -> Any:
+    """``top_x >= bound``, decided at once where it is the same for all the matrix."""
+    height, width = matrix
+    if bound <= 1 - height or bound >= width:
+        return bound < width
+    return top_x >= bound
 
 
 def _xla(
@@ -75,7 +84,8 @@ def _xla(
 ) -> Outputs:
     shape = (1,) * (x.ndim - 2) + matrix
     row, column = (lax.broadcasted_iota(np.int32, shape, x.ndim - i) for i in (2, 1))
-    return (jnp.where(fills(row, column, fill_begin, fill_end), value, x),)
+    filled = fills(column - row, matrix, fill_begin, fill_end)
+    return (jnp.where(jnp.broadcast_to(filled, shape), value, x),)
 
 
 OPERATOR = Operator("diagonal_matrix1", _xla, transpose=transpose_select)
