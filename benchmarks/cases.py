@@ -35,6 +35,7 @@ class Case:
       numpy: the NumPy way, if there is one.
       bytes: the fewest that must be read and written.
       direction: "forward" or "gradient".
+      compiled: whether the functions are called inside jit.
     """
 
     operator: str
@@ -45,6 +46,7 @@ class Case:
     numpy: Callable[..., Any] | None
     bytes: int
     direction: str = "forward"
+    compiled: bool = True
 
 
 def cases(elements: int) -> Iterator[Case]:
@@ -55,6 +57,7 @@ def cases(elements: int) -> Iterator[Case]:
         one_hot_cases,
         padding_cases,
         nonzero_coordinates_cases,
+        lambda elements: call_cases(),
     )
     for generator in generators:
         yield from generator(elements)
@@ -216,3 +219,19 @@ def nonzero_coordinates_cases(elements: int) -> Iterator[Case]:
                 np.argwhere,
                 _bytes(x, rows),
             )
+
+
+def call_cases() -> Iterator[Case]:
+    """What a call outside jit costs: arrays so small that nothing else does."""
+    x = _random((4, 4))
+    for mode, jnp_mode in JNP_MODES.items():
+        yield Case(
+            "padding",
+            f"{mode.name} 1 of (4, 4), outside jit",
+            (x,),
+            functools.partial(_pad, pads=(1, 1), mode=mode),
+            functools.partial(jnp.pad, pad_width=1, mode=jnp_mode),
+            functools.partial(np.pad, pad_width=1, mode=jnp_mode),
+            4 * (16 + 36),
+            compiled=False,
+        )

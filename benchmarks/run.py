@@ -63,7 +63,8 @@ def _time(
     functions: dict[str, Callable[[], Any]] = {}
     for name, function in (("dmljax", case.dmljax), ("jnp", case.jnp)):
         if function is not None:
-            functions[name] = functools.partial(jax.jit(function), *arrays)
+            call = jax.jit(function) if case.compiled else function
+            functions[name] = functools.partial(call, *arrays)
     if case.numpy is not None and device.platform == "cpu":
         functions["numpy"] = functools.partial(case.numpy, *case.arrays)
     _compare(case, {name: function() for name, function in functions.items()})

@@ -1,5 +1,6 @@
 """What all operator descriptors share: their checks, their JSON, their evaluation."""
 
+import abc
 import dataclasses
 import enum
 import functools
@@ -30,7 +31,7 @@ ENUM_PREFIXES = {
 
 
 @dataclasses.dataclass(frozen=True)
-class OperatorDesc:
+class OperatorDesc(abc.ABC):
     """The base of the operator descriptors.
 
     A subclass has the C struct's fields, in snake_case and in the struct's order, and
@@ -71,13 +72,13 @@ class OperatorDesc:
                     f"{label} is {value!r}; it must be {expected}.",
                 )
 
+    @abc.abstractmethod
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
         """Checks the attributes at `level`; the sizes that they give to the outputs."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array, ...]:
         """The logical outputs for the logical inputs."""
-        raise NotImplementedError
 
     def tensors(self) -> dict[str, TensorDesc]:
         """The tensors that are present, by field name, in the struct's order."""

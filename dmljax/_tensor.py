@@ -5,7 +5,8 @@ import dataclasses
 import enum
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -90,9 +91,9 @@ class TensorDesc:
     def __post_init__(self) -> None:
         freeze = object.__setattr__
         freeze(self, "data_type", DataType(self.data_type))
-        freeze(self, "sizes", tuple(self.sizes))
+        freeze(self, "sizes", _plain_integers(self.sizes))
         if self.strides is not None:
-            freeze(self, "strides", tuple(self.strides))
+            freeze(self, "strides", _plain_integers(self.strides))
         freeze(self, "flags", TensorFlags(self.flags))
 
     @property
@@ -122,6 +123,11 @@ class TensorDesc:
         if self.total_tensor_size_in_bytes is None:
             return self.extent
         return self.total_tensor_size_in_bytes // self.dtype.itemsize
+
+
+def _plain_integers(values: Iterable[Any]) -> tuple[Any, ...]:
+    """NumPy's integers as Python's, which do not overflow; the rest for the checks."""
+    return tuple(int(v) if isinstance(v, np.integer) else v for v in values)
 
 
 def x64_enabled() -> bool:
