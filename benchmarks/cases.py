@@ -34,6 +34,7 @@ class Case:
       jnp: the jax.numpy way of writing the same, if there is one.
       numpy: the NumPy way, if there is one.
       bytes: the fewest that must be read and written.
+      pallas: our function with its kernel, where there is one.
       direction: "forward" or "gradient".
       compiled: whether the functions are called inside jit.
     """
@@ -45,6 +46,7 @@ class Case:
     jnp: Callable[..., Any] | None
     numpy: Callable[..., Any] | None
     bytes: int
+    pallas: Callable[..., Any] | None = None
     direction: str = "forward"
     compiled: bool = True
 
@@ -218,6 +220,7 @@ def nonzero_coordinates_cases(elements: int) -> Iterator[Case]:
                 lambda x: jnp.stack(jnp.nonzero(x, size=x.size, fill_value=0), -1),
                 np.argwhere,
                 _bytes(x, rows),
+                functools.partial(dmljax.nonzero_coordinates, implementation="pallas"),
             )
 
 

@@ -70,19 +70,26 @@ def is_nonzero(x: jax.Array) -> jax.Array:
     A comparison of floats would take subnormals for zero where they are flushed. The
     bits of zero differ by type: some have no negative zero, or no zero at all.
     """
-    dtype = x.dtype
-    if jnp.issubdtype(dtype, np.complexfloating):
+    if jnp.issubdtype(x.dtype, np.complexfloating):
         return is_nonzero(x.real) | is_nonzero(x.imag)
-    if not jnp.issubdtype(dtype, np.floating):
+    if not jnp.issubdtype(x.dtype, np.floating):
         return x.astype(bool)
-    zeros = np.asarray([0.0, -0.0]).astype(dtype)  # what is no zero stays none
-    width = jnp.finfo(dtype).bits
-    bits = lax.bitcast_convert_type(x, jnp.dtype(f"uint{width}"))
-    patterns = zeros.view(f"uint{8 * dtype.itemsize}")
+    bits = lax.bitcast_convert_type(x, jnp.dtype(f"uint{jnp.finfo(x.dtype).bits}"))
     nonzero = jnp.ones(x.shape, bool)
-    for pattern in {int(pattern) for pattern in patterns[zeros == 0]}:
+    for pattern in zero_patterns(x.dtype):
         nonzero &= bits != jnp.asarray(pattern, bits.dtype)
     return nonzero
+
+
+def zero_patterns(dtype: np.dtype) -> tuple[int, ...]:
+    """The bits of the zeros of a floating-point type.
+
+    >>> [hex(pattern) for pattern in zero_patterns(np.dtype("float16"))]
+    ['0x0', '0x8000']
+    """
+    zeros = np.asarray([0.0, -0.0]).astype(dtype)  # what is no zero stays none
+    patterns = zeros.view(f"uint{8 * dtype.itemsize}")
+    return tuple(sorted({int(pattern) for pattern in patterns[zeros == 0]}))
 
 
 def _packed(x: jax.Array) -> jax.Array:
@@ -199,10 +206,53 @@ def _unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array
     )
 
 
+def _kernel_input(x: jax.Array) -> tuple[jax.Array, tuple[int, ...]]:
+    """Unsigned integers of 8, 16 or 32 bits, and which of them mean zero."""
+    dtype = x.dtype
+    floating = jnp.issubdtype(dtype, np.floating)
+    width = jnp.finfo(dtype).bits if floating else 8 * dtype.itemsize
+    zeros = zero_patterns(dtype) if floating else (0,)
+    if width in (8, 16, 32) and zeros and (floating or dtype.kind in "iu"):
+        return lax.bitcast_convert_type(x, jnp.dtype(f"uint{width}")), zeros
+    return is_nonzero(x).astype(np.uint8), (0,)
+
+
+def _kernel(
+    x: jax.Array,
+    *,
+    interpret: bool,
+    rank: int,
+    columns: int,
+    fill: int | None,
+) -> Outputs:
+    """The same by a kernel."""
+    # Imported when it is asked for: JAX may come without the kernels' backend.
+    from dmljax.pallas import _nonzero_coordinates as kernels
+
+    batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
+    elements = math.prod(sizes)
+    if x.size == 0:
+        return OPERATOR.xla(x, rank=rank, columns=columns, fill=fill)
+    bits, zeros = _kernel_input(x)
+    count, coordinates = kernels.nonzero_coordinates(
+        bits.reshape(-1, elements),
+        zeros=zeros,
+        sizes=sizes,
+        columns=columns,
+        fill=fill,
+        interpret=interpret,
+    )
+    return count.reshape(batch), coordinates.reshape(*batch, elements, columns)
+
+
 OPERATOR = Operator(
     "nonzero_coordinates",
     _form(_compact_by_scatter),
     xla_on={"cpu": _form(_compact_by_loop)},
+    kernels={
+        "cpu": functools.partial(_kernel, interpret=True),
+        "cuda": functools.partial(_kernel, interpret=False),
+    },
 )
 
 
@@ -268,6 +318,12 @@ def _nonzero_coordinates(
 ) -> NonzeroCoordinates:
     columns = max(x.ndim, 1) if columns is None else columns
     _check_columns(x.shape, columns)
+    require(
+        NAME,
+        implementation != "pallas" or x.size < 2**31,
+        f"tensor 'InputTensor' has {x.size} elements; the kernel takes fewer than "
+        "2^31. Use implementation=None or 'xla'.",
+    )
     with jax.named_scope("dmljax.nonzero_coordinates"):
         outputs = OPERATOR(
             x, rank=x.ndim, columns=columns, fill=fill, implementation=implementation

@@ -26,6 +26,7 @@ from jax.typing import ArrayLike
 
 from dmljax._check import require, require_one_of, require_same, show
 from dmljax._tensor import x64_enabled
+from dmljax.pallas import triton_without_warning
 
 Implementation = Literal["xla", "pallas"] | None
 Outputs = tuple[jax.Array, ...]
@@ -67,8 +68,9 @@ class Operator:
         ad.primitive_jvps[primitive] = self._jvp
         ad.primitive_transposes[primitive] = self._transpose_rule
         for platform in (None, *{*self.xla_on, *self.kernels}):
-            lowering = mlir.lower_fun(self._form(platform), multiple_results=True)
-            mlir.register_lowering(primitive, lowering, platform=platform)
+            mlir.register_lowering(
+                primitive, self._lowering(platform), platform=platform
+            )
 
     def __call__(
         self, *operands: jax.Array, implementation: Implementation, **static: Any
@@ -107,6 +109,15 @@ class Operator:
             return form(*operands, **static)
 
         return run
+
+    def _lowering(self, platform: str | None) -> Callable[..., Any]:
+        lower = mlir.lower_fun(self._form(platform), multiple_results=True)
+
+        def lowering(*arguments: Any, **parameters: Any) -> Any:
+            with triton_without_warning():
+                return lower(*arguments, **parameters)
+
+        return lowering
 
     def _abstract_eval(
         self, *operands: jax.core.ShapedArray, implementation: Any, **static: Any
