@@ -111,13 +111,8 @@ class Operator:
         return run
 
     def _lowering(self, platform: str | None) -> Callable[..., Any]:
-        lower = mlir.lower_fun(self._form(platform), multiple_results=True)
-
-        def lowering(*arguments: Any, **parameters: Any) -> Any:
-            with triton_without_warning():
-                return lower(*arguments, **parameters)
-
-        return lowering
+        lowering = mlir.lower_fun(self._form(platform), multiple_results=True)
+        return triton_without_warning()(lowering)
 
     def _abstract_eval(
         self, *operands: jax.core.ShapedArray, implementation: Any, **static: Any
