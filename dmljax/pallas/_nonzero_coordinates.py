@@ -8,6 +8,7 @@ a sparse one goes through its rows, of which each looks up its element. So the w
 that of the output, and the stores are contiguous in both.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -41,6 +42,8 @@ def nonzero_coordinates(
     words = jax.ShapeDtypeStruct((batch, blocks * BLOCK // WORD), np.uint32)
     before = jax.ShapeDtypeStruct(words.shape, np.uint16)
     per_block = jax.ShapeDtypeStruct((batch, blocks), np.uint32)
+    per_line = jax.ShapeDtypeStruct((batch,), np.uint32)
+    rows = jax.ShapeDtypeStruct((batch, elements, columns), np.uint32)
     packed, ranks, counts = launch(
         _count,
         bits,
@@ -57,21 +60,17 @@ def nonzero_coordinates(
         counts,
         name="nonzero_coordinates_scan",
         grid=(batch,),
-        outputs=(per_block, jax.ShapeDtypeStruct((batch,), np.uint32)),
+        outputs=(per_block, per_line),
         warps=8,
         interpret=interpret,
         blocks=blocks,
     )
     (coordinates,) = launch(
         _write,
-        packed,
-        ranks,
-        counts,
-        starts,
-        count,
+        *(packed, ranks, counts, starts, count),
         name="nonzero_coordinates_write",
         grid=(blocks, batch),
-        outputs=(jax.ShapeDtypeStruct((batch, elements, columns), np.uint32),),
+        outputs=(rows,),
         warps=4,
         interpret=interpret,
         sizes=(1,) * (columns - len(sizes)) + sizes[len(sizes) - columns :],
@@ -170,20 +169,28 @@ def _write(
         put(start + rank, rank < here, _coordinates(number, column, sizes))
         return carry
 
-    def past_the_count(i: Any, carry: Any) -> Any:
-        row = block * BLOCK + i * LANES + lax.iota(np.int32, LANES)
-        values = jnp.full((LANES, width), fill or 0, np.uint32)
-        put(row, (row >= total) & (row < elements), values)
-        return carry
-
     crowded = (here > CROWDED).astype(np.int32)  # a loop of no steps is a branch
     zero = jnp.int32(0)
     lax.fori_loop(0, (1 - crowded) * ((here + LANES - 1) // LANES), by_row, zero)
     lax.fori_loop(0, crowded * jnp.int32(BLOCK // LANES), by_element, zero)
     if fill is not None:
         total = count[line].astype(np.int32)
-        begin = jnp.clip(total - block * BLOCK, 0, BLOCK) // LANES
-        lax.fori_loop(begin, jnp.int32(BLOCK // LANES), past_the_count, zero)
+        values = jnp.full((LANES, width), fill, np.uint32)
+        _fill_past_the_count(put, values, total, block * BLOCK, elements)
+
+
+def _fill_past_the_count(
+    put: Callable[..., None], values: Any, total: Any, first: Any, elements: int
+) -> None:
+    """The rows of a block, from `first` on, that lie past the count of the line."""
+
+    def step(i: Any, carry: Any) -> Any:
+        row = first + i * LANES + lax.iota(np.int32, LANES)
+        put(row, (row >= total) & (row < elements), values)
+        return carry
+
+    begin = jnp.clip(total - first, 0, BLOCK) // LANES
+    lax.fori_loop(begin, jnp.int32(BLOCK // LANES), step, jnp.int32(0))
 
 
 def _coordinates(number: Any, column: Any, sizes: tuple[int, ...]) -> Any:
