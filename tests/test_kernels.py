@@ -1,5 +1,7 @@
 """The kernels: on a CPU in Pallas' interpreter, on a GPU for real."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 import dmljax
 from dmljax import DescriptorError
+from dmljax._nonzero_coordinates import OPERATOR
 from tests import oracles
 
 # Of one block and of several, even and odd, and of every number of columns.
@@ -116,3 +119,14 @@ def test_kernels_are_lowered_for_cuda(dtype):
     assert text.count("custom_call") == len(NAMES)
     text = lowered_for_cuda(dmljax.nonzero_coordinates, struct)
     assert "custom_call" not in text
+
+
+def test_a_batch_may_exceed_what_a_gpu_allows_the_later_dimensions_of_a_grid():
+    kernel = functools.partial(OPERATOR.kernels["cuda"], rank=1, columns=1, fill=0)
+    struct = jax.ShapeDtypeStruct((70_000, 9000), np.float32)
+    calls = [
+        equation.params["grid_mapping"].grid
+        for equation in jax.make_jaxpr(kernel)(struct).eqns
+        if equation.primitive.name == "pallas_call"
+    ]
+    assert calls == [(140_000,), (70_000,), (140_000,)]

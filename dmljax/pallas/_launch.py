@@ -29,7 +29,7 @@ def launch(
     """Runs `kernel` on whole arrays in device memory, once for each point of `grid`.
 
     Its arguments are the operands and the outputs, as references, and `static`. The
-    longest dimension of the grid comes first: the hardware allows the others 65 535.
+    hardware allows the dimensions of the grid after the first 65 535 programs.
     """
     results: Sequence[jax.Array] = pl.pallas_call(
         functools.partial(kernel, **static),

@@ -48,7 +48,7 @@ def nonzero_coordinates(
         _count,
         bits,
         name="nonzero_coordinates_count",
-        grid=(blocks, batch),
+        grid=(blocks * batch,),
         outputs=(words, before, per_block),
         warps=8,
         interpret=interpret,
@@ -69,7 +69,7 @@ def nonzero_coordinates(
         _write,
         *(packed, ranks, counts, starts, count),
         name="nonzero_coordinates_write",
-        grid=(blocks, batch),
+        grid=(blocks * batch,),
         outputs=(rows,),
         warps=4,
         interpret=interpret,
@@ -80,11 +80,17 @@ def nonzero_coordinates(
     return count, coordinates
 
 
+def _block_and_line(blocks: int) -> tuple[Any, Any]:
+    """What a program works on. The grid is flat: a GPU limits its other dimensions."""
+    program = pl.program_id(0)
+    return lax.rem(program, jnp.int32(blocks)), lax.div(program, jnp.int32(blocks))
+
+
 def _count(
     bits: Any, words: Any, ranks: Any, counts: Any, *, zeros: Any, elements: int
 ) -> None:
     """A block's bits, its words' ranks and its count."""
-    block, line = pl.program_id(0), pl.program_id(1)
+    block, line = _block_and_line(counts.shape[1])
     shape = (BLOCK // WORD, WORD)
     word = lax.broadcasted_iota(np.int32, shape, 0)
     lane = lax.broadcasted_iota(np.int32, shape, 1)
@@ -133,7 +139,7 @@ def _write(
     fill: int | None,
 ) -> None:
     """The rows of a block's non-zeros, and its share of the rows past the count."""
-    block, line = pl.program_id(0), pl.program_id(1)
+    block, line = _block_and_line(counts.shape[1])
     width = pl.next_power_of_2(len(sizes))
     column = lax.broadcasted_iota(np.int32, (LANES, width), 1)
     first = block * (BLOCK // WORD)
