@@ -1,1 +1,1 @@
-"""Benchmarks: what each operator costs beside jax.numpy and NumPy, in one run."""
+"""Benchmarks: what each operator costs beside other libraries, in one run."""

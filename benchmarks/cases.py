@@ -7,19 +7,44 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import dmljax
-from dmljax import PaddingMode
+from benchmarks import oracles, others
+from benchmarks.data import Data
+from benchmarks.oracles import Oracle, Sample
+from benchmarks.others import Functions
+from dmljax import (
+    PaddingMode,
+    _diagonal_matrix1,
+    _element_wise_if,
+    _nonzero_coordinates,
+    _one_hot,
+    _padding,
+)
 
-JNP_MODES = {
+KERNELS = {
+    module.OPERATOR.name: module.OPERATOR.kernels
+    for module in (
+        *(_diagonal_matrix1, _element_wise_if, _nonzero_coordinates),
+        *(_one_hot, _padding),
+    )
+}
+# Bytes of data; what a launch costs shows in the first, the caches in the last.
+SMALL = (2**12, 2**16, 2**20)
+TYPES = ("float32", "float16", "int8")
+DENSITIES = (0.001, 0.01, 0.1, 0.5, 1.0)
+MODES = {
     PaddingMode.CONSTANT: "constant",
     PaddingMode.EDGE: "edge",
     PaddingMode.REFLECTION: "reflect",
     PaddingMode.SYMMETRIC: "symmetric",
     PaddingMode.WRAP: "wrap",
 }
+# The diagonals below the strictly upper triangle, and the main one.
+BELOW, MAIN = (-(2**31), 1), (0, 1)
+JAX = ("dmljax", "dmljax, xla", "dmljax, pallas", "jnp")
+DIFFERENTIABLE = (*JAX, "torch")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,213 +53,413 @@ class Case:
 
     Attributes:
       operator: its name.
-      name: what is done, in words; unique with `direction`.
-      arrays: the inputs.
-      dmljax: our function of the inputs.
-      jnp: the jax.numpy way of writing the same, if there is one.
-      numpy: the NumPy way, if there is one.
+      name: what is done, in words; unique with `direction` and `context`.
+      inputs: the arrays, not made yet.
+      output: the largest output, of which only the sizes and the type count.
+      functions: by contender, the operator as a function of its library's arrays.
+      oracle: what the results must hold, a function of the inputs in NumPy.
+      dtype: the type of what the operator moves.
       bytes: the fewest that must be read and written.
-      pallas: our function with its kernel, where there is one.
+      ceiling: "copy" or "fill", the bandwidth that the work is held against.
       direction: "forward" or "gradient".
-      compiled: whether the functions are called inside jit.
+      context: "alone", or "pipeline" between two elementwise operations inside jit.
+      wrt: the input whose gradient is computed, if it is. The first of `inputs`, which
+        `functions` do not take, is then the cotangent.
     """
 
     operator: str
     name: str
-    arrays: Sequence[np.ndarray]
-    dmljax: Callable[..., Any]
-    jnp: Callable[..., Any] | None
-    numpy: Callable[..., Any] | None
+    inputs: tuple[Data, ...]
+    output: Data
+    functions: Functions
+    oracle: Oracle
+    dtype: str
     bytes: int
-    pallas: Callable[..., Any] | None = None
+    ceiling: str = "copy"
     direction: str = "forward"
-    compiled: bool = True
+    context: str = "alone"
+    wrt: int | None = None
+
+    @property
+    def elements(self) -> int:
+        """Of the largest array."""
+        return max(data.size for data in (*self.inputs, self.output))
+
+    @property
+    def label(self) -> str:
+        """What tells it from all others."""
+        return f"{self.operator} {self.name} {self.direction} {self.context}"
+
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The inputs, made now: not all cases' arrays fit into memory."""
+        return tuple(data.array() for data in self.inputs)
 
 
 def cases(elements: int) -> Iterator[Case]:
-    """All cases, for arrays of about `elements` elements."""
-    generators = (
+    """All cases, for large arrays of about `elements` elements and for small ones."""
+    for generator in (
         element_wise_if_cases,
         diagonal_matrix1_cases,
         one_hot_cases,
         padding_cases,
         nonzero_coordinates_cases,
-        lambda elements: call_cases(),
-    )
-    for generator in generators:
+    ):
         yield from generator(elements)
 
 
-def _random(shape: Sequence[int], dtype: Any = np.float32) -> np.ndarray:
-    return (np.random.default_rng(0).random(shape) * 100).astype(dtype)
+def _case(
+    operator: str,
+    name: str,
+    inputs: Sequence[Data],
+    output: Data,
+    functions: Functions,
+    oracle: Oracle,
+    *,
+    ceiling: str = "copy",
+) -> Case:
+    return Case(
+        operator,
+        name,
+        tuple(inputs),
+        output,
+        functions,
+        oracle,
+        dtype=inputs[-1].dtype if inputs else output.dtype,
+        bytes=sum(data.nbytes for data in (*inputs, output)),
+        ceiling=ceiling,
+    )
+
+
+def _ours(
+    operator: str, function: Callable[..., Any], *arguments: Any, **attributes: Any
+) -> Functions:
+    """The operator by default and, where there is a kernel, each of its forms."""
+    forms: dict[str, str | None] = {"dmljax": None}
+    if "cuda" in KERNELS[operator]:
+        forms |= {"dmljax, xla": "xla", "dmljax, pallas": "pallas"}
+
+    def call(form: str | None, *arrays: Any) -> Any:
+        return function(*arrays, *arguments, implementation=form, **attributes)
+
+    return {name: functools.partial(call, form) for name, form in forms.items()}
+
+
+def _gradient(
+    case: Case, wrt: int, oracle: Oracle, inputs: Sequence[int], **more: Any
+) -> Case:
+    """The cotangent of input `wrt`, which needs to read only `inputs`."""
+    cotangent = dataclasses.replace(
+        case.output, low=1, high=101, density=1.0, values=(), seed=3
+    )
+    result = case.inputs[wrt]
+    read = [cotangent, *(case.inputs[i] for i in inputs)]
+    return dataclasses.replace(
+        case,
+        inputs=(cotangent, *case.inputs),
+        output=result,
+        functions=_only(case.functions | more, DIFFERENTIABLE),
+        oracle=oracle,
+        bytes=sum(data.nbytes for data in (*read, result)),
+        ceiling="copy",
+        direction="gradient",
+        wrt=wrt,
+    )
+
+
+def _only(functions: Functions, names: Sequence[str]) -> Functions:
+    return {name: functions[name] for name in names if name in functions}
+
+
+def _alone_and_in_a_pipeline(case: Case) -> Iterator[Case]:
+    """The case, and the same between an operation on its data and one on its result."""
+    yield case
+
+    def pipeline(function: Callable[..., Any], *arrays: Any) -> Any:
+        leaves, tree = jax.tree.flatten(function(*_doubled(case, arrays)))
+        leaves[-1] += 1
+        return jax.tree.unflatten(tree, leaves)
+
+    def oracle(*arrays: Any) -> list[Sample]:
+        *others, last = case.oracle(*_doubled(case, arrays))
+        return [*others, dataclasses.replace(last, values=last.values + 1)]
+
+    yield dataclasses.replace(
+        case,
+        functions={
+            name: functools.partial(pipeline, function)
+            for name, function in _only(case.functions, JAX).items()
+        },
+        oracle=oracle,
+        context="pipeline",
+    )
+
+
+def _doubled(case: Case, arrays: Sequence[Any]) -> list[Any]:
+    """What the pipeline does first: to the indices of one_hot, else to the data."""
+    chosen = {"element_wise_if": (1, 2)}.get(case.operator, (0,))
+    return [x * 2 if i in chosen else x for i, x in enumerate(arrays)]
+
+
+def _sizes(elements: int, dtype: str) -> list[int]:
+    """Small and large numbers of elements, none above `elements`."""
+    small = (size // np.dtype(dtype).itemsize for size in SMALL)
+    return sorted({elements, *(min(size, elements) for size in small)})
+
+
+# ELEMENT_WISE_IF
+
+
+def element_wise_if_cases(elements: int) -> Iterator[Case]:
+    """Three types, both types of the condition, and both gradients."""
+    for dtype in TYPES:
+        for size in _sizes(elements, dtype):
+            yield from _alone_and_in_a_pipeline(_select(size, dtype))
+    yield _select(elements, "float32", "bool")
+    case = _select(elements, "float32")
+    for wrt, name in ((1, "a"), (2, "b")):
+        oracle = functools.partial(oracles.element_wise_if_gradient, of_a=name == "a")
+        gradient = _gradient(case, wrt, oracle, (0,))
+        yield dataclasses.replace(gradient, name=f"{case.name}, of {name}")
+
+
+def _select(size: int, dtype: str, condition: str = "uint8") -> Case:
+    return _case(
+        "element_wise_if",
+        f"{dtype} x {size}, {condition} condition",
+        [
+            Data((size,), condition, low=0, high=2),
+            Data((size,), dtype, seed=1),
+            Data((size,), dtype, seed=2),
+        ],
+        Data((size,), dtype),
+        _ours("element_wise_if", dmljax.element_wise_if)
+        | others.element_wise_if(dtype, condition),
+        oracles.element_wise_if,
+    )
+
+
+# DIAGONAL_MATRIX1
+
+
+def diagonal_matrix1_cases(elements: int) -> Iterator[Case]:
+    """Triangles of three types, batched, of odd width, gradients; identities."""
+    for dtype in TYPES:
+        for size in _sizes(elements, dtype):
+            yield from _alone_and_in_a_pipeline(_upper(_square(size), dtype))
+        yield _identity(_square(elements), dtype)
+    height, width = _square(elements)
+    yield _upper((max(elements // 4096, 1), 64, 64), "float32")
+    yield _upper((height - 1, width + 1), "float32")
+    for dtype in ("float32", "float16"):
+        case = _upper(_square(elements), dtype)
+        oracle = _filled(oracles.diagonal_matrix1_gradient, case.output, 0, BELOW)
+        yield _gradient(case, 0, oracle, ())
 
 
 def _square(elements: int) -> tuple[int, int]:
     return (math.isqrt(elements), math.isqrt(elements))
 
 
-def _bytes(*arrays: Any) -> int:
-    return sum(math.prod(a.shape) * a.dtype.itemsize for a in arrays)
-
-
-def _gradient(forward: Case, wrt: int, *, bytes_: int) -> Case:
-    """The cotangent of input `wrt` of a case, for a cotangent of its output."""
-    structs = jax.eval_shape(forward.dmljax, *forward.arrays)
-
-    def transposed(function: Callable[..., Any]) -> Callable[..., Any]:
-        def pullback(cotangent: jax.Array, *arrays: jax.Array) -> Any:
-            def of_input(x: jax.Array) -> Any:
-                return function(*arrays[:wrt], x, *arrays[wrt + 1 :])
-
-            return jax.vjp(of_input, arrays[wrt])[1](cotangent)[0]
-
-        return pullback
-
-    return dataclasses.replace(
-        forward,
-        arrays=[_random(structs.shape, structs.dtype), *forward.arrays],
-        dmljax=transposed(forward.dmljax),
-        jnp=None if forward.jnp is None else transposed(forward.jnp),
-        numpy=None,
-        bytes=bytes_,
-        direction="gradient",
+def _filled(
+    formula: Callable[..., list[Sample]],
+    output: Data,
+    value: int,
+    span: tuple[int, int],
+) -> Oracle:
+    begin, end = span
+    return functools.partial(
+        formula,
+        shape=output.shape,
+        dtype=output.dtype,
+        value=value,
+        begin=begin,
+        end=end,
     )
 
 
-def element_wise_if_cases(elements: int) -> Iterator[Case]:
-    """Selects of three types, and the gradient of the first."""
-    for dtype in (np.float32, np.float16, np.int8):
-        condition = _random((elements,), np.uint8) % 2
-        a, b = _random((elements,), dtype), _random((elements,), dtype)
-        case = Case(
-            "element_wise_if",
-            f"{a.dtype} x {elements}",
-            (condition, a, b),
-            dmljax.element_wise_if,
-            lambda c, a, b: jnp.where(c != 0, a, b),
-            lambda c, a, b: np.where(c != 0, a, b),
-            _bytes(condition, a, b, a),
-        )
-        yield case
-        if dtype is np.float32:
-            yield _gradient(case, 1, bytes_=_bytes(condition, a, a))
-
-
-def diagonal_matrix1_cases(elements: int) -> Iterator[Case]:
-    """The upper triangle of three types, its gradient, and an identity matrix."""
-    shape = _square(elements)
-    upper = functools.partial(
-        dmljax.diagonal_matrix1, value=0, fill_begin=-(2**31), fill_end=0
-    )
-    for dtype in (np.float32, np.float16, np.int8):
-        x = _random(shape, dtype)
-        name = f"upper triangle, {x.dtype} {shape}"
-        case = Case(
-            "diagonal_matrix1", name, (x,), upper, jnp.triu, np.triu, _bytes(x, x)
-        )
-        yield case
-        if dtype is np.float32:
-            yield _gradient(case, 0, bytes_=_bytes(x, x))
-    yield Case(
+def _upper(shape: tuple[int, ...], dtype: str) -> Case:
+    begin, end = BELOW
+    fill = {"value": 0, "fill_begin": begin, "fill_end": end}
+    return _case(
         "diagonal_matrix1",
-        f"identity, float32 {shape}",
-        (),
-        lambda: dmljax.diagonal_matrix1(shape=shape),
-        lambda: jnp.eye(*shape, dtype=np.float32),
-        lambda: np.eye(*shape, dtype=np.float32),
-        4 * math.prod(shape),
+        f"strictly upper triangle, {dtype} {shape}",
+        [Data(shape, dtype)],
+        Data(shape, dtype),
+        _ours("diagonal_matrix1", dmljax.diagonal_matrix1, **fill)
+        | others.strictly_upper(dtype),
+        _filled(oracles.diagonal_matrix1, Data(shape, dtype), 0, BELOW),
     )
+
+
+def _identity(shape: tuple[int, ...], dtype: str) -> Case:
+    begin, end = MAIN
+    fill = {"shape": shape, "dtype": dtype, "fill_begin": begin, "fill_end": end}
+    return _case(
+        "diagonal_matrix1",
+        f"identity, {dtype} {shape}",
+        [],
+        Data(shape, dtype),
+        _ours("diagonal_matrix1", dmljax.diagonal_matrix1, **fill)
+        | others.identity(shape, dtype),
+        _filled(oracles.diagonal_matrix1, Data(shape, dtype), 1, MAIN),
+        ceiling="fill",
+    )
+
+
+# ONE_HOT
 
 
 def one_hot_cases(elements: int) -> Iterator[Case]:
-    """Shallow and deep sequences along the last and the first axis."""
-    off_on = np.array([0, 1], np.float32)
-    for depth, axis in ((8, -1), (128, -1), (128, 0), (4096, -1)):
-        count = max(elements // depth, 1)
-        indices = (np.arange(count, dtype=np.int32) * 7) % depth
-        expanded = np.expand_dims(indices, axis)
-        output = np.empty((count * depth,), np.float32)
+    """Shallow to very deep, along two axes, types of indices and of values."""
+    for dtype in TYPES:
+        for size in _sizes(elements, dtype):
+            yield from _alone_and_in_a_pipeline(_hot(_rows(size, 128), 128, dtype))
+    for depth in (4, 1000, 50000):
+        yield _hot(_rows(elements, depth), depth, "float32")
+    for index in ("uint8", "uint32"):
+        yield _hot(_rows(elements, 128), 128, "float32", index=index)
+    side = math.isqrt(_rows(elements, 128)[0])
+    yield _hot((side, 1, side), 128, "float32", axis=1)
+    case = _hot(_rows(elements, 128), 128, "float32")
+    oracle = functools.partial(oracles.one_hot_gradient, axis=-1)
+    functions = others.one_hot_by_comparison(128, -1)
+    yield _gradient(case, 1, oracle, (0,), torch=functions["torch"])
 
-        def other(indices: Any, values: Any, *, depth: int, axis: int, xp: Any) -> Any:
-            shape = (-1, 1) if axis == 0 else (1, -1)
-            position = xp.arange(depth, dtype=np.int32).reshape(shape)
-            return xp.where(indices == position, values[1], values[0])
 
-        contender = functools.partial(other, depth=depth, axis=axis)
-        case = Case(
-            "one_hot",
-            f"{count} x {depth}, axis {axis}",
-            (expanded, off_on),
-            functools.partial(dmljax.one_hot, size=depth, axis=axis),
-            functools.partial(contender, xp=jnp),
-            functools.partial(contender, xp=np),
-            _bytes(expanded, output),
-        )
-        yield case
-        if (depth, axis) == (128, -1):
-            yield _gradient(case, 1, bytes_=_bytes(expanded, output))
+def _rows(elements: int, depth: int) -> tuple[int, int]:
+    return (max(elements // depth, 1), 1)
+
+
+def _hot(
+    indices: tuple[int, ...],
+    depth: int,
+    dtype: str,
+    *,
+    axis: int = -1,
+    index: str = "int32",
+) -> Case:
+    shape = list(indices)
+    shape[axis] = depth
+    output = Data(tuple(shape), dtype)
+    return _case(
+        "one_hot",
+        f"{dtype} {output.shape}, axis {axis}, {index} indices",
+        [Data(indices, index, low=0, high=depth), Data((2,), dtype, values=(0, 1))],
+        output,
+        _ours("one_hot", dmljax.one_hot, size=depth, axis=axis)
+        | others.one_hot(output.shape, axis, dtype, index),
+        functools.partial(oracles.one_hot, size=depth, axis=axis),
+        ceiling="fill",
+    )
+
+
+# PADDING
 
 
 def padding_cases(elements: int) -> Iterator[Case]:
-    """All modes, of few and of many elements, on images and on a leading axis."""
-    side = max(2 ** (int(math.log2(max(elements // 256, 1))) // 2), 4)
-    image = (max(elements // (16 * side * side), 1), 16, side, side)
-    for pads in ((0, 0, 3, 3), (0, 0, 0, side - 1), (3, 0, 0, 0)):
-        for mode, jnp_mode in JNP_MODES.items():
-            x = _random(image)
-            both = [(pad, pad) for pad in pads]
-            if image[0] <= pads[0]:
-                continue  # more folds than one: another piece of work
-            case = Case(
-                "padding",
-                f"{mode.name} {pads} of {image}",
-                (x,),
-                functools.partial(_pad, pads=pads, mode=mode),
-                functools.partial(jnp.pad, pad_width=both, mode=jnp_mode),
-                functools.partial(np.pad, pad_width=both, mode=jnp_mode),
-                0,
-            )
-            padded = jax.eval_shape(case.dmljax, x)
-            case = dataclasses.replace(case, bytes=_bytes(x, padded))
+    """All modes of few and many elements, on several axes, forward and back."""
+    image = _image(elements)
+    *batch, side, _ = image
+    odd, wide = (*batch, side - 1, side + 1), min(100, side - 1)
+    around = [
+        (image, ((0, 0), (0, 0), (wide, wide), (wide, wide))),
+        (image, ((3, 3), (0, 0), (0, 0), (0, 0))),
+        (image, ((0, 0), (0, 0), (0, 0), (0, 3))),
+        (odd, ((0, 0), (0, 0), (3, 3), (5, 5))),
+    ]
+    for mode in MODES:
+        for shape, pads in [(image, _by_three(image)), *around]:
+            case = _padded(shape, pads, mode, "float32")
             yield case
-            yield _gradient(case, 0, bytes_=case.bytes)
+            oracle = functools.partial(
+                oracles.padding_gradient, pads=pads, mode=MODES[mode]
+            )
+            yield _gradient(case, 0, oracle, ())
+        for dtype in ("float16", "int8"):
+            yield _padded(image, _by_three(image), mode, dtype)
+    for size in _sizes(elements, "float32")[:-1]:
+        small = _image(size)
+        mode = PaddingMode.REFLECTION
+        yield from _alone_and_in_a_pipeline(
+            _padded(small, _by_three(small), mode, "float32")
+        )
 
 
-def _pad(x: Any, *, pads: tuple[int, ...], mode: PaddingMode) -> jax.Array:
-    return dmljax.padding(x, pads, pads, mode=mode)
+def _image(elements: int) -> tuple[int, int, int, int]:
+    """(16, 64, 256, 256) for 2^26 elements, and images of that form for others."""
+    side = 2 ** max(round(math.log2(elements) * 4 / 13), 3)
+    images = max(elements // side**2, 4)
+    batch = 16 if images >= 256 else 4
+    return (batch, images // batch, side, side)
+
+
+def _by_three(image: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    return ((0, 0),) * (len(image) - 2) + ((3, 3), (3, 3))
+
+
+def _padded(
+    shape: tuple[int, ...],
+    pads: tuple[tuple[int, int], ...],
+    mode: PaddingMode,
+    dtype: str,
+) -> Case:
+    start, end = zip(*pads, strict=True)
+    output = tuple(map(sum, zip(start, shape, end, strict=True)))
+    amounts = f"{start}" if start == end else f"{start}, {end}"
+    return _case(
+        "padding",
+        f"{mode.name} {amounts} of {dtype} {shape}",
+        [Data(shape, dtype)],
+        Data(output, dtype),
+        _ours("padding", dmljax.padding, start, end, mode=mode)
+        | others.padding(shape, pads, MODES[mode], dtype),
+        functools.partial(oracles.padding, pads=pads, mode=MODES[mode]),
+    )
+
+
+# NONZERO_COORDINATES
 
 
 def nonzero_coordinates_cases(elements: int) -> Iterator[Case]:
-    """From almost empty to full, as a line and as a batch of images."""
-    side = 2 ** (int(math.log2(elements)) // 2)
-    for shape in ((elements,), (1, elements // (side * side), side, side)):
-        for density in (0.001, 0.01, 0.1, 0.5, 1.0):
-            x = _random(shape) + 1
-            x *= np.random.default_rng(1).random(shape) < density
-            rows = np.empty((x.size, max(len(shape), 1)), np.uint32)
-            yield Case(
-                "nonzero_coordinates",
-                f"{shape}, {density:.1%} non-zero",
-                (x,),
-                dmljax.nonzero_coordinates,
-                lambda x: jnp.stack(jnp.nonzero(x, size=x.size, fill_value=0), -1),
-                np.argwhere,
-                _bytes(x, rows),
-                functools.partial(dmljax.nonzero_coordinates, implementation="pallas"),
-            )
+    """From almost empty to full, of three types and ranks; with an undefined tail."""
+    line, image, cube = (elements,), _image(elements), _cube(elements)
+    for dtype in ("float32", "float16", "uint8"):
+        for size in _sizes(elements, dtype)[:-1]:
+            yield from _alone_and_in_a_pipeline(_nonzero((size,), dtype, 0.1))
+        for density in DENSITIES:
+            yield from _alone_and_in_a_pipeline(_nonzero(line, dtype, density))
+            yield _nonzero(image, dtype, density)
+        for density in (0.01, 0.5):
+            yield _nonzero(line, dtype, density, undefined=True)
+    yield _nonzero(cube, "float32", 0.1)
 
 
-def call_cases() -> Iterator[Case]:
-    """What a call outside jit costs: arrays so small that nothing else does."""
-    x = _random((4, 4))
-    for mode, jnp_mode in JNP_MODES.items():
-        yield Case(
-            "padding",
-            f"{mode.name} 1 of (4, 4), outside jit",
-            (x,),
-            functools.partial(_pad, pads=(1, 1), mode=mode),
-            functools.partial(jnp.pad, pad_width=1, mode=jnp_mode),
-            functools.partial(np.pad, pad_width=1, mode=jnp_mode),
-            4 * (16 + 36),
-            compiled=False,
+def _cube(elements: int) -> tuple[int, ...]:
+    """Of rank 8, the first axis the longest."""
+    side = max(2 ** (int(math.log2(elements)) // 8), 1)
+    return (max(elements // side**7, 1), *(side,) * 7)
+
+
+def _nonzero(
+    shape: tuple[int, ...], dtype: str, density: float, *, undefined: bool = False
+) -> Case:
+    x = Data(shape, dtype, density=density)
+    rows = Data((x.size, len(shape)), "uint32")
+    written = x.nonzeros() if undefined else x.size
+    tail = ", undefined tail" if undefined else ""
+    case = _case(
+        "nonzero_coordinates",
+        f"{dtype} {shape}, {density:.1%} non-zero{tail}",
+        [x],
+        rows,
+        _ours(
+            "nonzero_coordinates",
+            dmljax.nonzero_coordinates,
+            fill=None if undefined else 0,
         )
+        | others.nonzero_coordinates(dtype),
+        functools.partial(oracles.nonzero_coordinates, undefined=undefined),
+    )
+    # The count has 4 bytes, as a coordinate has.
+    bytes_ = x.nbytes + (written * len(shape) + 1) * 4
+    return dataclasses.replace(case, bytes=bytes_)

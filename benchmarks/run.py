@@ -1,120 +1,143 @@
-"""Times every case beside jax.numpy and NumPy and appends the figures to the ledger.
+"""Times every case beside other libraries and appends the figures to the ledger.
 
     python -m benchmarks.run                       all cases, on the default device
     python -m benchmarks.run --only padding        the cases whose text has this in it
-    python -m benchmarks.run --elements 1024       small arrays: what a launch costs
+    python -m benchmarks.run --elements 1024       all arrays small: a quick test
 
 A line of the ledger is one figure: case, contender, device, versions, commit, bytes,
-milliseconds (median, p20, p80) and the share of the copy bandwidth that was measured in
-the same run. Every contender's result is compared with ours before it is timed.
+milliseconds (median, p20, p80), the share of the ceiling, a bandwidth that was measured
+in the same run, what a call launches, the time to compile and the peak of memory. Every
+result is compared with NumPy's before it is timed.
 """
 
 import argparse
-import functools
 import json
 import pathlib
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
 import dmljax
+from benchmarks import ledger
 from benchmarks.cases import Case, cases
-from benchmarks.timing import copy_bandwidth, measure
+from benchmarks.libraries import Library, Prepared, available, versions
+from benchmarks.oracles import compare
+from benchmarks.timing import ceilings, measure
 
-RESULTS = pathlib.Path(__file__).with_name("results")
+# Of large arrays: 256 MiB of float32 on a GPU.
+ELEMENTS = {"cpu": 2**22, "gpu": 2**26}
+# A call on less data is repeated more often between two looks at a CPU's clock.
+SMALL_BYTES, REPEATS = 2**22, {True: 20, False: 2}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the cases that were asked for."""
+    options = _options(argv)
+    device = jax.devices()[0]
+    elements = options.elements or ELEMENTS[device.platform]
+    chosen = [case for case in cases(elements) if options.only in case.label]
+    if not chosen:
+        sys.exit(f"no case has {options.only!r} in its text")
+    commit = options.commit or _commit()
+    libraries = available(device.platform)
+    bandwidths = ceilings(libraries, rounds=options.rounds)
+    run = _circumstances(device, libraries) | {"commit": commit}
+    run |= {f"{kind}_gb_per_s": round(gb, 1) for kind, gb in bandwidths.items()}
+    print(f"{run['device']}: {_shown(bandwidths)} GB/s", file=sys.stderr)
+    out = options.out or ledger.path(run["device"])
+    out.parent.mkdir(exist_ok=True)
+    with out.open("a") as file:
+        for case in chosen:
+            lines = time_case(case, libraries, bandwidths, options.rounds)
+            file.writelines(json.dumps(run | line) + "\n" for line in lines)
+            file.flush()
+            times = _shown({line["contender"]: line["ms"] for line in lines})
+            print(f"{case.label}: {times} ms, share {lines[0]['share']:.2f}")
+    return 0
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.run", description=__doc__)
-    parser.add_argument("--elements", type=int, default=2**22, help="of an array")
+    parser.add_argument("--elements", type=int, help="of a large array")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", default="", help="text in a case's name")
     parser.add_argument("--commit", help="of the sources, where git can't tell")
     parser.add_argument("--out", type=pathlib.Path, help="the ledger to append to")
-    options = parser.parse_args(argv)
-    device = jax.devices()[0]
-    bandwidth = copy_bandwidth(device, rounds=options.rounds)
-    run = _circumstances(device) | {"copy_gb_per_s": round(bandwidth, 1)}
-    run["commit"] = options.commit or _commit()
-    print(f"{run['device']}: copy {bandwidth:.0f} GB/s", file=sys.stderr)
-    out = options.out or RESULTS / f"{_file_name(run['device'])}.jsonl"
-    out.parent.mkdir(exist_ok=True)
-    with out.open("a") as ledger:
-        for case in cases(options.elements):
-            text = f"{case.operator} {case.name} {case.direction}"
-            if options.only not in text:
-                continue
-            for line in _time(case, device, bandwidth, options.rounds):
-                ledger.write(json.dumps(run | line) + "\n")
-    return 0
+    return parser.parse_args(argv)
 
 
-def _time(
-    case: Case, device: jax.Device, bandwidth: float, rounds: int
+def _shown(numbers: Mapping[str, float]) -> str:
+    return "  ".join(f"{name} {number:.4g}" for name, number in numbers.items())
+
+
+def time_case(
+    case: Case,
+    libraries: Mapping[str, Library],
+    bandwidths: Mapping[str, float],
+    rounds: int,
 ) -> list[dict[str, Any]]:
-    """The ledger lines of one case, one a contender."""
-    arrays = jax.device_put(list(case.arrays), device)
-    functions: dict[str, Callable[[], Any]] = {}
-    contenders = {"dmljax": case.dmljax, "jnp": case.jnp}
-    if device.platform == "gpu":  # elsewhere a kernel is interpreted
-        contenders["dmljax, pallas"] = case.pallas
-    for name, function in contenders.items():
-        if function is not None:
-            call = jax.jit(function) if case.compiled else function
-            functions[name] = functools.partial(call, *arrays)
-    if case.numpy is not None and device.platform == "cpu":
-        functions["numpy"] = functools.partial(case.numpy, *case.arrays)
-    _compare(case, {name: function() for name, function in functions.items()})
-    small = case.bytes < 2**22
-    timings = measure(functions, rounds=rounds, calls=20 if small else 2)
-    lines: list[dict[str, Any]] = []
+    """The ledger lines of one case, one a contender; all are checked first."""
+    calls = _checked(case, libraries)
+    repeats = REPEATS[case.bytes < SMALL_BYTES]
+    timings = measure(calls, rounds=rounds, repeats=repeats)
+    least_ms = case.bytes / bandwidths[case.ceiling] / 1e6
+    lines = []
     for name, timing in timings.items():
-        share = case.bytes / bandwidth / 1e6 / timing.median
+        libraries[name].release()
+        compile_ms = calls[name].compile_ms
         lines.append(
             {
                 "operator": case.operator,
                 "case": case.name,
                 "direction": case.direction,
+                "context": case.context,
+                "dtype": case.dtype,
+                "elements": case.elements,
                 "contender": name,
                 "bytes": case.bytes,
+                "ceiling": case.ceiling,
                 "ms": round(timing.median, 6),
                 "ms_p20": round(timing.p20, 6),
                 "ms_p80": round(timing.p80, 6),
-                "share": round(share, 3),
+                "share": round(least_ms / timing.median, 3),
                 "launches": timing.launches,
+                "compile_ms": None if compile_ms is None else round(compile_ms, 1),
+                "peak_bytes": calls[name].peak_bytes,
             }
         )
-    row = "  ".join(f"{line['contender']} {line['ms']:.3f} ms" for line in lines)
-    share = lines[0]["share"]
-    print(f"{case.operator} {case.direction} {case.name}: {row}  share {share:.2f}")
     return lines
 
 
-def _compare(case: Case, results: dict[str, Any]) -> None:
-    """Requires that all contenders computed the same."""
-    ours = results.pop("dmljax")
-    for name, result in results.items():
-        if isinstance(ours, dmljax.NonzeroCoordinates):
-            count = int(ours.count)
-            rows = getattr(result, "coordinates", result)
-            mine, other = ours.coordinates[:count], np.asarray(rows)[:count]
-        else:
-            mine, other = ours, result
-        np.testing.assert_allclose(
-            np.asarray(mine, np.float64),
-            np.asarray(other, np.float64),
-            rtol=1e-3 if case.direction == "gradient" else 0,
-            err_msg=f"{case.operator}, {case.name}: {name} disagrees",
-        )
+def _checked(case: Case, libraries: Mapping[str, Library]) -> dict[str, Prepared]:
+    """The calls of all contenders, whose results are what the oracle says."""
+    arrays = case.arrays()
+    samples = case.oracle(*arrays)
+    put: dict[Library, list[Any]] = {}
+    calls = {}
+    for name, function in case.functions.items():
+        if name not in libraries:
+            continue
+        library = libraries[name]
+        if library not in put:
+            put[library] = [library.put(array) for array in arrays]
+        calls[name] = library.prepare(function, put[library], case.wrt)
+        library.before_check(calls[name].run())
+        outputs = jax.tree.leaves(calls[name].run())
+        try:
+            ours = name.startswith("dmljax")
+            compare(samples, outputs, library.take, typed=ours)
+        except AssertionError as error:
+            raise RuntimeError(f"{name} is wrong in {case.label}: {error}") from error
+    return calls
 
 
-def _circumstances(device: jax.Device) -> dict[str, Any]:
+def _circumstances(
+    device: jax.Device, libraries: Mapping[str, Library]
+) -> dict[str, Any]:
     """What a figure depends on besides the case."""
     name = device.device_kind
     if device.platform == "cpu":
@@ -122,19 +145,16 @@ def _circumstances(device: jax.Device) -> dict[str, Any]:
     return {
         "device": name,
         "python": platform.python_version(),
-        "jax": jax.__version__,
-        "numpy": np.__version__,
         "dmljax": dmljax.__version__,
+        **versions(libraries),
     }
 
 
 def _commit() -> str:
     command = ["git", "describe", "--always", "--dirty"]
-    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
-
-
-def _file_name(device: str) -> str:
-    return device.lower().replace(" ", "-")
+    return subprocess.run(
+        command, capture_output=True, check=True, text=True
+    ).stdout.strip()
 
 
 if __name__ == "__main__":

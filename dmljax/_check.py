@@ -22,13 +22,18 @@ class DescriptorError(ValueError):
     __module__ = "dmljax"  # the public name, in tracebacks and in pickles
 
 
-def require(operator: str, condition: bool, rule: str) -> None:
-    """Raises ``DescriptorError("OPERATOR: rule")`` unless `condition` holds."""
+def require(
+    operator: str,
+    condition: bool,
+    rule: str,
+    error: type[DescriptorError] = DescriptorError,
+) -> None:
+    """Raises ``error("OPERATOR: rule")`` unless `condition` holds."""
     try:
         chex.assert_equal(condition, True, exception_type=DescriptorError)
     except DescriptorError:
         # chex appends a message in brackets to its own; only ours helps the reader.
-        raise DescriptorError(f"{operator}: {rule}") from None
+        raise error(f"{operator}: {rule}") from None
 
 
 def require_same(

@@ -26,6 +26,7 @@ from dmljax._operator import (
     as_scalar,
     as_sizes,
     check_x64,
+    kernel,
     strong,
     transpose_select,
 )
@@ -88,7 +89,12 @@ def _xla(
     return (jnp.where(jnp.broadcast_to(filled, shape), value, x),)
 
 
-OPERATOR = Operator("diagonal_matrix1", _xla, transpose=transpose_select)
+OPERATOR = Operator(
+    "diagonal_matrix1",
+    _xla,
+    transpose=transpose_select,
+    kernels={"cuda": kernel("diagonal_matrix1")},
+)
 
 
 def diagonal_matrix1(

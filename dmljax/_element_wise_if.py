@@ -18,6 +18,7 @@ from dmljax._operator import (
     as_array,
     as_scalar,
     is_python_number,
+    kernel,
     strong_types,
     transpose_select,
 )
@@ -57,7 +58,11 @@ def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
 
 
 OPERATOR = Operator(
-    "element_wise_if", _xla, data_operands=1, transpose=transpose_select
+    "element_wise_if",
+    _xla,
+    data_operands=1,
+    transpose=transpose_select,
+    kernels={"cuda": kernel("element_wise_if")},
 )
 
 

@@ -22,6 +22,7 @@ from dmljax._operator import (
     alike_in_shard_map,
     as_array,
     as_integer,
+    kernel,
 )
 from dmljax._support import (
     UINT32_ONLY,
@@ -193,9 +194,18 @@ def _form(compact: Callable[..., jax.Array]) -> Form:
     return form
 
 
+def last_sizes(sizes: tuple[int, ...], columns: int) -> tuple[int, ...]:
+    """The sizes of the last dimensions, one for each column of the coordinates.
+
+    >>> last_sizes((1, 2, 3), 2), last_sizes((), 1)
+    ((2, 3), (1,))
+    """
+    return ((1,) * columns + sizes)[len(sizes) :]
+
+
 def _unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
     """(..., columns): the last coordinates of the elements with numbers `flat`."""
-    sizes = (1,) * (columns - len(sizes)) + sizes[len(sizes) - columns :]
+    sizes = last_sizes(sizes, columns)
     strides = packed_strides(sizes)
     return jnp.stack(
         [
@@ -206,53 +216,11 @@ def _unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array
     )
 
 
-def _kernel_input(x: jax.Array) -> tuple[jax.Array, tuple[int, ...]]:
-    """Unsigned integers of 8, 16 or 32 bits, and which of them mean zero."""
-    dtype = x.dtype
-    floating = jnp.issubdtype(dtype, np.floating)
-    width = jnp.finfo(dtype).bits if floating else 8 * dtype.itemsize
-    zeros = zero_patterns(dtype) if floating else (0,)
-    if width in (8, 16, 32) and zeros and (floating or dtype.kind in "iu"):
-        return lax.bitcast_convert_type(x, jnp.dtype(f"uint{width}")), zeros
-    return is_nonzero(x).astype(np.uint8), (0,)
-
-
-def _kernel(
-    x: jax.Array,
-    *,
-    interpret: bool,
-    rank: int,
-    columns: int,
-    fill: int | None,
-) -> Outputs:
-    """The same by a kernel."""
-    # Imported when it is asked for: JAX may come without the kernels' backend.
-    from dmljax.pallas import _nonzero_coordinates as kernels
-
-    batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
-    elements = math.prod(sizes)
-    if x.size == 0:
-        return OPERATOR.xla(x, rank=rank, columns=columns, fill=fill)
-    bits, zeros = _kernel_input(x)
-    count, coordinates = kernels.nonzero_coordinates(
-        bits.reshape(-1, elements),
-        zeros=zeros,
-        sizes=sizes,
-        columns=columns,
-        fill=fill,
-        interpret=interpret,
-    )
-    return count.reshape(batch), coordinates.reshape(*batch, elements, columns)
-
-
 OPERATOR = Operator(
     "nonzero_coordinates",
     _form(_compact_by_scatter),
     xla_on={"cpu": _form(_compact_by_loop)},
-    kernels={
-        "cpu": functools.partial(_kernel, interpret=True),
-        "cuda": functools.partial(_kernel, interpret=False),
-    },
+    kernels={"cuda": kernel("nonzero_coordinates")},
 )
 
 
@@ -318,12 +286,6 @@ def _nonzero_coordinates(
 ) -> NonzeroCoordinates:
     columns = max(x.ndim, 1) if columns is None else columns
     _check_columns(x.shape, columns)
-    require(
-        NAME,
-        implementation != "pallas" or x.size < 2**31,
-        f"tensor 'InputTensor' has {x.size} elements; the kernel takes fewer than "
-        "2^31. Use implementation=None or 'xla'.",
-    )
     with jax.named_scope("dmljax.nonzero_coordinates"):
         outputs = OPERATOR(
             x, rank=x.ndim, columns=columns, fill=fill, implementation=implementation

@@ -20,6 +20,7 @@ from dmljax._operator import (
     as_array,
     as_integer,
     is_integer,
+    kernel,
     strong,
     transpose_select,
 )
@@ -57,30 +58,43 @@ SUPPORT: SupportTable = {
 }
 
 
-def wrapped(index: Any, size: int) -> Any:
-    """The position that `index` lights, if it is in [0, size): it counts from the end.
+def is_lit(index: Any, position: Any, size: int) -> Any:
+    """Whether `index` lights `position`, which is in [0, size) and of its type.
 
-    Only a negative index is added to, which can't overflow.
+    A negative index counts from the end. It is compared with the position counted so:
+    adding to the index would be a kernel of its own, and could overflow.
     """
+    lit = index == position
     if jnp.issubdtype(index.dtype, np.signedinteger):
-        return jnp.where(index < 0, index + size, index)
-    return index
+        lit |= index == position - size
+    return lit
+
+
+def countable(index: Any) -> Any:
+    """`index` in a type that counts to every size, and keeps every bit of it."""
+    if index.dtype.itemsize >= 4:
+        return index
+    signed = jnp.issubdtype(index.dtype, np.signedinteger)
+    return index.astype(np.int32 if signed else np.uint32)
 
 
 def _xla(
     index: jax.Array, on: jax.Array, off: jax.Array, *, size: int, axis: int
 ) -> Outputs:
-    # Narrow types can't count to every size; wider ones keep every bit of the index.
-    if index.dtype.itemsize < 4:
-        signed = jnp.issubdtype(index.dtype, np.signedinteger)
-        index = index.astype(np.int32 if signed else np.uint32)
+    index = countable(index)
     axis += index.ndim
     shape = tuple(size if i == axis else 1 for i in range(index.ndim))
     position = lax.broadcasted_iota(index.dtype, shape, axis)
-    return (jnp.where(position == wrapped(index, size), on, off),)
+    return (jnp.where(is_lit(index, position, size), on, off),)
 
 
-OPERATOR = Operator("one_hot", _xla, data_operands=1, transpose=transpose_select)
+OPERATOR = Operator(
+    "one_hot",
+    _xla,
+    data_operands=1,
+    transpose=transpose_select,
+    kernels={"cuda": kernel("one_hot")},
+)
 
 
 def one_hot(

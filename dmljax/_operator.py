@@ -12,6 +12,7 @@ is lowered: also in a program that is exported on one machine for another.
 
 import dataclasses
 import functools
+import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -25,8 +26,9 @@ from jax.interpreters import ad, batching, mlir
 from jax.typing import ArrayLike
 
 from dmljax._check import require, require_one_of, require_same, show
+from dmljax._default import KERNEL_FROM
 from dmljax._tensor import x64_enabled
-from dmljax.pallas import triton_without_warning
+from dmljax.pallas import UnaddressableError, kernels_available, kernels_lowered
 
 Implementation = Literal["xla", "pallas"] | None
 Outputs = tuple[jax.Array, ...]
@@ -48,7 +50,8 @@ class Operator:
         operands after them the operator is linear.
       transpose: of the operator as a function of its linear operands; None for an
         operator without a derivative.
-      kernels: a form by platform ("cuda", "tpu") that may stand in for `xla`.
+      kernels: by platform ("cuda", "tpu"), a form that may stand in for `xla`; it
+        takes `interpret=` besides, as `kernel` says.
     """
 
     name: str
@@ -62,14 +65,14 @@ class Operator:
         """Registers the rules of the primitive with JAX."""
         primitive = self._primitive
         primitive.multiple_results = True
-        primitive.def_impl(self._form(None))
+        primitive.def_impl(functools.partial(self._run, ""))
         primitive.def_abstract_eval(self._abstract_eval)
         batching.primitive_batchers[primitive] = self._batch
         ad.primitive_jvps[primitive] = self._jvp
         ad.primitive_transposes[primitive] = self._transpose_rule
-        for platform in (None, *{*self.xla_on, *self.kernels}):
+        for platform in ("", "cpu", "cuda", "rocm", "tpu"):
             mlir.register_lowering(
-                primitive, self._lowering(platform), platform=platform
+                primitive, self._lowering(platform), platform=platform or None
             )
 
     def __call__(
@@ -96,23 +99,62 @@ class Operator:
     def _primitive(self) -> Primitive:
         return Primitive(f"dmljax_{self.name}")
 
-    def _form(self, platform: str | None) -> Form:
-        """The form that serves on `platform`; None for one without forms of its own."""
+    def _run(
+        self,
+        platform: str,
+        *operands: jax.Array,
+        implementation: Implementation,
+        **static: Any,
+    ) -> Outputs:
+        """The form that serves on `platform`; "" is one without forms of its own."""
+        if implementation != "pallas":
+            return self.xla_on.get(platform, self.xla)(*operands, **static)
+        if platform in self.kernels:
+            return self.kernels[platform](*operands, **static, interpret=False)
+        if platform not in ("", "cpu"):
+            raise NotImplementedError(
+                f"{self.name.upper()}: implementation='pallas' was asked for, and there "
+                f"is no kernel for platform {platform!r}; use None or 'xla'."
+            )
+        return self.kernels["cuda"](*operands, **static, interpret=True)
 
-        def run(
-            *operands: jax.Array, implementation: Implementation, **static: Any
-        ) -> Outputs:
-            if implementation == "pallas":
-                form = self.kernels[platform or "cpu"]
-            else:
-                form = self.xla_on.get(platform or "", self.xla)
-            return form(*operands, **static)
+    def _lowering(self, platform: str) -> Callable[..., Any]:
+        """The rule for `platform`, which picks a form when a program is lowered."""
 
-        return run
+        def rule(
+            context: mlir.LoweringRuleContext,
+            *operands: Any,
+            implementation: Implementation,
+            **static: Any,
+        ) -> Any:
+            def lowered(choice: Implementation) -> Any:
+                run = functools.partial(self._run, platform, implementation=choice)
+                lower = mlir.lower_fun(run, multiple_results=True)
+                if choice != "pallas":
+                    return lower(context, *operands, **static)
+                with kernels_lowered():
+                    return lower(_on_one_device(context), *operands, **static)
 
-    def _lowering(self, platform: str | None) -> Callable[..., Any]:
-        lowering = mlir.lower_fun(self._form(platform), multiple_results=True)
-        return triton_without_warning()(lowering)
+            if implementation or not self._prefers_kernel(platform, context):
+                return lowered(implementation)
+            try:
+                return lowered("pallas")
+            except UnaddressableError:  # only a kernel is limited so
+                return lowered("xla")
+
+        return rule
+
+    def _prefers_kernel(self, platform: str, context: mlir.LoweringRuleContext) -> bool:
+        """Whether the kernel is known to win, and would run as it was measured."""
+        arrays: list[Any] = [*context.avals_in, *context.avals_out]
+        itemsize = arrays[len(context.avals_in) - 1].dtype.itemsize
+        least = KERNEL_FROM.get(platform, {}).get(self.name, {}).get(itemsize)
+        return (
+            least is not None
+            and max(array.size for array in arrays) >= least
+            and kernels_available()
+            and _is_local(context)
+        )
 
     def _abstract_eval(
         self, *operands: jax.core.ShapedArray, implementation: Any, **static: Any
@@ -150,6 +192,53 @@ class Operator:
         assert self.transpose is not None, "only linear operators are transposed"
         cotangents = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
         return self.transpose(self, static, cotangents, operands)
+
+
+def kernel(name: str) -> Form:
+    """The kernel of the operator `name`, for `Operator.kernels`.
+
+    It takes `interpret=`: whether Pallas' interpreter runs it, on any platform. Its
+    module is imported when it is first needed: JAX may come without its backend.
+    """
+
+    def form(*operands: jax.Array, **static: Any) -> Outputs:
+        if not kernels_available():
+            raise NotImplementedError(
+                f"{name.upper()}: implementation='pallas' needs "
+                "jax.experimental.pallas.triton, which this JAX, "
+                f"{jax.__version__}, does not have; use None or 'xla'."
+            )
+        module = importlib.import_module(f"dmljax.pallas._{name}")
+        outputs: Outputs = getattr(module, name)(*operands, **static)
+        return outputs
+
+    return form
+
+
+def _is_local(context: mlir.LoweringRuleContext) -> bool:
+    """Whether the arrays of a program that is being lowered are those of one device.
+
+    A kernel is not partitioned: it would gather what is sharded. The attributes of
+    JAX's context are undocumented; without them the answer is no, and XLA's form runs.
+    """
+    axes = context.module_context.axis_context
+    mesh, manual = getattr(axes, "mesh", None), getattr(axes, "manual_axes", ())
+    if mesh is not None:  # inside a shard_map over these axes
+        return set(mesh.axis_names) == set(manual)
+    return getattr(axes, "num_devices", None) == 1
+
+
+def _on_one_device(context: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext:
+    """The context without what a kernel does not see: the mesh of a shard_map."""
+
+    def bare(array: Any) -> jax.core.ShapedArray:
+        return jax.core.ShapedArray(array.shape, array.dtype)
+
+    bare_context: mlir.LoweringRuleContext = context.replace(
+        avals_in=list(map(bare, context.avals_in)),
+        avals_out=list(map(bare, context.avals_out)),
+    )
+    return bare_context
 
 
 def alike_in_shard_map(*arrays: jax.Array) -> list[jax.Array]:

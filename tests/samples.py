@@ -120,6 +120,7 @@ class Sample:
       attributes: what is static.
       linear: whether the function is linear in the operands that are filled at will;
         else it has no derivative.
+      implementation: "pallas" for the kernel, which a CPU interprets.
     """
 
     operator: str
@@ -129,6 +130,7 @@ class Sample:
     operands: tuple[np.ndarray | tuple[int, ...], ...]
     attributes: dict[str, Any] = dataclasses.field(default_factory=dict)
     linear: bool = True
+    implementation: str | None = None
 
     def __str__(self) -> str:
         return f"{self.operator}-{self.name}".replace(" ", "_")
@@ -153,9 +155,14 @@ class Sample:
             for i, operand in enumerate(self.operands)
         )
 
-    def run(self, *arrays: Any, implementation: Any = None) -> Any:
+    def by_kernel(self) -> "Sample":
+        """The same use, by the operator's kernel."""
+        name = f"{self.name} by kernel"
+        return dataclasses.replace(self, name=name, implementation="pallas")
+
+    def run(self, *arrays: Any) -> Any:
         """What the operator makes of the arrays."""
-        options = self.attributes | {"implementation": implementation}
+        options = self.attributes | {"implementation": self.implementation}
         return self.function(*arrays, **options)
 
     def expected(self, *arrays: np.ndarray) -> Any:
@@ -182,6 +189,14 @@ class Subject:
     tensor: str
     samples: tuple[Sample, ...]
     edges: tuple[Sample, ...]
+
+    def __post_init__(self) -> None:
+        """Has the kernel, where there is one, do all that the other forms do."""
+        if self.primitive.kernels:
+            for name in ("samples", "edges"):
+                own = getattr(self, name)
+                kernel = tuple(sample.by_kernel() for sample in own)
+                object.__setattr__(self, name, own + kernel)
 
     @property
     def data_types(self) -> tuple[str, ...]:

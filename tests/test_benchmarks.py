@@ -1,36 +1,262 @@
-"""The benchmarks run, and write what a ledger needs. No time is looked at."""
+"""The benchmarks run, check and write what a ledger needs. No time is looked at."""
 
-import json
+import dataclasses
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from benchmarks import run
+from benchmarks import choose, ledger, libraries, oracles, run
 from benchmarks.cases import cases
+from benchmarks.data import Data
 
 FIELDS = {
-    *("operator", "case", "direction", "contender", "bytes"),
-    *("ms", "ms_p20", "ms_p80", "share", "launches", "copy_gb_per_s"),
-    *("device", "commit", "python", "jax", "numpy", "dmljax"),
+    *("device", "commit", "python", "dmljax", "jax", "jaxlib", "numpy"),
+    *("torch", "cupy", "onnxruntime", "copy_gb_per_s", "fill_gb_per_s"),
+    *("operator", "case", "direction", "context", "dtype", "elements", "contender"),
+    *("bytes", "ceiling", "ms", "ms_p20", "ms_p80", "share", "launches"),
+    *("compile_ms", "peak_bytes"),
 }
+OPERATORS = (
+    *("element_wise_if", "diagonal_matrix1", "one_hot", "padding"),
+    "nonzero_coordinates",
+)
+BANDWIDTHS = {"copy": 10.0, "fill": 10.0}
+# The commit is named, as the tests may run where there is no git.
+QUICK = ("--rounds", "1", "--commit", "test")
 
 
-def test_cases_have_names_of_their_own():
-    names = [(c.operator, c.name, c.direction) for c in cases(2**10)]
-    assert len(set(names)) == len(names)
+@pytest.fixture(scope="module")
+def all_cases():
+    return list(cases(2**10))
+
+
+def _first(all_cases, operator, direction="forward"):
+    return next(
+        case
+        for case in all_cases
+        if (case.operator, case.direction) == (operator, direction)
+    )
+
+
+def test_cases_have_names_of_their_own(all_cases):
+    labels = [case.label for case in all_cases]
+    assert len(set(labels)) == len(labels)
+
+
+def test_every_operator_is_timed_alone_and_in_a_pipeline():
+    found = {(case.operator, case.context) for case in cases(2**12)}
+    assert found == {(name, c) for name in OPERATORS for c in choose.CONTEXTS}
+
+
+def test_a_case_knows_its_smallest_traffic(all_cases):
+    named = {(case.name, case.direction): case for case in all_cases}
+    select = named["float32 x 1024, uint8 condition", "forward"]
+    assert (select.bytes, select.elements) == (13 * 1024, 1024)
+    undefined = named["float32 (1024,), 50.0% non-zero, undefined tail", "forward"]
+    (x,) = undefined.arrays()
+    assert undefined.bytes == 4 * (1024 + np.count_nonzero(x) + 1)
+    (hot,) = (c for n, c in named.items() if "indices" in n[0] and n[1] == "gradient")
+    assert hot.bytes == 4 * (1024 + 8 + 2)
 
 
 @pytest.mark.parametrize(
     "only",
     [
-        *("element_wise_if", "diagonal_matrix1", "one_hot", "nonzero_coordinates"),
-        *("CONSTANT (3, 0, 0, 0)", "SYMMETRIC (0, 0, 3, 3)"),
+        *("element_wise_if float16", "of b", "diagonal_matrix1 identity", "64, 64"),
+        *("uint8 indices", "axis 1", "int32 indices gradient"),
+        *("EDGE (0, 0, 3, 3) of float32 (4, 4, 8, 8)", "SYMMETRIC (0, 0, 7, 7)"),
+        *(
+            "REFLECTION (0, 0, 3, 5)",
+            "WRAP (3, 0, 0, 0)",
+            "CONSTANT (0, 0, 0, 0), (0, 0, 0, 3)",
+        ),
+        *("uint8 (1024,), 50.0%", "(8, 2, 2, 2, 2, 2, 2, 2)"),
     ],
 )
-def test_a_run_compares_results_and_writes_lines(only, tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks.timing.COPY_BYTES", 2**12)
-    ledger = tmp_path / "ledger.jsonl"
-    arguments = ["--elements", "1024", "--rounds", "1", "--out", str(ledger)]
+def test_a_run_checks_results_and_writes_lines(only, tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.timing.CEILING_BYTES", {"cpu": 2**12})
+    out = tmp_path / "ledger.jsonl"
+    arguments = [*QUICK, "--elements", "1024", "--out", str(out)]
     assert run.main([*arguments, "--only", only]) == 0
-    lines = [json.loads(line) for line in ledger.read_text().splitlines()]
+    lines = ledger.read(out)
     assert {line["contender"] for line in lines} >= {"dmljax", "jnp"}
     assert all(set(line) == FIELDS and line["ms"] > 0 for line in lines)
+    ours = [line for line in lines if line["contender"] == "dmljax"]
+    assert all(line["compile_ms"] > 0 and line["peak_bytes"] > 0 for line in ours)
+
+
+def test_a_run_of_no_case_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.timing.CEILING_BYTES", {"cpu": 2**12})
+    arguments = [*QUICK, "--out", str(tmp_path / "ledger.jsonl")]
+    with pytest.raises(SystemExit, match="no case has 'padded' in its text"):
+        run.main([*arguments, "--only", "padded"])
+
+
+@pytest.mark.parametrize(
+    ("operator", "direction"),
+    [(name, "forward") for name in OPERATORS]
+    + [(name, "gradient") for name in OPERATORS[:4]],
+)
+@pytest.mark.parametrize("contender", ["dmljax", "jnp"])
+def test_one_wrong_element_is_an_error(all_cases, operator, direction, contender):
+    case = _first(all_cases, operator, direction)
+
+    def wrong(function):
+        def call(*arrays):
+            leaves, tree = jax.tree.flatten(function(*arrays))
+            last = leaves[-1]
+            if case.wrt is None:
+                leaves[-1] = last.reshape(-1).at[-1].add(1).reshape(last.shape)
+            else:  # linear: a wrong cotangent has a wrong element
+                leaves[-1] = last * 2
+            return jax.tree.unflatten(tree, leaves)
+
+        return call
+
+    functions = {contender: wrong(case.functions[contender])}
+    case = dataclasses.replace(case, functions=functions)
+    with pytest.raises(RuntimeError, match=f"{contender} is wrong in {operator}"):
+        run.time_case(case, libraries.ALL, BANDWIDTHS, rounds=1)
+
+
+def test_wrong_sizes_and_types_are_errors():
+    right = np.arange(6, dtype=np.float32).reshape(2, 3)
+    sample = oracles.Sample(right.shape, oracles.grid(right.shape), right)
+    take = libraries.ALL["numpy"].take
+    oracles.compare([sample], [right], take, typed=True)
+    oracles.compare([sample], [right.astype(np.float64)], take, typed=False)
+    with pytest.raises(AssertionError, match="type float64 instead of float32"):
+        oracles.compare([sample], [right.astype(np.float64)], take, typed=True)
+    with pytest.raises(AssertionError, match=r"sizes \(3, 2\) instead of \(2, 3\)"):
+        oracles.compare([sample], [right.T], take, typed=False)
+
+
+def test_the_rows_past_the_count_may_be_missing_but_not_wrong():
+    x = np.array([[0, 5], [7, 0]], np.float32)
+    samples = oracles.nonzero_coordinates(x)
+    rows = np.array([[0, 1], [1, 0], [0, 0], [0, 0]], np.uint32)
+    take = libraries.ALL["numpy"].take
+    count = np.array(2, np.uint32)
+    oracles.compare(samples, [count, rows], take, typed=True)
+    oracles.compare(samples, [rows[:2].astype(np.int64)], take, typed=False)
+    poisoned = rows.copy()
+    poisoned[3] = 0xA5A5A5A5
+    with pytest.raises(AssertionError):
+        oracles.compare(samples, [count, poisoned], take, typed=True)
+    undefined = oracles.nonzero_coordinates(x, undefined=True)
+    oracles.compare(undefined, [count, poisoned], take, typed=True)
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap"])
+def test_the_sampled_oracles_of_padding_agree_with_numpy(mode, monkeypatch):
+    monkeypatch.setattr(oracles, "COMPARED", 81)
+    x = Data((5, 40), "float32").array()
+    pads = ((0, 2), (3, 4))
+    (forward,) = oracles.padding(x, pads=pads, mode=mode)
+    np.testing.assert_array_equal(
+        forward.values, np.pad(x, pads, mode)[np.ix_(*forward.axes)]
+    )
+    assert {2, 3, 42, 43} <= set(forward.axes[1])
+    (back,) = oracles.padding_gradient(
+        np.ones((7, 47), np.float32), x, pads=pads, mode=mode
+    )
+    assert back.values.size < x.size
+    ones = jnp.zeros_like(x)
+    sums = jax.grad(lambda x: jnp.pad(x, pads, mode=mode).sum())(ones)
+    np.testing.assert_array_equal(back.values, sums[np.ix_(*back.axes)])
+
+
+def test_data_is_made_from_a_block_and_counted_without_being_made():
+    data = Data((2**11, 2**10), "uint8", density=0.1)
+    assert data.nonzeros() == np.count_nonzero(data.array())
+    assert not np.array_equal(data.array()[0], data.array()[2**10])
+
+
+def test_poison_takes_the_place_of_a_result():
+    result = jnp.arange(4)
+    libraries.ALL["dmljax"].before_check((result,))
+    assert result.is_deleted()
+
+
+def test_what_is_not_installed_is_left_out_and_said_so(monkeypatch, capsys):
+    monkeypatch.setattr(libraries, "_installed", lambda name: name in {"jax", "numpy"})
+    assert set(libraries.available("cpu")) == {"dmljax", "jnp", "numpy"}
+    assert "torch is left out: no torch" in capsys.readouterr().err
+    on_gpu = {"dmljax", "dmljax, xla", "dmljax, pallas", "jnp"}
+    assert set(libraries.available("gpu")) == on_gpu
+
+
+def _line(elements, context, contender, ms, **more):
+    defaults = {"operator": "one_hot", "direction": "forward", "dtype": "float32"}
+    case = {"case": f"of {elements}", "context": context, "elements": elements}
+    return defaults | case | {"contender": contender, "ms": ms} | more
+
+
+def _pair(elements, pallas, *, contexts=("alone", "pipeline"), **more):
+    return [
+        _line(elements, context, contender, ms, **more)
+        for context in contexts
+        for contender, ms in (("dmljax, pallas", pallas), ("dmljax, xla", 2.0))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param(_pair(64, 1) + _pair(128, 2), {4: 64}, id="wins everywhere"),
+        pytest.param(_pair(64, 3) + _pair(128, 1), {4: 128}, id="wins when large"),
+        pytest.param(_pair(64, 1) + _pair(128, 3), {}, id="loses when large"),
+        pytest.param(_pair(64, 3) + _pair(64, 1), {4: 64}, id="the newest line counts"),
+        pytest.param(
+            _pair(64, 1) + _pair(64, 3, contexts=["pipeline"]),
+            {},
+            id="loses in a pipeline",
+        ),
+        pytest.param(_pair(64, 1, contexts=["alone"]), {}, id="no pipeline measured"),
+        pytest.param(
+            _pair(64, 1) + _pair(64, 3, case="other", dtype="int8"),
+            {4: 64},
+            id="types of their own",
+        ),
+        pytest.param(
+            _pair(64, 1) + _pair(64, 3, case="other", contexts=["alone"]),
+            {},
+            id="loses in another case of the size",
+        ),
+        pytest.param(
+            _pair(64, 1) + _pair(64, 3, direction="gradient"),
+            {4: 64},
+            id="gradients have no say",
+        ),
+        pytest.param([_line(64, "alone", "jnp", 1.0)], {}, id="no kernel"),
+    ],
+)
+def test_the_rule_by_the_ledger(lines, expected):
+    assert choose.rule(lines).get("one_hot", {}) == expected
+
+
+@pytest.mark.parametrize("rule", [{}, {"one_hot": {4: 64, 1: 2**20}, "a": {2: 1}}])
+def test_the_rule_becomes_a_module(rule):
+    text = choose.source({"cuda": rule})
+    module = {}
+    exec(text, module)
+    assert module["KERNEL_FROM"] == {"cuda": rule}
+    assert max(map(len, text.splitlines())) <= 88
+
+
+def test_a_ledger_becomes_a_page_and_pictures(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib").use("Agg")
+    from benchmarks import plot
+
+    monkeypatch.setattr("benchmarks.timing.CEILING_BYTES", {"cpu": 2**12})
+    out = tmp_path / "device.jsonl"
+    arguments = [*QUICK, "--elements", "4096", "--out", str(out)]
+    run.main([*arguments, "--only", "one_hot int8"])
+    plot.write(out, tmp_path)
+    page = (tmp_path / "benchmarks_device.md").read_text()
+    assert "## In a pipeline" in page
+    assert "| one_hot | int8 (32, 128), axis -1, int32 indices | forward |" in page
+    written = {path.name for path in tmp_path.glob("*.png")}
+    assert written == {"benchmarks_device.png", "benchmarks_device_share.png"}

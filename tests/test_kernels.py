@@ -1,4 +1,7 @@
-"""The kernels: on a CPU in Pallas' interpreter, on a GPU for real."""
+"""The kernels: what the samples of every operator do not reach.
+
+On a CPU they run in Pallas' interpreter, on a GPU for real.
+"""
 
 import functools
 
@@ -6,20 +9,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import export
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 import dmljax
-from dmljax import DescriptorError
-from dmljax._nonzero_coordinates import OPERATOR
-from tests import oracles
+from dmljax import DescriptorError, _default, _operator
+from dmljax.pallas import _elementwise, _nonzero_coordinates
+from tests import oracles, samples
+from tests.samples import SUBJECTS
+from tests.test_operators import assert_same, needs_x64
+
+WITH_KERNEL = [name for name, one in SUBJECTS.items() if one.primitive.kernels]
+LAUNCHES = {"nonzero_coordinates": ("_count", "_scan", "_write")}
+TARGET = "__gpu$xla.gpu.triton"
+each_operator = pytest.mark.parametrize("name", WITH_KERNEL)
+
+
+# WHAT A BLOCK MEETS
 
 # Of one block and of several, even and odd, and of every number of columns.
 SHAPES = ((), (5,), (9001,), (3, 700), (2, 3, 4, 5, 7), (1, 2, 1, 2, 1, 2, 1, 300))
 DENSITIES = (0.0, 0.01, 0.9, 1.0)
-DTYPES = (
+NONZERO_TYPES = (
     *("float32", "float16", "bfloat16", "float8_e4m3fn", "complex64"),
     *("int32", "int16", "int8", "uint32", "uint16", "uint8", "bool"),
 )
-NAMES = tuple(f"dmljax_nonzero_coordinates_{x}" for x in ("count", "scan", "write"))
 
 
 def sparse(shape, density, dtype="float32"):
@@ -29,7 +44,7 @@ def sparse(shape, density, dtype="float32"):
     return np.asarray(values).astype(jnp.dtype(dtype))
 
 
-def check(x, **options):
+def check_coordinates(x, **options):
     count, coordinates = dmljax.nonzero_coordinates(
         jnp.asarray(x), implementation="pallas", **options
     )
@@ -44,89 +59,279 @@ def check(x, **options):
 @pytest.mark.parametrize("density", DENSITIES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_nonzero_coordinates_of_every_rank(shape, density):
-    check(sparse(shape, density))
+    check_coordinates(sparse(shape, density))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_nonzero_coordinates_of_every_type(dtype):
-    check(sparse((3, 97), 0.3, dtype))
+@pytest.mark.parametrize(
+    ("dtype", "elements"),
+    [
+        *((dtype, 97) for dtype in NONZERO_TYPES),
+        ("uint8", 8196),
+        ("uint8", 8194),
+        ("uint8", 8193),
+        ("bfloat16", 8194),
+    ],
+)
+def test_nonzero_coordinates_of_every_type(dtype, elements):
+    """Narrow types are read in words of two or four, if their number allows it."""
+    check_coordinates(sparse((elements,), 0.3, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float8_e4m3fn", "int16", "float16"])
+def test_nonzero_coordinates_of_every_bit_pattern(dtype):
+    width = 8 * jnp.dtype(dtype).itemsize
+    check_coordinates(np.arange(2**width, dtype=f"u{width // 8}").view(dtype))
 
 
 def test_nonzero_coordinates_by_bits():
     """Subnormals, NaN and infinities are not zero."""
-    check(np.array([0.0, -0.0, 1e-45, -1e-45, np.nan, np.inf, 1.0], np.float32))
+    x = np.array([0.0, -0.0, 1e-45, -1e-45, np.nan, np.inf, 1.0], np.float32)
+    check_coordinates(x)
 
 
 @pytest.mark.parametrize("options", [{"fill": 7}, {"fill": None}, {"columns": 2}])
 def test_nonzero_coordinates_options(options):
-    check(sparse((1, 30, 30), 0.3), **options)
+    check_coordinates(sparse((1, 30, 30), 0.3), **options)
+
+
+@pytest.mark.parametrize("count", [0, 2047, 2048, 20000])
+def test_nonzero_coordinates_fills_from_any_count_on(count):
+    """The count may cut a chunk, which the block that has it fills in part."""
+    check_coordinates((np.arange(20001) < count).astype(np.int8), fill=9)
 
 
 def test_nonzero_coordinates_of_crowded_and_sparse_blocks_side_by_side():
-    check(np.concatenate([sparse((8192,), 1.0), sparse((20000,), 0.001)]))
+    check_coordinates(np.concatenate([sparse((8192,), 1.0), sparse((20000,), 0.001)]))
 
 
-def test_nonzero_coordinates_batched():
-    x = sparse((2, 3, 4, 50), 0.4)
+def test_nonzero_coordinates_of_lines_that_are_not_aligned():
+    x = jnp.asarray(sparse((3, 9001), 0.4))
     kernel, xla = (
-        jax.vmap(
-            jax.vmap(lambda x, i=i: dmljax.nonzero_coordinates(x, implementation=i))
-        )
+        jax.vmap(lambda x, i=i: dmljax.nonzero_coordinates(x, implementation=i))
         for i in ("pallas", "xla")
     )
     jax.tree.map(np.testing.assert_array_equal, kernel(x), xla(x))
 
 
-def test_nonzero_coordinates_in_a_differentiated_program():
-    def loss(x):
-        _, rows = dmljax.nonzero_coordinates(x, implementation="pallas")
-        return (x[rows[0, 0]] ** 2).sum()
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of so few elements that small arrays have many, the last one cut."""
+    monkeypatch.setattr(_elementwise, "BLOCK_BYTES", 64)
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
 
-    x = jnp.array([0.0, 3.0, 5.0])
-    np.testing.assert_array_equal(jax.grad(loss)(x), [0.0, 6.0, 0.0])
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("name", WITH_KERNEL[:3])
+def test_many_blocks(name, dtype):
+    for sample in SUBJECTS[name].samples + SUBJECTS[name].edges:
+        if sample.implementation == "pallas" and not needs_x64(sample):
+            arrays = sample.arrays(dtype, samples.bits)
+            assert_same(sample.run(*map(jnp.asarray, arrays)), sample.expected(*arrays))
 
 
-def test_the_kernel_is_not_asked_for_more_than_it_counts():
-    struct = jax.ShapeDtypeStruct((2**31,), np.uint8)
-    with pytest.raises(DescriptorError, match=r"2147483648 elements.*2\^31"):
-        jax.eval_shape(
-            lambda x: dmljax.nonzero_coordinates(x, implementation="pallas"), struct
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_one_hot_along_every_axis_in_many_blocks(axis):
+    shape = [5, 7, 1001]
+    shape[axis] = 1
+    indices = np.random.default_rng(0).integers(-40, 40, shape)
+    values = np.array([2.0, 3.0], np.float32)
+    kernel, xla = (
+        dmljax.one_hot(
+            indices.astype(np.int32), values, size=33, axis=axis, implementation=i
         )
-
-
-def lowered_for_cuda(function, *arguments):
-    """The program's text, made for an NVIDIA GPU on whatever machine this is."""
-    gpu = jax.sharding.AbstractDevice(
-        device_kind="NVIDIA H200", num_cores=132, platform="gpu"
+        for i in ("pallas", "xla")
     )
-    mesh = jax.sharding.AbstractMesh((), (), abstract_device=gpu)
-    with jax.sharding.use_abstract_mesh(mesh):
-        traced = jax.jit(function).trace(*arguments)
-        return traced.lower(lowering_platforms=("cuda",)).as_text()
+    np.testing.assert_array_equal(kernel, xla)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "bool"])
-def test_kernels_are_lowered_for_cuda(dtype):
-    struct = jax.ShapeDtypeStruct((5, 3, 1000), dtype)
+# THE CHOICE
 
-    def kernel(x):
-        return jax.vmap(
-            lambda x: dmljax.nonzero_coordinates(x, implementation="pallas")
-        )(x)
 
-    text = lowered_for_cuda(kernel, struct)
-    assert all(name in text for name in NAMES)
-    assert text.count("custom_call") == len(NAMES)
-    text = lowered_for_cuda(dmljax.nonzero_coordinates, struct)
-    assert "custom_call" not in text
+def lowered(function, *arguments):
+    """The program's text for an NVIDIA GPU, whatever machine this is."""
+    traced = jax.jit(function).trace(*arguments)
+    return traced.lower(lowering_platforms=("cuda",)).as_text()
+
+
+def launches(text):
+    """How many kernels a program's text launches."""
+    return text.count(f"@{TARGET}(")
+
+
+def function_of(sample):
+    """A function of the sample's operands with all types."""
+    return lambda *arrays: sample.run(*arrays)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "uint8", "bool"])
+@each_operator
+def test_kernels_are_lowered_for_cuda(name, dtype):
+    for sample in SUBJECTS[name].samples:
+        text = lowered(function_of(sample), *sample.arrays(dtype))
+        names = LAUNCHES.get(name, ("",)) if sample.implementation else ()
+        assert launches(text) == len(names)
+        assert all(f"dmljax_{name}{part}" in text for part in names)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("dtype", ["float64", "int64", "complex128"])
+@each_operator
+def test_kernels_of_wide_types_are_lowered_for_cuda(name, dtype):
+    for sample in SUBJECTS[name].samples:
+        if sample.implementation:
+            text = lowered(function_of(sample), *sample.arrays(dtype))
+            assert launches(text) >= 1
+
+
+@pytest.mark.parametrize("name", ["diagonal_matrix1", "element_wise_if"])
+def test_gradients_of_batches_run_the_kernel(name):
+    """Forward and backward; what is shared is summed, which is XLA's to do."""
+    for sample in SUBJECTS[name].samples:
+        arrays = tuple(np.stack([x, x]) for x in sample.arrays())
+        large = [i for i in sample.open_operands if arrays[i].size > 4]
+        if not (sample.implementation and large):
+            continue
+
+        def pull(*arrays, run=sample.run, position=large[-1]):
+            output, back = jax.vjp(jax.vmap(run), *arrays)
+            return back(output)[position]
+
+        assert launches(lowered(pull, *arrays)) == 2
+
+
+@pytest.fixture
+def preferred(monkeypatch):
+    """Every kernel is the default, for arrays of any size."""
+    sizes = dict.fromkeys((1, 2, 4, 8, 16), 0)
+    rule = {"cuda": dict.fromkeys(WITH_KERNEL, sizes)}
+    monkeypatch.setattr(_operator, "KERNEL_FROM", rule)
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
+
+
+@pytest.mark.usefixtures("preferred")
+@each_operator
+def test_the_default_is_what_the_rule_says(name):
+    sample = SUBJECTS[name].samples[0]
+    assert sample.implementation is None
+    arrays = sample.arrays()
+    assert launches(lowered(function_of(sample), *arrays)) >= 1
+    xla = samples.dataclasses.replace(sample, implementation="xla")
+    assert launches(lowered(function_of(xla), *arrays)) == 0
+
+
+def test_the_rule_looks_at_type_and_size():
+    rule = _default.KERNEL_FROM["cuda"]["nonzero_coordinates"]
+    for dtype in (np.uint8, np.float16, np.float32):
+        least = rule[np.dtype(dtype).itemsize]
+        for elements, expected in ((least, 3), (least - 1, 0)):
+            struct = jax.ShapeDtypeStruct((elements,), dtype)
+            assert launches(lowered(dmljax.nonzero_coordinates, struct)) == expected
+
+
+LARGE = jax.ShapeDtypeStruct((1 << 22,), np.float32)
+
+
+def test_a_program_exported_from_a_cpu_has_the_kernel():
+    exporting = export.export(
+        jax.jit(dmljax.nonzero_coordinates),
+        platforms=("cuda",),
+        disabled_checks=[export.DisabledSafetyCheck.custom_call(TARGET)],
+    )
+    assert launches(exporting(LARGE).mlir_module()) == 3
+
+
+@pytest.mark.parametrize("axis_type", [AxisType.Auto, AxisType.Explicit])
+def test_sharded_programs_do_not_gather_for_a_kernel(axis_type):
+    mesh = jax.make_mesh((8,), ("d",), axis_types=(axis_type,))
+    sharding = NamedSharding(mesh, P("d"))
+    struct = jax.ShapeDtypeStruct((8, 1 << 20), np.float32, sharding=sharding)
+    with jax.set_mesh(mesh):
+        text = lowered(jax.vmap(dmljax.nonzero_coordinates), struct)
+    assert launches(text) == 0
+
+
+def test_each_device_of_a_shard_map_runs_the_kernel():
+    mesh = jax.make_mesh((8,), ("d",), axis_types=(AxisType.Auto,))
+    mapped = jax.shard_map(
+        jax.vmap(dmljax.nonzero_coordinates),
+        mesh=mesh,
+        in_specs=P("d"),
+        out_specs=P("d"),
+    )
+    struct = jax.ShapeDtypeStruct((8, 1 << 20), np.float32)
+    assert launches(lowered(mapped, struct)) == 3
+
+
+# WHAT IS NOT THERE
+
+
+@pytest.fixture
+def no_backend(monkeypatch):
+    """A JAX without the backend of the kernels."""
+    monkeypatch.setattr(_operator, "kernels_available", lambda: False)
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
+
+
+@pytest.mark.usefixtures("no_backend")
+def test_without_the_backend_the_default_is_xla():
+    assert launches(lowered(dmljax.nonzero_coordinates, LARGE)) == 0
+
+
+@pytest.mark.usefixtures("no_backend")
+@each_operator
+def test_without_the_backend_a_kernel_is_refused(name):
+    sample = SUBJECTS[name].samples[0].by_kernel()
+    expected = rf"{name.upper()}: .*triton, which this JAX.*None or 'xla'"
+    with pytest.raises(NotImplementedError, match=expected):
+        sample.run(*sample.arrays())
+
+
+def test_there_is_no_kernel_for_a_tpu():
+    kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    with pytest.raises(NotImplementedError, match="no kernel for platform 'tpu'"):
+        jax.jit(kernel).trace(LARGE).lower(lowering_platforms=("tpu",))
+
+
+# Its places are beyond what the backend computes with 32 bits, of which it takes one
+# for the sign, and too few bytes for 64.
+ODD = jax.ShapeDtypeStruct((2**31 + 1,), np.uint8)
+
+
+def test_what_a_kernel_can_not_address_runs_in_xla():
+    assert launches(lowered(dmljax.nonzero_coordinates, ODD)) == 0
+    even = jax.ShapeDtypeStruct((2**31 + 2,), np.uint8)
+    assert launches(lowered(dmljax.nonzero_coordinates, even)) == 3
+
+
+def test_what_a_kernel_can_not_address_is_refused_to_who_asks_for_it():
+    kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    with pytest.raises(DescriptorError, match=r"2147483649 elements.*'xla'"):
+        lowered(kernel, ODD)
+
+
+@pytest.mark.parametrize("elements", [2**31 + 8, 2**32 + 8])
+def test_places_past_32_bits_are_lowered(elements):
+    struct = jax.ShapeDtypeStruct((elements,), np.uint16)
+    fill = functools.partial(dmljax.diagonal_matrix1, value=1, implementation="pallas")
+    wide = lowered(lambda x: fill(x.reshape(8, -1)), struct)
+    assert launches(wide) == 1
 
 
 def test_a_batch_may_exceed_what_a_gpu_allows_the_later_dimensions_of_a_grid():
-    kernel = functools.partial(OPERATOR.kernels["cuda"], rank=1, columns=1, fill=0)
+    form = SUBJECTS["nonzero_coordinates"].primitive.kernels["cuda"]
+    kernel = functools.partial(form, rank=1, columns=1, fill=0, interpret=False)
     struct = jax.ShapeDtypeStruct((70_000, 9000), np.float32)
     calls = [
         equation.params["grid_mapping"].grid
         for equation in jax.make_jaxpr(kernel)(struct).eqns
         if equation.primitive.name == "pallas_call"
     ]
-    assert calls == [(140_000,), (70_000,), (140_000,)]
+    blocks = -(-9000 // _nonzero_coordinates.BLOCK)
+    assert calls == [(70_000 * blocks,), (70_000,), (70_000 * blocks,)]

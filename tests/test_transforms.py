@@ -598,19 +598,29 @@ def test_program_names_the_operator(sample):
 
 # FROM ONE MACHINE TO ANOTHER
 
-PLATFORMS = ("cpu", "cuda", "tpu")
+# JAX promises nothing about this call in programs for later versions of its own.
+KERNEL = export.DisabledSafetyCheck.custom_call("__gpu$xla.gpu.triton")
+
+
+def platforms(sample):
+    """The platforms that can run a sample."""
+    return ("cpu", "cuda") if sample.implementation else ("cpu", "cuda", "tpu")
 
 
 def exported(sample):
     """A sample as a program for every platform, and its arrays."""
     arrays = sample.arrays()
-    return export.export(jax.jit(sample.run), platforms=PLATFORMS)(*arrays), arrays
+    disabled = [KERNEL] if sample.implementation else []
+    export_ = export.export(
+        jax.jit(sample.run), platforms=platforms(sample), disabled_checks=disabled
+    )
+    return export_(*arrays), arrays
 
 
 @each_sample
 def test_export_for_every_platform(sample):
     program, arrays = exported(sample)
-    assert set(program.platforms) == set(PLATFORMS)
+    assert set(program.platforms) == set(platforms(sample))
     assert_equal(program.call(*arrays), sample.expected(*arrays))
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import jax
 from jax.experimental import pallas as pl
 
-from dmljax.pallas import triton_without_warning
+from dmljax._check import require
+from dmljax.pallas import UnaddressableError, kernels_lowered
 
-with triton_without_warning():
+with kernels_lowered():
     from jax.experimental.pallas import triton
 
 load = triton.load
@@ -31,10 +32,26 @@ def launch(
     Its arguments are the operands and the outputs, as references, and `static`. The
     hardware allows the dimensions of the grid after the first 65 535 programs.
     """
+    arrays: list[Any] = [*operands, *outputs]
+    for array in arrays:
+        # The backend counts bytes to decide whether a place needs 64 bits, and then
+        # computes places, as signed numbers: those of single bytes can overflow.
+        require(
+            name,
+            array.dtype.itemsize > 1 or not 2**31 < array.size <= 2**32,
+            f"an array of {array.size} elements of a byte is more than the kernel can "
+            "address; use implementation=None or 'xla'.",
+            UnaddressableError,
+        )
+    axes = jax.typeof(operands[0]).manual_axis_type
+    shapes = (
+        jax.ShapeDtypeStruct(out.shape, out.dtype, manual_axis_type=axes)
+        for out in outputs
+    )
     results: Sequence[jax.Array] = pl.pallas_call(
         functools.partial(kernel, **static),
         grid=grid,
-        out_shape=tuple(outputs),
+        out_shape=tuple(shapes),
         name=f"dmljax_{name}",
         interpret=interpret,
         compiler_params=triton.CompilerParams(num_warps=warps, num_stages=2),

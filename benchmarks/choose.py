@@ -1,0 +1,92 @@
+"""Decides by the ledger where a kernel is the default, and writes dmljax/_default.py.
+
+python -m benchmarks.choose
+"""
+
+import collections
+import pathlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from benchmarks import ledger
+from benchmarks.ledger import Line
+
+# The ledger that decides for a platform.
+LEDGERS = {"cuda": "NVIDIA H200"}
+TARGET = pathlib.Path(__file__).parent.parent / "dmljax" / "_default.py"
+CONTEXTS = {"alone", "pipeline"}
+# By operator and by bytes of an element: the least number of elements for a kernel.
+Rule = dict[str, dict[int, int]]
+# Elements, the context, and whether the kernel was at least as fast.
+Measured = tuple[int, str, bool]
+
+
+def rule(lines: Iterable[Line]) -> Rule:
+    """From how many elements on a kernel is never slower than XLA's form.
+
+    That is in every forward case, alone and in a pipeline, where XLA may fuse its form
+    with what stands around it and can't fuse a kernel. Without an entry it never is.
+    """
+    measured = collections.defaultdict(list)
+    for (operator, _, direction, context), row in ledger.newest(lines).items():
+        if direction == "forward" and "dmljax, pallas" in row:
+            kernel, xla = row["dmljax, pallas"], row["dmljax, xla"]
+            key = (operator, np.dtype(kernel["dtype"]).itemsize)
+            faster = kernel["ms"] <= xla["ms"]
+            measured[key].append((kernel["elements"], context, faster))
+    chosen: Rule = collections.defaultdict(dict)
+    for (operator, itemsize), figures in sorted(measured.items()):
+        least = _least(figures)
+        if least is not None:
+            chosen[operator][itemsize] = least
+    return dict(chosen)
+
+
+def _least(figures: Sequence[Measured]) -> int | None:
+    """The least size measured in both contexts from which on the kernel always wins."""
+    least = None
+    for size in sorted({elements for elements, *_ in figures}, reverse=True):
+        here = [figure for figure in figures if figure[0] == size]
+        if not all(faster for *_, faster in here):
+            break
+        if {context for _, context, _ in here} == CONTEXTS:
+            least = size
+    return least
+
+
+def source(rules: dict[str, Rule]) -> str:
+    """The module that holds the rules, by platform."""
+    names = ", ".join(ledger.path(device).name for device in LEDGERS.values())
+    lines = [
+        '"""From how many elements on a kernel is the default: by the figures.',
+        "",
+        "By platform, operator and bytes of an element; where there is no entry, XLA's",
+        "form is the default. The elements are those of the largest input or output.",
+        "",
+        "`python -m benchmarks.choose` wrote this, from the ledger",
+        f"benchmarks/results/{names}.",
+        '"""',
+        "",
+        "KERNEL_FROM: dict[str, dict[str, dict[int, int]]] = {",
+    ]
+    for platform, by_operator in sorted(rules.items()):
+        lines.append(f'    "{platform}": {{' + ("" if by_operator else "},"))
+        for operator, sizes in sorted(by_operator.items()):
+            lines.append(f'        "{operator}": {dict(sorted(sizes.items()))},')
+        if by_operator:
+            lines.append("    },")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def main() -> None:
+    """Writes the module."""
+    rules = {
+        platform: rule(ledger.read(ledger.path(device)))
+        for platform, device in LEDGERS.items()
+    }
+    TARGET.write_text(source(rules))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""The ledgers: one figure a line, of which the newest counts."""
+
+import collections
+import json
+import pathlib
+from collections.abc import Iterable
+from typing import Any
+
+RESULTS = pathlib.Path(__file__).with_name("results")
+Line = dict[str, Any]
+# By operator, case, direction and context: the line of each contender.
+Rows = dict[tuple[str, str, str, str], dict[str, Line]]
+
+
+def path(device: str) -> pathlib.Path:
+    """The ledger of a device, as JAX names it."""
+    return RESULTS / f"{device.lower().replace(' ', '-')}.jsonl"
+
+
+def read(ledger: pathlib.Path) -> list[Line]:
+    """All lines, the oldest first."""
+    return [json.loads(text) for text in ledger.read_text().splitlines()]
+
+
+def newest(lines: Iterable[Line]) -> Rows:
+    """The newest figure of each contender in each case."""
+    rows: Rows = collections.defaultdict(dict)
+    for line in lines:
+        key = (line["operator"], line["case"], line["direction"], line["context"])
+        rows[key][line["contender"]] = line
+    return dict(rows)

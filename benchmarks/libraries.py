@@ -1,0 +1,273 @@
+"""How each library gets its arrays, makes a call ready, and gives elements back."""
+
+import dataclasses
+import functools
+import importlib.util
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.others import module, torch_device
+
+POISON = 0xA5
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """A call that is ready to run, and what it took to get there.
+
+    Attributes:
+      run: the call.
+      wait: for a result of it.
+      compile_ms: from the function to the compiled program; None if there is none.
+      peak_bytes: of inputs, outputs and what is between; None if unknown.
+    """
+
+    run: Callable[[], Any]
+    wait: Callable[[Any], Any]
+    compile_ms: float | None = None
+    peak_bytes: int | None = None
+
+
+class Library:
+    """NumPy, and what the other libraries do alike.
+
+    Attributes:
+      needs: the modules that must be installed.
+      platforms: of JAX, on which it is a contender.
+    """
+
+    needs: tuple[str, ...] = ("numpy",)
+    platforms: tuple[str, ...] = ("cpu",)
+
+    def put(self, array: np.ndarray) -> Any:
+        """An array of the library, on the device."""
+        return array
+
+    def prepare(
+        self, function: Callable[..., Any], arrays: Sequence[Any], wrt: int | None
+    ) -> Prepared:
+        """The call of `function`; with `wrt`, of its gradient in that input.
+
+        The gradient's first array is the cotangent of the output.
+        """
+        assert wrt is None, "no derivatives"
+        return Prepared(functools.partial(function, *arrays), self.wait)
+
+    def before_check(self, result: Any) -> None:
+        """Makes sure that an element which is not written is seen."""
+
+    def wait(self, result: Any) -> None:
+        """Waits for a result."""
+
+    def take(self, output: Any, positions: np.ndarray) -> np.ndarray:
+        """The elements with these row-major numbers, in NumPy."""
+        elements: np.ndarray = np.asarray(output).reshape(-1)[positions]
+        return elements
+
+    def release(self) -> None:
+        """Gives memory back that the library holds for later."""
+
+
+class OnnxRuntime(Library):
+    """ONNX Runtime, which takes and returns NumPy's arrays."""
+
+    needs = ("onnx", "onnxruntime")
+
+
+class Jax(Library):
+    """JAX: ours and jax.numpy's, inside jit."""
+
+    needs = ("jax",)
+    platforms = ("cpu", "gpu")
+
+    def put(self, array: np.ndarray) -> jax.Array:
+        """On JAX's first device."""
+        on_device: jax.Array = jax.device_put(array, jax.devices()[0])
+        return on_device
+
+    def prepare(
+        self, function: Callable[..., Any], arrays: Sequence[Any], wrt: int | None
+    ) -> Prepared:
+        """Compiled for these arrays."""
+        program = function if wrt is None else _pullback(function, wrt)
+        start = time.perf_counter()
+        compiled = jax.jit(program).lower(*arrays).compile()
+        compile_ms = (time.perf_counter() - start) * 1e3
+        run = functools.partial(compiled, *arrays)
+        return Prepared(run, self.wait, compile_ms, _peak_bytes(compiled))
+
+    def before_check(self, result: Any) -> None:
+        """Fills what the allocator hands out next with a pattern.
+
+        The memory of `result`, which may be right, is given back first, and so it is
+        the poison that takes its place.
+        """
+        outputs = jax.block_until_ready(jax.tree.leaves(result))
+        for output in outputs:
+            output.delete()
+        poison = [jnp.full(out.nbytes, POISON, np.uint8) for out in outputs]
+        for array in jax.block_until_ready(poison):
+            array.delete()
+
+    def wait(self, result: Any) -> None:
+        """Waits for a result."""
+        jax.block_until_ready(result)
+
+    def take(self, output: Any, positions: np.ndarray) -> np.ndarray:
+        """Gathered on the device: a large result is not copied."""
+        # Unsigned: numbers of more than 2^31 elements must not become negative.
+        return np.asarray(_gather(output, positions.astype(np.uint32)))
+
+
+def _peak_bytes(compiled: jax.stages.Compiled) -> int | None:
+    memory = compiled.memory_analysis()
+    if memory is None:
+        return None
+    peak_bytes: int = (
+        memory.argument_size_in_bytes
+        + memory.output_size_in_bytes
+        + memory.temp_size_in_bytes
+        - memory.alias_size_in_bytes
+    )
+    return peak_bytes
+
+
+@jax.jit
+def _gather(output: jax.Array, positions: jax.Array) -> jax.Array:
+    return output.reshape(-1)[positions]
+
+
+def _pullback(function: Callable[..., Any], wrt: int) -> Callable[..., Any]:
+    def pullback(cotangent: jax.Array, *arrays: jax.Array) -> Any:
+        def of_input(x: jax.Array) -> Any:
+            return function(*arrays[:wrt], x, *arrays[wrt + 1 :])
+
+        return jax.vjp(of_input, arrays[wrt])[1](cotangent)[0]
+
+    return pullback
+
+
+class Torch(Library):
+    """PyTorch, eagerly."""
+
+    needs = ("torch",)
+    platforms = ("cpu", "gpu")
+
+    def put(self, array: np.ndarray) -> Any:
+        """A tensor on JAX's device."""
+        return module("torch").from_numpy(array).to(torch_device())
+
+    def prepare(
+        self, function: Callable[..., Any], arrays: Sequence[Any], wrt: int | None
+    ) -> Prepared:
+        """The gradient's graph is built once: only the way back is called."""
+        if wrt is None:
+            run = functools.partial(function, *arrays)
+        else:
+            cotangent, *inputs = arrays
+            x = inputs[wrt] = inputs[wrt].detach().requires_grad_()
+            grad = module("torch").autograd.grad
+            run = functools.partial(
+                grad, function(*inputs), x, cotangent, retain_graph=True
+            )
+        return Prepared(run, self.wait, peak_bytes=self._peak_bytes(run))
+
+    def _peak_bytes(self, run: Callable[[], Any]) -> int | None:
+        if torch_device() == "cpu":
+            return None
+        cuda = module("torch").cuda
+        cuda.reset_peak_memory_stats()
+        self.wait(run())
+        peak_bytes: int = cuda.max_memory_allocated()
+        return peak_bytes
+
+    def wait(self, result: Any) -> None:
+        """Waits for all that was launched."""
+        if torch_device() == "cuda":
+            module("torch").cuda.synchronize()
+
+    def take(self, output: Any, positions: np.ndarray) -> np.ndarray:
+        """Gathered on the device."""
+        where = module("torch").from_numpy(positions).to(output.device)
+        elements: np.ndarray = output.detach().reshape(-1)[where].cpu().numpy()
+        return elements
+
+    def release(self) -> None:
+        """Empties the cache of the GPU's memory."""
+        if torch_device() == "cuda":
+            module("torch").cuda.empty_cache()
+
+
+class Cupy(Library):
+    """CuPy, on a GPU."""
+
+    needs = ("cupy",)
+    platforms = ("gpu",)
+
+    def put(self, array: np.ndarray) -> Any:
+        """An array on the first GPU."""
+        return module("cupy").asarray(array)
+
+    def wait(self, result: Any) -> None:
+        """Waits for all that was launched."""
+        module("cupy").cuda.Stream.null.synchronize()
+
+    def take(self, output: Any, positions: np.ndarray) -> np.ndarray:
+        """Gathered on the device."""
+        cupy = module("cupy")
+        elements: np.ndarray = cupy.asnumpy(output.reshape(-1)[cupy.asarray(positions)])
+        return elements
+
+    def release(self) -> None:
+        """Empties the pool of the GPU's memory."""
+        module("cupy").get_default_memory_pool().free_all_blocks()
+
+
+_JAX = Jax()
+# By contender. A kernel is interpreted but on a GPU, and forms are compared only there.
+ALL: dict[str, Library] = {
+    "dmljax": _JAX,
+    "dmljax, xla": _JAX,
+    "dmljax, pallas": _JAX,
+    "jnp": _JAX,
+    "numpy": Library(),
+    "torch": Torch(),
+    "cupy": Cupy(),
+    "onnxruntime": OnnxRuntime(),
+}
+FORMS = ("dmljax, xla", "dmljax, pallas")
+# The libraries whose versions a figure depends on.
+VERSIONED = ("jax", "jaxlib", "numpy", "torch", "cupy", "onnxruntime")
+
+
+def available(platform: str) -> dict[str, Library]:
+    """The contenders on `platform`; says which are not installed."""
+    contenders = {}
+    for name, library in ALL.items():
+        if platform not in library.platforms or (name in FORMS and platform != "gpu"):
+            continue
+        missing = [need for need in library.needs if not _installed(need)]
+        if missing:
+            print(f"{name} is left out: no {', '.join(missing)}", file=sys.stderr)
+        else:
+            contenders[name] = library
+    return contenders
+
+
+def versions(contenders: Mapping[str, Library]) -> dict[str, str | None]:
+    """The version of each library; None if it is no contender."""
+    names = {name for library in contenders.values() for name in library.needs}
+    return {
+        name: module(name).__version__ if name in names | {"jaxlib", "numpy"} else None
+        for name in VERSIONED
+    }
+
+
+def _installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None

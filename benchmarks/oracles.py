@@ -1,0 +1,214 @@
+"""What results must hold: the formulas of the operators in NumPy, at a grid.
+
+They share no code with dmljax. Small results are compared in full. Of a large one a
+grid of coordinates is compared: on each axis the borders, what an operator names as
+special, and others at random.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+# Elements: results up to this size are compared in full, about so many of larger ones.
+COMPARED = 2**17
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """What an output holds at a grid of coordinates.
+
+    Attributes:
+      shape: of the output.
+      axes: for each axis, the coordinates in the grid.
+      values: at the grid.
+      rows: if not None, an output of only so many leading rows is right as well: the
+        rest is defined by a static shape alone.
+      rtol: how far a number may be off.
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[np.ndarray, ...]
+    values: np.ndarray
+    rows: int | None = None
+    rtol: float = 0.0
+
+    def leading(self) -> "Sample":
+        """The sample of an output of the leading rows alone."""
+        kept = self.axes[0] < self.rows
+        axes = (self.axes[0][kept], *self.axes[1:])
+        shape = (int(self.rows or 0), *self.shape[1:])
+        return dataclasses.replace(
+            self, shape=shape, axes=axes, values=self.values[kept], rows=None
+        )
+
+    def positions(self) -> np.ndarray:
+        """The row-major numbers of the grid's elements."""
+        if not self.shape:
+            return np.zeros((), np.int64)
+        return np.ravel_multi_index(np.ix_(*self.axes), self.shape)
+
+
+Take = Callable[[Any, np.ndarray], np.ndarray]
+Oracle = Callable[..., list[Sample]]
+
+
+def compare(
+    samples: Sequence[Sample], outputs: Sequence[Any], take: Take, *, typed: bool
+) -> None:
+    """Raises AssertionError if an output does not hold what its sample says.
+
+    A library without a count returns the last output alone; `take` reads elements of
+    its arrays by number. `typed` asks for the type as well.
+    """
+    for sample, output in zip(samples[::-1], outputs[::-1], strict=False):
+        shape = tuple(output.shape)
+        if sample.rows is not None and shape[:1] == (sample.rows,):
+            sample = sample.leading()
+        assert shape == sample.shape, f"sizes {shape} instead of {sample.shape}"
+        found = take(output, sample.positions())
+        assert not typed or found.dtype == sample.values.dtype, (
+            f"type {found.dtype} instead of {sample.values.dtype}"
+        )
+        np.testing.assert_allclose(
+            np.asarray(found, np.float64),
+            np.asarray(sample.values, np.float64),
+            rtol=sample.rtol,
+        )
+
+
+def grid(
+    shape: Sequence[int], special: Mapping[int, np.ndarray] | None = None
+) -> tuple[np.ndarray, ...]:
+    """For each axis the coordinates to compare, `special` ones among them."""
+    if math.prod(shape) <= COMPARED:
+        return tuple(np.arange(size) for size in shape)
+    count = int(COMPARED ** (1 / len(shape)))
+    random = np.random.default_rng(0)
+    axes = []
+    for axis, size in enumerate(shape):
+        border = np.arange(min(count // 3, size))
+        parts = [border, size - 1 - border, random.integers(0, size, count // 3)]
+        parts.append((special or {}).get(axis, border))
+        axis_coordinates = np.unique(np.concatenate(parts))
+        inside = (axis_coordinates >= 0) & (axis_coordinates < size)
+        axes.append(axis_coordinates[inside])
+    return tuple(axes)
+
+
+def element_wise_if(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> Any:
+    """Selects a where the condition is not 0, else b."""
+    axes = grid(condition.shape)
+    at = np.ix_(*axes)
+    return [Sample(a.shape, axes, np.where(condition[at] != 0, a[at], b[at]))]
+
+
+def element_wise_if_gradient(
+    cotangent: np.ndarray, condition: np.ndarray, *_: np.ndarray, of_a: bool
+) -> Any:
+    """The cotangent where the input was selected, else 0."""
+    zero = np.zeros_like(cotangent)
+    sides = (cotangent, zero) if of_a else (zero, cotangent)
+    return element_wise_if(condition, *sides)
+
+
+def diagonal_matrix1(
+    *x: np.ndarray, shape: tuple[int, ...], value: int, begin: int, end: int, dtype: str
+) -> Any:
+    """The page's formula at the grid, over zeros if there is no input."""
+    axes = grid(shape)
+    *_, row, column = np.ix_(*axes)
+    top_x = column - row
+    filled = np.bool_(end >= begin) ^ (top_x >= begin) ^ (top_x < end)
+    kept = x[0][np.ix_(*axes)] if x else np.zeros((1,) * len(shape), dtype)
+    return [Sample(shape, axes, np.where(filled, np.array(value, kept.dtype), kept))]
+
+
+def diagonal_matrix1_gradient(
+    cotangent: np.ndarray, *_: np.ndarray, **fill: Any
+) -> Any:
+    """The cotangent where nothing was filled, else 0."""
+    return diagonal_matrix1(cotangent, **(fill | {"value": 0}))
+
+
+def one_hot(indices: np.ndarray, values: np.ndarray, *, size: int, axis: int) -> Any:
+    """values[1] at each index along the axis, values[0] elsewhere."""
+    shape = list(indices.shape)
+    shape[axis] = size
+    # Few elements are on; those of some sequences are compared for certain.
+    some = indices.reshape(-1)[: int(math.sqrt(COMPARED))].astype(np.int64)
+    axes = grid(shape, {axis % len(shape): some})
+    sequences = list(axes)
+    sequences[axis] = np.zeros(1, np.int64)
+    index = indices[np.ix_(*sequences)].astype(np.int64)
+    on = np.ix_(*axes)[axis] == np.where(index < 0, index + size, index)
+    off_value, on_value = values.reshape(-1)[:2]
+    return [Sample(tuple(shape), axes, np.where(on, on_value, off_value))]
+
+
+def one_hot_gradient(
+    cotangent: np.ndarray, indices: np.ndarray, values: np.ndarray, *, axis: int
+) -> Any:
+    """The sums of the cotangent over what is off and over what is on."""
+    index = indices.astype(np.int64)  # none is negative here
+    on = np.take_along_axis(cotangent, index, axis).sum(dtype=np.float64)
+    sums = np.array([cotangent.sum(dtype=np.float64) - on, on]).astype(values.dtype)
+    return [Sample((2,), (np.arange(2),), sums, rtol=1e-3)]
+
+
+def padding(x: np.ndarray, *, pads: Sequence[tuple[int, int]], mode: str) -> Any:
+    """The element that each axis' padded line of indices names; 0 for none."""
+    sources = [_sources(*line, mode) for line in zip(x.shape, pads, strict=True)]
+    joints = {
+        axis: np.array([start - 1, start, start + size - 1, start + size])
+        for axis, ((start, _), size) in enumerate(zip(pads, x.shape, strict=True))
+    }
+    shape = tuple(len(source) for source in sources)
+    axes = grid(shape, joints)
+    at = np.ix_(*(source[line] for source, line in zip(sources, axes, strict=True)))
+    values, inside = x[at], np.ones((), bool)
+    for source in at:
+        inside = inside & (source >= 0)
+    return [Sample(shape, axes, np.where(inside, values, x.dtype.type(0)))]
+
+
+def _sources(size: int, pads: tuple[int, int], mode: Any) -> np.ndarray:
+    """For each position on a padded axis the index that it reads; -1 for none."""
+    outside: dict[str, Any] = {"constant_values": -1} if mode == "constant" else {}
+    sources: np.ndarray = np.pad(np.arange(size), pads, mode, **outside)
+    return sources
+
+
+def padding_gradient(
+    cotangent: np.ndarray, x: np.ndarray, *, pads: Sequence[tuple[int, int]], mode: str
+) -> Any:
+    """For each element the sum of the cotangent over all positions that read it."""
+    axes = grid(x.shape)
+    lines, starts = [], []
+    for size, pad, axis in zip(x.shape, pads, axes, strict=True):
+        sources = _sources(size, pad, mode)
+        readers = [np.flatnonzero(sources == index) for index in axis]
+        lines.append(np.concatenate(readers))
+        starts.append(np.cumsum([0, *map(len, readers[:-1])]))
+    sums = cotangent[np.ix_(*lines)].astype(np.float64)
+    for number, start in enumerate(starts):
+        sums = np.add.reduceat(sums, start, number)
+    return [Sample(x.shape, axes, sums.astype(x.dtype))]
+
+
+def nonzero_coordinates(x: np.ndarray, *, undefined: bool = False) -> Any:
+    """The count and the coordinates; zeros past the count unless they are undefined."""
+    numbers = np.flatnonzero(x)
+    count, shape = len(numbers), (x.size, x.ndim)
+    rows, columns = grid(shape, {0: count + np.arange(-3, 4)})
+    if undefined:
+        rows = rows[rows < count]
+    found = rows[rows < count]
+    values = np.zeros((len(rows), x.ndim), np.uint32)
+    values[: len(found)] = np.stack(np.unravel_index(numbers[found], x.shape), -1)
+    return [
+        Sample((), (), np.array(count, np.uint32)),
+        Sample(shape, (rows, columns), values[:, columns], rows=count),
+    ]
