@@ -133,10 +133,14 @@ def _case(
 def _ours(
     operator: str, function: Callable[..., Any], *arguments: Any, **attributes: Any
 ) -> Functions:
-    """The operator by default and, where there is a kernel, each of its forms."""
+    """The operator by default and, where there is a kernel, each of its forms.
+
+    Where there is one, the default also depends on whether it is called inside jit.
+    """
     forms: dict[str, str | None] = {"dmljax": None}
     if "cuda" in KERNELS[operator]:
         forms |= {"dmljax, xla": "xla", "dmljax, pallas": "pallas"}
+        forms |= {"dmljax, outside jit": None}
 
     def call(form: str | None, *arrays: Any) -> Any:
         return function(*arrays, *arguments, implementation=form, **attributes)
@@ -431,6 +435,7 @@ def nonzero_coordinates_cases(elements: int) -> Iterator[Case]:
             yield _nonzero(image, dtype, density)
         for density in (0.01, 0.5):
             yield _nonzero(line, dtype, density, undefined=True)
+            yield _nonzero(image, dtype, density, undefined=True)
     yield _nonzero(cube, "float32", 0.1)
 
 
@@ -457,7 +462,7 @@ def _nonzero(
             dmljax.nonzero_coordinates,
             fill=None if undefined else 0,
         )
-        | others.nonzero_coordinates(dtype),
+        | others.nonzero_coordinates(dtype, undefined=undefined),
         functools.partial(oracles.nonzero_coordinates, undefined=undefined),
     )
     # The count has 4 bytes, as a coordinate has.

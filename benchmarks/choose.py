@@ -5,7 +5,7 @@ python -m benchmarks.choose
 
 import collections
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -15,18 +15,20 @@ from benchmarks.ledger import Line
 # The ledger that decides for a platform.
 LEDGERS = {"cuda": "NVIDIA H200"}
 TARGET = pathlib.Path(__file__).parent.parent / "dmljax" / "_default.py"
-CONTEXTS = {"alone", "pipeline"}
+# In which a kernel must win to be the default there.
+CONTEXTS = {"alone": ("alone",), "pipeline": ("alone", "pipeline")}
 # By operator and by bytes of an element: the least number of elements for a kernel.
 Rule = dict[str, dict[int, int]]
 # Elements, the context, and whether the kernel was at least as fast.
 Measured = tuple[int, str, bool]
 
 
-def rule(lines: Iterable[Line]) -> Rule:
-    """From how many elements on a kernel is never slower than XLA's form.
+def rule(lines: Iterable[Line]) -> dict[str, Rule]:
+    """By context, from how many elements on a kernel is never slower than XLA's form.
 
-    That is in every forward case, alone and in a pipeline, where XLA may fuse its form
-    with what stands around it and can't fuse a kernel. Without an entry it never is.
+    That is in every forward case: in a pipeline, where XLA may fuse its form with what
+    stands around it and can't fuse a kernel, it must be so there and alone. Without an
+    entry it never is.
     """
     measured = collections.defaultdict(list)
     for (operator, _, direction, context), row in ledger.newest(lines).items():
@@ -35,47 +37,56 @@ def rule(lines: Iterable[Line]) -> Rule:
             key = (operator, np.dtype(kernel["dtype"]).itemsize)
             faster = kernel["ms"] <= xla["ms"]
             measured[key].append((kernel["elements"], context, faster))
-    chosen: Rule = collections.defaultdict(dict)
-    for (operator, itemsize), figures in sorted(measured.items()):
-        least = _least(figures)
-        if least is not None:
-            chosen[operator][itemsize] = least
-    return dict(chosen)
+    chosen: dict[str, Rule] = {}
+    for context, looked_at in CONTEXTS.items():
+        by_operator: Rule = collections.defaultdict(dict)
+        for (operator, itemsize), figures in sorted(measured.items()):
+            least = _least(figures, looked_at)
+            if least is not None:
+                by_operator[operator][itemsize] = least
+        chosen[context] = dict(by_operator)
+    return chosen
 
 
-def _least(figures: Sequence[Measured]) -> int | None:
-    """The least size measured in both contexts from which on the kernel always wins."""
+def _least(figures: Sequence[Measured], contexts: Collection[str]) -> int | None:
+    """The least size measured in all contexts from which on the kernel always wins."""
+    figures = [figure for figure in figures if figure[1] in contexts]
     least = None
     for size in sorted({elements for elements, *_ in figures}, reverse=True):
         here = [figure for figure in figures if figure[0] == size]
         if not all(faster for *_, faster in here):
             break
-        if {context for _, context, _ in here} == CONTEXTS:
+        if {context for _, context, _ in here} == set(contexts):
             least = size
     return least
 
 
-def source(rules: dict[str, Rule]) -> str:
-    """The module that holds the rules, by platform."""
+def source(rules: dict[str, dict[str, Rule]]) -> str:
+    """The module that holds the rules, by platform and context."""
     names = ", ".join(ledger.path(device).name for device in LEDGERS.values())
     lines = [
         '"""From how many elements on a kernel is the default: by the figures.',
         "",
-        "By platform, operator and bytes of an element; where there is no entry, XLA's",
-        "form is the default. The elements are those of the largest input or output.",
+        "By platform, context, operator and bytes of an element; where there is no",
+        "entry, XLA's form is the default. The elements are those of the largest input",
+        'or output. A call outside of jit and of every transformation is "alone".',
         "",
         "`python -m benchmarks.choose` wrote this, from the ledger",
         f"benchmarks/results/{names}.",
         '"""',
         "",
-        "KERNEL_FROM: dict[str, dict[str, dict[int, int]]] = {",
+        "KERNEL_FROM: dict[str, dict[str, dict[str, dict[int, int]]]] = {",
     ]
-    for platform, by_operator in sorted(rules.items()):
-        lines.append(f'    "{platform}": {{' + ("" if by_operator else "},"))
-        for operator, sizes in sorted(by_operator.items()):
-            lines.append(f'        "{operator}": {dict(sorted(sizes.items()))},')
-        if by_operator:
-            lines.append("    },")
+    for platform, by_context in sorted(rules.items()):
+        lines.append(f'    "{platform}": {{')
+        for context, by_operator in sorted(by_context.items()):
+            lines.append(f'        "{context}": {{' + ("" if by_operator else "},"))
+            for operator, sizes in sorted(by_operator.items()):
+                entry = dict(sorted(sizes.items()))
+                lines.append(f'            "{operator}": {entry},')
+            if by_operator:
+                lines.append("        },")
+        lines.append("    },")
     return "\n".join([*lines, "}"]) + "\n"
 
 

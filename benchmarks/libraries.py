@@ -84,7 +84,7 @@ class Jax(Library):
     """JAX: ours and jax.numpy's, inside jit."""
 
     needs = ("jax",)
-    platforms = ("cpu", "gpu")
+    platforms: tuple[str, ...] = ("cpu", "gpu")
 
     def put(self, array: np.ndarray) -> jax.Array:
         """On JAX's first device."""
@@ -123,6 +123,19 @@ class Jax(Library):
         """Gathered on the device: a large result is not copied."""
         # Unsigned: numbers of more than 2^31 elements must not become negative.
         return np.asarray(_gather(output, positions.astype(np.uint32)))
+
+
+class OutsideJit(Jax):
+    """Ours, called as it is: each call is a program of its own."""
+
+    platforms = ("gpu",)
+
+    def prepare(
+        self, function: Callable[..., Any], arrays: Sequence[Any], wrt: int | None
+    ) -> Prepared:
+        """The function itself, which compiles when it is first called."""
+        assert wrt is None, "a gradient is computed in programs of JAX's"
+        return Prepared(functools.partial(function, *arrays), self.wait)
 
 
 def _peak_bytes(compiled: jax.stages.Compiled) -> int | None:
@@ -233,6 +246,7 @@ _JAX = Jax()
 # By contender. A kernel is interpreted but on a GPU, and forms are compared only there.
 ALL: dict[str, Library] = {
     "dmljax": _JAX,
+    "dmljax, outside jit": OutsideJit(),
     "dmljax, xla": _JAX,
     "dmljax, pallas": _JAX,
     "jnp": _JAX,

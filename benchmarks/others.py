@@ -175,15 +175,36 @@ def padding(shape: tuple[int, ...], pads: Pads, mode: str, dtype: str) -> Functi
 # NONZERO_COORDINATES
 
 
-def nonzero_coordinates(dtype: str) -> Functions:
-    """argwhere, and jax.numpy's nonzero with a static size."""
-    functions = _array_libraries(lambda library, x: library.argwhere(x))
+def nonzero_coordinates(dtype: str, *, undefined: bool) -> Functions:
+    """argwhere, and jax.numpy's nonzero with a static size.
+
+    What has as many rows as there are non-zeros is filled up, unless that is undefined.
+    """
+    filled = _as_it_is if undefined else _filled_up
+    functions = _array_libraries(
+        lambda library, x: filled(library, x, library.argwhere(x))
+    )
     functions["jnp"] = _jnp_nonzero
-    functions["torch"] = lambda x: module("torch").nonzero(x)
+    functions["torch"] = lambda x: filled(
+        module("torch"), x, module("torch").nonzero(x)
+    )
     if dtype in ("float32", "uint8"):
         by_axis = onnx(("NonZero", ["in0"], "out", {}))
-        functions["onnxruntime"] = lambda x: by_axis(x).T
+        functions["onnxruntime"] = lambda x: filled(np, x, by_axis(x).T)
     return functions
+
+
+def _as_it_is(library: Any, x: Any, rows: Any) -> Any:
+    return rows
+
+
+def _filled_up(library: Any, x: Any, rows: Any) -> Any:
+    """As many rows as `x` has elements; those past the count hold 0."""
+    elements = math.prod(x.shape)
+    on_device = {"device": rows.device} if library.__name__ == "torch" else {}
+    out = library.zeros((elements, len(x.shape)), dtype=rows.dtype, **on_device)
+    out[: len(rows)] = rows
+    return out
 
 
 def _jnp_nonzero(x: Any) -> Any:

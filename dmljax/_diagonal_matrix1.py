@@ -18,6 +18,7 @@ from dmljax._descriptor import (
     check_int32,
 )
 from dmljax._operator import (
+    Choice,
     Implementation,
     Operator,
     Outputs,
@@ -26,6 +27,7 @@ from dmljax._operator import (
     as_scalar,
     as_sizes,
     check_x64,
+    in_context,
     kernel,
     strong,
     transpose_select,
@@ -171,7 +173,7 @@ def diagonal_matrix1(
         shape,
         as_integer(NAME, "DiagonalFillBegin", fill_begin),
         as_integer(NAME, "DiagonalFillEnd", fill_end),
-        implementation,
+        in_context(implementation),
     )
     return output
 
@@ -193,7 +195,7 @@ def _diagonal_matrix1(
     shape: tuple[int, ...],
     fill_begin: int,
     fill_end: int,
-    implementation: Implementation,
+    implementation: Choice,
 ) -> jax.Array:
     rank = len(shape)
     require(

@@ -12,11 +12,13 @@ from jax.typing import ArrayLike
 from dmljax._check import require, require_same, show
 from dmljax._descriptor import OperatorDesc
 from dmljax._operator import (
+    Choice,
     Implementation,
     Operator,
     Outputs,
     as_array,
     as_scalar,
+    in_context,
     is_python_number,
     kernel,
     strong_types,
@@ -122,7 +124,9 @@ def element_wise_if(
         b = as_scalar(NAME, "BTensor", b, a.dtype)
     else:
         a, b = as_array(NAME, "ATensor", a), as_array(NAME, "BTensor", b)
-    output: jax.Array = _element_wise_if(condition, a, b, numbers, implementation)
+    output: jax.Array = _element_wise_if(
+        condition, a, b, numbers, in_context(implementation)
+    )
     return output
 
 
@@ -132,7 +136,7 @@ def _element_wise_if(
     a: jax.Array,
     b: jax.Array,
     numbers: tuple[bool, bool],
-    implementation: Implementation,
+    implementation: Choice,
 ) -> jax.Array:
     require(
         NAME,

@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 from dmljax._check import require, show
 from dmljax._descriptor import OperatorDesc
 from dmljax._operator import (
+    Choice,
     Form,
     Implementation,
     Operator,
@@ -22,6 +23,7 @@ from dmljax._operator import (
     alike_in_shard_map,
     as_array,
     as_integer,
+    in_context,
     kernel,
 )
 from dmljax._support import (
@@ -273,7 +275,9 @@ def nonzero_coordinates(
             0 <= fill < 2**32,
             f"fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}.",
         )
-    outputs: NonzeroCoordinates = _nonzero_coordinates(x, columns, fill, implementation)
+    outputs: NonzeroCoordinates = _nonzero_coordinates(
+        x, columns, fill, in_context(implementation)
+    )
     return outputs
 
 
@@ -282,7 +286,7 @@ def _nonzero_coordinates(
     x: jax.Array,
     columns: int | None,
     fill: int | None,
-    implementation: Implementation,
+    implementation: Choice,
 ) -> NonzeroCoordinates:
     columns = max(x.ndim, 1) if columns is None else columns
     _check_columns(x.shape, columns)

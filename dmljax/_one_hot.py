@@ -14,11 +14,13 @@ from jax.typing import ArrayLike
 from dmljax._check import require, require_same, show
 from dmljax._descriptor import OperatorDesc
 from dmljax._operator import (
+    Choice,
     Implementation,
     Operator,
     Outputs,
     as_array,
     as_integer,
+    in_context,
     is_integer,
     kernel,
     strong,
@@ -144,7 +146,7 @@ def one_hot(
         as_array(NAME, "ValuesTensor", values),
         as_integer(NAME, "size", size),
         as_integer(NAME, "Axis", axis),
-        implementation,
+        in_context(implementation),
     )
     return output
 
@@ -155,7 +157,7 @@ def _one_hot(
     values: jax.Array,
     size: int,
     axis: int,
-    implementation: Implementation,
+    implementation: Choice,
 ) -> jax.Array:
     require(
         NAME,

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.extend.core import Primitive
+from jax.extend.core import Primitive, get_opaque_trace_state
 from jax.interpreters import ad, batching, mlir
 from jax.typing import ArrayLike
 
@@ -31,6 +31,8 @@ from dmljax._tensor import x64_enabled
 from dmljax.pallas import UnaddressableError, kernels_available, kernels_lowered
 
 Implementation = Literal["xla", "pallas"] | None
+# "alone" is a default too: that of a program in which the operator has no neighbours.
+Choice = Literal["xla", "pallas", "alone"] | None
 Outputs = tuple[jax.Array, ...]
 Form = Callable[..., Outputs]
 # (operator, static attributes, cotangents, operands) -> a cotangent for each operand,
@@ -76,10 +78,11 @@ class Operator:
             )
 
     def __call__(
-        self, *operands: jax.Array, implementation: Implementation, **static: Any
+        self, *operands: jax.Array, implementation: Choice, **static: Any
     ) -> Outputs:
         """The outputs, as a tuple; `static` holds hashable attributes."""
-        self._check_implementation(implementation)
+        if implementation != "alone":
+            self._check_implementation(implementation)
         bound = self._primitive.bind(
             *alike_in_shard_map(*operands), implementation=implementation, **static
         )
@@ -103,7 +106,7 @@ class Operator:
         self,
         platform: str,
         *operands: jax.Array,
-        implementation: Implementation,
+        implementation: Choice,
         **static: Any,
     ) -> Outputs:
         """The form that serves on `platform`; "" is one without forms of its own."""
@@ -113,8 +116,8 @@ class Operator:
             return self.kernels[platform](*operands, **static, interpret=False)
         if platform not in ("", "cpu"):
             raise NotImplementedError(
-                f"{self.name.upper()}: implementation='pallas' was asked for, and there "
-                f"is no kernel for platform {platform!r}; use None or 'xla'."
+                f"{self.name.upper()}: implementation='pallas' was asked for; there is "
+                f"no kernel for platform {platform!r}. Use None or 'xla'."
             )
         return self.kernels["cuda"](*operands, **static, interpret=True)
 
@@ -124,10 +127,10 @@ class Operator:
         def rule(
             context: mlir.LoweringRuleContext,
             *operands: Any,
-            implementation: Implementation,
+            implementation: Choice,
             **static: Any,
         ) -> Any:
-            def lowered(choice: Implementation) -> Any:
+            def lowered(choice: Choice) -> Any:
                 run = functools.partial(self._run, platform, implementation=choice)
                 lower = mlir.lower_fun(run, multiple_results=True)
                 if choice != "pallas":
@@ -135,8 +138,11 @@ class Operator:
                 with kernels_lowered():
                     return lower(_on_one_device(context), *operands, **static)
 
-            if implementation or not self._prefers_kernel(platform, context):
+            surroundings = {None: "pipeline", "alone": "alone"}.get(implementation)
+            if surroundings is None:
                 return lowered(implementation)
+            if not self._prefers_kernel(platform, surroundings, context):
+                return lowered("xla")
             try:
                 return lowered("pallas")
             except UnaddressableError:  # only a kernel is limited so
@@ -144,11 +150,14 @@ class Operator:
 
         return rule
 
-    def _prefers_kernel(self, platform: str, context: mlir.LoweringRuleContext) -> bool:
+    def _prefers_kernel(
+        self, platform: str, surroundings: str, context: mlir.LoweringRuleContext
+    ) -> bool:
         """Whether the kernel is known to win, and would run as it was measured."""
         arrays: list[Any] = [*context.avals_in, *context.avals_out]
         itemsize = arrays[len(context.avals_in) - 1].dtype.itemsize
-        least = KERNEL_FROM.get(platform, {}).get(self.name, {}).get(itemsize)
+        rules = KERNEL_FROM.get(platform, {}).get(surroundings, {})
+        least = rules.get(self.name, {}).get(itemsize)
         return (
             least is not None
             and max(array.size for array in arrays) >= least
@@ -192,6 +201,19 @@ class Operator:
         assert self.transpose is not None, "only linear operators are transposed"
         cotangents = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
         return self.transpose(self, static, cotangents, operands)
+
+
+_TOP_LEVEL = get_opaque_trace_state()
+
+
+def in_context(implementation: Implementation) -> Choice:
+    """`implementation`, where a default says whether the call is a program of its own.
+
+    That it is outside of jit and of every transformation: nothing can be fused with it.
+    """
+    if implementation is None and get_opaque_trace_state() == _TOP_LEVEL:
+        return "alone"
+    return implementation
 
 
 def kernel(name: str) -> Form:

@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 from dmljax._check import require, require_one_of, show
 from dmljax._descriptor import OperatorDesc, cast_float_value
 from dmljax._operator import (
+    Choice,
     Implementation,
     Operator,
     Outputs,
@@ -22,6 +23,7 @@ from dmljax._operator import (
     as_integer,
     as_scalar,
     as_sizes,
+    in_context,
     is_integer,
     needs_cotangent,
     strong,
@@ -177,8 +179,9 @@ def _adjoint_xla(
     whatever the padding.
     """
     batch = cotangent.ndim - len(start)
-    for axis, pads in enumerate(zip(start, end, strict=True), batch):
-        cotangent = _unpadded(cotangent, axis, *pads, mode)
+    pads = list(enumerate(zip(start, end, strict=True), batch))
+    for axis, (before, after) in reversed(pads):  # what is folded last is asked first
+        cotangent = _unpadded(cotangent, axis, before, after, mode)
     return (cotangent,)
 
 
@@ -372,7 +375,7 @@ def padding(
         if type(value) is float and is_integer(x.dtype):
             value = cast_float_value(value, x.dtype)
         operands = (x, as_scalar(NAME, "PaddingValue", value, x.dtype))
-    output: jax.Array = _padding(operands, start, end, mode, implementation)
+    output: jax.Array = _padding(operands, start, end, mode, in_context(implementation))
     return output
 
 
@@ -382,7 +385,7 @@ def _padding(
     start: tuple[int, ...],
     end: tuple[int, ...],
     mode: PaddingMode,
-    implementation: Implementation,
+    implementation: Choice,
 ) -> jax.Array:
     require_one_of(NAME, "PaddingMode", mode, tuple(PaddingMode))
     mode = PaddingMode(mode)

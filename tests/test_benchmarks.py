@@ -22,6 +22,7 @@ OPERATORS = (
     *("element_wise_if", "diagonal_matrix1", "one_hot", "padding"),
     "nonzero_coordinates",
 )
+CEILING_BYTES = {"cpu": 2**12, "gpu": 2**12}
 BANDWIDTHS = {"copy": 10.0, "fill": 10.0}
 # The commit is named, as the tests may run where there is no git.
 QUICK = ("--rounds", "1", "--commit", "test")
@@ -76,7 +77,7 @@ def test_a_case_knows_its_smallest_traffic(all_cases):
     ],
 )
 def test_a_run_checks_results_and_writes_lines(only, tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks.timing.CEILING_BYTES", {"cpu": 2**12})
+    monkeypatch.setattr("benchmarks.timing.CEILING_BYTES", CEILING_BYTES)
     out = tmp_path / "ledger.jsonl"
     arguments = [*QUICK, "--elements", "1024", "--out", str(out)]
     assert run.main([*arguments, "--only", only]) == 0
@@ -88,7 +89,7 @@ def test_a_run_checks_results_and_writes_lines(only, tmp_path, monkeypatch):
 
 
 def test_a_run_of_no_case_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks.timing.CEILING_BYTES", {"cpu": 2**12})
+    monkeypatch.setattr("benchmarks.timing.CEILING_BYTES", CEILING_BYTES)
     arguments = [*QUICK, "--out", str(tmp_path / "ledger.jsonl")]
     with pytest.raises(SystemExit, match="no case has 'padded' in its text"):
         run.main([*arguments, "--only", "padded"])
@@ -233,24 +234,39 @@ def _pair(elements, pallas, *, contexts=("alone", "pipeline"), **more):
         pytest.param([_line(64, "alone", "jnp", 1.0)], {}, id="no kernel"),
     ],
 )
-def test_the_rule_by_the_ledger(lines, expected):
-    assert choose.rule(lines).get("one_hot", {}) == expected
+def test_the_rule_in_a_pipeline_by_the_ledger(lines, expected):
+    assert choose.rule(lines)["pipeline"].get("one_hot", {}) == expected
+
+
+def test_the_rule_alone_asks_for_no_pipeline():
+    lines = _pair(64, 3) + _pair(128, 1, contexts=["alone"])
+    lines += _pair(128, 3, contexts=["pipeline"])
+    assert choose.rule(lines) == {"alone": {"one_hot": {4: 128}}, "pipeline": {}}
 
 
 @pytest.mark.parametrize("rule", [{}, {"one_hot": {4: 64, 1: 2**20}, "a": {2: 1}}])
 def test_the_rule_becomes_a_module(rule):
-    text = choose.source({"cuda": rule})
+    rules = {"cuda": {"alone": rule, "pipeline": {}}}
+    text = choose.source(rules)
     module = {}
     exec(text, module)
-    assert module["KERNEL_FROM"] == {"cuda": rule}
+    assert module["KERNEL_FROM"] == rules
     assert max(map(len, text.splitlines())) <= 88
+
+
+def test_the_default_is_that_of_the_ledger():
+    rules = {
+        platform: choose.rule(ledger.read(ledger.path(device)))
+        for platform, device in choose.LEDGERS.items()
+    }
+    assert choose.TARGET.read_text() == choose.source(rules)
 
 
 def test_a_ledger_becomes_a_page_and_pictures(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
     from benchmarks import plot
 
-    monkeypatch.setattr("benchmarks.timing.CEILING_BYTES", {"cpu": 2**12})
+    monkeypatch.setattr("benchmarks.timing.CEILING_BYTES", CEILING_BYTES)
     out = tmp_path / "device.jsonl"
     arguments = [*QUICK, "--elements", "4096", "--out", str(out)]
     run.main([*arguments, "--only", "one_hot int8"])

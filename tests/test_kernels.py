@@ -19,6 +19,7 @@ from dmljax.pallas import _elementwise, _nonzero_coordinates
 from tests import oracles, samples
 from tests.samples import SUBJECTS
 from tests.test_operators import assert_same, needs_x64
+from tests.test_transforms import eight_devices
 
 WITH_KERNEL = [name for name, one in SUBJECTS.items() if one.primitive.kernels]
 LAUNCHES = {"nonzero_coordinates": ("_count", "_scan", "_write")}
@@ -206,8 +207,8 @@ def test_gradients_of_batches_run_the_kernel(name):
 def preferred(monkeypatch):
     """Every kernel is the default, for arrays of any size."""
     sizes = dict.fromkeys((1, 2, 4, 8, 16), 0)
-    rule = {"cuda": dict.fromkeys(WITH_KERNEL, sizes)}
-    monkeypatch.setattr(_operator, "KERNEL_FROM", rule)
+    rule = {"pipeline": dict.fromkeys(WITH_KERNEL, sizes)}
+    monkeypatch.setattr(_operator, "KERNEL_FROM", {"cuda": rule})
     jax.clear_caches()
     yield
     jax.clear_caches()
@@ -224,8 +225,34 @@ def test_the_default_is_what_the_rule_says(name):
     assert launches(lowered(function_of(xla), *arrays)) == 0
 
 
+@pytest.mark.parametrize(
+    ("wrapped", "expected"),
+    [
+        *((lambda f: f, "alone"), (jax.disable_jit()(lambda f: f), "alone")),
+        *((jax.jit, None), (jax.vmap, None), (lambda f: jax.jit(jax.vmap(f)), None)),
+        (lambda f: lambda x: jax.jvp(f, (x,), (x,)), None),
+        (lambda f: lambda x: jax.lax.map(f, x), None),
+    ],
+)
+def test_a_call_knows_whether_it_is_a_program_of_its_own(wrapped, expected):
+    seen = []
+
+    def function(x):
+        seen.append(_operator.in_context(None))
+        assert _operator.in_context("xla") == "xla"
+        return x
+
+    wrapped(function)(jnp.ones(3))
+    assert set(seen) == {expected}
+
+
+def test_a_call_on_constants_inside_jit_is_not_alone():
+    jaxpr = jax.make_jaxpr(lambda: dmljax.diagonal_matrix1(jnp.ones((3, 3))))()
+    assert "implementation=None" in str(jaxpr)
+
+
 def test_the_rule_looks_at_type_and_size():
-    rule = _default.KERNEL_FROM["cuda"]["nonzero_coordinates"]
+    rule = _default.KERNEL_FROM["cuda"]["pipeline"]["nonzero_coordinates"]
     for dtype in (np.uint8, np.float16, np.float32):
         least = rule[np.dtype(dtype).itemsize]
         for elements, expected in ((least, 3), (least - 1, 0)):
@@ -247,8 +274,8 @@ def test_a_program_exported_from_a_cpu_has_the_kernel():
 
 @pytest.mark.parametrize("axis_type", [AxisType.Auto, AxisType.Explicit])
 def test_sharded_programs_do_not_gather_for_a_kernel(axis_type):
-    mesh = jax.make_mesh((8,), ("d",), axis_types=(axis_type,))
-    sharding = NamedSharding(mesh, P("d"))
+    mesh = eight_devices(axis_type)
+    sharding = NamedSharding(mesh, P("batch"))
     struct = jax.ShapeDtypeStruct((8, 1 << 20), np.float32, sharding=sharding)
     with jax.set_mesh(mesh):
         text = lowered(jax.vmap(dmljax.nonzero_coordinates), struct)
@@ -256,12 +283,12 @@ def test_sharded_programs_do_not_gather_for_a_kernel(axis_type):
 
 
 def test_each_device_of_a_shard_map_runs_the_kernel():
-    mesh = jax.make_mesh((8,), ("d",), axis_types=(AxisType.Auto,))
+    mesh = eight_devices(AxisType.Auto)
     mapped = jax.shard_map(
         jax.vmap(dmljax.nonzero_coordinates),
         mesh=mesh,
-        in_specs=P("d"),
-        out_specs=P("d"),
+        in_specs=P("batch"),
+        out_specs=P("batch"),
     )
     struct = jax.ShapeDtypeStruct((8, 1 << 20), np.float32)
     assert launches(lowered(mapped, struct)) == 3

@@ -4,8 +4,8 @@ Three launches and no communication between blocks. The first reads the input on
 leaves a bit for each element, the number of non-zeros before each word of 32 bits, and
 that of each block. The second turns the blocks' counts into their first rows. The third
 writes the rows: a crowded block goes through its elements, of which each knows its row;
-a sparse one goes through its rows, of which each looks up its element. So the work is
-that of the output, and the stores are contiguous in both.
+a sparse one goes through its rows, of which each looks up its element; in a full one
+they are the same. So the work is that of the output, and all stores are contiguous.
 """
 
 import dataclasses
@@ -283,13 +283,20 @@ def _write(
         put(rank, rank < ones, low * WORD + lane)
         return carry
 
+    def in_order(i: Any, carry: Any) -> Any:
+        element = i * ELEMENTS + lax.iota(np.int32, ELEMENTS)
+        put(element, element < BLOCK, element)
+        return carry
+
     if plan.fill is not None:
         _fill(out, line, block, plan.place(count[line]), plan)
-    crowded = (ones > CROWDED).astype(np.int32)  # a loop of no steps is a branch
+    full = (ones == BLOCK).astype(np.int32)  # a loop of no steps is a branch
+    crowded = (ones > CROWDED).astype(np.int32) - full
     rounds = lax.div(ones + jnp.int32(ROWS - 1), jnp.int32(ROWS))
-    zero = jnp.int32(0)
-    lax.fori_loop(zero, (1 - crowded) * rounds, by_row, zero)
-    lax.fori_loop(zero, crowded * jnp.int32(BLOCK // ELEMENTS), by_element, zero)
+    visits, zero = jnp.int32(BLOCK // ELEMENTS), jnp.int32(0)
+    lax.fori_loop(zero, (1 - crowded - full) * rounds, by_row, zero)
+    lax.fori_loop(zero, crowded * visits, by_element, zero)
+    lax.fori_loop(zero, full * visits, in_order, zero)
 
 
 def _put_rows(
