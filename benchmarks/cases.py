@@ -323,7 +323,8 @@ def one_hot_cases(elements: int) -> Iterator[Case]:
     for index in ("uint8", "uint32"):
         yield _hot(_rows(elements, 128), 128, "float32", index=index)
     side = math.isqrt(_rows(elements, 128)[0])
-    yield _hot((side, 1, side), 128, "float32", axis=1)
+    for dtype in TYPES:
+        yield _hot((side, 1, side), 128, dtype, axis=1)
     case = _hot(_rows(elements, 128), 128, "float32")
     oracle = functools.partial(oracles.one_hot_gradient, axis=-1)
     functions = others.one_hot_by_comparison(128, -1)

@@ -185,7 +185,8 @@ def test_what_is_not_installed_is_left_out_and_said_so(monkeypatch, capsys):
     monkeypatch.setattr(libraries, "_installed", lambda name: name in {"jax", "numpy"})
     assert set(libraries.available("cpu")) == {"dmljax", "jnp", "numpy"}
     assert "torch is left out: no torch" in capsys.readouterr().err
-    on_gpu = {"dmljax", "dmljax, xla", "dmljax, pallas", "jnp"}
+    forms = {"dmljax, xla", "dmljax, pallas", "dmljax, outside jit"}
+    on_gpu = {"dmljax", "jnp", *forms}
     assert set(libraries.available("gpu")) == on_gpu
 
 

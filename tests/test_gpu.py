@@ -110,9 +110,9 @@ def test_memory_is_that_of_the_arguments_and_the_outputs():
 def sampled(size, count=100_000):
     """Sorted numbers of elements: the first, the last, those around 2^31, any."""
     random = np.random.default_rng(0).integers(0, size, count)
-    ends = [*range(64), *range(size - 64, size)]
-    middle = range(2**31 - 64, min(2**31 + 64, size))
-    return np.unique(np.concatenate([random, ends, [*middle]]))
+    chosen = [*range(64), *range(size - 64, size)]
+    chosen += range(2**31 - 64, min(2**31 + 64, size))
+    return np.unique(np.concatenate([random, chosen]))
 
 
 @pytest.mark.parametrize("elements", [2**31 + 12, 2**32 - 4])

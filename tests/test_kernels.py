@@ -133,12 +133,13 @@ def test_many_blocks(name, dtype):
             assert_same(sample.run(*map(jnp.asarray, arrays)), sample.expected(*arrays))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_one_hot_along_every_axis_in_many_blocks(axis):
+def test_one_hot_along_every_axis_in_many_blocks(axis, dtype):
     shape = [5, 7, 1001]
     shape[axis] = 1
     indices = np.random.default_rng(0).integers(-40, 40, shape)
-    values = np.array([2.0, 3.0], np.float32)
+    values = np.array([2, 3], dtype)
     kernel, xla = (
         dmljax.one_hot(
             indices.astype(np.int32), values, size=33, axis=axis, implementation=i
@@ -146,6 +147,23 @@ def test_one_hot_along_every_axis_in_many_blocks(axis):
         for i in ("pallas", "xla")
     )
     np.testing.assert_array_equal(kernel, xla)
+
+
+@pytest.mark.parametrize("in_axes", [(0, 0), (0, None), (None, 0)])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_one_hot_of_batches_of_values(dtype, in_axes):
+    random = np.random.default_rng(0)
+    indices = random.integers(-9, 9, (4, 70, 1)).astype(np.int32)
+    values = random.integers(0, 99, (4, 2)).astype(dtype)
+    operands = [
+        x if axis == 0 else x[0]
+        for x, axis in zip((indices, values), in_axes, strict=True)
+    ]
+    kernel, xla = (
+        jax.vmap(lambda *x, i=i: dmljax.one_hot(*x, size=7, implementation=i), in_axes)
+        for i in ("pallas", "xla")
+    )
+    np.testing.assert_array_equal(kernel(*operands), xla(*operands))
 
 
 # THE CHOICE

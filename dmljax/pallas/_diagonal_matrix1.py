@@ -34,8 +34,8 @@ def diagonal_matrix1(
         filled = fills(top_x, matrix, fill_begin, fill_end)
         return jnp.where(
             jnp.broadcast_to(filled, top_x.shape),
-            load_value(place_in(value, number, shape)),
-            load_x(place_in(x, number, shape)),
+            load_value(place_in(value.shape, number, shape)),
+            load_x(place_in(x.shape, number, shape)),
         )
 
     return elementwise(

@@ -20,7 +20,7 @@ def element_wise_if(
 
     def element(number: Number, *loads: Any) -> Any:
         holds, first, second = (
-            load(place_in(operand, number, shape))
+            load(place_in(operand.shape, number, shape))
             for load, operand in zip(loads, operands, strict=True)
         )
         return jnp.where(holds.astype(bool), first, second)

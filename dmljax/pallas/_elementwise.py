@@ -26,17 +26,22 @@ class Number(NamedTuple):
 
     Attributes:
       first: a scalar, which may need 64 bits.
-      lane: (block,) uint32. Apart from `first`, it is divided in 32 bits.
+      lane: (block,) uint32, or a scalar if all are the same. Apart from `first`, it is
+        divided in 32 bits.
+      run: the size of the block if its elements follow one another, else 1.
     """
 
     first: Any
     lane: Any
+    run: int = 1
 
     def divided(self, size: int) -> tuple["Number", Any]:
-        """The quotients by `size`, and the remainders, (block,) uint32."""
+        """The quotients by `size`, and the remainders, uint32 like the lanes."""
         integer = self.first.dtype.type
         first = lax.div(self.first, integer(size))
         rest = lax.rem(self.first, integer(size)).astype(np.uint32) + self.lane
+        if self.run > 1 and size % self.run == 0:  # all have the same quotient
+            return Number(first, np.uint32(0)), rest
         quotient = lax.div(rest, jnp.full_like(rest, size))
         return Number(first, quotient), rest - quotient * np.uint32(size)
 
@@ -89,7 +94,7 @@ def _kernel(
     *operands, output = references
     program = pl.program_id(0)
     first = program.astype(integer) * integer.type(block)
-    number = Number(first, lax.iota(np.uint32, block))
+    number = Number(first, lax.iota(np.uint32, block), run=block)
 
     def put(mask: Any) -> None:
         loads = [_loader(operand, mask) for operand in operands]
@@ -112,14 +117,14 @@ def _loader(reference: Any, mask: Any) -> Callable[[Any], Any]:
     return load_at
 
 
-def place_in(operand: jax.Array, number: Number, shape: Sequence[int]) -> Any:
-    """The places of elements in an operand, of size 1 where it is shared.
+def place_in(operand: Sequence[int], number: Number, shape: Sequence[int]) -> Any:
+    """The places of elements in an operand of these sizes, 1 where it is shared.
 
     Neighbouring dimensions that are alike in that are one: it is divided as seldom as
     possible.
     """
     groups: list[tuple[int, bool]] = []
-    for size, own in zip(shape, operand.shape, strict=True):
+    for size, own in zip(shape, operand, strict=True):
         if size == 1:
             continue
         if groups and groups[-1][1] == (own > 1):

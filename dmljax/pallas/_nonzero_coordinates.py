@@ -29,7 +29,7 @@ WORD = 32
 # bytes: none is the best for each, this is for all.
 BLOCK = 8192  # elements
 CROWDED = BLOCK // 8  # from so many non-zeros on, a block goes through its elements
-ELEMENTS = 2048  # that a crowded block visits at a time
+ELEMENTS = 1024  # that a crowded block visits at a time
 ROWS = 512  # that a sparse block writes at a time
 CHUNK = 2048  # values past the count that are written at a time
 
@@ -284,7 +284,7 @@ def _write(
         return carry
 
     def in_order(i: Any, carry: Any) -> Any:
-        element = i * ELEMENTS + lax.iota(np.int32, ELEMENTS)
+        element = i * ROWS + lax.iota(np.int32, ROWS)
         put(element, element < BLOCK, element)
         return carry
 
@@ -293,10 +293,10 @@ def _write(
     full = (ones == BLOCK).astype(np.int32)  # a loop of no steps is a branch
     crowded = (ones > CROWDED).astype(np.int32) - full
     rounds = lax.div(ones + jnp.int32(ROWS - 1), jnp.int32(ROWS))
-    visits, zero = jnp.int32(BLOCK // ELEMENTS), jnp.int32(0)
+    zero = jnp.int32(0)
     lax.fori_loop(zero, (1 - crowded - full) * rounds, by_row, zero)
-    lax.fori_loop(zero, crowded * visits, by_element, zero)
-    lax.fori_loop(zero, full * visits, in_order, zero)
+    lax.fori_loop(zero, crowded * jnp.int32(BLOCK // ELEMENTS), by_element, zero)
+    lax.fori_loop(zero, full * jnp.int32(BLOCK // ROWS), in_order, zero)
 
 
 def _put_rows(
