@@ -1,13 +1,23 @@
+"""From how many elements on a kernel is the default: by the figures.
+
+By platform, context, operator and bytes of an element; where there is no
+entry, XLA's form is the default. The elements are those of the largest input
+or output. A call outside of jit and of every transformation is "alone".
+
+`python -m benchmarks.choose` wrote this, from the ledger
+benchmarks/results/nvidia-h200.jsonl.
+"""
+
 KERNEL_FROM: dict[str, dict[str, dict[str, dict[int, int]]]] = {
     "cuda": {
         "alone": {
-            "diagonal_matrix1": {1: 0, 2: 0, 4: 0},
-            "element_wise_if": {1: 0, 2: 0, 4: 0},
+            "diagonal_matrix1": {1: 65536, 2: 524176},
+            "element_wise_if": {1: 4096},
             "nonzero_coordinates": {1: 4096, 2: 2048, 4: 1024},
-            "one_hot": {1: 0, 2: 0, 4: 0},
+            "one_hot": {1: 67108864, 2: 67108864},
         },
         "pipeline": {
-            "nonzero_coordinates": {1: 4096, 2: 2048, 4: 1024},
+            "nonzero_coordinates": {1: 4096, 2: 32768, 4: 16384},
         },
     },
 }
