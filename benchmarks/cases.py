@@ -30,8 +30,8 @@ KERNELS = {
         *(_one_hot, _padding),
     )
 }
-# Bytes of data; what a launch costs shows in the first, the caches in the last.
-SMALL = (2**12, 2**16, 2**20)
+# Bytes of data: what a launch costs shows in the first, the caches in the last.
+SMALL = (2**12, 2**16, 2**20, 2**24)
 TYPES = ("float32", "float16", "int8")
 DENSITIES = (0.001, 0.01, 0.1, 0.5, 1.0)
 MODES = {

@@ -210,7 +210,8 @@ def _pair(elements, pallas, *, contexts=("alone", "pipeline"), **more):
         pytest.param(_pair(64, 1) + _pair(128, 1.9), {4: 64}, id="wins everywhere"),
         pytest.param(_pair(64, 3) + _pair(128, 1), {4: 128}, id="wins when large"),
         pytest.param(_pair(64, 1) + _pair(128, 3), {}, id="loses when large"),
-        pytest.param(_pair(64, 1) + _pair(128, 1.99), {}, id="a tie when large"),
+        pytest.param(_pair(64, 1) + _pair(128, 2.01), {4: 64}, id="a tie when large"),
+        pytest.param(_pair(64, 2.01) + _pair(128, 1), {4: 128}, id="a tie when small"),
         pytest.param(_pair(64, 3) + _pair(64, 1), {4: 64}, id="the newest line counts"),
         pytest.param(
             _pair(64, 1) + _pair(64, 3, contexts=["pipeline"]),
