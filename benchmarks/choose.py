@@ -29,8 +29,9 @@ Measured = tuple[int, str, float]
 def rule(lines: Iterable[Line]) -> dict[str, Rule]:
     """By context, from how many elements on a kernel is faster than XLA's form.
 
-    It is slower in no forward case of these sizes: in a pipeline, where XLA may fuse its
-    form with what stands around it and can't fuse a kernel, neither there nor alone.
+    It is slower in no forward case of these sizes: in a pipeline, where XLA may fuse
+    its form with what stands around it and can't fuse a kernel, neither there nor
+    alone.
     Without an entry it is never faster.
     """
     measured = collections.defaultdict(list)

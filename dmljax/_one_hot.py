@@ -63,13 +63,13 @@ SUPPORT: SupportTable = {
 def is_lit(index: Any, position: Any, size: int) -> Any:
     """Whether `index` lights `position`, which is in [0, size) and of its type.
 
-    A negative index counts from the end. It is compared with the position counted so:
-    adding to the index would be a kernel of its own, and could overflow.
+    A negative index counts from the end. The index is used once, so that XLA fuses what
+    made it; and the difference may wrap around, as nothing but equality is asked of it.
     """
-    lit = index == position
-    if jnp.issubdtype(index.dtype, np.signedinteger):
-        lit |= index == position - size
-    return lit
+    if not jnp.issubdtype(index.dtype, np.signedinteger):
+        return index == position
+    difference = index - position
+    return (difference == 0) | (difference == -size)
 
 
 def countable(index: Any) -> Any:

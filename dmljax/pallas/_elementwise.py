@@ -61,14 +61,16 @@ def elementwise(
     name: str,
     warps: int,
     interpret: bool,
+    blocks: int = 1,
 ) -> Outputs:
     """An array of `shape` and of the last operand's type; `element` gives its values.
 
-    It is called with the `Number` of the elements, and for each operand with a function
+    A program has `blocks` of it. `element` is called with the `Number` of the elements, and for each operand with a function
     that loads them, at `place_in` it.
     """
     dtype = operands[-1].dtype
-    elements, block = math.prod(shape), BLOCK_BYTES // dtype.itemsize
+    elements = math.prod(shape)
+    block = blocks * BLOCK_BYTES // dtype.itemsize
     if not elements:
         return (jnp.zeros(shape, dtype),)
     with index_mode(elements + block) as integer:
