@@ -65,8 +65,8 @@ def elementwise(
 ) -> Outputs:
     """An array of `shape` and of the last operand's type; `element` gives its values.
 
-    A program has `blocks` of it. `element` is called with the `Number` of the elements, and for each operand with a function
-    that loads them, at `place_in` it.
+    A program has `blocks` of it. `element` is called with the `Number` of its elements,
+    and for each operand with a function that loads them, at `place_in` it.
     """
     dtype = operands[-1].dtype
     elements = math.prod(shape)
