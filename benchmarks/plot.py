@@ -35,6 +35,21 @@ TARGETS: dict[tuple[str, str], dict[int, float]] = {
     ("padding", "gradient"): dict.fromkeys((1, 2, 4), 0.75),
     ("nonzero_coordinates", "forward"): dict.fromkeys((1, 2, 4), 0.65),
 }
+# The device whose figures README.md shows.
+OVERVIEW = "NVIDIA H200"
+# The usual work of each operator, for one picture of all: a title, the operator, the
+# start of the case's name, and the direction.
+USUAL = (
+    ("64Mi float32, 1 % non-zero", "nonzero_coordinates", "float32 (67108864,), 1.0%"),
+    ("reflect 3, 64Mi float32", "padding", "REFLECTION (0, 0, 3, 3) of float32"),
+    ("of 1000, 256 MiB float32", "one_hot", "float32 (67108, 1000)"),
+    (
+        "triangle, 64Mi float16",
+        "diagonal_matrix1",
+        "strictly upper triangle, float16 (81",
+    ),
+    ("64Mi int8", "element_wise_if", "int8 x 67108864"),
+)
 # A time this much above another is the noise of a run.
 NOISE = 0.1
 VERSIONS = ("python", "jax", "numpy", "torch", "cupy", "onnxruntime")
@@ -140,6 +155,31 @@ def _others(row: dict[str, Line]) -> list[float]:
     return [line["ms"] for name, line in row.items() if not name.startswith("dmljax")]
 
 
+def draw_overview(rows: Rows, path: pathlib.Path) -> None:
+    """The usual work of each operator: milliseconds, ours beside the others'."""
+    figure, grid = pyplot.subplots(
+        1, len(USUAL), figsize=(10, 2.2), layout="constrained"
+    )
+    for axes, (title, wanted, start) in zip(grid.flat, USUAL, strict=True):
+        row = next(
+            row
+            for (operator, case, direction, context), row in rows.items()
+            if (operator, direction, context) == (wanted, "forward", "alone")
+            and case.startswith(start)
+        )
+        others = [name for name in ("jnp", "torch", "cupy") if name in row]
+        times = [_ours(row)["ms"], *(row[name]["ms"] for name in others)]
+        bars = axes.bar(["dmljax", *others], times, color=[REACHED] + ["#b8b8b8"] * 3)
+        axes.bar_label(bars, [f"{time:.2g}" for time in times], fontsize=7)
+        axes.set_title(f"{wanted}\n{title}", fontsize=7)
+        axes.tick_params(labelsize=7)
+        axes.set_yticks([])
+        axes.margins(y=0.12)
+    grid.flat[0].set_ylabel("milliseconds", fontsize=7)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
 def _draw(
     rows: Rows,
     path: pathlib.Path,
@@ -183,10 +223,12 @@ def write(path: pathlib.Path, folder: pathlib.Path) -> None:
 
 
 def main() -> None:
-    """Writes a page and two pictures for each ledger."""
+    """Writes a page and two pictures for each ledger, and the picture of README.md."""
     mpl.use("Agg")
     for path in sorted(ledger.RESULTS.glob("*.jsonl")):
         write(path, DOCS)
+    gpu = ledger.newest(ledger.read(ledger.path(OVERVIEW)))
+    draw_overview(gpu, DOCS / "benchmarks_overview.png")
 
 
 if __name__ == "__main__":
