@@ -1,0 +1,143 @@
+"""Programs down to machine code for an NVIDIA H200, where its compiler is installed.
+
+No GPU is needed: `pip install jax-cuda13-plugin jax-cuda13-pjrt` of the version of JAX,
+`nvidia-cuda-nvcc` and `nvidia-nvvm`. What is launched and what memory is needed is read
+off the compiled program.
+"""
+
+import functools
+import importlib.util
+import pathlib
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import topologies
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import dmljax
+from dmljax import PaddingMode
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("jax_cuda13_plugin") is None
+    or jax.default_backend() != "cpu",
+    reason="the compiler for NVIDIA GPUs is not installed, or there is a GPU",
+)
+# As XLA describes the device that it compiles for.
+DESCRIPTION = pathlib.Path(__file__).with_name("h200.txtpb")
+struct = jax.ShapeDtypeStruct
+IMAGES = struct((4, 8, 64, 66), np.float32)
+BYTES = struct((1 << 20,), np.uint8)
+LINE = struct((1 << 20,), np.float32)
+
+
+@functools.cache
+def device():
+    """An H200 that can be compiled for."""
+    topology = topologies.get_topology_desc(
+        platform="cuda", target_config=DESCRIPTION.read_text(), topology="1x1x1"
+    )
+    return topology.devices[0]
+
+
+def compiled(function, *arguments):
+    sharding = NamedSharding(Mesh(np.array([device()]), ("d",)), P())
+    placed = [struct(a.shape, a.dtype, sharding=sharding) for a in arguments]
+    return jax.jit(function).lower(*placed).compile()
+
+
+def launches(program):
+    """The kernels of the entry computation: the rest renames memory."""
+    entry = program.as_text().split("\nENTRY ", 1)[1]
+    return len(re.findall(r" (?:fusion|custom-call|copy|reduce|scatter)\(", entry))
+
+
+def temporaries(program):
+    return program.memory_analysis().temp_size_in_bytes
+
+
+def kernel(function, **options):
+    return functools.partial(function, implementation="pallas", **options)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_a_select_is_one_kernel(dtype):
+    x = struct((1 << 20,), dtype)
+    matrix = struct((3, 255, 257), dtype)
+    for program in (
+        compiled(kernel(dmljax.element_wise_if), BYTES, x, x),
+        compiled(kernel(dmljax.element_wise_if), struct(x.shape, bool), x, x),
+        compiled(lambda m: kernel(dmljax.diagonal_matrix1, fill_end=9)(m), matrix),
+    ):
+        assert (launches(program), temporaries(program)) == (1, 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_one_hot_is_one_kernel_beside_its_values(dtype):
+    """Off and on are taken out of their tensor first; XLA's form does so inside."""
+    indices, values = struct((1 << 12, 1), np.int32), struct((2,), dtype)
+    one_hot = functools.partial(dmljax.one_hot, size=128)
+    program = compiled(kernel(one_hot), indices, values)
+    assert launches(program) <= 3
+    assert temporaries(program) <= 1024
+    program = compiled(one_hot, indices, values)
+    assert (launches(program), temporaries(program)) == (1, 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8"])
+@pytest.mark.parametrize("fill", [0, None])
+def test_nonzero_coordinates_is_three_kernels(dtype, fill):
+    x = struct((1 << 20,), dtype)
+    program = compiled(functools.partial(dmljax.nonzero_coordinates, fill=fill), x)
+    assert launches(program) == 3
+    assert temporaries(program) <= 0.05 * (x.size * x.dtype.itemsize + 4 * x.size)
+
+
+@pytest.mark.parametrize("mode", PaddingMode)
+def test_padding_is_one_kernel(mode):
+    pads = (0, 0, 3, 5)
+    pad = functools.partial(dmljax.padding, mode=mode)
+    program = compiled(lambda x: pad(x, pads, pads), IMAGES)
+    assert (launches(program), temporaries(program)) == (1, 0)
+
+
+@pytest.mark.parametrize("mode", PaddingMode)
+def test_the_gradient_of_padding_is_one_kernel(mode):
+    pads = (0, 0, 3, 5)
+
+    def adjoint(x):
+        pad = jax.linear_transpose(
+            lambda x: dmljax.padding(x, pads, pads, mode=mode), IMAGES
+        )
+        return pad(x)[0]
+
+    shape = tuple(n + 2 * p for n, p in zip(IMAGES.shape, pads, strict=True))
+    program = compiled(adjoint, struct(shape, np.float32))
+    assert (launches(program), temporaries(program)) == (1, 0)
+    assert "scatter" not in program.as_text()
+
+
+def test_xla_fuses_the_selects_of_a_pipeline():
+    def pipeline(condition, x):
+        x = dmljax.element_wise_if(condition, x * 2, jnp.abs(x))
+        x = dmljax.diagonal_matrix1(x.reshape(1024, -1), value=0, fill_end=9)
+        return x + 1
+
+    program = compiled(pipeline, BYTES, LINE)
+    assert (launches(program), temporaries(program)) == (1, 0)
+
+
+def test_the_gradient_of_one_hot_reads_the_cotangent_once():
+    indices, values = struct((1 << 12, 1), np.int32), struct((2,), np.float32)
+
+    def pull(indices, values, cotangent):
+        one_hot = functools.partial(dmljax.one_hot, indices, size=128)
+        return jax.vjp(one_hot, values)[1](cotangent)[0]
+
+    program = compiled(pull, indices, values, struct((1 << 12, 128), np.float32))
+    entry = program.as_text().split("\nENTRY ", 1)[1]
+    (cotangent,) = re.findall(r"(%\S+) = f32\[4096,128\]\S* parameter", entry)
+    assert entry.count(f"{cotangent}, ") + entry.count(f"{cotangent})") == 1
