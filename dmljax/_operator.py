@@ -18,10 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import jax
+import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.extend.core import Primitive, get_opaque_trace_state
+from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.typing import ArrayLike
 
@@ -203,7 +204,9 @@ class Operator:
         return self.transpose(self, static, cotangents, operands)
 
 
-_TOP_LEVEL = get_opaque_trace_state()
+# Where JAX does not say what is traced, no state equals another: no call is alone.
+_trace_state = getattr(jax.extend.core, "get_opaque_trace_state", object)
+_TOP_LEVEL = _trace_state()
 
 
 def in_context(implementation: Implementation) -> Choice:
@@ -211,7 +214,7 @@ def in_context(implementation: Implementation) -> Choice:
 
     That it is outside of jit and of every transformation: nothing can be fused with it.
     """
-    if implementation is None and get_opaque_trace_state() == _TOP_LEVEL:
+    if implementation is None and _trace_state() == _TOP_LEVEL:
         return "alone"
     return implementation
 

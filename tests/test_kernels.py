@@ -264,6 +264,11 @@ def test_a_call_knows_whether_it_is_a_program_of_its_own(wrapped, expected):
     assert set(seen) == {expected}
 
 
+def test_where_jax_does_not_say_what_is_traced_no_call_is_alone(monkeypatch):
+    monkeypatch.setattr(_operator, "_trace_state", object)
+    assert _operator.in_context(None) is None
+
+
 def test_a_call_on_constants_inside_jit_is_not_alone():
     jaxpr = jax.make_jaxpr(lambda: dmljax.diagonal_matrix1(jnp.ones((3, 3))))()
     assert "implementation=None" in str(jaxpr)
