@@ -11,6 +11,7 @@ is lowered: also in a program that is exported on one machine for another.
 """
 
 import dataclasses
+import enum
 import functools
 import importlib
 import math
@@ -32,8 +33,17 @@ from dmljax._tensor import x64_enabled
 from dmljax.pallas import UnaddressableError, kernels_available, kernels_lowered
 
 Implementation = Literal["xla", "pallas"] | None
-# "alone" is a default too: that of a program in which the operator has no neighbours.
-Choice = Literal["xla", "pallas", "alone"] | None
+
+
+class Context(enum.Enum):
+    """Where a call stands whose form is chosen by default."""
+
+    ALONE = "alone"  # a program in which the operator has no neighbours
+    PIPELINE = "pipeline"
+
+
+# None is the default in a pipeline.
+Choice = Implementation | Literal[Context.ALONE]
 Outputs = tuple[jax.Array, ...]
 Form = Callable[..., Outputs]
 # (operator, static attributes, cotangents, operands) -> a cotangent for each operand,
@@ -82,7 +92,7 @@ class Operator:
         self, *operands: jax.Array, implementation: Choice, **static: Any
     ) -> Outputs:
         """The outputs, as a tuple; `static` holds hashable attributes."""
-        if implementation != "alone":
+        if implementation is not Context.ALONE:
             self._check_implementation(implementation)
         bound = self._primitive.bind(
             *alike_in_shard_map(*operands), implementation=implementation, **static
@@ -139,10 +149,10 @@ class Operator:
                 with kernels_lowered():
                     return lower(_on_one_device(context), *operands, **static)
 
-            surroundings = {None: "pipeline", "alone": "alone"}.get(implementation)
-            if surroundings is None:
+            if implementation in ("xla", "pallas"):
                 return lowered(implementation)
-            if not self._prefers_kernel(platform, surroundings, context):
+            stands = Context.PIPELINE if implementation is None else implementation
+            if not self._prefers_kernel(platform, stands, context):
                 return lowered("xla")
             try:
                 return lowered("pallas")
@@ -152,12 +162,12 @@ class Operator:
         return rule
 
     def _prefers_kernel(
-        self, platform: str, surroundings: str, context: mlir.LoweringRuleContext
+        self, platform: str, stands: Any, context: mlir.LoweringRuleContext
     ) -> bool:
         """Whether the kernel is known to win, and would run as it was measured."""
         arrays: list[Any] = [*context.avals_in, *context.avals_out]
         itemsize = arrays[len(context.avals_in) - 1].dtype.itemsize
-        rules = KERNEL_FROM.get(platform, {}).get(surroundings, {})
+        rules = KERNEL_FROM.get(platform, {}).get(stands.value, {})
         least = rules.get(self.name, {}).get(itemsize)
         return (
             least is not None
@@ -215,7 +225,7 @@ def in_context(implementation: Implementation) -> Choice:
     That it is outside of jit and of every transformation: nothing can be fused with it.
     """
     if implementation is None and _trace_state() == _TOP_LEVEL:
-        return "alone"
+        return Context.ALONE
     return implementation
 
 

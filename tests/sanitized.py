@@ -26,11 +26,12 @@ def main() -> None:
         matrix = random.integers(0, 9, (3, 65, 127)).astype(dtype)
         dmljax.diagonal_matrix1(matrix, value=1, implementation="pallas")
         dmljax.nonzero_coordinates(matrix, implementation="pallas")
-        indices = random.integers(-40, 40, (300, 1, 7)).astype(np.int32)
         values = np.array([0, 1], dtype)
-        dmljax.one_hot(
-            indices, values, size=33, axis=1, implementation="pallas"
-        ).block_until_ready()
+        for shape, axis in (((300, 1, 7), 1), ((333, 1), 1), ((1, 2049), 0)):
+            indices = random.integers(-40, 40, shape).astype(np.int32)
+            dmljax.one_hot(
+                indices, values, size=33, axis=axis, implementation="pallas"
+            ).block_until_ready()
     print("every kernel ran")
 
 

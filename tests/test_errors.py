@@ -776,7 +776,7 @@ WITH_IMPLEMENTATION = {
 }
 
 
-@pytest.mark.parametrize("name", ["cuda", "XLA", "", 0])
+@pytest.mark.parametrize("name", ["cuda", "XLA", "alone", "", 0])
 @pytest.mark.parametrize("operator", WITH_IMPLEMENTATION)
 def test_unknown_implementations(operator, name):
     call = WITH_IMPLEMENTATION[operator]

@@ -43,7 +43,7 @@ def diagonal_matrix1(
         value,
         x,
         shape=shape,
-        name="diagonal_matrix1",
+        operator="diagonal_matrix1",
         warps=8,
         blocks=2 if x.size == 1 else 1,  # where nothing is read
         interpret=interpret,

@@ -29,7 +29,7 @@ def element_wise_if(
         element,
         *operands,
         shape=shape,
-        name="element_wise_if",
+        operator="element_wise_if",
         warps=8,
         interpret=interpret,
     )

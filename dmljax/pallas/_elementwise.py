@@ -58,7 +58,7 @@ def elementwise(
     element: Element,
     *operands: jax.Array,
     shape: tuple[int, ...],
-    name: str,
+    operator: str,
     warps: int,
     interpret: bool,
     blocks: int = 1,
@@ -77,7 +77,7 @@ def elementwise(
         (output,) = launch(
             _kernel,
             *(operand.ravel() for operand in operands),
-            name=name,
+            operator=operator,
             grid=(pl.cdiv(elements, block),),
             outputs=(jax.ShapeDtypeStruct((elements,), dtype),),
             warps=warps,

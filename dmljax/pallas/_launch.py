@@ -20,16 +20,18 @@ store = triton.store
 def launch(
     kernel: Callable[..., None],
     *operands: jax.Array,
-    name: str,
+    operator: str,
     grid: tuple[int, ...],
     outputs: Sequence[jax.ShapeDtypeStruct],
     warps: int,
     interpret: bool,
+    step: str = "",
     **static: Any,
 ) -> Sequence[jax.Array]:
     """Runs `kernel` on whole arrays in device memory, once for each point of `grid`.
 
-    Its arguments are the operands and the outputs, as references, and `static`. The
+    Its arguments are the operands and the outputs, as references, and `static`. In a
+    profile it has the name of the operator, and of the step if there are several. The
     hardware allows the dimensions of the grid after the first 65 535 programs.
     """
     arrays: list[Any] = [*operands, *outputs]
@@ -37,10 +39,10 @@ def launch(
         # The backend counts bytes to decide whether a place needs 64 bits, and then
         # computes places, as signed numbers: those of single bytes can overflow.
         require(
-            name,
+            operator.upper(),
             array.dtype.itemsize > 1 or not 2**31 < array.size <= 2**32,
-            f"an array of {array.size} elements of a byte is more than the kernel can "
-            "address; use implementation=None or 'xla'.",
+            f"the kernel can't address an array of {array.size} elements of one byte "
+            "(more than 2^31, at most 2^32); use implementation=None or 'xla'.",
             UnaddressableError,
         )
     axes = jax.typeof(operands[0]).manual_axis_type
@@ -52,7 +54,7 @@ def launch(
         functools.partial(kernel, **static),
         grid=grid,
         out_shape=tuple(shapes),
-        name=f"dmljax_{name}",
+        name=f"dmljax_{operator}{step}",
         interpret=interpret,
         compiler_params=triton.CompilerParams(num_warps=warps, num_stages=2),
     )(*operands)

@@ -131,11 +131,13 @@ def _run(bits: jax.Array, plan: Plan) -> Outputs:
     per_block = jax.ShapeDtypeStruct((plan.batch, plan.blocks), np.uint32)
     per_line = jax.ShapeDtypeStruct((plan.batch,), np.uint32)
     values = jax.ShapeDtypeStruct((plan.batch, plan.values), np.uint32)
-    launched = functools.partial(launch, interpret=plan.interpret, plan=plan)
+    launched = functools.partial(
+        launch, operator="nonzero_coordinates", interpret=plan.interpret, plan=plan
+    )
     packed, ranks, counts = launched(
         _count,
         _wide(bits),
-        name="nonzero_coordinates_count",
+        step="_count",
         grid=(plan.blocks * plan.batch,),
         outputs=(words, before, per_block),
         warps=8,
@@ -143,7 +145,7 @@ def _run(bits: jax.Array, plan: Plan) -> Outputs:
     starts, count = launched(
         _scan,
         counts,
-        name="nonzero_coordinates_scan",
+        step="_scan",
         grid=(plan.batch,),
         outputs=(per_block, per_line),
         warps=8,
@@ -151,7 +153,7 @@ def _run(bits: jax.Array, plan: Plan) -> Outputs:
     (coordinates,) = launched(
         _write,
         *(packed, ranks, counts, starts, count),
-        name="nonzero_coordinates_write",
+        step="_write",
         grid=(plan.blocks * plan.batch,),
         outputs=(values,),
         warps=4,
@@ -236,27 +238,19 @@ def _scan(counts: Any, starts: Any, count: Any, *, plan: Plan) -> None:
     count[line] = total.astype(np.uint32)
 
 
-def _write(
-    words: Any,
-    ranks: Any,
-    counts: Any,
-    starts: Any,
-    count: Any,
-    out: Any,
-    *,
-    plan: Plan,
-) -> None:
+def _write(*references: Any, plan: Plan) -> None:
     """The rows of a block's non-zeros, and its share of the rows past the count."""
+    words, ranks, counts, starts, count, out = references
     block, line = plan.block_and_line()
     first = block * (BLOCK // WORD)
     start = plan.place(starts[line, block])
     ones = counts[line, block].astype(np.int32)
 
-    def word_at(place: Any) -> Any:
-        return load(words.at[line, first + place.astype(np.int32)])
+    def at(reference: Any, place: Any) -> Any:
+        return load(reference.at[line, first + place.astype(np.int32)])
 
     def rank_at(place: Any) -> Any:
-        return load(ranks.at[line, first + place.astype(np.int32)]).astype(np.int32)
+        return at(ranks, place).astype(np.int32)
 
     def put(rank: Any, valid: Any, element: Any) -> None:
         row = plan.place(start, rank)
@@ -266,7 +260,7 @@ def _write(
     def by_element(i: Any, carry: Any) -> Any:
         element = i.astype(np.uint32) * np.uint32(ELEMENTS)
         element += lax.iota(np.uint32, ELEMENTS)
-        word, lane = word_at(element >> np.uint32(5)), element & np.uint32(31)
+        word, lane = at(words, element >> np.uint32(5)), element & np.uint32(31)
         lower = word & ((np.uint32(1) << lane) - np.uint32(1))
         rank = rank_at(element >> np.uint32(5)) + _ones(lower)
         put(rank, (word >> lane) & np.uint32(1) != 0, element)
@@ -279,7 +273,7 @@ def _write(
         while step:  # the last word of at most this rank
             low = jnp.where(rank_at(low + step) <= rank, low + step, low)
             step //= 2
-        lane = _place_of_bit(word_at(low), rank - rank_at(low))
+        lane = _place_of_bit(at(words, low), rank - rank_at(low))
         put(rank, rank < ones, low * WORD + lane)
         return carry
 

@@ -37,6 +37,7 @@ class Plan:
       shared: those of the sizes in `batch` that the index, on and off have.
       itemsize: bytes of an element.
       integer: the type of a place in the output.
+      interpret: whether Pallas' interpreter runs the kernel.
     """
 
     batch: tuple[int, ...]
@@ -45,6 +46,7 @@ class Plan:
     shared: tuple[tuple[int, ...], ...]
     itemsize: int
     integer: np.dtype
+    interpret: bool
 
     @property
     def outer(self) -> int:
@@ -106,7 +108,12 @@ def _by_elements(
         return jnp.where(hot, lit, unlit)
 
     return elementwise(
-        element, *operands, shape=shape, name="one_hot", warps=4, interpret=interpret
+        element,
+        *operands,
+        shape=shape,
+        operator="one_hot",
+        warps=4,
+        interpret=interpret,
     )
 
 
@@ -122,11 +129,12 @@ def _by_tiles(
             shared=tuple(operand.shape[:axis] for operand in operands),
             itemsize=dtype.itemsize,
             integer=integer,
+            interpret=interpret,
         )
         (output,) = launch(
             _kernel,
             *(operand.ravel() for operand in operands),
-            name="one_hot",
+            operator="one_hot",
             grid=(plan.view[0] * math.prod(plan.tiles),),
             outputs=(jax.ShapeDtypeStruct((elements,), dtype),),
             warps=4,
@@ -169,7 +177,10 @@ def _kernel(index: Any, on: Any, off: Any, out: Any, *, plan: Plan) -> None:
         indices = countable(indices)
         hot = is_lit(indices, position.astype(indices.dtype), plan.size)
         values = jnp.where(jnp.broadcast_to(hot, plan.tile), lit, unlit)
-        store(out.at[place], values, mask=inside)
+        where: Any = place
+        if plan.interpret and inside is not None:  # a masked-off lane writes back
+            where = jnp.where(inside, place, math.prod(plan.view))
+        store(out.at[where], values, mask=inside)
 
     whole = (i < height // rows) & (j < width // columns)
     pl.when(whole)(lambda: put(None))
