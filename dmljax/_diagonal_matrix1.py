@@ -32,6 +32,7 @@ from dmljax._operator import (
     strong,
     transpose_select,
 )
+from dmljax._partition import Partition, Place
 from dmljax._support import (
     FLOATS,
     UP_TO_32_BITS,
@@ -58,19 +59,23 @@ DIAGONAL_MATRIX_SUPPORT: SupportTable = {
 }
 
 
-def fills(top_x: Any, matrix: tuple[int, int], fill_begin: int, fill_end: int) -> Any:
+def fills(
+    top_x: Any, matrix: tuple[int, int] | None, fill_begin: int, fill_end: int
+) -> Any:
     """Whether the value fills diagonal `top_x`: the formula of the page.
 
     ``(end >= begin) ^ (top_x >= begin) ^ (top_x < end)``, the last comparison turned
     around. The bounds are compared with and never added to: they may be INT32_MIN and
-    INT32_MAX.
+    INT32_MAX. `matrix` is None if the sizes do not limit `top_x`.
     """
     begins, ends = (_reaches(top_x, matrix, bound) for bound in (fill_begin, fill_end))
     return (fill_end < fill_begin) ^ begins ^ ends
 
 
-def _reaches(top_x: Any, matrix: tuple[int, int], bound: int) -> Any:
+def _reaches(top_x: Any, matrix: tuple[int, int] | None, bound: int) -> Any:
     """``top_x >= bound``, decided at once where it is the same for all the matrix."""
+    if matrix is None:
+        return top_x >= bound
     height, width = matrix
     if bound <= 1 - height or bound >= width:
         return bound < width
@@ -78,22 +83,44 @@ def _reaches(top_x: Any, matrix: tuple[int, int], bound: int) -> Any:
 
 
 def _xla(
-    value: jax.Array,
-    x: jax.Array,
-    *,
+    *operands: jax.Array,
     matrix: tuple[int, int],
     fill_begin: int,
     fill_end: int,
 ) -> Outputs:
+    """The operator; an operand before the others is the diagonal of the first element.
+
+    That is 0 but in a part of a matrix.
+    """
+    *origin, value, x = operands
     shape = (1,) * (x.ndim - 2) + matrix
     row, column = (lax.broadcasted_iota(np.int32, shape, x.ndim - i) for i in (2, 1))
-    filled = fills(column - row, matrix, fill_begin, fill_end)
+    top_x = sum(origin, column - row)
+    filled = fills(top_x, None if origin else matrix, fill_begin, fill_end)
     return (jnp.where(jnp.broadcast_to(filled, shape), value, x),)
+
+
+def _shard(
+    place: Place,
+    value: jax.Array,
+    x: jax.Array,
+    *,
+    matrix: tuple[int, int],
+    **static: Any,
+) -> Outputs:
+    height, width = part = place.outputs[0][-2:]
+    if part == matrix:
+        return OPERATOR(value, x, matrix=matrix, **static)
+    row, column = (place.index(x.ndim - i) for i in (2, 1))
+    origin = (column * width - row * height).reshape((1,) * x.ndim)
+    return OPERATOR(origin, value, x, matrix=part, **static)
 
 
 OPERATOR = Operator(
     "diagonal_matrix1",
     _xla,
+    Partition(_shard),
+    data_operands=-2,
     transpose=transpose_select,
     kernels={"cuda": kernel("diagonal_matrix1")},
 )

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,7 @@ from dmljax._operator import (
     strong_types,
     transpose_select,
 )
+from dmljax._partition import Partition, Place
 from dmljax._support import (
     FLOAT16_ONLY,
     UINT8_ONLY,
@@ -59,9 +60,15 @@ def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
     return (jnp.where(condition.astype(bool), a, b),)
 
 
+def _shard(place: Place, *operands: jax.Array, **static: Any) -> Outputs:
+    del place  # every element stands for itself
+    return OPERATOR(*operands, **static)
+
+
 OPERATOR = Operator(
     "element_wise_if",
     _xla,
+    Partition(_shard),
     data_operands=1,
     transpose=transpose_select,
     kernels={"cuda": kernel("element_wise_if")},

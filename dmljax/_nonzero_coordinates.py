@@ -3,13 +3,14 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
 from dmljax._check import require, show
@@ -26,6 +27,7 @@ from dmljax._operator import (
     in_context,
     kernel,
 )
+from dmljax._partition import Layout, Partition, Place, aligned, explicit_mesh
 from dmljax._support import (
     UINT32_ONLY,
     UP_TO_32_BITS,
@@ -106,7 +108,7 @@ def _packed(x: jax.Array) -> jax.Array:
 
 
 def _compact_by_scatter(
-    words: jax.Array, sizes: tuple[int, ...], columns: int
+    words: jax.Array, first: jax.Array, sizes: tuple[int, ...], columns: int
 ) -> jax.Array:
     """Every element finds its row, the number of non-zeros before it, and writes."""
     batch, elements = words.shape[0], math.prod(sizes)
@@ -120,8 +122,8 @@ def _compact_by_scatter(
     row = row.reshape(batch, -1)
     with index_mode(elements):
 
-        def scatter(row: jax.Array) -> jax.Array:
-            number = lax.iota(np.uint32, row.size)
+        def scatter(row: jax.Array, first: jax.Array) -> jax.Array:
+            number = first + lax.iota(np.uint32, row.size)
             return (
                 lax.full_like(row[:elements], 0)
                 .at[row]
@@ -133,16 +135,14 @@ def _compact_by_scatter(
                 )
             )
 
-        flat = jax.vmap(scatter)(row)
-    return _unravel(flat, sizes, columns)  # element 0, past the count, gives zeros
+        flat = jax.vmap(scatter)(row, first)
+    return unravel(flat, sizes, columns)  # element 0, past the count, gives zeros
 
 
 def _compact_by_loop(
-    words: jax.Array, sizes: tuple[int, ...], columns: int
+    words: jax.Array, first: jax.Array, sizes: tuple[int, ...], columns: int
 ) -> jax.Array:
     """One walk over the words that visits their set bits: the best order for a core."""
-    if any(jax.typeof(words).sharding.spec):  # explicitly sharded: a loop can't be
-        return _compact_by_scatter(words, sizes, columns)
     (batch, width), elements = words.shape, math.prod(sizes)
     with index_mode(words.size * WORD) as integer:
 
@@ -150,12 +150,12 @@ def _compact_by_loop(
             row, rows = state
             row = jnp.where(k % width == 0, k // width * elements, row)
             word = lax.dynamic_index_in_dim(words.ravel(), k, keepdims=False)
-            first = (k % width).astype(np.uint32) * WORD
+            number = first[k // width] + (k % width).astype(np.uint32) * WORD
 
             def visit_bit(state: Any) -> Any:
                 word, row, rows = state
                 lane = lax.population_count((word & -word) - 1)
-                coordinates = _unravel(first + lane, sizes, columns)
+                coordinates = unravel(number + lane, sizes, columns)
                 rows = lax.dynamic_update_index_in_dim(rows, coordinates, row, 0)
                 return word & (word - 1), row + 1, rows
 
@@ -174,11 +174,15 @@ def _compact_by_loop(
 def _form(compact: Callable[..., jax.Array]) -> Form:
     """The operator, given how the coordinates of the set bits are compacted.
 
-    `compact` takes the words, the sizes and the number of columns, and returns
-    (batch, elements, columns) with 0 in the rows past the count.
+    `compact` takes the words, the numbers of the first elements, the sizes and the
+    number of columns, and returns (batch, elements, columns) with 0 in the rows past
+    the count. A second operand of the form is the number of each line's first element,
+    which is 0 but in a part of a tensor.
     """
 
-    def form(x: jax.Array, *, rank: int, columns: int, fill: int | None) -> Outputs:
+    def form(
+        x: jax.Array, *first: jax.Array, rank: int, columns: int, fill: int | None
+    ) -> Outputs:
         batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
         elements = math.prod(sizes)
         if x.size == 0:
@@ -186,7 +190,8 @@ def _form(compact: Callable[..., jax.Array]) -> Form:
             return jnp.zeros(batch, np.uint32), jnp.zeros(shape, np.uint32)
         words = _packed(x.reshape(-1, elements))
         count = lax.population_count(words).sum(1, dtype=np.uint32)
-        coordinates = compact(words, sizes, columns)
+        numbers = sum(first, jnp.zeros(batch + (1,) * rank, np.uint32)).ravel()
+        coordinates = compact(words, numbers, sizes, columns)
         if fill:
             row = lax.broadcasted_iota(np.uint32, coordinates.shape, 1)
             valid = row < count[:, None, None]
@@ -205,22 +210,106 @@ def last_sizes(sizes: tuple[int, ...], columns: int) -> tuple[int, ...]:
     return ((1,) * columns + sizes)[len(sizes) :]
 
 
-def _unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
-    """(..., columns): the last coordinates of the elements with numbers `flat`."""
+def unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
+    """(..., columns): the last coordinates of the elements with numbers `flat`.
+
+    The first of them may be past its size, in a part of a tensor.
+    """
     sizes = last_sizes(sizes, columns)
     strides = packed_strides(sizes)
-    return jnp.stack(
-        [
-            flat // np.uint32(stride) % np.uint32(size)
-            for size, stride in zip(sizes, strides, strict=True)
-        ],
-        axis=-1,
+    quotients = [flat // np.uint32(stride) for stride in strides]
+    rest = [q % np.uint32(size) for q, size in zip(quotients, sizes, strict=True)]
+    return jnp.stack([quotients[0], *rest[1:]], axis=-1)
+
+
+def _layout(
+    operands: Sequence[tuple[int, ...]],
+    outputs: Sequence[tuple[int, ...]],
+    *,
+    rank: int,
+    **static: Any,
+) -> Layout:
+    """Batches are divided, and the rows as the first dimension that they speak of."""
+    end = len(operands[0]) - rank + 1
+    layout = aligned(operands, outputs, **static)
+    (x, *first), (count, coordinates) = layout.operands, layout.outputs
+    sizes = tuple(f"size{i}" for i in range(rank - 1))
+    return Layout(
+        (x[:end] + sizes, *first),
+        (count, (*coordinates[:end], "columns")),
+        layout.whole | {*sizes, "columns"},
     )
+
+
+def _shard(
+    place: Place,
+    x: jax.Array,
+    *first: jax.Array,
+    rank: int,
+    columns: int,
+    fill: int | None,
+    **static: Any,
+) -> Outputs:
+    """The rows of the device, found where they are and moved to where they belong."""
+    axis = x.ndim - rank
+    if not rank or place.parts(axis) == 1 or not x.size:
+        return OPERATOR(x, *first, rank=rank, columns=columns, fill=fill, **static)
+    batch, sizes = x.shape[:axis], x.shape[axis:]
+    elements = np.uint32(math.prod(sizes))
+    line = x.reshape(*batch, elements)
+    count, rows = OPERATOR(line, rank=1, columns=1, fill=None, **static)
+    row = lax.broadcasted_iota(np.uint32, line.shape, axis)
+    before = place.index(axis).astype(np.uint32) * elements
+    number = jnp.where(row < count[..., None], rows[..., 0] + before + 1, 0)
+    counts = place.collected(count, axis)
+    number = _moved(place, axis, number, counts)
+    count = counts.sum(-1, dtype=np.uint32)
+    valid = row + before < count[..., None]
+    number = jnp.where(valid, sum((f.reshape(*batch, 1) for f in first), number - 1), 0)
+    coordinates = unravel(number, sizes, columns)
+    if fill:
+        coordinates = jnp.where(valid[..., None], coordinates, np.uint32(fill))
+    return count, coordinates
+
+
+def _moved(place: Place, axis: int, number: jax.Array, counts: jax.Array) -> jax.Array:
+    """Elements that are dense in each part, brought to where they are dense in all.
+
+    They are given as (..., rows) numbers from 1 on, 0 where there is none, and as the
+    (..., parts) counts. All of a part's move toward the first part and by the same
+    distance, a later part's never less far than an earlier one's. So they can move by
+    the rest that is less than a part, and then by 1, 2, 4, .. parts, and no two ever
+    come to lie in one place: each exchange has the size of a part.
+    """
+    parts, rows = counts.shape[-1], np.uint32(number.shape[-1])
+    start = lax.broadcasted_iota(np.uint32, counts.shape, axis) * rows
+    distance = start - (jnp.cumsum(counts, -1, dtype=np.uint32) - counts)
+    rest = lax.dynamic_index_in_dim(distance % rows, place.index(axis), -1)
+    row = lax.broadcasted_iota(np.uint32, number.shape, axis)
+    turned = _at(number, (row + rest) % rows)
+    leaving = jnp.where(row + rest < rows, 0, turned)
+    number = (turned ^ leaving) | place.shift(leaving, axis, -1)
+    for step in range((parts - 1).bit_length()):
+        part = jnp.where(number == 0, 0, number - 1) // rows
+        far = (_at(distance // rows, part) >> step) & 1
+        leaving = jnp.where(far == 0, 0, number)
+        number = (number ^ leaving) | place.shift(leaving, axis, -(2**step))
+    return number
+
+
+def _at(x: jax.Array, index: jax.Array) -> jax.Array:
+    return jnp.take_along_axis(x, index, -1, mode="promise_in_bounds")
+
+
+def _moves(*, rank: int, **static: Any) -> bool:
+    del static
+    return rank > 0
 
 
 OPERATOR = Operator(
     "nonzero_coordinates",
     _form(_compact_by_scatter),
+    Partition(_shard, _layout, _moves),
     xla_on={"cpu": _form(_compact_by_loop)},
     kernels={"cuda": kernel("nonzero_coordinates")},
 )
@@ -232,6 +321,7 @@ def nonzero_coordinates(
     *,
     columns: int | None = None,
     fill: int | None = 0,
+    parts: int | None = None,
     implementation: Implementation = None,
 ) -> NonzeroCoordinates:
     """Finds the coordinates of all elements that are not zero, in a static shape.
@@ -247,21 +337,29 @@ def nonzero_coordinates(
         its leading sizes of 1, at most its rank, and at least 1. None for the rank.
       fill: what the rows at and past the count hold, a UINT32. None leaves them
         undefined, which may be faster.
+      parts: ours: into how many equal parts to take the first dimension. Each part has
+        a count and rows of its own, with the coordinates of the whole. Where devices
+        share the first dimension, nothing is exchanged between them. None for one
+        count, and rows without gaps.
       implementation: None for the fastest, "xla" or "pallas".
 
     Returns:
-      A ``NonzeroCoordinates`` of a count, () uint32, and coordinates, (M, N) uint32.
-      It has no derivative; it passes through a differentiated program.
+      A ``NonzeroCoordinates`` of a count, () uint32, and coordinates, (M, N) uint32;
+      with `parts` P, of counts, (P,), and coordinates, (P, M / P, N). It has no
+      derivative; it passes through a differentiated program.
 
     Raises:
-      DescriptorError: if `columns` or `fill` is out of range, or `x` has more than
-        2^32 - 1 elements.
-      TypeError: if `x` is not an array, or `columns` or `fill` no integer.
+      DescriptorError: if `columns` or `fill` is out of range, `parts` does not divide
+        the first size, or `x` has more than 2^32 - 1 elements.
+      TypeError: if `x` is not an array, or `columns`, `fill` or `parts` no integer.
 
     >>> import jax.numpy as jnp
     >>> count, coordinates = nonzero_coordinates(jnp.array([[0, 5], [0, 7]]))
     >>> int(count), coordinates[:2].tolist(), coordinates[2:].tolist()
     (2, [[0, 1], [1, 1]], [[0, 0], [0, 0]])
+    >>> count, coordinates = nonzero_coordinates(jnp.array([0, 5, 6, 0, 7, 0]), parts=2)
+    >>> count.tolist(), coordinates[..., 0].tolist()
+    ([2, 1], [[1, 2, 0], [4, 0, 0]])
 
     See DML_NONZERO_COORDINATES_OPERATOR_DESC in directml.h.
     """
@@ -275,26 +373,52 @@ def nonzero_coordinates(
             0 <= fill < 2**32,
             f"fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}.",
         )
+    if parts is not None:
+        parts = as_integer(NAME, "parts", parts)
+        require(
+            NAME,
+            parts > 0 and x.ndim > 0 and x.shape[0] % parts == 0,
+            f"parts is {parts}; it must divide the first dimension of tensor "
+            f"'InputTensor', which has sizes {show(x.shape)}.",
+        )
     outputs: NonzeroCoordinates = _nonzero_coordinates(
-        x, columns, fill, in_context(implementation)
+        x, columns, fill, parts, in_context(implementation)
     )
     return outputs
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+@functools.partial(jax.jit, static_argnums=(1, 2, 3, 4))
 def _nonzero_coordinates(
     x: jax.Array,
     columns: int | None,
     fill: int | None,
+    parts: int | None,
     implementation: Choice,
 ) -> NonzeroCoordinates:
-    columns = max(x.ndim, 1) if columns is None else columns
+    rank, columns = x.ndim, max(x.ndim, 1) if columns is None else columns
     _check_columns(x.shape, columns)
     with jax.named_scope("dmljax.nonzero_coordinates"):
+        operands = (x,) if parts is None else _in_parts(x, parts)
         outputs = OPERATOR(
-            x, rank=x.ndim, columns=columns, fill=fill, implementation=implementation
+            *operands,
+            rank=rank,
+            columns=columns,
+            fill=fill,
+            implementation=implementation,
         )
     return NonzeroCoordinates(*outputs)
+
+
+def _in_parts(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
+    """The parts of the first dimension as a batch, and each one's first number."""
+    numbers = lax.iota(np.uint32, parts) * np.uint32(x.size // parts)
+    shape, sharding = (parts, x.shape[0] // parts, *x.shape[1:]), None
+    mesh = explicit_mesh(x)
+    if mesh:
+        first, *rest = jax.typeof(x).sharding.spec
+        sharding = NamedSharding(mesh, PartitionSpec(first, None, *rest))
+    split = lax.reshape(x, shape, out_sharding=sharding)
+    return split, numbers.reshape((parts,) + (1,) * x.ndim)
 
 
 def effective_rank(sizes: tuple[int, ...]) -> int:

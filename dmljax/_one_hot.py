@@ -26,6 +26,7 @@ from dmljax._operator import (
     strong,
     transpose_select,
 )
+from dmljax._partition import Partition, Place
 from dmljax._support import (
     FLOATS,
     INDICES,
@@ -90,9 +91,36 @@ def _xla(
     return (jnp.where(is_lit(index, position, size), on, off),)
 
 
+def _shard(
+    place: Place,
+    index: jax.Array,
+    *values: jax.Array,
+    size: int,
+    axis: int,
+    **static: Any,
+) -> Outputs:
+    part = place.outputs[0][axis]
+    if part != size:
+        index = _counted_from(index, place.index(index.ndim + axis), part, size)
+    return OPERATOR(index, *values, size=part, axis=axis, **static)
+
+
+def _counted_from(
+    index: jax.Array, number: jax.Array, part: int, size: int
+) -> jax.Array:
+    """Indices of `size` positions as ones of part `number`; elsewhere, past its end."""
+    index = countable(index)
+    if jnp.issubdtype(index.dtype, np.signedinteger):
+        index = jnp.where(index < 0, index + size, index)
+    first = number.astype(index.dtype) * part
+    inside = (index >= first) & (index < first + part)
+    return jnp.where(inside, index - first, part)
+
+
 OPERATOR = Operator(
     "one_hot",
     _xla,
+    Partition(_shard),
     data_operands=1,
     transpose=transpose_select,
     kernels={"cuda": kernel("one_hot")},

@@ -25,14 +25,26 @@ import numpy as np
 from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+from jax.sharding import AbstractMesh, use_abstract_mesh
 from jax.typing import ArrayLike
 
 from dmljax._check import require, require_one_of, require_same, show
 from dmljax._default import KERNEL_FROM
+from dmljax._partition import (
+    Division,
+    Partition,
+    explicit_mesh,
+    is_whole,
+    lower_partitioned,
+    mesh_of,
+    over_explicit_mesh,
+)
+from dmljax._partition import Outputs as Outputs
 from dmljax._tensor import x64_enabled
 from dmljax.pallas import UnaddressableError, kernels_available, kernels_lowered
 
 Implementation = Literal["xla", "pallas"] | None
+NO_MESH = AbstractMesh((), ())
 
 
 class Context(enum.Enum):
@@ -44,7 +56,6 @@ class Context(enum.Enum):
 
 # None is the default in a pipeline.
 Choice = Implementation | Literal[Context.ALONE]
-Outputs = tuple[jax.Array, ...]
 Form = Callable[..., Outputs]
 # (operator, static attributes, cotangents, operands) -> a cotangent for each operand,
 # None for those that need none.
@@ -59,8 +70,9 @@ class Operator:
       name: in snake_case; the primitive, profiles and errors show it.
       xla: the definition in jax.numpy, `(*operands, **static) -> outputs`.
       xla_on: by platform ("cpu", "cuda", "tpu"), a jax.numpy form that suits it better.
-      data_operands: how many leading operands are data, such as a condition; in the
-        operands after them the operator is linear.
+      partition: how it is divided among the devices of a mesh.
+      data_operands: where the leading operands end that are data, such as a condition,
+        counted as in a slice; in the operands after them the operator is linear.
       transpose: of the operator as a function of its linear operands; None for an
         operator without a derivative.
       kernels: by platform ("cuda", "tpu"), a form that may stand in for `xla`; it
@@ -69,6 +81,7 @@ class Operator:
 
     name: str
     xla: Form
+    partition: Partition
     xla_on: Mapping[str, Form] = dataclasses.field(default_factory=dict)
     data_operands: int = 0
     transpose: Transpose | None = None
@@ -94,9 +107,14 @@ class Operator:
         """The outputs, as a tuple; `static` holds hashable attributes."""
         if implementation is not Context.ALONE:
             self._check_implementation(implementation)
-        bound = self._primitive.bind(
-            *alike_in_shard_map(*operands), implementation=implementation, **static
-        )
+        static["implementation"] = implementation
+        mesh = explicit_mesh(*operands)
+        if mesh is not None:
+            whole = (jax.core.ShapedArray(x.shape, x.dtype) for x in operands)
+            outputs = self._abstract_eval(*whole, **static)
+            division = self._division(operands, outputs, static)
+            return over_explicit_mesh(self.name.upper(), mesh, division, operands)
+        bound = self._primitive.bind(*alike_in_shard_map(*operands), **static)
         return tuple(bound)
 
     def _check_implementation(self, implementation: Implementation) -> None:
@@ -143,16 +161,20 @@ class Operator:
         ) -> Any:
             def lowered(choice: Choice) -> Any:
                 run = functools.partial(self._run, platform, implementation=choice)
-                lower = mlir.lower_fun(run, multiple_results=True)
-                if choice != "pallas":
-                    return lower(context, *operands, **static)
-                with kernels_lowered():
-                    return lower(_on_one_device(context), *operands, **static)
+                return _lower(run, context, choice)(*operands, **static)
 
+            mesh = None if _is_local(context) else mesh_of(context)
+            if mesh and self._is_divided(platform, implementation, static):
+                static["implementation"] = implementation
+                division = self._division(context.avals_in, context.avals_out, static)
+
+                def definition(*operands: jax.Array) -> Outputs:
+                    return self._definition(*operands, **static)
+
+                return lower_partitioned(context, mesh, division, definition, operands)
             if implementation in ("xla", "pallas"):
                 return lowered(implementation)
-            stands = Context.PIPELINE if implementation is None else implementation
-            if not self._prefers_kernel(platform, stands, context):
+            if not self._prefers_kernel(platform, implementation, context):
                 return lowered("xla")
             try:
                 return lowered("pallas")
@@ -161,14 +183,34 @@ class Operator:
 
         return rule
 
+    def _division(
+        self, operands: Sequence[Any], outputs: Sequence[Any], static: dict[str, Any]
+    ) -> Division:
+        taken, given = (tuple(x.shape for x in xs) for xs in (operands, outputs))
+        return Division(self.partition, taken, given, static)
+
+    def _is_divided(
+        self, platform: str, implementation: Choice, static: dict[str, Any]
+    ) -> bool:
+        """Whether XLA needs to be told how: it can't divide what moves, or a kernel."""
+        kernel = implementation == "pallas" or self._rule(platform, implementation)
+        return bool(kernel) or self.partition.moves(**static)
+
+    def _rule(self, platform: str, implementation: Choice) -> Mapping[int, int]:
+        """From how many elements on a kernel is the default, by bytes of an element."""
+        if isinstance(implementation, str):
+            return {}
+        context = implementation or Context.PIPELINE
+        rules = KERNEL_FROM.get(platform, {}).get(context.value, {})
+        return rules.get(self.name, {})
+
     def _prefers_kernel(
-        self, platform: str, stands: Any, context: mlir.LoweringRuleContext
+        self, platform: str, implementation: Choice, context: mlir.LoweringRuleContext
     ) -> bool:
         """Whether the kernel is known to win, and would run as it was measured."""
         arrays: list[Any] = [*context.avals_in, *context.avals_out]
         itemsize = arrays[len(context.avals_in) - 1].dtype.itemsize
-        rules = KERNEL_FROM.get(platform, {}).get(stands.value, {})
-        least = rules.get(self.name, {}).get(itemsize)
+        least = self._rule(platform, implementation).get(itemsize)
         return (
             least is not None
             and max(array.size for array in arrays) >= least
@@ -176,11 +218,17 @@ class Operator:
             and _is_local(context)
         )
 
+    def _definition(
+        self, *operands: jax.Array, implementation: Any, **static: Any
+    ) -> Outputs:
+        """What every form computes, in its shapes."""
+        del implementation
+        return self.xla(*operands, **static)
+
     def _abstract_eval(
-        self, *operands: jax.core.ShapedArray, implementation: Any, **static: Any
+        self, *operands: jax.core.ShapedArray, **static: Any
     ) -> list[jax.core.ShapedArray]:
-        del implementation  # every form has the shapes of the definition
-        definition = functools.partial(self.xla, **static)
+        definition = functools.partial(self._definition, **static)
         return list(jax.make_jaxpr(definition)(*operands).out_avals)
 
     def _batch(
@@ -258,9 +306,28 @@ def _is_local(context: mlir.LoweringRuleContext) -> bool:
     """
     axes = context.module_context.axis_context
     mesh, manual = getattr(axes, "mesh", None), getattr(axes, "manual_axes", ())
-    if mesh is not None:  # inside a shard_map over these axes
-        return set(mesh.axis_names) == set(manual)
-    return getattr(axes, "num_devices", None) == 1
+    if mesh is not None and set(mesh.axis_names) == set(manual):
+        return True  # inside a shard_map over all axes
+    if getattr(axes, "num_devices", None) == 1:
+        return True
+    arrays: list[Any] = [*context.avals_in, *context.avals_out]
+    return all(is_whole(array.sharding) for array in arrays)
+
+
+def _lower(
+    form: Form, context: mlir.LoweringRuleContext, choice: Choice
+) -> Callable[..., Any]:
+    """How to lower a form: without a mesh for a kernel, and where all is local."""
+    kernel = choice == "pallas"
+
+    def lower(*operands: Any, **static: Any) -> Any:
+        lower_form = mlir.lower_fun(form, multiple_results=True)
+        if not kernel and not _is_local(context):
+            return lower_form(context, *operands, **static)
+        with kernels_lowered() if kernel else use_abstract_mesh(NO_MESH):
+            return lower_form(_on_one_device(context), *operands, **static)
+
+    return lower
 
 
 def _on_one_device(context: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext:

@@ -29,6 +29,7 @@ from dmljax._operator import (
     strong,
     unbroadcast,
 )
+from dmljax._partition import Partition, Place
 from dmljax._support import (
     FLOATS,
     UP_TO_32_BITS,
@@ -311,10 +312,128 @@ def _transpose_adjoint(
     return OPERATOR(cotangent, *value, **static)
 
 
-OPERATOR = Operator("padding", _xla, transpose=_transpose)
+def _shard(
+    place: Place,
+    x: jax.Array,
+    *value: jax.Array,
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    **static: Any,
+) -> Outputs:
+    """Pads what is whole on the device, then each axis that is divided."""
+    pads = list(zip(start, end, strict=True))
+    batch = x.ndim - len(pads)
+    divided = [place.parts(axis) > 1 for axis in range(batch, x.ndim)]
+    here = [(0, 0) if away else own for away, own in zip(divided, pads, strict=True)]
+    x = _pad(x, value, here, **static)
+    for axis, away, own in zip(range(batch, x.ndim), divided, pads, strict=True):
+        if away and any(own):
+            x = _pad_divided(place, x, value, axis, *own, **static)
+    return (x,)
+
+
+def _pad(
+    x: jax.Array,
+    value: Sequence[jax.Array],
+    pads: Sequence[tuple[int, int]],
+    **static: Any,
+) -> jax.Array:
+    """`x` with its last axes padded by these, before and after."""
+    start, end = zip(*pads, strict=True) if pads else ((), ())
+    (padded,) = OPERATOR(x, *value, start=start, end=end, **static)
+    return padded
+
+
+def _pad_divided(
+    place: Place,
+    x: jax.Array,
+    value: Sequence[jax.Array],
+    axis: int,
+    before: int,
+    after: int,
+    *,
+    mode: PaddingMode,
+    **static: Any,
+) -> jax.Array:
+    """The device's part of `x` padded along an axis that is divided among devices.
+
+    A part of the output lies within that of the input and as much of its neighbours as
+    is padded: only that is exchanged. What is more than a part is gathered.
+    """
+    parts, size = place.parts(axis), x.shape[axis]
+    part = -(-(before + parts * size + after) // parts)
+    after = parts * part - parts * size - before  # the last part reaches past the end
+
+    def pad(x: jax.Array, before: int, after: int) -> jax.Array:
+        pads = [(before, after)] + [(0, 0)] * (x.ndim - axis - 1)
+        return _pad(x, value, pads, mode=mode, **static)
+
+    index = place.index(axis)
+    if max(before, after) > size - (mode is PaddingMode.REFLECTION):
+        padded = pad(place.gathered(x, axis), before, after)
+        return lax.dynamic_slice_in_dim(padded, index * part, part, axis)
+
+    def cut(x: jax.Array, first: int, last: int) -> jax.Array:
+        return lax.slice_in_dim(x, first, last, axis=axis)
+
+    window, around = [x], mode is PaddingMode.WRAP
+    if before:
+        halo = place.shift(cut(x, size - before, size), axis, 1, around=around)
+        if not around:
+            edge = pad(cut(x, 0, min(size, before + 1)), before, 0)
+            halo = jnp.where(index == 0, cut(edge, 0, before), halo)
+        window.insert(0, halo)
+    if after:
+        halo = place.shift(cut(x, 0, after), axis, -1, around=around)
+        if not around:
+            near = min(size, after + 1)
+            edge = pad(cut(x, size - near, size), 0, after)
+            halo = jnp.where(index == parts - 1, cut(edge, near, near + after), halo)
+        window.append(halo)
+    joined = lax.concatenate(window, axis)
+    return lax.dynamic_slice_in_dim(joined, index * (part - size), part, axis)
+
+
+def _shard_adjoint(
+    place: Place,
+    cotangent: jax.Array,
+    *,
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    **static: Any,
+) -> Outputs:
+    """The transpose of what the devices do together to pad."""
+    batch = cotangent.ndim - len(start)
+    x = jax.ShapeDtypeStruct(place.outputs[0], cotangent.dtype)
+    for axis, pads in enumerate(zip(start, end, strict=True), batch):
+        parts = place.parts(axis)
+        size = x.shape[axis] * parts + sum(pads)
+        if size % parts:  # the last part reaches past the end
+            position = lax.broadcasted_iota(np.int32, cotangent.shape, axis)
+            position += place.index(axis) * cotangent.shape[axis]
+            cotangent = jnp.where(position < size, cotangent, _zero(cotangent))
+
+    def pad(x: jax.Array) -> jax.Array:
+        constant = static["mode"] is PaddingMode.CONSTANT
+        value = [jnp.zeros((1,) * x.ndim, x.dtype)] if constant else []
+        (padded,) = _shard(place, x, *value, start=start, end=end, **static)
+        return padded
+
+    return tuple(jax.linear_transpose(pad, x)(cotangent))
+
+
+def _moves(*, start: tuple[int, ...], end: tuple[int, ...], **static: Any) -> bool:
+    del static
+    return any(start + end)
+
+
+OPERATOR = Operator(
+    "padding", _xla, Partition(_shard, moves=_moves), transpose=_transpose
+)
 ADJOINT = Operator(
     "padding_adjoint",
     _adjoint_xla,
+    Partition(_shard_adjoint, moves=_moves),
     xla_on={"cpu": _adjoint_xla_cpu},
     transpose=_transpose_adjoint,
 )

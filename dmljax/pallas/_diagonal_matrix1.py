@@ -14,9 +14,7 @@ from dmljax.pallas._elementwise import Number, elementwise, on_words, place_in
 
 @on_words
 def diagonal_matrix1(
-    value: jax.Array,
-    x: jax.Array,
-    *,
+    *operands: jax.Array,
     matrix: tuple[int, int],
     fill_begin: int,
     fill_end: int,
@@ -24,27 +22,27 @@ def diagonal_matrix1(
 ) -> Outputs:
     """The operator."""
     height, width = matrix
-    batch = np.broadcast_shapes(value.shape[:-2], x.shape[:-2])
+    origin = operands[:-2]
+    batch = np.broadcast_shapes(*(operand.shape[:-2] for operand in operands))
     shape = (*batch, *matrix)
 
-    def element(number: Number, load_value: Any, load_x: Any) -> Any:
+    def element(number: Number, *loads: Any) -> Any:
+        *first, value, x = (
+            load(place_in(operand.shape, number, shape))
+            for load, operand in zip(loads, operands, strict=True)
+        )
         rows, column = number.divided(width)
         row = rows.whole() if math.prod(batch) == 1 else rows.divided(height)[1]
-        top_x = column.astype(np.int32) - row.astype(np.int32)
-        filled = fills(top_x, matrix, fill_begin, fill_end)
-        return jnp.where(
-            jnp.broadcast_to(filled, top_x.shape),
-            load_value(place_in(value.shape, number, shape)),
-            load_x(place_in(x.shape, number, shape)),
-        )
+        top_x = sum(first, column.astype(np.int32) - row.astype(np.int32))
+        filled = fills(top_x, None if origin else matrix, fill_begin, fill_end)
+        return jnp.where(jnp.broadcast_to(filled, top_x.shape), value, x)
 
     return elementwise(
         element,
-        value,
-        x,
+        *operands,
         shape=shape,
         operator="diagonal_matrix1",
         warps=8,
-        blocks=2 if x.size == 1 else 1,  # where nothing is read
+        blocks=2 if operands[-1].size == 1 else 1,  # where nothing is read
         interpret=interpret,
     )

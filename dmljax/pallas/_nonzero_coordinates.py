@@ -11,6 +11,7 @@ they are the same. So the work is that of the output, and all stores are contigu
 import dataclasses
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -45,6 +46,7 @@ class Plan:
       width: the bits of an element.
       keep: those of its bits that make it non-zero.
       fill: what the rows past the count hold; None to leave them alone.
+      part: whether the lines are parts of tensors, whose elements are counted on.
       interpret: whether Pallas' interpreter runs the kernels.
     """
 
@@ -54,6 +56,7 @@ class Plan:
     width: int
     keep: int
     fill: int | None
+    part: bool
     interpret: bool
 
     @property
@@ -85,7 +88,12 @@ class Plan:
 
 
 def nonzero_coordinates(
-    x: jax.Array, *, rank: int, columns: int, fill: int | None, interpret: bool
+    x: jax.Array,
+    *first: jax.Array,
+    rank: int,
+    columns: int,
+    fill: int | None,
+    interpret: bool,
 ) -> Outputs:
     """The operator."""
     batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
@@ -101,10 +109,12 @@ def nonzero_coordinates(
         width=8 * bits.dtype.itemsize,
         keep=keep,
         fill=fill,
+        part=bool(first),
         interpret=interpret,
     )
     with index_mode(plan.values + BLOCK):
-        count, coordinates = _run(bits.reshape(-1, elements), plan)
+        numbers = [jnp.broadcast_to(n.ravel(), (plan.batch,)) for n in first]
+        count, coordinates = _run(bits.reshape(-1, elements), numbers, plan)
     return count.reshape(batch), coordinates.reshape(*batch, elements, columns)
 
 
@@ -124,8 +134,11 @@ def _bits(x: jax.Array) -> tuple[jax.Array, int]:
     return is_nonzero(x).astype(np.uint8), 1
 
 
-def _run(bits: jax.Array, plan: Plan) -> Outputs:
-    """The three launches, for (batch, elements) bits."""
+def _run(bits: jax.Array, numbers: Sequence[jax.Array], plan: Plan) -> Outputs:
+    """The three launches, for (batch, elements) bits.
+
+    Of each line's first element there may be a number, (batch,).
+    """
     words = jax.ShapeDtypeStruct((plan.batch, plan.blocks * BLOCK // WORD), np.uint32)
     before = jax.ShapeDtypeStruct(words.shape, np.uint16)
     per_block = jax.ShapeDtypeStruct((plan.batch, plan.blocks), np.uint32)
@@ -152,7 +165,7 @@ def _run(bits: jax.Array, plan: Plan) -> Outputs:
     )
     (coordinates,) = launched(
         _write,
-        *(packed, ranks, counts, starts, count),
+        *(packed, ranks, counts, starts, count, *numbers),
         step="_write",
         grid=(plan.blocks * plan.batch,),
         outputs=(values,),
@@ -240,7 +253,7 @@ def _scan(counts: Any, starts: Any, count: Any, *, plan: Plan) -> None:
 
 def _write(*references: Any, plan: Plan) -> None:
     """The rows of a block's non-zeros, and its share of the rows past the count."""
-    words, ranks, counts, starts, count, out = references
+    words, ranks, counts, starts, count, *numbers, out = references
     block, line = plan.block_and_line()
     first = block * (BLOCK // WORD)
     start = plan.place(starts[line, block])
@@ -255,6 +268,7 @@ def _write(*references: Any, plan: Plan) -> None:
     def put(rank: Any, valid: Any, element: Any) -> None:
         row = plan.place(start, rank)
         number = block.astype(np.uint32) * np.uint32(BLOCK) + element.astype(np.uint32)
+        number = sum((reference[line] for reference in numbers), number)
         _put_rows(out, line, row, valid, number, plan)
 
     def by_element(i: Any, carry: Any) -> Any:
@@ -306,7 +320,7 @@ def _put_rows(
         zip(plan.sizes, packed_strides(plan.sizes), strict=True)
     ):
         value = number // np.uint32(stride)
-        if max(plan.sizes[:axis], default=1) > 1:  # else it is less than the size
+        if axis and (plan.part or max(plan.sizes[:axis]) > 1):  # else it is less
             value %= np.uint32(size)
         values = jnp.where(column == axis, value[:, None], values)
     mask = valid[:, None] & (column < columns)

@@ -1,0 +1,403 @@
+"""How an operator is divided among the devices of a mesh.
+
+An operator says which dimensions of its operands and outputs belong together, and what
+a device does with its part of them. Where JAX infers shardings (automatic mesh axes),
+XLA's partitioner asks for that while it compiles; where they are types (explicit axes),
+it becomes a shard_map when the program is traced.
+"""
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.experimental.custom_partitioning import (
+    ArrayMapping,
+    SdyShardingRule,
+    custom_partitioning,
+)
+from jax.interpreters import mlir
+from jax.sharding import (
+    AbstractDevice,
+    AbstractMesh,
+    AxisType,
+    NamedSharding,
+    PartitionSpec,
+)
+
+from dmljax._check import require, show
+
+Outputs = tuple[jax.Array, ...]
+Sizes = tuple[int, ...]
+Names = tuple[str, ...]  # of dimensions, or of mesh axes
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Names for all dimensions. Those of the same name are divided alike.
+
+    Attributes:
+      operands: for each operand, a name for each dimension.
+      outputs: for each output, likewise.
+      whole: the names of dimensions that can't be divided.
+    """
+
+    operands: tuple[Names, ...]
+    outputs: tuple[Names, ...]
+    whole: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where the part of a device lies. Dimensions are those of the first output.
+
+    Attributes:
+      mesh: the sizes of the mesh axes.
+      axes: for each dimension that is divided, by name, over which mesh axes.
+      outputs: the sizes of a part of each output. Where they don't divide a size, the
+        last parts reach past the end.
+    """
+
+    mesh: Mapping[str, int]
+    axes: Mapping[str, Names]
+    outputs: tuple[Sizes, ...]
+
+    def along(self, dimension: int) -> Names:
+        """The mesh axes over which a dimension is divided."""
+        return self.axes.get(_name(dimension), ())
+
+    def parts(self, dimension: int) -> int:
+        """Into how many parts a dimension is divided."""
+        return _parts(self.mesh, self.along(dimension))
+
+    def index(self, dimension: int) -> jax.Array:
+        """Which of the parts this is, an int32."""
+        axes = self.along(dimension)
+        return lax.axis_index(axes) if axes else jnp.int32(0)
+
+    def shift(
+        self, x: jax.Array, dimension: int, by: int, *, around: bool = False
+    ) -> jax.Array:
+        """The `x` of the device that lies `by` parts before.
+
+        Where there is none, it is zero, or that of the other end if it goes `around`.
+        """
+        parts = self.parts(dimension)
+        pairs = [
+            (i, (i + by) % parts) for i in range(parts) if around or 0 <= i + by < parts
+        ]
+        shifted: jax.Array = lax.ppermute(x, self.along(dimension), pairs)
+        return shifted
+
+    def collected(self, number: jax.Array, dimension: int) -> jax.Array:
+        """(..., parts): the numbers of all parts."""
+        shape = (*number.shape, self.parts(dimension))
+        part = lax.broadcasted_iota(np.int32, shape, number.ndim)
+        own = jnp.where(part == self.index(dimension), number[..., None], 0)
+        table: jax.Array = lax.psum(own, self.along(dimension))
+        return table
+
+    def gathered(self, x: jax.Array, dimension: int) -> jax.Array:
+        """All parts of `x`, joined."""
+        axes = self.along(dimension)
+        whole: jax.Array = lax.all_gather(x, axes, axis=dimension, tiled=True)
+        return whole
+
+
+def aligned(
+    operands: Sequence[Sizes], outputs: Sequence[Sizes], **static: Any
+) -> Layout:
+    """The layout where equal numbers of dimensions mean that they belong together.
+
+    What has size 1 is shared, and not divided.
+    """
+    del static
+    names = tuple(
+        tuple(
+            _name(i) if size != 1 else f"shared{number}x{i}"
+            for i, size in enumerate(sizes)
+        )
+        for number, sizes in enumerate([*operands, *outputs])
+    )
+    shared = {name for line in names for name in line if name.startswith("shared")}
+    return Layout(names[: len(operands)], names[len(operands) :], frozenset(shared))
+
+
+def _name(dimension: int) -> str:
+    return f"d{dimension}"
+
+
+def _parts(mesh: Mapping[str, int], axes: Names) -> int:
+    return math.prod(mesh[axis] for axis in axes)
+
+
+def _stays(**static: Any) -> bool:
+    del static
+    return False
+
+
+@dataclasses.dataclass(frozen=True)
+class Partition:
+    """How one operator is divided.
+
+    Attributes:
+      shard: what a device does, `(place, *operands, **static) -> outputs`, with parts;
+        it calls the operator again, with what lies on the device.
+      layout: which dimensions belong together, `(sizes of the operands, sizes of the
+        outputs, **static) -> Layout`.
+      moves: whether elements may have to move between devices, `(**static) -> bool`.
+        Where they stay, XLA divides its form of the operator as well.
+    """
+
+    shard: Callable[..., Outputs]
+    layout: Callable[..., Layout] = aligned
+    moves: Callable[..., bool] = _stays
+
+
+@dataclasses.dataclass(frozen=True)
+class Division:
+    """The partition of one call, whose sizes and attributes are known."""
+
+    partition: Partition
+    operands: tuple[Sizes, ...]
+    outputs: tuple[Sizes, ...]
+    static: Mapping[str, Any]
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """The names of the dimensions."""
+        return self.partition.layout(self.operands, self.outputs, **self.static)
+
+    def divides(self, parts: int, name: str) -> bool:
+        """Whether what has this name can be divided into so many equal parts.
+
+        By the smallest size: an output may have more, and then needs not be even.
+        """
+        lines = zip(
+            self.layout.operands + self.layout.outputs,
+            self.operands + self.outputs,
+            strict=True,
+        )
+        sizes = (
+            size
+            for names, sizes in lines
+            for own, size in zip(names, sizes, strict=True)
+            if own == name
+        )
+        return name not in self.layout.whole and min(sizes) % parts == 0
+
+    def shard(
+        self, mesh: Mapping[str, int], axes: Mapping[str, Names]
+    ) -> Callable[..., Outputs]:
+        """What a device does, if these dimensions are divided over these mesh axes."""
+
+        def part(names: Names, sizes: Sizes) -> Sizes:
+            parts = (_parts(mesh, axes.get(name, ())) for name in names)
+            return tuple(-(-size // n) for size, n in zip(sizes, parts, strict=True))
+
+        outputs = map(part, self.layout.outputs, self.outputs)
+        place = Place(mesh, axes, tuple(outputs))
+        return lambda *operands: self.partition.shard(place, *operands, **self.static)
+
+
+def _divided(spec: PartitionSpec, names: Names) -> Iterator[tuple[str, Names]]:
+    """The names of the dimensions that a spec divides, and over which mesh axes."""
+    for entry, name in zip(spec, names, strict=False):
+        if entry is not None and entry != ():
+            yield name, entry if isinstance(entry, tuple) else (entry,)
+
+
+def _specs(lines: Sequence[Names], axes: Mapping[str, Names]) -> list[PartitionSpec]:
+    return [PartitionSpec(*(axes.get(name) for name in names)) for names in lines]
+
+
+def mesh_of(context: mlir.LoweringRuleContext) -> AbstractMesh | None:
+    """The mesh over which XLA will partition a program that is being lowered.
+
+    None if JAX does not know it, or the program is exported, which can't carry a
+    partition of ours: then XLA divides alone. The attributes of JAX's context are
+    undocumented.
+    """
+    module = context.module_context
+    devices = getattr(module.axis_context, "num_devices", 1)
+    arrays: list[Any] = [*context.avals_in, *context.avals_out]
+    meshes = {array.sharding.mesh for array in arrays if array.sharding.mesh.size > 1}
+    exported = module.lowering_parameters.for_export
+    if exported or [mesh.size for mesh in meshes] != [devices]:
+        return None
+    (mesh,) = meshes
+    assert isinstance(mesh, AbstractMesh)
+    return mesh
+
+
+def lower_partitioned(
+    context: mlir.LoweringRuleContext,
+    mesh: AbstractMesh,
+    division: Division,
+    definition: Callable[..., Outputs],
+    operands: Sequence[Any],
+) -> Any:
+    """Lowers a call such that XLA, once it has chosen shardings, divides it so.
+
+    `definition` computes the same as a whole.
+    """
+    layout = division.layout
+
+    def divide(mesh: Any, operands: Any, outputs: Any) -> Any:
+        sizes = dict(mesh.shape)
+        shardings = [array.sharding for array in (*outputs, *operands)]
+        axes = _proposed(division, sizes, shardings)
+        taken, given = (
+            tuple(NamedSharding(mesh, spec) for spec in _specs(lines, axes))
+            for lines in (layout.operands, layout.outputs)
+        )
+        return mesh, division.shard(sizes, axes), given, taken
+
+    # Shardy wants names in the order in which they are used first.
+    names = dict.fromkeys(itertools.chain(*layout.operands, *layout.outputs))
+    divided = custom_partitioning(definition)
+    divided.def_partition(
+        divide,
+        sharding_rule=SdyShardingRule(
+            tuple(ArrayMapping(*names) for names in layout.operands),
+            tuple(ArrayMapping(*names) for names in layout.outputs),
+            need_replication_factors=tuple(n for n in names if n in layout.whole),
+        ),
+    )
+    return mlir.lower_fun(divided, multiple_results=True)(
+        _with_devices(context, mesh), *operands
+    )
+
+
+def _with_devices(
+    context: mlir.LoweringRuleContext, mesh: AbstractMesh
+) -> mlir.LoweringRuleContext:
+    """The context as custom_partitioning wants it: with the devices of the mesh.
+
+    JAX provides them to primitives that it has in a private list. A partition depends
+    on their number alone.
+    """
+    device = AbstractDevice(device_kind="any", num_cores=None, platform="cpu")
+    module = context.module_context
+    axis_context: Any = module.axis_context
+    axes = dataclasses.replace(
+        axis_context,
+        device_assignment=(device,) * mesh.size,
+        abstract_mesh=mesh,
+    )
+    with_devices: mlir.LoweringRuleContext = context.replace(
+        module_context=module.replace(axis_context=axes)
+    )
+    return with_devices
+
+
+def _proposed(
+    division: Division, mesh: Mapping[str, int], shardings: Sequence[NamedSharding]
+) -> dict[str, Names]:
+    """The mesh axes of each dimension that XLA proposes and that can be divided.
+
+    The shardings are those of the outputs and then of the operands.
+    """
+    axes: dict[str, Names] = {}
+    lines = division.layout.outputs + division.layout.operands
+    for sharding, names in zip(shardings, lines, strict=True):
+        for name, over in _divided(sharding.spec, names):
+            taken = {axis for used in axes.values() for axis in used}
+            fits = division.divides(_parts(mesh, over), name)
+            if name not in axes and taken.isdisjoint(over) and fits:
+                axes[name] = over
+    return axes
+
+
+def explicit_mesh(*operands: jax.Array) -> AbstractMesh | None:
+    """The mesh over whose explicit axes operands are sharded, if any are."""
+    for operand in operands:
+        sharding = jax.typeof(operand).sharding
+        # In the types of JAX, only explicit axes divide a dimension.
+        if any(entry not in (None, ()) for entry in sharding.spec):
+            mesh: AbstractMesh = sharding.mesh
+            return mesh
+    return None
+
+
+def is_whole(sharding: NamedSharding) -> bool:
+    """Whether a type says that every device has all of an array."""
+    divided = any(entry not in (None, ()) for entry in sharding.spec)
+    types = sharding.mesh.axis_types
+    return bool(types) and AxisType.Auto not in types and not divided
+
+
+def over_explicit_mesh(
+    operator: str,
+    mesh: AbstractMesh,
+    division: Division,
+    operands: Sequence[jax.Array],
+) -> Outputs:
+    """The outputs, made by each device of its part of what is sharded explicitly."""
+    layout, sizes = division.layout, dict(mesh.shape)
+    axes = _declared(operator, division, operands)
+    for output, names in zip(division.outputs, layout.outputs, strict=True):
+        _check_even(operator, output, [axes.get(name, ()) for name in names], sizes)
+    specs = _specs(layout.operands, axes)
+    mapped = jax.shard_map(
+        division.shard(sizes, axes),
+        mesh=mesh,
+        in_specs=tuple(specs),
+        out_specs=tuple(_specs(layout.outputs, axes)),
+        axis_names={axis for over in axes.values() for axis in over},
+    )
+    placed = (
+        jax.reshard(operand, NamedSharding(mesh, spec))
+        for operand, spec in zip(operands, specs, strict=True)
+    )
+    outputs: Outputs = mapped(*placed)
+    return outputs
+
+
+def _declared(
+    operator: str, division: Division, operands: Sequence[jax.Array]
+) -> dict[str, Names]:
+    """The mesh axes of each dimension, as the operands' types have them."""
+    axes: dict[str, Names] = {}
+    for operand, names in zip(operands, division.layout.operands, strict=True):
+        spec = jax.typeof(operand).sharding.spec
+        for name, over in _divided(spec, names):
+            require(
+                operator,
+                name not in division.layout.whole,
+                f"an operand of sizes {show(operand.shape)} is sharded over the mesh "
+                f"axes {show(over)} along dimension {names.index(name)}, along which "
+                "it must be whole; use jax.reshard first.",
+            )
+            axes.setdefault(name, over)
+            others = {axis for other in axes if other != name for axis in axes[other]}
+            require(
+                operator,
+                axes[name] == over and others.isdisjoint(over),
+                f"an operand of sizes {show(operand.shape)} is sharded as {spec}, "
+                "while another operand is sharded in a way that does not go with it; "
+                "use jax.reshard to make them alike.",
+            )
+    return axes
+
+
+def _check_even(
+    operator: str, output: Sizes, axes: Sequence[Names], mesh: Mapping[str, int]
+) -> None:
+    """Explicit shardings know no part that is smaller than the others."""
+    for i, (size, over) in enumerate(zip(output, axes, strict=True)):
+        parts = _parts(mesh, over)
+        require(
+            operator,
+            size % parts == 0,
+            f"the output has sizes {show(output)}, and {parts} devices can't share "
+            f"the {size} elements along dimension {i} equally. The mesh axes are "
+            f"explicit ({show(over)}), so that they must: choose other sizes, or use "
+            "jax.reshard to make the input whole along this dimension.",
+        )
