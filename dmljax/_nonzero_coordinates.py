@@ -27,7 +27,14 @@ from dmljax._operator import (
     in_context,
     kernel,
 )
-from dmljax._partition import Layout, Partition, Place, aligned, explicit_mesh
+from dmljax._partition import (
+    Layout,
+    Partition,
+    Place,
+    aligned,
+    explicit_mesh,
+    explicit_parts,
+)
 from dmljax._support import (
     UINT32_ONLY,
     UP_TO_32_BITS,
@@ -411,13 +418,20 @@ def _nonzero_coordinates(
 
 def _in_parts(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
     """The parts of the first dimension as a batch, and each one's first number."""
-    numbers = lax.iota(np.uint32, parts) * np.uint32(x.size // parts)
+    devices = explicit_parts(x, 0)
+    require(
+        NAME,
+        parts % devices == 0,
+        f"parts is {parts}; it must be a multiple of {devices}, the number of devices "
+        "over which the first dimension is sharded.",
+    )
     shape, sharding = (parts, x.shape[0] // parts, *x.shape[1:]), None
     mesh = explicit_mesh(x)
-    if mesh:
+    if mesh:  # then a reshape must be told which of both dimensions stays sharded
         first, *rest = jax.typeof(x).sharding.spec
         sharding = NamedSharding(mesh, PartitionSpec(first, None, *rest))
     split = lax.reshape(x, shape, out_sharding=sharding)
+    numbers = lax.iota(np.uint32, parts) * np.uint32(x.size // parts)
     return split, numbers.reshape((parts,) + (1,) * x.ndim)
 
 

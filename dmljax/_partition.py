@@ -326,6 +326,13 @@ def explicit_mesh(*operands: jax.Array) -> AbstractMesh | None:
     return None
 
 
+def explicit_parts(x: jax.Array, dimension: int) -> int:
+    """Into how many parts a dimension is divided, as far as the type says so."""
+    sharding = jax.typeof(x).sharding
+    divided = dict(_divided(sharding.spec, tuple(map(_name, range(x.ndim)))))
+    return _parts(dict(sharding.mesh.shape), divided.get(_name(dimension), ()))
+
+
 def is_whole(sharding: NamedSharding) -> bool:
     """Whether a type says that every device has all of an array."""
     divided = any(entry not in (None, ()) for entry in sharding.spec)
