@@ -42,10 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = [case for case in cases(elements) if options.only in case.label]
     if not chosen:
         sys.exit(f"no case has {options.only!r} in its text")
-    commit = options.commit or _commit()
     libraries = available(device.platform)
     bandwidths = ceilings(libraries, rounds=options.rounds)
-    run = _circumstances(device, libraries) | {"commit": commit}
+    run = circumstances(device, libraries) | {"commit": options.commit or commit()}
     run |= {f"{kind}_gb_per_s": round(gb, 1) for kind, gb in bandwidths.items()}
     print(f"{run['device']}: {_shown(bandwidths)} GB/s", file=sys.stderr)
     out = options.out or ledger.path(run["device"])
@@ -135,7 +134,7 @@ def _checked(case: Case, libraries: Mapping[str, Library]) -> dict[str, Prepared
     return calls
 
 
-def _circumstances(
+def circumstances(
     device: jax.Device, libraries: Mapping[str, Library]
 ) -> dict[str, Any]:
     """What a figure depends on besides the case."""
@@ -150,7 +149,8 @@ def _circumstances(
     }
 
 
-def _commit() -> str:
+def commit() -> str:
+    """Of the sources, as git names it."""
     command = ["git", "describe", "--always", "--dirty"]
     return subprocess.run(
         command, capture_output=True, check=True, text=True

@@ -70,7 +70,7 @@ def _on_cpu(calls: Calls, rounds: int, repeats: int) -> dict[str, Timing]:
             result = call.run()
         call.wait(result)
         samples[name].append((time.perf_counter() - start) / repeats * 1e3)
-    return {name: _timing(times) for name, times in samples.items()}
+    return {name: timing(times) for name, times in samples.items()}
 
 
 def _on_gpu(name: str, call: Prepared, rounds: int) -> Timing:
@@ -79,7 +79,7 @@ def _on_gpu(name: str, call: Prepared, rounds: int) -> Timing:
         times = _traced(call, rounds)
         if times and len(times) % rounds == 0:
             sums = np.reshape(times, (rounds, -1)).sum(1)
-            return _timing(sums, len(times) // rounds)
+            return timing(sums, len(times) // rounds)
     raise RuntimeError(
         f"{name}: the trace has {len(times)} events on the GPU's streams for {rounds} "
         "calls; each call must have as many, and at least one."
@@ -87,7 +87,17 @@ def _on_gpu(name: str, call: Prepared, rounds: int) -> Timing:
 
 
 def _traced(call: Prepared, rounds: int) -> list[float]:
-    """Milliseconds of each kernel, copy and fill of `rounds` calls, as they started.
+    """Milliseconds of each kernel, copy and fill of `rounds` calls, as they started."""
+
+    def run() -> None:
+        for _ in range(rounds):
+            call.wait(call.run())
+
+    return [time for times in traced_by_device(run) for time in times]
+
+
+def traced_by_device(run: Callable[[], None]) -> list[list[float]]:
+    """Milliseconds of what `run` launches on each GPU, in the order of their starts.
 
     The profiler sees all of the process, and so other libraries' as well as JAX's.
     """
@@ -95,22 +105,23 @@ def _traced(call: Prepared, rounds: int) -> list[float]:
     options.python_tracer_level = options.host_tracer_level = 0
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder, profiler_options=options):
-            for _ in range(rounds):
-                call.wait(call.run())
+            run()
         (path,) = Path(folder).rglob("*.xplane.pb")
         planes = list(jax.profiler.ProfileData.from_file(str(path)).planes)
     events = [
-        (event.start_ns, event.duration_ns / 1e6)
+        sorted(
+            (event.start_ns, event.duration_ns / 1e6)
+            for line in plane.lines
+            if line.name.startswith("Stream")
+            for event in line.events
+        )
         for plane in planes
         if plane.name.startswith("/device:GPU")
-        for line in plane.lines
-        if line.name.startswith("Stream")
-        for event in line.events
     ]
-    return [duration for _, duration in sorted(events)]
+    return [[duration for _, duration in device] for device in events]
 
 
-def _timing(times: Any, launches: int | None = None) -> Timing:
+def timing(times: Any, launches: int | None = None) -> Timing:
     median, p20, p80 = map(float, np.percentile(times, (50, 20, 80)))
     return Timing(median, p20, p80, launches)
 

@@ -272,7 +272,9 @@ def _shard(
     number = _moved(place, axis, number, counts)
     count = counts.sum(-1, dtype=np.uint32)
     valid = row + before < count[..., None]
-    number = jnp.where(valid, sum((f.reshape(*batch, 1) for f in first), number - 1), 0)
+    number = jnp.where(
+        valid, sum((f.reshape(*f.shape[:axis], 1) for f in first), number - 1), 0
+    )
     coordinates = unravel(number, sizes, columns)
     if fill:
         coordinates = jnp.where(valid[..., None], coordinates, np.uint32(fill))

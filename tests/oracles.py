@@ -106,18 +106,24 @@ def nonzero(scalar) -> bool:
     return _bits(scalar) not in _zero_bits(scalar.dtype)
 
 
-def nonzero_coordinates(x, *, columns=None, fill=0):
-    """(count, coordinates): the last columns of each non-zero element's coordinate."""
+def nonzero_coordinates(x, *, columns=None, fill=0, parts=None):
+    """(count, coordinates): the last columns of each non-zero element's coordinate.
+
+    With parts, for each of them.
+    """
     x = np.asarray(x)
     columns = max(x.ndim, 1) if columns is None else columns
-    count = 0
-    coordinates = np.full((x.size, columns), fill, np.uint32)
+    counts = np.zeros(parts or 1, np.uint32)
+    coordinates = np.full(
+        (counts.size, x.size // counts.size, columns), fill, np.uint32
+    )
     for coordinate in np.ndindex(x.shape):
         if nonzero(x[coordinate]):
+            part = coordinate[0] * parts // x.shape[0] if parts else 0
             # The zeros give a rank-0 tensor its one column.
-            coordinates[count] = ((0,) * columns + coordinate)[-columns:]
-            count += 1
-    return np.array(count, np.uint32), coordinates
+            coordinates[part, counts[part]] = ((0,) * columns + coordinate)[-columns:]
+            counts[part] += 1
+    return (counts, coordinates) if parts else (counts[0], coordinates[0])
 
 
 # PADDING

@@ -433,6 +433,7 @@ NONZERO_COORDINATES = Subject(
         _nonzero("matrix", ((3, 4),)),
         _nonzero("columns", ((1, 1, 2, 4),), {"columns": 3, "fill": 7}),
         _nonzero("undefined", ((7,),), {"fill": None}),
+        _nonzero("parts", ((4, 1, 3),), {"parts": 2, "fill": 7}),
     ),
     edges=(
         *(_nonzero(f"rank {rank}", (shape_of_rank(rank),)) for rank in range(9)),
@@ -450,6 +451,11 @@ NONZERO_COORDINATES = Subject(
         *(_nonzero(f"size {size}", ((size,),)) for size in (1, 31, 32, 33, 65, 200)),
         *(_nonzero(f"empty {shape}", (shape,)) for shape in ((0,), (0, 3), (2, 0))),
         _nonzero("empty fill", ((0, 3),), {"fill": 7}),
+        *(
+            _nonzero(f"{parts} parts of {shape}", (shape,), {"parts": parts})
+            for shape, parts in (((6,), 6), ((6, 5), 1), ((40, 2, 3), 4), ((0, 3), 2))
+        ),
+        _nonzero("columns of parts", ((1, 2, 3),), {"parts": 1, "columns": 2}),
         _nonzero("all zero", (np.zeros((3, 3), np.float32),), {"fill": 7}),
         _nonzero("none zero", (np.ones((3, 12), np.float32),), {"fill": 7}),
         _nonzero("last", (np.eye(1, 70, 69, dtype=np.int8),)),

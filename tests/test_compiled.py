@@ -15,11 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental import topologies
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
 from dmljax import PaddingMode
+from tests import test_sharding
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("jax_cuda13_plugin") is None
@@ -35,16 +36,16 @@ LINE = struct((1 << 20,), np.float32)
 
 
 @functools.cache
-def device():
-    """An H200 that can be compiled for."""
+def devices(count):
+    """H200s that can be compiled for."""
     topology = topologies.get_topology_desc(
-        platform="cuda", target_config=DESCRIPTION.read_text(), topology="1x1x1"
+        platform="cuda", target_config=DESCRIPTION.read_text(), topology=f"1x{count}x1"
     )
-    return topology.devices[0]
+    return np.array(topology.devices[:count])
 
 
-def compiled(function, *arguments):
-    sharding = NamedSharding(Mesh(np.array([device()]), ("d",)), P())
+def compiled(function, *arguments, sharding=None):
+    sharding = sharding or NamedSharding(Mesh(devices(1), ("d",)), P())
     placed = [struct(a.shape, a.dtype, sharding=sharding) for a in arguments]
     return jax.jit(function).lower(*placed).compile()
 
@@ -141,3 +142,23 @@ def test_the_gradient_of_one_hot_reads_the_cotangent_once():
     entry = program.as_text().split("\nENTRY ", 1)[1]
     (cotangent,) = re.findall(r"(%\S+) = f32\[4096,128\]\S* parameter", entry)
     assert entry.count(f"{cotangent}, ") + entry.count(f"{cotangent})") == 1
+
+
+@pytest.mark.parametrize("implementation", [None, "pallas"])
+@test_sharding.divisions(["8", "2x4"])
+def test_eight_gpus_communicate_what_the_page_says(case, mesh, spec, implementation):
+    if implementation and "padding" in case.line[0]:
+        pytest.skip("padding has no kernel")
+    sizes, names = test_sharding.MESHES[mesh]
+    types = (AxisType.Auto,) * len(sizes)
+    square = Mesh(devices(8).reshape(sizes), names, axis_types=types)
+    program = compiled(
+        functools.partial(case.function, implementation=implementation),
+        *(struct(array.shape, array.dtype) for array in case.arrays),
+        sharding=NamedSharding(square, spec),
+    )
+    meaning = test_sharding.MEANINGS[test_sharding.table()[case.line]]
+    parts = test_sharding.parts_of(mesh, spec)
+    found = test_sharding.collectives(program.as_text())
+    assert sorted(found) == sorted(meaning(case, parts, gradient=False))
+    assert ("dmljax_" in program.as_text()) == (implementation == "pallas")

@@ -378,6 +378,27 @@ CALLS = {
         parts=("fill", "float", *STATIC),
         error=TypeError,
     ),
+    "nonzero parts of unequal size": nonzero(
+        functools.partial(nonzero_coordinates, parts=3),
+        MATRIX,
+        parts=("parts is 3", "must divide the first dimension", "{2,3}"),
+    ),
+    "nonzero no parts": nonzero(
+        functools.partial(nonzero_coordinates, parts=0),
+        MATRIX,
+        parts=("parts is 0", "must divide the first dimension", "{2,3}"),
+    ),
+    "nonzero parts of a scalar": nonzero(
+        functools.partial(nonzero_coordinates, parts=1),
+        ones("FLOAT32"),
+        parts=("parts is 1", "must divide the first dimension", "{}"),
+    ),
+    "nonzero parts no integer": nonzero(
+        functools.partial(nonzero_coordinates, parts=1.0),
+        MATRIX,
+        parts=("parts", "float", *STATIC),
+        error=TypeError,
+    ),
     # PADDING
     "pad start too short": pad(
         pad_of(start=(1,)),

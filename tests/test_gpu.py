@@ -3,6 +3,9 @@
 The rest of the suite runs the kernels for real too, where it finds a GPU.
 """
 
+import dataclasses
+import functools
+import math
 import os
 import pathlib
 import shutil
@@ -13,9 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType
 
 import dmljax
 from dmljax import PaddingMode
+from tests import test_sharding
 
 pytestmark = pytest.mark.skipif(
     jax.default_backend() != "gpu", reason="there is no GPU here"
@@ -220,3 +225,21 @@ def test_the_sanitizer_finds_nothing(tool):
         "RACECHECK SUMMARY: 0 hazards" in done.stdout + done.stderr
     )
     assert "every kernel ran" in done.stdout
+
+
+# SEVERAL GPUS
+
+
+@pytest.mark.skipif(jax.device_count() < 2, reason="there is one GPU here")
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+@pytest.mark.parametrize("implementation", [None, "pallas"])
+@test_sharding.divisions(["2", "4", "2x2"])
+def test_several_gpus(case, mesh, spec, implementation, kind):
+    """Values and collectives, as on virtual devices."""
+    if math.prod(test_sharding.MESHES[mesh][0]) > jax.device_count():
+        pytest.skip("there are fewer GPUs here")
+    if implementation and "padding" in case.line[0]:
+        pytest.skip("padding has no kernel")
+    function = functools.partial(case.function, implementation=implementation)
+    case = dataclasses.replace(case, function=function)
+    test_sharding.check_both(case, mesh, spec, kind, "gpu")

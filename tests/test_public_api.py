@@ -28,7 +28,9 @@ SIGNATURES = {
     ),
     "one_hot": "(indices, values, /, *, size, axis=-1, implementation=None)",
     "element_wise_if": "(condition, a, b, /, *, implementation=None)",
-    "nonzero_coordinates": "(x, /, *, columns=None, fill=0, implementation=None)",
+    "nonzero_coordinates": (
+        "(x, /, *, columns=None, fill=0, parts=None, implementation=None)"
+    ),
     "padding": (
         "(x, start_padding, end_padding, /, *, mode=<PaddingMode.CONSTANT: 0>, "
         "value=0, implementation=None)"

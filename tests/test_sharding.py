@@ -30,6 +30,7 @@ MESHES = {
     "2": ((2,), ("a",)),
     "4": ((4,), ("a",)),
     "8": ((8,), ("a",)),
+    "2x2": ((2, 2), ("a", "b")),
     "2x4": ((2, 4), ("a", "b")),
 }
 # Along which dimensions an array is sharded, on one and on two mesh axes.
@@ -209,7 +210,7 @@ def parts_of(mesh, spec):
     return tuple(map(parts, (*spec, None, None, None)))[:3]
 
 
-def divisions(meshes=tuple(MESHES)):
+def divisions(meshes=("2", "4", "8", "2x4")):
     """The cases under the specs of these meshes that their lines speak of."""
     return pytest.mark.parametrize(
         ("case", "mesh", "spec"),
@@ -223,29 +224,30 @@ def divisions(meshes=tuple(MESHES)):
     )
 
 
-def sharding_of(mesh, spec, kind=AxisType.Auto):
+def sharding_of(mesh, spec, kind=AxisType.Auto, platform="cpu"):
     sizes, names = MESHES[mesh]
-    devices = jax.devices("cpu")[: np.prod(sizes)]
+    devices = jax.devices(platform)[: np.prod(sizes)]
     types = (kind,) * len(sizes)
     made = jax.make_mesh(sizes, names, axis_types=types, devices=devices)
     return NamedSharding(made, spec)
 
 
 def collectives(text):
-    """The kinds of collectives in a compiled program, and how many elements each has.
+    """The collectives in a compiled program: kinds, and elements that each brings.
 
-    One that is started apart from its end names both its operand and its result.
+    One may bring several arrays; one that is started apart from its end names, before
+    its results, its operands.
     """
     kinds = "all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter"
-    lines = re.findall(rf"= (.*?) ({kinds})(?:-start)?\(", text)
-    return [
-        (
-            kind,
-            max(math.prod(map(int, filter(None, sizes.split(",")))) for sizes in all_),
-        )
-        for result, kind in lines
-        if (all_ := re.findall(r"\w\[([\d,]*)\]", result))
-    ]
+    found = []
+    for arrays, kind, start in re.findall(rf"= (.*?) ({kinds})(-start)?\(", text):
+        sizes = [
+            math.prod(int(size) for size in shape.split(",") if size)
+            for shape in re.findall(r"\w\[([\d,]*)\]", arrays)
+        ]
+        results = sizes[len(sizes) // 2 :] if start else sizes
+        found += [(kind, size) for size in results]
+    return found
 
 
 def run(function, sharding, *arrays):
@@ -268,8 +270,9 @@ def check(case, function, sharding, parts, arrays, *, gradient, like):
         assert last.sharding.is_equivalent_to(sharding, last.ndim)
 
 
-def check_both(case, mesh, spec, kind):
-    sharding, parts = sharding_of(mesh, spec, kind), parts_of(mesh, spec)
+def check_both(case, mesh, spec, kind, platform="cpu"):
+    """A call and, if there is one, its gradient."""
+    sharding, parts = sharding_of(mesh, spec, kind, platform), parts_of(mesh, spec)
     judge = functools.partial(check, case, like=case.arrays[0])
     judge(case.function, sharding, parts, case.arrays, gradient=False)
     if not case.differentiable:

@@ -113,7 +113,8 @@ def nonzero_coordinates(
         interpret=interpret,
     )
     with index_mode(plan.values + BLOCK):
-        numbers = [jnp.broadcast_to(n.ravel(), (plan.batch,)) for n in first]
+        lines = (*batch, *(1,) * rank)
+        numbers = [jnp.broadcast_to(number, lines).ravel() for number in first]
         count, coordinates = _run(bits.reshape(-1, elements), numbers, plan)
     return count.reshape(batch), coordinates.reshape(*batch, elements, columns)
 

@@ -1,0 +1,291 @@
+"""Times one program over 1, 2, 4, .. devices and appends the figures to a ledger.
+
+    python -m benchmarks.scaling                    on all devices of this machine
+    python -m benchmarks.scaling --elements 4096    small arrays: a quick test
+
+Weak: each device has as much as the one; strong: all share what the one has. The
+efficiency is the time of one device over that of several, in strong scaling divided by
+their number. A time on GPUs is that of what one call launches, on the device that takes
+longest, waiting in collectives included; wall is the host's time for a call, of many
+that are queued. Every program is first compared with that of one device.
+"""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+import dmljax
+from benchmarks import ledger
+from benchmarks.libraries import ALL
+from benchmarks.run import circumstances, commit
+from benchmarks.timing import Timing, timing, traced_by_device
+
+# Of an array on one device: 1 GiB of float32 on a GPU.
+ELEMENTS = {"cpu": 2**20, "gpu": 2**28}
+COLUMNS, DEPTH, IMAGE = 512, 128, (4, 64, 64)
+CHECKED = 2**17  # elements of the arrays that are compared
+PARTS = 64  # of rows that stay where they are, a multiple of the devices
+ROWS = 8  # of padding above and below, so that up to 16 devices share them evenly
+REFLECTION = dmljax.PaddingMode.REFLECTION
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """One operator on arrays whose first dimension is divided.
+
+    Attributes:
+      operator: its name.
+      case: what is done, in words.
+      function: of the arrays.
+      shapes: of the arrays, given the number of elements.
+      dtypes: theirs.
+      communicates: what docs/sharding.md says.
+      gradient: whether the way back is timed, in the last array.
+    """
+
+    operator: str
+    case: str
+    function: Callable[..., Any]
+    shapes: Callable[[int], Sequence[tuple[int, ...]]]
+    dtypes: Sequence[str]
+    communicates: str = "nothing"
+    gradient: bool = False
+
+    @property
+    def direction(self) -> str:
+        """As in the ledger of one device."""
+        return "gradient" if self.gradient else "forward"
+
+    def run(self, *operands: jax.Array) -> Any:
+        """What is timed; a gradient's last operand is the cotangent."""
+        if not self.gradient:
+            return self.function(*operands)
+        *first, last, cotangent = operands
+        return jax.vjp(lambda x: self.function(*first, x), last)[1](cotangent)[0]
+
+    def arrays(self, elements: int, sharding: NamedSharding) -> list[jax.Array]:
+        """Made where they lie, a tenth of them not zero."""
+        shapes, dtypes = list(self.shapes(elements)), list(self.dtypes)
+        if self.gradient:
+            inputs = map(jax.ShapeDtypeStruct, shapes, dtypes)
+            shapes.append(jax.eval_shape(self.function, *inputs).shape)
+            dtypes.append(dtypes[-1])
+        made = jax.jit(_made, static_argnums=(0, 1), out_shardings=sharding)
+        return [made(*both) for both in zip(shapes, dtypes, strict=True)]
+
+
+def _made(shape: tuple[int, ...], dtype: str) -> jax.Array:
+    number = jnp.zeros(shape, np.uint32)
+    for axis in range(len(shape)):
+        line = jax.lax.broadcasted_iota(np.uint32, shape, axis)
+        number = (number ^ line) * np.uint32(2654435761)
+    digit = (number >> np.uint32(7)) % np.uint32(10)
+    return jnp.where(digit == 0, number >> np.uint32(24) | 1, 0).astype(dtype)
+
+
+def _matrix(elements: int) -> tuple[int, int]:
+    return elements // COLUMNS, COLUMNS
+
+
+def _halo(x: jax.Array) -> jax.Array:
+    return dmljax.padding(x, (ROWS, 0), (ROWS, 0), mode=REFLECTION)
+
+
+def _images(x: jax.Array) -> jax.Array:
+    return dmljax.padding(x, (0, 0, 3, 3), (0, 0, 3, 3), mode=REFLECTION)
+
+
+def _triangle(x: jax.Array) -> jax.Array:
+    return dmljax.diagonal_matrix1(x, value=0, fill_begin=-(2**31), fill_end=1)
+
+
+def _hot(indices: jax.Array) -> jax.Array:
+    return dmljax.one_hot(indices, np.array([0, 1], np.float32), size=DEPTH)
+
+
+def _in_parts(x: jax.Array) -> dmljax.NonzeroCoordinates:
+    return dmljax.nonzero_coordinates(x, parts=PARTS)
+
+
+WORK = (
+    *(
+        Work(
+            "element_wise_if",
+            "float32",
+            dmljax.element_wise_if,
+            lambda n: [_matrix(n)] * 3,
+            ("uint8", "float32", "float32"),
+            gradient=gradient,
+        )
+        for gradient in (False, True)
+    ),
+    *(
+        Work(
+            "diagonal_matrix1",
+            "strictly upper triangle, float32, rows divided",
+            _triangle,
+            lambda n: [_matrix(n)],
+            ("float32",),
+            gradient=gradient,
+        )
+        for gradient in (False, True)
+    ),
+    Work(
+        "one_hot",
+        f"of {DEPTH}, float32",
+        _hot,
+        lambda n: [(n // DEPTH, 1)],
+        ("int32",),
+    ),
+    *(
+        Work(
+            "padding",
+            "REFLECTION 3 of float32 images, batch divided",
+            _images,
+            lambda n: [(n // int(np.prod(IMAGE)), *IMAGE)],
+            ("float32",),
+            gradient=gradient,
+        )
+        for gradient in (False, True)
+    ),
+    *(
+        Work(
+            "padding",
+            f"REFLECTION {ROWS} of float32, the padded rows divided",
+            _halo,
+            lambda n: [_matrix(n)],
+            ("float32",),
+            "the halo",
+            gradient=gradient,
+        )
+        for gradient in (False, True)
+    ),
+    Work(
+        "nonzero_coordinates",
+        "float32, 10 % non-zero, in parts",
+        _in_parts,
+        lambda n: [(n,)],
+        ("float32",),
+    ),
+    Work(
+        "nonzero_coordinates",
+        "float32, 10 % non-zero, as a whole",
+        dmljax.nonzero_coordinates,
+        lambda n: [(n,)],
+        ("float32",),
+        "counts and rows",
+    ),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Times all work on every number of devices."""
+    parser = argparse.ArgumentParser(prog="benchmarks.scaling", description=__doc__)
+    parser.add_argument("--elements", type=int, help="of an array on one device")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--commit", help="of the sources, where git can't tell")
+    parser.add_argument("--out", type=pathlib.Path, help="the ledger to append to")
+    options = parser.parse_args(argv)
+    platform = jax.default_backend()
+    run = circumstances(jax.devices()[0], {"dmljax": ALL["dmljax"]})
+    run["commit"] = options.commit or commit()
+    elements = options.elements or ELEMENTS[platform]
+    out = options.out or ledger.path(f"{run['device']}_scaling")
+    out.parent.mkdir(exist_ok=True)
+    with out.open("a") as file:
+        for work in WORK:
+            for line in lines(work, elements, options.rounds):
+                file.write(json.dumps(run | line) + "\n")
+                file.flush()
+                print(
+                    f"{work.operator} {work.case} {work.direction}, {line['scaling']}, "
+                    f"{line['devices']}: {line['ms']} ms, wall {line['wall_ms']}, "
+                    f"efficiency {line['efficiency']}"
+                )
+    return 0
+
+
+def lines(work: Work, elements: int, rounds: int) -> Iterator[dict[str, Any]]:
+    """The lines of one kind of work."""
+    counts = [2**i for i in range(len(jax.devices()).bit_length())]
+    expected = _results(work, 1, CHECKED)
+    for devices in counts:
+        for one, other in zip(_results(work, devices, CHECKED), expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+    for scaling in ("weak", "strong"):
+        single = None
+        for devices in counts:
+            total = elements * (devices if scaling == "weak" else 1)
+            taken, wall = _timed(work, devices, total, rounds)
+            single = single or taken.median
+            ideal = single if scaling == "weak" else single / devices
+            yield {
+                "operator": work.operator,
+                "case": work.case,
+                "direction": work.direction,
+                "communicates": work.communicates,
+                "scaling": scaling,
+                "devices": devices,
+                "elements": total,
+                "ms": round(taken.median, 6),
+                "ms_p20": round(taken.p20, 6),
+                "ms_p80": round(taken.p80, 6),
+                "wall_ms": round(wall, 6),
+                "launches": taken.launches,
+                "efficiency": round(ideal / taken.median, 3),
+            }
+
+
+def _compiled(work: Work, devices: int, elements: int) -> tuple[Any, list[jax.Array]]:
+    """The program for so many devices, and its arrays."""
+    chosen = jax.devices()[:devices]
+    mesh = jax.make_mesh(
+        (devices,), ("d",), axis_types=(AxisType.Auto,), devices=chosen
+    )
+    arrays = work.arrays(elements, NamedSharding(mesh, PartitionSpec("d")))
+    return jax.jit(work.run).lower(*arrays).compile(), arrays
+
+
+def _results(work: Work, devices: int, elements: int) -> list[np.ndarray]:
+    program, arrays = _compiled(work, devices, elements)
+    return [np.asarray(output) for output in jax.tree.leaves(program(*arrays))]
+
+
+def _timed(
+    work: Work, devices: int, elements: int, rounds: int
+) -> tuple[Timing, float]:
+    """What a call takes on the slowest device, and the host's milliseconds."""
+    program, arrays = _compiled(work, devices, elements)
+    jax.block_until_ready(program(*arrays))
+
+    def run() -> None:
+        """Queues all calls; the results of the last are waited for."""
+        for _ in range(rounds):
+            outputs = program(*arrays)
+        jax.block_until_ready(outputs)
+
+    start = time.perf_counter()
+    run()
+    wall = (time.perf_counter() - start) / rounds * 1e3
+    if jax.default_backend() == "cpu":
+        return timing([wall]), wall
+    times = [device for device in traced_by_device(run) if device]
+    if len(times) != devices or any(len(device) % rounds for device in times):
+        events = [len(device) for device in times]
+        raise RuntimeError(f"{devices} GPUs have {events} events in {rounds} calls")
+    sums = [np.reshape(device, (rounds, -1)).sum(1) for device in times]
+    return timing(np.max(sums, axis=0), len(times[0]) // rounds), wall
+
+
+if __name__ == "__main__":
+    sys.exit(main())
