@@ -66,6 +66,11 @@ class Work:
         """As in the ledger of one device."""
         return "gradient" if self.gradient else "forward"
 
+    @property
+    def label(self) -> str:
+        """What tells it from all others."""
+        return f"{self.operator} {self.case} {self.direction}"
+
     def run(self, *operands: jax.Array) -> Any:
         """What is timed; a gradient's last operand is the cotangent."""
         if not self.gradient:
@@ -193,6 +198,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.scaling", description=__doc__)
     parser.add_argument("--elements", type=int, help="of an array on one device")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", default="", help="text in the name of the work")
     parser.add_argument("--commit", help="of the sources, where git can't tell")
     parser.add_argument("--out", type=pathlib.Path, help="the ledger to append to")
     options = parser.parse_args(argv)
@@ -203,15 +209,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     out = options.out or ledger.path(f"{run['device']}_scaling")
     out.parent.mkdir(exist_ok=True)
     with out.open("a") as file:
-        for work in WORK:
+        for work in (work for work in WORK if options.only in work.label):
             for line in lines(work, elements, options.rounds):
                 file.write(json.dumps(run | line) + "\n")
                 file.flush()
-                print(
-                    f"{work.operator} {work.case} {work.direction}, {line['scaling']}, "
-                    f"{line['devices']}: {line['ms']} ms, wall {line['wall_ms']}, "
-                    f"efficiency {line['efficiency']}"
-                )
+                name = f"{work.label}, {line['scaling']}, {line['devices']}"
+                print(name, *(line[key] for key in ("ms", "wall_ms", "efficiency")))
     return 0
 
 

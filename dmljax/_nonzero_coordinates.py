@@ -263,47 +263,84 @@ def _shard(
         return OPERATOR(x, *first, rank=rank, columns=columns, fill=fill, **static)
     batch, sizes = x.shape[:axis], x.shape[axis:]
     elements = np.uint32(math.prod(sizes))
-    line = x.reshape(*batch, elements)
-    count, rows = OPERATOR(line, rank=1, columns=1, fill=None, **static)
-    row = lax.broadcasted_iota(np.uint32, line.shape, axis)
+    lines = x.reshape(-1, elements)
     before = place.index(axis).astype(np.uint32) * elements
-    number = jnp.where(row < count[..., None], rows[..., 0] + before + 1, 0)
-    counts = place.collected(count, axis)
-    number = _moved(place, axis, number, counts)
-    count = counts.sum(-1, dtype=np.uint32)
-    valid = row + before < count[..., None]
-    number = jnp.where(
-        valid, sum((f.reshape(*f.shape[:axis], 1) for f in first), number - 1), 0
+    count, rows = OPERATOR(
+        lines,
+        before.reshape(1, 1),
+        **static | {"rank": 1, "columns": 1, "fill": None},
     )
-    coordinates = unravel(number, sizes, columns)
+    counts = place.collected(count, axis)
+    move = functools.partial(_moved, place, axis)
+    # What is sent is told in 32 bits.
+    send = functools.partial(_sent, place, axis) if lines.size < 2**31 else move
+    number = lax.platform_dependent(rows[..., 0], counts, cuda=send, default=move)
+    count = counts.sum(-1, dtype=np.uint32).reshape(batch)
+    number = number.reshape(*batch, elements)
+    row = before + lax.broadcasted_iota(np.uint32, number.shape, axis)
+    valid = row < count[..., None]
+    number = sum((f.reshape(*f.shape[:axis], 1) for f in first), number)
+    coordinates = unravel(jnp.where(valid, number, 0), sizes, columns)
     if fill:
         coordinates = jnp.where(valid[..., None], coordinates, np.uint32(fill))
     return count, coordinates
 
 
-def _moved(place: Place, axis: int, number: jax.Array, counts: jax.Array) -> jax.Array:
-    """Elements that are dense in each part, brought to where they are dense in all.
+def _sent(place: Place, axis: int, number: jax.Array, counts: jax.Array) -> jax.Array:
+    """Rows that are dense in each part, sent to where they are dense in all.
 
-    They are given as (..., rows) numbers from 1 on, 0 where there is none, and as the
-    (..., parts) counts. All of a part's move toward the first part and by the same
-    distance, a later part's never less far than an earlier one's. So they can move by
-    the rest that is less than a part, and then by 1, 2, 4, .. parts, and no two ever
-    come to lie in one place: each exchange has the size of a part.
+    They are given as (lines, rows) numbers, and how many there are as (lines, parts)
+    counts. What lies past them does not matter.
     """
-    parts, rows = counts.shape[-1], np.uint32(number.shape[-1])
-    start = lax.broadcasted_iota(np.uint32, counts.shape, axis) * rows
-    distance = start - (jnp.cumsum(counts, -1, dtype=np.uint32) - counts)
-    rest = lax.dynamic_index_in_dim(distance % rows, place.index(axis), -1)
-    row = lax.broadcasted_iota(np.uint32, number.shape, axis)
+    rows, own = np.uint32(number.shape[1]), place.index(axis)
+    line, part = (lax.broadcasted_iota(np.uint32, counts.shape, i) for i in (0, 1))
+    starts = jnp.cumsum(counts, 1, dtype=np.uint32) - counts
+
+    def within(bound: jax.Array, start: jax.Array, count: jax.Array) -> jax.Array:
+        """How many of `count` rows from `start` on lie before `bound`."""
+        return jnp.minimum(jnp.maximum(bound, start) - start, count)
+
+    start, count = (lax.dynamic_index_in_dim(x, own, 1) for x in (starts, counts))
+    first = within(part * rows, start, count)
+    sizes = within((part + 1) * rows, start, count) - first
+    there = jnp.where(sizes == 0, 0, start + first - part * rows)
+    bound = own.astype(np.uint32) * rows
+    coming = within(bound + rows, starts, counts) - within(bound, starts, counts)
+    by_part = (line * rows + first, sizes, line * rows + there, coming)
+    sent: jax.Array = lax.ragged_all_to_all(
+        number.ravel(),
+        jnp.zeros_like(number).ravel(),
+        *(table.T.ravel().astype(np.int32) for table in by_part),
+        axis_name=place.along(axis),
+    )
+    return sent.reshape(number.shape)
+
+
+def _moved(place: Place, axis: int, number: jax.Array, counts: jax.Array) -> jax.Array:
+    """The same by exchanges of a static size, where there is no ragged one.
+
+    All rows of a part move toward the first part and by the same distance, a later
+    part's never less far than an earlier one's. So they can move by the rest that is
+    less than a part, and then by 1, 2, 4, .. parts, and no two ever come to lie in one
+    place: each exchange has the size of a part.
+    """
+    parts, rows, own = counts.shape[1], np.uint32(number.shape[1]), place.index(axis)
+    part = lax.broadcasted_iota(np.uint32, counts.shape, 1)
+    distance = part * rows - (jnp.cumsum(counts, 1, dtype=np.uint32) - counts)
+    rest, count = (
+        lax.dynamic_index_in_dim(x, own, 1) for x in (distance % rows, counts)
+    )
+    row = lax.broadcasted_iota(np.uint32, number.shape, 1)
+    number = jnp.where(row < count, number + 1, 0)  # 0 is no row
     turned = _at(number, (row + rest) % rows)
     leaving = jnp.where(row + rest < rows, 0, turned)
     number = (turned ^ leaving) | place.shift(leaving, axis, -1)
     for step in range((parts - 1).bit_length()):
-        part = jnp.where(number == 0, 0, number - 1) // rows
-        far = (_at(distance // rows, part) >> step) & 1
+        origin = jnp.where(number == 0, 0, number - 1) // rows
+        far = (_at(distance // rows, origin) >> step) & 1
         leaving = jnp.where(far == 0, 0, number)
         number = (number ^ leaving) | place.shift(leaving, axis, -(2**step))
-    return number
+    return number - 1
 
 
 def _at(x: jax.Array, index: jax.Array) -> jax.Array:

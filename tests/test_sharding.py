@@ -159,25 +159,27 @@ CASES = {
 }
 
 
-def no_collective(case, parts, *, gradient):
+def no_collective(parts, *, gradient, platform):
     return []
 
 
-def halo(case, parts, *, gradient):
+def halo(parts, *, gradient, platform):
     rest = math.prod(SHAPE[1:]) // math.prod(parts[1:])
     return [("collective-permute", n * rest) for n in HALO]
 
 
-def whole_dimension(case, parts, *, gradient):
+def whole_dimension(parts, *, gradient, platform):
     rest = math.prod(SHAPE[1:]) // math.prod(parts[1:])
     size = SHAPE[0] // parts[0] if gradient else SHAPE[0]
     return [("reduce-scatter" if gradient else "all-gather", size * rest)]
 
 
-def counts_and_rows(case, parts, *, gradient):
+def counts_and_rows(parts, *, gradient, platform):
+    counts, rows = ("all-reduce", parts[0]), math.prod(SHAPE) // parts[0]
+    if platform == "gpu":
+        return [counts, ("ragged-all-to-all", rows)]
     moves = 1 + math.ceil(math.log2(parts[0]))
-    rows = ("collective-permute", math.prod(SHAPE) // parts[0])
-    return [("all-reduce", parts[0])] + moves * [rows]
+    return [counts] + moves * [("collective-permute", rows)]
 
 
 # What the words of the table stand for: kinds of collectives and their elements.
@@ -238,7 +240,9 @@ def collectives(text):
     One may bring several arrays; one that is started apart from its end names, before
     its results, its operands.
     """
-    kinds = "all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter"
+    kinds = (
+        "all-gather|all-reduce|(?:ragged-)?all-to-all|collective-permute|reduce-scatter"
+    )
     found = []
     for arrays, kind, start in re.findall(rf"= (.*?) ({kinds})(-start)?\(", text):
         sizes = [
@@ -257,24 +261,29 @@ def run(function, sharding, *arrays):
     return collectives(compiled.as_text()), compiled(*placed)
 
 
-def check(case, function, sharding, parts, arrays, *, gradient, like):
+def means(case, parts, *, gradient=False, platform="cpu"):
+    """The collectives that the page promises."""
+    meaning = MEANINGS[table()[case.line]]
+    return sorted(meaning(parts, gradient=gradient, platform=platform))
+
+
+def check(case, function, sharding, arrays, promised):
     """A sharded program against the table and against one device."""
     found, outputs = run(function, sharding, *arrays)
-    meaning = MEANINGS[table()[case.line]]
-    assert sorted(found) == sorted(meaning(case, parts, gradient=gradient))
+    assert sorted(found) == promised
     expected = jax.tree.leaves(function(*map(jnp.asarray, arrays)))
     for output, whole in zip(jax.tree.leaves(outputs), expected, strict=True):
         np.testing.assert_array_equal(np.asarray(output), np.asarray(whole))
     last = jax.tree.leaves(outputs)[-1]
-    if last.ndim == like.ndim:
+    if last.ndim == case.arrays[0].ndim:
         assert last.sharding.is_equivalent_to(sharding, last.ndim)
 
 
 def check_both(case, mesh, spec, kind, platform="cpu"):
     """A call and, if there is one, its gradient."""
     sharding, parts = sharding_of(mesh, spec, kind, platform), parts_of(mesh, spec)
-    judge = functools.partial(check, case, like=case.arrays[0])
-    judge(case.function, sharding, parts, case.arrays, gradient=False)
+    promised = functools.partial(means, case, parts, platform=platform)
+    check(case, case.function, sharding, case.arrays, promised())
     if not case.differentiable:
         return
 
@@ -284,7 +293,7 @@ def check_both(case, mesh, spec, kind, platform="cpu"):
 
     shape = jax.eval_shape(case.function, *case.arrays).shape
     operands = (*case.arrays, array(shape=shape))
-    judge(pull, sharding, parts, operands, gradient=True)
+    check(case, pull, sharding, operands, promised(gradient=True))
 
 
 @divisions()
@@ -451,8 +460,7 @@ def test_an_exported_program(name, kind):
         np.testing.assert_array_equal(one, other)
     if kind == AxisType.Explicit:
         found = collectives(again.lower(*placed).compile().as_text())
-        meaning = MEANINGS[table()[case.line]]
-        assert sorted(found) == sorted(meaning(case, (8, 1, 1), gradient=False))
+        assert sorted(found) == means(case, (8, 1, 1))
 
 
 def test_64_bit_types(x64):
