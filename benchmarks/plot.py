@@ -4,7 +4,8 @@
 
 For each ledger in benchmarks/results it writes docs/benchmarks_<device>_share.png, the
 share of its ceiling that each case reaches, docs/benchmarks_<device>.png, our time
-beside that of the fastest other, and docs/benchmarks_<device>.md, all figures.
+beside that of the fastest other, and docs/benchmarks_<device>.md, all figures. Of a
+ledger of several devices it writes one picture and the figures.
 """
 
 import pathlib
@@ -222,11 +223,89 @@ def write(path: pathlib.Path, folder: pathlib.Path) -> None:
     (folder / f"{name}.md").write_text(page(rows, name))
 
 
+SCALING = "_scaling"  # at the end of a ledger's name
+
+
+def write_scaling(path: pathlib.Path, folder: pathlib.Path) -> None:
+    """The page and the picture of a ledger of several devices."""
+    # By scaling, work and number of devices, the newest.
+    lines = {
+        (line["scaling"], *(line[key] for key in LABEL), line["devices"]): line
+        for line in ledger.read(path)
+    }
+    name = f"benchmarks_{path.stem}"
+    draw_scaling(list(lines.values()), folder / f"{name}.png")
+    (folder / f"{name}.md").write_text(scaling_page(list(lines.values()), name))
+
+
+LABEL = ("operator", "case", "direction")
+
+
+def scaling_page(lines: Sequence[Line], name: str) -> str:
+    """All figures of several devices as a page."""
+    last = lines[-1]
+    counts = sorted({line["devices"] for line in lines})
+    versions = ", ".join(f"{v} {last[v]}" for v in VERSIONS if last[v])
+    parts = [
+        f"# Figures: several devices, {last['device']}",
+        "Milliseconds of a call on the device that takes longest, by its own clock, "
+        "waiting in collectives included; medians. In brackets the efficiency: the "
+        "time of one device over this one, in strong scaling divided by the number of "
+        f"devices. {versions}.",
+        f"![Efficiency]({name}.png)",
+    ]
+    columns = ["operator", "case", "direction", "communicates", *map(str, counts)]
+    for scaling, title in (
+        ("weak", "Weak scaling: each device has as much as the one"),
+        ("strong", "Strong scaling: they share what the one has"),
+    ):
+        rows = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+        for work in _by_work(lines, scaling).values():
+            times = [f"{line['ms']:.4g} ({line['efficiency']:.2f})" for line in work]
+            words = [work[0][key] for key in (*LABEL, "communicates")]
+            rows.append("| " + " | ".join([*words, *times]) + " |")
+        parts += [f"## {title}", "\n".join(rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _by_work(lines: Sequence[Line], scaling: str) -> dict[tuple[str, ...], list[Line]]:
+    """The lines of each work, by growing number of devices."""
+    found: dict[tuple[str, ...], list[Line]] = {}
+    for line in sorted(lines, key=lambda line: line["devices"]):
+        if line["scaling"] == scaling:
+            found.setdefault(tuple(line[key] for key in LABEL), []).append(line)
+    order = list(dict.fromkeys(tuple(line[key] for key in LABEL) for line in lines))
+    return {label: found[label] for label in order}
+
+
+def draw_scaling(lines: Sequence[Line], path: pathlib.Path) -> None:
+    """The efficiency over the number of devices, a line for each work."""
+    figure, grid = pyplot.subplots(
+        1, 2, figsize=(9, 4.6), sharey=True, layout="constrained"
+    )
+    for axes, scaling in zip(grid.flat, ("weak", "strong"), strict=True):
+        for label, work in _by_work(lines, scaling).items():
+            counts = [line["devices"] for line in work]
+            shares = [line["efficiency"] for line in work]
+            style = "-" if work[0]["communicates"] == "nothing" else "--"
+            axes.plot(counts, shares, style, marker=".", label=", ".join(label))
+        axes.set_xticks(counts)
+        axes.set_ylim(0, 1.05)
+        axes.set_title(f"{scaling} scaling", fontsize=8)
+        axes.tick_params(labelsize=7)
+        axes.set_xlabel("devices", fontsize=8)
+    grid.flat[0].set_ylabel("efficiency", fontsize=8)
+    handles, labels = grid.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, fontsize=6, loc="outside lower center", ncols=2)
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+
+
 def main() -> None:
-    """Writes a page and two pictures for each ledger, and the picture of README.md."""
+    """Writes the page and the pictures of each ledger, and the picture of README.md."""
     mpl.use("Agg")
     for path in sorted(ledger.RESULTS.glob("*.jsonl")):
-        write(path, DOCS)
+        (write_scaling if path.stem.endswith(SCALING) else write)(path, DOCS)
     gpu = ledger.newest(ledger.read(ledger.path(OVERVIEW)))
     draw_overview(gpu, DOCS / "benchmarks_overview.png")
 

@@ -85,12 +85,13 @@ class Work:
             inputs = map(jax.ShapeDtypeStruct, shapes, dtypes)
             shapes.append(jax.eval_shape(self.function, *inputs).shape)
             dtypes.append(dtypes[-1])
-        made = jax.jit(_made, static_argnums=(0, 1), out_shardings=sharding)
-        return [made(*both) for both in zip(shapes, dtypes, strict=True)]
+        made = jax.jit(_made, static_argnums=(0, 1, 2), out_shardings=sharding)
+        arrays = enumerate(zip(shapes, dtypes, strict=True))
+        return [made(seed, shape, dtype) for seed, (shape, dtype) in arrays]
 
 
-def _made(shape: tuple[int, ...], dtype: str) -> jax.Array:
-    number = jnp.zeros(shape, np.uint32)
+def _made(seed: int, shape: tuple[int, ...], dtype: str) -> jax.Array:
+    number = jnp.full(shape, seed, np.uint32)
     for axis in range(len(shape)):
         line = jax.lax.broadcasted_iota(np.uint32, shape, axis)
         number = (number ^ line) * np.uint32(2654435761)
@@ -221,9 +222,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def lines(work: Work, elements: int, rounds: int) -> Iterator[dict[str, Any]]:
     """The lines of one kind of work."""
     counts = [2**i for i in range(len(jax.devices()).bit_length())]
-    expected = _results(work, 1, CHECKED)
+    expected = results(work, 1, CHECKED)
     for devices in counts:
-        for one, other in zip(_results(work, devices, CHECKED), expected, strict=True):
+        for one, other in zip(results(work, devices, CHECKED), expected, strict=True):
             np.testing.assert_array_equal(one, other)
     for scaling in ("weak", "strong"):
         single = None
@@ -259,7 +260,8 @@ def _compiled(work: Work, devices: int, elements: int) -> tuple[Any, list[jax.Ar
     return jax.jit(work.run).lower(*arrays).compile(), arrays
 
 
-def _results(work: Work, devices: int, elements: int) -> list[np.ndarray]:
+def results(work: Work, devices: int, elements: int) -> list[np.ndarray]:
+    """What a program for so many devices computes."""
     program, arrays = _compiled(work, devices, elements)
     return [np.asarray(output) for output in jax.tree.leaves(program(*arrays))]
 

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks import choose, ledger, libraries, oracles, run
+from benchmarks import choose, ledger, libraries, oracles, run, scaling
 from benchmarks.cases import cases
 from benchmarks.data import Data
+from tests import test_sharding
 
 FIELDS = {
     *("device", "commit", "python", "dmljax", "jax", "jaxlib", "numpy"),
@@ -279,3 +280,45 @@ def test_a_ledger_becomes_a_page_and_pictures(tmp_path, monkeypatch):
     assert "| one_hot | int8 (32, 128), axis -1, int32 indices | forward |" in page
     written = {path.name for path in tmp_path.glob("*.png")}
     assert written == {"benchmarks_device.png", "benchmarks_device_share.png"}
+
+
+def test_scaling_is_timed_drawn_and_tabulated(tmp_path):
+    out = tmp_path / "device_scaling.jsonl"
+    arguments = [*QUICK, "--elements", "131072", "--out", str(out)]
+    assert scaling.main([*arguments, "--only", "rows divided gradient"]) == 0
+    lines = ledger.read(out)
+    found = [(line["scaling"], line["devices"], line["elements"]) for line in lines]
+    weak = [("weak", 2**i, 2 ** (17 + i)) for i in range(4)]
+    strong = [("strong", 2**i, 2**17) for i in range(4)]
+    assert found == 2 * (weak + strong)  # the diagonal's and the halo's
+    assert {line["communicates"] for line in lines} == {"nothing", "the halo"}
+    for line in lines:
+        single = next(one for one in lines if one["case"] == line["case"])
+        assert line["ms"] > 0
+        assert single["devices"] == 1
+        if line["scaling"] == "weak":
+            ratio = single["ms"] / line["ms"]
+            assert line["efficiency"] == pytest.approx(ratio, rel=0.01, abs=0.001)
+    pytest.importorskip("matplotlib").use("Agg")
+    from benchmarks import plot
+
+    plot.write_scaling(out, tmp_path)
+    page = (tmp_path / "benchmarks_device_scaling.md").read_text()
+    assert page.count("| the halo |") == 2
+    assert (tmp_path / "benchmarks_device_scaling.png").stat().st_size > 0
+
+
+@pytest.mark.parametrize("work", scaling.WORK, ids=lambda work: work.label)
+def test_all_that_scales_is_the_same_on_all_devices(work):
+    """One that is not stops the run before it is timed."""
+    expected = scaling.results(work, 1, scaling.CHECKED)
+    assert any(array.any() for array in expected)
+    for one, other in zip(
+        scaling.results(work, 4, scaling.CHECKED), expected, strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_work_says_what_the_page_of_sharding_says():
+    said = set(test_sharding.table().values())
+    assert {work.communicates for work in scaling.WORK} <= said
