@@ -46,6 +46,7 @@ from dmljax._tensor import MAX_ELEMENTS, TensorDesc, index_mode, packed_strides
 
 NAME = "NONZERO_COORDINATES"
 WORD = 32  # elements, one bit each
+CHUNK = 4096  # rows that devices exchange at a time, at least
 SUPPORT: SupportTable = {
     FeatureLevel.V3_0: {
         "InputTensor": Support(4, 5, UP_TO_32_BITS),
@@ -271,10 +272,7 @@ def _shard(
         **static | {"rank": 1, "columns": 1, "fill": None},
     )
     counts = place.collected(count, axis)
-    move = functools.partial(_moved, place, axis)
-    # What is sent is told in 32 bits.
-    send = functools.partial(_sent, place, axis) if lines.size < 2**31 else move
-    number = lax.platform_dependent(rows[..., 0], counts, cuda=send, default=move)
+    number = _moved(place, axis, rows[..., 0], counts)
     count = counts.sum(-1, dtype=np.uint32).reshape(batch)
     number = number.reshape(*batch, elements)
     row = before + lax.broadcasted_iota(np.uint32, number.shape, axis)
@@ -286,61 +284,76 @@ def _shard(
     return count, coordinates
 
 
-def _sent(place: Place, axis: int, number: jax.Array, counts: jax.Array) -> jax.Array:
-    """Rows that are dense in each part, sent to where they are dense in all.
+def _moved(place: Place, axis: int, number: jax.Array, counts: jax.Array) -> jax.Array:
+    """Rows that are dense in each part, brought to where they are dense in all.
 
     They are given as (lines, rows) numbers, and how many there are as (lines, parts)
-    counts. What lies past them does not matter.
+    counts; what lies past them does not matter. What stays on its device is copied, the
+    rest sent a chunk at a time to and from each part: as often as rows have to move,
+    which all devices know, and no more than a fraction of a part at once.
     """
-    rows, own = np.uint32(number.shape[1]), place.index(axis)
-    line, part = (lax.broadcasted_iota(np.uint32, counts.shape, i) for i in (0, 1))
+    (lines, rows), parts = number.shape, counts.shape[1]
+    chunk = max(min(rows, CHUNK), rows // (8 * parts))
     starts = jnp.cumsum(counts, 1, dtype=np.uint32) - counts
+    own = place.index(axis)
+    here = own.astype(np.uint32)
+    of_own = functools.partial(lax.dynamic_index_in_dim, index=own, axis=1)
+    # The first of the own rows that go to each part; and of the rows that come from
+    # each part how many they are, and where they begin.
+    part = lax.broadcasted_iota(np.uint32, counts.shape, 1)
+    going, _ = _span(part, rows, of_own(starts), of_own(counts))
+    skipped, coming = _span(here, rows, starts, counts)
+    begin = jnp.where(coming == 0, 0, starts + skipped - here * np.uint32(rows))
+    lane = lax.iota(np.uint32, chunk)
+    with index_mode(rows + chunk) as integer:
+        place_of = lax.broadcasted_iota(np.uint32, (lines, rows + chunk), 1)
+        place_of -= of_own(begin)  # what lies before wraps around, to a large number
+        stays = _at(number, jnp.minimum(place_of + of_own(going), rows - 1))
+        moved = jnp.where(place_of < of_own(coming), stays, 0)
+        coming = jnp.where(part == here, 0, coming)
 
-    def within(bound: jax.Array, start: jax.Array, count: jax.Array) -> jax.Array:
-        """How many of `count` rows from `start` on lie before `bound`."""
+        def exchange(k: Any, moved: Any) -> Any:
+            nth = k.astype(np.uint32) * np.uint32(chunk) + lane
+            index = jnp.minimum(going[..., None] + nth[None, None], rows - 1)
+            sent = _at(number, index.reshape(lines, -1)).reshape(index.shape)
+            came = place.exchanged(sent, axis, 1)
+
+            def put(i: Any, moved: Any) -> Any:
+                line, source = i // parts, i % parts
+                first = jnp.minimum(begin[line, source] + nth[0], rows)
+                at = (line.astype(integer), first.astype(integer))
+                old = lax.dynamic_slice(moved, at, (1, chunk))[0]
+                new = jnp.where(nth < coming[line, source], came[line, source], old)
+                return lax.dynamic_update_slice(moved, new[None], at)
+
+            return lax.fori_loop(0, lines * parts, put, moved)
+
+        rounds = _rounds(starts, counts, rows, chunk)
+        filled: jax.Array = lax.fori_loop(0, rounds, exchange, moved)
+    return filled[:, :rows]
+
+
+def _span(
+    part: jax.Array, rows: int, start: jax.Array, count: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Of `count` rows from `start` on: how many lie before a part, how many in it."""
+
+    def before(bound: jax.Array) -> jax.Array:
         return jnp.minimum(jnp.maximum(bound, start) - start, count)
 
-    start, count = (lax.dynamic_index_in_dim(x, own, 1) for x in (starts, counts))
-    first = within(part * rows, start, count)
-    sizes = within((part + 1) * rows, start, count) - first
-    there = jnp.where(sizes == 0, 0, start + first - part * rows)
-    bound = own.astype(np.uint32) * rows
-    coming = within(bound + rows, starts, counts) - within(bound, starts, counts)
-    by_part = (line * rows + first, sizes, line * rows + there, coming)
-    sent: jax.Array = lax.ragged_all_to_all(
-        number.ravel(),
-        jnp.zeros_like(number).ravel(),
-        *(table.T.ravel().astype(np.int32) for table in by_part),
-        axis_name=place.along(axis),
+    first = before(part * np.uint32(rows))
+    return first, before((part + 1) * np.uint32(rows)) - first
+
+
+def _rounds(starts: jax.Array, counts: jax.Array, rows: int, chunk: int) -> jax.Array:
+    """How many chunks the most rows are that one part sends to another."""
+    parts = counts.shape[1]
+    source, target = (
+        lax.broadcasted_iota(np.uint32, (1, parts, parts), i) for i in (1, 2)
     )
-    return sent.reshape(number.shape)
-
-
-def _moved(place: Place, axis: int, number: jax.Array, counts: jax.Array) -> jax.Array:
-    """The same by exchanges of a static size, where there is no ragged one.
-
-    All rows of a part move toward the first part and by the same distance, a later
-    part's never less far than an earlier one's. So they can move by the rest that is
-    less than a part, and then by 1, 2, 4, .. parts, and no two ever come to lie in one
-    place: each exchange has the size of a part.
-    """
-    parts, rows, own = counts.shape[1], np.uint32(number.shape[1]), place.index(axis)
-    part = lax.broadcasted_iota(np.uint32, counts.shape, 1)
-    distance = part * rows - (jnp.cumsum(counts, 1, dtype=np.uint32) - counts)
-    rest, count = (
-        lax.dynamic_index_in_dim(x, own, 1) for x in (distance % rows, counts)
-    )
-    row = lax.broadcasted_iota(np.uint32, number.shape, 1)
-    number = jnp.where(row < count, number + 1, 0)  # 0 is no row
-    turned = _at(number, (row + rest) % rows)
-    leaving = jnp.where(row + rest < rows, 0, turned)
-    number = (turned ^ leaving) | place.shift(leaving, axis, -1)
-    for step in range((parts - 1).bit_length()):
-        origin = jnp.where(number == 0, 0, number - 1) // rows
-        far = (_at(distance // rows, origin) >> step) & 1
-        leaving = jnp.where(far == 0, 0, number)
-        number = (number ^ leaving) | place.shift(leaving, axis, -(2**step))
-    return number - 1
+    _, size = _span(target, rows, starts[..., None], counts[..., None])
+    most = jnp.max(jnp.where(source == target, 0, size)).astype(np.int32)
+    return lax.div(most + np.int32(chunk - 1), np.int32(chunk))
 
 
 def _at(x: jax.Array, index: jax.Array) -> jax.Array:

@@ -103,6 +103,12 @@ class Place:
         table: jax.Array = lax.psum(own, self.along(dimension))
         return table
 
+    def exchanged(self, x: jax.Array, dimension: int, axis: int) -> jax.Array:
+        """Along `axis`, for each part what it has in the place of this one."""
+        axes = self.along(dimension)
+        came: jax.Array = lax.all_to_all(x, axes, axis, axis, tiled=True)
+        return came
+
     def gathered(self, x: jax.Array, dimension: int) -> jax.Array:
         """All parts of `x`, joined."""
         axes = self.along(dimension)

@@ -22,7 +22,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from dmljax import PaddingMode
+from dmljax import PaddingMode, _nonzero_coordinates
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 SHAPE = (64, 8, 8)
@@ -159,27 +159,24 @@ CASES = {
 }
 
 
-def no_collective(parts, *, gradient, platform):
+def no_collective(parts, *, gradient):
     return []
 
 
-def halo(parts, *, gradient, platform):
+def halo(parts, *, gradient):
     rest = math.prod(SHAPE[1:]) // math.prod(parts[1:])
     return [("collective-permute", n * rest) for n in HALO]
 
 
-def whole_dimension(parts, *, gradient, platform):
+def whole_dimension(parts, *, gradient):
     rest = math.prod(SHAPE[1:]) // math.prod(parts[1:])
     size = SHAPE[0] // parts[0] if gradient else SHAPE[0]
     return [("reduce-scatter" if gradient else "all-gather", size * rest)]
 
 
-def counts_and_rows(parts, *, gradient, platform):
-    counts, rows = ("all-reduce", parts[0]), math.prod(SHAPE) // parts[0]
-    if platform == "gpu":
-        return [counts, ("ragged-all-to-all", rows)]
-    moves = 1 + math.ceil(math.log2(parts[0]))
-    return [counts] + moves * [("collective-permute", rows)]
+def counts_and_rows(parts, *, gradient):
+    rows = math.prod(SHAPE) // parts[0]  # less than a chunk: all go at once
+    return [("all-reduce", parts[0]), ("all-to-all", parts[0] * rows)]
 
 
 # What the words of the table stand for: kinds of collectives and their elements.
@@ -240,9 +237,7 @@ def collectives(text):
     One may bring several arrays; one that is started apart from its end names, before
     its results, its operands.
     """
-    kinds = (
-        "all-gather|all-reduce|(?:ragged-)?all-to-all|collective-permute|reduce-scatter"
-    )
+    kinds = "all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter"
     found = []
     for arrays, kind, start in re.findall(rf"= (.*?) ({kinds})(-start)?\(", text):
         sizes = [
@@ -250,6 +245,8 @@ def collectives(text):
             for shape in re.findall(r"\w\[([\d,]*)\]", arrays)
         ]
         results = sizes[len(sizes) // 2 :] if start else sizes
+        if kind == "all-to-all":  # its parts may be arrays of their own
+            results = [sum(results)]
         found += [(kind, size) for size in results]
     return found
 
@@ -261,10 +258,10 @@ def run(function, sharding, *arrays):
     return collectives(compiled.as_text()), compiled(*placed)
 
 
-def means(case, parts, *, gradient=False, platform="cpu"):
+def means(case, parts, *, gradient=False):
     """The collectives that the page promises."""
     meaning = MEANINGS[table()[case.line]]
-    return sorted(meaning(parts, gradient=gradient, platform=platform))
+    return sorted(meaning(parts, gradient=gradient))
 
 
 def check(case, function, sharding, arrays, promised):
@@ -282,7 +279,7 @@ def check(case, function, sharding, arrays, promised):
 def check_both(case, mesh, spec, kind, platform="cpu"):
     """A call and, if there is one, its gradient."""
     sharding, parts = sharding_of(mesh, spec, kind, platform), parts_of(mesh, spec)
-    promised = functools.partial(means, case, parts, platform=platform)
+    promised = functools.partial(means, case, parts)
     check(case, case.function, sharding, case.arrays, promised())
     if not case.differentiable:
         return
@@ -375,6 +372,24 @@ def test_rows_come_to_where_they_belong(density, shape, fill):
     np.testing.assert_array_equal(rows[: len(expected)], expected)
     if fill is not None:
         assert (np.asarray(rows[len(expected) :]) == fill).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_that_move_in_many_chunks(seed, monkeypatch):
+    """Of sizes that do not divide, and parts from empty to full."""
+    monkeypatch.setattr(_nonzero_coordinates, "CHUNK", 3)
+    random = np.random.default_rng(seed)
+    lines, rows = int(random.integers(1, 4)), 8 * int(random.integers(1, 40))
+    density = random.choice([0, 0.1, 0.9, 1], size=(lines, 8, 1))
+    x = random.random((lines, 8, rows // 8)) < density
+    x = x.reshape(lines, rows)
+    found = jax.vmap(lambda line: dmljax.nonzero_coordinates(line, fill=9))
+    _, (counts, coordinates) = run(found, sharding_of("8", P(None, "a")), x)
+    for line, count, got in zip(x, counts, coordinates, strict=True):
+        expected = np.flatnonzero(line)
+        assert count == len(expected)
+        np.testing.assert_array_equal(got[:count, 0], expected)
+        assert (np.asarray(got[count:]) == 9).all()
 
 
 @pytest.mark.parametrize(
