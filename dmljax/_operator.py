@@ -36,7 +36,7 @@ from dmljax._partition import (
     explicit_mesh,
     is_whole,
     lower_partitioned,
-    mesh_of,
+    mesh_sizes,
     over_explicit_mesh,
 )
 from dmljax._partition import Outputs as Outputs
@@ -163,15 +163,15 @@ class Operator:
                 run = functools.partial(self._run, platform, implementation=choice)
                 return _lower(run, context, choice)(*operands, **static)
 
-            mesh = None if _is_local(context) else mesh_of(context)
-            if mesh and self._is_divided(platform, implementation, static):
+            sizes = None if _is_local(context) else mesh_sizes(context)
+            if sizes and self._is_divided(platform, implementation, static):
                 static["implementation"] = implementation
                 division = self._division(context.avals_in, context.avals_out, static)
 
                 def definition(*operands: jax.Array) -> Outputs:
                     return self._definition(*operands, **static)
 
-                return lower_partitioned(context, mesh, division, definition, operands)
+                return lower_partitioned(context, sizes, division, definition, operands)
             if implementation in ("xla", "pallas"):
                 return lowered(implementation)
             if not self._prefers_kernel(platform, implementation, context):

@@ -27,8 +27,10 @@ from jax.sharding import (
     AbstractDevice,
     AbstractMesh,
     AxisType,
+    Mesh,
     NamedSharding,
     PartitionSpec,
+    Sharding,
 )
 
 from dmljax._check import require, show
@@ -223,53 +225,53 @@ def _specs(lines: Sequence[Names], axes: Mapping[str, Names]) -> list[PartitionS
     return [PartitionSpec(*(axes.get(name) for name in names)) for names in lines]
 
 
-def mesh_of(context: mlir.LoweringRuleContext) -> AbstractMesh | None:
-    """The mesh over which XLA will partition a program that is being lowered.
+def mesh_sizes(context: mlir.LoweringRuleContext) -> Sizes | None:
+    """The sizes of the mesh over which XLA will partition what is being lowered.
 
-    None if JAX does not know it, or the program is exported, which can't carry a
-    partition of ours: then XLA divides alone. The attributes of JAX's context are
-    undocumented.
+    None if there is none, or if the program is exported, which can't carry a partition
+    of ours: then XLA divides alone. Where JAX does not say what the mesh is, it is a
+    line of all devices. The attributes of JAX's context are undocumented.
     """
     module = context.module_context
     devices = getattr(module.axis_context, "num_devices", 1)
-    arrays: list[Any] = [*context.avals_in, *context.avals_out]
-    meshes = {array.sharding.mesh for array in arrays if array.sharding.mesh.size > 1}
-    exported = module.lowering_parameters.for_export
-    if exported or [mesh.size for mesh in meshes] != [devices]:
+    if devices == 1 or module.lowering_parameters.for_export:
         return None
-    (mesh,) = meshes
-    assert isinstance(mesh, AbstractMesh)
-    return mesh
+    arrays: list[Any] = [*context.avals_in, *context.avals_out]
+    meshes = [array.sharding.mesh for array in arrays]
+    sizes = (mesh.axis_sizes for mesh in meshes if mesh.size == devices)
+    return next(sizes, (devices,))
 
 
 def lower_partitioned(
     context: mlir.LoweringRuleContext,
-    mesh: AbstractMesh,
+    sizes: Sizes,
     division: Division,
     definition: Callable[..., Outputs],
     operands: Sequence[Any],
 ) -> Any:
     """Lowers a call such that XLA, once it has chosen shardings, divides it so.
 
-    `definition` computes the same as a whole.
+    `sizes` are those of a mesh; `definition` computes the same as a whole.
     """
-    layout = division.layout
+    layout, mesh = division.layout, _fine_mesh(sizes)
 
-    def divide(mesh: Any, operands: Any, outputs: Any) -> Any:
-        sizes = dict(mesh.shape)
-        shardings = [array.sharding for array in (*outputs, *operands)]
-        axes = _proposed(division, sizes, shardings)
+    def divide(_: Any, operands: Any, outputs: Any) -> Any:
+        lengths = dict(mesh.shape)
+        arrays = (*outputs, *operands)
+        specs = [_spec(array.sharding, mesh, len(array.shape)) for array in arrays]
+        axes = _proposed(division, lengths, specs)
         taken, given = (
             tuple(NamedSharding(mesh, spec) for spec in _specs(lines, axes))
             for lines in (layout.operands, layout.outputs)
         )
-        return mesh, division.shard(sizes, axes), given, taken
+        return mesh, division.shard(lengths, axes), given, taken
 
     # Shardy wants names in the order in which they are used first.
     names = dict.fromkeys(itertools.chain(*layout.operands, *layout.outputs))
     divided = custom_partitioning(definition)
     divided.def_partition(
         divide,
+        decode_shardings=False,  # it fails where a part of a mesh axis divides
         sharding_rule=SdyShardingRule(
             tuple(ArrayMapping(*names) for names in layout.operands),
             tuple(ArrayMapping(*names) for names in layout.outputs),
@@ -281,22 +283,67 @@ def lower_partitioned(
     )
 
 
+def _fine_mesh(sizes: Sizes) -> Mesh:
+    """A mesh of these sizes, each split into its prime factors.
+
+    So that also a part of an axis has a name: where an array was reshaped, XLA may
+    divide a dimension over no more than that. What devices there are does not matter.
+    """
+    factors = [factor for size in sizes for factor in _prime_factors(size)]
+    device = AbstractDevice(device_kind="any", num_cores=None, platform="cpu")
+    devices = np.full(factors, device, object)
+    return Mesh(devices, tuple(f"part{i}" for i in range(len(factors))))
+
+
+def _prime_factors(size: int) -> list[int]:
+    """The prime factors of a size.
+
+    >>> _prime_factors(12), _prime_factors(1)
+    ([2, 2, 3], [])
+    """
+    for factor in range(2, math.isqrt(size) + 1):
+        if size % factor == 0:
+            return [factor, *_prime_factors(size // factor)]
+    return [size] if size > 1 else []
+
+
+def _spec(sharding: Sharding, mesh: Mesh, rank: int) -> PartitionSpec:
+    """XLA's sharding in the names of the mesh; of none if it has no words for it."""
+    if sharding.is_fully_replicated:
+        return PartitionSpec()
+    whole = (mesh.size,) * rank
+    parts = [mesh.size // part for part in sharding.shard_shape(whole)]
+    for spec in _specs_of(parts, dict(mesh.shape)):
+        if NamedSharding(mesh, spec).is_equivalent_to(sharding, rank):
+            return spec
+    return PartitionSpec()
+
+
+def _specs_of(
+    parts: Sequence[int], mesh: Mapping[str, int], before: tuple[Names, ...] = ()
+) -> Iterator[PartitionSpec]:
+    """All specs that divide the dimensions into so many parts, the usual ones first."""
+    if not parts:
+        yield PartitionSpec(*before)
+        return
+    free = [axis for axis in mesh if not any(axis in names for names in before)]
+    for count in range(len(free) + 1):
+        for names in itertools.permutations(free, count):
+            if _parts(mesh, names) == parts[0]:
+                yield from _specs_of(parts[1:], mesh, (*before, names))
+
+
 def _with_devices(
-    context: mlir.LoweringRuleContext, mesh: AbstractMesh
+    context: mlir.LoweringRuleContext, mesh: Mesh
 ) -> mlir.LoweringRuleContext:
     """The context as custom_partitioning wants it: with the devices of the mesh.
 
     JAX provides them to primitives that it has in a private list. A partition depends
     on their number alone.
     """
-    device = AbstractDevice(device_kind="any", num_cores=None, platform="cpu")
     module = context.module_context
     axis_context: Any = module.axis_context
-    axes = dataclasses.replace(
-        axis_context,
-        device_assignment=(device,) * mesh.size,
-        abstract_mesh=mesh,
-    )
+    axes = dataclasses.replace(axis_context, device_assignment=tuple(mesh.devices.flat))
     with_devices: mlir.LoweringRuleContext = context.replace(
         module_context=module.replace(axis_context=axes)
     )
@@ -304,16 +351,16 @@ def _with_devices(
 
 
 def _proposed(
-    division: Division, mesh: Mapping[str, int], shardings: Sequence[NamedSharding]
+    division: Division, mesh: Mapping[str, int], specs: Sequence[PartitionSpec]
 ) -> dict[str, Names]:
     """The mesh axes of each dimension that XLA proposes and that can be divided.
 
-    The shardings are those of the outputs and then of the operands.
+    The specs are those of the outputs and then of the operands.
     """
     axes: dict[str, Names] = {}
     lines = division.layout.outputs + division.layout.operands
-    for sharding, names in zip(shardings, lines, strict=True):
-        for name, over in _divided(sharding.spec, names):
+    for spec, names in zip(specs, lines, strict=True):
+        for name, over in _divided(spec, names):
             taken = {axis for used in axes.values() for axis in used}
             fits = division.divides(_parts(mesh, over), name)
             if name not in axes and taken.isdisjoint(over) and fits:
