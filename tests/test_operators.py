@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dmljax
-from dmljax import DescriptorError, PaddingMode, _padding
+from dmljax import DescriptorError, PaddingMode
 from tests import oracles, samples
 from tests.samples import EDGES, INT32_MAX, INT32_MIN, SAMPLES, SUBJECTS
 
@@ -107,7 +107,7 @@ def test_definition_where_a_platform_has_another_form(name):
 @pytest.fixture
 def alone_as_elsewhere(monkeypatch):
     """A CPU runs the forms that another platform has for a program of its own."""
-    monkeypatch.setattr(_padding, "PARTS_FROM", 0)
+    monkeypatch.setattr("dmljax._padding.PARTS_FROM", 0)
     for subject in SUBJECTS.values():
         for form in tuple(subject.primitive.xla_alone.values()):
             monkeypatch.setitem(subject.primitive.xla_alone, "cpu", form)
