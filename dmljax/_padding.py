@@ -84,7 +84,6 @@ MODE_LEVELS = {
 }
 
 
-FEW_PERIODS = 2
 # XLA's fused loops have blocks of 512 elements, of whatever type, and on an H200 start
 # no more than one in 0.6 ns. A concatenation has one of each part in a block.
 PARTS_BYTES, PARTS_FROM = 4, 2**20
@@ -109,18 +108,17 @@ def source_index(
 ) -> Any:
     """The input coordinate that the output coordinate `position` < `stop` repeats.
 
-    A division costs more than all the rest: where there are few periods, none is made.
+    A division can cost more than all the rest: none is made where one period is left.
     """
     if mode is PaddingMode.EDGE:
         return jnp.clip(position - start, 0, size - 1)
     period, mirror = fold(size, mode)
     shift = (-start) % period
     place, periods = position + shift, (stop - 1 + shift) // period
-    if periods > FEW_PERIODS:
+    if periods > 1:
         place = lax.rem(place, jnp.full_like(place, period))
-    else:
-        for _ in range(periods):
-            place = jnp.where(place < period, place, place - period)
+    elif periods:
+        place = jnp.where(place < period, place, place - period)
     return jnp.minimum(place, mirror - place)
 
 

@@ -30,15 +30,16 @@ WORD = 32
 # Measured on an H200 over densities from 0.1 % to 100 % and elements of 1, 2 and 4
 # bytes: none is the best for each, this is for all.
 BLOCK = 8192  # elements
-CROWDED = BLOCK // 8  # from so many non-zeros on, a block goes through its elements
+CROWDED = BLOCK // 16  # from so many non-zeros on, a block goes through its elements
 ELEMENTS = 2048  # that a crowded block visits at a time
 ROWS = 512  # that a sparse block writes at a time
 FEW = 128  # rows that a block with no more of them writes at a time
 CHUNK = 2048  # values past the count that are written at a time
 COUNT_BYTES = 4096  # that a warp reads in the first launch
 WARPS = 4  # of a program in the last
-# Where the count is such a part of the elements, rows wait for their words and the tail
-# fills the memory's time: else the words are read first, while they are in the cache.
+# Between these parts of the elements, rows of one column are limited by latency: then
+# programs that write rows and that fill take turns. Else rows come first, while what
+# they read is in the cache.
 MIXED = (32, 4)
 
 
@@ -273,7 +274,7 @@ def _write(*references: Any, plan: Plan) -> None:
         return
     total, blocks = count[line], jnp.int32(plan.blocks)
     low, high = (np.uint32(plan.elements // part) for part in MIXED)
-    mixed = (total > low) & (total < high)
+    mixed = (total > low) & (total < high) & (len(plan.sizes) == 1)
     fills = jnp.where(mixed, program & 1, (program >= blocks).astype(np.int32)) != 0
     share = jnp.where(mixed, program >> 1, lax.rem(program, blocks))
     write = functools.partial(_rows, *references, plan=plan, block=share, line=line)
