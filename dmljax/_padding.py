@@ -166,7 +166,8 @@ def _xla_in_parts(
     batch, parts = x.ndim - len(start), PARTS_BYTES // x.dtype.itemsize
     starts, ends = ((0,) * batch + pads for pads in (start, end))
     sizes = list(map(sum, zip(starts, x.shape, ends, strict=True)))
-    axis = next((i for i, size in enumerate(sizes) if size % max(parts, 1) == 0), None)
+    axes = sorted(range(x.ndim), key=lambda i: sizes[i] > x.shape[i])
+    axis = next((i for i in axes if sizes[i] % max(parts, 1) == 0), None)
     small = math.prod(sizes) < PARTS_FROM or any(v.size > 1 for v in value)
     if parts <= 1 or axis is None or small:
         return _xla(x, *value, start=start, end=end, mode=mode)
