@@ -12,7 +12,7 @@ What is past the count is filled by programs of their own in the same launch.
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -37,9 +37,9 @@ FEW = 128  # rows that a block with no more of them writes at a time
 CHUNK = 2048  # values past the count that are written at a time
 COUNT_BYTES = 4096  # that a warp reads in the first launch
 WARPS = 4  # of a program in the last
-# Between these parts of the elements, rows of one column are limited by latency: then
-# programs that write rows and that fill take turns. Else rows come first, while what
-# they read is in the cache.
+# With a count between these parts of the elements, writing rows of one column waits for
+# what it reads: programs that fill take turns with those that write rows. Else all rows
+# come first, while what they read is in the cache.
 MIXED = (32, 4)
 
 
@@ -289,11 +289,11 @@ def _rows(*references: Any, plan: Plan, block: Any, line: Any) -> None:
     start = plan.place(starts[line, block])
     ones = counts[line, block].astype(np.int32)
 
-    def at(reference: Any, place: Any) -> Any:
-        return load(reference.at[line, first + place.astype(np.int32)])
+    def word_at(place: Any) -> Any:
+        return load(words.at[line, first + place])
 
     def rank_at(place: Any) -> Any:
-        return at(ranks, place).astype(np.int32)
+        return load(ranks.at[line, first + place]).astype(np.int32)
 
     def put(rank: Any, valid: Any, element: Any) -> None:
         row = plan.place(start, rank)
@@ -302,12 +302,8 @@ def _rows(*references: Any, plan: Plan, block: Any, line: Any) -> None:
         _put_rows(out, line, row, valid, number, plan)
 
     def by_element(i: Any, carry: Any) -> Any:
-        # A warp has words that follow one another, and so loads many at once; each of
-        # its lanes has the same bit of every word.
-        shape = (ELEMENTS // WORD // WARPS, WARPS)
-        within, warp = (lax.broadcasted_iota(np.int32, shape, axis) for axis in (0, 1))
-        place = (i * WARPS + warp) * shape[0] + within
-        word, rank = at(words, place)[..., None], rank_at(place)[..., None]
+        place = _words_by_warps(i)
+        word, rank = word_at(place)[..., None], rank_at(place)[..., None]
         lane = lax.broadcasted_iota(np.uint32, (1, 1, WORD), 2)
         bit = np.uint32(1) << lane
         rank += _ones(word & (bit - np.uint32(1)))
@@ -317,13 +313,7 @@ def _rows(*references: Any, plan: Plan, block: Any, line: Any) -> None:
 
     def by_row(i: Any, carry: Any, rows: int) -> Any:
         rank = i * rows + lax.iota(np.int32, rows)
-        low = jnp.zeros((rows,), np.int32)
-        step = BLOCK // WORD // 2
-        while step:  # the last word of at most this rank
-            low = jnp.where(rank_at(low + step) <= rank, low + step, low)
-            step //= 2
-        lane = _place_of_bit(at(words, low), rank - rank_at(low))
-        put(rank, rank < ones, low * WORD + lane)
+        put(rank, rank < ones, _element_of(rank, word_at, rank_at))
         return carry
 
     def in_order(i: Any, carry: Any) -> Any:
@@ -332,8 +322,7 @@ def _rows(*references: Any, plan: Plan, block: Any, line: Any) -> None:
         return carry
 
     def repeat(body: Any, condition: Any, rounds: Any) -> None:
-        """A loop of no rounds is a branch."""
-        rounds = condition.astype(np.int32) * rounds
+        rounds = condition.astype(np.int32) * rounds  # a loop of no rounds is a branch
         lax.fori_loop(jnp.int32(0), rounds, body, jnp.int32(0))
 
     full, crowded, few = ones == BLOCK, ones > CROWDED, ones <= FEW
@@ -342,6 +331,29 @@ def _rows(*references: Any, plan: Plan, block: Any, line: Any) -> None:
     repeat(functools.partial(by_row, rows=ROWS), ~few & ~crowded, rounds)
     repeat(by_element, crowded & ~full, jnp.int32(BLOCK // ELEMENTS))
     repeat(in_order, full, jnp.int32(BLOCK // ROWS))
+
+
+def _words_by_warps(i: Any) -> Any:
+    """The places of the words that a crowded block visits in round `i`.
+
+    Those of a warp follow one another, so that it loads many at once; each of its lanes
+    then has the same bit of every word.
+    """
+    shape = (ELEMENTS // WORD // WARPS, WARPS)
+    within, warp = (lax.broadcasted_iota(np.int32, shape, axis) for axis in (0, 1))
+    return (i * WARPS + warp) * shape[0] + within
+
+
+def _element_of(
+    rank: Any, word_at: Callable[[Any], Any], rank_at: Callable[[Any], Any]
+) -> Any:
+    """The non-zeros of a block that have this many before them."""
+    low = jnp.zeros_like(rank)
+    step = BLOCK // WORD // 2
+    while step:  # the last word of at most this rank
+        low = jnp.where(rank_at(low + step) <= rank, low + step, low)
+        step //= 2
+    return low * WORD + _place_of_bit(word_at(low), rank - rank_at(low))
 
 
 def _put_rows(
