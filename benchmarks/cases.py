@@ -23,8 +23,8 @@ from dmljax import (
     _padding,
 )
 
-KERNELS = {
-    module.OPERATOR.name: module.OPERATOR.kernels
+OPERATORS = {
+    module.OPERATOR.name: module.OPERATOR
     for module in (
         *(_diagonal_matrix1, _element_wise_if, _nonzero_coordinates),
         *(_one_hot, _padding),
@@ -135,11 +135,14 @@ def _ours(
 ) -> Functions:
     """The operator by default and, where there is a kernel, each of its forms.
 
-    Where there is one, the default also depends on whether it is called inside jit.
+    Where there is one, or a form for it alone, the default also depends on whether it
+    is called inside jit.
     """
     forms: dict[str, str | None] = {"dmljax": None}
-    if "cuda" in KERNELS[operator]:
+    kernels, alone = OPERATORS[operator].kernels, OPERATORS[operator].xla_alone
+    if "cuda" in kernels:
         forms |= {"dmljax, xla": "xla", "dmljax, pallas": "pallas"}
+    if "cuda" in kernels or "cuda" in alone:
         forms |= {"dmljax, outside jit": None}
 
     def call(form: str | None, *arrays: Any) -> Any:

@@ -70,6 +70,7 @@ class Operator:
       name: in snake_case; the primitive, profiles and errors show it.
       xla: the definition in jax.numpy, `(*operands, **static) -> outputs`.
       xla_on: by platform ("cpu", "cuda", "tpu"), a jax.numpy form that suits it better.
+      xla_alone: by platform, a jax.numpy form that suits a program of its own better.
       partition: how it is divided among the devices of a mesh.
       data_operands: where the leading operands end that are data, such as a condition,
         counted as in a slice; in the operands after them the operator is linear.
@@ -83,6 +84,7 @@ class Operator:
     xla: Form
     partition: Partition
     xla_on: Mapping[str, Form] = dataclasses.field(default_factory=dict)
+    xla_alone: Mapping[str, Form] = dataclasses.field(default_factory=dict)
     data_operands: int = 0
     transpose: Transpose | None = None
     kernels: Mapping[str, Form] = dataclasses.field(default_factory=dict)
@@ -139,6 +141,8 @@ class Operator:
         **static: Any,
     ) -> Outputs:
         """The form that serves on `platform`; "" is one without forms of its own."""
+        if implementation is Context.ALONE and platform in self.xla_alone:
+            return self.xla_alone[platform](*operands, **static)
         if implementation != "pallas":
             return self.xla_on.get(platform, self.xla)(*operands, **static)
         if platform in self.kernels:
@@ -175,7 +179,7 @@ class Operator:
             if implementation in ("xla", "pallas"):
                 return lowered(implementation)
             if not self._prefers_kernel(platform, implementation, context):
-                return lowered("xla")
+                return lowered(implementation)
             try:
                 return lowered("pallas")
             except UnaddressableError:  # only a kernel is limited so

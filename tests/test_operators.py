@@ -104,6 +104,28 @@ def test_definition_where_a_platform_has_another_form(name):
         check(sample)
 
 
+@pytest.fixture
+def alone_as_elsewhere(monkeypatch):
+    """A CPU runs the forms that another platform has for a program of its own."""
+    monkeypatch.setattr("dmljax._padding.PARTS_FROM", 0)
+    for subject in SUBJECTS.values():
+        for form in tuple(subject.primitive.xla_alone.values()):
+            monkeypatch.setitem(subject.primitive.xla_alone, "cpu", form)
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
+
+
+@pytest.mark.usefixtures("alone_as_elsewhere")
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize(
+    "name", [name for name, one in SUBJECTS.items() if one.primitive.xla_alone]
+)
+def test_form_of_a_program_of_its_own(name, dtype):
+    for sample in SUBJECTS[name].samples + SUBJECTS[name].edges:
+        check(sample, dtype, samples.bits)
+
+
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_without_jit(sample):
     with jax.disable_jit():

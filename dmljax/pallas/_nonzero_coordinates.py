@@ -6,12 +6,13 @@ that of each block. The second turns the blocks' counts into their first rows. T
 writes the rows: a crowded block goes through its elements, of which each knows its row;
 a sparse one goes through its rows, of which each looks up its element; in a full one
 they are the same. So the work is that of the output, and all stores are contiguous.
+What is past the count is filled by programs of their own in the same launch.
 """
 
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -29,10 +30,17 @@ WORD = 32
 # Measured on an H200 over densities from 0.1 % to 100 % and elements of 1, 2 and 4
 # bytes: none is the best for each, this is for all.
 BLOCK = 8192  # elements
-CROWDED = BLOCK // 8  # from so many non-zeros on, a block goes through its elements
-ELEMENTS = 1024  # that a crowded block visits at a time
+CROWDED = BLOCK // 16  # from so many non-zeros on, a block goes through its elements
+ELEMENTS = 2048  # that a crowded block visits at a time
 ROWS = 512  # that a sparse block writes at a time
+FEW = 128  # rows that a block with no more of them writes at a time
 CHUNK = 2048  # values past the count that are written at a time
+COUNT_BYTES = 4096  # that a warp reads in the first launch
+WARPS = 4  # of a program in the last
+# With a count between these parts of the elements, writing rows of one column waits for
+# what it reads: programs that fill take turns with those that write rows. Else all rows
+# come first, while what they read is in the cache.
+MIXED = (32, 4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,13 +86,18 @@ class Plan:
         """`number + offset` where it may need 64 bits."""
         return number.astype(self.integer) + jnp.asarray(offset).astype(self.integer)
 
-    def block_and_line(self) -> tuple[Any, Any]:
-        """What a program works on. The grid is flat: a GPU limits its other sizes."""
+    def program_and_line(self, programs: int) -> tuple[Any, Any]:
+        """Which of a line's `programs` one is; a GPU limits a grid but in one size."""
         program = pl.program_id(0)
         if self.batch == 1:  # 0 is known to be aligned
             return program, 0
-        blocks = jnp.int32(self.blocks)
-        return lax.rem(program, blocks), lax.div(program, blocks)
+        number = jnp.int32(programs)
+        return lax.rem(program, number), lax.div(program, number)
+
+    @property
+    def writers(self) -> int:
+        """The programs that write a line: one for each block, and as many that fill."""
+        return self.blocks if self.fill is None else 2 * self.blocks
 
 
 def nonzero_coordinates(
@@ -154,7 +167,7 @@ def _run(bits: jax.Array, numbers: Sequence[jax.Array], plan: Plan) -> Outputs:
         step="_count",
         grid=(plan.blocks * plan.batch,),
         outputs=(words, before, per_block),
-        warps=8,
+        warps=BLOCK * plan.width // 8 // COUNT_BYTES,
     )
     starts, count = launched(
         _scan,
@@ -168,9 +181,9 @@ def _run(bits: jax.Array, numbers: Sequence[jax.Array], plan: Plan) -> Outputs:
         _write,
         *(packed, ranks, counts, starts, count, *numbers),
         step="_write",
-        grid=(plan.blocks * plan.batch,),
+        grid=(plan.writers * plan.batch,),
         outputs=(values,),
-        warps=4,
+        warps=WARPS,
     )
     return count, coordinates
 
@@ -187,7 +200,7 @@ def _wide(bits: jax.Array) -> jax.Array:
 
 def _count(bits: Any, words: Any, ranks: Any, counts: Any, *, plan: Plan) -> None:
     """A block's bits, its words' ranks and its count."""
-    block, line = plan.block_and_line()
+    block, line = plan.program_and_line(plan.blocks)
     parts = plan.elements // bits.shape[1]
     shape = (BLOCK // WORD, WORD // parts)
     lane = lax.broadcasted_iota(np.int32, shape, 1)
@@ -253,18 +266,34 @@ def _scan(counts: Any, starts: Any, count: Any, *, plan: Plan) -> None:
 
 
 def _write(*references: Any, plan: Plan) -> None:
-    """The rows of a block's non-zeros, and its share of the rows past the count."""
-    words, ranks, counts, starts, count, *numbers, out = references
-    block, line = plan.block_and_line()
+    """The rows of a block's non-zeros, or a share of the rows past the count."""
+    count, out = references[4], references[-1]
+    program, line = plan.program_and_line(plan.writers)
+    if plan.fill is None:
+        _rows(*references, plan=plan, block=program, line=line)
+        return
+    total, blocks = count[line], jnp.int32(plan.blocks)
+    low, high = (np.uint32(plan.elements // part) for part in MIXED)
+    mixed = (total > low) & (total < high) & (len(plan.sizes) == 1)
+    fills = jnp.where(mixed, program & 1, (program >= blocks).astype(np.int32)) != 0
+    share = jnp.where(mixed, program >> 1, lax.rem(program, blocks))
+    write = functools.partial(_rows, *references, plan=plan, block=share, line=line)
+    pl.when(~fills)(write)
+    pl.when(fills)(lambda: _fill(out, line, share, plan.place(total), plan))
+
+
+def _rows(*references: Any, plan: Plan, block: Any, line: Any) -> None:
+    """The rows of a block's non-zeros."""
+    words, ranks, counts, starts, _, *numbers, out = references
     first = block * (BLOCK // WORD)
     start = plan.place(starts[line, block])
     ones = counts[line, block].astype(np.int32)
 
-    def at(reference: Any, place: Any) -> Any:
-        return load(reference.at[line, first + place.astype(np.int32)])
+    def word_at(place: Any) -> Any:
+        return load(words.at[line, first + place])
 
     def rank_at(place: Any) -> Any:
-        return at(ranks, place).astype(np.int32)
+        return load(ranks.at[line, first + place]).astype(np.int32)
 
     def put(rank: Any, valid: Any, element: Any) -> None:
         row = plan.place(start, rank)
@@ -273,23 +302,18 @@ def _write(*references: Any, plan: Plan) -> None:
         _put_rows(out, line, row, valid, number, plan)
 
     def by_element(i: Any, carry: Any) -> Any:
-        element = i.astype(np.uint32) * np.uint32(ELEMENTS)
-        element += lax.iota(np.uint32, ELEMENTS)
-        word, lane = at(words, element >> np.uint32(5)), element & np.uint32(31)
-        lower = word & ((np.uint32(1) << lane) - np.uint32(1))
-        rank = rank_at(element >> np.uint32(5)) + _ones(lower)
-        put(rank, (word >> lane) & np.uint32(1) != 0, element)
+        place = _words_by_warps(i)
+        word, rank = word_at(place)[..., None], rank_at(place)[..., None]
+        lane = lax.broadcasted_iota(np.uint32, (1, 1, WORD), 2)
+        bit = np.uint32(1) << lane
+        rank += _ones(word & (bit - np.uint32(1)))
+        element = place[..., None].astype(np.uint32) * np.uint32(WORD) + lane
+        put(rank, word & bit != 0, element)
         return carry
 
-    def by_row(i: Any, carry: Any) -> Any:
-        rank = i * ROWS + lax.iota(np.int32, ROWS)
-        low = jnp.zeros((ROWS,), np.int32)
-        step = BLOCK // WORD // 2
-        while step:  # the last word of at most this rank
-            low = jnp.where(rank_at(low + step) <= rank, low + step, low)
-            step //= 2
-        lane = _place_of_bit(at(words, low), rank - rank_at(low))
-        put(rank, rank < ones, low * WORD + lane)
+    def by_row(i: Any, carry: Any, rows: int) -> Any:
+        rank = i * rows + lax.iota(np.int32, rows)
+        put(rank, rank < ones, _element_of(rank, word_at, rank_at))
         return carry
 
     def in_order(i: Any, carry: Any) -> Any:
@@ -297,15 +321,39 @@ def _write(*references: Any, plan: Plan) -> None:
         put(element, element < BLOCK, element)
         return carry
 
-    if plan.fill is not None:
-        _fill(out, line, block, plan.place(count[line]), plan)
-    full = (ones == BLOCK).astype(np.int32)  # a loop of no steps is a branch
-    crowded = (ones > CROWDED).astype(np.int32) - full
+    def repeat(body: Any, condition: Any, rounds: Any) -> None:
+        rounds = condition.astype(np.int32) * rounds  # a loop of no rounds is a branch
+        lax.fori_loop(jnp.int32(0), rounds, body, jnp.int32(0))
+
+    full, crowded, few = ones == BLOCK, ones > CROWDED, ones <= FEW
     rounds = lax.div(ones + jnp.int32(ROWS - 1), jnp.int32(ROWS))
-    zero = jnp.int32(0)
-    lax.fori_loop(zero, (1 - crowded - full) * rounds, by_row, zero)
-    lax.fori_loop(zero, crowded * jnp.int32(BLOCK // ELEMENTS), by_element, zero)
-    lax.fori_loop(zero, full * jnp.int32(BLOCK // ROWS), in_order, zero)
+    repeat(functools.partial(by_row, rows=FEW), few & (ones > 0), jnp.int32(1))
+    repeat(functools.partial(by_row, rows=ROWS), ~few & ~crowded, rounds)
+    repeat(by_element, crowded & ~full, jnp.int32(BLOCK // ELEMENTS))
+    repeat(in_order, full, jnp.int32(BLOCK // ROWS))
+
+
+def _words_by_warps(i: Any) -> Any:
+    """The places of the words that a crowded block visits in round `i`.
+
+    Those of a warp follow one another, so that it loads many at once; each of its lanes
+    then has the same bit of every word.
+    """
+    shape = (ELEMENTS // WORD // WARPS, WARPS)
+    within, warp = (lax.broadcasted_iota(np.int32, shape, axis) for axis in (0, 1))
+    return (i * WARPS + warp) * shape[0] + within
+
+
+def _element_of(
+    rank: Any, word_at: Callable[[Any], Any], rank_at: Callable[[Any], Any]
+) -> Any:
+    """The non-zeros of a block that have this many before them."""
+    low = jnp.zeros_like(rank)
+    step = BLOCK // WORD // 2
+    while step:  # the last word of at most this rank
+        low = jnp.where(rank_at(low + step) <= rank, low + step, low)
+        step //= 2
+    return low * WORD + _place_of_bit(word_at(low), rank - rank_at(low))
 
 
 def _put_rows(
@@ -313,9 +361,9 @@ def _put_rows(
 ) -> None:
     """Stores the coordinates of the elements with these numbers."""
     columns = len(plan.sizes)
-    shape = (row.shape[0], pl.next_power_of_2(columns))
-    column = lax.broadcasted_iota(np.int32, shape, 1)
-    place = row[:, None] * plan.integer.type(columns) + plan.place(column)
+    shape = (*row.shape, pl.next_power_of_2(columns))
+    column = lax.broadcasted_iota(np.int32, shape, row.ndim)
+    place = row[..., None] * plan.integer.type(columns) + plan.place(column)
     values = jnp.zeros(shape, np.uint32)
     for axis, (size, stride) in enumerate(
         zip(plan.sizes, packed_strides(plan.sizes), strict=True)
@@ -323,17 +371,17 @@ def _put_rows(
         value = number // np.uint32(stride)
         if axis and (plan.part or max(plan.sizes[:axis]) > 1):  # else it is less
             value %= np.uint32(size)
-        values = jnp.where(column == axis, value[:, None], values)
-    mask = valid[:, None] & (column < columns)
+        values = jnp.where(column == axis, value[..., None], values)
+    mask = valid[..., None] & (column < columns)
     if plan.interpret:  # where a masked-off lane writes back what it has read
         place = jnp.where(mask, place, plan.values)
     store(out.at[line, place], values, mask=mask)
 
 
-def _fill(out: Any, line: Any, block: Any, count: Any, plan: Plan) -> None:
-    """A block's share of the values past the count of its line.
+def _fill(out: Any, line: Any, share: Any, count: Any, plan: Plan) -> None:
+    """One of as many shares as there are blocks of the values past the count of a line.
 
-    The blocks write a chunk each in turn: all side by side, wherever the count lies.
+    They are a chunk each in turn: all side by side, wherever the count lies.
     """
     start = count * plan.integer.type(len(plan.sizes))
     cut = lax.div(start, plan.integer.type(CHUNK)).astype(np.int32)
@@ -345,7 +393,7 @@ def _fill(out: Any, line: Any, block: Any, count: Any, plan: Plan) -> None:
         return plan.place(chunk) * plan.integer.type(CHUNK) + plan.place(lane)
 
     def put_whole(i: Any, carry: Any) -> Any:
-        store(out.at[line, place(cut + 1 + block + i * plan.blocks)], values)
+        store(out.at[line, place(cut + 1 + share + i * plan.blocks)], values)
         return carry
 
     def put_cut(chunk: Any) -> None:
@@ -353,13 +401,13 @@ def _fill(out: Any, line: Any, block: Any, count: Any, plan: Plan) -> None:
         inside = jnp.where(valid, place(chunk), plan.values)
         store(out.at[line, inside], values, mask=valid)
 
-    left = jnp.maximum(jnp.int32(whole) - cut - 1 - block, 0)
+    left = jnp.maximum(jnp.int32(whole) - cut - 1 - share, 0)
     rounds = lax.div(left + jnp.int32(plan.blocks - 1), jnp.int32(plan.blocks))
     lax.fori_loop(jnp.int32(0), rounds, put_whole, jnp.int32(0))
-    pl.when(block == 0)(lambda: put_cut(cut))
+    pl.when(share == 0)(lambda: put_cut(cut))
     if rest:
         last = jnp.int32(whole)
-        pl.when((block == plan.blocks - 1) & (cut < last))(lambda: put_cut(last))
+        pl.when((share == plan.blocks - 1) & (cut < last))(lambda: put_cut(last))
 
 
 def _ones(word: Any) -> Any:
