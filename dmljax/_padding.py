@@ -17,6 +17,7 @@ from dmljax._check import require, require_one_of, show
 from dmljax._descriptor import OperatorDesc, cast_float_value
 from dmljax._operator import (
     Choice,
+    Context,
     Implementation,
     Operator,
     Outputs,
@@ -382,12 +383,16 @@ def _shard(
     """Pads what is whole on the device, then each axis that is divided."""
     pads = list(zip(start, end, strict=True))
     batch = x.ndim - len(pads)
-    divided = [place.parts(axis) > 1 for axis in range(batch, x.ndim)]
+    divided = [
+        place.parts(axis) > 1 and any(own) for axis, own in enumerate(pads, batch)
+    ]
+    if any(divided) and static["implementation"] is Context.ALONE:
+        static["implementation"] = None  # more operations follow
     here = [(0, 0) if away else own for away, own in zip(divided, pads, strict=True)]
     x = _pad(x, value, here, **static)
-    for axis, away, own in zip(range(batch, x.ndim), divided, pads, strict=True):
-        if away and any(own):
-            x = _pad_divided(place, x, value, axis, *own, **static)
+    for axis, away in enumerate(divided, batch):
+        if away:
+            x = _pad_divided(place, x, value, axis, *pads[axis - batch], **static)
     return (x,)
 
 

@@ -296,14 +296,18 @@ def test_a_program_exported_from_a_cpu_has_the_kernel():
     assert launches(exporting(LARGE).mlir_module()) == 3
 
 
-@pytest.mark.parametrize("axis_type", [AxisType.Auto, AxisType.Explicit])
-def test_sharded_programs_do_not_gather_for_a_kernel(axis_type):
+@pytest.mark.parametrize(
+    ("axis_type", "now"), [(AxisType.Auto, 0), (AxisType.Explicit, 3)]
+)
+def test_a_sharded_program_runs_the_kernel_on_each_device(axis_type, now):
+    """XLA asks for it when it has divided the program, unless the types say how."""
     mesh = eight_devices(axis_type)
     sharding = NamedSharding(mesh, P("batch"))
     struct = jax.ShapeDtypeStruct((8, 1 << 20), np.float32, sharding=sharding)
     with jax.set_mesh(mesh):
         text = lowered(jax.vmap(dmljax.nonzero_coordinates), struct)
-    assert launches(text) == 0
+    assert launches(text) == now
+    assert ("@CustomSPMDPartitioning" in text) == (now == 0)
 
 
 def test_each_device_of_a_shard_map_runs_the_kernel():
