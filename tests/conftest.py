@@ -40,3 +40,12 @@ def dtype(request):
     name = request.param
     with jax.enable_x64(name in samples.WIDE):
         yield jnp.dtype(name)
+
+
+def pytest_collection_modifyitems(items):
+    """The page about many devices is an example for eight of the default kind."""
+    if jax.device_count() < 8:
+        few = pytest.mark.skip(reason="there are few devices")
+        for item in items:
+            if item.path.name == "sharding.md":
+                item.add_marker(few)

@@ -282,6 +282,10 @@ def test_a_ledger_becomes_a_page_and_pictures(tmp_path, monkeypatch):
     assert written == {"benchmarks_device.png", "benchmarks_device_share.png"}
 
 
+several = pytest.mark.skipif(jax.device_count() < 8, reason="there are few devices")
+
+
+@several
 def test_scaling_is_timed_drawn_and_tabulated(tmp_path):
     out = tmp_path / "device_scaling.jsonl"
     arguments = [*QUICK, "--elements", "131072", "--out", str(out)]
@@ -308,6 +312,7 @@ def test_scaling_is_timed_drawn_and_tabulated(tmp_path):
     assert (tmp_path / "benchmarks_device_scaling.png").stat().st_size > 0
 
 
+@several
 @pytest.mark.parametrize("work", scaling.WORK, ids=lambda work: work.label)
 def test_all_that_scales_is_the_same_on_all_devices(work):
     """One that is not stops the run before it is timed."""

@@ -8,6 +8,7 @@ those that the table's words stand for, and its results those of one device.
 import dataclasses
 import functools
 import math
+import os
 import pathlib
 import re
 import subprocess
@@ -464,7 +465,8 @@ def test_an_exported_program(name, kind):
     placed = [jax.device_put(x, sharding) for x in case.arrays]
     # A NamedTuple would have to be registered with jax.export by the user.
     exported = jax.export.export(
-        jax.jit(lambda *arrays: jax.tree.leaves(case.function(*arrays)))
+        jax.jit(lambda *arrays: jax.tree.leaves(case.function(*arrays))),
+        platforms=["cpu"],
     )(*placed)
     again = jax.jit(jax.export.deserialize(exported.serialize()).call)
     outputs = again(*placed)
@@ -539,8 +541,14 @@ def test_explicit_axes_meet_what_is_not_sharded():
 def test_two_processes():
     """The example of the page, over the loopback device."""
     command = [sys.executable, str(DOCS / "two_processes.py")]
+    environment = os.environ | {"PYTHONPATH": str(DOCS.parent)}
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, check=False
+        command,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=environment,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     kept = [i for i in range(16) if i % 3 == 0]
