@@ -95,7 +95,10 @@ OPERATOR = Operator(
     "diagonal_matrix1",
     _xla,
     transpose=transpose_select,
-    kernels={"cuda": kernel("diagonal_matrix1")},
+    kernels={
+        "cuda": kernel("diagonal_matrix1"),
+        "tpu": kernel("diagonal_matrix1", "tpu"),
+    },
 )
 
 

@@ -64,7 +64,10 @@ OPERATOR = Operator(
     _xla,
     data_operands=1,
     transpose=transpose_select,
-    kernels={"cuda": kernel("element_wise_if")},
+    kernels={
+        "cuda": kernel("element_wise_if"),
+        "tpu": kernel("element_wise_if", "tpu"),
+    },
 )
 
 

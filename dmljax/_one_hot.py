@@ -95,7 +95,7 @@ OPERATOR = Operator(
     _xla,
     data_operands=1,
     transpose=transpose_select,
-    kernels={"cuda": kernel("one_hot")},
+    kernels={"cuda": kernel("one_hot"), "tpu": kernel("one_hot", "tpu")},
 )
 
 

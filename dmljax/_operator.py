@@ -30,7 +30,13 @@ from jax.typing import ArrayLike
 from dmljax._check import require, require_one_of, require_same, show
 from dmljax._default import KERNEL_FROM
 from dmljax._tensor import x64_enabled
-from dmljax.pallas import UnaddressableError, kernels_available, kernels_lowered
+from dmljax.pallas import (
+    BACKENDS,
+    PACKAGES,
+    UnsupportedError,
+    kernels_available,
+    kernels_lowered,
+)
 
 Implementation = Literal["xla", "pallas"] | None
 
@@ -123,14 +129,14 @@ class Operator:
         """The form that serves on `platform`; "" is one without forms of its own."""
         if implementation != "pallas":
             return self.xla_on.get(platform, self.xla)(*operands, **static)
-        if platform in self.kernels:
-            return self.kernels[platform](*operands, **static, interpret=False)
-        if platform not in ("", "cpu"):
+        interpret = platform in ("", "cpu")
+        form = self.kernels.get("cuda" if interpret else platform)
+        if form is None:
             raise NotImplementedError(
                 f"{self.name.upper()}: implementation='pallas' was asked for; there is "
-                f"no kernel for platform {platform!r}. Use None or 'xla'."
+                f"no kernel for platform {platform or 'cpu'!r}. Use None or 'xla'."
             )
-        return self.kernels["cuda"](*operands, **static, interpret=True)
+        return form(*operands, **static, interpret=interpret)
 
     def _lowering(self, platform: str) -> Callable[..., Any]:
         """The rule for `platform`, which picks a form when a program is lowered."""
@@ -146,7 +152,7 @@ class Operator:
                 lower = mlir.lower_fun(run, multiple_results=True)
                 if choice != "pallas":
                     return lower(context, *operands, **static)
-                with kernels_lowered():
+                with kernels_lowered(platform):
                     return lower(_on_one_device(context), *operands, **static)
 
             if implementation in ("xla", "pallas"):
@@ -156,7 +162,7 @@ class Operator:
                 return lowered("xla")
             try:
                 return lowered("pallas")
-            except UnaddressableError:  # only a kernel is limited so
+            except UnsupportedError:  # only a kernel is limited so
                 return lowered("xla")
 
         return rule
@@ -172,7 +178,7 @@ class Operator:
         return (
             least is not None
             and max(array.size for array in arrays) >= least
-            and kernels_available()
+            and kernels_available(platform)
             and _is_local(context)
         )
 
@@ -229,21 +235,21 @@ def in_context(implementation: Implementation) -> Choice:
     return implementation
 
 
-def kernel(name: str) -> Form:
-    """The kernel of the operator `name`, for `Operator.kernels`.
+def kernel(name: str, platform: str = "cuda") -> Form:
+    """The kernel of the operator `name` for `platform`, for `Operator.kernels`.
 
     It takes `interpret=`: whether Pallas' interpreter runs it, on any platform. Its
     module is imported when it is first needed: JAX may come without its backend.
     """
 
     def form(*operands: jax.Array, **static: Any) -> Outputs:
-        if not kernels_available():
+        if not kernels_available(platform):
             raise NotImplementedError(
                 f"{name.upper()}: implementation='pallas' needs "
-                "jax.experimental.pallas.triton, which this JAX, "
+                f"{BACKENDS[platform]}, which this JAX, "
                 f"{jax.__version__}, does not have; use None or 'xla'."
             )
-        module = importlib.import_module(f"dmljax.pallas._{name}")
+        module = importlib.import_module(f"{PACKAGES[platform]}._{name}")
         outputs: Outputs = getattr(module, name)(*operands, **static)
         return outputs
 

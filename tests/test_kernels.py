@@ -324,7 +324,7 @@ def test_each_device_of_a_shard_map_runs_the_kernel():
 @pytest.fixture
 def no_backend(monkeypatch):
     """A JAX without the backend of the kernels."""
-    monkeypatch.setattr(_operator, "kernels_available", lambda: False)
+    monkeypatch.setattr(_operator, "kernels_available", lambda platform: False)
     jax.clear_caches()
     yield
     jax.clear_caches()
