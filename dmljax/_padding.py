@@ -25,6 +25,7 @@ from dmljax._operator import (
     as_sizes,
     in_context,
     is_integer,
+    kernel,
     needs_cotangent,
     strong,
     unbroadcast,
@@ -290,7 +291,10 @@ def _transpose(
     x, *value = operands
     result: list[jax.Array | None] = [None] * len(operands)
     if needs_cotangent(x):
-        (folded,) = ADJOINT(cotangent, **static)
+        # The adjoint has no kernel: that of a padding by kernel is XLA's form as well.
+        by_kernel = static["implementation"] == "pallas"
+        choice = static | {"implementation": "xla"} if by_kernel else static
+        (folded,) = ADJOINT(cotangent, **choice)
         result[0] = unbroadcast(folded, x)
     if value and needs_cotangent(value[0]):
         inside = _inside(cotangent.shape, static["start"], static["end"])
@@ -311,7 +315,12 @@ def _transpose_adjoint(
     return OPERATOR(cotangent, *value, **static)
 
 
-OPERATOR = Operator("padding", _xla, transpose=_transpose)
+OPERATOR = Operator(
+    "padding",
+    _xla,
+    transpose=_transpose,
+    kernels={"tpu": kernel("padding", "tpu")},
+)
 ADJOINT = Operator(
     "padding_adjoint",
     _adjoint_xla,

@@ -1,7 +1,7 @@
 """Pallas kernels, one file for each operator that gains from one; not public.
 
-A kernel serves its operator's module as one more form. Those for NVIDIA GPUs lie here,
-those for TPUs in `tpu`. All of them are launched by `_launch`, the only caller of Pallas.
+A kernel serves its operator's module as one more form. Those for NVIDIA GPUs are here,
+those for TPUs in `tpu`. All are launched by `_launch`, the only caller of Pallas.
 """
 
 import contextlib

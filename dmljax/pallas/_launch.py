@@ -1,4 +1,4 @@
-"""The only caller of Pallas: for NVIDIA GPUs through Triton, for TPUs through Mosaic."""
+"""The only caller of Pallas: through Triton for NVIDIA GPUs, Mosaic for TPUs."""
 
 import dataclasses
 import functools
@@ -76,11 +76,24 @@ class Block:
     place: Callable[..., tuple[Any, ...]]
     axes: tuple[int, ...]
 
-    def fetched(self, grid: tuple[int, ...], itemsize: int) -> int:
-        """The bytes that are moved, at most: a block stays while its number does."""
+    def moved(self, grid: tuple[int, ...], shape: tuple[int, ...]) -> int:
+        """The elements that are moved: a block stays while its number does."""
         turning = [axis for axis in self.axes if grid[axis] > 1]
-        fetches = math.prod(grid[: max(turning, default=-1) + 1])
-        return fetches * math.prod(self.sizes) * itemsize
+        again = math.prod(
+            size
+            for axis, size in enumerate(grid[: max(turning, default=0)])
+            if axis not in self.axes
+        )
+        along = (
+            size if steps * block - size < block else steps * block
+            for steps, block, size in zip(
+                (n if axis in self.axes else 1 for axis, n in enumerate(grid)),
+                self.sizes,
+                shape,
+                strict=True,
+            )
+        )
+        return again * math.prod(along)
 
 
 def launch_blocks(
@@ -103,7 +116,7 @@ def launch_blocks(
     """
     arrays: list[Any] = [*operands, *outputs]
     moved = sum(
-        block.fetched(grid, array.dtype.itemsize)
+        block.moved(grid, array.shape) * array.dtype.itemsize
         for block, array in zip(blocks, arrays, strict=True)
     )
     specs = [pl.BlockSpec(block.sizes, block.place) for block in blocks]
@@ -121,7 +134,7 @@ def launch_blocks(
                 flops=0, transcendentals=0, bytes_accessed=moved
             ),
             compiler_params=tpu.CompilerParams(
-                dimension_semantics=("parallel",) * len(grid)
+                dimension_semantics=[tpu.GridDimensionSemantics.PARALLEL] * len(grid)
             ),
         )(*operands)
     return results

@@ -6,7 +6,8 @@ element. The two minor dimensions stay as they are, so that no array is laid out
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -34,7 +35,7 @@ def by_blocks(
     operator: str,
     interpret: Any,
 ) -> Outputs:
-    """An array of `shape` and of the last operand's type; `formula` gives its values."""
+    """An array of `shape` and of the last operand's type, with the formula's values."""
     if math.prod(shape) == 0:
         return (jnp.zeros(shape, operands[-1].dtype),)
     ones = (1,) * max(2 - len(shape), 0)
@@ -49,8 +50,8 @@ def by_blocks(
         operator=operator,
         grid=grid,
         blocks=[
-            *(_shared_block(operand.shape, sizes, block) for operand in taken),
-            _shared_block(sizes, sizes, block),
+            *(shared_block(operand.shape, sizes, block) for operand in taken),
+            shared_block(sizes, sizes, block),
         ],
         outputs=(jax.ShapeDtypeStruct(sizes, taken[-1].dtype),),
         interpret=interpret,
@@ -59,26 +60,37 @@ def by_blocks(
     return (output.reshape(shape).astype(operands[-1].dtype),)
 
 
-def block_of(shape: tuple[int, ...]) -> tuple[int, ...]:
+def block_of(
+    shape: tuple[int, ...], given: Mapping[int, int] = MappingProxyType({})
+) -> tuple[int, ...]:
     """The sizes of a block: whole minor dimensions as far as they find room.
+
+    Those of some dimensions are given. The others are multiples of a tile, or all.
 
     >>> block_of((7, 3, 200)), block_of((3, 5000, 1000)), block_of((1, 10**6))
     ((7, 3, 200), (1, 256, 1000), (1, 32768))
+    >>> block_of((9, 5000, 1000), {1: 5000})
+    ((1, 5000, 128))
     """
-    *_, height, _ = shape
-    room = ELEMENTS // min(pl.cdiv(height, 8) * 8, ROWS)
+    last = len(shape) - 1
+    rows = given.get(last - 1, min(shape[-2], ROWS))
+    room = ELEMENTS // padded(rows, 8)
     block: list[int] = []
-    for axis, size in enumerate(reversed(shape)):
-        step = (LANES, ROWS)[axis] if axis < 2 else 1
-        if axis == 1:
-            room = ELEMENTS // (pl.cdiv(block[0], LANES) * LANES)
+    for axis in range(last, -1, -1):
+        step = {last: LANES, last - 1: ROWS}.get(axis, 1)
+        if axis == last - 1:
+            room = ELEMENTS // padded(block[0], LANES)
         fits = max(room // step, 1) * step
-        block.append(min(size, fits))
-        room //= pl.cdiv(block[-1], step) * step
+        block.append(given.get(axis, min(shape[axis], fits)))
+        room //= padded(block[-1], step)
     return tuple(reversed(block))
 
 
-def _shared_block(
+def padded(size: int, step: int) -> int:
+    return pl.cdiv(size, step) * step
+
+
+def shared_block(
     operand: Sequence[int], shape: Sequence[int], block: Sequence[int]
 ) -> Block:
     """Of an operand of these sizes what a block needs: 1 where it is shared."""
@@ -156,4 +168,5 @@ def _has(dtype: np.dtype) -> bool:
 
 
 def _is_small(dtype: np.dtype) -> bool:
-    return dtype == bool or (not is_floating(dtype) and jnp.iinfo(dtype).bits < 8)
+    truth = jnp.issubdtype(dtype, np.bool_)
+    return truth or (not is_floating(dtype) and jnp.iinfo(dtype).bits < 8)
