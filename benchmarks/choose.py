@@ -12,8 +12,9 @@ import numpy as np
 from benchmarks import ledger
 from benchmarks.ledger import Line
 
-# The ledger that decides for a platform.
-LEDGERS = {"cuda": "NVIDIA H200"}
+# The ledger that decides for a platform, and the figure: on no TPU was one measured.
+LEDGERS = {"cuda": "NVIDIA H200", "tpu": "TPU"}
+FIGURES = {"cuda": "ms", "tpu": "estimated_ms"}
 TARGET = pathlib.Path(__file__).parent.parent / "dmljax" / "_default.py"
 # In which a kernel must win to be the default there.
 CONTEXTS = {"alone": ("alone",), "pipeline": ("alone", "pipeline")}
@@ -26,7 +27,7 @@ NOISE = 0.03
 Measured = tuple[int, str, float]
 
 
-def rule(lines: Iterable[Line]) -> dict[str, Rule]:
+def rule(lines: Iterable[Line], figure: str = "ms") -> dict[str, Rule]:
     """By context, from how many elements on a kernel is faster than XLA's form.
 
     It is slower in no forward case of these sizes: in a pipeline, where XLA may fuse
@@ -39,7 +40,7 @@ def rule(lines: Iterable[Line]) -> dict[str, Rule]:
         if direction == "forward" and "dmljax, pallas" in row:
             kernel, xla = row["dmljax, pallas"], row["dmljax, xla"]
             key = (operator, np.dtype(kernel["dtype"]).itemsize)
-            ratio = kernel["ms"] / xla["ms"]
+            ratio = kernel[figure] / xla[figure]
             measured[key].append((kernel["elements"], context, ratio))
     chosen: dict[str, Rule] = {}
     for context, looked_at in CONTEXTS.items():
@@ -96,13 +97,17 @@ def source(rules: dict[str, dict[str, Rule]]) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def main() -> None:
-    """Writes the module."""
-    rules = {
-        platform: rule(ledger.read(ledger.path(device)))
+def rules() -> dict[str, dict[str, Rule]]:
+    """By platform, what its ledger says."""
+    return {
+        platform: rule(ledger.read(ledger.path(device)), FIGURES[platform])
         for platform, device in LEDGERS.items()
     }
-    TARGET.write_text(source(rules))
+
+
+def main() -> None:
+    """Writes the module."""
+    TARGET.write_text(source(rules()))
 
 
 if __name__ == "__main__":

@@ -71,6 +71,8 @@ class Operator:
         operator without a derivative.
       kernels: by platform ("cuda", "tpu"), a form that may stand in for `xla`; it
         takes `interpret=` besides, as `kernel` says.
+      measured_as: of the static attributes, the name by which the default is looked up;
+        None for `name`.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Operator:
     data_operands: int = 0
     transpose: Transpose | None = None
     kernels: Mapping[str, Form] = dataclasses.field(default_factory=dict)
+    measured_as: Callable[..., str] | None = None
 
     def __post_init__(self) -> None:
         """Registers the rules of the primitive with JAX."""
@@ -158,7 +161,7 @@ class Operator:
             if implementation in ("xla", "pallas"):
                 return lowered(implementation)
             stands = Context.PIPELINE if implementation is None else implementation
-            if not self._prefers_kernel(platform, stands, context):
+            if not self._prefers_kernel(platform, stands, context, static):
                 return lowered("xla")
             try:
                 return lowered("pallas")
@@ -168,13 +171,18 @@ class Operator:
         return rule
 
     def _prefers_kernel(
-        self, platform: str, stands: Any, context: mlir.LoweringRuleContext
+        self,
+        platform: str,
+        stands: Any,
+        context: mlir.LoweringRuleContext,
+        static: dict[str, Any],
     ) -> bool:
         """Whether the kernel is known to win, and would run as it was measured."""
         arrays: list[Any] = [*context.avals_in, *context.avals_out]
         itemsize = arrays[len(context.avals_in) - 1].dtype.itemsize
         rules = KERNEL_FROM.get(platform, {}).get(stands.value, {})
-        least = rules.get(self.name, {}).get(itemsize)
+        name = self.measured_as(**static) if self.measured_as else self.name
+        least = rules.get(name, {}).get(itemsize)
         return (
             least is not None
             and max(array.size for array in arrays) >= least

@@ -315,11 +315,17 @@ def _transpose_adjoint(
     return OPERATOR(cotangent, *value, **static)
 
 
+def _measured_as(*, mode: PaddingMode, **_: Any) -> str:
+    """CONSTANT alone is one operation of XLA's, and has figures of its own."""
+    return "padding constant" if mode is PaddingMode.CONSTANT else "padding"
+
+
 OPERATOR = Operator(
     "padding",
     _xla,
     transpose=_transpose,
     kernels={"tpu": kernel("padding", "tpu")},
+    measured_as=_measured_as,
 )
 ADJOINT = Operator(
     "padding_adjoint",

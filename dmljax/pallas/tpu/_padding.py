@@ -70,7 +70,7 @@ class Plan:
     """What is known before the launch.
 
     Attributes:
-      axes: the dimensions, at least two; of the leading ones no neighbours are unpadded.
+      axes: at least two; of the leading ones no two neighbours are unpadded.
       mode: where the values of the padding come from.
     """
 
@@ -131,7 +131,7 @@ def _padded(
     mode: PaddingMode,
     interpret: Any,
 ) -> jax.Array:
-    """The padded array; by rows first and then by columns if a block can't have both."""
+    """The padded array: by rows and then by columns, if a block can't have both."""
     x, *value = operands
     *leading, rows, columns = axes
     both = rows.is_padded and columns.is_padded
@@ -214,7 +214,7 @@ def _elements(plan: Plan) -> int:
 
 
 def _scratch(plan: Plan) -> list[tuple[int, int]]:
-    """The sizes of a matrix of words: as it is read, and after each axis that is padded."""
+    """The sizes of a matrix of words: as it is read, and after each axis's padding."""
     *_, rows, columns = plan.source_block
     sizes = [rows, columns]
     shapes = [(padded(rows, SUBLANES), padded(columns, LANES))]
