@@ -7,6 +7,7 @@ import collections
 import pathlib
 from collections.abc import Collection, Iterable, Sequence
 
+import jax.numpy as jnp
 import numpy as np
 
 from benchmarks import ledger
@@ -39,7 +40,7 @@ def rule(lines: Iterable[Line], figure: str = "ms") -> dict[str, Rule]:
     for (operator, _, direction, context), row in ledger.newest(lines).items():
         if direction == "forward" and "dmljax, pallas" in row:
             kernel, xla = row["dmljax, pallas"], row["dmljax, xla"]
-            key = (operator, np.dtype(kernel["dtype"]).itemsize)
+            key = (operator, jnp.dtype(kernel["dtype"]).itemsize)
             ratio = kernel[figure] / xla[figure]
             measured[key].append((kernel["elements"], context, ratio))
     chosen: dict[str, Rule] = {}
@@ -70,7 +71,7 @@ def _least(figures: Sequence[Measured], contexts: Collection[str]) -> int | None
 
 def source(rules: dict[str, dict[str, Rule]]) -> str:
     """The module that holds the rules, by platform and context."""
-    names = ", ".join(ledger.path(device).name for device in LEDGERS.values())
+    names = " and ".join(ledger.path(device).name for device in LEDGERS.values())
     lines = [
         '"""From how many elements on a kernel is the default: by the figures.',
         "",
@@ -78,8 +79,9 @@ def source(rules: dict[str, dict[str, Rule]]) -> str:
         "entry, XLA's form is the default. The elements are those of the largest input",
         'or output. A call outside of jit and of every transformation is "alone".',
         "",
-        "`python -m benchmarks.choose` wrote this, from the ledger",
-        f"benchmarks/results/{names}.",
+        "`python -m benchmarks.choose` wrote this, from the ledgers",
+        f"benchmarks/results/{names}: on a TPU nothing was measured,",
+        "the compiler's estimates decide.",
         '"""',
         "",
         "KERNEL_FROM: dict[str, dict[str, dict[str, dict[int, int]]]] = {",

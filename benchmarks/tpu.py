@@ -99,7 +99,7 @@ class Case:
 def cases() -> Iterator[Case]:
     """All cases, alone and in a pipeline."""
     for dtype in TYPES:
-        for case in (*_selects(dtype), *_paddings(dtype)):
+        for case in (*_selects(dtype), *_paddings(dtype), *_nonzeros(dtype)):
             yield case
             yield dataclasses.replace(case, context="pipeline")
 
@@ -162,6 +162,13 @@ def _pad(
     pads: tuple[int, ...], mode: PaddingMode, x: jax.Array, implementation: Any
 ) -> jax.Array:
     return dmljax.padding(x, pads, pads, mode=mode, implementation=implementation)
+
+
+def _nonzeros(dtype: str) -> Iterator[Case]:
+    for shape in ((2**16,), (1024, 1024)):
+        function = dmljax.nonzero_coordinates
+        name = f"{dtype} {shape}"
+        yield Case("nonzero_coordinates", name, function, (Struct(shape, dtype),))
 
 
 # WHAT THE COMPILER SAYS

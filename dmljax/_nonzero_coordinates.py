@@ -134,7 +134,7 @@ def _compact_by_scatter(
             )
 
         flat = jax.vmap(scatter)(row)
-    return _unravel(flat, sizes, columns)  # element 0, past the count, gives zeros
+    return unravel(flat, sizes, columns)  # element 0, past the count, gives zeros
 
 
 def _compact_by_loop(
@@ -155,7 +155,7 @@ def _compact_by_loop(
             def visit_bit(state: Any) -> Any:
                 word, row, rows = state
                 lane = lax.population_count((word & -word) - 1)
-                coordinates = _unravel(first + lane, sizes, columns)
+                coordinates = unravel(first + lane, sizes, columns)
                 rows = lax.dynamic_update_index_in_dim(rows, coordinates, row, 0)
                 return word & (word - 1), row + 1, rows
 
@@ -205,7 +205,7 @@ def last_sizes(sizes: tuple[int, ...], columns: int) -> tuple[int, ...]:
     return ((1,) * columns + sizes)[len(sizes) :]
 
 
-def _unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
+def unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
     """(..., columns): the last coordinates of the elements with numbers `flat`."""
     sizes = last_sizes(sizes, columns)
     strides = packed_strides(sizes)
@@ -222,7 +222,10 @@ OPERATOR = Operator(
     "nonzero_coordinates",
     _form(_compact_by_scatter),
     xla_on={"cpu": _form(_compact_by_loop)},
-    kernels={"cuda": kernel("nonzero_coordinates")},
+    kernels={
+        "cuda": kernel("nonzero_coordinates"),
+        "tpu": kernel("nonzero_coordinates", "tpu"),
+    },
 )
 
 

@@ -18,8 +18,8 @@ from jax.sharding import PartitionSpec as P
 
 import dmljax
 from dmljax import DescriptorError, PaddingMode, _operator
-from dmljax.pallas.tpu import _blocks, _padding
-from tests import samples
+from dmljax.pallas.tpu import _blocks, _nonzero_coordinates, _padding
+from tests import oracles, samples
 from tests.samples import SUBJECTS
 from tests.test_operators import assert_same, needs_x64
 from tests.test_transforms import eight_devices
@@ -35,8 +35,12 @@ TYPES = (
     *("float32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int32", "int16", "int8"),
     *("uint32", "uint16", "uint8", "bool", "int4", "uint4"),
 )
+WIDE = ("float16", "complex64", "float64", "int64")
 TARGET = "tpu_custom_call"
 each_operator = pytest.mark.parametrize("name", WITH_KERNEL)
+# What goes into the kernel of the other operator is made of elements of any type.
+MOVERS = [name for name in WITH_KERNEL if name != "nonzero_coordinates"]
+each_mover = pytest.mark.parametrize("name", MOVERS)
 struct = jax.ShapeDtypeStruct
 
 
@@ -53,6 +57,9 @@ def interpreted(monkeypatch, capfd):
         return self.kernels["tpu"](*operands, **static, interpret=INTERPRETER)
 
     monkeypatch.setattr(_operator.Operator, "__call__", call)
+    # Each row is several calls of the interpreter.
+    monkeypatch.setattr(_nonzero_coordinates, "ROWS", 8)
+    monkeypatch.setattr(_nonzero_coordinates, "REACH", 24)
     jax.clear_caches()
     yield
     jax.clear_caches()
@@ -76,9 +83,9 @@ def uses(name, *, edges=False):
 def has_work(sample):
     """Whether there is something to read and to write, and not the same."""
     arrays = sample.arrays()
-    output = sample.expected(*arrays)
-    same = sample.operator == "padding" and output.shape == arrays[0].shape
-    return not same and all(x.size for x in (output, *arrays))
+    outputs = jax.tree.leaves(sample.expected(*arrays))
+    same = sample.operator == "padding" and outputs[0].shape == arrays[0].shape
+    return not same and all(x.size for x in (*outputs, *arrays))
 
 
 def run(sample, dtype="float32", fill=samples.bits):
@@ -155,6 +162,37 @@ def test_rows_and_columns_too_many_for_one_block_are_padded_in_turn(monkeypatch)
     x = _numbers((2, 20, 130), "float32")
     pads = {"start": (1, 30, 140), "end": (0, 10, 1)}
     agrees("padding", x, **pads, mode=PaddingMode.REFLECTION)
+
+
+def check_coordinates(x, **options):
+    count, coordinates = dmljax.nonzero_coordinates(
+        x, implementation="pallas", **options
+    )
+    expected = oracles.nonzero_coordinates(np.asarray(x), **options)
+    assert int(count) == expected[0]
+    np.testing.assert_array_equal(coordinates, expected[1])
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("density", [0.0, 0.001, 0.1, 0.6, 1.0])
+def test_nonzero_coordinates_of_many_blocks(density):
+    """Blocks of 8 rows of 128: the last is cut, and others are empty or full."""
+    x = np.random.default_rng(0).random((3, 3001)) < density
+    x[0, :2048], x[1, :2048] = True, False
+    check_coordinates(x, fill=7)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("dtype", (*WIDE, "complex128"))
+def test_nonzero_coordinates_of_wide_types(dtype):
+    with jax.enable_x64(True):
+        check_coordinates(jnp.asarray(samples.bits((7, 99), dtype, 3)))
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_nonzero_coordinates_of_batches():
+    x = jnp.asarray(np.random.default_rng(0).random((2, 2, 70, 40)) < 0.4)
+    agrees("nonzero_coordinates", x, rank=2, columns=2, fill=3)
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -258,8 +296,8 @@ def test_edges_are_lowered(name):
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("dtype", ["float16", "complex64", "float64", "int64"])
-@each_operator
+@pytest.mark.parametrize("dtype", WIDE)
+@each_mover
 def test_what_mosaic_has_not_is_refused_to_who_asks_for_it(name, dtype):
     sample = uses(name)[0]
     expected = rf"^{name.upper()}: .*no {dtype.upper()}.*None or 'xla'"
@@ -282,7 +320,7 @@ def preferred(monkeypatch):
 @pytest.mark.parametrize(
     ("dtype", "expected"), [("float32", 1), ("bfloat16", 1), ("float16", 0)]
 )
-@each_operator
+@each_mover
 def test_by_default_float16_runs_in_xla(name, dtype, expected):
     *_, sample = (one for one in SUBJECTS[name].samples if one.implementation is None)
     assert launches(lowered(sample.run, *sample.arrays(dtype))) == expected

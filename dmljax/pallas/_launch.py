@@ -70,14 +70,30 @@ class Block:
       sizes: of the block.
       place: gives its number along each dimension from the place in the grid.
       axes: the dimensions of the grid on which `place` depends.
+      scalar: whether it is in the memory of the scalars instead.
+      whole: whether it is all of the array, which stays where it is.
+      elements: how many are moved in all; None where each dimension of the grid goes
+        along the same one of the array.
     """
 
     sizes: tuple[int, ...]
     place: Callable[..., tuple[Any, ...]]
     axes: tuple[int, ...]
+    scalar: bool = False
+    whole: bool = False
+    elements: int | None = None
+
+    def spec(self) -> pl.BlockSpec:
+        """The same for Pallas."""
+        if self.whole:
+            return pl.BlockSpec(memory_space=pl.ANY)
+        space = tpu.SMEM if self.scalar else None
+        return pl.BlockSpec(self.sizes, self.place, memory_space=space)
 
     def moved(self, grid: tuple[int, ...], shape: tuple[int, ...]) -> int:
         """The elements that are moved: a block stays while its number does."""
+        if self.elements is not None:
+            return self.elements
         turning = [axis for axis in self.axes if grid[axis] > 1]
         again = math.prod(
             size
@@ -104,22 +120,26 @@ def launch_blocks(
     blocks: Sequence[Block],
     outputs: Sequence[jax.ShapeDtypeStruct],
     interpret: Any,
-    scratch: Sequence[jax.ShapeDtypeStruct] = (),
-    step: str = "",
+    scratch: Sequence[Any] = (),
+    in_order: bool = False,
     **static: Any,
 ) -> Sequence[jax.Array]:
     """Runs `kernel` on blocks in a TPU's vector memory, once for each point of `grid`.
 
     Its arguments are the blocks of the operands and of the outputs, scratch memory, and
     `static`. While it runs, the next blocks are fetched and the last ones written. What
-    the compiler is told of the cost is what is moved: it can't look into a kernel.
+    the compiler is told of the cost is what is moved: it can't look into a kernel. The
+    points may be shared by cores, but the last dimension if they must be `in_order`.
     """
     arrays: list[Any] = [*operands, *outputs]
     moved = sum(
         block.moved(grid, array.shape) * array.dtype.itemsize
         for block, array in zip(blocks, arrays, strict=True)
     )
-    specs = [pl.BlockSpec(block.sizes, block.place) for block in blocks]
+    specs = [block.spec() for block in blocks]
+    semantics = [tpu.GridDimensionSemantics.PARALLEL] * len(grid)
+    if in_order:
+        semantics[-1] = tpu.GridDimensionSemantics.ARBITRARY
     with jax.enable_x64(False):  # places in a grid have 32 bits
         results: Sequence[jax.Array] = pl.pallas_call(
             functools.partial(kernel, **static),
@@ -127,15 +147,13 @@ def launch_blocks(
             in_specs=specs[: len(operands)],
             out_specs=tuple(specs[len(operands) :]),
             out_shape=_alike(operands[0], outputs),
-            scratch_shapes=[tpu.VMEM(each.shape, each.dtype) for each in scratch],
-            name=f"dmljax_{operator}{step}",
+            scratch_shapes=list(scratch),
+            name=f"dmljax_{operator}",
             interpret=interpret,
             cost_estimate=pl.CostEstimate(
                 flops=0, transcendentals=0, bytes_accessed=moved
             ),
-            compiler_params=tpu.CompilerParams(
-                dimension_semantics=[tpu.GridDimensionSemantics.PARALLEL] * len(grid)
-            ),
+            compiler_params=tpu.CompilerParams(dimension_semantics=semantics),
         )(*operands)
     return results
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu
 
 from dmljax._check import require, show
 from dmljax._operator import Outputs
@@ -166,7 +167,7 @@ def _padded(
             shared_block(shape, shape, block),
         ],
         outputs=(jax.ShapeDtypeStruct(shape, x.dtype),),
-        scratch=[jax.ShapeDtypeStruct(s, np.int32) for s in _scratch(plan)],
+        scratch=[tpu.VMEM(sizes, np.int32) for sizes in _scratch(plan)],
         interpret=interpret,
         plan=plan,
     )
@@ -231,7 +232,7 @@ def _kernel(x: Any, *references: Any, plan: Plan) -> None:
     value = references[0] if constant else None
     output, *scratch = references[constant:]
     leading = output.shape[:-2]
-    outside = [
+    outside: list[Any] = [
         ~axis.is_inside(pl.program_id(i))
         for i, axis in enumerate(plan.axes[:-2])
         if axis.is_padded and constant
@@ -239,7 +240,7 @@ def _kernel(x: Any, *references: Any, plan: Plan) -> None:
 
     def put(number: Any, carry: Any) -> Any:
         place = _unravelled(number, leading)
-        fill = None if value is None else in_words(_at(value, place))
+        fill: Any = None if value is None else in_words(_at(value, place))
         words = _matrix(in_words(_at(x, place)), scratch, fill, plan)
         for is_outside in outside:
             words = jnp.where(is_outside, fill, words)
