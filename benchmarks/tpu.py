@@ -1,6 +1,8 @@
 """What the compiler for TPUs says of the kernels and of XLA's forms, without a TPU.
 
-python -m benchmarks.tpu                    # writes benchmarks/results/tpu.jsonl
+    python -m benchmarks.tpu                  adds to benchmarks/results/tpu.jsonl
+    python -m benchmarks.tpu --only padding   the operators whose name begins so
+    python -m benchmarks.tpu --page           writes the figures into docs/tpu.md
 
 It needs libtpu, of the version that `pip install "jax[tpu]"` brings. Nothing runs: the
 figures are estimates, of the memory that a program moves and of the cycles that the
@@ -293,12 +295,49 @@ def figures(case: Case, form: str, chip: str, folder: pathlib.Path) -> ledger.Li
     }
 
 
+PAGE = pathlib.Path(__file__).parent.parent / "docs" / "tpu.md"
+MARK = "<!-- python -m benchmarks.tpu --page writes what follows. -->\n"
+
+
+def page(text: str, lines: list[ledger.Line]) -> str:
+    """The page with the figures of the ledger."""
+    return text[: text.index(MARK) + len(MARK)] + "\n" + table(lines)
+
+
+def table(lines: list[ledger.Line]) -> str:
+    """The newest figures, XLA's form before the kernel."""
+    rows = [
+        "| operator | chip, type, sizes | context | MB moved | 1000 cycles | "
+        "vector memory, KiB | estimated ms | ratio |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for (operator, case, _, context), row in ledger.newest(lines).items():
+        forms = [row[f"dmljax, {form}"] for form in FORMS]
+        columns = [
+            " / ".join(f"{form[key] / unit:{shown}}" for form in forms)
+            for key, unit, shown in (
+                ("bytes", 1e6, ".1f"),
+                ("cycles", 1e3, ".0f"),
+                ("vmem", 1024, ".0f"),
+                ("estimated_ms", 1, ".3g"),
+            )
+        ]
+        ratio = forms[1]["estimated_ms"] / forms[0]["estimated_ms"]
+        cells = [operator, case, context, *columns, f"{ratio:.2f}"]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
 def main() -> None:
     """Writes the ledger."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=pathlib.Path, default=ledger.path("TPU"))
     parser.add_argument("--only", default="", help="cases whose operator begins so")
+    parser.add_argument("--page", action="store_true")
     arguments = parser.parse_args()
+    if arguments.page:
+        PAGE.write_text(page(PAGE.read_text(), ledger.read(arguments.out)))
+        return
     folder = schedules()
     with arguments.out.open("a") as out:
         for chip in CHIPS:

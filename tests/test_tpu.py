@@ -18,6 +18,7 @@ from jax.sharding import PartitionSpec as P
 
 import dmljax
 from dmljax import DescriptorError, PaddingMode, _operator
+from dmljax._default import KERNEL_FROM
 from dmljax.pallas.tpu import _blocks, _nonzero_coordinates, _padding
 from tests import oracles, samples
 from tests.samples import SUBJECTS
@@ -38,7 +39,7 @@ TYPES = (
 WIDE = ("float16", "complex64", "float64", "int64")
 TARGET = "tpu_custom_call"
 each_operator = pytest.mark.parametrize("name", WITH_KERNEL)
-# What goes into the kernel of the other operator is made of elements of any type.
+# The kernel of the other operator is given truth values, whatever the type.
 MOVERS = [name for name in WITH_KERNEL if name != "nonzero_coordinates"]
 each_mover = pytest.mark.parametrize("name", MOVERS)
 struct = jax.ShapeDtypeStruct
@@ -183,7 +184,7 @@ def test_nonzero_coordinates_of_many_blocks(density):
 
 
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("dtype", (*WIDE, "complex128"))
+@pytest.mark.parametrize("dtype", [*WIDE, "complex128"])
 def test_nonzero_coordinates_of_wide_types(dtype):
     with jax.enable_x64(True):
         check_coordinates(jnp.asarray(samples.bits((7, 99), dtype, 3)))
@@ -333,23 +334,34 @@ def test_constant_padding_has_a_rule_of_its_own():
     assert launches(lowered(sample.run, *sample.arrays())) == 0
 
 
-MATRIX = struct((600, 1200), np.float32)
+def test_the_default_is_that_of_the_ledger():
+    rule = KERNEL_FROM["tpu"]["pipeline"]["nonzero_coordinates"]
+    for dtype in (np.uint8, jnp.bfloat16, np.float32):
+        least = rule[np.dtype(dtype).itemsize]
+        for elements, expected in ((least, 1), (least - 1, 0)):
+            x = struct((elements,), dtype)
+            assert launches(lowered(dmljax.nonzero_coordinates, x)) == expected
 
 
 def test_the_default_alone_is_that_of_the_ledger():
+    least = KERNEL_FROM["tpu"]["alone"]["padding"][4]
+
     def alone(x, mode):
         value = [jnp.zeros((1, 1))] if mode is PaddingMode.CONSTANT else []
         return SUBJECTS["padding"].primitive(
             *(x, *value),
-            start=(3, 0),
-            end=(0, 0),
+            start=(0, 0),
+            end=(0, 128),
             mode=mode,
             implementation=_operator.Context.ALONE,
         )
 
-    for mode in PaddingMode:
-        text = lowered(functools.partial(alone, mode=mode), MATRIX)
-        assert launches(text) == (mode is not PaddingMode.CONSTANT)
+    for rows, expected in ((least // 256, 1), (least // 256 - 1, 0)):
+        x = struct((rows, 128), np.float32)
+        text = lowered(functools.partial(alone, mode=PaddingMode.WRAP), x)
+        assert launches(text) == expected
+        text = lowered(functools.partial(alone, mode=PaddingMode.CONSTANT), x)
+        assert launches(text) == 0
 
 
 def test_a_padded_axis_that_memory_has_no_place_for_is_refused_or_runs_in_xla(

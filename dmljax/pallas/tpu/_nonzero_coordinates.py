@@ -1,9 +1,9 @@
 """NONZERO_COORDINATES on a TPU: the compaction, the part in which XLA scatters.
 
-A TPU has no scatter, and can gather only within a tile. So the numbers of the non-zeros
-are compacted twice. In each row of 128 lanes, lane j looks for the non-zero of rank j by
-bisection of the row's prefix sums, which the matrix unit makes. Then the rows are laid
-one over the other in order, each from the place on that the ones before it have left.
+A TPU has no scatter, and gathers only within a tile. So the numbers of the non-zeros
+are compacted in two levels. In each row of 128 lanes, lane j looks for the non-zero of rank
+j by bisection of the row's prefix sums, which the matrix unit makes. Then the rows are
+laid over one another in order, each from the place on where the one before it ends.
 """
 
 import math
@@ -25,6 +25,7 @@ from dmljax.pallas.tpu._blocks import LANES
 
 ROWS = 256  # of a block
 SUBLANES = 8
+INTEGER = np.dtype(np.int32)
 # Rows that a block may reach: it begins within a tile, and its last row in another.
 REACH = ROWS + 2 * SUBLANES
 
@@ -100,9 +101,9 @@ def _compacted(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Arr
         ],
         outputs=(jax.ShapeDtypeStruct((lines, rows + REACH, LANES), np.int32),),
         scratch=[
-            tpu.VMEM((ROWS, LANES), np.int32),
-            tpu.VMEM((REACH, LANES), np.int32),
-            tpu.SMEM((1,), np.int32),
+            tpu.VMEM((ROWS, LANES), INTEGER),
+            tpu.VMEM((REACH, LANES), INTEGER),
+            tpu.SMEM((1,), INTEGER),
             tpu.SemaphoreType.DMA,
         ],
         in_order=True,

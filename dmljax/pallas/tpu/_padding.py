@@ -167,7 +167,7 @@ def _padded(
             shared_block(shape, shape, block),
         ],
         outputs=(jax.ShapeDtypeStruct(shape, x.dtype),),
-        scratch=[tpu.VMEM(sizes, np.int32) for sizes in _scratch(plan)],
+        scratch=[tpu.VMEM(sizes, np.dtype(np.int32)) for sizes in _scratch(plan)],
         interpret=interpret,
         plan=plan,
     )
