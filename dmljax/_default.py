@@ -24,8 +24,11 @@ KERNEL_FROM: dict[str, dict[str, dict[str, dict[int, int]]]] = {
     "tpu": {
         "alone": {
             "diagonal_matrix1": {1: 16777216},
+            "nonzero_coordinates": {1: 65536, 2: 65536, 4: 65536},
             "padding": {2: 65667072, 4: 65667072},
         },
-        "pipeline": {},
+        "pipeline": {
+            "nonzero_coordinates": {1: 65536, 2: 65536, 4: 65536},
+        },
     },
 }

@@ -1,9 +1,9 @@
 """NONZERO_COORDINATES on a TPU: the compaction, the part in which XLA scatters.
 
 A TPU has no scatter, and gathers only within a tile. So the numbers of the non-zeros
-are compacted in two levels. In each row of 128 lanes, lane j looks for the non-zero of rank
-j by bisection of the row's prefix sums, which the matrix unit makes. Then the rows are
-laid over one another in order, each from the place on where the one before it ends.
+are compacted in two levels. In each row of 128 lanes, lane j looks for the non-zero of
+rank j by bisection of the row's prefix sums, which the matrix unit makes. Then the rows
+are laid over one another in order, each from the place on where the one before it ends.
 """
 
 import math
