@@ -81,7 +81,7 @@ class Operator:
     data_operands: int = 0
     transpose: Transpose | None = None
     kernels: Mapping[str, Form] = dataclasses.field(default_factory=dict)
-    measured_as: Callable[..., str] | None = None
+    measured_as: Callable[[dict[str, Any]], str] | None = None
 
     def __post_init__(self) -> None:
         """Registers the rules of the primitive with JAX."""
@@ -181,7 +181,7 @@ class Operator:
         arrays: list[Any] = [*context.avals_in, *context.avals_out]
         itemsize = arrays[len(context.avals_in) - 1].dtype.itemsize
         rules = KERNEL_FROM.get(platform, {}).get(stands.value, {})
-        name = self.measured_as(**static) if self.measured_as else self.name
+        name = self.measured_as(static) if self.measured_as else self.name
         least = rules.get(name, {}).get(itemsize)
         return (
             least is not None

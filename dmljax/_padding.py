@@ -315,9 +315,10 @@ def _transpose_adjoint(
     return OPERATOR(cotangent, *value, **static)
 
 
-def _measured_as(*, mode: PaddingMode, **_: Any) -> str:
+def _measured_as(static: dict[str, Any]) -> str:
     """CONSTANT alone is one operation of XLA's, and has figures of its own."""
-    return "padding constant" if mode is PaddingMode.CONSTANT else "padding"
+    constant = static["mode"] is PaddingMode.CONSTANT
+    return "padding constant" if constant else "padding"
 
 
 OPERATOR = Operator(
