@@ -70,7 +70,7 @@ def block_of(
     >>> block_of((7, 3, 200)), block_of((3, 5000, 1000)), block_of((1, 10**6))
     ((7, 3, 200), (1, 256, 1000), (1, 32768))
     >>> block_of((9, 5000, 1000), {1: 5000})
-    ((1, 5000, 128))
+    (1, 5000, 128)
     """
     last = len(shape) - 1
     rows = given.get(last - 1, min(shape[-2], ROWS))
