@@ -7,13 +7,15 @@ import collections
 import pathlib
 from collections.abc import Collection, Iterable, Sequence
 
+import jax.numpy as jnp
 import numpy as np
 
 from benchmarks import ledger
 from benchmarks.ledger import Line
 
-# The ledger that decides for a platform.
-LEDGERS = {"cuda": "NVIDIA H200"}
+# The ledger that decides for a platform, and the figure: on no TPU was one measured.
+LEDGERS = {"cuda": "NVIDIA H200", "tpu": "TPU"}
+FIGURES = {"cuda": "ms", "tpu": "estimated_ms"}
 TARGET = pathlib.Path(__file__).parent.parent / "dmljax" / "_default.py"
 # In which a kernel must win to be the default there.
 CONTEXTS = {"alone": ("alone",), "pipeline": ("alone", "pipeline")}
@@ -26,7 +28,7 @@ NOISE = 0.03
 Measured = tuple[int, str, float]
 
 
-def rule(lines: Iterable[Line]) -> dict[str, Rule]:
+def rule(lines: Iterable[Line], figure: str = "ms") -> dict[str, Rule]:
     """By context, from how many elements on a kernel is faster than XLA's form.
 
     It is slower in no forward case of these sizes: in a pipeline, where XLA may fuse
@@ -38,8 +40,8 @@ def rule(lines: Iterable[Line]) -> dict[str, Rule]:
     for (operator, _, direction, context), row in ledger.newest(lines).items():
         if direction == "forward" and "dmljax, pallas" in row:
             kernel, xla = row["dmljax, pallas"], row["dmljax, xla"]
-            key = (operator, np.dtype(kernel["dtype"]).itemsize)
-            ratio = kernel["ms"] / xla["ms"]
+            key = (operator, jnp.dtype(kernel["dtype"]).itemsize)
+            ratio = kernel[figure] / xla[figure]
             measured[key].append((kernel["elements"], context, ratio))
     chosen: dict[str, Rule] = {}
     for context, looked_at in CONTEXTS.items():
@@ -69,7 +71,7 @@ def _least(figures: Sequence[Measured], contexts: Collection[str]) -> int | None
 
 def source(rules: dict[str, dict[str, Rule]]) -> str:
     """The module that holds the rules, by platform and context."""
-    names = ", ".join(ledger.path(device).name for device in LEDGERS.values())
+    names = " and ".join(ledger.path(device).name for device in LEDGERS.values())
     lines = [
         '"""From how many elements on a kernel is the default: by the figures.',
         "",
@@ -77,8 +79,9 @@ def source(rules: dict[str, dict[str, Rule]]) -> str:
         "entry, XLA's form is the default. The elements are those of the largest input",
         'or output. A call outside of jit and of every transformation is "alone".',
         "",
-        "`python -m benchmarks.choose` wrote this, from the ledger",
-        f"benchmarks/results/{names}.",
+        "`python -m benchmarks.choose` wrote this, from the ledgers",
+        f"benchmarks/results/{names}: on a TPU nothing was measured,",
+        "the compiler's estimates decide.",
         '"""',
         "",
         "KERNEL_FROM: dict[str, dict[str, dict[str, dict[int, int]]]] = {",
@@ -96,13 +99,17 @@ def source(rules: dict[str, dict[str, Rule]]) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def main() -> None:
-    """Writes the module."""
-    rules = {
-        platform: rule(ledger.read(ledger.path(device)))
+def rules() -> dict[str, dict[str, Rule]]:
+    """By platform, what its ledger says."""
+    return {
+        platform: rule(ledger.read(ledger.path(device)), FIGURES[platform])
         for platform, device in LEDGERS.items()
     }
-    TARGET.write_text(source(rules))
+
+
+def main() -> None:
+    """Writes the module."""
+    TARGET.write_text(source(rules()))
 
 
 if __name__ == "__main__":

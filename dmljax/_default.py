@@ -4,8 +4,9 @@ By platform, context, operator and bytes of an element; where there is no
 entry, XLA's form is the default. The elements are those of the largest input
 or output. A call outside of jit and of every transformation is "alone".
 
-`python -m benchmarks.choose` wrote this, from the ledger
-benchmarks/results/nvidia-h200.jsonl.
+`python -m benchmarks.choose` wrote this, from the ledgers
+benchmarks/results/nvidia-h200.jsonl and tpu.jsonl: on a TPU nothing was measured,
+the compiler's estimates decide.
 """
 
 KERNEL_FROM: dict[str, dict[str, dict[str, dict[int, int]]]] = {
@@ -18,6 +19,16 @@ KERNEL_FROM: dict[str, dict[str, dict[str, dict[int, int]]]] = {
         },
         "pipeline": {
             "nonzero_coordinates": {1: 4096, 2: 32768, 4: 16384},
+        },
+    },
+    "tpu": {
+        "alone": {
+            "diagonal_matrix1": {1: 16777216},
+            "nonzero_coordinates": {1: 65536, 2: 65536, 4: 65536},
+            "padding": {2: 65667072, 4: 65667072},
+        },
+        "pipeline": {
+            "nonzero_coordinates": {1: 65536, 2: 65536, 4: 65536},
         },
     },
 }

@@ -122,7 +122,10 @@ OPERATOR = Operator(
     Partition(_shard),
     data_operands=-2,
     transpose=transpose_select,
-    kernels={"cuda": kernel("diagonal_matrix1")},
+    kernels={
+        "cuda": kernel("diagonal_matrix1"),
+        "tpu": kernel("diagonal_matrix1", "tpu"),
+    },
 )
 
 

@@ -71,7 +71,10 @@ OPERATOR = Operator(
     Partition(_shard),
     data_operands=1,
     transpose=transpose_select,
-    kernels={"cuda": kernel("element_wise_if")},
+    kernels={
+        "cuda": kernel("element_wise_if"),
+        "tpu": kernel("element_wise_if", "tpu"),
+    },
 )
 
 

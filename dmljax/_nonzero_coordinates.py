@@ -370,7 +370,10 @@ OPERATOR = Operator(
     _form(_compact_by_scatter),
     Partition(_shard, _layout, _moves),
     xla_on={"cpu": _form(_compact_by_loop)},
-    kernels={"cuda": kernel("nonzero_coordinates")},
+    kernels={
+        "cuda": kernel("nonzero_coordinates"),
+        "tpu": kernel("nonzero_coordinates", "tpu"),
+    },
 )
 
 

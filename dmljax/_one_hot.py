@@ -123,7 +123,7 @@ OPERATOR = Operator(
     Partition(_shard),
     data_operands=1,
     transpose=transpose_select,
-    kernels={"cuda": kernel("one_hot")},
+    kernels={"cuda": kernel("one_hot"), "tpu": kernel("one_hot", "tpu")},
 )
 
 

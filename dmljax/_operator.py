@@ -41,7 +41,13 @@ from dmljax._partition import (
 )
 from dmljax._partition import Outputs as Outputs
 from dmljax._tensor import x64_enabled
-from dmljax.pallas import UnaddressableError, kernels_available, kernels_lowered
+from dmljax.pallas import (
+    BACKENDS,
+    PACKAGES,
+    UnsupportedError,
+    kernels_available,
+    kernels_lowered,
+)
 
 Implementation = Literal["xla", "pallas"] | None
 NO_MESH = AbstractMesh((), ())
@@ -78,6 +84,8 @@ class Operator:
         operator without a derivative.
       kernels: by platform ("cuda", "tpu"), a form that may stand in for `xla`; it
         takes `interpret=` besides, as `kernel` says.
+      measured_as: of the static attributes, the name by which the default is looked up;
+        None for `name`.
     """
 
     name: str
@@ -88,6 +96,7 @@ class Operator:
     data_operands: int = 0
     transpose: Transpose | None = None
     kernels: Mapping[str, Form] = dataclasses.field(default_factory=dict)
+    measured_as: Callable[[dict[str, Any]], str] | None = None
 
     def __post_init__(self) -> None:
         """Registers the rules of the primitive with JAX."""
@@ -145,14 +154,14 @@ class Operator:
             return self.xla_alone[platform](*operands, **static)
         if implementation != "pallas":
             return self.xla_on.get(platform, self.xla)(*operands, **static)
-        if platform in self.kernels:
-            return self.kernels[platform](*operands, **static, interpret=False)
-        if platform not in ("", "cpu"):
+        interpret = platform in ("", "cpu")
+        form = self.kernels.get("cuda" if interpret else platform)
+        if form is None:
             raise NotImplementedError(
                 f"{self.name.upper()}: implementation='pallas' was asked for; there is "
-                f"no kernel for platform {platform!r}. Use None or 'xla'."
+                f"no kernel for platform {platform or 'cpu'!r}. Use None or 'xla'."
             )
-        return self.kernels["cuda"](*operands, **static, interpret=True)
+        return form(*operands, **static, interpret=interpret)
 
     def _lowering(self, platform: str) -> Callable[..., Any]:
         """The rule for `platform`, which picks a form when a program is lowered."""
@@ -165,7 +174,7 @@ class Operator:
         ) -> Any:
             def lowered(choice: Choice) -> Any:
                 run = functools.partial(self._run, platform, implementation=choice)
-                return _lower(run, context, choice)(*operands, **static)
+                return _lower(run, platform, context, choice)(*operands, **static)
 
             sizes = None if _is_local(context) else mesh_sizes(context)
             if sizes and self._is_divided(platform, implementation, static):
@@ -178,11 +187,11 @@ class Operator:
                 return lower_partitioned(context, sizes, division, definition, operands)
             if implementation in ("xla", "pallas"):
                 return lowered(implementation)
-            if not self._prefers_kernel(platform, implementation, context):
+            if not self._prefers_kernel(platform, implementation, context, static):
                 return lowered(implementation)
             try:
                 return lowered("pallas")
-            except UnaddressableError:  # only a kernel is limited so
+            except UnsupportedError:  # only a kernel is limited so
                 return lowered("xla")
 
         return rule
@@ -197,28 +206,36 @@ class Operator:
         self, platform: str, implementation: Choice, static: dict[str, Any]
     ) -> bool:
         """Whether XLA needs to be told how: it can't divide what moves, or a kernel."""
-        kernel = implementation == "pallas" or self._rule(platform, implementation)
+        rule = self._rule(platform, implementation, static)
+        kernel = implementation == "pallas" or rule
         return bool(kernel) or self.partition.moves(**static)
 
-    def _rule(self, platform: str, implementation: Choice) -> Mapping[int, int]:
+    def _rule(
+        self, platform: str, implementation: Choice, static: dict[str, Any]
+    ) -> Mapping[int, int]:
         """From how many elements on a kernel is the default, by bytes of an element."""
         if isinstance(implementation, str):
             return {}
         context = implementation or Context.PIPELINE
         rules = KERNEL_FROM.get(platform, {}).get(context.value, {})
-        return rules.get(self.name, {})
+        name = self.measured_as(static) if self.measured_as else self.name
+        return rules.get(name, {})
 
     def _prefers_kernel(
-        self, platform: str, implementation: Choice, context: mlir.LoweringRuleContext
+        self,
+        platform: str,
+        implementation: Choice,
+        context: mlir.LoweringRuleContext,
+        static: dict[str, Any],
     ) -> bool:
         """Whether the kernel is known to win, and would run as it was measured."""
         arrays: list[Any] = [*context.avals_in, *context.avals_out]
         itemsize = arrays[len(context.avals_in) - 1].dtype.itemsize
-        least = self._rule(platform, implementation).get(itemsize)
+        least = self._rule(platform, implementation, static).get(itemsize)
         return (
             least is not None
             and max(array.size for array in arrays) >= least
-            and kernels_available()
+            and kernels_available(platform)
             and _is_local(context)
         )
 
@@ -281,21 +298,21 @@ def in_context(implementation: Implementation) -> Choice:
     return implementation
 
 
-def kernel(name: str) -> Form:
-    """The kernel of the operator `name`, for `Operator.kernels`.
+def kernel(name: str, platform: str = "cuda") -> Form:
+    """The kernel of the operator `name` for `platform`, for `Operator.kernels`.
 
     It takes `interpret=`: whether Pallas' interpreter runs it, on any platform. Its
     module is imported when it is first needed: JAX may come without its backend.
     """
 
     def form(*operands: jax.Array, **static: Any) -> Outputs:
-        if not kernels_available():
+        if not kernels_available(platform):
             raise NotImplementedError(
                 f"{name.upper()}: implementation='pallas' needs "
-                "jax.experimental.pallas.triton, which this JAX, "
+                f"{BACKENDS[platform]}, which this JAX, "
                 f"{jax.__version__}, does not have; use None or 'xla'."
             )
-        module = importlib.import_module(f"dmljax.pallas._{name}")
+        module = importlib.import_module(f"{PACKAGES[platform]}._{name}")
         outputs: Outputs = getattr(module, name)(*operands, **static)
         return outputs
 
@@ -319,7 +336,7 @@ def _is_local(context: mlir.LoweringRuleContext) -> bool:
 
 
 def _lower(
-    form: Form, context: mlir.LoweringRuleContext, choice: Choice
+    form: Form, platform: str, context: mlir.LoweringRuleContext, choice: Choice
 ) -> Callable[..., Any]:
     """How to lower a form: without a mesh for a kernel, and where all is local."""
     kernel = choice == "pallas"
@@ -328,7 +345,7 @@ def _lower(
         lower_form = mlir.lower_fun(form, multiple_results=True)
         if not kernel and not _is_local(context):
             return lower_form(context, *operands, **static)
-        with kernels_lowered() if kernel else use_abstract_mesh(NO_MESH):
+        with kernels_lowered(platform) if kernel else use_abstract_mesh(NO_MESH):
             return lower_form(_on_one_device(context), *operands, **static)
 
     return lower

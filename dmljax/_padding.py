@@ -27,6 +27,7 @@ from dmljax._operator import (
     as_sizes,
     in_context,
     is_integer,
+    kernel,
     needs_cotangent,
     strong,
     unbroadcast,
@@ -351,7 +352,10 @@ def _transpose(
     x, *value = operands
     result: list[jax.Array | None] = [None] * len(operands)
     if needs_cotangent(x):
-        (folded,) = ADJOINT(cotangent, **static)
+        # The adjoint has no kernel: that of a padding by kernel is XLA's form as well.
+        by_kernel = static["implementation"] == "pallas"
+        choice = static | {"implementation": "xla"} if by_kernel else static
+        (folded,) = ADJOINT(cotangent, **choice)
         result[0] = unbroadcast(folded, x)
     if value and needs_cotangent(value[0]):
         inside = _inside(cotangent.shape, static["start"], static["end"])
@@ -491,12 +495,20 @@ def _moves(*, start: tuple[int, ...], end: tuple[int, ...], **static: Any) -> bo
     return any(start + end)
 
 
+def _measured_as(static: dict[str, Any]) -> str:
+    """CONSTANT alone is one operation of XLA's, and has figures of its own."""
+    constant = static["mode"] is PaddingMode.CONSTANT
+    return "padding constant" if constant else "padding"
+
+
 OPERATOR = Operator(
     "padding",
     _xla,
     Partition(_shard, moves=_moves),
     xla_alone={"cuda": _xla_in_parts},
     transpose=_transpose,
+    kernels={"tpu": kernel("padding", "tpu")},
+    measured_as=_measured_as,
 )
 ADJOINT = Operator(
     "padding_adjoint",

@@ -192,7 +192,7 @@ class Subject:
 
     def __post_init__(self) -> None:
         """Has the kernel, where there is one, do all that the other forms do."""
-        if self.primitive.kernels:
+        if "cuda" in self.primitive.kernels:  # which a CPU interprets
             for name in ("samples", "edges"):
                 own = getattr(self, name)
                 kernel = tuple(sample.by_kernel() for sample in own)

@@ -259,11 +259,7 @@ def test_the_rule_becomes_a_module(rule):
 
 
 def test_the_default_is_that_of_the_ledger():
-    rules = {
-        platform: choose.rule(ledger.read(ledger.path(device)))
-        for platform, device in choose.LEDGERS.items()
-    }
-    assert choose.TARGET.read_text() == choose.source(rules)
+    assert choose.TARGET.read_text() == choose.source(choose.rules())
 
 
 def test_a_ledger_becomes_a_page_and_pictures(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import pathlib
 import re
 
 import dmljax
+from benchmarks import ledger, tpu
 from dmljax._model import OPERATORS
 from dmljax._support import support_markdown
 
@@ -14,6 +15,11 @@ def test_the_support_page_is_made_from_the_tables() -> None:
     page = (ROOT / "docs" / "support.md").read_text()
     tables = [support_markdown(name, cls.support) for name, cls in OPERATORS.items()]
     assert page.split("\n\n", 2)[2].rstrip() == "\n\n".join(tables)
+
+
+def test_the_figures_of_tpus_are_those_of_the_ledger() -> None:
+    text = tpu.PAGE.read_text()
+    assert tpu.page(text, ledger.read(ledger.path("TPU"))) == text
 
 
 def test_every_public_name_is_documented() -> None:

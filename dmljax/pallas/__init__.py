@@ -1,7 +1,7 @@
 """Pallas kernels, one file for each operator that gains from one; not public.
 
-A kernel serves its operator's module as one more form. All of them are launched by
-`_launch`, the only caller of Pallas.
+A kernel serves its operator's module as one more form. Those for NVIDIA GPUs are here,
+those for TPUs in `tpu`. All are launched by `_launch`, the only caller of Pallas.
 """
 
 import contextlib
@@ -14,6 +14,12 @@ from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
 
 from dmljax._check import DescriptorError
 
+# By platform: the package of its kernels, and the backend that they need.
+PACKAGES = {"cuda": "dmljax.pallas", "tpu": "dmljax.pallas.tpu"}
+BACKENDS = {
+    "cuda": "jax.experimental.pallas.triton",
+    "tpu": "jax.experimental.pallas.tpu",
+}
 # What kernels are lowered for, on whatever machine: they are the same for every GPU.
 GPU = AbstractMesh(
     *((), ()),
@@ -23,25 +29,26 @@ GPU = AbstractMesh(
 )
 
 
-class UnaddressableError(DescriptorError):
-    """The backend cannot address arrays of this size."""
+class UnsupportedError(DescriptorError):
+    """A kernel cannot take arrays of this size or type; XLA's form can."""
 
 
 @functools.cache
-def kernels_available() -> bool:
-    """Whether the installed JAX has the backend that the kernels need."""
-    return importlib.util.find_spec("jax.experimental.pallas.triton") is not None
+def kernels_available(platform: str) -> bool:
+    """Whether the installed JAX has the backend of the kernels for `platform`."""
+    return importlib.util.find_spec(BACKENDS[platform]) is not None
 
 
 @contextlib.contextmanager
-def kernels_lowered() -> Iterator[None]:
+def kernels_lowered(platform: str) -> Iterator[None]:
     """A context in which kernels are lowered, on any machine and without a warning.
 
     Pallas' Triton backend is deprecated since JAX 0.11, and the one backend that can
-    express our kernels: JAX warns when it is imported and when a kernel is lowered.
-    Since then it also asks what GPU a kernel is lowered for.
+    express our kernels for GPUs: JAX warns when it is imported and when a kernel is
+    lowered. Since then it also asks what GPU a kernel is lowered for.
     """
-    with warnings.catch_warnings(), use_abstract_mesh(GPU):
+    gpu = contextlib.nullcontext() if platform == "tpu" else use_abstract_mesh(GPU)
+    with warnings.catch_warnings(), gpu:
         warnings.filterwarnings(
             "ignore", "The Pallas Triton backend is deprecated", DeprecationWarning
         )

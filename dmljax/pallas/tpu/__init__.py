@@ -1,0 +1,1 @@
+"""Kernels for TPUs, through Mosaic, one file for each operator; not public."""

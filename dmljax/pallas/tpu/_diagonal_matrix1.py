@@ -1,0 +1,36 @@
+"""DIAGONAL_MATRIX1 on a TPU."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dmljax._diagonal_matrix1 import fills
+from dmljax._operator import Outputs
+from dmljax.pallas.tpu._blocks import by_blocks
+
+
+def diagonal_matrix1(
+    *operands: jax.Array,
+    matrix: tuple[int, int],
+    fill_begin: int,
+    fill_end: int,
+    interpret: Any,
+) -> Outputs:
+    """The operator."""
+
+    def formula(positions: Any, *values: Any) -> Any:
+        *origin, filling, kept = values
+        top_x = sum(origin, positions(-1) - positions(-2))
+        filled = fills(top_x, None if origin else matrix, fill_begin, fill_end)
+        return jnp.where(jnp.broadcast_to(filled, top_x.shape), filling, kept)
+
+    batch = np.broadcast_shapes(*(operand.shape[:-2] for operand in operands))
+    return by_blocks(
+        formula,
+        *operands,
+        shape=(*batch, *matrix),
+        operator="diagonal_matrix1",
+        interpret=interpret,
+    )
