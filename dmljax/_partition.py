@@ -230,11 +230,15 @@ def mesh_sizes(context: mlir.LoweringRuleContext) -> Sizes | None:
 
     None if there is none, or if the program is exported, which can't carry a partition
     of ours: then XLA divides alone. Where JAX does not say what the mesh is, it is a
-    line of all devices. The attributes of JAX's context are undocumented.
+    line of all devices. The attributes of JAX's context are undocumented; without them
+    XLA divides alone as well.
     """
     module = context.module_context
-    devices = getattr(module.axis_context, "num_devices", 1)
-    if devices == 1 or module.lowering_parameters.for_export:
+    axes = getattr(module, "axis_context", None)
+    parameters = getattr(module, "lowering_parameters", None)
+    devices = getattr(axes, "num_devices", 1)
+    changeable = hasattr(axes, "device_assignment") and hasattr(module, "replace")
+    if devices == 1 or not changeable or getattr(parameters, "for_export", True):
         return None
     arrays: list[Any] = [*context.avals_in, *context.avals_out]
     meshes = [array.sharding.mesh for array in arrays]

@@ -101,7 +101,8 @@ def no_form_of_its_own(monkeypatch):
 )
 def test_definition_where_a_platform_has_another_form(name):
     for sample in SUBJECTS[name].samples + SUBJECTS[name].edges:
-        check(sample)
+        if sample.implementation is None:  # a kernel is no form of a platform's
+            check(sample)
 
 
 @pytest.fixture

@@ -137,15 +137,23 @@ def test_many_blocks_of_selects(dtype):
     condition = _numbers(shape, "uint8")
     agrees("element_wise_if", condition, x, one)
     agrees("element_wise_if", condition[:, :, :1], one, x)
-    agrees("diagonal_matrix1", one, x, matrix=shape[1:], fill_begin=-40, fill_end=9)
+    bounds = {"matrix": shape[1:], "fill_begin": -40, "fill_end": 9}
+    agrees("diagonal_matrix1", one, x, **bounds)
+    agrees("diagonal_matrix1", jnp.full((1, 1, 1), 30, np.int32), one, x, **bounds)
     index = _numbers((3, 70, 1), "int32") * 40
     agrees("one_hot", index, one, one + one, size=300, axis=-1)
     agrees("one_hot", index.reshape(3, 1, 70), one, one + one, size=90, axis=-2)
 
 
 @pytest.mark.usefixtures("interpreted", "small_blocks")
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
-@pytest.mark.parametrize("mode", PaddingMode)
+@pytest.mark.parametrize(
+    ("mode", "dtype"),
+    [
+        *((mode, "float32") for mode in PaddingMode),
+        (PaddingMode.REFLECTION, "bfloat16"),
+        (PaddingMode.REFLECTION, "int8"),
+    ],
+)
 def test_many_blocks_of_padding(mode, dtype):
     """Along every axis and two, in more than one tile, with padding past the size."""
     value = [_numbers((1, 1, 1), dtype, 5)] if mode is PaddingMode.CONSTANT else []
@@ -196,6 +204,8 @@ def test_nonzero_coordinates_of_wide_types(dtype):
 def test_nonzero_coordinates_of_batches():
     x = jnp.asarray(np.random.default_rng(0).random((2, 2, 70, 40)) < 0.4)
     agrees("nonzero_coordinates", x, rank=2, columns=2, fill=3)
+    first = jnp.arange(2, dtype=np.uint32).reshape(1, 2, 1, 1) * 2800
+    agrees("nonzero_coordinates", x, first, rank=2, columns=2, fill=3)
 
 
 @pytest.mark.usefixtures("interpreted")
