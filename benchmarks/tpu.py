@@ -186,19 +186,20 @@ def schedules() -> pathlib.Path:
 
 
 @functools.cache
-def device(chip: str) -> SingleDeviceSharding:
-    """One chip that can be compiled for."""
+def devices(chip: str) -> list[jax.Device]:
+    """Chips that can be compiled for."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     topology = topologies.get_topology_desc(
         platform="tpu", topology_name=CHIPS[chip].topology
     )
-    return SingleDeviceSharding(topology.devices[0])
+    return list(topology.devices)
 
 
 def compiled(function: Callable[..., Any], chip: str, *arrays: Struct) -> Any:
     """The program for one chip."""
-    placed = [Struct(x.shape, x.dtype, sharding=device(chip)) for x in arrays]
+    one = SingleDeviceSharding(devices(chip)[0])
+    placed = [Struct(x.shape, x.dtype, sharding=one) for x in arrays]
     return jax.jit(function).lower(*placed).compile()
 
 

@@ -176,7 +176,7 @@ class Operator:
                 run = functools.partial(self._run, platform, implementation=choice)
                 return _lower(run, platform, context, choice)(*operands, **static)
 
-            sizes = None if _is_local(context) else mesh_sizes(context)
+            sizes = None if _is_local(context) else mesh_sizes(context, platform)
             if sizes and self._is_divided(platform, implementation, static):
                 static["implementation"] = implementation
                 division = self._division(context.avals_in, context.avals_out, static)

@@ -225,20 +225,21 @@ def _specs(lines: Sequence[Names], axes: Mapping[str, Names]) -> list[PartitionS
     return [PartitionSpec(*(axes.get(name) for name in names)) for names in lines]
 
 
-def mesh_sizes(context: mlir.LoweringRuleContext) -> Sizes | None:
+def mesh_sizes(context: mlir.LoweringRuleContext, platform: str) -> Sizes | None:
     """The sizes of the mesh over which XLA will partition what is being lowered.
 
-    None if there is none, or if the program is exported, which can't carry a partition
-    of ours: then XLA divides alone. Where JAX does not say what the mesh is, it is a
-    line of all devices. The attributes of JAX's context are undocumented; without them
-    XLA divides alone as well.
+    None if there is none, or if XLA can't ask how to divide: in a program that is
+    exported, or for TPUs, whose compiler has no place for it. Where JAX does not say
+    what the mesh is, it is a line of all devices. The attributes of JAX's context are
+    undocumented; without them XLA divides alone as well.
     """
     module = context.module_context
     axes = getattr(module, "axis_context", None)
     parameters = getattr(module, "lowering_parameters", None)
     devices = getattr(axes, "num_devices", 1)
     changeable = hasattr(axes, "device_assignment") and hasattr(module, "replace")
-    if devices == 1 or not changeable or getattr(parameters, "for_export", True):
+    exported = getattr(parameters, "for_export", True)
+    if devices == 1 or not changeable or exported or platform == "tpu":
         return None
     arrays: list[Any] = [*context.avals_in, *context.avals_out]
     meshes = [array.sharding.mesh for array in arrays]

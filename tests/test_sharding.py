@@ -236,7 +236,7 @@ def collectives(text):
     """The collectives in a compiled program: kinds, and elements that each brings.
 
     One may bring several arrays; one that is started apart from its end names, before
-    its results, its operands.
+    its results, its operands, and on a TPU scalars of its own after them.
     """
     kinds = "all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter"
     found = []
@@ -244,6 +244,7 @@ def collectives(text):
         sizes = [
             math.prod(int(size) for size in shape.split(",") if size)
             for shape in re.findall(r"\w\[([\d,]*)\]", arrays)
+            if shape or not start
         ]
         results = sizes[len(sizes) // 2 :] if start else sizes
         if kind == "all-to-all":  # its parts may be arrays of their own

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
-from jax.sharding import AxisType
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
@@ -421,6 +421,22 @@ def test_each_device_of_a_shard_map_runs_the_kernel(name):
         jax.vmap(sample.run), mesh=mesh, in_specs=P("batch"), out_specs=P("batch")
     )
     assert launches(lowered(mapped, *arrays)) == 1
+
+
+@each_operator
+def test_a_sharded_program_leaves_partitioning_to_xla(name):
+    """Whose compiler for TPUs can't ask us how; a kernel by name is refused by JAX."""
+    mesh = eight_devices(AxisType.Auto)
+    sample = SUBJECTS[name].samples[0]
+    sharding = NamedSharding(mesh, P("batch"))
+    arrays = [
+        struct((8, *x.shape), x.dtype, sharding=sharding) for x in sample.arrays()
+    ]
+    text = lowered(jax.vmap(sample.run), *arrays)
+    assert "CustomSPMDPartitioning" not in text
+    assert launches(text) == 0
+    with pytest.raises(NotImplementedError, match="wrap the call in a shard_map"):
+        lowered(jax.vmap(sample.by_kernel().run), *arrays)
 
 
 def test_a_kernel_that_is_not_there_is_named_with_its_platform():

@@ -12,10 +12,12 @@ import importlib.util
 import jax
 import numpy as np
 import pytest
+from jax.sharding import AxisType, Mesh, NamedSharding
 
 import dmljax
 from benchmarks import tpu
-from dmljax import PaddingMode
+from dmljax import PaddingMode, _diagonal_matrix1
+from tests import test_sharding
 from tests.test_operators import needs_x64
 from tests.test_tpu import TYPES, WITH_KERNEL, has_work, uses
 
@@ -121,3 +123,33 @@ def test_batches(chip, name):
     arrays = [struct((3, *x.shape), x.dtype) for x in sample.arrays()]
     program = tpu.compiled(jax.vmap(sample.run), chip, *arrays)
     assert kernels(program, name) == 1
+
+
+@each_chip
+def test_a_part_of_a_matrix(chip):
+    """The diagonal of its first element is an operand."""
+    static = {"matrix": (70, 300), "fill_begin": -40, "fill_end": 9}
+    part = functools.partial(
+        _diagonal_matrix1.OPERATOR, implementation="pallas", **static
+    )
+    origin, value = struct((1, 1, 1), np.int32), struct((1, 1, 1), np.float32)
+    x = struct((3, 70, 300), np.float32)
+    program = tpu.compiled(lambda *x: part(*x), chip, origin, value, x)
+    assert kernels(program, "diagonal_matrix1") == 1
+
+
+@pytest.mark.parametrize("implementation", ["xla", "pallas"])
+@test_sharding.divisions(["4", "2x2"])
+def test_four_chips_communicate_what_the_page_says(case, mesh, spec, implementation):
+    """With explicit axes, which make a shard_map: this compiler can't ask."""
+    sizes, names = test_sharding.MESHES[mesh]
+    chips = np.array(tpu.devices("v5e")[:4]).reshape(sizes)
+    square = Mesh(chips, names, axis_types=(AxisType.Explicit,) * len(sizes))
+    sharding = NamedSharding(square, spec)
+    placed = [struct(x.shape, x.dtype, sharding=sharding) for x in case.arrays]
+    function = functools.partial(case.function, implementation=implementation)
+    program = jax.jit(function).lower(*placed).compile()
+    parts = test_sharding.parts_of(mesh, spec)
+    found = test_sharding.collectives(program.as_text())
+    assert sorted(found) == test_sharding.means(case, parts)
+    assert ("dmljax_" in program.as_text()) == (implementation == "pallas")
