@@ -40,13 +40,16 @@ def work(address: str, process: int) -> None:
         return (*whole, *parts, jnp.where(padded, 1, 0))
 
     count, rows, counts, _, padded = compact(keep)
-    print(f"process {process} of {PROCESSES}, {devices} devices: {count} tokens kept")
+    found = [
+        f"process {process} of {PROCESSES}, {devices} devices: {count} tokens kept"
+    ]
     for name, array in (("rows", rows), ("counts", counts), ("padded", padded)):
-        parts = {
-            shard.index[0].start or 0: shard.data for shard in array.addressable_shards
-        }
-        values = np.concatenate([np.ravel(parts[start]) for start in sorted(parts)])
-        print(f"process {process}, {name}: {values.tolist()}")
+        shards = sorted(
+            array.addressable_shards, key=lambda shard: shard.index[0].start
+        )
+        values = np.concatenate([np.ravel(shard.data) for shard in shards])
+        found.append(f"process {process}, {name}: {values.tolist()}")
+    print("\n".join(found), flush=True)  # at once: the other process prints as well
 
 
 def main() -> None:

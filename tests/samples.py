@@ -430,12 +430,12 @@ NONZERO_COORDINATES = Subject(
     support=_nonzero_coordinates.SUPPORT,
     tensor="InputTensor",
     samples=(
-        _nonzero("matrix", ((3, 4),)),
         _nonzero("columns", ((1, 1, 2, 4),), {"columns": 3, "fill": 7}),
         _nonzero("undefined", ((7,),), {"fill": None}),
         _nonzero("parts", ((4, 1, 3),), {"parts": 2, "fill": 7}),
     ),
     edges=(
+        _nonzero("matrix", ((3, 4),)),
         *(_nonzero(f"rank {rank}", (shape_of_rank(rank),)) for rank in range(9)),
         *(
             _nonzero(f"columns {columns} of {shape}", (shape,), {"columns": columns})

@@ -126,9 +126,12 @@ def small_blocks(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
-@pytest.mark.parametrize("name", WITH_KERNEL[:3])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [*((name, "float32") for name in WITH_KERNEL[:3]), ("one_hot", "int8")],
+)
 def test_many_blocks(name, dtype):
+    """The frame of all three, and the tiles that narrow types have in one_hot."""
     for sample in SUBJECTS[name].samples + SUBJECTS[name].edges:
         if sample.implementation == "pallas" and not needs_x64(sample):
             arrays = sample.arrays(dtype, samples.bits)

@@ -103,8 +103,8 @@ def run(sample, dtype="float32", fill=samples.bits):
 @pytest.mark.parametrize("dtype", INTERPRETED)
 @each_operator
 def test_every_type(name, dtype):
-    for sample in uses(name):
-        run(sample, dtype)
+    """Of one sample; all of them are below in one type."""
+    run(uses(name)[0], dtype)
 
 
 @pytest.mark.usefixtures("interpreted")
