@@ -154,6 +154,10 @@ class Operator:
             return self.xla_alone[platform](*operands, **static)
         if implementation != "pallas":
             return self.xla_on.get(platform, self.xla)(*operands, **static)
+        return self._kernel(platform)(*operands, **static)
+
+    def _kernel(self, platform: str) -> Form:
+        """The kernel that serves on `platform`: on a CPU a GPU's, interpreted."""
         interpret = platform in ("", "cpu")
         form = self.kernels.get("cuda" if interpret else platform)
         if form is None:
@@ -161,7 +165,7 @@ class Operator:
                 f"{self.name.upper()}: implementation='pallas' was asked for; there is "
                 f"no kernel for platform {platform or 'cpu'!r}. Use None or 'xla'."
             )
-        return form(*operands, **static, interpret=interpret)
+        return functools.partial(form, interpret=interpret)
 
     def _lowering(self, platform: str) -> Callable[..., Any]:
         """The rule for `platform`, which picks a form when a program is lowered."""
@@ -176,6 +180,8 @@ class Operator:
                 run = functools.partial(self._run, platform, implementation=choice)
                 return _lower(run, platform, context, choice)(*operands, **static)
 
+            if implementation == "pallas":
+                self._kernel(platform)  # or an error, before XLA asks for it
             sizes = None if _is_local(context) else mesh_sizes(context, platform)
             if sizes and self._is_divided(platform, implementation, static):
                 static["implementation"] = implementation

@@ -555,6 +555,14 @@ def test_explicit_axes_say_what_they_cannot_do():
         dmljax.nonzero_coordinates(explicit(P("a"), MASK[:48])[0], parts=3)
 
 
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_a_kernel_that_is_not_there_is_an_error_at_once(kind):
+    function = functools.partial(pad, pads=HALO, mode=PaddingMode.EDGE)
+    x = jax.device_put(array(), sharding_of("8", P("a"), kind))
+    with pytest.raises(NotImplementedError, match=r"^PADDING: .*no kernel for"):
+        jax.jit(functools.partial(function, implementation="pallas")).lower(x)
+
+
 def test_explicit_axes_meet_what_is_not_sharded():
     (x,) = explicit(P("a", "b"), array())
     output = dmljax.element_wise_if(jnp.asarray(array() > 0), x, 0)
