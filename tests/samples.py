@@ -431,7 +431,6 @@ NONZERO_COORDINATES = Subject(
     tensor="InputTensor",
     samples=(
         _nonzero("columns", ((1, 1, 2, 4),), {"columns": 3, "fill": 7}),
-        _nonzero("undefined", ((7,),), {"fill": None}),
         _nonzero("parts", ((4, 1, 3),), {"parts": 2, "fill": 7}),
     ),
     edges=(
