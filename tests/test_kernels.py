@@ -14,8 +14,9 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from dmljax import DescriptorError, _default, _operator
+from dmljax import DescriptorError, _default, _one_hot, _operator
 from dmljax.pallas import _elementwise, _nonzero_coordinates
+from dmljax.pallas import _one_hot as one_hot_kernel
 from tests import oracles, samples
 from tests.samples import SUBJECTS
 from tests.test_operators import assert_same, needs_x64
@@ -119,7 +120,10 @@ def test_nonzero_coordinates_of_lines_that_are_not_aligned():
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of so few elements that small arrays have many, the last one cut."""
-    monkeypatch.setattr(_elementwise, "BLOCK_BYTES", 64)
+    for frame in (_elementwise, one_hot_kernel):
+        monkeypatch.setattr(frame, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(one_hot_kernel, "TILE", 32)
+    monkeypatch.setattr(one_hot_kernel, "ROW", 16)
     jax.clear_caches()
     yield
     jax.clear_caches()
@@ -131,7 +135,7 @@ def small_blocks(monkeypatch):
     [*((name, "float32") for name in WITH_KERNEL[:3]), ("one_hot", "int8")],
 )
 def test_many_blocks(name, dtype):
-    """The frame of all three, and the tiles that narrow types have in one_hot."""
+    """The frame of two; the chunks of one_hot, and the tiles that narrow types have."""
     for sample in SUBJECTS[name].samples + SUBJECTS[name].edges:
         if sample.implementation == "pallas" and not needs_x64(sample):
             arrays = sample.arrays(dtype, samples.bits)
@@ -154,6 +158,29 @@ def test_one_hot_along_every_axis_in_many_blocks(axis, dtype):
     np.testing.assert_array_equal(kernel, xla)
 
 
+# Of the sequences, and of the positions of each, of which a chunk of 16 bytes has fewer,
+# as many, or more; and totals that a word divides or not.
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    ("dtype", "sequences", "size"),
+    [
+        *(("int8", 12, size) for size in (1, 2, 3, 4, 6, 15, 16, 17, 33)),
+        *(("float16", 12, size) for size in (1, 2, 3, 7, 8, 9)),
+        *(("float32", 12, size) for size in (1, 3, 4, 5)),
+        *(("bool", 12, size) for size in (3, 16, 17)),
+        *((dtype, n, 17) for dtype in ("int8", "float16") for n in (1, 2, 7)),
+    ],
+)
+def test_one_hot_of_sequences_that_share_words(dtype, sequences, size):
+    """Also indices of no position, whose place is in the sequence before or after."""
+    random = np.random.default_rng(0)
+    indices = random.integers(-2 * size, 2 * size, (sequences, 1)).astype(np.int32)
+    values = np.array([5, -1]).astype(dtype)
+    result = dmljax.one_hot(indices, values, size=size, implementation="pallas")
+    expected = oracles.one_hot(indices, values, size=size, axis=-1)
+    np.testing.assert_array_equal(result, expected)
+
+
 @pytest.mark.parametrize("in_axes", [(0, 0), (0, None), (None, 0)])
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_one_hot_of_batches_of_values(dtype, in_axes):
@@ -169,6 +196,18 @@ def test_one_hot_of_batches_of_values(dtype, in_axes):
         for i in ("pallas", "xla")
     )
     np.testing.assert_array_equal(kernel(*operands), xla(*operands))
+
+
+@pytest.mark.parametrize("shared", ["on", "off"])
+def test_one_hot_of_a_value_for_each_sequence_and_one_for_all(shared):
+    indices, one = np.arange(6, dtype=np.int32)[:, None], np.full((1, 1), 9, np.int8)
+    each = np.arange(10, 16, dtype=np.int8)[:, None]
+    on, off = (one, each) if shared == "on" else (each, one)
+    kernel, xla = (
+        _one_hot.OPERATOR(indices, on, off, size=5, axis=-1, implementation=i)[0]
+        for i in ("pallas", "xla")
+    )
+    np.testing.assert_array_equal(kernel, xla)
 
 
 # THE CHOICE

@@ -1,13 +1,19 @@
 """ONE_HOT on a GPU.
 
-Elements of 4 bytes and more are given one by one, by their numbers. For narrower ones
-that is too much arithmetic: a program has a tile of the output, and reads an index once
-for a row of the tile, or for a column where positions lie below one another.
+There are two ways, by what lies side by side in the output. If it is the positions of
+a sequence, a program has consecutive chunks of the output, of up to 16 bytes: a chunk
+needs the index of its sequence, or of two, and then a comparison for each of its words.
+If it is other sequences, a program has a tile of positions and sequences, and reads an
+index once for all positions of the tile.
+
+A word has several elements if they are narrower than 4 bytes: words are stored, and so
+there are fewer to compute.
 """
 
 import dataclasses
+import functools
 import math
-from collections.abc import Sequence
+import operator
 from typing import Any
 
 import jax
@@ -16,14 +22,17 @@ import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 
-from dmljax._one_hot import countable, is_lit
+from dmljax._one_hot import countable
 from dmljax._operator import Outputs
 from dmljax._tensor import index_mode
-from dmljax.pallas._elementwise import Number, elementwise, on_words, place_in
+from dmljax.pallas._elementwise import Number, on_words, place_in
 from dmljax.pallas._launch import launch, load, store
 
-# Of a tile, and of its rows at most; measured on an H200.
-TILE_BYTES, ROW_BYTES = 4096, 1024
+WORD_BYTES, CHUNK_BYTES = 4, 16
+# Of a block of chunks; the words of a tile, and the elements of its rows at most.
+# Measured on an H200.
+BLOCK_BYTES = 4096
+TILE, ROW = 4096, 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,8 +43,9 @@ class Plan:
       batch: the sizes outside of the axis.
       size: the positions along the axis.
       inner: the product of the sizes inside of the axis.
-      shared: those of the sizes in `batch` that the index, on and off have.
-      itemsize: bytes of an element.
+      shared: those of the sizes in `batch` that the index, off and on have.
+      dtype: the type of an element.
+      lanes: the elements of a word.
       integer: the type of a place in the output.
       interpret: whether Pallas' interpreter runs the kernel.
     """
@@ -44,34 +54,53 @@ class Plan:
     size: int
     inner: int
     shared: tuple[tuple[int, ...], ...]
-    itemsize: int
+    dtype: np.dtype
+    lanes: int
     integer: np.dtype
     interpret: bool
 
     @property
-    def outer(self) -> int:
-        """How many sequences there are outside of the axis."""
-        return math.prod(self.batch)
+    def word(self) -> np.dtype:
+        """The type of a word."""
+        if self.lanes == 1:
+            return self.dtype
+        return np.dtype(f"uint{8 * self.dtype.itemsize * self.lanes}")
 
     @property
-    def view(self) -> tuple[int, int, int]:
-        """The output in three dimensions, of which the last two are tiled."""
-        if self.inner == 1:
-            return 1, self.outer, self.size
-        return self.outer, self.size, self.inner
+    def words(self) -> int:
+        """How many the output has."""
+        return math.prod(self.batch) * self.size * self.inner // self.lanes
+
+    @property
+    def chunk(self) -> int:
+        """The words of a chunk: of one sequence, or of two that differ in the index."""
+        if self.inner > 1:
+            return 1
+        wide = CHUNK_BYTES // self.word.itemsize
+        while not _fits(self.size, wide * self.lanes, self.shared):
+            wide //= 2
+        return wide
 
     @property
     def tile(self) -> tuple[int, int]:
-        """The rows and columns of a tile."""
-        columns = min(pl.next_power_of_2(self.view[2]), ROW_BYTES // self.itemsize)
-        return TILE_BYTES // self.itemsize // columns, columns
+        """The positions of a tile, and its words for each."""
+        across = pl.next_power_of_2(self.inner // self.lanes)
+        width = min(across, ROW // self.lanes)
+        return TILE // width, width
 
     @property
     def tiles(self) -> tuple[int, int]:
         """How many tiles there are down and across."""
-        sizes = zip(self.view[1:], self.tile, strict=True)
-        down, across = (pl.cdiv(size, tile) for size, tile in sizes)
-        return down, across
+        rows, columns = self.tile
+        across = self.inner // self.lanes
+        return pl.cdiv(self.size, rows), pl.cdiv(across, columns)
+
+    def places(self, sequences: Number) -> list[Any]:
+        """Where the sequences have their index, and their off and on, which follow."""
+        index, off, on = (
+            place_in(sizes, sequences, self.batch) for sizes in self.shared
+        )
+        return [index, off, on + self.integer.type(math.prod(self.shared[1]))]
 
 
 @on_words
@@ -87,66 +116,113 @@ def one_hot(
     """The operator."""
     if jnp.iinfo(index.dtype).bits < 8:
         index = index.astype(np.int8)
-    shape = list(np.broadcast_shapes(index.shape, on.shape, off.shape))
+    operands, dtype = (index, off, on), off.dtype
+    shape = list(np.broadcast_shapes(*(operand.shape for operand in operands)))
     shape[axis] = size
-    narrow = off.dtype.itemsize < 4 and math.prod(shape) > 0
-    form = _by_tiles if narrow else _by_elements
-    return form((index, on, off), tuple(shape), axis + len(shape), interpret)
-
-
-def _by_elements(
-    operands: Sequence[jax.Array], shape: tuple[int, ...], axis: int, interpret: bool
-) -> Outputs:
-    def element(number: Number, *loads: Any) -> Any:
-        indices, lit, unlit = (
-            load(place_in(operand.shape, number, shape))
-            for load, operand in zip(loads, operands, strict=True)
-        )
-        within, _ = number.divided(math.prod(shape[axis + 1 :]))
-        indices, position = countable(indices), within.divided(shape[axis])[1]
-        hot = is_lit(indices, position.astype(indices.dtype), shape[axis])
-        return jnp.where(hot, lit, unlit)
-
-    return elementwise(
-        element,
-        *operands,
-        shape=shape,
-        operator="one_hot",
-        warps=4,
-        interpret=interpret,
-    )
-
-
-def _by_tiles(
-    operands: Sequence[jax.Array], shape: tuple[int, ...], axis: int, interpret: bool
-) -> Outputs:
-    elements, dtype = math.prod(shape), operands[-1].dtype
-    with index_mode(elements) as integer:
+    elements, inner = math.prod(shape), math.prod(shape[axis:][1:])
+    if not elements:
+        return (jnp.zeros(shape, dtype),)
+    shared = tuple(operand.shape[:axis] for operand in operands)
+    beside = inner
+    if inner == 1:
+        beside = elements if _fits(size, _most_lanes(dtype), shared) else size
+    with index_mode(elements + BLOCK_BYTES) as integer:
         plan = Plan(
-            batch=shape[:axis],
-            size=shape[axis],
-            inner=math.prod(shape[axis + 1 :]),
-            shared=tuple(operand.shape[:axis] for operand in operands),
-            itemsize=dtype.itemsize,
+            batch=tuple(shape[:axis]),
+            size=size,
+            inner=inner,
+            shared=shared,
+            dtype=dtype,
+            lanes=math.gcd(beside, _most_lanes(dtype)),
             integer=integer,
             interpret=interpret,
         )
-        (output,) = launch(
-            _kernel,
-            *(operand.ravel() for operand in operands),
+        tiled = inner > 1 and dtype.itemsize < WORD_BYTES
+        blocks = pl.cdiv(plan.words * plan.word.itemsize, BLOCK_BYTES)
+        tiles = math.prod(plan.batch) * math.prod(plan.tiles)
+        (words,) = launch(
+            _in_tiles if tiled else _in_chunks,
+            index.ravel(),
+            # Off and on as they were in ValuesTensor, if that had no more.
+            lax.concatenate([off.ravel(), on.ravel()], 0),
             operator="one_hot",
-            grid=(plan.view[0] * math.prod(plan.tiles),),
-            outputs=(jax.ShapeDtypeStruct((elements,), dtype),),
+            grid=(tiles if tiled else blocks,),
+            outputs=(jax.ShapeDtypeStruct((plan.words,), plan.word),),
             warps=4,
             interpret=interpret,
             plan=plan,
         )
-    return (output.reshape(shape),)
+    if plan.lanes > 1:
+        words = lax.bitcast_convert_type(words, dtype)
+    return (words.reshape(shape),)
 
 
-def _kernel(index: Any, on: Any, off: Any, out: Any, *, plan: Plan) -> None:
-    """A tile of the output."""
+def _most_lanes(dtype: np.dtype) -> int:
+    """How many elements a word may have; truth values can't be made from words."""
+    return 1 if dtype.kind == "b" else max(WORD_BYTES // dtype.itemsize, 1)
+
+
+def _fits(size: int, elements: int, shared: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether consecutive elements are of one sequence, or of two with one on and off.
+
+    Then also the index has all sizes of the batch.
+    """
+    alike = all(math.prod(sizes) == 1 for sizes in shared[1:])
+    return size % elements == 0 or (alike and size >= elements)
+
+
+def _in_chunks(index: Any, values: Any, out: Any, *, plan: Plan) -> None:
+    """A block of chunks: they are its rows, and their words its columns."""
+    chunk, integer = plan.chunk, plan.integer.type
+    rows = BLOCK_BYTES // plan.word.itemsize // chunk
+    each = chunk * plan.lanes  # elements of a chunk
     program = pl.program_id(0)
+    first = program.astype(plan.integer) * integer(rows)
+    row = lax.iota(np.uint32, rows)[:, None]
+    column = lax.iota(np.uint32, chunk)[None, :]
+    number = Number(first * integer(each), row * np.uint32(each), run=rows * each)
+    head = (first + row.astype(plan.integer)) * integer(chunk)
+    place = head + column.astype(plan.integer)
+
+    def put(masked: bool) -> None:
+        mask = head < plan.words if masked else None
+        rest, beside = number.divided(plan.inner)
+        sequences, position = rest.divided(plan.size)
+        where, *places = plan.places(sequences)
+        off, on = (_read(values, place, mask) for place in places)
+        if plan.inner > 1:
+            where = where * integer(plan.inner) + beside.astype(plan.integer)
+        hot = _from_start(_read(index, where, mask), plan.size)
+        start = hot - position.astype(hot.dtype)
+        starts = [(start < each, start)]
+        if plan.size % each and math.prod(plan.batch) > 1:
+            starts = [((start < each) & (hot < plan.size), start)]
+            left = np.uint32(plan.size) - position  # to the start of the next sequence
+            more = left < each
+            if masked:
+                more &= where + integer(1) < math.prod(plan.batch)
+            hot = load(index.at[where + integer(1)], mask=more)
+            hot = _from_start(hot, plan.size)
+            starts.append((more & (hot < each), hot + left.astype(hot.dtype)))
+        word = _in_words(off, plan)
+        for inside, hot in starts:
+            # Counted from the chunk's first element; where none is lit, behind it.
+            lane = jnp.where(inside, hot, each).astype(np.uint32)
+            lane = lane - column * np.uint32(plan.lanes)
+            change = _in_lane(on ^ off, lane, plan)
+            word = jnp.where(lane < plan.lanes, word ^ change, word)
+        store(out.at[place], word, mask=place < plan.words if masked else None)
+
+    whole, rest = divmod(plan.words, rows * chunk)
+    if whole:
+        pl.when(program < whole)(lambda: put(False))
+    if rest:
+        pl.when(program == whole)(lambda: put(True))
+
+
+def _in_tiles(index: Any, values: Any, out: Any, *, plan: Plan) -> None:
+    """A tile: its rows are positions, its columns words of sequences side by side."""
+    program, integer = pl.program_id(0), plan.integer.type
     down, across = plan.tiles
     group = lax.div(program, jnp.int32(down * across))
     i = lax.rem(lax.div(program, jnp.int32(across)), jnp.int32(down))
@@ -154,41 +230,58 @@ def _kernel(index: Any, on: Any, off: Any, out: Any, *, plan: Plan) -> None:
     rows, columns = plan.tile
     row = (i * rows + lax.iota(np.int32, rows))[:, None]
     column = (j * columns + lax.iota(np.int32, columns))[None, :]
-    outer, position = (row, column) if plan.inner == 1 else (group, row)
-    _, height, width = plan.view
-    place = plan.integer.type(height) * group.astype(plan.integer)
-    place = (place + row.astype(plan.integer)) * plan.integer.type(width)
-    place = place + column.astype(plan.integer)
+    width = plan.inner // plan.lanes
+    place = integer(plan.size) * group.astype(plan.integer) + row.astype(plan.integer)
+    place = place * integer(width) + column.astype(plan.integer)
+    sequences = Number(integer(0), group.astype(np.uint32))
+    head, *places = plan.places(sequences)
+    head = head * integer(width) + column.astype(plan.integer)
+    off, on = (values[place] for place in places)
 
-    def put(inside: Any) -> None:
-        # An index varies along one dimension: only what is outside there is not read.
-        edge: Any = (row < height) if plan.inner == 1 else (column < width)
-        edge = None if inside is None else edge
+    def put(masked: bool) -> None:
+        mask = column < width if masked else None
+        word = _in_words(off, plan)
+        for lane in range(plan.lanes):
+            where = head * integer(plan.lanes) + integer(lane)
+            hot = _from_start(load(index.at[where], mask=mask), plan.size)
+            lane_lit = _in_lane(on ^ off, np.uint32(lane), plan)
+            word = jnp.where(hot == row.astype(hot.dtype), word ^ lane_lit, word)
+        inside: Any = (row < plan.size) & (column < width) if masked else None
+        to: Any = place
+        if plan.interpret and masked:  # a masked-off lane writes back
+            to = jnp.where(inside, place, plan.words)
+        store(out.at[to], jnp.broadcast_to(word, plan.tile), mask=inside)
 
-        def read(reference: Any, where: Any) -> Any:
-            shared = jnp.ndim(where) == 0
-            return reference[where] if shared else load(reference.at[where], mask=edge)
-
-        places = [_place(shared, outer, plan) for shared in plan.shared]
-        if plan.inner > 1:
-            places[0] = places[0] * plan.integer.type(width)
-            places[0] = places[0] + column.astype(plan.integer)
-        indices, lit, unlit = map(read, (index, on, off), places)
-        indices = countable(indices)
-        hot = is_lit(indices, position.astype(indices.dtype), plan.size)
-        values = jnp.where(jnp.broadcast_to(hot, plan.tile), lit, unlit)
-        where: Any = place
-        if plan.interpret and inside is not None:  # a masked-off lane writes back
-            where = jnp.where(inside, place, math.prod(plan.view))
-        store(out.at[where], values, mask=inside)
-
-    whole = (i < height // rows) & (j < width // columns)
-    pl.when(whole)(lambda: put(None))
-    if height % rows or width % columns:
-        pl.when(~whole)(lambda: put((row < height) & (column < width)))
+    whole = (i < plan.size // rows) & (j < width // columns)
+    pl.when(whole)(lambda: put(False))
+    if plan.size % rows or width % columns:
+        pl.when(~whole)(lambda: put(True))
 
 
-def _place(shared: tuple[int, ...], outer: Any, plan: Plan) -> Any:
-    """Where an operand of the sizes `shared` has the sequences with numbers `outer`."""
-    number = Number(plan.integer.type(0), outer.astype(np.uint32))
-    return place_in(shared, number, plan.batch)
+def _read(reference: Any, where: Any, mask: Any) -> Any:
+    shared = jnp.ndim(where) == 0
+    return reference[where] if shared else load(reference.at[where], mask=mask)
+
+
+def _from_start(index: Any, size: int) -> Any:
+    """The index counted from the start of `size` positions, without a sign."""
+    index = countable(index)
+    if not jnp.issubdtype(index.dtype, np.signedinteger):
+        return index
+    index = jnp.where(index < 0, index + size, index)
+    return index.astype(np.dtype(f"uint{8 * index.dtype.itemsize}"))
+
+
+def _in_words(value: Any, plan: Plan) -> Any:
+    """Words of which each element is `value`."""
+    lanes = (_in_lane(value, np.uint32(lane), plan) for lane in range(plan.lanes))
+    return functools.reduce(operator.or_, lanes)
+
+
+def _in_lane(value: Any, lane: Any, plan: Plan) -> Any:
+    """A word of zeros but for `value` in `lane`."""
+    if plan.lanes == 1:
+        return value
+    bits = 8 * plan.dtype.itemsize
+    value = value.astype(np.dtype(f"uint{bits}")).astype(plan.word)
+    return value << (lane * np.uint32(bits)).astype(plan.word)
