@@ -108,6 +108,14 @@ def test_nonzero_coordinates_of_crowded_and_sparse_blocks_side_by_side():
     check_coordinates(np.concatenate([sparse((8192,), 1.0), sparse((20000,), 0.001)]))
 
 
+def test_nonzero_coordinates_of_a_run_in_a_sparse_block():
+    """All bits of its words are set, and few in others."""
+    x = np.zeros(9001, np.int8)
+    x[[5, 700, 8191, 8192, 9000]] = 1
+    x[60:130] = 1
+    check_coordinates(x)
+
+
 def test_nonzero_coordinates_of_lines_that_are_not_aligned():
     x = jnp.asarray(sparse((3, 9001), 0.4))
     kernel, xla = (
@@ -122,6 +130,7 @@ def small_blocks(monkeypatch):
     """Blocks of so few elements that small arrays have many, the last one cut."""
     for frame in (_elementwise, one_hot_kernel):
         monkeypatch.setattr(frame, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(one_hot_kernel, "NARROW_BYTES", 64)
     monkeypatch.setattr(one_hot_kernel, "TILE", 32)
     monkeypatch.setattr(one_hot_kernel, "ROW", 16)
     jax.clear_caches()
@@ -158,8 +167,8 @@ def test_one_hot_along_every_axis_in_many_blocks(axis, dtype):
     np.testing.assert_array_equal(kernel, xla)
 
 
-# Of the sequences, and of the positions of each, of which a chunk of 16 bytes has fewer,
-# as many, or more; and totals that a word divides or not.
+# How many sequences, and the positions of each: fewer than a chunk of 16 bytes has, as
+# many, or more; and totals that a word divides or not.
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(
     ("dtype", "sequences", "size"),

@@ -4,15 +4,15 @@ Three launches and no communication between blocks. The first reads the input on
 leaves a bit for each element, the number of non-zeros before each word of 32 bits, and
 that of each block. The second turns the blocks' counts into their first rows. The third
 writes the rows: a crowded block goes through its elements, of which each knows its row;
-a sparse one goes through its rows, of which each looks up its element; in a full one
-they are the same. So the work is that of the output, and all stores are contiguous.
-What is past the count is filled by programs of their own in the same launch.
+a sparse one goes through its words, the first bits that are set in all of them, then the
+second ones; in a full one elements and rows are the same. What is past the count is
+filled by programs of their own in the same launch.
 """
 
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -30,10 +30,9 @@ WORD = 32
 # Measured on an H200 over densities from 0.1 % to 100 % and elements of 1, 2 and 4
 # bytes: none is the best for each, this is for all.
 BLOCK = 8192  # elements
-CROWDED = BLOCK // 16  # from so many non-zeros on, a block goes through its elements
+CROWDED = BLOCK // 16  # with more non-zeros, a block goes through its elements
 ELEMENTS = 2048  # that a crowded block visits at a time
-ROWS = 512  # that a sparse block writes at a time
-FEW = 128  # rows that a block with no more of them writes at a time
+ROWS = 512  # that a full block writes at a time
 CHUNK = 2048  # values past the count that are written at a time
 COUNT_BYTES = 4096  # that a warp reads in the first launch
 WARPS = 4  # of a program in the last
@@ -311,9 +310,16 @@ def _rows(*references: Any, plan: Plan, block: Any, line: Any) -> None:
         put(rank, word & bit != 0, element)
         return carry
 
-    def by_row(i: Any, carry: Any, rows: int) -> Any:
-        rank = i * rows + lax.iota(np.int32, rows)
-        put(rank, rank < ones, _element_of(rank, word_at, rank_at))
+    def by_bit(i: Any, carry: Any) -> Any:
+        place = lax.iota(np.int32, BLOCK // WORD)
+        word, rank = word_at(place), rank_at(place)
+
+        def lowest(i: Any, word: Any) -> Any:
+            bit = word & (~word + np.uint32(1))
+            put(rank + i, word != 0, place * WORD + _ones(bit - np.uint32(1)))
+            return word ^ bit
+
+        lax.fori_loop(jnp.int32(0), jnp.max(_ones(word)), lowest, word)
         return carry
 
     def in_order(i: Any, carry: Any) -> Any:
@@ -325,10 +331,8 @@ def _rows(*references: Any, plan: Plan, block: Any, line: Any) -> None:
         rounds = condition.astype(np.int32) * rounds  # a loop of no rounds is a branch
         lax.fori_loop(jnp.int32(0), rounds, body, jnp.int32(0))
 
-    full, crowded, few = ones == BLOCK, ones > CROWDED, ones <= FEW
-    rounds = lax.div(ones + jnp.int32(ROWS - 1), jnp.int32(ROWS))
-    repeat(functools.partial(by_row, rows=FEW), few & (ones > 0), jnp.int32(1))
-    repeat(functools.partial(by_row, rows=ROWS), ~few & ~crowded, rounds)
+    full, crowded = ones == BLOCK, ones > CROWDED
+    repeat(by_bit, ~crowded & (ones > 0), jnp.int32(1))
     repeat(by_element, crowded & ~full, jnp.int32(BLOCK // ELEMENTS))
     repeat(in_order, full, jnp.int32(BLOCK // ROWS))
 
@@ -342,18 +346,6 @@ def _words_by_warps(i: Any) -> Any:
     shape = (ELEMENTS // WORD // WARPS, WARPS)
     within, warp = (lax.broadcasted_iota(np.int32, shape, axis) for axis in (0, 1))
     return (i * WARPS + warp) * shape[0] + within
-
-
-def _element_of(
-    rank: Any, word_at: Callable[[Any], Any], rank_at: Callable[[Any], Any]
-) -> Any:
-    """The non-zeros of a block that have this many before them."""
-    low = jnp.zeros_like(rank)
-    step = BLOCK // WORD // 2
-    while step:  # the last word of at most this rank
-        low = jnp.where(rank_at(low + step) <= rank, low + step, low)
-        step //= 2
-    return low * WORD + _place_of_bit(word_at(low), rank - rank_at(low))
 
 
 def _put_rows(
@@ -413,15 +405,3 @@ def _fill(out: Any, line: Any, share: Any, count: Any, plan: Plan) -> None:
 def _ones(word: Any) -> Any:
     """How many bits of `word` are set."""
     return lax.population_count(word.astype(np.int32))
-
-
-def _place_of_bit(word: Any, rest: Any) -> Any:
-    """Where the set bit of `word` lies that has `rest` set ones below it."""
-    place = jnp.zeros_like(rest)
-    for half in (16, 8, 4, 2, 1):
-        lower = (word >> place.astype(np.uint32)) & np.uint32(2**half - 1)
-        below = _ones(lower)
-        up = below <= rest
-        rest = jnp.where(up, rest - below, rest)
-        place = jnp.where(up, place + half, place)
-    return place

@@ -29,9 +29,9 @@ from dmljax.pallas._elementwise import Number, on_words, place_in
 from dmljax.pallas._launch import launch, load, store
 
 WORD_BYTES, CHUNK_BYTES = 4, 16
-# Of a block of chunks; the words of a tile, and the elements of its rows at most.
-# Measured on an H200.
-BLOCK_BYTES = 4096
+# Of a block of chunks, and where a word has several elements; the words of a tile, and
+# the elements of its rows at most. Measured on an H200.
+BLOCK_BYTES, NARROW_BYTES = 4096, 8192
 TILE, ROW = 4096, 1024
 
 
@@ -70,6 +70,12 @@ class Plan:
     def words(self) -> int:
         """How many the output has."""
         return math.prod(self.batch) * self.size * self.inner // self.lanes
+
+    @property
+    def block(self) -> int:
+        """The words of a block of chunks."""
+        size = BLOCK_BYTES if self.lanes == 1 else NARROW_BYTES
+        return size // self.word.itemsize
 
     @property
     def chunk(self) -> int:
@@ -126,7 +132,7 @@ def one_hot(
     beside = inner
     if inner == 1:
         beside = elements if _fits(size, _most_lanes(dtype), shared) else size
-    with index_mode(elements + BLOCK_BYTES) as integer:
+    with index_mode(elements + NARROW_BYTES) as integer:
         plan = Plan(
             batch=tuple(shape[:axis]),
             size=size,
@@ -138,7 +144,7 @@ def one_hot(
             interpret=interpret,
         )
         tiled = inner > 1 and dtype.itemsize < WORD_BYTES
-        blocks = pl.cdiv(plan.words * plan.word.itemsize, BLOCK_BYTES)
+        blocks = pl.cdiv(plan.words, plan.block)
         tiles = math.prod(plan.batch) * math.prod(plan.tiles)
         (words,) = launch(
             _in_tiles if tiled else _in_chunks,
@@ -174,7 +180,7 @@ def _fits(size: int, elements: int, shared: tuple[tuple[int, ...], ...]) -> bool
 def _in_chunks(index: Any, values: Any, out: Any, *, plan: Plan) -> None:
     """A block of chunks: they are its rows, and their words its columns."""
     chunk, integer = plan.chunk, plan.integer.type
-    rows = BLOCK_BYTES // plan.word.itemsize // chunk
+    rows = plan.block // chunk
     each = chunk * plan.lanes  # elements of a chunk
     program = pl.program_id(0)
     first = program.astype(plan.integer) * integer(rows)
