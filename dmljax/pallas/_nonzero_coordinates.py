@@ -4,9 +4,9 @@ Three launches and no communication between blocks. The first reads the input on
 leaves a bit for each element, the number of non-zeros before each word of 32 bits, and
 that of each block. The second turns the blocks' counts into their first rows. The third
 writes the rows: a crowded block goes through its elements, of which each knows its row;
-a sparse one goes through its words, the first bits that are set in all of them, then the
-second ones; in a full one elements and rows are the same. What is past the count is
-filled by programs of their own in the same launch.
+a sparse one goes through its words, the first set bits of them all, then the second
+ones; in a full one elements and rows are the same. What is past the count is filled
+by programs of their own in the same launch.
 """
 
 import dataclasses
