@@ -1,10 +1,12 @@
 """The kernels for TPUs, without one: in the interpreter for TPUs, and lowered.
 
 The interpreter keeps a TPU's memories apart. Here it runs two cores that share the
-programs, reports their races, fills what nobody has written with NaN, and does not let
-a kernel read outside of an array. `test_tpu_compiled.py` goes on to machine code.
+programs (for the edges one), reports races, fills what nobody has written with NaN, and
+does not let a kernel read outside of an array. `test_tpu_compiled.py` goes on to
+machine code.
 """
 
+import dataclasses
 import functools
 
 import jax
@@ -45,6 +47,13 @@ each_operator = pytest.mark.parametrize("name", WITH_KERNEL)
 MOVERS = [name for name in WITH_KERNEL if name != "nonzero_coordinates"]
 each_mover = pytest.mark.parametrize("name", MOVERS)
 struct = jax.ShapeDtypeStruct
+
+
+@pytest.fixture
+def one_core(monkeypatch):
+    """Half the time, where it is results that are looked at."""
+    single = dataclasses.replace(INTERPRETER, num_cores_or_threads=1)
+    monkeypatch.setitem(globals(), "INTERPRETER", single)
 
 
 @pytest.fixture
@@ -107,7 +116,7 @@ def test_every_type(name, dtype):
     run(uses(name)[0], dtype)
 
 
-@pytest.mark.usefixtures("interpreted")
+@pytest.mark.usefixtures("one_core", "interpreted")
 @each_operator
 def test_edges(name):
     for sample in uses(name, edges=True):
