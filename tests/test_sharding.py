@@ -19,11 +19,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from dmljax import PaddingMode, _nonzero_coordinates
+from dmljax import PaddingMode, _nonzero_coordinates, _partition
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 SHAPE = (64, 8, 8)
@@ -519,6 +519,37 @@ def test_a_part_of_a_mesh_axis_divides_a_dimension():
     _, outputs = run(function, sharding_of("2x4", P("b", "a")), x)
     for one, other in zip(outputs, function(jnp.asarray(x)), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "dimensions",
+    [
+        [tuple(range(9, -1, -1))],
+        [(), (7, 0, 9), (3,), (8, 1, 2, 4)],
+        [(9,), (0, 5)],
+    ],
+    ids=str,
+)
+def test_what_a_sharding_says_is_found_without_a_search(dimensions):
+    """Of the ten halves of 1024 devices, those that divide each dimension, in order.
+
+    There are millions of orders, so that trying them would not end.
+    """
+    mesh = _partition._fine_mesh((1024,))
+    spec = P(*(tuple(mesh.axis_names[i] for i in halves) for halves in dimensions))
+    rank = len(dimensions)
+    assert _partition._spec(NamedSharding(mesh, spec), mesh, rank) == spec
+
+
+@pytest.mark.parametrize("order", [[0, 2, 3, 4, 5, 1, 6, 7], range(7, -1, -1)])
+def test_a_sharding_for_which_there_are_no_words(order):
+    """Devices in an order that no mesh axes make: nothing is said of it.
+
+    In the first, one step along a mesh axis leads to another row and another column.
+    """
+    mesh = _partition._fine_mesh((8,))
+    square = Mesh(mesh.devices.ravel()[list(order)].reshape(2, 4), ("a", "b"))
+    assert _partition._spec(NamedSharding(square, P("a", "b")), mesh, 2) == P()
 
 
 @pytest.mark.parametrize("implementation", [None, "xla", "pallas"])
