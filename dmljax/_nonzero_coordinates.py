@@ -42,7 +42,13 @@ from dmljax._support import (
     Support,
     SupportTable,
 )
-from dmljax._tensor import MAX_ELEMENTS, TensorDesc, index_mode, packed_strides
+from dmljax._tensor import (
+    MAX_ELEMENTS,
+    TensorDesc,
+    index_mode,
+    packed_strides,
+    x64_enabled,
+)
 
 NAME = "NONZERO_COORDINATES"
 WORD = 32  # elements, one bit each
@@ -87,10 +93,12 @@ def is_nonzero(x: jax.Array) -> jax.Array:
         return is_nonzero(x.real) | is_nonzero(x.imag)
     if not jnp.issubdtype(x.dtype, np.floating):
         return x.astype(bool)
-    bits = lax.bitcast_convert_type(x, jnp.dtype(f"uint{jnp.finfo(x.dtype).bits}"))
     nonzero = jnp.ones(x.shape, bool)
-    for pattern in zero_patterns(x.dtype):
-        nonzero &= bits != jnp.asarray(pattern, bits.dtype)
+    # XLA may ask for the program of a part in a thread that is not in x64 mode.
+    with jax.enable_x64(x.dtype.itemsize == 8 or x64_enabled()):
+        bits = lax.bitcast_convert_type(x, jnp.dtype(f"uint{jnp.finfo(x.dtype).bits}"))
+        for pattern in zero_patterns(x.dtype):
+            nonzero &= bits != jnp.asarray(pattern, bits.dtype)
     return nonzero
 
 
@@ -352,8 +360,9 @@ def _rounds(starts: jax.Array, counts: jax.Array, rows: int, chunk: int) -> jax.
         lax.broadcasted_iota(np.uint32, (1, parts, parts), i) for i in (1, 2)
     )
     _, size = _span(target, rows, starts[..., None], counts[..., None])
-    most = jnp.max(jnp.where(source == target, 0, size)).astype(np.int32)
-    return lax.div(most + np.int32(chunk - 1), np.int32(chunk))
+    most = jnp.max(jnp.where(source == target, 0, size))
+    chunks = lax.div(most + np.uint32(chunk - 1), np.uint32(chunk))
+    return chunks.astype(np.int32)
 
 
 def _at(x: jax.Array, index: jax.Array) -> jax.Array:

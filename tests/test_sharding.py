@@ -400,6 +400,15 @@ def test_rows_that_move_in_many_chunks(seed, monkeypatch):
         assert (np.asarray(got[count:]) == 9).all()
 
 
+@pytest.mark.parametrize("rows", [2**31 - 1, 2**31])
+def test_rounds_of_rows_that_take_32_bits_to_count(rows):
+    """The second of two parts is full, and all of its rows go to the first."""
+    starts, counts = jnp.zeros((1, 2), np.uint32), jnp.array([[0, rows]], np.uint32)
+    chunk = rows // 16
+    rounds = _nonzero_coordinates._rounds(starts, counts, rows, chunk)
+    assert rounds == -(-rows // chunk)
+
+
 @pytest.mark.parametrize(
     "spec", [P("a"), P(None, "b"), P("a", "b"), P(("a", "b"))], ids=str
 )
@@ -494,6 +503,14 @@ def test_64_bit_types(x64):
     )
     _, output = run(lambda x: function(x, (3,), (5,)), sharding_of("8", P("a")), x)
     np.testing.assert_array_equal(output, np.pad(x, (3, 5), mode="wrap"))
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float64", "complex128"])
+def test_nonzero_coordinates_in_x64_mode(dtype, kind, x64):
+    case = CASES["nonzero_coordinates"]
+    wide = dataclasses.replace(case, arrays=(MASK.astype(dtype),))
+    check_both(wide, "8", P("a"), kind)
 
 
 def test_shardings_of_the_program_alone():
