@@ -58,6 +58,8 @@ class Case:
       line: the operator and the dimensions that are sharded, as the table has them.
       fits: whether the line speaks of this division, given by the parts of each
         dimension.
+      kernel: whether the operator has one for GPUs.
+      implementation: which `function` asks for.
     """
 
     function: Callable
@@ -65,6 +67,13 @@ class Case:
     line: tuple[str, str]
     fits: Callable = lambda parts: True
     differentiable: bool = True
+    kernel: bool = True
+    implementation: str | None = None
+
+    def by_kernel(self):
+        """The same call, by the operator's kernel."""
+        function = functools.partial(self.function, implementation="pallas")
+        return dataclasses.replace(self, function=function, implementation="pallas")
 
 
 def element_wise_if(condition, a, b, **options):
@@ -91,7 +100,7 @@ def in_parts(x, **options):
 
 def padding_case(pads, mode, line, fits):
     function = functools.partial(pad, pads=pads, mode=mode)
-    return Case(function, (array(),), ("`padding`", line), fits)
+    return Case(function, (array(),), ("`padding`", line), fits, kernel=False)
 
 
 def first_whole(parts):
@@ -160,6 +169,9 @@ CASES = {
 }
 
 
+KERNELS = [name for name, case in CASES.items() if case.kernel]
+
+
 def no_collective(parts, *, gradient):
     return []
 
@@ -210,13 +222,27 @@ def parts_of(mesh, spec):
     return tuple(map(parts, (*spec, None, None, None)))[:3]
 
 
-def divisions(meshes=("2", "4", "8", "2x4")):
-    """The cases under the specs of these meshes that their lines speak of."""
+def divisions(meshes=("2", "4", "8", "2x4"), *, kernels=False, devices=8):
+    """The cases under the specs of these meshes that their lines speak of.
+
+    With `kernels` also by those that there are. What needs more than so many devices is
+    skipped.
+    """
+    cases = dict(CASES)
+    if kernels:
+        cases |= {f"{name} by kernel": CASES[name].by_kernel() for name in KERNELS}
     return pytest.mark.parametrize(
         ("case", "mesh", "spec"),
         [
-            pytest.param(case, mesh, spec, id=f"{name}-{mesh}-{spec}")
-            for name, case in CASES.items()
+            pytest.param(
+                *(case, mesh, spec),
+                id=f"{name}-{mesh}-{spec}",
+                marks=pytest.mark.skipif(
+                    math.prod(MESHES[mesh][0]) > devices,
+                    reason="there are fewer devices here",
+                ),
+            )
+            for name, case in cases.items()
             for mesh in meshes
             for spec in SPECS[len(MESHES[mesh][0])]
             if case.fits(parts_of(mesh, spec))
@@ -309,9 +335,6 @@ def test_every_line_of_the_page_has_a_case():
     assert {case.line for case in CASES.values()} == set(table())
 
 
-KERNELS = [name for name in CASES if not re.match("[A-Z]", name)]
-
-
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -320,10 +343,8 @@ KERNELS = [name for name in CASES if not re.match("[A-Z]", name)]
     ],
 )
 def test_kernels_run_on_each_shard(name, kind):
-    case, spec = CASES[name], P("a", None, "b") if "non" not in name else P(("a", "b"))
-    function = functools.partial(case.function, implementation="pallas")
-    kernel = dataclasses.replace(case, function=function)
-    check_both(kernel, "2x4", spec, kind)
+    spec = P("a", None, "b") if "non" not in name else P(("a", "b"))
+    check_both(CASES[name].by_kernel(), "2x4", spec, kind)
 
 
 @pytest.mark.parametrize("implementation", ["xla", "pallas"])
