@@ -22,6 +22,13 @@ def read(ledger: pathlib.Path) -> list[Line]:
     return [json.loads(text) for text in ledger.read_text().splitlines()]
 
 
+def append(ledger: pathlib.Path, lines: Iterable[Line]) -> None:
+    """Adds lines to a ledger, which may be new."""
+    ledger.parent.mkdir(exist_ok=True)
+    with ledger.open("a") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+
+
 def newest(lines: Iterable[Line]) -> Rows:
     """The newest figure of each contender in each case."""
     rows: Rows = collections.defaultdict(dict)

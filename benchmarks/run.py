@@ -11,7 +11,6 @@ result is compared with NumPy's before it is timed.
 """
 
 import argparse
-import json
 import pathlib
 import platform
 import subprocess
@@ -36,7 +35,7 @@ SMALL_BYTES, REPEATS = 2**22, {True: 20, False: 2}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the cases that were asked for."""
-    options = _options(argv)
+    options = parsed(argv, "benchmarks.run", __doc__)
     device = jax.devices()[0]
     elements = options.elements or ELEMENTS[device.platform]
     chosen = [case for case in cases(elements) if options.only in case.label]
@@ -48,20 +47,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     run |= {f"{kind}_gb_per_s": round(gb, 1) for kind, gb in bandwidths.items()}
     print(f"{run['device']}: {_shown(bandwidths)} GB/s", file=sys.stderr)
     out = options.out or ledger.path(run["device"])
-    out.parent.mkdir(exist_ok=True)
-    with out.open("a") as file:
-        for case in chosen:
-            lines = time_case(case, libraries, bandwidths, options.rounds)
-            file.writelines(json.dumps(run | line) + "\n" for line in lines)
-            file.flush()
-            times = _shown({line["contender"]: line["ms"] for line in lines})
-            print(f"{case.label}: {times} ms, share {lines[0]['share']:.2f}")
+    for case in chosen:
+        lines = time_case(case, libraries, bandwidths, options.rounds)
+        ledger.append(out, (run | line for line in lines))
+        times = _shown({line["contender"]: line["ms"] for line in lines})
+        print(f"{case.label}: {times} ms, share {lines[0]['share']:.2f}")
     return 0
 
 
-def _options(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="benchmarks.run", description=__doc__)
-    parser.add_argument("--elements", type=int, help="of a large array")
+def parsed(
+    argv: Sequence[str] | None, name: str, about: str | None
+) -> argparse.Namespace:
+    """The arguments of this module, which benchmarks.scaling shares."""
+    parser = argparse.ArgumentParser(prog=name, description=about)
+    parser.add_argument("--elements", type=int, help="of a large array on one device")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", default="", help="text in a case's name")
     parser.add_argument("--commit", help="of the sources, where git can't tell")

@@ -10,10 +10,7 @@ longest, waiting in collectives included; wall is the host's time for a call, of
 that are queued. Every program is first compared with that of one device.
 """
 
-import argparse
 import dataclasses
-import json
-import pathlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +24,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 import dmljax
 from benchmarks import ledger
 from benchmarks.libraries import ALL
-from benchmarks.run import circumstances, commit
+from benchmarks.run import circumstances, commit, parsed
 from benchmarks.timing import Timing, timing, traced_by_device
 
 # Of an array on one device: 1 GiB of float32 on a GPU.
@@ -123,28 +120,28 @@ def _in_parts(x: jax.Array) -> dmljax.NonzeroCoordinates:
     return dmljax.nonzero_coordinates(x, parts=PARTS)
 
 
+def _with_gradient(work: Work) -> tuple[Work, Work]:
+    return work, dataclasses.replace(work, gradient=True)
+
+
 WORK = (
-    *(
+    *_with_gradient(
         Work(
             "element_wise_if",
             "float32",
             dmljax.element_wise_if,
             lambda n: [_matrix(n)] * 3,
             ("uint8", "float32", "float32"),
-            gradient=gradient,
         )
-        for gradient in (False, True)
     ),
-    *(
+    *_with_gradient(
         Work(
             "diagonal_matrix1",
             "strictly upper triangle, float32, rows divided",
             _triangle,
             lambda n: [_matrix(n)],
             ("float32",),
-            gradient=gradient,
         )
-        for gradient in (False, True)
     ),
     Work(
         "one_hot",
@@ -153,18 +150,16 @@ WORK = (
         lambda n: [(n // DEPTH, 1)],
         ("int32",),
     ),
-    *(
+    *_with_gradient(
         Work(
             "padding",
             "REFLECTION 3 of float32 images, batch divided",
             _images,
             lambda n: [(n // int(np.prod(IMAGE)), *IMAGE)],
             ("float32",),
-            gradient=gradient,
         )
-        for gradient in (False, True)
     ),
-    *(
+    *_with_gradient(
         Work(
             "padding",
             f"REFLECTION {ROWS} of float32, the padded rows divided",
@@ -172,9 +167,7 @@ WORK = (
             lambda n: [_matrix(n)],
             ("float32",),
             "the halo",
-            gradient=gradient,
         )
-        for gradient in (False, True)
     ),
     Work(
         "nonzero_coordinates",
@@ -196,26 +189,17 @@ WORK = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Times all work on every number of devices."""
-    parser = argparse.ArgumentParser(prog="benchmarks.scaling", description=__doc__)
-    parser.add_argument("--elements", type=int, help="of an array on one device")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--only", default="", help="text in the name of the work")
-    parser.add_argument("--commit", help="of the sources, where git can't tell")
-    parser.add_argument("--out", type=pathlib.Path, help="the ledger to append to")
-    options = parser.parse_args(argv)
+    options = parsed(argv, "benchmarks.scaling", __doc__)
     platform = jax.default_backend()
     run = circumstances(jax.devices()[0], {"dmljax": ALL["dmljax"]})
     run["commit"] = options.commit or commit()
     elements = options.elements or ELEMENTS[platform]
     out = options.out or ledger.path(f"{run['device']}_scaling")
-    out.parent.mkdir(exist_ok=True)
-    with out.open("a") as file:
-        for work in (work for work in WORK if options.only in work.label):
-            for line in lines(work, elements, options.rounds):
-                file.write(json.dumps(run | line) + "\n")
-                file.flush()
-                name = f"{work.label}, {line['scaling']}, {line['devices']}"
-                print(name, *(line[key] for key in ("ms", "wall_ms", "efficiency")))
+    for work in (work for work in WORK if options.only in work.label):
+        for line in lines(work, elements, options.rounds):
+            ledger.append(out, [run | line])
+            name = f"{work.label}, {line['scaling']}, {line['devices']}"
+            print(name, *(line[key] for key in ("ms", "wall_ms", "efficiency")))
     return 0
 
 

@@ -13,7 +13,6 @@ import argparse
 import dataclasses
 import functools
 import importlib.metadata
-import json
 import math
 import os
 import pathlib
@@ -340,16 +339,14 @@ def main() -> None:
         PAGE.write_text(page(PAGE.read_text(), ledger.read(arguments.out)))
         return
     folder = schedules()
-    with arguments.out.open("a") as out:
-        for chip in CHIPS:
-            for case in cases():
-                if not case.operator.startswith(arguments.only):
-                    continue
-                for form in FORMS:
-                    line = figures(case, form, chip, folder)
-                    out.write(json.dumps(line) + "\n")
-                    out.flush()
-                    print(*(line[key] for key in list(line)[:11]), line["estimated_ms"])
+    for chip in CHIPS:
+        for case in cases():
+            if not case.operator.startswith(arguments.only):
+                continue
+            for form in FORMS:
+                line = figures(case, form, chip, folder)
+                ledger.append(arguments.out, [line])
+                print(*(line[key] for key in list(line)[:11]), line["estimated_ms"])
 
 
 if __name__ == "__main__":

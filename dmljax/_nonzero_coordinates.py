@@ -42,7 +42,13 @@ from dmljax._support import (
     Support,
     SupportTable,
 )
-from dmljax._tensor import MAX_ELEMENTS, TensorDesc, index_mode, packed_strides
+from dmljax._tensor import (
+    MAX_ELEMENTS,
+    TensorDesc,
+    index_mode,
+    packed_strides,
+    x64_enabled,
+)
 
 NAME = "NONZERO_COORDINATES"
 WORD = 32  # elements, one bit each
@@ -87,10 +93,12 @@ def is_nonzero(x: jax.Array) -> jax.Array:
         return is_nonzero(x.real) | is_nonzero(x.imag)
     if not jnp.issubdtype(x.dtype, np.floating):
         return x.astype(bool)
-    bits = lax.bitcast_convert_type(x, jnp.dtype(f"uint{jnp.finfo(x.dtype).bits}"))
     nonzero = jnp.ones(x.shape, bool)
-    for pattern in zero_patterns(x.dtype):
-        nonzero &= bits != jnp.asarray(pattern, bits.dtype)
+    # XLA may ask for the program of a part in a thread that is not in x64 mode.
+    with jax.enable_x64(x.dtype.itemsize == 8 or x64_enabled()):
+        bits = lax.bitcast_convert_type(x, jnp.dtype(f"uint{jnp.finfo(x.dtype).bits}"))
+        for pattern in zero_patterns(x.dtype):
+            nonzero &= bits != jnp.asarray(pattern, bits.dtype)
     return nonzero
 
 
@@ -179,34 +187,65 @@ def _compact_by_loop(
     return coordinates
 
 
+def by_lines(lines: Callable[..., Outputs]) -> Form:
+    """The operator, given what it does with independent lines of elements.
+
+    `lines` takes them as (lines, elements), of any such sizes but 0; the sizes of the
+    tensor that a line is, as `sizes=`; and `columns=`, `fill=` and what else a form
+    takes. It returns (lines,) counts and (lines, elements, columns) coordinates.
+
+    A second operand is the number of each line's first element, (lines,), which is 0
+    but in a part of a tensor.
+    """
+
+    def form(
+        x: jax.Array, *first: jax.Array, rank: int, columns: int, **static: Any
+    ) -> Outputs:
+        batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
+        elements = math.prod(sizes)
+        shape = (*batch, elements, columns)
+        if x.size == 0:
+            return jnp.zeros(batch, np.uint32), jnp.zeros(shape, np.uint32)
+        ones = (1,) * rank
+        numbers = (jnp.broadcast_to(f, batch + ones).ravel() for f in first)
+        count, coordinates = lines(
+            x.reshape(-1, elements), *numbers, sizes=sizes, columns=columns, **static
+        )
+        return count.reshape(batch), coordinates.reshape(shape)
+
+    return form
+
+
 def _form(compact: Callable[..., jax.Array]) -> Form:
     """The operator, given how the coordinates of the set bits are compacted.
 
     `compact` takes the words, the numbers of the first elements, the sizes and the
-    number of columns, and returns (batch, elements, columns) with 0 in the rows past
-    the count. A second operand of the form is the number of each line's first element,
-    which is 0 but in a part of a tensor.
+    number of columns, and returns (lines, elements, columns) with 0 in the rows past
+    the count.
     """
 
     def form(
-        x: jax.Array, *first: jax.Array, rank: int, columns: int, fill: int | None
+        x: jax.Array,
+        *first: jax.Array,
+        sizes: tuple[int, ...],
+        columns: int,
+        fill: int | None,
     ) -> Outputs:
-        batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
-        elements = math.prod(sizes)
-        if x.size == 0:
-            shape = (*batch, elements, columns)
-            return jnp.zeros(batch, np.uint32), jnp.zeros(shape, np.uint32)
-        words = _packed(x.reshape(-1, elements))
+        words = _packed(x)
         count = lax.population_count(words).sum(1, dtype=np.uint32)
-        numbers = sum(first, jnp.zeros(batch + (1,) * rank, np.uint32)).ravel()
-        coordinates = compact(words, numbers, sizes, columns)
-        if fill:
-            row = lax.broadcasted_iota(np.uint32, coordinates.shape, 1)
-            valid = row < count[:, None, None]
-            coordinates = jnp.where(valid, coordinates, np.uint32(fill))
-        return count.reshape(batch), coordinates.reshape(*batch, elements, columns)
+        number = sum(first, jnp.zeros(x.shape[0], np.uint32))
+        coordinates = compact(words, number, sizes, columns)
+        row = lax.broadcasted_iota(np.uint32, coordinates.shape[:2], 1)
+        return count, filled(coordinates, row < count[:, None], fill)
 
-    return form
+    return by_lines(form)
+
+
+def filled(coordinates: jax.Array, valid: jax.Array, fill: int | None) -> jax.Array:
+    """The coordinates, with `fill` in rows that are not valid, which have 0 so far."""
+    if not fill:
+        return coordinates
+    return jnp.where(valid[..., None], coordinates, np.uint32(fill))
 
 
 def last_sizes(sizes: tuple[int, ...], columns: int) -> tuple[int, ...]:
@@ -279,9 +318,7 @@ def _shard(
     valid = row < count[..., None]
     number = sum((f.reshape(*f.shape[:axis], 1) for f in first), number)
     coordinates = unravel(jnp.where(valid, number, 0), sizes, columns)
-    if fill:
-        coordinates = jnp.where(valid[..., None], coordinates, np.uint32(fill))
-    return count, coordinates
+    return count, filled(coordinates, valid, fill)
 
 
 def _moved(place: Place, axis: int, number: jax.Array, counts: jax.Array) -> jax.Array:
@@ -352,8 +389,9 @@ def _rounds(starts: jax.Array, counts: jax.Array, rows: int, chunk: int) -> jax.
         lax.broadcasted_iota(np.uint32, (1, parts, parts), i) for i in (1, 2)
     )
     _, size = _span(target, rows, starts[..., None], counts[..., None])
-    most = jnp.max(jnp.where(source == target, 0, size)).astype(np.int32)
-    return lax.div(most + np.int32(chunk - 1), np.int32(chunk))
+    most = jnp.max(jnp.where(source == target, 0, size))
+    chunks = lax.div(most + np.uint32(chunk - 1), np.uint32(chunk))
+    return chunks.astype(np.int32)
 
 
 def _at(x: jax.Array, index: jax.Array) -> jax.Array:

@@ -292,12 +292,16 @@ def _fine_mesh(sizes: Sizes) -> Mesh:
     """A mesh of these sizes, each split into its prime factors.
 
     So that also a part of an axis has a name: where an array was reshaped, XLA may
-    divide a dimension over no more than that. What devices there are does not matter.
+    divide a dimension over no more than that. What devices there are does not matter,
+    but which is which.
     """
     factors = [factor for size in sizes for factor in _prime_factors(size)]
-    device = AbstractDevice(device_kind="any", num_cores=None, platform="cpu")
-    devices = np.full(factors, device, object)
-    return Mesh(devices, tuple(f"part{i}" for i in range(len(factors))))
+    devices = [
+        AbstractDevice(device_kind=f"{i}", num_cores=None, platform="cpu")
+        for i in range(math.prod(sizes))
+    ]
+    names = tuple(f"part{i}" for i in range(len(factors)))
+    return Mesh(np.array(devices, object).reshape(factors), names)
 
 
 def _prime_factors(size: int) -> list[int]:
@@ -316,26 +320,20 @@ def _spec(sharding: Sharding, mesh: Mesh, rank: int) -> PartitionSpec:
     """XLA's sharding in the names of the mesh; of none if it has no words for it."""
     if sharding.is_fully_replicated:
         return PartitionSpec()
-    whole = (mesh.size,) * rank
-    parts = [mesh.size // part for part in sharding.shard_shape(whole)]
-    for spec in _specs_of(parts, dict(mesh.shape)):
-        if NamedSharding(mesh, spec).is_equivalent_to(sharding, rank):
-            return spec
-    return PartitionSpec()
-
-
-def _specs_of(
-    parts: Sequence[int], mesh: Mapping[str, int], before: tuple[Names, ...] = ()
-) -> Iterator[PartitionSpec]:
-    """All specs that divide the dimensions into so many parts, the usual ones first."""
-    if not parts:
-        yield PartitionSpec(*before)
-        return
-    free = [axis for axis in mesh if not any(axis in names for names in before)]
-    for count in range(len(free) + 1):
-        for names in itertools.permutations(free, count):
-            if _parts(mesh, names) == parts[0]:
-                yield from _specs_of(parts[1:], mesh, (*before, names))
+    places = sharding.devices_indices_map((mesh.size,) * rank)
+    # One step along a mesh axis from the first device leads to another part of what it
+    # divides, which is the further away, the earlier the axis among the dimension's.
+    steps: list[list[tuple[int, str]]] = [[] for _ in range(rank)]
+    ones = np.eye(mesh.devices.ndim, dtype=int)
+    for axis, one in zip(mesh.axis_names, ones, strict=True):
+        place = places[mesh.devices[tuple(one)]]
+        step, dimension = max((part.start or 0, i) for i, part in enumerate(place))
+        if step:
+            steps[dimension].append((step, axis))
+    axes = (tuple(axis for _, axis in sorted(line, reverse=True)) for line in steps)
+    spec = PartitionSpec(*axes)
+    same = NamedSharding(mesh, spec).is_equivalent_to(sharding, rank)
+    return spec if same else PartitionSpec()
 
 
 def _with_devices(

@@ -190,20 +190,29 @@ class Subject:
     samples: tuple[Sample, ...]
     edges: tuple[Sample, ...]
 
-    def __post_init__(self) -> None:
-        """Has the kernel, where there is one, do all that the other forms do."""
-        if "cuda" in self.primitive.kernels:  # which a CPU interprets
-            for name in ("samples", "edges"):
-                own = getattr(self, name)
-                kernel = tuple(sample.by_kernel() for sample in own)
-                object.__setattr__(self, name, own + kernel)
-
     @property
     def data_types(self) -> tuple[str, ...]:
         """Every type of the newest level's table, then those of JAX alone."""
         row = self.support[max(self.support)]
         named = (data_type.name.lower() for data_type in row[self.tensor].data_types)
         return (*named, *EXTRA)
+
+
+def _subject(
+    *,
+    primitive: Any,
+    samples: tuple[Sample, ...],
+    edges: tuple[Sample, ...],
+    **others: Any,
+) -> Subject:
+    """One whose kernel, where there is one, does all that the other forms do."""
+
+    def uses(own: tuple[Sample, ...]) -> tuple[Sample, ...]:
+        if "cuda" not in primitive.kernels:  # which a CPU interprets
+            return own
+        return own + tuple(sample.by_kernel() for sample in own)
+
+    return Subject(primitive, samples=uses(samples), edges=uses(edges), **others)
 
 
 def shape_of_rank(rank: int) -> tuple[int, ...]:
@@ -242,7 +251,7 @@ def _span(begin: int, end: int) -> dict[str, int]:
     return {"fill_begin": begin, "fill_end": end}
 
 
-DIAGONAL_MATRIX1 = Subject(
+DIAGONAL_MATRIX1 = _subject(
     primitive=_diagonal_matrix1.OPERATOR,
     jitted=_diagonal_matrix1._diagonal_matrix1,
     support=_diagonal_matrix1.SUPPORT,
@@ -303,7 +312,7 @@ def _hot_limits(dtype: str, size: int, *indices: int) -> Sample:
     return _hot(name, (array, (2,)), {"size": size, "axis": -1})
 
 
-ONE_HOT = Subject(
+ONE_HOT = _subject(
     primitive=_one_hot.OPERATOR,
     jitted=_one_hot._one_hot,
     support=_one_hot.SUPPORT,
@@ -376,7 +385,7 @@ def _condition(shape: tuple[int, ...]) -> np.ndarray:
     return numbers(shape, np.uint8, 1) % 3
 
 
-ELEMENT_WISE_IF = Subject(
+ELEMENT_WISE_IF = _subject(
     primitive=_element_wise_if.OPERATOR,
     jitted=_element_wise_if._element_wise_if,
     support=_element_wise_if.SUPPORT,
@@ -424,7 +433,7 @@ _nonzero = functools.partial(
     linear=False,
 )
 
-NONZERO_COORDINATES = Subject(
+NONZERO_COORDINATES = _subject(
     primitive=_nonzero_coordinates.OPERATOR,
     jitted=_nonzero_coordinates._nonzero_coordinates,
     support=_nonzero_coordinates.SUPPORT,
@@ -497,7 +506,7 @@ def padding_sample(
     return Sample("padding", padding, padding_oracle, name, operands, attributes)
 
 
-PADDING = Subject(
+PADDING = _subject(
     primitive=_padding.OPERATOR,
     jitted=_padding._padding,
     support=_padding.SUPPORT,

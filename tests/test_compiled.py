@@ -158,20 +158,17 @@ def test_the_gradient_of_one_hot_reads_the_cotangent_once():
     assert entry.count(f"{cotangent}, ") + entry.count(f"{cotangent})") == 1
 
 
-@pytest.mark.parametrize("implementation", [None, "pallas"])
-@test_sharding.divisions(["8", "2x4"])
-def test_eight_gpus_communicate_what_the_page_says(case, mesh, spec, implementation):
-    if implementation and "padding" in case.line[0]:
-        pytest.skip("padding has no kernel")
+@test_sharding.divisions(["8", "2x4"], kernels=True)
+def test_eight_gpus_communicate_what_the_page_says(case, mesh, spec):
     sizes, names = test_sharding.MESHES[mesh]
     types = (AxisType.Auto,) * len(sizes)
     square = Mesh(devices(8).reshape(sizes), names, axis_types=types)
     program = compiled(
-        functools.partial(case.function, implementation=implementation),
+        case.function,
         *(struct(array.shape, array.dtype) for array in case.arrays),
         sharding=NamedSharding(square, spec),
     )
     found = test_sharding.collectives(program.as_text())
     parts = test_sharding.parts_of(mesh, spec)
     assert sorted(found) == test_sharding.means(case, parts)
-    assert ("dmljax_" in program.as_text()) == (implementation == "pallas")
+    assert ("dmljax_" in program.as_text()) == (case.implementation == "pallas")

@@ -3,9 +3,6 @@
 The rest of the suite runs the kernels for real too, where it finds a GPU.
 """
 
-import dataclasses
-import functools
-import math
 import os
 import pathlib
 import shutil
@@ -230,16 +227,8 @@ def test_the_sanitizer_finds_nothing(tool):
 # SEVERAL GPUS
 
 
-@pytest.mark.skipif(jax.device_count() < 2, reason="there is one GPU here")
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
-@pytest.mark.parametrize("implementation", [None, "pallas"])
-@test_sharding.divisions(["2", "4", "2x2"])
-def test_several_gpus(case, mesh, spec, implementation, kind):
+@test_sharding.divisions(["2", "4", "2x2"], kernels=True, devices=jax.device_count())
+def test_several_gpus(case, mesh, spec, kind):
     """Values and collectives, as on virtual devices."""
-    if math.prod(test_sharding.MESHES[mesh][0]) > jax.device_count():
-        pytest.skip("there are fewer GPUs here")
-    if implementation and "padding" in case.line[0]:
-        pytest.skip("padding has no kernel")
-    function = functools.partial(case.function, implementation=implementation)
-    case = dataclasses.replace(case, function=function)
     test_sharding.check_both(case, mesh, spec, kind, "gpu")

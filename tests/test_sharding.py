@@ -19,11 +19,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from dmljax import PaddingMode, _nonzero_coordinates
+from dmljax import PaddingMode, _nonzero_coordinates, _partition
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 SHAPE = (64, 8, 8)
@@ -58,6 +58,8 @@ class Case:
       line: the operator and the dimensions that are sharded, as the table has them.
       fits: whether the line speaks of this division, given by the parts of each
         dimension.
+      kernel: whether the operator has one for GPUs.
+      implementation: which `function` asks for.
     """
 
     function: Callable
@@ -65,6 +67,13 @@ class Case:
     line: tuple[str, str]
     fits: Callable = lambda parts: True
     differentiable: bool = True
+    kernel: bool = True
+    implementation: str | None = None
+
+    def by_kernel(self):
+        """The same call, by the operator's kernel."""
+        function = functools.partial(self.function, implementation="pallas")
+        return dataclasses.replace(self, function=function, implementation="pallas")
 
 
 def element_wise_if(condition, a, b, **options):
@@ -91,7 +100,7 @@ def in_parts(x, **options):
 
 def padding_case(pads, mode, line, fits):
     function = functools.partial(pad, pads=pads, mode=mode)
-    return Case(function, (array(),), ("`padding`", line), fits)
+    return Case(function, (array(),), ("`padding`", line), fits, kernel=False)
 
 
 def first_whole(parts):
@@ -160,6 +169,9 @@ CASES = {
 }
 
 
+KERNELS = [name for name, case in CASES.items() if case.kernel]
+
+
 def no_collective(parts, *, gradient):
     return []
 
@@ -210,13 +222,27 @@ def parts_of(mesh, spec):
     return tuple(map(parts, (*spec, None, None, None)))[:3]
 
 
-def divisions(meshes=("2", "4", "8", "2x4")):
-    """The cases under the specs of these meshes that their lines speak of."""
+def divisions(meshes=("2", "4", "8", "2x4"), *, kernels=False, devices=8):
+    """The cases under the specs of these meshes that their lines speak of.
+
+    With `kernels` also by those that there are. What needs more than so many devices is
+    skipped.
+    """
+    cases = dict(CASES)
+    if kernels:
+        cases |= {f"{name} by kernel": CASES[name].by_kernel() for name in KERNELS}
     return pytest.mark.parametrize(
         ("case", "mesh", "spec"),
         [
-            pytest.param(case, mesh, spec, id=f"{name}-{mesh}-{spec}")
-            for name, case in CASES.items()
+            pytest.param(
+                *(case, mesh, spec),
+                id=f"{name}-{mesh}-{spec}",
+                marks=pytest.mark.skipif(
+                    math.prod(MESHES[mesh][0]) > devices,
+                    reason="there are fewer devices here",
+                ),
+            )
+            for name, case in cases.items()
             for mesh in meshes
             for spec in SPECS[len(MESHES[mesh][0])]
             if case.fits(parts_of(mesh, spec))
@@ -309,9 +335,6 @@ def test_every_line_of_the_page_has_a_case():
     assert {case.line for case in CASES.values()} == set(table())
 
 
-KERNELS = [name for name in CASES if not re.match("[A-Z]", name)]
-
-
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -320,10 +343,8 @@ KERNELS = [name for name in CASES if not re.match("[A-Z]", name)]
     ],
 )
 def test_kernels_run_on_each_shard(name, kind):
-    case, spec = CASES[name], P("a", None, "b") if "non" not in name else P(("a", "b"))
-    function = functools.partial(case.function, implementation="pallas")
-    kernel = dataclasses.replace(case, function=function)
-    check_both(kernel, "2x4", spec, kind)
+    spec = P("a", None, "b") if "non" not in name else P(("a", "b"))
+    check_both(CASES[name].by_kernel(), "2x4", spec, kind)
 
 
 @pytest.mark.parametrize("implementation", ["xla", "pallas"])
@@ -398,6 +419,15 @@ def test_rows_that_move_in_many_chunks(seed, monkeypatch):
         assert count == len(expected)
         np.testing.assert_array_equal(got[:count, 0], expected)
         assert (np.asarray(got[count:]) == 9).all()
+
+
+@pytest.mark.parametrize("rows", [2**31 - 1, 2**31])
+def test_rounds_of_rows_that_take_32_bits_to_count(rows):
+    """The second of two parts is full, and all of its rows go to the first."""
+    starts, counts = jnp.zeros((1, 2), np.uint32), jnp.array([[0, rows]], np.uint32)
+    chunk = rows // 16
+    rounds = _nonzero_coordinates._rounds(starts, counts, rows, chunk)
+    assert rounds == -(-rows // chunk)
 
 
 @pytest.mark.parametrize(
@@ -496,6 +526,14 @@ def test_64_bit_types(x64):
     np.testing.assert_array_equal(output, np.pad(x, (3, 5), mode="wrap"))
 
 
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float64", "complex128"])
+def test_nonzero_coordinates_in_x64_mode(dtype, kind, x64):
+    case = CASES["nonzero_coordinates"]
+    wide = dataclasses.replace(case, arrays=(MASK.astype(dtype),))
+    check_both(wide, "8", P("a"), kind)
+
+
 def test_shardings_of_the_program_alone():
     """JAX does not say what the mesh is, and XLA's words for shardings are enough."""
     sharding = sharding_of("2x4", P(("a", "b")))
@@ -519,6 +557,37 @@ def test_a_part_of_a_mesh_axis_divides_a_dimension():
     _, outputs = run(function, sharding_of("2x4", P("b", "a")), x)
     for one, other in zip(outputs, function(jnp.asarray(x)), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "dimensions",
+    [
+        [tuple(range(9, -1, -1))],
+        [(), (7, 0, 9), (3,), (8, 1, 2, 4)],
+        [(9,), (0, 5)],
+    ],
+    ids=str,
+)
+def test_what_a_sharding_says_is_found_without_a_search(dimensions):
+    """Of the ten halves of 1024 devices, those that divide each dimension, in order.
+
+    There are millions of orders, so that trying them would not end.
+    """
+    mesh = _partition._fine_mesh((1024,))
+    spec = P(*(tuple(mesh.axis_names[i] for i in halves) for halves in dimensions))
+    rank = len(dimensions)
+    assert _partition._spec(NamedSharding(mesh, spec), mesh, rank) == spec
+
+
+@pytest.mark.parametrize("order", [[0, 2, 3, 4, 5, 1, 6, 7], range(7, -1, -1)])
+def test_a_sharding_for_which_there_are_no_words(order):
+    """Devices in an order that no mesh axes make: nothing is said of it.
+
+    In the first, one step along a mesh axis leads to another row and another column.
+    """
+    mesh = _partition._fine_mesh((8,))
+    square = Mesh(mesh.devices.ravel()[list(order)].reshape(2, 4), ("a", "b"))
+    assert _partition._spec(NamedSharding(square, P("a", "b")), mesh, 2) == P()
 
 
 @pytest.mark.parametrize("implementation", [None, "xla", "pallas"])

@@ -11,7 +11,6 @@ by programs of their own in the same launch.
 
 import dataclasses
 import functools
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +20,12 @@ import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 
-from dmljax._nonzero_coordinates import is_nonzero, last_sizes, zero_patterns
+from dmljax._nonzero_coordinates import (
+    by_lines,
+    is_nonzero,
+    last_sizes,
+    zero_patterns,
+)
 from dmljax._operator import Outputs, is_floating
 from dmljax._tensor import index_mode, packed_strides
 from dmljax.pallas._launch import launch, load, store
@@ -99,23 +103,20 @@ class Plan:
         return self.blocks if self.fill is None else 2 * self.blocks
 
 
+@by_lines
 def nonzero_coordinates(
     x: jax.Array,
     *first: jax.Array,
-    rank: int,
+    sizes: tuple[int, ...],
     columns: int,
     fill: int | None,
     interpret: bool,
 ) -> Outputs:
     """The operator."""
-    batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
-    elements = math.prod(sizes)
-    if not x.size:
-        shape = (*batch, elements, columns)
-        return jnp.zeros(batch, np.uint32), jnp.zeros(shape, np.uint32)
+    batch, elements = x.shape
     bits, keep = _bits(x)
     plan = Plan(
-        batch=math.prod(batch),
+        batch=batch,
         elements=elements,
         sizes=last_sizes(sizes, columns),
         width=8 * bits.dtype.itemsize,
@@ -125,10 +126,7 @@ def nonzero_coordinates(
         interpret=interpret,
     )
     with index_mode(plan.values + BLOCK):
-        lines = (*batch, *(1,) * rank)
-        numbers = [jnp.broadcast_to(number, lines).ravel() for number in first]
-        count, coordinates = _run(bits.reshape(-1, elements), numbers, plan)
-    return count.reshape(batch), coordinates.reshape(*batch, elements, columns)
+        return _run(bits, first, plan)
 
 
 def _bits(x: jax.Array) -> tuple[jax.Array, int]:
@@ -184,7 +182,8 @@ def _run(bits: jax.Array, numbers: Sequence[jax.Array], plan: Plan) -> Outputs:
         outputs=(values,),
         warps=WARPS,
     )
-    return count, coordinates
+    shape = (plan.batch, plan.elements, len(plan.sizes))
+    return count, coordinates.reshape(shape)
 
 
 def _wide(bits: jax.Array) -> jax.Array:

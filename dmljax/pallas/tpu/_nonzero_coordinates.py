@@ -6,7 +6,6 @@ rank j by bisection of the row's prefix sums, which the matrix unit makes. Then 
 are laid over one another in order, each from the place on where the one before it ends.
 """
 
-import math
 from typing import Any
 
 import jax
@@ -17,7 +16,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
 from dmljax._check import require
-from dmljax._nonzero_coordinates import is_nonzero, unravel
+from dmljax._nonzero_coordinates import by_lines, filled, is_nonzero, unravel
 from dmljax._operator import Outputs
 from dmljax.pallas import UnsupportedError
 from dmljax.pallas._launch import Block, launch_blocks
@@ -30,20 +29,17 @@ INTEGER = np.dtype(np.int32)
 REACH = ROWS + 2 * SUBLANES
 
 
+@by_lines
 def nonzero_coordinates(
     x: jax.Array,
     *first: jax.Array,
-    rank: int,
+    sizes: tuple[int, ...],
     columns: int,
     fill: int | None,
     interpret: Any,
 ) -> Outputs:
     """The operator."""
-    batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
-    elements = math.prod(sizes)
-    if x.size == 0:
-        shape = (*batch, elements, columns)
-        return jnp.zeros(batch, np.uint32), jnp.zeros(shape, np.uint32)
+    elements = x.shape[1]
     require(
         "NONZERO_COORDINATES",
         elements < 2**31 - ROWS * LANES,
@@ -52,8 +48,7 @@ def nonzero_coordinates(
         UnsupportedError,
     )
     blocks = pl.cdiv(elements, ROWS * LANES)
-    nonzero = is_nonzero(x).reshape(-1, elements)
-    nonzero = jnp.pad(nonzero, ((0, 0), (0, blocks * ROWS * LANES - elements)))
+    nonzero = jnp.pad(is_nonzero(x), ((0, 0), (0, blocks * ROWS * LANES - elements)))
     nonzero = nonzero.reshape(-1, blocks * ROWS, LANES)
     ones = nonzero.sum(2, dtype=np.int32)
     ends = jnp.cumsum(ones, axis=1, dtype=np.int32)
@@ -61,14 +56,9 @@ def nonzero_coordinates(
     flat = flat.reshape(flat.shape[0], -1)[:, :elements]
     count = ends[:, -1].astype(np.uint32)
     valid = lax.broadcasted_iota(np.uint32, flat.shape, 1) < count[:, None]
-    lines = (*batch, *(1,) * rank)
-    before = (jnp.broadcast_to(number, lines).reshape(-1, 1) for number in first)
-    number = sum(before, flat.astype(np.uint32))
+    number = sum((f[:, None] for f in first), flat.astype(np.uint32))
     coordinates = unravel(jnp.where(valid, number, 0), sizes, columns)
-    if fill:
-        coordinates = jnp.where(valid[..., None], coordinates, np.uint32(fill))
-    shape = (*batch, elements, columns)
-    return count.reshape(batch), coordinates.reshape(shape)
+    return count, filled(coordinates, valid, fill)
 
 
 def _compacted(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array:
