@@ -1,9 +1,8 @@
 """The kernels for TPUs, without one: in the interpreter for TPUs, and lowered.
 
-The interpreter keeps a TPU's memories apart. Here it runs two cores that share the
-programs (for the edges one), reports races, fills what nobody has written with NaN, and
-does not let a kernel read outside of an array. `test_tpu_compiled.py` goes on to
-machine code.
+The interpreter keeps a TPU's memories apart. Here it reports races, also of two cores
+that share many blocks, fills what nobody has written with NaN, and does not let a
+kernel read outside of an array. `test_tpu_compiled.py` goes on to machine code.
 """
 
 import dataclasses
@@ -31,7 +30,6 @@ INTERPRETER = tpu.InterpretParams(
     detect_races=True,
     uninitialized_memory="nan",
     out_of_bounds_reads="raise",
-    num_cores_or_threads=2,
 )
 WITH_KERNEL = [name for name, one in SUBJECTS.items() if "tpu" in one.primitive.kernels]
 TYPES = (
@@ -49,11 +47,15 @@ each_mover = pytest.mark.parametrize("name", MOVERS)
 struct = jax.ShapeDtypeStruct
 
 
+def interpreter(cores):
+    """The same for so many cores."""
+    return dataclasses.replace(INTERPRETER, num_cores_or_threads=cores)
+
+
 @pytest.fixture
-def one_core(monkeypatch):
-    """Half the time, where it is results that are looked at."""
-    single = dataclasses.replace(INTERPRETER, num_cores_or_threads=1)
-    monkeypatch.setitem(globals(), "INTERPRETER", single)
+def cores(request, monkeypatch):
+    """How many share the programs (an indirect parameter); two take twice the time."""
+    monkeypatch.setitem(globals(), "INTERPRETER", interpreter(request.param))
 
 
 @pytest.fixture
@@ -116,7 +118,7 @@ def test_every_type(name, dtype):
     run(uses(name)[0], dtype)
 
 
-@pytest.mark.usefixtures("one_core", "interpreted")
+@pytest.mark.usefixtures("interpreted")
 @each_operator
 def test_edges(name):
     for sample in uses(name, edges=True):
@@ -137,8 +139,12 @@ def agrees(name, *operands, **static):
     )
 
 
-@pytest.mark.usefixtures("interpreted", "small_blocks")
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+@pytest.mark.usefixtures("interpreted", "small_blocks", "cores")
+@pytest.mark.parametrize(
+    ("dtype", "cores"),
+    [("float32", 2), ("bfloat16", 1), ("int8", 1)],
+    indirect=["cores"],
+)
 def test_many_blocks_of_selects(dtype):
     shape = (3, 70, 300)
     x = _numbers(shape, dtype)
@@ -154,14 +160,15 @@ def test_many_blocks_of_selects(dtype):
     agrees("one_hot", index.reshape(3, 1, 70), one, one + one, size=90, axis=-2)
 
 
-@pytest.mark.usefixtures("interpreted", "small_blocks")
+@pytest.mark.usefixtures("interpreted", "small_blocks", "cores")
 @pytest.mark.parametrize(
-    ("mode", "dtype"),
+    ("mode", "dtype", "cores"),
     [
-        *((mode, "float32") for mode in PaddingMode),
-        (PaddingMode.REFLECTION, "bfloat16"),
-        (PaddingMode.REFLECTION, "int8"),
+        *((mode, "float32", 1) for mode in PaddingMode),
+        (PaddingMode.REFLECTION, "bfloat16", 2),
+        (PaddingMode.REFLECTION, "int8", 1),
     ],
+    indirect=["cores"],
 )
 def test_many_blocks_of_padding(mode, dtype):
     """Along every axis and two, in more than one tile, with padding past the size."""
@@ -193,8 +200,12 @@ def check_coordinates(x, **options):
     np.testing.assert_array_equal(coordinates, expected[1])
 
 
-@pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("density", [0.0, 0.001, 0.1, 0.6, 1.0])
+@pytest.mark.usefixtures("interpreted", "cores")
+@pytest.mark.parametrize(
+    ("density", "cores"),
+    [(0.0, 1), (0.001, 2), (0.1, 2), (0.6, 1), (1.0, 1)],
+    indirect=["cores"],
+)
 def test_nonzero_coordinates_of_many_blocks(density):
     """Blocks of 8 rows of 128: the last is cut, and others are empty or full."""
     x = np.random.default_rng(0).random((3, 3001)) < density
@@ -246,7 +257,7 @@ def planted(kernel, *, into=lambda i: (i, 0), out_of=lambda i: (i, 0)):
         in_specs=[pl.BlockSpec((8, 128), out_of)],
         out_specs=pl.BlockSpec((8, 128), into),
         out_shape=struct((16, 128), np.float32),
-        interpret=INTERPRETER,
+        interpret=interpreter(cores=2),
         compiler_params=tpu.CompilerParams(dimension_semantics=("parallel",)),
     )(jnp.ones((16, 128), np.float32))
 
