@@ -19,6 +19,7 @@ from dmljax._descriptor import (
 )
 from dmljax._operator import (
     Choice,
+    Constant,
     Implementation,
     Operator,
     Outputs,
@@ -27,6 +28,7 @@ from dmljax._operator import (
     as_scalar,
     as_sizes,
     check_x64,
+    held,
     in_context,
     kernel,
     strong,
@@ -199,7 +201,7 @@ def diagonal_matrix1(
         shape = x.shape
     output: jax.Array = _diagonal_matrix1(
         x,
-        as_scalar(NAME, "Value", value, type_),
+        held(as_scalar(NAME, "Value", value, type_)),
         shape,
         as_integer(NAME, "DiagonalFillBegin", fill_begin),
         as_integer(NAME, "DiagonalFillEnd", fill_end),
@@ -221,7 +223,7 @@ def _as_dtype(dtype: DTypeLike) -> np.dtype:
 @functools.partial(jax.jit, static_argnums=(2, 3, 4, 5))
 def _diagonal_matrix1(
     x: jax.Array | None,
-    value: jax.Array,
+    value: jax.Array | Constant,
     shape: tuple[int, ...],
     fill_begin: int,
     fill_end: int,

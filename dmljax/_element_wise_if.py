@@ -13,11 +13,13 @@ from dmljax._check import require, require_same, show
 from dmljax._descriptor import OperatorDesc
 from dmljax._operator import (
     Choice,
+    Constant,
     Implementation,
     Operator,
     Outputs,
     as_array,
     as_scalar,
+    held,
     in_context,
     is_python_number,
     kernel,
@@ -126,16 +128,14 @@ def element_wise_if(
             f"{NAME}: 'ATensor' and 'BTensor' are both Python numbers; one must be an "
             "array, which gives the result its type."
         )
+    first: Any = None if numbers[0] else as_array(NAME, "ATensor", a)
+    second: Any = None if numbers[1] else as_array(NAME, "BTensor", b)
     if numbers[0]:
-        b = as_array(NAME, "BTensor", b)
-        a = as_scalar(NAME, "ATensor", a, b.dtype)
-    elif numbers[1]:
-        a = as_array(NAME, "ATensor", a)
-        b = as_scalar(NAME, "BTensor", b, a.dtype)
-    else:
-        a, b = as_array(NAME, "ATensor", a), as_array(NAME, "BTensor", b)
+        first = held(as_scalar(NAME, "ATensor", a, second.dtype))
+    if numbers[1]:
+        second = held(as_scalar(NAME, "BTensor", b, first.dtype))
     output: jax.Array = _element_wise_if(
-        condition, a, b, numbers, in_context(implementation)
+        condition, first, second, numbers, in_context(implementation)
     )
     return output
 
@@ -143,8 +143,8 @@ def element_wise_if(
 @functools.partial(jax.jit, static_argnums=(3, 4))
 def _element_wise_if(
     condition: jax.Array,
-    a: jax.Array,
-    b: jax.Array,
+    a: jax.Array | Constant,
+    b: jax.Array | Constant,
     numbers: tuple[bool, bool],
     implementation: Choice,
 ) -> jax.Array:

@@ -515,6 +515,33 @@ def as_scalar(
     return typed_as(operator, name, array, dtype)
 
 
+@jax.tree_util.register_static
+@dataclasses.dataclass(frozen=True)
+class Constant:
+    """A scalar that is part of a program, and not copied to the device in each call.
+
+    Attributes:
+      value: 0 or 1, which are usual; for another number nothing should compile anew.
+      dtype: its type.
+    """
+
+    value: int
+    dtype: np.dtype
+
+    def array(self) -> np.ndarray:
+        """The scalar."""
+        return np.asarray(self.value).astype(self.dtype)
+
+
+def held(scalar: jax.Array | np.ndarray) -> jax.Array | np.ndarray | Constant:
+    """`scalar`, of rank 0, or the constant that it is; `strong` takes both."""
+    if isinstance(scalar, np.ndarray):
+        for constant in (Constant(value, scalar.dtype) for value in (0, 1)):
+            if constant.array().tobytes() == scalar.tobytes():
+                return constant
+    return scalar
+
+
 def typed_as(
     operator: str, name: str, array: jax.Array | np.ndarray, dtype: np.dtype
 ) -> jax.Array | np.ndarray:
@@ -542,15 +569,22 @@ def _kinds_held(dtype: np.dtype) -> str:
     return "biuf" if is_floating(dtype) else "biu" if is_integer(dtype) else "b"
 
 
-def strong(array: jax.Array) -> jax.Array:
+def strong(array: jax.Array | Constant) -> jax.Array:
     """`array` without a weak type, which would let a result be promoted later."""
-    return lax.convert_element_type(array, array.dtype)
+    return lax.convert_element_type(_given(array), array.dtype)
+
+
+def _given(array: jax.Array | Constant) -> jax.Array:
+    return jnp.asarray(array.array()) if isinstance(array, Constant) else array
 
 
 def strong_types(
-    operator: str, first: tuple[str, jax.Array], second: tuple[str, jax.Array]
+    operator: str,
+    first: tuple[str, jax.Array | Constant],
+    second: tuple[str, jax.Array | Constant],
 ) -> tuple[jax.Array, jax.Array]:
     """Two tensors, given as (name, array), of one type; a weak type gives way."""
+    first, second = ((name, _given(x)) for name, x in (first, second))
     (_, a), (_, b) = first, second
     weak_a, weak_b = (jax.typeof(x).weak_type for x in (a, b))
     if weak_a != weak_b:

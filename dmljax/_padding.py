@@ -17,6 +17,7 @@ from dmljax._check import require, require_one_of, show
 from dmljax._descriptor import OperatorDesc, cast_float_value
 from dmljax._operator import (
     Choice,
+    Constant,
     Context,
     Implementation,
     Operator,
@@ -25,6 +26,7 @@ from dmljax._operator import (
     as_integer,
     as_scalar,
     as_sizes,
+    held,
     in_context,
     is_integer,
     kernel,
@@ -573,14 +575,14 @@ def padding(
     if mode == PaddingMode.CONSTANT:
         if type(value) is float and is_integer(x.dtype):
             value = cast_float_value(value, x.dtype)
-        operands = (x, as_scalar(NAME, "PaddingValue", value, x.dtype))
+        operands = (x, held(as_scalar(NAME, "PaddingValue", value, x.dtype)))
     output: jax.Array = _padding(operands, start, end, mode, in_context(implementation))
     return output
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3, 4))
 def _padding(
-    operands: tuple[jax.Array, ...],
+    operands: tuple[jax.Array | Constant, ...],
     start: tuple[int, ...],
     end: tuple[int, ...],
     mode: PaddingMode,

@@ -4,10 +4,12 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import matplotlib
+import matplotlib.figure
 import numpy as np
 import pytest
 
-from benchmarks import choose, ledger, libraries, oracles, run, scaling
+from benchmarks import choose, ledger, libraries, oracles, plot, run, scaling
 from benchmarks.cases import cases
 from benchmarks.data import Data
 from tests import test_sharding
@@ -262,10 +264,17 @@ def test_the_default_is_that_of_the_ledger():
     assert choose.TARGET.read_text() == choose.source(choose.rules())
 
 
-def test_a_ledger_becomes_a_page_and_pictures(tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib").use("Agg")
-    from benchmarks import plot
+def test_pages_are_those_of_the_ledgers(tmp_path, monkeypatch):
+    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", lambda *_, **__: None)
+    plot.main(tmp_path)
+    pages = [path.name for path in tmp_path.iterdir()]
+    assert len(pages) == 3
+    for page in pages:
+        assert (tmp_path / page).read_text() == (plot.DOCS / page).read_text()
 
+
+def test_a_ledger_becomes_a_page_and_pictures(tmp_path, monkeypatch):
+    matplotlib.use("Agg")
     monkeypatch.setattr("benchmarks.timing.CEILING_BYTES", CEILING_BYTES)
     out = tmp_path / "device.jsonl"
     arguments = [*QUICK, "--elements", "4096", "--out", str(out)]
@@ -299,9 +308,7 @@ def test_scaling_is_timed_drawn_and_tabulated(tmp_path):
         if line["scaling"] == "weak":
             ratio = single["ms"] / line["ms"]
             assert line["efficiency"] == pytest.approx(ratio, rel=0.01, abs=0.001)
-    pytest.importorskip("matplotlib").use("Agg")
-    from benchmarks import plot
-
+    matplotlib.use("Agg")
     plot.write_scaling(out, tmp_path)
     page = (tmp_path / "benchmarks_device_scaling.md").read_text()
     assert page.count("| the halo |") == 2

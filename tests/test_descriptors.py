@@ -407,7 +407,10 @@ def test_diagonal_matrix_offsets(offset):
         ("FLOAT32", 1e300),
         ("FLOAT32", NAN),
         ("FLOAT32", -INFINITY),
+        ("FLOAT32", 0.0),
+        ("FLOAT32", -0.0),
         ("INT8", 5.0),
+        ("INT8", 1),
     ],
 )
 @pytest.mark.usefixtures("x64")

@@ -224,6 +224,8 @@ NUMBERS = (
     ("float32", 0.1),
     ("float32", 7),
     ("float32", True),
+    ("float32", 0),
+    ("float32", -0.0),
     ("float32", -(2**70)),
     ("float32", float("nan")),
     ("float32", float("-inf")),
@@ -232,7 +234,10 @@ NUMBERS = (
     ("bfloat16", 0.1),
     ("complex64", 1 - 2j),
     ("complex64", 3),
+    ("complex64", 1),
+    ("float8_e5m2", 1),
     ("int8", -128),
+    ("int4", 0),
     ("uint32", 2**32 - 1),
     ("int32", True),
     ("uint8", 255),
@@ -372,12 +377,19 @@ def test_traced_python_numbers_stay_data():
 
 @pytest.mark.parametrize("call", TAKES_A_NUMBER)
 def test_new_number_does_not_retrace(call):
-    call("float32", 0.0)
-    jitted = [subject.jitted for subject in SUBJECTS.values()]
-    sizes = [function._cache_size() for function in jitted]
-    for number in (1.0, 2.5, 3, True, -(2**40)):
-        call("float32", number)
-    assert [function._cache_size() for function in jitted] == sizes
+    """But for 0 and 1, which are parts of their programs."""
+
+    def programs():
+        return sum(subject.jitted._cache_size() for subject in SUBJECTS.values())
+
+    jax.clear_caches()
+    for new, same in ((0.0, (0, False)), (1.0, (1, True)), (2.5, (3, -0.0, -(2**40)))):
+        size = programs()
+        call("float32", new)
+        assert programs() == size + 1
+        for number in same:
+            call("float32", number)
+        assert programs() == size + 1
 
 
 # DIAGONAL_MATRIX1
