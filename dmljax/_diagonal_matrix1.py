@@ -25,10 +25,10 @@ from dmljax._operator import (
     Outputs,
     as_array,
     as_integer,
+    as_operand,
     as_scalar,
     as_sizes,
     check_x64,
-    held,
     in_context,
     kernel,
     strong,
@@ -201,7 +201,7 @@ def diagonal_matrix1(
         shape = x.shape
     output: jax.Array = _diagonal_matrix1(
         x,
-        held(as_scalar(NAME, "Value", value, type_)),
+        as_operand(NAME, "Value", value, type_),
         shape,
         as_integer(NAME, "DiagonalFillBegin", fill_begin),
         as_integer(NAME, "DiagonalFillEnd", fill_end),

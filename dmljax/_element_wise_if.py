@@ -18,8 +18,7 @@ from dmljax._operator import (
     Operator,
     Outputs,
     as_array,
-    as_scalar,
-    held,
+    as_operand,
     in_context,
     is_python_number,
     kernel,
@@ -131,9 +130,9 @@ def element_wise_if(
     first: Any = None if numbers[0] else as_array(NAME, "ATensor", a)
     second: Any = None if numbers[1] else as_array(NAME, "BTensor", b)
     if numbers[0]:
-        first = held(as_scalar(NAME, "ATensor", a, second.dtype))
+        first = as_operand(NAME, "ATensor", a, second.dtype)
     if numbers[1]:
-        second = held(as_scalar(NAME, "BTensor", b, first.dtype))
+        second = as_operand(NAME, "BTensor", b, first.dtype)
     output: jax.Array = _element_wise_if(
         condition, first, second, numbers, in_context(implementation)
     )

@@ -533,11 +533,14 @@ class Constant:
         return np.asarray(self.value).astype(self.dtype)
 
 
-def held(scalar: jax.Array | np.ndarray) -> jax.Array | np.ndarray | Constant:
-    """`scalar`, of rank 0, or the constant that it is; `strong` takes both."""
-    if isinstance(scalar, np.ndarray):
-        for constant in (Constant(value, scalar.dtype) for value in (0, 1)):
-            if constant.array().tobytes() == scalar.tobytes():
+def as_operand(
+    operator: str, name: str, value: ArrayLike, dtype: np.dtype
+) -> jax.Array | np.ndarray | Constant:
+    """What `as_scalar` gives, or the constant that is it; `strong` takes both."""
+    scalar = as_scalar(operator, name, value, dtype)
+    if is_python_number(value):
+        for constant in (Constant(number, dtype) for number in (0, 1)):
+            if constant.array().tobytes() == np.asarray(scalar).tobytes():
                 return constant
     return scalar
 

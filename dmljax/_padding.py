@@ -24,9 +24,9 @@ from dmljax._operator import (
     Outputs,
     as_array,
     as_integer,
+    as_operand,
     as_scalar,
     as_sizes,
-    held,
     in_context,
     is_integer,
     kernel,
@@ -575,7 +575,7 @@ def padding(
     if mode == PaddingMode.CONSTANT:
         if type(value) is float and is_integer(x.dtype):
             value = cast_float_value(value, x.dtype)
-        operands = (x, held(as_scalar(NAME, "PaddingValue", value, x.dtype)))
+        operands = (x, as_operand(NAME, "PaddingValue", value, x.dtype))
     output: jax.Array = _padding(operands, start, end, mode, in_context(implementation))
     return output
 
