@@ -501,8 +501,7 @@ def as_scalar(
     """`value` as an array of rank 0 and of type `dtype`.
 
     A Python number takes the type, and must be exact in it but for floating-point
-    rounding; an array must have it. The result is an operand: another value does not
-    retrace.
+    rounding; an array must have it.
     """
     if is_python_number(value):
         return _from_python(operator, name, value, dtype)
@@ -536,7 +535,10 @@ class Constant:
 def as_operand(
     operator: str, name: str, value: ArrayLike, dtype: np.dtype
 ) -> jax.Array | np.ndarray | Constant:
-    """What `as_scalar` gives, or the constant that is it; `strong` takes both."""
+    """As `as_scalar`; a Python number that is 0 or 1 is a constant.
+
+    `strong` makes an array of both.
+    """
     scalar = as_scalar(operator, name, value, dtype)
     if is_python_number(value):
         for constant in (Constant(number, dtype) for number in (0, 1)):
