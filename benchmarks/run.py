@@ -47,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     run |= {f"{kind}_gb_per_s": round(gb, 1) for kind, gb in bandwidths.items()}
     print(f"{run['device']}: {_shown(bandwidths)} GB/s", file=sys.stderr)
     out = options.out or ledger.path(run["device"])
+    ledger.append(out, ())  # an error before anything is timed, if it has to be
     for case in chosen:
         lines = time_case(case, libraries, bandwidths, options.rounds)
         ledger.append(out, (run | line for line in lines))

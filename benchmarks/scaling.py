@@ -195,6 +195,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     run["commit"] = options.commit or commit()
     elements = options.elements or ELEMENTS[platform]
     out = options.out or ledger.path(f"{run['device']}_scaling")
+    ledger.append(out, ())  # an error before anything is timed, if it has to be
     for work in (work for work in WORK if options.only in work.label):
         for line in lines(work, elements, options.rounds):
             ledger.append(out, [run | line])

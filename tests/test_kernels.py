@@ -190,6 +190,36 @@ def test_one_hot_of_sequences_that_share_words(dtype, sequences, size):
     np.testing.assert_array_equal(result, expected)
 
 
+# Outside of the axis, along it and inside: in tiles of words of four, two and one, that
+# fit and that are cut, and element by element where there are few.
+@pytest.mark.parametrize(
+    ("dtype", "sizes"),
+    [
+        ("int8", (2, 40, 724)),
+        ("int8", (3, 9, 130)),
+        ("int8", (2, 1030, 2)),
+        ("int8", (2, 3, 2060)),
+        ("int8", (50, 5, 8)),
+        ("float16", (2, 40, 130)),
+        ("float16", (2, 129, 64)),
+        ("float16", (50, 4, 4)),
+        ("bool", (2, 40, 130)),
+        ("bool", (50, 5, 8)),
+        ("float32", (2, 40, 130)),
+    ],
+)
+def test_one_hot_of_sequences_side_by_side(dtype, sizes):
+    outer, size, inner = sizes
+    random = np.random.default_rng(0)
+    indices = random.integers(-2 * size, 2 * size, (outer, 1, inner)).astype(np.int32)
+    values = jnp.array([5, -1]).astype(dtype)
+    kernel, xla = (
+        dmljax.one_hot(indices, values, size=size, axis=1, implementation=i)
+        for i in ("pallas", "xla")
+    )
+    np.testing.assert_array_equal(kernel, xla)
+
+
 @pytest.mark.parametrize("in_axes", [(0, 0), (0, None), (None, 0)])
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_one_hot_of_batches_of_values(dtype, in_axes):

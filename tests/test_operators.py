@@ -48,7 +48,6 @@ def needs_x64(sample):
         for subject in SUBJECTS.values()
         for sample in subject.samples
         for name in subject.data_types
-        if sample.name != "parts by kernel"  # the kernel of "columns by kernel"
     ],
     indirect=["dtype"],
 )

@@ -326,14 +326,16 @@ def _rows(*references: Any, plan: Plan, block: Any, line: Any) -> None:
         put(element, element < BLOCK, element)
         return carry
 
-    def repeat(body: Any, condition: Any, rounds: Any) -> None:
-        rounds = condition.astype(np.int32) * rounds  # a loop of no rounds is a branch
-        lax.fori_loop(jnp.int32(0), rounds, body, jnp.int32(0))
-
     full, crowded = ones == BLOCK, ones > CROWDED
-    repeat(by_bit, ~crowded & (ones > 0), jnp.int32(1))
-    repeat(by_element, crowded & ~full, jnp.int32(BLOCK // ELEMENTS))
-    repeat(in_order, full, jnp.int32(BLOCK // ROWS))
+    _repeat_if(~crowded & (ones > 0), 1, by_bit)
+    _repeat_if(crowded & ~full, BLOCK // ELEMENTS, by_element)
+    _repeat_if(full, BLOCK // ROWS, in_order)
+
+
+def _repeat_if(condition: Any, rounds: int, body: Any) -> None:
+    """A loop of no rounds is a branch."""
+    rounds = condition.astype(np.int32) * np.int32(rounds)
+    lax.fori_loop(jnp.int32(0), rounds, body, jnp.int32(0))
 
 
 def _words_by_warps(i: Any) -> Any:

@@ -4,7 +4,8 @@ There are two ways, by what lies side by side in the output. If it is the positi
 a sequence, a program has consecutive chunks of the output, of up to 16 bytes: a chunk
 needs the index of its sequence, or of two, and then a comparison for each of its words.
 If it is other sequences, a program has a tile of positions and sequences, and reads an
-index once for all positions of the tile.
+index once for all positions of the tile; but elements of 4 bytes and more, and few in
+all, are chunks of their own.
 
 A word has several elements if they are narrower than 4 bytes: words are stored, and so
 there are fewer to compute.
@@ -92,7 +93,7 @@ class Plan:
         """The positions of a tile, and its words for each."""
         across = pl.next_power_of_2(self.inner // self.lanes)
         width = min(across, ROW // self.lanes)
-        return TILE // width, width
+        return min(TILE // width, pl.next_power_of_2(self.size)), width
 
     @property
     def tiles(self) -> tuple[int, int]:
@@ -129,7 +130,8 @@ def one_hot(
     if not elements:
         return (jnp.zeros(shape, dtype),)
     shared = tuple(operand.shape[:axis] for operand in operands)
-    beside = inner
+    tiled = inner > 1 and dtype.itemsize < WORD_BYTES and size * inner >= ROW
+    beside = inner if tiled else 1  # elements that words may be made of
     if inner == 1:
         beside = elements if _fits(size, _most_lanes(dtype), shared) else size
     with index_mode(elements + NARROW_BYTES) as integer:
@@ -143,7 +145,6 @@ def one_hot(
             integer=integer,
             interpret=interpret,
         )
-        tiled = inner > 1 and dtype.itemsize < WORD_BYTES
         blocks = pl.cdiv(plan.words, plan.block)
         tiles = math.prod(plan.batch) * math.prod(plan.tiles)
         (words,) = launch(
