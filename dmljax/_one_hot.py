@@ -64,13 +64,15 @@ SUPPORT: SupportTable = {
 def is_lit(index: Any, position: Any, size: int) -> Any:
     """Whether `index` lights `position`, which is in [0, size) and of its type.
 
-    A negative index counts from the end. The index is used once, so that XLA fuses what
-    made it; and the difference may wrap around, as nothing but equality is asked of it.
+    A negative index counts from the end. The difference is then 0 or -size: where the
+    greater one of it and its mirror image is 0. It may wrap around, as what is large
+    either way is not. XLA fuses one comparison as that of an index and a position, but
+    makes two kernels of more.
     """
     if not jnp.issubdtype(index.dtype, np.signedinteger):
         return index == position
     difference = index - position
-    return (difference == 0) | (difference == -size)
+    return jnp.maximum(difference, -size - difference) == 0
 
 
 def countable(index: Any) -> Any:
