@@ -1,5 +1,6 @@
 """Five DirectML operators for JAX: exact, differentiable, batched, static in shape."""
 
+from dmljax._axis import PaddingMode as PaddingMode
 from dmljax._check import DescriptorError as DescriptorError
 from dmljax._descriptor import OperatorDesc as OperatorDesc
 from dmljax._descriptor import create_operator as create_operator
@@ -17,7 +18,6 @@ from dmljax._one_hot import OneHotDesc as OneHotDesc
 from dmljax._one_hot import one_hot as one_hot
 from dmljax._padding import Padding1Desc as Padding1Desc
 from dmljax._padding import PaddingDesc as PaddingDesc
-from dmljax._padding import PaddingMode as PaddingMode
 from dmljax._padding import padding as padding
 from dmljax._support import FeatureLevel as FeatureLevel
 from dmljax._tensor import DataType as DataType

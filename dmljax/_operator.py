@@ -10,6 +10,7 @@ has every transformation, and because its lowering is chosen per platform when a
 is lowered: also in a program that is exported on one machine for another.
 """
 
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -84,8 +85,8 @@ class Operator:
         operator without a derivative.
       kernels: by platform ("cuda", "tpu"), a form that may stand in for `xla`; it
         takes `interpret=` besides, as `kernel` says.
-      measured_as: of the static attributes, the name by which the default is looked up;
-        None for `name`.
+      measured_as: of the platform, operands and static attributes, the name by which
+        the default is looked up; None for `name`.
     """
 
     name: str
@@ -96,7 +97,7 @@ class Operator:
     data_operands: int = 0
     transpose: Transpose | None = None
     kernels: Mapping[str, Form] = dataclasses.field(default_factory=dict)
-    measured_as: Callable[[dict[str, Any]], str] | None = None
+    measured_as: Callable[[str, Sequence[Any], dict[str, Any]], str] | None = None
 
     def __post_init__(self) -> None:
         """Registers the rules of the primitive with JAX."""
@@ -183,7 +184,10 @@ class Operator:
             if implementation == "pallas":
                 self._kernel(platform)  # or an error, before XLA asks for it
             sizes = None if _is_local(context) else mesh_sizes(context, platform)
-            if sizes and self._is_divided(platform, implementation, static):
+            rule = self._rule(platform, implementation, context.avals_in, static)
+            moves = self.partition.moves(**static)
+            # XLA needs to be told how: it can't divide what moves, or a kernel.
+            if sizes and (implementation == "pallas" or rule or moves):
                 static["implementation"] = implementation
                 division = self._division(context.avals_in, context.avals_out, static)
 
@@ -193,12 +197,11 @@ class Operator:
                 return lower_partitioned(context, sizes, division, definition, operands)
             if implementation in ("xla", "pallas"):
                 return lowered(implementation)
-            if not self._prefers_kernel(platform, implementation, context, static):
-                return lowered(implementation)
-            try:
-                return lowered("pallas")
-            except UnsupportedError:  # only a kernel is limited so
-                return lowered("xla")
+            if self._prefers_kernel(platform, rule, context):
+                # What only a kernel can't take has another form.
+                with contextlib.suppress(UnsupportedError):
+                    return lowered("pallas")
+            return lowered(implementation)
 
         return rule
 
@@ -208,36 +211,29 @@ class Operator:
         taken, given = (tuple(x.shape for x in xs) for xs in (operands, outputs))
         return Division(self.partition, taken, given, static)
 
-    def _is_divided(
-        self, platform: str, implementation: Choice, static: dict[str, Any]
-    ) -> bool:
-        """Whether XLA needs to be told how: it can't divide what moves, or a kernel."""
-        rule = self._rule(platform, implementation, static)
-        kernel = implementation == "pallas" or rule
-        return bool(kernel) or self.partition.moves(**static)
-
     def _rule(
-        self, platform: str, implementation: Choice, static: dict[str, Any]
+        self,
+        platform: str,
+        implementation: Choice,
+        operands: Sequence[Any],
+        static: dict[str, Any],
     ) -> Mapping[int, int]:
         """From how many elements on a kernel is the default, by bytes of an element."""
         if isinstance(implementation, str):
             return {}
         context = implementation or Context.PIPELINE
         rules = KERNEL_FROM.get(platform, {}).get(context.value, {})
-        name = self.measured_as(static) if self.measured_as else self.name
+        name = self.name
+        if self.measured_as:
+            name = self.measured_as(platform, operands, static)
         return rules.get(name, {})
 
     def _prefers_kernel(
-        self,
-        platform: str,
-        implementation: Choice,
-        context: mlir.LoweringRuleContext,
-        static: dict[str, Any],
+        self, platform: str, rule: Mapping[int, int], context: mlir.LoweringRuleContext
     ) -> bool:
         """Whether the kernel is known to win, and would run as it was measured."""
         arrays: list[Any] = [*context.avals_in, *context.avals_out]
-        itemsize = arrays[len(context.avals_in) - 1].dtype.itemsize
-        least = self._rule(platform, implementation, static).get(itemsize)
+        least = rule.get(arrays[len(context.avals_in) - 1].dtype.itemsize)
         return (
             least is not None
             and max(array.size for array in arrays) >= least

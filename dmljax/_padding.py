@@ -1,7 +1,6 @@
 """PADDING: inflates a tensor with constant, edge, mirrored or repeated values."""
 
 import dataclasses
-import enum
 import functools
 import math
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
+from dmljax._axis import Axis, PaddingMode, fold, merged, rows_of, source_index
 from dmljax._check import require, require_one_of, show
 from dmljax._descriptor import OperatorDesc, cast_float_value
 from dmljax._operator import (
@@ -58,27 +58,6 @@ PADDING1_SUPPORT: SupportTable = {
 }
 
 
-class PaddingMode(enum.IntEnum):
-    """DML_PADDING_MODE: where the values of the padding come from.
-
-    With i the output coordinate minus the start padding and n the input's size:
-
-    - CONSTANT: a value of its own wherever i is outside [0, n) on any axis.
-    - EDGE: the nearest element, clip(i, 0, n - 1).
-    - REFLECTION: mirrored, the edge not repeated: 3 2 | 1 2 3 | 2 1.
-    - SYMMETRIC: mirrored, the edge repeated: 2 1 | 1 2 3 | 3 2.
-    - WRAP: repeated, i mod n: 2 3 | 1 2 3 | 1 2.
-    """
-
-    __module__ = "dmljax"
-
-    CONSTANT = 0
-    EDGE = 1
-    REFLECTION = 2
-    SYMMETRIC = 3
-    WRAP = 4
-
-
 MODE_LEVELS = {
     PaddingMode.CONSTANT: FeatureLevel.V1_0,
     PaddingMode.EDGE: FeatureLevel.V1_0,
@@ -91,39 +70,12 @@ MODE_LEVELS = {
 # XLA's fused loops have blocks of 512 elements, of whatever type, and on an H200 start
 # no more than one in 0.6 ns. A concatenation has one of each part in a block.
 PARTS_BYTES, PARTS_FROM = 4, 2**20
+# By kernel a row of the output is cheap, where it has many bytes of the input and few
+# besides: that many, and one in so many. On an H200, as the next one.
+LONG_ROW, FEW_ADDED = 192, 4
+# EDGE's sums over two axes are cheaper apart, if so much is read that launches are not.
+APART_FROM = 2**23
 IN_PLACE = (PaddingMode.REFLECTION, PaddingMode.SYMMETRIC, PaddingMode.WRAP)
-
-
-def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
-    """How a periodic mode folds coordinates into an axis of `size` elements.
-
-    The period, and the sum of each position and its mirror image: position j of a
-    period is element min(j, mirror - j).
-    """
-    return {
-        PaddingMode.REFLECTION: (max(2 * size - 2, 1), 2 * size - 2),
-        PaddingMode.SYMMETRIC: (2 * size, 2 * size - 1),
-        PaddingMode.WRAP: (size, 2 * size - 1),
-    }[mode]
-
-
-def source_index(
-    position: Any, stop: int, start: int, size: int, mode: PaddingMode
-) -> Any:
-    """The input coordinate that the output coordinate `position` < `stop` repeats.
-
-    A division can cost more than all the rest: none is made where one period is left.
-    """
-    if mode is PaddingMode.EDGE:
-        return jnp.clip(position - start, 0, size - 1)
-    period, mirror = fold(size, mode)
-    shift = (-start) % period
-    place, periods = position + shift, (stop - 1 + shift) // period
-    if periods > 1:
-        place = lax.rem(place, jnp.full_like(place, period))
-    elif periods:
-        place = jnp.where(place < period, place, place - period)
-    return jnp.minimum(place, mirror - place)
 
 
 def _xla(
@@ -281,8 +233,36 @@ def _adjoint_xla_cpu(
     return (lax.slice(cotangent, offsets, stops),)
 
 
+def _adjoint_xla_cuda(
+    cotangent: jax.Array,
+    *,
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    mode: PaddingMode,
+) -> Outputs:
+    """The same; what EDGE's sums over two axes add is made apart.
+
+    In one fusion each element would have the sums of sums beside it.
+    """
+    pads = list(zip(start, end, strict=True))
+    axes = sum(before + after > 0 for before, after in pads)
+    sums = max(map(max, pads), default=0) > 1
+    large = cotangent.size >= APART_FROM
+    if not (mode is PaddingMode.EDGE and axes > 1 and sums and large):
+        return _adjoint_xla(cotangent, start=start, end=end, mode=mode)
+    for axis, (before, after) in enumerate(pads, cotangent.ndim - len(pads)):
+        cotangent = _unpadded(cotangent, axis, before, after, mode, apart=True)
+    return (cotangent,)
+
+
 def _unpadded(
-    cotangent: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
+    cotangent: jax.Array,
+    axis: int,
+    before: int,
+    after: int,
+    mode: PaddingMode,
+    *,
+    apart: bool = False,
 ) -> jax.Array:
     """The adjoint along one axis: the inside, and the padding folded onto it."""
     size = cotangent.shape[axis] - before - after
@@ -292,6 +272,7 @@ def _unpadded(
     for first, last in _sides(before, size, after):
         part = lax.slice_in_dim(cotangent, first, last, axis=axis)
         part, place = _fold(part, first - before, size, axis, mode)
+        part = lax.optimization_barrier(part) if apart else part
         inside += _extend(part, axis, place, size)
     return inside
 
@@ -497,10 +478,27 @@ def _moves(*, start: tuple[int, ...], end: tuple[int, ...], **static: Any) -> bo
     return any(start + end)
 
 
-def _measured_as(static: dict[str, Any]) -> str:
-    """CONSTANT alone is one operation of XLA's, and has figures of its own."""
-    constant = static["mode"] is PaddingMode.CONSTANT
-    return "padding constant" if constant else "padding"
+def _measured_as(platform: str, operands: Sequence[Any], static: dict[str, Any]) -> str:
+    """By what makes a kernel fast or slow.
+
+    On a TPU, CONSTANT alone is one operation of XLA's. On a GPU, rows may be short or
+    words of several elements not fit; that has no figures, and so no kernel by default.
+    """
+    if platform == "tpu":
+        constant = static["mode"] is PaddingMode.CONSTANT
+        return "padding constant" if constant else "padding"
+    x, start, end = operands[0], static["start"], static["end"]
+    pads = [(0, 0)] * (x.ndim - len(start)) + list(zip(start, end, strict=True))
+    axes = [Axis(n, *pad) for n, pad in zip(x.shape, pads, strict=True)]
+    *_, row, unit = rows_of(merged(axes), x.dtype.itemsize)
+    long = row.size * unit * x.dtype.itemsize >= LONG_ROW
+    few = FEW_ADDED * (row.before + row.after) <= row.size
+    words = PARTS_BYTES // x.dtype.itemsize
+    whole = x.dtype != bool and all(
+        math.prod(sizes) % max(words, 1) == 0
+        for sizes in (x.shape, [axis.output for axis in axes])
+    )
+    return "padding" if long and few and whole else "padding otherwise"
 
 
 OPERATOR = Operator(
@@ -509,14 +507,14 @@ OPERATOR = Operator(
     Partition(_shard, moves=_moves),
     xla_alone={"cuda": _xla_in_parts},
     transpose=_transpose,
-    kernels={"tpu": kernel("padding", "tpu")},
+    kernels={"cuda": kernel("padding"), "tpu": kernel("padding", "tpu")},
     measured_as=_measured_as,
 )
 ADJOINT = Operator(
     "padding_adjoint",
     _adjoint_xla,
     Partition(_shard_adjoint, moves=_moves),
-    xla_on={"cpu": _adjoint_xla_cpu},
+    xla_on={"cpu": _adjoint_xla_cpu, "cuda": _adjoint_xla_cuda},
     transpose=_transpose_adjoint,
 )
 

@@ -32,6 +32,12 @@ def main() -> None:
             dmljax.one_hot(
                 indices, values, size=33, axis=axis, implementation="pallas"
             ).block_until_ready()
+        for shape, pads in (((7, 65, 128), (0, 3, 3)), ((5, 33, 21, 3), (1, 2, 9, 0))):
+            image = random.integers(0, 9, shape).astype(dtype)
+            for mode in dmljax.PaddingMode:
+                dmljax.padding(
+                    image, pads, pads, mode=mode, implementation="pallas"
+                ).block_until_ready()
     print("every kernel ran")
 
 

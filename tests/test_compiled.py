@@ -105,6 +105,16 @@ def test_padding_is_one_kernel(mode):
     assert (launches(program), temporaries(program)) == (1, 0)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "bool"])
+@pytest.mark.parametrize("mode", PaddingMode)
+def test_padding_by_kernel_is_one_kernel(mode, dtype):
+    """Elements are words of the input and become elements again without a copy."""
+    pads = (0, 0, 3, 5)
+    pad = kernel(dmljax.padding, mode=mode)
+    program = compiled(lambda x: pad(x, pads, pads), struct((4, 8, 64, 66), dtype))
+    assert (launches(program), temporaries(program)) == (1, 0)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "int8"])
 @pytest.mark.parametrize("mode", PaddingMode)
 def test_padding_in_parts_is_one_kernel(mode, dtype):
@@ -118,20 +128,34 @@ def test_padding_in_parts_is_one_kernel(mode, dtype):
     assert "concatenate" in program.as_text()
 
 
-@pytest.mark.parametrize("mode", PaddingMode)
-def test_the_gradient_of_padding_is_one_kernel(mode):
-    pads = (0, 0, 3, 5)
-
+def gradient_of_padding(images, pads, mode):
     def adjoint(x):
         pad = jax.linear_transpose(
-            lambda x: dmljax.padding(x, pads, pads, mode=mode), IMAGES
+            lambda x: dmljax.padding(x, pads, pads, mode=mode), images
         )
         return pad(x)[0]
 
-    shape = tuple(n + 2 * p for n, p in zip(IMAGES.shape, pads, strict=True))
+    shape = tuple(n + 2 * p for n, p in zip(images.shape, pads, strict=True))
     program = compiled(adjoint, struct(shape, np.float32))
-    assert (launches(program), temporaries(program)) == (1, 0)
     assert "scatter" not in program.as_text()
+    return program
+
+
+@pytest.mark.parametrize("mode", PaddingMode)
+def test_the_gradient_of_padding_is_one_kernel(mode):
+    program = gradient_of_padding(IMAGES, (0, 0, 3, 5), mode)
+    assert (launches(program), temporaries(program)) == (1, 0)
+
+
+def test_sums_of_edges_are_kernels_of_their_own_where_all_is_large():
+    """Over two axes; over one, or of one element, there is nothing to make apart."""
+    images = struct((16, 64, 255, 257), np.float32)
+    program = gradient_of_padding(images, (0, 0, 3, 5), PaddingMode.EDGE)
+    assert 1 < launches(program) <= 5
+    assert temporaries(program) <= 0.02 * 4 * images.size
+    for pads in ((0, 0, 0, 5), (0, 0, 1, 1)):
+        program = gradient_of_padding(images, pads, PaddingMode.EDGE)
+        assert (launches(program), temporaries(program)) == (1, 0)
 
 
 def test_xla_fuses_the_selects_of_a_pipeline():

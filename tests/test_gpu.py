@@ -3,6 +3,7 @@
 The rest of the suite runs the kernels for real too, where it finds a GPU.
 """
 
+import functools
 import os
 import pathlib
 import shutil
@@ -35,7 +36,7 @@ def sparse(elements, density):
 
 
 def kernel(function, **options):
-    return lambda *arrays: function(*arrays, implementation="pallas", **options)
+    return functools.partial(function, implementation="pallas", **options)
 
 
 # A function and its arrays, by name: forward and gradient of all operators.
@@ -64,6 +65,14 @@ def uses():
                 (image,),
             )
             for mode in PaddingMode
+        },
+        **{
+            f"padding {mode.name} of {dtype} by kernel": (
+                lambda x, mode=mode: kernel(dmljax.padding)(x, pads, pads, mode=mode),
+                (image[..., 1:].astype(dtype),),
+            )
+            for mode in PaddingMode
+            for dtype in ("float32", "float16", "int8")
         },
     }
     for name in ("diagonal_matrix1", "element_wise_if", "one_hot"):
@@ -94,7 +103,7 @@ def test_twenty_runs_have_the_same_bits():
 
 
 def bits(x):
-    return x if x.dtype == jnp.uint32 else jax.lax.bitcast_convert_type(x, jnp.uint32)
+    return jax.lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}")
 
 
 def test_memory_is_that_of_the_arguments_and_the_outputs():
@@ -143,10 +152,13 @@ def test_nonzero_coordinates_of_more_than_31_bits(elements, fill):
             assert not np.asarray(rows[:, 0].at[jnp.asarray(past)].get()).any()
 
 
+@pytest.mark.parametrize("implementation", ["xla", "pallas"])
 @pytest.mark.parametrize("mode", PaddingMode)
-def test_padding_of_more_than_31_bits(mode):
+def test_padding_of_more_than_31_bits(mode, implementation):
     """As bytes in two dimensions, whose element is a hash of its place."""
-    shape, pads = (2**16 + 1, 2**15 + 3), (5, 7)
+    odd = (2**16 + 1, 2**15 + 3)
+    shape = odd if implementation == "xla" else (2**16 + 2, 2**15 + 6)
+    pads = (5, 7)
 
     def value(row, column):
         return (row * 31 + column * 17) % 251
@@ -155,7 +167,9 @@ def test_padding_of_more_than_31_bits(mode):
     def run():
         row, column = (jax.lax.broadcasted_iota(np.int32, shape, i) for i in (0, 1))
         x = value(row, column).astype(np.uint8)
-        return dmljax.padding(x, pads, pads, mode=mode, value=253)
+        return dmljax.padding(
+            *(x, pads, pads), mode=mode, value=253, implementation=implementation
+        )
 
     modes = ("constant", "edge", "reflect", "symmetric", "wrap")
     sources = [

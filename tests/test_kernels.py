@@ -14,9 +14,10 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from dmljax import DescriptorError, _default, _one_hot, _operator
+from dmljax import DescriptorError, PaddingMode, _default, _one_hot, _operator, _padding
 from dmljax.pallas import _elementwise, _nonzero_coordinates
 from dmljax.pallas import _one_hot as one_hot_kernel
+from dmljax.pallas import _padding as padding_kernel
 from tests import oracles, samples
 from tests.samples import SUBJECTS
 from tests.test_operators import assert_same, needs_x64
@@ -133,6 +134,8 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(one_hot_kernel, "NARROW_BYTES", 64)
     monkeypatch.setattr(one_hot_kernel, "TILE", 32)
     monkeypatch.setattr(one_hot_kernel, "ROW", 16)
+    monkeypatch.setattr(padding_kernel, "TILE", 16)
+    monkeypatch.setattr(padding_kernel, "GAPS", 4)
     jax.clear_caches()
     yield
     jax.clear_caches()
@@ -141,10 +144,13 @@ def small_blocks(monkeypatch):
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(
     ("name", "dtype"),
-    [*((name, "float32") for name in WITH_KERNEL[:3]), ("one_hot", "int8")],
+    [
+        *(("diagonal_matrix1", "float32"), ("element_wise_if", "float32")),
+        *(("one_hot", "float32"), ("one_hot", "int8"), ("padding", "int8")),
+    ],
 )
 def test_many_blocks(name, dtype):
-    """The frame of two; the chunks of one_hot, and the tiles that narrow types have."""
+    """The frame of two; words of one element and, of narrow types, of several."""
     for sample in SUBJECTS[name].samples + SUBJECTS[name].edges:
         if sample.implementation == "pallas" and not needs_x64(sample):
             arrays = sample.arrays(dtype, samples.bits)
@@ -249,6 +255,62 @@ def test_one_hot_of_a_value_for_each_sequence_and_one_for_all(shared):
     np.testing.assert_array_equal(kernel, xla)
 
 
+# Rows of one word and of many, of which the first and the last are shared with padding
+# or with other rows; elements side by side that are padded alike; planes.
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    ("dtype", "mode"),
+    [
+        *(("int8", mode) for mode in PaddingMode),
+        *(("float16", mode) for mode in (PaddingMode.CONSTANT, PaddingMode.WRAP)),
+        *(("float32", mode) for mode in (PaddingMode.CONSTANT, PaddingMode.EDGE)),
+    ],
+)
+def test_padding_of_rows(dtype, mode):
+    for shape, start, end in (
+        ((40,), (3,), (5,)),
+        ((3, 4, 5, 24), (0, 0, 3, 3), (0, 0, 3, 3)),
+        ((5, 7, 21), (1, 2, 3), (2, 0, 4)),
+        ((4, 9, 10, 3), (0, 2, 1, 0), (0, 1, 2, 0)),
+        ((4, 100), (2, 0), (1, 0)),
+        ((4, 3, 300), (1, 1, 0), (0, 1, 0)),
+        ((6, 2), (0, 5), (0, 7)),
+        ((17, 64), (0, 30), (0, 63)),
+        ((2, 1000), (0, 4), (0, 4)),
+        ((16, 1), (1, 0), (2, 0)),
+    ):
+        x = np.random.default_rng(0).integers(0, 99, shape).astype(dtype)
+        pad = functools.partial(dmljax.padding, x, start, end, mode=mode, value=7)
+        np.testing.assert_array_equal(
+            pad(implementation="pallas"), pad(implementation="xla"), str(shape)
+        )
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("sizes", [(3, 4), (3, 1), (1, 4)])
+@pytest.mark.parametrize("own", [(3, 4), (3, 1), (1, 1)])
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_padding_with_values_of_a_batch(sizes, own, dtype):
+    random = np.random.default_rng(0)
+    x = jnp.asarray(random.integers(0, 99, (*own, 5, 20)).astype(dtype))
+    value = jnp.asarray(random.integers(0, 99, (*sizes, 1, 1)).astype(dtype))
+    whole = np.broadcast_shapes(sizes, own)
+    kernel, xla = (
+        _padding.OPERATOR(
+            *(operand, value),
+            start=(1, 2),
+            end=(0, 3),
+            mode=PaddingMode.CONSTANT,
+            implementation=i,
+        )[0]
+        for i, operand in (
+            ("pallas", x),
+            ("xla", jnp.broadcast_to(x, whole + x.shape[2:])),
+        )
+    )
+    np.testing.assert_array_equal(kernel, xla)
+
+
 # THE CHOICE
 
 
@@ -308,7 +370,7 @@ def test_gradients_of_batches_run_the_kernel(name):
 def preferred(monkeypatch):
     """Every kernel is the default, for arrays of any size."""
     sizes = dict.fromkeys((1, 2, 4, 8, 16), 0)
-    rule = {"pipeline": dict.fromkeys(WITH_KERNEL, sizes)}
+    rule = {"pipeline": dict.fromkeys((*WITH_KERNEL, "padding otherwise"), sizes)}
     monkeypatch.setattr(_operator, "KERNEL_FROM", {"cuda": rule})
     jax.clear_caches()
     yield
@@ -365,6 +427,29 @@ def test_the_rule_looks_at_type_and_size():
         for elements, expected in ((least, 3), (least - 1, 0)):
             struct = jax.ShapeDtypeStruct((elements,), dtype)
             assert launches(lowered(dmljax.nonzero_coordinates, struct)) == expected
+
+
+# Rows of the input with many bytes and little padding, and with fewer or more.
+@pytest.mark.parametrize(
+    ("shape", "pads", "dtype", "expected"),
+    [
+        ((300, 192), (0, 48), np.int8, True),
+        ((300, 192), (0, 52), np.int8, False),
+        ((300, 188), (0, 4), np.int8, False),
+        ((300, 96), (2, 2), np.float16, True),
+        ((300, 64, 3), (2, 2, 0), np.int8, True),
+        ((300, 60, 3), (2, 2, 0), np.int8, False),
+        ((300, 3, 256), (2, 2, 0), np.int8, True),
+        ((301, 193), (0, 2), np.int8, False),
+        ((300, 192), (0, 48), np.bool_, False),
+    ],
+)
+def test_the_rule_of_padding_looks_at_rows(shape, pads, dtype, expected):
+    x, static = jax.ShapeDtypeStruct(shape, dtype), {"start": pads, "end": pads}
+    static["start"] = (0,) * len(pads)
+    measured_as = SUBJECTS["padding"].primitive.measured_as
+    name = measured_as("cuda", (x,), static | {"mode": PaddingMode.EDGE})
+    assert (name == "padding") == expected
 
 
 LARGE = jax.ShapeDtypeStruct((1 << 22,), np.float32)

@@ -124,7 +124,8 @@ def alone_as_elsewhere(monkeypatch):
 )
 def test_form_of_a_program_of_its_own(name, dtype):
     for sample in SUBJECTS[name].samples + SUBJECTS[name].edges:
-        check(sample, dtype, samples.bits)
+        if sample.implementation is None:  # a kernel is no form of a platform's
+            check(sample, dtype, samples.bits)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)

@@ -23,7 +23,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from dmljax import PaddingMode, _nonzero_coordinates, _partition
+from dmljax import PaddingMode, _nonzero_coordinates, _padding, _partition
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 SHAPE = (64, 8, 8)
@@ -624,6 +624,16 @@ def test_explicit_axes_say_what_they_cannot_do():
         dmljax.nonzero_coordinates(explicit(P("a"), MASK[:48])[0], parts=3)
 
 
+@pytest.fixture
+def padding_without_a_kernel(monkeypatch):
+    """As an operator that gains from none."""
+    monkeypatch.delitem(_padding.OPERATOR.kernels, "cuda")
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
+
+
+@pytest.mark.usefixtures("padding_without_a_kernel")
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
 def test_a_kernel_that_is_not_there_is_an_error_at_once(kind):
     function = functools.partial(pad, pads=HALO, mode=PaddingMode.EDGE)

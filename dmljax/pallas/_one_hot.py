@@ -12,9 +12,7 @@ there are fewer to compute.
 """
 
 import dataclasses
-import functools
 import math
-import operator
 from typing import Any
 
 import jax
@@ -28,8 +26,9 @@ from dmljax._operator import Outputs
 from dmljax._tensor import index_mode
 from dmljax.pallas._elementwise import Number, on_words, place_in
 from dmljax.pallas._launch import launch, load, store
+from dmljax.pallas._words import WORD_BYTES, in_lane, in_words, most_lanes, word_type
 
-WORD_BYTES, CHUNK_BYTES = 4, 16
+CHUNK_BYTES = 16
 # Of a block of chunks, and where a word has several elements; the words of a tile, and
 # the elements of its rows at most. Measured on an H200.
 BLOCK_BYTES, NARROW_BYTES = 4096, 8192
@@ -63,9 +62,7 @@ class Plan:
     @property
     def word(self) -> np.dtype:
         """The type of a word."""
-        if self.lanes == 1:
-            return self.dtype
-        return np.dtype(f"uint{8 * self.dtype.itemsize * self.lanes}")
+        return word_type(self.dtype, self.lanes)
 
     @property
     def words(self) -> int:
@@ -133,7 +130,7 @@ def one_hot(
     tiled = inner > 1 and dtype.itemsize < WORD_BYTES and size * inner >= ROW
     beside = inner if tiled else 1  # elements that words may be made of
     if inner == 1:
-        beside = elements if _fits(size, _most_lanes(dtype), shared) else size
+        beside = elements if _fits(size, most_lanes(dtype), shared) else size
     with index_mode(elements + NARROW_BYTES) as integer:
         plan = Plan(
             batch=tuple(shape[:axis]),
@@ -141,7 +138,7 @@ def one_hot(
             inner=inner,
             shared=shared,
             dtype=dtype,
-            lanes=math.gcd(beside, _most_lanes(dtype)),
+            lanes=math.gcd(beside, most_lanes(dtype)),
             integer=integer,
             interpret=interpret,
         )
@@ -162,11 +159,6 @@ def one_hot(
     if plan.lanes > 1:
         words = lax.bitcast_convert_type(words, dtype)
     return (words.reshape(shape),)
-
-
-def _most_lanes(dtype: np.dtype) -> int:
-    """How many elements a word may have; truth values can't be made from words."""
-    return 1 if dtype.kind == "b" else max(WORD_BYTES // dtype.itemsize, 1)
 
 
 def _fits(size: int, elements: int, shared: tuple[tuple[int, ...], ...]) -> bool:
@@ -211,12 +203,12 @@ def _in_chunks(index: Any, values: Any, out: Any, *, plan: Plan) -> None:
             hot = load(index.at[where + integer(1)], mask=more)
             hot = _from_start(hot, plan.size)
             starts.append((more & (hot < each), hot + left.astype(hot.dtype)))
-        word = _in_words(off, plan)
+        word = in_words(off, plan.dtype, plan.lanes)
         for inside, hot in starts:
             # Counted from the chunk's first element; where none is lit, behind it.
             lane = jnp.where(inside, hot, each).astype(np.uint32)
             lane = lane - column * np.uint32(plan.lanes)
-            change = _in_lane(on ^ off, lane, plan)
+            change = in_lane(on ^ off, lane, plan.dtype, plan.lanes)
             word = jnp.where(lane < plan.lanes, word ^ change, word)
         store(out.at[place], word, mask=place < plan.words if masked else None)
 
@@ -247,11 +239,11 @@ def _in_tiles(index: Any, values: Any, out: Any, *, plan: Plan) -> None:
 
     def put(masked: bool) -> None:
         mask = column < width if masked else None
-        word = _in_words(off, plan)
+        word = in_words(off, plan.dtype, plan.lanes)
         for lane in range(plan.lanes):
             where = head * integer(plan.lanes) + integer(lane)
             hot = _from_start(load(index.at[where], mask=mask), plan.size)
-            lane_lit = _in_lane(on ^ off, np.uint32(lane), plan)
+            lane_lit = in_lane(on ^ off, np.uint32(lane), plan.dtype, plan.lanes)
             word = jnp.where(hot == row.astype(hot.dtype), word ^ lane_lit, word)
         inside: Any = (row < plan.size) & (column < width) if masked else None
         to: Any = place
@@ -277,18 +269,3 @@ def _from_start(index: Any, size: int) -> Any:
         return index
     index = jnp.where(index < 0, index + size, index)
     return index.astype(np.dtype(f"uint{8 * index.dtype.itemsize}"))
-
-
-def _in_words(value: Any, plan: Plan) -> Any:
-    """Words of which each element is `value`."""
-    lanes = (_in_lane(value, np.uint32(lane), plan) for lane in range(plan.lanes))
-    return functools.reduce(operator.or_, lanes)
-
-
-def _in_lane(value: Any, lane: Any, plan: Plan) -> Any:
-    """A word of zeros but for `value` in `lane`."""
-    if plan.lanes == 1:
-        return value
-    bits = 8 * plan.dtype.itemsize
-    value = value.astype(np.dtype(f"uint{bits}")).astype(plan.word)
-    return value << (lane * np.uint32(bits)).astype(plan.word)

@@ -18,10 +18,10 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
+from dmljax._axis import Axis, PaddingMode, merged
 from dmljax._check import require, show
 from dmljax._descriptor import INT32_MAX
 from dmljax._operator import Outputs
-from dmljax._padding import PaddingMode, source_index
 from dmljax.pallas import UnsupportedError
 from dmljax.pallas._launch import Block, launch_blocks
 from dmljax.pallas.tpu._blocks import (
@@ -36,36 +36,6 @@ from dmljax.pallas.tpu._blocks import (
 
 SUBLANES = 8  # rows of a tile of elements of 4 bytes, in which all are rearranged
 ELEMENTS = 2**19  # of a block at most: its copies share 16 MiB with what is fetched
-
-
-@dataclasses.dataclass(frozen=True)
-class Axis:
-    """One dimension, and how it is padded."""
-
-    size: int
-    before: int
-    after: int
-
-    @property
-    def output(self) -> int:
-        """The size with the padding."""
-        return self.before + self.size + self.after
-
-    @property
-    def is_padded(self) -> bool:
-        """Whether there is any padding."""
-        return self.before + self.after > 0
-
-    def source(self, position: Any, mode: PaddingMode) -> Any:
-        """The input coordinate; where CONSTANT has none, the nearest one."""
-        if mode is PaddingMode.CONSTANT:
-            mode = PaddingMode.EDGE
-        # Of a block that reaches past the end, a position may be any.
-        return source_index(position, INT32_MAX, self.before, self.size, mode)
-
-    def is_inside(self, position: Any) -> Any:
-        """Whether an output coordinate is one of the input's."""
-        return (position >= self.before) & (position < self.before + self.size)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,8 +113,8 @@ def _padded(
         x = _padded((x, *value), (*leading, rows, unpadded), mode, interpret)
         done = [Axis(axis.output, 0, 0) for axis in (*leading, rows)]
         return _padded((x, *value), (*done, columns), mode, interpret)
-    merged = _merged(leading)
-    plan = Plan((*merged, rows, columns), mode)
+    outer = merged(leading)
+    plan = Plan((*outer, rows, columns), mode)
     require(
         "PADDING",
         _elements(plan) <= ELEMENTS,
@@ -155,7 +125,7 @@ def _padded(
     )
     shape = tuple(axis.output for axis in plan.axes)
     source = x.reshape(tuple(axis.size for axis in plan.axes))
-    values = [_merged_value(y, leading, merged) for y in value]
+    values = [_merged_value(y, leading, outer) for y in value]
     block = plan.block
     (output,) = launch_blocks(
         _kernel,
@@ -176,25 +146,20 @@ def _padded(
     return output.reshape(tuple(axis.output for axis in axes))
 
 
-def _merged(leading: Sequence[Axis]) -> list[Axis]:
-    """The leading dimensions, neighbours that are not padded made one."""
-    merged: list[Axis] = []
-    for axis in leading:
-        if merged and not (axis.is_padded or merged[-1].is_padded):
-            axis = Axis(merged.pop().size * axis.size, 0, 0)
-        merged.append(axis)
-    return merged
-
-
 def _merged_value(
-    value: jax.Array, leading: Sequence[Axis], merged: Sequence[Axis]
+    value: jax.Array, leading: Sequence[Axis], outer: Sequence[Axis]
 ) -> jax.Array:
     """The value in the merged dimensions: one, or one for each unpadded coordinate."""
     if value.size == 1:
-        return value.reshape((1,) * (len(merged) + 2))
+        return value.reshape((1,) * (len(outer) + 2))
     sizes = [1 if axis.is_padded else axis.size for axis in leading]
-    shape = [1 if axis.is_padded else axis.size for axis in merged]
+    shape = [1 if axis.is_padded else axis.size for axis in outer]
     return jnp.broadcast_to(value, (*sizes, 1, 1)).reshape((*shape, 1, 1))
+
+
+def _source(axis: Axis, position: Any, mode: PaddingMode) -> Any:
+    """The input coordinate, of any position: a block may reach past the end."""
+    return axis.source(position, mode, stop=INT32_MAX)
 
 
 def _place(plan: Plan) -> Callable[..., tuple[Any, ...]]:
@@ -203,7 +168,7 @@ def _place(plan: Plan) -> Callable[..., tuple[Any, ...]]:
 
     def place(*program: Any) -> tuple[Any, ...]:
         return tuple(
-            axis.source(number, plan.mode) if axis.is_padded and i < minor else number
+            _source(axis, number, plan.mode) if i < minor else number
             for i, (axis, number) in enumerate(zip(plan.axes, program, strict=True))
         )
 
@@ -300,9 +265,9 @@ def _repeat(
     def put(number: Any, carry: Any) -> Any:
         first = number * jnp.int32(tile)
         position = first + lax.broadcasted_iota(np.int32, line, dimension)
-        index = jnp.broadcast_to(axis.source(position, mode), shape)
+        index = jnp.broadcast_to(_source(axis, position, mode), shape)
         low, high = (
-            lax.div(axis.source(end, mode), jnp.int32(tile))
+            lax.div(_source(axis, end, mode), jnp.int32(tile))
             for end in (first, first + jnp.int32(tile - 1))
         )
         if mode is not PaddingMode.WRAP:
