@@ -396,7 +396,7 @@ def padding_cases(elements: int) -> Iterator[Case]:
         )
     for dtype in ("float16", "int8"):
         for size in _sizes(elements, dtype)[:-1]:
-            rows = (max(size // 256, 4), 256)
+            rows = (1, max(size // 256, 4), 256)
             for mode in (PaddingMode.CONSTANT, PaddingMode.REFLECTION):
                 yield _padded(rows, _by_three(rows), mode, dtype)
         colours = (max(elements // 2**18, 1), *_image(elements)[2:], 3)
