@@ -90,21 +90,15 @@ def _xla(
     batch = x.ndim - len(start)
     for axis, (before, after) in enumerate(zip(start, end, strict=True), batch):
         if before or after:
-            stop = before + x.shape[axis] + after
-            x = _taken(x, axis, before, 0, stop, mode)
+            size, stop = x.shape[axis], before + x.shape[axis] + after
+            with index_mode(stop + 2 * size) as integer:  # and at most a period
+                position = lax.iota(integer, stop)
+                index = source_index(position, stop, before, size, mode)
+                where = (*[slice(None)] * axis, index)
+                x = x.at[where].get(
+                    mode="promise_in_bounds", wrap_negative_indices=False
+                )
     return (x,)
-
-
-def _taken(
-    x: jax.Array, axis: int, before: int, first: int, stop: int, mode: PaddingMode
-) -> jax.Array:
-    """The coordinates from `first` to `stop` of `x` padded along `axis`, repeating."""
-    size = x.shape[axis]
-    with index_mode(stop + 2 * size) as integer:  # and at most a period
-        position = lax.iota(integer, stop - first) + integer.type(first)
-        index = source_index(position, stop, before, size, mode)
-        where = (*[slice(None)] * axis, index)
-        return x.at[where].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def _xla_in_parts(
@@ -116,34 +110,24 @@ def _xla_in_parts(
 ) -> Outputs:
     """The same for elements of 1 and 2 bytes, joined of parts that are made at once.
 
-    It is for a program of its own: what uses a part of a concatenation, as a stencil
-    does, XLA fuses with it badly.
+    They are cut along an axis that is not padded. It is for a program of its own: what
+    uses a part of a concatenation, as a stencil does, XLA fuses with it badly.
     """
-    batch, parts = x.ndim - len(start), PARTS_BYTES // x.dtype.itemsize
-    starts, ends = ((0,) * batch + pads for pads in (start, end))
-    sizes = list(map(sum, zip(starts, x.shape, ends, strict=True)))
-    axes = sorted(range(x.ndim), key=lambda i: sizes[i] > x.shape[i])
-    axis = next((i for i in axes if sizes[i] % max(parts, 1) == 0), None)
-    small = math.prod(sizes) < PARTS_FROM or any(v.size > 1 for v in value)
-    if parts <= 1 or axis is None or small:
-        return _xla(x, *value, start=start, end=end, mode=mode)
-    # A part is cut out along `axis` as it is padded; then it is padded along the rest.
-    here = [(*pads[:axis], 0, *pads[axis + 1 :]) for pads in (starts, ends)]
-    size = sizes[axis] // parts
-
-    def part(first: int) -> jax.Array:
-        before, last = starts[axis], first + size
-        if before == ends[axis] == 0:
-            cut = lax.slice_in_dim(x, first, last, axis=axis)
-        elif mode is PaddingMode.CONSTANT:
-            config = [(0, 0, 0)] * x.ndim
-            config[axis] = (before - first, last - before - x.shape[axis], 0)
-            cut = lax.pad(x, value[0].reshape(()), config)
-        else:
-            cut = _taken(x, axis, before, first, last, mode)
-        return _xla(cut, *value, start=here[0], end=here[1], mode=mode)[0]
-
-    return (lax.concatenate([part(i * size) for i in range(parts)], axis),)
+    pad = functools.partial(_xla, start=start, end=end, mode=mode)
+    pads = [(0, 0)] * (x.ndim - len(start)) + list(zip(start, end, strict=True))
+    parts = max(PARTS_BYTES // x.dtype.itemsize, 1)
+    whole = (
+        axis
+        for axis, (n, own) in enumerate(zip(x.shape, pads, strict=True))
+        if n % parts == 0 and not any(own)
+    )
+    axis = next(whole, None)
+    size = math.prod(n + sum(own) for n, own in zip(x.shape, pads, strict=True))
+    small = size < PARTS_FROM or any(v.size > 1 for v in value)
+    if parts == 1 or axis is None or small:
+        return pad(x, *value)
+    padded = [pad(part, *value)[0] for part in jnp.split(x, parts, axis)]
+    return (lax.concatenate(padded, axis),)
 
 
 def _constant(
