@@ -7,7 +7,7 @@ implementations all read from here, so that a sixth operator is one block more.
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -203,16 +203,21 @@ def _subject(
     primitive: Any,
     samples: tuple[Sample, ...],
     edges: tuple[Sample, ...],
+    transformed: Callable[[Sample], bool] = lambda sample: True,
     **others: Any,
 ) -> Subject:
-    """One whose kernel, where there is one, does all that the other forms do."""
+    """One whose kernel, where there is one, does all that the other forms do.
 
-    def uses(own: tuple[Sample, ...]) -> tuple[Sample, ...]:
+    Of the samples, only the `transformed` ones are for the kernel, too.
+    """
+
+    def uses(own: tuple[Sample, ...], kernel: Sequence[Sample]) -> tuple[Sample, ...]:
         if "cuda" not in primitive.kernels:  # which a CPU interprets
             return own
-        return own + tuple(sample.by_kernel() for sample in own)
+        return own + tuple(sample.by_kernel() for sample in kernel)
 
-    return Subject(primitive, samples=uses(samples), edges=uses(edges), **others)
+    samples = uses(samples, list(filter(transformed, samples)))
+    return Subject(primitive, samples=samples, edges=uses(edges, edges), **others)
 
 
 def shape_of_rank(rank: int) -> tuple[int, ...]:
@@ -513,6 +518,10 @@ PADDING = _subject(
     tensor="InputTensor",
     samples=tuple(
         padding_sample("matrix", mode, (3, 2), (5, 1), (4, 3)) for mode in Mode
+    ),
+    # To a transformation all are alike that have no value.
+    transformed=lambda sample: (
+        sample.attributes["mode"] in (Mode.CONSTANT, Mode.REFLECTION)
     ),
     edges=(
         *(

@@ -287,8 +287,9 @@ def test_padding_of_rows(dtype, mode):
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("sizes", [(3, 4), (3, 1), (1, 4)])
-@pytest.mark.parametrize("own", [(3, 4), (3, 1), (1, 1)])
+@pytest.mark.parametrize(
+    ("sizes", "own"), [((3, 4), (3, 4)), ((3, 1), (3, 4)), ((1, 4), (3, 1))]
+)
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 def test_padding_with_values_of_a_batch(sizes, own, dtype):
     random = np.random.default_rng(0)
