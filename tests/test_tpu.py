@@ -121,7 +121,9 @@ def test_every_type(name, dtype):
 @pytest.mark.usefixtures("interpreted")
 @each_operator
 def test_edges(name):
-    for sample in uses(name, edges=True):
+    """Of padding every other one, and so each shape in some modes, which take long."""
+    step = 2 if name == "padding" else 1
+    for sample in uses(name, edges=True)[::step]:
         with jax.enable_x64(needs_x64(sample)):
             run(sample)
 
