@@ -91,7 +91,8 @@ def _xla(
     for axis, (before, after) in enumerate(zip(start, end, strict=True), batch):
         if before or after:
             size, stop = x.shape[axis], before + x.shape[axis] + after
-            with index_mode(stop + 2 * size) as integer:  # and at most a period
+            # Places are at most a period past the end; JAX counts all of the array.
+            with index_mode(max(stop + 2 * size, *x.shape)) as integer:
                 position = lax.iota(integer, stop)
                 index = source_index(position, stop, before, size, mode)
                 where = (*[slice(None)] * axis, index)

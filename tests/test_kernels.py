@@ -550,6 +550,16 @@ def test_places_past_32_bits_are_lowered(elements):
     assert launches(wide) == 1
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("mode", [PaddingMode.CONSTANT, PaddingMode.WRAP])
+@pytest.mark.parametrize("shape", [(2**31 + 8, 8), (4, 2**31 + 8), (2**31 + 8, 8, 1)])
+def test_padding_of_rows_past_32_bits_is_lowered(shape, mode):
+    pads = (0, 4, 0)[: len(shape)]
+    pad = functools.partial(dmljax.padding, mode=mode, implementation="pallas")
+    struct = jax.ShapeDtypeStruct(shape, np.uint8)
+    assert launches(lowered(lambda x: pad(x, pads, pads), struct)) == 1
+
+
 def test_a_batch_may_exceed_what_a_gpu_allows_the_later_dimensions_of_a_grid():
     form = SUBJECTS["nonzero_coordinates"].primitive.kernels["cuda"]
     kernel = functools.partial(form, rank=1, columns=1, fill=0, interpret=False)

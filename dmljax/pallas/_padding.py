@@ -232,14 +232,15 @@ def _kernel(x: Any, value: Any, out: Any, *, plan: Plan) -> None:
     rest, j = _divided(pl.program_id(0), across)
     plane, i = _divided(rest, down)
     plane = plane.astype(plan.integer)
-    row = i * rows + lax.iota(np.int32, rows)[:, None]
+    row = i.astype(plan.small) * rows + lax.iota(plan.small, rows)[:, None]
 
     def insides() -> tuple[Words, ...]:
-        column = (j * columns + lax.iota(np.int32, columns))[None, :]
+        column = j.astype(plan.small) * columns + lax.iota(plan.small, columns)[None, :]
         return _insides(x, value, plane, row, column, plan)
 
     def gaps(row: Any) -> tuple[Words, ...]:
-        column = (j * plan.gap_columns + lax.iota(np.int32, plan.gap_columns))[None, :]
+        first = j.astype(plan.small) * plan.gap_columns
+        column = first + lax.iota(plan.small, plan.gap_columns)[None, :]
         return _gaps(x, value, plane, row, column, plan)
 
     def put(parts: tuple[Words, ...]) -> None:
@@ -248,13 +249,14 @@ def _kernel(x: Any, value: Any, out: Any, *, plan: Plan) -> None:
                 to = jnp.where(mask, to, plan.words)
             store(out.at[to], jnp.broadcast_to(word, mask.shape), mask=mask)
 
-    has_gaps = j < pl.cdiv(plan.gap, plan.gap_columns)
     pl.when(j < pl.cdiv(plan.width, columns))(lambda: put(insides()))
-    if plan.gap:
-        pl.when(has_gaps)(lambda: put(gaps(row)))
-    if plan.gap and plan.plane.output % rows == 0:  # one more, behind the last row
+    if not plan.gap:
+        return
+    has_gaps = j < pl.cdiv(plan.gap, plan.gap_columns)
+    pl.when(has_gaps)(lambda: put(gaps(row)))
+    if plan.plane.output % rows == 0:  # behind the last row there is one more
         is_last = (plane == plan.planes - 1) & (i == down - 1)
-        end = jnp.full((1, 1), plan.plane.output, np.int32)
+        end = jnp.full((1, 1), plan.plane.output, plan.small)
         pl.when(has_gaps & is_last)(lambda: put(gaps(end)))
 
 
@@ -266,7 +268,6 @@ def _insides(
     Rows outside of the input are apart: a choice for each word would keep the next ones
     from being loaded.
     """
-    column = column.astype(plan.small)
     head, start = _start(plane, row, plan.plane.output, plan.length, plan)
     start += plan.before
     first = (start + (plan.lanes - 1)) >> plan.shift
@@ -304,10 +305,10 @@ def _gaps(
     head, start = _start(plane, row, plan.plane.output, plan.length, plan)
     first = (start + (plan.before + plan.inside - plan.length)) >> plan.shift
     last = (start + (plan.before + plan.lanes - 1)) >> plan.shift
-    to = first + column.astype(plan.small)
+    to = first + column
     where = head + to.astype(plan.integer)
     # Behind the last row of a plane is the first row of the next one, which has it.
-    rows = plan.plane.output + (plane == plan.planes - 1).astype(np.int32)
+    rows = plan.plane.output + (plane == plan.planes - 1).astype(plan.small)
     mask = (to < last) & (row < rows) & (where >= 0) & (where < plan.words)
 
     # The row that the gap is before, and the one that it is behind.
@@ -361,7 +362,7 @@ def _start(
     before = plane * plan.integer.type(height * length)
     words = before >> plan.integer.type(plan.shift)
     rest = (before & plan.integer.type(plan.lanes - 1)).astype(plan.small)
-    return words, row.astype(plan.small) * plan.small.type(length) + rest
+    return words, row * plan.small.type(length) + rest
 
 
 def _element(x: Any, place: Any, mask: Any, plan: Plan) -> Any:
