@@ -190,35 +190,6 @@ def test_padding_of_more_than_31_bits(mode, implementation):
     np.testing.assert_array_equal(out[where], expected)
 
 
-@pytest.mark.parametrize("mode", [PaddingMode.CONSTANT, PaddingMode.REFLECTION])
-def test_padding_of_more_rows_than_31_bits(mode):
-    rows, width, pad = 2**31 + 9, 8, 4
-
-    def value(row, column):
-        return (row % 241 * 31 + column * 17) % 251
-
-    @jax.jit
-    def run():
-        shape = (rows, width)
-        row, column = (jax.lax.broadcasted_iota(np.uint32, shape, i) for i in (0, 1))
-        x = value(row, column).astype(np.uint8)
-        return kernel(dmljax.padding, mode=mode, value=253)(x, (0, pad), (0, pad))
-
-    out = run().ravel()
-    places = sampled(out.size)
-    with jax.enable_x64(True):
-        found = np.asarray(out.at[jnp.asarray(places)].get())
-    row, column = np.divmod(places, width + 2 * pad)
-    column -= pad
-    inside = (column >= 0) & (column < width)
-    column = np.abs(column)
-    column = np.minimum(column, 2 * width - 2 - column)
-    expected = value(row, column)
-    if mode is PaddingMode.CONSTANT:
-        expected = np.where(inside, expected, 253)
-    np.testing.assert_array_equal(found, expected)
-
-
 @pytest.mark.parametrize("dtype", ["uint16", "uint8"])
 def test_kernels_of_more_than_32_bits(dtype):
     """Bytes that take 64 bits to count, in elements that need 32 and more."""
