@@ -91,8 +91,9 @@ def _xla(
     for axis, (before, after) in enumerate(zip(start, end, strict=True), batch):
         if before or after:
             size, stop = x.shape[axis], before + x.shape[axis] + after
-            # Places are at most a period past the end; JAX counts all of the array.
-            with index_mode(max(stop + 2 * size, *x.shape)) as integer:
+            # Places are at most a period past the end; JAX counts all sizes it knows.
+            known = (n for n in x.shape if isinstance(n, int))
+            with index_mode(max(stop + 2 * size, *known)) as integer:
                 position = lax.iota(integer, stop)
                 index = source_index(position, stop, before, size, mode)
                 where = (*[slice(None)] * axis, index)
@@ -232,7 +233,8 @@ def _adjoint_xla_cuda(
     pads = list(zip(start, end, strict=True))
     axes = sum(before + after > 0 for before, after in pads)
     sums = max(map(max, pads), default=0) > 1
-    large = cotangent.size >= APART_FROM
+    size = cotangent.size
+    large = isinstance(size, int) and size >= APART_FROM  # if it is known
     if not (mode is PaddingMode.EDGE and axes > 1 and sums and large):
         return _adjoint_xla(cotangent, start=start, end=end, mode=mode)
     for axis, (before, after) in enumerate(pads, cotangent.ndim - len(pads)):
@@ -473,6 +475,8 @@ def _measured_as(platform: str, operands: Sequence[Any], static: dict[str, Any])
         constant = static["mode"] is PaddingMode.CONSTANT
         return "padding constant" if constant else "padding"
     x, start, end = operands[0], static["start"], static["end"]
+    if not all(isinstance(n, int) for n in x.shape):  # known when it runs
+        return "padding otherwise"
     pads = [(0, 0)] * (x.ndim - len(start)) + list(zip(start, end, strict=True))
     axes = [Axis(n, *pad) for n, pad in zip(x.shape, pads, strict=True)]
     *_, row, unit = rows_of(merged(axes), x.dtype.itemsize)

@@ -166,7 +166,8 @@ def test_many_blocks_of_selects(dtype):
 @pytest.mark.parametrize(
     ("mode", "dtype", "cores"),
     [
-        *((mode, "float32", 1) for mode in PaddingMode),
+        # SYMMETRIC is REFLECTION with another period.
+        *((mode, "float32", 1) for mode in PaddingMode if mode.name != "SYMMETRIC"),
         (PaddingMode.REFLECTION, "bfloat16", 2),
         (PaddingMode.REFLECTION, "int8", 1),
     ],

@@ -631,6 +631,32 @@ def test_export_for_every_platform(sample):
     assert_equal(program.call(*arrays), sample.expected(*arrays))
 
 
+@pytest.mark.parametrize(
+    "sample",
+    [
+        sample
+        for sample in SAMPLES
+        if not (sample.implementation or sample.operator == "nonzero_coordinates")
+    ],
+    ids=str,
+)
+def test_export_of_a_batch_whose_size_is_not_known(sample):
+    """Forward and back; a kernel would have to know it."""
+    operands = batches(sample)
+    stacked = [np.stack(arrays) for arrays in operands]
+    (size,) = export.symbolic_shape("size")
+    structs = [jax.ShapeDtypeStruct((size, *x.shape[1:]), x.dtype) for x in stacked]
+
+    def both(*arrays):
+        output, back = jax.vjp(jax.vmap(sample.run), *arrays)
+        return output, back(output)
+
+    program = export.export(jax.jit(both), platforms=("cpu", "cuda", "tpu"))(*structs)
+    output, cotangents = program.call(*stacked)
+    assert_equal(output, expected_batch(sample, *operands))
+    jax.tree.map(assert_equal, cotangents, both(*stacked)[1])
+
+
 @each_linear
 def test_exported_bytes_with_derivative(sample):
     pytest.importorskip("flatbuffers")
