@@ -144,7 +144,7 @@ def agrees(name, *operands, **static):
 @pytest.mark.usefixtures("interpreted", "small_blocks", "cores")
 @pytest.mark.parametrize(
     ("dtype", "cores"),
-    [("float32", 2), ("bfloat16", 1), ("int8", 1)],
+    [("float32", 2), ("int8", 1)],
     indirect=["cores"],
 )
 def test_many_blocks_of_selects(dtype):
