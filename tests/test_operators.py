@@ -11,6 +11,7 @@ import pytest
 
 import dmljax
 from dmljax import DescriptorError, PaddingMode
+from dmljax import _padding as padding_module
 from tests import oracles, samples
 from tests.samples import EDGES, INT32_MAX, INT32_MIN, SAMPLES, SUBJECTS
 
@@ -126,6 +127,25 @@ def test_form_of_a_program_of_its_own(name, dtype):
     for sample in SUBJECTS[name].samples + SUBJECTS[name].edges:
         if sample.implementation is None:  # a kernel is no form of a platform's
             check(sample, dtype, samples.bits)
+
+
+@pytest.mark.parametrize(
+    ("shape", "start", "end"),
+    [
+        ((7, 9), (3, 1), (0, 4)),
+        ((4, 5, 8), (2, 0, 3), (1, 0, 3)),
+    ],
+)
+def test_sums_of_edges_made_apart_are_the_adjoint(monkeypatch, shape, start, end):
+    """What a GPU does with large arrays: in integers the order is no matter."""
+    monkeypatch.setattr(padding_module, "APART_FROM", 0)
+    cotangent = jnp.asarray(np.random.default_rng(0).integers(-9, 9, shape))
+    pads = {"start": start, "end": end, "mode": PaddingMode.EDGE}
+    form = functools.partial(padding_module._adjoint_xla_cuda, **pads)
+    assert "optimization_barrier" in str(jax.make_jaxpr(form)(cotangent))
+    (apart,) = form(cotangent)
+    (together,) = padding_module._adjoint_xla(cotangent, **pads)
+    np.testing.assert_array_equal(apart, together)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
