@@ -146,7 +146,7 @@ def small_blocks(monkeypatch):
     ("name", "dtype"),
     [
         *(("diagonal_matrix1", "float32"), ("element_wise_if", "float32")),
-        ("one_hot", "int8"),
+        *(("one_hot", "float32"), ("one_hot", "int8")),
     ],
 )
 def test_many_blocks(name, dtype):

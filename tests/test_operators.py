@@ -119,7 +119,7 @@ def alone_as_elsewhere(monkeypatch):
 
 
 @pytest.mark.usefixtures("alone_as_elsewhere")
-@pytest.mark.parametrize("dtype", ["float16", "int8"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 @pytest.mark.parametrize(
     "name", [name for name, one in SUBJECTS.items() if one.primitive.xla_alone]
 )
