@@ -97,6 +97,14 @@ class Axis:
         return (position >= self.before) & (position < self.before + self.size)
 
 
+def axes_of(
+    shape: tuple[int, ...], start: tuple[int, ...], end: tuple[int, ...]
+) -> list[Axis]:
+    """The dimensions of an input of `shape`, of which the last are padded by these."""
+    whole = (0,) * (len(shape) - len(start))
+    return list(map(Axis, shape, whole + start, whole + end))
+
+
 def merged(axes: Sequence[Axis]) -> list[Axis]:
     """The dimensions, neighbours that are not padded made one."""
     result: list[Axis] = []

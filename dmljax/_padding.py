@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
-from dmljax._axis import Axis, PaddingMode, fold, merged, rows_of, source_index
+from dmljax._axis import PaddingMode, axes_of, fold, merged, rows_of, source_index
 from dmljax._check import require, require_one_of, show
 from dmljax._descriptor import OperatorDesc, cast_float_value
 from dmljax._operator import (
@@ -116,20 +116,13 @@ def _xla_in_parts(
     uses a part of a concatenation, as a stencil does, XLA fuses with it badly.
     """
     pad = functools.partial(_xla, start=start, end=end, mode=mode)
-    pads = [(0, 0)] * (x.ndim - len(start)) + list(zip(start, end, strict=True))
-    parts = max(PARTS_BYTES // x.dtype.itemsize, 1)
-    whole = (
-        axis
-        for axis, (n, own) in enumerate(zip(x.shape, pads, strict=True))
-        if n % parts == 0 and not any(own)
-    )
-    axis = next(whole, None)
-    size = math.prod(n + sum(own) for n, own in zip(x.shape, pads, strict=True))
-    small = size < PARTS_FROM or any(v.size > 1 for v in value)
-    if parts == 1 or axis is None or small:
+    axes, parts = axes_of(x.shape, start, end), max(PARTS_BYTES // x.dtype.itemsize, 1)
+    whole = [i for i, a in enumerate(axes) if a.size % parts == 0 and not a.is_padded]
+    small = math.prod(axis.output for axis in axes) < PARTS_FROM
+    if parts == 1 or not whole or small or any(v.size > 1 for v in value):
         return pad(x, *value)
-    padded = [pad(part, *value)[0] for part in jnp.split(x, parts, axis)]
-    return (lax.concatenate(padded, axis),)
+    padded = [pad(part, *value)[0] for part in jnp.split(x, parts, whole[0])]
+    return (lax.concatenate(padded, whole[0]),)
 
 
 def _constant(
@@ -477,8 +470,7 @@ def _measured_as(platform: str, operands: Sequence[Any], static: dict[str, Any])
     x, start, end = operands[0], static["start"], static["end"]
     if not all(isinstance(n, int) for n in x.shape):  # known when it runs
         return "padding otherwise"
-    pads = [(0, 0)] * (x.ndim - len(start)) + list(zip(start, end, strict=True))
-    axes = [Axis(n, *pad) for n, pad in zip(x.shape, pads, strict=True)]
+    axes = axes_of(x.shape, start, end)
     *_, row, unit = rows_of(merged(axes), x.dtype.itemsize)
     long = row.size * unit * x.dtype.itemsize >= LONG_ROW
     few = FEW_ADDED * (row.before + row.after) <= row.size

@@ -20,7 +20,7 @@ import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 
-from dmljax._axis import Axis, PaddingMode, merged, rows_of
+from dmljax._axis import Axis, PaddingMode, axes_of, merged, rows_of
 from dmljax._operator import Outputs
 from dmljax._tensor import index_mode
 from dmljax.pallas._elementwise import Number, on_words, place_in
@@ -182,8 +182,7 @@ def _padding(
     batch = x.ndim - len(start)
     sizes = np.broadcast_shapes(x.shape[:batch], value.shape[:batch])
     x = jnp.broadcast_to(x, sizes + x.shape[batch:])
-    pads = [(0, 0)] * batch + list(zip(start, end, strict=True))
-    axes = [Axis(n, *pad) for n, pad in zip(x.shape, pads, strict=True)]
+    axes = axes_of(x.shape, start, end)
     shape = tuple(axis.output for axis in axes)
     elements = math.prod(shape)
     if x.size in (0, elements):
