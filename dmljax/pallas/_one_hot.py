@@ -29,7 +29,14 @@ from dmljax._operator import Outputs
 from dmljax._tensor import index_mode
 from dmljax.pallas._elementwise import Number, on_words, place_in
 from dmljax.pallas._launch import launch, load, store
-from dmljax.pallas._words import WORD_BYTES, in_lane, in_words, most_lanes, word_type
+from dmljax.pallas._words import (
+    WORD_BYTES,
+    as_elements,
+    in_lane,
+    in_words,
+    most_lanes,
+    word_type,
+)
 
 CHUNK_BYTES = 16
 # Of a block of chunks, and where a word has several elements; the words of a tile, and
@@ -161,9 +168,7 @@ def one_hot(
             interpret=interpret,
             plan=plan,
         )
-    if plan.lanes > 1:
-        words = lax.bitcast_convert_type(words, dtype)
-    return (words.reshape(shape),)
+    return (as_elements(words, dtype).reshape(shape),)
 
 
 def _fits(size: int, elements: int, shared: tuple[tuple[int, ...], ...]) -> bool:

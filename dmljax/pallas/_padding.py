@@ -25,7 +25,14 @@ from dmljax._operator import Outputs
 from dmljax._tensor import index_mode
 from dmljax.pallas._elementwise import Number, on_words, place_in
 from dmljax.pallas._launch import launch, load, store
-from dmljax.pallas._words import in_lane, in_words, most_lanes, word_type
+from dmljax.pallas._words import (
+    as_elements,
+    as_words,
+    in_lane,
+    in_words,
+    most_lanes,
+    word_type,
+)
 
 # The words of a tile of insides, and of gaps. What a row costs besides its words, in
 # words: a tile is as wide as is best for that. Measured on an H200.
@@ -204,13 +211,9 @@ def _padding(
             integer=integer,
             interpret=interpret,
         )
-        source = x.ravel()
-        if plan.lanes > 1:
-            source = source.reshape(-1, plan.lanes)
-            source = lax.bitcast_convert_type(source, plan.word)
         (words,) = launch(
             _kernel,
-            source,
+            as_words(x, plan.lanes),
             value.ravel(),
             operator="padding",
             grid=(plan.planes * math.prod(plan.tiles),),
@@ -219,9 +222,7 @@ def _padding(
             interpret=interpret,
             plan=plan,
         )
-    if plan.lanes > 1:
-        words = lax.bitcast_convert_type(words, x.dtype)
-    return (words.reshape(shape),)
+    return (as_elements(words, x.dtype).reshape(shape),)
 
 
 def _kernel(x: Any, value: Any, out: Any, *, plan: Plan) -> None:

@@ -4,7 +4,9 @@ import functools
 import operator
 from typing import Any
 
+import jax
 import numpy as np
+from jax import lax
 
 WORD_BYTES = 4
 
@@ -17,6 +19,20 @@ def most_lanes(dtype: np.dtype) -> int:
 def word_type(dtype: np.dtype, lanes: int) -> np.dtype:
     """The type of a word of so many elements."""
     return dtype if lanes == 1 else np.dtype(f"uint{8 * dtype.itemsize * lanes}")
+
+
+def as_words(x: jax.Array, lanes: int) -> jax.Array:
+    """The elements in a line of words; nothing is copied."""
+    if lanes == 1:
+        return x.ravel()
+    return lax.bitcast_convert_type(x.reshape(-1, lanes), word_type(x.dtype, lanes))
+
+
+def as_elements(words: jax.Array, dtype: np.dtype) -> jax.Array:
+    """The elements of words; nothing is copied."""
+    if words.dtype == dtype:
+        return words
+    return lax.bitcast_convert_type(words, dtype)
 
 
 def in_words(value: Any, dtype: np.dtype, lanes: int) -> Any:
