@@ -22,6 +22,7 @@ from dmljax import (
     _one_hot,
     _padding,
 )
+from dmljax._operators import OPERATORS
 from tests import oracles
 
 # DATA TYPES
@@ -257,7 +258,7 @@ def _span(begin: int, end: int) -> dict[str, int]:
 
 
 DIAGONAL_MATRIX1 = _subject(
-    primitive=_diagonal_matrix1.OPERATOR,
+    primitive=OPERATORS["diagonal_matrix1"].primitive,
     jitted=_diagonal_matrix1._diagonal_matrix1,
     support=_diagonal_matrix1.SUPPORT,
     tensor="OutputTensor",
@@ -318,7 +319,7 @@ def _hot_limits(dtype: str, size: int, *indices: int) -> Sample:
 
 
 ONE_HOT = _subject(
-    primitive=_one_hot.OPERATOR,
+    primitive=OPERATORS["one_hot"].primitive,
     jitted=_one_hot._one_hot,
     support=_one_hot.SUPPORT,
     tensor="ValuesTensor",
@@ -391,7 +392,7 @@ def _condition(shape: tuple[int, ...]) -> np.ndarray:
 
 
 ELEMENT_WISE_IF = _subject(
-    primitive=_element_wise_if.OPERATOR,
+    primitive=OPERATORS["element_wise_if"].primitive,
     jitted=_element_wise_if._element_wise_if,
     support=_element_wise_if.SUPPORT,
     tensor="OutputTensor",
@@ -439,7 +440,7 @@ _nonzero = functools.partial(
 )
 
 NONZERO_COORDINATES = _subject(
-    primitive=_nonzero_coordinates.OPERATOR,
+    primitive=OPERATORS["nonzero_coordinates"].primitive,
     jitted=_nonzero_coordinates._nonzero_coordinates,
     support=_nonzero_coordinates.SUPPORT,
     tensor="InputTensor",
@@ -512,7 +513,7 @@ def padding_sample(
 
 
 PADDING = _subject(
-    primitive=_padding.OPERATOR,
+    primitive=OPERATORS["padding"].primitive,
     jitted=_padding._padding,
     support=_padding.SUPPORT,
     tensor="InputTensor",
