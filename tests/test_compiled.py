@@ -115,19 +115,6 @@ def test_padding_by_kernel_is_one_kernel(mode, dtype):
     assert (launches(program), temporaries(program)) == (1, 0)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "int8"])
-@pytest.mark.parametrize("mode", PaddingMode)
-def test_padding_in_parts_is_one_kernel(mode, dtype):
-    """Of which a block has more elements than one that is not in parts."""
-    (form,) = SUBJECTS["padding"].primitive.xla_alone.values()
-    pads = (0, 0, 3, 5)
-    value = [struct((1,) * 4, dtype)] if mode is PaddingMode.CONSTANT else []
-    pad = functools.partial(form, start=pads, end=pads, mode=mode)
-    program = compiled(pad, struct((16, 16, 64, 66), dtype), *value)
-    assert (launches(program), temporaries(program)) == (1, 0)
-    assert "concatenate" in program.as_text()
-
-
 def gradient_of_padding(images, pads, mode):
     def adjoint(x):
         pad = jax.linear_transpose(
