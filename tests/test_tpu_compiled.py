@@ -18,7 +18,7 @@ import dmljax
 from benchmarks import tpu
 from dmljax import PaddingMode, _diagonal_matrix1
 from tests import test_sharding
-from tests.test_operators import needs_x64
+from tests.checks import needs_x64
 from tests.test_tpu import TYPES, WITH_KERNEL, has_work, uses
 
 pytestmark = pytest.mark.skipif(

@@ -21,6 +21,7 @@ from jax.test_util import check_grads
 import dmljax
 from dmljax import PaddingMode
 from tests import samples
+from tests.checks import eight_devices
 from tests.samples import LINEAR, SAMPLES
 
 BATCH = 3
@@ -691,12 +692,6 @@ def test_donation(sample):
     for _ in range(2):
         output = donating(*map(jnp.array, arrays))
         assert_equal(output, sample.expected(*arrays))
-
-
-def eight_devices(axis_type):
-    """A mesh of the eight virtual devices."""
-    devices = jax.devices("cpu")[:8]
-    return jax.make_mesh((8,), ("batch",), axis_types=(axis_type,), devices=devices)
 
 
 def sharded_batches(sample, mesh):
