@@ -19,7 +19,8 @@ from benchmarks import tpu
 from dmljax import PaddingMode, _diagonal_matrix1
 from tests import test_sharding
 from tests.checks import needs_x64
-from tests.test_tpu import TYPES, WITH_KERNEL, has_work, uses
+from tests.samples import SUBJECTS
+from tests.test_tpu_lowering import TYPES, WITH_KERNEL, has_work
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("libtpu") is None or jax.default_backend() != "cpu",
@@ -49,14 +50,14 @@ def check(sample, chip, dtype="float32"):
 @each_operator
 @each_chip
 def test_every_type(chip, name, dtype):
-    for sample in uses(name):
+    for sample in SUBJECTS[name].kernel_samples:
         check(sample, chip, dtype)
 
 
 @each_operator
 @each_chip
 def test_edges(chip, name):
-    for sample in uses(name, edges=True):
+    for sample in SUBJECTS[name].kernel_samples + SUBJECTS[name].kernel_edges:
         with jax.enable_x64(needs_x64(sample)):
             check(sample, chip)
 
@@ -117,7 +118,7 @@ def test_blocks_of_nonzero_coordinates(chip, shape, dtype):
 @each_operator
 @each_chip
 def test_batches(chip, name):
-    sample = uses(name)[0]
+    sample = SUBJECTS[name].kernel_samples[0]
     arrays = [struct((3, *x.shape), x.dtype) for x in sample.arrays()]
     program = tpu.compiled(jax.vmap(sample.run), chip, *arrays)
     assert kernels(program, name) == 1
