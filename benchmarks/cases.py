@@ -14,22 +14,9 @@ from benchmarks import oracles, others
 from benchmarks.data import Data
 from benchmarks.oracles import Oracle, Sample
 from benchmarks.others import Functions
-from dmljax import (
-    PaddingMode,
-    _diagonal_matrix1,
-    _element_wise_if,
-    _nonzero_coordinates,
-    _one_hot,
-    _padding,
-)
+from dmljax import PaddingMode
+from dmljax._operators import OPERATORS
 
-OPERATORS = {
-    module.OPERATOR.name: module.OPERATOR
-    for module in (
-        *(_diagonal_matrix1, _element_wise_if, _nonzero_coordinates),
-        *(_one_hot, _padding),
-    )
-}
 # Bytes of data: what a launch costs shows in the first, the caches in the last.
 SMALL = (2**12, 2**16, 2**20, 2**24)
 TYPES = ("float32", "float16", "int8")
@@ -135,15 +122,16 @@ def _ours(
 ) -> Functions:
     """The operator by default and, where there is a kernel, each of its forms.
 
-    Where there is one, or a form for it alone, the default also depends on whether it
-    is called inside jit.
+    Where there is a kernel, the default also depends on whether the operator is called
+    inside jit.
     """
     forms: dict[str, str | None] = {"dmljax": None}
-    kernels, alone = OPERATORS[operator].kernels, OPERATORS[operator].xla_alone
-    if "cuda" in kernels:
-        forms |= {"dmljax, xla": "xla", "dmljax, pallas": "pallas"}
-    if "cuda" in kernels or "cuda" in alone:
-        forms |= {"dmljax, outside jit": None}
+    if "cuda" in OPERATORS[operator].primitive.kernels:
+        forms |= {
+            "dmljax, xla": "xla",
+            "dmljax, pallas": "pallas",
+            "dmljax, outside jit": None,
+        }
 
     def call(form: str | None, *arrays: Any) -> Any:
         return function(*arrays, *arguments, implementation=form, **attributes)

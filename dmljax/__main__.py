@@ -14,7 +14,6 @@ from typing import NoReturn, cast
 from dmljax import __version__
 from dmljax._examples import EXAMPLES, show_example
 from dmljax._model import (
-    OPERATORS,
     PLATFORMS,
     compile_model,
     find_device,
@@ -23,6 +22,7 @@ from dmljax._model import (
     show_results,
 )
 from dmljax._model_data import ModelError
+from dmljax._operators import DESCRIPTORS
 from dmljax._support import support_markdown
 
 BAD_INPUT, WRONG_RESULT, NO_READER = 2, 1, 1
@@ -119,7 +119,7 @@ def _examples(arguments: argparse.Namespace) -> int:
 
 def _support(arguments: argparse.Namespace) -> int:
     name = arguments.operator
-    chosen = OPERATORS.values() if name is None else [operator_class(name)]
+    chosen = DESCRIPTORS.values() if name is None else [operator_class(name)]
     tables = [support_markdown(cls.operator, cls.support) for cls in chosen]
     print("\n\n".join(tables))
     return 0

@@ -1,9 +1,11 @@
-"""Where every rule is enforced: chex decides, DescriptorError explains."""
+"""Errors: the exception classes, `require`, and how messages show a value.
+
+Rules are enforced by plain code, so that nothing can switch them off. What chex asserts
+elsewhere are invariants of the package itself, which no input of a user breaks.
+"""
 
 from collections.abc import Hashable, Iterable
 from typing import Any
-
-import chex
 
 
 class DescriptorError(ValueError):
@@ -22,6 +24,14 @@ class DescriptorError(ValueError):
     __module__ = "dmljax"  # the public name, in tracebacks and in pickles
 
 
+class NoKernelError(DescriptorError):
+    """There is no kernel for this call: its platform, its type or its size.
+
+    A caller who asked for the kernel by name sees this error. Where the kernel was only
+    the default, the XLA form runs instead.
+    """
+
+
 def require(
     operator: str,
     condition: bool,
@@ -29,11 +39,8 @@ def require(
     error: type[DescriptorError] = DescriptorError,
 ) -> None:
     """Raises ``error("OPERATOR: rule")`` unless `condition` holds."""
-    try:
-        chex.assert_equal(condition, True, exception_type=DescriptorError)
-    except DescriptorError:
-        # chex appends a message in brackets to its own; only ours helps the reader.
-        raise error(f"{operator}: {rule}") from None
+    if not condition:
+        raise error(f"{operator}: {rule}")
 
 
 def require_same(
@@ -41,13 +48,12 @@ def require_same(
 ) -> None:
     """Requires that two tensors, given as (name, value), agree in `what`."""
     (first_name, first_value), (second_name, second_value) = first, second
-    require(
-        operator,
-        first_value == second_value,
-        f"mismatched tensor {what}. Tensor '{first_name}' has {show(first_value)}, "
-        f"while tensor '{second_name}' has {show(second_value)}; "
-        "both must be the same.",
-    )
+    if first_value != second_value:
+        raise DescriptorError(
+            f"{operator}: mismatched tensor {what}. Tensor '{first_name}' has "
+            f"{show(first_value)}, while tensor '{second_name}' has "
+            f"{show(second_value)}; both must be the same."
+        )
 
 
 def require_one_of(
@@ -55,10 +61,11 @@ def require_one_of(
 ) -> None:
     """Requires that the attribute `name` is one of `choices`."""
     choices = list(choices)
-    names = ", ".join(getattr(choice, "name", repr(choice)) for choice in choices)
-    require(
-        operator, value in choices, f"{name} is {value!r}; it must be one of {names}."
-    )
+    if value not in choices:
+        names = ", ".join(getattr(choice, "name", repr(choice)) for choice in choices)
+        raise DescriptorError(
+            f"{operator}: {name} is {value!r}; it must be one of {names}."
+        )
 
 
 def show(value: Any) -> str:

@@ -15,12 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dmljax._arguments import as_array, as_integer, as_sizes, check_x64
 from dmljax._check import DescriptorError, require, require_same, show
-from dmljax._operator import as_array, as_integer, as_sizes, check_x64, is_integer
 from dmljax._support import FeatureLevel, SupportTable, check_support
 from dmljax._tensor import DataType, TensorDesc, check_tensor, read, write
 
-INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 # What C puts before the names of an enum's values.
 ENUM_PREFIXES = {
@@ -244,36 +243,6 @@ def _bind(operator: str, name: str, tensor: TensorDesc, array: Any) -> jax.Array
         f"{tensor.extent} elements; its sizes are {show(array.shape)}.",
     )
     return read(tensor, jnp.asarray(array))
-
-
-def check_int32(operator: str, name: str, value: int) -> None:
-    """Requires that an attribute is an INT of the C struct."""
-    require(
-        operator,
-        INT32_MIN <= value <= INT32_MAX,
-        f"{name} is {value}; it must be an INT32, {INT32_MIN} to {INT32_MAX}.",
-    )
-
-
-def cast_float_value(value: float, dtype: np.dtype) -> np.ndarray:
-    """A FLOAT attribute as a scalar of the tensor's type.
-
-    For integers it is truncated toward zero and saturated, and NaN gives 0, as JAX
-    casts; no page says what happens out of range.
-
-    >>> [int(cast_float_value(v, np.dtype("uint8"))) for v in (10.6, -1.0, math.nan)]
-    [10, 0, 0]
-    """
-    with np.errstate(over="ignore"):  # past the largest float is infinity
-        single = np.float32(value)
-        if not is_integer(dtype):
-            return np.asarray(single).astype(dtype)
-    limits = jnp.iinfo(dtype)
-    low, high = int(limits.min), int(limits.max)
-    if math.isnan(single):
-        return np.zeros((), dtype)
-    whole = int(single) if math.isfinite(single) else high if single > 0 else low
-    return np.asarray(min(max(whole, low), high)).astype(dtype)
 
 
 def c_name(name: str) -> str:

@@ -10,31 +10,24 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike, DTypeLike
 
-from dmljax._check import require, require_same, show
-from dmljax._descriptor import (
-    INT32_MAX,
-    OperatorDesc,
-    cast_float_value,
-    check_int32,
-)
-from dmljax._operator import (
-    Choice,
+from dmljax._arguments import (
     Constant,
-    Implementation,
-    Operator,
-    Outputs,
     as_array,
     as_integer,
     as_operand,
     as_scalar,
     as_sizes,
+    cast_float_value,
+    check_int32,
     check_x64,
-    in_context,
-    kernel,
     strong,
-    transpose_select,
 )
-from dmljax._partition import Partition, Place
+from dmljax._check import require, require_same, show
+from dmljax._coordinates import fills
+from dmljax._descriptor import OperatorDesc
+from dmljax._jax import stands_alone
+from dmljax._primitive import Implementation, OperatorPrimitive, transpose_select
+from dmljax._sharding import Part, Partition
 from dmljax._support import (
     FLOATS,
     UP_TO_32_BITS,
@@ -43,7 +36,9 @@ from dmljax._support import (
     Support,
     SupportTable,
 )
-from dmljax._tensor import DataType, TensorDesc
+from dmljax._tensor import INT32_MAX, DataType, Outputs, TensorDesc
+from dmljax.pallas._diagonal_matrix1 import diagonal_matrix1 as gpu_kernel
+from dmljax.pallas.tpu._diagonal_matrix1 import diagonal_matrix1 as tpu_kernel
 
 NAME = "DIAGONAL_MATRIX1"
 SUPPORT: SupportTable = {
@@ -59,29 +54,6 @@ DIAGONAL_MATRIX_SUPPORT: SupportTable = {
     FeatureLevel.V4_0: {"OutputTensor": Support(2, 4, UP_TO_32_BITS)},
     FeatureLevel.V5_1: {"OutputTensor": Support(2, 4, UP_TO_64_BITS)},
 }
-
-
-def fills(
-    top_x: Any, matrix: tuple[int, int] | None, fill_begin: int, fill_end: int
-) -> Any:
-    """Whether the value fills diagonal `top_x`: the formula of the page.
-
-    ``(end >= begin) ^ (top_x >= begin) ^ (top_x < end)``, the last comparison turned
-    around. The bounds are compared with and never added to: they may be INT32_MIN and
-    INT32_MAX. `matrix` is None if the sizes do not limit `top_x`.
-    """
-    begins, ends = (_reaches(top_x, matrix, bound) for bound in (fill_begin, fill_end))
-    return (fill_end < fill_begin) ^ begins ^ ends
-
-
-def _reaches(top_x: Any, matrix: tuple[int, int] | None, bound: int) -> Any:
-    """``top_x >= bound``, decided at once where it is the same for all the matrix."""
-    if matrix is None:
-        return top_x >= bound
-    height, width = matrix
-    if bound <= 1 - height or bound >= width:
-        return bound < width
-    return top_x >= bound
 
 
 def _xla(
@@ -103,30 +75,30 @@ def _xla(
 
 
 def _shard(
-    place: Place,
+    part: Part,
     value: jax.Array,
     x: jax.Array,
     *,
     matrix: tuple[int, int],
     **static: Any,
 ) -> Outputs:
-    height, width = part = place.outputs[0][-2:]
-    if part == matrix:
-        return OPERATOR(value, x, matrix=matrix, **static)
-    row, column = (place.index(x.ndim - i) for i in (2, 1))
+    height, width = own = part.outputs[0][-2:]
+    if own == matrix:
+        return DIAGONAL_MATRIX1(value, x, matrix=matrix, **static)
+    row, column = (part.index(x.ndim - i) for i in (2, 1))
     origin = (column * width - row * height).reshape((1,) * x.ndim)
-    return OPERATOR(origin, value, x, matrix=part, **static)
+    return DIAGONAL_MATRIX1(origin, value, x, matrix=own, **static)
 
 
-OPERATOR = Operator(
+DIAGONAL_MATRIX1 = OperatorPrimitive(
     "diagonal_matrix1",
     _xla,
     Partition(_shard),
-    data_operands=-2,
+    linear=2,
     transpose=transpose_select,
     kernels={
-        "cuda": kernel("diagonal_matrix1"),
-        "tpu": kernel("diagonal_matrix1", "tpu"),
+        "cuda": gpu_kernel,
+        "tpu": tpu_kernel,
     },
 )
 
@@ -205,7 +177,8 @@ def diagonal_matrix1(
         shape,
         as_integer(NAME, "DiagonalFillBegin", fill_begin),
         as_integer(NAME, "DiagonalFillEnd", fill_end),
-        in_context(implementation),
+        implementation,
+        stands_alone(),
     )
     return output
 
@@ -220,14 +193,15 @@ def _as_dtype(dtype: DTypeLike) -> np.dtype:
     return type_
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3, 4, 5))
+@functools.partial(jax.jit, static_argnums=(2, 3, 4, 5, 6))
 def _diagonal_matrix1(
     x: jax.Array | None,
     value: jax.Array | Constant,
     shape: tuple[int, ...],
     fill_begin: int,
     fill_end: int,
-    implementation: Choice,
+    implementation: Implementation,
+    alone: bool,
 ) -> jax.Array:
     rank = len(shape)
     require(
@@ -241,13 +215,14 @@ def _diagonal_matrix1(
     with jax.named_scope("dmljax.diagonal_matrix1"):
         if x is None:
             x = jnp.zeros((*shape[:-2], 1, 1), value.dtype)
-        (output,) = OPERATOR(
+        (output,) = DIAGONAL_MATRIX1(
             strong(value).reshape((1,) * rank),
             strong(x),
             matrix=shape[-2:],
             fill_begin=fill_begin,
             fill_end=fill_end,
             implementation=implementation,
+            alone=alone,
         )
     return output
 

@@ -9,23 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from dmljax._check import require, require_same, show
-from dmljax._descriptor import OperatorDesc
-from dmljax._operator import (
-    Choice,
+from dmljax._arguments import (
     Constant,
-    Implementation,
-    Operator,
-    Outputs,
     as_array,
     as_operand,
-    in_context,
     is_python_number,
-    kernel,
     strong_types,
-    transpose_select,
 )
-from dmljax._partition import Partition, Place
+from dmljax._check import require, require_same, show
+from dmljax._descriptor import OperatorDesc
+from dmljax._jax import stands_alone
+from dmljax._primitive import Implementation, OperatorPrimitive, transpose_select
+from dmljax._sharding import Part, Partition
 from dmljax._support import (
     FLOAT16_ONLY,
     UINT8_ONLY,
@@ -35,7 +30,9 @@ from dmljax._support import (
     Support,
     SupportTable,
 )
-from dmljax._tensor import DataType, TensorDesc
+from dmljax._tensor import DataType, Outputs, TensorDesc
+from dmljax.pallas._element_wise_if import element_wise_if as gpu_kernel
+from dmljax.pallas.tpu._element_wise_if import element_wise_if as tpu_kernel
 
 NAME = "ELEMENT_WISE_IF"
 
@@ -61,20 +58,20 @@ def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
     return (jnp.where(condition.astype(bool), a, b),)
 
 
-def _shard(place: Place, *operands: jax.Array, **static: Any) -> Outputs:
-    del place  # every element stands for itself
-    return OPERATOR(*operands, **static)
+def _shard(part: Part, *operands: jax.Array, **static: Any) -> Outputs:
+    del part  # every element stands for itself
+    return ELEMENT_WISE_IF(*operands, **static)
 
 
-OPERATOR = Operator(
+ELEMENT_WISE_IF = OperatorPrimitive(
     "element_wise_if",
     _xla,
     Partition(_shard),
-    data_operands=1,
+    linear=2,
     transpose=transpose_select,
     kernels={
-        "cuda": kernel("element_wise_if"),
-        "tpu": kernel("element_wise_if", "tpu"),
+        "cuda": gpu_kernel,
+        "tpu": tpu_kernel,
     },
 )
 
@@ -134,18 +131,19 @@ def element_wise_if(
     if numbers[1]:
         second = as_operand(NAME, "BTensor", b, first.dtype)
     output: jax.Array = _element_wise_if(
-        condition, first, second, numbers, in_context(implementation)
+        condition, first, second, numbers, implementation, stands_alone()
     )
     return output
 
 
-@functools.partial(jax.jit, static_argnums=(3, 4))
+@functools.partial(jax.jit, static_argnums=(3, 4, 5))
 def _element_wise_if(
     condition: jax.Array,
     a: jax.Array | Constant,
     b: jax.Array | Constant,
     numbers: tuple[bool, bool],
-    implementation: Choice,
+    implementation: Implementation,
+    alone: bool,
 ) -> jax.Array:
     require(
         NAME,
@@ -162,7 +160,9 @@ def _element_wise_if(
             _check_sizes((name, value.shape), ("ConditionTensor", condition.shape))
         operands.append(value)
     with jax.named_scope("dmljax.element_wise_if"):
-        (output,) = OPERATOR(condition, *operands, implementation=implementation)
+        (output,) = ELEMENT_WISE_IF(
+            condition, *operands, implementation=implementation, alone=alone
+        )
     return output
 
 

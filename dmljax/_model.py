@@ -19,8 +19,6 @@ import numpy as np
 
 from dmljax._check import DescriptorError, show
 from dmljax._descriptor import ENUM_PREFIXES, OperatorDesc, c_name
-from dmljax._diagonal_matrix1 import DiagonalMatrix1Desc, DiagonalMatrixDesc
-from dmljax._element_wise_if import ElementWiseIfDesc
 from dmljax._model_data import (
     Encoder,
     ModelError,
@@ -31,24 +29,10 @@ from dmljax._model_data import (
     take,
     typed,
 )
-from dmljax._nonzero_coordinates import NonzeroCoordinatesDesc
-from dmljax._one_hot import OneHotDesc
-from dmljax._padding import Padding1Desc, PaddingDesc
+from dmljax._operators import DESCRIPTORS
 from dmljax._support import UP_TO_64_BITS, FeatureLevel
 from dmljax._tensor import MAX_ELEMENTS, DataType, TensorDesc, read, write
 
-OPERATORS: dict[str, type[OperatorDesc]] = {
-    cls.operator: cls
-    for cls in (
-        DiagonalMatrixDesc,
-        DiagonalMatrix1Desc,
-        ElementWiseIfDesc,
-        NonzeroCoordinatesDesc,
-        OneHotDesc,
-        PaddingDesc,
-        Padding1Desc,
-    )
-}
 PREFIX = "DML_OPERATOR_"
 COMMANDS = ("dispatch", "print", "writeFile")
 PLATFORMS = ("cpu", "gpu", "tpu")
@@ -296,11 +280,11 @@ def _data_type(name: str) -> DataType:
 
 def operator_class(name: str) -> type[OperatorDesc]:
     """The descriptor of the operator `name`, which may have the C prefix."""
-    cls = OPERATORS.get(name.upper().removeprefix(PREFIX))
+    cls = DESCRIPTORS.get(name.upper().removeprefix(PREFIX))
     if cls is None:
         raise ModelError(
             f"the operator '{name}' is not one of those that are here: "
-            f"{', '.join(OPERATORS)}."
+            f"{', '.join(DESCRIPTORS)}."
         )
     return cls
 

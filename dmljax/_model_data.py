@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from dmljax._arguments import check_x64
 from dmljax._check import show
 from dmljax._descriptor import number_from_json
-from dmljax._operator import check_x64, is_floating
 from dmljax._support import UP_TO_64_BITS
-from dmljax._tensor import MAX_ELEMENTS, DataType
+from dmljax._tensor import MAX_ELEMENTS, DataType, is_floating
 
 Kind = TypeVar("Kind")
 Encoder = Callable[[np.ndarray], bytes]

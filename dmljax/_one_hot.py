@@ -11,22 +11,13 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
+from dmljax._arguments import as_array, as_integer, strong
 from dmljax._check import require, require_same, show
+from dmljax._coordinates import countable, is_lit
 from dmljax._descriptor import OperatorDesc
-from dmljax._operator import (
-    Choice,
-    Implementation,
-    Operator,
-    Outputs,
-    as_array,
-    as_integer,
-    in_context,
-    is_integer,
-    kernel,
-    strong,
-    transpose_select,
-)
-from dmljax._partition import Partition, Place
+from dmljax._jax import stands_alone
+from dmljax._primitive import Implementation, OperatorPrimitive, transpose_select
+from dmljax._sharding import Part, Partition
 from dmljax._support import (
     FLOATS,
     INDICES,
@@ -37,7 +28,9 @@ from dmljax._support import (
     Support,
     SupportTable,
 )
-from dmljax._tensor import DataType, TensorDesc
+from dmljax._tensor import DataType, Outputs, TensorDesc, is_integer
+from dmljax.pallas._one_hot import one_hot as gpu_kernel
+from dmljax.pallas.tpu._one_hot import one_hot as tpu_kernel
 
 NAME = "ONE_HOT"
 
@@ -61,28 +54,6 @@ SUPPORT: SupportTable = {
 }
 
 
-def is_lit(index: Any, position: Any, size: int) -> Any:
-    """Whether `index` lights `position`, which is in [0, size) and of its type.
-
-    A negative index counts from the end. The difference is then 0 or -size: where the
-    greater one of it and its mirror image is 0. It may wrap around, as what is large
-    either way is not. XLA fuses one comparison as that of an index and a position, but
-    makes two kernels of more.
-    """
-    if not jnp.issubdtype(index.dtype, np.signedinteger):
-        return index == position
-    difference = index - position
-    return jnp.maximum(difference, -size - difference) == 0
-
-
-def countable(index: Any) -> Any:
-    """`index` in a type that counts to every size, and keeps every bit of it."""
-    if index.dtype.itemsize >= 4:
-        return index
-    signed = jnp.issubdtype(index.dtype, np.signedinteger)
-    return index.astype(np.int32 if signed else np.uint32)
-
-
 def _xla(
     index: jax.Array, on: jax.Array, off: jax.Array, *, size: int, axis: int
 ) -> Outputs:
@@ -94,38 +65,39 @@ def _xla(
 
 
 def _shard(
-    place: Place,
+    part: Part,
     index: jax.Array,
     *values: jax.Array,
     size: int,
     axis: int,
     **static: Any,
 ) -> Outputs:
-    part = place.outputs[0][axis]
-    if part != size:
-        index = _counted_from(index, place.index(index.ndim + axis), part, size)
-    return OPERATOR(index, *values, size=part, axis=axis, **static)
+    own = part.outputs[0][axis]
+    if own != size:
+        index = _counted_from(index, part.index(index.ndim + axis), own, size)
+    return ONE_HOT(index, *values, size=own, axis=axis, **static)
 
 
-def _counted_from(
-    index: jax.Array, number: jax.Array, part: int, size: int
-) -> jax.Array:
-    """Indices of `size` positions as ones of part `number`; elsewhere, past its end."""
+def _counted_from(index: jax.Array, part: jax.Array, own: int, size: int) -> jax.Array:
+    """Indices into `size` positions, as indices into the `own` ones of a part.
+
+    An index of another part becomes `own`, which lights nothing.
+    """
     index = countable(index)
     if jnp.issubdtype(index.dtype, np.signedinteger):
         index = jnp.where(index < 0, index + size, index)
-    first = number.astype(index.dtype) * part
-    inside = (index >= first) & (index < first + part)
-    return jnp.where(inside, index - first, part)
+    first = part.astype(index.dtype) * own
+    inside = (index >= first) & (index < first + own)
+    return jnp.where(inside, index - first, own)
 
 
-OPERATOR = Operator(
+ONE_HOT = OperatorPrimitive(
     "one_hot",
     _xla,
     Partition(_shard),
-    data_operands=1,
+    linear=2,
     transpose=transpose_select,
-    kernels={"cuda": kernel("one_hot"), "tpu": kernel("one_hot", "tpu")},
+    kernels={"cuda": gpu_kernel, "tpu": tpu_kernel},
 )
 
 
@@ -176,18 +148,20 @@ def one_hot(
         as_array(NAME, "ValuesTensor", values),
         as_integer(NAME, "size", size),
         as_integer(NAME, "Axis", axis),
-        in_context(implementation),
+        implementation,
+        stands_alone(),
     )
     return output
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3, 4))
+@functools.partial(jax.jit, static_argnums=(2, 3, 4, 5))
 def _one_hot(
     indices: jax.Array,
     values: jax.Array,
     size: int,
     axis: int,
-    implementation: Choice,
+    implementation: Implementation,
+    alone: bool,
 ) -> jax.Array:
     require(
         NAME,
@@ -206,13 +180,14 @@ def _one_hot(
     _check_sizes(indices.shape, values.shape, size, axis)
     with jax.named_scope("dmljax.one_hot"):
         off, on = strong(values).ravel()[:2]
-        (output,) = OPERATOR(
+        (output,) = ONE_HOT(
             strong(indices),
             on.reshape((1,) * rank),
             off.reshape((1,) * rank),
             size=size,
             axis=axis - rank,
             implementation=implementation,
+            alone=alone,
         )
     return output
 

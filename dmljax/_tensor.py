@@ -15,7 +15,13 @@ from jax import lax
 
 from dmljax._check import require, show
 
+# What every form of an operator returns, and what a form is: arrays and static
+# attributes in, outputs out.
+Outputs = tuple[jax.Array, ...]
+Form = Callable[..., Outputs]
+
 MAX_ELEMENTS = 2**32 - 1
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 MAX_RANK = 8
 
 
@@ -128,6 +134,16 @@ class TensorDesc:
 def _plain_integers(values: Iterable[Any]) -> tuple[Any, ...]:
     """NumPy's integers as Python's, which do not overflow; the rest for the checks."""
     return tuple(int(v) if isinstance(v, np.integer) else v for v in values)
+
+
+def is_floating(dtype: np.dtype) -> bool:
+    """Whether `dtype` is real floating point, the small floats included."""
+    return jnp.issubdtype(dtype, jnp.floating)
+
+
+def is_integer(dtype: np.dtype) -> bool:
+    """Whether `dtype` is an integer type, the 4-bit ones included."""
+    return jnp.issubdtype(dtype, jnp.integer)
 
 
 def x64_enabled() -> bool:

@@ -19,7 +19,8 @@ from dmljax import (
     PaddingMode,
     TensorDesc,
 )
-from dmljax._descriptor import INT32_MAX, c_name
+from dmljax._descriptor import c_name
+from dmljax._tensor import INT32_MAX
 from dmljax._examples import EXAMPLES, Example
 
 FOLDER = Path(__file__).parent / "models"

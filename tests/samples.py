@@ -22,6 +22,7 @@ from dmljax import (
     _one_hot,
     _padding,
 )
+from dmljax._operators import OPERATORS
 from tests import oracles
 
 # DATA TYPES
@@ -252,7 +253,7 @@ def _span(begin: int, end: int) -> dict[str, int]:
 
 
 DIAGONAL_MATRIX1 = Subject(
-    primitive=_diagonal_matrix1.OPERATOR,
+    primitive=OPERATORS["diagonal_matrix1"].primitive,
     jitted=_diagonal_matrix1._diagonal_matrix1,
     support=_diagonal_matrix1.SUPPORT,
     tensor="OutputTensor",
@@ -319,7 +320,7 @@ def _hot_limits(dtype: str, size: int, *indices: int) -> Sample:
 
 
 ONE_HOT = Subject(
-    primitive=_one_hot.OPERATOR,
+    primitive=OPERATORS["one_hot"].primitive,
     jitted=_one_hot._one_hot,
     support=_one_hot.SUPPORT,
     tensor="ValuesTensor",
@@ -398,7 +399,7 @@ def _condition(shape: tuple[int, ...]) -> np.ndarray:
 
 
 ELEMENT_WISE_IF = Subject(
-    primitive=_element_wise_if.OPERATOR,
+    primitive=OPERATORS["element_wise_if"].primitive,
     jitted=_element_wise_if._element_wise_if,
     support=_element_wise_if.SUPPORT,
     tensor="OutputTensor",
@@ -447,7 +448,7 @@ _nonzero = functools.partial(
 )
 
 NONZERO_COORDINATES = Subject(
-    primitive=_nonzero_coordinates.OPERATOR,
+    primitive=OPERATORS["nonzero_coordinates"].primitive,
     jitted=_nonzero_coordinates._nonzero_coordinates,
     support=_nonzero_coordinates.SUPPORT,
     tensor="InputTensor",
@@ -476,6 +477,11 @@ NONZERO_COORDINATES = Subject(
             _nonzero(f"{parts} parts of {shape}", (shape,), {"parts": parts})
             for shape, parts in (((6,), 6), ((6, 5), 1), ((40, 2, 3), 4), ((0, 3), 2))
         ),
+        *(
+            _nonzero(f"first {size} of (6, 5)", ((6, 5),), {"size": size, "fill": 7})
+            for size in (0, 1, 11, 40)
+        ),
+        _nonzero("first 9 of parts", ((4, 6),), {"parts": 2, "size": 9}),
         _nonzero("columns of parts", ((1, 2, 3),), {"parts": 1, "columns": 2}),
         _nonzero("all zero", (np.zeros((3, 3), np.float32),), {"fill": 7}),
         _nonzero("none zero", (np.ones((3, 12), np.float32),), {"fill": 7}),
@@ -492,7 +498,8 @@ NONZERO_COORDINATES = Subject(
         *("columns 2 of (1, 1, 2, 3)", "columns 3 of (1, 2, 1, 3)", "size 33"),
         *("fill 4294967295", "empty (0, 3)", "empty fill", "6 parts of (6,)"),
         *("4 parts of (40, 2, 3)", "2 parts of (0, 3)", "columns of parts"),
-        *("signs", "imaginary"),
+        *("first 0 of (6, 5)", "first 11 of (6, 5)", "first 40 of (6, 5)"),
+        *("first 9 of parts", "signs", "imaginary"),
     ),
 )
 
@@ -526,7 +533,7 @@ def padding_sample(
 
 
 PADDING = Subject(
-    primitive=_padding.OPERATOR,
+    primitive=OPERATORS["padding"].primitive,
     jitted=_padding._padding,
     support=_padding.SUPPORT,
     tensor="InputTensor",

@@ -13,7 +13,7 @@ import pytest
 import dmljax
 from dmljax import __main__ as command_line
 from dmljax._examples import EXAMPLES
-from dmljax._model import OPERATORS
+from dmljax._operators import DESCRIPTORS
 from tests.test_model import edited, padding_model
 
 
@@ -155,7 +155,7 @@ def test_support_of_all_operators(capsys):
     assert command_line.main(["support"]) == 0
     out = capsys.readouterr().out
     assert [line[3:] for line in out.splitlines() if line.startswith("#")] == [
-        *OPERATORS
+        *DESCRIPTORS
     ]
 
 

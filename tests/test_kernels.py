@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dmljax
-from dmljax import PaddingMode, _one_hot, _padding
+from dmljax import PaddingMode
 from dmljax.pallas import _nonzero_coordinates
 from tests import blocks, oracles, samples
 from tests.checks import check, needs_x64
@@ -235,11 +235,8 @@ def test_one_hot_of_a_value_for_each_sequence_and_one_for_all(shared):
     indices, one = np.arange(6, dtype=np.int32)[:, None], np.full((1, 1), 9, np.int8)
     each = np.arange(10, 16, dtype=np.int8)[:, None]
     on, off = (one, each) if shared == "on" else (each, one)
-    kernel, xla = (
-        _one_hot.OPERATOR(indices, on, off, size=5, axis=-1, implementation=i)[0]
-        for i in ("pallas", "xla")
-    )
-    np.testing.assert_array_equal(kernel, xla)
+    one_hot = functools.partial(SUBJECTS["one_hot"].primitive, size=5, axis=-1)
+    same_by_kernel_and_by_xla(one_hot, indices, on, off)
 
 
 # PADDING
@@ -295,7 +292,7 @@ def test_padding_with_values_of_a_batch(sizes, own, dtype):
     value = jnp.asarray(random.integers(0, 99, (*sizes, 1, 1)).astype(dtype))
     whole = np.broadcast_shapes(sizes, own)
     kernel, xla = (
-        _padding.OPERATOR(
+        SUBJECTS["padding"].primitive(
             *(operand, value),
             start=(1, 2),
             end=(0, 3),

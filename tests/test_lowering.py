@@ -16,7 +16,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from dmljax import DescriptorError, PaddingMode, _default, _operator
+from dmljax import DescriptorError, PaddingMode, _default, _jax, _primitive
 from dmljax.pallas import _nonzero_coordinates
 from tests.checks import eight_devices
 from tests.samples import SUBJECTS
@@ -92,7 +92,7 @@ def preferred(monkeypatch):
     """Every kernel is the default, for arrays of any size."""
     sizes = dict.fromkeys((1, 2, 4, 8, 16), 0)
     rule = {"pipeline": dict.fromkeys((*WITH_KERNEL, "padding otherwise"), sizes)}
-    monkeypatch.setattr(_operator, "KERNEL_FROM", {"cuda": rule})
+    monkeypatch.setattr(_primitive, "KERNEL_FROM", {"cuda": rule})
     jax.clear_caches()
     yield
     jax.clear_caches()
@@ -112,19 +112,18 @@ def test_the_default_is_what_the_rule_says(name):
 @pytest.mark.parametrize(
     ("wrapped", "expected"),
     [
-        (lambda f: f, _operator.Context.ALONE),
-        (jax.disable_jit()(lambda f: f), _operator.Context.ALONE),
-        *((jax.jit, None), (jax.vmap, None), (lambda f: jax.jit(jax.vmap(f)), None)),
-        (lambda f: lambda x: jax.jvp(f, (x,), (x,)), None),
-        (lambda f: lambda x: jax.lax.map(f, x), None),
+        (lambda f: f, True),
+        (jax.disable_jit()(lambda f: f), True),
+        *((jax.jit, False), (jax.vmap, False), (lambda f: jax.jit(jax.vmap(f)), False)),
+        (lambda f: lambda x: jax.jvp(f, (x,), (x,)), False),
+        (lambda f: lambda x: jax.lax.map(f, x), False),
     ],
 )
 def test_a_call_knows_whether_it_is_a_program_of_its_own(wrapped, expected):
     seen = []
 
     def function(x):
-        seen.append(_operator.in_context(None))
-        assert _operator.in_context("xla") == "xla"
+        seen.append(_jax.stands_alone())
         return x
 
     wrapped(function)(jnp.ones(3))
@@ -132,13 +131,13 @@ def test_a_call_knows_whether_it_is_a_program_of_its_own(wrapped, expected):
 
 
 def test_where_jax_does_not_say_what_is_traced_no_call_is_alone(monkeypatch):
-    monkeypatch.setattr(_operator, "_trace_state", object)
-    assert _operator.in_context(None) is None
+    monkeypatch.setattr(_jax, "_trace_state", object)
+    assert not _jax.stands_alone()
 
 
 def test_a_call_on_constants_inside_jit_is_not_alone():
     jaxpr = jax.make_jaxpr(lambda: dmljax.diagonal_matrix1(jnp.ones((3, 3))))()
-    assert "implementation=None" in str(jaxpr)
+    assert "alone=False" in str(jaxpr)
 
 
 def test_the_rule_looks_at_type_and_size():
@@ -186,17 +185,16 @@ def test_a_program_exported_from_a_cpu_has_the_kernel():
 
 
 @pytest.mark.parametrize(
-    ("axis_type", "now"), [(AxisType.Auto, 0), (AxisType.Explicit, 3)]
+    ("axis_type", "expected"), [(AxisType.Auto, 0), (AxisType.Explicit, 3)]
 )
-def test_a_sharded_program_runs_the_kernel_on_each_device(axis_type, now):
-    """XLA asks for it when it has divided the program, unless the types say how."""
+def test_a_sharded_program_runs_kernels_where_the_types_say_how(axis_type, expected):
+    """With automatic axes XLA divides the program, and can't divide a kernel."""
     mesh = eight_devices(axis_type)
     sharding = NamedSharding(mesh, P("batch"))
     struct = jax.ShapeDtypeStruct((8, 1 << 20), np.float32, sharding=sharding)
     with jax.set_mesh(mesh):
         text = lowered(jax.vmap(dmljax.nonzero_coordinates), struct)
-    assert launches(text) == now
-    assert ("@CustomSPMDPartitioning" in text) == (now == 0)
+    assert launches(text) == expected
 
 
 def test_each_device_of_a_shard_map_runs_the_kernel():
@@ -217,7 +215,7 @@ def test_each_device_of_a_shard_map_runs_the_kernel():
 @pytest.fixture
 def no_backend(monkeypatch):
     """A JAX without the backend of the kernels."""
-    monkeypatch.setattr(_operator, "kernels_available", lambda platform: False)
+    monkeypatch.setattr(_primitive, "kernels_available", lambda platform: False)
     jax.clear_caches()
     yield
     jax.clear_caches()
@@ -233,13 +231,13 @@ def test_without_the_backend_the_default_is_xla():
 def test_without_the_backend_a_kernel_is_refused(name):
     sample = SUBJECTS[name].samples[0].by_kernel()
     expected = rf"{name.upper()}: .*triton, which this JAX.*None or 'xla'"
-    with pytest.raises(NotImplementedError, match=expected):
+    with pytest.raises(DescriptorError, match=expected):
         sample.run(*sample.arrays())
 
 
 def test_there_is_no_kernel_for_other_gpus():
     kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
-    with pytest.raises(NotImplementedError, match="no kernel for platform 'rocm'"):
+    with pytest.raises(DescriptorError, match="no kernel for platform 'rocm'"):
         jax.jit(kernel).trace(LARGE).lower(lowering_platforms=("rocm",))
 
 

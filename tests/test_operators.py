@@ -11,7 +11,7 @@ import pytest
 
 import dmljax
 from dmljax import DescriptorError, PaddingMode
-from dmljax import _padding as padding_module
+from dmljax import _padding_forms as forms
 from tests import oracles, samples
 from tests.checks import assert_same, check, needs_x64
 from tests.samples import EDGES, INT32_MAX, INT32_MIN, SAMPLES, SUBJECTS
@@ -68,8 +68,8 @@ def test_edges(edge):
 def no_form_of_its_own(monkeypatch):
     """Every platform runs the definition, as one does that has no form of its own."""
     for subject in SUBJECTS.values():
-        for platform in tuple(subject.primitive.xla_on):
-            monkeypatch.delitem(subject.primitive.xla_on, platform)
+        for platform in tuple(subject.primitive.on_platform):
+            monkeypatch.delitem(subject.primitive.on_platform, platform)
     jax.clear_caches()
     yield
     jax.clear_caches()
@@ -77,33 +77,11 @@ def no_form_of_its_own(monkeypatch):
 
 @pytest.mark.usefixtures("no_form_of_its_own")
 @pytest.mark.parametrize(
-    "name", [name for name, one in SUBJECTS.items() if one.primitive.xla_on]
+    "name", [name for name, one in SUBJECTS.items() if one.primitive.on_platform]
 )
 def test_definition_where_a_platform_has_another_form(name):
     for sample in SUBJECTS[name].samples + SUBJECTS[name].edges:
         check(sample)
-
-
-@pytest.fixture
-def alone_as_elsewhere(monkeypatch):
-    """A CPU runs the forms that another platform has for a program of its own."""
-    monkeypatch.setattr("dmljax._padding.PARTS_FROM", 0)
-    for subject in SUBJECTS.values():
-        for form in tuple(subject.primitive.xla_alone.values()):
-            monkeypatch.setitem(subject.primitive.xla_alone, "cpu", form)
-    jax.clear_caches()
-    yield
-    jax.clear_caches()
-
-
-@pytest.mark.usefixtures("alone_as_elsewhere")
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
-@pytest.mark.parametrize(
-    "name", [name for name, one in SUBJECTS.items() if one.primitive.xla_alone]
-)
-def test_form_of_a_program_of_its_own(name, dtype):
-    for sample in SUBJECTS[name].samples + SUBJECTS[name].edges:
-        check(sample, dtype, samples.bits)
 
 
 @pytest.mark.parametrize(
@@ -115,13 +93,13 @@ def test_form_of_a_program_of_its_own(name, dtype):
 )
 def test_sums_of_edges_made_apart_are_the_adjoint(monkeypatch, shape, start, end):
     """What a GPU does with large arrays: in integers the order is no matter."""
-    monkeypatch.setattr(padding_module, "APART_FROM", 0)
+    monkeypatch.setattr(forms, "SEPARATE_SUMS_FROM", 0)
     cotangent = jnp.asarray(np.random.default_rng(0).integers(-9, 9, shape))
     pads = {"start": start, "end": end, "mode": PaddingMode.EDGE}
-    form = functools.partial(padding_module._adjoint_xla_cuda, **pads)
+    form = functools.partial(forms.adjoint_on_gpu, **pads)
     assert "optimization_barrier" in str(jax.make_jaxpr(form)(cotangent))
     (apart,) = form(cotangent)
-    (together,) = padding_module._adjoint_xla(cotangent, **pads)
+    (together,) = forms.adjoint(cotangent, **pads)
     np.testing.assert_array_equal(apart, together)
 
 

@@ -15,7 +15,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
 import dmljax
-from dmljax import PaddingMode, _operator
+from dmljax import PaddingMode, _primitive
 from dmljax.pallas.tpu import _blocks, _padding
 from tests import blocks, oracles, samples
 from tests.checks import check, needs_x64
@@ -58,7 +58,7 @@ def kernels_for_tpus():
         return self.kernels["tpu"](*operands, **static, interpret=INTERPRETER)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_operator.Operator, "__call__", call)
+        patch.setattr(_primitive.OperatorPrimitive, "__call__", call)
         blocks.put(patch, blocks.SMALL_ON_TPU)
         jax.clear_caches()
         yield

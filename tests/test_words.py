@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from dmljax._nonzero_coordinates import is_nonzero
+from dmljax._coordinates import is_nonzero
 from dmljax.pallas import _nonzero_coordinates, _one_hot, _words
 from dmljax.pallas._elementwise import on_words
 from dmljax.pallas.tpu import _blocks

@@ -12,10 +12,7 @@ from collections.abc import Iterator
 
 from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
 
-from dmljax._check import DescriptorError
-
-# By platform: the package of its kernels, and the backend that they need.
-PACKAGES = {"cuda": "dmljax.pallas", "tpu": "dmljax.pallas.tpu"}
+# By platform: the backend that its kernels need.
 BACKENDS = {
     "cuda": "jax.experimental.pallas.triton",
     "tpu": "jax.experimental.pallas.tpu",
@@ -27,10 +24,6 @@ GPU = AbstractMesh(
         device_kind="NVIDIA H200", num_cores=132, platform="gpu"
     ),
 )
-
-
-class UnsupportedError(DescriptorError):
-    """A kernel cannot take arrays of this size or type; XLA's form can."""
 
 
 @functools.cache

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax._diagonal_matrix1 import fills
-from dmljax._operator import Outputs
+from dmljax._coordinates import fills
+from dmljax._tensor import Outputs
 from dmljax.pallas._elementwise import Number, elementwise, on_words, place_in
 
 

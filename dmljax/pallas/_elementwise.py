@@ -14,8 +14,7 @@ import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 
-from dmljax._operator import Form, Outputs, is_floating
-from dmljax._tensor import index_mode
+from dmljax._tensor import Form, Outputs, index_mode, is_floating
 from dmljax.pallas._launch import launch, load, store
 
 BLOCK_BYTES = 4096  # of the output; the best on an H200 for 1, 2 and 4 bytes

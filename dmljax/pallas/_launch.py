@@ -9,8 +9,9 @@ from typing import Any
 import jax
 from jax.experimental import pallas as pl
 
-from dmljax._check import require
-from dmljax.pallas import UnsupportedError, kernels_available, kernels_lowered
+from dmljax._check import NoKernelError, require
+from dmljax._jax import struct
+from dmljax.pallas import kernels_available, kernels_lowered
 
 if kernels_available("cuda"):
     with kernels_lowered("cuda"):
@@ -49,12 +50,12 @@ def launch(
             array.dtype.itemsize > 1 or not 2**31 < array.size <= 2**32,
             f"the kernel can't address an array of {array.size} elements of one byte "
             "(more than 2^31, at most 2^32); use implementation=None or 'xla'.",
-            UnsupportedError,
+            NoKernelError,
         )
     results: Sequence[jax.Array] = pl.pallas_call(
         functools.partial(kernel, **static),
         grid=grid,
-        out_shape=_alike(operands[0], outputs),
+        out_shape=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
         name=f"dmljax_{operator}{step}",
         interpret=interpret,
         compiler_params=triton.CompilerParams(num_warps=warps, num_stages=2),
@@ -146,7 +147,7 @@ def launch_blocks(
             grid=grid,
             in_specs=specs[: len(operands)],
             out_specs=tuple(specs[len(operands) :]),
-            out_shape=_alike(operands[0], outputs),
+            out_shape=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
             scratch_shapes=list(scratch),
             name=f"dmljax_{operator}",
             interpret=interpret,
@@ -156,14 +157,3 @@ def launch_blocks(
             compiler_params=tpu.CompilerParams(dimension_semantics=semantics),
         )(*operands)
     return results
-
-
-def _alike(
-    operand: jax.Array, outputs: Sequence[jax.ShapeDtypeStruct]
-) -> tuple[jax.ShapeDtypeStruct, ...]:
-    """The outputs, varying over the axes of a mesh that `operand` varies over."""
-    axes = jax.typeof(operand).manual_axis_type
-    return tuple(
-        jax.ShapeDtypeStruct(out.shape, out.dtype, manual_axis_type=axes)
-        for out in outputs
-    )

@@ -20,14 +20,13 @@ import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 
-from dmljax._nonzero_coordinates import (
+from dmljax._coordinates import (
     by_lines,
     is_nonzero,
     last_sizes,
     zero_patterns,
 )
-from dmljax._operator import Outputs, is_floating
-from dmljax._tensor import index_mode, packed_strides
+from dmljax._tensor import Outputs, index_mode, is_floating, packed_strides
 from dmljax.pallas._launch import launch, load, store
 
 WORD = 32
@@ -41,10 +40,6 @@ CHUNK = 2048  # values past the count that are written at a time
 COUNT_BYTES = 4096  # that a warp reads in the first launch
 SCANNED = 4096  # counts of blocks that the second launch adds up at a time
 WARPS = 4  # of a program in the last
-# With a count between these parts of the elements, writing rows of one column waits for
-# what it reads: programs that fill take turns with those that write rows. Else all rows
-# come first, while what they read is in the cache.
-MIXED = (32, 4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +49,7 @@ class Plan:
     Attributes:
       batch: the number of independent inputs, called lines.
       elements: of a line.
+      rows: to write for each line; rows past the last are left out.
       sizes: those of the coordinates' columns.
       width: the bits of an element.
       keep: those of its bits that make it non-zero.
@@ -64,6 +60,7 @@ class Plan:
 
     batch: int
     elements: int
+    rows: int
     sizes: tuple[int, ...]
     width: int
     keep: int
@@ -74,7 +71,8 @@ class Plan:
     @property
     def integer(self) -> np.dtype:
         """The type of a place in the output."""
-        return np.dtype(np.int32 if self.values + BLOCK < 2**31 else np.int64)
+        largest = max(self.elements, self.values) + BLOCK
+        return np.dtype(np.int32 if largest < 2**31 else np.int64)
 
     @property
     def blocks(self) -> int:
@@ -84,7 +82,7 @@ class Plan:
     @property
     def values(self) -> int:
         """How many values the rows of a line hold."""
-        return self.elements * len(self.sizes)
+        return self.rows * len(self.sizes)
 
     def place(self, number: Any, offset: Any = 0) -> Any:
         """`number + offset` where it may need 64 bits."""
@@ -109,6 +107,7 @@ def nonzero_coordinates(
     x: jax.Array,
     *first: jax.Array,
     sizes: tuple[int, ...],
+    rows: int,
     columns: int,
     fill: int | None,
     interpret: bool,
@@ -119,6 +118,7 @@ def nonzero_coordinates(
     plan = Plan(
         batch=batch,
         elements=elements,
+        rows=rows,
         sizes=last_sizes(sizes, columns),
         width=8 * bits.dtype.itemsize,
         keep=keep,
@@ -126,7 +126,7 @@ def nonzero_coordinates(
         part=bool(first),
         interpret=interpret,
     )
-    with index_mode(plan.values + BLOCK):
+    with index_mode(max(elements, plan.values) + BLOCK):
         return _run(bits, first, plan)
 
 
@@ -183,7 +183,7 @@ def _run(bits: jax.Array, numbers: Sequence[jax.Array], plan: Plan) -> Outputs:
         outputs=(values,),
         warps=WARPS,
     )
-    shape = (plan.batch, plan.elements, len(plan.sizes))
+    shape = (plan.batch, plan.rows, len(plan.sizes))
     return count, coordinates.reshape(shape)
 
 
@@ -271,14 +271,13 @@ def _write(*references: Any, plan: Plan) -> None:
     if plan.fill is None:
         _rows(*references, plan=plan, block=program, line=line)
         return
-    total, blocks = count[line], jnp.int32(plan.blocks)
-    low, high = (np.uint32(plan.elements // part) for part in MIXED)
-    mixed = (total > low) & (total < high) & (len(plan.sizes) == 1)
-    fills = jnp.where(mixed, program & 1, (program >= blocks).astype(np.int32)) != 0
-    share = jnp.where(mixed, program >> 1, lax.rem(program, blocks))
+    # All rows come first, while the words that they read are in the cache.
+    fills = program >= plan.blocks
+    share = lax.rem(program, jnp.int32(plan.blocks))
     write = functools.partial(_rows, *references, plan=plan, block=share, line=line)
+    total = jnp.minimum(plan.place(count[line]), plan.integer.type(plan.rows))
     pl.when(~fills)(write)
-    pl.when(fills)(lambda: _fill(out, line, share, plan.place(total), plan))
+    pl.when(fills)(lambda: _fill(out, line, share, total, plan))
 
 
 def _rows(*references: Any, plan: Plan, block: Any, line: Any) -> None:
@@ -287,6 +286,8 @@ def _rows(*references: Any, plan: Plan, block: Any, line: Any) -> None:
     first = block * (BLOCK // WORD)
     start = plan.place(starts[line, block])
     ones = counts[line, block].astype(np.int32)
+    if plan.rows < plan.elements:  # a block past the last row has nothing to write
+        ones = jnp.where(start < plan.rows, ones, 0)
 
     def word_at(place: Any) -> Any:
         return load(words.at[line, first + place])
@@ -367,6 +368,8 @@ def _put_rows(
             value %= np.uint32(size)
         values = jnp.where(column == axis, value[..., None], values)
     mask = valid[..., None] & (column < columns)
+    if plan.rows < plan.elements:
+        mask &= row[..., None] < plan.rows
     if plan.interpret:  # where a masked-off lane writes back what it has read
         place = jnp.where(mask, place, plan.values)
     store(out.at[line, place], values, mask=mask)

@@ -12,10 +12,7 @@ there are fewer to compute.
 """
 
 import dataclasses
-import functools
 import math
-import operator
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -24,9 +21,8 @@ import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 
-from dmljax._one_hot import countable
-from dmljax._operator import Outputs
-from dmljax._tensor import index_mode
+from dmljax._coordinates import countable
+from dmljax._tensor import Outputs, index_mode
 from dmljax.pallas._elementwise import Number, on_words, place_in
 from dmljax.pallas._launch import launch, load, store
 from dmljax.pallas._words import (
@@ -43,8 +39,6 @@ CHUNK_BYTES = 16
 # the elements of its rows at most. Measured on an H200.
 BLOCK_BYTES, NARROW_BYTES = 4096, 8192
 TILE, ROW = 4096, 1024
-# What bytes that are compared at once are not above, nor the rows of a tile.
-BELOW = 127
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,14 +248,9 @@ def _in_tiles(index: Any, values: Any, out: Any, *, plan: Plan) -> None:
             where = head * integer(plan.lanes) + integer(lane)
             lanes.append(_from_start(load(index.at[where], mask=mask), plan.size))
         word = in_words(off, plan.dtype, plan.lanes)
-        if plan.lanes == 4 and rows < BELOW:
-            first = (i * rows).astype(lanes[0].dtype)
-            lit = _equal_bytes([hot - first for hot in lanes], row - i * rows)
-            word ^= lit & in_words(on ^ off, plan.dtype, plan.lanes)
-        else:
-            for lane, hot in enumerate(lanes):
-                change = in_lane(on ^ off, np.uint32(lane), plan.dtype, plan.lanes)
-                word = jnp.where(hot == row.astype(hot.dtype), word ^ change, word)
+        for lane, hot in enumerate(lanes):
+            change = in_lane(on ^ off, np.uint32(lane), plan.dtype, plan.lanes)
+            word = jnp.where(hot == row.astype(hot.dtype), word ^ change, word)
         inside: Any = (row < plan.size) & (column < width) if masked else None
         to: Any = place
         if plan.interpret and masked:  # a masked-off lane writes back
@@ -272,21 +261,6 @@ def _in_tiles(index: Any, values: Any, out: Any, *, plan: Plan) -> None:
     pl.when(whole)(lambda: put(False))
     if plan.size % rows or width % columns:
         pl.when(~whole)(lambda: put(True))
-
-
-def _equal_bytes(numbers: Sequence[Any], row: Any) -> Any:
-    """For each of four numbers, eight bits that say whether it is `row`.
-
-    At once, as bytes of a word: it takes half as long as to compare each.
-    """
-    ones = np.uint32(0x01010101)
-    numbers = [jnp.minimum(n, BELOW).astype(np.uint32) for n in numbers]
-    word = functools.reduce(
-        operator.or_, (n << np.uint32(8 * lane) for lane, n in enumerate(numbers))
-    )
-    unlike = word ^ (row.astype(np.uint32) * ones)  # bytes below 128, 0 where equal
-    equal = (ones * np.uint32(128) - unlike) & (ones * np.uint32(128))
-    return (equal << np.uint32(1)) - (equal >> np.uint32(7))
 
 
 def _read(reference: Any, where: Any, mask: Any) -> Any:

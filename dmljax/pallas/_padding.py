@@ -20,9 +20,8 @@ import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 
-from dmljax._axis import Axis, PaddingMode, axes_of, merged, rows_of
-from dmljax._operator import Outputs
-from dmljax._tensor import index_mode
+from dmljax._coordinates import Axis, PaddingMode, axes_of, merged, rows_of
+from dmljax._tensor import Outputs, index_mode
 from dmljax.pallas._elementwise import Number, on_words, place_in
 from dmljax.pallas._launch import launch, load, store
 from dmljax.pallas._words import (

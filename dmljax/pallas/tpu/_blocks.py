@@ -16,9 +16,8 @@ import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 
-from dmljax._check import require, show
-from dmljax._operator import Outputs, is_floating
-from dmljax.pallas import UnsupportedError
+from dmljax._check import NoKernelError, require, show
+from dmljax._tensor import Outputs, is_floating
 from dmljax.pallas._launch import Block, launch_blocks
 
 LANES = 128
@@ -155,7 +154,7 @@ def for_mosaic(operator: str, operands: Sequence[jax.Array]) -> list[jax.Array]:
             _has(operand.dtype),
             f"the kernel for TPUs takes no {show(operand.dtype)}, for which Mosaic has "
             "no vectors; use implementation=None or 'xla'.",
-            UnsupportedError,
+            NoKernelError,
         )
     return [x.astype(np.int8) if _is_small(x.dtype) else x for x in operands]
 

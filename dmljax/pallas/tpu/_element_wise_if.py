@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax._operator import Outputs
+from dmljax._tensor import Outputs
 from dmljax.pallas.tpu._blocks import by_blocks
 
 

@@ -15,10 +15,9 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
-from dmljax._check import require
-from dmljax._nonzero_coordinates import by_lines, filled, is_nonzero, unravel
-from dmljax._operator import Outputs
-from dmljax.pallas import UnsupportedError
+from dmljax._check import NoKernelError, require
+from dmljax._coordinates import by_lines, filled, is_nonzero, unravel
+from dmljax._tensor import Outputs
 from dmljax.pallas._launch import Block, launch_blocks
 from dmljax.pallas.tpu._blocks import LANES
 
@@ -34,6 +33,7 @@ def nonzero_coordinates(
     x: jax.Array,
     *first: jax.Array,
     sizes: tuple[int, ...],
+    rows: int,
     columns: int,
     fill: int | None,
     interpret: Any,
@@ -45,7 +45,14 @@ def nonzero_coordinates(
         elements < 2**31 - ROWS * LANES,
         f"the kernel for TPUs counts {elements} elements in 32 bits, of which one is "
         "the sign; use implementation=None or 'xla'.",
-        UnsupportedError,
+        NoKernelError,
+    )
+    require(
+        "NONZERO_COORDINATES",
+        rows == elements,
+        f"the kernel for TPUs writes a row for each of {elements} elements, not {rows}; "
+        "use implementation=None or 'xla'.",
+        NoKernelError,
     )
     blocks = pl.cdiv(elements, ROWS * LANES)
     nonzero = jnp.pad(is_nonzero(x), ((0, 0), (0, blocks * ROWS * LANES - elements)))

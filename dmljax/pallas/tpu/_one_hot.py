@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax._one_hot import countable, is_lit
-from dmljax._operator import Outputs
+from dmljax._coordinates import countable, is_lit
+from dmljax._tensor import Outputs
 from dmljax.pallas.tpu._blocks import by_blocks
 
 

@@ -18,11 +18,9 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
-from dmljax._axis import Axis, PaddingMode, merged
-from dmljax._check import require, show
-from dmljax._descriptor import INT32_MAX
-from dmljax._operator import Outputs
-from dmljax.pallas import UnsupportedError
+from dmljax._check import NoKernelError, require, show
+from dmljax._coordinates import Axis, PaddingMode, merged
+from dmljax._tensor import INT32_MAX, Outputs
 from dmljax.pallas._launch import Block, launch_blocks
 from dmljax.pallas.tpu._blocks import (
     LANES,
@@ -121,7 +119,7 @@ def _padded(
         f"the kernel for TPUs has a padded minor dimension in vector memory as a "
         f"whole, and {show(tuple(axis.output for axis in axes))} is too large for "
         "that; use implementation=None or 'xla'.",
-        UnsupportedError,
+        NoKernelError,
     )
     shape = tuple(axis.output for axis in plan.axes)
     source = x.reshape(tuple(axis.size for axis in plan.axes))

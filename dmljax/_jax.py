@@ -1,0 +1,151 @@
+"""Every name of JAX outside its documented API that the package rests on.
+
+Nothing else in the package touches such a name. `UNDOCUMENTED` lists them: what each is
+read for, and what happens where JAX lacks it. A test hides each in turn. What belongs
+here is the access to a name; what the package makes of it belongs to its callers.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.extend.core
+import numpy as np
+from jax import lax
+from jax.interpreters import mlir
+from jax.sharding import AxisType, NamedSharding
+
+_MISSING = object()
+
+
+@dataclasses.dataclass(frozen=True)
+class Undocumented:
+    """A name outside of JAX's documented API.
+
+    Attributes:
+      path: the attributes that lead to it, from the object that JAX gives us.
+      purpose: what it is read for.
+      without: what happens where JAX lacks it.
+    """
+
+    path: str
+    purpose: str
+    without: str
+
+
+UNDOCUMENTED = {
+    "trace state": Undocumented(
+        "get_opaque_trace_state",  # of jax.extend.core
+        "whether a call stands alone, outside of jit and of every transformation",
+        "every call counts as part of a larger program",
+    ),
+    "devices": Undocumented(
+        "module_context.axis_context.num_devices",  # of a lowering rule's context
+        "for how many devices a program is lowered",
+        "it may be for several: the form is one that XLA can divide, and a kernel that "
+        "was asked for by name is an error",
+    ),
+    "manual axes": Undocumented(
+        "manual_axis_type",  # of an array's type
+        "over which mesh axes of a shard_map an array varies",
+        "a shard_map over several operands, or with a kernel, needs check_vma=False",
+    ),
+    "replace": Undocumented(
+        "replace",  # of a lowering rule's context
+        "lowering a form with types that know no mesh",
+        "the types keep their mesh, and JAX refuses forms inside of a shard_map",
+    ),
+}
+
+
+def _read(name: str, source: Any) -> Any:
+    """What `source` has under a name of the table, or `_MISSING`."""
+    for attribute in UNDOCUMENTED[name].path.split("."):
+        source = getattr(source, attribute, _MISSING)
+    return source
+
+
+def _trace_state() -> object:
+    """A state that equals another one exactly where the same things are traced."""
+    read = _read("trace state", jax.extend.core)
+    return object() if read is _MISSING else read()
+
+
+_TOP_LEVEL = _trace_state()
+
+
+def stands_alone() -> bool:
+    """Whether a call made now is a program of its own.
+
+    It is outside of jit and of every transformation, so that nothing can be fused with
+    it.
+    """
+    return _trace_state() == _TOP_LEVEL
+
+
+def is_local(context: mlir.LoweringRuleContext) -> bool:
+    """Whether each array of the program that is being lowered lies on one device.
+
+    XLA divides nothing then: the program is for one device, or the body of a shard_map,
+    or its explicit mesh axes do not divide these arrays.
+    """
+    if _read("devices", context) == 1:
+        return True
+    arrays: list[Any] = [*context.avals_in, *context.avals_out]
+    return all(_is_whole(array.sharding) for array in arrays)
+
+
+def _is_whole(sharding: NamedSharding) -> bool:
+    """Whether a type says that every device has all of an array."""
+    divided = any(entry not in (None, ()) for entry in sharding.spec)
+    types = sharding.mesh.axis_types
+    return bool(types) and AxisType.Auto not in types and not divided
+
+
+def knows_devices(context: mlir.LoweringRuleContext) -> bool:
+    """Whether JAX says for how many devices it lowers a program."""
+    return _read("devices", context) is not _MISSING
+
+
+def on_one_device(context: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext:
+    """The context with types that know no mesh, as a form for one device needs them."""
+    replace = _read("replace", context)
+    if replace is _MISSING:
+        return context
+
+    def bare(array: Any) -> jax.core.ShapedArray:
+        return jax.core.ShapedArray(array.shape, array.dtype)
+
+    bare_context: mlir.LoweringRuleContext = replace(
+        avals_in=list(map(bare, context.avals_in)),
+        avals_out=list(map(bare, context.avals_out)),
+    )
+    return bare_context
+
+
+def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
+    """The arrays, varying over the same axes of a mesh inside of a shard_map.
+
+    The cast of an array that is the same on all devices makes its cotangent the sum
+    over the devices.
+    """
+    types = [_read("manual axes", jax.typeof(array)) for array in arrays]
+    axes = [getattr(kind, "varying", frozenset()) for kind in types]
+    everywhere = frozenset().union(*axes)
+    return [
+        lax.pcast(array, tuple(everywhere - own), to="varying")
+        if everywhere - own
+        else array
+        for array, own in zip(arrays, axes, strict=True)
+    ]
+
+
+def struct(
+    shape: Sequence[int], dtype: np.dtype, operand: jax.Array
+) -> jax.ShapeDtypeStruct:
+    """The type of a kernel's output, varying over the mesh axes that `operand` does."""
+    axes = _read("manual axes", jax.typeof(operand))
+    if axes is _MISSING:
+        return jax.ShapeDtypeStruct(shape, dtype)
+    return jax.ShapeDtypeStruct(shape, dtype, manual_axis_type=axes)

@@ -1,0 +1,185 @@
+"""NONZERO_COORDINATES as a primitive, and its jax.numpy forms.
+
+Each form packs a bit for each element into *words* of 32 bits, and then compacts the set
+bits into rows. How it compacts is what the forms differ in.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from dmljax._coordinates import by_lines, filled, is_nonzero, unravel
+from dmljax._jax import varying_alike
+from dmljax._primitive import OperatorPrimitive
+from dmljax._sharding import Layout, Part, Partition, aligned
+from dmljax._tensor import Form, Outputs, index_mode
+from dmljax.pallas._nonzero_coordinates import nonzero_coordinates as gpu_kernel
+from dmljax.pallas.tpu._nonzero_coordinates import nonzero_coordinates as tpu_kernel
+
+WORD = 32  # elements, one bit each
+
+
+def _packed(x: jax.Array) -> jax.Array:
+    """(lines, words): the bits of x != 0 for x of (lines, elements), 32 to a word."""
+    lines, elements = x.shape
+    words = -(-elements // WORD)
+    nonzero = jnp.pad(is_nonzero(x), ((0, 0), (0, words * WORD - elements)))
+    lanes = nonzero.reshape(lines, words, WORD).astype(np.uint32)
+    lane = lax.broadcasted_iota(np.uint32, (1, 1, WORD), 2)
+    return (lanes << lane).sum(2, dtype=np.uint32)
+
+
+# Takes the words, the number of each line's first element, the sizes, and the numbers of
+# rows and columns. Returns (lines, rows, columns), with 0 in the rows past the count.
+Compact = Callable[[jax.Array, jax.Array, tuple[int, ...], int, int], jax.Array]
+
+
+def _compacting(compact: Compact) -> Form:
+    """The operator as a form, given how the set bits are compacted into rows."""
+
+    def form(
+        x: jax.Array,
+        *first: jax.Array,
+        sizes: tuple[int, ...],
+        rows: int,
+        columns: int,
+        fill: int | None,
+    ) -> Outputs:
+        words = _packed(x)
+        count = lax.population_count(words).sum(1, dtype=np.uint32)
+        number = sum(first, jnp.zeros(x.shape[0], np.uint32))
+        coordinates = compact(words, number, sizes, rows, columns)
+        row = lax.broadcasted_iota(np.uint32, coordinates.shape[:2], 1)
+        return count, filled(coordinates, row < count[:, None], fill)
+
+    return by_lines(form)
+
+
+def _by_scatter_or_search(
+    words: jax.Array, first: jax.Array, sizes: tuple[int, ...], rows: int, columns: int
+) -> jax.Array:
+    """By scatter if every element may have a row; else by search, one row at a time.
+
+    The scatter has an index for each element. A caller who asks for another number of
+    rows wants no array of that size. For all rows the search takes 4 times as long.
+    """
+    elements = math.prod(sizes)
+    with index_mode(max(elements, rows)):
+        if rows == elements:
+            flat = jax.vmap(functools.partial(_scattered, elements))(words, first)
+        else:
+            flat = jax.vmap(functools.partial(_searched, rows))(words, first)
+    return unravel(flat, sizes, columns)  # element 0, past the count, gives zeros
+
+
+def _starts(words: jax.Array) -> jax.Array:
+    """How many bits are set before each word of a line."""
+    ones = lax.population_count(words)
+    return jnp.cumsum(ones, dtype=np.uint32) - ones
+
+
+def _scattered(elements: int, words: jax.Array, first: jax.Array) -> jax.Array:
+    """(rows,): every element of a line finds its row, and writes its number there.
+
+    Its row is the number of non-zeros before it.
+    """
+    lane = lax.broadcasted_iota(np.uint32, (1, WORD), 1)
+    lower = (jnp.uint32(1) << lane) - 1
+    row = _starts(words)[:, None] + lax.population_count(words[:, None] & lower)
+    is_set = (words[:, None] >> lane) & 1
+    row = jnp.where(is_set.astype(bool), row, np.uint32(elements)).ravel()
+    number = first + lax.iota(np.uint32, row.size)
+    rows = jnp.zeros(elements, np.uint32)
+    return rows.at[row].set(
+        number, mode="drop", unique_indices=True, wrap_negative_indices=False
+    )
+
+
+def _searched(rows: int, words: jax.Array, first: jax.Array) -> jax.Array:
+    """(rows,): every row of a line searches its word, and then its bit in the word."""
+    starts = _starts(words)
+    row = lax.iota(np.uint32, rows)
+    # The last word before which there are at most `row` set bits has the row's bit.
+    word = jnp.searchsorted(starts, row, side="right") - 1
+    rank = row - starts[word]
+    bits, lane = words[word], jnp.zeros_like(row)
+    for step in (16, 8, 4, 2, 1):
+        below = (jnp.uint32(1) << (lane + step)) - 1
+        lane += jnp.where(lax.population_count(bits & below) <= rank, step, 0).astype(
+            np.uint32
+        )
+    number = first + word.astype(np.uint32) * np.uint32(WORD) + lane
+    total = starts[-1] + lax.population_count(words[-1])
+    return jnp.where(row < total, number, 0)
+
+
+def _by_loop(
+    words: jax.Array, first: jax.Array, sizes: tuple[int, ...], rows: int, columns: int
+) -> jax.Array:
+    """One walk over the words that visits their set bits: the best order for a core."""
+    lines, width = words.shape
+    with index_mode(max(words.size * WORD, lines * rows)) as integer:
+
+        def visit_word(k: jax.Array, state: Any) -> Any:
+            line = k // width
+            row = jnp.where(k % width == 0, line * rows, state[0])
+            word = lax.dynamic_index_in_dim(words.ravel(), k, keepdims=False)
+            number = first[line] + (k % width).astype(np.uint32) * WORD
+            end = (line + 1) * rows
+
+            def has_bit(state: Any) -> Any:
+                word, row, _ = state
+                return (word != 0) & (row < end)
+
+            def visit_bit(state: Any) -> Any:
+                word, row, found = state
+                lane = lax.population_count((word & -word) - 1)
+                coordinates = unravel(number + lane, sizes, columns)
+                found = lax.dynamic_update_index_in_dim(found, coordinates, row, 0)
+                return word & (word - 1), row + 1, found
+
+            return lax.while_loop(has_bit, visit_bit, (word, row, state[1]))[1:]
+
+        zero = jnp.zeros((), integer)
+        found = jnp.zeros((lines * rows, columns), np.uint32)
+        row, found, _ = varying_alike(zero, found, words)
+        stop = jnp.asarray(words.size, integer)
+        _, found = lax.fori_loop(zero, stop, visit_word, (row, found))
+    coordinates: jax.Array = found.reshape(lines, rows, columns)
+    return coordinates
+
+
+def _layout(
+    operands: Sequence[tuple[int, ...]],
+    outputs: Sequence[tuple[int, ...]],
+    *,
+    rank: int,
+    **static: Any,
+) -> Layout:
+    """Batches are divided. A tensor is whole: a row depends on all before it."""
+    layout = aligned(operands, outputs, **static)
+    batch = len(operands[0]) - rank
+    lines = layout.operands + layout.outputs
+    within = {name for names in lines for name in names[batch:]}
+    return Layout(layout.operands, layout.outputs, layout.whole | within)
+
+
+def _shard(part: Part, *operands: jax.Array, **static: Any) -> Outputs:
+    del part  # the lines of a batch are independent
+    return NONZERO_COORDINATES(*operands, **static)
+
+
+NONZERO_COORDINATES = OperatorPrimitive(
+    "nonzero_coordinates",
+    _compacting(_by_scatter_or_search),
+    Partition(_shard, _layout),
+    on_platform={"cpu": _compacting(_by_loop)},
+    kernels={"cuda": gpu_kernel, "tpu": tpu_kernel},
+    sized_by=0,
+)

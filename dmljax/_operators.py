@@ -1,0 +1,84 @@
+"""The registry: the only list of operators in the package.
+
+The model runner, the command line, the documentation, the benchmarks and the tests read
+it, and `dmljax` exports its names. A new operator is one import and one entry here.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from dmljax._coordinates import PaddingMode
+from dmljax._descriptor import OperatorDesc
+from dmljax._diagonal_matrix1 import (
+    DIAGONAL_MATRIX1,
+    DiagonalMatrix1Desc,
+    DiagonalMatrixDesc,
+    diagonal_matrix1,
+)
+from dmljax._element_wise_if import ELEMENT_WISE_IF, ElementWiseIfDesc, element_wise_if
+from dmljax._nonzero_coordinates import (
+    NonzeroCoordinates,
+    NonzeroCoordinatesDesc,
+    nonzero_coordinates,
+)
+from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
+from dmljax._one_hot import ONE_HOT, OneHotDesc, one_hot
+from dmljax._padding import Padding1Desc, PaddingDesc, padding
+from dmljax._padding_primitive import PADDING
+from dmljax._primitive import OperatorPrimitive
+
+__all__ = [
+    "DiagonalMatrix1Desc",
+    "DiagonalMatrixDesc",
+    "ElementWiseIfDesc",
+    "NonzeroCoordinates",
+    "NonzeroCoordinatesDesc",
+    "OneHotDesc",
+    "Padding1Desc",
+    "PaddingDesc",
+    "PaddingMode",
+    "diagonal_matrix1",
+    "element_wise_if",
+    "nonzero_coordinates",
+    "one_hot",
+    "padding",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Operator:
+    """One operator.
+
+    Attributes:
+      function: the public function.
+      primitive: what it binds.
+      descriptors: the C structs that it evaluates; the first has the operator's name.
+    """
+
+    function: Callable[..., Any]
+    primitive: OperatorPrimitive
+    descriptors: tuple[type[OperatorDesc], ...]
+
+
+# By the function's name, which is DirectML's in snake_case.
+OPERATORS = {
+    operator.function.__name__: operator
+    for operator in (
+        Operator(
+            diagonal_matrix1,
+            DIAGONAL_MATRIX1,
+            (DiagonalMatrix1Desc, DiagonalMatrixDesc),
+        ),
+        Operator(element_wise_if, ELEMENT_WISE_IF, (ElementWiseIfDesc,)),
+        Operator(nonzero_coordinates, NONZERO_COORDINATES, (NonzeroCoordinatesDesc,)),
+        Operator(one_hot, ONE_HOT, (OneHotDesc,)),
+        Operator(padding, PADDING, (PaddingDesc, Padding1Desc)),
+    )
+}
+# By DirectML's name of the operator, such as "PADDING1".
+DESCRIPTORS = {
+    descriptor.operator: descriptor
+    for operator in OPERATORS.values()
+    for descriptor in operator.descriptors
+}

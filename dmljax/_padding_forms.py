@@ -1,0 +1,296 @@
+"""PADDING and its adjoint in jax.numpy: the forms that XLA compiles.
+
+The *adjoint* is the transpose of padding as a linear map: each input element's sum over
+the output elements that repeat it. It is written in closed form, by slices, reversals
+and sums. The transpose that JAX derives from a gather is a scatter-add, which is slower
+and adds up in an order that may change from run to run.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from dmljax._coordinates import PaddingMode, fold, source_index
+from dmljax._tensor import Outputs, index_mode
+
+# On a GPU, EDGE's sums over two axes run as separate kernels from so many elements on.
+# Measured on an H200: below it, the additional launches cost more than they gain.
+SEPARATE_SUMS_FROM = 2**23
+MIRRORED_OR_REPEATED = (
+    PaddingMode.REFLECTION,
+    PaddingMode.SYMMETRIC,
+    PaddingMode.WRAP,
+)
+
+
+def by_gather(
+    x: jax.Array,
+    *value: jax.Array,
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    mode: PaddingMode,
+) -> Outputs:
+    """The definition: an index for each position of a padded axis, one axis in turn.
+
+    XLA makes one fused loop of it, whatever the padding.
+    """
+    if mode is PaddingMode.CONSTANT:
+        return (_constant(x, *value, start=start, end=end),)
+    for axis, before, after in _padded_axes(x.ndim, start, end):
+        x = _gathered(x, axis, before, after, mode)
+    return (x,)
+
+
+def by_strips(
+    x: jax.Array,
+    *value: jax.Array,
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    mode: PaddingMode,
+) -> Outputs:
+    """The form that XLA divides among devices: the padding is written beside `x`.
+
+    Along an axis that XLA has divided, a gather by computed indices becomes an
+    all-reduce of the whole output. Slices, reversals and updates become permutes of the
+    strips that are padded. On one device this form takes 1.1 to 2 times as long.
+    """
+    if mode is PaddingMode.CONSTANT:
+        return (_constant(x, *value, start=start, end=end),)
+    for axis, before, after in _padded_axes(x.ndim, start, end):
+        most = x.shape[axis] - (mode is PaddingMode.REFLECTION)
+        if max(before, after) > most:  # the padding repeats elements more than once
+            x = _gathered(x, axis, before, after, mode)
+            continue
+        size = x.shape[axis]
+        padded = _extend(x, axis, before, before + size + after)
+        if before:
+            strip = _strip(x, axis, -before, before, mode)
+            padded = lax.dynamic_update_slice_in_dim(padded, strip, 0, axis)
+        if after:
+            strip = _strip(x, axis, size, after, mode)
+            padded = lax.dynamic_update_slice_in_dim(padded, strip, before + size, axis)
+        x = padded
+    return (x,)
+
+
+def _padded_axes(
+    rank: int, start: tuple[int, ...], end: tuple[int, ...]
+) -> list[tuple[int, int, int]]:
+    """(axis, before, after) of each axis that is padded; the padding is of the last."""
+    axes = range(rank - len(start), rank)
+    return [
+        (axis, before, after)
+        for axis, before, after in zip(axes, start, end, strict=True)
+        if before or after
+    ]
+
+
+def _gathered(
+    x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
+) -> jax.Array:
+    """`x` padded along one axis, by an index for each position."""
+    size, stop = x.shape[axis], before + x.shape[axis] + after
+    # Positions are at most a period past the end. JAX itself computes with all sizes.
+    known = (n for n in x.shape if isinstance(n, int))
+    with index_mode(max(stop + 2 * size, *known)) as integer:
+        position = lax.iota(integer, stop)
+        index = source_index(position, stop, before, size, mode)
+        where = (*[slice(None)] * axis, index)
+        return x.at[where].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+def _strip(
+    x: jax.Array, axis: int, first: int, length: int, mode: PaddingMode
+) -> jax.Array:
+    """The padding at input coordinates [first, first + length), within one period."""
+    size = x.shape[axis]
+    if mode is PaddingMode.EDGE:
+        nearest = 0 if first < 0 else size - 1
+        edge = lax.slice_in_dim(x, nearest, nearest + 1, axis=axis)
+        shape = (*x.shape[:axis], length, *x.shape[axis + 1 :])
+        return jnp.broadcast_to(edge, shape)
+    period, mirror = fold(size, mode)
+    source = first % period
+    if source + length <= size:
+        return lax.slice_in_dim(x, source, source + length, axis=axis)
+    last = mirror - source  # the element that the first of the strip mirrors
+    part = lax.slice_in_dim(x, last - length + 1, last + 1, axis=axis)
+    return lax.rev(part, (axis,))
+
+
+def _constant(
+    x: jax.Array, value: jax.Array, *, start: tuple[int, ...], end: tuple[int, ...]
+) -> jax.Array:
+    batch = x.ndim - len(start)
+    config = [(0, 0, 0)] * batch + [(s, e, 0) for s, e in zip(start, end, strict=True)]
+    if value.size == 1:
+        return lax.pad(x, value.reshape(()), config)
+    padded = lax.pad(x, zero(x), config)
+    return jnp.where(inside(padded.shape, start, end), padded, value)
+
+
+def zero(x: jax.Array) -> jax.Array:
+    """0 in the type of `x`."""
+    return jnp.zeros((), x.dtype)
+
+
+def inside(
+    shape: tuple[int, ...], start: tuple[int, ...], end: tuple[int, ...]
+) -> jax.Array:
+    """Which elements of an output of `shape` come from the input.
+
+    The batch dimensions, in which all elements are alike, have size 1.
+    """
+    result = jnp.ones((1,) * len(shape), bool)
+    for axis, before, after in _padded_axes(len(shape), start, end):
+        line = tuple(n if i == axis else 1 for i, n in enumerate(shape))
+        with index_mode(shape[axis]) as integer:
+            position = lax.broadcasted_iota(integer, line, axis)
+            result &= (position >= before) & (position < shape[axis] - after)
+    return result
+
+
+# THE ADJOINT
+
+
+def adjoint(
+    cotangent: jax.Array,
+    *,
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    mode: PaddingMode,
+) -> Outputs:
+    """The padding is folded onto the inside, one axis after the other.
+
+    The order of summation is fixed, and the program has the same size whatever the
+    padding.
+    """
+    # Padding takes the axes from the first to the last, so its transpose goes back.
+    for axis, before, after in reversed(_padded_axes(cotangent.ndim, start, end)):
+        cotangent = _unpadded(cotangent, axis, before, after, mode)
+    return (cotangent,)
+
+
+def adjoint_on_cpu(
+    cotangent: jax.Array,
+    *,
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    mode: PaddingMode,
+) -> Outputs:
+    """The adjoint, with little padding added in place and cut off at the end.
+
+    A core then passes over the inside twice, and not once for each axis. Where a single
+    axis is padded, where the padding is larger than the inside, and for the sums of
+    EDGE, cutting first is cheaper.
+    """
+    pads = _padded_axes(cotangent.ndim, start, end)
+    offsets, sizes = [0] * cotangent.ndim, list(cotangent.shape)
+    for axis, before, after in pads:
+        size = sizes[axis] = sizes[axis] - before - after
+        many = before + after > size or mode not in MIRRORED_OR_REPEATED
+        if len(pads) == 1 or many:
+            cotangent = _unpadded(cotangent, axis, before, after, mode)
+            continue
+        offsets[axis] = before
+        for first, last in _sides(before, size, after):
+            part = lax.slice_in_dim(cotangent, first, last, axis=axis)
+            part, target = _fold(part, first - before, size, axis, mode)
+            cotangent = _add_at(cotangent, part, before + target, axis)
+    stops = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
+    return (lax.slice(cotangent, offsets, stops),)
+
+
+def adjoint_on_gpu(
+    cotangent: jax.Array,
+    *,
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    mode: PaddingMode,
+) -> Outputs:
+    """The adjoint, where the sums of a large EDGE over two axes run as two kernels.
+
+    In one fusion each element would compute the sums of sums beside it.
+    """
+    pads = _padded_axes(cotangent.ndim, start, end)
+    sums = any(max(before, after) > 1 for _, before, after in pads)
+    size = cotangent.size
+    large = isinstance(size, int) and size >= SEPARATE_SUMS_FROM  # it may be symbolic
+    if not (mode is PaddingMode.EDGE and len(pads) > 1 and sums and large):
+        return adjoint(cotangent, start=start, end=end, mode=mode)
+    for axis, before, after in pads:
+        cotangent = _unpadded(cotangent, axis, before, after, mode, separate=True)
+    return (cotangent,)
+
+
+def _unpadded(
+    cotangent: jax.Array,
+    axis: int,
+    before: int,
+    after: int,
+    mode: PaddingMode,
+    *,
+    separate: bool = False,
+) -> jax.Array:
+    """The adjoint along one axis: the inside, and the padding folded onto it.
+
+    With `separate`, XLA does not fuse the folded padding into the sum.
+    """
+    size = cotangent.shape[axis] - before - after
+    result = lax.slice_in_dim(cotangent, before, before + size, axis=axis)
+    if mode is PaddingMode.CONSTANT:
+        return result
+    for first, last in _sides(before, size, after):
+        part = lax.slice_in_dim(cotangent, first, last, axis=axis)
+        part, target = _fold(part, first - before, size, axis, mode)
+        part = lax.optimization_barrier(part) if separate else part
+        result += _extend(part, axis, target, size)
+    return result
+
+
+def _sides(before: int, size: int, after: int) -> list[tuple[int, int]]:
+    """Where the padding begins and ends, on each side that has any."""
+    sides = ((0, before), (before + size, before + size + after))
+    return [(first, last) for first, last in sides if first < last]
+
+
+def _fold(
+    part: jax.Array, first: int, size: int, axis: int, mode: PaddingMode
+) -> tuple[jax.Array, int]:
+    """What a stretch of padding adds to the inside, and from which element on.
+
+    The stretch begins at the input coordinate `first`; the inside has `size` elements.
+    """
+    length = part.shape[axis]
+    if mode is PaddingMode.EDGE:
+        total = part.sum(axis, keepdims=True, dtype=part.dtype)
+        return total, 0 if first < 0 else size - 1
+    period, mirror = fold(size, mode)
+    source = first % period
+    if source + length <= size:
+        return part, source
+    last = mirror - source  # the element that the first of the stretch mirrors
+    if last < size and last - length >= -1:
+        return lax.rev(part, (axis,)), last - length + 1
+    folds = -(-(source + length) // period)
+    part = _extend(part, axis, source, folds * period)
+    shape = (*part.shape[:axis], folds, period, *part.shape[axis + 1 :])
+    part = part.reshape(shape).sum(axis, dtype=part.dtype)
+    direct = lax.slice_in_dim(part, 0, size, axis=axis)
+    if period <= size:
+        return direct, 0
+    mirrored = lax.rev(lax.slice_in_dim(part, size, period, axis=axis), (axis,))
+    return direct + _extend(mirrored, axis, mirror - period + 1, size), 0
+
+
+def _add_at(x: jax.Array, part: jax.Array, offset: int, axis: int) -> jax.Array:
+    """`x` with `part` added from `offset` on along `axis`, in place."""
+    old = lax.slice_in_dim(x, offset, offset + part.shape[axis], axis=axis)
+    return lax.dynamic_update_slice_in_dim(x, old + part, offset, axis)
+
+
+def _extend(part: jax.Array, axis: int, offset: int, size: int) -> jax.Array:
+    """`part` from `offset` on, in zeros of `size` along `axis`."""
+    config = [(0, 0, 0)] * part.ndim
+    config[axis] = (offset, size - offset - part.shape[axis], 0)
+    return lax.pad(part, zero(part), config)

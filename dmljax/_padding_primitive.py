@@ -1,0 +1,213 @@
+"""PADDING and its adjoint as primitives: forms, kernels, derivatives, partition.
+
+Each is the transpose of the other, so that padding has derivatives of every order in
+both modes, and a gradient is padding's own kind of program.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from dmljax import _padding_forms as forms
+from dmljax._coordinates import PaddingMode, axes_of, merged, rows_of
+from dmljax._primitive import OperatorPrimitive, needs_cotangent, unbroadcast
+from dmljax._sharding import Part, Partition
+from dmljax._tensor import Outputs
+from dmljax.pallas._padding import padding as gpu_kernel
+from dmljax.pallas.tpu._padding import padding as tpu_kernel
+
+# When the GPU's kernel is the default for elements of 1 and 2 bytes, outside of jit: if
+# a row has at least LONG_ROW bytes of the input, and at most one element of the output
+# in FEW_ADDED is padding. Shorter rows take up to 6 times as long as XLA's form, as each
+# row costs the kernel as much as 64 words. Measured on an H200.
+LONG_ROW, FEW_ADDED = 192, 4
+
+
+def _zero_value(cotangent: jax.Array, mode: PaddingMode) -> list[jax.Array]:
+    """The value operand of a padding whose value is 0: CONSTANT alone has one."""
+    if mode is not PaddingMode.CONSTANT:
+        return []
+    return [jnp.zeros((1,) * cotangent.ndim, cotangent.dtype)]
+
+
+def _transpose(
+    operator: OperatorPrimitive,
+    static: dict[str, Any],
+    cotangents: Sequence[jax.Array],
+    operands: Sequence[Any],
+) -> list[jax.Array | None]:
+    """The input's cotangent is the adjoint; the value's is the sum of the padding."""
+    (cotangent,) = cotangents
+    x, *value = operands
+    result: list[jax.Array | None] = [None] * len(operands)
+    if needs_cotangent(x):
+        # The adjoint has no kernel: that of a padding by kernel is XLA's form as well.
+        by_kernel = static["implementation"] == "pallas"
+        own = static | {"implementation": "xla"} if by_kernel else static
+        (folded,) = ADJOINT(cotangent, **own)
+        result[0] = unbroadcast(folded, x)
+    if value and needs_cotangent(value[0]):
+        inside = forms.inside(cotangent.shape, static["start"], static["end"])
+        outside = jnp.where(inside, forms.zero(cotangent), cotangent)
+        result[1] = unbroadcast(outside, value[0])
+    return result
+
+
+def _transpose_adjoint(
+    operator: OperatorPrimitive,
+    static: dict[str, Any],
+    cotangents: Sequence[jax.Array],
+    operands: Sequence[Any],
+) -> Outputs:
+    (cotangent,) = cotangents
+    return PADDING(cotangent, *_zero_value(cotangent, static["mode"]), **static)
+
+
+def _measured_as(platform: str, operands: Sequence[Any], static: dict[str, Any]) -> str:
+    """The name of the measurements that speak of this padding.
+
+    On a TPU, CONSTANT alone is one operation of XLA's. On a GPU, the kernel was measured
+    in long rows that are whole words; "padding otherwise" has no measurements, so that
+    there the XLA form is the default.
+    """
+    if platform == "tpu":
+        constant = static["mode"] is PaddingMode.CONSTANT
+        return "padding constant" if constant else "padding"
+    x, start, end = operands[0], static["start"], static["end"]
+    if not all(isinstance(n, int) for n in x.shape):  # a symbolic size
+        return "padding otherwise"
+    axes = axes_of(x.shape, start, end)
+    *_, row, unit = rows_of(merged(axes), x.dtype.itemsize)
+    long = row.size * unit * x.dtype.itemsize >= LONG_ROW
+    few = FEW_ADDED * (row.before + row.after) <= row.size
+    lanes = max(4 // x.dtype.itemsize, 1)  # elements of a 32-bit word
+    whole = x.dtype != bool and all(
+        math.prod(sizes) % lanes == 0
+        for sizes in (x.shape, [axis.output for axis in axes])
+    )
+    return "padding" if long and few and whole else "padding otherwise"
+
+
+# THE PARTITION
+
+
+def _shard(
+    part: Part,
+    x: jax.Array,
+    *value: jax.Array,
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    **static: Any,
+) -> Outputs:
+    """Pads what is whole on the device, then each axis that is divided."""
+    pads = list(zip(start, end, strict=True))
+    batch = x.ndim - len(pads)
+    divided = [
+        part.count(axis) > 1 and any(own) for axis, own in enumerate(pads, batch)
+    ]
+    static["alone"] &= not any(divided)  # else more operations follow
+    here = [(0, 0) if away else own for away, own in zip(divided, pads, strict=True)]
+    x = _pad(x, value, here, **static)
+    for axis, away in enumerate(divided, batch):
+        if away:
+            x = _pad_divided(part, x, value, axis, *pads[axis - batch], **static)
+    return (x,)
+
+
+def _pad(
+    x: jax.Array,
+    value: Sequence[jax.Array],
+    pads: Sequence[tuple[int, int]],
+    **static: Any,
+) -> jax.Array:
+    """`x` with its last axes padded by these, before and after."""
+    start, end = zip(*pads, strict=True) if pads else ((), ())
+    (padded,) = PADDING(x, *value, start=start, end=end, **static)
+    return padded
+
+
+def _pad_divided(
+    part: Part,
+    x: jax.Array,
+    value: Sequence[jax.Array],
+    axis: int,
+    before: int,
+    after: int,
+    *,
+    mode: PaddingMode,
+    **static: Any,
+) -> jax.Array:
+    """The device's part of `x` padded along an axis that is divided among devices.
+
+    A part of the output lies within a part of the input and its *halo*: as many elements
+    of its neighbours as are padded. Only the halo is exchanged. Padding of more than a
+    part is computed from the gathered axis.
+    """
+    count, size = part.count(axis), x.shape[axis]
+    own = (before + count * size + after) // count  # the output's part
+
+    def pad(x: jax.Array, before: int, after: int) -> jax.Array:
+        pads = [(before, after)] + [(0, 0)] * (x.ndim - axis - 1)
+        return _pad(x, value, pads, mode=mode, **static)
+
+    index = part.index(axis)
+    if max(before, after) > size - (mode is PaddingMode.REFLECTION):
+        padded = pad(part.gathered(x, axis), before, after)
+        return lax.dynamic_slice_in_dim(padded, index * own, own, axis)
+
+    def cut(x: jax.Array, first: int, last: int) -> jax.Array:
+        return lax.slice_in_dim(x, first, last, axis=axis)
+
+    # The ends of the whole axis have no neighbour: there the padding is computed. WRAP's
+    # neighbour is the device at the other end.
+    window, cyclic = [x], mode is PaddingMode.WRAP
+    if before:
+        halo = part.neighbour(cut(x, size - before, size), axis, 1, cyclic=cyclic)
+        if not cyclic:
+            edge = pad(cut(x, 0, min(size, before + 1)), before, 0)
+            halo = jnp.where(index == 0, cut(edge, 0, before), halo)
+        window.insert(0, halo)
+    if after:
+        halo = part.neighbour(cut(x, 0, after), axis, -1, cyclic=cyclic)
+        if not cyclic:
+            near = min(size, after + 1)
+            edge = pad(cut(x, size - near, size), 0, after)
+            halo = jnp.where(index == count - 1, cut(edge, near, near + after), halo)
+        window.append(halo)
+    joined = lax.concatenate(window, axis)
+    return lax.dynamic_slice_in_dim(joined, index * (own - size), own, axis)
+
+
+def _shard_adjoint(part: Part, cotangent: jax.Array, **static: Any) -> Outputs:
+    """The transpose of what the devices do together to pad."""
+    x = jax.ShapeDtypeStruct(part.outputs[0], cotangent.dtype)
+
+    def pad(x: jax.Array) -> jax.Array:
+        (padded,) = _shard(part, x, *_zero_value(x, static["mode"]), **static)
+        return padded
+
+    return tuple(jax.linear_transpose(pad, x)(cotangent))
+
+
+PADDING = OperatorPrimitive(
+    "padding",
+    forms.by_gather,
+    Partition(_shard),
+    divisible=forms.by_strips,
+    linear=2,  # the input, and under CONSTANT the value
+    transpose=_transpose,
+    kernels={"cuda": gpu_kernel, "tpu": tpu_kernel},
+    measured_as=_measured_as,
+)
+ADJOINT = OperatorPrimitive(
+    "padding_adjoint",
+    forms.adjoint,
+    Partition(_shard_adjoint),
+    on_platform={"cpu": forms.adjoint_on_cpu, "cuda": forms.adjoint_on_gpu},
+    linear=1,
+    transpose=_transpose_adjoint,
+)
