@@ -11,8 +11,10 @@ import sys
 
 import jax
 
-from tests import conftest  # noqa: F401  (it makes eight CPU devices)
-from tests import test_sharding
+from tests import (
+    conftest,  # noqa: F401  (it makes eight CPU devices)
+    test_sharding,
+)
 
 PREFIX = "/jax/compilation_cache/"
 EVENTS = (f"{PREFIX}cache_hits", f"{PREFIX}cache_misses")

@@ -7,7 +7,7 @@ implementations all read from here, so that a sixth operator is one block more.
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -182,6 +182,9 @@ class Subject:
       tensor: whose types in that table are those of the operands filled at will.
       samples: typical uses, for every type and every transformation.
       edges: the limits of shapes and attributes, for the results alone.
+      plans: the names of the edges that kernels run. A kernel is slow to interpret, so
+        it runs one edge for each way in which it can be launched; the formulas that it
+        shares with the other forms have all edges there.
     """
 
     primitive: Any
@@ -190,6 +193,7 @@ class Subject:
     tensor: str
     samples: tuple[Sample, ...]
     edges: tuple[Sample, ...]
+    plans: tuple[str, ...]
 
     @property
     def data_types(self) -> tuple[str, ...]:
@@ -198,27 +202,18 @@ class Subject:
         named = (data_type.name.lower() for data_type in row[self.tensor].data_types)
         return (*named, *EXTRA)
 
+    @property
+    def kernel_samples(self) -> tuple[Sample, ...]:
+        """The samples by kernel, if the operator has one."""
+        if not self.primitive.kernels:
+            return ()
+        return tuple(sample.by_kernel() for sample in self.samples)
 
-def _subject(
-    *,
-    primitive: Any,
-    samples: tuple[Sample, ...],
-    edges: tuple[Sample, ...],
-    transformed: Callable[[Sample], bool] = lambda sample: True,
-    **others: Any,
-) -> Subject:
-    """One whose kernel, where there is one, does all that the other forms do.
-
-    Of the samples, only the `transformed` ones are for the kernel, too.
-    """
-
-    def uses(own: tuple[Sample, ...], kernel: Sequence[Sample]) -> tuple[Sample, ...]:
-        if "cuda" not in primitive.kernels:  # which a CPU interprets
-            return own
-        return own + tuple(sample.by_kernel() for sample in kernel)
-
-    samples = uses(samples, list(filter(transformed, samples)))
-    return Subject(primitive, samples=samples, edges=uses(edges, edges), **others)
+    @property
+    def kernel_edges(self) -> tuple[Sample, ...]:
+        """The edges that kernels run, by kernel."""
+        edges = {edge.name: edge for edge in self.edges}
+        return tuple(edges[name].by_kernel() for name in self.plans)
 
 
 def shape_of_rank(rank: int) -> tuple[int, ...]:
@@ -257,7 +252,7 @@ def _span(begin: int, end: int) -> dict[str, int]:
     return {"fill_begin": begin, "fill_end": end}
 
 
-DIAGONAL_MATRIX1 = _subject(
+DIAGONAL_MATRIX1 = Subject(
     primitive=OPERATORS["diagonal_matrix1"].primitive,
     jitted=_diagonal_matrix1._diagonal_matrix1,
     support=_diagonal_matrix1.SUPPORT,
@@ -287,7 +282,7 @@ DIAGONAL_MATRIX1 = _subject(
             for rank in range(2, 9)
         ),
         *(
-            _diagonal(f"sizes {shape}", ((), shape), _span(*span))
+            _diagonal(f"sizes {shape} from {span[0]}", ((), shape), _span(*span))
             for shape in ((1, 1), (1, 5), (5, 1), (1, 1, 1, 1))
             for span in ((0, 1), (1, 0))
         ),
@@ -298,6 +293,12 @@ DIAGONAL_MATRIX1 = _subject(
         _diagonal("no input empty", ((),), _span(0, 2) | {"shape": (0, 3)}),
         _diagonal("no input batch", ((),), _span(1, 0) | {"shape": (2, 1, 3, 2)}),
         _diagonal("no input nothing", ((),), _span(1, 1) | {"shape": (2, 2)}),
+    ),
+    plans=(
+        *("from -9 to -4", "from 2 to -1", "from 0 to 0"),
+        *(f"from {INT32_MIN} to 2", f"from {INT32_MAX} to {INT32_MIN}"),
+        *("rank 2", "rank 3", "rank 8", "sizes (1, 5) from 0", "sizes (5, 1) from 1"),
+        *("empty (0, 2, 3)", "no input empty", "no input batch", "no input nothing"),
     ),
 )
 
@@ -318,7 +319,7 @@ def _hot_limits(dtype: str, size: int, *indices: int) -> Sample:
     return _hot(name, (array, (2,)), {"size": size, "axis": -1})
 
 
-ONE_HOT = _subject(
+ONE_HOT = Subject(
     primitive=OPERATORS["one_hot"].primitive,
     jitted=_one_hot._one_hot,
     support=_one_hot.SUPPORT,
@@ -377,6 +378,12 @@ ONE_HOT = _subject(
             {"size": 3, "axis": -1},
         ),
     ),
+    plans=(
+        *("axis 0", "axis 1", "axis 2", "rank 1", "rank 8", "values (1, 1, 1, 3)"),
+        *("int8 of 3", "uint16 of 3", "uint32 of 3", "int8 of 300", "uint8 of 300"),
+        *("int4 of 40", "uint4 of 40", "int32 of 1", "int64 of 3", "uint64 of 3"),
+        "empty",
+    ),
 )
 
 # ELEMENT_WISE_IF
@@ -391,7 +398,7 @@ def _condition(shape: tuple[int, ...]) -> np.ndarray:
     return numbers(shape, np.uint8, 1) % 3
 
 
-ELEMENT_WISE_IF = _subject(
+ELEMENT_WISE_IF = Subject(
     primitive=OPERATORS["element_wise_if"].primitive,
     jitted=_element_wise_if._element_wise_if,
     support=_element_wise_if.SUPPORT,
@@ -412,6 +419,7 @@ ELEMENT_WISE_IF = _subject(
         _if("empty", (np.zeros((2, 0), np.uint8), (2, 0), (2, 0))),
         _if("true", (np.array(True), (), ())),
     ),
+    plans=("rank 0", "rank 1", "rank 2", "rank 8", "all bytes", "empty", "true"),
 )
 
 # NONZERO_COORDINATES
@@ -439,7 +447,7 @@ _nonzero = functools.partial(
     linear=False,
 )
 
-NONZERO_COORDINATES = _subject(
+NONZERO_COORDINATES = Subject(
     primitive=OPERATORS["nonzero_coordinates"].primitive,
     jitted=_nonzero_coordinates._nonzero_coordinates,
     support=_nonzero_coordinates.SUPPORT,
@@ -469,6 +477,11 @@ NONZERO_COORDINATES = _subject(
             _nonzero(f"{parts} parts of {shape}", (shape,), {"parts": parts})
             for shape, parts in (((6,), 6), ((6, 5), 1), ((40, 2, 3), 4), ((0, 3), 2))
         ),
+        *(
+            _nonzero(f"first {size} of (6, 5)", ((6, 5),), {"size": size, "fill": 7})
+            for size in (0, 1, 11, 40)
+        ),
+        _nonzero("first 9 of parts", ((4, 6),), {"parts": 2, "size": 9}),
         _nonzero("columns of parts", ((1, 2, 3),), {"parts": 1, "columns": 2}),
         _nonzero("all zero", (np.zeros((3, 3), np.float32),), {"fill": 7}),
         _nonzero("none zero", (np.ones((3, 12), np.float32),), {"fill": 7}),
@@ -480,6 +493,13 @@ NONZERO_COORDINATES = _subject(
         _nonzero(
             "imaginary", (np.array([0, 1j, -0.0j, 1e-45j, 1, -0.0], np.complex64),)
         ),
+    ),
+    plans=(
+        *("columns 2 of (1, 1, 2, 3)", "columns 3 of (1, 2, 1, 3)", "size 33"),
+        *("fill 4294967295", "empty (0, 3)", "empty fill", "6 parts of (6,)"),
+        *("4 parts of (40, 2, 3)", "2 parts of (0, 3)", "columns of parts"),
+        *("first 0 of (6, 5)", "first 11 of (6, 5)", "first 40 of (6, 5)"),
+        *("first 9 of parts", "signs", "imaginary"),
     ),
 )
 
@@ -512,17 +532,13 @@ def padding_sample(
     return Sample("padding", padding, padding_oracle, name, operands, attributes)
 
 
-PADDING = _subject(
+PADDING = Subject(
     primitive=OPERATORS["padding"].primitive,
     jitted=_padding._padding,
     support=_padding.SUPPORT,
     tensor="InputTensor",
     samples=tuple(
         padding_sample("matrix", mode, (3, 2), (5, 1), (4, 3)) for mode in Mode
-    ),
-    # To a transformation all are alike that have no value.
-    transformed=lambda sample: (
-        sample.attributes["mode"] in (Mode.CONSTANT, Mode.REFLECTION)
     ),
     edges=(
         *(
@@ -548,7 +564,25 @@ PADDING = _subject(
         ),
         padding_sample("empty", Mode.CONSTANT, (0,), (2,), (1,)),
         padding_sample("empties", Mode.CONSTANT, (0, 0), (2, 0), (0, 3)),
-        padding_sample("rank 8", Mode.CONSTANT, shape_of_rank(8), (1,) * 8, (0,) * 8),
+        padding_sample(
+            "of rank 8", Mode.CONSTANT, shape_of_rank(8), (1,) * 8, (0,) * 8
+        ),
+    ),
+    # CONSTANT has a path of its own in kernels, and WRAP has one in that for TPUs. The
+    # other modes differ in the source's coordinate alone.
+    plans=(
+        *(
+            f"constant {name}"
+            for name in (
+                *("start", "end", "nothing", "far", "one", "two"),
+                *("middle axis", "all axes", "empty elsewhere"),
+            )
+        ),
+        *("wrap far", "wrap one", "wrap two", "wrap middle axis", "wrap all axes"),
+        *("edge far", "edge all axes", "reflection far", "reflection all axes"),
+        *("symmetric far", "symmetric all axes", "wrap nothing"),
+        *("constant rank 0", "edge rank 1", "symmetric rank 3", "wrap rank 4"),
+        *("constant empty", "constant empties"),
     ),
 )
 
@@ -559,6 +593,12 @@ SUBJECTS = {
     "nonzero_coordinates": NONZERO_COORDINATES,
     "padding": PADDING,
 }
-SAMPLES = tuple(sample for subject in SUBJECTS.values() for sample in subject.samples)
-EDGES = tuple(sample for subject in SUBJECTS.values() for sample in subject.edges)
+# A transformation does not depend on the kernel that runs after it: it has all samples
+# by XLA's forms, and one of each operator by kernel.
+SAMPLES = tuple(
+    sample
+    for subject in SUBJECTS.values()
+    for sample in (*subject.samples, *subject.kernel_samples[:1])
+)
+EDGES = tuple(edge for subject in SUBJECTS.values() for edge in subject.edges)
 LINEAR = tuple(sample for sample in SAMPLES if sample.linear)

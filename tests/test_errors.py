@@ -25,11 +25,6 @@ from dmljax import (
     PaddingDesc,
     PaddingMode,
     TensorDesc,
-    _diagonal_matrix1,
-    _element_wise_if,
-    _nonzero_coordinates,
-    _one_hot,
-    _padding,
     create_operator,
     diagonal_matrix1,
     element_wise_if,
@@ -37,6 +32,7 @@ from dmljax import (
     one_hot,
     padding,
 )
+from dmljax._operators import OPERATORS
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 DIAGONAL, ONE_HOT, IF, NONZERO, PADDING = (
@@ -781,13 +777,6 @@ def test_traced_attributes(name):
 
 # IMPLEMENTATIONS
 
-MODULES = {
-    DIAGONAL: _diagonal_matrix1,
-    ONE_HOT: _one_hot,
-    IF: _element_wise_if,
-    NONZERO: _nonzero_coordinates,
-    PADDING: _padding,
-}
 WITH_IMPLEMENTATION = {
     DIAGONAL: lambda name: diagonal_matrix1(MATRIX, implementation=name),
     ONE_HOT: lambda name: one_hot(INDICES, VECTOR, size=3, implementation=name),
@@ -812,7 +801,7 @@ def test_unknown_implementations(operator, name):
 @pytest.mark.parametrize("operator", WITH_IMPLEMENTATION)
 def test_a_kernel_that_is_not_there(operator):
     """A name never falls back in silence."""
-    present = MODULES[operator].OPERATOR
+    present = OPERATORS[operator.lower()].primitive
     without = dataclasses.replace(present, kernels={})
     calls = [functools.partial(without, implementation="pallas")]
     if not present.kernels:

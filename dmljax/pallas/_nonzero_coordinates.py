@@ -33,11 +33,12 @@ WORD = 32
 # Measured on an H200 over densities from 0.1 % to 100 % and elements of 1, 2 and 4
 # bytes: none is the best for each, this is for all.
 BLOCK = 8192  # elements
-CROWDED = BLOCK // 16  # with more non-zeros, a block goes through its elements
+CROWDED = 16  # a block with more non-zeros than one in so many visits its elements
 ELEMENTS = 2048  # that a crowded block visits at a time
 ROWS = 512  # that a full block writes at a time
 CHUNK = 2048  # values past the count that are written at a time
 COUNT_BYTES = 4096  # that a warp reads in the first launch
+SCANNED = 4096  # counts of blocks that the second launch adds up at a time
 WARPS = 4  # of a program in the last
 
 
@@ -247,7 +248,7 @@ def _nonzero_bits(word: Any, width: int, keep: int) -> Any:
 def _scan(counts: Any, starts: Any, count: Any, *, plan: Plan) -> None:
     """The first row of each block, and the count of the line."""
     line, blocks = pl.program_id(0), plan.blocks
-    lanes = min(4096, pl.next_power_of_2(blocks))
+    lanes = min(SCANNED, pl.next_power_of_2(blocks))
 
     def step(i: Any, total: Any) -> Any:
         block = i * lanes + lax.iota(np.int32, lanes)
@@ -327,7 +328,7 @@ def _rows(*references: Any, plan: Plan, block: Any, line: Any) -> None:
         put(element, element < BLOCK, element)
         return carry
 
-    full, crowded = ones == BLOCK, ones > CROWDED
+    full, crowded = ones == BLOCK, ones > BLOCK // CROWDED
     _repeat_if(~crowded & (ones > 0), 1, by_bit)
     _repeat_if(crowded & ~full, BLOCK // ELEMENTS, by_element)
     _repeat_if(full, BLOCK // ROWS, in_order)
