@@ -2,8 +2,8 @@
 
 An operator is one JAX primitive in a normal form: all operands are arrays of the same
 rank; along the leading, batch dimensions an operand has either the full size or 1 (then
-it is shared); static attributes speak of trailing axes only. So one more batch dimension
-changes no attribute, and one batching rule serves every operator.
+it is shared); static attributes speak of trailing axes only. So one more batch
+dimension changes no attribute, and one batching rule serves every operator.
 
 A *form* is one way to compute an operator: in jax.numpy, or by a kernel. The lowering
 rule chooses it when a program is lowered, by platform, so that a program which is
@@ -28,7 +28,13 @@ from jax.sharding import AbstractMesh, use_abstract_mesh
 
 from dmljax._check import NoKernelError, require, require_one_of
 from dmljax._default import KERNEL_FROM
-from dmljax._jax import is_local, knows_devices, on_one_device, varying_alike
+from dmljax._jax import (
+    UNDOCUMENTED,
+    is_local,
+    knows_devices,
+    on_one_device,
+    varying_alike,
+)
 from dmljax._sharding import Division, Partition, explicit_mesh, over_explicit_mesh
 from dmljax._tensor import Form, Outputs
 from dmljax.pallas import BACKENDS, kernels_available, kernels_lowered
@@ -184,7 +190,7 @@ class OperatorPrimitive:
         if not knows_devices(context):
             reason = (
                 f"this JAX, {jax.__version__}, does not say for how many devices it "
-                "lowers a program (module_context.axis_context.num_devices)"
+                f"lowers a program ({UNDOCUMENTED['devices'].path})"
             )
         require(
             self.name.upper(),
@@ -202,7 +208,7 @@ class OperatorPrimitive:
         context: mlir.LoweringRuleContext,
         static: dict[str, Any],
     ) -> bool:
-        """Whether the kernel is the default: it was measured to win, and runs as then."""
+        """Whether the kernel is the default: it was measured to be faster."""
         measured = KERNEL_FROM.get(platform, {}).get("alone" if alone else "pipeline")
         if not measured or not is_local(context):
             return False
