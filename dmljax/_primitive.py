@@ -123,8 +123,8 @@ class OperatorPrimitive:
         if mesh is not None:
             whole = [jax.core.ShapedArray(x.shape, x.dtype) for x in operands]
             outputs = self._abstract_eval(*whole, **static)
-            sizes = (tuple(x.shape for x in xs) for xs in (operands, outputs))
-            division = Division(self.partition, *sizes, static)
+            taken, made = (tuple(x.shape for x in xs) for xs in (operands, outputs))
+            division = Division(self.partition, taken, made, static)
             return over_explicit_mesh(name, mesh, division, operands)
         return tuple(self._primitive.bind(*varying_alike(*operands), **static))
 
@@ -212,12 +212,14 @@ class OperatorPrimitive:
         measured = KERNEL_FROM.get(platform, {}).get("alone" if alone else "pipeline")
         if not measured or not is_local(context):
             return False
-        operands, name = context.avals_in, self.name
+        operands: list[Any] = list(context.avals_in)
+        arrays: list[Any] = [*operands, *context.avals_out]
+        name = self.name
         if self.measured_as:
             name = self.measured_as(platform, operands, static)
         itemsize = operands[self.sized_by].dtype.itemsize
         least = measured.get(name, {}).get(itemsize, math.inf)
-        return max(array.size for array in (*operands, *context.avals_out)) >= least
+        return bool(max(array.size for array in arrays) >= least)
 
     # THE OTHER RULES
 
