@@ -9,8 +9,8 @@ from dmljax._diagonal_matrix1 import DiagonalMatrixDesc as DiagonalMatrixDesc
 from dmljax._diagonal_matrix1 import diagonal_matrix1 as diagonal_matrix1
 from dmljax._element_wise_if import ElementWiseIfDesc as ElementWiseIfDesc
 from dmljax._element_wise_if import element_wise_if as element_wise_if
+from dmljax._fields import ModelError as ModelError
 from dmljax._model import run_model as run_model
-from dmljax._model_data import ModelError as ModelError
 from dmljax._nonzero_coordinates import NonzeroCoordinates as NonzeroCoordinates
 from dmljax._nonzero_coordinates import NonzeroCoordinatesDesc as NonzeroCoordinatesDesc
 from dmljax._nonzero_coordinates import nonzero_coordinates as nonzero_coordinates

@@ -19,8 +19,9 @@ from dmljax import (
     PaddingMode,
     TensorDesc,
 )
-from dmljax._descriptor import INT32_MAX, c_name
+from dmljax._descriptor import INT32_MAX
 from dmljax._examples import EXAMPLES, Example
+from dmljax._json import c_name
 
 FOLDER = Path(__file__).parent / "models"
 WIDTH = 88

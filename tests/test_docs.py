@@ -5,7 +5,7 @@ import re
 
 import dmljax
 from benchmarks import ledger, tpu
-from dmljax._model import OPERATORS
+from dmljax._model_format import OPERATORS
 from dmljax._support import support_markdown
 
 ROOT = pathlib.Path(__file__).parent.parent
