@@ -146,8 +146,8 @@ def _on_machine(place: str) -> Iterator[None]:
 # Running
 
 
-def compile_model(model: Model, device: jax.Device | None) -> Callable[[], Results]:
-    """Compiles all dispatches to one program; calling the result runs it."""
+def program(model: Model) -> Callable[[State], Results]:
+    """All dispatches as one function of what the resources begin with."""
 
     def shown(name: str, buffer: jax.Array) -> jax.Array:
         resource = model.resources[name]
@@ -163,13 +163,22 @@ def compile_model(model: Model, device: jax.Device | None) -> Callable[[], Resul
                 snapshots.append(shown(command.resource, state[command.resource]))
         return Results({n: shown(n, buffer) for n, buffer in state.items()}, snapshots)
 
-    initial = {
+    return dmljax_model
+
+
+def initial_state(model: Model) -> dict[str, np.ndarray]:
+    """What the resources begin with; bytes where they are bound as another type."""
+    return {
         name: resource.content if name in model.reinterpreted else resource.values
         for name, resource in model.resources.items()
     }
+
+
+def compile_model(model: Model, device: jax.Device | None) -> Callable[[], Results]:
+    """Compiles the model's program; calling the result runs it."""
     with _on_machine(model.place):
-        buffers = jax.device_put(initial, device)
-        compiled = jax.jit(dmljax_model).lower(buffers).compile()
+        buffers = jax.device_put(initial_state(model), device)
+        compiled = jax.jit(program(model)).lower(buffers).compile()
     _check_memory(model, compiled)
     return functools.partial(_run, model.place, compiled, buffers)
 
