@@ -66,8 +66,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _complain("interrupted")
         return INTERRUPTED
-    except (_UsageError, ModelError, OSError) as error:
+    except (_UsageError, ModelError) as error:
         _complain(str(error))
+        return BAD_INPUT
+    except OSError as error:  # such as a full disk: a model's files raise ModelError
+        _discard_output()
+        _complain(f"the output cannot be written: {error.strerror}")
         return BAD_INPUT
 
 
@@ -82,7 +86,7 @@ def _complain(message: str) -> None:
 
 
 def _discard_output() -> None:
-    """Nobody reads on, as under `| head`. Python would flush once more at its end."""
+    """What is left goes nowhere. Python would write it once more at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
 

@@ -6,6 +6,7 @@ Pillow is imported only where an image is read or written.
 import contextlib
 import functools
 import io
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -26,6 +27,9 @@ WRITTEN_CHANNELS = {"PNG": (1, 3, 4), "JPEG": (1, 3)}
 MOST_PIXELS = {"PNG": 2**31 - 1, "JPEG": 65500}
 # What converting takes for each number in an image: bytes and float64, each twice.
 BYTES_PER_NUMBER = 18
+# What Pillow puts in messages in the place of a file's name.
+OBJECT_ADDRESS = re.compile(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>")
+LONGEST_REASON = 120
 Encoder = Callable[[np.ndarray], bytes]
 
 
@@ -69,7 +73,8 @@ def codec(place: str) -> Iterator[None]:
     except ModelError:
         raise
     except Exception as error:  # a damaged file makes decoders raise almost anything
-        reason = shortened(" ".join(str(error).split())) or type(error).__name__
+        text = OBJECT_ADDRESS.sub("", " ".join(str(error).split()))
+        reason = shortened(text, LONGEST_REASON) or type(error).__name__
         raise ModelError(f"{place} cannot be converted: {reason}") from error
 
 

@@ -100,12 +100,16 @@ def parse_model(
     with at(place):
         fields = read_fields(load(), MODEL, "its top level")
     parser = _Parser(place, folder, targets, budget)
-    for name, value in fields["resources"].items():
-        with at(f"{place}, resource {quoted(name)}"):
-            parser.resources[name] = parser.resource(value)
+    # The operators first: another one is refused before any data is read.
     for name, value in fields["dispatchables"].items():
         with at(f"{place}, dispatchable {quoted(name)}"):
             parser.dispatchables[name] = parser.dispatchable(value)
+    for name, value in fields["resources"].items():
+        with at(f"{place}, resource {quoted(name)}"):
+            parser.resources[name] = parser.resource(value)
+    for name, (_, bindings) in parser.dispatchables.items():
+        with at(f"{place}, dispatchable {quoted(name)}"):
+            parser.check_bindings(bindings)
     commands = tuple(
         parser.command(value, f"{place}, command {number}")
         for number, value in enumerate(fields["commands"], 1)
@@ -204,11 +208,13 @@ class _Parser:
         beside = {key: item for key, item in fields.items() if key not in DISPATCHABLE}
         desc = cls.from_json(beside if inline else known.get("Desc") or known["desc"])
         desc.check(max(FeatureLevel))
-        bindings = known.get("bindings", {})
+        return _Dispatchable(desc, known.get("bindings", {}))
+
+    def check_bindings(self, bindings: Mapping[str, Any]) -> None:
+        """Requires that the bindings of a dispatchable are of resources."""
         for tensor, binding in bindings.items():
             if binding is not None:
                 self._bound(tensor, binding)
-        return _Dispatchable(desc, bindings)
 
     def command(self, value: Any, place: str) -> Command:
         """A command; `place` is where it stands."""

@@ -329,6 +329,17 @@ def test_a_reader_that_goes_away(program):
     assert process.returncode == 1
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has it")
+def test_a_full_disk(program):
+    command, env = program
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*command, "support"], env=env, stdout=full, stderr=subprocess.PIPE
+        )
+    error = b"dmljax: the output cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, error)
+
+
 @pytest.mark.parametrize("platform", ["cuda", "nonsense"])
 def test_a_platform_that_jax_does_not_find(program, folder, platform):
     command, env = program

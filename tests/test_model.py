@@ -850,7 +850,11 @@ def test_a_dict_that_is_not_json(folder, capsys):
         ("complex.npy", np.ones(3, complex), "has type complex128; it must be one of"),
         ("text.npy", np.array(["a"]), "has type <U1; it must be one of"),
         ("other.npy", np.ones(3, np.int32), "INT32, while .* is FLOAT32; both"),
-        ("bad.png", b"no image", "sourcePath 'bad.png' cannot be converted"),
+        (
+            "bad.png",
+            b"no image",
+            "'bad.png' cannot be converted: cannot identify image file$",
+        ),
         ("bad.png", "png", "sourcePath 'bad.png' cannot be converted"),
     ],
 )

@@ -322,6 +322,12 @@ def test_other_dispatchables_are_refused_by_name(fields):
     assert message.endswith(f"those that are here: {', '.join(OPERATORS)}.")
 
 
+def test_another_operator_is_refused_before_any_data_is_read():
+    source = edited(padding_model(), "dispatchables", "pad", {"type": "onnx"})
+    source["resources"]["input"]["initialValues"] = "deferred"
+    assert "the type 'onnx' is not one" in refusal(source)
+
+
 PAD = ("dispatchables", "pad")
 
 

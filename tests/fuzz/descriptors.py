@@ -149,8 +149,10 @@ class Maker:
     def float32(self) -> float:
         """A FLOAT attribute."""
         return self.random.choice(
-            (0.0, -0.0, 10.6, -10.6, 255.5, -1.0, 3e9, -3e9, 1e19, 1e30, math.inf)
-            + (-math.inf, 0.1, 65519.9, 65520.0, 1e-8, 2**31, 2**63, 2**64, 7)
+            (
+                *(0.0, -0.0, 10.6, -10.6, 255.5, -1.0, 3e9, -3e9, 1e19, 1e30, 0.1, 7),
+                *(math.inf, -math.inf, 65519.9, 65520.0, 1e-8, 2**31, 2**63, 2**64),
+            )
         )
 
     # Operators
