@@ -91,7 +91,7 @@ def test_all_or_nothing(folder, capsys):
 
 def test_folders_are_not_made(folder):
     refused(
-        "in a folder that does not exist; it is relative to '.*', and no folder is made",
+        "folder that does not exist; it is relative to '.*', and no folder is made",
         *("commands", 2, "targetPath", "no/written.npy"),
     )
 
@@ -175,9 +175,7 @@ def test_alignment():
     source["resources"]["input"]["initialValues"] = [9, 1, 2, 3]
     binding = {"name": "input", "elementOffset": 1}
     source["commands"][0]["bindings"]["InputTensor"] = binding
-    with pytest.raises(
-        dmljax.ModelError, match="begins at byte 4, while .*Alignment 16"
-    ):
+    with pytest.raises(dmljax.ModelError, match=r"at byte 4, while .*Alignment 16"):
         dmljax.run_model(source)
 
 
