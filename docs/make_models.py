@@ -19,8 +19,8 @@ from dmljax import (
     PaddingMode,
     TensorDesc,
 )
-from dmljax._descriptor import c_name
 from dmljax._examples import EXAMPLES, Example
+from dmljax._json import c_name
 from dmljax._tensor import INT32_MAX
 
 FOLDER = Path(__file__).parent / "models"

@@ -1256,7 +1256,7 @@ WRITTEN = {
         ("PaddingMode", "DML_TENSOR_DATA_TYPE_EDGE"),
     ),
     "a mode by number": ({"PaddingMode": 5}, ("PaddingMode", "5", "REFLECTION")),
-    "a mode a boolean": ({"PaddingMode": True}, ("PaddingMode", "True")),
+    "a mode a boolean": ({"PaddingMode": True}, ("PaddingMode", "true")),
     "a value": ({"PaddingValue": "ten"}, ("PaddingValue", "'ten'", "number")),
     "a value missing": ({"PaddingValue": None}, ("PaddingValue",)),
     "a count": ({"DimensionCount": 2.0}, ("DimensionCount", "2.0", "integer")),

@@ -36,7 +36,7 @@ SIGNATURES = {
         "value=0, implementation=None)"
     ),
     "create_operator": "(desc, *, feature_level=<FeatureLevel.V6_4: 25600>)",
-    "run_model": "(model, *, device=None)",
+    "run_model": "(model, *, device=None, max_memory=None)",
 }
 OPERATORS = list(SIGNATURES)[:5]
 DESCRIPTORS = [
