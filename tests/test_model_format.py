@@ -14,7 +14,7 @@ import pytest
 
 import dmljax
 from dmljax import __main__ as command_line
-from dmljax import _memory
+from dmljax import _memory, _model, _model_parse
 from dmljax._json import enum_prefix, from_json, schema_of, to_json
 from dmljax._jsonc import read_jsonc
 from dmljax._model_format import OPERATORS
@@ -492,6 +492,22 @@ def test_sizes_of_memory():
     assert _memory.parse_size("2KiB") == 2048
     with pytest.raises(ValueError, match="'-1G' is not a size"):
         _memory.parse_size("-1G")
+
+
+def test_many_resources_and_commands_take_no_time_to_compile(capsys):
+    source = padding_model()
+    source["resources"] |= {f"r{n}": data("UINT8", [n % 256]) for n in range(2000)}
+    source["commands"] += [show("r7"), show("output")] * 500
+    parsed = _model_parse.parse_model(source)
+    text = jax.jit(_model.program(parsed)).lower(_model.initial_state(parsed)).as_text()
+    assert len(text) < 10_000
+    results = dmljax.run_model(source)
+    assert results["r300"].tolist() == [300 % 256]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "Resource 'output': 1, 1, 2, 3, 3",
+        *["Resource 'r7': 7", "Resource 'output': 1, 1, 2, 3, 3"] * 500,
+    ]
 
 
 # Overlaps
