@@ -416,7 +416,7 @@ def test_numbers_of_thousands_of_digits_in_python():
         ),
         (
             ("resources", "input", "initialValues", {"sourcePath": "/dev/zero"}),
-            "sourcePath '/dev/zero' is a folder, a device or a pipe, not a file",
+            "input': sourcePath '/dev/zero' is a folder, a device or a pipe, not a f",
         ),
     ],
 )
@@ -428,7 +428,9 @@ def test_memory_is_counted_before_it_is_allocated(folder, edit, message):
 
 def test_a_pipe_is_not_waited_for(folder):
     os.mkfifo("pipe.json")
-    assert "a device or a pipe, not a file" in refusal("pipe.json")
+    assert "json': it is a folder, a device or a pipe, not a file." in refusal(
+        "pipe.json"
+    )
 
 
 def test_a_large_model_file(folder):
