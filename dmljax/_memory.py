@@ -92,6 +92,8 @@ def read_file(path: Path, budget: Budget, what: str, factor: int = 1) -> bytes:
                 raise ModelError(f"{what} is a folder, a device or a pipe, not a file.")
             budget.check(factor * status.st_size, what)
             return file.read(status.st_size)
+    except ModelError:  # a ValueError as well
+        raise
     except OSError as error:
         raise ModelError(f"{what} cannot be read: {error.strerror}.") from error
     except ValueError as error:  # a character that no path may have

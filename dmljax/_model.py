@@ -27,6 +27,12 @@ PLATFORMS = ("cpu", "gpu", "tpu")
 State = dict[str, jax.Array]
 
 
+# A resource, and how many dispatches have written it.
+Version = tuple[str, int]
+Versions = dict[Version, jax.Array]
+Values = jax.Array | np.ndarray
+
+
 class Results(NamedTuple):
     """What a run of a model gives.
 
@@ -35,8 +41,8 @@ class Results(NamedTuple):
       snapshots: for each command that shows a resource, what it held then.
     """
 
-    resources: State
-    snapshots: list[jax.Array]
+    resources: dict[str, Values]
+    snapshots: list[Values]
 
 
 def run_model(
@@ -146,32 +152,74 @@ def _on_machine(place: str) -> Iterator[None]:
 # Running
 
 
-def program(model: Model) -> Callable[[State], Results]:
-    """All dispatches as one function of what the resources begin with."""
+def _needed(model: Model) -> tuple[list[Version], dict[str, int]]:
+    """The versions that commands show, and how often each resource is written."""
+    shown, writes = [], dict.fromkeys(model.resources, 0)
+    for command in model.commands:
+        if isinstance(command, Dispatch):
+            outputs = {command.bindings[name].resource for name in command.desc.outputs}
+            for name in outputs:
+                writes[name] += 1
+        else:
+            shown.append((command.resource, writes[command.resource]))
+    return shown, writes
 
-    def shown(name: str, buffer: jax.Array) -> jax.Array:
-        resource = model.resources[name]
-        return _elements(buffer, resource.dtype, 0)[: resource.length]
 
-    def dmljax_model(state: State) -> Results:
-        snapshots = []
+def program(model: Model) -> Callable[[State], Versions]:
+    """All dispatches as one function of what the resources begin with.
+
+    It gives the versions that are needed, but not those that no dispatch has written:
+    a model may have many resources, and each one in a program takes time to compile.
+    """
+    shown, writes = _needed(model)
+    needed = {*shown, *writes.items()}
+
+    def dmljax_model(state: State) -> Versions:
+        versions: Versions = {}
+        count = dict.fromkeys(state, 0)
         for command in model.commands:
             if isinstance(command, Dispatch):
                 with at(command.place):
-                    state = state | _apply(command, state)
-            else:
-                snapshots.append(shown(command.resource, state[command.resource]))
-        return Results({n: shown(n, buffer) for n, buffer in state.items()}, snapshots)
+                    changed = _apply(command, state)
+                state = state | changed
+                for name, buffer in changed.items():
+                    count[name] += 1
+                    if (name, count[name]) in needed:
+                        resource = model.resources[name]
+                        elements = _elements(buffer, resource.dtype, 0)
+                        versions[name, count[name]] = elements[: resource.length]
+        return versions
 
     return dmljax_model
 
 
 def initial_state(model: Model) -> dict[str, np.ndarray]:
-    """What the resources begin with; bytes where they are bound as another type."""
+    """What the resources that are bound begin with.
+
+    Those that are bound as another type than their own are bytes.
+    """
+    dispatches = [c for c in model.commands if isinstance(c, Dispatch)]
+    bound = {b.resource for c in dispatches for b in c.bindings.values()}
+    resources = {name: model.resources[name] for name in bound}
     return {
         name: resource.content if name in model.reinterpreted else resource.values
-        for name, resource in model.resources.items()
+        for name, resource in resources.items()
     }
+
+
+def results_of(model: Model, versions: Versions) -> Results:
+    """The results, of what the program gave and of what no dispatch has written."""
+    shown, writes = _needed(model)
+
+    def values(version: Version) -> Values:
+        if version[1]:
+            return versions[version]
+        return model.resources[version[0]].values
+
+    return Results(
+        {name: values((name, count)) for name, count in writes.items()},
+        [values(version) for version in shown],
+    )
 
 
 def compile_model(model: Model, device: jax.Device | None) -> Callable[[], Results]:
@@ -180,7 +228,7 @@ def compile_model(model: Model, device: jax.Device | None) -> Callable[[], Resul
         buffers = jax.device_put(initial_state(model), device)
         compiled = jax.jit(program(model)).lower(buffers).compile()
     _check_memory(model, compiled)
-    return functools.partial(_run, model.place, compiled, buffers)
+    return functools.partial(_run, model, compiled, buffers)
 
 
 def _check_memory(model: Model, compiled: Any) -> None:
@@ -237,10 +285,12 @@ def _with_elements(buffer: jax.Array, elements: jax.Array, offset: int) -> jax.A
     return jnp.concatenate([before, elements, after])
 
 
-def _run(place: str, compiled: Callable[[State], Results], buffers: State) -> Results:
-    with _on_machine(place):
-        results: Results = jax.block_until_ready(compiled(buffers))
-        return results
+def _run(
+    model: Model, compiled: Callable[[State], Versions], buffers: State
+) -> Results:
+    with _on_machine(model.place):
+        versions = jax.block_until_ready(compiled(buffers))
+    return results_of(model, versions)
 
 
 # Showing

@@ -137,13 +137,18 @@ def _numbers(values: list[Any], data_type: DataType, place: str) -> np.ndarray:
 
     Past the largest number of a floating type is infinity.
     """
-    kinds = set(map(type, values))
-    whole = kinds == {int} and not is_floating(data_type.dtype)
-    limits = np.iinfo(data_type.dtype) if whole else None
-    if limits and limits.min <= min(values) and max(values) <= limits.max:
-        return np.array(values, data_type.dtype)
-    # One by one: to find the one that is wrong, or for the names of infinities.
-    numbers = [_number(v, data_type, place.format(i)) for i, v in enumerate(values)]
+    if is_floating(data_type.dtype):
+        named = (NONFINITE.get(v.lower(), v) if type(v) is str else v for v in values)
+        numbers: list[Any] = list(named)
+        kinds, high = {int, float}, int(np.finfo(np.float64).max)
+        low = -high
+    else:
+        numbers, kinds, limits = values, {int}, np.iinfo(data_type.dtype)
+        low, high = int(limits.min), int(limits.max)
+    for index, number in enumerate(numbers):
+        kind = type(number)
+        if kind not in kinds or (kind is int and not low <= number <= high):
+            _number(values[index], data_type, place.format(index))  # says what is wrong
     return _array(numbers, data_type)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import dmljax
 from dmljax import __main__ as command_line
-from dmljax import _memory
+from dmljax import _memory, _model, _model_parse
 from dmljax._json import enum_prefix, from_json, schema_of, to_json
 from dmljax._jsonc import read_jsonc
 from dmljax._operators import DESCRIPTORS
@@ -416,7 +416,7 @@ def test_numbers_of_thousands_of_digits_in_python():
         ),
         (
             ("resources", "input", "initialValues", {"sourcePath": "/dev/zero"}),
-            "sourcePath '/dev/zero' is a folder, a device or a pipe, not a file",
+            "input': sourcePath '/dev/zero' is a folder, a device or a pipe, not a f",
         ),
     ],
 )
@@ -428,7 +428,9 @@ def test_memory_is_counted_before_it_is_allocated(folder, edit, message):
 
 def test_a_pipe_is_not_waited_for(folder):
     os.mkfifo("pipe.json")
-    assert "a device or a pipe, not a file" in refusal("pipe.json")
+    assert "json': it is a folder, a device or a pipe, not a file." in refusal(
+        "pipe.json"
+    )
 
 
 def test_a_large_model_file(folder):
@@ -492,6 +494,22 @@ def test_sizes_of_memory():
     assert _memory.parse_size("2KiB") == 2048
     with pytest.raises(ValueError, match="'-1G' is not a size"):
         _memory.parse_size("-1G")
+
+
+def test_many_resources_and_commands_take_no_time_to_compile(capsys):
+    source = padding_model()
+    source["resources"] |= {f"r{n}": data("UINT8", [n % 256]) for n in range(2000)}
+    source["commands"] += [show("r7"), show("output")] * 500
+    parsed = _model_parse.parse_model(source)
+    text = jax.jit(_model.program(parsed)).lower(_model.initial_state(parsed)).as_text()
+    assert len(text) < 10_000
+    results = dmljax.run_model(source)
+    assert results["r300"].tolist() == [300 % 256]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "Resource 'output': 1, 1, 2, 3, 3",
+        *["Resource 'r7': 7", "Resource 'output': 1, 1, 2, 3, 3"] * 500,
+    ]
 
 
 # Overlaps

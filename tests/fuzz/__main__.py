@@ -256,7 +256,8 @@ class ModelFuzzer:
             if len(accepted) == 1:
                 self.report.fail(traceback.format_exc(limit=-3), accepted[0][1])
             return
-        for (model, text), result in zip(accepted, results, strict=True):
+        for (model, text), versions in zip(accepted, results, strict=True):
+            result = _model.results_of(model, versions)
             self.report.counts["model files run and compared"] += 1
             wanted = damage.final_bytes(model)
             given = {n: np.asarray(v).tobytes() for n, v in result.resources.items()}
