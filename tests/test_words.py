@@ -9,7 +9,7 @@ import pytest
 from jax import lax
 
 from dmljax._coordinates import is_nonzero
-from dmljax.pallas import _nonzero_coordinates, _one_hot, _words
+from dmljax.pallas import _nonzero_coordinates, _words
 from dmljax.pallas._elementwise import on_words
 from dmljax.pallas.tpu import _blocks
 from tests import samples
@@ -152,17 +152,6 @@ def test_a_word_has_a_bit_for_each_element(width, keep):
     found = np.asarray(_nonzero_coordinates._nonzero_bits(words, width, mask))
     expected = ((lines & dtype.type(mask)) != 0) << np.arange(lanes)
     np.testing.assert_array_equal(found, expected.sum(axis=1))
-
-
-def test_bytes_that_are_compared_at_once():
-    """Eight bits of ones for each of four numbers that is the row."""
-    row = jnp.arange(_one_hot.BELOW, dtype=np.int32)[:, None]
-    number = np.arange(2**8, dtype=np.uint32)
-    numbers = [np.roll(number, i)[None] for i in (0, 1, 5, 130)]
-    found = _one_hot._equal_bytes([jnp.asarray(n) for n in numbers], row)
-    parts = np.asarray(found).view(np.uint8).reshape(*found.shape, 4)
-    expected = np.stack([n == np.asarray(row) for n in numbers], axis=-1)
-    np.testing.assert_array_equal(parts, np.where(expected, 255, 0))
 
 
 # ON A TPU
