@@ -4,9 +4,9 @@
     python -m benchmarks.forms --elements 4096      small arrays: a quick test
 
 A second form, a threshold or a branch for speed stays in dmljax only if it is at least
-15 % faster on work that users do. Each such form has a `Pair` here, and its two lines in
-the ledger `results/<device>_forms.jsonl`: contender "special" and contender "plain". All
-run inside jit, in turns where the host's clock measures.
+15 % faster on work that users do. Each such form has a `Pair` here, and its two lines
+in the ledger `results/<device>_forms.jsonl`: contender "special" and contender "plain".
+All run inside jit, in turns where the host's clock measures.
 """
 
 import dataclasses

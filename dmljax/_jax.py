@@ -131,7 +131,9 @@ def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
     over the devices.
     """
     types = [_read("manual axes", jax.typeof(array)) for array in arrays]
-    axes = [getattr(kind, "varying", frozenset()) for kind in types]
+    axes: list[frozenset[str]] = [
+        getattr(kind, "varying", frozenset()) for kind in types
+    ]
     everywhere = frozenset().union(*axes)
     return [
         lax.pcast(array, tuple(everywhere - own), to="varying")

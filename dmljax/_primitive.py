@@ -2,8 +2,8 @@
 
 An operator is one JAX primitive in a normal form: all operands are arrays of the same
 rank; along the leading, batch dimensions an operand has either the full size or 1 (then
-it is shared); static attributes speak of trailing axes only. So one more batch dimension
-changes no attribute, and one batching rule serves every operator.
+it is shared); static attributes speak of trailing axes only. So one more batch
+dimension changes no attribute, and one batching rule serves every operator.
 
 A *form* is one way to compute an operator: in jax.numpy, or by a kernel. The lowering
 rule chooses it when a program is lowered, by platform, so that a program which is
@@ -28,7 +28,13 @@ from jax.sharding import AbstractMesh, use_abstract_mesh
 
 from dmljax._check import NoKernelError, require, require_one_of
 from dmljax._default import KERNEL_FROM
-from dmljax._jax import is_local, knows_devices, on_one_device, varying_alike
+from dmljax._jax import (
+    UNDOCUMENTED,
+    is_local,
+    knows_devices,
+    on_one_device,
+    varying_alike,
+)
 from dmljax._sharding import Division, Partition, explicit_mesh, over_explicit_mesh
 from dmljax._tensor import Form, Outputs
 from dmljax.pallas import BACKENDS, kernels_available, kernels_lowered
@@ -117,8 +123,8 @@ class OperatorPrimitive:
         if mesh is not None:
             whole = [jax.core.ShapedArray(x.shape, x.dtype) for x in operands]
             outputs = self._abstract_eval(*whole, **static)
-            sizes = (tuple(x.shape for x in xs) for xs in (operands, outputs))
-            division = Division(self.partition, *sizes, static)
+            taken, made = (tuple(x.shape for x in xs) for xs in (operands, outputs))
+            division = Division(self.partition, taken, made, static)
             return over_explicit_mesh(name, mesh, division, operands)
         return tuple(self._primitive.bind(*varying_alike(*operands), **static))
 
@@ -184,7 +190,7 @@ class OperatorPrimitive:
         if not knows_devices(context):
             reason = (
                 f"this JAX, {jax.__version__}, does not say for how many devices it "
-                "lowers a program (module_context.axis_context.num_devices)"
+                f"lowers a program ({UNDOCUMENTED['devices'].path})"
             )
         require(
             self.name.upper(),
@@ -202,16 +208,18 @@ class OperatorPrimitive:
         context: mlir.LoweringRuleContext,
         static: dict[str, Any],
     ) -> bool:
-        """Whether the kernel is the default: it was measured to win, and runs as then."""
+        """Whether the kernel is the default: it was measured to be faster."""
         measured = KERNEL_FROM.get(platform, {}).get("alone" if alone else "pipeline")
         if not measured or not is_local(context):
             return False
-        operands, name = context.avals_in, self.name
+        operands: list[Any] = list(context.avals_in)
+        arrays: list[Any] = [*operands, *context.avals_out]
+        name = self.name
         if self.measured_as:
             name = self.measured_as(platform, operands, static)
         itemsize = operands[self.sized_by].dtype.itemsize
         least = measured.get(name, {}).get(itemsize, math.inf)
-        return max(array.size for array in (*operands, *context.avals_out)) >= least
+        return bool(max(array.size for array in arrays) >= least)
 
     # THE OTHER RULES
 

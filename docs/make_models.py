@@ -20,8 +20,8 @@ from dmljax import (
     TensorDesc,
 )
 from dmljax._descriptor import c_name
-from dmljax._tensor import INT32_MAX
 from dmljax._examples import EXAMPLES, Example
+from dmljax._tensor import INT32_MAX
 
 FOLDER = Path(__file__).parent / "models"
 WIDTH = 88

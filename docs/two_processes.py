@@ -45,7 +45,9 @@ def work(address: str, process: int) -> None:
     ]
     for name, array in (("rows", rows), ("counts", counts), ("padded", padded)):
         # A device that has all of an array has the same as the others.
-        shards = {shard.index[0].start or 0: shard for shard in array.addressable_shards}
+        shards = {
+            shard.index[0].start or 0: shard for shard in array.addressable_shards
+        }
         values = np.concatenate([np.ravel(shards[i].data) for i in sorted(shards)])
         found.append(f"process {process}, {name}: {values.tolist()}")
     print("\n".join(found), flush=True)  # at once: the other process prints as well

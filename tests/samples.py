@@ -1,29 +1,21 @@
-"""Samples: small uses of every operator, each beside its oracle.
+"""What a sample of an operator is, and the values that fill one.
 
-One block describes one operator. The tests of results, of transformations and of other
-implementations all read from here, so that a sixth operator is one block more.
+tests/subjects/ has the samples, a file for each operator. The tests of results, of
+transformations and of other implementations all read from there.
 """
 
 import dataclasses
-import functools
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from hypothesis.strategies import SearchStrategy
 
-import dmljax
-from dmljax import PaddingMode as Mode
-from dmljax import (
-    _diagonal_matrix1,
-    _element_wise_if,
-    _nonzero_coordinates,
-    _one_hot,
-    _padding,
-)
-from dmljax._operators import OPERATORS
-from tests import oracles
+from dmljax._operators import Operator
+
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
 # DATA TYPES
 
@@ -171,34 +163,51 @@ class Sample:
         return self.oracle(*arrays, **self.attributes)
 
 
+class Wrong(NamedTuple):
+    """A wrong call, and what its message must have in it."""
+
+    call: Callable[[], Any]
+    parts: tuple[str, ...]
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Subject:
     """An operator under test.
 
     Attributes:
-      primitive: the operator in normal form.
+      operator: its entry in the registry.
       jitted: the function that is compiled, whose cache grows by one per retrace.
-      support: its support table.
-      tensor: whose types in that table are those of the operands filled at will.
+      tensor: whose types in the support table are those of the operands filled at will.
       samples: typical uses, for every type and every transformation.
       edges: the limits of shapes and attributes, for the results alone.
       plans: the names of the edges that kernels run. A kernel is slow to interpret, so
         it runs one edge for each way in which it can be launched; the formulas that it
         shares with the other forms have all edges there.
+      tables: by descriptor and level, the support table of the page, retyped.
+      examples: draws samples for the tests of properties.
+      errors: wrong calls, one for each rule that no other operator has.
     """
 
-    primitive: Any
+    operator: Operator
     jitted: Any
-    support: Any
     tensor: str
     samples: tuple[Sample, ...]
     edges: tuple[Sample, ...]
     plans: tuple[str, ...]
+    tables: dict[str, dict[str, Any]]
+    examples: SearchStrategy[Sample]
+    errors: tuple[Wrong, ...]
+
+    @property
+    def primitive(self) -> Any:
+        """The operator in normal form."""
+        return self.operator.primitive
 
     @property
     def data_types(self) -> tuple[str, ...]:
         """Every type of the newest level's table, then those of JAX alone."""
-        row = self.support[max(self.support)]
+        support = self.operator.descriptors[0].support
+        row = support[max(support)]
         named = (data_type.name.lower() for data_type in row[self.tensor].data_types)
         return (*named, *EXTRA)
 
@@ -224,381 +233,3 @@ def shape_of_rank(rank: int) -> tuple[int, ...]:
 def integers(dtype: Any, *values: int) -> np.ndarray:
     """A vector of integers of any width."""
     return np.array(values, dtype)
-
-
-# DIAGONAL_MATRIX1
-
-INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
-
-
-def diagonal_matrix1(value: Any, *x: Any, **options: Any) -> Any:
-    """The function, with the value as an operand."""
-    dtype = None if x else value.dtype
-    return dmljax.diagonal_matrix1(*x, value=value, dtype=dtype, **options)
-
-
-def diagonal_matrix1_oracle(value: Any, x: Any = None, **attributes: Any) -> Any:
-    """The oracle, with the value as an operand."""
-    dtype = value.dtype
-    return oracles.diagonal_matrix1(x, value=value, dtype=dtype, **attributes)
-
-
-_diagonal = functools.partial(
-    Sample, "diagonal_matrix1", diagonal_matrix1, diagonal_matrix1_oracle
-)
-
-
-def _span(begin: int, end: int) -> dict[str, int]:
-    return {"fill_begin": begin, "fill_end": end}
-
-
-DIAGONAL_MATRIX1 = Subject(
-    primitive=OPERATORS["diagonal_matrix1"].primitive,
-    jitted=_diagonal_matrix1._diagonal_matrix1,
-    support=_diagonal_matrix1.SUPPORT,
-    tensor="OutputTensor",
-    samples=(
-        _diagonal("band", ((), (3, 4)), _span(-1, 2)),
-        _diagonal("outside", ((), (2, 3, 2)), _span(1, -1)),
-        _diagonal("no input", ((),), _span(0, 2) | {"shape": (2, 3)}),
-    ),
-    edges=(
-        *(
-            _diagonal(f"from {begin} to {end}", ((), (4, 3)), _span(begin, end))
-            for begin, end in (
-                *((0, 0), (1, 1), (-9, -9), (-3, -2), (2, 3), (3, 9), (-9, -4)),
-                *((2, -1), (0, -1), (1, 0), (9, 3), (3, -4), (-3, -9)),
-                *((INT32_MIN, 0), (INT32_MIN, 2), (0, INT32_MAX), (1, INT32_MAX)),
-                *((INT32_MIN, INT32_MAX), (INT32_MAX, INT32_MIN)),
-                *((INT32_MIN, INT32_MIN), (INT32_MAX, INT32_MAX)),
-                *((INT32_MAX, 0), (0, INT32_MIN), (2, INT32_MIN), (INT32_MAX, -1)),
-                *((INT32_MAX - 1, INT32_MAX), (INT32_MIN, INT32_MIN + 1)),
-            )
-        ),
-        *(
-            _diagonal(
-                f"rank {rank}", ((), (*shape_of_rank(rank - 2), 3, 2)), _span(0, 1)
-            )
-            for rank in range(2, 9)
-        ),
-        *(
-            _diagonal(f"sizes {shape} from {span[0]}", ((), shape), _span(*span))
-            for shape in ((1, 1), (1, 5), (5, 1), (1, 1, 1, 1))
-            for span in ((0, 1), (1, 0))
-        ),
-        *(
-            _diagonal(f"empty {shape}", ((), shape), _span(1, -1))
-            for shape in ((0, 0), (0, 3), (3, 0), (0, 2, 3), (2, 0, 0))
-        ),
-        _diagonal("no input empty", ((),), _span(0, 2) | {"shape": (0, 3)}),
-        _diagonal("no input batch", ((),), _span(1, 0) | {"shape": (2, 1, 3, 2)}),
-        _diagonal("no input nothing", ((),), _span(1, 1) | {"shape": (2, 2)}),
-    ),
-    plans=(
-        *("from -9 to -4", "from 2 to -1", "from 0 to 0"),
-        *(f"from {INT32_MIN} to 2", f"from {INT32_MAX} to {INT32_MIN}"),
-        *("rank 2", "rank 3", "rank 8", "sizes (1, 5) from 0", "sizes (5, 1) from 1"),
-        *("empty (0, 2, 3)", "no input empty", "no input batch", "no input nothing"),
-    ),
-)
-
-# ONE_HOT
-
-_hot = functools.partial(Sample, "one_hot", dmljax.one_hot, oracles.one_hot)
-
-
-def _hot_limits(dtype: str, size: int, *indices: int) -> Sample:
-    """Indices of a narrow or wide type at the limits of sequences and types."""
-    limits = jnp.iinfo(dtype)
-    signed = limits.min < 0
-    around = (size, size - 1, size + 1, 0, *((-1, -size, -size - 1) * signed))
-    inside = (i for i in around if limits.min <= i <= limits.max)
-    values = (*inside, *indices, int(limits.min), int(limits.max))
-    array = np.array([[value] for value in values], jnp.dtype(dtype))
-    name = f"{dtype} of {size}"
-    return _hot(name, (array, (2,)), {"size": size, "axis": -1})
-
-
-ONE_HOT = Subject(
-    primitive=OPERATORS["one_hot"].primitive,
-    jitted=_one_hot._one_hot,
-    support=_one_hot.SUPPORT,
-    tensor="ValuesTensor",
-    samples=(
-        _hot(
-            "rows",
-            (np.array([[0], [2], [-1], [3]], np.int32), (2,)),
-            {"size": 3, "axis": -1},
-        ),
-        _hot(
-            "columns",
-            (np.array([[[1, 0, 4]], [[2, 9, 3]]], np.uint32), (1, 2, 2)),
-            {"size": 4, "axis": 1},
-        ),
-    ),
-    edges=(
-        *(
-            _hot(
-                f"axis {axis}",
-                (np.arange(-3, 3, dtype=np.int32).reshape(shape), (2, 1)),
-                {"size": 3, "axis": axis},
-            )
-            for shape, axis in (
-                *(((1, 2, 3), 0), ((2, 1, 3), 1), ((2, 3, 1), 2)),
-                *(((1, 2, 3), -3), ((2, 1, 3), -2), ((2, 3, 1), -1)),
-            )
-        ),
-        *(
-            _hot(
-                f"rank {rank}",
-                (np.ones((1, *shape_of_rank(rank - 1)), np.int32), (2,)),
-                {"size": 2, "axis": 0},
-            )
-            for rank in range(1, 9)
-        ),
-        *(
-            _hot(
-                f"values {shape}",
-                (integers(np.int32, 0, 1, 2)[:, None], shape),
-                {"size": 3, "axis": 1},
-            )
-            for shape in ((3,), (2, 1), (1, 1, 1, 3), (2, 2))
-        ),
-        *(_hot_limits(dtype, 3) for dtype in ("int8", "uint8", "int16", "uint16")),
-        *(_hot_limits(dtype, 1) for dtype in ("int32", "uint32")),
-        *(_hot_limits(dtype, 300) for dtype in ("int8", "uint8")),
-        *(_hot_limits(dtype, 40) for dtype in ("int4", "uint4")),
-        _hot_limits("int32", 3),
-        _hot_limits("uint32", 3, 2**31, 2**32 - 3),
-        _hot_limits("int64", 3, 2**40, 2**32, 2**32 + 1, -(2**32), -(2**32) - 1),
-        _hot_limits("uint64", 3, 2**63 + 1, 2**40, 2**32 + 2, 2**64 - 3, 2**63),
-        _hot(
-            "empty",
-            (np.zeros((0, 1), np.int32), (2,)),
-            {"size": 3, "axis": -1},
-        ),
-    ),
-    plans=(
-        *("axis 0", "axis 1", "axis 2", "rank 1", "rank 8", "values (1, 1, 1, 3)"),
-        *("int8 of 3", "uint16 of 3", "uint32 of 3", "int8 of 300", "uint8 of 300"),
-        *("int4 of 40", "uint4 of 40", "int32 of 1", "int64 of 3", "uint64 of 3"),
-        "empty",
-    ),
-)
-
-# ELEMENT_WISE_IF
-
-_if = functools.partial(
-    Sample, "element_wise_if", dmljax.element_wise_if, oracles.element_wise_if
-)
-CONDITION = np.array([[0, 1, 2], [128, 0, 255]], np.uint8)
-
-
-def _condition(shape: tuple[int, ...]) -> np.ndarray:
-    return numbers(shape, np.uint8, 1) % 3
-
-
-ELEMENT_WISE_IF = Subject(
-    primitive=OPERATORS["element_wise_if"].primitive,
-    jitted=_element_wise_if._element_wise_if,
-    support=_element_wise_if.SUPPORT,
-    tensor="OutputTensor",
-    samples=(
-        _if("bytes", (CONDITION, (2, 3), (2, 3))),
-        _if("truth", (CONDITION[0] != 0, (3,), (3,))),
-    ),
-    edges=(
-        *(
-            _if(
-                f"rank {rank}",
-                (_condition(shape_of_rank(rank)), *[shape_of_rank(rank)] * 2),
-            )
-            for rank in range(9)
-        ),
-        _if("all bytes", (np.arange(256, dtype=np.uint8), (256,), (256,))),
-        _if("empty", (np.zeros((2, 0), np.uint8), (2, 0), (2, 0))),
-        _if("true", (np.array(True), (), ())),
-    ),
-    plans=("rank 0", "rank 1", "rank 2", "rank 8", "all bytes", "empty", "true"),
-)
-
-# NONZERO_COORDINATES
-
-
-def nonzero_coordinates(x: Any, *, fill: int | None = 0, **options: Any) -> Any:
-    """The function; undefined rows are set to 0, so that they can be compared."""
-    count, coordinates = dmljax.nonzero_coordinates(x, fill=fill, **options)
-    if fill is None:
-        row = jnp.arange(coordinates.shape[0], dtype=np.uint32)[:, None]
-        coordinates = jnp.where(row < count, coordinates, np.uint32(0))
-    return count, coordinates
-
-
-def nonzero_coordinates_oracle(x: Any, *, fill: int | None = 0, **options: Any) -> Any:
-    """The oracle; where rows are undefined it gives zeros."""
-    return oracles.nonzero_coordinates(x, fill=fill or 0, **options)
-
-
-_nonzero = functools.partial(
-    Sample,
-    "nonzero_coordinates",
-    nonzero_coordinates,
-    nonzero_coordinates_oracle,
-    linear=False,
-)
-
-NONZERO_COORDINATES = Subject(
-    primitive=OPERATORS["nonzero_coordinates"].primitive,
-    jitted=_nonzero_coordinates._nonzero_coordinates,
-    support=_nonzero_coordinates.SUPPORT,
-    tensor="InputTensor",
-    samples=(
-        _nonzero("columns", ((1, 1, 2, 4),), {"columns": 3, "fill": 7}),
-        _nonzero("parts", ((4, 1, 3),), {"parts": 2, "fill": 7}),
-    ),
-    edges=(
-        _nonzero("matrix", ((3, 4),)),
-        *(_nonzero(f"rank {rank}", (shape_of_rank(rank),)) for rank in range(9)),
-        *(
-            _nonzero(f"columns {columns} of {shape}", (shape,), {"columns": columns})
-            for shape, columns in (
-                *(((1, 1, 2, 3), 2), ((1, 1, 2, 3), 4), ((1, 2, 1, 3), 3)),
-                *(((1, 1), 1), ((1, 1), 2), ((2, 1), 2), ((), 1)),
-            )
-        ),
-        *(
-            _nonzero(f"fill {fill}", ((5, 3),), {"fill": fill})
-            for fill in (0, 7, 2**32 - 1, None)
-        ),
-        *(_nonzero(f"size {size}", ((size,),)) for size in (1, 31, 32, 33, 65, 200)),
-        *(_nonzero(f"empty {shape}", (shape,)) for shape in ((0,), (0, 3), (2, 0))),
-        _nonzero("empty fill", ((0, 3),), {"fill": 7}),
-        *(
-            _nonzero(f"{parts} parts of {shape}", (shape,), {"parts": parts})
-            for shape, parts in (((6,), 6), ((6, 5), 1), ((40, 2, 3), 4), ((0, 3), 2))
-        ),
-        *(
-            _nonzero(f"first {size} of (6, 5)", ((6, 5),), {"size": size, "fill": 7})
-            for size in (0, 1, 11, 40)
-        ),
-        _nonzero("first 9 of parts", ((4, 6),), {"parts": 2, "size": 9}),
-        _nonzero("columns of parts", ((1, 2, 3),), {"parts": 1, "columns": 2}),
-        _nonzero("all zero", (np.zeros((3, 3), np.float32),), {"fill": 7}),
-        _nonzero("none zero", (np.ones((3, 12), np.float32),), {"fill": 7}),
-        _nonzero("last", (np.eye(1, 70, 69, dtype=np.int8),)),
-        _nonzero(
-            "signs",
-            (np.array([-0.0, 0.0, 1e-45, -1e-45, np.nan, -np.inf], np.float32),),
-        ),
-        _nonzero(
-            "imaginary", (np.array([0, 1j, -0.0j, 1e-45j, 1, -0.0], np.complex64),)
-        ),
-    ),
-    plans=(
-        *("columns 2 of (1, 1, 2, 3)", "columns 3 of (1, 2, 1, 3)", "size 33"),
-        *("fill 4294967295", "empty (0, 3)", "empty fill", "6 parts of (6,)"),
-        *("4 parts of (40, 2, 3)", "2 parts of (0, 3)", "columns of parts"),
-        *("first 0 of (6, 5)", "first 11 of (6, 5)", "first 40 of (6, 5)"),
-        *("first 9 of parts", "signs", "imaginary"),
-    ),
-)
-
-# PADDING
-
-
-def padding(x: Any, *value: Any, start: Any, end: Any, **options: Any) -> Any:
-    """The function, with the value as an operand."""
-    options |= {"value": value[0]} if value else {}
-    return dmljax.padding(x, start, end, **options)
-
-
-def padding_oracle(x: Any, *value: Any, start: Any, end: Any, mode: Mode) -> Any:
-    """The oracle, with the value as an operand."""
-    options = {"value": value[0]} if value else {}
-    return oracles.padding(x, start, end, mode=mode.name, **options)
-
-
-def padding_sample(
-    name: str,
-    mode: Mode,
-    shape: tuple[int, ...],
-    start: tuple[int, ...],
-    end: tuple[int, ...],
-) -> Sample:
-    """One padding; under CONSTANT the value is an operand too."""
-    operands = (shape, ()) if mode is Mode.CONSTANT else (shape,)
-    attributes = {"mode": mode, "start": start, "end": end}
-    name = f"{mode.name.lower()} {name}"
-    return Sample("padding", padding, padding_oracle, name, operands, attributes)
-
-
-PADDING = Subject(
-    primitive=OPERATORS["padding"].primitive,
-    jitted=_padding._padding,
-    support=_padding.SUPPORT,
-    tensor="InputTensor",
-    samples=tuple(
-        padding_sample("matrix", mode, (3, 2), (5, 1), (4, 3)) for mode in Mode
-    ),
-    edges=(
-        *(
-            padding_sample(name, mode, *sizes)
-            for mode in Mode
-            for name, *sizes in (
-                ("start", (4,), (3,), (0,)),
-                ("end", (4,), (0,), (3,)),
-                ("nothing", (2, 3), (0, 0), (0, 0)),
-                ("far", (3,), (40,), (35,)),
-                ("one", (1,), (5,), (4,)),
-                ("two", (2,), (7,), (6,)),
-                ("middle axis", (2, 3, 2), (0, 9, 0), (0, 10, 0)),
-                ("all axes", (1, 3, 2), (2, 7, 5), (3, 5, 1)),
-                ("empty elsewhere", (0, 2), (0, 3), (0, 1)),
-            )
-        ),
-        *(
-            padding_sample(
-                f"rank {rank}", mode, shape_of_rank(rank), (1,) * rank, (0,) * rank
-            )
-            for rank, mode in zip(range(9), itertools.cycle(Mode), strict=False)
-        ),
-        padding_sample("empty", Mode.CONSTANT, (0,), (2,), (1,)),
-        padding_sample("empties", Mode.CONSTANT, (0, 0), (2, 0), (0, 3)),
-        padding_sample(
-            "of rank 8", Mode.CONSTANT, shape_of_rank(8), (1,) * 8, (0,) * 8
-        ),
-    ),
-    # CONSTANT has a path of its own in kernels, and WRAP has one in that for TPUs. The
-    # other modes differ in the source's coordinate alone.
-    plans=(
-        *(
-            f"constant {name}"
-            for name in (
-                *("start", "end", "nothing", "far", "one", "two"),
-                *("middle axis", "all axes", "empty elsewhere"),
-            )
-        ),
-        *("wrap far", "wrap one", "wrap two", "wrap middle axis", "wrap all axes"),
-        *("edge far", "edge all axes", "reflection far", "reflection all axes"),
-        *("symmetric far", "symmetric all axes", "wrap nothing"),
-        *("constant rank 0", "edge rank 1", "symmetric rank 3", "wrap rank 4"),
-        *("constant empty", "constant empties"),
-    ),
-)
-
-SUBJECTS = {
-    "diagonal_matrix1": DIAGONAL_MATRIX1,
-    "one_hot": ONE_HOT,
-    "element_wise_if": ELEMENT_WISE_IF,
-    "nonzero_coordinates": NONZERO_COORDINATES,
-    "padding": PADDING,
-}
-# A transformation does not depend on the kernel that runs after it: it has all samples
-# by XLA's forms, and one of each operator by kernel.
-SAMPLES = tuple(
-    sample
-    for subject in SUBJECTS.values()
-    for sample in (*subject.samples, *subject.kernel_samples[:1])
-)
-EDGES = tuple(edge for subject in SUBJECTS.values() for edge in subject.edges)
-LINEAR = tuple(sample for sample in SAMPLES if sample.linear)

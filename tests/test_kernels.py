@@ -17,7 +17,7 @@ from dmljax import PaddingMode
 from dmljax.pallas import _nonzero_coordinates
 from tests import blocks, oracles, samples
 from tests.checks import check, needs_x64
-from tests.samples import SUBJECTS
+from tests.subjects import SUBJECTS
 
 # One type of each size; truth values are never made from words.
 SIZES = ("int8", "float16", "float32", "float64", "bool")

@@ -1,4 +1,4 @@
-"""The layout of the package: docs/design.md lists every file, and imports point down."""
+"""The layout of the package: docs/design.md has every file, and imports point down."""
 
 import ast
 import pathlib

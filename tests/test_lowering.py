@@ -19,7 +19,7 @@ import dmljax
 from dmljax import DescriptorError, PaddingMode, _default, _jax, _primitive
 from dmljax.pallas import _nonzero_coordinates
 from tests.checks import eight_devices
-from tests.samples import SUBJECTS
+from tests.subjects import SUBJECTS
 
 pytestmark = pytest.mark.usefixtures("real_blocks")
 WITH_KERNEL = [name for name, one in SUBJECTS.items() if one.kernel_samples]

@@ -12,9 +12,10 @@ import pytest
 import dmljax
 from dmljax import DescriptorError, PaddingMode
 from dmljax import _padding_forms as forms
-from tests import oracles, samples
+from tests import oracles, samples, subjects
 from tests.checks import assert_same, check, needs_x64
-from tests.samples import EDGES, INT32_MAX, INT32_MIN, SAMPLES, SUBJECTS
+from tests.samples import INT32_MAX, INT32_MIN
+from tests.subjects import EDGES, SAMPLES, SUBJECTS
 
 # EVERY OPERATOR
 
@@ -160,7 +161,7 @@ def test_wide_numpy_arrays_need_x64(sample):
         sample.run(*arrays)
 
 
-@pytest.mark.parametrize("sample", samples.LINEAR, ids=str)
+@pytest.mark.parametrize("sample", subjects.LINEAR, ids=str)
 def test_weak_operands_give_strong_results(sample):
     arrays = list(sample.arrays())
     for i in sample.open_operands:

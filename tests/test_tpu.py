@@ -19,7 +19,7 @@ from dmljax import PaddingMode, _primitive
 from dmljax.pallas.tpu import _blocks, _padding
 from tests import blocks, oracles, samples
 from tests.checks import check, needs_x64
-from tests.samples import SUBJECTS
+from tests.subjects import SUBJECTS
 
 INTERPRETER = tpu.InterpretParams(
     detect_races=True,

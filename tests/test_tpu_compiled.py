@@ -19,7 +19,7 @@ from benchmarks import tpu
 from dmljax import PaddingMode
 from tests import test_sharding
 from tests.checks import needs_x64
-from tests.samples import SUBJECTS
+from tests.subjects import SUBJECTS
 from tests.test_tpu_lowering import TYPES, WITH_KERNEL, has_work
 
 pytestmark = pytest.mark.skipif(

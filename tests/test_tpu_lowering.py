@@ -16,7 +16,7 @@ import dmljax
 from dmljax import DescriptorError, PaddingMode, _primitive
 from dmljax._default import KERNEL_FROM
 from tests.checks import eight_devices, needs_x64
-from tests.samples import SUBJECTS
+from tests.subjects import SUBJECTS
 
 WITH_KERNEL = [name for name, one in SUBJECTS.items() if "tpu" in one.primitive.kernels]
 TYPES = (

@@ -22,7 +22,7 @@ import dmljax
 from dmljax import PaddingMode
 from tests import samples
 from tests.checks import eight_devices
-from tests.samples import LINEAR, SAMPLES
+from tests.subjects import LINEAR, SAMPLES
 
 BATCH = 3
 

@@ -12,7 +12,7 @@ from dmljax._coordinates import is_nonzero
 from dmljax.pallas import _nonzero_coordinates, _words
 from dmljax.pallas._elementwise import on_words
 from dmljax.pallas.tpu import _blocks
-from tests import samples
+from tests import samples, subjects
 from tests.checks import assert_same
 
 TYPES = (
@@ -46,7 +46,7 @@ def patterns(dtype):
 
 def test_all_types_are_here():
     assert set(TYPES) == {
-        dtype for subject in samples.SUBJECTS.values() for dtype in subject.data_types
+        dtype for subject in subjects.SUBJECTS.values() for dtype in subject.data_types
     }
 
 

@@ -50,8 +50,8 @@ def nonzero_coordinates(
     require(
         "NONZERO_COORDINATES",
         rows == elements,
-        f"the kernel for TPUs writes a row for each of {elements} elements, not {rows}; "
-        "use implementation=None or 'xla'.",
+        f"the kernel for TPUs writes {elements} rows, one for each element, not {rows};"
+        " use implementation=None or 'xla'.",
         NoKernelError,
     )
     blocks = pl.cdiv(elements, ROWS * LANES)
