@@ -280,7 +280,8 @@ def test_padding_of_rows_past_32_bits_is_lowered(shape, mode):
 
 def test_a_batch_may_exceed_what_a_gpu_allows_the_later_dimensions_of_a_grid():
     form = SUBJECTS["nonzero_coordinates"].primitive.kernels["cuda"]
-    kernel = functools.partial(form, rank=1, columns=1, fill=0, interpret=False)
+    static = {"rank": 1, "columns": 1, "fill": 0, "size": None}
+    kernel = functools.partial(form, **static, interpret=False)
     struct = jax.ShapeDtypeStruct((70_000, 9000), np.float32)
     calls = [
         equation.params["grid_mapping"].grid
