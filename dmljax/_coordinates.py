@@ -22,24 +22,47 @@ from dmljax._tensor import Form, Outputs, packed_strides, x64_enabled
 
 
 def fills(
-    top_x: Any, matrix: tuple[int, int] | None, fill_begin: int, fill_end: int
+    top_x: Any,
+    data: Sequence[Any],
+    matrix: tuple[int, int],
+    fill_begin: int | None,
+    fill_end: int | None,
 ) -> Any:
-    """Whether the value fills diagonal `top_x`: the formula of the page.
+    """Whether the value fills diagonal `top_x`, in int32: the formula of the page.
 
     ``(end >= begin) ^ (top_x >= begin) ^ (top_x < end)``, the last comparison turned
     around. The bounds are compared with and never added to: they may be INT32_MIN and
-    INT32_MAX. `matrix` is None if the sizes do not limit `top_x`.
+    INT32_MAX.
+
+    Args:
+      top_x: the diagonals, counted within `matrix`.
+      data: the operands before the value and the input. If the bounds are None, the
+        last two are the bounds. One more, the first, is the diagonal of the matrix's
+        first element. It is 0 but in a part of a matrix.
+      matrix: the sizes of the matrix.
+      fill_begin: the first diagonal that is filled.
+      fill_end: one past the last diagonal that is filled.
     """
-    begins, ends = (_reaches(top_x, matrix, bound) for bound in (fill_begin, fill_end))
-    return (fill_end < fill_begin) ^ begins ^ ends
+    begin: Any = fill_begin
+    end: Any = fill_end
+    if begin is None:
+        *data, begin, end = data
+    for origin in data:
+        top_x = top_x + origin
+    limits = None if data else matrix
+    begins, ends = (_reaches(top_x, limits, bound) for bound in (begin, end))
+    filled = (end < begin) ^ begins ^ ends
+    known = isinstance(filled, bool)
+    return jnp.broadcast_to(filled, top_x.shape) if known else filled
 
 
-def _reaches(top_x: Any, matrix: tuple[int, int] | None, bound: int) -> Any:
+def _reaches(top_x: Any, matrix: tuple[int, int] | None, bound: Any) -> Any:
     """``top_x >= bound``, a Python bool where it is the same for the whole matrix.
 
-    XLA then compares once instead of twice, or not at all.
+    XLA then compares once instead of twice, or not at all. `matrix` is None if its
+    sizes do not limit `top_x`.
     """
-    if matrix is None:
+    if matrix is None or not all(isinstance(n, int) for n in (*matrix, bound)):
         return top_x >= bound
     height, width = matrix
     if bound <= 1 - height or bound >= width:
