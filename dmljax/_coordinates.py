@@ -159,7 +159,7 @@ def by_lines(lines: Callable[..., Outputs]) -> Form:
             return count, jnp.full(shape, fill or 0, np.uint32)
         numbers = (jnp.broadcast_to(f, (*batch, *[1] * rank)).ravel() for f in first)
         count, coordinates = lines(
-            x.reshape(-1, elements),
+            x.reshape(math.prod(batch), elements),
             *numbers,
             sizes=sizes,
             rows=rows,
@@ -195,9 +195,14 @@ def unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
     """
     sizes = last_sizes(sizes, columns)
     strides = packed_strides(sizes)
-    quotients = [flat // np.uint32(stride) for stride in strides]
-    rest = [q % np.uint32(size) for q, size in zip(quotients, sizes, strict=True)]
+    quotients = [flat // uint32(stride) for stride in strides]
+    rest = [q % uint32(size) for q, size in zip(quotients, sizes, strict=True)]
     return jnp.stack([quotients[0], *rest[1:]], axis=-1)
+
+
+def uint32(size: int) -> Any:
+    """A size, which may be symbolic, as a scalar."""
+    return np.uint32(size) if isinstance(size, int) else jnp.asarray(size, np.uint32)
 
 
 # PADDING
@@ -231,7 +236,9 @@ def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
     period is element min(j, mirror - j).
     """
     return {
-        PaddingMode.REFLECTION: (max(2 * size - 2, 1), 2 * size - 2),
+        # The maximum is 1 for a size of 1, and else the first of both. JAX can compare
+        # it with the size if that is symbolic.
+        PaddingMode.REFLECTION: (jax.core.max_dim(2 * size - 2, size), 2 * size - 2),
         PaddingMode.SYMMETRIC: (2 * size, 2 * size - 1),
         PaddingMode.WRAP: (size, 2 * size - 1),
     }[mode]
@@ -243,14 +250,14 @@ def source_index(
     """The input coordinate that the output coordinate `position` < `stop` repeats.
 
     A division can cost more than the rest of a kernel, so there is none where the
-    output reaches over at most two periods.
+    output is known to reach over at most two periods.
     """
     if mode is PaddingMode.EDGE:
         return jnp.clip(position - start, 0, size - 1)
     period, mirror = fold(size, mode)
     shift = (-start) % period
     shifted, periods = position + shift, (stop - 1 + shift) // period
-    if periods > 1:
+    if not isinstance(periods, int) or periods > 1:  # or it is symbolic
         shifted = lax.rem(shifted, jnp.full_like(shifted, period))
     elif periods:
         shifted = jnp.where(shifted < period, shifted, shifted - period)

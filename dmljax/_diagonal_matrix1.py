@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._arguments import (
@@ -22,7 +23,7 @@ from dmljax._arguments import (
     check_x64,
     strong,
 )
-from dmljax._check import require, require_same, show
+from dmljax._check import decide_at_most, require, require_same, show
 from dmljax._coordinates import fills
 from dmljax._descriptor import OperatorDesc
 from dmljax._jax import stands_alone
@@ -156,8 +157,8 @@ def diagonal_matrix1(
     """
     if shape is not None:
         shape = as_sizes(NAME, "shape", shape)
-        negative = min(shape, default=0) < 0
-        require(NAME, not negative, f"shape is {show(shape)}; no size may be negative.")
+        whole = all(decide_at_most(NAME, 0, size) for size in shape)
+        require(NAME, whole, f"shape is {show(shape)}; no size may be negative.")
     elif x is None:
         raise TypeError(f"{NAME}: one of 'x' and 'shape' must be given.")
     if x is None:
@@ -187,6 +188,10 @@ def _bounds(
     fill_begin: ArrayLike, fill_end: ArrayLike
 ) -> tuple[int | None, int | None, tuple[Any, ...]]:
     """The bounds as attributes, and as data: None, None and both if one is data."""
+    fill_begin, fill_end = (
+        jnp.asarray(bound) if is_symbolic_dim(bound) else bound
+        for bound in (fill_begin, fill_end)
+    )
     named = ("DiagonalFillBegin", fill_begin), ("DiagonalFillEnd", fill_end)
     if not any(isinstance(bound, jax.Array) for _, bound in named):
         begin, end = (as_integer(NAME, *bound) for bound in named)

@@ -46,6 +46,13 @@ UNDOCUMENTED = {
         "it may be for several: the form is one that XLA can divide, and a kernel that "
         "was asked for by name is an error",
     ),
+    "export": Undocumented(
+        "module_context.lowering_parameters.for_export",  # of a lowering rule's context
+        "whether a program is lowered to be exported, which takes XLA's form: JAX "
+        "exports no kernel unless it is told to",
+        "a kernel that is the default is in the export, and JAX refuses it; "
+        "implementation='xla' exports",
+    ),
     "manual axes": Undocumented(
         "manual_axis_type",  # of an array's type
         "over which mesh axes of a shard_map an array varies",
@@ -108,6 +115,11 @@ def knows_devices(context: mlir.LoweringRuleContext) -> bool:
     return _read("devices", context) is not _MISSING
 
 
+def is_exported(context: mlir.LoweringRuleContext) -> bool:
+    """Whether JAX says that the program is lowered to be exported."""
+    return _read("export", context) is True
+
+
 def on_one_device(context: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext:
     """The context with types that know no mesh, as a form for one device needs them."""
     replace = _read("replace", context)
@@ -131,6 +143,7 @@ def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
     over the devices.
     """
     types = [_read("manual axes", jax.typeof(array)) for array in arrays]
+    axes: list[frozenset[str]]
     axes = [getattr(kind, "varying", frozenset()) for kind in types]
     everywhere = frozenset().union(*axes)
     return [

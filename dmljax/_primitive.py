@@ -28,7 +28,13 @@ from jax.sharding import AbstractMesh, use_abstract_mesh
 
 from dmljax._check import NoKernelError, require, require_one_of
 from dmljax._default import KERNEL_FROM
-from dmljax._jax import is_local, knows_devices, on_one_device, varying_alike
+from dmljax._jax import (
+    is_exported,
+    is_local,
+    knows_devices,
+    on_one_device,
+    varying_alike,
+)
 from dmljax._sharding import Division, Partition, explicit_mesh, over_explicit_mesh
 from dmljax._tensor import Form, Outputs
 from dmljax.pallas import BACKENDS, kernels_available, kernels_lowered
@@ -117,8 +123,8 @@ class OperatorPrimitive:
         if mesh is not None:
             whole = [jax.core.ShapedArray(x.shape, x.dtype) for x in operands]
             outputs = self._abstract_eval(*whole, **static)
-            sizes = (tuple(x.shape for x in xs) for xs in (operands, outputs))
-            division = Division(self.partition, *sizes, static)
+            taken, made = (tuple(x.shape for x in xs) for xs in (operands, outputs))
+            division = Division(self.partition, taken, made, static)
             return over_explicit_mesh(name, mesh, division, operands)
         return tuple(self._primitive.bind(*varying_alike(*operands), **static))
 
@@ -137,6 +143,7 @@ class OperatorPrimitive:
             lower = functools.partial(_lower_locally, context, operands, static)
             if implementation == "pallas":
                 self._require_one_device(context)
+                self._require_sizes(context)
                 return lower(self._kernel(platform), kernels_lowered(platform))
             if implementation is None and self._prefers_kernel(
                 platform, alone, context, static
@@ -195,6 +202,16 @@ class OperatorPrimitive:
             NoKernelError,
         )
 
+    def _require_sizes(self, context: mlir.LoweringRuleContext) -> None:
+        """Refuses a kernel for symbolic sizes: its grid and its loops are numbers."""
+        require(
+            self.name.upper(),
+            _has_known_sizes(context),
+            "implementation='pallas' was asked for, and the sizes are symbolic; a "
+            "kernel needs numbers. Use implementation=None or 'xla'.",
+            NoKernelError,
+        )
+
     def _prefers_kernel(
         self,
         platform: str,
@@ -202,16 +219,20 @@ class OperatorPrimitive:
         context: mlir.LoweringRuleContext,
         static: dict[str, Any],
     ) -> bool:
-        """Whether the kernel is the default: it was measured to win, and runs as then."""
+        """Whether the kernel is the default: it was measured to win, in such a program."""
         measured = KERNEL_FROM.get(platform, {}).get("alone" if alone else "pipeline")
-        if not measured or not is_local(context):
+        if not measured or not is_local(context) or is_exported(context):
             return False
-        operands, name = context.avals_in, self.name
+        if not _has_known_sizes(context):
+            return False
+        operands: list[Any] = list(context.avals_in)
+        outputs: list[Any] = list(context.avals_out)
+        name = self.name
         if self.measured_as:
             name = self.measured_as(platform, operands, static)
         itemsize = operands[self.sized_by].dtype.itemsize
         least = measured.get(name, {}).get(itemsize, math.inf)
-        return max(array.size for array in (*operands, *context.avals_out)) >= least
+        return bool(max(array.size for array in operands + outputs) >= least)
 
     # THE OTHER RULES
 
@@ -284,6 +305,11 @@ def _lower_locally(
     with scope:
         lower = mlir.lower_fun(form, multiple_results=True)
         return lower(on_one_device(context), *operands, **static)
+
+
+def _has_known_sizes(context: mlir.LoweringRuleContext) -> bool:
+    arrays: list[Any] = [*context.avals_in, *context.avals_out]
+    return all(isinstance(size, int) for array in arrays for size in array.shape)
 
 
 def _is_zero(tangent: Any) -> bool:
