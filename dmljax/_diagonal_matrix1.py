@@ -188,11 +188,9 @@ def _bounds(
     fill_begin: ArrayLike, fill_end: ArrayLike
 ) -> tuple[int | None, int | None, tuple[Any, ...]]:
     """The bounds as attributes, and as data: None, None and both if one is data."""
-    fill_begin, fill_end = (
-        jnp.asarray(bound) if is_symbolic_dim(bound) else bound
-        for bound in (fill_begin, fill_end)
-    )
-    named = ("DiagonalFillBegin", fill_begin), ("DiagonalFillEnd", fill_end)
+    given: tuple[Any, Any] = (fill_begin, fill_end)
+    bounds = (jnp.asarray(x) if is_symbolic_dim(x) else x for x in given)
+    named = list(zip(("DiagonalFillBegin", "DiagonalFillEnd"), bounds, strict=True))
     if not any(isinstance(bound, jax.Array) for _, bound in named):
         begin, end = (as_integer(NAME, *bound) for bound in named)
         return begin, end, ()

@@ -6,13 +6,16 @@ here is the access to a name; what the package makes of it belongs to its caller
 """
 
 import dataclasses
-from collections.abc import Sequence
+import importlib
+import importlib.util
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.extend.core
 import numpy as np
 from jax import lax
+from jax.extend.core import Primitive
 from jax.interpreters import mlir
 from jax.sharding import AxisType, NamedSharding
 
@@ -58,6 +61,21 @@ UNDOCUMENTED = {
         "over which mesh axes of a shard_map an array varies",
         "a shard_map over several operands, or with a kernel, needs check_vma=False",
     ),
+    "jet": Undocumented(
+        "jet_rules",  # of jax.experimental.jet
+        "Taylor series through the operators",
+        "jax.experimental.jet knows no rule for the operators",
+    ),
+    "roofline": Undocumented(
+        "register_roofline",  # of jax.experimental.roofline
+        "counting the bytes that the operators move",
+        "jax.experimental.roofline leaves the operators out, and warns",
+    ),
+    "roofline result": Undocumented(
+        "RooflineResult",  # of jax.experimental.roofline
+        "counting the bytes that the operators move",
+        "jax.experimental.roofline leaves the operators out, and warns",
+    ),
     "replace": Undocumented(
         "replace",  # of a lowering rule's context
         "lowering a form with types that know no mesh",
@@ -71,6 +89,42 @@ def _read(name: str, source: Any) -> Any:
     for attribute in UNDOCUMENTED[name].path.split("."):
         source = getattr(source, attribute, _MISSING)
     return source
+
+
+def _experimental(module: str) -> Any:
+    """An experimental module of JAX, None where JAX has none of this name."""
+    name = f"jax.experimental.{module}"
+    known = importlib.util.find_spec(name)
+    return importlib.import_module(name) if known else None
+
+
+def register_experimental(
+    primitive: Primitive, taylor: Callable[..., Any], moved: Callable[..., int]
+) -> None:
+    """Gives JAX's experimental modules the rules of a primitive.
+
+    Both modules ask for a rule while they run a program, so that rules have to be there
+    before. To import the modules takes some milliseconds.
+
+    Args:
+      primitive: an operator's.
+      taylor: the rule for jax.experimental.jet.
+      moved: the bytes that are read and written, of the types of operands and outputs.
+    """
+    rules = _read("jet", _experimental("jet"))
+    if rules is not _MISSING:
+        rules[primitive] = taylor
+    roofline = _experimental("roofline")
+    register, result = (_read(n, roofline) for n in ("roofline", "roofline result"))
+    if _MISSING in (register, result):
+        return
+
+    def rule(context: Any, *operands: Any, **static: Any) -> Any:
+        del operands, static  # the context has their types
+        arrays = [*context.avals_in, *context.avals_out]
+        return result(unfused_hbm_bytes=moved(arrays))
+
+    register(primitive)(rule)
 
 
 def _trace_state() -> object:

@@ -112,6 +112,8 @@ def padding(
     operands: tuple[Any, ...] = (x,)
     if isinstance(mode, (jax.Array, np.ndarray)):
         mode = PaddingMode(as_integer(NAME, "PaddingMode", mode))
+    if mode in tuple(PaddingMode):  # a number compiles nothing of its own
+        mode = PaddingMode(mode)
     if mode == PaddingMode.CONSTANT:
         if type(value) is float and is_integer(x.dtype):
             value = cast_float_value(value, x.dtype)

@@ -33,6 +33,7 @@ from dmljax._jax import (
     is_local,
     knows_devices,
     on_one_device,
+    register_experimental,
     varying_alike,
 )
 from dmljax._sharding import Division, Partition, explicit_mesh, over_explicit_mesh
@@ -92,6 +93,7 @@ class OperatorPrimitive:
         batching.primitive_batchers[primitive] = self._batch
         ad.primitive_jvps[primitive] = self._jvp
         ad.primitive_transposes[primitive] = self._transpose_rule
+        register_experimental(primitive, self._taylor, _bytes_moved)
         for platform in ("", "cpu", "cuda", "rocm", "tpu"):
             mlir.register_lowering(
                 primitive, self._lowering(platform), platform=platform or None
@@ -279,6 +281,23 @@ class OperatorPrimitive:
         tangents = self(*primals[:first], *map(ad.instantiate_zeros, linear), **static)
         return outputs, tangents
 
+    def _taylor(
+        self,
+        primals: Sequence[jax.Array],
+        series: Sequence[Sequence[jax.Array]],
+        **static: Any,
+    ) -> tuple[Outputs, list[tuple[jax.Array, ...]]]:
+        """The outputs, and for each its terms: the operator on the terms of a degree."""
+        outputs = self(*primals, **static)
+        first = max(len(primals) - self.linear, 0)
+        by_degree = [
+            self(*primals[:first], *terms[first:], **static)
+            if self.transpose
+            else tuple(map(jnp.zeros_like, outputs))
+            for terms in zip(*series, strict=True)
+        ]
+        return outputs, list(zip(*by_degree, strict=True))
+
     def _transpose_rule(
         self, cotangents: Sequence[Any], *operands: Any, **static: Any
     ) -> Sequence[jax.Array | None]:
@@ -305,6 +324,10 @@ def _lower_locally(
     with scope:
         lower = mlir.lower_fun(form, multiple_results=True)
         return lower(on_one_device(context), *operands, **static)
+
+
+def _bytes_moved(arrays: Sequence[Any]) -> int:
+    return sum(array.size * array.dtype.itemsize for array in arrays)
 
 
 def _has_known_sizes(context: mlir.LoweringRuleContext) -> bool:
