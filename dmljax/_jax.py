@@ -59,7 +59,7 @@ UNDOCUMENTED = {
     "manual axes": Undocumented(
         "manual_axis_type",  # of an array's type
         "over which mesh axes of a shard_map an array varies",
-        "a shard_map over several operands, or with a kernel, needs check_vma=False",
+        "a shard_map of the caller's needs check_vma=False for kernels and derivatives",
     ),
     "jet": Undocumented(
         "jet_rules",  # of jax.experimental.jet
@@ -79,7 +79,8 @@ UNDOCUMENTED = {
     "replace": Undocumented(
         "replace",  # of a lowering rule's context
         "lowering a form with types that know no mesh",
-        "the types keep their mesh, and JAX refuses forms inside of a shard_map",
+        "an error inside of a shard_map, unless it has check_vma=False, and for arrays "
+        "that are sharded over explicit mesh axes",
     ),
 }
 
@@ -178,6 +179,14 @@ def on_one_device(context: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext
     """The context with types that know no mesh, as a form for one device needs them."""
     replace = _read("replace", context)
     if replace is _MISSING:
+        arrays: list[Any] = [*context.avals_in, *context.avals_out]
+        if any(_varying(array) for array in arrays):
+            raise NotImplementedError(
+                f"dmljax: this JAX, {jax.__version__}, has no LoweringRuleContext."
+                "replace, which the operators need inside of a shard_map and for "
+                "arrays that are sharded over explicit mesh axes. Use jax.shard_map "
+                "with check_vma=False, or another version of JAX."
+            )
         return context
 
     def bare(array: Any) -> jax.core.ShapedArray:
@@ -196,9 +205,7 @@ def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
     The cast of an array that is the same on all devices makes its cotangent the sum
     over the devices.
     """
-    types = [_read("manual axes", jax.typeof(array)) for array in arrays]
-    axes: list[frozenset[str]]
-    axes = [getattr(kind, "varying", frozenset()) for kind in types]
+    axes = [_varying(jax.typeof(array)) for array in arrays]
     everywhere = frozenset().union(*axes)
     return [
         lax.pcast(array, tuple(everywhere - own), to="varying")
@@ -206,6 +213,17 @@ def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
         else array
         for array, own in zip(arrays, axes, strict=True)
     ]
+
+
+def knows_manual_axes(array: jax.Array) -> bool:
+    """Whether JAX says over which mesh axes of a shard_map an array varies."""
+    return _read("manual axes", jax.typeof(array)) is not _MISSING
+
+
+def _varying(array: Any) -> frozenset[str]:
+    """Over which mesh axes an array of this type varies, as far as JAX says so."""
+    axes = _read("manual axes", array)
+    return getattr(axes, "varying", frozenset())
 
 
 def struct(
