@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike
 
 from dmljax._check import require, require_same, show
@@ -220,14 +221,22 @@ def as_integer(operator: str, name: str, value: Any) -> int:
         ) from None
 
 
+def as_size(operator: str, name: str, value: Any) -> int:
+    """`value` as a Python integer, or as it is if it is a symbolic size."""
+    symbolic: int = value  # it computes as an integer does
+    if is_symbolic_dim(value):
+        return symbolic
+    return as_integer(operator, name, value)
+
+
 def as_sizes(operator: str, name: str, values: Sequence[Any]) -> tuple[int, ...]:
-    """`values` as a tuple of Python integers."""
+    """`values` as a tuple of sizes."""
     if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)):
         raise TypeError(
             f"{operator}: {name} must be a sequence of integers, not "
             f"{type(values).__name__}."
         )
-    return tuple(as_integer(operator, name, value) for value in values)
+    return tuple(as_size(operator, name, value) for value in values)
 
 
 def check_int32(operator: str, name: str, value: int) -> None:

@@ -11,6 +11,8 @@ import json
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+from jax.errors import InconclusiveDimensionOperation
+
 
 class DescriptorError(ValueError):
     """A tensor or an attribute breaks a rule of its operator.
@@ -45,6 +47,30 @@ def require(
     """Raises ``error("OPERATOR: rule")`` unless `condition` holds."""
     if not condition:
         raise error(f"{operator}: {rule}")
+
+
+def at_most(low: int, high: int) -> bool:
+    """Whether low <= high, for all values that symbolic sizes in them may have."""
+    try:
+        return low <= high
+    except InconclusiveDimensionOperation:
+        return False
+
+
+def decide_at_most(operator: str, low: int, high: int) -> bool:
+    """Whether low <= high, where a rule depends on it.
+
+    An error if they have symbolic sizes, and it holds for some of their values only.
+    """
+    try:
+        return low <= high
+    except InconclusiveDimensionOperation as error:
+        constraint = f"{high} >= {low}"
+        raise DescriptorError(
+            f"{operator}: JAX can't decide whether {constraint} for these symbolic "
+            "sizes. Say so where they are made: jax.export.symbolic_shape(..., "
+            f"constraints=['{constraint}'])."
+        ) from error
 
 
 def require_same(

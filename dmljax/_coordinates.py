@@ -22,24 +22,47 @@ from dmljax._tensor import Form, Outputs, packed_strides, x64_enabled
 
 
 def fills(
-    top_x: Any, matrix: tuple[int, int] | None, fill_begin: int, fill_end: int
+    top_x: Any,
+    data: Sequence[Any],
+    matrix: tuple[int, int],
+    fill_begin: int | None,
+    fill_end: int | None,
 ) -> Any:
-    """Whether the value fills diagonal `top_x`: the formula of the page.
+    """Whether the value fills diagonal `top_x`, in int32: the formula of the page.
 
     ``(end >= begin) ^ (top_x >= begin) ^ (top_x < end)``, the last comparison turned
     around. The bounds are compared with and never added to: they may be INT32_MIN and
-    INT32_MAX. `matrix` is None if the sizes do not limit `top_x`.
+    INT32_MAX.
+
+    Args:
+      top_x: the diagonals, counted within `matrix`.
+      data: the operands before the value and the input. If the bounds are None, the
+        last two are the bounds. One more, the first, is the diagonal of the matrix's
+        first element. It is 0 but in a part of a matrix.
+      matrix: the sizes of the matrix.
+      fill_begin: the first diagonal that is filled.
+      fill_end: one past the last diagonal that is filled.
     """
-    begins, ends = (_reaches(top_x, matrix, bound) for bound in (fill_begin, fill_end))
-    return (fill_end < fill_begin) ^ begins ^ ends
+    begin: Any = fill_begin
+    end: Any = fill_end
+    if begin is None:
+        *data, begin, end = data
+    for origin in data:
+        top_x = top_x + origin
+    limits = None if data else matrix
+    begins, ends = (_reaches(top_x, limits, bound) for bound in (begin, end))
+    filled = (end < begin) ^ begins ^ ends
+    known = isinstance(filled, bool)
+    return jnp.broadcast_to(filled, top_x.shape) if known else filled
 
 
-def _reaches(top_x: Any, matrix: tuple[int, int] | None, bound: int) -> Any:
+def _reaches(top_x: Any, matrix: tuple[int, int] | None, bound: Any) -> Any:
     """``top_x >= bound``, a Python bool where it is the same for the whole matrix.
 
-    XLA then compares once instead of twice, or not at all.
+    XLA then compares once instead of twice, or not at all. `matrix` is None if its
+    sizes do not limit `top_x`.
     """
-    if matrix is None:
+    if matrix is None or not all(isinstance(n, int) for n in (*matrix, bound)):
         return top_x >= bound
     height, width = matrix
     if bound <= 1 - height or bound >= width:
@@ -136,7 +159,7 @@ def by_lines(lines: Callable[..., Outputs]) -> Form:
             return count, jnp.full(shape, fill or 0, np.uint32)
         numbers = (jnp.broadcast_to(f, (*batch, *[1] * rank)).ravel() for f in first)
         count, coordinates = lines(
-            x.reshape(-1, elements),
+            x.reshape(math.prod(batch), elements),
             *numbers,
             sizes=sizes,
             rows=rows,
@@ -172,9 +195,14 @@ def unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
     """
     sizes = last_sizes(sizes, columns)
     strides = packed_strides(sizes)
-    quotients = [flat // np.uint32(stride) for stride in strides]
-    rest = [q % np.uint32(size) for q, size in zip(quotients, sizes, strict=True)]
+    quotients = [flat // uint32(stride) for stride in strides]
+    rest = [q % uint32(size) for q, size in zip(quotients, sizes, strict=True)]
     return jnp.stack([quotients[0], *rest[1:]], axis=-1)
+
+
+def uint32(size: int) -> Any:
+    """A size, which may be symbolic, as a scalar."""
+    return np.uint32(size) if isinstance(size, int) else jnp.asarray(size, np.uint32)
 
 
 # PADDING
@@ -208,7 +236,9 @@ def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
     period is element min(j, mirror - j).
     """
     return {
-        PaddingMode.REFLECTION: (max(2 * size - 2, 1), 2 * size - 2),
+        # The maximum is 1 for a size of 1, and else the first of both. JAX can compare
+        # it with the size if that is symbolic.
+        PaddingMode.REFLECTION: (jax.core.max_dim(2 * size - 2, size), 2 * size - 2),
         PaddingMode.SYMMETRIC: (2 * size, 2 * size - 1),
         PaddingMode.WRAP: (size, 2 * size - 1),
     }[mode]
@@ -220,14 +250,14 @@ def source_index(
     """The input coordinate that the output coordinate `position` < `stop` repeats.
 
     A division can cost more than the rest of a kernel, so there is none where the
-    output reaches over at most two periods.
+    output is known to reach over at most two periods.
     """
     if mode is PaddingMode.EDGE:
         return jnp.clip(position - start, 0, size - 1)
     period, mirror = fold(size, mode)
     shift = (-start) % period
     shifted, periods = position + shift, (stop - 1 + shift) // period
-    if periods > 1:
+    if not isinstance(periods, int) or periods > 1:  # or it is symbolic
         shifted = lax.rem(shifted, jnp.full_like(shifted, period))
     elif periods:
         shifted = jnp.where(shifted < period, shifted, shifted - period)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._arguments import (
@@ -22,7 +23,7 @@ from dmljax._arguments import (
     check_x64,
     strong,
 )
-from dmljax._check import require, require_same, show
+from dmljax._check import decide_at_most, require, require_same, show
 from dmljax._coordinates import fills
 from dmljax._descriptor import OperatorDesc
 from dmljax._jax import stands_alone
@@ -36,7 +37,14 @@ from dmljax._support import (
     Support,
     SupportTable,
 )
-from dmljax._tensor import INT32_MAX, DataType, Outputs, TensorDesc
+from dmljax._tensor import (
+    INT32_MAX,
+    INT32_MIN,
+    DataType,
+    Outputs,
+    TensorDesc,
+    is_integer,
+)
 from dmljax.pallas._diagonal_matrix1 import diagonal_matrix1 as gpu_kernel
 from dmljax.pallas.tpu._diagonal_matrix1 import diagonal_matrix1 as tpu_kernel
 
@@ -59,35 +67,27 @@ DIAGONAL_MATRIX_SUPPORT: SupportTable = {
 def _xla(
     *operands: jax.Array,
     matrix: tuple[int, int],
-    fill_begin: int,
-    fill_end: int,
+    fill_begin: int | None,
+    fill_end: int | None,
 ) -> Outputs:
-    """The operator; an operand before the others is the diagonal of the first element.
-
-    That is 0 but in a part of a matrix.
-    """
-    *origin, value, x = operands
+    """The operator; `fills` says what the operands before the value and `x` are."""
+    *data, value, x = operands
     shape = (1,) * (x.ndim - 2) + matrix
     row, column = (lax.broadcasted_iota(np.int32, shape, x.ndim - i) for i in (2, 1))
-    top_x = sum(origin, column - row)
-    filled = fills(top_x, None if origin else matrix, fill_begin, fill_end)
-    return (jnp.where(jnp.broadcast_to(filled, shape), value, x),)
+    filled = fills(column - row, data, matrix, fill_begin, fill_end)
+    return (jnp.where(filled, value, x),)
 
 
 def _shard(
-    part: Part,
-    value: jax.Array,
-    x: jax.Array,
-    *,
-    matrix: tuple[int, int],
-    **static: Any,
+    part: Part, *operands: jax.Array, matrix: tuple[int, int], **static: Any
 ) -> Outputs:
     height, width = own = part.outputs[0][-2:]
-    if own == matrix:
-        return DIAGONAL_MATRIX1(value, x, matrix=matrix, **static)
-    row, column = (part.index(x.ndim - i) for i in (2, 1))
-    origin = (column * width - row * height).reshape((1,) * x.ndim)
-    return DIAGONAL_MATRIX1(origin, value, x, matrix=own, **static)
+    if own != matrix:
+        rank = operands[-1].ndim
+        row, column = (part.index(rank - i) for i in (2, 1))
+        origin = (column * width - row * height).reshape((1,) * rank)
+        operands = (origin, *operands)
+    return DIAGONAL_MATRIX1(*operands, matrix=own, **static)
 
 
 DIAGONAL_MATRIX1 = OperatorPrimitive(
@@ -110,8 +110,8 @@ def diagonal_matrix1(
     shape: tuple[int, ...] | None = None,
     dtype: DTypeLike | None = None,
     value: ArrayLike = 1,
-    fill_begin: int = 0,
-    fill_end: int = 1,
+    fill_begin: ArrayLike = 0,
+    fill_end: ArrayLike = 1,
     implementation: Implementation = None,
 ) -> jax.Array:
     """Fills the diagonals in [fill_begin, fill_end) with `value`, and keeps the rest.
@@ -128,7 +128,9 @@ def diagonal_matrix1(
       shape: the sizes of the result; needed if `x` is None, and else those of `x`.
       dtype: the type of the result; that of `x`, or float32 if there is none.
       value: scalar of the type of the result (Value); a Python number takes it.
-      fill_begin: INT32, the first diagonal that is filled (DiagonalFillBegin).
+      fill_begin: INT32, the first diagonal that is filled (DiagonalFillBegin). A
+        Python number is part of the program. A scalar ``jax.Array`` is data: another
+        one compiles nothing anew, and a batch of them fills each matrix differently.
       fill_end: INT32, one past the last diagonal that is filled (DiagonalFillEnd).
       implementation: None for the fastest, "xla" or "pallas".
 
@@ -155,8 +157,8 @@ def diagonal_matrix1(
     """
     if shape is not None:
         shape = as_sizes(NAME, "shape", shape)
-        negative = min(shape, default=0) < 0
-        require(NAME, not negative, f"shape is {show(shape)}; no size may be negative.")
+        whole = all(decide_at_most(NAME, 0, size) for size in shape)
+        require(NAME, whole, f"shape is {show(shape)}; no size may be negative.")
     elif x is None:
         raise TypeError(f"{NAME}: one of 'x' and 'shape' must be given.")
     if x is None:
@@ -175,12 +177,41 @@ def diagonal_matrix1(
         x,
         as_operand(NAME, "Value", value, type_),
         shape,
-        as_integer(NAME, "DiagonalFillBegin", fill_begin),
-        as_integer(NAME, "DiagonalFillEnd", fill_end),
+        *_bounds(fill_begin, fill_end),
         implementation,
         stands_alone(),
     )
     return output
+
+
+def _bounds(
+    fill_begin: ArrayLike, fill_end: ArrayLike
+) -> tuple[int | None, int | None, tuple[Any, ...]]:
+    """The bounds as attributes, and as data: None, None and both if one is data."""
+    given: tuple[Any, Any] = (fill_begin, fill_end)
+    bounds = (jnp.asarray(x) if is_symbolic_dim(x) else x for x in given)
+    named = list(zip(("DiagonalFillBegin", "DiagonalFillEnd"), bounds, strict=True))
+    if not any(isinstance(bound, jax.Array) for _, bound in named):
+        begin, end = (as_integer(NAME, *bound) for bound in named)
+        return begin, end, ()
+    return None, None, tuple(_as_bound(*bound) for bound in named)
+
+
+def _as_bound(name: str, bound: ArrayLike) -> Any:
+    """A bound as a scalar; one that was a Python number and is traced saturates."""
+    int32 = np.dtype(np.int32)
+    if not isinstance(bound, jax.Array):
+        return as_scalar(NAME, name, as_integer(NAME, name, bound), int32)
+    weak = jax.typeof(bound).weak_type and is_integer(bound.dtype)
+    require(
+        NAME,
+        weak or bound.dtype == int32,
+        f"{name} has data type {show(bound.dtype)}; a bound that is an array must have "
+        "INT32.",
+    )
+    if bound.dtype.itemsize > int32.itemsize:
+        bound = jnp.clip(bound, INT32_MIN, INT32_MAX).astype(int32)
+    return as_scalar(NAME, name, bound, int32)
 
 
 def _as_dtype(dtype: DTypeLike) -> np.dtype:
@@ -193,13 +224,14 @@ def _as_dtype(dtype: DTypeLike) -> np.dtype:
     return type_
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3, 4, 5, 6))
+@functools.partial(jax.jit, static_argnums=(2, 3, 4, 6, 7))
 def _diagonal_matrix1(
     x: jax.Array | None,
     value: jax.Array | Constant,
     shape: tuple[int, ...],
-    fill_begin: int,
-    fill_end: int,
+    fill_begin: int | None,
+    fill_end: int | None,
+    bounds: tuple[jax.Array, ...],
     implementation: Implementation,
     alone: bool,
 ) -> jax.Array:
@@ -210,12 +242,14 @@ def _diagonal_matrix1(
         f"tensor 'OutputTensor' has sizes {show(shape)}, {rank} dimensions; a matrix "
         "has at least 2.",
     )
-    check_int32(NAME, "DiagonalFillBegin", fill_begin)
-    check_int32(NAME, "DiagonalFillEnd", fill_end)
+    if fill_begin is not None and fill_end is not None:
+        check_int32(NAME, "DiagonalFillBegin", fill_begin)
+        check_int32(NAME, "DiagonalFillEnd", fill_end)
     with jax.named_scope("dmljax.diagonal_matrix1"):
         if x is None:
             x = jnp.zeros((*shape[:-2], 1, 1), value.dtype)
         (output,) = DIAGONAL_MATRIX1(
+            *(strong(bound).reshape((1,) * rank) for bound in bounds),
             strong(value).reshape((1,) * rank),
             strong(x),
             matrix=shape[-2:],

@@ -6,13 +6,16 @@ here is the access to a name; what the package makes of it belongs to its caller
 """
 
 import dataclasses
-from collections.abc import Sequence
+import importlib
+import importlib.util
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.extend.core
 import numpy as np
 from jax import lax
+from jax.extend.core import Primitive
 from jax.interpreters import mlir
 from jax.sharding import AxisType, NamedSharding
 
@@ -46,15 +49,38 @@ UNDOCUMENTED = {
         "it may be for several: the form is one that XLA can divide, and a kernel that "
         "was asked for by name is an error",
     ),
+    "export": Undocumented(
+        "module_context.lowering_parameters.for_export",  # of a lowering rule's context
+        "whether a program is lowered to be exported, which takes XLA's form: JAX "
+        "exports no kernel unless it is told to",
+        "a kernel that is the default is in the export, and JAX refuses it; "
+        "implementation='xla' exports",
+    ),
     "manual axes": Undocumented(
         "manual_axis_type",  # of an array's type
         "over which mesh axes of a shard_map an array varies",
-        "a shard_map over several operands, or with a kernel, needs check_vma=False",
+        "a shard_map of the caller's needs check_vma=False for kernels and derivatives",
+    ),
+    "jet": Undocumented(
+        "jet_rules",  # of jax.experimental.jet
+        "Taylor series through the operators",
+        "jax.experimental.jet knows no rule for the operators",
+    ),
+    "roofline": Undocumented(
+        "register_roofline",  # of jax.experimental.roofline
+        "counting the bytes that the operators move",
+        "jax.experimental.roofline leaves the operators out, and warns",
+    ),
+    "roofline result": Undocumented(
+        "RooflineResult",  # of jax.experimental.roofline
+        "counting the bytes that the operators move",
+        "jax.experimental.roofline leaves the operators out, and warns",
     ),
     "replace": Undocumented(
         "replace",  # of a lowering rule's context
         "lowering a form with types that know no mesh",
-        "the types keep their mesh, and JAX refuses forms inside of a shard_map",
+        "an error inside of a shard_map, unless it has check_vma=False, and for arrays "
+        "that are sharded over explicit mesh axes",
     ),
 }
 
@@ -64,6 +90,42 @@ def _read(name: str, source: Any) -> Any:
     for attribute in UNDOCUMENTED[name].path.split("."):
         source = getattr(source, attribute, _MISSING)
     return source
+
+
+def _experimental(module: str) -> Any:
+    """An experimental module of JAX, None where JAX has none of this name."""
+    name = f"jax.experimental.{module}"
+    known = importlib.util.find_spec(name)
+    return importlib.import_module(name) if known else None
+
+
+def register_experimental(
+    primitive: Primitive, taylor: Callable[..., Any], moved: Callable[..., int]
+) -> None:
+    """Gives JAX's experimental modules the rules of a primitive.
+
+    Both modules ask for a rule while they run a program, so that rules have to be there
+    before. To import the modules takes some milliseconds.
+
+    Args:
+      primitive: an operator's.
+      taylor: the rule for jax.experimental.jet.
+      moved: the bytes that are read and written, of the types of operands and outputs.
+    """
+    rules = _read("jet", _experimental("jet"))
+    if rules is not _MISSING:
+        rules[primitive] = taylor
+    roofline = _experimental("roofline")
+    register, result = (_read(n, roofline) for n in ("roofline", "roofline result"))
+    if _MISSING in (register, result):
+        return
+
+    def rule(context: Any, *operands: Any, **static: Any) -> Any:
+        del operands, static  # the context has their types
+        arrays = [*context.avals_in, *context.avals_out]
+        return result(unfused_hbm_bytes=moved(arrays))
+
+    register(primitive)(rule)
 
 
 def _trace_state() -> object:
@@ -108,10 +170,23 @@ def knows_devices(context: mlir.LoweringRuleContext) -> bool:
     return _read("devices", context) is not _MISSING
 
 
+def is_exported(context: mlir.LoweringRuleContext) -> bool:
+    """Whether JAX says that the program is lowered to be exported."""
+    return _read("export", context) is True
+
+
 def on_one_device(context: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext:
     """The context with types that know no mesh, as a form for one device needs them."""
     replace = _read("replace", context)
     if replace is _MISSING:
+        arrays: list[Any] = [*context.avals_in, *context.avals_out]
+        if any(_varying(array) for array in arrays):
+            raise NotImplementedError(
+                f"dmljax: this JAX, {jax.__version__}, has no LoweringRuleContext."
+                "replace, which the operators need inside of a shard_map and for "
+                "arrays that are sharded over explicit mesh axes. Use jax.shard_map "
+                "with check_vma=False, or another version of JAX."
+            )
         return context
 
     def bare(array: Any) -> jax.core.ShapedArray:
@@ -130,10 +205,7 @@ def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
     The cast of an array that is the same on all devices makes its cotangent the sum
     over the devices.
     """
-    types = [_read("manual axes", jax.typeof(array)) for array in arrays]
-    axes: list[frozenset[str]] = [
-        getattr(kind, "varying", frozenset()) for kind in types
-    ]
+    axes = [_varying(jax.typeof(array)) for array in arrays]
     everywhere = frozenset().union(*axes)
     return [
         lax.pcast(array, tuple(everywhere - own), to="varying")
@@ -141,6 +213,17 @@ def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
         else array
         for array, own in zip(arrays, axes, strict=True)
     ]
+
+
+def knows_manual_axes(array: jax.Array) -> bool:
+    """Whether JAX says over which mesh axes of a shard_map an array varies."""
+    return _read("manual axes", jax.typeof(array)) is not _MISSING
+
+
+def _varying(array: Any) -> frozenset[str]:
+    """Over which mesh axes an array of this type varies, as far as JAX says so."""
+    axes = _read("manual axes", array)
+    return getattr(axes, "varying", frozenset())
 
 
 def struct(

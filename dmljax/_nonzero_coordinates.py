@@ -11,12 +11,13 @@ from typing import ClassVar, NamedTuple
 
 import jax
 import numpy as np
-from jax import lax
+from jax import export, lax
 from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
-from dmljax._arguments import as_array, as_integer
-from dmljax._check import require, show
+from dmljax._arguments import as_array, as_integer, as_size
+from dmljax._check import decide_at_most, require, show
+from dmljax._coordinates import uint32
 from dmljax._descriptor import OperatorDesc
 from dmljax._jax import stands_alone
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
@@ -60,6 +61,10 @@ class NonzeroCoordinates(NamedTuple):
 
 
 NonzeroCoordinates.__module__ = "dmljax"
+# So that a program that returns it can be exported as bytes.
+export.register_namedtuple_serialization(
+    NonzeroCoordinates, serialized_name="dmljax.NonzeroCoordinates"
+)
 
 
 def nonzero_coordinates(
@@ -138,10 +143,11 @@ def nonzero_coordinates(
             f"'InputTensor', which has sizes {show(x.shape)}.",
         )
     if size is not None:
-        size = as_integer(NAME, "size", size)
+        size = as_size(NAME, "size", size)
+        known = isinstance(size, int)  # or it is symbolic, and less for JAX, too
         require(
             NAME,
-            0 <= size <= MAX_ELEMENTS,
+            decide_at_most(NAME, 0, size) and (not known or size <= MAX_ELEMENTS),
             f"size is {size}; it must be a number of rows, 0 to {MAX_ELEMENTS}.",
         )
     outputs: NonzeroCoordinates = _nonzero_coordinates(
@@ -191,7 +197,7 @@ def _in_parts(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
         first, *rest = jax.typeof(x).sharding.spec
         sharding = NamedSharding(mesh, PartitionSpec(first, None, *rest))
     split = lax.reshape(x, shape, out_sharding=sharding)
-    numbers = lax.iota(np.uint32, parts) * np.uint32(x.size // parts)
+    numbers = lax.iota(np.uint32, parts) * uint32(x.size // parts)
     return split, numbers.reshape((parts,) + (1,) * x.ndim)
 
 
@@ -206,10 +212,11 @@ def effective_rank(sizes: tuple[int, ...]) -> int:
 
 
 def _check_columns(sizes: tuple[int, ...], columns: int) -> None:
+    elements = math.prod(sizes)
     require(
         NAME,
-        math.prod(sizes) <= MAX_ELEMENTS,
-        f"tensor 'InputTensor' has sizes {show(sizes)}, {math.prod(sizes)} elements; "
+        not isinstance(elements, int) or elements <= MAX_ELEMENTS,  # or it is symbolic
+        f"tensor 'InputTensor' has sizes {show(sizes)}, {elements} elements; "
         f"at most {MAX_ELEMENTS} are allowed.",
     )
     low, high = max(effective_rank(sizes), 1), max(len(sizes), 1)

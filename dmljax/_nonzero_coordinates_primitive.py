@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._coordinates import by_lines, filled, is_nonzero, unravel
+from dmljax._coordinates import by_lines, filled, is_nonzero, uint32, unravel
 from dmljax._jax import varying_alike
 from dmljax._primitive import OperatorPrimitive
 from dmljax._sharding import Layout, Part, Partition, aligned
@@ -67,14 +67,14 @@ def _by_scatter_or_search(
     """By scatter if every element may have a row; else by search, one row at a time.
 
     The scatter has an index for each element. A caller who asks for another number of
-    rows wants no array of that size. For all rows the search takes 4 times as long.
+    rows wants no array of that size. For all rows the search takes 4 times as long. JAX
+    can't search where the number of elements is symbolic.
     """
     elements = math.prod(sizes)
-    with index_mode(max(elements, rows)):
-        if rows == elements:
-            flat = jax.vmap(functools.partial(_scattered, elements))(words, first)
-        else:
-            flat = jax.vmap(functools.partial(_searched, rows))(words, first)
+    with index_mode(elements, rows):
+        scatters = rows == elements or not isinstance(elements, int)
+        form = functools.partial(_scattered if scatters else _searched, rows)
+        flat = jax.vmap(form)(words, first)
     return unravel(flat, sizes, columns)  # element 0, past the count, gives zeros
 
 
@@ -84,7 +84,7 @@ def _starts(words: jax.Array) -> jax.Array:
     return jnp.cumsum(ones, dtype=np.uint32) - ones
 
 
-def _scattered(elements: int, words: jax.Array, first: jax.Array) -> jax.Array:
+def _scattered(rows: int, words: jax.Array, first: jax.Array) -> jax.Array:
     """(rows,): every element of a line finds its row, and writes its number there.
 
     Its row is the number of non-zeros before it.
@@ -93,10 +93,10 @@ def _scattered(elements: int, words: jax.Array, first: jax.Array) -> jax.Array:
     lower = (jnp.uint32(1) << lane) - 1
     row = _starts(words)[:, None] + lax.population_count(words[:, None] & lower)
     is_set = (words[:, None] >> lane) & 1
-    row = jnp.where(is_set.astype(bool), row, np.uint32(elements)).ravel()
+    row = jnp.where(is_set.astype(bool), row, uint32(rows)).ravel()
     number = first + lax.iota(np.uint32, row.size)
-    rows = jnp.zeros(elements, np.uint32)
-    return rows.at[row].set(
+    found = jnp.zeros(rows, np.uint32)
+    return found.at[row].set(
         number, mode="drop", unique_indices=True, wrap_negative_indices=False
     )
 
@@ -124,7 +124,7 @@ def _by_loop(
 ) -> jax.Array:
     """One walk over the words that visits their set bits: the best order for a core."""
     lines, width = words.shape
-    with index_mode(max(words.size * WORD, lines * rows)) as integer:
+    with index_mode(words.size * WORD, lines * rows) as integer:
 
         def visit_word(k: jax.Array, state: Any) -> Any:
             line = k // width

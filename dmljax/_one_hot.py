@@ -11,8 +11,8 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
-from dmljax._arguments import as_array, as_integer, strong
-from dmljax._check import require, require_same, show
+from dmljax._arguments import as_array, as_integer, as_size, strong
+from dmljax._check import decide_at_most, require, require_same, show
 from dmljax._coordinates import countable, is_lit
 from dmljax._descriptor import OperatorDesc
 from dmljax._jax import stands_alone
@@ -146,7 +146,7 @@ def one_hot(
     output: jax.Array = _one_hot(
         as_array(NAME, "IndicesTensor", indices),
         as_array(NAME, "ValuesTensor", values),
-        as_integer(NAME, "size", size),
+        as_size(NAME, "size", size),
         as_integer(NAME, "Axis", axis),
         implementation,
         stands_alone(),
@@ -205,13 +205,14 @@ def _check_sizes(
     elements = math.prod(values)
     require(
         NAME,
-        elements >= 2,
+        decide_at_most(NAME, 2, elements),
         f"tensor 'ValuesTensor' has sizes {show(values)}, {elements} elements; "
         "it must have at least 2, off and on.",
     )
     require(
         NAME,
-        1 <= size < 2**31,
+        # A symbolic size is less for JAX, too.
+        decide_at_most(NAME, 1, size) and (not isinstance(size, int) or size < 2**31),
         f"the size of the output along Axis {axis} is {size}; it must be in [1, 2^31).",
     )
     return (*indices[:axis], size, *indices[axis + 1 :])

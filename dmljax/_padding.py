@@ -23,7 +23,7 @@ from dmljax._arguments import (
     cast_float_value,
     strong,
 )
-from dmljax._check import require, require_one_of, show
+from dmljax._check import decide_at_most, require, require_one_of, show
 from dmljax._coordinates import PaddingMode
 from dmljax._descriptor import OperatorDesc
 from dmljax._jax import stands_alone
@@ -112,6 +112,8 @@ def padding(
     operands: tuple[Any, ...] = (x,)
     if isinstance(mode, (jax.Array, np.ndarray)):
         mode = PaddingMode(as_integer(NAME, "PaddingMode", mode))
+    if mode in tuple(PaddingMode):  # a number compiles nothing of its own
+        mode = PaddingMode(mode)
     if mode == PaddingMode.CONSTANT:
         if type(value) is float and is_integer(x.dtype):
             value = cast_float_value(value, x.dtype)
@@ -165,17 +167,19 @@ def output_sizes(
         )
         require(
             operator,
-            all(pad >= 0 for pad in pads),
+            all(decide_at_most(operator, 0, pad) for pad in pads),
             f"{name} is {show(pads)}; no element may be negative.",
         )
     padded = tuple(map(sum, zip(start, sizes, end, strict=True)))
-    empty = [axis for axis, n in enumerate(sizes) if n == 0 < padded[axis]]
-    require(
-        operator,
-        mode == PaddingMode.CONSTANT or not empty,
-        f"tensor 'InputTensor' has sizes {show(sizes)}; {mode.name} has nothing to "
-        f"repeat along axis {empty[:1]}, whose size is 0.",
-    )
+    for axis, size in enumerate(sizes):
+        require(
+            operator,
+            mode == PaddingMode.CONSTANT
+            or padded[axis] == size
+            or decide_at_most(operator, 1, size),
+            f"tensor 'InputTensor' has sizes {show(sizes)}; {mode.name} has nothing to "
+            f"repeat along axis {axis}, whose size is 0.",
+        )
     return padded
 
 

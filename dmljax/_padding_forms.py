@@ -9,7 +9,9 @@ and adds up in an order that may change from run to run.
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.core import max_dim
 
+from dmljax._check import at_most
 from dmljax._coordinates import PaddingMode, fold, source_index
 from dmljax._tensor import Outputs, index_mode
 
@@ -57,11 +59,12 @@ def by_strips(
     if mode is PaddingMode.CONSTANT:
         return (_constant(x, *value, start=start, end=end),)
     for axis, before, after in _padded_axes(x.ndim, start, end):
-        most = x.shape[axis] - (mode is PaddingMode.REFLECTION)
-        if max(before, after) > most:  # the padding repeats elements more than once
+        size = x.shape[axis]
+        most = size - (mode is PaddingMode.REFLECTION)
+        known = all(isinstance(n, int) for n in (before, size, after))
+        if not known or max(before, after) > most:  # an element may be repeated twice
             x = _gathered(x, axis, before, after, mode)
             continue
-        size = x.shape[axis]
         padded = _extend(x, axis, before, before + size + after)
         if before:
             strip = _strip(x, axis, -before, before, mode)
@@ -91,8 +94,7 @@ def _gathered(
     """`x` padded along one axis, by an index for each position."""
     size, stop = x.shape[axis], before + x.shape[axis] + after
     # Positions are at most a period past the end. JAX itself computes with all sizes.
-    known = (n for n in x.shape if isinstance(n, int))
-    with index_mode(max(stop + 2 * size, *known)) as integer:
+    with index_mode(stop + 2 * size, *x.shape) as integer:
         position = lax.iota(integer, stop)
         index = source_index(position, stop, before, size, mode)
         where = (*[slice(None)] * axis, index)
@@ -188,8 +190,8 @@ def adjoint_on_cpu(
     offsets, sizes = [0] * cotangent.ndim, list(cotangent.shape)
     for axis, before, after in pads:
         size = sizes[axis] = sizes[axis] - before - after
-        many = before + after > size or mode not in MIRRORED_OR_REPEATED
-        if len(pads) == 1 or many:
+        little = at_most(before + after, size) and mode in MIRRORED_OR_REPEATED
+        if len(pads) == 1 or not little:
             cotangent = _unpadded(cotangent, axis, before, after, mode)
             continue
         offsets[axis] = before
@@ -213,7 +215,7 @@ def adjoint_on_gpu(
     In one fusion each element would compute the sums of sums beside it.
     """
     pads = _padded_axes(cotangent.ndim, start, end)
-    sums = any(max(before, after) > 1 for _, before, after in pads)
+    sums = any(not at_most(max_dim(before, after), 1) for _, before, after in pads)
     size = cotangent.size
     large = isinstance(size, int) and size >= SEPARATE_SUMS_FROM  # it may be symbolic
     if not (mode is PaddingMode.EDGE and len(pads) > 1 and sums and large):
@@ -251,7 +253,7 @@ def _unpadded(
 def _sides(before: int, size: int, after: int) -> list[tuple[int, int]]:
     """Where the padding begins and ends, on each side that has any."""
     sides = ((0, before), (before + size, before + size + after))
-    return [(first, last) for first, last in sides if first < last]
+    return [(first, last) for first, last in sides if first != last]
 
 
 def _fold(
@@ -260,27 +262,36 @@ def _fold(
     """What a stretch of padding adds to the inside, and from which element on.
 
     The stretch begins at the input coordinate `first`; the inside has `size` elements.
+    The last way serves every stretch; those before it need no sum.
     """
     length = part.shape[axis]
     if mode is PaddingMode.EDGE:
         total = part.sum(axis, keepdims=True, dtype=part.dtype)
-        return total, 0 if first < 0 else size - 1
+        return total, 0 if at_most(first, 0) else size - 1
     period, mirror = fold(size, mode)
-    source = first % period
-    if source + length <= size:
+    source = _remainder(first, period)
+    if at_most(source + length, size):
         return part, source
     last = mirror - source  # the element that the first of the stretch mirrors
-    if last < size and last - length >= -1:
+    if at_most(last + 1, size) and at_most(length - 1, last):
         return lax.rev(part, (axis,)), last - length + 1
     folds = -(-(source + length) // period)
     part = _extend(part, axis, source, folds * period)
     shape = (*part.shape[:axis], folds, period, *part.shape[axis + 1 :])
     part = part.reshape(shape).sum(axis, dtype=part.dtype)
     direct = lax.slice_in_dim(part, 0, size, axis=axis)
-    if period <= size:
+    if at_most(period, size):
         return direct, 0
     mirrored = lax.rev(lax.slice_in_dim(part, size, period, axis=axis), (axis,))
     return direct + _extend(mirrored, axis, mirror - period + 1, size), 0
+
+
+def _remainder(position: int, period: int) -> int:
+    """``position % period``, without a division that symbolic sizes don't need."""
+    for shifted in (position, position + period):
+        if at_most(0, shifted) and at_most(shifted + 1, period):
+            return shifted
+    return position % period
 
 
 def _add_at(x: jax.Array, part: jax.Array, offset: int, axis: int) -> jax.Array:

@@ -78,8 +78,6 @@ def _measured_as(platform: str, operands: Sequence[Any], static: dict[str, Any])
         constant = static["mode"] is PaddingMode.CONSTANT
         return "padding constant" if constant else "padding"
     x, start, end = operands[0], static["start"], static["end"]
-    if not all(isinstance(n, int) for n in x.shape):  # a symbolic size
-        return "padding otherwise"
     axes = axes_of(x.shape, start, end)
     *_, row, unit = rows_of(merged(axes), x.dtype.itemsize)
     long = row.size * unit * x.dtype.itemsize >= LONG_ROW

@@ -30,9 +30,11 @@ from dmljax._check import NoKernelError, require, require_one_of
 from dmljax._default import KERNEL_FROM
 from dmljax._jax import (
     UNDOCUMENTED,
+    is_exported,
     is_local,
     knows_devices,
     on_one_device,
+    register_experimental,
     varying_alike,
 )
 from dmljax._sharding import Division, Partition, explicit_mesh, over_explicit_mesh
@@ -92,6 +94,7 @@ class OperatorPrimitive:
         batching.primitive_batchers[primitive] = self._batch
         ad.primitive_jvps[primitive] = self._jvp
         ad.primitive_transposes[primitive] = self._transpose_rule
+        register_experimental(primitive, self._taylor, _bytes_moved)
         for platform in ("", "cpu", "cuda", "rocm", "tpu"):
             mlir.register_lowering(
                 primitive, self._lowering(platform), platform=platform or None
@@ -143,6 +146,7 @@ class OperatorPrimitive:
             lower = functools.partial(_lower_locally, context, operands, static)
             if implementation == "pallas":
                 self._require_one_device(context)
+                self._require_sizes(context)
                 return lower(self._kernel(platform), kernels_lowered(platform))
             if implementation is None and self._prefers_kernel(
                 platform, alone, context, static
@@ -201,6 +205,16 @@ class OperatorPrimitive:
             NoKernelError,
         )
 
+    def _require_sizes(self, context: mlir.LoweringRuleContext) -> None:
+        """Refuses a kernel for symbolic sizes: its grid and its loops are numbers."""
+        require(
+            self.name.upper(),
+            _has_known_sizes(context),
+            "implementation='pallas' was asked for, and the sizes are symbolic; a "
+            "kernel needs numbers. Use implementation=None or 'xla'.",
+            NoKernelError,
+        )
+
     def _prefers_kernel(
         self,
         platform: str,
@@ -210,16 +224,18 @@ class OperatorPrimitive:
     ) -> bool:
         """Whether the kernel is the default: it was measured to be faster."""
         measured = KERNEL_FROM.get(platform, {}).get("alone" if alone else "pipeline")
-        if not measured or not is_local(context):
+        if not measured or not is_local(context) or is_exported(context):
+            return False
+        if not _has_known_sizes(context):
             return False
         operands: list[Any] = list(context.avals_in)
-        arrays: list[Any] = [*operands, *context.avals_out]
+        outputs: list[Any] = list(context.avals_out)
         name = self.name
         if self.measured_as:
             name = self.measured_as(platform, operands, static)
         itemsize = operands[self.sized_by].dtype.itemsize
         least = measured.get(name, {}).get(itemsize, math.inf)
-        return bool(max(array.size for array in arrays) >= least)
+        return bool(max(array.size for array in operands + outputs) >= least)
 
     # THE OTHER RULES
 
@@ -266,6 +282,23 @@ class OperatorPrimitive:
         tangents = self(*primals[:first], *map(ad.instantiate_zeros, linear), **static)
         return outputs, tangents
 
+    def _taylor(
+        self,
+        primals: Sequence[jax.Array],
+        series: Sequence[Sequence[jax.Array]],
+        **static: Any,
+    ) -> tuple[Outputs, list[tuple[jax.Array, ...]]]:
+        """The outputs, and for each its terms: the operator on the terms of a degree."""
+        outputs = self(*primals, **static)
+        first = max(len(primals) - self.linear, 0)
+        by_degree = [
+            self(*primals[:first], *terms[first:], **static)
+            if self.transpose
+            else tuple(map(jnp.zeros_like, outputs))
+            for terms in zip(*series, strict=True)
+        ]
+        return outputs, list(zip(*by_degree, strict=True))
+
     def _transpose_rule(
         self, cotangents: Sequence[Any], *operands: Any, **static: Any
     ) -> Sequence[jax.Array | None]:
@@ -292,6 +325,15 @@ def _lower_locally(
     with scope:
         lower = mlir.lower_fun(form, multiple_results=True)
         return lower(on_one_device(context), *operands, **static)
+
+
+def _bytes_moved(arrays: Sequence[Any]) -> int:
+    return sum(array.size * array.dtype.itemsize for array in arrays)
+
+
+def _has_known_sizes(context: mlir.LoweringRuleContext) -> bool:
+    arrays: list[Any] = [*context.avals_in, *context.avals_out]
+    return all(isinstance(size, int) for array in arrays for size in array.shape)
 
 
 def _is_zero(tangent: Any) -> bool:

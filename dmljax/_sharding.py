@@ -20,6 +20,7 @@ from jax import lax
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from dmljax._check import require, show
+from dmljax._jax import knows_manual_axes
 from dmljax._tensor import Outputs
 
 Sizes = tuple[int, ...]
@@ -202,6 +203,7 @@ def over_explicit_mesh(
         in_specs=in_specs,
         out_specs=out_specs,
         axis_names={axis for mesh_axes in axes.values() for axis in mesh_axes},
+        check_vma=knows_manual_axes(operands[0]),
     )
     placed = (
         jax.reshard(operand, NamedSharding(mesh, spec))

@@ -5,6 +5,7 @@ import dataclasses
 import enum
 import itertools
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -154,12 +155,13 @@ def x64_enabled() -> bool:
 
 
 @contextlib.contextmanager
-def index_mode(largest: int) -> Iterator[np.dtype]:
-    """A context with an integer type for indices up to `largest`, and that type.
+def index_mode(*sizes: int) -> Iterator[np.dtype]:
+    """A context with an integer type for indices up to these sizes, and that type.
 
     JAX has 64-bit integers only in its x64 mode, which the context turns on if needed.
+    A symbolic size counts as less than 2^31, as it does for JAX.
     """
-    wide = largest >= 2**31
+    wide = any(isinstance(size, int) and size >= 2**31 for size in sizes)
     with jax.enable_x64(wide or x64_enabled()):
         yield np.dtype(np.int64 if wide else np.int32)
 
@@ -170,7 +172,7 @@ def packed_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
     >>> packed_strides((2, 3, 4))
     (12, 4, 1)
     """
-    steps = itertools.accumulate(reversed(sizes[1:]), int.__mul__, initial=1)
+    steps = itertools.accumulate(reversed(sizes[1:]), operator.mul, initial=1)
     return tuple(steps)[::-1]
 
 

@@ -16,26 +16,25 @@ from dmljax.pallas._elementwise import Number, elementwise, on_words, place_in
 def diagonal_matrix1(
     *operands: jax.Array,
     matrix: tuple[int, int],
-    fill_begin: int,
-    fill_end: int,
+    fill_begin: int | None,
+    fill_end: int | None,
     interpret: bool,
 ) -> Outputs:
     """The operator."""
     height, width = matrix
-    origin = operands[:-2]
     batch = np.broadcast_shapes(*(operand.shape[:-2] for operand in operands))
     shape = (*batch, *matrix)
 
     def element(number: Number, *loads: Any) -> Any:
-        *first, value, x = (
+        *data, value, x = (
             load(place_in(operand.shape, number, shape))
             for load, operand in zip(loads, operands, strict=True)
         )
         rows, column = number.divided(width)
         row = rows.whole() if math.prod(batch) == 1 else rows.divided(height)[1]
-        top_x = sum(first, column.astype(np.int32) - row.astype(np.int32))
-        filled = fills(top_x, None if origin else matrix, fill_begin, fill_end)
-        return jnp.where(jnp.broadcast_to(filled, top_x.shape), value, x)
+        top_x = column.astype(np.int32) - row.astype(np.int32)
+        filled = fills(top_x, data, matrix, fill_begin, fill_end)
+        return jnp.where(filled, value, x)
 
     return elementwise(
         element,

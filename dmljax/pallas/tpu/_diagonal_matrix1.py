@@ -14,17 +14,17 @@ from dmljax.pallas.tpu._blocks import by_blocks
 def diagonal_matrix1(
     *operands: jax.Array,
     matrix: tuple[int, int],
-    fill_begin: int,
-    fill_end: int,
+    fill_begin: int | None,
+    fill_end: int | None,
     interpret: Any,
 ) -> Outputs:
     """The operator."""
 
     def formula(positions: Any, *values: Any) -> Any:
-        *origin, filling, kept = values
-        top_x = sum(origin, positions(-1) - positions(-2))
-        filled = fills(top_x, None if origin else matrix, fill_begin, fill_end)
-        return jnp.where(jnp.broadcast_to(filled, top_x.shape), filling, kept)
+        *data, filling, kept = values
+        top_x = positions(-1) - positions(-2)
+        filled = fills(top_x, data, matrix, fill_begin, fill_end)
+        return jnp.where(filled, filling, kept)
 
     batch = np.broadcast_shapes(*(operand.shape[:-2] for operand in operands))
     return by_blocks(
