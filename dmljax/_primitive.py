@@ -288,7 +288,7 @@ class OperatorPrimitive:
         series: Sequence[Sequence[jax.Array]],
         **static: Any,
     ) -> tuple[Outputs, list[tuple[jax.Array, ...]]]:
-        """The outputs, and for each its terms: the operator on the terms of a degree."""
+        """The outputs, and the terms of each: the operator on the terms of a degree."""
         outputs = self(*primals, **static)
         first = max(len(primals) - self.linear, 0)
         by_degree = [
