@@ -130,7 +130,8 @@ def fuzz(session: nox.Session) -> None:
 def gpu(session: nox.Session) -> None:
     """All tests on a machine with an NVIDIA GPU, which runs the kernels for real."""
     session.install("-e", ".[test]", "jax[cuda13]")
-    session.run(*PYTEST, "-n", "10", *session.posargs)
+    flags = {"XLA_FLAGS": "--xla_backend_optimization_level=3"}
+    session.run(*PYTEST, "-n", "10", *session.posargs, env=flags)
 
 
 @nox.session(python=OLDEST)
