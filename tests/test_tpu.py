@@ -17,7 +17,7 @@ from jax.experimental.pallas import tpu
 import dmljax
 from dmljax import PaddingMode, _primitive
 from dmljax.pallas.tpu import _blocks, _padding
-from tests import blocks, oracles, samples
+from tests import blocks, oracles, samples, test_tpu_lowering
 from tests.checks import check, needs_x64
 from tests.subjects import SUBJECTS
 
@@ -86,7 +86,7 @@ def many_blocks(monkeypatch):
 def uses():
     """A sample in a type of each width and kind, the others and the edges in one."""
     for name in WITH_KERNEL:
-        first, *others = SUBJECTS[name].kernel_samples + SUBJECTS[name].kernel_edges
+        first, *others = test_tpu_lowering.uses(name)
         for dtype in INTERPRETED:
             yield pytest.param(first, dtype, id=f"{first}-{dtype}")
         for sample in others:
