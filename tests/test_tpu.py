@@ -17,7 +17,7 @@ from jax.experimental.pallas import tpu
 import dmljax
 from dmljax import PaddingMode, _primitive
 from dmljax.pallas.tpu import _blocks, _padding
-from tests import blocks, oracles, samples
+from tests import blocks, oracles, samples, test_tpu_lowering
 from tests.checks import check, needs_x64
 from tests.subjects import SUBJECTS
 
@@ -53,7 +53,8 @@ def kernels_for_tpus():
     kernel takes the place of the primitive.
     """
 
-    def call(self, *operands, implementation, **static):
+    def call(self, *operands, implementation, alone, **static):
+        del alone  # it matters to a default
         assert implementation == "pallas"
         return self.kernels["tpu"](*operands, **static, interpret=INTERPRETER)
 
@@ -85,7 +86,7 @@ def many_blocks(monkeypatch):
 def uses():
     """A sample in a type of each width and kind, the others and the edges in one."""
     for name in WITH_KERNEL:
-        first, *others = SUBJECTS[name].kernel_samples + SUBJECTS[name].kernel_edges
+        first, *others = test_tpu_lowering.uses(name)
         for dtype in INTERPRETED:
             yield pytest.param(first, dtype, id=f"{first}-{dtype}")
         for sample in others:
@@ -221,9 +222,9 @@ def test_nonzero_coordinates_of_wide_types(dtype):
 @pytest.mark.usefixtures("interpreted")
 def test_nonzero_coordinates_of_batches():
     x = jnp.asarray(np.random.default_rng(0).random((2, 2, 70, 40)) < 0.4)
-    agrees("nonzero_coordinates", x, rank=2, columns=2, fill=3)
+    agrees("nonzero_coordinates", x, rank=2, columns=2, fill=3, size=None)
     first = jnp.arange(2, dtype=np.uint32).reshape(1, 2, 1, 1) * 2800
-    agrees("nonzero_coordinates", x, first, rank=2, columns=2, fill=3)
+    agrees("nonzero_coordinates", x, first, rank=2, columns=2, fill=3, size=None)
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -20,7 +20,7 @@ from dmljax import PaddingMode
 from tests import test_sharding
 from tests.checks import needs_x64
 from tests.subjects import SUBJECTS
-from tests.test_tpu_lowering import TYPES, WITH_KERNEL, has_work
+from tests.test_tpu_lowering import TYPES, WITH_KERNEL, has_work, uses
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("libtpu") is None or jax.default_backend() != "cpu",
@@ -50,14 +50,14 @@ def check(sample, chip, dtype="float32"):
 @each_operator
 @each_chip
 def test_every_type(chip, name, dtype):
-    for sample in SUBJECTS[name].kernel_samples:
+    for sample in uses(name, edges=False):
         check(sample, chip, dtype)
 
 
 @each_operator
 @each_chip
 def test_edges(chip, name):
-    for sample in SUBJECTS[name].kernel_samples + SUBJECTS[name].kernel_edges:
+    for sample in uses(name):
         with jax.enable_x64(needs_x64(sample)):
             check(sample, chip)
 
