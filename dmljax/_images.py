@@ -19,8 +19,8 @@ from dmljax._fields import ModelError
 from dmljax._memory import Budget
 from dmljax._tensor import DataType
 
-KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
-DATA_TYPES = (DataType.FLOAT64, DataType.FLOAT32, DataType.FLOAT16, DataType.UINT8)
+IMAGE_KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
+IMAGE_TYPES = (DataType.FLOAT64, DataType.FLOAT32, DataType.FLOAT16, DataType.UINT8)
 PILLOW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 WRITTEN_CHANNELS = {"PNG": (1, 3, 4), "JPEG": (1, 3)}
 # The most rows and columns: JPEG counts them in 16 bits, PNG in 31.
@@ -48,15 +48,15 @@ class ImageSize(NamedTuple):
 
 def is_image(path: Path) -> bool:
     """Whether the path has the extension of an image."""
-    return path.suffix.lower() in KINDS
+    return path.suffix.lower() in IMAGE_KINDS
 
 
 def check_data_type(data_type: DataType) -> None:
     """Requires that an image can have the data type."""
-    if data_type not in DATA_TYPES:
+    if data_type not in IMAGE_TYPES:
         raise ModelError(
             f"an image has data type {data_type.name}; it must be one of "
-            f"{', '.join(t.name for t in DATA_TYPES)}."
+            f"{', '.join(t.name for t in IMAGE_TYPES)}."
         )
 
 
@@ -172,7 +172,7 @@ def image_encoder(
       ModelError: if the kind of image, the dimensions and the type do not go together.
     """
     check_data_type(data_type)
-    kind = KINDS[path.suffix.lower()]
+    kind = IMAGE_KINDS[path.suffix.lower()]
     size = _image_size(dimensions, kind)
     return functools.partial(_encode, pillow(), kind, size, order), size
 

@@ -61,7 +61,7 @@ NPY_HEADERS = {
 }
 
 
-class Source(NamedTuple):
+class Recipe(NamedTuple):
     """An object that says how the values are made, and what it may need for that."""
 
     generator: Mapping[str, Any]
@@ -218,38 +218,38 @@ def _generated(
         checked = read_fields(values, GENERATORS[kinds[0]])
     except ModelError as error:
         raise ModelError(f"the field 'initialValues': {error}") from error
-    return _MAKERS[kinds[0]](Source(checked, fields, data_type, folder, budget))
+    return _MAKERS[kinds[0]](Recipe(checked, fields, data_type, folder, budget))
 
 
-def _counted(source: Source) -> int:
+def _counted(recipe: Recipe) -> int:
     """The number of elements, for which there is room."""
-    count: int = source.generator["valueCount"]
+    count: int = recipe.generator["valueCount"]
     if not 1 <= count <= MAX_ELEMENTS:
         raise ModelError(
             f"the field 'valueCount' is {count}; it must be 1 to {MAX_ELEMENTS}."
         )
-    size = count * _known(source.data_type).dtype.itemsize
-    source.budget.check(size, f"the field 'valueCount' is {count}, which")
+    size = count * _known(recipe.data_type).dtype.itemsize
+    recipe.budget.check(size, f"the field 'valueCount' is {count}, which")
     return count
 
 
-def _scalar(source: Source, key: str) -> np.ndarray:
-    data_type = _known(source.data_type)
-    number = _number(source.generator[key], data_type, f"the field '{key}'")
+def _scalar(recipe: Recipe, key: str) -> np.ndarray:
+    data_type = _known(recipe.data_type)
+    number = _number(recipe.generator[key], data_type, f"the field '{key}'")
     return _array([number], data_type)
 
 
-def _constant(source: Source) -> np.ndarray:
-    return np.repeat(_scalar(source, "value"), _counted(source))
+def _constant(recipe: Recipe) -> np.ndarray:
+    return np.repeat(_scalar(recipe, "value"), _counted(recipe))
 
 
-def _sequence(source: Source) -> np.ndarray:
+def _sequence(recipe: Recipe) -> np.ndarray:
     """The start, and each value plus the delta; added up in the type, as the tool does.
 
     Integers wrap around.
     """
-    start, delta = _scalar(source, "valueStart"), _scalar(source, "valueDelta")
-    steps = np.repeat(delta, _counted(source))
+    start, delta = _scalar(recipe, "valueStart"), _scalar(recipe, "valueDelta")
+    steps = np.repeat(delta, _counted(recipe))
     steps[:1] = start
     with np.errstate(over="ignore", invalid="ignore"):
         return np.add.accumulate(steps, dtype=steps.dtype, out=steps)
@@ -258,8 +258,8 @@ def _sequence(source: Source) -> np.ndarray:
 # Files
 
 
-def _file(source: Source) -> np.ndarray:
-    generator, fields, data_type, folder, budget = source
+def _file(recipe: Recipe) -> np.ndarray:
+    generator, fields, data_type, folder, budget = recipe
     name = generator["sourcePath"]
     place = f"sourcePath {quoted(name, LONGEST_PATH)}"
     path = _found(name, folder, place)
@@ -288,7 +288,7 @@ def _found(name: str, folder: Path, place: str) -> Path:
     )
 
 
-_MAKERS: Mapping[str, Callable[[Source], np.ndarray]] = {
+_MAKERS: Mapping[str, Callable[[Recipe], np.ndarray]] = {
     "value": _constant,
     "valueStart": _sequence,
     "sourcePath": _file,

@@ -42,6 +42,7 @@ def refused(message, *edit):
 
 def test_every_row_has_a_test():
     section = PAGE.read_text().split("## Differences from DxDispatch")[1]
+    section = section.split("\n## ")[0]
     titles = re.findall(r"^\| ([^|]+) \|", section, re.MULTILINE)[1:]
     names = [f"test_{title.strip().replace(' ', '_')}" for title in titles]
     tests = [name for name in globals() if name.startswith("test_")]

@@ -5,7 +5,9 @@ import collections
 import os
 import pathlib
 import random
+import re
 import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +25,7 @@ import dmljax
 from dmljax import _model, _model_parse
 from dmljax._fields import ModelError
 from dmljax._model_format import Model
+from dmljax.pallas import UnsupportedError
 from tests.fuzz import damage, expected
 from tests.fuzz.descriptors import Maker, broken, supported
 
@@ -141,10 +144,13 @@ class DescriptorFuzzer:
     ) -> None:
         try:
             results = jax.device_get(self._results(cases))
-        except Exception:
+        except Exception as error:
             if len(cases) > 1:
                 for case in cases:
                     self._run([case])
+                return
+            if isinstance(error, UnsupportedError):
+                self.report.counts["descriptors that no kernel takes"] += 1
                 return
             self.report.fail(traceback.format_exc(limit=-3), repr(cases[0]))
             return
@@ -277,6 +283,25 @@ def _turns(seconds: float, *fuzzers: Any) -> Iterator[Any]:
         spent[fuzzer] += time.perf_counter() - start
 
 
+def _in_parallel(jobs: int, seed: int, options: Sequence[str]) -> int:
+    """Runs so many processes with seeds of their own, and adds up their counts."""
+    command = [sys.executable, "-m", "tests.fuzz", *options, "--jobs", "1", "--seed"]
+    processes = [
+        subprocess.Popen([*command, str(seed + job)], stdout=subprocess.PIPE, text=True)
+        for job in range(jobs)
+    ]
+    totals: collections.Counter[str] = collections.Counter()
+    for process in processes:
+        for line in process.communicate()[0].splitlines():
+            if count := re.fullmatch(r" *(\d+) (.*)", line):
+                totals[count[2]] += int(count[1])
+            else:
+                print(line)
+    for name, number in sorted(totals.items()):
+        print(f"{number:9} {name}")
+    return max(process.returncode for process in processes)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Fuzzes as the command line says."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
@@ -285,8 +310,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--form", choices=("xla", "pallas"), help="of the operators")
     parser.add_argument("--seed", type=int, help="another one each time if absent")
     parser.add_argument("--keep", type=pathlib.Path, default="build/fuzz")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes")
     arguments = parser.parse_args(argv)
     seed = arguments.seed if arguments.seed is not None else time.time_ns() % 10**9
+    if arguments.jobs > 1:
+        return _in_parallel(
+            arguments.jobs, seed, sys.argv[1:] if argv is None else argv
+        )
     print(f"seed {seed}", flush=True)
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_default_device", jax.devices(arguments.device)[0])
