@@ -96,7 +96,9 @@ def test_gradients():
         assert by_value == np.sum(X * mask)
 
 
-@pytest.mark.parametrize("spec", [P("a", "b", "c"), P(None, "b", None), P("a")], ids=str)
+@pytest.mark.parametrize(
+    "spec", [P("a", "b", "c"), P(None, "b", None), P("a")], ids=str
+)
 def test_over_explicit_axes(spec):
     """Also where a device's part begins at another diagonal."""
     axis_types = (AxisType.Explicit,) * 3
@@ -112,7 +114,9 @@ def test_over_explicit_axes(spec):
                 shared(sharded, begin, end), expected(x, begin, end)
             )
         begins, ends = BEGIN[-2:], END[-2:]
-        bounds = [jax.device_put(b, NamedSharding(mesh, P(spec[0]))) for b in (begins, ends)]
+        bounds = [
+            jax.device_put(b, NamedSharding(mesh, P(spec[0]))) for b in (begins, ends)
+        ]
         wanted = [expected(*one) for one in zip(x, begins, ends, strict=True)]
         np.testing.assert_array_equal(own(sharded, *bounds), wanted)
 
@@ -145,7 +149,10 @@ def test_a_traced_python_number_saturates(x64):
     [
         (np.int8(1), "DiagonalFillBegin has data type INT8; .* must have INT32"),
         (np.float32(1), "DiagonalFillBegin has data type FLOAT32"),
-        (np.zeros(3, np.int32), r"DiagonalFillBegin has sizes \{3\}; it must be a scalar"),
+        (
+            np.zeros(3, np.int32),
+            r"DiagonalFillBegin has sizes \{3\}; it must be a scalar",
+        ),
     ],
 )
 def test_bounds_that_are_refused(bound, message):

@@ -73,9 +73,9 @@ def mapped(**options):
     shard = jax.shard_map(
         operators, mesh=both, in_specs=(P("rows"), P()), out_specs=P("rows"), **options
     )
-    return jax.jit(jax.grad(lambda *xs: sum(jnp.sum(y**2) for y in shard(*xs)), (0, 1)))(
-        X, PAIR
-    )
+    return jax.jit(
+        jax.grad(lambda *xs: sum(jnp.sum(y**2) for y in shard(*xs)), (0, 1))
+    )(X, PAIR)
 
 
 # What is run, by name.
