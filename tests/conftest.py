@@ -1,5 +1,6 @@
 """What every test runs under: strict types, eight CPU devices, repeatable examples."""
 
+import importlib.util
 import os
 
 os.environ["XLA_FLAGS"] = " ".join(
@@ -15,6 +16,12 @@ from tests import samples
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# The programs of users need what the extra `clients` installs.
+CLIENTS = ("flax", "equinox", "optax")
+collect_ignore = (
+    [] if all(map(importlib.util.find_spec, CLIENTS)) else ["test_clients.py"]
+)
 
 hypothesis.settings.register_profile(
     "dmljax",
