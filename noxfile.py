@@ -70,7 +70,7 @@ def optimized(session: nox.Session) -> None:
 @nox.session(python=NEWEST)
 def newest(session: nox.Session) -> None:
     """The newest Python and JAX: all tests."""
-    session.install("-e", ".[test]")
+    session.install("-e", ".[test,clients]")
     session.run("python", "-c", "import jax, sys; print(sys.version, jax.__version__)")
     session.run(*PYTEST, "-n", "auto", *session.posargs)
 

@@ -144,10 +144,12 @@ def nonzero_coordinates(
         )
     if size is not None:
         size = as_size(NAME, "size", size)
-        known = isinstance(size, int)  # or it is symbolic, and less for JAX, too
+        # A symbolic size is small enough for JAX, which can't write to what may be empty.
+        known = isinstance(size, int)
+        within = 0 <= size <= MAX_ELEMENTS if known else decide_at_most(NAME, 1, size)
         require(
             NAME,
-            decide_at_most(NAME, 0, size) and (not known or size <= MAX_ELEMENTS),
+            within,
             f"size is {size}; it must be a number of rows, 0 to {MAX_ELEMENTS}.",
         )
     outputs: NonzeroCoordinates = _nonzero_coordinates(

@@ -5,6 +5,7 @@ time and the arrays are small. `XLA_FLAGS=--xla_backend_optimization_level=3` co
 them as users' programs are compiled.
 """
 
+import importlib.util
 import os
 
 # Of a flag that is given twice, the last one holds.
@@ -27,6 +28,12 @@ from tests import blocks, samples
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# The programs of users need what the extra `clients` installs.
+CLIENTS = ("flax", "equinox", "optax")
+collect_ignore = (
+    [] if all(map(importlib.util.find_spec, CLIENTS)) else ["test_clients.py"]
+)
 
 hypothesis.settings.register_profile(
     "dmljax",

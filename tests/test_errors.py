@@ -729,16 +729,6 @@ def test_too_many_elements():
 # ATTRIBUTES THAT ARE TRACED
 
 TRACED = {
-    "diagonal begin": (
-        DIAGONAL,
-        "DiagonalFillBegin",
-        lambda n: diagonal_matrix1(MATRIX, fill_begin=n),
-    ),
-    "diagonal end": (
-        DIAGONAL,
-        "DiagonalFillEnd",
-        lambda n: diagonal_matrix1(MATRIX, fill_end=n),
-    ),
     "diagonal shape": (DIAGONAL, "shape", lambda n: diagonal_matrix1(shape=(n, 2))),
     "hot axis": (ONE_HOT, "Axis", lambda n: one_hot(INDICES, VECTOR, size=3, axis=n)),
     "hot size": (ONE_HOT, "size", lambda n: one_hot(INDICES, VECTOR, size=n)),

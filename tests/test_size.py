@@ -1,0 +1,155 @@
+"""NONZERO_COORDINATES with `size=`: K rows instead of M, and no memory of M rows."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+from jax.extend.core import jaxprs_in_params
+
+import dmljax
+from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
+from tests import oracles
+
+# By the definition, by the form for a CPU, and by the kernel.
+FORMS = ("definition", "cpu", "kernel")
+# No row, fewer than there are non-zeros, as many, a row for each element, and more.
+# The kernel, which is interpreted, has fewer of them.
+SIZES = (0, 1, 4, 6, 12, 15)
+
+
+def matrix(seed=0, shape=(3, 4)):
+    return np.random.default_rng(seed).integers(0, 2, shape).astype(np.float32)
+
+
+def expected(x, size, *, fill=0, parts=None, **options):
+    """The oracle's rows, cut at `size` or followed by rows of `fill`."""
+    count, rows = oracles.nonzero_coordinates(x, fill=fill, parts=parts, **options)
+    missing = max(size - rows.shape[-2], 0)
+    more = [(0, 0)] * (rows.ndim - 2) + [(0, missing), (0, 0)]
+    return count, np.pad(rows, more, constant_values=fill)[..., :size, :]
+
+
+@pytest.fixture(params=FORMS)
+def find(request, monkeypatch):
+    """The function by one form."""
+    if request.param == "kernel":
+        return functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    if request.param == "definition":
+        monkeypatch.delitem(NONZERO_COORDINATES.on_platform, "cpu")
+    return dmljax.nonzero_coordinates
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    """Nothing compiled by another form."""
+    jax.clear_caches()
+
+
+def assert_found(outputs, wanted):
+    for one, other in zip(outputs, wanted, strict=True):
+        assert one.dtype == np.uint32
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.fixture
+def few(find):
+    """Whether the form is slow here, so that a test takes fewer cases."""
+    return isinstance(find, functools.partial)
+
+
+def test_every_size(find, few):
+    x = np.array([[0, 3, 0, 1], [2, 0, 5, 0], [0, 0, 1, 9]], np.float32)
+    sizes = SIZES[2::3] if few else SIZES
+    outputs = jax.jit(lambda x: [find(x, size=size, fill=9) for size in sizes])(x)
+    for size, found in zip(sizes, outputs, strict=True):
+        assert_found(found, expected(x, size, fill=9))
+
+
+CASES = (
+    (matrix(1, (1, 1, 4, 9)), 50, {"columns": 3, "fill": 2**32 - 1}),
+    (np.ones((2, 3), np.int8), 2, {"parts": 2}),
+    (matrix(1, (1, 1, 4, 9)), 5, {"columns": 2}),
+    (matrix(2, (1, 70)), 33, {"columns": 1}),
+    (np.ones((2, 3), np.int8), 4, {"parts": 2, "fill": 7}),
+    (np.ones((2, 3), np.int8), 0, {"parts": 1}),
+    (np.zeros((2, 0), np.int8), 2, {"fill": 3}),
+    (np.zeros((2, 3), np.int8), 2, {"fill": 3}),
+)
+
+
+def test_options(find, few):
+    cases = CASES[:2] if few else CASES
+
+    @jax.jit
+    def program(*arrays):
+        pairs = zip(arrays, cases, strict=True)
+        return [find(x, size=size, **options) for x, (_, size, options) in pairs]
+
+    outputs = program(*(x for x, _, _ in cases))
+    for found, (x, size, options) in zip(outputs, cases, strict=True):
+        assert_found(found, expected(x, size, **options))
+
+
+def test_rows_that_are_left_alone(find):
+    x = matrix()
+    size = np.count_nonzero(x) + 1
+    count, rows = find(x, size=size, fill=None)
+    wanted, valid = expected(x, size)
+    assert count == wanted
+    np.testing.assert_array_equal(rows[:wanted], valid[:wanted])
+
+
+def test_batches(find):
+    batch = np.stack([matrix(seed, (4, 3)) for seed in range(4)])
+    parts = jax.jit(jax.vmap(lambda x: find(x, size=3, parts=2, fill=8)))(batch)
+    for i, x in enumerate(batch):
+        assert_found([out[i] for out in parts], expected(x, 3, parts=2, fill=8))
+    nothing = jax.vmap(lambda x: find(x, size=5))(batch[:0])
+    assert [out.shape for out in nothing] == [(0,), (0, 5, 2)]
+
+
+def largest(jaxpr):
+    """The most elements of an array that a program computes, inner ones included."""
+    most = 0
+    for equation in jaxpr.eqns:
+        inner = map(largest, jaxprs_in_params(equation.params))
+        sizes = (out.aval.size for out in equation.outvars)
+        most = max(most, *sizes, *inner)
+    return most
+
+
+@pytest.mark.parametrize("form", ["definition", "cpu"])
+def test_no_memory_of_all_rows(form, monkeypatch):
+    """The coordinates of all elements would take 16 bytes each, and 32 with `fill`."""
+    if form == "definition":
+        monkeypatch.delitem(NONZERO_COORDINATES.on_platform, "cpu")
+    x = jax.ShapeDtypeStruct((64, 8, 32, 16), np.float32)
+    elements = 64 * 8 * 32 * 16
+    find = jax.jit(lambda x: dmljax.nonzero_coordinates(x, size=10, fill=7))
+    memory = find.lower(x).compile().memory_analysis()
+    assert memory.temp_size_in_bytes <= 2 * elements
+    assert memory.output_size_in_bytes < 1000
+
+
+def test_no_array_of_all_rows_in_the_kernel():
+    """It writes K rows; its other arrays are words of 32 elements."""
+    x = np.zeros(2**16, np.float32)
+    find = functools.partial(dmljax.nonzero_coordinates, size=10, columns=1)
+    kernel = functools.partial(
+        NONZERO_COORDINATES.kernels["cuda"],
+        rank=1,
+        size=10,
+        columns=1,
+        fill=7,
+        interpret=True,
+    )
+    shapes = [
+        out.aval.shape
+        for equation in jax.make_jaxpr(kernel)(x).jaxpr.eqns
+        if equation.primitive.name == "pallas_call"
+        for out in equation.outvars
+    ]
+    assert shapes[-1] == (1, 10)
+    assert max(map(np.prod, shapes)) <= x.size // 32
+    assert largest(jax.make_jaxpr(find)(x).jaxpr) == 10
