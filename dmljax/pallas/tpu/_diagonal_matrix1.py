@@ -1,4 +1,7 @@
-"""DIAGONAL_MATRIX1 on a TPU."""
+"""DIAGONAL_MATRIX1 on a TPU, in the frame of `_blocks`: one launch.
+
+Which diagonals the value fills is the formula of the page, in `_coordinates.fills`.
+"""
 
 from typing import Any
 
@@ -18,10 +21,12 @@ def diagonal_matrix1(
     fill_end: int,
     interpret: Any,
 ) -> Outputs:
-    """The operator."""
+    """The form by kernel. The operands are those of the primitive."""
 
     def formula(positions: Any, *values: Any) -> Any:
         *origin, filling, kept = values
+        # These are vectors, and only their difference spreads over the block. So each
+        # position is computed once, not for every element.
         top_x = sum(origin, positions(-1) - positions(-2))
         filled = fills(top_x, None if origin else matrix, fill_begin, fill_end)
         return jnp.where(jnp.broadcast_to(filled, top_x.shape), filling, kept)
