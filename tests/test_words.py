@@ -9,7 +9,7 @@ import pytest
 from jax import lax
 
 from dmljax._coordinates import is_nonzero
-from dmljax.pallas import _nonzero_coordinates, _words
+from dmljax.pallas import _nonzero_bits, _words
 from dmljax.pallas._elementwise import on_words
 from dmljax.pallas.tpu import _blocks
 from tests import samples, subjects
@@ -120,7 +120,7 @@ def test_what_is_not_zero_is_so_by_its_bits(dtype):
     with np.errstate(invalid="ignore"):  # signalling NaN
         expected = x != 0
     np.testing.assert_array_equal(is_nonzero(jnp.asarray(x)), expected)
-    bits, keep = _nonzero_coordinates._bits(jnp.asarray(x))
+    bits, keep = _nonzero_bits.as_bits(jnp.asarray(x))
     assert bits.dtype.kind == "u"
     assert bits.dtype.itemsize <= 4
     found = np.asarray(bits) & bits.dtype.type(keep)
@@ -133,7 +133,7 @@ def test_bits_are_read_in_words_of_the_same_memory(width, elements):
     """A bit for each element of a word, in which one or all may be zero."""
     size = width // 8
     x = samples.any_bits((2, elements), f"uint{width}", 0)
-    words = _nonzero_coordinates._wide(jnp.asarray(x))
+    words = _nonzero_bits.packed(jnp.asarray(x))
     assert np.asarray(words).tobytes() == x.tobytes()
     parts = elements // words.shape[1]
     assert parts == max(n for n in (1, 2, 4) if n * size <= 4 and elements % n == 0)
@@ -149,7 +149,7 @@ def test_a_word_has_a_bit_for_each_element(width, keep):
     each = np.concatenate([patterns(dtype), np.tile(edges.astype(dtype), 200)])
     lines = np.stack([random.permutation(each) for _ in range(lanes)], axis=1)
     words = jnp.asarray(np.ascontiguousarray(lines).view(np.uint32).ravel())
-    found = np.asarray(_nonzero_coordinates._nonzero_bits(words, width, mask))
+    found = np.asarray(_nonzero_bits.nonzero_bits(words, width, mask))
     expected = ((lines & dtype.type(mask)) != 0) << np.arange(lanes)
     np.testing.assert_array_equal(found, expected.sum(axis=1))
 
