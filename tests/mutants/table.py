@@ -1,0 +1,5 @@
+"""All faults, module by module."""
+
+from tests.mutants import frame
+
+FAULTS = (*frame.FAULTS,)
