@@ -1,5 +1,5 @@
 """All faults, module by module."""
 
-from tests.mutants import frame
+from tests.mutants import descriptors
 
-FAULTS = (*frame.FAULTS,)
+FAULTS = (*descriptors.FAULTS,)
