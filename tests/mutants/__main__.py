@@ -89,6 +89,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="faults whose name contains this")
     parser.add_argument("--list", action="store_true", help="name them, run nothing")
     parser.add_argument(
+        "--first", action="store_true", help="run no more than the tests that are named"
+    )
+    parser.add_argument(
         "--limit", type=int, default=120, help="seconds that one test may take"
     )
     return parser.parse_args()
@@ -109,7 +112,7 @@ def show(chosen: Sequence[Fault], options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(Path(folder), options.jobs, options.limit)
         caught, survived = {}, []
-        for fault, outcome in of_faults(runs, chosen):
+        for fault, outcome in of_faults(runs, chosen, options.first):
             if outcome.test is None:
                 survived.append(fault)
                 print(f"{fault.name}\n    SURVIVED", flush=True)
@@ -133,7 +136,7 @@ def show(chosen: Sequence[Fault], options: argparse.Namespace) -> int:
 
 
 def of_faults(
-    runs: "Runs", chosen: Sequence[Fault]
+    runs: "Runs", chosen: Sequence[Fault], only_first: bool
 ) -> Iterator[tuple[Fault, Outcome]]:
     """The outcome of each: of the tests that are named, then of all in the files."""
     for fault in chosen:
@@ -142,7 +145,7 @@ def of_faults(
         runs.add(Run(fault, named, fault.first))
     for done, outcome in runs.finished():
         assert done.fault is not None
-        if outcome.test is None and done.tests and done.fault.files:
+        if outcome.test is None and done.tests and not only_first:
             files = [str(TESTS / file) for file in done.fault.files]
             runs.add(Run(done.fault, files, ()))
         else:

@@ -1,5 +1,5 @@
 """All faults, module by module."""
 
-from tests.mutants import descriptors
+from tests.mutants import descriptors, operators, padding
 
-FAULTS = (*descriptors.FAULTS,)
+FAULTS = (*descriptors.FAULTS, *operators.FAULTS, *padding.FAULTS)
