@@ -1,5 +1,21 @@
 """All faults, module by module."""
 
-from tests.mutants import descriptors, operators, padding
+from tests.mutants import (
+    descriptors,
+    dispatch,
+    kernels,
+    models,
+    operators,
+    padding,
+    tpu,
+)
 
-FAULTS = (*descriptors.FAULTS, *operators.FAULTS, *padding.FAULTS)
+FAULTS = (
+    *descriptors.FAULTS,
+    *operators.FAULTS,
+    *padding.FAULTS,
+    *dispatch.FAULTS,
+    *models.FAULTS,
+    *kernels.FAULTS,
+    *tpu.FAULTS,
+)
