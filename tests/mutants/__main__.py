@@ -18,8 +18,8 @@ import sys
 import tempfile
 import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,6 +39,7 @@ PRELOADED = (
     *("chex", "hypothesis", "hypothesis.extra.numpy", "numpy", "PIL.Image"),
     *("xdist.plugin", "_hypothesis_pytestplugin"),
 )
+NOT_PROVED = "the test does not pass without the fault, or the fault breaks the import"
 FORK = multiprocessing.get_context("fork")
 
 
@@ -118,12 +119,12 @@ def show(chosen: Sequence[Fault], options: argparse.Namespace) -> int:
                 print(f"{fault.name}\n    SURVIVED", flush=True)
             else:
                 caught[fault] = outcome
-                how = f", {outcome.how}" if outcome.how else ""
-                print(f"{fault.name}\n    caught by {outcome.test}{how}", flush=True)
+                print(f"{fault.name}\n    caught by {outcome.test}", end="")
+                print(f", {outcome.how}" if outcome.how else "", flush=True)
         wrong = control(runs, caught)
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     for fault in wrong:
-        print(f"{fault.name}\n    NOT PROVED: the test fails without the fault too")
+        print(f"{fault.name}\n    NOT PROVED: {NOT_PROVED}")
     for module, count in sorted(Counter(fault.module for fault in chosen).items()):
         left = sum(fault.module == module for fault in survived)
         print(f"{module}: {count} faults, {count - left} caught")
@@ -147,27 +148,23 @@ def of_faults(
         assert done.fault is not None
         if outcome.test is None and done.tests and not only_first:
             files = [str(TESTS / file) for file in done.fault.files]
-            runs.add(Run(done.fault, files, ()))
+            runs.add(Run(done.fault, files, ()), next_=True)
         else:
             yield done.fault, outcome
 
 
 def control(runs: "Runs", caught: dict[Fault, Outcome]) -> list[Fault]:
-    """The faults whose tests do not pass without them.
-
-    What breaks the import of a file says enough by itself.
-    """
-    tested = {fault: one.test for fault, one in caught.items() if one.how != BROKEN}
+    """The faults whose tests do not pass without them, or cannot be imported."""
+    tested = {fault: str(one.test) for fault, one in caught.items()}
     by_file: dict[str, list[str]] = {}
     for test in dict.fromkeys(tested.values()):
-        by_file.setdefault(str(test).partition("::")[0], []).append(str(test))
+        file, _, function = test.partition("::")
+        if function:
+            by_file.setdefault(file, []).append(test)
     for tests in by_file.values():
         runs.add(Run(None, [str(TESTS.parent / test) for test in tests], ()))
     passed = {test for _, outcome in runs.finished() for test in outcome.passed}
     return [fault for fault, test in tested.items() if test not in passed]
-
-
-BROKEN = "which cannot be imported"
 
 
 class Runs:
@@ -178,10 +175,9 @@ class Runs:
         self.waiting: list[Run] = []
         self.started = 0
 
-    def add(self, run: Run) -> None:
-        self.waiting.insert(0, run) if run.fault and not run.tests else (
-            self.waiting.append(run)
-        )
+    def add(self, run: Run, *, next_: bool = False) -> None:
+        """Adds a run to those that wait, before or after them."""
+        self.waiting.insert(0 if next_ else len(self.waiting), run)
 
     def finished(self) -> Iterator[tuple[Run, Outcome]]:
         """Each run when it ends; more may be added in between."""
@@ -217,25 +213,27 @@ def end_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
-def outcome_of(run: Run, status: int, path: Path) -> Outcome:
+def outcome_of(one: Run, status: int, path: Path) -> Outcome:
     """What the notes of a run and the end of its process say."""
-    events = [json.loads(line) for line in path.read_text().splitlines()]
+    noted: dict[str, list[str]] = defaultdict(list)
+    for line in path.read_text().splitlines():
+        event, test = json.loads(line)
+        noted[event].append(test)
     log = path.with_suffix(".log")
-    named: Callable[[str], list[str]] = lambda kind: [t for e, t in events if e == kind]
-    passed = frozenset(named("passed"))
-    if named("failed"):
-        return Outcome(named("failed")[0], "", passed, log)
-    if named("broken"):
-        return Outcome(named("broken")[0], BROKEN, passed, log)
+    passed = frozenset(noted["passed"])
+    if noted["failed"]:
+        return Outcome(noted["failed"][0], "", passed, log)
+    if noted["broken"]:
+        return Outcome(noted["broken"][0], "which was not imported", passed, log)
     if status < 0:
-        last = (named("started") or ["the import"])[-1]
+        last = (noted["started"] or ["the import"])[-1]
         ended = status == -signal.SIGALRM
         how = "which did not end" if ended else f"which ended by signal {-status}"
         return Outcome(last, how, passed, log)
     if not passed:
         raise TableError(
-            f"{run.fault.name if run.fault else 'the control'}: no test ran of "
-            f"{', '.join(run.tests or run.arguments)}:\n{log.read_text()[-2000:]}"
+            f"{one.fault.name if one.fault else 'the control'}: no test ran of "
+            f"{', '.join(one.tests or one.arguments)}:\n{log.read_text()[-2000:]}"
         )
     return Outcome(None, "", passed, log)
 

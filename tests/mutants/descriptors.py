@@ -38,8 +38,8 @@ CHECK = faults(
         f"{CALLS}[diagonal other shape]",
     ),
     (
-        'f"while tensor \'{second_name}\'',
-        'f"while tensor \'{first_name}\'',
+        "f\"while tensor '{second_name}'",
+        "f\"while tensor '{first_name}'",
         "a message names the first tensor twice",
         f"{CALLS}[select other types]",
     ),
@@ -179,7 +179,7 @@ TENSOR = faults(
         "reversed(sizes[1:])",
         "reversed(sizes[:-1])",
         "packed strides leave out the last size",
-        "test_descriptors.py::test_read",
+        "test_descriptors.py::test_inputs_of_any_strides",
     ),
     (
         "type(size) is int and size >= 1",
@@ -264,7 +264,7 @@ TENSOR = faults(
         "values.transpose(order)",
         "values.transpose(np.argsort(order))",
         "a permuted output is permuted the other way",
-        "test_descriptors.py::test_write",
+        "test_descriptors.py::test_an_output_whose_axes_are_rotated",
     ),
     (
         "stride if sizes[axis] > 1 else 0",

@@ -245,7 +245,7 @@ PADDING = faults(
         "any(start + end)",
         "any(start)",
         "padding at the end alone is not divided",
-        UNEVEN,
+        "test_sharding.py::test_padding_at_the_end_alone_sends_the_halo",
     ),
     (
         "FEW_ADDED * (row.before + row.after)",
