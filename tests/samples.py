@@ -466,7 +466,7 @@ NONZERO_COORDINATES = _subject(
         _nonzero("empty fill", ((0, 3),), {"fill": 7}),
         *(
             _nonzero(f"{parts} parts of {shape}", (shape,), {"parts": parts})
-            for shape, parts in (((6,), 6), ((6, 5), 1), ((40, 2, 3), 4), ((0, 3), 2))
+            for shape, parts in (((6,), 6), ((6, 5), 6), ((40, 2, 3), 4), ((0, 3), 2))
         ),
         _nonzero("columns of parts", ((1, 2, 3),), {"parts": 1, "columns": 2}),
         _nonzero("all zero", (np.zeros((3, 3), np.float32),), {"fill": 7}),

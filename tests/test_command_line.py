@@ -131,7 +131,19 @@ def test_examples(capsys):
     )
     assert verdicts[0].startswith("differs from the page: it prints ones for Value 7")
     assert "[[7, 6, 5, 6, 7, 8, 7, 6, 5, 6]" in out.replace("[[[[", "[[")
-    assert "create_operator(OneHotDesc(" in out
+    assert blocks[0].startswith("DML_DIAGONAL_MATRIX1_OPERATOR_DESC: ")
+    assert "create_operator(OneHotDesc(indices_tensor, values_tensor, " in out
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_a_verdict_looks_at_every_element_of_every_output(example):
+    outputs = example.expected or example.printed
+    right = [np.array(output) for output in outputs]
+    assert example.verdict(right) is not None
+    for i in range(len(right)):
+        wrong = [output.copy() for output in right]
+        wrong[i].flat[-1] += 1
+        assert example.verdict(wrong) is None
 
 
 def test_an_example_that_disagrees(capsys, monkeypatch):

@@ -371,6 +371,7 @@ def test_the_depth_of_one_hot_is_divided(implementation, dtype):
         (PaddingMode.EDGE, (0, 1)),
         (PaddingMode.WRAP, (5, 0)),
         (PaddingMode.REFLECTION, (70, 61)),
+        (PaddingMode.REFLECTION, (8, 0)),  # by a whole part
     ],
 )
 def test_parts_of_a_padded_dimension_may_be_uneven(mode, pads):
@@ -388,6 +389,21 @@ def test_parts_of_a_padded_dimension_may_be_uneven(mode, pads):
     _, outputs = run(pull, sharding_of("8", P("a")), x)
     for output, expected in zip(outputs, pull(jnp.asarray(x)), strict=True):
         np.testing.assert_array_equal(output, expected)
+
+
+def test_padding_at_the_end_alone_sends_the_halo():
+    function = functools.partial(pad, pads=(0, 8), mode=PaddingMode.EDGE)
+    found, _ = run(function, sharding_of("8", P("a")), array())
+    assert found == [("collective-permute", 8 * math.prod(SHAPE[1:]))]
+
+
+def test_an_input_that_does_not_divide():
+    """Which only the sharding of the output can ask to be divided."""
+    function = functools.partial(pad, pads=(2, 2), mode=PaddingMode.EDGE)
+    wanted = sharding_of("8", P("a"))
+    x = jax.device_put(array()[:60], NamedSharding(wanted.mesh, P()))
+    output = jax.jit(function, out_shardings=wanted)(x)
+    np.testing.assert_array_equal(output, function(jnp.asarray(array()[:60])))
 
 
 @pytest.mark.parametrize(
@@ -623,6 +639,9 @@ def test_explicit_axes_say_what_they_cannot_do():
     (other,) = explicit(P("b", "a"), array())
     with pytest.raises(dmljax.DescriptorError, match="does not go with it; use"):
         dmljax.element_wise_if(x > 0, x, other)
+    (row,), (column,) = explicit(P("a"), array()), explicit(P(None, "a"), array())
+    with pytest.raises(dmljax.DescriptorError, match="does not go with it; use"):
+        dmljax.element_wise_if(x.astype(bool) & False, row, column)
     with pytest.raises(dmljax.DescriptorError, match="parts is 3; it must be a mult"):
         dmljax.nonzero_coordinates(explicit(P("a"), MASK[:48])[0], parts=3)
 
