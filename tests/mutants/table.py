@@ -3,6 +3,7 @@
 from tests.mutants import (
     descriptors,
     dispatch,
+    elementwise,
     kernels,
     models,
     operators,
@@ -16,6 +17,7 @@ FAULTS = (
     *padding.FAULTS,
     *dispatch.FAULTS,
     *models.FAULTS,
+    *elementwise.FAULTS,
     *kernels.FAULTS,
     *tpu.FAULTS,
 )
