@@ -208,7 +208,7 @@ NONZERO = faults(
     ),
     (
         "pl.when(block > 0)",
-        "pl.when(block > 2)",
+        "pl.when(block < 0)",
         "a block writes over the end of the one before",
         f"{COUNTED}[0.6",
     ),
@@ -303,7 +303,7 @@ PADDING = faults(
         "0 if size == 1 else i for",
         "i for",
         "a shared value is read past its end",
-        f"{EDGES}[padding]",
+        BATCHES,
     ),
     (
         "sizes = [1 if axis.is_padded else axis.size for axis in leading]",
