@@ -297,11 +297,6 @@ def test_bindings_of_the_dispatchable_serve_too():
     assert dmljax.run_model(source)["output"].tolist() == [1, 1, 2, 3, 3]
 
 
-def test_a_model_may_use_the_newest_level():
-    wrapped = edited(padding_model(), *DESC, "PaddingMode", "WRAP")
-    assert dmljax.run_model(wrapped)["output"].tolist() == [3, 1, 2, 3, 1]
-
-
 def test_an_optional_tensor_is_absent_or_null():
     desc = {
         "InputTensor": None,

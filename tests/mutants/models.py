@@ -45,7 +45,7 @@ MODEL = faults(
         "described.check(max(FeatureLevel))",
         "described.check(FeatureLevel.V6_3)",
         "a model is not checked at the newest level",
-        "test_model.py::test_a_model_may_use_the_newest_level",
+        "test_model.py::test_a_resource_is_shown_as_it_is_at_the_command",
     ),
     (
         'first | take(fields, "bindings", dict)',
