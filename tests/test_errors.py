@@ -1248,6 +1248,7 @@ WRITTEN = {
     "a value": ({"PaddingValue": "ten"}, ("PaddingValue", "'ten'", "number")),
     "a value missing": ({"PaddingValue": None}, ("PaddingValue",)),
     "a count": ({"DimensionCount": 2.0}, ("DimensionCount", "2.0", "integer")),
+    "a count a boolean": ({"DimensionCount": True}, ("DimensionCount", "True")),
     "a list": ({"StartPadding": 1}, ("StartPadding", "1", "list")),
     "an element": ({"StartPadding": [1, "0"]}, ("StartPadding", "'0'", "integer")),
     "a tensor": ({"InputTensor": []}, ("InputTensor", "object")),

@@ -146,6 +146,22 @@ def test_nonzero_coordinates_of_lines_that_are_not_aligned():
 # ONE_HOT
 
 
+@pytest.mark.usefixtures("small_blocks")
+def test_the_last_of_many_blocks_is_cut():
+    x = jnp.arange(1.0, 36.0)
+    output = dmljax.element_wise_if(x > 9, x, -x, implementation="pallas")
+    np.testing.assert_array_equal(output, jnp.where(x > 9, x, -x))
+
+
+def test_places_in_an_operand_that_is_shared_along_some_axes():
+    """Whose own dimensions lie in three groups."""
+    shape, own = (2, 3, 4, 5, 6), (2, 1, 4, 1, 6)
+    number = _elementwise.Number(np.int32(0), jnp.arange(720, dtype=np.uint32))
+    places = np.arange(np.prod(own)).reshape(own)
+    found = _elementwise.place_in(own, number, shape)
+    np.testing.assert_array_equal(found, np.broadcast_to(places, shape).ravel())
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_one_hot_along_every_axis_in_many_blocks(axis, dtype):

@@ -298,7 +298,8 @@ def test_the_forms_of_a_binding(binding):
 def test_bindings_of_the_dispatchable_serve_too():
     source = padding_model()
     del source["commands"][0]["bindings"]["InputTensor"]
-    source["dispatchables"]["pad"]["bindings"] = {"InputTensor": "input"}
+    bindings = {"InputTensor": "input", "OutputTensor": "input"}  # the command's win
+    source["dispatchables"]["pad"]["bindings"] = bindings
     assert dmljax.run_model(source)["output"].tolist() == [1, 1, 2, 3, 3]
 
 
@@ -387,6 +388,7 @@ def test_a_wrong_tensor(fields, message):
     [
         ("FLOAT32", {"Float32": 1.5}, 1.5),
         ("FLOAT16", {"UInt16": 0x3E00}, 1.5),
+        ("FLOAT16", {"UInt16": 0xBE00}, -1.5),
         ("UINT8", {"UInt8": 3}, 3),
         ("INT64", {"Int64": -(2**63)}, -(2**63)),
         ("FLOAT64", "-inf", -np.inf),
@@ -445,8 +447,8 @@ def test_an_unknown_data_type_is_an_error_of_the_descriptor():
         ("INT32", {"valueCount": 1, "valueStart": 5, "valueDelta": -1}, [5]),
         (
             "FLOAT16",
-            {"valueCount": 4, "valueStart": 2046, "valueDelta": 1},
-            [2046, 2047, 2048, 2048],  # added up in the type
+            {"valueCount": 5, "valueStart": 2046, "valueDelta": 1},
+            [2046, 2047, 2048, 2048, 2048],  # added up in the type
         ),
     ],
 )
@@ -455,6 +457,10 @@ def test_initial_values(data_type, values, expected):
     result = values_of(data_type, values)
     assert result.dtype == name
     np.testing.assert_array_equal(result, np.array(expected, name))
+
+
+def test_float64_stays_exact_in_x64_mode(x64):
+    assert values_of("FLOAT64", [0.1, 1e300]).tolist() == [0.1, 1e300]
 
 
 def test_size_in_bytes_makes_room_in_whole_elements():
@@ -544,6 +550,12 @@ def test_the_channel_order():
     np.testing.assert_array_equal(result, planes[[2, 1, 0, 3]].ravel())
     source = model({"r": data("UINT8", {"sourcePath": "same.png"})}, {})
     np.testing.assert_array_equal(dmljax.run_model(source)["r"], planes.ravel())
+
+
+def test_an_image_resampled_to_its_own_size_is_the_same():
+    planes = write_image("in.png", 3)
+    values = values_of("UINT8", {"sourcePath": "in.png"}, resampleSize=[1, 3, 5, 7])
+    np.testing.assert_array_equal(values, planes.ravel())
 
 
 @pytest.mark.parametrize("size", [[1, 1, 5, 7], [1, 3, 4, 6], [1, 4, 10, 2]])
@@ -658,6 +670,7 @@ SAVE = r"command 3 \(writeFile\): "
         ),
         ((*VALUES, {"value": 1}), ["'valueCount' is missing; it must be an integer"]),
         ((*VALUES, {"valueCount": 3.0, "value": 1}), ["'valueCount' is 3.0"]),
+        ((*VALUES, {"valueCount": True, "value": 1}), ["'valueCount' is True"]),
         ((*VALUES, {"valueCount": 0, "value": 1}), ["'valueCount' is 0; .* 1 to 429"]),
         ((*VALUES, {"valueCount": 10**15, "value": 1}), ["is 1000000000000000; it"]),
         ((*VALUES, {"valueCount": 3, "valueStart": 1}), ["'valueDelta' is missing"]),

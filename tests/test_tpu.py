@@ -243,6 +243,7 @@ def test_batches():
         agrees("one_hot", index, value, few, size=4, axis=-1)
         agrees("element_wise_if", _numbers((1, 3, 5, 4), "uint8"), x, value)
     agrees("padding", x, few, **pads)
+    agrees("padding", x, few[:1], **wide)
 
 
 # THE INTERPRETER, FOR WHICH NOTHING GETS PAST IT
