@@ -1,4 +1,4 @@
-"""The pages about JAX say what is so: the table of equivalents, and of transformations."""
+"""The pages about JAX are true: the tables of equivalents and of transformations."""
 
 import pathlib
 import re
