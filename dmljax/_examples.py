@@ -13,11 +13,12 @@ import numpy as np
 
 from dmljax._check import show
 from dmljax._coordinates import PaddingMode
-from dmljax._descriptor import OperatorDesc, c_name, create_operator
+from dmljax._descriptor import OperatorDesc, c_name
 from dmljax._diagonal_matrix1 import DiagonalMatrix1Desc
 from dmljax._element_wise_if import ElementWiseIfDesc
 from dmljax._nonzero_coordinates import NonzeroCoordinatesDesc
 from dmljax._one_hot import OneHotDesc
+from dmljax._operator import create_operator
 from dmljax._padding import PaddingDesc
 from dmljax._tensor import INT32_MIN, DataType, TensorDesc
 

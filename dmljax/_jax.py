@@ -6,7 +6,7 @@ here is the access to a name; what the package makes of it belongs to its caller
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -36,7 +36,7 @@ class Undocumented:
 
 UNDOCUMENTED = {
     "trace state": Undocumented(
-        "get_opaque_trace_state",  # of jax.extend.core
+        "get_opaque_trace_state",  # of jax.extend.core, read when dmljax is imported
         "whether a call stands alone, outside of jit and of every transformation",
         "every call counts as part of a larger program",
     ),
@@ -66,12 +66,15 @@ def _read(name: str, source: Any) -> Any:
     return source
 
 
-def _trace_state() -> object:
-    """A state that equals another one exactly where the same things are traced."""
+def _trace_state_reader() -> Callable[[], object]:
+    """Reads a state that equals another one exactly where the same things are traced."""
     read = _read("trace state", jax.extend.core)
-    return object() if read is _MISSING else read()
+    reader: Callable[[], object] = object if read is _MISSING else read
+    return reader
 
 
+# It is called in every call of an operator, so its name is looked up only once.
+_trace_state = _trace_state_reader()
 _TOP_LEVEL = _trace_state()
 
 

@@ -5,20 +5,24 @@ import dataclasses
 import enum
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._check import require, show
+from dmljax._check import as_member, require, show, show_number
 
 # What every form of an operator returns, and what a form is: arrays and static
 # attributes in, outputs out.
 Outputs = tuple[jax.Array, ...]
 Form = Callable[..., Outputs]
+
+# What is accepted for a list of sizes (an array has one dimension), and for a value.
+Sizes = Sequence[int] | np.ndarray
+Number = int | float | np.integer | np.floating
 
 MAX_ELEMENTS = 2**32 - 1
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
@@ -94,13 +98,33 @@ class TensorDesc:
     flags: TensorFlags = TensorFlags.NONE
     guaranteed_base_offset_alignment: int = 0
 
+    if TYPE_CHECKING:  # wider than the fields, which hold what __post_init__ makes
+
+        def __init__(
+            self,
+            data_type: DataType | int,
+            sizes: Sizes,
+            strides: Sizes | None = None,
+            total_tensor_size_in_bytes: int | None = None,
+            flags: TensorFlags | int = TensorFlags.NONE,
+            guaranteed_base_offset_alignment: int = 0,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         freeze = object.__setattr__
-        freeze(self, "data_type", DataType(self.data_type))
-        freeze(self, "sizes", _plain_integers(self.sizes))
+        data_type: Any = self.data_type
+        data_type = as_member("TensorDesc", "data_type", data_type, DataType)
+        freeze(self, "data_type", data_type)
+        freeze(self, "sizes", _integers("sizes", self.sizes))
         if self.strides is not None:
-            freeze(self, "strides", _plain_integers(self.strides))
-        freeze(self, "flags", TensorFlags(self.flags))
+            freeze(self, "strides", _integers("strides", self.strides))
+        flags: Any = self.flags  # unknown ones are refused with the operator
+        require(
+            "TensorDesc",
+            isinstance(flags, int) and not isinstance(flags, bool) and flags >= 0,
+            f"flags is {flags!r}; it must be 0, NONE, or 1, OWNED_BY_DML.",
+        )
+        freeze(self, "flags", TensorFlags(flags))
 
     @property
     def dtype(self) -> np.dtype:
@@ -131,7 +155,23 @@ class TensorDesc:
         return self.total_tensor_size_in_bytes // self.dtype.itemsize
 
 
-def _plain_integers(values: Iterable[Any]) -> tuple[Any, ...]:
+def is_sequence(values: Any) -> bool:
+    """Whether `values` may be a list of integers."""
+    text = isinstance(values, (str, bytes))
+    return isinstance(values, (Sequence, np.ndarray)) and not text
+
+
+def _integers(name: str, values: Any) -> tuple[Any, ...]:
+    """A field of integers as a tuple; its elements are checked with the operator."""
+    if not is_sequence(values):
+        raise TypeError(
+            f"TensorDesc: {name} is {values!r}; it must be a sequence of integers, such "
+            "as (2, 3)."
+        )
+    return plain_integers(values)
+
+
+def plain_integers(values: Iterable[Any]) -> tuple[Any, ...]:
     """NumPy's integers as Python's, which do not overflow; the rest for the checks."""
     return tuple(int(v) if isinstance(v, np.integer) else v for v in values)
 
@@ -216,6 +256,11 @@ def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) 
             "share an offset; an output's elements must not overlap.",
         )
     _check_bytes(rule, tensor)
+    rule(
+        not output or strides is None or tensor.buffer_length <= MAX_ELEMENTS,
+        f"has TotalTensorSizeInBytes {tensor.total_tensor_size_in_bytes}, a buffer of "
+        f"{tensor.buffer_length} elements; an output spans at most {MAX_ELEMENTS}.",
+    )
 
 
 def _check_bytes(rule: Callable[[bool, str], None], tensor: TensorDesc) -> None:
@@ -224,15 +269,21 @@ def _check_bytes(rule: Callable[[bool, str], None], tensor: TensorDesc) -> None:
     implied = tensor.implied_size_in_bytes
     rule(
         total is None or (type(total) is int and total >= implied),
-        f"has TotalTensorSizeInBytes {total}; its sizes and strides need an integer of "
-        f"at least {implied}.",
+        f"has TotalTensorSizeInBytes {show_number(total)}; its sizes and strides need an "
+        f"integer of at least {implied}.",
+    )
+    rule(
+        total is None or total < 2**64,
+        f"has TotalTensorSizeInBytes {show_number(total)}; it must be a UINT64, less "
+        "than 2^64.",
     )
     alignment = tensor.guaranteed_base_offset_alignment
     aligned = type(alignment) is int and (alignment & (alignment - 1) == 0)
     rule(
-        aligned and (alignment == 0 or alignment >= width),
-        f"has GuaranteedBaseOffsetAlignment {alignment}; it must be 0 or a power of "
-        f"two of at least {width}, the size of an element of {tensor.data_type.name}.",
+        aligned and (alignment == 0 or width <= alignment < 2**32),
+        f"has GuaranteedBaseOffsetAlignment {show_number(alignment)}; it must be 0 or a "
+        f"power of two of at least {width}, the size of an element of "
+        f"{tensor.data_type.name}, and less than 2^32.",
     )
     rule(
         tensor.flags in list(TensorFlags.__members__.values()),
