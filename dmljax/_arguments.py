@@ -145,19 +145,16 @@ def as_scalar(
     rounding; with `cast`, a float becomes an integer as `cast_float_value` says.
     `in_type` checks an array, while the compiled function is traced.
     """
-    if type(value) is int and 0 <= value <= 1:
-        return CONSTANTS[value]
+    kind = type(value)
+    if (kind is int or kind is float) and (value == 0 or value == 1):
+        if value or kind is int or math.copysign(1, value) > 0:  # -0.0 is another number
+            return CONSTANTS[int(value)]
     if not is_python_number(value):
         return Scalar(as_array(operator, name, value), None)
     dtype: np.dtype = tensor.dtype
     if cast and isinstance(value, float) and is_integer(dtype):
-        scalar = cast_float_value(value, dtype)
-    else:
-        scalar = _from_python(operator, name, value, dtype)
-    for constant in CONSTANTS:  # as bits, since -0.0 is another number
-        if np.asarray(constant.constant).astype(dtype).tobytes() == scalar.tobytes():
-            return constant
-    return Scalar(scalar, None)
+        return Scalar(cast_float_value(value, dtype), None)
+    return Scalar(_from_python(operator, name, value, dtype), None)
 
 
 def in_type(
@@ -289,7 +286,7 @@ def as_integer(operator: str, name: str, value: Any) -> int:
 def as_sizes(operator: str, name: str, values: Sizes) -> tuple[int, ...]:
     """`values` as a tuple of Python integers."""
     if type(values) is tuple and {*map(type, values)} <= {int}:  # the usual case
-        if all([-(2**64) < value < 2**64 for value in values]):
+        if not values or (max(values) < 2**64 and min(values) > -(2**64)):
             return values
     _check_static(operator, name, values)
     if not is_sequence(values):

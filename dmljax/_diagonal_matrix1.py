@@ -25,11 +25,11 @@ from dmljax._arguments import (
 from dmljax._check import require, require_same, show
 from dmljax._coordinates import fills
 from dmljax._descriptor import OperatorDesc
-from dmljax._jax import stands_alone
 from dmljax._primitive import (
     Implementation,
     OperatorPrimitive,
     check_implementation,
+    is_alone,
     transpose_select,
 )
 from dmljax._sharding import Part, Partition
@@ -171,9 +171,9 @@ def diagonal_matrix1(
         fill_begin = as_integer(NAME, "DiagonalFillBegin", fill_begin)
     if type(fill_end) is not int:
         fill_end = as_integer(NAME, "DiagonalFillEnd", fill_end)
-    scalar = as_scalar(NAME, "Value", value, x if zeros is None else zeros)
+    value, constant = as_scalar(NAME, "Value", value, x if zeros is None else zeros)
     output: jax.Array = _diagonal_matrix1(
-        x, *scalar, zeros, fill_begin, fill_end, implementation, stands_alone()
+        x, value, constant, zeros, fill_begin, fill_end, implementation, is_alone()
     )
     return output
 

@@ -20,11 +20,11 @@ from dmljax._arguments import (
 )
 from dmljax._check import require, require_same, show
 from dmljax._descriptor import OperatorDesc
-from dmljax._jax import stands_alone
 from dmljax._primitive import (
     Implementation,
     OperatorPrimitive,
     check_implementation,
+    is_alone,
     transpose_select,
 )
 from dmljax._sharding import Part, Partition
@@ -133,7 +133,7 @@ def element_wise_if(
     else:
         a, b = as_array(NAME, "ATensor", a), as_array(NAME, "BTensor", b)
     output: jax.Array = _element_wise_if(
-        condition, a, b, *constants, implementation, stands_alone()
+        condition, a, b, *constants, implementation, is_alone()
     )
     return output
 

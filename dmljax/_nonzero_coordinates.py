@@ -18,9 +18,8 @@ from jax.typing import ArrayLike
 from dmljax._arguments import as_array, as_integer
 from dmljax._check import require, show
 from dmljax._descriptor import OperatorDesc
-from dmljax._jax import stands_alone
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
-from dmljax._primitive import Implementation, check_implementation
+from dmljax._primitive import Implementation, check_implementation, is_alone
 from dmljax._sharding import explicit_mesh, explicit_parts
 from dmljax._support import (
     UINT32_ONLY,
@@ -147,7 +146,7 @@ def nonzero_coordinates(
             f"size is {size}; it must be a number of rows, 0 to {MAX_ELEMENTS}.",
         )
     outputs: NonzeroCoordinates = _nonzero_coordinates(
-        x, columns, fill, parts, size, implementation, stands_alone()
+        x, columns, fill, parts, size, implementation, is_alone()
     )
     return outputs
 

@@ -15,11 +15,11 @@ from dmljax._arguments import as_array, as_integer, strong
 from dmljax._check import require, require_same, show
 from dmljax._coordinates import countable, is_lit
 from dmljax._descriptor import OperatorDesc
-from dmljax._jax import stands_alone
 from dmljax._primitive import (
     Implementation,
     OperatorPrimitive,
     check_implementation,
+    is_alone,
     transpose_select,
 )
 from dmljax._sharding import Part, Partition
@@ -156,7 +156,7 @@ def one_hot(
         as_integer(NAME, "size", size),
         as_integer(NAME, "Axis", axis),
         implementation,
-        stands_alone(),
+        is_alone(),
     )
     return output
 

@@ -18,7 +18,7 @@ from jax.typing import ArrayLike
 from dmljax._arguments import as_array, check_x64
 from dmljax._check import as_member, require, show
 from dmljax._descriptor import OperatorDesc, Result, c_name
-from dmljax._jax import stands_alone
+from dmljax._primitive import is_alone
 from dmljax._support import FeatureLevel
 from dmljax._tensor import TensorDesc, read, write
 
@@ -81,7 +81,7 @@ class Operator(Generic[Result]):
             as_array(operator, name, array)
             for name, array in zip(names, arrays, strict=True)
         ]
-        result: Result = _run(self, stands_alone(), *given)
+        result: Result = _run(self, is_alone(), *given)
         return result
 
     def __eq__(self, other: object) -> bool:

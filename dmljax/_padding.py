@@ -25,9 +25,8 @@ from dmljax._arguments import (
 from dmljax._check import as_member, require, show
 from dmljax._coordinates import PaddingMode
 from dmljax._descriptor import OperatorDesc
-from dmljax._jax import stands_alone
 from dmljax._padding_primitive import PADDING
-from dmljax._primitive import Implementation, check_implementation
+from dmljax._primitive import Implementation, check_implementation, is_alone
 from dmljax._support import (
     FLOATS,
     UP_TO_32_BITS,
@@ -111,17 +110,18 @@ def padding(
     if type(mode) is not PaddingMode:
         mode = _as_mode(mode)
     if mode is PaddingMode.CONSTANT:
-        scalar = as_scalar(NAME, "PaddingValue", value, x, cast=True)
+        value, constant = as_scalar(NAME, "PaddingValue", value, x, cast=True)
     else:
-        scalar = _ignored(value)
+        value, constant = _ignored(value)
     output: jax.Array = _padding(
         x,
-        *scalar,
+        value,
+        constant,
         as_sizes(NAME, "StartPadding", start_padding),
         as_sizes(NAME, "EndPadding", end_padding),
         mode,
         implementation,
-        stands_alone(),
+        is_alone(),
     )
     return output
 
