@@ -106,7 +106,7 @@ def _converted(operator: str, name: str, value: Any) -> jax.Array | np.ndarray:
 def _check_type(operator: str, name: str, dtype: np.dtype) -> None:
     """Requires a type of numbers that JAX has; TypeError otherwise."""
     # JAX's compiled functions take swapped bytes as they are, once they are cached.
-    number = jnp.issubdtype(dtype, np.number) or dtype == bool
+    number = jnp.issubdtype(dtype, np.number) or jnp.issubdtype(dtype, np.bool_)
     wide = number and dtype.itemsize > (16 if dtype.kind == "c" else 8)
     if wide or not number or not dtype.isnative:
         raise TypeError(
@@ -134,7 +134,7 @@ CONSTANTS = Scalar(None, 0), Scalar(None, 1)
 def as_scalar(
     operator: str,
     name: str,
-    value: ArrayLike,
+    value: Any,
     tensor: Any,
     *,
     cast: bool = False,
@@ -146,9 +146,9 @@ def as_scalar(
     `in_type` checks an array, while the compiled function is traced.
     """
     kind = type(value)
-    if (kind is int or kind is float) and (value == 0 or value == 1):
-        if value or kind is int or math.copysign(1, value) > 0:  # -0.0 is another number
-            return CONSTANTS[int(value)]
+    usual = (kind is int or kind is float) and (value == 0 or value == 1)
+    if usual and math.copysign(1, value) > 0:  # -0.0 is another number
+        return CONSTANTS[int(value)]
     if not is_python_number(value):
         return Scalar(as_array(operator, name, value), None)
     dtype: np.dtype = tensor.dtype
@@ -181,8 +181,8 @@ def typed_as(
     """`array` if it has type `dtype`, or takes it as a weakly typed one does.
 
     A weak type is a Python number's that was traced. What value it has is not known
-    then, so it must not be of a kind that the type could not hold; an integer saturates,
-    and with `cast` a float is truncated and saturates.
+    then, so it must not be of a kind that the type could not hold. An integer
+    saturates; with `cast`, a float is truncated and saturates.
     """
     if array.dtype == dtype:
         return array
@@ -253,9 +253,9 @@ def _misfit(value: Any, dtype: np.dtype) -> str | None:
 def _check_static(operator: str, name: str, value: Any) -> None:
     if isinstance(value, jax.core.Tracer):
         raise TypeError(
-            f"{operator}: {name} is traced; it must be known when the program is traced, "
-            "and be made of integers. Close over it, or name it in jax.jit's "
-            "static_argnums or static_argnames."
+            f"{operator}: {name} is traced; it must be an integer, or be made of "
+            "integers, known when the program is traced. Close over it, or name it in "
+            "jax.jit's static_argnums or static_argnames."
         )
 
 
@@ -285,9 +285,9 @@ def as_integer(operator: str, name: str, value: Any) -> int:
 
 def as_sizes(operator: str, name: str, values: Sizes) -> tuple[int, ...]:
     """`values` as a tuple of Python integers."""
-    if type(values) is tuple and {*map(type, values)} <= {int}:  # the usual case
-        if not values or (max(values) < 2**64 and min(values) > -(2**64)):
-            return values
+    usual = type(values) is tuple and {*map(type, values)} == {int}
+    if usual and max(values) < 2**64 and min(values) > -(2**64):
+        return values
     _check_static(operator, name, values)
     if not is_sequence(values):
         raise TypeError(
@@ -302,7 +302,8 @@ def check_int32(operator: str, name: str, value: int) -> None:
     require(
         operator,
         INT32_MIN <= value <= INT32_MAX,
-        f"{name} is {show_number(value)}; it must be an INT32, {INT32_MIN} to {INT32_MAX}.",
+        f"{name} is {show_number(value)}; it must be an INT32, {INT32_MIN} to "
+        f"{INT32_MAX}.",
     )
 
 

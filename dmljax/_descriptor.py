@@ -16,7 +16,6 @@ import numpy as np
 
 from dmljax._arguments import (
     Scalar,
-    as_array,
     as_integer,
     as_scalar,
     as_sizes,
@@ -68,7 +67,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
     same_type: ClassVar[tuple[str, ...]]
 
     def __post_init__(self) -> None:
-        """Takes sequences for tuples and numbers for enum values, as TensorDesc does."""
+        """Takes sequences for tuples and numbers for enums, as TensorDesc does."""
         for name, hint in _field_types(type(self)).items():
             value = getattr(self, name)
             if hint == tuple[int, ...] and is_sequence(value):

@@ -149,8 +149,8 @@ def _scalars(a: Any, b: Any) -> tuple[Any, Any, tuple[int | None, int | None]]:
         a, constant = as_scalar(NAME, "ATensor", a, b)
         return a, b, (constant, None)
     raise TypeError(
-        f"{NAME}: 'ATensor' and 'BTensor' are both Python numbers; one must be an array, "
-        "which gives the result its type."
+        f"{NAME}: 'ATensor' and 'BTensor' are both Python numbers; one must be an "
+        "array, which gives the result its type."
     )
 
 

@@ -36,7 +36,7 @@ class Undocumented:
 
 UNDOCUMENTED = {
     "trace state": Undocumented(
-        "get_opaque_trace_state",  # of jax.extend.core, read when dmljax is imported
+        "get_opaque_trace_state",  # of jax.extend.core, read at import
         "whether a call stands alone, outside of jit and of every transformation",
         "every call counts as part of a larger program",
     ),
@@ -67,7 +67,7 @@ def _read(name: str, source: Any) -> Any:
 
 
 def _trace_state_reader() -> Callable[[], object]:
-    """Reads a state that equals another one exactly where the same things are traced."""
+    """Reads a state that equals another one where the same things are traced."""
     read = _read("trace state", jax.extend.core)
     reader: Callable[[], object] = object if read is _MISSING else read
     return reader

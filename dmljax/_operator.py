@@ -27,15 +27,15 @@ from dmljax._tensor import TensorDesc, read, write
 class Operator(Generic[Result]):
     """An operator that a descriptor describes: a function of its input arrays.
 
-    It takes the arrays in the order of the C struct, optional tensors that are None left
-    out. It returns the output array, or the operator's NamedTuple, and works inside jit,
-    vmap and grad. A tensor without strides is an array of its sizes. A tensor with
-    strides is a flat buffer: it is read, or written, through the strides, and the gaps
-    of an output hold 0.
+    It takes the arrays in the order of the C struct, optional tensors that are None
+    left out. It returns the output array, or the operator's NamedTuple, and works
+    inside jit, vmap and grad. A tensor without strides is an array of its sizes. A
+    tensor with strides is a flat buffer: it is read, or written, through the strides,
+    and the gaps of an output hold 0.
 
-    Operators of equal descriptors and feature levels are equal, and so are their hashes,
-    also where a value is NaN. An operator can be a static argument of ``jax.jit``, and
-    can be pickled.
+    Operators of equal descriptors and feature levels are equal, and so are their
+    hashes, also where a value is NaN. An operator can be a static argument of
+    ``jax.jit``, and can be pickled.
 
     Attributes:
       desc: the descriptor.
@@ -59,8 +59,8 @@ class Operator(Generic[Result]):
         """Checks the descriptor."""
         if not isinstance(self.desc, OperatorDesc):
             raise TypeError(
-                f"create_operator takes an operator descriptor such as PaddingDesc, not "
-                f"{type(self.desc).__name__}."
+                "create_operator takes an operator descriptor such as PaddingDesc, "
+                f"not {type(self.desc).__name__}."
             )
         level: Any = self.feature_level
         level = as_member("create_operator", "feature_level", level, FeatureLevel)
@@ -176,7 +176,7 @@ def _run(operator: Operator[Any], alone: bool, *arrays: jax.Array) -> Any:
 def _assert_is(tensor: TensorDesc, array: jax.Array) -> None:
     """What a descriptor promises of each array; a mistake of ours if it does not hold.
 
-    Sizes and types are known while the program is traced, so this costs no call any time.
+    Sizes and types are known while the program is traced: no call takes longer for it.
     """
     chex.assert_shape(array, tensor.sizes)
     chex.assert_type(array, tensor.dtype)

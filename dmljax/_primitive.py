@@ -274,8 +274,8 @@ class OperatorPrimitive:
 def is_alone() -> bool:
     """Whether a call made now is a program of its own, where that changes a default.
 
-    To find out takes 0.7 us of each call, a seventh of the time of a small one. On a CPU
-    no default depends on it, so nothing is asked there.
+    To find out takes 0.7 us of each call, a seventh of the time of a small one. On a
+    CPU no default depends on it, so nothing is asked there.
     """
     return _default_may_be_a_kernel() and stands_alone()
 
