@@ -6,6 +6,7 @@ operators do not belong here.
 """
 
 import math
+import typing
 from typing import Any, NamedTuple
 
 import jax
@@ -287,7 +288,7 @@ def as_sizes(operator: str, name: str, values: Sizes) -> tuple[int, ...]:
     """`values` as a tuple of Python integers."""
     usual = type(values) is tuple and {*map(type, values)} == {int}
     if usual and max(values) < 2**64 and min(values) > -(2**64):
-        return values
+        return typing.cast("tuple[int, ...]", values)
     _check_static(operator, name, values)
     if not is_sequence(values):
         raise TypeError(

@@ -73,13 +73,18 @@ def require_one_of(
         )
 
 
+def is_number_of(value: Any, kind: type[enum.Enum]) -> bool:
+    """Whether `value` is the number of a member of an enum, and nothing more."""
+    # A boolean and a member of another enum are integers too, but mean something else.
+    number = isinstance(value, (int, np.integer))
+    return number and not isinstance(value, (bool, enum.Enum)) and value in list(kind)
+
+
 def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Member:
     """The member of an enum that `value` is, or whose number it is."""
     if isinstance(value, kind):
         return value
-    # A boolean and a member of another enum are integers too, but mean something else.
-    number = isinstance(value, (int, np.integer))
-    if number and not isinstance(value, (bool, enum.Enum)) and value in list(kind):
+    if is_number_of(value, kind):
         return kind(int(value))
     names = list(kind.__members__)
     known = isinstance(value, str) and value in names

@@ -23,7 +23,14 @@ from dmljax._arguments import (
     check_x64,
     typed_as,
 )
-from dmljax._check import DescriptorError, as_member, require, require_same, show
+from dmljax._check import (
+    DescriptorError,
+    as_member,
+    is_number_of,
+    require,
+    require_same,
+    show,
+)
 from dmljax._support import FeatureLevel, SupportTable, check_support
 from dmljax._tensor import (
     DataType,
@@ -74,8 +81,8 @@ class OperatorDesc(abc.ABC, Generic[Result]):
                 object.__setattr__(self, name, plain_integers(value))
             elif hint is int and isinstance(value, np.integer):
                 object.__setattr__(self, name, int(value))
-            elif _is_enum(hint) and type(value) is int and value in list(hint):
-                object.__setattr__(self, name, hint(value))
+            elif _is_enum(hint) and is_number_of(value, hint):
+                object.__setattr__(self, name, hint(int(value)))
 
     def check_fields(self) -> None:
         """Requires that the fields have the types that the descriptor declares."""
