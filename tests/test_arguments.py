@@ -120,7 +120,7 @@ def test_a_traced_float_is_no_integer_elsewhere():
         lambda v: diagonal_matrix1(whole, value=v),
         lambda v: element_wise_if(CONDITION, whole, v),
     ):
-        with pytest.raises(DescriptorError, match="FLOAT32, while .* INT32"):
+        with pytest.raises(DescriptorError, match=r"FLOAT32, while .* INT32"):
             jax.jit(call)(1.0)
 
 
