@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from dmljax._operators import Operator
+from dmljax._operators import Registered
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
@@ -188,7 +188,7 @@ class Subject:
       errors: wrong calls, one for each rule that no other operator has.
     """
 
-    operator: Operator
+    operator: Registered
     jitted: Any
     tensor: str
     samples: tuple[Sample, ...]
