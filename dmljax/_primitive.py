@@ -221,7 +221,7 @@ class OperatorPrimitive:
         context: mlir.LoweringRuleContext,
         static: dict[str, Any],
     ) -> bool:
-        """Whether the kernel is the default: it was measured to win, in such a program."""
+        """Whether the kernel is the default: it was measured to win here."""
         measured = KERNEL_FROM.get(platform, {}).get("alone" if alone else "pipeline")
         if not measured or not is_local(context) or is_exported(context):
             return False
@@ -287,7 +287,7 @@ class OperatorPrimitive:
         series: Sequence[Sequence[jax.Array]],
         **static: Any,
     ) -> tuple[Outputs, list[tuple[jax.Array, ...]]]:
-        """The outputs, and for each its terms: the operator on the terms of a degree."""
+        """The outputs, and the terms of each: the operator on terms of one degree."""
         outputs = self(*primals, **static)
         first = max(len(primals) - self.linear, 0)
         by_degree = [

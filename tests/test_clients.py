@@ -1,8 +1,8 @@
 """Programs of users, written with flax, equinox and optax, beside twins in jax.numpy.
 
-Each twin is the same program with jax.numpy's functions. Values, gradients and the number
-of traces are the same. `pip install -e ".[test,clients]"` installs what they need; without
-it, this file is not collected.
+Each twin is the same program with jax.numpy's functions. Values, gradients and the
+number of traces are the same. `pip install -e ".[test,clients]"` installs what they
+need; without it, this file is not collected.
 """
 
 import functools

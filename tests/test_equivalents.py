@@ -1,4 +1,4 @@
-"""The pages about JAX say what is so: the table of equivalents, and of transformations."""
+"""The tables of equivalents and of transformations say what is so."""
 
 import pathlib
 import re
@@ -18,7 +18,7 @@ LINES = re.findall(r"^\| `(.+?)` \| `(.+?)` \|$", PAGE, re.MULTILINE)
 def test_each_line(theirs, ours):
     """Both sides, also where the diagonal `k` is traced."""
     names = {}
-    exec(SETUP, names)  # noqa: S102
+    exec(SETUP, names)
     with jax.numpy_dtype_promotion("standard"):
         expected = np.asarray(eval(theirs, names))
         np.testing.assert_array_equal(eval(ours, names), expected)
