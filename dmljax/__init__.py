@@ -3,8 +3,8 @@
 from dmljax import _operators
 from dmljax._check import DescriptorError
 from dmljax._descriptor import OperatorDesc, create_operator
+from dmljax._fields import ModelError
 from dmljax._model import run_model
-from dmljax._model_data import ModelError
 from dmljax._operators import *  # noqa: F403  (the registry lists the operators' names)
 from dmljax._primitive import Implementation
 from dmljax._support import FeatureLevel

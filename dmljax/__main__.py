@@ -1,31 +1,36 @@
 """The command line: runs model files, shows the pages' examples and what is supported.
 
-Whatever is wrong with what it is given, it says so in one line on standard error and
-ends with status 2.
+Exit statuses: 0, 1 for an error of dmljax itself or an output that nobody reads, 2 for
+bad input, which is explained in one line on standard error, and 130 after Ctrl-C.
 """
 
 import argparse
+import contextlib
+import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import NoReturn, cast
 
 from dmljax import __version__
-from dmljax._examples import EXAMPLES, show_example
-from dmljax._model import (
-    PLATFORMS,
-    compile_model,
-    find_device,
-    operator_class,
-    parse_model,
-    show_results,
-)
-from dmljax._model_data import ModelError
+from dmljax._check import escaped
+from dmljax._example_text import IMPORTS, show_example, summary
+from dmljax._examples import EXAMPLES, Verdict
+from dmljax._fields import ModelError
+from dmljax._memory import DEFAULT_SHARE, Budget, parse_size
+from dmljax._model import PLATFORMS, compile_model, find_device, prepared
+from dmljax._model_format import Model
+from dmljax._model_output import Targets
+from dmljax._model_parse import ModelText, operator_class, parse_model, read_stream
 from dmljax._operators import DESCRIPTORS
+from dmljax._schema import model_schema
 from dmljax._support import support_markdown
 
-BAD_INPUT, WRONG_RESULT, NO_READER = 2, 1, 1
+BAD_INPUT, WRONG_RESULT, NO_READER, INTERRUPTED = 2, 1, 1, 130
+STANDARD_INPUT = "-"
+DOCUMENTATION = "documentation: docs/model_files.md and docs/index.md of the source"
 
 
 class _UsageError(Exception):
@@ -51,70 +56,220 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = _parser().parse_args(argv)
         command = cast("Callable[[argparse.Namespace], int]", arguments.command)
         status = command(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is None where the shell closed it
+            sys.stdout.flush()
         return status
     except SystemExit as done:  # --help and --version
         return int(done.code or 0)
     except BrokenPipeError:
-        # Nobody reads on, as under `| head`. Python would flush once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return NO_READER
-    except (_UsageError, ModelError, OSError, UnicodeError) as error:
-        print("dmljax:", *str(error).split(), file=sys.stderr)
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return INTERRUPTED
+    except (_UsageError, ModelError) as error:
+        _complain(str(error))
+        return BAD_INPUT
+    except OSError as error:  # such as a full disk: a model's files raise ModelError
+        _discard_output()
+        _complain(f"the output cannot be written: {error.strerror}")
         return BAD_INPUT
 
 
+def _complain(message: str) -> None:
+    """One line on standard error, whatever the message has in it."""
+    _progress("")
+    if sys.stderr is not None:
+        text = escaped(f"dmljax: {' '.join(message.split())}")
+        encoding = sys.stderr.encoding or "utf-8"
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
+        print(text, file=sys.stderr)
+
+
+def _discard_output() -> None:
+    """What is left goes nowhere. Python would write it once more at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="dmljax", description="Five DirectML operators for JAX.")
+    parser = _Parser(
+        prog="dmljax",
+        description="Five DirectML operators for JAX.",
+        epilog=f"example: dmljax run docs/models/padding_edge.json; {DOCUMENTATION}",
+    )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    run = commands.add_parser("run", help="run model files of DirectML's DxDispatch")
-    run.add_argument("models", nargs="+", metavar="MODEL.json")
+    def verb(
+        name: str,
+        command: Callable[[argparse.Namespace], int],
+        help_: str,
+        example: str,
+    ) -> argparse.ArgumentParser:
+        epilog = f"example: {example}; {DOCUMENTATION}"
+        added = commands.add_parser(name, help=help_, description=help_, epilog=epilog)
+        added.set_defaults(command=command)
+        return added
+
+    models = "run model files of DirectML's DxDispatch"
+    _add_run_arguments(verb("run", _run, models, "dmljax run model.json --check"))
+    verb("examples", _examples, "run the examples of the pages", "dmljax examples")
+    tables = "show the supported ranks and types"
+    support = verb("support", _support, tables, "dmljax support padding")
+    support.add_argument("operator", nargs="?", metavar="OPERATOR")
+    schema = "print the JSON Schema of model files, for editors"
+    verb("schema", _schema, schema, "dmljax schema > model.schema.json")
+    return parser
+
+
+def _add_run_arguments(run: argparse.ArgumentParser) -> None:
+    run.add_argument(
+        "models",
+        nargs="+",
+        metavar="MODEL.json",
+        help="model files; - reads one from standard input",
+    )
     run.add_argument(
         "--device", choices=PLATFORMS, help="where; JAX's default if absent"
     )
     run.add_argument(
+        "--check", action="store_true", help="check the models and do not run them"
+    )
+    run.add_argument(
+        "--output-dir",
+        type=Path,
+        default=Path(),
+        metavar="FOLDER",
+        help="what each targetPath is relative to; the current directory if absent",
+    )
+    run.add_argument(
+        "--no-clobber",
+        action="store_true",
+        help="refuse to replace a file that is there already",
+    )
+    run.add_argument(
+        "--max-memory",
+        type=_size,
+        metavar="SIZE",
+        help="what a model may use, such as 512M or 8G; "
+        f"{DEFAULT_SHARE:.0%} of the machine's memory if absent".replace("%", "%%"),
+    )
+    run.add_argument(
         "--timing", action="store_true", help="show how long compiling and running took"
     )
-    run.set_defaults(command=_run)
 
-    examples = commands.add_parser("examples", help="run the examples of the pages")
-    examples.set_defaults(command=_examples)
 
-    support = commands.add_parser("support", help="show the supported ranks and types")
-    support.add_argument("operator", nargs="?", metavar="OPERATOR")
-    support.set_defaults(command=_support)
-    return parser
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+# Running models
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    """Checks all models, one at a time, then runs them, one at a time.
+
+    So a wrong model leaves nothing behind, and no two are in memory together.
+    """
     device = find_device(arguments.device)
-    for model in [parse_model(path) for path in arguments.models]:
+    sources = _sources(arguments)
+    targets = Targets(arguments.output_dir, not arguments.no_clobber)
+
+    def parsed(source: str | ModelText) -> Model:
+        return parse_model(source, targets, arguments.max_memory)
+
+    checking = arguments.check or len(sources) > 1
+    for number, source in enumerate(sources if checking else [], 1):
+        with _working(source, number, sources, "checking"):
+            model = parsed(source)
+        if arguments.check:
+            _say(f"{model.place}: it can run")
+    for number, source in enumerate([] if arguments.check else sources, 1):
         start = time.perf_counter()
-        run = compile_model(model, device)
+        with _working(source, number, sources, "compiling"):
+            model = parsed(source)
+            run = compile_model(model, device)
         compiled = time.perf_counter()
-        results = run()
+        with _working(source, number, sources, "running"):
+            results = run()
         end = time.perf_counter()
-        show_results(model, results)
+        with prepared(model, results) as steps:
+            if len(sources) > 1:
+                _flushed(f"==> {escaped(_name(source))} <==")
+            for step in steps:
+                step(_say)
         if arguments.timing:
-            sys.stdout.flush()
-            print(
+            _say(
                 f"{model.place}: compile {1000 * (compiled - start):.3g} ms, "
-                f"run {1000 * (end - compiled):.3g} ms",
-                file=sys.stderr,
+                f"run {1000 * (end - compiled):.3g} ms"
             )
     return 0
 
 
+def _sources(arguments: argparse.Namespace) -> list[str | ModelText]:
+    """The models of the command line; standard input, which is read once, as text."""
+    names: list[str] = arguments.models
+    if names.count(STANDARD_INPUT) > 1:
+        raise _UsageError("standard input holds one model; name - once")
+    budget = Budget(arguments.max_memory)
+    return [
+        name if name != STANDARD_INPUT else read_stream(sys.stdin, budget)
+        for name in names
+    ]
+
+
+def _name(source: str | ModelText) -> str:
+    return source if isinstance(source, str) else source.name
+
+
+def _flushed(line: str) -> None:
+    """Prints to standard output, in order with what goes to standard error."""
+    print(line, flush=True)
+
+
+def _say(line: str) -> None:
+    """Prints to standard error what is no result."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    if sys.stderr is not None:
+        print(escaped(line), file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _working(
+    source: str | ModelText, number: int, sources: Sequence[object], verb: str
+) -> Iterator[None]:
+    """Says what is being done, where standard error is a terminal."""
+    _progress(f"{verb} model {number} of {len(sources)}: {_name(source)}")
+    yield
+    _progress("")
+
+
+def _progress(line: str) -> None:
+    """Replaces the line of the terminal, and leaves the cursor at its beginning."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        clear = "\r\x1b[K"
+        print(f"{clear}{escaped(line)[:100]}\r", end="", file=sys.stderr, flush=True)
+
+
+# The other verbs
+
+
 def _examples(arguments: argparse.Namespace) -> int:
     del arguments
-    right = True
+    find_device(None)
+    print(f"{IMPORTS}\n")
+    verdicts = []
     for example in EXAMPLES:
-        text, agrees = show_example(example)
+        text, verdict = show_example(example)
         print(f"{text}\n")
-        right &= agrees
-    return 0 if right else WRONG_RESULT
+        verdicts.append(verdict)
+    print(summary(verdicts))
+    return WRONG_RESULT if Verdict.DISAGREES in verdicts else 0
 
 
 def _support(arguments: argparse.Namespace) -> int:
@@ -122,6 +277,12 @@ def _support(arguments: argparse.Namespace) -> int:
     chosen = DESCRIPTORS.values() if name is None else [operator_class(name)]
     tables = [support_markdown(cls.operator, cls.support) for cls in chosen]
     print("\n\n".join(tables))
+    return 0
+
+
+def _schema(arguments: argparse.Namespace) -> int:
+    del arguments
+    print(json.dumps(model_schema(), indent=2))
     return 0
 
 

@@ -2,8 +2,12 @@
 
 Rules are enforced by plain code, so that nothing can switch them off. What chex asserts
 elsewhere are invariants of the package itself, which no input of a user breaks.
+
+How values and names appear in messages is here as well: in one line, with control
+characters escaped, and shortened with a count where they are long.
 """
 
+import json
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -102,5 +106,58 @@ def show(value: Any) -> str:
     ('{2,3}', 'FLOAT16')
     """
     if isinstance(value, tuple):
-        return "{" + ",".join(map(str, value)) + "}"
+        items = [show(item) for item in value[:MOST_SIZES]]
+        more = [f"... ({len(value)} elements)"] if len(value) > MOST_SIZES else []
+        return "{" + ",".join([*items, *more]) + "}"
+    if type(value) is int and abs(value) >= 10**MOST_DIGITS:
+        return f"about {'-' * (value < 0)}10^{int(value.bit_length() * 0.30103)}"
     return str(getattr(value, "name", value)).upper()
+
+
+# How much of a value, a path and a list a message shows.
+LONGEST, LONGEST_PATH, MOST_NAMES, MOST_SIZES, MOST_DIGITS = 60, 300, 12, 16, 40
+
+
+def escaped(text: str) -> str:
+    r"""The text without characters that could move a terminal's cursor or colour it.
+
+    >>> escaped("a\x1b[31m\nb")
+    'a\\x1b[31m\\nb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def shortened(text: str, most: int = LONGEST) -> str:
+    """The text, escaped; of a long one the beginning, and its length."""
+    if len(text) <= most:
+        return escaped(text)
+    return f"{escaped(text[: most - 3])}... ({len(text)} characters)"
+
+
+def quoted(name: str, most: int = LONGEST) -> str:
+    """A name from outside as a message shows it."""
+    return f"'{shortened(name, most)}'"
+
+
+def shown(value: Any) -> str:
+    """A value of a JSON file as a message shows it: None as null, True as true."""
+    if isinstance(value, str):
+        return quoted(value)
+    try:
+        text = json.dumps(value, default=repr, skipkeys=True, ensure_ascii=False)
+    except (ValueError, RecursionError):  # a number too long for text, or too deep
+        return f"too long to show (of type {type(value).__name__})"
+    return shortened(text)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a row; of many the first, and how many there are."""
+    every = list(names)
+    if not every:
+        return "none"
+    more = f", ... ({len(every)} in all)" if len(every) > MOST_NAMES else ""
+    return ", ".join(map(quoted, every[:MOST_NAMES])) + more

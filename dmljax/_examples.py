@@ -11,9 +11,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from dmljax._check import show
 from dmljax._coordinates import PaddingMode
-from dmljax._descriptor import OperatorDesc, c_name, create_operator
+from dmljax._descriptor import OperatorDesc, create_operator
 from dmljax._diagonal_matrix1 import DiagonalMatrix1Desc
 from dmljax._element_wise_if import ElementWiseIfDesc
 from dmljax._nonzero_coordinates import NonzeroCoordinatesDesc
@@ -22,6 +21,14 @@ from dmljax._padding import PaddingDesc
 from dmljax._tensor import INT32_MIN, DataType, TensorDesc
 
 Nested = list[Any]  # of numbers, as a page prints an array
+
+
+class Verdict(enum.Enum):
+    """How an operator's outputs compare with what its page prints."""
+
+    AGREES = "agrees with the page"
+    KNOWN_ERROR = "known error of the page"
+    DISAGREES = "DISAGREES with the page"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,6 +44,7 @@ class Example:
         first rows alone, only those are compared.
       expected: what the outputs must be where the page prints something wrong.
       note: what there is to say about the page.
+      known_error: what is wrong in the page.
     """
 
     name: str
@@ -46,6 +54,7 @@ class Example:
     printed: tuple[Nested, ...]
     expected: tuple[Nested, ...] | None = None
     note: str = ""
+    known_error: str = ""
 
     @property
     def page(self) -> str:
@@ -65,57 +74,18 @@ class Example:
         operator = jax.jit(create_operator(self.desc))
         return [np.asarray(leaf) for leaf in jax.tree.leaves(operator(*self.arrays()))]
 
-    def verdict(self, outputs: list[np.ndarray]) -> str | None:
-        """How the outputs compare with the page's; None if they are wrong."""
+    def verdict(self, outputs: list[np.ndarray]) -> Verdict:
+        """How the outputs compare with the page's."""
         if _agree(outputs, self.printed):
-            return f"agrees with the page. {self.note}".rstrip()
+            return Verdict.AGREES
         if self.expected is not None and _agree(outputs, self.expected):
-            return f"differs from the page: {self.note}"
-        return None
+            return Verdict.KNOWN_ERROR
+        return Verdict.DISAGREES
 
 
 def _agree(outputs: list[np.ndarray], arrays: tuple[Nested, ...]) -> bool:
     pairs = zip(outputs, arrays, strict=True)
     return all(np.array_equal(output[: len(array)], array) for output, array in pairs)
-
-
-def show_example(example: Example) -> tuple[str, bool]:
-    """Runs an example: the text that shows it, and whether its outputs are right."""
-    desc, outputs = example.desc, example.outputs()
-    verdict = example.verdict(outputs)
-    lines = [f"{example.page}: {example.title}"]
-    for name, array in zip(desc.input_tensors(), example.arrays(), strict=True):
-        lines += _array_lines(name, array)
-    lines.append(_call(desc))
-    for name, array in zip(desc.outputs, outputs, strict=True):
-        lines += _array_lines(name, array)
-    lines.append(verdict or f"DISAGREES with the page, which has {example.printed}.")
-    return "\n    ".join(lines), verdict is not None
-
-
-def _array_lines(name: str, array: np.ndarray) -> list[str]:
-    """An array as the pages write it."""
-    text = np.array2string(array, separator=", ", formatter={"all": "{:g}".format})
-    title = f"{c_name(name)}: (Sizes:{show(array.shape)} DataType:{show(array.dtype)})"
-    return [title, *(f"    {line}" for line in text.splitlines())]
-
-
-def _call(desc: OperatorDesc) -> str:
-    """The Python call; a tensor stands in it by its name."""
-    arguments = []
-    for field in dataclasses.fields(desc):
-        value = getattr(desc, field.name)
-        if isinstance(value, TensorDesc):
-            arguments.append(field.name)
-        elif value is None:
-            arguments.append("None")
-        elif isinstance(value, enum.Enum):
-            arguments.append(f"{type(value).__name__}.{value.name}")
-        else:
-            arguments.append(f"{field.name}={value!r}")
-    inputs = ", ".join(desc.input_tensors())
-    descriptor = f"{type(desc).__name__}({', '.join(arguments)})"
-    return f"create_operator({descriptor})({inputs})"
 
 
 # DIAGONAL_MATRIX1
@@ -132,7 +102,7 @@ def _diagonal_matrix1(
     *,
     x: Nested | None = None,
     expected: Nested | None = None,
-    note: str = "",
+    known_error: str = "",
 ) -> Example:
     tensor = TensorDesc(DataType.FLOAT32, (4, 5))
     desc = DiagonalMatrix1Desc(
@@ -145,7 +115,7 @@ def _diagonal_matrix1(
         () if x is None else (x,),
         (printed,),
         None if expected is None else (expected,),
-        note,
+        known_error=known_error,
     )
 
 
@@ -157,7 +127,7 @@ DIAGONAL_MATRIX1 = (
         (0, 1),
         [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0]],
         expected=[[7, 0, 0, 0, 0], [0, 7, 0, 0, 0], [0, 0, 7, 0, 0], [0, 0, 0, 7, 0]],
-        note="it prints ones for Value 7. Value is used as given.",
+        known_error="it prints ones for Value 7. Value is used as given.",
     ),
     _diagonal_matrix1(
         "strip",
@@ -287,8 +257,8 @@ NONZERO_COORDINATES = (
         ),
         ([[0, 0, 0, 0, 0, 1], [1, 0, 1, 0, 0, 0]],),
         ([3], [[0, 5], [1, 0], [1, 2]]),
-        note="Its sentence is scrambled: non-zeros at {0,5}, {1,0} and {1,2} give "
-        "these three rows. 'OutputCount elements' means rows.",
+        known_error="its sentence is scrambled. Non-zeros at {0,5}, {1,0} and {1,2} "
+        "give these three rows, and 'OutputCount elements' means rows.",
     ),
 )
 

@@ -144,7 +144,7 @@ def nonzero_coordinates(
         )
     if size is not None:
         size = as_size(NAME, "size", size)
-        # A symbolic size is less for JAX, too. JAX can't write to what may be empty.
+        # A symbolic size is at least 1: JAX can't write to what may be empty.
         known = isinstance(size, int)
         within = 0 <= size <= MAX_ELEMENTS if known else decide_at_most(NAME, 1, size)
         require(

@@ -1,7 +1,7 @@
 """NONZERO_COORDINATES as a primitive, and its jax.numpy forms.
 
-Each form packs a bit for each element into *words* of 32 bits, and then compacts the set
-bits into rows. How it compacts is what the forms differ in.
+Each form packs a bit for each element into *words* of 32 bits, and then compacts the
+set bits into rows. The forms differ in how they compact.
 """
 
 import functools
@@ -35,8 +35,8 @@ def _packed(x: jax.Array) -> jax.Array:
     return (lanes << lane).sum(2, dtype=np.uint32)
 
 
-# Takes the words, the number of each line's first element, the sizes, and the numbers of
-# rows and columns. Returns (lines, rows, columns), with 0 in the rows past the count.
+# Takes the words, the number of each line's first element, the sizes, and the numbers
+# of rows and columns. Returns (lines, rows, columns), with 0 past the count.
 Compact = Callable[[jax.Array, jax.Array, tuple[int, ...], int, int], jax.Array]
 
 

@@ -21,9 +21,9 @@ from dmljax.pallas._padding import padding as gpu_kernel
 from dmljax.pallas.tpu._padding import padding as tpu_kernel
 
 # When the GPU's kernel is the default for elements of 1 and 2 bytes, outside of jit: if
-# a row has at least LONG_ROW bytes of the input, and at most one element of the output
-# in FEW_ADDED is padding. Shorter rows take up to 6 times as long as XLA's form, as each
-# row costs the kernel as much as 64 words. Measured on an H200.
+# a row has at least LONG_ROW bytes of the input, and at most one element is added for
+# FEW_ADDED of them. In shorter rows the kernel is up to 6 times slower than XLA's form:
+# a row costs as much as 64 words besides its own. Measured on an H200.
 LONG_ROW, FEW_ADDED = 192, 4
 
 
@@ -70,9 +70,9 @@ def _transpose_adjoint(
 def _measured_as(platform: str, operands: Sequence[Any], static: dict[str, Any]) -> str:
     """The name of the measurements that speak of this padding.
 
-    On a TPU, CONSTANT alone is one operation of XLA's. On a GPU, the kernel was measured
-    in long rows that are whole words; "padding otherwise" has no measurements, so that
-    there the XLA form is the default.
+    On a TPU, CONSTANT alone is one operation of XLA's. On a GPU, the kernel was
+    measured in long rows that are whole words. "padding otherwise" has no measurements,
+    so that there the XLA form is the default.
     """
     if platform == "tpu":
         constant = static["mode"] is PaddingMode.CONSTANT
@@ -141,9 +141,9 @@ def _pad_divided(
 ) -> jax.Array:
     """The device's part of `x` padded along an axis that is divided among devices.
 
-    A part of the output lies within a part of the input and its *halo*: as many elements
-    of its neighbours as are padded. Only the halo is exchanged. Padding of more than a
-    part is computed from the gathered axis.
+    A part of the output lies within a part of the input and its *halo*: as many
+    elements of its neighbours as are padded. Only the halo is exchanged. Padding of
+    more than a part is computed from the gathered axis.
     """
     count, size = part.count(axis), x.shape[axis]
     own = (before + count * size + after) // count  # the output's part
@@ -160,8 +160,8 @@ def _pad_divided(
     def cut(x: jax.Array, first: int, last: int) -> jax.Array:
         return lax.slice_in_dim(x, first, last, axis=axis)
 
-    # The ends of the whole axis have no neighbour: there the padding is computed. WRAP's
-    # neighbour is the device at the other end.
+    # The ends of the whole axis have no neighbour: there the padding is computed. The
+    # neighbour of WRAP is the device at the other end.
     window, cyclic = [x], mode is PaddingMode.WRAP
     if before:
         halo = part.neighbour(cut(x, size - before, size), axis, 1, cyclic=cyclic)

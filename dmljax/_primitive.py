@@ -2,8 +2,8 @@
 
 An operator is one JAX primitive in a normal form: all operands are arrays of the same
 rank; along the leading, batch dimensions an operand has either the full size or 1 (then
-it is shared); static attributes speak of trailing axes only. So one more batch dimension
-changes no attribute, and one batching rule serves every operator.
+it is shared); static attributes speak of trailing axes only. So one more batch
+dimension changes no attribute, and one batching rule serves every operator.
 
 A *form* is one way to compute an operator: in jax.numpy, or by a kernel. The lowering
 rule chooses it when a program is lowered, by platform, so that a program which is
@@ -29,6 +29,7 @@ from jax.sharding import AbstractMesh, use_abstract_mesh
 from dmljax._check import NoKernelError, require, require_one_of
 from dmljax._default import KERNEL_FROM
 from dmljax._jax import (
+    UNDOCUMENTED,
     is_exported,
     is_local,
     knows_devices,
@@ -193,7 +194,7 @@ class OperatorPrimitive:
         if not knows_devices(context):
             reason = (
                 f"this JAX, {jax.__version__}, does not say for how many devices it "
-                "lowers a program (module_context.axis_context.num_devices)"
+                f"lowers a program ({UNDOCUMENTED['devices'].path})"
             )
         require(
             self.name.upper(),
@@ -221,7 +222,7 @@ class OperatorPrimitive:
         context: mlir.LoweringRuleContext,
         static: dict[str, Any],
     ) -> bool:
-        """Whether the kernel is the default: it was measured to win here."""
+        """Whether the kernel is the default: it was measured to be faster."""
         measured = KERNEL_FROM.get(platform, {}).get("alone" if alone else "pipeline")
         if not measured or not is_local(context) or is_exported(context):
             return False
@@ -287,7 +288,7 @@ class OperatorPrimitive:
         series: Sequence[Sequence[jax.Array]],
         **static: Any,
     ) -> tuple[Outputs, list[tuple[jax.Array, ...]]]:
-        """The outputs, and the terms of each: the operator on terms of one degree."""
+        """The outputs, and the terms of each: the operator on the terms of a degree."""
         outputs = self(*primals, **static)
         first = max(len(primals) - self.linear, 0)
         by_degree = [

@@ -45,7 +45,9 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """Which part of the arrays a device holds. Dimensions are those of the first output.
+    """Which part of the arrays a device holds.
+
+    Dimensions are counted as those of the first output.
 
     Attributes:
       mesh: the sizes of the mesh axes.

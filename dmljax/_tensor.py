@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 
 from dmljax._check import require, show
+from dmljax._overlap import overlap
 
 # What every form of an operator returns, and what a form is: arrays and static
 # attributes in, outputs out.
@@ -34,6 +35,7 @@ class DataType(enum.IntEnum):
     """
 
     __module__ = "dmljax"
+    C_PREFIX = enum.nonmember("DML_TENSOR_DATA_TYPE_")
 
     UNKNOWN = 0
     FLOAT32 = 1
@@ -193,7 +195,7 @@ def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) 
     )
     rule(
         math.prod(sizes) <= MAX_ELEMENTS,
-        f"has sizes {show(sizes)}, {math.prod(sizes)} elements; "
+        f"has sizes {show(sizes)}, {show(math.prod(sizes))} elements; "
         f"at most {MAX_ELEMENTS} are allowed.",
     )
     if strides is not None:
@@ -209,11 +211,18 @@ def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) 
         rule(
             not output or tensor.extent <= MAX_ELEMENTS,
             f"has sizes {show(sizes)} and strides {show(strides)}, which span "
-            f"{tensor.extent} elements of a buffer; an output spans at most "
+            f"{show(tensor.extent)} elements of a buffer; an output spans at most "
             f"{MAX_ELEMENTS}.",
         )
+        shared = overlap(sizes, strides) if output else False
         rule(
-            not output or not _overlaps(sizes, strides),
+            shared is not None,
+            f"has sizes {show(sizes)} and strides {show(strides)}, and whether its "
+            "elements share an offset would take too long to find out; use strides "
+            "that each step over all the smaller axes.",
+        )
+        rule(
+            not shared,
             f"has sizes {show(sizes)} and strides {show(strides)}, so that elements "
             "share an offset; an output's elements must not overlap.",
         )
@@ -226,54 +235,21 @@ def _check_bytes(rule: Callable[[bool, str], None], tensor: TensorDesc) -> None:
     implied = tensor.implied_size_in_bytes
     rule(
         total is None or (type(total) is int and total >= implied),
-        f"has TotalTensorSizeInBytes {total}; its sizes and strides need an integer of "
-        f"at least {implied}.",
+        f"has TotalTensorSizeInBytes {show(total)}; its sizes and strides need an "
+        f"integer of at least {show(implied)}.",
     )
     alignment = tensor.guaranteed_base_offset_alignment
     aligned = type(alignment) is int and (alignment & (alignment - 1) == 0)
     rule(
         aligned and (alignment == 0 or alignment >= width),
-        f"has GuaranteedBaseOffsetAlignment {alignment}; it must be 0 or a power of "
-        f"two of at least {width}, the size of an element of {tensor.data_type.name}.",
+        f"has GuaranteedBaseOffsetAlignment {show(alignment)}; it must be 0 or a power "
+        f"of two of at least {width}, the size of an element of "
+        f"{tensor.data_type.name}.",
     )
     rule(
         tensor.flags in list(TensorFlags.__members__.values()),
-        f"has Flags {int(tensor.flags)}; it must be 0, NONE, or 1, OWNED_BY_DML.",
+        f"has Flags {show(int(tensor.flags))}; it must be 0, NONE, or 1, OWNED_BY_DML.",
     )
-
-
-def _overlaps(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether two coordinates share an offset.
-
-    Ordered by stride, axes that each step over all the smaller ones can't overlap: the
-    usual case, decided at once. Otherwise the offsets are counted, which is exact.
-    """
-    axes = sorted((s, n) for n, s in zip(sizes, strides, strict=True) if n > 1)
-    span = 0
-    for stride, size in axes:
-        if stride <= span:
-            break
-        span += stride * (size - 1)
-    else:
-        return False
-    return _distinct_offsets(axes) < math.prod(sizes)
-
-
-def _distinct_offsets(axes: list[tuple[int, int]]) -> int:
-    """The number of distinct values of sum(i * stride), 0 <= i < size, by axis.
-
-    Bit k of a Python integer stands for the offset k, so that adding an axis is a few
-    shifts: copies are doubled until there are `size` of them.
-    """
-    offsets = 1
-    for stride, size in axes:
-        copies, have = offsets, 1
-        while have < size:
-            step = min(have, size - have)
-            copies |= copies << (step * stride)
-            have += step
-        offsets = copies
-    return offsets.bit_count()
 
 
 def read(tensor: TensorDesc, buffer: jax.Array) -> jax.Array:
@@ -286,7 +262,7 @@ def read(tensor: TensorDesc, buffer: jax.Array) -> jax.Array:
     # scatter-add whose order may change from run to run.
     axes = zip(sizes, tensor.element_strides, strict=True)
     distinct = tuple(1 if stride == 0 else size for size, stride in axes)
-    unique = not _overlaps(distinct, tensor.element_strides)
+    unique = overlap(distinct, tensor.element_strides) is False
     with index_mode(tensor.extent) as integer:
         dense = buffer.at[_offsets(tensor, distinct, integer)].get(
             mode="promise_in_bounds", unique_indices=unique

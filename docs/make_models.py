@@ -19,9 +19,9 @@ from dmljax import (
     PaddingMode,
     TensorDesc,
 )
-from dmljax._descriptor import c_name
-from dmljax._tensor import INT32_MAX
 from dmljax._examples import EXAMPLES, Example
+from dmljax._json import c_name
+from dmljax._tensor import INT32_MAX
 
 FOLDER = Path(__file__).parent / "models"
 WIDTH = 88

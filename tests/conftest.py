@@ -1,18 +1,30 @@
-"""What every test runs under: strict types, eight CPU devices, repeatable examples."""
+"""What every test runs under: strict types, eight CPU devices, repeatable examples.
+
+Programs are compiled without LLVM's optimizations, because compiling takes most of the
+time and the arrays are small. `XLA_FLAGS=--xla_backend_optimization_level=3` compiles
+them as users' programs are compiled.
+"""
 
 import importlib.util
 import os
 
+# Of a flag that is given twice, the last one holds.
 os.environ["XLA_FLAGS"] = " ".join(
-    [os.environ.get("XLA_FLAGS", ""), "--xla_force_host_platform_device_count=8"]
-).strip()
+    [
+        "--xla_backend_optimization_level=0",
+        os.environ.get("XLA_FLAGS", ""),
+        "--xla_force_host_platform_device_count=8",
+    ]
+)
+# Several processes share a GPU; each would otherwise take most of its memory.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import hypothesis
 import jax
 import jax.numpy as jnp
 import pytest
 
-from tests import samples
+from tests import blocks, samples
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -47,6 +59,25 @@ def dtype(request):
     name = request.param
     with jax.enable_x64(name in samples.WIDE):
         yield jnp.dtype(name)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def small_blocks():
+    """Kernels have small blocks wherever they are interpreted."""
+    with pytest.MonkeyPatch.context() as patch:
+        if blocks.INTERPRETED:
+            blocks.put(patch, blocks.SMALL)
+        yield
+
+
+@pytest.fixture(scope="module")
+def real_blocks(small_blocks):
+    """Kernels have the blocks that users run, in a whole file."""
+    with pytest.MonkeyPatch.context() as patch:
+        blocks.put(patch, blocks.REAL)
+        jax.clear_caches()
+        yield
+    jax.clear_caches()
 
 
 def pytest_collection_modifyitems(items):

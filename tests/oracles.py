@@ -106,23 +106,25 @@ def nonzero(scalar) -> bool:
     return _bits(scalar) not in _zero_bits(scalar.dtype)
 
 
-def nonzero_coordinates(x, *, columns=None, fill=0, parts=None):
+def nonzero_coordinates(x, *, columns=None, fill=0, parts=None, size=None):
     """(count, coordinates): the last columns of each non-zero element's coordinate.
 
-    With parts, for each of them.
+    With parts, for each of them; with size, as many rows, the others are cut or filled.
     """
     x = np.asarray(x)
     columns = max(x.ndim, 1) if columns is None else columns
     counts = np.zeros(parts or 1, np.uint32)
-    coordinates = np.full(
-        (counts.size, x.size // counts.size, columns), fill, np.uint32
-    )
+    most = x.size // counts.size
+    rows = most if size is None else size
+    shape = (counts.size, max(most, rows), columns)
+    coordinates = np.full(shape, fill, np.uint32)
     for coordinate in np.ndindex(x.shape):
         if nonzero(x[coordinate]):
             part = coordinate[0] * parts // x.shape[0] if parts else 0
             # The zeros give a rank-0 tensor its one column.
             coordinates[part, counts[part]] = ((0,) * columns + coordinate)[-columns:]
             counts[part] += 1
+    coordinates = coordinates[:, :rows]
     return (counts, coordinates) if parts else (counts[0], coordinates[0])
 
 

@@ -727,6 +727,12 @@ def test_write(geometry, extra, seed):
     assert_right(Case(identity(tensor("INT32", *sizes), item), lambda x: (x,)), seed)
 
 
+def test_an_output_whose_axes_are_rotated():
+    """Packed in an order that is not its own inverse."""
+    item = tensor("INT32", 2, 3, 4, strides=(1, 8, 2))
+    assert_right(Case(identity(tensor("INT32", 2, 3, 4), item), lambda x: (x,)))
+
+
 FAR = tensor("INT8", 2, 2, strides=(2**31, 1))
 NEAR = tensor("INT8", 2, 2)
 BUFFER = jax.ShapeDtypeStruct((FAR.extent,), jnp.int8)
@@ -819,6 +825,7 @@ def test_the_gradient_of_a_shared_input_is_a_sum():
         return (operator(buffer) * weights).sum()
 
     buffer = jnp.ones(2)
+    assert "unique_indices=False" not in str(jax.make_jaxpr(jax.grad(loss))(buffer))
     np.testing.assert_array_equal(jax.jit(jax.grad(loss))(buffer), [531, 642])
     batch = jax.jit(jax.vmap(jax.grad(loss)))(jnp.ones((2, 2)))
     np.testing.assert_array_equal(batch, [[531, 642]] * 2)

@@ -1,4 +1,4 @@
-"""The tables of equivalents and of transformations say what is so."""
+"""The pages about JAX are true: the tables of equivalents and of transformations."""
 
 import pathlib
 import re

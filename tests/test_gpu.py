@@ -242,7 +242,7 @@ def test_the_sanitizer_finds_nothing(tool):
 
 
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
-@test_sharding.divisions(["2", "4", "2x2"], kernels=True, devices=jax.device_count())
+@test_sharding.divisions(["2", "4", "2x2"], devices=jax.device_count())
 def test_several_gpus(case, mesh, spec, kind):
     """Values and collectives, as on virtual devices."""
     test_sharding.check_both(case, mesh, spec, kind, "gpu")

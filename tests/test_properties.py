@@ -13,88 +13,11 @@ from hypothesis import strategies as st
 import dmljax
 from dmljax import PaddingMode
 from tests import oracles, samples
-from tests.samples import INT32_MAX, INT32_MIN, SUBJECTS, Sample
+from tests.subjects import SUBJECTS
 
 examples = hypothesis.settings(max_examples=25)
-MODES = st.sampled_from(PaddingMode)
-ONE_HOT_INDICES = ("int8", "uint8", "int32", "uint32")
 
-# EXAMPLES of each operator
-
-
-def like(name, operands, attributes):
-    """A sample of the operator with this name."""
-    first = SUBJECTS[name].samples[0]
-    options = {"linear": first.linear, "attributes": attributes}
-    return Sample(first.operator, first.function, first.oracle, "", operands, **options)
-
-
-@st.composite
-def diagonal_examples(draw):
-    shape = draw(st.sampled_from([(3, 4), (4, 2), (2, 3, 3), (1, 5)]))
-    near = st.integers(-6, 6)
-    bound = near | st.sampled_from([INT32_MIN, INT32_MIN + 1, INT32_MAX - 1, INT32_MAX])
-    attributes = {"fill_begin": draw(bound), "fill_end": draw(bound)}
-    if draw(st.booleans()):
-        return like("diagonal_matrix1", ((),), attributes | {"shape": shape})
-    return like("diagonal_matrix1", ((), shape), attributes)
-
-
-@st.composite
-def one_hot_examples(draw):
-    axis = draw(st.integers(-3, 2))
-    shape = [2, 3, 2]
-    shape[axis] = 1
-    size = draw(st.sampled_from([1, 3, 20, 130]))
-    limits = jnp.iinfo(draw(st.sampled_from(ONE_HOT_INDICES)))
-    low, high = int(limits.min), int(limits.max)
-    near = st.integers(max(-size - 2, low), min(size + 2, high))
-    index = near | st.integers(low, high) | st.sampled_from([low, high])
-    count = int(np.prod(shape))
-    line = draw(st.lists(index, min_size=count, max_size=count))
-    indices = np.array(line, limits.dtype).reshape(shape)
-    return like("one_hot", (indices, (2,)), {"size": size, "axis": axis})
-
-
-@st.composite
-def if_examples(draw):
-    shape = draw(st.sampled_from([(5,), (2, 3), (2, 1, 2)]))
-    count = int(np.prod(shape))
-    byte = st.integers(0, 255) | st.just(0)
-    line = draw(st.lists(byte, min_size=count, max_size=count))
-    condition = np.array(line, np.uint8).reshape(shape)
-    return like("element_wise_if", (condition, shape, shape), {})
-
-
-@st.composite
-def nonzero_examples(draw):
-    shape = draw(st.sampled_from([(), (40,), (3, 5), (1, 2, 4), (1, 1, 1)]))
-    rank = next((len(shape) - i for i, n in enumerate(shape) if n > 1), 0)
-    columns = draw(st.integers(max(rank, 1), max(len(shape), 1)) | st.none())
-    fill = draw(st.sampled_from([0, 7, 2**32 - 1, None]))
-    operands = (shape,)
-    if draw(st.booleans()):
-        truth = st.lists(st.booleans(), min_size=40, max_size=40)
-        line = np.array(draw(truth), np.int8)[: int(np.prod(shape))]
-        operands = (line.reshape(shape),)
-    return like("nonzero_coordinates", operands, {"columns": columns, "fill": fill})
-
-
-@st.composite
-def padding_examples(draw):
-    shape = draw(st.sampled_from([(), (1,), (3,), (5,), (2, 3), (1, 2, 2)]))
-    pad = st.integers(0, 4) | st.integers(0, 30)
-    pads = st.tuples(*[pad if len(shape) < 3 else st.integers(0, 5)] * len(shape))
-    return samples.padding_sample("", draw(MODES), shape, draw(pads), draw(pads))
-
-
-EXAMPLES = {
-    "diagonal_matrix1": diagonal_examples(),
-    "one_hot": one_hot_examples(),
-    "element_wise_if": if_examples(),
-    "nonzero_coordinates": nonzero_examples(),
-    "padding": padding_examples(),
-}
+EXAMPLES = {name: subject.examples for name, subject in SUBJECTS.items()}
 each_operator = pytest.mark.parametrize("name", EXAMPLES)
 each_linear = pytest.mark.parametrize(
     "name", [name for name in EXAMPLES if SUBJECTS[name].samples[0].linear]
@@ -136,7 +59,7 @@ def test_adjoint(name, data):
 
 
 @examples
-@hypothesis.given(padding_examples(), st.integers(0, 9))
+@hypothesis.given(EXAMPLES["padding"], st.integers(0, 9))
 def test_padding_adjoint(example, seed):
     """Every fold of the padding comes back to the element that it repeats."""
     arrays = example.arrays("float32", seed=seed)
@@ -166,7 +89,9 @@ def test_padding_adjoint_of_many_folds(mode, size):
 
 
 @examples
-@hypothesis.given(MODES, st.sampled_from([(3,), (2, 3)]), st.data())
+@hypothesis.given(
+    st.sampled_from(PaddingMode), st.sampled_from([(3,), (2, 3)]), st.data()
+)
 def test_padding_axis_by_axis(mode, shape, data):
     """The axes are independent: padding them one after the other is the same."""
     pads = st.tuples(*[st.integers(0, 9)] * len(shape))
@@ -183,7 +108,7 @@ def test_padding_axis_by_axis(mode, shape, data):
 
 
 @examples
-@hypothesis.given(diagonal_examples())
+@hypothesis.given(EXAMPLES["diagonal_matrix1"])
 def test_diagonal_spans_complement_each_other(example):
     """Swapped bounds fill what the bounds do not; equal bounds fill nothing."""
     begin, end = (example.attributes[key] for key in ("fill_begin", "fill_end"))
@@ -198,7 +123,7 @@ def test_diagonal_spans_complement_each_other(example):
 
 
 @examples
-@hypothesis.given(nonzero_examples(), st.integers(0, 9))
+@hypothesis.given(EXAMPLES["nonzero_coordinates"], st.integers(0, 9))
 def test_nonzero_coordinates_rebuild_the_input(example, seed):
     (x,) = example.arrays("int8", samples.bits, seed)
     count, coordinates = dmljax.nonzero_coordinates(x)

@@ -1,8 +1,9 @@
-"""One program over many devices: values, and what is communicated.
+"""One program over many devices: results, and what the devices send one another.
 
-docs/sharding.md says in a table what each operator communicates. Every line of it is
-compiled here, on meshes of eight virtual devices; the collectives of the program are
-those that the table's words stand for, and its results those of one device.
+docs/sharding.md says in a table what each operator sends, with automatic and explicit
+mesh axes. Every line of it is compiled here on meshes of eight virtual devices. The
+collectives of the compiled program are compared with the words of the table, and its
+results with those of one device.
 """
 
 import dataclasses
@@ -19,14 +20,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import serialize_executable
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from dmljax import PaddingMode, _nonzero_coordinates, _padding, _partition
+from dmljax import DescriptorError, PaddingMode
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
-SHAPE = (64, 8, 8)
+SHAPE = (128, 4, 8)
 MESHES = {
     "2": ((2,), ("a",)),
     "4": ((4,), ("a",)),
@@ -34,13 +36,15 @@ MESHES = {
     "2x2": ((2, 2), ("a", "b")),
     "2x4": ((2, 4), ("a", "b")),
 }
-# Along which dimensions an array is sharded, on one and on two mesh axes.
 SPECS = {
-    1: (P("a"), P(None, "a"), P(None, None, "a")),
-    2: (P("a", "b"), P(None, "a", "b"), P("b", None, "a"), P(("a", "b"))),
+    "2": (P("a"),),
+    "4": (P("a"),),
+    "8": (P("a"), P(None, None, "a")),
+    "2x2": (P("a", "b"), P("b", None, "a"), P(("a", "b"))),
+    "2x4": (P("a", "b"), P("b", None, "a"), P(("a", "b"))),
 }
-# Of the padded, first dimension: within a part, and beyond one of four or eight.
-HALO, WIDE = (3, 5), (17, 7)
+# Padding of the first dimension: less than a part, and more than a part of 4 or 8.
+NARROW, WIDE = (3, 5), (40, 8)
 
 
 def array(dtype="float32", shape=SHAPE):
@@ -48,18 +52,23 @@ def array(dtype="float32", shape=SHAPE):
     return line.reshape(shape).astype(dtype)
 
 
+MASK = (array() > 2).astype(np.uint8)
+
+
+# WHAT THE TABLE SAYS
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A call, and its line in the table.
+    """A call, and the line of the table that speaks of it.
 
     Attributes:
-      function: of arrays that are sharded alike; it takes `implementation=`.
-      arrays: what it is called with, in the last of which it is differentiated.
+      function: of arrays that are sharded alike.
+      arrays: what it is called with. It is differentiated in the last of them.
       line: the operator and the dimensions that are sharded, as the table has them.
-      fits: whether the line speaks of this division, given by the parts of each
+      fits: whether the line speaks of a division, given by the number of parts of each
         dimension.
-      kernel: whether it is also run by a kernel for GPUs.
-      implementation: which `function` asks for.
+      pads: how much is padded before and after the first dimension.
     """
 
     function: Callable
@@ -67,13 +76,12 @@ class Case:
     line: tuple[str, str]
     fits: Callable = lambda parts: True
     differentiable: bool = True
-    kernel: bool = True
-    implementation: str | None = None
+    pads: tuple[int, int] = (0, 0)
 
     def by_kernel(self):
         """The same call, by the operator's kernel."""
         function = functools.partial(self.function, implementation="pallas")
-        return dataclasses.replace(self, function=function, implementation="pallas")
+        return dataclasses.replace(self, function=function)
 
 
 def element_wise_if(condition, a, b, **options):
@@ -94,29 +102,27 @@ def pad(x, pads, mode, **options):
     return dmljax.padding(x, start, end, mode=mode, **options)
 
 
+def lines(x, **options):
+    return jax.vmap(functools.partial(dmljax.nonzero_coordinates, **options))(x)
+
+
 def in_parts(x, **options):
     return dmljax.nonzero_coordinates(x, parts=16, **options)
-
-
-def padding_case(pads, mode, line, fits, kernel):
-    function = functools.partial(pad, pads=pads, mode=mode)
-    return Case(function, (array(),), ("`padding`", line), fits, kernel=kernel)
-
-
-def first_whole(parts):
-    return parts[0] == 1
 
 
 def only_first(parts):
     return parts[0] > 1 and set(parts[1:]) == {1}
 
 
-def more_than_a_part(parts):
-    return parts[0] > 1 and max(WIDE) > SHAPE[0] // parts[0]
+def padding_case(mode, pads, along, fits):
+    function = functools.partial(pad, pads=pads, mode=mode)
+    return Case(function, (array(),), ("`padding`", along), fits, pads=pads)
 
 
-MASK = (array() > 2).astype(np.uint8)
-BY_KERNEL = (PaddingMode.CONSTANT, PaddingMode.REFLECTION)
+def coordinates_case(function, line, fits):
+    return Case(function, (MASK,), line, fits, differentiable=False)
+
+
 CASES = {
     "element_wise_if": Case(
         element_wise_if,
@@ -130,89 +136,124 @@ CASES = {
     ),
     "one_hot": Case(
         one_hot,
-        (array("int32", (64, 1, 8)),),
+        (array("int32", (128, 1, 8)),),
         ("`one_hot`", "batch, depth"),
         lambda parts: parts[1] == 1,  # depth is a dimension of the output alone
         differentiable=False,
     ),
     **{
-        f"{mode.name}, {name}": padding_case(
-            pads, mode, line, fits, kernel=name == "halo" and mode in BY_KERNEL
-        )
+        f"{mode.name}, {name}": padding_case(mode, pads, along, fits)
         for mode in PaddingMode
-        for name, pads, line, fits in (
-            ("whole", HALO, "dimensions that are not padded", first_whole),
-            ("halo", HALO, "a padded dimension", lambda parts: parts[0] > 1),
-            ("wide", WIDE, "a dimension padded by more than a part", more_than_a_part),
+        for name, pads, along, fits in (
+            (
+                *("batch", NARROW, "dimensions that are not padded"),
+                lambda parts: parts[0] == 1 and parts[2] == 8,
+            ),
+            (
+                *("narrow", NARROW, "a padded dimension"),
+                lambda parts: parts[0] > 1,
+            ),
+            (
+                *("wide", WIDE, "a dimension padded by more than a part"),
+                lambda parts: parts[0] in (4, 8) and max(parts[1:]) == 1,
+            ),
         )
     },
-    "nonzero_coordinates": Case(
+    "nonzero_coordinates": coordinates_case(
         dmljax.nonzero_coordinates,
-        (MASK,),
-        ("`nonzero_coordinates`", "the first dimension"),
-        only_first,
-        differentiable=False,
+        ("`nonzero_coordinates`", "any dimension of the tensor"),
+        lambda parts: True,
     ),
-    "nonzero_coordinates, vmap": Case(
-        lambda x, **options: jax.vmap(
-            lambda line: dmljax.nonzero_coordinates(line, **options)
-        )(x),
-        (MASK,),
-        ("`nonzero_coordinates`", "the batch of a vmap"),
-        only_first,
-        differentiable=False,
+    "nonzero_coordinates, vmap": coordinates_case(
+        lines, ("`nonzero_coordinates`", "the batch of a vmap"), only_first
     ),
-    "nonzero_coordinates, parts": Case(
-        in_parts,
-        (MASK,),
-        ("`nonzero_coordinates`, `parts`", "the first dimension"),
+    "nonzero_coordinates, parts": coordinates_case(
+        in_parts, ("`nonzero_coordinates`, `parts=`", "the first dimension"), only_first
+    ),
+    "nonzero_coordinates, size": coordinates_case(
+        functools.partial(dmljax.nonzero_coordinates, size=8),
+        ("`nonzero_coordinates`, `size=K`", "the first dimension"),
         only_first,
-        differentiable=False,
     ),
 }
 
 
-KERNELS = [name for name, case in CASES.items() if case.kernel]
+def rest_of(parts):
+    """The elements of one index of the first dimension that a device holds."""
+    return math.prod(SHAPE[1:]) // math.prod(parts[1:])
 
 
-def no_collective(parts, *, gradient):
-    return []
+def nothing(found, case, parts, gradient):
+    return found == []
 
 
-def halo(parts, *, gradient):
-    rest = math.prod(SHAPE[1:]) // math.prod(parts[1:])
-    return [("collective-permute", n * rest) for n in HALO]
+def halo(found, case, parts, gradient):
+    rest = rest_of(parts)
+    return found == sorted(("collective-permute", n * rest) for n in case.pads)
 
 
-def whole_dimension(parts, *, gradient):
-    rest = math.prod(SHAPE[1:]) // math.prod(parts[1:])
+def strips(found, case, parts, gradient):
+    strip = sum(case.pads) * rest_of(parts)
+    return sum(size for _, size in found) <= 4 * strip
+
+
+def dimension(found, case, parts, gradient):
     size = SHAPE[0] // parts[0] if gradient else SHAPE[0]
-    return [("reduce-scatter" if gradient else "all-gather", size * rest)]
+    kind = "reduce-scatter" if gradient else "all-gather"
+    return found == [(kind, size * rest_of(parts))]
 
 
-def counts_and_rows(parts, *, gradient):
-    rows = math.prod(SHAPE) // parts[0]  # less than a chunk: all go at once
-    return [("all-reduce", parts[0]), ("all-to-all", parts[0] * rows)]
+def output_twice(found, case, parts, gradient):
+    size = (SHAPE[0] + sum(case.pads)) * rest_of(parts)
+    return sum(size for _, size in found) <= 2 * size
 
 
-# What the words of the table stand for: kinds of collectives and their elements.
+def tensor(found, case, parts, gradient):
+    return {kind for kind, _ in found} == {"all-gather"} and max(found)[1] == MASK.size
+
+
+def as_argwhere(found, case, parts, gradient):
+    kinds = {kind for kind, _ in found}
+    total = sum(size for _, size in found)
+    return kinds <= {"all-gather", "all-reduce"} and total <= 3 * MASK.size
+
+
+def counts(found, case, parts, gradient):
+    return sum(size for _, size in found) <= MASK.size // 16
+
+
+# What the words of the table stand for, as a check of the collectives.
 MEANINGS = {
-    "nothing": no_collective,
+    "nothing": nothing,
     "the halo": halo,
-    "the dimension": whole_dimension,
-    "counts and rows": counts_and_rows,
+    "the strips": strips,
+    "the dimension": dimension,
+    "the output twice": output_twice,
+    "the tensor": tensor,
+    "as `jnp.argwhere`": as_argwhere,
+    "counts": counts,
 }
 
 
 @functools.cache
 def table():
-    """What each line of the page says, by operator and dimensions."""
+    """The words for automatic and for explicit axes, by operator and dimensions."""
     lines = re.findall(
-        r"^\| (`.*?) \| (.*?) \| (.*?) \|$",
+        r"^\| (`.*?) \| (.*?) \| (.*?) \| (.*?) \|$",
         (DOCS / "sharding.md").read_text(),
         re.MULTILINE,
     )
-    return {(operator, along): words for operator, along, words in lines}
+    return {
+        (operator, along): {AxisType.Auto: auto, AxisType.Explicit: explicit}
+        for operator, along, auto, explicit in lines
+    }
+
+
+def test_every_line_of_the_page_has_a_case():
+    assert {case.line for case in CASES.values()} == set(table())
+
+
+# THE PROGRAMS
 
 
 def parts_of(mesh, spec):
@@ -225,15 +266,11 @@ def parts_of(mesh, spec):
     return tuple(map(parts, (*spec, None, None, None)))[:3]
 
 
-def divisions(meshes=("2", "4", "8", "2x4"), *, kernels=False, devices=8):
+def divisions(meshes=("2", "4", "8", "2x4"), devices=8):
     """The cases under the specs of these meshes that their lines speak of.
 
-    With `kernels` also by those that there are. What needs more than so many devices is
-    skipped.
+    What needs more than so many devices is skipped.
     """
-    cases = dict(CASES)
-    if kernels:
-        cases |= {f"{name} by kernel": CASES[name].by_kernel() for name in KERNELS}
     return pytest.mark.parametrize(
         ("case", "mesh", "spec"),
         [
@@ -245,9 +282,9 @@ def divisions(meshes=("2", "4", "8", "2x4"), *, kernels=False, devices=8):
                     reason="there are fewer devices here",
                 ),
             )
-            for name, case in cases.items()
+            for name, case in CASES.items()
             for mesh in meshes
-            for spec in SPECS[len(MESHES[mesh][0])]
+            for spec in SPECS[mesh]
             if case.fits(parts_of(mesh, spec))
         ],
     )
@@ -276,10 +313,8 @@ def collectives(text):
             if shape or not start
         ]
         results = sizes[len(sizes) // 2 :] if start else sizes
-        if kind == "all-to-all":  # its parts may be arrays of their own
-            results = [sum(results)]
         found += [(kind, size) for size in results]
-    return found
+    return sorted(found)
 
 
 def run(function, sharding, *arrays):
@@ -289,79 +324,83 @@ def run(function, sharding, *arrays):
     return collectives(compiled.as_text()), compiled(*placed)
 
 
-def means(case, parts, *, gradient=False):
-    """The collectives that the page promises."""
-    meaning = MEANINGS[table()[case.line]]
-    return sorted(meaning(parts, gradient=gradient))
+def assert_equal(outputs, expected):
+    for one, other in zip(*map(jax.tree.leaves, (outputs, expected)), strict=True):
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
 
 
-def check(case, function, sharding, arrays, promised):
+def check(case, function, sharding, arrays, means):
     """A sharded program against the table and against one device."""
     found, outputs = run(function, sharding, *arrays)
-    assert sorted(found) == promised
-    expected = jax.tree.leaves(function(*map(jnp.asarray, arrays)))
-    for output, whole in zip(jax.tree.leaves(outputs), expected, strict=True):
-        np.testing.assert_array_equal(np.asarray(output), np.asarray(whole))
+    assert means(found), found
+    assert_equal(outputs, function(*map(jnp.asarray, arrays)))
     last = jax.tree.leaves(outputs)[-1]
-    if last.ndim == case.arrays[0].ndim:
+    if case.line[0][1:8] != "nonzero":
         assert last.sharding.is_equivalent_to(sharding, last.ndim)
 
 
-def check_both(case, mesh, spec, kind, platform="cpu"):
-    """A call and, if there is one, its gradient."""
-    sharding, parts = sharding_of(mesh, spec, kind, platform), parts_of(mesh, spec)
-    promised = functools.partial(means, case, parts)
-    check(case, case.function, sharding, case.arrays, promised())
-    if not case.differentiable:
-        return
+def pulled_back(case):
+    """The function that pulls a cotangent back to the last operand."""
 
     def pull(*operands):
         *first, last, cotangent = operands
         return jax.vjp(lambda x: case.function(*first, x), last)[1](cotangent)[0]
 
     shape = jax.eval_shape(case.function, *case.arrays).shape
-    operands = (*case.arrays, array(shape=shape))
-    check(case, pull, sharding, operands, promised(gradient=True))
+    return pull, (*case.arrays, array(shape=shape))
+
+
+def check_both(case, mesh, spec, kind, platform="cpu"):
+    """A call and, if there is one, its gradient."""
+    sharding, parts = sharding_of(mesh, spec, kind, platform), parts_of(mesh, spec)
+    means = functools.partial(
+        MEANINGS[table()[case.line][kind]], case=case, parts=parts
+    )
+    forward = functools.partial(means, gradient=False)
+    check(case, case.function, sharding, case.arrays, forward)
+    if case.differentiable:
+        backward = functools.partial(means, gradient=True)
+        pull, operands = pulled_back(case)
+        check(case, pull, sharding, operands, backward)
 
 
 @divisions()
-def test_a_program_communicates_what_the_page_says(case, mesh, spec):
+def test_automatic_axes(case, mesh, spec):
     check_both(case, mesh, spec, AxisType.Auto)
 
 
 @divisions(meshes=["2x4"])
-def test_a_program_with_explicit_axes_does_so_too(case, mesh, spec):
+def test_explicit_axes(case, mesh, spec):
     check_both(case, mesh, spec, AxisType.Explicit)
 
 
-def test_every_line_of_the_page_has_a_case():
-    assert {case.line for case in CASES.values()} == set(table())
-
-
 @pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        *((name, AxisType.Auto) for name in KERNELS),
-        *((name, AxisType.Explicit) for name in KERNELS[:6]),
-    ],
+    "name",
+    ["element_wise_if", "diagonal_matrix1", "one_hot", "REFLECTION, narrow"],
 )
-def test_kernels_run_on_each_shard(name, kind):
-    spec = P("a", None, "b") if "non" not in name else P(("a", "b"))
-    check_both(CASES[name].by_kernel(), "2x4", spec, kind)
+def test_explicit_axes_run_kernels_on_each_part(name):
+    check_both(CASES[name].by_kernel(), "2x4", P("a", None, "b"), AxisType.Explicit)
 
 
-@pytest.mark.parametrize("implementation", ["xla", "pallas"])
+@pytest.mark.parametrize("function", [lines, in_parts])
+def test_explicit_axes_run_kernels_on_each_line(function):
+    kernel = functools.partial(function, implementation="pallas")
+    sharding = sharding_of("2x4", P("a"), AxisType.Explicit)
+    found, outputs = run(kernel, sharding, MASK[:, :1, :1])
+    assert found == []
+    assert_equal(outputs, function(jnp.asarray(MASK[:, :1, :1])))
+
+
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "int8"])
-def test_the_depth_of_one_hot_is_divided(implementation, dtype):
+def test_the_depth_of_one_hot_is_divided(dtype):
     """Which only the sharding of the output can ask for."""
     indices = (np.arange(64) % 50 - 20).astype(dtype).reshape(8, 1, 8)
     sharding = sharding_of("2x4", P("a"))
-    hot = functools.partial(one_hot, implementation=implementation)
     placed = jax.device_put(indices, sharding)
     wanted = NamedSharding(sharding.mesh, P("a", "b"))
-    program = jax.jit(hot, out_shardings=wanted).lower(placed).compile()
+    program = jax.jit(one_hot, out_shardings=wanted).lower(placed).compile()
     assert collectives(program.as_text()) == []
-    np.testing.assert_array_equal(program(placed), hot(jnp.asarray(indices)))
+    assert_equal(program(placed), one_hot(jnp.asarray(indices)))
 
 
 @pytest.mark.parametrize(
@@ -370,11 +409,10 @@ def test_the_depth_of_one_hot_is_divided(implementation, dtype):
         *((mode, (3, 2)) for mode in PaddingMode),
         (PaddingMode.EDGE, (0, 1)),
         (PaddingMode.WRAP, (5, 0)),
-        (PaddingMode.REFLECTION, (70, 61)),
+        (PaddingMode.REFLECTION, (140, 131)),
     ],
 )
 def test_parts_of_a_padded_dimension_may_be_uneven(mode, pads):
-    """Such an output is gathered in the end, and its cotangent comes so."""
     function, x = functools.partial(pad, pads=pads, mode=mode), array()
 
     def twice(x):
@@ -386,79 +424,37 @@ def test_parts_of_a_padded_dimension_may_be_uneven(mode, pads):
         return y, grad
 
     _, outputs = run(pull, sharding_of("8", P("a")), x)
-    for output, expected in zip(outputs, pull(jnp.asarray(x)), strict=True):
-        np.testing.assert_array_equal(output, expected)
+    assert_equal(outputs, pull(jnp.asarray(x)))
 
 
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
 @pytest.mark.parametrize(
-    ("density", "fill"), [(0, 7), (0.02, 7), (0.5, 7), (0.5, 0), (0.5, None), (1, 7)]
+    "spec", [P("a", "b"), P(None, "a"), P(None, None, ("a", "b")), P("b", None, "a")]
 )
-@pytest.mark.parametrize("shape", [(64,), (16, 5), (8, 1, 3), (24, 2, 1, 3)])
-def test_rows_come_to_where_they_belong(density, shape, fill):
-    x = np.random.default_rng(5).random(shape) < density
-    x[: shape[0] // 2] &= density != 0.5  # all the rows of one half move
+def test_a_batch_of_lines_that_are_sharded_anyhow(spec, kind):
+    _, outputs = run(lines, sharding_of("2x4", spec, kind), MASK[:8, :, :])
+    assert_equal(outputs, lines(jnp.asarray(MASK[:8, :, :])))
+
+
+@pytest.mark.parametrize("fill", [0, 7, None])
+def test_rows_of_a_sharded_tensor(fill):
     found = functools.partial(dmljax.nonzero_coordinates, fill=fill)
-    _, (count, rows) = run(found, sharding_of("8", P("a")), x)
-    expected = np.argwhere(x)
+    _, (count, rows) = run(found, sharding_of("8", P("a")), MASK)
+    expected = np.argwhere(MASK)
     assert count == len(expected)
     np.testing.assert_array_equal(rows[: len(expected)], expected)
     if fill is not None:
         assert (np.asarray(rows[len(expected) :]) == fill).all()
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_rows_that_move_in_many_chunks(seed, monkeypatch):
-    """Of sizes that do not divide, and parts from empty to full."""
-    monkeypatch.setattr(_nonzero_coordinates, "CHUNK", 3)
-    random = np.random.default_rng(seed)
-    lines, rows = int(random.integers(1, 4)), 8 * int(random.integers(1, 40))
-    density = random.choice([0, 0.1, 0.9, 1], size=(lines, 8, 1))
-    x = random.random((lines, 8, rows // 8)) < density
-    x = x.reshape(lines, rows)
-    found = jax.vmap(lambda line: dmljax.nonzero_coordinates(line, fill=9))
-    _, (counts, coordinates) = run(found, sharding_of("8", P(None, "a")), x)
-    for line, count, got in zip(x, counts, coordinates, strict=True):
-        expected = np.flatnonzero(line)
-        assert count == len(expected)
-        np.testing.assert_array_equal(got[:count, 0], expected)
-        assert (np.asarray(got[count:]) == 9).all()
-
-
-@pytest.mark.parametrize("rows", [2**31 - 1, 2**31])
-def test_rounds_of_rows_that_take_32_bits_to_count(rows):
-    """The second of two parts is full, and all of its rows go to the first."""
-    starts, counts = jnp.zeros((1, 2), np.uint32), jnp.array([[0, rows]], np.uint32)
-    chunk = rows // 16
-    rounds = _nonzero_coordinates._rounds(starts, counts, rows, chunk)
-    assert rounds == -(-rows // chunk)
-
-
-@pytest.mark.parametrize(
-    "spec", [P("a"), P(None, "b"), P("a", "b"), P(("a", "b"))], ids=str
-)
-def test_a_batch_of_sharded_lines(spec):
-    x = np.random.default_rng(6).random((8, 8, 3)) < 0.4
-    found = jax.vmap(dmljax.nonzero_coordinates)
-    _, outputs = run(found, sharding_of("2x4", spec), x)
-    expected = found(jnp.asarray(x))
-    for output, whole in zip(outputs, expected, strict=True):
-        np.testing.assert_array_equal(output, whole)
-
-
-def test_other_dimensions_of_nonzero_are_gathered_and_right():
-    sharding = sharding_of("2x4", P("a", "b"))
-    found, outputs = run(dmljax.nonzero_coordinates, sharding, MASK)
-    assert ("all-gather", MASK.size // 2) in found
-    expected = dmljax.nonzero_coordinates(jnp.asarray(MASK))
-    for output, whole in zip(outputs, expected, strict=True):
-        np.testing.assert_array_equal(output, whole)
+# WHAT PROGRAMS DO WITH THEM
 
 
 def in_a_loop(x):
     """Operators whose results go round, in whole numbers that stay small."""
 
     def step(x, _):
-        y = pad(x, HALO, PaddingMode.SYMMETRIC)[:64]
+        y = pad(x, NARROW, PaddingMode.SYMMETRIC)[:128]
         y = dmljax.element_wise_if(y > 1, -2 * y, y + 1)
         count, rows = dmljax.nonzero_coordinates(y[:, 0, 0])
         return y + rows[:, :, None].astype(y.dtype), count
@@ -470,9 +466,7 @@ def in_a_loop(x):
 def test_a_scan_and_its_gradient():
     program = jax.value_and_grad(in_a_loop, has_aux=True)
     _, outputs = run(program, sharding_of("8", P("a")), array())
-    expected = program(jnp.asarray(array()))
-    for one, other in zip(*map(jax.tree.leaves, (outputs, expected)), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_equal(outputs, program(jnp.asarray(array())))
 
 
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
@@ -490,61 +484,99 @@ def test_second_derivatives(kind):
         return jax.jvp(jax.grad(loss), (x,), (direction,))
 
     _, outputs = run(both, sharding_of("8", P("a"), kind), x, direction)
-    expected = both(jnp.asarray(x), direction)
-    np.testing.assert_array_equal(outputs, expected)
+    assert_equal(outputs, both(jnp.asarray(x), direction))
     if kind == AxisType.Auto:  # JAX's own hessian makes a matrix that is sharded twice
         _, hessian = run(jax.hessian(loss), sharding_of("8", P("a")), x)
-        np.testing.assert_array_equal(hessian, jax.hessian(loss)(jnp.asarray(x)))
+        assert_equal(hessian, jax.hessian(loss)(jnp.asarray(x)))
+
+
+EXPORTED = ["SYMMETRIC, narrow", "nonzero_coordinates", "one_hot"]
 
 
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
-@pytest.mark.parametrize("name", ["SYMMETRIC, halo", "nonzero_coordinates", "one_hot"])
-def test_an_exported_program(name, kind):
-    """It is right; and with explicit axes it communicates what the table says."""
+@pytest.mark.parametrize("name", EXPORTED)
+def test_an_exported_program_communicates_as_the_compiled_one(name, kind):
     case, sharding = CASES[name], sharding_of("8", P("a"), kind)
     placed = [jax.device_put(x, sharding) for x in case.arrays]
-    # A NamedTuple would have to be registered with jax.export by the user.
-    exported = jax.export.export(
-        jax.jit(lambda *arrays: jax.tree.leaves(case.function(*arrays))),
-        platforms=["cpu"],
-    )(*placed)
+    program = jax.jit(lambda *arrays: jax.tree.leaves(case.function(*arrays)))
+    exported = jax.export.export(program, platforms=["cpu"])(*placed)
     again = jax.jit(jax.export.deserialize(exported.serialize()).call)
-    outputs = again(*placed)
-    for one, other in zip(
-        *map(jax.tree.leaves, (outputs, case.function(*map(jnp.asarray, case.arrays)))),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(one, other)
-    if kind == AxisType.Explicit:
-        found = collectives(again.lower(*placed).compile().as_text())
-        assert sorted(found) == means(case, (8, 1, 1))
+    assert_equal(again(*placed), case.function(*map(jnp.asarray, case.arrays)))
+    texts = (f.lower(*placed).compile().as_text() for f in (program, again))
+    compiled, called = map(collectives, texts)
+    assert called == compiled
+
+
+ROUND_TRIPS = [name for name in CASES if not name.endswith(("batch", "wide"))]
+
+
+@pytest.mark.parametrize("name", ROUND_TRIPS)
+def test_a_compiled_program_is_serialized(name):
+    case, sharding = CASES[name], sharding_of("2", P("a"))
+    placed = [jax.device_put(x, sharding) for x in case.arrays]
+    program = jax.jit(lambda *arrays: jax.tree.leaves(case.function(*arrays)))
+    parts = serialize_executable.serialize(program.lower(*placed).compile())
+    again = serialize_executable.deserialize_and_load(
+        *parts, execution_devices=list(sharding.mesh.devices.flat)
+    )
+    assert_equal(again(*placed), program(*placed))
+
+
+def test_a_second_process_finds_every_program_in_the_persistent_cache(tmp_path):
+    """Batch- and row-sharded programs of all operators, forward and gradient."""
+
+    def hits_and_misses():
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.cached_programs", str(tmp_path)],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=DOCS.parent,
+        )
+        assert done.returncode == 0, done.stderr
+        return [int(number) for number in done.stdout.split()]
+
+    first_hits, first_misses = hits_and_misses()
+    assert first_hits == 0
+    assert first_misses >= len(ROUND_TRIPS)
+    assert hits_and_misses() == [first_misses, 0]
+
+
+def test_a_kernel_that_xla_would_have_to_divide_is_refused():
+    """The message shows the shard_map in which it runs."""
+    x = jax.device_put(array(), sharding_of("8", P("a")))
+    message = r"^PADDING: .*XLA may divide .*jax\.shard_map\(f, mesh=mesh, in_specs="
+    with pytest.raises(DescriptorError, match=message):
+        jax.jit(
+            lambda x: pad(x, NARROW, PaddingMode.EDGE, implementation="pallas")
+        ).lower(x)
+
+
+def test_a_kernel_runs_on_each_part_in_a_shard_map():
+    sharding = sharding_of("2x4", P(("a", "b")))
+    kernel = functools.partial(lines, implementation="pallas")
+    mapped = jax.shard_map(
+        kernel, mesh=sharding.mesh, in_specs=sharding.spec, out_specs=sharding.spec
+    )
+    mask = MASK[:, :1, :1]
+    found, outputs = run(mapped, sharding, mask)
+    assert found == []
+    assert_equal(outputs, lines(jnp.asarray(mask)))
 
 
 def test_64_bit_types(x64):
     x = np.arange(64) * 2**40
-    function = functools.partial(
-        dmljax.padding, mode=PaddingMode.WRAP, implementation="xla"
-    )
+    function = functools.partial(dmljax.padding, mode=PaddingMode.WRAP)
     _, output = run(lambda x: function(x, (3,), (5,)), sharding_of("8", P("a")), x)
     np.testing.assert_array_equal(output, np.pad(x, (3, 5), mode="wrap"))
 
 
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
-@pytest.mark.parametrize("dtype", ["uint8", "int64", "float64", "complex128"])
+@pytest.mark.parametrize("dtype", ["int64", "complex128"])
 def test_nonzero_coordinates_in_x64_mode(dtype, kind, x64):
     case = CASES["nonzero_coordinates"]
     wide = dataclasses.replace(case, arrays=(MASK.astype(dtype),))
     check_both(wide, "8", P("a"), kind)
-
-
-def test_shardings_of_the_program_alone():
-    """JAX does not say what the mesh is, and XLA's words for shardings are enough."""
-    sharding = sharding_of("2x4", P(("a", "b")))
-    function = functools.partial(pad, pads=HALO, mode=PaddingMode.EDGE)
-    both = jax.jit(function, in_shardings=sharding, out_shardings=sharding)
-    np.testing.assert_array_equal(both(array()), function(jnp.asarray(array())))
-    found = collectives(both.lower(array()).compile().as_text())
-    assert sorted(found) == means(CASES["EDGE, halo"], (8, 1, 1))
 
 
 def test_a_part_of_a_mesh_axis_divides_a_dimension():
@@ -558,55 +590,34 @@ def test_a_part_of_a_mesh_axis_divides_a_dimension():
         return y, *dmljax.nonzero_coordinates(y, parts=2)
 
     _, outputs = run(function, sharding_of("2x4", P("b", "a")), x)
-    for one, other in zip(outputs, function(jnp.asarray(x)), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize(
-    "dimensions",
-    [
-        [tuple(range(9, -1, -1))],
-        [(), (7, 0, 9), (3,), (8, 1, 2, 4)],
-        [(9,), (0, 5)],
-    ],
-    ids=str,
-)
-def test_what_a_sharding_says_is_found_without_a_search(dimensions):
-    """Of the ten halves of 1024 devices, those that divide each dimension, in order.
-
-    There are millions of orders, so that trying them would not end.
-    """
-    mesh = _partition._fine_mesh((1024,))
-    spec = P(*(tuple(mesh.axis_names[i] for i in halves) for halves in dimensions))
-    rank = len(dimensions)
-    assert _partition._spec(NamedSharding(mesh, spec), mesh, rank) == spec
+    assert_equal(outputs, function(jnp.asarray(x)))
 
 
 @pytest.mark.parametrize("order", [[0, 2, 3, 4, 5, 1, 6, 7], range(7, -1, -1)])
-def test_a_sharding_for_which_there_are_no_words(order):
-    """Devices in an order that no mesh axes make: nothing is said of it.
-
-    In the first, one step along a mesh axis leads to another row and another column.
-    """
-    mesh = _partition._fine_mesh((8,))
-    square = Mesh(mesh.devices.ravel()[list(order)].reshape(2, 4), ("a", "b"))
-    assert _partition._spec(NamedSharding(square, P("a", "b")), mesh, 2) == P()
+def test_devices_in_any_order(order):
+    devices = np.array(jax.devices("cpu"))[list(order)].reshape(2, 4)
+    sharding = NamedSharding(Mesh(devices, ("a", "b")), P("a", "b"))
+    function = functools.partial(pad, pads=NARROW, mode=PaddingMode.REFLECTION)
+    _, outputs = run(function, sharding, array())
+    assert_equal(outputs, function(jnp.asarray(array())))
 
 
-@pytest.mark.parametrize("implementation", [None, "xla", "pallas"])
-def test_several_meshes_in_one_program(implementation):
+def test_several_meshes_in_one_program():
     """Each call is divided over the mesh of what it is given."""
     flat, square = sharding_of("8", P("a")), sharding_of("2x4", P("a", "b"))
 
     @jax.jit
     def both(x, y):
-        rows = dmljax.nonzero_coordinates(x, implementation=implementation)
-        return rows.coordinates, pad(y, HALO, PaddingMode.EDGE)
+        rows = dmljax.nonzero_coordinates(x)
+        return rows.coordinates, pad(y, NARROW, PaddingMode.EDGE)
 
     rows, padded = both(jax.device_put(MASK, flat), jax.device_put(array(), square))
     np.testing.assert_array_equal(rows[: np.count_nonzero(MASK)], np.argwhere(MASK))
-    edge = np.pad(array(), (HALO, (0, 0), (0, 0)), mode="edge")
+    edge = np.pad(array(), (NARROW, (0, 0), (0, 0)), mode="edge")
     np.testing.assert_array_equal(padded, edge)
+
+
+# EXPLICIT AXES
 
 
 def explicit(spec, *arrays):
@@ -616,33 +627,13 @@ def explicit(spec, *arrays):
 
 def test_explicit_axes_say_what_they_cannot_do():
     (x,) = explicit(P("a", "b"), array())
-    with pytest.raises(dmljax.DescriptorError, match=r"2 devices can't share the 65 "):
+    with pytest.raises(DescriptorError, match=r"2 devices can't share the 129 "):
         dmljax.padding(x, (1, 0, 0), (0, 0, 0))
-    with pytest.raises(dmljax.DescriptorError, match=r"{b} along dimension 1, .*whole"):
-        dmljax.nonzero_coordinates(x)
     (other,) = explicit(P("b", "a"), array())
-    with pytest.raises(dmljax.DescriptorError, match="does not go with it; use"):
+    with pytest.raises(DescriptorError, match="does not go with it; use"):
         dmljax.element_wise_if(x > 0, x, other)
-    with pytest.raises(dmljax.DescriptorError, match="parts is 3; it must be a mult"):
+    with pytest.raises(DescriptorError, match="parts is 3; it must be a mult"):
         dmljax.nonzero_coordinates(explicit(P("a"), MASK[:48])[0], parts=3)
-
-
-@pytest.fixture
-def padding_without_a_kernel(monkeypatch):
-    """As an operator that gains from none."""
-    monkeypatch.delitem(_padding.OPERATOR.kernels, "cuda")
-    jax.clear_caches()
-    yield
-    jax.clear_caches()
-
-
-@pytest.mark.usefixtures("padding_without_a_kernel")
-@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
-def test_a_kernel_that_is_not_there_is_an_error_at_once(kind):
-    function = functools.partial(pad, pads=HALO, mode=PaddingMode.EDGE)
-    x = jax.device_put(array(), sharding_of("8", P("a"), kind))
-    with pytest.raises(NotImplementedError, match=r"^PADDING: .*no kernel for"):
-        jax.jit(functools.partial(function, implementation="pallas")).lower(x)
 
 
 def test_explicit_axes_meet_what_is_not_sharded():
@@ -669,8 +660,8 @@ def test_two_processes():
     rows = kept + [0] * 10
     padded = [int(i % 3 == 0) for i in [*range(12, 16), *range(16)]]
     for process in (0, 1):
-        half, ten = rows[process * 8 :][:8], padded[process * 10 :][:10]
-        assert f"process {process}, rows: {half}" in done.stdout
+        assert f"process {process}, rows: {rows}" in done.stdout
+        ten = padded[process * 10 :][:10]
         assert f"process {process}, padded: {ten}" in done.stdout
     assert "process 0, counts: [2, 1]" in done.stdout
     assert "process 1, counts: [1, 2]" in done.stdout

@@ -7,24 +7,14 @@ import pytest
 from dmljax import (
     DataType,
     DescriptorError,
-    DiagonalMatrix1Desc,
-    DiagonalMatrixDesc,
-    ElementWiseIfDesc,
     FeatureLevel,
-    NonzeroCoordinatesDesc,
-    OneHotDesc,
-    Padding1Desc,
-    PaddingDesc,
     PaddingMode,
     TensorDesc,
-    _diagonal_matrix1,
-    _element_wise_if,
-    _nonzero_coordinates,
-    _one_hot,
-    _padding,
     create_operator,
 )
+from dmljax._operators import DESCRIPTORS
 from dmljax._support import support_markdown
+from tests.subjects import SUBJECTS
 
 LEVELS = {
     "1_0": 0x1000,
@@ -67,87 +57,12 @@ MODES = {
     "WRAP": (4, "6_4"),
 }
 
-FLOATS = "FLOAT32 FLOAT16"
-SMALL = f"{FLOATS} INT32 INT16 INT8 UINT32 UINT16 UINT8"
-ALL = f"{SMALL} FLOAT64 INT64 UINT64"
-INDEX = "INT64 INT32 UINT64 UINT32"
-
-
-def matrices(ranks, types):
-    return dict.fromkeys(("InputTensor", "OutputTensor"), (*ranks, types))
-
-
-def one_hot(ranks, indices, values):
-    return {
-        "IndicesTensor": (*ranks, indices),
-        "ValuesTensor": (*ranks, values),
-        "OutputTensor": (*ranks, values),
-    }
-
-
-def selects(ranks, types):
-    values = dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), (*ranks, types))
-    return {"ConditionTensor": (*ranks, "UINT8"), **values}
-
-
-def coordinates(ranks, coordinate_ranks):
-    return {
-        "InputTensor": (*ranks, SMALL),
-        "OutputCountTensor": (*ranks, "UINT32"),
-        "OutputCoordinatesTensor": (*coordinate_ranks, "UINT32"),
-    }
-
-
-# operator -> level -> tensor -> (lowest rank, highest rank, data types)
 TABLES = {
-    "DIAGONAL_MATRIX": {
-        "2_0": {"OutputTensor": (4, 4, FLOATS)},
-        "2_1": {"OutputTensor": (4, 4, SMALL)},
-        "4_0": {"OutputTensor": (2, 4, SMALL)},
-        "5_1": {"OutputTensor": (2, 4, ALL)},
-    },
-    "DIAGONAL_MATRIX1": {"5_1": matrices((2, 4), ALL)},
-    "ONE_HOT": {
-        "2_0": one_hot((4, 4), "UINT32", FLOATS),
-        "2_1": one_hot((4, 4), "UINT32", SMALL),
-        "3_0": one_hot((1, 8), INDEX, SMALL),
-        "4_1": one_hot((1, 8), INDEX, ALL),
-    },
-    "ELEMENT_WISE_IF": {
-        "2_0": selects((4, 4), "FLOAT16"),
-        "3_0": selects((1, 8), SMALL),
-        "5_0": selects((1, 8), ALL),
-    },
-    "NONZERO_COORDINATES": {
-        "3_0": coordinates((4, 5), (4, 5)),
-        "4_0": coordinates((1, 8), (2, 8)),
-    },
-    "PADDING": {
-        "1_0": matrices((4, 5), FLOATS),
-        "2_1": matrices((4, 5), SMALL),
-        "3_1": matrices((1, 8), SMALL),
-        "5_0": matrices((1, 8), ALL),
-    },
-    "PADDING1": {"5_0": matrices((1, 8), ALL)},
+    name: table
+    for subject in SUBJECTS.values()
+    for name, table in subject.tables.items()
 }
-SUPPORTS = {
-    "DIAGONAL_MATRIX": _diagonal_matrix1.DIAGONAL_MATRIX_SUPPORT,
-    "DIAGONAL_MATRIX1": _diagonal_matrix1.SUPPORT,
-    "ONE_HOT": _one_hot.SUPPORT,
-    "ELEMENT_WISE_IF": _element_wise_if.SUPPORT,
-    "NONZERO_COORDINATES": _nonzero_coordinates.SUPPORT,
-    "PADDING": _padding.SUPPORT,
-    "PADDING1": _padding.PADDING1_SUPPORT,
-}
-DESCRIPTORS = {
-    "DIAGONAL_MATRIX": DiagonalMatrixDesc,
-    "DIAGONAL_MATRIX1": DiagonalMatrix1Desc,
-    "ONE_HOT": OneHotDesc,
-    "ELEMENT_WISE_IF": ElementWiseIfDesc,
-    "NONZERO_COORDINATES": NonzeroCoordinatesDesc,
-    "PADDING": PaddingDesc,
-    "PADDING1": Padding1Desc,
-}
+SUPPORTS = {name: cls.support for name, cls in DESCRIPTORS.items()}
 ROWS = [(name, level) for name, table in TABLES.items() for level in table]
 CELLS = [(*row, tensor) for row in ROWS for tensor in TABLES[row[0]][row[1]]]
 

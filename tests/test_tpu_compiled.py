@@ -16,10 +16,11 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 
 import dmljax
 from benchmarks import tpu
-from dmljax import PaddingMode, _diagonal_matrix1
+from dmljax import PaddingMode
 from tests import test_sharding
-from tests.test_operators import needs_x64
-from tests.test_tpu import TYPES, WITH_KERNEL, has_work, uses
+from tests.checks import needs_x64
+from tests.subjects import SUBJECTS
+from tests.test_tpu_lowering import TYPES, WITH_KERNEL, has_work, uses
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("libtpu") is None or jax.default_backend() != "cpu",
@@ -49,14 +50,14 @@ def check(sample, chip, dtype="float32"):
 @each_operator
 @each_chip
 def test_every_type(chip, name, dtype):
-    for sample in uses(name):
+    for sample in uses(name, edges=False):
         check(sample, chip, dtype)
 
 
 @each_operator
 @each_chip
 def test_edges(chip, name):
-    for sample in uses(name, edges=True):
+    for sample in uses(name):
         with jax.enable_x64(needs_x64(sample)):
             check(sample, chip)
 
@@ -117,7 +118,7 @@ def test_blocks_of_nonzero_coordinates(chip, shape, dtype):
 @each_operator
 @each_chip
 def test_batches(chip, name):
-    sample = uses(name)[0]
+    sample = SUBJECTS[name].kernel_samples[0]
     arrays = [struct((3, *x.shape), x.dtype) for x in sample.arrays()]
     program = tpu.compiled(jax.vmap(sample.run), chip, *arrays)
     assert kernels(program, name) == 1
@@ -128,7 +129,7 @@ def test_a_part_of_a_matrix(chip):
     """The diagonal of its first element is an operand."""
     static = {"matrix": (70, 300), "fill_begin": -40, "fill_end": 9}
     part = functools.partial(
-        _diagonal_matrix1.OPERATOR, implementation="pallas", **static
+        SUBJECTS["diagonal_matrix1"].primitive, implementation="pallas", **static
     )
     origin, value = struct((1, 1, 1), np.int32), struct((1, 1, 1), np.float32)
     x = struct((3, 70, 300), np.float32)
@@ -149,6 +150,8 @@ def test_four_chips_communicate_what_the_page_says(case, mesh, spec, implementat
     program = jax.jit(function).lower(*placed).compile()
     parts = test_sharding.parts_of(mesh, spec)
     found = test_sharding.collectives(program.as_text())
-    assert sorted(found) == test_sharding.means(case, parts)
+    words = test_sharding.table()[case.line][AxisType.Explicit]
+    meaning = test_sharding.MEANINGS[words]
+    assert meaning(found, case=case, parts=parts, gradient=False), found
     if case.line != ("`padding`", "a padded dimension"):  # where WRAP only slices
         assert ("dmljax_" in program.as_text()) == (implementation == "pallas")

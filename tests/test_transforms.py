@@ -21,7 +21,8 @@ from jax.test_util import check_grads
 import dmljax
 from dmljax import PaddingMode
 from tests import samples
-from tests.samples import LINEAR, SAMPLES
+from tests.checks import eight_devices
+from tests.subjects import LINEAR, SAMPLES
 
 BATCH = 3
 
@@ -212,8 +213,15 @@ def test_vmap_of_few(sample, count):
 # DERIVATIVES
 
 
-@pytest.mark.parametrize("dtype", samples.INEXACT, indirect=True)
-@each_linear
+@pytest.mark.parametrize(
+    ("sample", "dtype"),
+    [
+        pytest.param(sample, dtype, id=f"{sample}-{dtype}")
+        for sample in LINEAR
+        for dtype in (("float32",) if sample.implementation else samples.INEXACT)
+    ],
+    indirect=["dtype"],
+)
 def test_derivatives(sample, dtype):
     """Forward, reverse, linearized, transposed: all are the matrix."""
     arrays = sample.arrays(dtype)
@@ -290,25 +298,26 @@ def test_gradient_and_hessian(sample):
 
 
 @pytest.mark.parametrize(
-    ("sample", "dtype", "curve", "distance"),
+    ("sample", "dtype", "curve", "order", "distance"),
     [
-        *((sample, "float64", "sin", None) for sample in LINEAR),
-        # The differences of a linear function are exact at any distance.
-        *(
-            (sample, "float32", "positive", 1.0)
-            for sample in LINEAR
-            if sample.implementation is None
-        ),
+        (sample, *options)
+        for sample in LINEAR
+        if sample.implementation is None  # derivatives by kernel are compared exactly
+        for options in (
+            ("float64", "sin", 2, None),
+            # The differences of a linear function are exact at any distance.
+            ("float32", "positive", 1, 1.0),
+        )
     ],
     indirect=["dtype"],
     ids=str,
 )
-def test_numerical_derivatives(sample, dtype, curve, distance):
+def test_numerical_derivatives(sample, dtype, curve, order, distance):
     arrays = sample.arrays(dtype)
     function = opened(sample, arrays)
     primals = [0.5 * primal for primal in only_open(sample, arrays)]
     curved = jax.jit(lambda *operands: getattr(jnp, curve)(function(*operands)))
-    check_grads(curved, primals, order=2, modes=("fwd", "rev"), eps=distance)
+    check_grads(curved, primals, order, modes=("fwd", "rev"), eps=distance)
 
 
 @each_linear
@@ -691,12 +700,6 @@ def test_donation(sample):
     for _ in range(2):
         output = donating(*map(jnp.array, arrays))
         assert_equal(output, sample.expected(*arrays))
-
-
-def eight_devices(axis_type):
-    """A mesh of the eight virtual devices."""
-    devices = jax.devices("cpu")[:8]
-    return jax.make_mesh((8,), ("batch",), axis_types=(axis_type,), devices=devices)
 
 
 def sharded_batches(sample, mesh):

@@ -1,4 +1,8 @@
-"""ELEMENT_WISE_IF on a GPU."""
+"""ELEMENT_WISE_IF on a GPU, in the frame of `_elementwise`: one launch.
+
+A program loads a block of each operand and selects. What is shared is loaded as such,
+so a scalar costs no memory traffic.
+"""
 
 from typing import Any
 
@@ -7,22 +11,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from dmljax._tensor import Outputs
-from dmljax.pallas._elementwise import Number, elementwise, on_words, place_in
+from dmljax.pallas._elementwise import Offsets, elementwise, offsets_in, on_bits
 
 
-@on_words
+@on_bits
 def element_wise_if(
     condition: jax.Array, a: jax.Array, b: jax.Array, *, interpret: bool
 ) -> Outputs:
-    """The operator."""
+    """The form by kernel: `a` where `condition` is not zero, and `b` elsewhere."""
     operands = (condition, a, b)
     shape = np.broadcast_shapes(*(operand.shape for operand in operands))
 
-    def element(number: Number, *loads: Any) -> Any:
+    def element(offsets: Offsets, *loads: Any) -> Any:
         holds, first, second = (
-            load(place_in(operand.shape, number, shape))
+            load(offsets_in(operand.shape, offsets, shape))
             for load, operand in zip(loads, operands, strict=True)
         )
+        # Every byte other than 0 is true: 2 and 128 as well as 1.
         return jnp.where(holds.astype(bool), first, second)
 
     return elementwise(
@@ -30,6 +35,7 @@ def element_wise_if(
         *operands,
         shape=shape,
         operator="element_wise_if",
+        # 256 threads, each of which stores 16 bytes: `BLOCK_BYTES` says more.
         warps=8,
         interpret=interpret,
     )

@@ -1,4 +1,10 @@
-"""The only caller of Pallas: through Triton for NVIDIA GPUs, Mosaic for TPUs."""
+"""The calls of Pallas: `launch` through Triton for GPUs, `launch_blocks` for TPUs.
+
+Here belongs what all launches share: the parameters of a backend, the names that a
+profile shows, what the compiler is told about the cost, and which arrays a backend
+cannot address. The kernels also import Pallas, for what their bodies compute with, but
+none of them calls `pallas_call`.
+"""
 
 import dataclasses
 import functools
@@ -13,6 +19,8 @@ from dmljax._check import NoKernelError, require
 from dmljax._jax import struct
 from dmljax.pallas import kernels_available, kernels_lowered
 
+# A future JAX may come without one of the backends. Then this module still imports, and
+# `dmljax._primitive` launches no kernel for that platform.
 if kernels_available("cuda"):
     with kernels_lowered("cuda"):
         from jax.experimental.pallas import triton
@@ -37,14 +45,16 @@ def launch(
 ) -> Sequence[jax.Array]:
     """Runs `kernel` on whole arrays in a GPU's memory, once for each point of `grid`.
 
-    Its arguments are the operands and the outputs, as references, and `static`. In a
-    profile it has the name of the operator, and of the step if there are several. The
-    hardware allows the dimensions of the grid after the first 65 535 programs.
+    The kernel is called with references to the operands, then with references to the
+    outputs, and with `static` as keywords. It is named `dmljax_{operator}{step}` in a
+    profile. Callers use a grid of one dimension, because the hardware allows at most
+    65 535 programs along the others.
     """
     arrays: list[Any] = [*operands, *outputs]
     for array in arrays:
-        # The backend counts bytes to decide whether a place needs 64 bits, and then
-        # computes places, as signed numbers: those of single bytes can overflow.
+        # Triton's lowering computes offsets in 64 bits only for arrays of more than
+        # 2^32 bytes, and in signed 32 bits for all others. For elements of one byte,
+        # offsets from 2^31 on would therefore be negative.
         require(
             operator.upper(),
             array.dtype.itemsize > 1 or not 2**31 < array.size <= 2**32,
@@ -58,6 +68,8 @@ def launch(
         out_shape=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
         name=f"dmljax_{operator}{step}",
         interpret=interpret,
+        # The type of this object chooses the backend. It is the one choice that JAX
+        # 0.10, where the default is Mosaic GPU, and later versions understand alike.
         compiler_params=triton.CompilerParams(num_warps=warps, num_stages=2),
     )(*operands)
     return results
@@ -65,42 +77,53 @@ def launch(
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """What of an array is in a TPU's vector memory for a point of the grid.
+    """The part of an array that a TPU's vector memory holds for one program.
+
+    The pipeline moves these parts. It numbers the blocks of an array along each
+    dimension, and fetches a block only if the numbers differ from the last program's.
 
     Attributes:
-      sizes: of the block.
-      place: gives its number along each dimension from the place in the grid.
-      axes: the dimensions of the grid on which `place` depends.
-      scalar: whether it is in the memory of the scalars instead.
-      whole: whether it is all of the array, which stays where it is.
-      elements: how many are moved in all; None where each dimension of the grid goes
-        along the same one of the array.
+      sizes: the sizes of the block.
+      index_map: takes a point of the grid, and gives the block's number along each
+        dimension of the array.
+      axes: the dimensions of the grid that `index_map` depends on.
+      scalar: whether the block is in the memory of the scalars (SMEM) instead.
+      whole: whether the kernel gets the whole array, which then stays in the TPU's main
+        memory. The pipeline moves nothing of it.
+      elements: how many elements are moved in all programs together. None if dimension
+        i of the grid counts the blocks along dimension i of the array: then `moved`
+        computes it.
     """
 
     sizes: tuple[int, ...]
-    place: Callable[..., tuple[Any, ...]]
+    index_map: Callable[..., tuple[Any, ...]]
     axes: tuple[int, ...]
     scalar: bool = False
     whole: bool = False
     elements: int | None = None
 
     def spec(self) -> pl.BlockSpec:
-        """The same for Pallas."""
+        """This block as Pallas wants it described."""
         if self.whole:
             return pl.BlockSpec(memory_space=pl.ANY)
         space = tpu.SMEM if self.scalar else None
-        return pl.BlockSpec(self.sizes, self.place, memory_space=space)
+        return pl.BlockSpec(self.sizes, self.index_map, memory_space=space)
 
     def moved(self, grid: tuple[int, ...], shape: tuple[int, ...]) -> int:
-        """The elements that are moved: a block stays while its number does."""
+        """How many elements of an array of `shape` are moved in the whole grid."""
         if self.elements is not None:
             return self.elements
-        turning = [axis for axis in self.axes if grid[axis] > 1]
-        again = math.prod(
+        # The last dimension of the grid changes fastest. Dimensions behind the last one
+        # that moves the block leave it where it is; those before it that do not name a
+        # block make the pipeline go over the whole array again.
+        moving = [axis for axis in self.axes if grid[axis] > 1]
+        rounds = math.prod(
             size
-            for axis, size in enumerate(grid[: max(turning, default=0)])
+            for axis, size in enumerate(grid[: max(moving, default=0)])
             if axis not in self.axes
         )
+        # The last block along a dimension may reach past the end of the array. What is
+        # past the end is not moved.
         along = (
             size if steps * block - size < block else steps * block
             for steps, block, size in zip(
@@ -110,7 +133,7 @@ class Block:
                 strict=True,
             )
         )
-        return again * math.prod(along)
+        return rounds * math.prod(along)
 
 
 def launch_blocks(
@@ -127,10 +150,11 @@ def launch_blocks(
 ) -> Sequence[jax.Array]:
     """Runs `kernel` on blocks in a TPU's vector memory, once for each point of `grid`.
 
-    Its arguments are the blocks of the operands and of the outputs, scratch memory, and
-    `static`. While it runs, the next blocks are fetched and the last ones written. What
-    the compiler is told of the cost is what is moved: it can't look into a kernel. The
-    points may be shared by cores, but the last dimension if they must be `in_order`.
+    `blocks` describes the operands and then the outputs. The kernel is called with
+    references to these blocks, then to the `scratch` memory, and with `static` as
+    keywords. While it runs, the pipeline fetches the blocks of the next program and
+    writes those of the last one. `in_order` says that programs along the last dimension
+    of the grid must follow one another on one core; all others may be shared by cores.
     """
     arrays: list[Any] = [*operands, *outputs]
     moved = sum(
@@ -141,7 +165,8 @@ def launch_blocks(
     semantics = [tpu.GridDimensionSemantics.PARALLEL] * len(grid)
     if in_order:
         semantics[-1] = tpu.GridDimensionSemantics.ARBITRARY
-    with jax.enable_x64(False):  # places in a grid have 32 bits
+    # Mosaic takes block numbers of 32 bits only; in x64 mode JAX would make them 64.
+    with jax.enable_x64(False):
         results: Sequence[jax.Array] = pl.pallas_call(
             functools.partial(kernel, **static),
             grid=grid,
@@ -151,6 +176,8 @@ def launch_blocks(
             scratch_shapes=list(scratch),
             name=f"dmljax_{operator}",
             interpret=interpret,
+            # XLA schedules by this estimate, because it cannot look into a kernel. The
+            # kernels move memory and compute next to nothing.
             cost_estimate=pl.CostEstimate(
                 flops=0, transcendentals=0, bytes_accessed=moved
             ),

@@ -1,12 +1,32 @@
 """NONZERO_COORDINATES on a GPU: count, scan, write.
 
-Three launches and no communication between blocks. The first reads the input once and
-leaves a bit for each element, the number of non-zeros before each word of 32 bits, and
-that of each block. The second turns the blocks' counts into their first rows. The third
-writes the rows: a crowded block goes through its elements, of which each knows its row;
-a sparse one goes through its words, the first set bits of them all, then the second
-ones; in a full one elements and rows are the same. What is past the count is filled
-by programs of their own in the same launch.
+The input is a batch of *lines*: independent tensors, flat. The output has *rows*, one
+for each non-zero element, with one value for each *column* of the coordinates. Where a
+row goes depends on how many non-zeros lie before it. Programs do not wait for each
+other here, so this is computed in three launches. A block is BLOCK elements of a line,
+and a *bit word* has one bit for each of 32 elements, set if the element is not zero.
+
+    input      0 5 0 0 | 0 0 0 0 | 7 1 0 2     blocks of 4 in this drawing
+    count
+      words      .x..      ....      xx.x      bit words; a word's *rank* is how many
+      counts       1         0         3       non-zeros lie before it in its block
+    scan
+      starts       0         1         1       the first row of each block
+      count                              4
+    write
+      rows         1                 8 9 11    then fill from row 4 on
+
+1. `_count`: a program reads a block, and leaves its bit words, their ranks, and the
+   block's count. Nothing reads the input again.
+2. `_scan`: a program adds up the counts of a line.
+3. `_write`: a program writes the rows of one block, in one of three ways. If the block
+   is *full*, element i has row i. If it is *crowded*, the program visits all elements,
+   each of which finds its row from its bit word and the word's rank. Otherwise the
+   program visits all bit words at once: first the lowest set bit of each, then the
+   next. Other programs of the same launch fill the rows past the count.
+
+Times in this file were measured on an H200 with 64Mi elements and one column;
+docs/benchmarks.md has the rest. How bits are tested and counted is in `_nonzero_bits`.
 """
 
 import dataclasses
@@ -20,40 +40,44 @@ import numpy as np
 from jax import lax
 from jax.experimental import pallas as pl
 
-from dmljax._coordinates import (
-    by_lines,
-    is_nonzero,
-    last_sizes,
-    zero_patterns,
-)
-from dmljax._tensor import Outputs, index_mode, is_floating, packed_strides
+from dmljax._coordinates import by_lines, last_sizes
+from dmljax._tensor import Outputs, index_mode, packed_strides
 from dmljax.pallas._launch import launch, load, store
+from dmljax.pallas._nonzero_bits import (
+    BIT_WORD,
+    as_bits,
+    count_ones,
+    nonzero_bits,
+    packed,
+)
 
-WORD = 32
-# Measured on an H200 over densities from 0.1 % to 100 % and elements of 1, 2 and 4
-# bytes: none is the best for each, this is for all.
-BLOCK = 8192  # elements
-CROWDED = BLOCK // 16  # with more non-zeros, a block goes through its elements
-ELEMENTS = 2048  # that a crowded block visits at a time
-ROWS = 512  # that a full block writes at a time
-CHUNK = 2048  # values past the count that are written at a time
-COUNT_BYTES = 4096  # that a warp reads in the first launch
-WARPS = 4  # of a program in the last
+# The following were measured over densities from 0.1 % to 100 % and elements of 1, 2
+# and 4 bytes. No value is the best for each; these are for all. For example, blocks of
+# 16384 elements gave 0.82 of the ceiling up to 1 %, but 0.67 at 10 %.
+BLOCK = 8192  # elements of a block
+CROWDED = 16  # a block with more non-zeros than one in so many is crowded
+ELEMENTS = 2048  # elements that a crowded block visits at a time
+ROWS = 512  # rows that a full block writes at a time
+CHUNK = 2048  # values past the count that a program fills at a time
+COUNT_BYTES = 4096  # bytes that each warp of the first launch reads
+SCANNED = 4096  # counts of blocks that the second launch adds up at a time
+WARPS = 4  # of a program in the last launch
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
-    """What is known before a launch, the same for all three.
+class NonzeroPlan:
+    """What is known about a call before it runs, the same for all three launches.
 
     Attributes:
-      batch: the number of independent inputs, called lines.
-      elements: of a line.
-      rows: to write for each line; rows past the last are left out.
-      sizes: those of the coordinates' columns.
+      batch: the number of lines.
+      elements: the elements of a line.
+      rows: the rows to write for each line. Those of non-zeros past them are left out.
+      sizes: the sizes of the dimensions that have a column.
       width: the bits of an element.
-      keep: those of its bits that make it non-zero.
-      fill: what the rows past the count hold; None to leave them alone.
-      part: whether the lines are parts of tensors, whose elements are counted on.
+      keep: those of its bits that make it non-zero if one of them is set.
+      fill: the value of all columns in rows past the count; None to leave them alone.
+      part: whether lines are parts of tensors. Then an operand has the offset of each
+        line's first element, and first coordinates may be past their size.
       interpret: whether Pallas' interpreter runs the kernels.
     """
 
@@ -69,35 +93,41 @@ class Plan:
 
     @property
     def integer(self) -> np.dtype:
-        """The type of a place in the output."""
+        """The type of an offset in a line of the input or of the output."""
         largest = max(self.elements, self.values) + BLOCK
         return np.dtype(np.int32 if largest < 2**31 else np.int64)
 
     @property
     def blocks(self) -> int:
-        """How many blocks a line has."""
+        """The blocks of a line."""
         return -(-self.elements // BLOCK)
 
     @property
     def values(self) -> int:
-        """How many values the rows of a line hold."""
+        """The values in all rows of a line."""
         return self.rows * len(self.sizes)
 
-    def place(self, number: Any, offset: Any = 0) -> Any:
-        """`number + offset` where it may need 64 bits."""
-        return number.astype(self.integer) + jnp.asarray(offset).astype(self.integer)
+    def offset(self, a: Any, b: Any = 0) -> Any:
+        """`a + b` in the type of an offset."""
+        return a.astype(self.integer) + jnp.asarray(b).astype(self.integer)
 
     def program_and_line(self, programs: int) -> tuple[Any, Any]:
-        """Which of a line's `programs` one is; a GPU limits a grid but in one size."""
+        """Which of the `programs` of a line this is, and the line."""
+        # A grid of two dimensions would limit one of them to 65 535.
         program = pl.program_id(0)
-        if self.batch == 1:  # 0 is known to be aligned
+        # With a constant 0, Triton knows that the line starts at an aligned address.
+        if self.batch == 1:
             return program, 0
         number = jnp.int32(programs)
         return lax.rem(program, number), lax.div(program, number)
 
     @property
     def writers(self) -> int:
-        """The programs that write a line: one for each block, and as many that fill."""
+        """The programs of a line that write: one for each block, and as many that fill.
+
+        Filling in programs of their own, after the rows, was measured to be 0.005 to
+        0.010 ms faster for sparse inputs than filling in the programs that write rows.
+        """
         return self.blocks if self.fill is None else 2 * self.blocks
 
 
@@ -111,10 +141,10 @@ def nonzero_coordinates(
     fill: int | None,
     interpret: bool,
 ) -> Outputs:
-    """The operator."""
+    """The form by kernels, for lines: `by_lines` says what it takes and returns."""
     batch, elements = x.shape
-    bits, keep = _bits(x)
-    plan = Plan(
+    bits, keep = as_bits(x)
+    plan = NonzeroPlan(
         batch=batch,
         elements=elements,
         rows=rows,
@@ -129,41 +159,28 @@ def nonzero_coordinates(
         return _run(bits, first, plan)
 
 
-def _bits(x: jax.Array) -> tuple[jax.Array, int]:
-    """Unsigned integers of 8, 16 or 32 bits, and those of their bits that matter.
-
-    An element is zero if none of these is set: the sign of a float does not count,
-    unless the type has no negative zero.
-    """
-    dtype = x.dtype
-    floating = is_floating(dtype)
-    width = jnp.finfo(dtype).bits if floating else 8 * dtype.itemsize
-    zeros = zero_patterns(dtype) if floating else (0,)
-    if width in (8, 16, 32) and zeros and (floating or dtype.kind in "iu"):
-        keep = 2**width - 1 - max(zeros)
-        return lax.bitcast_convert_type(x, np.dtype(f"uint{width}")), keep
-    return is_nonzero(x).astype(np.uint8), 1
-
-
-def _run(bits: jax.Array, numbers: Sequence[jax.Array], plan: Plan) -> Outputs:
+def _run(bits: jax.Array, first: Sequence[jax.Array], plan: NonzeroPlan) -> Outputs:
     """The three launches, for (batch, elements) bits.
 
-    Of each line's first element there may be a number, (batch,).
+    `first` is empty, or has the offset of each line's first element in its tensor.
     """
-    words = jax.ShapeDtypeStruct((plan.batch, plan.blocks * BLOCK // WORD), np.uint32)
-    before = jax.ShapeDtypeStruct(words.shape, np.uint16)
+    shape = (plan.batch, plan.blocks * BLOCK // BIT_WORD)
+    bit_word = jax.ShapeDtypeStruct(shape, np.uint32)
+    # A rank is less than BLOCK. What lies between the launches is 1/8 byte and 1/16
+    # byte for each element: 12 MiB beside the 64 MiB of 64Mi elements of uint8.
+    rank = jax.ShapeDtypeStruct(shape, np.uint16)
     per_block = jax.ShapeDtypeStruct((plan.batch, plan.blocks), np.uint32)
     per_line = jax.ShapeDtypeStruct((plan.batch,), np.uint32)
     values = jax.ShapeDtypeStruct((plan.batch, plan.values), np.uint32)
     launched = functools.partial(
         launch, operator="nonzero_coordinates", interpret=plan.interpret, plan=plan
     )
-    packed, ranks, counts = launched(
+    bit_words, ranks, counts = launched(
         _count,
-        _wide(bits),
+        packed(bits),
         step="_count",
         grid=(plan.blocks * plan.batch,),
-        outputs=(words, before, per_block),
+        outputs=(bit_word, rank, per_block),
         warps=BLOCK * plan.width // 8 // COUNT_BYTES,
     )
     starts, count = launched(
@@ -176,236 +193,229 @@ def _run(bits: jax.Array, numbers: Sequence[jax.Array], plan: Plan) -> Outputs:
     )
     (coordinates,) = launched(
         _write,
-        *(packed, ranks, counts, starts, count, *numbers),
+        *(bit_words, ranks, counts, starts, count, *first),
         step="_write",
         grid=(plan.writers * plan.batch,),
         outputs=(values,),
         warps=WARPS,
     )
-    shape = (plan.batch, plan.rows, len(plan.sizes))
-    return count, coordinates.reshape(shape)
+    return count, coordinates.reshape(plan.batch, plan.rows, len(plan.sizes))
 
 
-def _wide(bits: jax.Array) -> jax.Array:
-    """The same memory in words of up to 32 bits, of which an element is a part."""
-    size = bits.dtype.itemsize
-    parts = next(n for n in (4, 2, 1) if n * size <= 4 and bits.shape[1] % n == 0)
-    if parts == 1:
-        return bits
-    split = bits.reshape(bits.shape[0], -1, parts)
-    return lax.bitcast_convert_type(split, np.dtype(f"uint{8 * size * parts}"))
+def _count(
+    words: Any, bit_words: Any, ranks: Any, counts: Any, *, plan: NonzeroPlan
+) -> None:
+    """The first launch: a block's bit words, their ranks, and the block's count.
 
-
-def _count(bits: Any, words: Any, ranks: Any, counts: Any, *, plan: Plan) -> None:
-    """A block's bits, its words' ranks and its count."""
+    The block is a matrix here. A row has the words of which one bit word is made.
+    """
     block, line = plan.program_and_line(plan.blocks)
-    parts = plan.elements // bits.shape[1]
-    shape = (BLOCK // WORD, WORD // parts)
-    lane = lax.broadcasted_iota(np.int32, shape, 1)
-    inside = lax.broadcasted_iota(np.int32, shape, 0) * shape[1] + lane
-    place = plan.place(block) * (BLOCK // parts) + plan.place(inside)
-    word_place = block * shape[0] + lax.iota(np.int32, shape[0])
+    each = plan.elements // words.shape[1]  # elements of a word
+    shape = (BLOCK // BIT_WORD, BIT_WORD // each)
+    column = lax.broadcasted_iota(np.int32, shape, 1)
+    inside = lax.broadcasted_iota(np.int32, shape, 0) * shape[1] + column
+    source = plan.offset(block) * (BLOCK // each) + plan.offset(inside)
+    target = block * shape[0] + lax.iota(np.int32, shape[0])
 
     def count(mask: Any) -> None:
         other = None if mask is None else 0
-        value = load(bits.at[line, place], mask=mask, other=other).astype(np.uint32)
-        bit = _nonzero_bits(value, plan.width, plan.keep)
-        bit <<= (lane * parts).astype(np.uint32)
-        word = jnp.sum(bit, axis=1, dtype=np.uint32)
-        ones = _ones(word)
-        ends = jnp.cumsum(ones)
-        store(words.at[line, word_place], word)
-        store(ranks.at[line, word_place], (ends - ones).astype(np.uint16))
-        counts[line, block] = jnp.sum(ones).astype(np.uint32)
+        word = load(words.at[line, source], mask=mask, other=other).astype(np.uint32)
+        bits = nonzero_bits(word, plan.width, plan.keep)
+        bits <<= (column * each).astype(np.uint32)
+        # No two words of a row set the same bit, so the sum of the row is their union.
+        bit_word = jnp.sum(bits, axis=1, dtype=np.uint32)
+        nonzeros = count_ones(bit_word)
+        ends = jnp.cumsum(nonzeros)
+        store(bit_words.at[line, target], bit_word)
+        store(ranks.at[line, target], (ends - nonzeros).astype(np.uint16))
+        counts[line, block] = jnp.sum(nonzeros).astype(np.uint32)
 
-    # A mask makes loads narrow: only the block that reaches past the end has one.
+    # Triton makes masked loads narrow, so only the block that reaches past the end of
+    # the line is masked.
     whole, rest = divmod(plan.elements, BLOCK)
     if whole:
         pl.when(block < whole)(lambda: count(None))
     if rest:
-        pl.when(block == whole)(lambda: count(place < bits.shape[1]))
+        pl.when(block == whole)(lambda: count(source < words.shape[1]))
 
 
-def _nonzero_bits(word: Any, width: int, keep: int) -> Any:
-    """A bit for each element of `width` bits in a word: whether `keep` of it is set.
+def _scan(counts: Any, starts: Any, count: Any, *, plan: NonzeroPlan) -> None:
+    """The second launch: the first row of each block, and the count of the line.
 
-    Without a comparison for each: a carry into an element's top bit says that one of
-    those below it is set, and a product brings the top bits side by side.
+    One program adds up a line. It takes 0.003 ms for 64Mi elements: a single pass with
+    programs that look back at each other was tried instead, and was wrong in Triton.
     """
-    places = range(0, WORD, width)
-    ones = sum(1 << place for place in places)
-    top = ones << (width - 1)
-    word &= np.uint32(keep * ones)
-    rest = np.uint32(~top % 2**WORD)
-    word = (((word & rest) + rest) | word) & np.uint32(top)
-    shift = WORD - width
-    gather = sum(1 << (shift - place + i) for i, place in enumerate(places))
-    product = (word >> np.uint32(width - 1)) * np.uint32(gather)
-    return (product >> np.uint32(shift)) & np.uint32(2 ** len(places) - 1)
-
-
-def _scan(counts: Any, starts: Any, count: Any, *, plan: Plan) -> None:
-    """The first row of each block, and the count of the line."""
     line, blocks = pl.program_id(0), plan.blocks
-    lanes = min(4096, pl.next_power_of_2(blocks))
+    size = min(SCANNED, pl.next_power_of_2(blocks))
 
     def step(i: Any, total: Any) -> Any:
-        block = i * lanes + lax.iota(np.int32, lanes)
+        block = i * size + lax.iota(np.int32, size)
         inside = block < blocks
-        ones = load(counts.at[line, block], mask=inside, other=0).astype(np.int32)
-        before = total + plan.place(jnp.cumsum(ones) - ones)
-        place = jnp.where(inside, block, blocks)
-        store(starts.at[line, place], before.astype(np.uint32), mask=inside)
-        return total + plan.place(jnp.sum(ones))
+        nonzeros = load(counts.at[line, block], mask=inside, other=0)
+        nonzeros = nonzeros.astype(np.int32)
+        before = total + plan.offset(jnp.cumsum(nonzeros) - nonzeros)
+        # The interpreter writes the old value where a store is masked. That must not be
+        # a block of the next line, so it goes out of range.
+        target = jnp.where(inside, block, blocks)
+        store(starts.at[line, target], before.astype(np.uint32), mask=inside)
+        return total + plan.offset(jnp.sum(nonzeros))
 
-    steps = jnp.int32(pl.cdiv(blocks, lanes))
+    steps = jnp.int32(pl.cdiv(blocks, size))
     total = lax.fori_loop(jnp.int32(0), steps, step, plan.integer.type(0))
     count[line] = total.astype(np.uint32)
 
 
-def _write(*references: Any, plan: Plan) -> None:
-    """The rows of a block's non-zeros, or a share of the rows past the count."""
+def _write(*references: Any, plan: NonzeroPlan) -> None:
+    """The third launch: a program writes a block's rows, or fills past the count."""
     count, out = references[4], references[-1]
     program, line = plan.program_and_line(plan.writers)
     if plan.fill is None:
-        _rows(*references, plan=plan, block=program, line=line)
+        _write_block(*references, plan=plan, block=program, line=line)
         return
-    # All rows come first, while the words that they read are in the cache.
-    fills = program >= plan.blocks
+    # A GPU starts programs in order. Those that write rows come first, while the bit
+    # words that they read are still in the cache.
+    is_filler = program >= plan.blocks
     share = lax.rem(program, jnp.int32(plan.blocks))
-    write = functools.partial(_rows, *references, plan=plan, block=share, line=line)
-    total = jnp.minimum(plan.place(count[line]), plan.integer.type(plan.rows))
-    pl.when(~fills)(write)
-    pl.when(fills)(lambda: _fill(out, line, share, total, plan))
+    write = functools.partial(
+        _write_block, *references, plan=plan, block=share, line=line
+    )
+    total = jnp.minimum(plan.offset(count[line]), plan.integer.type(plan.rows))
+    pl.when(~is_filler)(write)
+    pl.when(is_filler)(lambda: _fill(out, line, share, total, plan))
 
 
-def _rows(*references: Any, plan: Plan, block: Any, line: Any) -> None:
-    """The rows of a block's non-zeros."""
-    words, ranks, counts, starts, _, *numbers, out = references
-    first = block * (BLOCK // WORD)
-    start = plan.place(starts[line, block])
-    ones = counts[line, block].astype(np.int32)
+def _write_block(*references: Any, plan: NonzeroPlan, block: Any, line: Any) -> None:
+    """Writes the rows of a block's non-zeros in one of three ways."""
+    bit_words, ranks, counts, starts, _, *first, out = references
+    first_word = block * (BLOCK // BIT_WORD)
+    start = plan.offset(starts[line, block])
+    nonzeros = counts[line, block].astype(np.int32)
     if plan.rows < plan.elements:  # a block past the last row has nothing to write
-        ones = jnp.where(start < plan.rows, ones, 0)
+        nonzeros = jnp.where(start < plan.rows, nonzeros, 0)
 
-    def word_at(place: Any) -> Any:
-        return load(words.at[line, first + place])
+    def bit_word_at(i: Any) -> Any:
+        return load(bit_words.at[line, first_word + i])
 
-    def rank_at(place: Any) -> Any:
-        return load(ranks.at[line, first + place]).astype(np.int32)
+    def rank_at(i: Any) -> Any:
+        return load(ranks.at[line, first_word + i]).astype(np.int32)
 
-    def put(rank: Any, valid: Any, element: Any) -> None:
-        row = plan.place(start, rank)
-        number = block.astype(np.uint32) * np.uint32(BLOCK) + element.astype(np.uint32)
-        number = sum((reference[line] for reference in numbers), number)
-        _put_rows(out, line, row, valid, number, plan)
+    def write(rank: Any, valid: Any, element: Any) -> None:
+        row = plan.offset(start, rank)
+        offset = block.astype(np.uint32) * np.uint32(BLOCK) + element.astype(np.uint32)
+        offset = sum((reference[line] for reference in first), offset)
+        _write_rows(out, line, row, valid, offset, plan)
 
-    def by_element(i: Any, carry: Any) -> Any:
-        place = _words_by_warps(i)
-        word, rank = word_at(place)[..., None], rank_at(place)[..., None]
-        lane = lax.broadcasted_iota(np.uint32, (1, 1, WORD), 2)
-        bit = np.uint32(1) << lane
-        rank += _ones(word & (bit - np.uint32(1)))
-        element = place[..., None].astype(np.uint32) * np.uint32(WORD) + lane
-        put(rank, word & bit != 0, element)
+    def crowded(i: Any, carry: Any) -> Any:
+        # A warp has bit words that follow one another, and each of its threads the same
+        # bit of all of them, so that it loads many words at once. This was measured to
+        # take a half-full input from 0.065 ms to 0.048.
+        shape = (ELEMENTS // BIT_WORD // WARPS, WARPS)
+        within, warp = (lax.broadcasted_iota(np.int32, shape, n) for n in (0, 1))
+        index = (i * WARPS + warp) * shape[0] + within
+        bit_word, rank = bit_word_at(index)[..., None], rank_at(index)[..., None]
+        shift = lax.broadcasted_iota(np.uint32, (1, 1, BIT_WORD), 2)
+        bit = np.uint32(1) << shift
+        rank += count_ones(bit_word & (bit - np.uint32(1)))
+        element = index[..., None].astype(np.uint32) * np.uint32(BIT_WORD) + shift
+        write(rank, bit_word & bit != 0, element)
         return carry
 
-    def by_bit(i: Any, carry: Any) -> Any:
-        place = lax.iota(np.int32, BLOCK // WORD)
-        word, rank = word_at(place), rank_at(place)
+    def sparse(i: Any, carry: Any) -> Any:
+        # Searching for the element of each row instead was 0.002 to 0.006 ms slower for
+        # sparse inputs, and 0.009 faster at 10 %.
+        index = lax.iota(np.int32, BLOCK // BIT_WORD)
+        bit_word, rank = bit_word_at(index), rank_at(index)
 
-        def lowest(i: Any, word: Any) -> Any:
-            bit = word & (~word + np.uint32(1))
-            put(rank + i, word != 0, place * WORD + _ones(bit - np.uint32(1)))
-            return word ^ bit
+        def lowest(i: Any, bit_word: Any) -> Any:
+            bit = bit_word & (~bit_word + np.uint32(1))
+            write(
+                rank + i,
+                bit_word != 0,
+                index * BIT_WORD + count_ones(bit - np.uint32(1)),
+            )
+            return bit_word ^ bit
 
-        lax.fori_loop(jnp.int32(0), jnp.max(_ones(word)), lowest, word)
+        lax.fori_loop(jnp.int32(0), jnp.max(count_ones(bit_word)), lowest, bit_word)
         return carry
 
-    def in_order(i: Any, carry: Any) -> Any:
+    def full(i: Any, carry: Any) -> Any:
         element = i * ROWS + lax.iota(np.int32, ROWS)
-        put(element, element < BLOCK, element)
+        write(element, element < BLOCK, element)
         return carry
 
-    full, crowded = ones == BLOCK, ones > CROWDED
-    _repeat_if(~crowded & (ones > 0), 1, by_bit)
-    _repeat_if(crowded & ~full, BLOCK // ELEMENTS, by_element)
-    _repeat_if(full, BLOCK // ROWS, in_order)
+    is_full, is_crowded = nonzeros == BLOCK, nonzeros > BLOCK // CROWDED
+    _repeat_if(~is_crowded & (nonzeros > 0), 1, sparse)
+    _repeat_if(is_crowded & ~is_full, BLOCK // ELEMENTS, crowded)
+    _repeat_if(is_full, BLOCK // ROWS, full)
 
 
 def _repeat_if(condition: Any, rounds: int, body: Any) -> None:
-    """A loop of no rounds is a branch."""
+    """Runs the body so many times if the condition holds, and not at all otherwise."""
+    # Triton lowers no `cond` here, so a loop of zero rounds stands for the branch that
+    # is not taken.
     rounds = condition.astype(np.int32) * np.int32(rounds)
     lax.fori_loop(jnp.int32(0), rounds, body, jnp.int32(0))
 
 
-def _words_by_warps(i: Any) -> Any:
-    """The places of the words that a crowded block visits in round `i`.
-
-    Those of a warp follow one another, so that it loads many at once; each of its lanes
-    then has the same bit of every word.
-    """
-    shape = (ELEMENTS // WORD // WARPS, WARPS)
-    within, warp = (lax.broadcasted_iota(np.int32, shape, axis) for axis in (0, 1))
-    return (i * WARPS + warp) * shape[0] + within
-
-
-def _put_rows(
-    out: Any, line: Any, row: Any, valid: Any, number: Any, plan: Plan
+def _write_rows(
+    out: Any, line: Any, row: Any, valid: Any, offset: Any, plan: NonzeroPlan
 ) -> None:
-    """Stores the coordinates of the elements with these numbers."""
+    """Stores the coordinates of the elements at these offsets of their tensors."""
     columns = len(plan.sizes)
+    # Triton has only arrays whose sizes are powers of two; the columns left over are
+    # masked.
     shape = (*row.shape, pl.next_power_of_2(columns))
     column = lax.broadcasted_iota(np.int32, shape, row.ndim)
-    place = row[..., None] * plan.integer.type(columns) + plan.place(column)
+    target = row[..., None] * plan.integer.type(columns) + plan.offset(column)
     values = jnp.zeros(shape, np.uint32)
     for axis, (size, stride) in enumerate(
         zip(plan.sizes, packed_strides(plan.sizes), strict=True)
     ):
-        value = number // np.uint32(stride)
-        if axis and (plan.part or max(plan.sizes[:axis]) > 1):  # else it is less
+        value = offset // np.uint32(stride)
+        # A division takes a GPU many instructions. A remainder is needed only if a
+        # coordinate before this one can be other than 0.
+        if axis and (plan.part or max(plan.sizes[:axis]) > 1):
             value %= np.uint32(size)
         values = jnp.where(column == axis, value[..., None], values)
     mask = valid[..., None] & (column < columns)
     if plan.rows < plan.elements:
         mask &= row[..., None] < plan.rows
-    if plan.interpret:  # where a masked-off lane writes back what it has read
-        place = jnp.where(mask, place, plan.values)
-    store(out.at[line, place], values, mask=mask)
+    if plan.interpret:  # it writes the old value where a store is masked
+        target = jnp.where(mask, target, plan.values)
+    store(out.at[line, target], values, mask=mask)
 
 
-def _fill(out: Any, line: Any, share: Any, count: Any, plan: Plan) -> None:
-    """One of as many shares as there are blocks of the values past the count of a line.
+def _fill(out: Any, line: Any, share: Any, count: Any, plan: NonzeroPlan) -> None:
+    """Fills a share of the values past the count of a line, of `plan.blocks` shares.
 
-    They are a chunk each in turn: all side by side, wherever the count lies.
+    The shares take the chunks past the count in turn. So all of them have work, side by
+    side in memory, wherever the count lies:
+
+        | rows | cut chunk | share 0 | share 1 | .. | share 0 | .. | the rest |
     """
     start = count * plan.integer.type(len(plan.sizes))
     cut = lax.div(start, plan.integer.type(CHUNK)).astype(np.int32)
     whole, rest = divmod(plan.values, CHUNK)
     values = jnp.full((CHUNK,), plan.fill or 0, np.uint32)
 
-    def place(chunk: Any) -> Any:
-        lane = lax.iota(np.int32, CHUNK)
-        return plan.place(chunk) * plan.integer.type(CHUNK) + plan.place(lane)
+    def offsets(chunk: Any) -> Any:
+        within = lax.iota(np.int32, CHUNK)
+        return plan.offset(chunk) * plan.integer.type(CHUNK) + plan.offset(within)
 
-    def put_whole(i: Any, carry: Any) -> Any:
-        store(out.at[line, place(cut + 1 + share + i * plan.blocks)], values)
+    def fill_whole(i: Any, carry: Any) -> Any:
+        store(out.at[line, offsets(cut + 1 + share + i * plan.blocks)], values)
         return carry
 
-    def put_cut(chunk: Any) -> None:
-        valid = (place(chunk) >= start) & (place(chunk) < plan.values)
-        inside = jnp.where(valid, place(chunk), plan.values)
-        store(out.at[line, inside], values, mask=valid)
+    def fill_masked(chunk: Any) -> None:
+        valid = (offsets(chunk) >= start) & (offsets(chunk) < plan.values)
+        target = jnp.where(valid, offsets(chunk), plan.values)
+        store(out.at[line, target], values, mask=valid)
 
     left = jnp.maximum(jnp.int32(whole) - cut - 1 - share, 0)
     rounds = lax.div(left + jnp.int32(plan.blocks - 1), jnp.int32(plan.blocks))
-    lax.fori_loop(jnp.int32(0), rounds, put_whole, jnp.int32(0))
-    pl.when(share == 0)(lambda: put_cut(cut))
+    lax.fori_loop(jnp.int32(0), rounds, fill_whole, jnp.int32(0))
+    # Only the chunk that the count cuts, and the end of the line, need a mask.
+    pl.when(share == 0)(lambda: fill_masked(cut))
     if rest:
         last = jnp.int32(whole)
-        pl.when((share == plan.blocks - 1) & (cut < last))(lambda: put_cut(last))
-
-
-def _ones(word: Any) -> Any:
-    """How many bits of `word` are set."""
-    return lax.population_count(word.astype(np.int32))
+        pl.when((share == plan.blocks - 1) & (cut < last))(lambda: fill_masked(last))

@@ -1,14 +1,26 @@
-"""ONE_HOT on a GPU.
+"""ONE_HOT on a GPU: one launch, in chunks or in tiles.
 
-There are two ways, by what lies side by side in the output. If it is the positions of
-a sequence, a program has consecutive chunks of the output, of up to 16 bytes: a chunk
-needs the index of its sequence, or of two, and then a comparison for each of its words.
-If it is other sequences, a program has a tile of positions and sequences, and reads an
-index once for all positions of the tile; but elements of 4 bytes and more, and few in
-all, are chunks of their own.
+The output has the sizes (batch, size, inner), if the dimensions before the axis count
+as one, and those behind it. A *sequence* is what lies along the axis: `size` positions,
+of which at most one, the *hot* one, has the value `on`. All others have `off`.
 
-A word has several elements if they are narrower than 4 bytes: words are stored, and so
-there are fewer to compute.
+- If inner is 1, the positions of a sequence are neighbours in memory. A program has a
+  block of *chunks*: consecutive words of the output, up to 16 bytes, that lie in one
+  sequence or in two. For a chunk it loads one index, or two, and compares the index
+  with each word of the chunk. Here a chunk is four elements, and a sequence has seven:
+
+      output      0 0 1 0 0 0 0 0 0 0 0 0 1 0 ..
+      sequences  |- index 2 ---|- index 5 ---|
+      chunks     |       |       |       |
+
+- If inner is larger, the neighbours of an element belong to other sequences. A program
+  has a *tile*: its rows are positions, its columns are words of sequences side by side.
+  It loads the index of each sequence once, for all positions of the tile.
+- If inner is larger, but the output is small or its elements have 4 bytes or more, a
+  program has a block of chunks of one element.
+
+Words hold several elements if these are narrower than 4 bytes, so that fewer are
+computed and stored.
 """
 
 import dataclasses
@@ -23,36 +35,39 @@ from jax.experimental import pallas as pl
 
 from dmljax._coordinates import countable
 from dmljax._tensor import Outputs, index_mode
-from dmljax.pallas._elementwise import Number, on_words, place_in
+from dmljax.pallas._elementwise import Offsets, offsets_in, on_bits
 from dmljax.pallas._launch import launch, load, store
 from dmljax.pallas._words import (
     WORD_BYTES,
     as_elements,
-    in_lane,
-    in_words,
-    most_lanes,
+    in_every_slot,
+    in_slot,
+    most_per_word,
     word_type,
 )
 
+# The bytes of a chunk at most: the widest store of a GPU's thread.
 CHUNK_BYTES = 16
-# Of a block of chunks, and where a word has several elements; the words of a tile, and
-# the elements of its rows at most. Measured on an H200.
+# The bytes of a block of chunks, for words of one element and for words of several.
+# The best of those tried on an H200.
 BLOCK_BYTES, NARROW_BYTES = 4096, 8192
+# The words of a tile at most, and the elements of one of its rows at most. On an H200,
+# tiles of 1024 to 8192 words, rows of 64 to 1024, and 2 to 8 warps were not better.
 TILE, ROW = 4096, 1024
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
-    """What is known before the launch.
+class OneHotPlan:
+    """What is known about a call of ONE_HOT before it runs.
 
     Attributes:
-      batch: the sizes outside of the axis.
+      batch: the sizes before the axis.
       size: the positions along the axis.
-      inner: the product of the sizes inside of the axis.
-      shared: those of the sizes in `batch` that the index, off and on have.
+      inner: the product of the sizes behind the axis.
+      shared: for each of index, off and on, its sizes in `batch`, 1 where it is shared.
       dtype: the type of an element.
-      lanes: the elements of a word.
-      integer: the type of a place in the output.
+      per_word: the elements of a word.
+      integer: the type of an offset in the output.
       interpret: whether Pallas' interpreter runs the kernel.
     """
 
@@ -61,59 +76,63 @@ class Plan:
     inner: int
     shared: tuple[tuple[int, ...], ...]
     dtype: np.dtype
-    lanes: int
+    per_word: int
     integer: np.dtype
     interpret: bool
 
     @property
     def word(self) -> np.dtype:
         """The type of a word."""
-        return word_type(self.dtype, self.lanes)
+        return word_type(self.dtype, self.per_word)
 
     @property
     def words(self) -> int:
-        """How many the output has."""
-        return math.prod(self.batch) * self.size * self.inner // self.lanes
+        """The words of the output."""
+        return math.prod(self.batch) * self.size * self.inner // self.per_word
 
     @property
     def block(self) -> int:
         """The words of a block of chunks."""
-        size = BLOCK_BYTES if self.lanes == 1 else NARROW_BYTES
+        size = BLOCK_BYTES if self.per_word == 1 else NARROW_BYTES
         return size // self.word.itemsize
 
     @property
     def chunk(self) -> int:
-        """The words of a chunk: of one sequence, or of two that differ in the index."""
+        """The words of a chunk."""
         if self.inner > 1:
             return 1
-        wide = CHUNK_BYTES // self.word.itemsize
-        while not _fits(self.size, wide * self.lanes, self.shared):
-            wide //= 2
-        return wide
+        words = CHUNK_BYTES // self.word.itemsize
+        while not _reaches_two(self.size, words * self.per_word, self.shared):
+            words //= 2
+        return words
 
     @property
     def tile(self) -> tuple[int, int]:
-        """The positions of a tile, and its words for each."""
-        across = pl.next_power_of_2(self.inner // self.lanes)
-        width = min(across, ROW // self.lanes)
-        return min(TILE // width, pl.next_power_of_2(self.size)), width
+        """The rows of a tile, and its columns."""
+        # Triton has only arrays whose sizes are powers of two.
+        across = pl.next_power_of_2(self.inner // self.per_word)
+        columns = min(across, ROW // self.per_word)
+        return min(TILE // columns, pl.next_power_of_2(self.size)), columns
 
     @property
     def tiles(self) -> tuple[int, int]:
-        """How many tiles there are down and across."""
+        """How many tiles there are down the axis, and across."""
         rows, columns = self.tile
-        across = self.inner // self.lanes
+        across = self.inner // self.per_word
         return pl.cdiv(self.size, rows), pl.cdiv(across, columns)
 
-    def places(self, sequences: Number) -> list[Any]:
-        """Where the sequences have their index, and their off and on, which follow."""
+    def operand_offsets(self, sequences: Offsets) -> list[Any]:
+        """The offsets of the index, of off and of on for sequences of the batch.
+
+        Off and on are one array, in which all of on follows all of off.
+        """
         index, off, on = (
-            place_in(sizes, sequences, self.batch) for sizes in self.shared
+            offsets_in(sizes, sequences, self.batch) for sizes in self.shared
         )
         return [index, off, on + self.integer.type(math.prod(self.shared[1]))]
 
 
-@on_words
+@on_bits
 def one_hot(
     index: jax.Array,
     on: jax.Array,
@@ -123,8 +142,8 @@ def one_hot(
     axis: int,
     interpret: bool,
 ) -> Outputs:
-    """The operator."""
-    if jnp.iinfo(index.dtype).bits < 8:
+    """The form by kernel: `on` where `index` lights a position along `axis`."""
+    if jnp.iinfo(index.dtype).bits < 8:  # a GPU addresses no less than a byte
         index = index.astype(np.int8)
     operands, dtype = (index, off, on), off.dtype
     shape = list(np.broadcast_shapes(*(operand.shape for operand in operands)))
@@ -133,18 +152,24 @@ def one_hot(
     if not elements:
         return (jnp.zeros(shape, dtype),)
     shared = tuple(operand.shape[:axis] for operand in operands)
+    # Elements of 4 bytes or more make no words, and a small output fills no tile. Both
+    # are chunks of one element instead.
     tiled = inner > 1 and dtype.itemsize < WORD_BYTES and size * inner >= ROW
-    beside = inner if tiled else 1  # elements that words may be made of
+    # A word may be made of any elements that are in one chunk or one row of a tile. Its
+    # size divides how many of these are neighbours.
+    neighbours = inner if tiled else 1
     if inner == 1:
-        beside = elements if _fits(size, most_lanes(dtype), shared) else size
+        across = _reaches_two(size, most_per_word(dtype), shared)
+        neighbours = elements if across else size
+    # The last block may reach past the end, and its offsets must not wrap around.
     with index_mode(elements + NARROW_BYTES) as integer:
-        plan = Plan(
+        plan = OneHotPlan(
             batch=tuple(shape[:axis]),
             size=size,
             inner=inner,
             shared=shared,
             dtype=dtype,
-            lanes=math.gcd(beside, most_lanes(dtype)),
+            per_word=math.gcd(neighbours, most_per_word(dtype)),
             integer=integer,
             interpret=interpret,
         )
@@ -153,7 +178,8 @@ def one_hot(
         (words,) = launch(
             _in_tiles if tiled else _in_chunks,
             index.ravel(),
-            # Off and on as they were in ValuesTensor, if that had no more.
+            # The operator slices off and on from one ValuesTensor. If that has no other
+            # elements, this restores it, and XLA can leave out both.
             lax.concatenate([off.ravel(), on.ravel()], 0),
             operator="one_hot",
             grid=(tiles if tiled else blocks,),
@@ -165,67 +191,79 @@ def one_hot(
     return (as_elements(words, dtype).reshape(shape),)
 
 
-def _fits(size: int, elements: int, shared: tuple[tuple[int, ...], ...]) -> bool:
-    """Whether consecutive elements are of one sequence, or of two with one on and off.
+def _reaches_two(size: int, elements: int, shared: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether `elements` neighbours need one index, or two with the same off and on.
 
-    Then also the index has all sizes of the batch.
+    They need one if their number divides a sequence, and two at most if a sequence is
+    not shorter. If off and on are shared by all sequences, the index is not shared, so
+    the second index follows the first one.
     """
     alike = all(math.prod(sizes) == 1 for sizes in shared[1:])
     return size % elements == 0 or (alike and size >= elements)
 
 
-def _in_chunks(index: Any, values: Any, out: Any, *, plan: Plan) -> None:
-    """A block of chunks: they are its rows, and their words its columns."""
+def _in_chunks(index: Any, values: Any, out: Any, *, plan: OneHotPlan) -> None:
+    """Writes a block as a matrix: its rows are chunks, its columns their words."""
     chunk, integer = plan.chunk, plan.integer.type
     rows = plan.block // chunk
-    each = chunk * plan.lanes  # elements of a chunk
+    each = chunk * plan.per_word  # elements of a chunk
     program = pl.program_id(0)
     first = program.astype(plan.integer) * integer(rows)
     row = lax.iota(np.uint32, rows)[:, None]
     column = lax.iota(np.uint32, chunk)[None, :]
-    number = Number(first * integer(each), row * np.uint32(each), run=rows * each)
+    elements = Offsets(first * integer(each), row * np.uint32(each), run=rows * each)
     head = (first + row.astype(plan.integer)) * integer(chunk)
-    place = head + column.astype(plan.integer)
+    target = head + column.astype(plan.integer)
 
-    def put(masked: bool) -> None:
+    def write(masked: bool) -> None:
         mask = head < plan.words if masked else None
-        rest, beside = number.divided(plan.inner)
+        rest, beside = elements.divided(plan.inner)
         sequences, position = rest.divided(plan.size)
-        where, *places = plan.places(sequences)
-        off, on = (_read(values, place, mask) for place in places)
+        source, *pair = plan.operand_offsets(sequences)
+        off, on = (_read(values, offset, mask) for offset in pair)
         if plan.inner > 1:
-            where = where * integer(plan.inner) + beside.astype(plan.integer)
-        hot = _from_start(_read(index, where, mask), plan.size)
+            source = source * integer(plan.inner) + beside.astype(plan.integer)
+        hot = _from_start(_read(index, source, mask), plan.size)
+        # `start` counts from the first element of the chunk to the hot one. It is
+        # unsigned: a hot element before the chunk wraps around to a large number. An
+        # index past its sequence cannot pass the comparison either, as long as a chunk
+        # ends where the sequence does or before.
         start = hot - position.astype(hot.dtype)
         starts = [(start < each, start)]
         if plan.size % each and math.prod(plan.batch) > 1:
+            # A chunk may begin in one sequence and end in the next one.
             starts = [((start < each) & (hot < plan.size), start)]
-            left = np.uint32(plan.size) - position  # to the start of the next sequence
+            left = np.uint32(plan.size) - position  # elements up to the next sequence
             more = left < each
             if masked:
-                more &= where + integer(1) < math.prod(plan.batch)
-            hot = load(index.at[where + integer(1)], mask=more)
+                more &= source + integer(1) < math.prod(plan.batch)
+            hot = load(index.at[source + integer(1)], mask=more)
             hot = _from_start(hot, plan.size)
             starts.append((more & (hot < each), hot + left.astype(hot.dtype)))
-        word = in_words(off, plan.dtype, plan.lanes)
+        word = in_every_slot(off, plan.dtype, plan.per_word)
         for inside, hot in starts:
-            # Counted from the chunk's first element; where none is lit, behind it.
-            lane = jnp.where(inside, hot, each).astype(np.uint32)
-            lane = lane - column * np.uint32(plan.lanes)
-            change = in_lane(on ^ off, lane, plan.dtype, plan.lanes)
-            word = jnp.where(lane < plan.lanes, word ^ change, word)
-        store(out.at[place], word, mask=place < plan.words if masked else None)
+            # If the chunk has no hot element, one behind its end stands for it. A word
+            # whose slots do not include the hot one sees a slot that is too large,
+            # wrapped around or not.
+            slot = jnp.where(inside, hot, each).astype(np.uint32)
+            slot = slot - column * np.uint32(plan.per_word)
+            change = in_slot(on ^ off, slot, plan.dtype, plan.per_word)
+            word = jnp.where(slot < plan.per_word, word ^ change, word)
+        store(out.at[target], word, mask=target < plan.words if masked else None)
 
+    # Triton makes masked loads and stores narrow, so only the last block is masked.
     whole, rest = divmod(plan.words, rows * chunk)
     if whole:
-        pl.when(program < whole)(lambda: put(False))
+        pl.when(program < whole)(lambda: write(False))
     if rest:
-        pl.when(program == whole)(lambda: put(True))
+        pl.when(program == whole)(lambda: write(True))
 
 
-def _in_tiles(index: Any, values: Any, out: Any, *, plan: Plan) -> None:
-    """A tile: its rows are positions, its columns words of sequences side by side."""
+def _in_tiles(index: Any, values: Any, out: Any, *, plan: OneHotPlan) -> None:
+    """Writes a tile: its rows are positions, its columns words of sequences."""
     program, integer = pl.program_id(0), plan.integer.type
+    # Programs go across first, then down, then through the batch. Neighbours in time
+    # are then neighbours in memory.
     down, across = plan.tiles
     group = lax.div(program, jnp.int32(down * across))
     i = lax.rem(lax.div(program, jnp.int32(across)), jnp.int32(down))
@@ -233,45 +271,52 @@ def _in_tiles(index: Any, values: Any, out: Any, *, plan: Plan) -> None:
     rows, columns = plan.tile
     row = (i * rows + lax.iota(np.int32, rows))[:, None]
     column = (j * columns + lax.iota(np.int32, columns))[None, :]
-    width = plan.inner // plan.lanes
-    place = integer(plan.size) * group.astype(plan.integer) + row.astype(plan.integer)
-    place = place * integer(width) + column.astype(plan.integer)
-    sequences = Number(integer(0), group.astype(np.uint32))
-    head, *places = plan.places(sequences)
+    width = plan.inner // plan.per_word
+    target = integer(plan.size) * group.astype(plan.integer) + row.astype(plan.integer)
+    target = target * integer(width) + column.astype(plan.integer)
+    batch = Offsets(integer(0), group.astype(np.uint32))
+    head, *pair = plan.operand_offsets(batch)
     head = head * integer(width) + column.astype(plan.integer)
-    off, on = (values[place] for place in places)
+    off, on = (values[offset] for offset in pair)
 
-    def put(masked: bool) -> None:
+    def write(masked: bool) -> None:
         mask = column < width if masked else None
-        lanes = []
-        for lane in range(plan.lanes):
-            where = head * integer(plan.lanes) + integer(lane)
-            lanes.append(_from_start(load(index.at[where], mask=mask), plan.size))
-        word = in_words(off, plan.dtype, plan.lanes)
-        for lane, hot in enumerate(lanes):
-            change = in_lane(on ^ off, np.uint32(lane), plan.dtype, plan.lanes)
+        # All indices are loaded before the first one is used, so that a thread waits
+        # for all of them at the same time.
+        indices = []
+        for slot in range(plan.per_word):
+            source = head * integer(plan.per_word) + integer(slot)
+            loaded = load(index.at[source], mask=mask)
+            indices.append(_from_start(loaded, plan.size))
+        word = in_every_slot(off, plan.dtype, plan.per_word)
+        for slot, hot in enumerate(indices):
+            change = in_slot(on ^ off, np.uint32(slot), plan.dtype, plan.per_word)
             word = jnp.where(hot == row.astype(hot.dtype), word ^ change, word)
         inside: Any = (row < plan.size) & (column < width) if masked else None
-        to: Any = place
-        if plan.interpret and masked:  # a masked-off lane writes back
-            to = jnp.where(inside, place, plan.words)
+        to: Any = target
+        # The interpreter writes the old value where a store is masked. Words past the
+        # end of a row would overwrite the next row, so they go past the end of all.
+        if plan.interpret and masked:
+            to = jnp.where(inside, target, plan.words)
         store(out.at[to], jnp.broadcast_to(word, plan.tile), mask=inside)
 
     whole = (i < plan.size // rows) & (j < width // columns)
-    pl.when(whole)(lambda: put(False))
+    pl.when(whole)(lambda: write(False))
     if plan.size % rows or width % columns:
-        pl.when(~whole)(lambda: put(True))
+        pl.when(~whole)(lambda: write(True))
 
 
-def _read(reference: Any, where: Any, mask: Any) -> Any:
-    shared = jnp.ndim(where) == 0
-    return reference[where] if shared else load(reference.at[where], mask=mask)
+def _read(reference: Any, offset: Any, mask: Any) -> Any:
+    """The elements at these offsets; one offset for the whole block is a scalar."""
+    one = jnp.ndim(offset) == 0
+    return reference[offset] if one else load(reference.at[offset], mask=mask)
 
 
 def _from_start(index: Any, size: int) -> Any:
-    """The index counted from the start of `size` positions, without a sign."""
+    """The position that an index lights, unsigned; `size` or more if it lights none."""
     index = countable(index)
     if not jnp.issubdtype(index.dtype, np.signedinteger):
         return index
+    # What is still negative becomes a large number, which lights nothing.
     index = jnp.where(index < 0, index + size, index)
     return index.astype(np.dtype(f"uint{8 * index.dtype.itemsize}"))

@@ -1,13 +1,27 @@
-"""PADDING on a GPU.
+"""PADDING on a GPU: one launch, which writes words.
 
-A row of the output is a row of the input, the inside, with what is added before and
-after it. It may start anywhere in the words of the output, and so elsewhere than in
-those of the input: a word of the inside is shifted together out of two words that are
-read. Between the insides of two rows there is a gap: the padding, and the words that
-are not of one inside alone. Their elements are looked up one by one.
+The output is seen as *planes* of *rows*: the last dimension is a row, the one before it
+counts the rows of a plane, and the others count planes (`_coordinates.rows_of`). If the
+last dimension is small and not padded, such as three colours, a row is the last two
+dimensions, and what is padded alike is a *unit* of several elements. The *inside* of a
+row is a row of the input, or the padding's value where CONSTANT has no such row. What
+is before and behind the inside is padding.
 
-A word has several elements if they are narrower than 4 bytes: words are loaded and
-stored, and so there are fewer to compute.
+A word holds several elements if they are narrower than 4 bytes. Rows may start and end
+anywhere in a word, so words are sorted by what they hold. Here is the padding `.` of
+rows of six elements by two before and two behind, in words of four:
+
+    elements   . . a b c d e f . . . . g h i j k l . .
+    rows      |- row 0 -----------|- row 1 -----------|
+    words     |  gap  |inside |  gap  |inside |  gap  |
+
+- An *inside* word has elements of one inside alone. In the input they are neighbours
+  too, but may start at another slot: so two words of the input are shifted together.
+- The words between two insides are a *gap*. Each of their elements is looked up alone.
+
+A program is one warp. It has a tile of a plane: its rows are rows, its columns words.
+First it writes inside words of these rows, then words of the gap before each row. The
+gap behind the last row of all belongs to the last programs.
 """
 
 import dataclasses
@@ -22,41 +36,43 @@ from jax.experimental import pallas as pl
 
 from dmljax._coordinates import Axis, PaddingMode, axes_of, merged, rows_of
 from dmljax._tensor import Outputs, index_mode
-from dmljax.pallas._elementwise import Number, on_words, place_in
+from dmljax.pallas._elementwise import Offsets, offsets_in, on_bits
 from dmljax.pallas._launch import launch, load, store
 from dmljax.pallas._words import (
     as_elements,
     as_words,
-    in_lane,
-    in_words,
-    most_lanes,
+    in_every_slot,
+    in_slot,
+    most_per_word,
     word_type,
 )
 
-# The words of a tile of insides, and of gaps. What a row costs besides its words, in
-# words: a tile is as wide as is best for that. Measured on an H200.
+# The words of a tile of insides, and of a tile of gaps. On an H200, tiles of 256 to
+# 4096 words and 1 to 8 warps gave 0.36 to 0.85 of the ceiling.
 TILE, GAPS = 512, 128
+# What a row of a tile costs besides its words, in words. It decides how wide a tile is.
+# Measured on an H200.
 ROW_COST = 64
 
-# Of words: where they are in the output, what they are, and which of them to store.
-Words = tuple[Any, Any, Any]
+# What to store: the offsets of words in the output, the words, and a mask.
+Stores = tuple[Any, Any, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
-    """What is known before the launch.
+class PaddingPlan:
+    """What is known about a call of PADDING before it runs.
 
     Attributes:
-      outer: the dimensions outside of a plane.
-      plane: the dimension along which there are rows.
+      outer: the dimensions that count planes.
+      plane: the dimension that counts the rows of a plane.
       row: the dimension that is a row, in units.
-      unit: how many elements side by side are padded alike.
+      unit: the elements of a unit.
       mode: where the values of the padding come from.
-      batch: the leading sizes of the output, along which there may be values.
-      shared: those of the sizes in `batch` that the values have.
+      batch: the leading sizes of the output, along which there may be several values.
+      shared: the sizes of the values in `batch`, 1 where a value is shared.
       dtype: the type of an element.
-      lanes: the elements of a word.
-      integer: the type of a place in the input or the output.
+      per_word: the elements of a word, a power of two.
+      integer: the type of an offset in the input or the output.
       interpret: whether Pallas' interpreter runs the kernel.
     """
 
@@ -68,23 +84,23 @@ class Plan:
     batch: tuple[int, ...]
     shared: tuple[int, ...]
     dtype: np.dtype
-    lanes: int
+    per_word: int
     integer: np.dtype
     interpret: bool
 
     @property
     def word(self) -> np.dtype:
         """The type of a word."""
-        return word_type(self.dtype, self.lanes)
+        return word_type(self.dtype, self.per_word)
 
     @property
     def shift(self) -> int:
-        """The bits of an element's place that say where in its word it is."""
-        return self.lanes.bit_length() - 1
+        """The lowest bits of an element's offset, which are its slot."""
+        return self.per_word.bit_length() - 1
 
     @property
     def planes(self) -> int:
-        """How many the output has."""
+        """The planes of the output."""
         return math.prod(axis.output for axis in self.outer)
 
     @property
@@ -94,7 +110,7 @@ class Plan:
 
     @property
     def before(self) -> int:
-        """The elements before the inside of a row."""
+        """The elements of a row before its inside."""
         return self.row.before * self.unit
 
     @property
@@ -104,39 +120,40 @@ class Plan:
 
     @property
     def words(self) -> int:
-        """How many the output has."""
-        return self.planes * self.plane.output * self.length // self.lanes
+        """The words of the output."""
+        return self.planes * self.plane.output * self.length // self.per_word
 
     @property
     def width(self) -> int:
-        """The words of a row at most that are of its inside alone."""
-        return self.inside // self.lanes
+        """The most inside words that a row can have."""
+        return self.inside // self.per_word
 
     @property
     def gap(self) -> int:
-        """The words of a gap at most."""
-        return (self.length - self.inside + 2 * self.lanes - 2) // self.lanes
+        """The most words that a gap can have."""
+        return (self.length - self.inside + 2 * self.per_word - 2) // self.per_word
 
     @property
     def is_aligned(self) -> bool:
-        """Whether words of the inside are words of the input."""
-        return (self.length | self.inside | self.before) % self.lanes == 0
+        """Whether every inside word is a word of the input as it is."""
+        return (self.length | self.inside | self.before) % self.per_word == 0
 
     @property
     def tile(self) -> tuple[int, int]:
-        """The rows of a tile, and its words for each."""
+        """The rows and the columns of a tile of insides."""
+        # Triton has only arrays whose sizes are powers of two.
         widths = [2**i for i in range(TILE.bit_length())]
         columns = min(widths, key=lambda n: pl.cdiv(self.width, n) * (n + ROW_COST))
         return min(TILE // columns, pl.next_power_of_2(self.plane.output)), columns
 
     @property
     def gap_columns(self) -> int:
-        """The words of a gap that a program has."""
+        """The columns of a tile of gaps, which has as many rows as one of insides."""
         return min(pl.next_power_of_2(self.gap), max(GAPS // self.tile[0], 1))
 
     @property
     def tiles(self) -> tuple[int, int]:
-        """The tiles of a plane down, and across: of its insides, or of its gaps."""
+        """How many tiles a plane has down, and across: for its insides and its gaps."""
         rows, columns = self.tile
         across = pl.cdiv(self.width, columns)
         if self.gap:
@@ -144,38 +161,40 @@ class Plan:
         return pl.cdiv(self.plane.output, rows), across
 
     @property
-    def small(self) -> np.dtype:
-        """The type of a place in a plane."""
+    def short(self) -> np.dtype:
+        """The type of an offset from the start of a plane."""
+        # A GPU computes in 32 bits, and 64 take it several instructions. Only the start
+        # of a plane needs these, unless one plane alone has 2^31 elements.
         rows = max(self.plane.size, self.plane.output) + self.tile[0]
-        fits = rows * (self.length + self.lanes) + TILE < 2**31
+        fits = rows * (self.length + self.per_word) + TILE < 2**31
         return np.dtype(np.int32) if fits else self.integer
 
     def source(self, plane: Any) -> tuple[Any, Any]:
-        """The plane of the input that one of the output repeats, and if there is."""
+        """The plane of the input that a plane repeats, and whether there is one."""
         integer = self.integer.type
         inside: Any = None
-        place, stride = integer(0), 1
+        source, stride = integer(0), 1
         for axis in reversed(self.outer):
-            plane, coordinate = _divided(plane, axis.output)
-            inside = _both(inside, self.is_inside(axis, coordinate))
-            place += axis.source(coordinate, self.mode) * integer(stride)
+            plane, position = _divided(plane, axis.output)
+            inside = _both(inside, self.is_inside(axis, position))
+            source += axis.source(position, self.mode) * integer(stride)
             stride *= axis.size
-        return place, inside
+        return source, inside
 
-    def is_inside(self, axis: Axis, coordinate: Any) -> Any:
-        """Whether an output coordinate has a source; None if every one has."""
+    def is_inside(self, axis: Axis, position: Any) -> Any:
+        """Whether an output position has a source; None if every one has."""
         if self.mode is not PaddingMode.CONSTANT or not axis.is_padded:
             return None
-        return axis.is_inside(coordinate)
+        return axis.is_inside(position)
 
 
 def padding(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
-    """The operator."""
-    (given,) = value or (jnp.zeros((1,) * x.ndim, x.dtype),)
-    return _padding(x, given, **static)
+    """The form by kernel. In modes other than CONSTANT a 0 stands for the value."""
+    (one,) = value or (jnp.zeros((1,) * x.ndim, x.dtype),)
+    return _padding(x, one, **static)
 
 
-@on_words
+@on_bits
 def _padding(
     x: jax.Array,
     value: jax.Array,
@@ -194,9 +213,11 @@ def _padding(
     if x.size in (0, elements):
         return (x if x.size else jnp.broadcast_to(value, shape),)
     outer, plane, row, unit = rows_of(merged(axes), x.dtype.itemsize)
-    lanes = math.gcd(elements, x.size, most_lanes(x.dtype))
-    with index_mode(elements + max(TILE, GAPS) * lanes) as integer:
-        plan = Plan(
+    # Words have no rest at the end of the input or of the output.
+    per_word = math.gcd(elements, x.size, most_per_word(x.dtype))
+    # The last tile may reach past the end, and its offsets must not wrap around.
+    with index_mode(elements + max(TILE, GAPS) * per_word) as integer:
+        plan = PaddingPlan(
             outer=outer,
             plane=plane,
             row=row,
@@ -205,14 +226,15 @@ def _padding(
             batch=sizes,
             shared=value.shape[:batch],
             dtype=x.dtype,
-            # Else a row need not have a word of its own.
-            lanes=lanes if row.size * unit >= 2 * lanes else 1,
+            # Wherever an inside of two words' size starts, it has an inside word.
+            # Without one, two gaps would meet, and a gap knows two rows only.
+            per_word=per_word if row.size * unit >= 2 * per_word else 1,
             integer=integer,
             interpret=interpret,
         )
         (words,) = launch(
             _kernel,
-            as_words(x, plan.lanes),
+            as_words(x, plan.per_word),
             value.ravel(),
             operator="padding",
             grid=(plan.planes * math.prod(plan.tiles),),
@@ -224,105 +246,120 @@ def _padding(
     return (as_elements(words, x.dtype).reshape(shape),)
 
 
-def _kernel(x: Any, value: Any, out: Any, *, plan: Plan) -> None:
-    """A tile of a plane: its rows are rows."""
+def _kernel(x: Any, value: Any, out: Any, *, plan: PaddingPlan) -> None:
+    """Writes the insides and the gaps of a tile."""
     down, across = plan.tiles
     rows, columns = plan.tile
     rest, j = _divided(pl.program_id(0), across)
     plane, i = _divided(rest, down)
     plane = plane.astype(plan.integer)
-    row = i.astype(plan.small) * rows + lax.iota(plan.small, rows)[:, None]
+    row = i.astype(plan.short) * rows + lax.iota(plan.short, rows)[:, None]
 
-    def insides() -> tuple[Words, ...]:
-        column = j.astype(plan.small) * columns + lax.iota(plan.small, columns)[None, :]
+    def insides() -> tuple[Stores, ...]:
+        column = j.astype(plan.short) * columns + lax.iota(plan.short, columns)[None, :]
         return _insides(x, value, plane, row, column, plan)
 
-    def gaps(row: Any) -> tuple[Words, ...]:
-        first = j.astype(plan.small) * plan.gap_columns
-        column = first + lax.iota(plan.small, plan.gap_columns)[None, :]
+    def gaps(row: Any) -> tuple[Stores, ...]:
+        first = j.astype(plan.short) * plan.gap_columns
+        column = first + lax.iota(plan.short, plan.gap_columns)[None, :]
         return _gaps(x, value, plane, row, column, plan)
 
-    def put(parts: tuple[Words, ...]) -> None:
-        for to, word, mask in parts:
-            if plan.interpret:  # a masked-off lane writes back
-                to = jnp.where(mask, to, plan.words)
-            store(out.at[to], jnp.broadcast_to(word, mask.shape), mask=mask)
+    def write(stores: tuple[Stores, ...]) -> None:
+        for target, word, mask in stores:
+            # The interpreter writes the old value where a store is masked. That must
+            # not be a word of another row, so it goes out of range.
+            if plan.interpret:
+                target = jnp.where(mask, target, plan.words)
+            store(out.at[target], jnp.broadcast_to(word, mask.shape), mask=mask)
 
-    pl.when(j < pl.cdiv(plan.width, columns))(lambda: put(insides()))
+    # Loading all before anything is stored was tried on an H200: it gave 0.87 of the
+    # ceiling instead of 0.82 for rows of odd length, but 0.81 instead of 0.84 for
+    # CONSTANT.
+    pl.when(j < pl.cdiv(plan.width, columns))(lambda: write(insides()))
     if not plan.gap:
         return
     has_gaps = j < pl.cdiv(plan.gap, plan.gap_columns)
-    pl.when(has_gaps)(lambda: put(gaps(row)))
-    if plan.plane.output % rows == 0:  # behind the last row there is one more
+    pl.when(has_gaps)(lambda: write(gaps(row)))
+    # The gap behind the last row is the one before a row that does not exist. It needs
+    # a tile of its own if all rows of the last tile exist.
+    if plan.plane.output % rows == 0:
         is_last = (plane == plan.planes - 1) & (i == down - 1)
-        end = jnp.full((1, 1), plan.plane.output, plan.small)
-        pl.when(has_gaps & is_last)(lambda: put(gaps(end)))
+        end = jnp.full((1, 1), plan.plane.output, plan.short)
+        pl.when(has_gaps & is_last)(lambda: write(gaps(end)))
 
 
 def _insides(
-    x: Any, value: Any, plane: Any, row: Any, column: Any, plan: Plan
-) -> tuple[Words, ...]:
-    """The words of rows that are of their insides alone.
-
-    Rows outside of the input are apart: a choice for each word would keep the next ones
-    from being loaded.
-    """
-    head, start = _start(plane, row, plan.plane.output, plan.length, plan)
+    x: Any, value: Any, plane: Any, row: Any, column: Any, plan: PaddingPlan
+) -> tuple[Stores, ...]:
+    """The inside words of rows."""
+    # An inside starts `start` elements behind the word `head`. Its words are `count` of
+    # those behind `head`, from the word `first` on.
+    head, start = _row_offset(plane, row, plan.plane.output, plan.length, plan)
     start += plan.before
-    first = (start + (plan.lanes - 1)) >> plan.shift
+    first = (start + (plan.per_word - 1)) >> plan.shift
     count = ((start + plan.inside) >> plan.shift) - first
     count = jnp.where(row < plan.plane.output, count, 0)
-    to = head + (first + column).astype(plan.integer)
+    target = head + (first + column).astype(plan.integer)
 
+    # In the input, the first of these words starts at the element `offset`.
     source, inside = plan.source(plane)
     inside = _both(inside, plan.is_inside(plan.plane, row))
     mask = column < (count if inside is None else jnp.where(inside, count, 0))
     from_row = plan.plane.source(row, plan.mode)
-    head_from, place = _start(source, from_row, plan.plane.size, plan.inside, plan)
-    place += (first << plan.shift) - start
-    where = head_from + ((place >> plan.shift) + column).astype(plan.integer)
-    word = load(x.at[where], mask=mask)
+    from_head, offset = _row_offset(
+        source, from_row, plan.plane.size, plan.inside, plan
+    )
+    offset += (first << plan.shift) - start
+    word_source = from_head + ((offset >> plan.shift) + column).astype(plan.integer)
+    word = load(x.at[word_source], mask=mask)
     if not plan.is_aligned:
         bits = 8 * plan.dtype.itemsize
-        shift = ((place & (plan.lanes - 1)) * bits).astype(plan.word)
-        more = load(x.at[where + plan.integer.type(1)], mask=mask & (shift > 0))
-        # In two steps, as a shift by all bits of a word is not defined.
-        most = plan.word.type(bits * plan.lanes - 1)
+        shift = ((offset & (plan.per_word - 1)) * bits).astype(plan.word)
+        more = load(x.at[word_source + plan.integer.type(1)], mask=mask & (shift > 0))
+        # The shift to the left is by 1 bit and then by the rest, because a shift by all
+        # bits of a word is not defined.
+        most = plan.word.type(bits * plan.per_word - 1)
         more = (more << plan.word.type(1)) << (most - shift)
         word = (word >> shift) | more
     if inside is not None:
-        outside = in_words(_value(value, plane, row, plan), plan.dtype, plan.lanes)
+        # Rows that CONSTANT fills are stores of their own. A choice for each word was
+        # measured on an H200 at 0.68 and 0.60 of the ceiling instead of 0.84 and 0.91:
+        # conditions have few registers, and the loads of the next words wait for them.
+        fill = _fill_value(value, plane, row, plan)
+        outside = in_every_slot(fill, plan.dtype, plan.per_word)
         filled = column < jnp.where(inside, 0, count)
-        return (to, word, mask), (to, outside, filled)
-    return ((to, word, mask),)
+        return (target, word, mask), (target, outside, filled)
+    return ((target, word, mask),)
 
 
 def _gaps(
-    x: Any, value: Any, plane: Any, row: Any, column: Any, plan: Plan
-) -> tuple[Words, ...]:
-    """The words of the gaps before rows, and of the one behind the last."""
-    head, start = _start(plane, row, plan.plane.output, plan.length, plan)
+    x: Any, value: Any, plane: Any, row: Any, column: Any, plan: PaddingPlan
+) -> tuple[Stores, ...]:
+    """The words of the gaps before rows."""
+    head, start = _row_offset(plane, row, plan.plane.output, plan.length, plan)
+    # From behind the inside of the row before, up to where this row's inside begins.
     first = (start + (plan.before + plan.inside - plan.length)) >> plan.shift
-    last = (start + (plan.before + plan.lanes - 1)) >> plan.shift
+    last = (start + (plan.before + plan.per_word - 1)) >> plan.shift
     to = first + column
-    where = head + to.astype(plan.integer)
-    # Behind the last row of a plane is the first row of the next one, which has it.
-    rows = plan.plane.output + (plane == plan.planes - 1).astype(plan.small)
-    mask = (to < last) & (row < rows) & (where >= 0) & (where < plan.words)
+    target = head + to.astype(plan.integer)
+    # The gap behind the last row of a plane is the one before the next plane. Only
+    # behind the last plane there is a gap more than there are rows.
+    rows = plan.plane.output + (plane == plan.planes - 1).astype(plan.short)
+    mask = (to < last) & (row < rows) & (target >= 0) & (target < plan.words)
 
-    # The row that the gap is before, and the one that it is behind.
+    # A gap has elements of the row that it is before, and of the row that it is behind.
     is_first = row == 0
     behind = jnp.where(is_first, plan.plane.output, row) - 1
     plane_behind = jnp.maximum(plane - is_first.astype(plan.integer), 0)
-    sources, insides, values = zip(
-        _line(value, plane, row, plan),
-        _line(value, plane_behind, behind, plan),
+    sources, insides, fills = zip(
+        _input_row(value, plane, row, plan),
+        _input_row(value, plane_behind, behind, plan),
         strict=True,
     )
-    place = (to << plan.shift) - start
+    offset = (to << plan.shift) - start
     word: Any = None
-    for lane in range(plan.lanes):
-        position = place + lane
+    for slot in range(plan.per_word):
+        position = offset + slot
         is_behind = position < 0
         position = jnp.where(is_behind, position + plan.length, position)
         unit, beside = _divided(position, plan.unit) if plan.unit > 1 else (position, 0)
@@ -331,67 +368,73 @@ def _gaps(
             inside = _both(inside, _of_row(is_behind, insides))
         position = plan.row.source(unit, plan.mode) * plan.unit + beside
         source = _of_row(is_behind, sources) + position.astype(plan.integer)
-        found = _element(x, source, _both(mask, inside), plan)
+        found = _load_element(x, source, _both(mask, inside), plan)
         if inside is not None:
-            other = _of_row(is_behind, values).astype(found.dtype)
+            other = _of_row(is_behind, fills).astype(found.dtype)
             found = jnp.where(inside, found, other)
-        found = in_lane(found, np.uint32(lane), plan.dtype, plan.lanes)
+        found = in_slot(found, np.uint32(slot), plan.dtype, plan.per_word)
         word = found if word is None else word | found
-    return ((where, word, mask),)
+    return ((target, word, mask),)
 
 
 def _of_row(is_behind: Any, pair: tuple[Any, Any]) -> Any:
     return jnp.where(is_behind, pair[1], pair[0])
 
 
-def _line(value: Any, plane: Any, row: Any, plan: Plan) -> tuple[Any, Any, Any]:
-    """Of rows: where they are in the input, if they are, and what is outside of it."""
+def _input_row(
+    value: Any, plane: Any, row: Any, plan: PaddingPlan
+) -> tuple[Any, Any, Any]:
+    """For rows: their offset in the input, whether they are in it, and their fill."""
     integer = plan.integer.type
     source, inside = plan.source(plane)
     inside = _both(inside, plan.is_inside(plan.plane, row))
     from_row = plan.plane.source(row, plan.mode).astype(plan.integer)
-    place = (source * integer(plan.plane.size) + from_row) * integer(plan.inside)
-    return place, inside, _value(value, plane, row, plan)
+    offset = (source * integer(plan.plane.size) + from_row) * integer(plan.inside)
+    return offset, inside, _fill_value(value, plane, row, plan)
 
 
-def _start(
-    plane: Any, row: Any, height: int, length: int, plan: Plan
+def _row_offset(
+    plane: Any, row: Any, height: int, length: int, plan: PaddingPlan
 ) -> tuple[Any, Any]:
-    """Where rows start: the words before their plane, and the elements from there."""
+    """Where rows start: the words before their plane, and the elements from there on.
+
+    The plane has `height` rows of `length` elements. It may start inside a word.
+    """
     before = plane * plan.integer.type(height * length)
     words = before >> plan.integer.type(plan.shift)
-    rest = (before & plan.integer.type(plan.lanes - 1)).astype(plan.small)
-    return words, row * plan.small.type(length) + rest
+    rest = (before & plan.integer.type(plan.per_word - 1)).astype(plan.short)
+    return words, row * plan.short.type(length) + rest
 
 
-def _element(x: Any, place: Any, mask: Any, plan: Plan) -> Any:
-    """The element at a place of the input, as the lowest of a word."""
-    if plan.lanes == 1:
-        return load(x.at[place], mask=mask)
+def _load_element(x: Any, offset: Any, mask: Any, plan: PaddingPlan) -> Any:
+    """The bits of the input's elements at these offsets, each apart from its word."""
+    if plan.per_word == 1:
+        return load(x.at[offset], mask=mask)
     bits = 8 * plan.dtype.itemsize
-    word = load(x.at[place >> plan.integer.type(plan.shift)], mask=mask)
-    lane = (place & plan.integer.type(plan.lanes - 1)).astype(plan.word)
-    return (word >> (lane * plan.word.type(bits))).astype(np.dtype(f"uint{bits}"))
+    word = load(x.at[offset >> plan.integer.type(plan.shift)], mask=mask)
+    slot = (offset & plan.integer.type(plan.per_word - 1)).astype(plan.word)
+    return (word >> (slot * plan.word.type(bits))).astype(np.dtype(f"uint{bits}"))
 
 
-def _value(value: Any, plane: Any, row: Any, plan: Plan) -> Any:
-    """What is outside of the input in rows."""
+def _fill_value(value: Any, plane: Any, row: Any, plan: PaddingPlan) -> Any:
+    """The value of the padding in rows."""
     if math.prod(plan.shared) == 1:
         return value[0]
     height = plan.plane.output
-    rows = plan.planes * height // math.prod(plan.batch)  # of each of the batch
+    rows = plan.planes * height // math.prod(plan.batch)  # rows of one input of a batch
     row = jnp.minimum(row, height - 1).astype(plan.integer)
-    number, _ = _divided(plane * plan.integer.type(height) + row, rows)
-    number = Number(plan.integer.type(0), number.astype(np.uint32))
-    return load(value.at[place_in(plan.shared, number, plan.batch)])
+    batch, _ = _divided(plane * plan.integer.type(height) + row, rows)
+    batch = Offsets(plan.integer.type(0), batch.astype(np.uint32))
+    return load(value.at[offsets_in(plan.shared, batch, plan.batch)])
 
 
 def _divided(a: Any, size: int) -> tuple[Any, Any]:
-    """The quotient by `size` of what is not negative, and the remainder."""
+    """The quotient of `a` and `size`, and the remainder; `a` is not negative."""
+    # `//` and `%` would add instructions that round the quotient of negative numbers.
     quotient = lax.div(a, jnp.full_like(a, size))
     return quotient, a - quotient * quotient.dtype.type(size)
 
 
 def _both(a: Any, b: Any) -> Any:
-    """Whether both conditions hold; None is one that always does."""
+    """Whether both conditions hold. None is a condition that always holds."""
     return a if b is None else b if a is None else a & b

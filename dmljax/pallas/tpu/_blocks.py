@@ -1,8 +1,17 @@
-"""A kernel's frame for operators that give each output element by its coordinates.
+"""A frame for kernels on a TPU that compute each output element from its positions.
 
-A program has a block of the output, in as many dimensions as that has, and of each
-operand what the block needs: along a dimension in which an operand is shared, its one
-element. The two minor dimensions stay as they are, so that no array is laid out anew.
+ELEMENT_WISE_IF, DIAGONAL_MATRIX1 and ONE_HOT use it. There is one launch. A program has
+a block of the output, in as many dimensions as the output has, and the part of each
+operand that the block needs. Along a dimension in which an operand is shared, that part
+has size 1:
+
+    output (6, 512)        first operand (6, 512)   second operand (1, 512)
+    | block 0 | block 1 |  | block 0 | block 1 |    | block 0 | block 1 |
+    | block 2 | block 3 |  | block 2 | block 3 |    (both rows of blocks read these)
+
+The arrays keep their two minor dimensions. A reshape of these would lay out the tiles
+of an array anew, which is a copy. `_padding` also uses what this file knows about
+blocks and types. A kernel that does more than evaluate a formula has its own file.
 """
 
 import math
@@ -20,10 +29,16 @@ from dmljax._check import NoKernelError, require, show
 from dmljax._tensor import Outputs, is_floating
 from dmljax.pallas._launch import Block, launch_blocks
 
-LANES = 128
-ROWS = 32  # a multiple of the rows of every type's tiles: 8, 16 and 32
-ELEMENTS = 2**18  # of a block, with what its tiles do not use
-# (positions, *values) -> values; `positions(axis)` are those along an axis, int32.
+LANES = 128  # columns of a tile
+# Rows of a block are a multiple of this, which is a multiple of the rows of a tile of
+# each type: 8 for elements of 4 bytes, 16 for 2, and 32 for 1.
+ROWS = 32
+# The elements of a block at most, with those that its tiles have and do not use. In 4
+# bytes each they are 1 MiB; three operands and the output, each of them twice for the
+# pipeline, fit into the 16 MiB of vector memory.
+ELEMENTS = 2**18
+# formula(positions, *values) gives the values of a block. positions(axis) are its
+# positions along an axis, int32, of size 1 along all other axes.
 Formula = Callable[..., Any]
 
 
@@ -37,6 +52,7 @@ def by_blocks(
     """An array of `shape` and of the last operand's type, with the formula's values."""
     if math.prod(shape) == 0:
         return (jnp.zeros(shape, operands[-1].dtype),)
+    # Mosaic needs two minor dimensions.
     ones = (1,) * max(2 - len(shape), 0)
     sizes = ones + shape
     taken = for_mosaic(operator, operands)
@@ -60,11 +76,13 @@ def by_blocks(
 
 
 def block_of(
-    shape: tuple[int, ...], given: Mapping[int, int] = MappingProxyType({})
+    shape: tuple[int, ...], fixed: Mapping[int, int] = MappingProxyType({})
 ) -> tuple[int, ...]:
-    """The sizes of a block: whole minor dimensions as far as they find room.
+    """The sizes of a block of an array of `shape`, which has ELEMENTS at most.
 
-    Those of some dimensions are given. The others are multiples of a tile, or all.
+    `fixed` has the sizes along some dimensions. Along the others the block has the
+    whole size, or if that does not fit, a multiple of a tile's size. The last dimension
+    takes the room first, then the one before it, and so on.
 
     >>> block_of((7, 3, 200)), block_of((3, 5000, 1000)), block_of((1, 10**6))
     ((7, 3, 200), (1, 256, 1000), (1, 32768))
@@ -72,7 +90,8 @@ def block_of(
     (1, 5000, 128)
     """
     last = len(shape) - 1
-    rows = given.get(last - 1, min(shape[-2], ROWS))
+    # The rows are not known yet when the columns are. They have at least this many.
+    rows = fixed.get(last - 1, min(shape[-2], ROWS))
     room = ELEMENTS // padded(rows, 8)
     block: list[int] = []
     for axis in range(last, -1, -1):
@@ -80,33 +99,34 @@ def block_of(
         if axis == last - 1:
             room = ELEMENTS // padded(block[0], LANES)
         fits = max(room // step, 1) * step
-        block.append(given.get(axis, min(shape[axis], fits)))
+        block.append(fixed.get(axis, min(shape[axis], fits)))
         room //= padded(block[-1], step)
     return tuple(reversed(block))
 
 
 def padded(size: int, step: int) -> int:
+    """The size, rounded up to a multiple of `step`."""
     return pl.cdiv(size, step) * step
 
 
 def shared_block(
     operand: Sequence[int], shape: Sequence[int], block: Sequence[int]
 ) -> Block:
-    """Of an operand of these sizes what a block needs: 1 where it is shared."""
+    """The part of an operand of these sizes that a block of an array needs."""
     own = [
         axis
         for axis, (size, whole) in enumerate(zip(operand, shape, strict=True))
         if size == whole
     ]
 
-    def place(*program: Any) -> tuple[Any, ...]:
+    def index_map(*program: Any) -> tuple[Any, ...]:
+        # A shared operand has one block, so the pipeline fetches it once.
         return tuple(
-            number if axis in own else jnp.int32(0)
-            for axis, number in enumerate(program)
+            index if axis in own else jnp.int32(0) for axis, index in enumerate(program)
         )
 
     sizes = tuple(size if axis in own else 1 for axis, size in enumerate(block))
-    return Block(sizes, place, tuple(own))
+    return Block(sizes, index_map, tuple(own))
 
 
 def _kernel(*references: Any, formula: Formula) -> None:
@@ -120,33 +140,35 @@ def _kernel(*references: Any, formula: Formula) -> None:
         return first + lax.broadcasted_iota(np.int32, line, axis)
 
     values = [operand[...] for operand in operands]
-    # Mosaic can't select between two narrow values that are each spread over a block.
+    # Mosaic can't select between two values of less than 32 bits if both are shared
+    # along a minor dimension, and so are spread over the block.
     spread = all(value.shape[-2:] != block[-2:] for value in values[-2:])
     if spread:
-        values[-2:] = map(in_words, values[-2:])
+        values[-2:] = map(to_bits, values[-2:])
     result = jnp.broadcast_to(formula(positions, *values), block)
-    output[...] = from_words(result, output.dtype) if spread else result
+    output[...] = from_bits(result, output.dtype) if spread else result
 
 
-def in_words(x: Any) -> Any:
-    """The bits of `x`, each element in 32 of them, inside a kernel."""
+def to_bits(x: Any) -> Any:
+    """The bits of `x` as int32, inside a kernel."""
     if is_floating(x.dtype):
         x = lax.bitcast_convert_type(x, np.dtype(f"int{8 * x.dtype.itemsize}"))
     return x.astype(np.int32)
 
 
-def from_words(words: Any, dtype: np.dtype) -> Any:
-    """The values of type `dtype` that have these bits."""
+def from_bits(bits: Any, dtype: np.dtype) -> Any:
+    """The values of type `dtype` that have these bits: the inverse of `to_bits`."""
     if is_floating(dtype):
-        words = words.astype(np.dtype(f"int{8 * dtype.itemsize}"))
-        return lax.bitcast_convert_type(words, dtype)
-    return words.astype(dtype)
+        bits = bits.astype(np.dtype(f"int{8 * dtype.itemsize}"))
+        return lax.bitcast_convert_type(bits, dtype)
+    return bits.astype(dtype)
 
 
 def for_mosaic(operator: str, operands: Sequence[jax.Array]) -> list[jax.Array]:
-    """The operands in types that Mosaic computes with; all others are refused.
+    """The operands in types that Mosaic computes with.
 
-    Truth values, and what is smaller than a byte, become bytes.
+    Booleans, and integers of less than a byte, become bytes. Types of which Mosaic has
+    no vectors are an error; by default the operator then runs in XLA's form instead.
     """
     for operand in operands:
         require(
@@ -156,16 +178,17 @@ def for_mosaic(operator: str, operands: Sequence[jax.Array]) -> list[jax.Array]:
             "no vectors; use implementation=None or 'xla'.",
             NoKernelError,
         )
-    return [x.astype(np.int8) if _is_small(x.dtype) else x for x in operands]
+    return [x.astype(np.int8) if _is_narrow(x.dtype) else x for x in operands]
 
 
 def _has(dtype: np.dtype) -> bool:
     """Whether Mosaic has vectors of this type, or of one that holds its values."""
     if is_floating(dtype):
+        # A TPU computes with bfloat16, and not with float16.
         return dtype != np.float16 and jnp.finfo(dtype).bits in (8, 16, 32)
     return dtype.itemsize <= 4 and not jnp.issubdtype(dtype, np.complexfloating)
 
 
-def _is_small(dtype: np.dtype) -> bool:
-    truth = jnp.issubdtype(dtype, np.bool_)
-    return truth or (not is_floating(dtype) and jnp.iinfo(dtype).bits < 8)
+def _is_narrow(dtype: np.dtype) -> bool:
+    boolean = jnp.issubdtype(dtype, np.bool_)
+    return boolean or (not is_floating(dtype) and jnp.iinfo(dtype).bits < 8)

@@ -1,4 +1,7 @@
-"""DIAGONAL_MATRIX1 on a TPU."""
+"""DIAGONAL_MATRIX1 on a TPU, in the frame of `_blocks`: one launch.
+
+Which diagonals the value fills is the formula of the page, in `_coordinates.fills`.
+"""
 
 from typing import Any
 
@@ -18,10 +21,12 @@ def diagonal_matrix1(
     fill_end: int | None,
     interpret: Any,
 ) -> Outputs:
-    """The operator."""
+    """The form by kernel. The operands are those of the primitive."""
 
     def formula(positions: Any, *values: Any) -> Any:
         *data, filling, kept = values
+        # These are vectors, and only their difference spreads over the block. So each
+        # position is computed once, not for every element.
         top_x = positions(-1) - positions(-2)
         filled = fills(top_x, data, matrix, fill_begin, fill_end)
         return jnp.where(filled, filling, kept)

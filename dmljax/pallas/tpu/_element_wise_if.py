@@ -1,4 +1,4 @@
-"""ELEMENT_WISE_IF on a TPU."""
+"""ELEMENT_WISE_IF on a TPU, in the frame of `_blocks`: one launch."""
 
 from typing import Any
 
@@ -13,10 +13,12 @@ from dmljax.pallas.tpu._blocks import by_blocks
 def element_wise_if(
     condition: jax.Array, a: jax.Array, b: jax.Array, *, interpret: Any
 ) -> Outputs:
-    """The operator."""
+    """The form by kernel: `a` where `condition` is not zero, and `b` elsewhere."""
 
     def formula(positions: Any, holds: Any, first: Any, second: Any) -> Any:
-        del positions
+        del positions  # an element of the output needs only those of the operands
+        # A condition has bytes here: `for_mosaic` makes them of booleans. Every byte
+        # other than 0 is true: 2 and 128 as well as 1.
         return jnp.where(holds.astype(bool), first, second)
 
     operands = (condition, a, b)

@@ -1,9 +1,23 @@
-"""PADDING on a TPU.
+"""PADDING on a TPU: one launch, or two if rows and columns do not fit into one block.
 
-A program has a block of the output. Along a leading dimension that is padded, the
-pipeline fetches the block that `source_index` names. The two minor dimensions are in
-tiles: where they are padded, a block has all of them, and each tile of the result takes
-its elements out of two or three tiles, of which the formula says which.
+A program has a block of the output. Leading and minor dimensions are padded in two
+different ways:
+
+- A block has size 1 along a padded leading dimension. `Block.index_map` evaluates the
+  formula of the page, so that the pipeline fetches the input that the block repeats.
+  Nothing is computed; only CONSTANT selects the value where there is no such input.
+- A block has all of a padded minor dimension, of the input and of the output. The
+  program goes over the matrices of its block. In each it pads first the rows and then
+  the columns, from one *scratch* matrix to the next, tile by tile:
+
+      input        | tile 0 | tile 1 | tile 2 |
+      output    | tile 0 | tile 1 | tile 2 | tile 3 |
+
+  A tile of the output repeats elements of at most two or three tiles of the input, and
+  each element is gathered out of one of these, because a TPU gathers only in a tile.
+
+Elements of every type are rearranged as int32. That costs narrow ones an advantage, but
+one layout of tiles serves all types. docs/tpu.md has the estimates.
 """
 
 import dataclasses
@@ -26,22 +40,25 @@ from dmljax.pallas.tpu._blocks import (
     LANES,
     block_of,
     for_mosaic,
-    from_words,
-    in_words,
+    from_bits,
     padded,
     shared_block,
+    to_bits,
 )
 
-SUBLANES = 8  # rows of a tile of elements of 4 bytes, in which all are rearranged
-ELEMENTS = 2**19  # of a block at most: its copies share 16 MiB with what is fetched
+SUBLANES = 8  # rows of a tile of int32
+# Elements of a block at most, if a minor dimension is padded. In int32 they are 2 MiB.
+# The scratch matrices, and what the pipeline fetches and writes, share the 16 MiB of
+# vector memory.
+ELEMENTS = 2**19
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
-    """What is known before the launch.
+class MosaicPaddingPlan:
+    """What is known about a launch of PADDING before it runs.
 
     Attributes:
-      axes: at least two; of the leading ones no two neighbours are unpadded.
+      axes: the dimensions, at least two. Unpadded leading neighbours count as one.
       mode: where the values of the padding come from.
     """
 
@@ -53,16 +70,16 @@ class Plan:
         """The sizes of a block of the output."""
         shape = tuple(axis.output for axis in self.axes)
         minor = len(shape) - 2
-        given = {
+        fixed = {
             i: 1 if i < minor else axis.output
             for i, axis in enumerate(self.axes)
             if axis.is_padded
         }
-        return block_of(shape, given)
+        return block_of(shape, fixed)
 
     @property
     def source_block(self) -> tuple[int, ...]:
-        """The sizes of the block of the input that it needs."""
+        """The sizes of the block of the input that a block of the output needs."""
         minor = len(self.axes) - 2
         return tuple(
             axis.size if axis.is_padded and i >= minor else size
@@ -78,8 +95,9 @@ def padding(
     mode: PaddingMode,
     interpret: Any,
 ) -> Outputs:
-    """The operator."""
+    """The form by kernel."""
     batch = x.ndim - len(start)
+    # Mosaic needs two minor dimensions, so there are at least two axes.
     pads = [(0, 0)] * max(batch, 2 - len(start)) + list(zip(start, end, strict=True))
     ones = (1,) * (len(pads) - x.ndim)
     taken = [y.reshape(ones + y.shape) for y in for_mosaic("padding", (x, *value))]
@@ -102,17 +120,19 @@ def _padded(
     mode: PaddingMode,
     interpret: Any,
 ) -> jax.Array:
-    """The padded array: by rows and then by columns, if a block can't have both."""
+    """The padded array, by one launch or by two."""
     x, *value = operands
     *leading, rows, columns = axes
+    # A block has all of each padded minor dimension. If that is too large, rows are
+    # padded first, and columns in a second launch. The order does not matter.
     both = rows.is_padded and columns.is_padded
-    if both and _elements(Plan(axes, mode)) > ELEMENTS:
+    if both and _elements(MosaicPaddingPlan(axes, mode)) > ELEMENTS:
         unpadded = Axis(columns.size, 0, 0)
         x = _padded((x, *value), (*leading, rows, unpadded), mode, interpret)
         done = [Axis(axis.output, 0, 0) for axis in (*leading, rows)]
         return _padded((x, *value), (*done, columns), mode, interpret)
     outer = merged(leading)
-    plan = Plan((*outer, rows, columns), mode)
+    plan = MosaicPaddingPlan((*outer, rows, columns), mode)
     require(
         "PADDING",
         _elements(plan) <= ELEMENTS,
@@ -132,7 +152,7 @@ def _padded(
         operator="padding",
         grid=tuple(map(pl.cdiv, shape, block)),
         blocks=[
-            Block(plan.source_block, _place(plan), tuple(range(len(shape)))),
+            Block(plan.source_block, _index_map(plan), tuple(range(len(shape)))),
             *(shared_block(y.shape, shape, block) for y in values),
             shared_block(shape, shape, block),
         ],
@@ -147,7 +167,7 @@ def _padded(
 def _merged_value(
     value: jax.Array, leading: Sequence[Axis], outer: Sequence[Axis]
 ) -> jax.Array:
-    """The value in the merged dimensions: one, or one for each unpadded coordinate."""
+    """The value in the merged dimensions: one, or one for each unpadded position."""
     if value.size == 1:
         return value.reshape((1,) * (len(outer) + 2))
     sizes = [1 if axis.is_padded else axis.size for axis in leading]
@@ -156,31 +176,34 @@ def _merged_value(
 
 
 def _source(axis: Axis, position: Any, mode: PaddingMode) -> Any:
-    """The input coordinate, of any position: a block may reach past the end."""
+    """The input position that any output position repeats."""
+    # The last tile may reach past the end of the axis, and its sources must still be
+    # inside the input. `stop` says that no position is too large.
     return axis.source(position, mode, stop=INT32_MAX)
 
 
-def _place(plan: Plan) -> Callable[..., tuple[Any, ...]]:
-    """Which block of the input a program needs."""
+def _index_map(plan: MosaicPaddingPlan) -> Callable[..., tuple[Any, ...]]:
+    """Gives the block of the input that a program needs."""
     minor = len(plan.axes) - 2
 
-    def place(*program: Any) -> tuple[Any, ...]:
+    def index_map(*program: Any) -> tuple[Any, ...]:
         return tuple(
-            _source(axis, number, plan.mode) if i < minor else number
-            for i, (axis, number) in enumerate(zip(plan.axes, program, strict=True))
+            _source(axis, index, plan.mode) if i < minor else index
+            for i, (axis, index) in enumerate(zip(plan.axes, program, strict=True))
         )
 
-    return place
+    return index_map
 
 
-def _elements(plan: Plan) -> int:
-    """Of a block of the output, with what its tiles do not use."""
+def _elements(plan: MosaicPaddingPlan) -> int:
+    """The elements of a block of the output, with the unused ones of its tiles."""
     *leading, rows, columns = plan.block
     return math.prod(leading) * padded(rows, SUBLANES) * padded(columns, LANES)
 
 
-def _scratch(plan: Plan) -> list[tuple[int, int]]:
-    """The sizes of a matrix of words: as it is read, and after each axis's padding."""
+def _scratch(plan: MosaicPaddingPlan) -> list[tuple[int, int]]:
+    """The sizes of the scratch matrices: as read, and after each axis is padded."""
+    # A tile is loaded, gathered from and stored as a whole, so sizes are rounded up.
     *_, rows, columns = plan.source_block
     sizes = [rows, columns]
     shapes = [(padded(rows, SUBLANES), padded(columns, LANES))]
@@ -191,79 +214,82 @@ def _scratch(plan: Plan) -> list[tuple[int, int]]:
     return shapes if len(shapes) > 1 else []
 
 
-def _kernel(x: Any, *references: Any, plan: Plan) -> None:
-    """A block of the output, matrix by matrix."""
+def _kernel(x: Any, *references: Any, plan: MosaicPaddingPlan) -> None:
+    """Writes a block of the output, matrix by matrix."""
+    # Only CONSTANT has a value, as the second operand.
     constant = plan.mode is PaddingMode.CONSTANT
     value = references[0] if constant else None
     output, *scratch = references[constant:]
     leading = output.shape[:-2]
+    # Along a padded leading dimension, all of the block is inside or all is outside.
     outside: list[Any] = [
         ~axis.is_inside(pl.program_id(i))
         for i, axis in enumerate(plan.axes[:-2])
         if axis.is_padded and constant
     ]
 
-    def put(number: Any, carry: Any) -> Any:
-        place = _unravelled(number, leading)
-        fill: Any = None if value is None else in_words(_at(value, place))
-        words = _matrix(in_words(_at(x, place)), scratch, fill, plan)
+    def write(offset: Any, carry: Any) -> Any:
+        positions = _unravelled(offset, leading)
+        fill: Any = None if value is None else to_bits(_at(value, positions))
+        bits = _matrix(to_bits(_at(x, positions)), scratch, fill, plan)
         for is_outside in outside:
-            words = jnp.where(is_outside, fill, words)
+            bits = jnp.where(is_outside, fill, bits)
         *_, height, width = output.shape
-        output[place] = from_words(words[:height, :width], output.dtype)
+        output[positions] = from_bits(bits[:height, :width], output.dtype)
         return carry
 
-    lax.fori_loop(0, math.prod(leading), put, 0)
+    lax.fori_loop(0, math.prod(leading), write, 0)
 
 
-def _unravelled(number: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
-    """The coordinates in dimensions of these sizes of the element with this number."""
-    place = []
+def _unravelled(offset: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
+    """The positions in dimensions of these sizes of the element at this offset."""
+    positions = []
     for size in reversed(sizes):
-        place.append(lax.rem(number, jnp.int32(size)))
-        number = lax.div(number, jnp.int32(size))
-    return tuple(reversed(place))
+        positions.append(lax.rem(offset, jnp.int32(size)))
+        offset = lax.div(offset, jnp.int32(size))
+    return tuple(reversed(positions))
 
 
-def _at(reference: Any, place: Sequence[Any]) -> Any:
-    """The matrix at a place of a block, which has size 1 where it is shared."""
+def _at(reference: Any, positions: Sequence[Any]) -> Any:
+    """The matrix at these positions of a block, which has size 1 where it is shared."""
     sizes = reference.shape[:-2]
     return reference[
-        tuple(0 if size == 1 else i for i, size in zip(place, sizes, strict=True))
+        tuple(0 if size == 1 else i for i, size in zip(positions, sizes, strict=True))
     ]
 
 
-def _matrix(words: Any, scratch: Sequence[Any], fill: Any, plan: Plan) -> Any:
-    """The matrix of words with its rows and columns padded."""
+def _matrix(
+    bits: Any, scratch: Sequence[Any], fill: Any, plan: MosaicPaddingPlan
+) -> Any:
+    """The bits of a matrix with its rows and columns padded."""
     if not scratch:
-        return words
-    height, width = words.shape
-    scratch[0][:height, :width] = words
+        return bits
+    height, width = bits.shape
+    scratch[0][:height, :width] = bits
     stages = [(i, axis) for i, axis in enumerate(plan.axes[-2:]) if axis.is_padded]
     for (i, axis), source, target in zip(stages, scratch, scratch[1:], strict=False):
-        _repeat(source, target, i, axis, fill, plan.mode)
+        _pad(source, target, i, axis, fill, plan.mode)
     return scratch[-1][...]
 
 
-def _repeat(
+def _pad(
     source: Any, target: Any, dimension: int, axis: Axis, fill: Any, mode: PaddingMode
 ) -> None:
-    """Pads one dimension, by tiles: what is in a tile is found by its place in it.
-
-    A tile of the output repeats at most two runs of as many elements as it has, of
-    which each lies in two tiles: only where WRAP begins anew do they differ.
-    """
+    """Pads one dimension of a matrix, by tiles of the output."""
     tile = (SUBLANES, LANES)[dimension]
     shape = list(target.shape)
     shape[dimension] = tile
-    line = [1, 1]
-    line[dimension] = tile
+    vector = [1, 1]
+    vector[dimension] = tile
     top = jnp.int32((axis.size - 1) // tile)
 
-    def put(number: Any, carry: Any) -> Any:
-        first = number * jnp.int32(tile)
-        position = first + lax.broadcasted_iota(np.int32, line, dimension)
-        index = jnp.broadcast_to(_source(axis, position, mode), shape)
+    def write(i: Any, carry: Any) -> Any:
+        first = i * jnp.int32(tile)
+        position = first + lax.broadcasted_iota(np.int32, vector, dimension)
+        sources = jnp.broadcast_to(_source(axis, position, mode), shape)
+        # The sources of the first and of the last element of the tile. In most modes
+        # all sources are within a tile's length from the lower one, so in two tiles.
+        # If WRAP begins anew within the tile, the last source is in a third tile.
         low, high = (
             lax.div(_source(axis, end, mode), jnp.int32(tile))
             for end in (first, first + jnp.int32(tile - 1))
@@ -274,19 +300,17 @@ def _repeat(
         tiles += [high] if mode is PaddingMode.WRAP else []
         values = jnp.zeros(shape, np.int32)
         for each in tiles:
-            where = pl.ds(pl.multiple_of(each * tile, tile), tile)
-            part = source[where, :] if dimension == 0 else source[:, where]
+            span = pl.ds(pl.multiple_of(each * tile, tile), tile)
+            part = source[span, :] if dimension == 0 else source[:, span]
             part = jnp.take_along_axis(
-                part, index & (tile - 1), axis=dimension, mode="promise_in_bounds"
+                part, sources & (tile - 1), axis=dimension, mode="promise_in_bounds"
             )
-            values = jnp.where(lax.div(index, jnp.int32(tile)) == each, part, values)
+            values = jnp.where(lax.div(sources, jnp.int32(tile)) == each, part, values)
         if mode is PaddingMode.CONSTANT:
             inside = jnp.broadcast_to(axis.is_inside(position), shape)
             values = jnp.where(inside, values, fill)
-        where = pl.ds(pl.multiple_of(first, tile), tile)
-        target[(where, slice(None)) if dimension == 0 else (slice(None), where)] = (
-            values
-        )
+        span = pl.ds(pl.multiple_of(first, tile), tile)
+        target[(span, slice(None)) if dimension == 0 else (slice(None), span)] = values
         return carry
 
-    lax.fori_loop(0, target.shape[dimension] // tile, put, 0)
+    lax.fori_loop(0, target.shape[dimension] // tile, write, 0)

@@ -1,0 +1,175 @@
+"""Times each form that exists for speed beside the plain form that it replaces.
+
+    python -m benchmarks.forms                      on the default device
+    python -m benchmarks.forms --elements 4096      small arrays: a quick test
+
+A second form, a threshold or a branch for speed stays in dmljax only if it is at least
+15 % faster on work that users do. Each such form has a `Pair` here, and its two lines
+in the ledger `results/<device>_forms.jsonl`: contender "special" and contender "plain".
+All run inside jit, in turns where the host's clock measures.
+"""
+
+import dataclasses
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks import ledger
+from benchmarks.libraries import ALL
+from benchmarks.run import circumstances, commit, parsed
+from benchmarks.timing import measure
+from dmljax import PaddingMode, _padding_forms
+from dmljax._operators import OPERATORS
+
+# Of an array: 256 MiB of float32 on a GPU, 16 MiB on a CPU.
+ELEMENTS = {"cpu": 2**22, "gpu": 2**26}
+CHANNELS = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """A special form and the plain one, on the same work.
+
+    Attributes:
+      platform: where the special form runs by default.
+      operator: the name of the primitive.
+      case: what is done, in words.
+      special: the form for speed, a function of the arrays.
+      plain: the form that would run instead.
+      shape: of the array, given its number of elements.
+      dtype: its data type.
+      density: the part of its elements that are not zero.
+    """
+
+    platform: str
+    operator: str
+    case: str
+    special: Callable[..., Any]
+    plain: Callable[..., Any]
+    shape: Callable[[int], Sequence[int]]
+    dtype: str = "float32"
+    density: float = 1.0
+
+    def array(self, elements: int) -> jax.Array:
+        """The array, the same in every run."""
+        shape = tuple(self.shape(elements))
+        drawn = jax.random.uniform(jax.random.key(0), shape) < self.density
+        return drawn.astype(self.dtype)
+
+
+def _line(elements: int) -> tuple[int, ...]:
+    return (1, elements)
+
+
+def _images(odd: int, elements: int) -> tuple[int, ...]:
+    """A batch of square images whose rows have an even or an odd number of elements."""
+    side = int((elements / CHANNELS) ** 0.5) // 4
+    return (16, CHANNELS, side - odd, side + odd)
+
+
+def _adjoint(
+    form: Callable[..., Any], mode: PaddingMode, pad: int
+) -> Callable[..., Any]:
+    pads = (0, 0, pad, pad)
+    return functools.partial(form, start=pads, end=pads, mode=mode)
+
+
+def _adjoints(platform: str, mode: PaddingMode, pad: int, odd: int) -> Pair:
+    special = {
+        "cpu": _padding_forms.adjoint_on_cpu,
+        "gpu": _padding_forms.adjoint_on_gpu,
+    }[platform]
+    return Pair(
+        platform,
+        "padding_adjoint",
+        f"{mode.name} {pad}, {'odd' if odd else 'even'} rows",
+        _adjoint(special, mode, pad),
+        _adjoint(_padding_forms.adjoint, mode, pad),
+        functools.partial(_images, odd),
+    )
+
+
+def _coordinates(density: float) -> Pair:
+    primitive = OPERATORS["nonzero_coordinates"].primitive
+    static = {"rank": 1, "size": None, "columns": 1, "fill": 0}
+    return Pair(
+        "cpu",
+        primitive.name,
+        f"{100 * density:g} % not zero",
+        functools.partial(primitive.on_platform["cpu"], **static),
+        functools.partial(primitive.xla, **static),
+        _line,
+        density=density,
+    )
+
+
+PAIRS = (
+    *(
+        _adjoints("gpu", PaddingMode.EDGE, pad, odd)
+        for pad in (3, 100)
+        for odd in (0, 1)
+    ),
+    *(
+        _adjoints("cpu", mode, pad, 0)
+        for mode in (PaddingMode.REFLECTION, PaddingMode.WRAP)
+        for pad in (1, 8)
+    ),
+    *map(_coordinates, (0.001, 0.1, 1.0)),
+)
+
+
+def time_pair(pair: Pair, elements: int, rounds: int) -> list[ledger.Line]:
+    """The two lines of the ledger; both results are compared first."""
+    library, array = ALL["jnp"], pair.array(elements)
+    forms = {"special": pair.special, "plain": pair.plain}
+    calls = {name: library.prepare(form, [array], None) for name, form in forms.items()}
+    for one, other in zip(
+        *(jax.tree.leaves(c.run()) for c in calls.values()), strict=True
+    ):
+        if not jnp.array_equal(one, other):
+            raise RuntimeError(f"the forms of {pair.operator} {pair.case} differ")
+    timings = measure(calls, rounds=rounds, repeats=2)
+    return [
+        {
+            "operator": pair.operator,
+            "case": pair.case,
+            "direction": "forward",
+            "context": "inside jit",
+            "dtype": pair.dtype,
+            "elements": int(np.prod(array.shape)),
+            "contender": name,
+            "ms": round(timing.median, 6),
+            "ms_p20": round(timing.p20, 6),
+            "ms_p80": round(timing.p80, 6),
+        }
+        for name, timing in timings.items()
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Times the pairs of this platform."""
+    options = parsed(argv, "benchmarks.forms", __doc__)
+    device = jax.devices()[0]
+    run = circumstances(device, {"jnp": ALL["jnp"]})
+    run |= {"commit": options.commit or commit()}
+    out = options.out or ledger.path(f"{run['device']}_forms")
+    elements = options.elements or ELEMENTS[device.platform]
+    for pair in PAIRS:
+        if pair.platform == device.platform and options.only in pair.case:
+            lines = time_pair(pair, elements, options.rounds)
+            ledger.append(out, (run | line for line in lines))
+            special, plain = (line["ms"] for line in lines)
+            print(
+                f"{pair.operator} {pair.case}: {special:.4f} ms, plain {plain:.4f} ms, "
+                f"{plain / special - 1:+.0%}"
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

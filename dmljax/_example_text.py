@@ -1,0 +1,81 @@
+"""The examples of the pages as text: what goes in, the call, and what comes out."""
+
+import collections
+import dataclasses
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dmljax._check import show
+from dmljax._examples import Example, Verdict
+from dmljax._json import c_name
+from dmljax._tensor import TensorDesc
+
+# What the calls need to be run.
+IMPORTS = "import numpy as np\nfrom dmljax import *"
+
+
+def show_example(example: Example) -> tuple[str, Verdict]:
+    """Runs an example: the text that shows it, and whether its outputs are right."""
+    desc, outputs = example.desc, example.outputs()
+    verdict = example.verdict(outputs)
+    lines = [f"{example.page}: {example.title}"]
+    for name, array in zip(desc.input_tensors(), example.arrays(), strict=True):
+        lines += _array_lines(name, array)
+    lines.append(call(example))
+    for name, array in zip(desc.outputs, outputs, strict=True):
+        lines += _array_lines(name, array)
+    return "\n".join([*lines, f"    {_comment(example, verdict)}"]), verdict
+
+
+def _comment(example: Example, verdict: Verdict) -> str:
+    """The verdict, and what there is to say about the page."""
+    if verdict is Verdict.DISAGREES:
+        return f"{verdict.value}, which has {example.printed}."
+    if verdict is Verdict.KNOWN_ERROR:
+        return f"{verdict.value}: {example.known_error}"
+    error = example.known_error and f"Known error of the page: {example.known_error}"
+    return " ".join(filter(None, (f"{verdict.value}.", example.note, error)))
+
+
+def summary(verdicts: Sequence[Verdict]) -> str:
+    """How many examples agree with their pages.
+
+    >>> summary([Verdict.AGREES, Verdict.KNOWN_ERROR])
+    '1 of 1 agree; in 1 more the page has a known error, as it says'
+    """
+    count = collections.Counter(verdicts)
+    wrong = count[Verdict.KNOWN_ERROR]
+    compared = len(verdicts) - wrong
+    more = f"; in {wrong} more the page has a known error, as it says" if wrong else ""
+    return f"{count[Verdict.AGREES]} of {compared} agree{more}"
+
+
+def _array_lines(name: str, array: np.ndarray) -> list[str]:
+    """An array as the pages write it."""
+    text = np.array2string(array, separator=", ", formatter={"all": "{:g}".format})
+    title = f"{c_name(name)}: (Sizes:{show(array.shape)} DataType:{show(array.dtype)})"
+    return [f"    {title}", *(f"        {line}" for line in text.splitlines())]
+
+
+def call(example: Example) -> str:
+    """The Python call, which runs as it is after IMPORTS."""
+    fields = dataclasses.fields(example.desc)
+    parts = (_code(f.name, getattr(example.desc, f.name)) for f in fields)
+    descriptor = f"{type(example.desc).__name__}({', '.join(parts)})"
+    arrays = ", ".join(
+        f"np.array({array.tolist()}, {array.dtype.name!r})"
+        for array in example.arrays()
+    )
+    return f"create_operator({descriptor})({arrays})"
+
+
+def _code(name: str, value: Any) -> str:
+    """A field of a descriptor as an argument in Python."""
+    if isinstance(value, TensorDesc):
+        return f"TensorDesc(DataType.{value.data_type.name}, {value.sizes})"
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
+    return "None" if value is None else f"{name}={value!r}"

@@ -1,0 +1,165 @@
+"""The objects of model files as tables of fields, by which they are checked.
+
+A table says of each field what it may hold. `read_fields` checks an object by its
+table, and `schema_of_fields` makes the JSON Schema of the same table.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from dmljax._check import listed, quoted, shown
+from dmljax._json import (
+    INTEGER_SCHEMA,
+    NUMBER_SCHEMA,
+    Schema,
+    enum_prefix,
+    or_null,
+    struct_schema,
+)
+from dmljax._support import UP_TO_64_BITS
+from dmljax._tensor import DataType
+
+CHANNEL_ORDERS = ("RGB", "BGR")
+DATA_TYPES = (*(data_type.name for data_type in UP_TO_64_BITS), "UNKNOWN")
+Value = TypeVar("Value")
+
+
+class ModelError(ValueError):
+    """A model file breaks a rule; the message names the place, the rule and the values.
+
+    >>> import dmljax
+    >>> dmljax.run_model({"resources": {}, "dispatchables": {}})
+    Traceback (most recent call last):
+    ...
+    dmljax.ModelError: model: the field 'commands' is missing; it must be a list.
+    """
+
+    __module__ = "dmljax"
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What a field may hold: in words, as a test, and as JSON Schema."""
+
+    words: str
+    holds: Callable[[Any], bool]
+    schema: Schema
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A field of an object of the format; one that is not required may be null."""
+
+    kind: Kind
+    description: str
+    required: bool = False
+
+
+Fields = Mapping[str, Field]
+
+
+def _is(*kinds: type) -> Callable[[Any], bool]:
+    """A test for exactly these types: True is not an integer here."""
+    return lambda value: type(value) in kinds
+
+
+def _items(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: type(value) is list and all(map(test, value))
+
+
+def _size(value: Any) -> bool:
+    return type(value) is int and 1 <= value < 2**32
+
+
+def _unsigned(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**64
+
+
+def choice(names: Sequence[str], prefix: str = "") -> Kind:
+    """One of some names, which may have a prefix."""
+    every = [*names, *(f"{prefix}{name}" for name in names if prefix)]
+    words = f"one of {', '.join(names)}" if len(names) > 1 else f"'{names[0]}'"
+    return Kind(words, lambda value: value in every, {"enum": every})
+
+
+_NAMES: Schema = {"type": "array", "items": {"type": "string"}}
+OBJECT = Kind("an object", _is(dict), {"type": "object"})
+LIST = Kind("a list", _is(list), {"type": "array"})
+STRING = Kind("a string", _is(str), {"type": "string"})
+NUMBER = Kind(
+    "a number, or for floats also 'nan', 'inf' or '-inf'",
+    _is(int, float, str),
+    NUMBER_SCHEMA,
+)
+BOOLEAN = Kind("true or false", _is(bool), {"type": "boolean"})
+INTEGER = Kind("an integer", _is(int), INTEGER_SCHEMA)
+UNSIGNED = Kind(
+    "an integer from 0 to 2^64 - 1",
+    _unsigned,
+    {"type": "integer", "minimum": 0, "maximum": 2**64 - 1},
+)
+SIZES = Kind(
+    "a list of integers, each from 1 to 2^32 - 1",
+    _items(_size),
+    {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 2**32 - 1}},
+)
+INTEGERS = Kind(
+    "a list of integers", _items(_is(int)), {"type": "array", "items": INTEGER_SCHEMA}
+)
+STRINGS = Kind(
+    "a string or a list of strings",
+    lambda value: type(value) is str or _items(_is(str))(value),
+    {"anyOf": [{"type": "string"}, _NAMES]},
+)
+DATA_TYPE = choice(DATA_TYPES, enum_prefix(DataType))
+CHANNEL_ORDER = Field(choice(CHANNEL_ORDERS), "The order of an image's channels.")
+
+
+def typed(value: Any, kind: Kind, what: str) -> Any:
+    """`value`, which must be of `kind`; `what` names it in the error."""
+    if not kind.holds(value):
+        raise ModelError(f"{what} is {shown(value)}; it must be {kind.words}.")
+    return value
+
+
+def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
+    """The fields of an object that are there and not null, checked by their table."""
+    fields: dict[str, Any] = typed(value, OBJECT, what)
+    unknown = [key for key in fields if key not in table]
+    if unknown:
+        raise ModelError(
+            f"there is no field {quoted(unknown[0])}; the fields are "
+            f"{', '.join(table)}."
+        )
+    for key, field in table.items():
+        if key not in fields and field.required:
+            raise ModelError(
+                f"the field '{key}' is missing; it must be {field.kind.words}."
+            )
+        if key in fields and (field.required or fields[key] is not None):
+            typed(fields[key], field.kind, f"the field '{key}'")
+    return {key: item for key, item in fields.items() if item is not None}
+
+
+def known_name(name: str, what: str, choices: Mapping[str, Value]) -> Value:
+    """What the model has under a name."""
+    if name not in choices:
+        raise ModelError(
+            f"the {what} {quoted(name)} is not in the model; it has {listed(choices)}."
+        )
+    return choices[name]
+
+
+def schema_of_fields(
+    table: Fields, known: Mapping[str, Schema] | None = None
+) -> Schema:
+    """The JSON Schema of an object; `known` has what is known better of some fields."""
+    properties = {}
+    for key, field in table.items():
+        schema = (known or {}).get(key, field.kind.schema)
+        if not field.required:
+            schema = or_null(schema)
+        properties[key] = schema | {"description": field.description}
+    needed = [key for key, field in table.items() if field.required]
+    return struct_schema(properties, needed)

@@ -1,0 +1,210 @@
+"""Images as tensors, {1, channels, height, width}: read and written with Pillow.
+
+Pillow is imported only where an image is read or written.
+"""
+
+import contextlib
+import functools
+import io
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dmljax._check import shortened, show
+from dmljax._fields import ModelError
+from dmljax._memory import Budget
+from dmljax._tensor import DataType
+
+IMAGE_KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
+IMAGE_TYPES = (DataType.FLOAT64, DataType.FLOAT32, DataType.FLOAT16, DataType.UINT8)
+PILLOW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+WRITTEN_CHANNELS = {"PNG": (1, 3, 4), "JPEG": (1, 3)}
+# The most rows and columns: JPEG counts them in 16 bits, PNG in 31.
+MOST_PIXELS = {"PNG": 2**31 - 1, "JPEG": 65500}
+# What converting takes for each number in an image: bytes and float64, each twice.
+BYTES_PER_NUMBER = 18
+# What Pillow puts in messages in the place of a file's name.
+OBJECT_ADDRESS = re.compile(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>")
+LONGEST_REASON = 120
+Encoder = Callable[[np.ndarray], bytes]
+
+
+class ImageSize(NamedTuple):
+    """The sizes of an image as a tensor."""
+
+    channels: int
+    height: int
+    width: int
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers the tensor has."""
+        return self.channels * self.height * self.width
+
+
+def is_image(path: Path) -> bool:
+    """Whether the path has the extension of an image."""
+    return path.suffix.lower() in IMAGE_KINDS
+
+
+def check_data_type(data_type: DataType) -> None:
+    """Requires that an image can have the data type."""
+    if data_type not in IMAGE_TYPES:
+        raise ModelError(
+            f"an image has data type {data_type.name}; it must be one of "
+            f"{', '.join(t.name for t in IMAGE_TYPES)}."
+        )
+
+
+@contextlib.contextmanager
+def codec(place: str) -> Iterator[None]:
+    """Turns whatever a decoder or an encoder raises into an error of the model.
+
+    What it only warns of is not shown: the pixels are those that it gives.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except ModelError:
+        raise
+    except Exception as error:  # a damaged file makes decoders raise almost anything
+        text = OBJECT_ADDRESS.sub("", " ".join(str(error).split()))
+        reason = shortened(text, LONGEST_REASON) or type(error).__name__
+        raise ModelError(f"{place} cannot be converted: {reason}") from error
+
+
+def pillow() -> Any:
+    """Pillow's module of images."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise ModelError(
+            'images need Pillow, which is not installed: pip install "dmljax[images]"'
+        ) from None
+    return Image
+
+
+# Reading
+
+
+def read_image(
+    content: bytes,
+    data_type: DataType,
+    fields: Mapping[str, Any],
+    place: str,
+    budget: Budget,
+) -> np.ndarray:
+    """The pixels in the order of {1, channels, height, width}; floats are in [0, 1]."""
+    check_data_type(data_type)
+    size = _resample_size(fields)
+    library = pillow()
+    with codec(place):
+        image = library.open(io.BytesIO(content), formats=("PNG", "JPEG"))
+        own = ImageSize(_channels(image), image.height, image.width)
+        wanted = size or own
+        budget.check(
+            BYTES_PER_NUMBER * (wanted.numbers + 4 * own.height * own.width), place
+        )
+        if wanted.channels != 1 and image.mode not in (
+            "L",
+            "LA",
+            "P",
+            "PA",
+            "RGB",
+            "RGBA",
+        ):
+            image = image.convert("RGB")  # Pillow has no way from CMYK to RGBA
+        image = image.convert(PILLOW_MODES[wanted.channels])
+        if size:
+            image = image.resize((size.width, size.height), library.Resampling.BICUBIC)
+        pixels = np.asarray(image).reshape(wanted.height, wanted.width, wanted.channels)
+    order = fields.get("channelOrder", "RGB")
+    planes = _reorder(pixels, order).transpose(2, 0, 1).ravel()
+    if data_type == DataType.UINT8:
+        return planes
+    return (planes / 255).astype(data_type.dtype)
+
+
+def _channels(image: Any) -> int:
+    """1 for grey, 3 for colours, 4 for what has transparent places."""
+    if image.mode.startswith(("I", "F")):
+        raise ValueError(f"its pixels have more than 8 bits (mode {image.mode})")
+    if image.mode in ("1", "L"):
+        return 1
+    return 4 if "A" in image.mode or "transparency" in image.info else 3
+
+
+def _resample_size(fields: Mapping[str, Any]) -> ImageSize | None:
+    """The size to scale to, None for the image's own."""
+    sizes = tuple(fields.get("resampleSize", ()))
+    if not sizes:
+        return None
+    if len(sizes) != 4 or sizes[0] != 1 or sizes[1] not in PILLOW_MODES:
+        raise ModelError(
+            f"the field 'resampleSize' is {show(sizes)}; it must be "
+            "{1,channels,height,width} with 1, 3 or 4 channels."
+        )
+    return ImageSize(*sizes[1:])
+
+
+def _reorder(pixels: np.ndarray, order: str) -> np.ndarray:
+    """(height, width, channels) with red and blue swapped for BGR; alpha stays last."""
+    if order == "RGB" or pixels.shape[-1] == 1:
+        return pixels
+    swapped: np.ndarray = pixels[..., [2, 1, 0, 3][: pixels.shape[-1]]]
+    return swapped
+
+
+# Writing
+
+
+def image_encoder(
+    path: Path, dimensions: tuple[int, ...], data_type: DataType, order: str
+) -> tuple[Encoder, ImageSize]:
+    """What turns a resource into the content of an image file, and the image's size.
+
+    Raises:
+      ModelError: if the kind of image, the dimensions and the type do not go together.
+    """
+    check_data_type(data_type)
+    kind = IMAGE_KINDS[path.suffix.lower()]
+    size = _image_size(dimensions, kind)
+    return functools.partial(_encode, pillow(), kind, size, order), size
+
+
+def _image_size(dimensions: tuple[int, ...], kind: str) -> ImageSize:
+    """Channels, height and width, from {N,C,H,W}, {C,H,W} or {H,W}."""
+    channels, most = WRITTEN_CHANNELS[kind], MOST_PIXELS[kind]
+    batch, depth, *size = (1,) * (4 - len(dimensions)) + dimensions
+    if len(dimensions) not in (2, 3, 4) or batch != 1 or depth not in channels:
+        raise ModelError(
+            f"the field 'dimensions' is {show(dimensions)}; for an image it must be "
+            f"{{1,channels,height,width}}, {{channels,height,width}} or "
+            f"{{height,width}}, with {', '.join(map(str, channels))} channels."
+        )
+    if max(size) > most:
+        raise ModelError(
+            f"the field 'dimensions' is {show(dimensions)}; a {kind} image has at most "
+            f"{most} rows and columns."
+        )
+    return ImageSize(depth, size[0], size[1])
+
+
+def _encode(
+    library: Any, kind: str, size: ImageSize, order: str, values: np.ndarray
+) -> bytes:
+    """The image; floats are clipped to [0, 1], and NaN is black."""
+    if values.dtype != np.uint8:
+        unit = np.clip(np.nan_to_num(values.astype(np.float64)), 0, 1)
+        values = np.rint(unit * 255).astype(np.uint8)
+    pixels = _reorder(values.reshape(size).transpose(1, 2, 0), order)
+    pixels = pixels[..., 0] if size.channels == 1 else pixels
+    file = io.BytesIO()
+    with codec("the image"):
+        library.fromarray(np.ascontiguousarray(pixels)).save(file, kind)
+    return file.getvalue()

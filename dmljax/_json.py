@@ -1,0 +1,342 @@
+"""Descriptors from and to JSON, and their JSON Schema, by the types of their fields.
+
+A dataclass whose fields are integers, numbers, booleans, enums, lists of integers and
+other dataclasses is read and written without a line here that names it. The one struct
+that is named is the tensor, for which the format of model files has short forms.
+"""
+
+import dataclasses
+import enum
+import functools
+import math
+import operator as operators
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dmljax._check import DescriptorError, listed, quoted, shown
+from dmljax._tensor import DataType, TensorDesc
+
+Schema = dict[str, Any]
+NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+NUMBER = "a number, 'nan', 'inf' or '-inf'"
+# Every integer of the C structs fits in 64 bits, signed or unsigned.
+LOWEST, HIGHEST = -(2**63), 2**64 - 1
+
+
+def c_name(name: str) -> str:
+    """A field's name in the C struct.
+
+    >>> c_name("diagonal_fill_begin")
+    'DiagonalFillBegin'
+    """
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def enum_prefix(kind: type[enum.Enum]) -> str:
+    """What C puts before the names of an enum's values; flags lose their plural.
+
+    An enum whose C name is not its own has it as ``C_PREFIX``.
+
+    >>> from dmljax import PaddingMode, TensorFlags
+    >>> enum_prefix(PaddingMode), enum_prefix(TensorFlags), enum_prefix(DataType)
+    ('DML_PADDING_MODE_', 'DML_TENSOR_FLAG_', 'DML_TENSOR_DATA_TYPE_')
+    """
+    name = kind.__name__
+    if issubclass(kind, enum.Flag):
+        name = name.removesuffix("s")
+    words = re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
+    return str(getattr(kind, "C_PREFIX", f"DML_{words}_"))
+
+
+def field_types(kind: Any) -> dict[str, Any]:
+    """The types of a dataclass's fields, in their order."""
+    hints = typing.get_type_hints(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def is_enum(hint: Any) -> bool:
+    """Whether the type of a field is an enum."""
+    return isinstance(hint, type) and issubclass(hint, enum.Enum)
+
+
+def _required(hint: Any) -> tuple[Any, bool]:
+    """The type without None, and whether None was left out."""
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    present = [kind for kind in kinds if kind is not types.NoneType]
+    merged = functools.reduce(operators.or_, present)
+    return merged, len(present) < len(kinds)
+
+
+# Writing
+
+
+def to_json(value: Any) -> Any:
+    """A descriptor, or a part of one, as JSON: None and defaults are left out."""
+    if dataclasses.is_dataclass(value):
+        fields = [(f, getattr(value, f.name)) for f in dataclasses.fields(value)]
+        return {
+            c_name(f.name): to_json(v)
+            for f, v in fields
+            if v is not None and v != f.default
+        }
+    if isinstance(value, enum.Flag):
+        names = [member.name for member in value]
+        return names[0] if len(names) == 1 else names
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, tuple):
+        return [to_json(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value
+
+
+# Reading
+
+
+def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
+    """A value of the annotated type `kind` from JSON; `field` names it in errors."""
+
+    def wrong(expected: str) -> DescriptorError:
+        return DescriptorError(
+            f"{operator}: field '{field}' is {shown(value)}; it must be {expected}."
+        )
+
+    kind, optional = _required(kind)
+    if value is None and optional:
+        return None
+    if typing.get_origin(kind) is tuple:
+        if not isinstance(value, list):
+            raise wrong("a list of integers")
+        return tuple(_integer(item, operator, field) for item in value)
+    if dataclasses.is_dataclass(kind):
+        return _struct_from_json(typing.cast(type, kind), value, operator, field, wrong)
+    if kind == int | float:
+        return number_from_json(value, wrong(NUMBER))
+    if kind is float:
+        return _float_from_json(value, wrong(NUMBER))
+    if kind is bool:
+        if type(value) is not bool:
+            raise wrong("true or false")
+        return value
+    if issubclass(kind, enum.Flag) and isinstance(value, list):
+        flags = (from_json(kind, item, operator, field) for item in value)
+        return functools.reduce(operators.or_, flags, kind(0))
+    if issubclass(kind, enum.Enum):
+        return _enum_from_json(kind, value, wrong)
+    return _integer(value, operator, field)
+
+
+def _integer(value: Any, operator: str, field: str) -> int:
+    if type(value) is not int or not LOWEST <= value <= HIGHEST:
+        raise DescriptorError(
+            f"{operator}: field '{field}' is {shown(value)}; it must be an integer of "
+            "at most 64 bits."
+        )
+    return value
+
+
+def number_from_json(value: Any, error: Exception) -> int | float:
+    """A number of a model file; JSON has no NaN and infinity, so strings name them."""
+    if isinstance(value, str) and value.lower() in NONFINITE:
+        return NONFINITE[value.lower()]
+    if type(value) not in (int, float):
+        raise error
+    return typing.cast("int | float", value)
+
+
+def _float_from_json(value: Any, error: Exception) -> float:
+    try:
+        return float(number_from_json(value, error))
+    except OverflowError:  # an integer past the largest float
+        raise error from None
+
+
+def _enum_from_json(
+    kind: type[enum.Enum], value: Any, wrong: Callable[[str], DescriptorError]
+) -> enum.Enum:
+    """An enum value by its short or its full C name, or by its number."""
+    members = kind.__members__  # iteration would leave out flags of value 0
+    if isinstance(value, str):
+        value = value.removeprefix(enum_prefix(kind))
+    for name, member in members.items():
+        if value == name or (type(value) is int and value == member.value):
+            return member
+    raise wrong("one of " + ", ".join(members))
+
+
+def _struct_from_json(
+    kind: type, value: Any, operator: str, field: str, wrong: Any
+) -> Any:
+    """A dataclass from a JSON object whose keys are its C field names."""
+    if not isinstance(value, Mapping):
+        raise wrong("an object with the fields of the C struct")
+    if kind is TensorDesc:
+        value = _tensor_fields(value, operator, field)
+    hints = field_types(kind)
+    fields = {c_name(f.name): f for f in dataclasses.fields(kind)}
+    for key in value:
+        if key not in fields:
+            raise DescriptorError(
+                f"{operator}: '{field}' has an unknown field {quoted(str(key))}; its "
+                f"fields are {', '.join(fields)}."
+            )
+    arguments: dict[str, Any] = {}
+    for key, f in fields.items():
+        path, item, hint = f"{field}.{key}", value.get(key), hints[f.name]
+        if isinstance(item, Mapping) and hint == int | float:
+            data_type = arguments[f"{f.name}_data_type"]
+            item = _scalar_union(item, data_type, operator, path)
+        if item is not None:
+            arguments[f.name] = from_json(hint, item, operator, path)
+        elif _required(hint)[1]:
+            arguments[f.name] = None
+        elif f.default is dataclasses.MISSING:
+            raise DescriptorError(f"{operator}: '{field}' misses the field '{key}'.")
+    return kind(**arguments)
+
+
+def _tensor_fields(
+    value: Mapping[str, Any], operator: str, field: str
+) -> dict[str, Any]:
+    """The fields of a tensor, taken out of a DML_TENSOR_DESC if it is in one."""
+    fields = dict(value)
+    kind = fields.pop("Type", "BUFFER")
+    if kind not in ("BUFFER", "DML_TENSOR_TYPE_BUFFER"):
+        raise DescriptorError(
+            f"{operator}: field '{field}.Type' is {shown(kind)}; it must be BUFFER."
+        )
+    if isinstance(fields.get("Desc"), Mapping):
+        inner = dict(fields.pop("Desc"))
+        if fields:
+            raise DescriptorError(
+                f"{operator}: '{field}' has the fields {listed(fields)} beside 'Desc'; "
+                "they belong into it."
+            )
+        fields = inner
+    sizes, count = fields.get("Sizes"), fields.pop("DimensionCount", None)
+    if isinstance(sizes, list) and (
+        type(count) not in (int, types.NoneType) or count not in (None, len(sizes))
+    ):
+        raise DescriptorError(
+            f"{operator}: field '{field}.DimensionCount' is {shown(count)}, while "
+            f"'{field}.Sizes' has {len(sizes)} elements; both must be the same."
+        )
+    # An empty list and 0 stand for the C struct's null and computed size.
+    for key, absent in (("Strides", []), ("TotalTensorSizeInBytes", 0)):
+        given = fields.get(key)
+        if type(given) is type(absent) and given == absent:
+            del fields[key]
+    return fields
+
+
+def union_member(data_type: DataType) -> str:
+    """The member of DML_SCALAR_UNION for a type; C has no half: its bits are given."""
+    if data_type == DataType.FLOAT16:
+        return "UInt16"
+    return data_type.name.capitalize().replace("Uint", "UInt")
+
+
+def _scalar_union(
+    value: Mapping[str, Any], data_type: DataType, operator: str, field: str
+) -> Any:
+    """The number in a DML_SCALAR_UNION, by the member that `data_type` names."""
+    half, member = data_type == DataType.FLOAT16, union_member(data_type)
+    number = value.get(member)
+    bits = type(number) is int and 0 <= number < 2**16
+    if len(value) != 1 or number is None or (half and not bits):
+        raise DescriptorError(
+            f"{operator}: field '{field}' is {shown(dict(value))}; for "
+            f"{data_type.name} it must be a number, or an object with the one member "
+            f"'{member}'{', the bits of the number' if half else ''}."
+        )
+    return float(np.uint16(number).view(np.float16)) if half else number
+
+
+# JSON Schema
+
+NONFINITE_SCHEMA: Schema = {
+    "type": "string",
+    "pattern": "^([nN][aA][nN]|-?[iI][nN][fF])$",
+}
+NUMBER_SCHEMA: Schema = {"anyOf": [{"type": "number"}, NONFINITE_SCHEMA]}
+INTEGER_SCHEMA: Schema = {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}
+UNION_MEMBERS = sorted({union_member(DataType(number)) for number in range(1, 12)})
+
+
+def schema_of(kind: Any, definitions: Schema) -> Schema:
+    """The JSON Schema of a value that `from_json` reads as the type `kind`.
+
+    Structs and enums go to `definitions`, and the schema refers to them.
+    """
+    kind, optional = _required(kind)
+    if typing.get_origin(kind) is tuple:
+        schema: Schema = {"type": "array", "items": INTEGER_SCHEMA}
+    elif dataclasses.is_dataclass(kind) or is_enum(kind):
+        name = kind.__name__
+        if name not in definitions:
+            make = _enum_schema if is_enum(kind) else _struct_schema
+            definitions[name] = {}  # a struct may hold itself
+            definitions[name] = make(typing.cast(type, kind), definitions)
+        schema = {"$ref": f"#/$defs/{name}"}
+    elif kind == int | float:
+        members = dict.fromkeys(UNION_MEMBERS, NUMBER_SCHEMA)
+        one = {"type": "object", "properties": members, "additionalProperties": False}
+        one |= {"minProperties": 1, "maxProperties": 1}
+        schema = {"anyOf": [*NUMBER_SCHEMA["anyOf"], one]}
+    elif kind is float:
+        schema = NUMBER_SCHEMA
+    else:
+        schema = {"type": "boolean"} if kind is bool else INTEGER_SCHEMA
+    return or_null(schema) if optional else schema
+
+
+def or_null(schema: Schema) -> Schema:
+    """The schema of a field that may be null, which stands for absent."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _enum_schema(kind: type[enum.Enum], definitions: Schema) -> Schema:
+    names = list(kind.__members__)
+    full = [f"{enum_prefix(kind)}{name}" for name in names]
+    values = [member.value for member in kind.__members__.values()]
+    one: Schema = {"enum": [*names, *full, *values]}
+    if issubclass(kind, enum.Flag):
+        return {"anyOf": [one, {"type": "array", "items": one}]}
+    return one
+
+
+def _struct_schema(kind: type, definitions: Schema) -> Schema:
+    hints = field_types(kind)
+    fields = {c_name(f.name): f for f in dataclasses.fields(kind)}
+    properties, needed = {}, []
+    for key, field in fields.items():
+        properties[key] = schema_of(hints[field.name], definitions)
+        if field.default is not dataclasses.MISSING:
+            properties[key] = or_null(properties[key])
+        elif not _required(hints[field.name])[1]:
+            needed.append(key)
+    extra = {"DimensionCount": INTEGER_SCHEMA} if kind is TensorDesc else {}
+    schema = struct_schema(properties | extra, needed)
+    if kind is not TensorDesc:
+        return schema
+    # A tensor may have its type beside its fields, or be in a DML_TENSOR_DESC.
+    buffer = {"enum": ["BUFFER", "DML_TENSOR_TYPE_BUFFER"]}
+    typed = struct_schema(schema["properties"] | {"Type": buffer}, needed)
+    whole = struct_schema({"Type": buffer, "Desc": schema}, ["Desc"])
+    return {"anyOf": [typed, whole]}
+
+
+def struct_schema(properties: Schema, needed: list[str]) -> Schema:
+    """The schema of an object that has no other fields than these."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": needed,
+        "additionalProperties": False,
+    }

@@ -1,0 +1,64 @@
+"""JSON with comments and trailing commas, as the tool's parser reads it."""
+
+import json
+import re
+from typing import Any, NoReturn
+
+from dmljax._check import quoted
+from dmljax._fields import ModelError
+
+# A string is matched so that nothing in it is taken for a comment. All repetitions are
+# possessive: the time is linear whatever the text.
+STRING = r'"(?:[^"\\]|\\.)*+"?'
+COMMENT = re.compile(rf"{STRING}|(//[^\n\r]*+|/\*(?:[^*]|\*(?!/))*+\*/)", re.DOTALL)
+# A comma with nothing before it, as in [,] or [1,,], is left to be refused.
+COMMA = re.compile(rf"{STRING}|[\[{{,]\s*+,|(,)(?=\s*+[\]}}])", re.DOTALL)
+
+
+def read_jsonc(content: bytes) -> Any:
+    """What the text holds; a ModelError says where it is not what it must be."""
+    try:
+        text = content.decode("utf-8-sig")
+        try:
+            return _read(text)
+        except json.JSONDecodeError:
+            return _read(COMMA.sub(_blank, COMMENT.sub(_blank, text)))
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ModelError(f"it is not JSON: {place}: {error.msg}.") from error
+    except UnicodeDecodeError as error:
+        raise ModelError(
+            f"it is not JSON: byte {error.start} is not UTF-8 text."
+        ) from error
+
+
+def _blank(match: re.Match[str]) -> str:
+    """Spaces for what is left out, so that lines and columns stay as they are."""
+    if match[1] is None:
+        return match[0]
+    return re.sub(r"[^\n\r]", " ", match[1])
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (json.JSONDecodeError, ModelError):
+        raise
+    except ValueError as error:  # Python reads no integers of thousands of digits
+        raise ModelError("it has an integer of thousands of digits.") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of the file, in which no name may occur twice."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise ModelError(f"the name {quoted(name)} occurs twice in one object.")
+            seen.add(name)
+    return fields
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ModelError(f'it is not JSON: {name} is no number; write "nan" or "inf".')

@@ -1,0 +1,105 @@
+"""How much memory a model may use, counted before it is allocated."""
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from dmljax._check import quoted
+from dmljax._fields import ModelError
+
+# Of the machine's memory, the share that a model may use unless it is told otherwise.
+DEFAULT_SHARE = 0.5
+# What it may use where Python cannot say how much the machine has: on Windows.
+WITHOUT_SYSCONF = 4 * 2**30
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+# Where Linux says how much a container may use.
+CONTAINER_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+
+
+class Budget:
+    """The bytes that one model may use, and those that are counted already."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = default_limit() if limit is None else limit
+        self.used = 0
+
+    def check(self, size: int, what: str) -> None:
+        """Requires that there is room for `size` bytes more; `what` needs them."""
+        if self.used + size > self.limit:
+            so_far = f" besides {in_units(self.used)} so far" if self.used else ""
+            raise ModelError(
+                f"{what} needs {in_units(size)} of memory{so_far}; a model may use "
+                f"{in_units(self.limit)} (--max-memory, or max_memory in Python)."
+            )
+
+    def take(self, size: int, what: str) -> None:
+        """Counts `size` bytes, for which there must be room."""
+        self.check(size, what)
+        self.used += size
+
+
+def default_limit() -> int:
+    """Half of the machine's memory, or of its container's where that has less."""
+    if not hasattr(os, "sysconf"):
+        return WITHOUT_SYSCONF
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in CONTAINER_LIMITS:
+        text = path.read_text().strip() if path.is_file() else ""
+        memory = min(memory, int(text)) if text.isdigit() else memory
+    return int(memory * DEFAULT_SHARE)
+
+
+def parse_size(text: str) -> int:
+    """A number of bytes from text such as 512M, 8G or 1.5GiB.
+
+    >>> parse_size("1.5G")
+    1610612736
+    """
+    match = re.fullmatch(
+        r"(\d{1,15}(?:\.\d{1,9})?)\s*([KMGT]?)(?:i?B)?", text, re.I | re.A
+    )
+    if not match:
+        raise ValueError(f"{quoted(text)} is not a size such as 512M or 8G")
+    return int(float(match[1]) * UNITS[match[2].upper()])
+
+
+def in_units(size: int) -> str:
+    """A number of bytes as a message shows it.
+
+    >>> in_units(10 * 2**30), in_units(700)
+    ('10 GiB', '700 bytes')
+    """
+    for unit, scale in reversed(UNITS.items()):
+        if unit and size >= scale:
+            number = size / scale if size < 2**60 else size // scale
+            return f"{number:.3g} {unit}iB"
+    return f"{size} bytes"
+
+
+def read_file(path: Path, budget: Budget, what: str, factor: int = 1) -> bytes:
+    """The content of a regular file; `factor` is what it needs for each of its bytes.
+
+    A device or a pipe is refused: it may have no end.
+    """
+    try:
+        with open(path, "rb", opener=_without_waiting) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ModelError(f"{what} is a folder, a device or a pipe, not a file.")
+            budget.check(factor * status.st_size, what)
+            return file.read(status.st_size)
+    except ModelError:  # a ValueError as well
+        raise
+    except OSError as error:
+        raise ModelError(f"{what} cannot be read: {error.strerror}.") from error
+    except ValueError as error:  # a character that no path may have
+        raise ModelError(f"{what} is not a path: {error}.") from error
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens a file so that a pipe without a writer does not wait for one."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

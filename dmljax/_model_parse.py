@@ -1,0 +1,366 @@
+"""Model files read and checked as a whole, so that nothing but the machine can fail."""
+
+import contextlib
+import functools
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dmljax._check import LONGEST_PATH, DescriptorError, quoted, shortened, shown
+from dmljax._descriptor import OperatorDesc
+from dmljax._fields import (
+    OBJECT,
+    STRING,
+    Field,
+    ModelError,
+    known_name,
+    read_fields,
+    typed,
+)
+from dmljax._json import c_name
+from dmljax._jsonc import read_jsonc
+from dmljax._memory import Budget, read_file
+from dmljax._model_format import (
+    BINDING,
+    COMMANDS,
+    DISPATCHABLE,
+    MODEL,
+    PREFIX,
+    RESOURCE,
+    Binding,
+    Command,
+    Dispatch,
+    Model,
+    Print,
+    Resource,
+    WriteFile,
+)
+from dmljax._model_output import HERE, Targets, file_output
+from dmljax._model_values import initial_values
+from dmljax._operators import DESCRIPTORS
+from dmljax._support import FeatureLevel
+from dmljax._tensor import MAX_ELEMENTS, DataType, TensorDesc
+
+# JSON as Python holds it takes up to this many bytes for each byte of its text.
+BYTES_PER_CHARACTER = 32
+# The copies of a resource: as it was made, on the device, and as it is afterwards.
+COPIES = 3
+# What an element takes as text, as ``print`` shows it and with ``verbose``.
+TEXT_BYTES, VERBOSE_BYTES = 24, 72
+# What an element of a tensor takes beside itself, for its offset.
+OFFSET_BYTES = 8
+NAMED = Field(STRING, "What kind of object it is.", required=True)
+
+
+@contextlib.contextmanager
+def at(place: str) -> Iterator[None]:
+    """Puts the place in the model before the message of an error."""
+    try:
+        yield
+    except (ModelError, DescriptorError) as error:
+        raise ModelError(f"{place}: {error}") from error
+    except MemoryError as error:
+        raise ModelError(f"{place}: there is not enough memory for it.") from error
+    except RecursionError as error:
+        raise ModelError(f"{place}: it is nested too deeply.") from error
+
+
+class ModelText(NamedTuple):
+    """The text of a model that is in no file of its own, such as standard input."""
+
+    name: str
+    content: bytes
+
+
+def read_stream(stream: Any, budget: Budget) -> ModelText:
+    """A model from standard input, of which no more is read than there is room for."""
+    if stream is None:
+        raise ModelError("standard input is closed, so there is no model to read.")
+    content = bytearray()
+    while part := stream.buffer.read(2**20):
+        content += part
+        budget.check(BYTES_PER_CHARACTER * len(content), "the model on standard input")
+    return ModelText("standard input", bytes(content))
+
+
+Source = str | os.PathLike[str] | ModelText | Mapping[str, Any]
+
+
+def parse_model(
+    source: Source, targets: Targets = HERE, max_memory: int | None = None
+) -> Model:
+    """Reads and checks a model; a ModelError names what is wrong and where."""
+    budget = Budget(max_memory)
+    place, folder, load = _opened(source, budget)
+    with at(place):
+        fields = read_fields(load(), MODEL, "its top level")
+    parser = _Parser(place, folder, targets, budget)
+    # The operators first: another one is refused before any data is read.
+    for name, value in fields["dispatchables"].items():
+        with at(f"{place}, dispatchable {quoted(name)}"):
+            parser.dispatchables[name] = parser.dispatchable(value)
+    for name, value in fields["resources"].items():
+        with at(f"{place}, resource {quoted(name)}"):
+            parser.resources[name] = parser.resource(value)
+    for name, (_, bindings) in parser.dispatchables.items():
+        with at(f"{place}, dispatchable {quoted(name)}"):
+            parser.check_bindings(bindings)
+    commands = tuple(
+        parser.command(value, f"{place}, command {number}")
+        for number, value in enumerate(fields["commands"], 1)
+    )
+    reinterpreted = frozenset(parser.reinterpreted)
+    return Model(place, parser.resources, commands, reinterpreted, budget)
+
+
+def _opened(source: Source, budget: Budget) -> tuple[str, Path, Any]:
+    """How errors name the model, its folder, and what reads it."""
+    if isinstance(source, Mapping):
+        return "model", Path(), functools.partial(_plain, source)
+    if isinstance(source, ModelText):
+        place = f"model on {source.name}"
+        budget.check(BYTES_PER_CHARACTER * len(source.content), place)
+        return place, Path(), functools.partial(read_jsonc, source.content)
+    path = Path(source)
+
+    def load() -> Any:
+        return read_jsonc(read_file(path, budget, "it", BYTES_PER_CHARACTER))
+
+    return f"model {quoted(str(path), LONGEST_PATH)}", path.parent, load
+
+
+def _plain(source: Mapping[str, Any]) -> Any:
+    """The dict as its JSON would be read: with lists for tuples, and names as keys."""
+    try:
+        return json.loads(json.dumps(dict(source)))
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"what it holds is not JSON: {error}.") from error
+
+
+def operator_class(name: str) -> type[OperatorDesc]:
+    """The descriptor of the operator `name`, which may have the C prefix."""
+    cls = DESCRIPTORS.get(name.upper().removeprefix(PREFIX))
+    if cls is None:
+        raise ModelError(
+            f"the type {quoted(name)} is not one of those that are here: "
+            f"{', '.join(DESCRIPTORS)}."
+        )
+    return cls
+
+
+class _Dispatchable(NamedTuple):
+    desc: OperatorDesc
+    bindings: dict[str, Any]
+
+
+class _Parser:
+    """Checks the parts of one model, and keeps what later parts refer to."""
+
+    def __init__(
+        self, place: str, folder: Path, targets: Targets, budget: Budget
+    ) -> None:
+        self.place, self.folder = place, folder
+        self.targets, self.budget = targets, budget
+        self.resources: dict[str, Resource] = {}
+        self.dispatchables: dict[str, _Dispatchable] = {}
+        self.reinterpreted: set[str] = set()
+
+    def resource(self, value: Any) -> Resource:
+        """A buffer, filled with its initial values."""
+        fields = read_fields(value, RESOURCE)
+        data_type, values = initial_values(fields, self.folder, self.budget)
+        offset = fields.get("initialValuesOffsetInBytes", 0)
+        size = fields.get("sizeInBytes", -(-values.nbytes // 4) * 4)
+        if not offset + values.nbytes <= size <= MAX_ELEMENTS * values.itemsize:
+            begin = f" and begin at byte {offset}" if offset else ""
+            raise ModelError(
+                f"the field 'sizeInBytes' is {fields.get('sizeInBytes', 'missing')}, "
+                f"while the initial values have {values.nbytes} bytes{begin}; it must "
+                f"be at least {offset + values.nbytes}, and hold at most "
+                f"{MAX_ELEMENTS} elements."
+            )
+        self.budget.take(COPIES * size, "it")
+        content = np.zeros(size, np.uint8)
+        content[offset : offset + values.nbytes] = values.view(np.uint8)
+        whole = size // values.itemsize
+        return Resource(
+            data_type, content, whole if "sizeInBytes" in fields else values.size
+        )
+
+    def dispatchable(self, value: Any) -> _Dispatchable:
+        """An operator that one of the package's descriptors describes."""
+        fields = typed(value, OBJECT, "it")
+        key = "Type" if "Type" in fields else "type"
+        cls = operator_class(_name_in(fields, key))
+        inline = not any(fields.get(key) is not None for key in ("desc", "Desc"))
+        own = {key: item for key, item in fields.items() if key in DISPATCHABLE}
+        known = read_fields(own if inline else fields, DISPATCHABLE)
+        if inline and own.keys() == fields.keys():
+            raise ModelError(
+                "the field 'desc' is missing; it must be an object with the fields of "
+                "the C struct, which may also stand beside 'type'."
+            )
+        beside = {key: item for key, item in fields.items() if key not in DISPATCHABLE}
+        desc = cls.from_json(beside if inline else known.get("Desc") or known["desc"])
+        desc.check(max(FeatureLevel))
+        return _Dispatchable(desc, known.get("bindings", {}))
+
+    def check_bindings(self, bindings: Mapping[str, Any]) -> None:
+        """Requires that the bindings of a dispatchable are of resources."""
+        for tensor, binding in bindings.items():
+            if binding is not None:
+                self._bound(tensor, binding)
+
+    def command(self, value: Any, place: str) -> Command:
+        """A command; `place` is where it stands."""
+        with at(place):
+            fields = typed(value, OBJECT, "it")
+            name = _name_in(fields, "type")
+        place = f"{place} ({shortened(name)})"
+        with at(place):
+            kind = {command.lower(): command for command in COMMANDS}.get(name.lower())
+            if kind is None:
+                raise ModelError(
+                    f"there is no such command; the commands are {', '.join(COMMANDS)}."
+                )
+            fields = read_fields(fields, COMMANDS[kind])
+            if kind == "dispatch":
+                return self._dispatch(fields, place)
+            resource = known_name(fields["resource"], "resource", self.resources)
+            if kind == "print":
+                return self._print(fields, resource)
+            return self._write_file(fields, resource, place)
+
+    def _print(self, fields: Mapping[str, Any], resource: Resource) -> Print:
+        if resource.data_type == DataType.UNKNOWN:
+            raise ModelError(
+                f"the resource {quoted(fields['resource'])} has a list of elements "
+                "with their own types and cannot be printed; write it to a file."
+            )
+        verbose = fields.get("verbose", False)
+        text = VERBOSE_BYTES if verbose else TEXT_BYTES
+        self.budget.take(resource.length * (text + resource.dtype.itemsize), "it")
+        return Print(fields["resource"], verbose)
+
+    def _write_file(
+        self, fields: Mapping[str, Any], resource: Resource, place: str
+    ) -> WriteFile:
+        output = file_output(fields, resource.data_type, resource.length, self.targets)
+        self.budget.take(resource.content.nbytes, "it")
+        self.budget.check(output.working_bytes, "it")
+        return WriteFile(place, fields["resource"], output)
+
+    def _dispatch(self, fields: Mapping[str, Any], place: str) -> Dispatch:
+        name = fields["dispatchable"]
+        desc, first = known_name(name, "dispatchable", self.dispatchables)
+        given = {**first, **fields["bindings"]}
+        bound = {key: value for key, value in given.items() if value is not None}
+        tensors = {c_name(field): (field, t) for field, t in desc.tensors().items()}
+        for key in sorted(bound.keys() ^ tensors.keys()):
+            reason = "there is no such tensor" if key in bound else "it has no binding"
+            raise ModelError(
+                f"tensor {quoted(key)} of {quoted(name)}: {reason}; each of its "
+                f"tensors must be bound to a resource: {', '.join(tensors)}."
+            )
+        bindings: dict[str, Binding] = {}
+        for key, (field, tensor) in tensors.items():
+            bindings[field] = self._tensor_binding(key, tensor, bound[key])
+            self.budget.check(_working_bytes(tensor), f"tensor '{key}'")
+        _check_apart(desc, bindings)
+        return Dispatch(place, desc, bindings)
+
+    def _bound(self, tensor: str, value: Any) -> dict[str, Any]:
+        """The fields of a binding: a name, an object, or a list of one of them."""
+        source = value[0] if isinstance(value, list) and len(value) == 1 else value
+        source = {"name": source} if isinstance(source, str) else source
+        if not isinstance(source, dict):
+            raise ModelError(
+                f"the binding of {quoted(tensor)} is {shown(value)}; it must be the "
+                "name of one resource, or an object with it."
+            )
+        with at(f"the binding of {quoted(tensor)}"):
+            fields = read_fields(source, BINDING)
+        known_name(fields["name"], "resource", self.resources)
+        return fields
+
+    def _tensor_binding(self, key: str, tensor: TensorDesc, value: Any) -> Binding:
+        """Where a tensor lies, in a resource that has room for it."""
+        fields = self._bound(key, value)
+        name, width = fields["name"], tensor.dtype.itemsize
+        resource = self.resources[name]
+        element = fields.get("elementSizeInBytes") or resource.dtype.itemsize
+        offset = fields.get("elementOffset", 0) * element
+        count = fields.get("elementCount", 0)
+        end = resource.content.nbytes
+        if count and offset + count * element > end:
+            raise ModelError(
+                f"the binding of '{key}' reaches to byte {offset + count * element}, "
+                f"while resource {quoted(name)} has {end} bytes; it must have at least "
+                "as many."
+            )
+        room = (offset + count * element if count else end) - offset
+        alignment = tensor.guaranteed_base_offset_alignment or 1
+        if offset % alignment:
+            raise ModelError(
+                f"the binding of '{key}' begins at byte {offset}, while the tensor has "
+                f"GuaranteedBaseOffsetAlignment {alignment}; the first must be a "
+                "multiple of the second."
+            )
+        _check_room(key, tensor, name, room)
+        typed_bytes = resource.length * resource.dtype.itemsize
+        same = tensor.data_type == resource.data_type and offset % width == 0
+        if not same or offset + tensor.extent * width > typed_bytes:
+            self.reinterpreted.add(name)
+        return Binding(name, offset)
+
+
+def _name_in(fields: Mapping[str, Any], key: str) -> str:
+    """What names the kind of an object, which is read before its other fields."""
+    name: str = read_fields({k: fields[k] for k in fields if k == key}, {key: NAMED})[
+        key
+    ]
+    return name
+
+
+def _check_room(key: str, tensor: TensorDesc, name: str, room: int) -> None:
+    """Requires that `room` bytes of a resource hold the tensor."""
+    have = max(room // tensor.dtype.itemsize, 0)
+    if tensor.extent > have:
+        raise ModelError(
+            f"tensor '{key}' spans {tensor.extent} elements of "
+            f"{tensor.data_type.name}, while resource {quoted(name)} has {have} where "
+            "it is bound; it must have at least as many."
+        )
+    total = tensor.total_tensor_size_in_bytes or 0
+    if total > room:
+        raise ModelError(
+            f"tensor '{key}' has TotalTensorSizeInBytes {total}, while resource "
+            f"{quoted(name)} has {room} bytes where it is bound; it must have at least "
+            "as many."
+        )
+
+
+def _working_bytes(tensor: TensorDesc) -> int:
+    """What a dispatch takes for a tensor besides the resource that it lies in."""
+    beside = 0 if tensor.strides is None else OFFSET_BYTES
+    return math.prod(tensor.sizes) * (tensor.dtype.itemsize + beside)
+
+
+def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:
+    """Requires that no two outputs share a byte of a resource."""
+    taken: list[tuple[str, int, int, str]] = []
+    for field, tensor in desc.output_tensors().items():
+        name, offset = bindings[field]
+        end = offset + tensor.extent * tensor.dtype.itemsize
+        for other, start, stop, first in taken:
+            if other == name and offset < stop and start < end:
+                raise ModelError(
+                    f"the outputs {c_name(first)} and {c_name(field)} are bound to the "
+                    f"same bytes of resource {quoted(name)}; they must not overlap."
+                )
+        taken.append((name, offset, end, field))

@@ -1,0 +1,108 @@
+"""The JSON Schema of model files, for editors that complete and check them."""
+
+from typing import Any
+
+from dmljax._fields import schema_of_fields
+from dmljax._json import (
+    NUMBER_SCHEMA,
+    Schema,
+    or_null,
+    schema_of,
+    struct_schema,
+)
+from dmljax._model_format import (
+    BINDING,
+    COMMANDS,
+    DISPATCHABLE,
+    MODEL,
+    PREFIX,
+    RESOURCE,
+)
+from dmljax._model_values import GENERATORS, MIXED_ELEMENT
+from dmljax._operators import DESCRIPTORS
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def model_schema() -> Schema:
+    """The schema, made from the tables by which model files are read.
+
+    What only a whole model can break, such as a name that it does not have or sizes
+    that do not fit, `dmljax run --check` finds.
+    """
+    definitions: dict[str, Any] = {}
+    operators = [_operator(name, definitions) for name in DESCRIPTORS]
+    definitions |= {
+        "resource": schema_of_fields(RESOURCE, {"initialValues": _initial_values()}),
+        "dispatchable": {"anyOf": operators},
+        "command": {"anyOf": [_command(name) for name in COMMANDS]},
+        "binding": _binding(),
+        "bindings": _named(or_null({"$ref": "#/$defs/binding"})),
+    }
+    model = schema_of_fields(
+        MODEL,
+        {
+            "resources": _named({"$ref": "#/$defs/resource"}),
+            "dispatchables": _named({"$ref": "#/$defs/dispatchable"}),
+            "commands": {"type": "array", "items": {"$ref": "#/$defs/command"}},
+        },
+    )
+    title = "A model file of DxDispatch, with the operators of dmljax"
+    return {"$schema": DIALECT, "title": title, **model, "$defs": definitions}
+
+
+def _named(schema: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": schema}
+
+
+def _initial_values() -> Schema:
+    numbers: Schema = {"type": "array", "items": NUMBER_SCHEMA, "minItems": 1}
+    mixed: Schema = {
+        "type": "array",
+        "items": schema_of_fields(MIXED_ELEMENT),
+        "minItems": 1,
+    }
+    generators = [schema_of_fields(table) for table in GENERATORS.values()]
+    return {"anyOf": [numbers, mixed, *generators]}
+
+
+def _operator(name: str, definitions: Schema) -> Schema:
+    """A dispatchable of one operator, its fields in a `desc` or beside its type."""
+    types = {"enum": [f"{PREFIX}{name}", name]}
+    known: Schema = {
+        "type": types,
+        "Type": types,
+        "bindings": {"$ref": "#/$defs/bindings"},
+    }
+    whole = schema_of_fields(DISPATCHABLE, known)
+    schema_of(DESCRIPTORS[name], definitions)
+    struct = definitions[DESCRIPTORS[name].__name__]
+    reference = {"$ref": f"#/$defs/{DESCRIPTORS[name].__name__}"}
+    properties = whole["properties"] | {"desc": reference, "Desc": reference}
+    in_desc = [
+        struct_schema(properties, [kind, desc])
+        for kind in ("type", "Type")
+        for desc in ("desc", "Desc")
+    ]
+    inner = {k: v for k, v in whole["properties"].items() if k not in ("desc", "Desc")}
+    beside = [
+        struct_schema(inner | struct["properties"], [kind, *struct["required"]])
+        for kind in ("type", "Type")
+    ]
+    return {"anyOf": [*in_desc, *beside]}
+
+
+def _command(name: str) -> Schema:
+    """A command; its name is written as here or with other capitals."""
+    any_case = "".join(f"[{c.lower()}{c.upper()}]" for c in name)
+    types = {
+        "anyOf": [{"enum": [name]}, {"type": "string", "pattern": f"^{any_case}$"}]
+    }
+    known: Schema = {"type": types, "bindings": {"$ref": "#/$defs/bindings"}}
+    return schema_of_fields(COMMANDS[name], known)
+
+
+def _binding() -> Schema:
+    one: Schema = {"anyOf": [{"type": "string"}, schema_of_fields(BINDING)]}
+    several = {"type": "array", "items": one, "minItems": 1, "maxItems": 1}
+    return {"anyOf": [*one["anyOf"], several]}

@@ -1,0 +1,142 @@
+"""The matrix: every environment in which dmljax is checked, and with which commands.
+
+`nox -l` lists the sessions and `nox -s NAME` runs one, in an environment of its own.
+`.ci/run` runs all that need no accelerator.
+"""
+
+import pathlib
+import re
+import shutil
+import tomllib
+
+import nox
+
+nox.options.error_on_missing_interpreters = True
+
+OLDEST, NEWEST = "3.11", "3.13"
+PYTEST = ("python", "-m", "pytest", "-q", "--dist", "worksteal")
+# What shows in a minute that dmljax works at all with a version of what it needs.
+CORE = (
+    *("tests/test_words.py", "tests/test_lowering.py", "tests/test_tpu_lowering.py"),
+    *("tests/test_errors.py", "tests/test_support.py", "tests/test_properties.py"),
+)
+# Results of every form and kernel.
+RESULTS = ("tests/test_operators.py", "tests/test_words.py", "tests/test_blocks.py")
+
+
+def lowest_versions() -> list[str]:
+    """The lowest version that the project allows of each of its dependencies."""
+    project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())["project"]
+    pairs = [dependency.split(">=") for dependency in project["dependencies"]]
+    return [f"{name}=={version}" for name, version in pairs]
+
+
+def commands_of_the_package() -> list[list[str]]:
+    """What README's first block of commands runs once dmljax is installed."""
+    readme = pathlib.Path("README.md").read_text()
+    block = re.search(r"^```sh\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+    assert block is not None
+    commands = [command.split() for command in block[1].split(" && ")]
+    return [
+        [pathlib.Path(program).name, *arguments]
+        for program, *arguments in commands
+        if program.endswith("/dmljax")
+    ]
+
+
+@nox.session(python=OLDEST)
+def minimum(session: nox.Session) -> None:
+    """The declared minimum of every dependency: the import, and a core of the tests."""
+    session.install("-e", ".[test]", *lowest_versions())
+    session.run("python", "-c", "import dmljax")
+    session.run(*PYTEST, "-n", "auto", *CORE, *session.posargs)
+
+
+@nox.session(python=OLDEST)
+def tests(session: nox.Session) -> None:
+    """The newest JAX that the oldest Python takes: all tests, as README runs them."""
+    session.install("-e", ".[test]")
+    session.run(*PYTEST, "-n", "auto", *session.posargs)
+
+
+@nox.session(python=OLDEST)
+def optimized(session: nox.Session) -> None:
+    """Results of programs that LLVM optimizes, as it does users' programs."""
+    session.install("-e", ".[test]")
+    flags = {"XLA_FLAGS": "--xla_backend_optimization_level=3"}
+    session.run(*PYTEST, "-n", "auto", *RESULTS, *session.posargs, env=flags)
+
+
+@nox.session(python=NEWEST)
+def newest(session: nox.Session) -> None:
+    """The newest Python and JAX: all tests."""
+    session.install("-e", ".[test,clients]")
+    session.run("python", "-c", "import jax, sys; print(sys.version, jax.__version__)")
+    session.run(*PYTEST, "-n", "auto", *session.posargs)
+
+
+@nox.session(python=OLDEST)
+def lint(session: nox.Session) -> None:
+    """The format, the rules and the types."""
+    session.install("-e", ".[dev]")
+    session.run("ruff", "format", "--check", ".")
+    session.run("ruff", "check", ".")
+    session.run("mypy")
+
+
+@nox.session(python=OLDEST)
+def docs(session: nox.Session) -> None:
+    """The documentation. A warning is an error."""
+    session.install("-e", ".[docs]")
+    html = f"{session.create_tmp()}/html"
+    session.run("sphinx-build", "-q", "-W", "-b", "html", "docs", html)
+
+
+@nox.session(python=OLDEST)
+def wheel(session: nox.Session) -> None:
+    """The package as users get it: README's first command, without the sources."""
+    folder = pathlib.Path(session.create_tmp()).resolve()
+    shutil.rmtree(folder / "dist", ignore_errors=True)
+    shutil.rmtree(folder / "docs", ignore_errors=True)
+    session.install("build")
+    session.run_install("python", "-m", "build", "--outdir", f"{folder}/dist")
+    (built,) = (folder / "dist").glob("*.whl")
+    session.install("--force-reinstall", "--no-deps", str(built))
+    session.install(f"{built}[images]")
+    shutil.copytree("docs/models", folder / "docs" / "models")
+    commands = commands_of_the_package()
+    with session.chdir(folder):
+        for command in commands:
+            session.run("bash", "-c", " ".join(command), external=True)
+
+
+@nox.session(python=OLDEST)
+def mutants(session: nox.Session) -> None:
+    """A fixed sample of the table of faults: the tests find each."""
+    session.install("-e", ".[test]")
+    arguments = session.posargs or ("--sample", "12", "--seed", "0")
+    session.run("python", "-m", "tests.mutants", *arguments)
+
+
+@nox.session(python=OLDEST)
+def fuzz(session: nox.Session) -> None:
+    """One minute of random descriptors and damaged model files, with a new seed."""
+    session.install("-e", ".[test]")
+    arguments = session.posargs or ("--minutes", "1")
+    session.run("python", "-m", "tests.fuzz", *arguments)
+
+
+@nox.session(python=OLDEST)
+def gpu(session: nox.Session) -> None:
+    """All tests on a machine with an NVIDIA GPU, which runs the kernels for real."""
+    session.install("-e", ".[test]", "jax[cuda13]")
+    flags = {"XLA_FLAGS": "--xla_backend_optimization_level=3"}
+    session.run(*PYTEST, "-n", "10", *session.posargs, env=flags)
+
+
+@nox.session(python=OLDEST)
+def tpu(session: nox.Session) -> None:
+    """The kernels for TPUs, compiled by libtpu, for which no TPU is needed."""
+    session.install("-e", ".[test]", "jax[tpu]")
+    platform = {"JAX_PLATFORMS": "cpu"}
+    session.run(*PYTEST, "tests/test_tpu_compiled.py", *session.posargs, env=platform)

@@ -1,0 +1,41 @@
+"""What several files of tests do with a sample, a program or a mesh."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tests import samples
+from tests.samples import Fill, Sample
+
+
+def assert_same(actual: Any, expected: Any) -> None:
+    """Same type, which is not weak, same sizes and same bits, output by output."""
+    actual, expected = jax.tree.leaves(actual), jax.tree.leaves(expected)
+    for one, other in zip(actual, expected, strict=True):
+        assert isinstance(one, jax.Array)
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        assert not jax.typeof(one).weak_type
+        raw = (np.frombuffer(np.asarray(x).tobytes(), np.uint8) for x in (one, other))
+        np.testing.assert_array_equal(*raw)
+
+
+def check(
+    sample: Sample, dtype: Any = "float32", fill: Fill = samples.bits, seed: int = 0
+) -> None:
+    """One sample against its oracle."""
+    arrays = sample.arrays(dtype, fill, seed)
+    assert_same(sample.run(*map(jnp.asarray, arrays)), sample.expected(*arrays))
+
+
+def needs_x64(sample: Sample) -> bool:
+    """Whether an operand that is given has a 64-bit type."""
+    given = (x for x in sample.operands if isinstance(x, np.ndarray))
+    return any(x.dtype.name in samples.WIDE for x in given)
+
+
+def eight_devices(axis_type: jax.sharding.AxisType) -> jax.sharding.Mesh:
+    """A mesh of the eight virtual devices."""
+    devices = jax.devices("cpu")[:8]
+    return jax.make_mesh((8,), ("batch",), axis_types=(axis_type,), devices=devices)

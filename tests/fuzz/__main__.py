@@ -1,0 +1,339 @@
+"""Runs the fuzzer for some minutes; its status is 1 if anything failed."""
+
+import argparse
+import collections
+import os
+import pathlib
+import random
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+# Compiling takes most of the time, so XLA leaves out LLVM's optimizations.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
+import jax
+import numpy as np
+
+import dmljax
+from dmljax import _model, _model_parse
+from dmljax._fields import ModelError
+from dmljax._model_format import Model
+from dmljax.pallas import UnsupportedError
+from tests.fuzz import damage, expected
+from tests.fuzz.descriptors import Maker, broken, supported
+
+BATCH = 100  # programs of one compilation
+SLOWEST, LARGEST = 2.0, 2**30  # seconds of a file, and bytes that a file may add
+MOST_ELEMENTS = 4096  # what the oracles, which are loops, are asked for
+
+
+class Report:
+    """Counts what happened, and keeps what failed as small files."""
+
+    def __init__(self, seed: int, folder: pathlib.Path) -> None:
+        self.seed, self.folder = seed, folder
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.failures = 0
+        self.slowest = 0.0
+
+    def fail(self, what: str, content: str | bytes) -> None:
+        """Keeps a failure: what is wrong in a first line, and what made it."""
+        self.failures += 1
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{self.seed}_{self.failures}.txt"
+        content = content.encode() if isinstance(content, str) else content
+        path.write_bytes(what.encode("utf-8", "replace") + b"\n" + content)
+        print(f"FAILED: {what.strip().splitlines()[-1][:200]} ({path})", flush=True)
+
+    def show(self, seconds: float) -> None:
+        """Prints the counts."""
+        for name, count in sorted(self.counts.items()):
+            print(f"{count:9} {name}")
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(f"{self.failures:9} failures, kept in {self.folder}")
+        print(
+            f"seed {self.seed}: {seconds:.0f} s, a file at most {self.slowest:.3f} s, "
+            f"{peak:.2f} GiB at most"
+        )
+
+
+# Descriptors
+
+
+class DescriptorFuzzer:
+    """Runs random descriptors in batches, and compares them with the oracles."""
+
+    def __init__(self, seed: int, report: Report, form: str | None) -> None:
+        self.maker = Maker(random.Random(seed))
+        self.generator = np.random.default_rng(seed)
+        self.report, self.form = report, form
+
+    def batch(self) -> None:
+        """Makes and runs as many descriptors as one program has."""
+        cases = []
+        while len(cases) < BATCH:
+            desc = self.maker.desc()
+            kind = self.maker.random.random()
+            if kind < 0.15:
+                self._must_refuse(broken(self.maker, desc))
+                continue
+            if kind < 0.25:
+                desc = self._wild(desc)
+            else:
+                self._check_level(desc)
+            if desc is not None:
+                cases.append((desc, expected.random_inputs(self.generator, desc)))
+        self._run(cases)
+
+    def _check_level(self, desc: dmljax.OperatorDesc) -> None:
+        """Requires that a valid descriptor is accepted where the pages support it."""
+        level = self.maker.level()
+        try:
+            dmljax.create_operator(desc, feature_level=level)
+            accepted = True
+        except dmljax.DescriptorError:
+            accepted = False
+        self.report.counts["valid descriptors checked at a level"] += 1
+        if accepted != supported(desc, level):
+            self.report.fail(
+                f"{'accepted' if accepted else 'refused'} at {level!r}", repr(desc)
+            )
+
+    def _must_refuse(self, desc: dmljax.OperatorDesc) -> None:
+        try:
+            dmljax.create_operator(desc)
+            self.report.fail("a broken descriptor is accepted", repr(desc))
+        except (dmljax.DescriptorError, TypeError) as error:
+            if not str(error).startswith(f"{desc.operator}: "):
+                self.report.fail(traceback.format_exc(limit=-3), repr(desc))
+            self.report.counts["broken descriptors refused"] += 1
+        except Exception:
+            self.report.fail(traceback.format_exc(limit=-3), repr(desc))
+
+    def _wild(self, desc: dmljax.OperatorDesc) -> dmljax.OperatorDesc | None:
+        """The descriptor with damage in its JSON, if that is still one, and small."""
+        fields = {"desc": desc.to_json()["desc"]}
+        choose = self.maker.random
+        choose.choice(damage.STRUCTURAL)(choose, fields)
+        try:
+            found = type(desc).from_json(fields.get("desc"))
+            dmljax.create_operator(found)
+        except dmljax.DescriptorError:
+            self.report.counts["damaged descriptors refused"] += 1
+            return None
+        except Exception:
+            self.report.fail(traceback.format_exc(limit=-3), repr(fields))
+            return None
+        spans = [
+            max(t.buffer_length, np.prod(t.sizes)) for t in found.tensors().values()
+        ]
+        if max(spans) <= MOST_ELEMENTS:
+            return found
+        self.report.counts["large descriptors accepted, not run"] += 1
+        return None
+
+    def _run(
+        self, cases: Sequence[tuple[dmljax.OperatorDesc, list[np.ndarray]]]
+    ) -> None:
+        try:
+            results = jax.device_get(self._results(cases))
+        except Exception as error:
+            if len(cases) > 1:
+                for case in cases:
+                    self._run([case])
+                return
+            if isinstance(error, UnsupportedError):
+                self.report.counts["descriptors that no kernel takes"] += 1
+                return
+            self.report.fail(traceback.format_exc(limit=-3), repr(cases[0]))
+            return
+        for (desc, arrays), outputs in zip(cases, results, strict=True):
+            self.report.counts["descriptors run and compared"] += 1
+            wanted = self._wanted(desc, arrays)
+            if not all(map(expected.same_bits, outputs, wanted)):
+                bits = [array.tobytes().hex() for array in arrays]
+                self.report.fail(
+                    f"{desc.operator} differs from the oracle",
+                    f"{desc!r}\n{bits}\n{outputs}\n{wanted}",
+                )
+
+    def _results(self, cases: Sequence[tuple[Any, Any]]) -> Any:
+        """The outputs of all cases, from one program."""
+
+        def run(arrays: list[list[jax.Array]]) -> list[list[jax.Array]]:
+            return [
+                jax.tree.leaves(self._operator(desc)(*given))
+                for (desc, _), given in zip(cases, arrays, strict=True)
+            ]
+
+        given = [
+            arrays if self.form is None else expected.logical_inputs(desc, arrays)
+            for desc, arrays in cases
+        ]
+        return jax.jit(run)(given)
+
+    def _operator(self, desc: dmljax.OperatorDesc) -> Callable[..., Any]:
+        if self.form is None:
+            return dmljax.create_operator(desc)
+        return expected.in_form(desc, self.form)
+
+    def _wanted(self, desc: Any, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        if self.form is None:
+            return expected.outputs(desc, arrays)
+        return expected.logical_outputs(desc, expected.logical_inputs(desc, arrays))
+
+
+# Model files
+
+
+class ModelFuzzer:
+    """Damages model files, and runs those that are accepted in batches."""
+
+    def __init__(self, seed: int, report: Report) -> None:
+        self.maker = Maker(random.Random(seed + 1))
+        self.report = report
+
+    def batch(self) -> None:
+        """Damages model files until enough of them are still accepted."""
+        accepted: list[tuple[Model, bytes]] = []
+        for _ in range(10 * BATCH):
+            if not accepted or self.maker.random.random() < 0.1:
+                source = damage.base_model(self.maker)
+            text = damage.damaged(self.maker.random, source)
+            model = self._parsed(text)
+            if model is not None and self._is_small(model):
+                accepted.append((model, text))
+            if len(accepted) == BATCH:
+                break
+        self._run(accepted)
+
+    def _parsed(self, text: bytes) -> Model | None:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        start = time.perf_counter()
+        try:
+            model = _model_parse.parse_model(
+                _model_parse.ModelText("the fuzzer", text), max_memory=LARGEST
+            )
+        except ModelError as error:
+            model = None
+            self.report.counts["damaged model files refused"] += 1
+            message = str(error)
+            if not message.isprintable() or len(message) > 600:
+                self.report.fail(f"a message of {len(message)} characters", text)
+        except Exception:
+            model = None
+            self.report.fail(traceback.format_exc(limit=-3), text)
+        seconds = time.perf_counter() - start
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        self.report.slowest = max(self.report.slowest, seconds)
+        self.report.counts["damaged model files read"] += 1
+        if seconds > SLOWEST or grown * 1024 > LARGEST:
+            self.report.fail(f"{seconds:.1f} s and {grown} KiB for a model", text)
+        return model
+
+    def _is_small(self, model: Model) -> bool:
+        descs = [c.desc for c in model.commands if hasattr(c, "desc")]
+        tensors = [t for desc in descs for t in desc.tensors().values()]
+        sizes = [max(t.extent, int(np.prod(t.sizes))) for t in tensors]
+        sizes += [r.content.size for r in model.resources.values()]
+        small = sum(sizes) <= MOST_ELEMENTS * 4 and len(descs) < 20
+        self.report.counts["large models accepted, not run"] += not small
+        return small
+
+    def _run(self, accepted: Sequence[tuple[Model, bytes]]) -> None:
+        programs = [_model.program(model) for model, _ in accepted]
+        states = [_model.initial_state(model) for model, _ in accepted]
+
+        def run(states: list[Any]) -> list[Any]:
+            return [f(state) for f, state in zip(programs, states, strict=True)]
+
+        try:
+            results = jax.device_get(jax.jit(run)(states))
+        except Exception:
+            for case in accepted if len(accepted) > 1 else ():
+                self._run([case])
+            if len(accepted) == 1:
+                self.report.fail(traceback.format_exc(limit=-3), accepted[0][1])
+            return
+        for (model, text), versions in zip(accepted, results, strict=True):
+            result = _model.results_of(model, versions)
+            self.report.counts["model files run and compared"] += 1
+            wanted = damage.final_bytes(model)
+            given = {n: np.asarray(v).tobytes() for n, v in result.resources.items()}
+            if given != wanted:
+                self.report.fail("a model differs from the oracle", text)
+            with _model.prepared(model, result):  # shown, but not given away
+                self.report.counts["commands that show prepared"] += len(model.outputs)
+
+
+def _turns(seconds: float, *fuzzers: Any) -> Iterator[Any]:
+    """The fuzzers in turns, so that each has about the same time."""
+    spent = dict.fromkeys(fuzzers, 0.0)
+    while sum(spent.values()) < seconds:
+        fuzzer = min(fuzzers, key=lambda one: spent[one])
+        start = time.perf_counter()
+        yield fuzzer
+        spent[fuzzer] += time.perf_counter() - start
+
+
+def _in_parallel(jobs: int, seed: int, options: Sequence[str]) -> int:
+    """Runs so many processes with seeds of their own, and adds up their counts."""
+    command = [sys.executable, "-m", "tests.fuzz", *options, "--jobs", "1", "--seed"]
+    processes = [
+        subprocess.Popen([*command, str(seed + job)], stdout=subprocess.PIPE, text=True)
+        for job in range(jobs)
+    ]
+    totals: collections.Counter[str] = collections.Counter()
+    for process in processes:
+        for line in process.communicate()[0].splitlines():
+            if count := re.fullmatch(r" *(\d+) (.*)", line):
+                totals[count[2]] += int(count[1])
+            else:
+                print(line)
+    for name, number in sorted(totals.items()):
+        print(f"{number:9} {name}")
+    return max(process.returncode for process in processes)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Fuzzes as the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1)
+    parser.add_argument("--device", default="cpu", help="cpu, gpu or tpu")
+    parser.add_argument("--form", choices=("xla", "pallas"), help="of the operators")
+    parser.add_argument("--seed", type=int, help="another one each time if absent")
+    parser.add_argument("--keep", type=pathlib.Path, default="build/fuzz")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes")
+    arguments = parser.parse_args(argv)
+    seed = arguments.seed if arguments.seed is not None else time.time_ns() % 10**9
+    if arguments.jobs > 1:
+        return _in_parallel(
+            arguments.jobs, seed, sys.argv[1:] if argv is None else argv
+        )
+    print(f"seed {seed}", flush=True)
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_default_device", jax.devices(arguments.device)[0])
+    report = Report(seed, arguments.keep.absolute())
+    fuzzers = (
+        DescriptorFuzzer(seed, report, arguments.form),
+        ModelFuzzer(seed, report),
+    )
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)  # where the models write
+        for fuzzer in _turns(60 * arguments.minutes, *fuzzers):
+            fuzzer.batch()
+            jax.clear_caches()
+    report.show(time.perf_counter() - start)
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+"""The operators under test, a file for each; the registry says which there are."""
+
+import importlib
+import importlib.util
+
+from dmljax._operators import OPERATORS
+from tests.samples import Sample, Subject
+
+# tests/test_registry.py says which file is missing, if one is.
+SUBJECTS: dict[str, Subject] = {
+    name: importlib.import_module(f"{__name__}.{name}").SUBJECT
+    for name in OPERATORS
+    if importlib.util.find_spec(f"{__name__}.{name}")
+}
+# A transformation does not depend on the kernel that runs after it: it has all samples
+# by XLA's forms, and one of each operator by kernel.
+SAMPLES: tuple[Sample, ...] = tuple(
+    sample
+    for subject in SUBJECTS.values()
+    for sample in (*subject.samples, *subject.kernel_samples[:1])
+)
+EDGES = tuple(edge for subject in SUBJECTS.values() for edge in subject.edges)
+LINEAR = tuple(sample for sample in SAMPLES if sample.linear)

@@ -1,0 +1,139 @@
+"""NONZERO_COORDINATES under test: samples, edges, drawn examples, support, errors."""
+
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import strategies as st
+
+import dmljax
+from dmljax import _nonzero_coordinates
+from dmljax._operators import OPERATORS
+from tests import oracles
+from tests.samples import (
+    Sample,
+    Subject,
+    Wrong,
+    shape_of_rank,
+)
+from tests.subjects import tables
+
+
+def nonzero_coordinates(x: Any, *, fill: int | None = 0, **options: Any) -> Any:
+    """The function; undefined rows are set to 0, so that they can be compared."""
+    count, coordinates = dmljax.nonzero_coordinates(x, fill=fill, **options)
+    if fill is None:
+        row = jnp.arange(coordinates.shape[0], dtype=np.uint32)[:, None]
+        coordinates = jnp.where(row < count, coordinates, np.uint32(0))
+    return count, coordinates
+
+
+def nonzero_coordinates_oracle(x: Any, *, fill: int | None = 0, **options: Any) -> Any:
+    """The oracle; where rows are undefined it gives zeros."""
+    return oracles.nonzero_coordinates(x, fill=fill or 0, **options)
+
+
+_nonzero = functools.partial(
+    Sample,
+    "nonzero_coordinates",
+    nonzero_coordinates,
+    nonzero_coordinates_oracle,
+    linear=False,
+)
+
+
+def like(operands: Any, attributes: Any) -> Sample:
+    """A sample of the operator."""
+    return _nonzero("", operands, attributes)
+
+
+@st.composite
+def _examples(draw: Any) -> Sample:
+    shape = draw(st.sampled_from([(), (40,), (3, 5), (1, 2, 4), (1, 1, 1)]))
+    rank = next((len(shape) - i for i, n in enumerate(shape) if n > 1), 0)
+    columns = draw(st.integers(max(rank, 1), max(len(shape), 1)) | st.none())
+    fill = draw(st.sampled_from([0, 7, 2**32 - 1, None]))
+    operands = (shape,)
+    if draw(st.booleans()):
+        truth = st.lists(st.booleans(), min_size=40, max_size=40)
+        line = np.array(draw(truth), np.int8)[: int(np.prod(shape))]
+        operands = (line.reshape(shape),)
+    return like(operands, {"columns": columns, "fill": fill})
+
+
+def _tensors(ranks: Any, coordinate_ranks: Any) -> tables.Row:
+    return {
+        "InputTensor": (*ranks, tables.SMALL),
+        "OutputCountTensor": (*ranks, "UINT32"),
+        "OutputCoordinatesTensor": (*coordinate_ranks, "UINT32"),
+    }
+
+
+SUBJECT = Subject(
+    operator=OPERATORS["nonzero_coordinates"],
+    jitted=_nonzero_coordinates._nonzero_coordinates,
+    tensor="InputTensor",
+    samples=(
+        _nonzero("columns", ((1, 1, 2, 4),), {"columns": 3, "fill": 7}),
+        _nonzero("parts", ((4, 1, 3),), {"parts": 2, "fill": 7}),
+    ),
+    edges=(
+        _nonzero("matrix", ((3, 4),)),
+        *(_nonzero(f"rank {rank}", (shape_of_rank(rank),)) for rank in range(9)),
+        *(
+            _nonzero(f"columns {columns} of {shape}", (shape,), {"columns": columns})
+            for shape, columns in (
+                *(((1, 1, 2, 3), 2), ((1, 1, 2, 3), 4), ((1, 2, 1, 3), 3)),
+                *(((1, 1), 1), ((1, 1), 2), ((2, 1), 2), ((), 1)),
+            )
+        ),
+        *(
+            _nonzero(f"fill {fill}", ((5, 3),), {"fill": fill})
+            for fill in (0, 7, 2**32 - 1, None)
+        ),
+        *(_nonzero(f"size {size}", ((size,),)) for size in (1, 31, 32, 33, 65, 200)),
+        *(_nonzero(f"empty {shape}", (shape,)) for shape in ((0,), (0, 3), (2, 0))),
+        _nonzero("empty fill", ((0, 3),), {"fill": 7}),
+        *(
+            _nonzero(f"{parts} parts of {shape}", (shape,), {"parts": parts})
+            for shape, parts in (((6,), 6), ((6, 5), 1), ((40, 2, 3), 4), ((0, 3), 2))
+        ),
+        *(
+            _nonzero(f"first {size} of (6, 5)", ((6, 5),), {"size": size, "fill": 7})
+            for size in (0, 1, 11, 40)
+        ),
+        _nonzero("first 9 of parts", ((4, 6),), {"parts": 2, "size": 9}),
+        _nonzero("columns of parts", ((1, 2, 3),), {"parts": 1, "columns": 2}),
+        _nonzero("all zero", (np.zeros((3, 3), np.float32),), {"fill": 7}),
+        _nonzero("none zero", (np.ones((3, 12), np.float32),), {"fill": 7}),
+        _nonzero("last", (np.eye(1, 70, 69, dtype=np.int8),)),
+        _nonzero(
+            "signs",
+            (np.array([-0.0, 0.0, 1e-45, -1e-45, np.nan, -np.inf], np.float32),),
+        ),
+        _nonzero(
+            "imaginary", (np.array([0, 1j, -0.0j, 1e-45j, 1, -0.0], np.complex64),)
+        ),
+    ),
+    plans=(
+        *("columns 2 of (1, 1, 2, 3)", "columns 3 of (1, 2, 1, 3)", "size 33"),
+        *("fill 4294967295", "empty (0, 3)", "empty fill", "6 parts of (6,)"),
+        *("4 parts of (40, 2, 3)", "2 parts of (0, 3)", "columns of parts"),
+        *("first 0 of (6, 5)", "first 11 of (6, 5)", "first 40 of (6, 5)"),
+        *("first 9 of parts", "signs", "imaginary"),
+    ),
+    tables={
+        "NONZERO_COORDINATES": {
+            "3_0": _tensors((4, 5), (4, 5)),
+            "4_0": _tensors((1, 8), (2, 8)),
+        }
+    },
+    examples=_examples(),
+    errors=(
+        Wrong(
+            lambda: dmljax.nonzero_coordinates(np.ones((2, 3), bool), columns=3),
+            ("3 columns", "{2,3}", "2 to 2"),
+        ),
+    ),
+)

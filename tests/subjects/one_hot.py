@@ -1,0 +1,151 @@
+"""ONE_HOT under test: its samples, edges, drawn examples, support table and errors."""
+
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import strategies as st
+
+import dmljax
+from dmljax import _one_hot
+from dmljax._operators import OPERATORS
+from tests import oracles
+from tests.samples import (
+    Sample,
+    Subject,
+    Wrong,
+    integers,
+    shape_of_rank,
+)
+from tests.subjects import tables
+
+ONE_HOT_INDICES = ("int8", "uint8", "int32", "uint32")
+
+
+_hot = functools.partial(Sample, "one_hot", dmljax.one_hot, oracles.one_hot)
+
+
+def _hot_limits(dtype: str, size: int, *indices: int) -> Sample:
+    """Indices of a narrow or wide type at the limits of sequences and types."""
+    limits = jnp.iinfo(dtype)
+    signed = limits.min < 0
+    around = (size, size - 1, size + 1, 0, *((-1, -size, -size - 1) * signed))
+    inside = (i for i in around if limits.min <= i <= limits.max)
+    values = (*inside, *indices, int(limits.min), int(limits.max))
+    array = np.array([[value] for value in values], jnp.dtype(dtype))
+    name = f"{dtype} of {size}"
+    return _hot(name, (array, (2,)), {"size": size, "axis": -1})
+
+
+def like(operands: Any, attributes: Any) -> Sample:
+    """A sample of the operator."""
+    return _hot("", operands, attributes)
+
+
+@st.composite
+def _examples(draw: Any) -> Sample:
+    axis = draw(st.integers(-3, 2))
+    shape = [2, 3, 2]
+    shape[axis] = 1
+    size = draw(st.sampled_from([1, 3, 20, 130]))
+    limits = jnp.iinfo(draw(st.sampled_from(ONE_HOT_INDICES)))
+    low, high = int(limits.min), int(limits.max)
+    near = st.integers(max(-size - 2, low), min(size + 2, high))
+    index = near | st.integers(low, high) | st.sampled_from([low, high])
+    count = int(np.prod(shape))
+    line = draw(st.lists(index, min_size=count, max_size=count))
+    indices = np.array(line, limits.dtype).reshape(shape)
+    return like((indices, (2,)), {"size": size, "axis": axis})
+
+
+def _tensors(ranks: Any, indices: str, values: str) -> tables.Row:
+    return {
+        "IndicesTensor": (*ranks, indices),
+        "ValuesTensor": (*ranks, values),
+        "OutputTensor": (*ranks, values),
+    }
+
+
+SUBJECT = Subject(
+    operator=OPERATORS["one_hot"],
+    jitted=_one_hot._one_hot,
+    tensor="ValuesTensor",
+    samples=(
+        _hot(
+            "rows",
+            (np.array([[0], [2], [-1], [3]], np.int32), (2,)),
+            {"size": 3, "axis": -1},
+        ),
+        _hot(
+            "columns",
+            (np.array([[[1, 0, 4]], [[2, 9, 3]]], np.uint32), (1, 2, 2)),
+            {"size": 4, "axis": 1},
+        ),
+    ),
+    edges=(
+        *(
+            _hot(
+                f"axis {axis}",
+                (np.arange(-3, 3, dtype=np.int32).reshape(shape), (2, 1)),
+                {"size": 3, "axis": axis},
+            )
+            for shape, axis in (
+                *(((1, 2, 3), 0), ((2, 1, 3), 1), ((2, 3, 1), 2)),
+                *(((1, 2, 3), -3), ((2, 1, 3), -2), ((2, 3, 1), -1)),
+            )
+        ),
+        *(
+            _hot(
+                f"rank {rank}",
+                (np.ones((1, *shape_of_rank(rank - 1)), np.int32), (2,)),
+                {"size": 2, "axis": 0},
+            )
+            for rank in range(1, 9)
+        ),
+        *(
+            _hot(
+                f"values {shape}",
+                (integers(np.int32, 0, 1, 2)[:, None], shape),
+                {"size": 3, "axis": 1},
+            )
+            for shape in ((3,), (2, 1), (1, 1, 1, 3), (2, 2))
+        ),
+        *(_hot_limits(dtype, 3) for dtype in ("int8", "uint8", "int16", "uint16")),
+        *(_hot_limits(dtype, 1) for dtype in ("int32", "uint32")),
+        *(_hot_limits(dtype, 300) for dtype in ("int8", "uint8")),
+        *(_hot_limits(dtype, 40) for dtype in ("int4", "uint4")),
+        _hot_limits("int32", 3),
+        _hot_limits("uint32", 3, 2**31, 2**32 - 3),
+        _hot_limits("int64", 3, 2**40, 2**32, 2**32 + 1, -(2**32), -(2**32) - 1),
+        _hot_limits("uint64", 3, 2**63 + 1, 2**40, 2**32 + 2, 2**64 - 3, 2**63),
+        _hot(
+            "empty",
+            (np.zeros((0, 1), np.int32), (2,)),
+            {"size": 3, "axis": -1},
+        ),
+    ),
+    plans=(
+        *("axis 0", "axis 1", "axis 2", "rank 1", "rank 8", "values (1, 1, 1, 3)"),
+        *("int8 of 3", "uint16 of 3", "uint32 of 3", "int8 of 300", "uint8 of 300"),
+        *("int4 of 40", "uint4 of 40", "int32 of 1", "int64 of 3", "uint64 of 3"),
+        "empty",
+    ),
+    tables={
+        "ONE_HOT": {
+            "2_0": _tensors((4, 4), "UINT32", tables.FLOATS),
+            "2_1": _tensors((4, 4), "UINT32", tables.SMALL),
+            "3_0": _tensors((1, 8), tables.INDEX, tables.SMALL),
+            "4_1": _tensors((1, 8), tables.INDEX, tables.ALL),
+        }
+    },
+    examples=_examples(),
+    errors=(
+        Wrong(
+            lambda: dmljax.one_hot(
+                np.ones((2, 1), np.int32), np.ones(1, np.float32), size=3
+            ),
+            ("ValuesTensor", "{1}", "at least 2"),
+        ),
+    ),
+)

@@ -1,0 +1,126 @@
+"""PADDING under test: its samples, edges, drawn examples, support table and errors."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import dmljax
+from dmljax import PaddingMode as Mode
+from dmljax import _padding
+from dmljax._operators import OPERATORS
+from tests import oracles
+from tests.samples import (
+    Sample,
+    Subject,
+    Wrong,
+    shape_of_rank,
+)
+from tests.subjects import tables
+
+MODES = st.sampled_from(Mode)
+
+
+def padding(x: Any, *value: Any, start: Any, end: Any, **options: Any) -> Any:
+    """The function, with the value as an operand."""
+    options |= {"value": value[0]} if value else {}
+    return dmljax.padding(x, start, end, **options)
+
+
+def padding_oracle(x: Any, *value: Any, start: Any, end: Any, mode: Mode) -> Any:
+    """The oracle, with the value as an operand."""
+    options = {"value": value[0]} if value else {}
+    return oracles.padding(x, start, end, mode=mode.name, **options)
+
+
+def padding_sample(
+    name: str,
+    mode: Mode,
+    shape: tuple[int, ...],
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+) -> Sample:
+    """One padding; under CONSTANT the value is an operand too."""
+    operands = (shape, ()) if mode is Mode.CONSTANT else (shape,)
+    attributes = {"mode": mode, "start": start, "end": end}
+    name = f"{mode.name.lower()} {name}"
+    return Sample("padding", padding, padding_oracle, name, operands, attributes)
+
+
+@st.composite
+def _examples(draw: Any) -> Sample:
+    shape = draw(st.sampled_from([(), (1,), (3,), (5,), (2, 3), (1, 2, 2)]))
+    pad = st.integers(0, 4) | st.integers(0, 30)
+    pads = st.tuples(*[pad if len(shape) < 3 else st.integers(0, 5)] * len(shape))
+    return padding_sample("", draw(MODES), shape, draw(pads), draw(pads))
+
+
+SUBJECT = Subject(
+    operator=OPERATORS["padding"],
+    jitted=_padding._padding,
+    tensor="InputTensor",
+    samples=tuple(
+        padding_sample("matrix", mode, (3, 2), (5, 1), (4, 3)) for mode in Mode
+    ),
+    edges=(
+        *(
+            padding_sample(name, mode, *sizes)
+            for mode in Mode
+            for name, *sizes in (
+                ("start", (4,), (3,), (0,)),
+                ("end", (4,), (0,), (3,)),
+                ("nothing", (2, 3), (0, 0), (0, 0)),
+                ("far", (3,), (40,), (35,)),
+                ("one", (1,), (5,), (4,)),
+                ("two", (2,), (7,), (6,)),
+                ("middle axis", (2, 3, 2), (0, 9, 0), (0, 10, 0)),
+                ("all axes", (1, 3, 2), (2, 7, 5), (3, 5, 1)),
+                ("empty elsewhere", (0, 2), (0, 3), (0, 1)),
+            )
+        ),
+        *(
+            padding_sample(
+                f"rank {rank}", mode, shape_of_rank(rank), (1,) * rank, (0,) * rank
+            )
+            for rank, mode in zip(range(9), itertools.cycle(Mode), strict=False)
+        ),
+        padding_sample("empty", Mode.CONSTANT, (0,), (2,), (1,)),
+        padding_sample("empties", Mode.CONSTANT, (0, 0), (2, 0), (0, 3)),
+        padding_sample(
+            "of rank 8", Mode.CONSTANT, shape_of_rank(8), (1,) * 8, (0,) * 8
+        ),
+    ),
+    # CONSTANT has a path of its own in kernels, and WRAP has one in that for TPUs. The
+    # other modes differ in the source's coordinate alone.
+    plans=(
+        *(
+            f"constant {name}"
+            for name in (
+                *("start", "end", "nothing", "far", "one", "two"),
+                *("middle axis", "all axes", "empty elsewhere"),
+            )
+        ),
+        *("wrap far", "wrap one", "wrap two", "wrap middle axis", "wrap all axes"),
+        *("edge far", "edge all axes", "reflection far", "reflection all axes"),
+        *("symmetric far", "symmetric all axes", "wrap nothing"),
+        *("constant rank 0", "edge rank 1", "symmetric rank 3", "wrap rank 4"),
+        *("constant empty", "constant empties"),
+    ),
+    tables={
+        "PADDING": {
+            "1_0": tables.matrices((4, 5), tables.FLOATS),
+            "2_1": tables.matrices((4, 5), tables.SMALL),
+            "3_1": tables.matrices((1, 8), tables.SMALL),
+            "5_0": tables.matrices((1, 8), tables.ALL),
+        },
+        "PADDING1": {"5_0": tables.matrices((1, 8), tables.ALL)},
+    },
+    examples=_examples(),
+    errors=(
+        Wrong(
+            lambda: dmljax.padding(np.ones((2, 3), np.float32), (0, -1), (0, 0)),
+            ("StartPadding", "{0,-1}", "negative"),
+        ),
+    ),
+)

@@ -1,0 +1,14 @@
+"""The support tables of DirectML's pages, retyped: the words that several share."""
+
+# By tensor: the lowest rank, the highest rank, and the data types.
+Row = dict[str, tuple[int, int, str]]
+
+FLOATS = "FLOAT32 FLOAT16"
+SMALL = f"{FLOATS} INT32 INT16 INT8 UINT32 UINT16 UINT8"
+ALL = f"{SMALL} FLOAT64 INT64 UINT64"
+INDEX = "INT64 INT32 UINT64 UINT32"
+
+
+def matrices(ranks: tuple[int, int], types: str) -> Row:
+    """An input and an output of the same ranks and types."""
+    return dict.fromkeys(("InputTensor", "OutputTensor"), (*ranks, types))

@@ -1,0 +1,293 @@
+"""Which form a program has, and what of it is a kernel: programs as text, not run.
+
+They are lowered for an NVIDIA GPU on whatever machine this is, with the blocks that
+users run.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import dmljax
+from dmljax import DescriptorError, PaddingMode, _default, _jax, _primitive
+from dmljax.pallas import _nonzero_coordinates
+from tests.checks import eight_devices
+from tests.subjects import SUBJECTS
+
+pytestmark = pytest.mark.usefixtures("real_blocks")
+WITH_KERNEL = [name for name, one in SUBJECTS.items() if one.kernel_samples]
+LAUNCHES = {"nonzero_coordinates": ("_count", "_scan", "_write")}
+TARGET = "__gpu$xla.gpu.triton"
+each_operator = pytest.mark.parametrize("name", WITH_KERNEL)
+
+# THE CHOICE
+
+
+def lowered(function, *arguments):
+    """The program's text for an NVIDIA GPU, whatever machine this is."""
+    traced = jax.jit(function).trace(*arguments)
+    return traced.lower(lowering_platforms=("cuda",)).as_text()
+
+
+def launches(text):
+    """How many kernels a program's text launches."""
+    return text.count(f"@{TARGET}(")
+
+
+def function_of(sample):
+    """A function of the sample's operands with all types."""
+    return lambda *arrays: sample.run(*arrays)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "uint8", "bool"])
+@each_operator
+def test_kernels_are_lowered_for_cuda(name, dtype):
+    names = LAUNCHES.get(name, ("",))
+    for sample in SUBJECTS[name].kernel_samples:
+        text = lowered(function_of(sample), *sample.arrays(dtype))
+        assert launches(text) == len(names)
+        assert all(f"dmljax_{name}{part}" in text for part in names)
+
+
+@each_operator
+def test_small_arrays_run_in_xla(name):
+    for sample in SUBJECTS[name].samples:
+        assert launches(lowered(function_of(sample), *sample.arrays())) == 0
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("dtype", ["float64", "int64", "complex128"])
+@each_operator
+def test_kernels_of_wide_types_are_lowered_for_cuda(name, dtype):
+    for sample in SUBJECTS[name].kernel_samples:
+        text = lowered(function_of(sample), *sample.arrays(dtype))
+        assert launches(text) >= 1
+
+
+@pytest.mark.parametrize("name", ["diagonal_matrix1", "element_wise_if"])
+def test_gradients_of_batches_run_the_kernel(name):
+    """Forward and backward; what is shared is summed, which is XLA's to do."""
+    for sample in SUBJECTS[name].kernel_samples:
+        arrays = tuple(np.stack([x, x]) for x in sample.arrays())
+        large = [i for i in sample.open_operands if arrays[i].size > 4]
+        if not large:
+            continue
+
+        def pull(*arrays, run=sample.run, position=large[-1]):
+            output, back = jax.vjp(jax.vmap(run), *arrays)
+            return back(output)[position]
+
+        assert launches(lowered(pull, *arrays)) == 2
+
+
+@pytest.fixture
+def preferred(monkeypatch):
+    """Every kernel is the default, for arrays of any size."""
+    sizes = dict.fromkeys((1, 2, 4, 8, 16), 0)
+    rule = {"pipeline": dict.fromkeys((*WITH_KERNEL, "padding otherwise"), sizes)}
+    monkeypatch.setattr(_primitive, "KERNEL_FROM", {"cuda": rule})
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
+
+
+@pytest.mark.usefixtures("preferred")
+@each_operator
+def test_the_default_is_what_the_rule_says(name):
+    sample = SUBJECTS[name].samples[0]
+    assert sample.implementation is None
+    arrays = sample.arrays()
+    assert launches(lowered(function_of(sample), *arrays)) >= 1
+    xla = dataclasses.replace(sample, implementation="xla")
+    assert launches(lowered(function_of(xla), *arrays)) == 0
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "expected"),
+    [
+        (lambda f: f, True),
+        (jax.disable_jit()(lambda f: f), True),
+        *((jax.jit, False), (jax.vmap, False), (lambda f: jax.jit(jax.vmap(f)), False)),
+        (lambda f: lambda x: jax.jvp(f, (x,), (x,)), False),
+        (lambda f: lambda x: jax.lax.map(f, x), False),
+    ],
+)
+def test_a_call_knows_whether_it_is_a_program_of_its_own(wrapped, expected):
+    seen = []
+
+    def function(x):
+        seen.append(_jax.stands_alone())
+        return x
+
+    wrapped(function)(jnp.ones(3))
+    assert set(seen) == {expected}
+
+
+def test_where_jax_does_not_say_what_is_traced_no_call_is_alone(monkeypatch):
+    monkeypatch.setattr(_jax, "_trace_state", object)
+    assert not _jax.stands_alone()
+
+
+def test_a_call_on_constants_inside_jit_is_not_alone():
+    jaxpr = jax.make_jaxpr(lambda: dmljax.diagonal_matrix1(jnp.ones((3, 3))))()
+    assert "alone=False" in str(jaxpr)
+
+
+def test_the_rule_looks_at_type_and_size():
+    rule = _default.KERNEL_FROM["cuda"]["pipeline"]["nonzero_coordinates"]
+    for dtype in (np.uint8, np.float16, np.float32):
+        least = rule[np.dtype(dtype).itemsize]
+        for elements, expected in ((least, 3), (least - 1, 0)):
+            struct = jax.ShapeDtypeStruct((elements,), dtype)
+            assert launches(lowered(dmljax.nonzero_coordinates, struct)) == expected
+
+
+# Rows of the input with many bytes and little padding, and with fewer or more.
+@pytest.mark.parametrize(
+    ("shape", "pads", "dtype", "expected"),
+    [
+        ((300, 192), (0, 48), np.int8, True),
+        ((300, 192), (0, 52), np.int8, False),
+        ((300, 188), (0, 4), np.int8, False),
+        ((300, 96), (2, 2), np.float16, True),
+        ((300, 64, 3), (2, 2, 0), np.int8, True),
+        ((300, 60, 3), (2, 2, 0), np.int8, False),
+        ((300, 3, 256), (2, 2, 0), np.int8, True),
+        ((301, 193), (0, 2), np.int8, False),
+        ((300, 192), (0, 48), np.bool_, False),
+    ],
+)
+def test_the_rule_of_padding_looks_at_rows(shape, pads, dtype, expected):
+    x, static = jax.ShapeDtypeStruct(shape, dtype), {"start": pads, "end": pads}
+    static["start"] = (0,) * len(pads)
+    measured_as = SUBJECTS["padding"].primitive.measured_as
+    name = measured_as("cuda", (x,), static | {"mode": PaddingMode.EDGE})
+    assert (name == "padding") == expected
+
+
+LARGE = jax.ShapeDtypeStruct((1 << 22,), np.float32)
+
+
+def test_a_program_exported_from_a_cpu_has_the_kernel():
+    exporting = export.export(
+        jax.jit(dmljax.nonzero_coordinates),
+        platforms=("cuda",),
+        disabled_checks=[export.DisabledSafetyCheck.custom_call(TARGET)],
+    )
+    assert launches(exporting(LARGE).mlir_module()) == 3
+
+
+@pytest.mark.parametrize(
+    ("axis_type", "expected"), [(AxisType.Auto, 0), (AxisType.Explicit, 3)]
+)
+def test_a_sharded_program_runs_kernels_where_the_types_say_how(axis_type, expected):
+    """With automatic axes XLA divides the program, and can't divide a kernel."""
+    mesh = eight_devices(axis_type)
+    sharding = NamedSharding(mesh, P("batch"))
+    struct = jax.ShapeDtypeStruct((8, 1 << 20), np.float32, sharding=sharding)
+    with jax.set_mesh(mesh):
+        text = lowered(jax.vmap(dmljax.nonzero_coordinates), struct)
+    assert launches(text) == expected
+
+
+def test_each_device_of_a_shard_map_runs_the_kernel():
+    mesh = eight_devices(AxisType.Auto)
+    mapped = jax.shard_map(
+        jax.vmap(dmljax.nonzero_coordinates),
+        mesh=mesh,
+        in_specs=P("batch"),
+        out_specs=P("batch"),
+    )
+    struct = jax.ShapeDtypeStruct((8, 1 << 20), np.float32)
+    assert launches(lowered(mapped, struct)) == 3
+
+
+# WHAT IS NOT THERE
+
+
+@pytest.fixture
+def no_backend(monkeypatch):
+    """A JAX without the backend of the kernels."""
+    monkeypatch.setattr(_primitive, "kernels_available", lambda platform: False)
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
+
+
+@pytest.mark.usefixtures("no_backend")
+def test_without_the_backend_the_default_is_xla():
+    assert launches(lowered(dmljax.nonzero_coordinates, LARGE)) == 0
+
+
+@pytest.mark.usefixtures("no_backend")
+@each_operator
+def test_without_the_backend_a_kernel_is_refused(name):
+    sample = SUBJECTS[name].samples[0].by_kernel()
+    expected = rf"{name.upper()}: .*triton, which this JAX.*None or 'xla'"
+    with pytest.raises(DescriptorError, match=expected):
+        sample.run(*sample.arrays())
+
+
+def test_there_is_no_kernel_for_other_gpus():
+    kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    with pytest.raises(DescriptorError, match="no kernel for platform 'rocm'"):
+        jax.jit(kernel).trace(LARGE).lower(lowering_platforms=("rocm",))
+
+
+# Its places are beyond what the backend computes with 32 bits, of which it takes one
+# for the sign, and too few bytes for 64.
+ODD = jax.ShapeDtypeStruct((2**31 + 1,), np.uint8)
+
+
+def test_what_a_kernel_can_not_address_runs_in_xla():
+    assert launches(lowered(dmljax.nonzero_coordinates, ODD)) == 0
+    even = jax.ShapeDtypeStruct((2**31 + 2,), np.uint8)
+    assert launches(lowered(dmljax.nonzero_coordinates, even)) == 3
+
+
+def test_what_a_kernel_can_not_address_is_refused_to_who_asks_for_it():
+    kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    with pytest.raises(
+        DescriptorError, match=r"^NONZERO_COORDINATES: .*2147483649 .*'xla'"
+    ):
+        lowered(kernel, ODD)
+
+
+@pytest.mark.parametrize("elements", [2**31 + 8, 2**32 + 8])
+def test_places_past_32_bits_are_lowered(elements):
+    struct = jax.ShapeDtypeStruct((elements,), np.uint16)
+    fill = functools.partial(dmljax.diagonal_matrix1, value=1, implementation="pallas")
+    wide = lowered(lambda x: fill(x.reshape(8, -1)), struct)
+    assert launches(wide) == 1
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("mode", [PaddingMode.CONSTANT, PaddingMode.WRAP])
+@pytest.mark.parametrize("shape", [(2**31 + 8, 8), (4, 2**31 + 8), (2**31 + 8, 8, 1)])
+def test_padding_of_rows_past_32_bits_is_lowered(shape, mode):
+    pads = (0, 4, 0)[: len(shape)]
+    pad = functools.partial(dmljax.padding, mode=mode, implementation="pallas")
+    struct = jax.ShapeDtypeStruct(shape, np.uint8)
+    assert launches(lowered(lambda x: pad(x, pads, pads), struct)) == 1
+
+
+def test_a_batch_may_exceed_what_a_gpu_allows_the_later_dimensions_of_a_grid():
+    form = SUBJECTS["nonzero_coordinates"].primitive.kernels["cuda"]
+    static = {"rank": 1, "columns": 1, "fill": 0, "size": None}
+    kernel = functools.partial(form, **static, interpret=False)
+    struct = jax.ShapeDtypeStruct((70_000, 9000), np.float32)
+    calls = [
+        equation.params["grid_mapping"].grid
+        for equation in jax.make_jaxpr(kernel)(struct).eqns
+        if equation.primitive.name == "pallas_call"
+    ]
+    blocks = -(-9000 // _nonzero_coordinates.BLOCK)
+    writers = 2 * blocks  # of rows, and of what is past the count
+    assert calls == [(70_000 * blocks,), (70_000,), (70_000 * writers,)]

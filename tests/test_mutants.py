@@ -1,0 +1,44 @@
+"""The table of faults goes with the sources and with the tests."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from tests.mutants.fault import ROOT
+from tests.mutants.table import FAULTS
+
+# Modules that have fewer than 8 faults, and why.
+FEW = {
+    "dmljax": "it only names what is public",
+    "dmljax._default": "it is data that the ledgers make",
+    "dmljax.pallas": "it only says which backends there are",
+    "dmljax.pallas._element_wise_if": "its formula is one line",
+    "dmljax.pallas._words": "it is a few shifts",
+    "dmljax.pallas.tpu": "it is empty",
+    "dmljax.pallas.tpu._diagonal_matrix1": "its formula is two lines",
+    "dmljax.pallas.tpu._element_wise_if": "its formula is one line",
+    "dmljax.pallas.tpu._one_hot": "its formula is three lines",
+}
+
+
+@pytest.mark.parametrize("module", sorted({fault.module for fault in FAULTS}))
+def test_faults_are_of_this_source_and_name_tests_that_are_there(module):
+    for fault in FAULTS:
+        if fault.module == module:
+            fault.check()
+
+
+def test_every_module_has_faults():
+    files = (path.relative_to(ROOT) for path in (ROOT / "dmljax").rglob("*.py"))
+    modules = {
+        re.sub(r"\.__init__$", "", ".".join(path.with_suffix("").parts))
+        for path in files
+    }
+    counts = Counter(fault.module for fault in FAULTS)
+    assert {name for name in modules if counts[name] < 8} == set(FEW)
+
+
+def test_every_fault_has_a_name_of_its_own():
+    counts = Counter(fault.name for fault in FAULTS)
+    assert [name for name, count in counts.items() if count > 1] == []

@@ -1,0 +1,170 @@
+"""From data types to the integers that kernels move, for every type and bit pattern.
+
+The kernels themselves are then tested with one type of each size.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from dmljax._coordinates import is_nonzero
+from dmljax.pallas import _nonzero_bits, _words
+from dmljax.pallas._elementwise import on_words
+from dmljax.pallas.tpu import _blocks
+from tests import samples, subjects
+from tests.checks import assert_same
+
+TYPES = (
+    *("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"),
+    *("int4", "int8", "int16", "int32", "int64", "complex64", "complex128"),
+    *("uint4", "uint8", "uint16", "uint32", "uint64", "bool"),
+)
+ON_TPU = (
+    *("float32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int32", "int16", "int8"),
+    *("uint32", "uint16", "uint8", "bool", "int4", "uint4"),
+)
+each_type = pytest.mark.parametrize("dtype", TYPES, indirect=True)
+
+
+def patterns(dtype):
+    """Every bit pattern of up to 16 bits; of more, special values and any others."""
+    if dtype.name in ("bool", "int4", "uint4"):
+        low, high = {"bool": (0, 2), "int4": (-8, 8), "uint4": (0, 16)}[dtype.name]
+        return np.arange(low, high).astype(dtype)
+    if dtype.itemsize <= 2:
+        return (
+            np.arange(2 ** (8 * dtype.itemsize))
+            .astype(f"u{dtype.itemsize}")
+            .view(dtype)
+        )
+    lines = [samples.any_bits((512,), dtype, seed) for seed in range(8)]
+    powers = 1 << np.arange(8 * dtype.itemsize, dtype=object)  # one bit alone is set
+    raw = b"".join(int(p).to_bytes(dtype.itemsize, "little") for p in powers)
+    return np.concatenate([*lines, np.frombuffer(raw, dtype)])
+
+
+def test_all_types_are_here():
+    assert set(TYPES) == {
+        dtype for subject in subjects.SUBJECTS.values() for dtype in subject.data_types
+    }
+
+
+# WHAT MOVES ELEMENTS
+
+
+@each_type
+def test_elements_are_moved_as_integers_of_their_size(dtype):
+    x = patterns(dtype)
+    first = np.arange(x.size) % 3 == 0
+    seen = []
+
+    def form(condition, a, b):
+        seen.extend([a.dtype, b.dtype])
+        return (jnp.where(condition, a, b),)
+
+    (result,) = on_words(form)(first, jnp.asarray(x), jnp.asarray(x[::-1]))
+    assert_same(result, np.where(first, x, x[::-1]))
+    parts = 2 if dtype.kind == "c" else 1
+    assert len(seen) == 2 * parts
+    for word in seen:
+        assert word.kind in ("b" if dtype.kind == "b" else "iu")
+        assert word.itemsize * parts == dtype.itemsize
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lanes"),
+    [
+        *(("bool", 1), ("int8", 4), ("uint8", 4), ("int16", 2), ("uint16", 2)),
+        *(("int32", 1), ("uint32", 1), ("int64", 1), ("uint64", 1)),
+    ],
+    indirect=["dtype"],
+)
+def test_how_many_elements_a_word_has(dtype, lanes):
+    assert _words.most_lanes(dtype) == lanes
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lanes"),
+    [
+        *((dtype, lanes) for dtype in ("int8", "uint8") for lanes in (1, 2, 4)),
+        *((dtype, lanes) for dtype in ("int16", "uint16") for lanes in (1, 2)),
+        *((dtype, 1) for dtype in ("bool", "int32", "uint32", "int64", "uint64")),
+    ],
+    indirect=["dtype"],
+)
+def test_words_of_several_elements(dtype, lanes):
+    """They are those of the same memory, and are elements again."""
+    x = patterns(dtype)
+    word = _words.word_type(dtype, lanes)
+    assert word.itemsize == lanes * dtype.itemsize
+    words = _words.as_words(jnp.asarray(x), lanes)
+    assert_same(words, x.view(word))
+    assert_same(_words.as_elements(words, dtype).ravel(), x)
+
+    alike = _words.in_words(jnp.asarray(x), dtype, lanes)
+    assert_same(alike, np.repeat(x, lanes).view(word))
+    for lane in range(lanes):
+        lines = np.zeros((x.size, lanes), dtype)
+        lines[:, lane] = x
+        one = _words.in_lane(jnp.asarray(x), np.uint32(lane), dtype, lanes)
+        assert_same(one, lines.view(word).ravel())
+
+
+# WHAT IS NOT ZERO
+
+
+@each_type
+def test_what_is_not_zero_is_so_by_its_bits(dtype):
+    x = patterns(dtype)
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        expected = x != 0
+    np.testing.assert_array_equal(is_nonzero(jnp.asarray(x)), expected)
+    bits, keep = _nonzero_bits.as_bits(jnp.asarray(x))
+    assert bits.dtype.kind == "u"
+    assert bits.dtype.itemsize <= 4
+    found = np.asarray(bits) & bits.dtype.type(keep)
+    np.testing.assert_array_equal(found != 0, expected)
+
+
+@pytest.mark.parametrize("elements", [12, 10, 9])
+@pytest.mark.parametrize("width", [8, 16, 32])
+def test_bits_are_read_in_words_of_the_same_memory(width, elements):
+    """A bit for each element of a word, in which one or all may be zero."""
+    size = width // 8
+    x = samples.any_bits((2, elements), f"uint{width}", 0)
+    words = _nonzero_bits.packed(jnp.asarray(x))
+    assert np.asarray(words).tobytes() == x.tobytes()
+    parts = elements // words.shape[1]
+    assert parts == max(n for n in (1, 2, 4) if n * size <= 4 and elements % n == 0)
+
+
+@pytest.mark.parametrize("keep", ["all", "without the sign"])
+@pytest.mark.parametrize("width", [8, 16, 32])
+def test_a_word_has_a_bit_for_each_element(width, keep):
+    mask = 2**width - 1 if keep == "all" else 2 ** (width - 1) - 1
+    dtype, lanes = np.dtype(f"uint{width}"), 32 // width
+    random = np.random.default_rng(0)
+    edges = np.array([0, 1, 2 ** (width - 1), 2 ** (width - 1) - 1, 2**width - 1])
+    each = np.concatenate([patterns(dtype), np.tile(edges.astype(dtype), 200)])
+    lines = np.stack([random.permutation(each) for _ in range(lanes)], axis=1)
+    words = jnp.asarray(np.ascontiguousarray(lines).view(np.uint32).ravel())
+    found = np.asarray(_nonzero_bits.nonzero_bits(words, width, mask))
+    expected = ((lines & dtype.type(mask)) != 0) << np.arange(lanes)
+    np.testing.assert_array_equal(found, expected.sum(axis=1))
+
+
+# ON A TPU
+
+
+@pytest.mark.parametrize("dtype", ON_TPU, indirect=True)
+def test_words_of_a_tpu(dtype):
+    """Four bytes for each element, by which it is moved and from which it returns."""
+    x = patterns(dtype)
+    (taken,) = _blocks.for_mosaic("padding", [jnp.asarray(x)])
+    assert taken.dtype.kind != "b"
+    assert jnp.issubdtype(taken.dtype, np.floating) or jnp.iinfo(taken.dtype).bits >= 8
+    words = _blocks.in_words(taken)
+    assert words.dtype == np.int32
+    back = _blocks.from_words(lax.rev(words, (0,)), taken.dtype)
+    assert_same(back.astype(dtype), x[::-1])
