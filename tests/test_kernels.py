@@ -14,7 +14,7 @@ import pytest
 
 import dmljax
 from dmljax import PaddingMode
-from dmljax.pallas import _nonzero_coordinates
+from dmljax.pallas import _elementwise, _nonzero_coordinates
 from tests import blocks, oracles, samples
 from tests.checks import check, needs_x64
 from tests.subjects import SUBJECTS

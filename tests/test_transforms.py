@@ -710,7 +710,7 @@ def sharded_batches(sample, mesh):
 
 
 def on_axes(uses):
-    """Each use on automatic and explicit axes; XLA divides no kernel, and refuses it."""
+    """Each use on both kinds of axes; on automatic ones a kernel is refused."""
     return pytest.mark.parametrize(
         ("sample", "axis_type"),
         [
