@@ -223,7 +223,7 @@ def write(path: pathlib.Path, folder: pathlib.Path) -> None:
     (folder / f"{name}.md").write_text(page(rows, name))
 
 
-SCALING = "_scaling"  # at the end of a ledger's name
+SCALING, CALLS = "_scaling", "_calls"  # at the end of a ledger's name
 
 
 def write_scaling(path: pathlib.Path, folder: pathlib.Path) -> None:
@@ -305,6 +305,8 @@ def main(docs: pathlib.Path = DOCS) -> None:
     """Writes the page and the pictures of each ledger, and the picture of README.md."""
     mpl.use("Agg")
     for path in sorted(ledger.RESULTS.glob("*.jsonl")):
+        if path.stem.endswith(CALLS):  # of the host's time, which no picture shows
+            continue
         if path != ledger.path("TPU"):  # of estimates: benchmarks.tpu writes its page
             (write_scaling if path.stem.endswith(SCALING) else write)(path, docs)
     gpu = ledger.newest(ledger.read(ledger.path(OVERVIEW)))

@@ -57,12 +57,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parsed(
-    argv: Sequence[str] | None, name: str, about: str | None
+    argv: Sequence[str] | None, name: str, about: str | None, *, rounds: int = 15
 ) -> argparse.Namespace:
-    """The arguments of this module, which benchmarks.scaling shares."""
+    """The arguments of this module, which benchmarks.scaling and .calls share."""
     parser = argparse.ArgumentParser(prog=name, description=about)
     parser.add_argument("--elements", type=int, help="of a large array on one device")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--only", default="", help="text in a case's name")
     parser.add_argument("--commit", help="of the sources, where git can't tell")
     parser.add_argument("--out", type=pathlib.Path, help="the ledger to append to")

@@ -2,9 +2,10 @@
 
 from dmljax import _operators
 from dmljax._check import DescriptorError
-from dmljax._descriptor import OperatorDesc, create_operator
+from dmljax._descriptor import OperatorDesc
 from dmljax._fields import ModelError
 from dmljax._model import run_model
+from dmljax._operator import Operator, create_operator
 from dmljax._operators import *  # noqa: F403  (the registry lists the operators' names)
 from dmljax._primitive import Implementation
 from dmljax._support import FeatureLevel
@@ -17,6 +18,7 @@ __all__ = [
     "FeatureLevel",
     "Implementation",
     "ModelError",
+    "Operator",
     "OperatorDesc",
     "TensorDesc",
     "TensorFlags",

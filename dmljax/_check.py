@@ -7,11 +7,15 @@ How values and names appear in messages is here as well: in one line, with contr
 characters escaped, and shortened with a count where they are long.
 """
 
+import enum
 import json
 from collections.abc import Hashable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 from jax.errors import InconclusiveDimensionOperation
+
+Member = TypeVar("Member", bound=enum.IntEnum)
 
 
 class DescriptorError(ValueError):
@@ -96,6 +100,39 @@ def require_one_of(
         raise DescriptorError(
             f"{operator}: {name} is {value!r}; it must be one of {names}."
         )
+
+
+def is_number_of(value: Any, kind: type[enum.Enum]) -> bool:
+    """Whether `value` is the number of a member of an enum, and nothing more."""
+    # A boolean and a member of another enum are integers too, but mean something else.
+    number = isinstance(value, (int, np.integer))
+    return number and not isinstance(value, (bool, enum.Enum)) and value in list(kind)
+
+
+def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Member:
+    """The member of an enum that `value` is, or whose number it is."""
+    if isinstance(value, kind):
+        return value
+    if is_number_of(value, kind):
+        return kind(int(value))
+    names = list(kind.__members__)
+    known = isinstance(value, str) and value in names
+    example = f"{kind.__name__}.{value if known else names[-1]}"
+    raise DescriptorError(
+        f"{operator}: {name} is {show_number(value)}; it must be one of "
+        f"{', '.join(names)}. Write {'' if known else 'for example '}{example}."
+    )
+
+
+def show_number(value: Any) -> str:
+    """A value as Python writes it, but for an integer of very many digits.
+
+    >>> show_number(10**400), show_number(-7)
+    ('about 2^1328', '-7')
+    """
+    if type(value) is int and value.bit_length() > 128:
+        return f"about {'-' * (value < 0)}2^{value.bit_length() - 1}"
+    return repr(value)
 
 
 def show(value: Any) -> str:

@@ -3,23 +3,50 @@
 import abc
 import dataclasses
 import typing
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from dmljax._arguments import as_array, as_integer, as_sizes, check_x64
-from dmljax._check import require, require_same, show
+from dmljax._arguments import (
+    Scalar,
+    as_integer,
+    as_scalar,
+    as_sizes,
+    check_float,
+    check_x64,
+    typed_as,
+)
+from dmljax._check import (
+    as_member,
+    is_number_of,
+    require,
+    require_same,
+    show,
+)
 from dmljax._json import c_name, field_types, from_json, is_enum, to_json
 from dmljax._support import FeatureLevel, SupportTable, check_support
-from dmljax._tensor import DataType, TensorDesc, check_tensor, read, write
+from dmljax._tensor import (
+    DataType,
+    TensorDesc,
+    check_tensor,
+    is_sequence,
+    plain_integers,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    # What the operator returns: an array, or a NamedTuple of several.
+    Result = TypeVar("Result", default=Any)
+else:
+    Result = typing.TypeVar("Result")  # a default exists from Python 3.13 on
 
 
 @dataclasses.dataclass(frozen=True)
-class OperatorDesc(abc.ABC):
-    """The base of the operator descriptors.
+class OperatorDesc(abc.ABC, Generic[Result]):
+    """The base of the operator descriptors; ``Result`` is what the operator returns.
 
     A subclass has the C struct's fields, in snake_case and in the struct's order, and
     declares in class variables what the checks need.
@@ -33,13 +60,15 @@ class OperatorDesc(abc.ABC):
     same_type: ClassVar[tuple[str, ...]]
 
     def __post_init__(self) -> None:
-        """Takes lists for tuples and numbers for enum values, as TensorDesc does."""
+        """Takes sequences for tuples and numbers for enums, as TensorDesc does."""
         for name, hint in field_types(type(self)).items():
             value = getattr(self, name)
-            if isinstance(value, list):
-                object.__setattr__(self, name, tuple(value))
-            elif is_enum(hint) and type(value) is int and value in list(hint):
-                object.__setattr__(self, name, hint(value))
+            if hint == tuple[int, ...] and is_sequence(value):
+                object.__setattr__(self, name, plain_integers(value))
+            elif hint is int and isinstance(value, np.integer):
+                object.__setattr__(self, name, int(value))
+            elif is_enum(hint) and is_number_of(value, hint):
+                object.__setattr__(self, name, hint(int(value)))
 
     def check_fields(self) -> None:
         """Requires that the fields have the types that the descriptor declares."""
@@ -50,12 +79,15 @@ class OperatorDesc(abc.ABC):
                 as_integer(self.operator, label, value)
             elif hint == tuple[int, ...]:
                 as_sizes(self.operator, label, value)
+            elif is_enum(hint):
+                as_member(self.operator, label, value, hint)
+            elif float in kinds:
+                check_float(self.operator, label, value)
             else:
-                numbers = (int, np.number) if float in kinds else ()
                 expected = " or ".join(kind.__name__ for kind in kinds)
                 require(
                     self.operator,
-                    isinstance(value, (*kinds, *numbers)),
+                    isinstance(value, kinds),
                     f"{label} is {value!r}; it must be {expected}.",
                 )
 
@@ -64,8 +96,13 @@ class OperatorDesc(abc.ABC):
         """Checks the attributes at `level`; the sizes that they give to the outputs."""
 
     @abc.abstractmethod
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array, ...]:
-        """The logical outputs for the logical inputs."""
+    def evaluate(
+        self, *arrays: jax.Array, alone: bool = False
+    ) -> tuple[jax.Array, ...]:
+        """The logical outputs for the logical inputs, inside of a compiled function.
+
+        `alone` says that they are the whole of a program, with nothing to fuse with.
+        """
 
     def tensors(self) -> dict[str, TensorDesc]:
         """The tensors that are present, by field name, in the struct's order."""
@@ -124,6 +161,14 @@ class OperatorDesc(abc.ABC):
             f"{output.name}; both must be the same.",
         )
 
+    def scalar(self, name: str, value: int | float) -> Scalar:
+        """An attribute as an operand of the output's type, which it must fit."""
+        output = self.output_tensors()["output_tensor"]
+        scalar = as_scalar(self.operator, name, value, output)
+        if scalar.array is not None:
+            typed_as(self.operator, name, scalar.array, output.dtype)
+        return scalar
+
     def to_json(self) -> dict[str, Any]:
         """The operator as a dispatchable of a model file: ``type`` and ``desc``."""
         return {"type": f"DML_OPERATOR_{self.operator}", "desc": to_json(self)}
@@ -132,93 +177,3 @@ class OperatorDesc(abc.ABC):
     def from_json(cls, desc: Mapping[str, Any]) -> typing.Self:
         """The descriptor from the ``desc`` of a dispatchable, the C struct's fields."""
         return typing.cast("typing.Self", from_json(cls, desc, cls.operator, "desc"))
-
-
-def create_operator(
-    desc: OperatorDesc, *, feature_level: FeatureLevel = FeatureLevel.V6_4
-) -> Callable[..., Any]:
-    """Checks a descriptor and returns the operator that it describes.
-
-    Args:
-      desc: one of the operator descriptors, such as ``PaddingDesc``.
-      feature_level: the level whose support tables bind the descriptor.
-
-    Returns:
-      A function of the input arrays, in the order of the C struct, optional tensors
-      that are None left out. It returns the output array, or the operator's NamedTuple,
-      and works inside jit, vmap and grad. A tensor without strides is an array of its
-      sizes. A tensor with strides is a flat buffer: it is read, or written, through
-      the strides, and the gaps of an output hold 0.
-
-    Raises:
-      DescriptorError: if the descriptor breaks a rule, naming operator, tensor, rule
-        and values; or, from the returned function, if an array does not fit its tensor.
-
-    >>> import jax.numpy as jnp
-    >>> from dmljax import PaddingDesc, PaddingMode
-    >>> vector = TensorDesc(DataType.FLOAT32, (3,))
-    >>> desc = PaddingDesc(vector, TensorDesc(DataType.FLOAT32, (6,)),
-    ...                    PaddingMode.REFLECTION, 0.0, 1, (2,), (1,))
-    >>> create_operator(desc)(jnp.array([1.0, 2.0, 3.0]))
-    Array([3., 2., 1., 2., 3., 2.], dtype=float32)
-    """
-    if not isinstance(desc, OperatorDesc):
-        raise TypeError(
-            f"create_operator takes an operator descriptor such as PaddingDesc, not "
-            f"{type(desc).__name__}."
-        )
-    desc.check(FeatureLevel(feature_level))
-    inputs, outputs = desc.input_tensors(), desc.output_tensors()
-
-    def operator(*arrays: jax.Array) -> Any:
-        if len(arrays) != len(inputs):
-            names = ", ".join(map(c_name, inputs)) or "none"
-            raise TypeError(
-                f"{desc.operator}: {len(arrays)} input arrays were given; the "
-                f"descriptor has {len(inputs)} input tensors ({names})."
-            )
-        logical = [
-            _bind(desc.operator, c_name(name), tensor, array)
-            for (name, tensor), array in zip(inputs.items(), arrays, strict=True)
-        ]
-        results = desc.evaluate(*logical)
-        written = [
-            value if tensor.strides is None else write(tensor, value, _zeros(tensor))
-            for tensor, value in zip(outputs.values(), results, strict=True)
-        ]
-        make = getattr(type(results), "_make", None)
-        return make(written) if make else written[0]
-
-    return operator
-
-
-def _zeros(tensor: TensorDesc) -> jax.Array:
-    return jnp.zeros(tensor.buffer_length, tensor.dtype)
-
-
-def _bind(operator: str, name: str, tensor: TensorDesc, array: Any) -> jax.Array:
-    """The logical tensor that `array` holds; an error if it can't be that."""
-    array = as_array(operator, name, array)
-    require(
-        operator,
-        array.dtype == tensor.dtype,
-        f"mismatched tensor data types. The array for tensor '{name}' has "
-        f"{show(array.dtype)}, while the descriptor has {tensor.data_type.name}; both "
-        "must be the same.",
-    )
-    if tensor.strides is None:
-        require(
-            operator,
-            array.shape == tensor.sizes,
-            f"mismatched tensor sizes. The array for tensor '{name}' has "
-            f"{show(array.shape)}, while the descriptor has {show(tensor.sizes)}; both "
-            "must be the same.",
-        )
-        return jnp.asarray(array)
-    require(
-        operator,
-        array.ndim == 1 and array.shape[0] >= tensor.extent,
-        f"tensor '{name}' has strides, so its array must be a flat buffer of at least "
-        f"{tensor.extent} elements; its sizes are {show(array.shape)}.",
-    )
-    return read(tensor, jnp.asarray(array))

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,22 +12,27 @@ from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._arguments import (
-    Constant,
+    Scalar,
     as_array,
     as_integer,
-    as_operand,
     as_scalar,
     as_sizes,
     cast_float_value,
     check_int32,
     check_x64,
+    in_type,
     strong,
 )
 from dmljax._check import decide_at_most, require, require_same, show
 from dmljax._coordinates import fills
 from dmljax._descriptor import OperatorDesc
-from dmljax._jax import stands_alone
-from dmljax._primitive import Implementation, OperatorPrimitive, transpose_select
+from dmljax._primitive import (
+    Implementation,
+    OperatorPrimitive,
+    check_implementation,
+    is_alone,
+    transpose_select,
+)
 from dmljax._sharding import Part, Partition
 from dmljax._support import (
     FLOATS,
@@ -41,7 +46,9 @@ from dmljax._tensor import (
     INT32_MAX,
     INT32_MIN,
     DataType,
+    Number,
     Outputs,
+    Sizes,
     TensorDesc,
     is_integer,
 )
@@ -107,7 +114,7 @@ def diagonal_matrix1(
     x: ArrayLike | None = None,
     /,
     *,
-    shape: tuple[int, ...] | None = None,
+    shape: Sizes | None = None,
     dtype: DTypeLike | None = None,
     value: ArrayLike = 1,
     fill_begin: ArrayLike = 0,
@@ -155,31 +162,24 @@ def diagonal_matrix1(
 
     See DML_DIAGONAL_MATRIX1_OPERATOR_DESC in directml.h.
     """
-    if shape is not None:
-        shape = as_sizes(NAME, "shape", shape)
-        whole = all(decide_at_most(NAME, 0, size) for size in shape)
-        require(NAME, whole, f"shape is {show(shape)}; no size may be negative.")
-    elif x is None:
-        raise TypeError(f"{NAME}: one of 'x' and 'shape' must be given.")
+    if implementation is not None:
+        check_implementation(NAME, implementation)
+    zeros = None
     if x is None:
-        type_ = _as_dtype(np.float32 if dtype is None else dtype)
-        check_x64(NAME, "dtype", type_)
+        zeros = _zeros(shape, dtype)
     else:
         x = as_array(NAME, "InputTensor", x)
-        type_ = x.dtype
-        if shape is not None:
-            require_same(NAME, "sizes", ("shape", shape), ("InputTensor", x.shape))
-        if dtype is not None:
-            wanted = ("dtype", _as_dtype(dtype))
-            require_same(NAME, "data types", wanted, ("InputTensor", type_))
-        shape = x.shape
+        if shape is not None or dtype is not None:
+            _check_same(x, shape, dtype)
+    value, constant = as_scalar(NAME, "Value", value, x if zeros is None else zeros)
     output: jax.Array = _diagonal_matrix1(
         x,
-        as_operand(NAME, "Value", value, type_),
-        shape,
+        value,
+        constant,
+        zeros,
         *_bounds(fill_begin, fill_end),
         implementation,
-        stands_alone(),
+        is_alone(),
     )
     return output
 
@@ -188,6 +188,8 @@ def _bounds(
     fill_begin: ArrayLike, fill_end: ArrayLike
 ) -> tuple[int | None, int | None, tuple[Any, ...]]:
     """The bounds as attributes, and as data: None, None and both if one is data."""
+    if type(fill_begin) is int and type(fill_end) is int:
+        return fill_begin, fill_end, ()
     given: tuple[Any, Any] = (fill_begin, fill_end)
     bounds = (jnp.asarray(x) if is_symbolic_dim(x) else x for x in given)
     named = list(zip(("DiagonalFillBegin", "DiagonalFillEnd"), bounds, strict=True))
@@ -201,7 +203,9 @@ def _as_bound(name: str, bound: ArrayLike) -> Any:
     """A bound as a scalar; one that was a Python number and is traced saturates."""
     int32 = np.dtype(np.int32)
     if not isinstance(bound, jax.Array):
-        return as_scalar(NAME, name, as_integer(NAME, name, bound), int32)
+        number = as_integer(NAME, name, bound)
+        check_int32(NAME, name, number)
+        return np.asarray(number, int32)
     weak = jax.typeof(bound).weak_type and is_integer(bound.dtype)
     require(
         NAME,
@@ -209,9 +213,36 @@ def _as_bound(name: str, bound: ArrayLike) -> Any:
         f"{name} has data type {show(bound.dtype)}; a bound that is an array must have "
         "INT32.",
     )
+    require(
+        NAME,
+        bound.shape == (),
+        f"{name} has sizes {show(bound.shape)}; it must be a scalar.",
+    )
     if bound.dtype.itemsize > int32.itemsize:
-        bound = jnp.clip(bound, INT32_MIN, INT32_MAX).astype(int32)
-    return as_scalar(NAME, name, bound, int32)
+        bound = jnp.clip(bound, INT32_MIN, INT32_MAX)
+    return bound.astype(int32)
+
+
+def _check_same(x: Any, shape: Sizes | None, dtype: DTypeLike | None) -> None:
+    """Requires that the sizes and the type that were given are those of the input."""
+    if shape is not None:
+        sizes = as_sizes(NAME, "shape", shape)
+        require_same(NAME, "sizes", ("shape", sizes), ("InputTensor", x.shape))
+    if dtype is not None:
+        types = ("dtype", _as_dtype(dtype)), ("InputTensor", x.dtype)
+        require_same(NAME, "data types", *types)
+
+
+def _zeros(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct:
+    """The zeros that stand for an input of None."""
+    if shape is None:
+        raise TypeError(f"{NAME}: one of 'x' and 'shape' must be given.")
+    shape = as_sizes(NAME, "shape", shape)
+    whole = all(decide_at_most(NAME, 0, size) for size in shape)
+    require(NAME, whole, f"shape is {show(shape)}; no size may be negative.")
+    type_ = _as_dtype(np.float32 if dtype is None else dtype)
+    check_x64(NAME, "dtype", type_)
+    return jax.ShapeDtypeStruct(shape, type_)
 
 
 def _as_dtype(dtype: DTypeLike) -> np.dtype:
@@ -224,17 +255,20 @@ def _as_dtype(dtype: DTypeLike) -> np.dtype:
     return type_
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3, 4, 6, 7))
+@functools.partial(jax.jit, static_argnums=(2, 3, 4, 5, 7, 8))
 def _diagonal_matrix1(
     x: jax.Array | None,
-    value: jax.Array | Constant,
-    shape: tuple[int, ...],
+    value: jax.Array | None,
+    constant: int | None,
+    zeros: jax.ShapeDtypeStruct | None,
     fill_begin: int | None,
     fill_end: int | None,
     bounds: tuple[jax.Array, ...],
     implementation: Implementation,
     alone: bool,
 ) -> jax.Array:
+    described: Any = zeros if x is None else x
+    shape, dtype = described.shape, described.dtype
     rank = len(shape)
     require(
         NAME,
@@ -245,12 +279,13 @@ def _diagonal_matrix1(
     if fill_begin is not None and fill_end is not None:
         check_int32(NAME, "DiagonalFillBegin", fill_begin)
         check_int32(NAME, "DiagonalFillEnd", fill_end)
+    filling = in_type(NAME, "Value", Scalar(value, constant), dtype)
     with jax.named_scope("dmljax.diagonal_matrix1"):
         if x is None:
-            x = jnp.zeros((*shape[:-2], 1, 1), value.dtype)
+            x = jnp.zeros((*shape[:-2], 1, 1), dtype)
         (output,) = DIAGONAL_MATRIX1(
             *(strong(bound).reshape((1,) * rank) for bound in bounds),
-            strong(value).reshape((1,) * rank),
+            filling.reshape((1,) * rank),
             strong(x),
             matrix=shape[-2:],
             fill_begin=fill_begin,
@@ -262,7 +297,7 @@ def _diagonal_matrix1(
 
 
 @dataclasses.dataclass(frozen=True)
-class DiagonalMatrix1Desc(OperatorDesc):
+class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
     """DML_DIAGONAL_MATRIX1_OPERATOR_DESC: see ``diagonal_matrix1``.
 
     Attributes:
@@ -286,30 +321,53 @@ class DiagonalMatrix1Desc(OperatorDesc):
     diagonal_fill_begin: int
     diagonal_fill_end: int
 
+    if TYPE_CHECKING:  # wider than the fields, which hold what __post_init__ makes
+
+        def __init__(
+            self,
+            input_tensor: TensorDesc | None,
+            output_tensor: TensorDesc,
+            value_data_type: DataType | int,
+            value: Number,
+            diagonal_fill_begin: int,
+            diagonal_fill_end: int,
+        ) -> None: ...
+
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """The sizes of the input, if there is one."""
         del level
         check_int32(NAME, "DiagonalFillBegin", self.diagonal_fill_begin)
         check_int32(NAME, "DiagonalFillEnd", self.diagonal_fill_end)
         self.check_value_type(self.value_data_type, "ValueDataType")
-        as_scalar(NAME, "Value", self.value, self.output_tensor.dtype)
+        self.scalar("Value", self.value)
         return ((self.input_tensor or self.output_tensor).sizes,)
 
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
         """The output for the input, if there is one."""
-        output = diagonal_matrix1(
-            *arrays,
-            shape=self.output_tensor.sizes,
-            dtype=self.output_tensor.dtype,
-            value=self.value,
-            fill_begin=self.diagonal_fill_begin,
-            fill_end=self.diagonal_fill_end,
-        )
-        return (output,)
+        value = self.scalar("Value", self.value)
+        bounds = self.diagonal_fill_begin, self.diagonal_fill_end
+        return (_evaluated(self.output_tensor, arrays, value, *bounds, alone),)
+
+
+def _evaluated(
+    output: TensorDesc,
+    arrays: tuple[jax.Array, ...],
+    value: Scalar,
+    fill_begin: int,
+    fill_end: int,
+    alone: bool,
+) -> jax.Array:
+    """What a descriptor gives for its input, if `arrays` has one."""
+    zeros = None if arrays else jax.ShapeDtypeStruct(output.sizes, output.dtype)
+    x = arrays[0] if arrays else None
+    matrices: jax.Array = _diagonal_matrix1(
+        x, *value, zeros, fill_begin, fill_end, None, alone
+    )
+    return matrices
 
 
 @dataclasses.dataclass(frozen=True)
-class DiagonalMatrixDesc(OperatorDesc):
+class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
     """DML_DIAGONAL_MATRIX_OPERATOR_DESC: ``diagonal_matrix1`` with a single diagonal.
 
     Attributes:
@@ -333,16 +391,10 @@ class DiagonalMatrixDesc(OperatorDesc):
         check_int32(self.operator, "Offset", self.offset)
         return (self.output_tensor.sizes,)
 
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
         """The output, a function of the attributes alone."""
+        value = Scalar(cast_float_value(self.value, self.output_tensor.dtype), None)
         # No matrix reaches as far as the last diagonal, so none is filled for it.
         end = min(self.offset + 1, INT32_MAX)
-        output = diagonal_matrix1(
-            *arrays,
-            shape=self.output_tensor.sizes,
-            dtype=self.output_tensor.dtype,
-            value=cast_float_value(self.value, self.output_tensor.dtype),
-            fill_begin=self.offset,
-            fill_end=end,
-        )
-        return (output,)
+        bounds = self.offset, end
+        return (_evaluated(self.output_tensor, arrays, value, *bounds, alone),)

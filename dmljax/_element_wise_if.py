@@ -10,16 +10,23 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from dmljax._arguments import (
-    Constant,
+    Scalar,
     as_array,
-    as_operand,
+    as_scalar,
+    in_type,
     is_python_number,
-    strong_types,
+    strong,
+    typed_as,
 )
 from dmljax._check import require, require_same, show
 from dmljax._descriptor import OperatorDesc
-from dmljax._jax import stands_alone
-from dmljax._primitive import Implementation, OperatorPrimitive, transpose_select
+from dmljax._primitive import (
+    Implementation,
+    OperatorPrimitive,
+    check_implementation,
+    is_alone,
+    transpose_select,
+)
 from dmljax._sharding import Part, Partition
 from dmljax._support import (
     FLOAT16_ONLY,
@@ -96,9 +103,9 @@ def element_wise_if(
 
     Args:
       condition: (...) uint8 or bool; every value but 0 selects `a` (ConditionTensor).
-      a: (...) of any type, of the sizes of `condition` (ATensor).
-      b: (...) of the type of `a` and of the sizes of `condition` (BTensor). One of `a`
-        and `b` may be a Python number: it takes the other's type and these sizes.
+      a: (...) of any type, of the sizes of `condition` (ATensor), or a scalar.
+      b: (...) of the type of `a` and of the sizes of `condition` (BTensor), or a
+        scalar. A Python number takes the type of the other, which must have one.
       implementation: None for the fastest, "xla" or "pallas".
 
     Returns:
@@ -117,31 +124,43 @@ def element_wise_if(
 
     See DML_ELEMENT_WISE_IF_OPERATOR_DESC in directml.h.
     """
+    if implementation is not None:
+        check_implementation(NAME, implementation)
     condition = as_array(NAME, "ConditionTensor", condition)
-    numbers = is_python_number(a), is_python_number(b)
-    if all(numbers):
-        raise TypeError(
-            f"{NAME}: 'ATensor' and 'BTensor' are both Python numbers; one must be an "
-            "array, which gives the result its type."
-        )
-    first: Any = None if numbers[0] else as_array(NAME, "ATensor", a)
-    second: Any = None if numbers[1] else as_array(NAME, "BTensor", b)
-    if numbers[0]:
-        first = as_operand(NAME, "ATensor", a, second.dtype)
-    if numbers[1]:
-        second = as_operand(NAME, "BTensor", b, first.dtype)
+    constants: tuple[int | None, int | None] = None, None
+    if is_python_number(a) or is_python_number(b):
+        a, b, constants = _scalars(a, b)
+    else:
+        a, b = as_array(NAME, "ATensor", a), as_array(NAME, "BTensor", b)
     output: jax.Array = _element_wise_if(
-        condition, first, second, numbers, implementation, stands_alone()
+        condition, a, b, *constants, implementation, is_alone()
     )
     return output
 
 
-@functools.partial(jax.jit, static_argnums=(3, 4, 5))
+def _scalars(a: Any, b: Any) -> tuple[Any, Any, tuple[int | None, int | None]]:
+    """`a` and `b`, of which one is a Python number, and the constants that they are."""
+    if not is_python_number(a):
+        a = as_array(NAME, "ATensor", a)
+        b, constant = as_scalar(NAME, "BTensor", b, a)
+        return a, b, (None, constant)
+    if not is_python_number(b):
+        b = as_array(NAME, "BTensor", b)
+        a, constant = as_scalar(NAME, "ATensor", a, b)
+        return a, b, (constant, None)
+    raise TypeError(
+        f"{NAME}: 'ATensor' and 'BTensor' are both Python numbers; one must be an "
+        "array, which gives the result its type."
+    )
+
+
+@functools.partial(jax.jit, static_argnums=(3, 4, 5, 6))
 def _element_wise_if(
     condition: jax.Array,
-    a: jax.Array | Constant,
-    b: jax.Array | Constant,
-    numbers: tuple[bool, bool],
+    a: jax.Array | None,
+    b: jax.Array | None,
+    constant_a: int | None,
+    constant_b: int | None,
     implementation: Implementation,
     alone: bool,
 ) -> jax.Array:
@@ -151,10 +170,10 @@ def _element_wise_if(
         f"tensor 'ConditionTensor' has data type {show(condition.dtype)}; it must be "
         "UINT8 or BOOL.",
     )
-    a, b = strong_types(NAME, ("ATensor", a), ("BTensor", b))
     operands = []
-    for name, value, number in (("ATensor", a, numbers[0]), ("BTensor", b, numbers[1])):
-        if number:
+    selected = _of_one_type(Scalar(a, constant_a), Scalar(b, constant_b))
+    for name, value in zip(("ATensor", "BTensor"), selected, strict=True):
+        if value.ndim == 0:  # a scalar
             value = value.reshape((1,) * condition.ndim)
         else:
             _check_sizes((name, value.shape), ("ConditionTensor", condition.shape))
@@ -166,6 +185,28 @@ def _element_wise_if(
     return output
 
 
+def _of_one_type(a: Scalar, b: Scalar) -> tuple[jax.Array, jax.Array]:
+    """Both tensors, of one type: a Python number, traced or not, takes the other's."""
+    first, second = a.array, b.array
+    if first is None:
+        return in_type(NAME, "ATensor", a, second.dtype), strong(second)
+    if second is None:
+        return strong(first), in_type(NAME, "BTensor", b, first.dtype)
+    if _gives_way(first) > _gives_way(second):
+        first = typed_as(NAME, "ATensor", first, second.dtype)
+    elif _gives_way(second) > _gives_way(first):
+        second = typed_as(NAME, "BTensor", second, first.dtype)
+    types = ("ATensor", first.dtype), ("BTensor", second.dtype)
+    require_same(NAME, "data types", *types)
+    return strong(first), strong(second)
+
+
+def _gives_way(array: jax.Array) -> int:
+    """0 for an array with a type of its own, 2 for a Python number that was traced."""
+    weak = jax.typeof(array).weak_type
+    return (1 if array.ndim else 2) if weak else 0
+
+
 def _check_sizes(
     first: tuple[str, tuple[int, ...]], second: tuple[str, tuple[int, ...]]
 ) -> None:
@@ -173,7 +214,7 @@ def _check_sizes(
 
 
 @dataclasses.dataclass(frozen=True)
-class ElementWiseIfDesc(OperatorDesc):
+class ElementWiseIfDesc(OperatorDesc[jax.Array]):
     """DML_ELEMENT_WISE_IF_OPERATOR_DESC: see ``element_wise_if``.
 
     Attributes:
@@ -201,6 +242,6 @@ class ElementWiseIfDesc(OperatorDesc):
         _check_sizes(("BTensor", self.b_tensor.sizes), condition)
         return (condition[1],)
 
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
         """The output for the condition, `a` and `b`."""
-        return (element_wise_if(*arrays),)
+        return (_element_wise_if(*arrays, None, None, None, alone),)

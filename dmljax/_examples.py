@@ -12,11 +12,12 @@ import jax
 import numpy as np
 
 from dmljax._coordinates import PaddingMode
-from dmljax._descriptor import OperatorDesc, create_operator
+from dmljax._descriptor import OperatorDesc
 from dmljax._diagonal_matrix1 import DiagonalMatrix1Desc
 from dmljax._element_wise_if import ElementWiseIfDesc
 from dmljax._nonzero_coordinates import NonzeroCoordinatesDesc
 from dmljax._one_hot import OneHotDesc
+from dmljax._operator import create_operator
 from dmljax._padding import PaddingDesc
 from dmljax._tensor import INT32_MIN, DataType, TensorDesc
 

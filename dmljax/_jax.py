@@ -39,7 +39,7 @@ class Undocumented:
 
 UNDOCUMENTED = {
     "trace state": Undocumented(
-        "get_opaque_trace_state",  # of jax.extend.core
+        "get_opaque_trace_state",  # of jax.extend.core, read at import
         "whether a call stands alone, outside of jit and of every transformation",
         "every call counts as part of a larger program",
     ),
@@ -128,12 +128,15 @@ def register_experimental(
     register(primitive)(rule)
 
 
-def _trace_state() -> object:
-    """A state that equals another one exactly where the same things are traced."""
+def _trace_state_reader() -> Callable[[], object]:
+    """Reads a state that equals another one where the same things are traced."""
     read = _read("trace state", jax.extend.core)
-    return object() if read is _MISSING else read()
+    reader: Callable[[], object] = object if read is _MISSING else read
+    return reader
 
 
+# It is called in every call of an operator, so its name is looked up only once.
+_trace_state = _trace_state_reader()
 _TOP_LEVEL = _trace_state()
 
 

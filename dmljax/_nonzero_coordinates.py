@@ -19,9 +19,8 @@ from dmljax._arguments import as_array, as_integer, as_size
 from dmljax._check import decide_at_most, require, show
 from dmljax._coordinates import uint32
 from dmljax._descriptor import OperatorDesc
-from dmljax._jax import stands_alone
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
-from dmljax._primitive import Implementation
+from dmljax._primitive import Implementation, check_implementation, is_alone
 from dmljax._sharding import explicit_mesh, explicit_parts
 from dmljax._support import (
     UINT32_ONLY,
@@ -124,6 +123,8 @@ def nonzero_coordinates(
 
     See DML_NONZERO_COORDINATES_OPERATOR_DESC in directml.h.
     """
+    if implementation is not None:
+        check_implementation(NAME, implementation)
     x = as_array(NAME, "InputTensor", x)
     if columns is not None:
         columns = as_integer(NAME, "columns", columns)
@@ -153,7 +154,7 @@ def nonzero_coordinates(
             f"size is {size}; it must be a number of rows, 0 to {MAX_ELEMENTS}.",
         )
     outputs: NonzeroCoordinates = _nonzero_coordinates(
-        x, columns, fill, parts, size, implementation, stands_alone()
+        x, columns, fill, parts, size, implementation, is_alone()
     )
     return outputs
 
@@ -231,7 +232,7 @@ def _check_columns(sizes: tuple[int, ...], columns: int) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class NonzeroCoordinatesDesc(OperatorDesc):
+class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
     """DML_NONZERO_COORDINATES_OPERATOR_DESC: see ``nonzero_coordinates``.
 
     Attributes:
@@ -265,10 +266,10 @@ class NonzeroCoordinatesDesc(OperatorDesc):
         count = (1,) * len(self.output_count_tensor.sizes)
         return count, (1,) * (len(coordinates) - 2) + rows
 
-    def evaluate(self, *arrays: jax.Array) -> NonzeroCoordinates:
+    def evaluate(self, *arrays: jax.Array, alone: bool = False) -> NonzeroCoordinates:
         """The count and the coordinates, in the sizes of their tensors."""
         columns = self.output_coordinates_tensor.sizes[-1]
-        outputs = nonzero_coordinates(*arrays, columns=columns)
+        outputs = _nonzero_coordinates(*arrays, columns, 0, None, None, None, alone)
         shaped = (
             value.reshape(tensor.sizes)
             for value, tensor in zip(

@@ -15,8 +15,13 @@ from dmljax._arguments import as_array, as_integer, as_size, strong
 from dmljax._check import decide_at_most, require, require_same, show
 from dmljax._coordinates import countable, is_lit
 from dmljax._descriptor import OperatorDesc
-from dmljax._jax import stands_alone
-from dmljax._primitive import Implementation, OperatorPrimitive, transpose_select
+from dmljax._primitive import (
+    Implementation,
+    OperatorPrimitive,
+    check_implementation,
+    is_alone,
+    transpose_select,
+)
 from dmljax._sharding import Part, Partition
 from dmljax._support import (
     FLOATS,
@@ -143,13 +148,15 @@ def one_hot(
 
     See DML_ONE_HOT_OPERATOR_DESC in directml.h.
     """
+    if implementation is not None:
+        check_implementation(NAME, implementation)
     output: jax.Array = _one_hot(
         as_array(NAME, "IndicesTensor", indices),
         as_array(NAME, "ValuesTensor", values),
         as_size(NAME, "size", size),
         as_integer(NAME, "Axis", axis),
         implementation,
-        stands_alone(),
+        is_alone(),
     )
     return output
 
@@ -170,6 +177,12 @@ def _one_hot(
         "integer type.",
     )
     rank = indices.ndim
+    require(
+        NAME,
+        rank > 0,
+        f"Axis is {axis}, while tensor 'IndicesTensor' has 0 dimensions; it must have "
+        "one of size 1 along Axis. Write indices[None].",
+    )
     require(
         NAME,
         -rank <= axis < rank,
@@ -219,7 +232,7 @@ def _check_sizes(
 
 
 @dataclasses.dataclass(frozen=True)
-class OneHotDesc(OperatorDesc):
+class OneHotDesc(OperatorDesc[jax.Array]):
     """DML_ONE_HOT_OPERATOR_DESC: see ``one_hot``.
 
     Attributes:
@@ -255,7 +268,7 @@ class OneHotDesc(OperatorDesc):
         size = output.sizes[self.axis]
         return (_check_sizes(indices.sizes, values.sizes, size, self.axis),)
 
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
         """The output for the indices and the values."""
         size = self.output_tensor.sizes[self.axis]
-        return (one_hot(*arrays, size=size, axis=self.axis),)
+        return (_one_hot(*arrays, size, self.axis, None, alone),)

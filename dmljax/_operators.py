@@ -47,7 +47,7 @@ __all__ = [
 
 
 @dataclasses.dataclass(frozen=True)
-class Operator:
+class Registered:
     """One operator.
 
     Attributes:
@@ -65,15 +65,15 @@ class Operator:
 OPERATORS = {
     operator.function.__name__: operator
     for operator in (
-        Operator(
+        Registered(
             diagonal_matrix1,
             DIAGONAL_MATRIX1,
             (DiagonalMatrix1Desc, DiagonalMatrixDesc),
         ),
-        Operator(element_wise_if, ELEMENT_WISE_IF, (ElementWiseIfDesc,)),
-        Operator(nonzero_coordinates, NONZERO_COORDINATES, (NonzeroCoordinatesDesc,)),
-        Operator(one_hot, ONE_HOT, (OneHotDesc,)),
-        Operator(padding, PADDING, (PaddingDesc, Padding1Desc)),
+        Registered(element_wise_if, ELEMENT_WISE_IF, (ElementWiseIfDesc,)),
+        Registered(nonzero_coordinates, NONZERO_COORDINATES, (NonzeroCoordinatesDesc,)),
+        Registered(one_hot, ONE_HOT, (OneHotDesc,)),
+        Registered(padding, PADDING, (PaddingDesc, Padding1Desc)),
     )
 }
 # By DirectML's name of the operator, such as "PADDING1".

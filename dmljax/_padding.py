@@ -6,29 +6,27 @@ is in `_padding_primitive`, and its jax.numpy forms are in `_padding_forms`.
 
 import dataclasses
 import functools
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
 from jax.typing import ArrayLike
 
 from dmljax._arguments import (
-    Constant,
+    Scalar,
     as_array,
     as_integer,
-    as_operand,
     as_scalar,
     as_sizes,
     cast_float_value,
+    in_type,
     strong,
 )
-from dmljax._check import decide_at_most, require, require_one_of, show
+from dmljax._check import as_member, decide_at_most, require, show
 from dmljax._coordinates import PaddingMode
 from dmljax._descriptor import OperatorDesc
-from dmljax._jax import stands_alone
 from dmljax._padding_primitive import PADDING
-from dmljax._primitive import Implementation
+from dmljax._primitive import Implementation, check_implementation, is_alone
 from dmljax._support import (
     FLOATS,
     UP_TO_32_BITS,
@@ -37,7 +35,7 @@ from dmljax._support import (
     Support,
     SupportTable,
 )
-from dmljax._tensor import DataType, TensorDesc, is_integer
+from dmljax._tensor import DataType, Number, Sizes, TensorDesc
 
 NAME = "PADDING"
 BOTH = ("InputTensor", "OutputTensor")
@@ -63,11 +61,11 @@ MODE_LEVELS = {
 
 def padding(
     x: ArrayLike,
-    start_padding: Sequence[int],
-    end_padding: Sequence[int],
+    start_padding: Sizes,
+    end_padding: Sizes,
     /,
     *,
-    mode: PaddingMode = PaddingMode.CONSTANT,
+    mode: PaddingMode | int = PaddingMode.CONSTANT,
     value: ArrayLike = 0,
     implementation: Implementation = None,
 ) -> jax.Array:
@@ -106,41 +104,62 @@ def padding(
 
     See DML_PADDING_OPERATOR_DESC in directml.h.
     """
+    if implementation is not None:
+        check_implementation(NAME, implementation)
     x = as_array(NAME, "InputTensor", x)
-    start = as_sizes(NAME, "StartPadding", start_padding)
-    end = as_sizes(NAME, "EndPadding", end_padding)
-    operands: tuple[Any, ...] = (x,)
-    if isinstance(mode, (jax.Array, np.ndarray)):
-        mode = PaddingMode(as_integer(NAME, "PaddingMode", mode))
-    if mode in tuple(PaddingMode):  # a number compiles nothing of its own
-        mode = PaddingMode(mode)
-    if mode == PaddingMode.CONSTANT:
-        if type(value) is float and is_integer(x.dtype):
-            value = cast_float_value(value, x.dtype)
-        operands = (x, as_operand(NAME, "PaddingValue", value, x.dtype))
+    if type(mode) is not PaddingMode:
+        mode = _as_mode(mode)
+    if mode is PaddingMode.CONSTANT:
+        value, constant = as_scalar(NAME, "PaddingValue", value, x, cast=True)
+    else:
+        value, constant = _ignored(value)
     output: jax.Array = _padding(
-        operands, start, end, mode, implementation, stands_alone()
+        x,
+        value,
+        constant,
+        as_sizes(NAME, "StartPadding", start_padding),
+        as_sizes(NAME, "EndPadding", end_padding),
+        mode,
+        implementation,
+        is_alone(),
     )
     return output
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3, 4, 5))
+def _as_mode(mode: Any) -> PaddingMode:
+    """A mode by its number, which may be an array that is known."""
+    if isinstance(mode, (jax.Array, np.ndarray)):
+        mode = as_integer(NAME, "PaddingMode", mode)
+    return as_member(NAME, "PaddingMode", mode, PaddingMode)
+
+
+def _ignored(value: Any) -> Scalar:
+    """No value, for a mode that ignores it; but it has to be a number."""
+    if type(value) not in (int, float):
+        as_array(NAME, "PaddingValue", value)
+    return Scalar(None, None)
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3, 4, 5, 6, 7))
 def _padding(
-    operands: tuple[jax.Array | Constant, ...],
+    x: jax.Array,
+    value: jax.Array | None,
+    constant: int | None,
     start: tuple[int, ...],
     end: tuple[int, ...],
     mode: PaddingMode,
     implementation: Implementation,
     alone: bool,
 ) -> jax.Array:
-    require_one_of(NAME, "PaddingMode", mode, tuple(PaddingMode))
-    mode = PaddingMode(mode)
-    x, *value = map(strong, operands)
     output_sizes(NAME, x.shape, start, end, mode)
+    x, values = strong(x), []
+    if mode is PaddingMode.CONSTANT:
+        scalar = Scalar(value, constant)
+        values = [in_type(NAME, "PaddingValue", scalar, x.dtype, cast=True)]
     with jax.named_scope("dmljax.padding"):
         (output,) = PADDING(
             x,
-            *(v.reshape((1,) * x.ndim) for v in value),
+            *(v.reshape((1,) * x.ndim) for v in values),
             start=start,
             end=end,
             mode=mode,
@@ -170,6 +189,11 @@ def output_sizes(
             all(decide_at_most(operator, 0, pad) for pad in pads),
             f"{name} is {show(pads)}; no element may be negative.",
         )
+        require(
+            operator,
+            all(pad < 2**32 for pad in pads),
+            f"{name} is {show(pads)}; each element must be a UINT32, less than 2^32.",
+        )
     padded = tuple(map(sum, zip(start, sizes, end, strict=True)))
     for axis, size in enumerate(sizes):
         require(
@@ -184,7 +208,7 @@ def output_sizes(
 
 
 @dataclasses.dataclass(frozen=True)
-class PaddingDesc(OperatorDesc):
+class PaddingDesc(OperatorDesc[jax.Array]):
     """DML_PADDING_OPERATOR_DESC: see ``padding``.
 
     Attributes:
@@ -211,19 +235,32 @@ class PaddingDesc(OperatorDesc):
     start_padding: tuple[int, ...]
     end_padding: tuple[int, ...]
 
+    if TYPE_CHECKING:  # wider than the fields, which hold what __post_init__ makes
+
+        def __init__(
+            self,
+            input_tensor: TensorDesc,
+            output_tensor: TensorDesc,
+            padding_mode: PaddingMode | int,
+            padding_value: Number,
+            dimension_count: int,
+            start_padding: Sizes,
+            end_padding: Sizes,
+        ) -> None: ...
+
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """The sizes of the input with the padding added."""
         return (_described_sizes(self, level),)
 
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
         """The output for the input."""
         dtype = self.output_tensor.dtype
-        value = cast_float_value(self.padding_value, dtype)
-        return _described_padding(self, value, *arrays)
+        value = Scalar(cast_float_value(self.padding_value, dtype), None)
+        return _evaluated(self, value, *arrays, alone=alone)
 
 
 @dataclasses.dataclass(frozen=True)
-class Padding1Desc(OperatorDesc):
+class Padding1Desc(OperatorDesc[jax.Array]):
     """DML_PADDING1_OPERATOR_DESC: PADDING with a value that keeps all its bits.
 
     Attributes:
@@ -251,18 +288,30 @@ class Padding1Desc(OperatorDesc):
     start_padding: tuple[int, ...]
     end_padding: tuple[int, ...]
 
+    if TYPE_CHECKING:  # wider than the fields, which hold what __post_init__ makes
+
+        def __init__(
+            self,
+            input_tensor: TensorDesc,
+            output_tensor: TensorDesc,
+            padding_mode: PaddingMode | int,
+            padding_value_data_type: DataType | int,
+            padding_value: Number,
+            dimension_count: int,
+            start_padding: Sizes,
+            end_padding: Sizes,
+        ) -> None: ...
+
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """The sizes of the input with the padding added."""
         self.check_value_type(self.padding_value_data_type, "PaddingValueDataType")
-        dtype = self.output_tensor.dtype
-        as_scalar(self.operator, "PaddingValue", self.padding_value, dtype)
+        self.scalar("PaddingValue", self.padding_value)
         return (_described_sizes(self, level),)
 
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
         """The output for the input."""
-        dtype = self.output_tensor.dtype
-        value = as_scalar(self.operator, "PaddingValue", self.padding_value, dtype)
-        return _described_padding(self, value, *arrays)
+        value = self.scalar("PaddingValue", self.padding_value)
+        return _evaluated(self, value, *arrays, alone=alone)
 
 
 def _described_sizes(
@@ -286,8 +335,8 @@ def _described_sizes(
     return output_sizes(desc.operator, sizes, *pads, desc.padding_mode)
 
 
-def _described_padding(
-    desc: PaddingDesc | Padding1Desc, value: ArrayLike, x: jax.Array
+def _evaluated(
+    desc: PaddingDesc | Padding1Desc, value: Scalar, x: jax.Array, *, alone: bool
 ) -> tuple[jax.Array]:
-    start, end = desc.start_padding, desc.end_padding
-    return (padding(x, start, end, mode=desc.padding_mode, value=value),)
+    pads, mode = (desc.start_padding, desc.end_padding), desc.padding_mode
+    return (_padding(x, *value, *pads, mode, None, alone),)

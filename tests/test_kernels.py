@@ -156,9 +156,9 @@ def test_the_last_of_many_blocks_is_cut():
 def test_places_in_an_operand_that_is_shared_along_some_axes():
     """Whose own dimensions lie in three groups."""
     shape, own = (2, 3, 4, 5, 6), (2, 1, 4, 1, 6)
-    number = _elementwise.Number(np.int32(0), jnp.arange(720, dtype=np.uint32))
+    offsets = _elementwise.Offsets(np.int32(0), jnp.arange(720, dtype=np.uint32))
     places = np.arange(np.prod(own)).reshape(own)
-    found = _elementwise.place_in(own, number, shape)
+    found = _elementwise.offsets_in(own, offsets, shape)
     np.testing.assert_array_equal(found, np.broadcast_to(places, shape).ravel())
 
 

@@ -216,7 +216,8 @@ def test_nonzero_coordinates_of_many_blocks(density):
 @pytest.mark.parametrize("dtype", ["complex64", "float64"])
 def test_nonzero_coordinates_of_wide_types(dtype):
     with jax.enable_x64(True):
-        check_coordinates(jnp.asarray(samples.bits((7, 99), dtype, 3)))
+        x = jnp.asarray(samples.bits((7, 99), dtype, 3))
+        check_coordinates(x.at[:, ::2].set(0))
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -230,9 +230,9 @@ def outcome_of(one: Run, status: int, path: Path) -> Outcome:
         ended = status == -signal.SIGALRM
         how = "which did not end" if ended else f"which ended by signal {-status}"
         return Outcome(last, how, passed, log)
-    if not passed:
+    if one.fault is not None and not passed:
         raise TableError(
-            f"{one.fault.name if one.fault else 'the control'}: no test ran of "
+            f"{one.fault.name}: no test ran of "
             f"{', '.join(one.tests or one.arguments)}:\n{log.read_text()[-2000:]}"
         )
     return Outcome(None, "", passed, log)

@@ -1,0 +1,217 @@
+"""`create_operator`, and the operator that it returns: a descriptor that can be called.
+
+Arrays are checked against their tensors here, and are read and written through strides.
+What an operator computes for them is its descriptor's `evaluate`.
+"""
+
+import dataclasses
+import functools
+import math
+from typing import TYPE_CHECKING, Any, Generic
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from dmljax._arguments import as_array, check_x64
+from dmljax._check import as_member, require, show
+from dmljax._descriptor import OperatorDesc, Result
+from dmljax._json import c_name
+from dmljax._primitive import is_alone
+from dmljax._support import FeatureLevel
+from dmljax._tensor import TensorDesc, read, write
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Operator(Generic[Result]):
+    """An operator that a descriptor describes: a function of its input arrays.
+
+    It takes the arrays in the order of the C struct, optional tensors that are None
+    left out. It returns the output array, or the operator's NamedTuple, and works
+    inside jit, vmap and grad. A tensor without strides is an array of its sizes. A
+    tensor with strides is a flat buffer: it is read, or written, through the strides,
+    and the gaps of an output hold 0.
+
+    Operators of equal descriptors and feature levels are equal, and so are their
+    hashes, also where a value is NaN. An operator can be a static argument of
+    ``jax.jit``, and can be pickled.
+
+    Attributes:
+      desc: the descriptor.
+      feature_level: the level whose support tables bind it.
+    """
+
+    __module__ = "dmljax"
+
+    desc: OperatorDesc[Result]
+    feature_level: FeatureLevel = FeatureLevel.V6_4
+
+    if TYPE_CHECKING:  # wider than the fields, which hold what __post_init__ makes
+
+        def __init__(
+            self,
+            desc: OperatorDesc[Result],
+            feature_level: FeatureLevel | int = FeatureLevel.V6_4,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Checks the descriptor."""
+        if not isinstance(self.desc, OperatorDesc):
+            raise TypeError(
+                "create_operator takes an operator descriptor such as PaddingDesc, "
+                f"not {type(self.desc).__name__}."
+            )
+        level: Any = self.feature_level
+        level = as_member("create_operator", "feature_level", level, FeatureLevel)
+        object.__setattr__(self, "feature_level", level)
+        self.desc.check(level)
+
+    def __call__(self, *arrays: ArrayLike) -> Result:
+        """The outputs for the arrays of the input tensors."""
+        names = self._input_names
+        if len(arrays) != len(names):
+            raise TypeError(
+                f"{self.desc.operator}: {len(arrays)} input arrays were given; the "
+                f"descriptor has {len(names)} input tensors "
+                f"({', '.join(names) or 'none'})."
+            )
+        operator = self.desc.operator
+        given = [
+            as_array(operator, name, array)
+            for name, array in zip(names, arrays, strict=True)
+        ]
+        result: Result = _run(self, is_alone(), *given)
+        return result
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both compute the same, and would be refused at the same levels."""
+        if self is other:
+            return True
+        return isinstance(other, Operator) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Operator, (self.desc, self.feature_level)
+
+    # These are read in every call.
+
+    @functools.cached_property
+    def _input_names(self) -> tuple[str, ...]:
+        return tuple(map(c_name, self.desc.input_tensors()))
+
+    @functools.cached_property
+    def _identity(self) -> tuple[Any, ...]:
+        fields = dataclasses.fields(self.desc)
+        values = (_bits(getattr(self.desc, field.name)) for field in fields)
+        return type(self.desc), self.feature_level, *values
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash(self._identity)
+
+
+def _bits(value: Any) -> Any:
+    """`value`, so that a NaN equals a NaN of the same bits, and -0.0 is not 0.0."""
+    if not isinstance(value, (int, float, np.number)):
+        return value
+    if math.isnan(value):
+        return np.float64(value).tobytes()
+    return value, value == 0 and math.copysign(1, value) < 0
+
+
+def create_operator(
+    desc: OperatorDesc[Result], *, feature_level: FeatureLevel | int = FeatureLevel.V6_4
+) -> Operator[Result]:
+    """Checks a descriptor and returns the operator that it describes.
+
+    Args:
+      desc: one of the operator descriptors, such as ``PaddingDesc``.
+      feature_level: the level whose support tables bind the descriptor.
+
+    Returns:
+      An ``Operator``, a function of the input arrays.
+
+    Raises:
+      DescriptorError: if the descriptor breaks a rule, naming operator, tensor, rule
+        and values; or, from the returned operator, if an array does not fit its tensor.
+      TypeError: if `desc` is not a descriptor.
+
+    >>> import jax.numpy as jnp
+    >>> from dmljax import DataType, PaddingDesc, PaddingMode, TensorDesc
+    >>> vector = TensorDesc(DataType.FLOAT32, (3,))
+    >>> desc = PaddingDesc(vector, TensorDesc(DataType.FLOAT32, (6,)),
+    ...                    PaddingMode.REFLECTION, 0.0, 1, (2,), (1,))
+    >>> create_operator(desc)(jnp.array([1.0, 2.0, 3.0]))
+    Array([3., 2., 1., 2., 3., 2.], dtype=float32)
+    """
+    return Operator(desc, feature_level)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _run(operator: Operator[Any], alone: bool, *arrays: jax.Array) -> Any:
+    """What an operator returns: compiled once for all that are equal."""
+    desc = operator.desc
+    inputs, outputs = desc.input_tensors(), desc.output_tensors()
+    for name, tensor in (inputs | outputs).items():
+        check_x64(desc.operator, c_name(name), tensor.dtype)
+    logical = [
+        _bind(desc.operator, c_name(name), tensor, array)
+        for (name, tensor), array in zip(inputs.items(), arrays, strict=True)
+    ]
+    packed = all(tensor.strides is None for tensor in (inputs | outputs).values())
+    results = desc.evaluate(*logical, alone=alone and packed)
+    for tensor, value in zip(outputs.values(), results, strict=True):
+        _assert_is(tensor, value)
+    written = [
+        value if tensor.strides is None else write(tensor, value, _zeros(tensor))
+        for tensor, value in zip(outputs.values(), results, strict=True)
+    ]
+    make = getattr(type(results), "_make", None)
+    return make(written) if make else written[0]
+
+
+def _assert_is(tensor: TensorDesc, array: jax.Array) -> None:
+    """What a descriptor promises of each array; a mistake of ours if it does not hold.
+
+    Sizes and types are known while the program is traced: no call takes longer for it.
+    """
+    chex.assert_shape(array, tensor.sizes)
+    chex.assert_type(array, tensor.dtype)
+
+
+def _zeros(tensor: TensorDesc) -> jax.Array:
+    return jnp.zeros(tensor.buffer_length, tensor.dtype)
+
+
+def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax.Array:
+    """The logical tensor that `array` holds; an error if it can't be that."""
+    require(
+        operator,
+        array.dtype == tensor.dtype,
+        f"mismatched tensor data types. The array for tensor '{name}' has "
+        f"{show(array.dtype)}, while the descriptor has {tensor.data_type.name}; both "
+        "must be the same.",
+    )
+    if tensor.strides is None:
+        require(
+            operator,
+            array.shape == tensor.sizes,
+            f"mismatched tensor sizes. The array for tensor '{name}' has "
+            f"{show(array.shape)}, while the descriptor has {show(tensor.sizes)}; both "
+            "must be the same.",
+        )
+        logical = jnp.asarray(array)
+    else:
+        require(
+            operator,
+            array.ndim == 1 and array.shape[0] >= tensor.extent,
+            f"tensor '{name}' has strides, so its array must be a flat buffer of at "
+            f"least {tensor.extent} elements; its sizes are {show(array.shape)}.",
+        )
+        logical = read(tensor, jnp.asarray(array))
+    _assert_is(tensor, logical)
+    return logical

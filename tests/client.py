@@ -1,0 +1,104 @@
+"""A typical typed program around the operators: type checkers must accept all of it.
+
+`mypy --strict tests/client.py` and `pyright tests/client.py` check it, and the tests
+run it. Each `assert_type` says what a caller gets, which is never Any.
+"""
+
+from typing import assert_type
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import dmljax as dml
+from dmljax import DataType, Implementation, PaddingMode, TensorDesc
+
+
+def padded(x: jax.Array, implementation: Implementation = None) -> jax.Array:
+    """Sizes as tuples, lists, ranges and NumPy arrays; a mode by name and by number."""
+    before: list[int] = [1] * x.ndim
+    y = dml.padding(x, before, (0,) * x.ndim, mode=PaddingMode.REFLECTION)
+    y = dml.padding(y, np.ones(x.ndim, np.int32), range(x.ndim), mode=1)
+    return dml.padding(
+        y, np.array(before), before, value=np.float32(2), implementation=implementation
+    )
+
+
+def selected(condition: np.ndarray, x: jax.Array, scale: float) -> jax.Array:
+    """Arrays of NumPy, and scalars of Python, NumPy and JAX."""
+    y = dml.element_wise_if(condition, x, 0.0)
+    y = dml.element_wise_if(condition, np.float32(1), y)
+    return dml.element_wise_if(condition, y, jnp.asarray(scale, y.dtype))
+
+
+def masked(scores: jax.Array) -> jax.Array:
+    """A causal mask, in place and made of nothing."""
+    length = scores.shape[-1]
+    mask = dml.diagonal_matrix1(
+        shape=[length, length], dtype=jnp.uint8, fill_end=2**31 - 1
+    )
+    kept = dml.element_wise_if(mask, scores, jnp.finfo(scores.dtype).min)
+    return dml.diagonal_matrix1(kept, value=0, fill_begin=-(2**31))
+
+
+def routed(indices: jax.Array, experts: int) -> tuple[jax.Array, jax.Array]:
+    """One-hot rows, and where they are lit."""
+    lit = dml.one_hot(indices[..., None], np.array([0, 1], np.float32), size=experts)
+    found = dml.nonzero_coordinates(lit, size=indices.size)
+    assert_type(found, dml.NonzeroCoordinates)
+    assert_type(found.count, jax.Array)
+    count, coordinates = found
+    assert_type(coordinates, jax.Array)
+    return count, coordinates
+
+
+def described() -> dml.Operator[jax.Array]:
+    """A descriptor, with integers and arrays for enum values and sizes."""
+    item = TensorDesc(DataType.FLOAT32, [2, 3], np.array([4, 1]))
+    output = TensorDesc(1, (np.arange(2) + 4).tolist())
+    desc = dml.PaddingDesc(item, output, 2, 0.0, 2, [1, 0], np.array([1, 2]))
+    operator = dml.create_operator(desc, feature_level=0x6400)
+    assert_type(operator, dml.Operator[jax.Array])
+    assert_type(operator(np.ones(8, np.float32)), jax.Array)
+    assert_type(operator.feature_level, dml.FeatureLevel)
+    assert_type(desc.padding_mode, PaddingMode)
+    assert_type(item.sizes, tuple[int, ...])
+    return operator
+
+
+def located(x: jax.Array) -> dml.NonzeroCoordinates:
+    """An operator with two outputs."""
+    item = TensorDesc(DataType.FLOAT32, x.shape)
+    count = TensorDesc(DataType.UINT32, (1,))
+    rows = TensorDesc(DataType.UINT32, (x.size, x.ndim))
+    operator = dml.create_operator(dml.NonzeroCoordinatesDesc(item, count, rows))
+    assert_type(operator(x), dml.NonzeroCoordinates)
+    return operator(x)
+
+
+def any_of(desc: dml.OperatorDesc) -> str:
+    """A function of any descriptor."""
+    operator = dml.create_operator(desc)
+    return f"{operator.desc.operator} at {operator.feature_level.label}"
+
+
+def main() -> None:
+    """Calls everything once."""
+    x = jnp.arange(6, dtype=jnp.float32).reshape(2, 3)
+    condition = np.array([[True, False, True], [False, True, False]])
+    padded(x)
+    selected(condition, x, 2.0)
+    jax.grad(lambda scale: selected(condition, x, scale).sum())(2.0)
+    masked(jnp.ones((3, 3)))
+    routed(jnp.array([0, 2]), experts=3)
+    operator = described()
+    assert (
+        jax.jit(operator)(jnp.ones(8)).shape
+        == operator.desc.tensors()["output_tensor"].sizes
+    )
+    located(x)
+    any_of(operator.desc)
+
+
+if __name__ == "__main__":
+    main()
