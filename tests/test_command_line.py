@@ -16,7 +16,7 @@ import dmljax
 from dmljax import __main__ as command_line
 from dmljax import _memory
 from dmljax._example_text import IMPORTS, call
-from dmljax._examples import EXAMPLES
+from dmljax._examples import EXAMPLES, Verdict
 from dmljax._operators import DESCRIPTORS
 from tests.test_model import edited, padding_model
 
@@ -203,6 +203,7 @@ def test_all_models_are_checked_before_any_runs(models, capsys, folder):
         (["run", "x.json", "--device", "npu"], ["--device", "'npu'"]),
         (["run", "x.json", "--device", "tpu"], ["device 'tpu' is not present"]),
         (["run", "x.json", "--speed"], ["unrecognized arguments: --speed"]),
+        (["run", "x.json", "--a\nb"], ["unrecognized arguments: --a b"]),
         (["support", "GEMM"], ["'GEMM'", "DIAGONAL_MATRIX1", "PADDING1"]),
     ],
 )
@@ -241,6 +242,14 @@ def test_names_that_the_terminal_cannot_show(models, capsys, monkeypatch):
     assert lines == [f"Resource '{name}': 0, 0, 0, 0, 0" for name in shown]
 
 
+def test_an_error_that_the_terminal_cannot_show(monkeypatch):
+    stderr = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stderr", stderr)
+    assert command_line.main(["run", "\xe9.json"]) == 2
+    stderr.flush()
+    assert stderr.buffer.getvalue().startswith(b"dmljax: model '\\xe9.json': it cannot")
+
+
 def test_examples(capsys):
     assert command_line.main(["examples"]) == 0
     imports, *blocks, last = capsys.readouterr().out.strip().split("\n\n")
@@ -251,7 +260,22 @@ def test_examples(capsys):
     assert verdicts[0].startswith("known error of the page: it prints ones for Value 7")
     assert sum("nown error of the page" in verdict for verdict in verdicts) == 2
     assert "[[7, 6, 5, 6, 7, 8, 7, 6, 5, 6]" in blocks[-2].replace("[[[[", "[[")
+    assert blocks[0].startswith("DML_DIAGONAL_MATRIX1_OPERATOR_DESC: ")
+    for example, block in zip(EXAMPLES, blocks, strict=True):
+        assert call(example) in block
+    assert "\n    IndicesTensor: (Sizes:{1,1,3,1} DataType:UINT32)\n" in blocks[4]
     assert last == "14 of 14 agree; in 1 more the page has a known error, as it says"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_a_verdict_looks_at_every_element_of_every_output(example):
+    for outputs in filter(None, (example.printed, example.expected)):
+        right = [np.array(output) for output in outputs]
+        assert example.verdict(right) is not Verdict.DISAGREES
+        for i in range(len(right)):
+            wrong = [output.copy() for output in right]
+            wrong[i].flat[-1] += 9
+            assert example.verdict(wrong) is Verdict.DISAGREES
 
 
 @pytest.mark.parametrize("example", EXAMPLES[::4], ids=lambda example: example.name)

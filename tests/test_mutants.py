@@ -12,6 +12,7 @@ from tests.mutants.table import FAULTS
 FEW = {
     "dmljax": "it only names what is public",
     "dmljax._default": "it is data that the ledgers make",
+    "dmljax._operators": "it is the list of operators",
     "dmljax.pallas": "it only says which backends there are",
     "dmljax.pallas._element_wise_if": "its formula is one line",
     "dmljax.pallas._words": "it is a few shifts",

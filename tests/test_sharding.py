@@ -403,6 +403,21 @@ def test_the_depth_of_one_hot_is_divided(dtype):
     assert_equal(program(placed), one_hot(jnp.asarray(indices)))
 
 
+def test_the_gradient_of_one_hot_over_explicit_axes():
+    """A cotangent may be divided along the depth, as no operand can be."""
+    indices = (np.arange(64) % 50 - 20).astype(np.int32).reshape(8, 1, 8)
+    values = jnp.array([5, 9], np.float32)
+
+    def pull(cotangent):
+        hot = functools.partial(dmljax.one_hot, jnp.asarray(indices), size=32, axis=1)
+        return jax.vjp(hot, values)[1](cotangent)[0]
+
+    cotangent = array(shape=(8, 32, 8))
+    sharding = sharding_of("2x4", P(None, "b", "a"), AxisType.Explicit)
+    found = jax.jit(pull)(jax.device_put(cotangent, sharding))
+    np.testing.assert_array_equal(found, pull(jnp.asarray(cotangent)))
+
+
 @pytest.mark.parametrize(
     ("mode", "pads"),
     [
@@ -410,6 +425,7 @@ def test_the_depth_of_one_hot_is_divided(dtype):
         (PaddingMode.EDGE, (0, 1)),
         (PaddingMode.WRAP, (5, 0)),
         (PaddingMode.REFLECTION, (140, 131)),
+        (PaddingMode.REFLECTION, (128, 0)),  # by the size itself
     ],
 )
 def test_parts_of_a_padded_dimension_may_be_uneven(mode, pads):
@@ -632,8 +648,27 @@ def test_explicit_axes_say_what_they_cannot_do():
     (other,) = explicit(P("b", "a"), array())
     with pytest.raises(DescriptorError, match="does not go with it; use"):
         dmljax.element_wise_if(x > 0, x, other)
+    (row,), (column,) = explicit(P("a"), array()), explicit(P(None, "a"), array())
+    with pytest.raises(DescriptorError, match="does not go with it; use"):
+        dmljax.element_wise_if(jnp.asarray(array() > 0), row, column)
     with pytest.raises(DescriptorError, match="parts is 3; it must be a mult"):
         dmljax.nonzero_coordinates(explicit(P("a"), MASK[:48])[0], parts=3)
+
+
+def explicit_padding(pads, mode):
+    function = functools.partial(pad, pads=pads, mode=mode)
+    found, output = run(function, sharding_of("8", P("a"), AxisType.Explicit), array())
+    np.testing.assert_array_equal(output, function(jnp.asarray(array())))
+    return found
+
+
+def test_explicit_axes_pad_by_a_whole_part():
+    explicit_padding((16, 0), PaddingMode.REFLECTION)
+
+
+def test_explicit_axes_pad_at_the_end_alone():
+    found = explicit_padding((0, 8), PaddingMode.EDGE)
+    assert found == [("collective-permute", 8 * math.prod(SHAPE[1:]))]
 
 
 def test_explicit_axes_meet_what_is_not_sharded():

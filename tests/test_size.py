@@ -74,6 +74,7 @@ CASES = (
     (np.ones((2, 3), np.int8), 4, {"parts": 2, "fill": 7}),
     (np.ones((2, 3), np.int8), 0, {"parts": 1}),
     (np.zeros((2, 0), np.int8), 2, {"fill": 3}),
+    (np.eye(3, dtype=np.int8), 7, {}),
     (np.zeros((2, 3), np.int8), 2, {"fill": 3}),
 )
 

@@ -33,7 +33,7 @@ from tests.mutants.table import FAULTS
 
 # What dmljax and its tests import from elsewhere: a fork has it at once.
 PRELOADED = (
-    *("jax", "jax.export", "jax.extend.core", "jax.experimental.custom_partitioning"),
+    *("jax", "jax.export", "jax.extend.core", "jax.experimental.jet"),
     *("jax.experimental.pallas", "jax.experimental.pallas.triton"),
     *("jax.experimental.pallas.tpu", "jax.experimental.shard_map", "jax.test_util"),
     *("chex", "hypothesis", "hypothesis.extra.numpy", "numpy", "PIL.Image"),

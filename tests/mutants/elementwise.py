@@ -1,229 +1,350 @@
-"""Faults in how kernels are launched, and in those for GPUs that go by element."""
+"""Faults in the kernels for GPUs that compute each element from its place."""
 
 from tests.mutants.fault import faults
 
-EDGES = "test_operators.py::test_edges"
-DATA_TYPES = "test_operators.py::test_every_data_type"
-VMAP = "test_transforms.py::test_vmap_of_all_operands"
-BLOCKS = "test_kernels.py::test_many_blocks"
-BATCHES = "test_kernels.py::test_one_hot_of_batches_of_values"
-LOWERED = "test_kernels.py::test_kernels_are_lowered_for_cuda"
-SHARDS = "test_sharding.py::test_kernels_run_on_each_shard"
-REFUSED = (
-    "test_kernels.py::test_what_a_kernel_can_not_address_is_refused_to_who_asks_for_it"
-)
-FILES = ("test_kernels.py",)
-
-PALLAS = faults(
-    "dmljax.pallas",
-    FILES,
-    (
-        "class UnsupportedError(DescriptorError)",
-        "class UnsupportedError(Exception)",
-        "what a kernel cannot do is an error of another kind",
-        REFUSED,
-    ),
-    (
-        '"tpu": "dmljax.pallas.tpu"}',
-        '"tpu": "dmljax.pallas"}',
-        "a TPU runs the kernels of a GPU",
-        "test_tpu.py::test_kernels_are_lowered[float32]",
-        "test_tpu.py::test_kernels_are_lowered",
-    ),
+KERNELS_ARE_LOWERED = "test_tpu_lowering.py::test_kernels_are_lowered"
+KERNELS_ARE_LOWERED_FOR = "test_lowering.py::test_kernels_are_lowered_for_cuda"
+ONE_HOT_OF_SEQUENCES = "test_kernels.py::test_one_hot_of_sequences_that_share_words"
+ONE_HOT_OF_SEQUENCES_SIDE = "test_kernels.py::test_one_hot_of_sequences_side_by_side"
+SAMPLES_AND_EDGES = "test_kernels.py::test_samples_and_edges"
+VMAP_OF_ALL_OPERANDS = "test_transforms.py::test_vmap_of_all_operands"
+WHAT_A_KERNEL_CAN = (
+    "test_lowering.py::test_what_a_kernel_can_not_address_is_refused_to_who_asks_for_it"
 )
 
-DIAGONAL = faults(
-    "dmljax.pallas._diagonal_matrix1",
-    FILES,
-    (
-        "column.astype(np.int32) - row.astype(np.int32)",
-        "row.astype(np.int32) - column.astype(np.int32)",
-        "diagonals are counted to the left",
-        f"{EDGES}[diagonal_matrix1-from_2_to_3_by_kernel]",
+FAULTS = (
+    *faults(
+        "dmljax.pallas",
+        (
+            "test_lowering.py",
+            "test_tpu_lowering.py",
+            "test_kernels.py",
+        ),
+        (
+            '"cuda": "jax.experimental.pallas.triton"',
+            '"cuda": "jax.experimental.pallas.gpu"',
+            "the backend of the kernels is looked for under another name",
+            f"{KERNELS_ARE_LOWERED_FOR}[element_wise_if-float32]",
+            KERNELS_ARE_LOWERED_FOR,
+        ),
     ),
-    (
-        "rows.divided(height)[1]",
-        "rows.divided(height)[0]",
-        "the row is the number of the matrix",
-        f"{EDGES}[diagonal_matrix1-rank_4_by_kernel]",
-        f"{VMAP}[diagonal_matrix1-band_by_kernel]",
+    *faults(
+        "dmljax.pallas._diagonal_matrix1",
+        (
+            "test_kernels.py",
+            "test_size.py",
+            "test_bounds.py",
+            "test_blocks.py",
+        ),
+        (
+            "column.astype(np.int32) - row.astype(np.int32)",
+            "row.astype(np.int32) - column.astype(np.int32)",
+            "diagonals are counted to the left",
+            f"{SAMPLES_AND_EDGES}[diagonal_matrix1-band_by_kernel-int8]",
+        ),
+        (
+            "rows.divided(height)[1]",
+            "rows.divided(height)[0]",
+            "the row is the number of the matrix",
+            f"{SAMPLES_AND_EDGES}[diagonal_matrix1-rank_8_by_kernel]",
+            f"{VMAP_OF_ALL_OPERANDS}[diagonal_matrix1-band_by_kernel]",
+        ),
+        (
+            "math.prod(batch) == 1",
+            "math.prod(batch) >= 1",
+            "a batch is one long matrix",
+            f"{SAMPLES_AND_EDGES}[diagonal_matrix1-rank_8_by_kernel]",
+            f"{VMAP_OF_ALL_OPERANDS}[diagonal_matrix1-band_by_kernel]",
+        ),
+        (
+            "load(offsets_in(operand.shape, offsets, shape))",
+            "load(offsets.total())",
+            "a shared operand is read past its end",
+            f"{SAMPLES_AND_EDGES}[diagonal_matrix1-band_by_kernel-int8",
+        ),
+        (
+            "jnp.where(filled, value, x)",
+            "jnp.where(filled, x, value)",
+            "the value and the input change places",
+            f"{SAMPLES_AND_EDGES}[diagonal_matrix1-band_by_kernel-int8]",
+        ),
+        (
+            "offsets.divided(width)",
+            "offsets.divided(height)",
+            "rows are as long as columns",
+            f"{SAMPLES_AND_EDGES}[diagonal_matrix1-band_by_kernel-int8]",
+        ),
+        (
+            "np.broadcast_shapes(*(operand.shape[:-2] for operand in operands))",
+            "operands[-1].shape[:-2]",
+            "the batch is that of the input alone",
+            "test_bounds.py::test_windows_of_heads",
+            "test_bounds.py::test_every_span_as_data",
+        ),
+        (
+            "matrix, fill_begin, fill_end)",
+            "matrix, fill_end, fill_begin)",
+            "the bounds change places",
+            f"{SAMPLES_AND_EDGES}[diagonal_matrix1-band_by_kernel-int8]",
+        ),
     ),
-    (
-        "math.prod(batch) == 1",
-        "math.prod(batch) >= 1",
-        "a batch is one long matrix",
-        f"{EDGES}[diagonal_matrix1-rank_4_by_kernel]",
-        f"{VMAP}[diagonal_matrix1-band_by_kernel]",
+    *faults(
+        "dmljax.pallas._element_wise_if",
+        (
+            "test_kernels.py",
+            "test_size.py",
+            "test_bounds.py",
+            "test_blocks.py",
+        ),
+        (
+            "astype(bool), first, second)",
+            "astype(bool), second, first)",
+            "the two sides change places",
+            f"{SAMPLES_AND_EDGES}[element_wise_if-rank_1_by_kernel]",
+        ),
+        (
+            "holds.astype(bool)",
+            "(holds & 1).astype(bool)",
+            "only the lowest bit of the condition counts",
+            f"{SAMPLES_AND_EDGES}[element_wise_if-all_bytes_by_kernel]",
+        ),
+        (
+            "load(offsets_in(operand.shape, offsets, shape))",
+            "load(offsets.total())",
+            "a shared operand is read past its end",
+            f"{VMAP_OF_ALL_OPERANDS}[element_wise_if-bytes_by_kernel]",
+            (
+                "test_transforms.py::test_vmap_of_one_operand_along_every_axis[e"
+                "lement_wise_if-bytes_by_kernel]"
+            ),
+        ),
     ),
-    (
-        "None if origin else matrix",
-        "matrix",
-        "a part of a matrix is taken for one of its own",
-        f"{SHARDS}[diagonal_matrix1",
+    *faults(
+        "dmljax.pallas._elementwise",
+        (
+            "test_kernels.py",
+            "test_size.py",
+            "test_bounds.py",
+            "test_blocks.py",
+        ),
+        (
+            "self.run > 1 and size % self.run == 0",
+            "self.run > 1",
+            "a block is taken to lie in one row",
+            f"{SAMPLES_AND_EDGES}[diagonal_matrix1-band_by_kernel-int8]",
+        ),
+        (
+            "self.base + self.within.astype(self.base.dtype)",
+            "self.within.astype(self.base.dtype)",
+            "every block writes to the first one",
+            "test_kernels.py::test_selects_in_many_blocks[element_wise_if]",
+        ),
+        (
+            "grid=(pl.cdiv(elements, block),)",
+            "grid=(max(elements // block, 1),)",
+            "the last block is not written",
+            "test_kernels.py::test_the_last_of_many_blocks_is_cut",
+        ),
+        (
+            "program == whole)",
+            "program > whole)",
+            "the block that is cut is not written",
+            f"{SAMPLES_AND_EDGES}[element_wise_if-rank_1_by_kernel]",
+        ),
+        (
+            "offsets.total() < elements)",
+            "offsets.total() < elements - 1)",
+            "the last element is not written",
+            f"{SAMPLES_AND_EDGES}[element_wise_if-rank_1_by_kernel]",
+        ),
+        (
+            "if groups and groups[-1][1] == (own > 1):",
+            "if groups:",
+            "dimensions are joined that are not alike",
+            "test_kernels.py::test_one_hot_of_batches_of_values",
+            f"{VMAP_OF_ALL_OPERANDS}[diagonal_matrix1-band_by_kernel]",
+        ),
+        (
+            "stride *= size",
+            "stride = size",
+            "the stride of the third group is wrong",
+            (
+                "test_kernels.py::test_places_in_an_operand_that_is_shared_along"
+                "_some_axes"
+            ),
+        ),
+        (
+            "[*_to_bits(x.real), *_to_bits(x.imag)]",
+            "[*_to_bits(x.imag), *_to_bits(x.real)]",
+            "the parts of a complex number change places",
+            (
+                "test_words.py::test_elements_are_moved_as_integers_of_their_siz"
+                "e[complex64]"
+            ),
+        ),
+        (
+            'float{4 * dtype.itemsize}")',
+            'float{8 * dtype.itemsize}")',
+            "the parts of a complex number are as wide as the whole",
+            (
+                "test_words.py::test_elements_are_moved_as_integers_of_their_siz"
+                "e[complex64]"
+            ),
+        ),
     ),
-    (
-        "top_x.shape), value, x)",
-        "top_x.shape), x, value)",
-        "the value and the input change places",
-        f"{EDGES}[diagonal_matrix1-from_2_to_3_by_kernel]",
+    *faults(
+        "dmljax.pallas._launch",
+        (
+            "test_lowering.py",
+            "test_tpu_lowering.py",
+            "test_kernels.py",
+        ),
+        (
+            "array.dtype.itemsize > 1",
+            "array.dtype.itemsize > 0",
+            "a kernel takes more bytes than it can address",
+            WHAT_A_KERNEL_CAN,
+        ),
+        (
+            "not 2**31 < array.size <= 2**32",
+            "not 2**32 < array.size <= 2**33",
+            "other numbers of bytes are refused",
+            WHAT_A_KERNEL_CAN,
+        ),
+        (
+            "operator.upper(),",
+            "operator,",
+            "a message has the operator in small letters",
+            WHAT_A_KERNEL_CAN,
+        ),
+        (
+            'f"dmljax_{operator}{step}"',
+            'f"dmljax_{operator}"',
+            "the steps of a kernel have one name",
+            f"{KERNELS_ARE_LOWERED_FOR}[nonzero_coordinates]",
+        ),
+        (
+            'f"dmljax_{operator}",',
+            '"dmljax",',
+            "a kernel for TPUs has no name",
+            f"{KERNELS_ARE_LOWERED}[element_wise_if-float32]",
+        ),
+        (
+            "semantics[-1] =",
+            "semantics[0] =",
+            "blocks that depend on the one before run side by side",
+            "test_tpu.py::test_nonzero_coordinates_of_many_blocks[0.1-2]",
+        ),
+        (
+            "jax.enable_x64(False)",
+            "jax.enable_x64(True)",
+            "places in a grid have 64 bits",
+            f"{KERNELS_ARE_LOWERED}[element_wise_if-float32]",
+            f"{KERNELS_ARE_LOWERED}[padding-float32]",
+        ),
+        (
+            "space = tpu.SMEM if self.scalar else None",
+            "space = None",
+            "scalars lie in the memory of vectors",
+            f"{KERNELS_ARE_LOWERED}[nonzero_coordinates-float32]",
+        ),
     ),
-    (
-        "number.divided(width)",
-        "number.divided(height)",
-        "rows are as long as columns",
-        f"{EDGES}[diagonal_matrix1-from_2_to_3_by_kernel]",
+    *faults(
+        "dmljax.pallas._words",
+        (
+            "test_words.py",
+            "test_kernels.py",
+        ),
+        (
+            '1 if dtype.kind == "b" else',
+            "",
+            "truth values are made of words",
+            "test_words.py::test_how_many_elements_a_word_has[bool]",
+            ONE_HOT_OF_SEQUENCES,
+        ),
+        (
+            "(slot * np.uint32(bits))",
+            "((np.uint32(per_word - 1) - slot) * np.uint32(bits))",
+            "the elements of a word are in the opposite order",
+            f"{ONE_HOT_OF_SEQUENCES}[int8-12-4]",
+            ONE_HOT_OF_SEQUENCES,
+        ),
+        (
+            'value.astype(np.dtype(f"uint{bits}")).astype(word)',
+            "value.astype(word)",
+            "a negative element changes those beside it",
+            ONE_HOT_OF_SEQUENCES,
+            "test_kernels.py::test_padding_of_rows",
+        ),
+        (
+            "for i in range(per_word))",
+            "for i in range(max(per_word - 1, 1)))",
+            "the last element of a word is off",
+            ONE_HOT_OF_SEQUENCES,
+        ),
     ),
-    (
-        "sum(first, column",
-        "sum([], column",
-        "a part of a matrix begins at its corner",
-        f"{SHARDS}[diagonal_matrix1",
-    ),
-    (
-        "matrix, fill_begin, fill_end)",
-        "matrix, fill_end, fill_begin)",
-        "the bounds change places",
-        f"{EDGES}[diagonal_matrix1-from_2_to_3_by_kernel]",
+    *faults(
+        "dmljax.pallas._one_hot",
+        (
+            "test_kernels.py",
+            "test_size.py",
+            "test_bounds.py",
+            "test_blocks.py",
+        ),
+        (
+            "(alike and size >= elements)",
+            "alike",
+            "a chunk has more than two sequences",
+            ONE_HOT_OF_SEQUENCES,
+        ),
+        (
+            "on + self.integer.type(math.prod(self.shared[1]))",
+            "on + self.integer.type(1)",
+            "on is read from the values that are off",
+            "test_kernels.py::test_one_hot_of_batches_of_values",
+        ),
+        (
+            "hot + left.astype(hot.dtype)",
+            "hot",
+            "the second sequence of a chunk begins with the first",
+            ONE_HOT_OF_SEQUENCES,
+        ),
+        (
+            "((start < each) & (hot < plan.size), start)",
+            "((start < each), start)",
+            "an index past the end lights the next sequence",
+            ONE_HOT_OF_SEQUENCES,
+        ),
+        (
+            "slot < plan.per_word, word",
+            "slot <= plan.per_word, word",
+            "one position too many is lit",
+            f"{ONE_HOT_OF_SEQUENCES}[int8-12-3",
+        ),
+        (
+            "np.uint32(slot), plan.dtype",
+            "np.uint32(0), plan.dtype",
+            "all sequences of a word light its first slot",
+            f"{ONE_HOT_OF_SEQUENCES_SIDE}[int8]",
+            ONE_HOT_OF_SEQUENCES_SIDE,
+        ),
+        (
+            "jnp.where(index < 0, index + size, index)",
+            "index",
+            "a negative index lights nothing",
+            f"{SAMPLES_AND_EDGES}[one_hot-axis_0_by_kernel]",
+        ),
+        (
+            "row = (i * rows + lax.iota",
+            "row = (lax.iota",
+            "the positions of a tile are counted from the first tile",
+            ONE_HOT_OF_SEQUENCES_SIDE,
+        ),
+        (
+            "column = (j * columns + lax.iota",
+            "column = (lax.iota",
+            "the sequences of a tile are those of the first tile",
+            ONE_HOT_OF_SEQUENCES_SIDE,
+        ),
     ),
 )
-
-SELECT = faults(
-    "dmljax.pallas._element_wise_if",
-    FILES,
-    (
-        "astype(bool), first, second)",
-        "astype(bool), second, first)",
-        "the two sides change places",
-        f"{EDGES}[element_wise_if-rank_1_by_kernel]",
-    ),
-    (
-        "holds.astype(bool)",
-        "(holds & 1).astype(bool)",
-        "only the lowest bit of the condition counts",
-        f"{EDGES}[element_wise_if-all_bytes_by_kernel]",
-    ),
-    (
-        "load(place_in(operand.shape, number, shape))",
-        "load(number.whole())",
-        "a shared operand is read past its end",
-        f"{VMAP}[element_wise_if-bytes_by_kernel]",
-        "test_transforms.py::test_vmap_of_one_operand_along_every_axis"
-        "[element_wise_if-bytes_by_kernel]",
-    ),
-)
-
-ELEMENTWISE = faults(
-    "dmljax.pallas._elementwise",
-    FILES,
-    (
-        "self.run > 1 and size % self.run == 0",
-        "self.run > 1",
-        "a block is taken to lie in one row",
-        f"{EDGES}[diagonal_matrix1-from_2_to_3_by_kernel]",
-    ),
-    (
-        "self.first + self.lane.astype(self.first.dtype)",
-        "self.lane.astype(self.first.dtype)",
-        "every block writes to the first one",
-        f"{BLOCKS}[element_wise_if",
-    ),
-    (
-        "grid=(pl.cdiv(elements, block),)",
-        "grid=(max(elements // block, 1),)",
-        "the last block is not written",
-        "test_kernels.py::test_the_last_of_many_blocks_is_cut",
-    ),
-    (
-        "program == whole)",
-        "program > whole)",
-        "the block that is cut is not written",
-        f"{EDGES}[element_wise_if-rank_1_by_kernel]",
-    ),
-    (
-        "number.whole() < elements",
-        "number.whole() < elements - 1",
-        "the last element is not written",
-        f"{EDGES}[element_wise_if-rank_1_by_kernel]",
-    ),
-    (
-        "if groups and groups[-1][1] == (own > 1):",
-        "if groups:",
-        "dimensions are joined that are not alike",
-        BATCHES,
-        f"{VMAP}[diagonal_matrix1-band_by_kernel]",
-    ),
-    (
-        "stride *= size",
-        "stride = size",
-        "the stride of the third group is wrong",
-        "test_kernels.py::test_places_in_an_operand_that_is_shared_along_some_axes",
-    ),
-    (
-        "[*_words(x.real), *_words(x.imag)]",
-        "[*_words(x.imag), *_words(x.real)]",
-        "the parts of a complex number change places",
-        f"{DATA_TYPES}[diagonal_matrix1-band_by_kernel-complex64]",
-    ),
-    (
-        'float{4 * dtype.itemsize}")',
-        'float{8 * dtype.itemsize}")',
-        "the parts of a complex number are as wide as the whole",
-        f"{DATA_TYPES}[diagonal_matrix1-band_by_kernel-complex64]",
-    ),
-)
-
-LAUNCH = faults(
-    "dmljax.pallas._launch",
-    ("test_kernels.py", "test_tpu.py"),
-    (
-        "array.dtype.itemsize > 1",
-        "array.dtype.itemsize > 0",
-        "a kernel takes more bytes than it can address",
-        REFUSED,
-    ),
-    (
-        "not 2**31 < array.size <= 2**32",
-        "not 2**32 < array.size <= 2**33",
-        "other numbers of bytes are refused",
-        REFUSED,
-    ),
-    (
-        "operator.upper(),",
-        "operator,",
-        "a message has the operator in small letters",
-        REFUSED,
-    ),
-    (
-        'f"dmljax_{operator}{step}"',
-        'f"dmljax_{operator}"',
-        "the steps of a kernel have one name",
-        f"{LOWERED}[nonzero_coordinates",
-    ),
-    (
-        'f"dmljax_{operator}",',
-        '"dmljax",',
-        "a kernel for TPUs has no name",
-        "test_tpu.py::test_kernels_are_lowered[element_wise_if-float32]",
-    ),
-    (
-        "manual_axis_type=axes)",
-        "manual_axis_type=None)",
-        "the output of a kernel is the same on all devices",
-        "test_kernels.py::test_each_device_of_a_shard_map_runs_the_kernel",
-    ),
-    (
-        "semantics[-1] =",
-        "semantics[0] =",
-        "blocks that depend on the one before run side by side",
-        "test_tpu.py::test_nonzero_coordinates_of_many_blocks[0.1-2]",
-    ),
-    (
-        "jax.enable_x64(False)",
-        "jax.enable_x64(True)",
-        "places in a grid have 64 bits",
-        "test_tpu.py::test_kernels_are_lowered[element_wise_if-float32]",
-        "test_tpu.py::test_kernels_are_lowered[padding-float32]",
-    ),
-)
-
-FAULTS = (*PALLAS, *DIAGONAL, *SELECT, *ELEMENTWISE, *LAUNCH)

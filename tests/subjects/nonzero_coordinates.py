@@ -97,7 +97,7 @@ SUBJECT = Subject(
         _nonzero("empty fill", ((0, 3),), {"fill": 7}),
         *(
             _nonzero(f"{parts} parts of {shape}", (shape,), {"parts": parts})
-            for shape, parts in (((6,), 6), ((6, 5), 1), ((40, 2, 3), 4), ((0, 3), 2))
+            for shape, parts in (((6,), 6), ((6, 5), 6), ((40, 2, 3), 4), ((0, 3), 2))
         ),
         *(
             _nonzero(f"first {size} of (6, 5)", ((6, 5),), {"size": size, "fill": 7})
