@@ -1,7 +1,7 @@
 """PADDING: inflates a tensor with constant, edge, mirrored or repeated values.
 
-Here are the support table, the function, and the descriptors. What the primitive does is
-in `_padding_primitive`, and its jax.numpy forms are in `_padding_forms`.
+Here are the support table, the function, and the descriptors. What the primitive does
+is in `_padding_primitive`, and its jax.numpy forms are in `_padding_forms`.
 """
 
 import dataclasses
