@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from dmljax._operators import Operator
+from dmljax._operator import Operator
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 

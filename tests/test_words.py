@@ -10,7 +10,7 @@ from jax import lax
 
 from dmljax._coordinates import is_nonzero
 from dmljax.pallas import _nonzero_bits, _words
-from dmljax.pallas._elementwise import on_words
+from dmljax.pallas._elementwise import on_bits
 from dmljax.pallas.tpu import _blocks
 from tests import samples, subjects
 from tests.checks import assert_same
@@ -63,7 +63,7 @@ def test_elements_are_moved_as_integers_of_their_size(dtype):
         seen.extend([a.dtype, b.dtype])
         return (jnp.where(condition, a, b),)
 
-    (result,) = on_words(form)(first, jnp.asarray(x), jnp.asarray(x[::-1]))
+    (result,) = on_bits(form)(first, jnp.asarray(x), jnp.asarray(x[::-1]))
     assert_same(result, np.where(first, x, x[::-1]))
     parts = 2 if dtype.kind == "c" else 1
     assert len(seen) == 2 * parts
@@ -81,7 +81,7 @@ def test_elements_are_moved_as_integers_of_their_size(dtype):
     indirect=["dtype"],
 )
 def test_how_many_elements_a_word_has(dtype, lanes):
-    assert _words.most_lanes(dtype) == lanes
+    assert _words.most_per_word(dtype) == lanes
 
 
 @pytest.mark.parametrize(
@@ -102,12 +102,12 @@ def test_words_of_several_elements(dtype, lanes):
     assert_same(words, x.view(word))
     assert_same(_words.as_elements(words, dtype).ravel(), x)
 
-    alike = _words.in_words(jnp.asarray(x), dtype, lanes)
+    alike = _words.in_every_slot(jnp.asarray(x), dtype, lanes)
     assert_same(alike, np.repeat(x, lanes).view(word))
     for lane in range(lanes):
         lines = np.zeros((x.size, lanes), dtype)
         lines[:, lane] = x
-        one = _words.in_lane(jnp.asarray(x), np.uint32(lane), dtype, lanes)
+        one = _words.in_slot(jnp.asarray(x), np.uint32(lane), dtype, lanes)
         assert_same(one, lines.view(word).ravel())
 
 
@@ -164,7 +164,7 @@ def test_words_of_a_tpu(dtype):
     (taken,) = _blocks.for_mosaic("padding", [jnp.asarray(x)])
     assert taken.dtype.kind != "b"
     assert jnp.issubdtype(taken.dtype, np.floating) or jnp.iinfo(taken.dtype).bits >= 8
-    words = _blocks.in_words(taken)
+    words = _blocks.to_bits(taken)
     assert words.dtype == np.int32
-    back = _blocks.from_words(lax.rev(words, (0,)), taken.dtype)
+    back = _blocks.from_bits(lax.rev(words, (0,)), taken.dtype)
     assert_same(back.astype(dtype), x[::-1])
