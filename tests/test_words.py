@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+import dmljax
 from dmljax._coordinates import is_nonzero
 from dmljax.pallas import _nonzero_bits, _words
 from dmljax.pallas._elementwise import on_bits
@@ -109,6 +110,12 @@ def test_words_of_several_elements(dtype, lanes):
         lines[:, lane] = x
         one = _words.in_slot(jnp.asarray(x), np.uint32(lane), dtype, lanes)
         assert_same(one, lines.view(word).ravel())
+
+
+def test_floats_of_four_bits_are_moved_as_wider_ones():
+    x = jnp.arange(-6, 7).astype(jnp.float4_e2m1fn)
+    output = dmljax.element_wise_if(x > 0, x, -x, implementation="pallas")
+    assert_same(output, jnp.where(x > 0, x, -x))
 
 
 # WHAT IS NOT ZERO

@@ -198,9 +198,10 @@ def _to_bits(x: jax.Array) -> list[jax.Array]:
     if jnp.issubdtype(x.dtype, np.complexfloating):
         return [*_to_bits(x.real), *_to_bits(x.imag)]
     if is_floating(x.dtype):
+        # Floats of less than a byte have no integer type of their size in memory.
+        x = x.astype(np.float32) if jnp.finfo(x.dtype).bits < 8 else x
         bits = jnp.finfo(x.dtype).bits
-        x = x.astype(np.float32) if bits < 8 else x
-        return [lax.bitcast_convert_type(x, np.dtype(f"uint{max(bits, 8)}"))]
+        return [lax.bitcast_convert_type(x, np.dtype(f"uint{bits}"))]
     narrow = x.dtype != bool and jnp.iinfo(x.dtype).bits < 8
     return [x.astype(np.int8) if narrow else x]
 
