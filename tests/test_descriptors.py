@@ -567,6 +567,7 @@ def test_strides(name, layout_in, layout_out):
         ((2, 2, 2, 2), (1, 2, 4, 8)),
         ((2, 1, 2, 1, 2, 1, 2, 2), (1, 0, 2, 0, 4, 9, 8, 16)),
         ((1,), (2**32 - 1,)),
+        ((1, 3, 4), (2**32 - 1, 0, 2)),
     ],
 )
 @pytest.mark.parametrize("mode", ["CONSTANT", "WRAP"])

@@ -1133,6 +1133,7 @@ UNTYPED = {
     "pad start": (pad_desc(start_padding=(1.0, 0.0)), "StartPadding"),
     "pad end": (pad_desc(end_padding=None), "EndPadding"),
     "pad input": (pad_desc(input_tensor=3), "InputTensor"),
+    "pad input a string": (pad_desc(input_tensor="x"), "InputTensor"),
 }
 
 
@@ -1243,7 +1244,7 @@ WRITTEN = {
     "a value": ({"PaddingValue": "ten"}, ("PaddingValue", "'ten'", "number")),
     "a value missing": ({"PaddingValue": None}, ("PaddingValue",)),
     "a count": ({"DimensionCount": 2.0}, ("DimensionCount", "2.0", "integer")),
-    "a count a boolean": ({"DimensionCount": True}, ("DimensionCount", "True")),
+    "a count a boolean": ({"DimensionCount": True}, ("DimensionCount", "true")),
     "a list": ({"StartPadding": 1}, ("StartPadding", "1", "list")),
     "an element": ({"StartPadding": [1, "0"]}, ("StartPadding", "'0'", "integer")),
     "a tensor": ({"InputTensor": []}, ("InputTensor", "object")),

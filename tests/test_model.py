@@ -670,7 +670,7 @@ SAVE = r"command 3 \(writeFile\): "
         ),
         ((*VALUES, {"value": 1}), ["'valueCount' is missing; it must be an integer"]),
         ((*VALUES, {"valueCount": 3.0, "value": 1}), ["'valueCount' is 3.0"]),
-        ((*VALUES, {"valueCount": True, "value": 1}), ["'valueCount' is True"]),
+        ((*VALUES, {"valueCount": True, "value": 1}), ["'valueCount' is true"]),
         ((*VALUES, {"valueCount": 0, "value": 1}), ["'valueCount' is 0; .* 1 to 429"]),
         ((*VALUES, {"valueCount": 10**15, "value": 1}), ["is 1000000000000000; it"]),
         ((*VALUES, {"valueCount": 3, "valueStart": 1}), ["'valueDelta' is missing"]),

@@ -84,8 +84,14 @@ FAULTS = (
             "test_errors.py",
         ),
         (
-            "feature_level: FeatureLevel = FeatureLevel.V6_4",
-            "feature_level: FeatureLevel = FeatureLevel.V6_3",
+            (
+                "desc: OperatorDesc[Result], *, feature_level: FeatureLevel | "
+                "int = FeatureLevel.V6_4"
+            ),
+            (
+                "desc: OperatorDesc[Result], *, feature_level: FeatureLevel | "
+                "int = FeatureLevel.V6_3"
+            ),
             "the default is not the newest level",
             "test_descriptors.py::test_the_level_is_the_newest_unless_said_otherwise",
         ),

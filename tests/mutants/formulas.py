@@ -164,7 +164,7 @@ FAULTS = (
             "self.before + self.after > 0",
             "self.before > 0",
             "padding at the end alone is none (kernels)",
-            f"{SAMPLES_AND_EDGES}[padding-wrap_far_by_kernel]",
+            f"{SAMPLES_AND_EDGES}[padding-constant_end_by_kernel",
         ),
         (
             "result and not (axis.is_padded or",
