@@ -361,7 +361,7 @@ def _evaluated(
     zeros = None if arrays else jax.ShapeDtypeStruct(output.sizes, output.dtype)
     x = arrays[0] if arrays else None
     matrices: jax.Array = _diagonal_matrix1(
-        x, *value, zeros, fill_begin, fill_end, None, alone
+        x, *value, zeros, fill_begin, fill_end, (), None, alone
     )
     return matrices
 
