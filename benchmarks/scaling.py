@@ -166,7 +166,7 @@ WORK = (
             _halo,
             lambda n: [_matrix(n)],
             ("float32",),
-            "the halo",
+            "the strips",
         )
     ),
     Work(
@@ -182,7 +182,7 @@ WORK = (
         dmljax.nonzero_coordinates,
         lambda n: [(n,)],
         ("float32",),
-        "counts and rows",
+        "as `jnp.argwhere`",
     ),
 )
 

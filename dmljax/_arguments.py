@@ -148,7 +148,8 @@ def as_scalar(
     `in_type` checks an array, while the compiled function is traced.
     """
     kind = type(value)
-    usual = (kind is int or kind is float) and (value == 0 or value == 1)
+    number = kind is int or kind is float or kind is bool
+    usual = number and (value == 0 or value == 1)
     if usual and math.copysign(1, value) > 0:  # -0.0 is another number
         return CONSTANTS[int(value)]
     if not is_python_number(value):

@@ -148,7 +148,8 @@ def show(value: Any) -> str:
         return "{" + ",".join([*items, *more]) + "}"
     if type(value) is int and abs(value) >= 10**MOST_DIGITS:
         return f"about {'-' * (value < 0)}10^{int(value.bit_length() * 0.30103)}"
-    return str(getattr(value, "name", value)).upper()
+    text = str(getattr(value, "name", value))
+    return text if isinstance(value, bool) else text.upper()
 
 
 # How much of a value, a path and a list a message shows.

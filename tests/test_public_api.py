@@ -50,7 +50,7 @@ DESCRIPTORS = [
 ]
 ENUMS = ["DataType", "FeatureLevel", "PaddingMode", "TensorFlags"]
 ERRORS = ["DescriptorError", "ModelError"]
-OTHERS = ["NonzeroCoordinates", "OperatorDesc", "TensorDesc"]
+OTHERS = ["NonzeroCoordinates", "Operator", "OperatorDesc", "TensorDesc"]
 CLASSES = [*DESCRIPTORS, *ENUMS, *ERRORS, *OTHERS]
 NAMES = sorted([*CLASSES, *SIGNATURES, "Implementation"])
 
