@@ -566,6 +566,11 @@ def test_a_kernel_that_xla_would_have_to_divide_is_refused():
         jax.jit(
             lambda x: pad(x, NARROW, PaddingMode.EDGE, implementation="pallas")
         ).lower(x)
+    # Only the sharding of the output says that this program is for several devices.
+    fill = functools.partial(dmljax.diagonal_matrix1, shape=SHAPE)
+    kernel = functools.partial(fill, implementation="pallas")
+    with pytest.raises(DescriptorError, match="^DIAGONAL_MATRIX1: .*XLA may divide"):
+        jax.jit(kernel, out_shardings=x.sharding).lower()
 
 
 def test_a_kernel_runs_on_each_part_in_a_shard_map():
@@ -651,6 +656,9 @@ def test_explicit_axes_say_what_they_cannot_do():
     (row,), (column,) = explicit(P("a"), array()), explicit(P(None, "a"), array())
     with pytest.raises(DescriptorError, match="does not go with it; use"):
         dmljax.element_wise_if(jnp.asarray(array() > 0), row, column)
+    (other,) = explicit(P("b"), array())
+    with pytest.raises(DescriptorError, match="does not go with it; use"):
+        dmljax.element_wise_if(jnp.asarray(array() > 0), row, other)
     with pytest.raises(DescriptorError, match="parts is 3; it must be a mult"):
         dmljax.nonzero_coordinates(explicit(P("a"), MASK[:48])[0], parts=3)
 

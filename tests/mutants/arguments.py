@@ -69,8 +69,8 @@ FAULTS = (
             f"{CALLS}[diagonal rank 1]",
         ),
         (
-            ").upper()",
-            ")",
+            "else text.upper()",
+            "else text",
             "types are shown in small letters",
             f"{CALLS}[diagonal other dtype]",
         ),

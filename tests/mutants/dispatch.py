@@ -2,9 +2,6 @@
 
 from tests.mutants.fault import faults
 
-A_SHARDED_PROGRAM_RUNS = (
-    "test_lowering.py::test_a_sharded_program_runs_kernels_where_the_types_say_how"
-)
 DERIVATIVES = "test_transforms.py::test_derivatives"
 EXPLICIT_AXES = "test_sharding.py::test_explicit_axes"
 EXPLICIT_AXES_SAY_WHAT_THEY = (
@@ -58,13 +55,6 @@ FAULTS = (
             "test_errors.py::test_unknown_implementations",
         ),
         (
-            'interpret = platform in ("", "cpu")',
-            'interpret = platform == "cpu"',
-            "a kernel is not interpreted outside of jit",
-            "test_operators.py::test_without_jit[diagonal_matrix1]",
-            "test_operators.py::test_without_jit",
-        ),
-        (
             "for array in operands + outputs) >= least",
             "for array in operands + outputs) > least",
             "the smallest array of the rule is not the kernel's",
@@ -80,7 +70,10 @@ FAULTS = (
             "if not measured or not is_local(context) or",
             "if not measured or",
             "a kernel is the default in a program for many devices",
-            A_SHARDED_PROGRAM_RUNS,
+            (
+                "test_lowering.py::test_a_sharded_program_runs_kernels_where_the"
+                "_types_say_how"
+            ),
         ),
         (
             "contextlib.suppress(NoKernelError)",
@@ -240,7 +233,10 @@ FAULTS = (
             "AxisType.Auto not in types and not divided",
             "not divided",
             "an array on automatic axes is taken for whole",
-            A_SHARDED_PROGRAM_RUNS,
+            (
+                "test_lowering.py::test_a_sharded_program_runs_kernels_where_the"
+                "_types_say_how"
+            ),
             "test_tpu_lowering.py::test_a_sharded_program_leaves_partitioning_to_xla",
         ),
         (
@@ -262,7 +258,10 @@ FAULTS = (
             "return bool(types) and",
             "return",
             "a program for several devices is taken for one of its parts",
-            A_SHARDED_PROGRAM_RUNS,
+            (
+                "test_sharding.py::test_a_kernel_that_xla_would_have_to_divide_i"
+                "s_refused"
+            ),
         ),
         (
             '_read("export", context) is True',
