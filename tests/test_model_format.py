@@ -489,6 +489,15 @@ def test_the_memory_of_the_compiled_program(monkeypatch):
     assert "model: the compiled program needs 1 TiB" in refusal(padding_model())
 
 
+def test_a_budget_counts_all_that_is_taken():
+    budget = _memory.Budget(10)
+    budget.take(4, "a")
+    budget.take(4, "b")
+    budget.check(2, "c")
+    with pytest.raises(dmljax.ModelError, match="c needs 3 bytes .* besides 8 bytes"):
+        budget.check(3, "c")
+
+
 def test_sizes_of_memory():
     assert _memory.parse_size("700") == 700
     assert _memory.parse_size("2KiB") == 2048

@@ -40,7 +40,8 @@ FAULTS = (
             "column.astype(np.int32) - row.astype(np.int32)",
             "row.astype(np.int32) - column.astype(np.int32)",
             "diagonals are counted to the left",
-            f"{SAMPLES_AND_EDGES}[diagonal_matrix1-band_by_kernel-int8]",
+            f"{SAMPLES_AND_EDGES}[diagonal_matrix1-from_2_to_-1_by_kernel",
+            f"{SAMPLES_AND_EDGES}[diagonal_matrix1-outside_by_kernel",
         ),
         (
             "rows.divided(height)[1]",
@@ -60,7 +61,7 @@ FAULTS = (
             "load(offsets_in(operand.shape, offsets, shape))",
             "load(offsets.total())",
             "a shared operand is read past its end",
-            f"{SAMPLES_AND_EDGES}[diagonal_matrix1-band_by_kernel-int8",
+            f"{VMAP_OF_ALL_OPERANDS}[diagonal_matrix1-band_by_kernel",
         ),
         (
             "jnp.where(filled, value, x)",

@@ -55,9 +55,9 @@ FAULTS = (
             "test_model.py::test_initial_values",
         ),
         (
-            'data_type.dtype.newbyteorder("<")',
-            'data_type.dtype.newbyteorder(">")',
-            "a raw file is read with its bytes swapped",
+            'np.frombuffer(content, data_type.dtype.newbyteorder("<"))',
+            'np.frombuffer(content[::-1], data_type.dtype.newbyteorder("<"))',
+            "a raw file is read from its end",
             "test_model.py::test_raw_files",
         ),
         (
@@ -151,13 +151,13 @@ FAULTS = (
             "if self.used + size > self.limit:",
             "if size > self.limit:",
             "what is used already is forgotten",
-            "test_model_format.py::test_memory_is_counted_before_it_is_allocated",
+            "test_model_format.py::test_a_budget_counts_all_that_is_taken",
         ),
         (
             "self.used += size",
             "self.used = size",
             "only the last size is counted",
-            "test_model_format.py::test_memory_is_counted_before_it_is_allocated",
+            "test_model_format.py::test_a_budget_counts_all_that_is_taken",
         ),
         (
             "int(memory * DEFAULT_SHARE)",
