@@ -494,7 +494,7 @@ def test_a_budget_counts_all_that_is_taken():
     budget.take(4, "a")
     budget.take(4, "b")
     budget.check(2, "c")
-    with pytest.raises(dmljax.ModelError, match="c needs 3 bytes .* besides 8 bytes"):
+    with pytest.raises(dmljax.ModelError, match=r"c needs 3 bytes .* besides 8 bytes"):
         budget.check(3, "c")
 
 

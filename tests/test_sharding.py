@@ -569,7 +569,7 @@ def test_a_kernel_that_xla_would_have_to_divide_is_refused():
     # Only the sharding of the output says that this program is for several devices.
     fill = functools.partial(dmljax.diagonal_matrix1, shape=SHAPE)
     kernel = functools.partial(fill, implementation="pallas")
-    with pytest.raises(DescriptorError, match="^DIAGONAL_MATRIX1: .*XLA may divide"):
+    with pytest.raises(DescriptorError, match=r"^DIAGONAL_MATRIX1: .*XLA may divide"):
         jax.jit(kernel, out_shardings=x.sharding).lower()
 
 

@@ -15,6 +15,7 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 from dmljax import DescriptorError, PaddingMode, _primitive
 from dmljax._default import KERNEL_FROM
+from dmljax.pallas._launch import Block
 from tests.checks import eight_devices, needs_x64
 from tests.subjects import SUBJECTS
 
@@ -78,6 +79,17 @@ def test_edges_are_lowered(name):
         with jax.enable_x64(needs_x64(sample)):
             text = lowered(lambda *x, sample=sample: sample.run(*x), *arrays)
             assert launches(text) == has_work(sample)
+
+
+def test_what_the_pipeline_moves():
+    """Of blocks that are cut what is inside; of shared ones as often as they change."""
+    grid, shape = (3, 2), (20, 200)
+    block = Block((8, 128), lambda i, j: (i, j), (0, 1))
+    row = Block((1, 128), lambda i, j: (0, j), (1,))
+    column = Block((8, 1), lambda i, j: (i, 0), (0,))
+    assert block.moved(grid, shape) == 20 * 200
+    assert row.moved(grid, (1, 200)) == 3 * 200
+    assert column.moved(grid, (20, 1)) == 20
 
 
 CUT = [edge for edge in SUBJECTS["nonzero_coordinates"].kernel_edges if cuts_rows(edge)]

@@ -270,7 +270,7 @@ FAULTS = (
             "_source(axis, index, plan.mode) if i < minor",
             "_source(axis, index, plan.mode) if i < 0",
             "a leading axis is not repeated",
-            f"{MANY_BLOCKS_OF_PADDING}[4-float32-pads0-1]",
+            f"{MANY_BLOCKS_OF_PADDING}[4-float32-pads4-1",
         ),
         (
             "low = jnp.minimum(low, high)",
@@ -280,9 +280,10 @@ FAULTS = (
         ),
         (
             "[high] if mode is PaddingMode.WRAP",
-            "[high] if mode is PaddingMode.EDGE",
+            "[] if mode is PaddingMode.WRAP",
             "where WRAP begins anew, elements are missing",
-            f"{MANY_BLOCKS_OF_PADDING}[4-float32-pads1-1]",
+            f"{MANY_BLOCKS_OF_PADDING}[4-float32-pads5-1",
+            f"{MANY_BLOCKS_OF_PADDING}[4-float32-pads6-1",
         ),
         (
             "jnp.minimum(low + 1, top)",
