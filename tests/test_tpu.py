@@ -245,6 +245,7 @@ def test_batches():
         agrees("element_wise_if", _numbers((1, 3, 5, 4), "uint8"), x, value)
     agrees("padding", x, few, **pads)
     agrees("padding", x, few[:1], **wide)
+    agrees("diagonal_matrix1", many, x[:1], **span)
 
 
 # THE INTERPRETER, FOR WHICH NOTHING GETS PAST IT

@@ -39,7 +39,7 @@ FAULTS = (
             "axis %= len(block)",
             "axis %= 2",
             "the positions are those of a matrix",
-            f"{SAMPLES_AND_EDGES}[one_hot-int64_of_3]",
+            f"{SAMPLES_AND_EDGES}[one_hot-columns_by_kernel",
         ),
         (
             "dtype != np.float16 and",
@@ -155,7 +155,7 @@ FAULTS = (
             "positions(axis).astype(indices.dtype)",
             "positions(-1).astype(indices.dtype)",
             "the positions are those of the last axis",
-            f"{MANY_BLOCKS_OF_SELECTS}[diagonal_matrix1-float32]",
+            f"{SAMPLES_AND_EDGES}[one_hot-columns_by_kernel",
         ),
         (
             "index, index.dtype.type(size))",
@@ -295,7 +295,7 @@ FAULTS = (
             "inside, values, fill)",
             "inside, fill, values)",
             "the value is inside",
-            f"{MANY_BLOCKS_OF_PADDING}[0-float32-pads0-1]",
+            f"{MANY_BLOCKS_OF_PADDING}[0-float32-pads1-1",
         ),
         (
             "_elements(MosaicPaddingPlan(axes, mode)) > ELEMENTS",
