@@ -114,6 +114,8 @@ class Sample:
       linear: whether the function is linear in the operands that are filled at will;
         else it has no derivative.
       implementation: "pallas" for the kernel, which a CPU interprets.
+      moves: whether the operator only moves elements, so that any bits come out as they
+        went in. One that computes is filled with small whole numbers instead.
     """
 
     operator: str
@@ -124,6 +126,7 @@ class Sample:
     attributes: dict[str, Any] = dataclasses.field(default_factory=dict)
     linear: bool = True
     implementation: str | None = None
+    moves: bool = True
 
     def __str__(self) -> str:
         return f"{self.operator}-{self.name}".replace(" ", "_")
@@ -143,6 +146,7 @@ class Sample:
         self, dtype: Any = "float32", fill: Fill = numbers, seed: int = 0
     ) -> tuple[np.ndarray, ...]:
         """The operands, filled with values of type `dtype`."""
+        fill = fill if self.moves else numbers
         return tuple(
             fill(operand, dtype, seed + i) if isinstance(operand, tuple) else operand
             for i, operand in enumerate(self.operands)
@@ -183,6 +187,9 @@ class Subject:
       plans: the names of the edges that kernels run. A kernel is slow to interpret, so
         it runs one edge for each way in which it can be launched; the formulas that it
         shares with the other forms have all edges there.
+      attributes: by descriptor, the attributes that fit an output of a rank and a type,
+        in the order of the C struct.
+      extra: the types of JAX alone that the operator takes.
       tables: by descriptor and level, the support table of the page, retyped.
       examples: draws samples for the tests of properties.
       errors: wrong calls, one for each rule that no other operator has.
@@ -197,6 +204,8 @@ class Subject:
     tables: dict[str, dict[str, Any]]
     examples: SearchStrategy[Sample]
     errors: tuple[Wrong, ...]
+    attributes: dict[str, Callable[[int, Any], tuple[Any, ...]]]
+    extra: tuple[str, ...] = EXTRA
 
     @property
     def primitive(self) -> Any:
@@ -209,7 +218,7 @@ class Subject:
         support = self.operator.descriptors[0].support
         row = support[max(support)]
         named = (data_type.name.lower() for data_type in row[self.tensor].data_types)
-        return (*named, *EXTRA)
+        return (*named, *self.extra)
 
     @property
     def kernel_samples(self) -> tuple[Sample, ...]:

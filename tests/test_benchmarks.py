@@ -12,6 +12,7 @@ import pytest
 from benchmarks import choose, ledger, libraries, oracles, plot, run, scaling
 from benchmarks.cases import cases
 from benchmarks.data import Data
+from dmljax._operators import OPERATORS
 from tests import test_sharding
 
 FIELDS = {
@@ -21,10 +22,7 @@ FIELDS = {
     *("bytes", "ceiling", "ms", "ms_p20", "ms_p80", "share", "launches"),
     *("compile_ms", "peak_bytes"),
 }
-OPERATORS = (
-    *("element_wise_if", "diagonal_matrix1", "one_hot", "padding"),
-    "nonzero_coordinates",
-)
+LINEAR = [name for name, one in OPERATORS.items() if one.primitive.linear]
 CEILING_BYTES = {"cpu": 2**12, "gpu": 2**12}
 BANDWIDTHS = {"copy": 10.0, "fill": 10.0}
 # The commit is named, as the tests may run where there is no git.
@@ -100,8 +98,7 @@ def test_a_run_of_no_case_is_an_error(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("operator", "direction"),
-    [(name, "forward") for name in OPERATORS]
-    + [(name, "gradient") for name in OPERATORS[:4]],
+    [(name, "forward") for name in OPERATORS] + [(name, "gradient") for name in LINEAR],
 )
 @pytest.mark.parametrize("contender", ["dmljax", "jnp"])
 def test_one_wrong_element_is_an_error(all_cases, operator, direction, contender):

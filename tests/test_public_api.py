@@ -17,6 +17,8 @@ import jax
 import pytest
 
 import dmljax
+from dmljax import _operators
+from dmljax._operators import OPERATORS
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "dmljax").rglob("*.py"))
@@ -38,16 +40,7 @@ SIGNATURES = {
     "create_operator": "(desc, *, feature_level=<FeatureLevel.V6_4: 25600>)",
     "run_model": "(model, *, device=None, max_memory=None)",
 }
-OPERATORS = list(SIGNATURES)[:5]
-DESCRIPTORS = [
-    "DiagonalMatrix1Desc",
-    "DiagonalMatrixDesc",
-    "ElementWiseIfDesc",
-    "NonzeroCoordinatesDesc",
-    "OneHotDesc",
-    "Padding1Desc",
-    "PaddingDesc",
-]
+DESCRIPTORS = [cls.__name__ for cls in _operators.DESCRIPTORS.values()]
 ENUMS = ["DataType", "FeatureLevel", "PaddingMode", "TensorFlags"]
 ERRORS = ["DescriptorError", "ModelError"]
 OTHERS = ["NonzeroCoordinates", "Operator", "OperatorDesc", "TensorDesc"]

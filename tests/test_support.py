@@ -62,6 +62,11 @@ TABLES = {
     for subject in SUBJECTS.values()
     for name, table in subject.tables.items()
 }
+ATTRIBUTES = {
+    name: attributes
+    for subject in SUBJECTS.values()
+    for name, attributes in subject.attributes.items()
+}
 SUPPORTS = {name: cls.support for name, cls in DESCRIPTORS.items()}
 ROWS = [(name, level) for name, table in TABLES.items() for level in table]
 CELLS = [(*row, tensor) for row in ROWS for tensor in TABLES[row[0]][row[1]]]
@@ -90,21 +95,6 @@ def sizes_of(tensor, rank):
     return (*[1] * 9, last)[10 - rank :]
 
 
-def attributes_of(operator, ranks, types):
-    """The attributes that fit, in the order of the C struct."""
-    rank, data_type = ranks["OutputTensor"], types["OutputTensor"]
-    padding = (rank, (0,) * rank, (0,) * rank)
-    return {
-        "DIAGONAL_MATRIX": (0, 1.0),
-        "DIAGONAL_MATRIX1": (data_type, 1, 0, 1),
-        "ONE_HOT": (rank - 1,),
-        "ELEMENT_WISE_IF": (),
-        "NONZERO_COORDINATES": (),
-        "PADDING": (PaddingMode.EDGE, 0.0, *padding),
-        "PADDING1": (PaddingMode.EDGE, data_type, 0, *padding),
-    }[operator]
-
-
 def described(operator, ranks, types):
     """A descriptor whose tensors have those ranks and types, by C name."""
     tensors = [
@@ -112,7 +102,7 @@ def described(operator, ranks, types):
     ]
     ranks = {"OutputTensor": 0, **ranks}
     types = {"OutputTensor": None, **types}
-    attributes = attributes_of(operator, ranks, types)
+    attributes = ATTRIBUTES[operator](ranks["OutputTensor"], types["OutputTensor"])
     return DESCRIPTORS[operator](*tensors, *attributes)
 
 

@@ -114,6 +114,10 @@ SUBJECT = Subject(
             "5_1": {"OutputTensor": (2, 4, tables.ALL)},
         },
     },
+    attributes={
+        "DIAGONAL_MATRIX1": lambda rank, data_type: (data_type, 1, 0, 1),
+        "DIAGONAL_MATRIX": lambda rank, data_type: (0, 1.0),
+    },
     examples=_examples(),
     errors=(
         Wrong(

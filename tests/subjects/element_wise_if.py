@@ -77,6 +77,7 @@ SUBJECT = Subject(
             "5_0": _tensors((1, 8), tables.ALL),
         }
     },
+    attributes={"ELEMENT_WISE_IF": lambda rank, data_type: ()},
     examples=_examples(),
     errors=(
         Wrong(

@@ -129,6 +129,7 @@ SUBJECT = Subject(
             "4_0": _tensors((1, 8), (2, 8)),
         }
     },
+    attributes={"NONZERO_COORDINATES": lambda rank, data_type: ()},
     examples=_examples(),
     errors=(
         Wrong(

@@ -139,6 +139,7 @@ SUBJECT = Subject(
             "4_1": _tensors((1, 8), tables.INDEX, tables.ALL),
         }
     },
+    attributes={"ONE_HOT": lambda rank, data_type: (rank - 1,)},
     examples=_examples(),
     errors=(
         Wrong(

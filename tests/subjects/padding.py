@@ -56,6 +56,11 @@ def _examples(draw: Any) -> Sample:
     return padding_sample("", draw(MODES), shape, draw(pads), draw(pads))
 
 
+def _nothing(rank: int) -> tuple[Any, ...]:
+    """DimensionCount, and no padding."""
+    return rank, (0,) * rank, (0,) * rank
+
+
 SUBJECT = Subject(
     operator=OPERATORS["padding"],
     jitted=_padding._padding,
@@ -115,6 +120,10 @@ SUBJECT = Subject(
             "5_0": tables.matrices((1, 8), tables.ALL),
         },
         "PADDING1": {"5_0": tables.matrices((1, 8), tables.ALL)},
+    },
+    attributes={
+        "PADDING": lambda rank, data_type: (Mode.EDGE, 0.0, *_nothing(rank)),
+        "PADDING1": lambda rank, data_type: (Mode.EDGE, data_type, 0, *_nothing(rank)),
     },
     examples=_examples(),
     errors=(
