@@ -82,6 +82,9 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
     session.run("mypy")
+    # A client of the package, as type checkers see it.
+    session.run("mypy", "--strict", "tests/client.py")
+    session.run("pyright", "tests/client.py")
 
 
 @nox.session(python=OLDEST)

@@ -250,7 +250,10 @@ def table():
 
 
 def test_every_line_of_the_page_has_a_case():
+    """A line is added with its case in CASES, and a new word with its MEANINGS."""
     assert {case.line for case in CASES.values()} == set(table())
+    words = {word for by_axes in table().values() for word in by_axes.values()}
+    assert words == set(MEANINGS)
 
 
 # THE PROGRAMS
