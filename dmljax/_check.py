@@ -143,13 +143,13 @@ def show(value: Any) -> str:
     ('{2,3}', 'FLOAT16')
     """
     if isinstance(value, tuple):
-        items = [show(item) for item in value[:MOST_SIZES]]
+        sizes = value[:MOST_SIZES]
+        items = [show(n) if type(n) is int else str(n) for n in sizes]
         more = [f"... ({len(value)} elements)"] if len(value) > MOST_SIZES else []
         return "{" + ",".join([*items, *more]) + "}"
     if type(value) is int and abs(value) >= 10**MOST_DIGITS:
         return f"about {'-' * (value < 0)}10^{int(value.bit_length() * 0.30103)}"
-    text = str(getattr(value, "name", value))
-    return text if isinstance(value, bool) else text.upper()
+    return str(getattr(value, "name", value)).upper()
 
 
 # How much of a value, a path and a list a message shows.

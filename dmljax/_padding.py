@@ -191,7 +191,7 @@ def output_sizes(
         )
         require(
             operator,
-            all(pad < 2**32 for pad in pads),
+            all(pad < 2**32 for pad in pads if isinstance(pad, int)),
             f"{name} is {show(pads)}; each element must be a UINT32, less than 2^32.",
         )
     padded = tuple(map(sum, zip(start, sizes, end, strict=True)))

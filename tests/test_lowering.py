@@ -175,13 +175,19 @@ def test_the_rule_of_padding_looks_at_rows(shape, pads, dtype, expected):
 LARGE = jax.ShapeDtypeStruct((1 << 22,), np.float32)
 
 
-def test_a_program_exported_from_a_cpu_has_the_kernel():
-    exporting = export.export(
-        jax.jit(dmljax.nonzero_coordinates),
-        platforms=("cuda",),
-        disabled_checks=[export.DisabledSafetyCheck.custom_call(TARGET)],
-    )
-    assert launches(exporting(LARGE).mlir_module()) == 3
+def test_a_program_exported_from_a_cpu_has_the_kernel_that_was_asked_for():
+    """By default an export has XLA's form, for which JAX promises compatibility."""
+    for implementation, expected in (("pallas", 3), (None, 0)):
+        exporting = export.export(
+            jax.jit(
+                functools.partial(
+                    dmljax.nonzero_coordinates, implementation=implementation
+                )
+            ),
+            platforms=("cuda",),
+            disabled_checks=[export.DisabledSafetyCheck.custom_call(TARGET)],
+        )
+        assert launches(exporting(LARGE).mlir_module()) == expected
 
 
 @pytest.mark.parametrize(

@@ -533,7 +533,7 @@ def test_a_compiled_program_is_serialized(name):
     program = jax.jit(lambda *arrays: jax.tree.leaves(case.function(*arrays)))
     parts = serialize_executable.serialize(program.lower(*placed).compile())
     again = serialize_executable.deserialize_and_load(
-        *parts, execution_devices=list(sharding.mesh.devices.flat)
+        *parts, backend="cpu", execution_devices=list(sharding.mesh.devices.flat)
     )
     assert_equal(again(*placed), program(*placed))
 

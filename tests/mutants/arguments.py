@@ -69,8 +69,8 @@ FAULTS = (
             f"{CALLS}[diagonal rank 1]",
         ),
         (
-            "else text.upper()",
-            "else text",
+            'getattr(value, "name", value)).upper()',
+            'getattr(value, "name", value))',
             "types are shown in small letters",
             f"{CALLS}[diagonal other dtype]",
         ),
