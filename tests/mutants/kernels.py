@@ -133,7 +133,7 @@ FAULTS = (
             "plan.part or max(plan.sizes[:axis]) > 1",
             "max(plan.sizes[:axis]) > 1",
             "the last coordinate of a part is past its size",
-            f"{SAMPLES_AND_EDGES}[nonzero_coordinates-4_parts_of_(40]",
+            f"{SAMPLES_AND_EDGES}[nonzero_coordinates-6_parts_of_(6,_5)_by_kernel",
         ),
         (
             "(offsets(chunk) >= start)",

@@ -118,7 +118,7 @@ SUBJECT = Subject(
     ),
     plans=(
         *("columns 2 of (1, 1, 2, 3)", "columns 3 of (1, 2, 1, 3)", "size 33"),
-        *("fill 4294967295", "empty (0, 3)", "empty fill", "6 parts of (6,)"),
+        *("fill 4294967295", "empty (0, 3)", "empty fill", "6 parts of (6, 5)"),
         *("4 parts of (40, 2, 3)", "2 parts of (0, 3)", "columns of parts"),
         *("first 0 of (6, 5)", "first 11 of (6, 5)", "first 40 of (6, 5)"),
         *("first 9 of parts", "signs", "imaginary"),
