@@ -54,7 +54,7 @@ def minimum(session: nox.Session) -> None:
 
 @nox.session(python=OLDEST)
 def tests(session: nox.Session) -> None:
-    """The newest JAX that the oldest Python takes: all tests, as README runs them."""
+    """The newest JAX that the oldest Python takes: the tests as README runs them."""
     session.install("-e", ".[test]")
     session.run(*PYTEST, "-n", "auto", *session.posargs)
 
@@ -69,10 +69,10 @@ def optimized(session: nox.Session) -> None:
 
 @nox.session(python=NEWEST)
 def newest(session: nox.Session) -> None:
-    """The newest Python and JAX: all tests."""
+    """The newest Python and JAX: all tests, the slow ones too."""
     session.install("-e", ".[test,clients]")
     session.run("python", "-c", "import jax, sys; print(sys.version, jax.__version__)")
-    session.run(*PYTEST, "-n", "auto", *session.posargs)
+    session.run(*PYTEST, "-n", "auto", "-m", "", *session.posargs)
 
 
 @nox.session(python=OLDEST)
@@ -134,7 +134,7 @@ def gpu(session: nox.Session) -> None:
     """All tests on a machine with an NVIDIA GPU, which runs the kernels for real."""
     session.install("-e", ".[test]", "jax[cuda13]")
     flags = {"XLA_FLAGS": "--xla_backend_optimization_level=3"}
-    session.run(*PYTEST, "-n", "10", *session.posargs, env=flags)
+    session.run(*PYTEST, "-n", "10", "-m", "", *session.posargs, env=flags)
 
 
 @nox.session(python=OLDEST)

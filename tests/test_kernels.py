@@ -35,7 +35,7 @@ def uses():
             yield pytest.param(sample, "int8", id=str(sample))
         for edge in subject.kernel_edges:
             dtype = "float64" if needs_x64(edge) else "float32"
-            yield pytest.param(edge, dtype, id=str(edge))
+            yield pytest.param(edge, dtype, id=str(edge), marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(("sample", "dtype"), list(uses()), indirect=["dtype"])

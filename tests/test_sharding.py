@@ -541,6 +541,7 @@ def test_a_compiled_program_is_serialized(name):
     assert_equal(again(*placed), program(*placed))
 
 
+@pytest.mark.slow
 def test_a_second_process_finds_every_program_in_the_persistent_cache(tmp_path):
     """Batch- and row-sharded programs of all operators, forward and gradient."""
 
@@ -689,6 +690,7 @@ def test_explicit_axes_meet_what_is_not_sharded():
     np.testing.assert_array_equal(output, np.where(array() > 0, array(), 0))
 
 
+@pytest.mark.slow
 def test_two_processes():
     """The example of the page, over the loopback device."""
     command = [sys.executable, str(DOCS / "two_processes.py")]

@@ -90,7 +90,8 @@ def uses():
         for dtype in INTERPRETED:
             yield pytest.param(first, dtype, id=f"{first}-{dtype}")
         for sample in others:
-            yield pytest.param(sample, "float32", id=str(sample))
+            slow = pytest.mark.slow
+            yield pytest.param(sample, "float32", id=str(sample), marks=slow)
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -146,6 +147,7 @@ STATIC = {
     ],
     indirect=["cores"],
 )
+@pytest.mark.slow
 def test_many_blocks_of_selects(use, dtype):
     x = _numbers((2, 40, 140), dtype)
     one = _numbers((1, 1, 1), dtype, 2)
@@ -175,6 +177,7 @@ CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP = PaddingMode
     ],
     indirect=["cores"],
 )
+@pytest.mark.slow
 def test_many_blocks_of_padding(mode, dtype, pads):
     value = [_numbers((1, 1, 1), dtype, 5)] if mode is CONSTANT else []
     start, end = pads
@@ -183,6 +186,7 @@ def test_many_blocks_of_padding(mode, dtype, pads):
 
 
 @pytest.mark.usefixtures("interpreted", "many_blocks")
+@pytest.mark.slow
 def test_rows_and_columns_too_many_for_one_block_are_padded_in_turn(monkeypatch):
     monkeypatch.setattr(_padding, "ELEMENTS", 64 * 256)  # both need 64 by 384
     x = _numbers((2, 20, 130), "float32")
@@ -205,6 +209,7 @@ def check_coordinates(x, **options):
     [(0.0, 1), (0.001, 2), (0.1, 2), (0.6, 1), (1.0, 1)],
     indirect=["cores"],
 )
+@pytest.mark.slow
 def test_nonzero_coordinates_of_many_blocks(density):
     """Blocks of 8 rows of 128: the last is cut, and others are empty or full."""
     x = np.random.default_rng(0).random((3, 3001)) < density
@@ -214,6 +219,7 @@ def test_nonzero_coordinates_of_many_blocks(density):
 
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("dtype", ["complex64", "float64"])
+@pytest.mark.slow
 def test_nonzero_coordinates_of_wide_types(dtype):
     with jax.enable_x64(True):
         x = jnp.asarray(samples.bits((7, 99), dtype, 3))
@@ -221,6 +227,7 @@ def test_nonzero_coordinates_of_wide_types(dtype):
 
 
 @pytest.mark.usefixtures("interpreted")
+@pytest.mark.slow
 def test_nonzero_coordinates_of_batches():
     x = jnp.asarray(np.random.default_rng(0).random((2, 2, 70, 40)) < 0.4)
     agrees("nonzero_coordinates", x, rank=2, columns=2, fill=3, size=None)
@@ -229,6 +236,7 @@ def test_nonzero_coordinates_of_batches():
 
 
 @pytest.mark.usefixtures("interpreted")
+@pytest.mark.slow
 def test_batches():
     """Batch dimensions in which an operand is shared, and others in which it is not."""
     x = _numbers((2, 3, 5, 4), "float32")

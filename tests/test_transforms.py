@@ -312,6 +312,7 @@ def test_gradient_and_hessian(sample):
     indirect=["dtype"],
     ids=str,
 )
+@pytest.mark.slow
 def test_numerical_derivatives(sample, dtype, curve, order, distance):
     arrays = sample.arrays(dtype)
     function = opened(sample, arrays)

@@ -15,7 +15,7 @@ import pytest
 from tests.mutants.fault import ROOT, Fault, parts
 
 OPTIONS = (
-    *("-q", "--tb=short", "--no-header", "-p", "no:cacheprovider"),
+    *("-q", "--tb=short", "--no-header", "-p", "no:cacheprovider", "-m", ""),
     # pytest would rewrite the assertions of its plugins, which are imported by then.
     "-Wignore:Module already imported",
 )
