@@ -223,19 +223,23 @@ def write(path: pathlib.Path, folder: pathlib.Path) -> None:
     (folder / f"{name}.md").write_text(page(rows, name))
 
 
-SCALING, CALLS = "_scaling", "_calls"  # at the end of a ledger's name
+# At the end of a ledger's name. No page shows the host's time of calls, nor forms.
+SCALING, UNDRAWN = "_scaling", ("_calls", "_forms")
 
 
 def write_scaling(path: pathlib.Path, folder: pathlib.Path) -> None:
     """The page and the picture of a ledger of several devices."""
-    # By scaling, work and number of devices, the newest.
-    lines = {
+    every = ledger.read(path)
+    # The lines of one work are compared with one another, so they are of one commit.
+    commits = {tuple(line[key] for key in LABEL): line["commit"] for line in every}
+    newest = {
         (line["scaling"], *(line[key] for key in LABEL), line["devices"]): line
-        for line in ledger.read(path)
+        for line in every
+        if line["commit"] == commits[tuple(line[key] for key in LABEL)]
     }
-    name = f"benchmarks_{path.stem}"
-    draw_scaling(list(lines.values()), folder / f"{name}.png")
-    (folder / f"{name}.md").write_text(scaling_page(list(lines.values()), name))
+    name, lines = f"benchmarks_{path.stem}", list(newest.values())
+    draw_scaling(lines, folder / f"{name}.png")
+    (folder / f"{name}.md").write_text(scaling_page(lines, name))
 
 
 LABEL = ("operator", "case", "direction")
@@ -261,7 +265,11 @@ def scaling_page(lines: Sequence[Line], name: str) -> str:
     ):
         rows = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
         for work in _by_work(lines, scaling).values():
-            times = [f"{line['ms']:.4g} ({line['efficiency']:.2f})" for line in work]
+            by_count = {
+                line["devices"]: f"{line['ms']:.4g} ({line['efficiency']:.2f})"
+                for line in work
+            }
+            times = [by_count.get(count, "-") for count in counts]
             words = [work[0][key] for key in (*LABEL, "communicates")]
             rows.append("| " + " | ".join([*words, *times]) + " |")
         parts += [f"## {title}", "\n".join(rows)]
@@ -305,7 +313,7 @@ def main(docs: pathlib.Path = DOCS) -> None:
     """Writes the page and the pictures of each ledger, and the picture of README.md."""
     mpl.use("Agg")
     for path in sorted(ledger.RESULTS.glob("*.jsonl")):
-        if path.stem.endswith(CALLS):  # of the host's time, which no picture shows
+        if path.stem.endswith(UNDRAWN):
             continue
         if path != ledger.path("TPU"):  # of estimates: benchmarks.tpu writes its page
             (write_scaling if path.stem.endswith(SCALING) else write)(path, docs)
