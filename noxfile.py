@@ -19,6 +19,8 @@ PYTEST = ("python", "-m", "pytest", "-q", "--dist", "worksteal")
 CORE = (
     *("tests/test_words.py", "tests/test_lowering.py", "tests/test_tpu_lowering.py"),
     *("tests/test_errors.py", "tests/test_support.py", "tests/test_properties.py"),
+    *("tests/test_arguments.py", "tests/test_callables.py", "tests/test_bounds.py"),
+    *("tests/test_experimental.py", "tests/test_export.py", "tests/test_size.py"),
 )
 # Results of every form and kernel.
 RESULTS = ("tests/test_operators.py", "tests/test_words.py", "tests/test_blocks.py")
