@@ -1,14 +1,83 @@
-"""The configuration of the documentation: sphinx-build -b html docs docs/_build."""
+"""The configuration of the documentation: sphinx-build -W -b html docs docs/_build.
+
+The build needs no network. Pages in docs/tutorials are notebooks in Markdown, which the
+build executes.
+"""
+
+import os
+import pathlib
+import tempfile
+import zlib
 
 import dmljax
+
+# Programs in the notebooks are small, so compiling them takes longer than running them.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# Notebooks import docs/drawing.py.
+HERE = pathlib.Path(__file__).parent
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
 
 project = "dmljax"
 author = "the dmljax authors"
 release = dmljax.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build", "models/**"]
-html_theme = "alabaster"
-html_theme_options = {"description": "Five DirectML operators for JAX"}
+copyright = f"{author}. Apache-2.0"  # noqa: A001
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+]
+exclude_patterns = ["_build", "models/**", "inventories/**"]
+
+html_theme = "furo"
+html_title = f"dmljax {release}"
+html_static_path = ["_static"]
+html_css_files = ["dmljax.css"]
+# "View this page" shows the Markdown that the build copies beside the page.
+html_theme_options = {"top_of_page_buttons": ["view"]}
+
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
+autodoc_typehints_format = "short"
+
+myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
+
+nb_execution_mode = "auto"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+# A warning in a notebook fails the build, as any other warning does.
+nb_output_stderr = "remove-warn"
+
+# Prompts are not part of what the copy button copies.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+INVENTORIES = {
+    "jax": "https://docs.jax.dev/en/latest/",
+    "numpy": "https://numpy.org/doc/stable/",
+    "python": "https://docs.python.org/3/",
+}
+
+
+def inventory(name: str, folder: pathlib.Path) -> str:
+    """The names of docs/inventories/<name>.txt as a file that intersphinx reads.
+
+    The files list the names that the pages link to, so that no inventory is downloaded.
+    """
+    lines = (HERE / "inventories" / f"{name}.txt").read_text().splitlines()
+    entries = "".join(f"{line} -\n" for line in lines if line)
+    header = f"# Sphinx inventory version 2\n# Project: {name}\n# Version: \n"
+    header += "# The remainder of this file is compressed using zlib.\n"
+    path = folder / f"{name}.inv"
+    path.write_bytes(header.encode() + zlib.compress(entries.encode()))
+    return str(path)
+
+
+_folder = pathlib.Path(tempfile.mkdtemp(prefix="dmljax-inventories-"))
+intersphinx_mapping = {
+    name: (address, inventory(name, _folder)) for name, address in INVENTORIES.items()
+}
