@@ -1,4 +1,4 @@
-"""The configuration of the documentation: sphinx-build -W -b html docs docs/_build.
+"""The configuration of the documentation: sphinx-build -W -b html docs docs/_build/html.
 
 The build needs no network. Pages in docs/tutorials are notebooks in Markdown, which the
 build executes.
@@ -22,7 +22,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 project = "dmljax"
 author = "the dmljax authors"
 release = dmljax.__version__
-copyright = f"{author}. Apache-2.0"  # noqa: A001
+copyright = f"{author}. Apache-2.0"
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
