@@ -1,4 +1,6 @@
-"""The configuration of the documentation: sphinx-build -W -b html docs docs/_build/html.
+"""The configuration of the documentation.
+
+    sphinx-build -W -b html docs docs/_build/html
 
 The build needs no network. Pages in docs/tutorials are notebooks in Markdown, which the
 build executes.
@@ -13,10 +15,10 @@ import dmljax
 
 # Programs in the notebooks are small, so compiling them takes longer than running them.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
-# Notebooks import docs/drawing.py.
 HERE = pathlib.Path(__file__).parent
+# Notebooks import docs/drawing.py as `docs.drawing`.
 os.environ["PYTHONPATH"] = os.pathsep.join(
-    [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
 
 project = "dmljax"

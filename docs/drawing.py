@@ -67,7 +67,7 @@ def cells(
 
 
 def legend(figure: Figure, names: Mapping[str, str], columns: int = 0) -> None:
-    """Names the colours below a figure: what each means here, by its name in COLOURS."""
+    """Names the colours below a figure: a name of COLOURS, and what it means."""
     patches = [
         Patch(facecolor=COLOURS[kind], edgecolor="#555", linewidth=0.6, label=meaning)
         for kind, meaning in names.items()
@@ -75,7 +75,7 @@ def legend(figure: Figure, names: Mapping[str, str], columns: int = 0) -> None:
     figure.legend(
         handles=patches,
         loc="upper center",
-        bbox_to_anchor=(0.5, 0.02),
+        bbox_to_anchor=(0.5, 0.0),
         ncols=columns or len(patches),
         frameon=False,
     )
