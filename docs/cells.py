@@ -16,6 +16,7 @@ follow the reader's light or dark mode. `tests/test_pictures.py` checks the cont
 
 import dataclasses
 import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -89,10 +90,30 @@ class Block:
     @property
     def height(self) -> float:
         """The height of the cells and the caption."""
-        return CELL * len(self.texts) + CAPTION + 8
+        return CELL * len(self.texts) + self.above
+
+    @property
+    def above(self) -> float:
+        """The height of the caption."""
+        return CAPTION + 8 if self.caption else 0
 
 
-Line = Sequence[Block | str]
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """Blocks side by side, with signs between them.
+
+    Attributes:
+      parts: the blocks and signs from the left.
+      heading: the text above the line; none if it is empty.
+    """
+
+    parts: tuple[Block | str, ...]
+    heading: str = ""
+
+
+def line(*parts: Block | str, heading: str = "") -> Line:
+    """A line of blocks and signs."""
+    return Line(parts, heading)
 
 
 def block(caption: str, values: Any, kinds: Any = "value") -> Block:
@@ -114,31 +135,31 @@ def _shown(value: Any) -> str:
     return f"{value:g}".replace("-", "\N{MINUS SIGN}")
 
 
-def picture(
-    title: str,
-    lines: Iterable[Line | tuple[str, Line]],
-    legend: Mapping[str, str],
-) -> str:
+def picture(title: str, lines: Iterable[Line], legend: Mapping[str, str]) -> str:
     """The text of an SVG file.
 
     Args:
       title: what a screen reader says.
-      lines: the lines from the top down. A pair of a heading and a line puts the
-        heading above the line.
-      legend: what each kind of cell means in this picture.
+      lines: the lines from the top down.
+      legend: what each kind of cell means. Kinds that the picture has not are left out.
     """
     body: list[str] = []
     top: float = MARGIN
     right: float = 0
     for entry in lines:
-        heading, line = entry if isinstance(entry[0], str) else ("", entry)
-        if heading:
-            body.append(_text(MARGIN, top + HEADING, heading, HEADING, "start", 600))
+        if entry.heading:
+            baseline = top + HEADING
+            body.append(_text(MARGIN, baseline, entry.heading, HEADING, "start", 600))
             top += HEADING + 10
-        drawn, width, height = _line(line, top)  # type: ignore[arg-type]
+        drawn, width, height = _line(entry.parts, top)
         body += drawn
         top, right = top + height + GAP, max(right, width)
-    drawn, width, top = _legend(legend, top)
+    used = set(re.findall(r'<g class="(\w+)">', "".join(body)))
+    missing = used - set(legend)
+    if missing:
+        raise ValueError(f"the legend of {title!r} does not explain {missing}")
+    shown = {kind: legend[kind] for kind in legend if kind in used}
+    drawn, width, top = _legend(shown, top)
     body += drawn
     width, height = round(max(right, width) + MARGIN), round(top + MARGIN - 6)
     if width > WIDTH:
@@ -160,28 +181,29 @@ def picture(
     )
 
 
-def _line(line: Line, top: float) -> tuple[list[str], float, float]:
+def _line(parts: Sequence[Block | str], top: float) -> tuple[list[str], float, float]:
     """The elements of a line, where it ends, and its height."""
-    height = max(part.height for part in line if isinstance(part, Block))
+    blocks = [part for part in parts if isinstance(part, Block)]
+    height = max(part.height for part in blocks)
+    middle = top + (height + max(part.above for part in blocks)) / 2
     drawn: list[str] = []
     left: float = MARGIN
-    for part in line:
+    for part in parts:
         if isinstance(part, Block):
-            drawn += _block(part, left, top + (height - part.height) / 2)
+            drawn += _block(part, left, middle - CELL * len(part.texts) / 2)
             left += part.width + GAP
         else:
-            middle = top + (height + CAPTION + 8) / 2 + 6
-            width = _text_width(part, 17)
-            drawn.append(_text(left + width / 2, middle, part, 17))
-            left += width + GAP
+            drawn.append(_text(left, middle + 5, part, HEADING, "start"))
+            left += _text_width(part, HEADING) + GAP
     return drawn, left - GAP, height
 
 
 def _block(part: Block, left: float, top: float) -> list[str]:
+    """The elements of a block whose cells begin at `top`."""
     inset = (part.width - part.column * len(part.texts[0])) / 2
-    drawn = [_text(left + part.width / 2, top + CAPTION - 2, part.caption, CAPTION)]
+    drawn = [_text(left + part.width / 2, top - 8, part.caption, CAPTION)]
     for row, (texts, kinds) in enumerate(zip(part.texts, part.kinds, strict=True)):
-        y = top + CAPTION + 8 + row * CELL
+        y = top + row * CELL
         for column, (text, kind) in enumerate(zip(texts, kinds, strict=True)):
             x = left + inset + column * part.column
             drawn.append(_cell(x, y, part.column, CELL, kind, text))
@@ -207,7 +229,7 @@ def _legend(legend: Mapping[str, str], top: float) -> tuple[list[str], float, fl
         drawn.append(_cell(left, top, side, side, kind, ""))
         drawn.append(_text(left + side + 6, top + 13, meaning, CAPTION, "start"))
         right, left = max(right, left + width), left + width + GAP
-    return drawn, right, top + side if legend else top - GAP
+    return drawn, right, top + side
 
 
 def _text_width(text: str, size: float) -> float:
