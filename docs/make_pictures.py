@@ -50,7 +50,7 @@ def _padded_kinds(x: jax.Array, start: tuple[int, ...], end: tuple[int, ...]) ->
     return np.pad(np.full(x.shape, "value"), pads, constant_values="new")
 
 
-def _padding(mode: PaddingMode, call: str) -> str:
+def _padding(mode: PaddingMode, option: str = "") -> str:
     x = jnp.arange(1, 10, dtype=jnp.float32).reshape(3, 3)
     start, end = (1, 2), (2, 3)
     output = dml.padding(x, start, end, mode=mode, value=9)
@@ -59,6 +59,7 @@ def _padding(mode: PaddingMode, call: str) -> str:
         f"A 3 by 3 matrix padded in mode {mode.name} by 1 row above, 2 rows below, "
         "2 columns on the left and 3 columns on the right."
     )
+    call = f"padding(x, {start}, {end}, {option or f'mode=PaddingMode.{mode.name}'})"
     shown = line(block("x", x), ARROW, block(call, output, kinds), heading=mode.name)
     return picture(title, [shown], PADDED)
 
@@ -66,31 +67,31 @@ def _padding(mode: PaddingMode, call: str) -> str:
 @drawn
 def padding_constant() -> str:
     """Mode CONSTANT."""
-    return _padding(PaddingMode.CONSTANT, "padding(x, (1, 2), (2, 3), value=9)")
+    return _padding(PaddingMode.CONSTANT, "value=9")
 
 
 @drawn
 def padding_edge() -> str:
     """Mode EDGE."""
-    return _padding(PaddingMode.EDGE, "padding(x, (1, 2), (2, 3), mode=1)")
+    return _padding(PaddingMode.EDGE)
 
 
 @drawn
 def padding_reflection() -> str:
     """Mode REFLECTION."""
-    return _padding(PaddingMode.REFLECTION, "padding(x, (1, 2), (2, 3), mode=2)")
+    return _padding(PaddingMode.REFLECTION)
 
 
 @drawn
 def padding_symmetric() -> str:
     """Mode SYMMETRIC."""
-    return _padding(PaddingMode.SYMMETRIC, "padding(x, (1, 2), (2, 3), mode=3)")
+    return _padding(PaddingMode.SYMMETRIC)
 
 
 @drawn
 def padding_wrap() -> str:
     """Mode WRAP."""
-    return _padding(PaddingMode.WRAP, "padding(x, (1, 2), (2, 3), mode=4)")
+    return _padding(PaddingMode.WRAP)
 
 
 @drawn
