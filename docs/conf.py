@@ -8,6 +8,7 @@ build executes.
 
 import os
 import pathlib
+import sysconfig
 import tempfile
 import zlib
 
@@ -19,6 +20,11 @@ HERE = pathlib.Path(__file__).parent
 # Notebooks import docs/drawing.py as `docs.drawing`.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
+
+# One of them runs the command `dmljax`.
+os.environ["PATH"] = os.pathsep.join(
+    [sysconfig.get_path("scripts"), os.environ.get("PATH", "")]
 )
 
 project = "dmljax"
