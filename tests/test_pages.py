@@ -8,6 +8,9 @@ import jax
 import pytest
 
 import dmljax
+from dmljax.__main__ import main
+from dmljax._operators import DESCRIPTORS
+from dmljax._padding import MODE_LEVELS
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 # The pages that pyproject.toml names run as doctests of their own.
@@ -54,3 +57,63 @@ def test_every_member_of_an_enum_is_in_its_table(enum, page):
     assert {name: int(number, 0) for name, number in rows} == {
         name: int(member) for name, member in enum.__members__.items()
     }
+
+
+def test_levels_that_add_nothing():
+    text = (DOCS / "descriptors.md").read_text()
+    empty = re.findall(r"^\| `(V\d_\d)` \| \w+ \| nothing \|$", text, re.MULTILINE)
+    tables = [desc.support for desc in DESCRIPTORS.values()]
+    levels = {level for table in tables for level in table} | set(MODE_LEVELS.values())
+    assert set(empty) == {level.name for level in dmljax.FeatureLevel} - {
+        level.name for level in levels
+    }
+
+
+CONSOLE = re.findall(
+    r"^```console\n\$ dmljax (.+)\n([^$]*?)^```$",
+    "".join(
+        (DOCS / f"{name}.md").read_text() for name in ("command_line", "model_files")
+    ),
+    re.MULTILINE,
+)
+
+
+@pytest.fixture
+def model_of_the_page(tmp_path, monkeypatch):
+    """The file that docs/model_files.md shows, in the current directory."""
+    page = (DOCS / "model_files.md").read_text()
+    (text,) = re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "model.json").write_text(text)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(("arguments", "shown"), CONSOLE)
+def test_commands_print_what_the_pages_show(
+    arguments, shown, model_of_the_page, capsys
+):
+    assert main(arguments.split()) == 0
+    printed = capsys.readouterr()
+    assert printed.out + printed.err == shown
+
+
+def test_the_message_about_a_misspelled_mode(model_of_the_page, capsys):
+    path = pathlib.Path("model.json")
+    path.write_text(path.read_text().replace('"EDGE"', '"EDGY"'))
+    assert main(["run", "model.json"]) == 2
+    assert capsys.readouterr().err in (DOCS / "model_files.md").read_text()
+
+
+@pytest.mark.parametrize("verb", ["run", "examples", "support", "schema"])
+def test_every_option_of_the_command_line_is_described(verb, capsys):
+    assert main([verb, "--help"]) == 0
+    options = set(re.findall(r"^  (--[\w-]+)", capsys.readouterr().out, re.MULTILINE))
+    page = (DOCS / "command_line.md").read_text()
+    section = page.split(f"\n## dmljax {verb}\n")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `(--[\w-]+)", section, re.MULTILINE)) == options
+
+
+def test_every_verb_of_the_command_line_is_described(capsys):
+    assert main(["--help"]) == 0
+    verbs = re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE)
+    page = (DOCS / "command_line.md").read_text()
+    assert re.findall(r"^## dmljax (\w+)$", page, re.MULTILINE) == verbs
