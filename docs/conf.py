@@ -9,8 +9,10 @@ build executes.
 import os
 import pathlib
 import sysconfig
-import tempfile
 import zlib
+
+import sphinx.search
+from sphinx.search.en import SearchEnglish
 
 import dmljax
 
@@ -64,6 +66,15 @@ nb_output_stderr = "remove-warn"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+
+class Search(SearchEnglish):
+    """A search that also finds `where`, which is a word without meaning elsewhere."""
+
+    stopwords = SearchEnglish.stopwords - {"where"}
+
+
+sphinx.search.languages["en"] = Search
+
 INVENTORIES = {
     "jax": "https://docs.jax.dev/en/latest/",
     "numpy": "https://numpy.org/doc/stable/",
@@ -71,7 +82,7 @@ INVENTORIES = {
 }
 
 
-def inventory(name: str, folder: pathlib.Path) -> str:
+def inventory(name: str) -> str:
     """The names of docs/inventories/<name>.txt as a file that intersphinx reads.
 
     The files list the names that the pages link to, so that no inventory is downloaded.
@@ -80,12 +91,12 @@ def inventory(name: str, folder: pathlib.Path) -> str:
     entries = "".join(f"{line} -\n" for line in lines if line)
     header = f"# Sphinx inventory version 2\n# Project: {name}\n# Version: \n"
     header += "# The remainder of this file is compressed using zlib.\n"
-    path = folder / f"{name}.inv"
+    path = HERE / "_build" / f"{name}.inv"
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(header.encode() + zlib.compress(entries.encode()))
     return str(path)
 
 
-_folder = pathlib.Path(tempfile.mkdtemp(prefix="dmljax-inventories-"))
 intersphinx_mapping = {
-    name: (address, inventory(name, _folder)) for name, address in INVENTORIES.items()
+    name: (address, inventory(name)) for name, address in INVENTORIES.items()
 }

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib import pyplot
+from matplotlib import pyplot, rcsetup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, Rectangle
 
 COLOURS = {
     "value": "#cfe2f3",
@@ -33,7 +33,7 @@ pyplot.rcParams.update(
         "figure.facecolor": "white",
         "font.size": 9,
         "axes.titlesize": 9,
-        "axes.prop_cycle": pyplot.cycler(color=LINES),
+        "axes.prop_cycle": rcsetup.cycler(color=LINES),
         "axes.spines.top": False,
         "axes.spines.right": False,
     }
@@ -53,7 +53,7 @@ def cells(
     rows, columns = values.shape
     for (row, column), value in np.ndenumerate(values):
         colour = COLOURS[str(kinds[row, column])]
-        box = pyplot.Rectangle((column, row), 1, 1, facecolor=colour, edgecolor="#555")
+        box = Rectangle((column, row), 1, 1, facecolor=colour, edgecolor="#555")
         box.set_linewidth(0.6)
         axes.add_patch(box)
         if size:
@@ -89,4 +89,4 @@ def row(*widths: float, height: float = 1.6) -> tuple[Figure, Sequence[Axes]]:
     figure, axes = pyplot.subplots(
         1, len(widths), figsize=(7.4, height), width_ratios=widths, layout="constrained"
     )
-    return figure, np.atleast_1d(axes)
+    return figure, list(np.atleast_1d(axes))

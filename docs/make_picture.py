@@ -19,8 +19,8 @@ from dmljax import PaddingMode
 from docs import drawing
 
 PICTURE = pathlib.Path(__file__).with_name("operators.png")
-WIDTH, HEIGHT = 25.8, 19.4  # of the picture, in cells
-INCHES = 0.36  # of a cell
+WIDTH, HEIGHT = 25.8, 20.6  # of the picture, in cells
+INCHES = 0.32  # of a cell
 LEFT, RIGHT = 0.2, 16.0  # where the operators of the left and the right column begin
 
 
@@ -40,7 +40,7 @@ def cells(
     """An array whose upper left corner is at x and y, with a caption above it."""
     values = np.atleast_2d(np.asarray(values))
     rows, columns = values.shape
-    place = [x - 0.05, y - 0.05, columns + 0.1, rows + 0.1]
+    place = (x - 0.05, y - 0.05, columns + 0.1, rows + 0.1)
     inset = axes.inset_axes(place, transform=axes.transData)
     drawing.cells(inset, values, shown)
     axes.text(x, y - 0.25, caption)
@@ -49,13 +49,13 @@ def cells(
 def draw_diagonal_matrix1(axes: Axes, left: float, top: float) -> None:
     """A matrix before and after three of its diagonals are filled."""
     x = jnp.arange(1, 16, dtype=jnp.float32).reshape(3, 5)
-    bounds = {"fill_begin": 1, "fill_end": 4}
-    filled = dmljax.diagonal_matrix1(x, value=0, **bounds)
-    mask = dmljax.diagonal_matrix1(jnp.zeros_like(x), value=1, **bounds)
+    filled = dmljax.diagonal_matrix1(x, value=0, fill_begin=1, fill_end=4)
+    zeros = jnp.zeros_like(x)
+    mask = dmljax.diagonal_matrix1(zeros, value=1, fill_begin=1, fill_end=4)
     title(axes, left, top, "diagonal_matrix1")
-    cells(axes, left, top + 1.5, "x", x, "value")
+    cells(axes, left, top + 1.8, "x", x, "value")
     caption = "value=0, fill_begin=1, fill_end=4"
-    cells(axes, left + 6.2, top + 1.5, caption, filled, kinds(mask, "new", "value"))
+    cells(axes, left + 6.2, top + 1.8, caption, filled, kinds(mask, "new", "value"))
 
 
 def draw_one_hot(axes: Axes, left: float, top: float) -> None:
@@ -63,10 +63,10 @@ def draw_one_hot(axes: Axes, left: float, top: float) -> None:
     indices, values = jnp.array([[2], [-1], [9]]), jnp.array([0.0, 1.0])
     lit = dmljax.one_hot(indices, values, size=4)
     title(axes, left, top, "one_hot")
-    cells(axes, left, top + 1.5, "indices", indices, "value")
-    cells(axes, left + 2.4, top + 1.5, "off, on", values, ["off", "second"])
+    cells(axes, left, top + 1.8, "indices", indices, "value")
+    cells(axes, left + 2.4, top + 1.8, "off, on", values, ["off", "second"])
     shown = kinds(lit == values[1], "second", "off")
-    cells(axes, left + 5.4, top + 1.5, "size=4", lit, shown)
+    cells(axes, left + 5.4, top + 1.8, "size=4", lit, shown)
 
 
 def draw_element_wise_if(axes: Axes, left: float, top: float) -> None:
@@ -82,7 +82,7 @@ def draw_element_wise_if(axes: Axes, left: float, top: float) -> None:
     )
     title(axes, left, top, "element_wise_if")
     for number, array in enumerate(arrays):
-        cells(axes, left + 3.8 * number, top + 1.5, *array)
+        cells(axes, left + 3.8 * number, top + 1.8, *array)
 
 
 def draw_nonzero_coordinates(axes: Axes, left: float, top: float) -> None:
@@ -92,9 +92,9 @@ def draw_nonzero_coordinates(axes: Axes, left: float, top: float) -> None:
     past = np.arange(5)[:, None] >= int(count)
     shown = np.broadcast_to(kinds(past, "unused", "new"), rows.shape)
     title(axes, left, top, "nonzero_coordinates")
-    cells(axes, left, top + 1.5, "x", x, kinds(x, "value", "off"))
-    cells(axes, left + 4.8, top + 1.5, "count", count, "new")
-    cells(axes, left + 6.8, top + 1.5, "coordinates, size=5", rows, shown)
+    cells(axes, left, top + 1.8, "x", x, kinds(x, "value", "off"))
+    cells(axes, left + 4.8, top + 1.8, "count", count, "new")
+    cells(axes, left + 6.8, top + 1.8, "coordinates,\nsize=5", rows, shown)
 
 
 def draw_padding(axes: Axes, left: float, top: float) -> None:
@@ -103,8 +103,8 @@ def draw_padding(axes: Axes, left: float, top: float) -> None:
     pads = (3,), (3,)
     inside = kinds(dmljax.padding(jnp.ones(3), *pads), "value", "new")
     title(axes, left, top, "padding")
-    cells(axes, left + 3, top + 1.5, "x", x, "value")
-    places = [(15.8, 1.5), (0, 3.6), (15.8, 3.6), (0, 5.7), (15.8, 5.7)]
+    cells(axes, left + 3, top + 1.8, "x", x, "value")
+    places = [(15.8, 1.8), (0, 4.1), (15.8, 4.1), (0, 6.4), (15.8, 6.4)]
     for mode, (x_shift, y_shift) in zip(PaddingMode, places, strict=True):
         line = dmljax.padding(x, *pads, mode=mode)
         caption = f"mode={mode.name}"
@@ -120,9 +120,9 @@ def main() -> None:
     axes.set_axis_off()
     draw_diagonal_matrix1(axes, LEFT, 0.6)
     draw_one_hot(axes, RIGHT, 0.6)
-    draw_element_wise_if(axes, LEFT, 6.2)
-    draw_nonzero_coordinates(axes, RIGHT - 0.2, 6.2)
-    draw_padding(axes, LEFT, 12.2)
+    draw_element_wise_if(axes, LEFT, 6.5)
+    draw_nonzero_coordinates(axes, RIGHT - 0.2, 6.5)
+    draw_padding(axes, LEFT, 12.8)
     meanings = {
         "value": "from the input",
         "second": "from a second input",
