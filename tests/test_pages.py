@@ -8,8 +8,9 @@ import jax
 import pytest
 
 import dmljax
+from benchmarks import ledger
 from dmljax.__main__ import main
-from dmljax._operators import DESCRIPTORS
+from dmljax._operators import DESCRIPTORS, OPERATORS
 from dmljax._padding import MODE_LEVELS
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
@@ -57,6 +58,21 @@ def test_every_member_of_an_enum_is_in_its_table(enum, page):
     assert {name: int(number, 0) for name, number in rows} == {
         name: int(member) for name, member in enum.__members__.items()
     }
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_figures_about_cost_are_in_the_ledger(name):
+    """Milliseconds with three digits, and shares with two."""
+    text = (DOCS / "operators" / f"{name}.md").read_text()
+    section = text.split("\n## Cost\n")[1].split("\n## ")[0]
+    newest = ledger.newest(ledger.read(ledger.path("NVIDIA H200")))
+    rows = [row for (operator, *_), row in newest.items() if operator == name]
+    lines = [line for row in rows for line in row.values()]
+    known = {f"{line['ms']:#.3g}" for line in lines}
+    known |= {f"{line['share']:.2f}" for line in lines}
+    figures = set(re.findall(r"\b\d+\.\d+\b", section))
+    assert figures
+    assert figures <= known
 
 
 def test_levels_that_add_nothing():
