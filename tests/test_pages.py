@@ -112,11 +112,47 @@ def test_commands_print_what_the_pages_show(
     assert printed.out + printed.err == shown
 
 
-def test_the_message_about_a_misspelled_mode(model_of_the_page, capsys):
+@pytest.mark.parametrize(
+    ("page", "right", "wrong"),
+    [
+        ("model_files.md", '"EDGE"', '"EDGY"'),
+        ("how_to/errors.md", '"EndPadding"', '"Foo": 3, "EndPadding"'),
+    ],
+)
+def test_messages_about_models(page, right, wrong, model_of_the_page, capsys):
     path = pathlib.Path("model.json")
-    path.write_text(path.read_text().replace('"EDGE"', '"EDGY"'))
+    path.write_text(path.read_text().replace(right, wrong))
     assert main(["run", "model.json"]) == 2
-    assert capsys.readouterr().err in (DOCS / "model_files.md").read_text()
+    assert capsys.readouterr().err in (DOCS / page).read_text()
+
+
+# An edit of the page's model, and what the message then says, as errors.md explains it.
+REFUSED = {
+    "the type '...' is not one of those that are here": ("_PADDING", "_GEMM"),
+    "has an unknown field": ('"EndPadding"', '"Foo": 3, "EndPadding"'),
+    "it must be one of": ("EDGE", "EDGY"),
+    "it is not JSON": ("{", ""),
+    "mismatched tensor sizes": ('"Sizes": [5]', '"Sizes": [6]'),
+    "feature level ... supports": ('"DataType": "FLOAT32"', '"DataType": "UINT4"'),
+    "needs JAX's x64 mode": ("FLOAT32", "FLOAT64"),
+    "it needs ... of memory": ("[1, 2, 3]", "[" + "1, " * 99999 + "1]"),
+    "is not a file": ("[1, 2, 3]", '{"sourcePath": "nothing.npy"}'),
+}
+
+
+def test_every_reason_for_a_refusal_has_an_edit():
+    text = (DOCS / "how_to" / "errors.md").read_text()
+    table = text.split("| the message says |")[1].split("\n\n")[0]
+    assert re.findall(r"^\| `(.+?)` \|", table, re.MULTILINE) == list(REFUSED)
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_a_model_is_refused_as_the_page_says(message, model_of_the_page, capsys):
+    path = pathlib.Path("model.json")
+    path.write_text(path.read_text().replace(*REFUSED[message], 1))
+    assert main(["run", "--max-memory", "1M", "model.json"]) == 2
+    parts = map(re.escape, message.split("..."))
+    assert re.search(".*".join(parts), capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("verb", ["run", "examples", "support", "schema"])
