@@ -126,9 +126,9 @@ def page(rows: Rows, name: str) -> str:
     parts = [
         f"# Figures: {last['device']}",
         f"Microseconds, medians. Less is better. Versions: {versions}.",
-        "- **dmljax** is a call inside of `jit`, and **dmljax, outside jit** is a call "
-        "that is a program of its own, where that runs something else. The calls of "
-        "other libraries than jax.numpy are programs of their own.\n"
+        "- **dmljax** is a call inside of `jit`. **outside jit** is a call that is a "
+        "program of its own, where that runs something else. The calls of other "
+        "libraries than jax.numpy are programs of their own.\n"
         "- **share** is the time of a copy of the same bytes "
         f"({last['copy_gb_per_s']:.0f} GB/s read and written), or of a fill "
         f"({last['fill_gb_per_s']:.0f} GB/s) where nothing is read, over the time of "
@@ -175,7 +175,8 @@ def table(rows: Rows) -> str:
         ]
         for key, row in rows.items()
     ]
-    return _table(["case", *names, "share"], lines)
+    columns = [name.removeprefix("dmljax, ") for name in names]
+    return _table(["case", *columns, "share"], lines)
 
 
 def cost_table(rows: Rows) -> str:
@@ -202,7 +203,9 @@ def _microseconds(row: dict[str, Line], name: str) -> str:
     if name not in row:
         return "-"
     time = 1000 * row[name]["ms"]
-    return f"{time:.3g}" if time < 1000 else f"{time:.0f}"
+    return (
+        f"{time:.2f}" if time < 1 else f"{time:.3g}" if time < 1000 else f"{time:.0f}"
+    )
 
 
 def _costs(row: dict[str, Line]) -> list[str]:
