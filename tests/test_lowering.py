@@ -49,8 +49,10 @@ def function_of(sample):
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "uint8", "bool"])
 @each_operator
 def test_kernels_are_lowered_for_cuda(name, dtype):
+    """Every type once; all samples in one type."""
     names = LAUNCHES.get(name, ("",))
-    for sample in SUBJECTS[name].kernel_samples:
+    found = SUBJECTS[name].kernel_samples
+    for sample in found if dtype == "float32" else found[:1]:
         text = lowered(function_of(sample), *sample.arrays(dtype))
         assert launches(text) == len(names)
         assert all(f"dmljax_{name}{part}" in text for part in names)
@@ -66,9 +68,9 @@ def test_small_arrays_run_in_xla(name):
 @pytest.mark.parametrize("dtype", ["float64", "int64", "complex128"])
 @each_operator
 def test_kernels_of_wide_types_are_lowered_for_cuda(name, dtype):
-    for sample in SUBJECTS[name].kernel_samples:
-        text = lowered(function_of(sample), *sample.arrays(dtype))
-        assert launches(text) >= 1
+    sample = SUBJECTS[name].kernel_samples[0]
+    text = lowered(function_of(sample), *sample.arrays(dtype))
+    assert launches(text) >= 1
 
 
 @pytest.mark.parametrize("name", ["diagonal_matrix1", "element_wise_if"])

@@ -272,18 +272,21 @@ def parts_of(mesh, spec):
 def divisions(meshes=("2", "4", "8", "2x4"), devices=8):
     """The cases under the specs of these meshes that their lines speak of.
 
-    What needs more than so many devices is skipped.
+    What needs more than so many devices is skipped. Meshes of 2 and of 4 devices are
+    slow tests: on 8 devices there are the same collectives, and more ways to divide.
     """
+
+    def marks(mesh):
+        needed = math.prod(MESHES[mesh][0])
+        reason = "there are fewer devices here"
+        few = [pytest.mark.slow] if mesh in ("2", "4") else []
+        return [pytest.mark.skipif(needed > devices, reason=reason), *few]
+
     return pytest.mark.parametrize(
         ("case", "mesh", "spec"),
         [
             pytest.param(
-                *(case, mesh, spec),
-                id=f"{name}-{mesh}-{spec}",
-                marks=pytest.mark.skipif(
-                    math.prod(MESHES[mesh][0]) > devices,
-                    reason="there are fewer devices here",
-                ),
+                *(case, mesh, spec), id=f"{name}-{mesh}-{spec}", marks=marks(mesh)
             )
             for name, case in CASES.items()
             for mesh in meshes

@@ -15,8 +15,9 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-# Compiling takes most of the time, so XLA leaves out LLVM's optimizations.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+from tests import compiling
+
+os.environ["XLA_FLAGS"] = compiling.flags(os.environ.get("XLA_FLAGS", ""))
 
 import jax
 import numpy as np

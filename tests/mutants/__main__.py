@@ -24,7 +24,9 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+from tests import compiling
+
+os.environ["XLA_FLAGS"] = compiling.flags(os.environ.get("XLA_FLAGS", ""))
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a thread would not survive a fork
 
 from tests.mutants.child import run
