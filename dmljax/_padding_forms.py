@@ -61,10 +61,10 @@ def by_strips(
 
     A *strip* is the padding on one side of one axis. Along an axis that XLA has
     divided, a gather by computed indices becomes an all-reduce of the whole output.
-    Slices, reversals and updates become permutes of the strips alone. The form runs only
-    where XLA divides a program, because it is slower than the gather: on two H200s, 2.33
-    and 0.56 ms for images whose batch is divided, 0.56 and 0.52 ms for divided rows
-    (results/nvidia-h200_scaling.jsonl, commits f9643b2 and b313dab).
+    Slices, reversals and updates become permutes of the strips alone. The form runs
+    only where XLA divides a program, because it is slower than the gather: on two
+    H200s, 2.33 and 0.56 ms for images whose batch is divided, 0.56 and 0.52 ms for
+    divided rows (results/nvidia-h200_scaling.jsonl, commits f9643b2 and b313dab).
     """
     if mode is PaddingMode.CONSTANT:
         return (_constant(x, *value, start=start, end=end),)
