@@ -21,7 +21,7 @@ from dmljax._fields import ModelError
 from dmljax._model_format import Dispatch, Model, Print, WriteFile
 from dmljax._model_output import encodable, printed, stage, writing
 from dmljax._model_parse import at, parse_model
-from dmljax._tensor import read, write
+from dmljax._strides import read, write
 
 PLATFORMS = ("cpu", "gpu", "tpu")
 State = dict[str, jax.Array]

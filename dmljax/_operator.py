@@ -20,8 +20,9 @@ from dmljax._check import as_member, require, show
 from dmljax._descriptor import OperatorDesc, Result
 from dmljax._json import c_name
 from dmljax._primitive import is_alone
+from dmljax._strides import read, write
 from dmljax._support import FeatureLevel
-from dmljax._tensor import TensorDesc, read, write
+from dmljax._tensor import TensorDesc
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -395,7 +395,7 @@ def test_many_names_are_shortened():
 
 def test_numbers_of_thousands_of_digits_in_python():
     tensor = dmljax.TensorDesc(dmljax.DataType.INT8, (HUGE, HUGE))
-    with pytest.raises(dmljax.DescriptorError, match="about 10\\^8000 elements"):
+    with pytest.raises(dmljax.DescriptorError, match="about 2\\^26575 elements"):
         dmljax.create_operator(dmljax.DiagonalMatrixDesc(tensor, 0, 1.0))
 
 
