@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.export import is_symbolic_dim
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._check import (
     DescriptorError,
@@ -115,6 +115,17 @@ def _check_type(operator: str, name: str, dtype: np.dtype) -> None:
             f"{operator}: '{name}' has elements of type {dtype}; they must be "
             "numbers of a type that JAX has, in native byte order."
         )
+
+
+def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
+    """Returns a data type of numbers or bool from whatever stands for one."""
+    try:
+        kind = jnp.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"{operator}: dtype {dtype!r} is no data type.") from None
+    if not jnp.issubdtype(kind, np.number) and kind != np.dtype(bool):
+        raise TypeError(f"{operator}: dtype is {kind}; it must be a type of numbers.")
+    return kind
 
 
 class Scalar(NamedTuple):

@@ -137,7 +137,7 @@ def nonzero_coordinates(
     >>> int(count), coordinates[:, 0].tolist()
     (3, [1, 2])
 
-    The operator is DML_NONZERO_COORDINATES_OPERATOR_DESC in DirectML's header.
+    See DML_NONZERO_COORDINATES_OPERATOR_DESC in directml.h.
     """
     if implementation is not None:
         check_implementation(NAME, implementation)

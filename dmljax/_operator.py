@@ -49,7 +49,8 @@ class Operator(Generic[Result]):
     desc: OperatorDesc[Result]
     feature_level: FeatureLevel = FeatureLevel.V6_4
 
-    if TYPE_CHECKING:  # wider than the fields, which hold what __post_init__ makes
+    # What a type checker sees: callers may pass numbers, which __post_init__ converts.
+    if TYPE_CHECKING:
 
         def __init__(
             self,

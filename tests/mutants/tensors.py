@@ -246,7 +246,6 @@ FAULTS = (
             "[(missing, 0, 0)]",
             "the gap that a buffer lacks at its end is added before it",
             "test_descriptors.py::test_inputs_of_any_strides",
-            "test_descriptors.py::test_read",
         ),
         (
             "offsets += lax",
