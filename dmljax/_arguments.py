@@ -129,7 +129,7 @@ def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
     try:
         kind = jnp.dtype(dtype)
     except TypeError:
-        raise TypeError(f"{operator}: dtype {dtype!r} is no data type.") from None
+        raise TypeError(f"{operator}: dtype {dtype!r} is not a data type.") from None
     if not jnp.issubdtype(kind, np.number) and kind != np.dtype(bool):
         raise TypeError(f"{operator}: dtype is {kind}; it must be a type of numbers.")
     return kind

@@ -216,7 +216,9 @@ def _struct_from_json(
         elif _required(hint)[1]:
             arguments[f.name] = None
         elif f.default is dataclasses.MISSING:
-            raise DescriptorError(f"{operator}: '{field}' misses the field '{key}'.")
+            raise DescriptorError(
+                f"{operator}: '{field}' has no field '{key}', which is required."
+            )
     return kind(**arguments)
 
 
@@ -239,7 +241,7 @@ def _tensor_fields(
         if fields:
             raise DescriptorError(
                 f"{operator}: '{field}' has the fields {listed(fields)} beside 'Desc'; "
-                "they belong into it."
+                "they belong inside 'Desc'."
             )
         fields = inner
     sizes, count = fields.get("Sizes"), fields.pop("DimensionCount", None)

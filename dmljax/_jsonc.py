@@ -63,4 +63,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ModelError(f'it is not JSON: {name} is no number; write "nan" or "inf".')
+    raise ModelError(
+        f'it is not JSON: {name} is not a number in JSON; write "nan" or "inf".'
+    )

@@ -163,7 +163,7 @@ def operator_class(name: str) -> type[OperatorDesc]:
     cls = DESCRIPTORS.get(name.upper().removeprefix(PREFIX))
     if cls is None:
         raise ModelError(
-            f"the type {quoted(name)} is not one of those that are here: "
+            f"the type {quoted(name)} is not an operator of dmljax; the operators are "
             f"{', '.join(DESCRIPTORS)}."
         )
     return cls

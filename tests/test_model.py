@@ -373,7 +373,7 @@ def test_a_tensor_in_a_tensor_desc():
         ({"DataType": "DML_TYPE_FLOAT16"}, "'DML_TYPE_FLOAT16'; it must be one of"),
         ({"DataType": True}, "DataType' is true"),
         ({"Sizes": [2, 3.0]}, r"Sizes' is 3.0; it must be an integer"),
-        ({"Sizes": None}, "misses the field 'Sizes'"),
+        ({"Sizes": None}, "has no field 'Sizes', which is required"),
         ({"Size": [2]}, "unknown field 'Size'; its fields are DataType, Sizes"),
         ({"Desc": 3}, "unknown field 'Desc'"),
     ],
@@ -684,7 +684,7 @@ SAVE = r"command 3 \(writeFile\): "
         (
             (*PAD, "type", "DML_OPERATOR_GEMM"),
             [
-                "'DML_OPERATOR_GEMM' is not one of",
+                "'DML_OPERATOR_GEMM' is not an operator",
                 "ELEMENT_WISE_IF, NONZERO",
                 "PADDING1",
             ],
@@ -692,7 +692,7 @@ SAVE = r"command 3 \(writeFile\): "
         ((*PAD, "desc", DELETE), ["dispatchable 'pad': the field 'desc' is missing"]),
         (
             (*DESC, "StartPadding", DELETE),
-            ["^model, dispatchable 'pad': PADDING: 'desc' misses the .*'StartPadding'"],
+            ["^model, dispatchable 'pad': PADDING: 'desc' has no field 'StartPadding'"],
         ),
         ((*DESC, "PaddingMode", "MIRROR"), ["'desc.PaddingMode' is 'MIRROR'", "WRAP"]),
         ((*DESC, "PaddingMode", "DML_MODE_EDGE"), ["'DML_MODE_EDGE'; it must be one"]),

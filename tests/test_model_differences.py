@@ -50,7 +50,7 @@ def test_every_row_has_a_test():
 
 
 def test_other_dispatchables():
-    refused("type 'hlsl' is not one of those", *PAD, {"type": "hlsl"})
+    refused("type 'hlsl' is not an operator", *PAD, {"type": "hlsl"})
 
 
 def test_deferred_values():

@@ -79,8 +79,8 @@ def test_comments_and_trailing_commas():
         ("[1] /* open", "line 1, column 5: Extra data"),
         ('["open // ]', "line 1, column 2: Unterminated"),
         ("[1] [2]", "line 1, column 5: Extra data"),
-        ("[NaN]", 'NaN is no number; write "nan"'),
-        ("[-Infinity]", "-Infinity is no number"),
+        ("[NaN]", 'NaN is not a number in JSON; write "nan"'),
+        ("[-Infinity]", "-Infinity is not a number in JSON"),
         ('{"a": 1, "b": {"c": 1, "c": 2}}', "the name 'c' occurs twice"),
         ("1" * 5000, "an integer of thousands of digits"),
     ],
@@ -319,13 +319,13 @@ def test_other_dispatchables_are_refused_by_name(fields):
     source = edited(padding_model(), "dispatchables", "pad", fields)
     message = refusal(source)
     assert f"'{fields.get('type') or fields['Type']}'" in message
-    assert message.endswith(f"those that are here: {', '.join(DESCRIPTORS)}.")
+    assert message.endswith(f"the operators are {', '.join(DESCRIPTORS)}.")
 
 
 def test_another_operator_is_refused_before_any_data_is_read():
     source = edited(padding_model(), "dispatchables", "pad", {"type": "onnx"})
     source["resources"]["input"]["initialValues"] = "deferred"
-    assert "the type 'onnx' is not one" in refusal(source)
+    assert "the type 'onnx' is not an operator" in refusal(source)
 
 
 PAD = ("dispatchables", "pad")
