@@ -163,6 +163,7 @@ def _add_run_arguments(run: argparse.ArgumentParser) -> None:
         type=_size,
         metavar="SIZE",
         help="what a model may use, such as 512M or 8G; "
+        # argparse formats the text by `%`.
         f"{DEFAULT_SHARE:.0%} of the machine's memory if absent".replace("%", "%%"),
     )
     run.add_argument(

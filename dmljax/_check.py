@@ -103,6 +103,7 @@ def require_one_of(
 ) -> None:
     """Requires that the attribute `name` is one of `choices`."""
     choices = list(choices)
+    # The text is made only for an error: this runs in every call.
     if value not in choices:
         names = ", ".join(getattr(choice, "name", repr(choice)) for choice in choices)
         raise DescriptorError(
@@ -123,6 +124,7 @@ def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Membe
         return value
     if is_number_of(value, kind):
         return kind(int(value))
+    # A string is refused, but a caller who writes the name of a member is told how.
     names = list(kind.__members__)
     known = isinstance(value, str) and value in names
     example = f"{kind.__name__}.{value if known else names[-1]}"

@@ -58,6 +58,7 @@ def _tensors(
     )
 
 
+# The page names FLOAT16 alone for level 2_0, and so does the table here.
 SUPPORT: SupportTable = {
     FeatureLevel.V2_0: _tensors(4, 4, FLOAT16_ONLY),
     FeatureLevel.V3_0: _tensors(1, 8, UP_TO_32_BITS),
@@ -67,6 +68,7 @@ SUPPORT: SupportTable = {
 
 def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
     # A select, never arithmetic: NaN in the side that is not selected must not leak.
+    # Every uint8 except 0 selects `a`, so it is compared with 0 and not taken as a bit.
     return (jnp.where(condition.astype(bool), a, b),)
 
 
@@ -133,6 +135,7 @@ def element_wise_if(
     if implementation is not None:
         check_implementation(NAME, implementation)
     condition = as_array(NAME, "ConditionTensor", condition)
+    # Two arrays are usual, and are not asked for anything else in each call.
     constants: tuple[int | None, int | None] = None, None
     if is_python_number(a) or is_python_number(b):
         a, b, constants = _scalars(a, b)
@@ -173,6 +176,7 @@ def _element_wise_if(
     implementation: Implementation,
     alone: bool,
 ) -> jax.Array:
+    # The page has UINT8. A bool is what a comparison in JAX returns.
     require(
         NAME,
         condition.dtype in (np.uint8, np.bool_),
@@ -214,6 +218,7 @@ def _of_one_type(a: Scalar, b: Scalar) -> tuple[jax.Array, jax.Array]:
         second = typed_as(NAME, "BTensor", second, first.dtype)
     types = ("ATensor", first.dtype), ("BTensor", second.dtype)
     require_same(NAME, "data types", *types)
+    # Results are never weakly typed, or a later operation could promote them.
     return strong(first), strong(second)
 
 

@@ -124,6 +124,7 @@ STRINGS = Kind(
     lambda value: type(value) is str or _items(_is(str))(value),
     {"anyOf": [{"type": "string"}, _NAMES]},
 )
+# UNKNOWN stands for a list of elements that have their own types.
 DATA_TYPE = choice(DATA_TYPES, enum_prefix(DataType))
 CHANNEL_ORDER = Field(choice(CHANNEL_ORDERS), "The order of an image's channels.")
 
@@ -156,6 +157,7 @@ def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
             )
         if key in fields and (field.required or fields[key] is not None):
             typed(fields[key], field.kind, f"the field '{key}'")
+    # A field that may be absent may be null as well, which means the same.
     return {key: item for key, item in fields.items() if item is not None}
 
 

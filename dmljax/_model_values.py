@@ -268,6 +268,7 @@ def _sequence(recipe: Recipe) -> np.ndarray:
     start, delta = _scalar(recipe, "valueStart"), _scalar(recipe, "valueDelta")
     steps = np.repeat(delta, _counted(recipe))
     steps[:1] = start
+    # In place, because the budget has counted one array.
     with np.errstate(over="ignore", invalid="ignore"):
         return np.add.accumulate(steps, dtype=steps.dtype, out=steps)
 
@@ -291,6 +292,7 @@ def _file(recipe: Recipe) -> np.ndarray:
             f"{place} has {len(content)} bytes; they must be a multiple of "
             f"{data_type.dtype.itemsize}, the size of an element of {data_type.name}."
         )
+    # Raw files are little-endian, as the tool's are.
     return np.frombuffer(content, data_type.dtype.newbyteorder("<"))
 
 

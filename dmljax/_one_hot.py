@@ -204,6 +204,7 @@ def _one_hot(
     _check_sizes(indices.shape, values.shape, size, axis)
     # Profiles show the operations under the name of the scope.
     with jax.named_scope("dmljax.one_hot"):
+        # Later elements are ignored, as the page says.
         off, on = strong(values).ravel()[:2]
         (output,) = ONE_HOT(
             strong(indices),
@@ -280,6 +281,8 @@ class OneHotDesc(OperatorDesc[jax.Array]):
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the indices, with the output's size along the axis."""
         del level
+        # ONNX Runtime gives ValuesTensor rank 4 whatever the others have. The page
+        # forbids that.
         indices, values, output = self.tensors().values()
         rank = ("IndicesTensor", len(indices.sizes))
         for name, tensor in (("ValuesTensor", values), ("OutputTensor", output)):

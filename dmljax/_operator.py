@@ -235,6 +235,7 @@ def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax
         )
         logical = jnp.asarray(array)
     else:
+        # A buffer may be longer than the tensor, as a resource of DirectML may be.
         require(
             operator,
             array.ndim == 1 and array.shape[0] >= tensor.extent,

@@ -162,6 +162,7 @@ def _padding(
     # The padding is checked while the program is traced: a repeated call is not slower
     # for it. XLA itself would accept a negative padding, and crop.
     output_sizes(NAME, x.shape, start, end, mode)
+    # Results are never weakly typed, or a later operation could promote them.
     x, values = strong(x), []
     if mode is PaddingMode.CONSTANT:
         scalar = Scalar(value, constant)
@@ -341,6 +342,7 @@ class Padding1Desc(OperatorDesc[jax.Array]):
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input with the padding added."""
+        # The value has to fit under every mode, although CONSTANT alone uses it.
         self.check_value_type(self.padding_value_data_type, "PaddingValueDataType")
         self.scalar("PaddingValue", self.padding_value)
         return (_described_sizes(self, level),)
