@@ -1,4 +1,4 @@
-"""The differences from DxDispatch, one test for each row of the documentation."""
+"""The differences from DxDispatch: one test for each row of the documentation."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(*edit):
-    """What the model of a padding gives after an edit."""
+    """Runs the model of a padding after an edit."""
     return dmljax.run_model(edited(padding_model(), *edit))
 
 

@@ -1,4 +1,4 @@
-"""The format of model files: what DxDispatch reads beyond the plain case."""
+"""The format of model files: all that DxDispatch reads besides the plain case."""
 
 import copy
 import dataclasses
@@ -43,7 +43,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def refusal(source, **options):
-    """The message that a model is refused with, in one line of a bearable length."""
+    """Returns the message that refuses a model: one line that is not too long."""
     with pytest.raises(dmljax.ModelError) as caught:
         dmljax.run_model(source, **options)
     message = str(caught.value)
@@ -186,7 +186,7 @@ def test_a_source_in_the_current_directory(folder):
 
 
 def bound(data_type, values, binding, sizes=(2,), tensor_type="UINT16", **more):
-    """The elements that a tensor has in a resource of another type, padded by 0."""
+    """Returns the elements that a tensor has in a resource of another type."""
     nothing = (0,) * len(sizes)
     source = model(
         {
@@ -220,7 +220,7 @@ def bound(data_type, values, binding, sizes=(2,), tensor_type="UINT16", **more):
             [{"name": "in", "elementOffset": 1, "elementSizeInBytes": 2}],
             [1, 2],
         ),
-        ("UINT8", [1, 0, 2], "in", [1, 2]),  # the buffer has four bytes
+        ("UINT8", [1, 0, 2], "in", [1, 2]),  # the buffer is rounded up to 4 bytes
         (
             "UINT16",
             [1, 2],
@@ -571,7 +571,7 @@ class StepFlags(enum.IntFlag):
 
 @dataclasses.dataclass(frozen=True)
 class SixthDesc:
-    """A descriptor that is not there, with kinds of fields that are new."""
+    """A descriptor that no operator has, with kinds of fields that no other has."""
 
     output_tensor: dmljax.TensorDesc
     round_mode: RoundMode
@@ -616,7 +616,7 @@ def test_a_new_enum_and_a_boolean_need_no_new_code():
 
 @pytest.fixture(scope="module")
 def valid():
-    """Whether the schema accepts a model."""
+    """Whether the JSON Schema accepts a model."""
     schema = model_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema).is_valid
@@ -628,7 +628,7 @@ def test_the_schema_accepts_the_models_of_the_documentation(valid):
 
 
 def full_model():
-    """A model with every form that is read."""
+    """Makes a model with every form of every object that is read."""
     source = edited(padding_model(), "$schema", "model.schema.json")
     source["resources"] |= {
         "mixed": {"initialValues": MIXED, "initialValuesDataType": None},

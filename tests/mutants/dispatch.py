@@ -1,4 +1,4 @@
-"""Faults in what all operators share: transformations, forms, devices."""
+"""Faults in what all operators share, such as transformations, forms and devices."""
 
 from tests.mutants.fault import faults
 

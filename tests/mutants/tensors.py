@@ -1,4 +1,4 @@
-"""Faults in what is known of tensors."""
+"""Faults in support tables, tensor descriptions, strides and overlaps."""
 
 from tests.mutants.fault import faults
 
