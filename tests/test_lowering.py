@@ -243,10 +243,14 @@ def test_without_the_backend_a_kernel_is_refused(name):
         sample.run(*sample.arrays())
 
 
-def test_there_is_no_kernel_for_other_gpus():
+@pytest.mark.parametrize("platform", ["rocm", "METAL"])
+def test_other_platforms_have_no_kernel(platform):
+    """A kernel that is asked for is refused there, and not run by an interpreter."""
     kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
-    with pytest.raises(DescriptorError, match="no kernel for platform 'rocm'"):
-        jax.jit(kernel).trace(LARGE).lower(lowering_platforms=("rocm",))
+    with pytest.raises(DescriptorError, match="no kernel for this platform"):
+        jax.jit(kernel).trace(LARGE).lower(lowering_platforms=(platform,))
+    default = jax.jit(dmljax.nonzero_coordinates).trace(LARGE)
+    assert launches(default.lower(lowering_platforms=(platform,)).as_text()) == 0
 
 
 # Its places are beyond what the backend computes with 32 bits, of which it takes one
