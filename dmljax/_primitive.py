@@ -182,7 +182,7 @@ class OperatorPrimitive:
         """Returns the kernel for `platform`.
 
         A CPU runs the kernel for GPUs, by Pallas' interpreter. That is slow, and is
-        there for tests. On any other platform there is no kernel.
+        there for tests. NVIDIA GPUs and TPUs have kernels, and nothing else has.
         """
         interpret = platform == "cpu"
         backend = "cuda" if interpret else platform
