@@ -11,17 +11,11 @@ Derivative rules, kernels and the division among devices are in `_padding_primit
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.core import max_dim
 
 from dmljax._check import at_most
 from dmljax._coordinates import PaddingMode, fold, source_index
 from dmljax._tensor import Outputs, index_mode
 
-# The number of elements from which on, on a GPU, the adjoint of EDGE over two axes runs
-# its sums as separate kernels. Below it the additional launches cost more than they
-# gain. Measured on an H200; results/nvidia-h200_forms.jsonl has both ways at 2**26
-# elements, as "special" and "plain": 0.142 and 0.149 ms for a padding of 3.
-SEPARATE_SUMS_FROM = 2**23
 # Padding in these modes repeats an element at most once on each side as long as it is
 # smaller than the inside. Its adjoint then needs no sums, which EDGE always does.
 MIRRORED_OR_REPEATED = (
@@ -57,14 +51,13 @@ def by_strips(
     end: tuple[int, ...],
     mode: PaddingMode,
 ) -> Outputs:
-    """Pads by writing strips beside `x`: the form that XLA divides among devices.
+    """Pads by selecting strips beside `x`: the form that XLA divides among devices.
 
     A *strip* is the padding on one side of one axis. Along an axis that XLA has
     divided, a gather by computed indices becomes an all-reduce of the whole output.
-    Slices, reversals and updates become permutes of the strips alone. The form runs
-    only where XLA divides a program, because it is slower than the gather: on two
-    H200s, 2.33 and 0.56 ms for images whose batch is divided, 0.56 and 0.52 ms for
-    divided rows (results/nvidia-h200_scaling.jsonl, commits f9643b2 and b313dab).
+    Slices, reversals and `lax.pad` become permutes of the strips alone, and the selects
+    are fused with them, so that each device writes its output once. (Strips that are
+    written in place were tried: they took 4 times as long as the gather on two H200s.)
     """
     if mode is PaddingMode.CONSTANT:
         return (_constant(x, *value, start=start, end=end),)
@@ -77,13 +70,18 @@ def by_strips(
         if not known or max(before, after) > most:
             x = _gathered(x, axis, before, after, mode)
             continue
-        padded = _extend(x, axis, before, before + size + after)
+        length = before + size + after
+        padded = _extend(x, axis, before, length)
+        with index_mode(length) as integer:
+            line = tuple(length if i == axis else 1 for i in range(x.ndim))
+            position = lax.broadcasted_iota(integer, line, axis)
         if before:
-            strip = _strip(x, axis, -before, before, mode)
-            padded = lax.dynamic_update_slice_in_dim(padded, strip, 0, axis)
+            strip = _extend(_strip(x, axis, -before, before, mode), axis, 0, length)
+            padded = jnp.where(position < before, strip, padded)
         if after:
             strip = _strip(x, axis, size, after, mode)
-            padded = lax.dynamic_update_slice_in_dim(padded, strip, before + size, axis)
+            strip = _extend(strip, axis, before + size, length)
+            padded = jnp.where(position >= before + size, strip, padded)
         x = padded
     return (x,)
 
@@ -227,43 +225,10 @@ def adjoint_on_cpu(
     return (lax.slice(cotangent, offsets, stops),)
 
 
-def adjoint_on_gpu(
-    cotangent: jax.Array,
-    *,
-    start: tuple[int, ...],
-    end: tuple[int, ...],
-    mode: PaddingMode,
-) -> Outputs:
-    """Computes the adjoint, for a large EDGE over two axes by separate kernels.
-
-    A single fusion would compute the sums of the second axis anew for each element of
-    the first axis' sums.
-    """
-    pads = _padded_axes(cotangent.ndim, start, end)
-    # A padding of one element needs no sum.
-    sums = any(not at_most(max_dim(before, after), 1) for _, before, after in pads)
-    size = cotangent.size
-    large = isinstance(size, int) and size >= SEPARATE_SUMS_FROM  # it may be symbolic
-    if not (mode is PaddingMode.EDGE and len(pads) > 1 and sums and large):
-        return adjoint(cotangent, start=start, end=end, mode=mode)
-    for axis, before, after in pads:
-        cotangent = _unpadded(cotangent, axis, before, after, mode, separate=True)
-    return (cotangent,)
-
-
 def _unpadded(
-    cotangent: jax.Array,
-    axis: int,
-    before: int,
-    after: int,
-    mode: PaddingMode,
-    *,
-    separate: bool = False,
+    cotangent: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
-    """Computes the adjoint along one axis: the inside, and the padding added to it.
-
-    With `separate`, XLA computes what is added in a kernel of its own.
-    """
+    """Computes the adjoint along one axis: the inside, and the padding added to it."""
     size = cotangent.shape[axis] - before - after
     result = lax.slice_in_dim(cotangent, before, before + size, axis=axis)
     if mode is PaddingMode.CONSTANT:
@@ -271,8 +236,6 @@ def _unpadded(
     for first, last in _sides(before, size, after):
         part = lax.slice_in_dim(cotangent, first, last, axis=axis)
         part, target = _fold(part, first - before, size, axis, mode)
-        # XLA fuses nothing across an optimization barrier.
-        part = lax.optimization_barrier(part) if separate else part
         result += _extend(part, axis, target, size)
     return result
 

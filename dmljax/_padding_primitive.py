@@ -223,7 +223,7 @@ ADJOINT = OperatorPrimitive(
     "padding_adjoint",
     forms.adjoint,
     Partition(_shard_adjoint),
-    on_platform={"cpu": forms.adjoint_on_cpu, "cuda": forms.adjoint_on_gpu},
+    on_platform={"cpu": forms.adjoint_on_cpu},
     linear=1,
     transpose=_transpose_adjoint,
 )

@@ -11,7 +11,6 @@ import pytest
 
 import dmljax
 from dmljax import DescriptorError, PaddingMode
-from dmljax import _padding_forms as forms
 from tests import oracles, samples, subjects
 from tests.checks import assert_same, check, needs_x64
 from tests.samples import INT32_MAX, INT32_MIN
@@ -91,25 +90,6 @@ def no_form_of_its_own(monkeypatch):
 def test_definition_where_a_platform_has_another_form(name):
     for sample in SUBJECTS[name].samples + SUBJECTS[name].edges:
         check(sample)
-
-
-@pytest.mark.parametrize(
-    ("shape", "start", "end"),
-    [
-        ((7, 9), (3, 1), (0, 4)),
-        ((4, 5, 8), (2, 0, 3), (1, 0, 3)),
-    ],
-)
-def test_sums_of_edges_made_apart_are_the_adjoint(monkeypatch, shape, start, end):
-    """What a GPU does with large arrays: in integers the order is no matter."""
-    monkeypatch.setattr(forms, "SEPARATE_SUMS_FROM", 0)
-    cotangent = jnp.asarray(np.random.default_rng(0).integers(-9, 9, shape))
-    pads = {"start": start, "end": end, "mode": PaddingMode.EDGE}
-    form = functools.partial(forms.adjoint_on_gpu, **pads)
-    assert "optimization_barrier" in str(jax.make_jaxpr(form)(cotangent))
-    (apart,) = form(cotangent)
-    (together,) = forms.adjoint(cotangent, **pads)
-    np.testing.assert_array_equal(apart, together)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
