@@ -189,6 +189,9 @@ class Subject:
         shares with the other forms have all edges there.
       attributes: by descriptor, the attributes that fit an output of a rank and a type,
         in the order of the C struct.
+      signature: of the function, without its annotations.
+      structs: by descriptor, the fields of the C struct in their order, retyped.
+      names: what else the operator makes public: enums and named tuples.
       extra: the types of JAX alone that the operator takes.
       tables: by descriptor and level, the support table of the page, retyped.
       examples: draws samples for the tests of properties.
@@ -205,6 +208,9 @@ class Subject:
     examples: SearchStrategy[Sample]
     errors: tuple[Wrong, ...]
     attributes: dict[str, Callable[[int, Any], tuple[Any, ...]]]
+    signature: str
+    structs: dict[str, str]
+    names: tuple[str, ...] = ()
     extra: tuple[str, ...] = EXTRA
 
     @property

@@ -31,27 +31,17 @@ from dmljax import (
     TensorFlags,
     create_operator,
 )
+from dmljax._operators import DESCRIPTORS
 from tests import oracles
+from tests.subjects import SUBJECTS
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 NAN, INFINITY = math.nan, math.inf
 # The fields of the C structs, typed a second time from directml.h.
 STRUCTS = {
-    DiagonalMatrixDesc: "OutputTensor Offset Value",
-    DiagonalMatrix1Desc: (
-        "InputTensor OutputTensor ValueDataType Value DiagonalFillBegin DiagonalFillEnd"
-    ),
-    OneHotDesc: "IndicesTensor ValuesTensor OutputTensor Axis",
-    ElementWiseIfDesc: "ConditionTensor ATensor BTensor OutputTensor",
-    NonzeroCoordinatesDesc: "InputTensor OutputCountTensor OutputCoordinatesTensor",
-    PaddingDesc: (
-        "InputTensor OutputTensor PaddingMode PaddingValue DimensionCount StartPadding "
-        "EndPadding"
-    ),
-    Padding1Desc: (
-        "InputTensor OutputTensor PaddingMode PaddingValueDataType PaddingValue "
-        "DimensionCount StartPadding EndPadding"
-    ),
+    DESCRIPTORS[name]: fields
+    for subject in SUBJECTS.values()
+    for name, fields in subject.structs.items()
 }
 TYPES = [
     "FLOAT32",

@@ -62,6 +62,17 @@ SUBJECT = Subject(
     operator=OPERATORS["diagonal_matrix1"],
     jitted=_diagonal_matrix1._diagonal_matrix1,
     tensor="OutputTensor",
+    signature=(
+        "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=0, fill_end=1, "
+        "implementation=None)"
+    ),
+    structs={
+        "DIAGONAL_MATRIX": "OutputTensor Offset Value",
+        "DIAGONAL_MATRIX1": (
+            "InputTensor OutputTensor ValueDataType Value DiagonalFillBegin "
+            "DiagonalFillEnd"
+        ),
+    },
     samples=(
         _diagonal("band", ((), (3, 4)), _span(-1, 2)),
         _diagonal("outside", ((), (2, 3, 2)), _span(1, -1)),

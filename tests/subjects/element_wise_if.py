@@ -53,6 +53,8 @@ SUBJECT = Subject(
     operator=OPERATORS["element_wise_if"],
     jitted=_element_wise_if._element_wise_if,
     tensor="OutputTensor",
+    signature="(condition, a, b, /, *, implementation=None)",
+    structs={"ELEMENT_WISE_IF": "ConditionTensor ATensor BTensor OutputTensor"},
     samples=(
         _if("bytes", (CONDITION, (2, 3), (2, 3))),
         _if("truth", (CONDITION[0] != 0, (3,), (3,))),

@@ -74,6 +74,15 @@ SUBJECT = Subject(
     operator=OPERATORS["nonzero_coordinates"],
     jitted=_nonzero_coordinates._nonzero_coordinates,
     tensor="InputTensor",
+    signature=(
+        "(x, /, *, columns=None, fill=0, parts=None, size=None, implementation=None)"
+    ),
+    structs={
+        "NONZERO_COORDINATES": (
+            "InputTensor OutputCountTensor OutputCoordinatesTensor"
+        ),
+    },
+    names=("NonzeroCoordinates",),
     samples=(
         _nonzero("columns", ((1, 1, 2, 4),), {"columns": 3, "fill": 7}),
         _nonzero("parts", ((4, 1, 3),), {"parts": 2, "fill": 7}),

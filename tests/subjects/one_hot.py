@@ -71,6 +71,8 @@ SUBJECT = Subject(
     operator=OPERATORS["one_hot"],
     jitted=_one_hot._one_hot,
     tensor="ValuesTensor",
+    signature="(indices, values, /, *, size, axis=-1, implementation=None)",
+    structs={"ONE_HOT": "IndicesTensor ValuesTensor OutputTensor Axis"},
     samples=(
         _hot(
             "rows",

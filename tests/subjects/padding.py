@@ -65,6 +65,21 @@ SUBJECT = Subject(
     operator=OPERATORS["padding"],
     jitted=_padding._padding,
     tensor="InputTensor",
+    signature=(
+        "(x, start_padding, end_padding, /, *, mode=<PaddingMode.CONSTANT: 0>, "
+        "value=0, implementation=None)"
+    ),
+    structs={
+        "PADDING": (
+            "InputTensor OutputTensor PaddingMode PaddingValue DimensionCount "
+            "StartPadding EndPadding"
+        ),
+        "PADDING1": (
+            "InputTensor OutputTensor PaddingMode PaddingValueDataType PaddingValue "
+            "DimensionCount StartPadding EndPadding"
+        ),
+    },
+    names=("PaddingMode",),
     samples=tuple(
         padding_sample("matrix", mode, (3, 2), (5, 1), (4, 3)) for mode in Mode
     ),
