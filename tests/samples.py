@@ -14,6 +14,7 @@ import numpy as np
 from hypothesis.strategies import SearchStrategy
 
 from dmljax._operators import Registered
+from tests.sharded import Case
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
@@ -192,6 +193,7 @@ class Subject:
       signature: of the function, without its annotations.
       structs: by descriptor, the fields of the C struct in their order, retyped.
       names: what else the operator makes public: enums and named tuples.
+      sharded: by name, calls for each of its lines in the table of docs/sharding.md.
       extra: the types of JAX alone that the operator takes.
       tables: by descriptor and level, the support table of the page, retyped.
       examples: draws samples for the tests of properties.
@@ -210,6 +212,7 @@ class Subject:
     attributes: dict[str, Callable[[int, Any], tuple[Any, ...]]]
     signature: str
     structs: dict[str, str]
+    sharded: dict[str, Case]
     names: tuple[str, ...] = ()
     extra: tuple[str, ...] = EXTRA
 

@@ -38,7 +38,7 @@ NEEDS = {
         lambda: {name for name, subject in SUBJECTS.items() if subject.errors},
     ),
     "a line about sharding": (
-        "the table of docs/sharding.md, and CASES in tests/test_sharding.py",
+        "the table of docs/sharding.md, and SUBJECT.sharded",
         sharded,
     ),
     "a benchmark": (

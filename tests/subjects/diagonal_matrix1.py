@@ -18,6 +18,7 @@ from tests.samples import (
     Wrong,
     shape_of_rank,
 )
+from tests.sharded import Case, array
 from tests.subjects import tables
 
 
@@ -72,6 +73,15 @@ SUBJECT = Subject(
             "InputTensor OutputTensor ValueDataType Value DiagonalFillBegin "
             "DiagonalFillEnd"
         ),
+    },
+    sharded={
+        "diagonal_matrix1": Case(
+            functools.partial(
+                dmljax.diagonal_matrix1, value=2, fill_begin=-9, fill_end=4
+            ),
+            (array(),),
+            ("`diagonal_matrix1`", "batch, rows, columns"),
+        )
     },
     samples=(
         _diagonal("band", ((), (3, 4)), _span(-1, 2)),
