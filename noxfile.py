@@ -24,6 +24,7 @@ CORE = (
     *("tests/test_arguments.py", "tests/test_callables.py", "tests/test_bounds.py"),
     *("tests/test_experimental.py", "tests/test_export.py", "tests/test_size.py"),
 )
+SPHINX = ("sphinx-build", "-q", "-W", "-b", "html", "docs", "docs/_build/html")
 # Results of every form and kernel.
 RESULTS = ("tests/test_operators.py", "tests/test_words.py", "tests/test_blocks.py")
 
@@ -102,8 +103,18 @@ def lint(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """The documentation. A warning is an error."""
     session.install("-e", ".[docs]")
-    html = f"{session.create_tmp()}/html"
-    session.run("sphinx-build", "-q", "-W", "-b", "html", "docs", html)
+    session.run(*SPHINX)
+
+
+@nox.session(python=OLDEST)
+def site(session: nox.Session) -> None:
+    """The pages in a browser: nothing is cut off, all is readable and found."""
+    for program in ("chromium", "chromedriver"):
+        if shutil.which(program) is None:
+            session.skip(f"NOT RUN: {program} is not installed; Debian has it")
+    session.install("-e", ".[site]")
+    session.run(*SPHINX)
+    session.run(*PYTEST, "-n", "auto", "tests/test_site.py", *session.posargs)
 
 
 @nox.session(python=OLDEST)

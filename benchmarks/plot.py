@@ -3,11 +3,13 @@
     python -m benchmarks.plot
 
 For each ledger in benchmarks/results it writes docs/benchmarks_<device>_share.png, the
-share of its ceiling that each case reaches, docs/benchmarks_<device>.png, our time
-beside that of the fastest other, and docs/benchmarks_<device>.md, all figures. Of a
-ledger of several devices it writes one picture and the figures.
+share of a copy's speed that each case reaches, docs/benchmarks_<device>.png, the time
+of dmljax beside that of the fastest other library, and docs/benchmarks_<device>.md, all
+figures. Of a ledger of several devices it writes one picture and the figures. It also
+writes the table in docs/benchmarks.md, and the picture that README.md shows.
 """
 
+import itertools
 import pathlib
 from collections.abc import Callable, Sequence
 
@@ -15,6 +17,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from benchmarks import ledger
 from benchmarks.ledger import Line, Rows
@@ -22,7 +26,7 @@ from benchmarks.ledger import Line, Rows
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 # More elements than the small cases have: what the pictures show.
 LARGE = 2**20
-REACHED, MISSED = "#5b4a9c", "#d9822b"
+REACHED, MISSED = "#1f5fa8", "#d9822b"
 # The share of the ceiling to reach, by operator and direction, for elements of 1, 2 and
 # 4 bytes. The gradient of one_hot is one pass over the cotangent.
 TARGETS: dict[tuple[str, str], dict[int, float]] = {
@@ -38,19 +42,64 @@ TARGETS: dict[tuple[str, str], dict[int, float]] = {
 }
 # The device whose figures README.md shows.
 OVERVIEW = "NVIDIA H200"
-# The usual work of each operator, for one picture of all: a title, the operator, the
+# The usual work of each operator: what docs/benchmarks.md calls it, the operator, the
 # start of the case's name, and the direction.
 USUAL = (
-    ("64Mi float32, 1 % non-zero", "nonzero_coordinates", "float32 (67108864,), 1.0%"),
-    ("reflect 3, 64Mi float32", "padding", "REFLECTION (0, 0, 3, 3) of float32"),
-    ("of 1000, 256 MiB float32", "one_hot", "float32 (67108, 1000)"),
     (
-        "triangle, 64Mi float16",
-        "diagonal_matrix1",
-        "strictly upper triangle, float16 (81",
+        "`element_wise_if`, 2^26 float32",
+        *("element_wise_if", "float32 x 67108864, uint8", "forward"),
     ),
-    ("64Mi int8", "element_wise_if", "int8 x 67108864"),
+    (
+        "`element_wise_if`, 2^26 int8",
+        *("element_wise_if", "int8 x 67108864", "forward"),
+    ),
+    (
+        "`diagonal_matrix1`, triangle of 8192 x 8192 float32",
+        *("diagonal_matrix1", "strictly upper triangle, float32 (8192", "forward"),
+    ),
+    (
+        "`diagonal_matrix1`, identity of 8192 x 8192 int8",
+        *("diagonal_matrix1", "identity, int8 (8192", "forward"),
+    ),
+    (
+        "`one_hot`, 67 108 sequences of 1000 float32",
+        *("one_hot", "float32 (67108, 1000)", "forward"),
+    ),
+    (
+        "`padding`, REFLECTION by 3 of 16 x 64 images of 256 x 256 float32",
+        *("padding", "REFLECTION (0, 0, 3, 3) of float32 (16, 64, 256", "forward"),
+    ),
+    (
+        "its gradient",
+        *("padding", "REFLECTION (0, 0, 3, 3) of float32 (16, 64, 256", "gradient"),
+    ),
+    (
+        "`padding`, the same in float16",
+        *("padding", "REFLECTION (0, 0, 3, 3) of float16 (16, 64, 256", "forward"),
+    ),
+    (
+        "`nonzero_coordinates`, 2^26 float32, 0.1 % not zero",
+        *("nonzero_coordinates", "float32 (67108864,), 0.1% non-zero", "forward"),
+    ),
+    (
+        "`nonzero_coordinates`, 1 % not zero",
+        *("nonzero_coordinates", "float32 (67108864,), 1.0% non-zero", "forward"),
+    ),
+    (
+        "`nonzero_coordinates`, 50 % not zero",
+        *("nonzero_coordinates", "float32 (67108864,), 50.0% non-zero", "forward"),
+    ),
 )
+OTHERS = {"jnp": "jax.numpy", "torch": "PyTorch", "cupy": "CuPy"}
+MARK = "<!-- python -m benchmarks.plot writes this table. -->\n"
+# Of these, the ones that README.md shows, and what its picture calls them.
+SHOWN = {
+    9: "2^26 float32, 1 % not zero",
+    5: "reflect by 3, float32",
+    4: "1000 classes, float32",
+    2: "triangle, float32",
+    1: "2^26 int8",
+}
 # A time this much above another is the noise of a run.
 NOISE = 0.1
 VERSIONS = ("python", "jax", "numpy", "torch", "cupy", "onnxruntime")
@@ -62,49 +111,129 @@ def contenders(rows: Rows) -> list[str]:
     return sorted(names, key=lambda name: (not name.startswith("dmljax"), name))
 
 
+CONTEXTS = {
+    "alone": "Programs of one operator",
+    "pipeline": "In a pipeline",
+}
+
+
 def page(rows: Rows, name: str) -> str:
     """All figures as a page."""
     last = list(rows.values())[-1]["dmljax"]
     versions = ", ".join(f"{v} {last[v]}" for v in VERSIONS if last[v])
     parts = [
         f"# Figures: {last['device']}",
-        f"Milliseconds, medians; {versions}. Share is that of the bandwidth of a copy, "
-        f"{last['copy_gb_per_s']:.0f} GB/s read and written, or where nothing is read, "
-        f"of a fill, {last['fill_gb_per_s']:.0f} GB/s, both measured in the same run. "
-        "Share and launches are dmljax's, outside of jit if it is timed there; the "
-        "milliseconds to compile and the peak of memory in MiB are those inside jit.",
-        f"![Share of the ceiling]({name}_share.png)",
-        f"![Our time over the fastest other's]({name}.png)",
+        f"Milliseconds, medians. Less is better. Versions: {versions}.",
+        "- **dmljax** is a call inside of `jit`, and **dmljax, outside jit** is a call "
+        "that is a program of its own, where that runs something else. The calls of "
+        "other libraries than jax.numpy are programs of their own.\n"
+        "- **share** is the time of a copy of the same bytes "
+        f"({last['copy_gb_per_s']:.0f} GB/s read and written), or of a fill "
+        f"({last['fill_gb_per_s']:.0f} GB/s) where nothing is read, over the time of "
+        "dmljax, outside of `jit` if that is timed. More is better. Both speeds are "
+        "measured in the same run.\n"
+        '- A program "in a pipeline" has an elementwise operation before and after '
+        "the operator.",
+        f"![The share of a copy's speed, for each case.]({name}_share.png)",
+        "![The time of dmljax over that of the fastest other library, for each case.]"
+        f"({name}.png)",
     ]
-    for context, title in (("alone", "Alone"), ("pipeline", "In a pipeline")):
-        chosen = {key: row for key, row in rows.items() if key[3] == context}
-        if chosen:
-            parts += [f"## {title}", table(chosen)]
+    for context, title in CONTEXTS.items():
+        parts += _section(f"## {title}", rows, context, table)
+    parts += _section("## Implementations and costs", rows, "alone", cost_table)
     return "\n\n".join(parts) + "\n"
 
 
+def _section(
+    title: str, rows: Rows, context: str, tabulate: Callable[[Rows], str]
+) -> list[str]:
+    """A table for each operator, below a title; nothing if there are no figures."""
+    chosen = {key: row for key, row in rows.items() if key[3] == context}
+    parts = [title] if chosen else []
+    for operator in dict.fromkeys(operator for operator, *_ in chosen):
+        of_one = {key: row for key, row in chosen.items() if key[0] == operator}
+        parts += [f"### {operator}", tabulate(of_one)]
+    return parts
+
+
+def _table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rows = [columns, ["---"] * len(columns), *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
 def table(rows: Rows) -> str:
-    """The figures of one context."""
-    names = contenders(rows)
-    columns = ["operator", "case", "direction", *names]
-    columns += ["share", "launches", "compile", "peak"]
-    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
-    for (operator, case, direction, _), row in rows.items():
-        times = [f"{row[c]['ms']:.4g}" if c in row else "-" for c in names]
-        cells = [operator, case, direction, *times, *_costs(row)]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    """The milliseconds of dmljax and of other libraries for one operator."""
+    forms = ("dmljax, xla", "dmljax, pallas")
+    names = [name for name in contenders(rows) if name not in forms]
+    lines = [
+        [
+            case,
+            direction,
+            *(_ms(row, name) for name in names),
+            f"{_ours(row)['share']:.2f}",
+        ]
+        for (_, case, direction, _), row in rows.items()
+    ]
+    return _table(["case", "direction", *names, "share"], lines)
+
+
+def cost_table(rows: Rows) -> str:
+    """The milliseconds of both implementations of one operator, and what they cost."""
+    columns = ["case", "direction", "xla", "pallas", "launches", "compile, ms"]
+    lines = [
+        [
+            *(case, direction),
+            *(_ms(row, f"dmljax, {form}") for form in ("xla", "pallas")),
+            *_costs(row),
+        ]
+        for (_, case, direction, _), row in rows.items()
+    ]
+    return _table([*columns, "peak of memory, MiB"], lines)
+
+
+def _ms(row: dict[str, Line], name: str) -> str:
+    return f"{row[name]['ms']:.4g}" if name in row else "-"
 
 
 def _costs(row: dict[str, Line]) -> list[str]:
     ours, jitted = _ours(row), row["dmljax"]
     launches = "-" if ours["launches"] is None else str(ours["launches"])
     peak = f"{jitted['peak_bytes'] / 2**20:.4g}"
-    return [f"{ours['share']:.2f}", launches, f"{jitted['compile_ms']:.0f}", peak]
+    return [launches, f"{jitted['compile_ms']:.0f}", peak]
+
+
+def usual_rows(rows: Rows) -> list[dict[str, Line]]:
+    """The figures of each line of USUAL."""
+    return [
+        next(
+            row
+            for (operator, case, direction, context), row in rows.items()
+            if (operator, direction, context) == (wanted, way, "alone")
+            and case.startswith(start)
+        )
+        for _, wanted, start, way in USUAL
+    ]
+
+
+def overview_page(text: str, rows: Rows) -> str:
+    """The text of docs/benchmarks.md, with its table written anew."""
+    last = "dmljax, outside jit"
+
+    def milliseconds(row: dict[str, Line], name: str) -> str:
+        return f"{row[name]['ms']:#.3g}".rstrip(".") if name in row else "-"
+
+    lines = [
+        [line[0], *(milliseconds(row, name) for name in ("dmljax", *OTHERS, last))]
+        for line, row in zip(USUAL, usual_rows(rows), strict=True)
+    ]
+    columns = ["work", "dmljax", *OTHERS.values(), "dmljax outside of `jit`"]
+    before, after = text.split(MARK)
+    rest = after[after.index("\n\n") :]
+    return before + MARK + _table(columns, lines) + rest
 
 
 def _ours(row: dict[str, Line]) -> Line:
-    """Our figure: outside of jit if it differs there, as the others' is."""
+    """The figure outside of jit if it differs there, as the others' are."""
     return row.get("dmljax, outside jit", row["dmljax"])
 
 
@@ -127,29 +256,33 @@ def draw_shares(rows: Rows, path: pathlib.Path) -> None:
     def shares(axes: Axes, lines: Sequence[dict[str, Line]]) -> None:
         ours = [_ours(row) for row in lines]
         values, targets = [line["share"] for line in ours], list(map(_target, ours))
-        colors = [
-            REACHED if value >= target else MISSED
-            for value, target in zip(values, targets, strict=True)
-        ]
         places = np.arange(len(ours))
-        axes.barh(places, values, color=colors)
+        good = np.array(values) >= np.array(targets)
+        _bars(axes, values, good)
         axes.vlines(targets, places - 0.5, places + 0.5, color="black", linewidth=0.8)
 
-    _draw(rows, path, shares, "share of the ceiling (more is better)")
+    label = "share of a copy's speed (more is better)"
+    words = ("reaches its target", "falls short of it", "target")
+    _draw(rows, path, shares, label, words)
 
 
 def draw_comparison(rows: Rows, path: pathlib.Path) -> None:
-    """Our time over that of the fastest other, a bar for each case."""
+    """The time over that of the fastest other library, a bar for each case."""
 
     def ratios(axes: Axes, lines: Sequence[dict[str, Line]]) -> None:
         values = [_ours(row)["ms"] / min(_others(row)) for row in lines]
-        colors = [REACHED if value <= 1 + NOISE else MISSED for value in values]
-        axes.barh(np.arange(len(values)), values, color=colors)
+        _bars(axes, values, np.array(values) <= 1 + NOISE)
         axes.axvline(1, color="black", linewidth=0.8)
 
     compared = {key: row for key, row in rows.items() if _others(row)}
-    label = "time over that of the fastest other (less is better)"
-    _draw(compared, path, ratios, label)
+    label = "time of dmljax over that of the fastest other library (less is better)"
+    slower = f"slower by more than {NOISE:.0%}"
+    _draw(compared, path, ratios, label, ("as fast or faster", slower, "the same time"))
+
+
+def _bars(axes: Axes, values: Sequence[float], good: np.ndarray) -> None:
+    colors = np.where(good, REACHED, MISSED)
+    axes.barh(np.arange(len(values)), values, color=colors.tolist())
 
 
 def _others(row: dict[str, Line]) -> list[float]:
@@ -157,28 +290,33 @@ def _others(row: dict[str, Line]) -> list[float]:
 
 
 def draw_overview(rows: Rows, path: pathlib.Path) -> None:
-    """The usual work of each operator: milliseconds, ours beside the others'."""
+    """Some usual work inside of jit, beside that of other libraries."""
     figure, grid = pyplot.subplots(
-        1, len(USUAL), figsize=(10, 2.2), layout="constrained"
+        1, len(SHOWN), figsize=(7.4, 2.5), layout="constrained"
     )
-    for axes, (title, wanted, start) in zip(grid.flat, USUAL, strict=True):
-        row = next(
-            row
-            for (operator, case, direction, context), row in rows.items()
-            if (operator, direction, context) == (wanted, "forward", "alone")
-            and case.startswith(start)
-        )
-        others = [name for name in ("jnp", "torch", "cupy") if name in row]
-        times = [_ours(row)["ms"], *(row[name]["ms"] for name in others)]
-        bars = axes.bar(["dmljax", *others], times, color=[REACHED] + ["#b8b8b8"] * 3)
-        axes.bar_label(bars, [f"{time:.2g}" for time in times], fontsize=7)
-        axes.set_title(f"{wanted}\n{title}", fontsize=7)
-        axes.tick_params(labelsize=7)
-        axes.set_yticks([])
-        axes.margins(y=0.12)
-    grid.flat[0].set_ylabel("milliseconds", fontsize=7)
-    figure.savefig(path, dpi=130)
+    usual = usual_rows(rows)
+    for axes, (number, title) in zip(grid.flat, SHOWN.items(), strict=True):
+        row = usual[number]
+        others = [name for name in OTHERS if name in row]
+        times = [row[name]["ms"] for name in ("dmljax", *others)]
+        bars = axes.barh(["dmljax", *others], times, color=[REACHED] + ["#b8b8b8"] * 3)
+        axes.bar_label(bars, [f"{time:.2g}" for time in times], fontsize=8, padding=2)
+        axes.set_title(f"{USUAL[number][1]}\n{title}", fontsize=7)
+        axes.invert_yaxis()
+        axes.tick_params(labelsize=8, length=0)
+        axes.set_xticks([])
+        axes.margins(x=0.45)
+    figure.suptitle(
+        f"Milliseconds inside of jit, less is better. {_where(rows)}", fontsize=8
+    )
+    figure.savefig(path, dpi=150)
     pyplot.close(figure)
+
+
+def _where(rows: Rows) -> str:
+    """The device and the version of JAX that the figures are of."""
+    last = list(rows.values())[-1]["dmljax"]
+    return f"{last['device']}, JAX {last['jax']}"
 
 
 def _draw(
@@ -186,29 +324,39 @@ def _draw(
     path: pathlib.Path,
     bars: Callable[[Axes, Sequence[dict[str, Line]]], None],
     label: str,
+    words: tuple[str, str, str],
 ) -> None:
-    """A chart below the other for each operator, as high as it has cases."""
+    """A chart for each operator, below each other; a legend of the words above."""
     operators = list(dict.fromkeys(operator for operator, *_ in rows))
     groups = [[key for key in rows if key[0] == operator] for operator in operators]
     heights = [len(group) + 4 for group in groups]
     figure, grid = pyplot.subplots(
         len(groups),
         squeeze=False,
-        figsize=(9, 0.17 * sum(heights)),
+        figsize=(7.4, 0.16 * sum(heights) + 0.8),
         height_ratios=heights,
         sharex=True,
         layout="constrained",
     )
     for axes, operator, group in zip(grid.flat, operators, groups, strict=True):
         bars(axes, [rows[key] for key in group])
-        names = [f"{case}, {direction}" for _, case, direction, _ in group]
+        gradient = {"forward": "", "gradient": ", gradient"}
+        names = [f"{case}{gradient[direction]}" for _, case, direction, _ in group]
         axes.set_yticks(np.arange(len(group)), names)
-        axes.set_title(operator, fontsize=8, loc="left")
+        axes.set_title(operator, fontsize=9, loc="left")
         axes.invert_yaxis()
         axes.margins(y=0.01)
-        axes.tick_params(labelsize=6)
+        axes.tick_params(labelsize=7)
     grid.flat[-1].set_xlabel(label, fontsize=8)
-    figure.savefig(path, dpi=110)
+    samples = [Patch(color=REACHED), Patch(color=MISSED), Line2D([], [], color="black")]
+    figure.legend(
+        *(samples, words),
+        title=_where(rows),
+        fontsize=8,
+        loc="outside upper center",
+        ncols=3,
+    )
+    figure.savefig(path, dpi=130)
     pyplot.close(figure)
 
 
@@ -253,15 +401,15 @@ def scaling_page(lines: Sequence[Line], name: str) -> str:
     parts = [
         f"# Figures: several devices, {last['device']}",
         "Milliseconds of a call on the device that takes longest, by its own clock, "
-        "waiting in collectives included; medians. In brackets the efficiency: the "
-        "time of one device over this one, in strong scaling divided by the number of "
-        f"devices. {versions}.",
-        f"![Efficiency]({name}.png)",
+        "with the time that it waits for others; medians. The efficiency is in "
+        "brackets: the time of one device over this time, in strong scaling divided "
+        f"by the number of devices. Versions: {versions}.",
+        f"![Efficiency over the number of devices.]({name}.png)",
     ]
     columns = ["operator", "case", "direction", "communicates", *map(str, counts)]
     for scaling, title in (
-        ("weak", "Weak scaling: each device has as much as the one"),
-        ("strong", "Strong scaling: they share what the one has"),
+        ("weak", "Weak scaling: each device has as much work as the one"),
+        ("strong", "Strong scaling: the devices share the work of the one"),
     ):
         rows = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
         for work in _by_work(lines, scaling).values():
@@ -289,23 +437,28 @@ def _by_work(lines: Sequence[Line], scaling: str) -> dict[tuple[str, ...], list[
 def draw_scaling(lines: Sequence[Line], path: pathlib.Path) -> None:
     """The efficiency over the number of devices, a line for each work."""
     figure, grid = pyplot.subplots(
-        1, 2, figsize=(9, 4.6), sharey=True, layout="constrained"
+        1, 2, figsize=(7.4, 4.8), sharey=True, layout="constrained"
     )
+    every = sorted({line["devices"] for line in lines})
     for axes, scaling in zip(grid.flat, ("weak", "strong"), strict=True):
-        for label, work in _by_work(lines, scaling).items():
+        axes.set_prop_cycle(color=mpl.colormaps["tab20"](range(20)))
+        works = _by_work(lines, scaling).items()
+        for (label, work), marker in zip(works, itertools.cycle("os^v<>Dp")):
             counts = [line["devices"] for line in work]
             shares = [line["efficiency"] for line in work]
             style = "-" if work[0]["communicates"] == "nothing" else "--"
-            axes.plot(counts, shares, style, marker=".", label=", ".join(label))
-        axes.set_xticks(counts)
+            axes.plot(counts, shares, style, marker=marker, label=", ".join(label))
+        axes.set_xticks(every)
         axes.set_ylim(0, 1.05)
-        axes.set_title(f"{scaling} scaling", fontsize=8)
-        axes.tick_params(labelsize=7)
+        axes.set_title(f"{scaling} scaling", fontsize=9)
+        axes.tick_params(labelsize=8)
         axes.set_xlabel("devices", fontsize=8)
-    grid.flat[0].set_ylabel("efficiency", fontsize=8)
+    grid.flat[0].set_ylabel("efficiency (more is better)", fontsize=8)
     handles, labels = grid.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, fontsize=6, loc="outside lower center", ncols=2)
-    figure.savefig(path, dpi=110)
+    figure.legend(handles, labels, fontsize=7, loc="outside lower center", ncols=1)
+    device = f"{lines[-1]['device']}, JAX {lines[-1]['jax']}"
+    figure.suptitle(f"{device}. Dashed: devices send data to each other.", fontsize=9)
+    figure.savefig(path, dpi=130)
     pyplot.close(figure)
 
 
@@ -319,6 +472,8 @@ def main(docs: pathlib.Path = DOCS) -> None:
             (write_scaling if path.stem.endswith(SCALING) else write)(path, docs)
     gpu = ledger.newest(ledger.read(ledger.path(OVERVIEW)))
     draw_overview(gpu, docs / "benchmarks_overview.png")
+    text = (DOCS / "benchmarks.md").read_text()
+    (docs / "benchmarks.md").write_text(overview_page(text, gpu))
 
 
 if __name__ == "__main__":

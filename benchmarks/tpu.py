@@ -2,7 +2,7 @@
 
     python -m benchmarks.tpu                  adds to benchmarks/results/tpu.jsonl
     python -m benchmarks.tpu --only padding   the operators whose name begins so
-    python -m benchmarks.tpu --page           writes the figures into docs/tpu.md
+    python -m benchmarks.tpu --page           writes docs/background/tpu_estimates.md
 
 It needs libtpu, of the version that `pip install "jax[tpu]"` brings. Nothing runs: the
 figures are estimates, of the memory that a program moves and of the cycles that the
@@ -295,7 +295,8 @@ def figures(case: Case, form: str, chip: str, folder: pathlib.Path) -> ledger.Li
     }
 
 
-PAGE = pathlib.Path(__file__).parent.parent / "docs" / "tpu.md"
+DOCS = pathlib.Path(__file__).parent.parent / "docs"
+PAGE = DOCS / "background" / "tpu_estimates.md"
 MARK = "<!-- python -m benchmarks.tpu --page writes what follows. -->\n"
 
 

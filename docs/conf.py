@@ -1,14 +1,102 @@
-"""The configuration of the documentation: sphinx-build -b html docs docs/_build."""
+"""The configuration of the documentation.
+
+    sphinx-build -W -b html docs docs/_build/html
+
+The build needs no network. Pages in docs/tutorials are notebooks in Markdown, which the
+build executes.
+"""
+
+import os
+import pathlib
+import sysconfig
+import zlib
+
+import sphinx.search
+from sphinx.search.en import SearchEnglish
 
 import dmljax
+
+# Programs in the notebooks are small, so compiling them takes longer than running them.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+HERE = pathlib.Path(__file__).parent
+# Notebooks import docs/drawing.py as `docs.drawing`.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
+
+# One of them runs the command `dmljax`.
+os.environ["PATH"] = os.pathsep.join(
+    [sysconfig.get_path("scripts"), os.environ.get("PATH", "")]
+)
 
 project = "dmljax"
 author = "the dmljax authors"
 release = dmljax.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build", "models/**"]
-html_theme = "alabaster"
-html_theme_options = {"description": "Five DirectML operators for JAX"}
+copyright = f"{author}. Apache-2.0"
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+]
+exclude_patterns = ["_build", "models/**", "inventories/**"]
+
+html_theme = "furo"
+html_title = f"dmljax {release}"
+html_static_path = ["_static"]
+html_css_files = ["dmljax.css"]
+# "View this page" shows the Markdown that the build copies beside the page.
+html_theme_options = {"top_of_page_buttons": ["view"]}
+
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
+autodoc_typehints_format = "short"
+
+myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
+
+nb_execution_mode = "auto"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+# A warning in a notebook fails the build, as any other warning does.
+nb_output_stderr = "remove-warn"
+
+# Prompts are not part of what the copy button copies.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+
+class Search(SearchEnglish):
+    """A search that also finds `where`, which is a word without meaning elsewhere."""
+
+    stopwords = SearchEnglish.stopwords - {"where"}
+
+
+sphinx.search.languages["en"] = Search
+
+INVENTORIES = {
+    "jax": "https://docs.jax.dev/en/latest/",
+    "numpy": "https://numpy.org/doc/stable/",
+    "python": "https://docs.python.org/3/",
+}
+
+
+def inventory(name: str) -> str:
+    """The names of docs/inventories/<name>.txt as a file that intersphinx reads.
+
+    The files list the names that the pages link to, so that no inventory is downloaded.
+    """
+    lines = (HERE / "inventories" / f"{name}.txt").read_text().splitlines()
+    entries = "".join(f"{line} -\n" for line in lines if line)
+    header = f"# Sphinx inventory version 2\n# Project: {name}\n# Version: \n"
+    header += "# The remainder of this file is compressed using zlib.\n"
+    path = HERE / "_build" / f"{name}.inv"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(header.encode() + zlib.compress(entries.encode()))
+    return str(path)
+
+
+intersphinx_mapping = {
+    name: (address, inventory(name)) for name, address in INVENTORIES.items()
+}

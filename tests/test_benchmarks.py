@@ -265,7 +265,7 @@ def test_pages_are_those_of_the_ledgers(tmp_path, monkeypatch):
     monkeypatch.setattr(matplotlib.figure.Figure, "savefig", lambda *_, **__: None)
     plot.main(tmp_path)
     pages = [path.name for path in tmp_path.iterdir()]
-    assert len(pages) == 3
+    assert len(pages) == 4
     for page in pages:
         assert (tmp_path / page).read_text() == (plot.DOCS / page).read_text()
 
@@ -279,7 +279,8 @@ def test_a_ledger_becomes_a_page_and_pictures(tmp_path, monkeypatch):
     plot.write(out, tmp_path)
     page = (tmp_path / "benchmarks_device.md").read_text()
     assert "## In a pipeline" in page
-    assert "| one_hot | int8 (32, 128), axis -1, int32 indices | forward |" in page
+    assert "### one_hot\n" in page
+    assert "| int8 (32, 128), axis -1, int32 indices | forward |" in page
     written = {path.name for path in tmp_path.glob("*.png")}
     assert written == {"benchmarks_device.png", "benchmarks_device_share.png"}
 
