@@ -90,7 +90,9 @@ USUAL = (
         *("nonzero_coordinates", "float32 (67108864,), 50.0% non-zero", "forward"),
     ),
 )
-OTHERS = {"jnp": "jax.numpy", "torch": "PyTorch", "cupy": "CuPy"}
+# The libraries beside it in the table, and in the picture.
+TABULATED = {"jnp": "jax.numpy", "torch": "PyTorch"}
+OTHERS = (*TABULATED, "cupy")
 MARK = "<!-- python -m benchmarks.plot writes this table. -->\n"
 # Of these, the ones that README.md shows, and what its picture calls them.
 SHOWN = {
@@ -123,10 +125,10 @@ def page(rows: Rows, name: str) -> str:
     versions = ", ".join(f"{v} {last[v]}" for v in VERSIONS if last[v])
     parts = [
         f"# Figures: {last['device']}",
-        f"Milliseconds, medians. Less is better. Versions: {versions}.",
-        "- **dmljax** is a call inside of `jit`, and **dmljax, outside jit** is a call "
-        "that is a program of its own, where that runs something else. The calls of "
-        "other libraries than jax.numpy are programs of their own.\n"
+        f"Microseconds, medians. Less is better. Versions: {versions}.",
+        "- **dmljax** is a call inside of `jit`. **outside jit** is a call that is a "
+        "program of its own, where that runs something else. The calls of other "
+        "libraries than jax.numpy are programs of their own.\n"
         "- **share** is the time of a copy of the same bytes "
         f"({last['copy_gb_per_s']:.0f} GB/s read and written), or of a fill "
         f"({last['fill_gb_per_s']:.0f} GB/s) where nothing is read, over the time of "
@@ -162,37 +164,48 @@ def _table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def table(rows: Rows) -> str:
-    """The milliseconds of dmljax and of other libraries for one operator."""
+    """The times of dmljax and of other libraries for one operator."""
     forms = ("dmljax, xla", "dmljax, pallas")
     names = [name for name in contenders(rows) if name not in forms]
     lines = [
         [
-            case,
-            direction,
-            *(_ms(row, name) for name in names),
+            _label(key),
+            *(_microseconds(row, name) for name in names),
             f"{_ours(row)['share']:.2f}",
         ]
-        for (_, case, direction, _), row in rows.items()
+        for key, row in rows.items()
     ]
-    return _table(["case", "direction", *names, "share"], lines)
+    columns = [name.removeprefix("dmljax, ") for name in names]
+    return _table(["case", *columns, "share"], lines)
 
 
 def cost_table(rows: Rows) -> str:
-    """The milliseconds of both implementations of one operator, and what they cost."""
-    columns = ["case", "direction", "xla", "pallas", "launches", "compile, ms"]
+    """The times of both implementations of one operator, and what they cost."""
+    columns = ["case", "xla", "pallas", "launches", "compile, ms", "peak, MiB"]
     lines = [
         [
-            *(case, direction),
-            *(_ms(row, f"dmljax, {form}") for form in ("xla", "pallas")),
+            _label(key),
+            *(_microseconds(row, f"dmljax, {form}") for form in ("xla", "pallas")),
             *_costs(row),
         ]
-        for (_, case, direction, _), row in rows.items()
+        for key, row in rows.items()
     ]
-    return _table([*columns, "peak of memory, MiB"], lines)
+    return _table(columns, lines)
 
 
-def _ms(row: dict[str, Line], name: str) -> str:
-    return f"{row[name]['ms']:.4g}" if name in row else "-"
+def _label(key: tuple[str, str, str, str]) -> str:
+    """What a case is called beside the name of its operator."""
+    _, case, direction, _ = key
+    return case + {"forward": "", "gradient": ", gradient"}[direction]
+
+
+def _microseconds(row: dict[str, Line], name: str) -> str:
+    if name not in row:
+        return "-"
+    time = 1000 * row[name]["ms"]
+    return (
+        f"{time:.2f}" if time < 1 else f"{time:.3g}" if time < 1000 else f"{time:.0f}"
+    )
 
 
 def _costs(row: dict[str, Line]) -> list[str]:
@@ -223,10 +236,10 @@ def overview_page(text: str, rows: Rows) -> str:
         return f"{row[name]['ms']:#.3g}".rstrip(".") if name in row else "-"
 
     lines = [
-        [line[0], *(milliseconds(row, name) for name in ("dmljax", *OTHERS, last))]
+        [line[0], *(milliseconds(row, name) for name in ("dmljax", *TABULATED, last))]
         for line, row in zip(USUAL, usual_rows(rows), strict=True)
     ]
-    columns = ["work", "dmljax", *OTHERS.values(), "dmljax outside of `jit`"]
+    columns = ["work", "dmljax", *TABULATED.values(), "dmljax outside of `jit`"]
     before, after = text.split(MARK)
     rest = after[after.index("\n\n") :]
     return before + MARK + _table(columns, lines) + rest
@@ -340,9 +353,7 @@ def _draw(
     )
     for axes, operator, group in zip(grid.flat, operators, groups, strict=True):
         bars(axes, [rows[key] for key in group])
-        gradient = {"forward": "", "gradient": ", gradient"}
-        names = [f"{case}{gradient[direction]}" for _, case, direction, _ in group]
-        axes.set_yticks(np.arange(len(group)), names)
+        axes.set_yticks(np.arange(len(group)), list(map(_label, group)))
         axes.set_title(operator, fontsize=9, loc="left")
         axes.invert_yaxis()
         axes.margins(y=0.01)

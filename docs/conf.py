@@ -61,6 +61,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 # A warning in a notebook fails the build, as any other warning does.
 nb_output_stderr = "remove-warn"
+nb_merge_streams = True
 
 # Prompts are not part of what the copy button copies.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
