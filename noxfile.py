@@ -12,6 +12,8 @@ import tomllib
 import nox
 
 nox.options.error_on_missing_interpreters = True
+# uv installs from its cache in a second what takes pip twenty.
+nox.options.default_venv_backend = "uv|virtualenv"
 
 OLDEST, NEWEST = "3.11", "3.13"
 PYTEST = ("python", "-m", "pytest", "-q", "--dist", "worksteal")
@@ -70,12 +72,19 @@ def optimized(session: nox.Session) -> None:
     session.run(*PYTEST, "-n", "auto", *RESULTS, *session.posargs, env=flags)
 
 
+@nox.session(python=OLDEST)
+def slow(session: nox.Session) -> None:
+    """The tests that README's command leaves out."""
+    session.install("-e", ".[test]")
+    session.run(*PYTEST, "-n", "auto", "-m", "slow", *session.posargs)
+
+
 @nox.session(python=NEWEST)
 def newest(session: nox.Session) -> None:
-    """The newest Python and JAX: all tests, the slow ones too."""
+    """The newest Python and JAX: the tests as README runs them, and users' programs."""
     session.install("-e", ".[test,clients]")
     session.run("python", "-c", "import jax, sys; print(sys.version, jax.__version__)")
-    session.run(*PYTEST, "-n", "auto", "-m", "", *session.posargs)
+    session.run(*PYTEST, "-n", "auto", *session.posargs)
 
 
 @nox.session(python=OLDEST)

@@ -26,11 +26,13 @@ from benchmarks.libraries import ALL
 from benchmarks.run import circumstances, commit, parsed
 from dmljax import DataType, PaddingMode, TensorDesc
 
-SIDES = {"4 KiB": 32, "64 KiB": 128}  # of a square float32 matrix
+SIDES = {"4 KiB": 32, "64 KiB": 128}  # rows of a square float32 matrix
 ROUNDS = 300
-CALLS = 10  # of one contender in its turn; the last is waited for
+# Calls of one contender in its turn. JAX dispatches them asynchronously, and only the
+# last one is waited for.
+CALLS = 10
 LOWEST = -(2**31)
-GAP = 8  # elements at the end of each row of a strided tensor
+GAP = 8  # elements at the end of each row of a strided tensor, which belong to none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +40,8 @@ class Contender:
     """One way to call an operator.
 
     Attributes:
-      name: in the ledger.
-      run: the call, whose arrays are on the device.
+      name: the name in the ledger.
+      run: makes the call. Its arrays are on the device already.
       beside: the name of the contender that it is compared with; None for jax.numpy's.
     """
 
@@ -49,58 +51,53 @@ class Contender:
 
 
 def contenders(side: int) -> Iterator[tuple[str, str, list[Contender]]]:
-    """Operator, case and contenders for square matrices with so many rows."""
-    x, condition = jnp.ones((side, side)), jnp.ones((side, side), jnp.uint8)
-    flat = jnp.ones(side * (side + GAP))
-    matrix, strided = _tensor(side), _tensor(side, GAP)
-    mask = TensorDesc(DataType.UINT8, (side, side))
+    """Yields operator, case and contenders for square matrices with so many rows."""
+    x, flat = jnp.ones((side, side)), jnp.ones(side * (side + GAP))
+    yield "element_wise_if", "two tensors", _selects(x)
+    yield "element_wise_if", "a tensor and 0.0", _selects_of_a_scalar(x)
+    yield "diagonal_matrix1", "upper triangle", _triangles(x, flat)
+    for mode, name in ((PaddingMode.CONSTANT, "constant"), (2, "reflect")):
+        yield "padding", name, _padders(x, flat, PaddingMode(mode), name)
 
+
+def _selects(x: jax.Array) -> list[Contender]:
+    matrix, condition = _tensor(x.shape[0]), jnp.ones(x.shape, jnp.uint8)
+    mask = TensorDesc(DataType.UINT8, x.shape)
     select = dmljax.create_operator(
         dmljax.ElementWiseIfDesc(mask, matrix, matrix, matrix)
     )
-    yield (
-        "element_wise_if",
-        "two tensors",
-        [
-            Contender("jnp", lambda: jnp.where(condition, x, x)),
-            Contender("dmljax", lambda: dmljax.element_wise_if(condition, x, x), "jnp"),
-            Contender("descriptor", lambda: select(condition, x, x), "dmljax"),
-        ],
-    )
-    yield (
-        "element_wise_if",
-        "a tensor and 0.0",
-        [
-            Contender("jnp", lambda: jnp.where(condition, x, 0.0)),
-            Contender(
-                "dmljax", lambda: dmljax.element_wise_if(condition, x, 0.0), "jnp"
-            ),
-        ],
-    )
-    triangle, strided_triangle = (
+    return [
+        Contender("jnp", lambda: jnp.where(condition, x, x)),
+        Contender("dmljax", lambda: dmljax.element_wise_if(condition, x, x), "jnp"),
+        Contender("descriptor", lambda: select(condition, x, x), "dmljax"),
+    ]
+
+
+def _selects_of_a_scalar(x: jax.Array) -> list[Contender]:
+    condition = jnp.ones(x.shape, jnp.uint8)
+    return [
+        Contender("jnp", lambda: jnp.where(condition, x, 0.0)),
+        Contender("dmljax", lambda: dmljax.element_wise_if(condition, x, 0.0), "jnp"),
+    ]
+
+
+def _triangles(x: jax.Array, flat: jax.Array) -> list[Contender]:
+    packed, strided = (
         dmljax.create_operator(
             dmljax.DiagonalMatrix1Desc(item, item, DataType.FLOAT32, 0, LOWEST, 0)
         )
-        for item in (matrix, strided)
+        for item in (_tensor(x.shape[0]), _tensor(x.shape[0], GAP))
     )
-    yield (
-        "diagonal_matrix1",
-        "upper triangle",
-        [
-            Contender("jnp", lambda: jnp.triu(x)),
-            Contender(
-                "dmljax",
-                lambda: dmljax.diagonal_matrix1(
-                    x, value=0, fill_begin=LOWEST, fill_end=0
-                ),
-                "jnp",
-            ),
-            Contender("descriptor", lambda: triangle(x), "dmljax"),
-            Contender("strided", lambda: strided_triangle(flat), "dmljax"),
-        ],
-    )
-    for mode, name in ((PaddingMode.CONSTANT, "constant"), (2, "reflect")):
-        yield "padding", name, _padders(x, flat, PaddingMode(mode), name)
+    return [
+        Contender("jnp", lambda: jnp.triu(x)),
+        Contender(
+            "dmljax",
+            lambda: dmljax.diagonal_matrix1(x, value=0, fill_begin=LOWEST, fill_end=0),
+            "jnp",
+        ),
+        Contender("descriptor", lambda: packed(x), "dmljax"),
+        Contender("strided", lambda: strided(flat), "dmljax"),
+    ]
 
 
 def _padders(
@@ -124,7 +121,7 @@ def _padders(
 
 
 def _tensor(side: int, gap: int = 0) -> TensorDesc:
-    """A square matrix, with `gap` elements after each row if there are any."""
+    """Describes a square matrix whose rows are followed by `gap` elements."""
     strides = (side + gap, 1) if gap else None
     return TensorDesc(DataType.FLOAT32, (side, side), strides)
 
@@ -150,11 +147,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def time_ways(ways: Sequence[Contender], rounds: int) -> list[dict[str, Any]]:
-    """The ledger lines of contenders that take turns."""
+    """Times contenders that take turns, and returns their lines of the ledger."""
     for way in ways:
         jax.block_until_ready(way.run())
     turns: dict[str, list[float]] = {way.name: [] for way in ways}
     order = list(ways)
+    # Each round begins with another contender: the first one of a round finds the
+    # caches as the last one has left them.
     for _ in range(rounds):
         order.append(order.pop(0))
         for way in order:
@@ -179,7 +178,7 @@ def time_ways(ways: Sequence[Contender], rounds: int) -> list[dict[str, Any]]:
 
 
 def _turn(run: Callable[[], Any]) -> float:
-    """Microseconds for one of several calls, whose results are made when it ends."""
+    """Returns the microseconds of one of several calls, until the last has a result."""
     jax.block_until_ready(run())
     start = time.perf_counter()
     for _ in range(CALLS):

@@ -66,31 +66,34 @@ def _line(elements: int) -> tuple[int, ...]:
     return (1, elements)
 
 
-def _images(odd: int, elements: int) -> tuple[int, ...]:
-    """A batch of square images whose rows have an even or an odd number of elements."""
+def _images(elements: int) -> tuple[int, ...]:
     side = int((elements / CHANNELS) ** 0.5) // 4
-    return (16, CHANNELS, side - odd, side + odd)
+    return (16, CHANNELS, side, side)
 
 
-def _adjoint(
-    form: Callable[..., Any], mode: PaddingMode, pad: int
-) -> Callable[..., Any]:
+def _adjoint_on_cpu(mode: PaddingMode, pad: int) -> Pair:
     pads = (0, 0, pad, pad)
-    return functools.partial(form, start=pads, end=pads, mode=mode)
-
-
-def _adjoints(platform: str, mode: PaddingMode, pad: int, odd: int) -> Pair:
-    special = {
-        "cpu": _padding_forms.adjoint_on_cpu,
-        "gpu": _padding_forms.adjoint_on_gpu,
-    }[platform]
+    special, plain = (
+        functools.partial(form, start=pads, end=pads, mode=mode)
+        for form in (_padding_forms.adjoint_on_cpu, _padding_forms.adjoint)
+    )
     return Pair(
-        platform,
-        "padding_adjoint",
-        f"{mode.name} {pad}, {'odd' if odd else 'even'} rows",
-        _adjoint(special, mode, pad),
-        _adjoint(_padding_forms.adjoint, mode, pad),
-        functools.partial(_images, odd),
+        *("cpu", "padding_adjoint", f"{mode.name} {pad}", special, plain),
+        _images,
+    )
+
+
+def _rows(dtype: str, row: int, *, by_kernel: bool) -> Pair:
+    """Padding of rows of so many bytes, in the form that is the default for them."""
+    primitive = OPERATORS["padding"].primitive
+    static = {"start": (0, 4), "end": (0, 4), "mode": PaddingMode.REFLECTION}
+    kernel = functools.partial(primitive.kernels["cuda"], **static, interpret=False)
+    xla = functools.partial(primitive.xla, **static)
+    special, plain = (kernel, xla) if by_kernel else (xla, kernel)
+    return Pair(
+        *("gpu", "padding", f"rows of {row} bytes", special, plain),
+        lambda elements: (elements * 4 // row, row // np.dtype(dtype).itemsize),
+        dtype=dtype,
     )
 
 
@@ -109,13 +112,14 @@ def _coordinates(density: float) -> Pair:
 
 
 PAIRS = (
+    # LONG_ROW and FEW_ADDED of `_padding_primitive` choose between kernel and XLA.
     *(
-        _adjoints("gpu", PaddingMode.EDGE, pad, odd)
-        for pad in (3, 100)
-        for odd in (0, 1)
+        _rows(dtype, row, by_kernel=row >= 192)
+        for dtype in ("int8", "float16")
+        for row in (64, 128, 256, 1024)
     ),
     *(
-        _adjoints("cpu", mode, pad, 0)
+        _adjoint_on_cpu(mode, pad)
         for mode in (PaddingMode.REFLECTION, PaddingMode.WRAP)
         for pad in (1, 8)
     ),

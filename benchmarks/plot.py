@@ -327,9 +327,13 @@ def draw_overview(rows: Rows, path: pathlib.Path) -> None:
 
 
 def _where(rows: Rows) -> str:
-    """The device and the version of JAX that the figures are of."""
-    last = list(rows.values())[-1]["dmljax"]
-    return f"{last['device']}, JAX {last['jax']}"
+    return _circumstances([row["dmljax"] for row in rows.values()])
+
+
+def _circumstances(lines: Sequence[Line]) -> str:
+    """The device, the version of JAX and the last day that the figures are of."""
+    day = max(line["date"] for line in lines)
+    return f"{lines[-1]['device']}, JAX {lines[-1]['jax']}, {day}"
 
 
 def _draw(
@@ -467,8 +471,8 @@ def draw_scaling(lines: Sequence[Line], path: pathlib.Path) -> None:
     grid.flat[0].set_ylabel("efficiency (more is better)", fontsize=8)
     handles, labels = grid.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, fontsize=7, loc="outside lower center", ncols=1)
-    device = f"{lines[-1]['device']}, JAX {lines[-1]['jax']}"
-    figure.suptitle(f"{device}. Dashed: devices send data to each other.", fontsize=9)
+    where = _circumstances(lines)
+    figure.suptitle(f"{where}. Dashed: devices send data to each other.", fontsize=9)
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
 

@@ -11,6 +11,7 @@ result is compared with NumPy's before it is timed.
 """
 
 import argparse
+import datetime
 import pathlib
 import platform
 import subprocess
@@ -143,6 +144,7 @@ def circumstances(
         name = f"{platform.machine()} CPU"
     return {
         "device": name,
+        "date": datetime.date.today().isoformat(),
         "python": platform.python_version(),
         "dmljax": dmljax.__version__,
         **versions(libraries),

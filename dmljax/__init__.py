@@ -1,4 +1,14 @@
-"""Five DirectML operators for JAX: exact, differentiable, batched, static in shape."""
+"""Five DirectML operators for JAX: exact, differentiable, batched, static in shape.
+
+Each operator is a function, such as ``padding``, and a descriptor, such as
+``PaddingDesc``, which ``create_operator`` turns into a function. ``run_model`` runs the
+model files of DirectML's tool DxDispatch.
+
+>>> import jax.numpy as jnp
+>>> import dmljax
+>>> dmljax.padding(jnp.array([1, 2, 3]), (2,), (1,), mode=dmljax.PaddingMode.REFLECTION)
+Array([3, 2, 1, 2, 3, 2], dtype=int32)
+"""
 
 from dmljax import _operators
 from dmljax._check import DescriptorError

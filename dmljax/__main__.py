@@ -1,7 +1,10 @@
-"""The command line: runs model files, shows the pages' examples and what is supported.
+"""The command line: runs model files, and shows examples and what is supported.
 
-Exit statuses: 0, 1 for an error of dmljax itself or an output that nobody reads, 2 for
-bad input, which is explained in one line on standard error, and 130 after Ctrl-C.
+The exit status is 0 for success and 2 for bad input, which is explained in one line on
+standard error. It is 1 if an example disagrees with its page, if nobody reads the
+output, or after a fault of dmljax. It is 130 after Ctrl-C.
+
+Results go to standard output. Everything else that is said goes to standard error.
 """
 
 import argparse
@@ -38,15 +41,15 @@ class _UsageError(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are exceptions, not many lines and an exit."""
+    """A parser that raises its errors, where argparse prints a usage and exits."""
 
     def error(self, message: str) -> NoReturn:
-        """Raises what main shows."""
+        """Raises the error, which main shows in one line."""
         raise _UsageError(f"{message} (see {self.prog} --help)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line `argv`; the exit status.
+    """Runs the command line `argv`, and returns the exit status.
 
     >>> main(["support", "diagonal_matrix"])  # doctest: +ELLIPSIS
     ### DIAGONAL_MATRIX
@@ -56,12 +59,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = _parser().parse_args(argv)
         command = cast("Callable[[argparse.Namespace], int]", arguments.command)
         status = command(arguments)
-        if sys.stdout is not None:  # it is None where the shell closed it
+        # A full disk or a closed pipe has to raise here, not when Python ends. The
+        # output is None if the shell has closed it.
+        if sys.stdout is not None:
             sys.stdout.flush()
         return status
-    except SystemExit as done:  # --help and --version
+    except SystemExit as done:  # argparse raises it for --help and --version
         return int(done.code or 0)
-    except BrokenPipeError:
+    except BrokenPipeError:  # such as `dmljax support | head -1`
         _discard_output()
         return NO_READER
     except KeyboardInterrupt:
@@ -70,14 +75,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (_UsageError, ModelError) as error:
         _complain(str(error))
         return BAD_INPUT
-    except OSError as error:  # such as a full disk: a model's files raise ModelError
+    except OSError as error:
+        # This is about standard output, such as a redirection to a full disk. Errors of
+        # a model's own files are ModelErrors.
         _discard_output()
         _complain(f"the output cannot be written: {error.strerror}")
         return BAD_INPUT
 
 
 def _complain(message: str) -> None:
-    """One line on standard error, whatever the message has in it."""
+    """Writes a message to standard error in one line, whatever it contains."""
     _progress("")
     if sys.stderr is not None:
         text = escaped(f"dmljax: {' '.join(message.split())}")
@@ -87,7 +94,10 @@ def _complain(message: str) -> None:
 
 
 def _discard_output() -> None:
-    """What is left goes nowhere. Python would write it once more at its end."""
+    """Sends what is left in the buffer of standard output nowhere.
+
+    Python tries to write it again when it ends, and would show a second error.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
 
@@ -153,6 +163,7 @@ def _add_run_arguments(run: argparse.ArgumentParser) -> None:
         type=_size,
         metavar="SIZE",
         help="what a model may use, such as 512M or 8G; "
+        # argparse formats the text by `%`.
         f"{DEFAULT_SHARE:.0%} of the machine's memory if absent".replace("%", "%%"),
     )
     run.add_argument(
@@ -171,9 +182,9 @@ def _size(text: str) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Checks all models, one at a time, then runs them, one at a time.
+    """Checks all models one after the other, then runs them one after the other.
 
-    So a wrong model leaves nothing behind, and no two are in memory together.
+    So a wrong model leaves nothing behind, and no two models are in memory together.
     """
     device = find_device(arguments.device)
     sources = _sources(arguments)
@@ -182,6 +193,7 @@ def _run(arguments: argparse.Namespace) -> int:
     def parsed(source: str | ModelText) -> Model:
         return parse_model(source, targets, arguments.max_memory)
 
+    # A single model is checked when it is compiled.
     checking = arguments.check or len(sources) > 1
     for number, source in enumerate(sources if checking else [], 1):
         with _working(source, number, sources, "checking"):
@@ -211,7 +223,11 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _sources(arguments: argparse.Namespace) -> list[str | ModelText]:
-    """The models of the command line; standard input, which is read once, as text."""
+    """Returns the models of the command line.
+
+    Standard input can be read only once, and a model may be parsed twice. So its text
+    stands for it.
+    """
     names: list[str] = arguments.models
     if names.count(STANDARD_INPUT) > 1:
         raise _UsageError("standard input holds one model; name - once")
@@ -227,12 +243,12 @@ def _name(source: str | ModelText) -> str:
 
 
 def _flushed(line: str) -> None:
-    """Prints to standard output, in order with what goes to standard error."""
+    """Prints a line to standard output before anything more goes to standard error."""
     print(line, flush=True)
 
 
 def _say(line: str) -> None:
-    """Prints to standard error what is no result."""
+    """Prints a line that is not a result to standard error."""
     if sys.stdout is not None:
         sys.stdout.flush()
     if sys.stderr is not None:
@@ -243,16 +259,19 @@ def _say(line: str) -> None:
 def _working(
     source: str | ModelText, number: int, sources: Sequence[object], verb: str
 ) -> Iterator[None]:
-    """Says what is being done, where standard error is a terminal."""
+    """Says what is being done, if standard error is a terminal."""
     _progress(f"{verb} model {number} of {len(sources)}: {_name(source)}")
     yield
     _progress("")
 
 
 def _progress(line: str) -> None:
-    """Replaces the line of the terminal, and leaves the cursor at its beginning."""
+    """Replaces the line of the terminal, and leaves the cursor at its beginning.
+
+    So whatever is printed next takes the place of the line.
+    """
     if sys.stderr is not None and sys.stderr.isatty():
-        clear = "\r\x1b[K"
+        clear = "\r\x1b[K"  # to the beginning of the line; erase to its end
         print(f"{clear}{escaped(line)[:100]}\r", end="", file=sys.stderr, flush=True)
 
 
@@ -261,7 +280,7 @@ def _progress(line: str) -> None:
 
 def _examples(arguments: argparse.Namespace) -> int:
     del arguments
-    find_device(None)
+    find_device(None)  # if there is no device, this says so in one line
     print(f"{IMPORTS}\n")
     verdicts = []
     for example in EXAMPLES:

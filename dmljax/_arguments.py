@@ -1,8 +1,12 @@
-"""What callers pass, as arrays, scalars, sizes and integers of one meaning each.
+"""Turns what callers pass into arrays, scalars, sizes and integers.
 
-Every public function and every descriptor's callable sends its arguments through here,
-so that all of them accept and refuse the same things in the same words. Rules of single
-operators do not belong here.
+Every public function and every `Operator` sends its arguments through here, so that all
+of them accept and refuse the same things in the same words. Rules of single operators
+do not belong here.
+
+What a compiled program would get wrong in silence is checked in every call: JAX
+truncates 64-bit values where x64 mode is off, and a Python number may not fit. All else
+is checked while a call is traced, so that a repeated call does not pay for it.
 """
 
 import math
@@ -14,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.export import is_symbolic_dim
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._check import (
     DescriptorError,
@@ -32,8 +36,8 @@ from dmljax._tensor import (
     x64_enabled,
 )
 
-# The types that JAX keeps as they are, whether or not its x64 mode is on. Other types
-# are looked at more closely.
+# The types that JAX keeps as they are, whether or not its x64 mode is on. An array of
+# such a type needs no other check, which keeps small calls fast.
 KEPT = frozenset(
     map(
         np.dtype,
@@ -66,11 +70,11 @@ def is_python_number(value: Any) -> bool:
 
 
 def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarray:
-    """`value` as an array whose type JAX keeps; TypeError if it is none.
+    """Returns `value` as an array whose type JAX keeps.
 
-    This runs in every call, and so it is fast for what is usual. The type and the sizes
-    that an operator asks for are checked where they are known without a cost per call:
-    in the compiled function, while it is traced.
+    Raises:
+      TypeError: if it is not an array, or its elements are not numbers.
+      DescriptorError: if its type needs x64 mode, which is off.
     """
     if isinstance(value, jax.Array) and value.dtype in KEPT:
         return value
@@ -78,7 +82,8 @@ def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarr
 
 
 def _converted(operator: str, name: str, value: Any) -> jax.Array | np.ndarray:
-    """As `as_array`, for what is not simply an array of a usual type."""
+    """Does what `as_array` does, for anything but an array of a usual type."""
+    # Objects such as flax's nnx.Param wrap an array, and have this method.
     if hasattr(value, "__jax_array__") and not isinstance(value, jax.Array):
         value = value.__jax_array__()
     if isinstance(value, np.ma.MaskedArray):
@@ -96,8 +101,9 @@ def _converted(operator: str, name: str, value: Any) -> jax.Array | np.ndarray:
         )
     array = value if isinstance(value, jax.Array) else np.asarray(value)
     if is_python_number(value):
+        # It gets the type that JAX gives it. An integer that does not fit keeps the
+        # type that NumPy gives it, 64 bits or an object, which the checks then refuse.
         default = jnp.asarray(type(value)(0)).dtype
-        # An integer that does not fit stays what it is: a 64-bit one, or an object.
         least = np.min_scalar_type(value) if isinstance(value, int) else default
         array = array.astype(default) if np.can_cast(least, default) else array
     _check_type(operator, name, array.dtype)
@@ -107,7 +113,8 @@ def _converted(operator: str, name: str, value: Any) -> jax.Array | np.ndarray:
 
 def _check_type(operator: str, name: str, dtype: np.dtype) -> None:
     """Requires a type of numbers that JAX has; TypeError otherwise."""
-    # JAX's compiled functions take swapped bytes as they are, once they are cached.
+    # JAX has no arrays with swapped bytes, but a compiled function that is cached for
+    # the type takes them as they are, and computes with wrong numbers.
     number = jnp.issubdtype(dtype, np.number) or jnp.issubdtype(dtype, np.bool_)
     wide = number and dtype.itemsize > (16 if dtype.kind == "c" else 8)
     if wide or not number or not dtype.isnative:
@@ -117,13 +124,25 @@ def _check_type(operator: str, name: str, dtype: np.dtype) -> None:
         )
 
 
+def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
+    """Returns a data type of numbers or bool from whatever stands for one."""
+    try:
+        kind = jnp.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"{operator}: dtype {dtype!r} is not a data type.") from None
+    if not jnp.issubdtype(kind, np.number) and kind != np.dtype(bool):
+        raise TypeError(f"{operator}: dtype is {kind}; it must be a type of numbers.")
+    return kind
+
+
 class Scalar(NamedTuple):
-    """A scalar operand: two arguments of a compiled function, of which one is None.
+    """A scalar operand, as two arguments of a compiled function. One of them is None.
 
     Attributes:
-      array: an argument like others. For another number nothing compiles anew.
-      constant: the Python number 0 or 1, a static argument. These two are usual, and a
-        GPU gets no copy of them in each call.
+      array: the scalar as an argument like others. For another number nothing compiles
+        anew.
+      constant: the Python number 0 or 1, as a static argument. These two are usual. As
+        a part of the program they need no copy to the device in each call.
     """
 
     array: Any
@@ -141,16 +160,16 @@ def as_scalar(
     *,
     cast: bool = False,
 ) -> Scalar:
-    """A scalar operand of the type of `tensor`.
+    """Returns a scalar operand of the type of `tensor`.
 
-    A Python number takes the type, and must be exact in it but for floating-point
-    rounding; with `cast`, a float becomes an integer as `cast_float_value` says.
-    `in_type` checks an array, while the compiled function is traced.
+    A Python number takes this type, which must hold it, apart from the rounding of
+    floating point. With `cast`, a float becomes an integer as `cast_float_value` says.
+    An array is left for `in_type` to check, while the compiled function is traced.
     """
     kind = type(value)
     number = kind is int or kind is float or kind is bool
     usual = number and (value == 0 or value == 1)
-    if usual and math.copysign(1, value) > 0:  # -0.0 is another number
+    if usual and math.copysign(1, value) > 0:  # -0.0 equals 0, but has another bit
         return CONSTANTS[int(value)]
     if not is_python_number(value):
         return Scalar(as_array(operator, name, value), None)
@@ -163,7 +182,7 @@ def as_scalar(
 def in_type(
     operator: str, name: str, scalar: Scalar, dtype: np.dtype, *, cast: bool = False
 ) -> jax.Array:
-    """`scalar` as an array of rank 0 and of type `dtype`, not weakly typed.
+    """Returns `scalar` as an array of rank 0 and of type `dtype`, not weakly typed.
 
     With `cast`, a traced Python float is truncated for an integer type.
     """
@@ -181,11 +200,11 @@ def in_type(
 def typed_as(
     operator: str, name: str, array: jax.Array, dtype: np.dtype, *, cast: bool = False
 ) -> jax.Array:
-    """`array` if it has type `dtype`, or takes it as a weakly typed one does.
+    """Returns `array` in type `dtype`, which it has or takes as a weakly typed array.
 
-    A weak type is a Python number's that was traced. What value it has is not known
-    then, so it must not be of a kind that the type could not hold. An integer
-    saturates; with `cast`, a float is truncated and saturates.
+    A Python number that is traced has a weak type. Its value is not known, so an
+    integer that does not fit can't be refused: it saturates, and never wraps. A float
+    for an integer type is an error, or, with `cast`, is truncated and saturates.
     """
     if array.dtype == dtype:
         return array
@@ -201,35 +220,38 @@ def typed_as(
 
 
 def _saturated(array: jax.Array, dtype: np.dtype) -> jax.Array:
-    """`array` in `dtype`; what an integer type does not hold becomes its limit."""
+    """Converts `array` to `dtype`. Integers out of its range become its limits."""
+    # convert_element_type saturates floats, but wraps integers, so these are clipped.
     if is_integer(dtype) and is_integer(array.dtype):
         wanted, own = jnp.iinfo(dtype), jnp.iinfo(array.dtype)
         low, high = max(wanted.min, own.min), min(wanted.max, own.max)
         limits = (np.asarray(limit, array.dtype) for limit in (low, high))
         array = jnp.clip(array, *limits)
-    return lax.convert_element_type(array, dtype)  # which saturates floats
+    return lax.convert_element_type(array, dtype)
 
 
 def _kinds_held(dtype: np.dtype) -> str:
-    """The kinds of Python numbers that a type holds, by NumPy's letters."""
+    """Returns the kinds of Python numbers that a type holds, as NumPy's letters."""
     if jnp.issubdtype(dtype, np.complexfloating):
         return "biufc"
     return "biuf" if is_floating(dtype) else "biu" if is_integer(dtype) else "b"
 
 
 def strong(array: jax.Array) -> jax.Array:
-    """`array` without a weak type, which would let a result be promoted later."""
+    """Returns `array` without a weak type, which would let a result be promoted."""
     return lax.convert_element_type(array, array.dtype)
 
 
 def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:
-    """A Python number as an array of rank 0 of type `dtype`, which must hold it."""
+    """Returns a Python number as a scalar array of type `dtype`, which must hold it."""
     problem = _misfit(value, dtype)
     if problem:
         require(
             operator, False, f"{name} is {show_number(value)}; {show(dtype)} {problem}."
         )
-    with np.errstate(over="ignore"):  # past the largest float is infinity
+    # A number past the largest float becomes infinity, without NumPy's warning. An
+    # integer goes through a double, because large ones have no cast to bfloat16.
+    with np.errstate(over="ignore"):
         exact = (
             value if is_integer(dtype) or isinstance(value, complex) else float(value)
         )
@@ -237,7 +259,7 @@ def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nd
 
 
 def _misfit(value: Any, dtype: np.dtype) -> str | None:
-    """What keeps a Python number from being of type `dtype`, if anything does."""
+    """Returns why a Python number can't be of type `dtype`; None if it can."""
     if isinstance(value, complex):
         fits = jnp.issubdtype(dtype, np.complexfloating)
         return None if fits else "has no imaginary part"
@@ -249,7 +271,7 @@ def _misfit(value: Any, dtype: np.dtype) -> str | None:
         if isinstance(value, float) and not value.is_integer():
             return "holds whole numbers"
         return None if low <= value <= high else f"holds {low} to {high}"
-    huge = isinstance(value, int) and abs(value) >= 2**1023
+    huge = isinstance(value, int) and abs(value) >= 2**1023  # float() would raise
     return "holds no numbers of this size" if huge else None
 
 
@@ -263,7 +285,11 @@ def _check_static(operator: str, name: str, value: Any) -> None:
 
 
 def as_integer(operator: str, name: str, value: Any) -> int:
-    """`value` as a Python integer, from whatever says that it is one."""
+    """Returns `value` as a Python integer of at most 64 bits.
+
+    NumPy's integers and arrays of one integer are accepted, as everywhere in JAX.
+    Booleans are not, although Python calls them integers.
+    """
     if type(value) is int and -(2**64) < value < 2**64:
         return value
     _check_static(operator, name, value)
@@ -287,7 +313,7 @@ def as_integer(operator: str, name: str, value: Any) -> int:
 
 
 def as_size(operator: str, name: str, value: Any) -> int:
-    """`value` as a Python integer, or as it is if it is a symbolic size."""
+    """Returns `value` as a Python integer, or as it is if it is a symbolic size."""
     symbolic: int = value  # it computes as an integer does
     if is_symbolic_dim(value):
         return symbolic
@@ -295,7 +321,8 @@ def as_size(operator: str, name: str, value: Any) -> int:
 
 
 def as_sizes(operator: str, name: str, values: Sizes) -> tuple[int, ...]:
-    """`values` as a tuple of sizes: Python integers, and symbolic sizes as they are."""
+    """Returns `values` as a tuple of Python integers and symbolic sizes."""
+    # A tuple of ordinary integers is usual, and is recognized without a loop in Python.
     usual = type(values) is tuple and {*map(type, values)} == {int}
     if usual and max(values) < 2**64 and min(values) > -(2**64):
         return typing.cast("tuple[int, ...]", values)
@@ -319,7 +346,7 @@ def check_int32(operator: str, name: str, value: int) -> None:
 
 
 def check_float(operator: str, name: str, value: Any) -> None:
-    """Requires that an attribute is a real number, and not past what a double holds."""
+    """Requires that an attribute is a real number that a double can hold."""
     number = isinstance(value, (int, float, np.integer, np.floating))
     huge = isinstance(value, int) and abs(value) >= 2**1023
     require(
@@ -331,15 +358,16 @@ def check_float(operator: str, name: str, value: Any) -> None:
 
 
 def cast_float_value(value: float, dtype: np.dtype) -> np.ndarray:
-    """A FLOAT attribute as a scalar of the tensor's type.
+    """Returns a FLOAT attribute as a scalar of the tensor's type.
 
-    For integers it is truncated toward zero and saturated, and NaN gives 0, as JAX
-    casts; no page says what happens out of range.
+    The attribute has 32 bits, so it is rounded to float32 first. For an integer tensor
+    it is truncated toward zero, as the page of PADDING says. Out of range it saturates,
+    and NaN gives 0, as in JAX's own cast: no page says what happens there.
 
     >>> [int(cast_float_value(v, np.dtype("uint8"))) for v in (10.6, -1.0, math.nan)]
     [10, 0, 0]
     """
-    with np.errstate(over="ignore"):  # past the largest float is infinity
+    with np.errstate(over="ignore"):  # a number past the largest float is infinity
         single = np.float32(value)
         if not is_integer(dtype):
             return np.asarray(single).astype(dtype)

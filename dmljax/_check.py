@@ -1,10 +1,11 @@
 """Errors: the exception classes, `require`, and how messages show a value.
 
-Rules are enforced by plain code, so that nothing can switch them off. What chex asserts
+The rules for what users pass are enforced by plain code, so that nothing can switch
+them off: `chex.disable_asserts` must not make a call crop in silence. What chex asserts
 elsewhere are invariants of the package itself, which no input of a user breaks.
 
-How values and names appear in messages is here as well: in one line, with control
-characters escaped, and shortened with a count where they are long.
+This file also decides how values and names appear in messages: in one line, with
+control characters escaped, and shortened with a count where they are long.
 """
 
 import enum
@@ -21,7 +22,9 @@ Member = TypeVar("Member", bound=enum.IntEnum)
 class DescriptorError(ValueError):
     """A tensor or an attribute breaks a rule of its operator.
 
-    The message names the operator, the tensor or attribute, the rule and the values:
+    Functions, descriptors and ``create_operator`` raise it. The message names the
+    operator, the tensor or attribute, the rule, and the values, as DirectML's debug
+    layer does:
 
     >>> import dmljax, jax.numpy as jnp
     >>> dmljax.padding(jnp.zeros((2, 3)), (1,), (1, 1))
@@ -35,10 +38,10 @@ class DescriptorError(ValueError):
 
 
 class NoKernelError(DescriptorError):
-    """There is no kernel for this call: its platform, its type or its size.
+    """No kernel can run this call, because of its platform, its types or its sizes.
 
     A caller who asked for the kernel by name sees this error. Where the kernel was only
-    the default, the XLA form runs instead.
+    the default, the lowering rule catches it, and XLA's form runs instead.
     """
 
 
@@ -54,7 +57,10 @@ def require(
 
 
 def at_most(low: int, high: int) -> bool:
-    """Whether low <= high, for all values that symbolic sizes in them may have."""
+    """Whether low <= high for all values that the symbolic sizes in them may have.
+
+    False also where JAX can't decide: the caller then takes a way that always works.
+    """
     try:
         return low <= high
     except InconclusiveDimensionOperation:
@@ -62,9 +68,11 @@ def at_most(low: int, high: int) -> bool:
 
 
 def decide_at_most(operator: str, low: int, high: int) -> bool:
-    """Whether low <= high, where a rule depends on it.
+    """Whether low <= high, for a rule that depends on it.
 
-    An error if they have symbolic sizes, and it holds for some of their values only.
+    Raises:
+      DescriptorError: if JAX can't decide it for symbolic sizes. The message says how
+        to state the constraint.
     """
     try:
         return low <= high
@@ -95,6 +103,7 @@ def require_one_of(
 ) -> None:
     """Requires that the attribute `name` is one of `choices`."""
     choices = list(choices)
+    # The text is made only for an error: this runs in every call.
     if value not in choices:
         names = ", ".join(getattr(choice, "name", repr(choice)) for choice in choices)
         raise DescriptorError(
@@ -103,18 +112,19 @@ def require_one_of(
 
 
 def is_number_of(value: Any, kind: type[enum.Enum]) -> bool:
-    """Whether `value` is the number of a member of an enum, and nothing more."""
+    """Whether `value` is the plain number of a member of an enum."""
     # A boolean and a member of another enum are integers too, but mean something else.
     number = isinstance(value, (int, np.integer))
     return number and not isinstance(value, (bool, enum.Enum)) and value in list(kind)
 
 
 def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Member:
-    """The member of an enum that `value` is, or whose number it is."""
+    """Returns the member of an enum that `value` is, or whose number it is."""
     if isinstance(value, kind):
         return value
     if is_number_of(value, kind):
         return kind(int(value))
+    # A string is refused, but a caller who writes the name of a member is told how.
     names = list(kind.__members__)
     known = isinstance(value, str) and value in names
     example = f"{kind.__name__}.{value if known else names[-1]}"
@@ -124,40 +134,46 @@ def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Membe
     )
 
 
-def show_number(value: Any) -> str:
-    """A value as Python writes it, but for an integer of very many digits.
+# How much a message shows: characters of a value and of a path, names of a list, sizes
+# of a tensor, and bits of an integer. No legal integer has more than 64 bits.
+LONGEST, LONGEST_PATH, MOST_NAMES, MOST_SIZES, MOST_BITS = 60, 300, 12, 16, 128
 
-    >>> show_number(10**400), show_number(-7)
-    ('about 2^1328', '-7')
+
+def show_number(value: Any) -> str:
+    """Writes a value as Python does, except for an integer of very many digits.
+
+    Python itself refuses to write an integer of more than 4300 digits.
+
+    >>> show_number(10**400), show_number(-7), show_number("7")
+    ('about 2^1328', '-7', "'7'")
     """
-    if type(value) is int and value.bit_length() > 128:
+    if type(value) is int and value.bit_length() > MOST_BITS:
         return f"about {'-' * (value < 0)}2^{value.bit_length() - 1}"
     return repr(value)
 
 
 def show(value: Any) -> str:
-    """A value as DirectML's debug layer writes it: sizes as {2,3}, types in capitals.
+    """Writes a value as DirectML's debug layer does: sizes as {2,3}, types in capitals.
 
     >>> import numpy as np
-    >>> show((2, 3)), show(np.dtype("float16"))
-    ('{2,3}', 'FLOAT16')
+    >>> show((2, 3)), show(np.dtype("float16")), show(10**400)
+    ('{2,3}', 'FLOAT16', 'about 2^1328')
     """
     if isinstance(value, tuple):
         sizes = value[:MOST_SIZES]
-        items = [show(n) if type(n) is int else str(n) for n in sizes]
+        # A symbolic size is no int, and shows itself in the letters that it has.
+        items = [show_number(n) if type(n) is int else str(n) for n in sizes]
         more = [f"... ({len(value)} elements)"] if len(value) > MOST_SIZES else []
         return "{" + ",".join([*items, *more]) + "}"
-    if type(value) is int and abs(value) >= 10**MOST_DIGITS:
-        return f"about {'-' * (value < 0)}10^{int(value.bit_length() * 0.30103)}"
+    if type(value) is int:
+        return show_number(value)
     return str(getattr(value, "name", value)).upper()
 
 
-# How much of a value, a path and a list a message shows.
-LONGEST, LONGEST_PATH, MOST_NAMES, MOST_SIZES, MOST_DIGITS = 60, 300, 12, 16, 40
-
-
 def escaped(text: str) -> str:
-    r"""The text without characters that could move a terminal's cursor or colour it.
+    r"""Escapes the characters that could move a terminal's cursor or colour its text.
+
+    Names and values in messages come from files, which anybody may have written.
 
     >>> escaped("a\x1b[31m\nb")
     'a\\x1b[31m\\nb'
@@ -170,30 +186,32 @@ def escaped(text: str) -> str:
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
-    """The text, escaped; of a long one the beginning, and its length."""
+    """Escapes a text, and cuts a long one: its beginning and its length are left."""
     if len(text) <= most:
         return escaped(text)
     return f"{escaped(text[: most - 3])}... ({len(text)} characters)"
 
 
 def quoted(name: str, most: int = LONGEST) -> str:
-    """A name from outside as a message shows it."""
+    """Quotes a name that comes from a file, escaped and shortened."""
     return f"'{shortened(name, most)}'"
 
 
 def shown(value: Any) -> str:
-    """A value of a JSON file as a message shows it: None as null, True as true."""
+    """Writes a value of a JSON file as the file does: None as null, True as true."""
     if isinstance(value, str):
         return quoted(value)
+    # Python writes no integer of more than 4300 digits (ValueError), and no lists that
+    # are nested more deeply than its stack (RecursionError). A file may have both.
     try:
         text = json.dumps(value, default=repr, skipkeys=True, ensure_ascii=False)
-    except (ValueError, RecursionError):  # a number too long for text, or too deep
+    except (ValueError, RecursionError):
         return f"too long to show (of type {type(value).__name__})"
     return shortened(text)
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in a row; of many the first, and how many there are."""
+    """Joins names by commas. Of many it gives the first, and how many there are."""
     every = list(names)
     if not every:
         return "none"

@@ -1,8 +1,9 @@
 """The formulas of the operators, over coordinates.
 
-Each operator's page defines it by a formula of an output coordinate. Here are these
-formulas, and the arithmetic of coordinates that they share. The jax.numpy forms and the
-kernels evaluate the same functions, so nothing here depends on how a form is run.
+Each page of DirectML defines its operator by a formula of an output coordinate. This
+file has these formulas, and the arithmetic of coordinates that they share. Forms in
+jax.numpy and kernels evaluate the same functions, so nothing here may depend on how a
+form is run: a function takes arrays of any size, or scalars inside of a kernel.
 """
 
 import dataclasses
@@ -28,17 +29,16 @@ def fills(
     fill_begin: int | None,
     fill_end: int | None,
 ) -> Any:
-    """Whether the value fills diagonal `top_x`, in int32: the formula of the page.
+    """Whether the value fills diagonal `top_x`: the formula of the page, in int32.
 
-    ``(end >= begin) ^ (top_x >= begin) ^ (top_x < end)``, the last comparison turned
-    around. The bounds are compared with and never added to: they may be INT32_MIN and
-    INT32_MAX.
+    The page has ``(end >= begin) ^ (top_x >= begin) ^ (top_x < end)``. Here the first
+    and the last comparison are negated, which together changes nothing.
 
     Args:
       top_x: the diagonals, counted within `matrix`.
       data: the operands before the value and the input. If the bounds are None, the
-        last two are the bounds. One more, the first, is the diagonal of the matrix's
-        first element. It is 0 but in a part of a matrix.
+        last two are the bounds. There may be one more in front of them: the diagonal of
+        the first element, where `matrix` is a part of a matrix.
       matrix: the sizes of the matrix.
       fill_begin: the first diagonal that is filled.
       fill_end: one past the last diagonal that is filled.
@@ -47,6 +47,8 @@ def fills(
     end: Any = fill_end
     if begin is None:
         *data, begin, end = data
+    # The sum can't overflow: it is a diagonal of the whole matrix. Nothing is added to
+    # the bounds, because INT32_MIN and INT32_MAX are in real use.
     for origin in data:
         top_x = top_x + origin
     limits = None if data else matrix
@@ -57,10 +59,10 @@ def fills(
 
 
 def _reaches(top_x: Any, matrix: tuple[int, int] | None, bound: Any) -> Any:
-    """``top_x >= bound``, a Python bool where it is the same for the whole matrix.
+    """Computes ``top_x >= bound``, as a Python bool where no element differs.
 
-    XLA then compares once instead of twice, or not at all. `matrix` is None if its
-    sizes do not limit `top_x`.
+    XLA then compares once instead of twice, or not at all: a triangle has one bound
+    outside of the matrix. `matrix` is None if its sizes do not limit `top_x`.
     """
     if matrix is None or not all(isinstance(n, int) for n in (*matrix, bound)):
         return top_x >= bound
@@ -74,21 +76,22 @@ def _reaches(top_x: Any, matrix: tuple[int, int] | None, bound: Any) -> Any:
 
 
 def is_lit(index: Any, position: Any, size: int) -> Any:
-    """Whether `index` lights `position`, which is in [0, size) and of its type.
+    """Whether `index` lights `position`, which is in [0, size) and of the same type.
 
-    A negative index counts from the end, so ``index - position`` is 0 or -size: then
-    the greater one of the difference and its mirror image is 0. The difference may wrap
-    around for an index far outside; the result is still not 0. XLA fuses one comparison
-    as it fuses that of an index and a position, but splits a fusion that has two.
+    An unsigned index lights its own position. A negative one counts from the end: it
+    lights the position for which ``index - position`` is -size.
     """
     if not jnp.issubdtype(index.dtype, np.signedinteger):
         return index == position
+    # One of the difference d and -size - d is 0 exactly if d is 0 or -size, and then it
+    # is the greater one. Far outside d wraps around, but not to one of these. XLA
+    # splits a fusion that has two comparisons in two kernels, so there is only one.
     difference = index - position
     return jnp.maximum(difference, -size - difference) == 0
 
 
 def countable(index: Any) -> Any:
-    """`index` in a type of at least 32 bits, which counts to every size."""
+    """Returns `index` in a type of at least 32 bits, which can count to every size."""
     if index.dtype.itemsize >= 4:
         return index
     signed = jnp.issubdtype(index.dtype, np.signedinteger)
@@ -99,17 +102,18 @@ def countable(index: Any) -> Any:
 
 
 def is_nonzero(x: jax.Array) -> jax.Array:
-    """Which elements are not zero, decided by their bits.
+    """Says which elements are not zero, by their bits.
 
-    A comparison of floats would take subnormals for zero where they are flushed. The
-    bits of zero differ by type: some have no negative zero, or no zero at all.
+    A comparison of floats takes subnormal numbers for zero where the processor flushes
+    them, as XLA has it on a CPU. DirectML's page counts them.
     """
     if jnp.issubdtype(x.dtype, np.complexfloating):
         return is_nonzero(x.real) | is_nonzero(x.imag)
     if not jnp.issubdtype(x.dtype, np.floating):
         return x.astype(bool)
     nonzero = jnp.ones(x.shape, bool)
-    # JAX may lower this in another thread, which is not in x64 mode.
+    # JAX may lower this in another thread, which is not in x64 mode although there are
+    # elements of 64 bits.
     with jax.enable_x64(x.dtype.itemsize == 8 or x64_enabled()):
         bits = lax.bitcast_convert_type(x, jnp.dtype(f"uint{jnp.finfo(x.dtype).bits}"))
         for pattern in zero_patterns(x.dtype):
@@ -118,27 +122,30 @@ def is_nonzero(x: jax.Array) -> jax.Array:
 
 
 def zero_patterns(dtype: np.dtype) -> tuple[int, ...]:
-    """The bits of the zeros of a floating-point type.
+    """Returns the bits of the zeros of a floating-point type.
+
+    They differ by type: some have no negative zero, and some have no zero at all.
 
     >>> [hex(pattern) for pattern in zero_patterns(np.dtype("float16"))]
     ['0x0', '0x8000']
     """
-    # A type without a zero turns 0.0 into its smallest number.
+    # A type without a zero turns 0.0 into its smallest number, which is left out.
     zeros = np.asarray([0.0, -0.0]).astype(dtype)
     patterns = zeros.view(f"uint{8 * dtype.itemsize}")
     return tuple(sorted({int(pattern) for pattern in patterns[zeros == 0]}))
 
 
 def by_lines(lines: Callable[..., Outputs]) -> Form:
-    """The operator as a form, given what it does with independent lines of elements.
+    """Makes a form of NONZERO_COORDINATES out of a function of independent lines.
 
-    A *line* is one tensor of a batch, flat. `lines` takes x as (lines, elements), of
-    any such sizes but 0; the sizes of the tensor, as `sizes=`; the number of rows to
+    A *line* is one tensor of a batch, flat. `lines` takes x as (lines, elements), with
+    sizes of at least 1; the sizes of the tensor, as `sizes=`; the number of rows to
     return for each line, as `rows=`; and `columns=`, `fill=` and what else a form
     takes. It returns (lines,) counts and (lines, rows, columns) coordinates.
 
-    A second operand is the number of each line's first element, (lines,). It is 0
-    unless the line is a part of a tensor.
+    The *number* of an element is its place in the flat tensor. If there is a second
+    operand, (lines,), it has the number of each line's first element: 0, unless the
+    line is a part of a tensor.
     """
 
     def form(
@@ -154,6 +161,8 @@ def by_lines(lines: Callable[..., Outputs]) -> Form:
         elements = math.prod(sizes)
         rows = elements if size is None else size
         shape = (*batch, rows, columns)
+        # Kernels and scatters need something to work on. Without elements, or without
+        # rows, the outputs are simple.
         if 0 in (*x.shape, *shape):
             count = is_nonzero(x).sum(range(len(batch), x.ndim), dtype=np.uint32)
             return count, jnp.full(shape, fill or 0, np.uint32)
@@ -173,14 +182,15 @@ def by_lines(lines: Callable[..., Outputs]) -> Form:
 
 
 def filled(coordinates: jax.Array, valid: jax.Array, fill: int | None) -> jax.Array:
-    """The coordinates, with `fill` in rows that are not valid, which have 0 so far."""
+    """Puts `fill` into the rows that are not valid, which have 0 so far."""
+    # Neither 0 nor None, which leaves these rows undefined, asks for any work.
     if not fill:
         return coordinates
     return jnp.where(valid[..., None], coordinates, np.uint32(fill))
 
 
 def last_sizes(sizes: tuple[int, ...], columns: int) -> tuple[int, ...]:
-    """The sizes of the last dimensions, one for each column of the coordinates.
+    """Returns the sizes of the last dimensions, one for each column.
 
     >>> last_sizes((1, 2, 3), 2), last_sizes((), 1)
     ((2, 3), (1,))
@@ -189,19 +199,22 @@ def last_sizes(sizes: tuple[int, ...], columns: int) -> tuple[int, ...]:
 
 
 def unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
-    """(..., columns): the last coordinates of the elements with numbers `flat`.
+    """Returns the last coordinates of the elements with numbers `flat`.
 
-    The first coordinate may be past its size, in a part of a tensor.
+    The result is (..., columns). In a part of a tensor, the first coordinate may be
+    past the size of the part.
     """
     sizes = last_sizes(sizes, columns)
     strides = packed_strides(sizes)
+    # Each coordinate is a quotient and a remainder of its own. A chain of divisions,
+    # each of the rest of the one before, would have to run one after the other.
     quotients = [flat // uint32(stride) for stride in strides]
     rest = [q % uint32(size) for q, size in zip(quotients, sizes, strict=True)]
     return jnp.stack([quotients[0], *rest[1:]], axis=-1)
 
 
 def uint32(size: int) -> Any:
-    """A size, which may be symbolic, as a scalar."""
+    """Returns a size, which may be symbolic, as a uint32 scalar."""
     return np.uint32(size) if isinstance(size, int) else jnp.asarray(size, np.uint32)
 
 
@@ -209,15 +222,29 @@ def uint32(size: int) -> Any:
 
 
 class PaddingMode(enum.IntEnum):
-    """DML_PADDING_MODE: where the values of the padding come from.
+    """Says where the values of the padding come from, as DML_PADDING_MODE does.
 
-    With i the output coordinate minus the start padding and n the input's size:
+    On each axis let i be the output coordinate minus the start padding, and n the size
+    of the input. The output takes the input's element at
 
-    - CONSTANT: a value of its own wherever i is outside [0, n) on any axis.
-    - EDGE: the nearest element, clip(i, 0, n - 1).
-    - REFLECTION: mirrored, the edge not repeated: 3 2 | 1 2 3 | 2 1.
-    - SYMMETRIC: mirrored, the edge repeated: 2 1 | 1 2 3 | 3 2.
-    - WRAP: repeated, i mod n: 2 3 | 1 2 3 | 1 2.
+    - CONSTANT: i, and a value of its own wherever i is outside [0, n) on any axis;
+    - EDGE: clip(i, 0, n - 1), the nearest element;
+    - REFLECTION: i mirrored without repeating the edge, 3 2 | 1 2 3 | 2 1;
+    - SYMMETRIC: i mirrored with the edge repeated, 2 1 | 1 2 3 | 3 2;
+    - WRAP: i mod n, the input repeated, 2 3 | 1 2 3 | 1 2.
+
+    The values are DirectML's numbers. SYMMETRIC exists from feature level 3_0 on, and
+    WRAP from 6_4 on.
+
+    >>> import dmljax, jax.numpy as jnp
+    >>> x = jnp.array([1, 2, 3])
+    >>> for mode in PaddingMode:
+    ...     print(mode.name, dmljax.padding(x, (2,), (2,), mode=mode).tolist())
+    CONSTANT [0, 0, 1, 2, 3, 0, 0]
+    EDGE [1, 1, 1, 2, 3, 3, 3]
+    REFLECTION [3, 2, 1, 2, 3, 2, 1]
+    SYMMETRIC [2, 1, 1, 2, 3, 3, 2]
+    WRAP [2, 3, 1, 2, 3, 1, 2]
     """
 
     __module__ = "dmljax"
@@ -230,14 +257,16 @@ class PaddingMode(enum.IntEnum):
 
 
 def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
-    """How a periodic mode folds coordinates into an axis of `size` elements.
+    """Returns the period of a mode, and the sum of a position and its mirror image.
 
-    The period, and the sum of each position and its mirror image: position j of a
-    period is element min(j, mirror - j).
+    A periodic mode folds coordinates into an axis of `size` elements: position j of a
+    period is element min(j, mirror - j). WRAP mirrors nothing, as j is the smaller one
+    in all of its period.
     """
     return {
-        # The maximum is 1 for a size of 1, and else the first of both. JAX can compare
-        # it with the size if that is symbolic.
+        # A size of 1 would have the period 0. max_dim with `size` makes it 1, and
+        # changes nothing else. Unlike max(..., 1), JAX can compare the result with a
+        # symbolic size.
         PaddingMode.REFLECTION: (jax.core.max_dim(2 * size - 2, size), 2 * size - 2),
         PaddingMode.SYMMETRIC: (2 * size, 2 * size - 1),
         PaddingMode.WRAP: (size, 2 * size - 1),
@@ -247,17 +276,24 @@ def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
 def source_index(
     position: Any, stop: int, start: int, size: int, mode: PaddingMode
 ) -> Any:
-    """The input coordinate that the output coordinate `position` < `stop` repeats.
+    """Returns the input coordinate that an output coordinate repeats.
 
-    A division can cost more than the rest of a kernel, so there is none where the
-    output is known to reach over at most two periods.
+    Args:
+      position: the output coordinates, at least 0 and less than `stop`.
+      stop: the size of the output, or less where only some of it is computed.
+      start: the padding before the axis.
+      size: the size of the input.
+      mode: a mode other than CONSTANT.
     """
     if mode is PaddingMode.EDGE:
         return jnp.clip(position - start, 0, size - 1)
     period, mirror = fold(size, mode)
     shift = (-start) % period
     shifted, periods = position + shift, (stop - 1 + shift) // period
-    if not isinstance(periods, int) or periods > 1:  # or it is symbolic
+    # An integer division can cost more than the rest of a kernel. There is none where
+    # the output is known to reach over at most two periods. Of a symbolic size that is
+    # not known.
+    if not isinstance(periods, int) or periods > 1:
         shifted = lax.rem(shifted, jnp.full_like(shifted, period))
     elif periods:
         shifted = jnp.where(shifted < period, shifted, shifted - period)
@@ -266,7 +302,7 @@ def source_index(
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
-    """One dimension, and how it is padded."""
+    """One dimension: its size, and the padding before and after it."""
 
     size: int
     before: int
@@ -283,9 +319,10 @@ class Axis:
         return self.before + self.after > 0
 
     def source(self, position: Any, mode: PaddingMode, stop: int | None = None) -> Any:
-        """The input coordinate; where CONSTANT has none, the nearest one.
+        """Returns the input coordinate of an output coordinate.
 
-        From the position `stop` on, or the size of the output, it may be any.
+        Where CONSTANT has none, it is the nearest one, so that a kernel may read there.
+        For positions from `stop` on, by default the size of the output, it is any.
         """
         if not self.is_padded:
             return position
@@ -302,13 +339,15 @@ class Axis:
 def axes_of(
     shape: tuple[int, ...], start: tuple[int, ...], end: tuple[int, ...]
 ) -> list[Axis]:
-    """The dimensions of an input of `shape`, of which the last are padded by these."""
+    """Returns the dimensions of an input, of which the last are padded by these."""
     whole = (0,) * (len(shape) - len(start))
     return list(map(Axis, shape, whole + start, whole + end))
 
 
 def merged(axes: Sequence[Axis]) -> list[Axis]:
-    """The dimensions, where neighbours that are not padded count as one."""
+    """Merges neighbouring dimensions that are not padded into one."""
+    # A kernel computes a coordinate by a division for each dimension, so fewer are
+    # faster.
     result: list[Axis] = []
     for axis in axes:
         if result and not (axis.is_padded or result[-1].is_padded):
@@ -317,18 +356,20 @@ def merged(axes: Sequence[Axis]) -> list[Axis]:
     return result
 
 
-# From so many bytes on, unpadded elements side by side are a row of their own in the
-# kernel of PADDING. A choice of layout, measured on an H200.
+# Bytes of neighbouring elements that are not padded. From so many on, they are a row of
+# their own in PADDING's kernel for GPUs. Fewer are a unit of the dimension before them,
+# such as the colours of an image whose channels come last. Measured on an H200.
 ROW_BYTES = 256
 
 
 def rows_of(
     axes: Sequence[Axis], itemsize: int
 ) -> tuple[tuple[Axis, ...], Axis, Axis, int]:
-    """Merged dimensions as rows: those outside of a plane, its two, and the unit.
+    """Splits merged dimensions for a kernel that writes the output row by row.
 
-    A row is the last dimension, or the one before it in units of the last, which is
-    small and not padded.
+    Returns the outer dimensions, the two dimensions of a plane, which is made of rows,
+    and the number of elements in a unit. A row is the last dimension in units of 1, or
+    the one before it in units of the last, if that is small and not padded.
     """
     *outer, row = axes or [Axis(1, 0, 0)]
     unit = 1

@@ -1,4 +1,8 @@
-"""What all operator descriptors share: their checks and their evaluation."""
+"""What all operator descriptors share: their fields, their checks, and their JSON.
+
+The checks here hold for every operator. Rules of one operator are in the descriptor's
+`output_shapes`, in the file of the operator.
+"""
 
 import abc
 import dataclasses
@@ -41,26 +45,44 @@ if TYPE_CHECKING:
     # What the operator returns: an array, or a NamedTuple of several.
     Result = TypeVar("Result", default=Any)
 else:
-    Result = typing.TypeVar("Result")  # a default exists from Python 3.13 on
+    # Python's own TypeVar has a default from 3.13 on. Only type checkers need it.
+    Result = typing.TypeVar("Result")
 
 
 @dataclasses.dataclass(frozen=True)
 class OperatorDesc(abc.ABC, Generic[Result]):
-    """The base of the operator descriptors; ``Result`` is what the operator returns.
+    """The base class of the operator descriptors.
 
-    A subclass has the C struct's fields, in snake_case and in the struct's order, and
-    declares in class variables what the checks need.
+    ``Result`` is the type of what the operator returns. A subclass has the fields of
+    the C struct, in snake_case and in the struct's order. It declares in class
+    variables what the checks need. Sequences are accepted for tuples, and numbers for
+    enums.
+
+    Attributes:
+      operator: DirectML's name of the operator, such as "PADDING".
+      support: the ranks and types of its tensors, by feature level.
+      outputs: the names of the fields that are output tensors.
+      same_type: the names of the tensors that must have the same data type.
+
+    >>> from dmljax import DataType, PaddingDesc, PaddingMode, TensorDesc
+    >>> vector = TensorDesc(DataType.FLOAT32, (3,))
+    >>> desc = PaddingDesc(vector, vector, PaddingMode.EDGE, 0.0, 1, (0,), (0,))
+    >>> desc.to_json()["type"], PaddingDesc.from_json(desc.to_json()["desc"]) == desc
+    ('DML_OPERATOR_PADDING', True)
     """
 
     __module__ = "dmljax"
 
+    # These are annotated as ClassVar, because other annotations would be fields.
     operator: ClassVar[str]
     support: ClassVar[SupportTable]
     outputs: ClassVar[tuple[str, ...]] = ("output_tensor",)
     same_type: ClassVar[tuple[str, ...]]
 
     def __post_init__(self) -> None:
-        """Takes sequences for tuples and numbers for enums, as TensorDesc does."""
+        """Converts sequences to tuples and numbers to enums, as TensorDesc does."""
+        # What can't be converted stays as it is: check_fields refuses it with a message
+        # that names the operator. A descriptor is frozen, hence object.__setattr__.
         for name, hint in field_types(type(self)).items():
             value = getattr(self, name)
             if hint == tuple[int, ...] and is_sequence(value):
@@ -71,7 +93,11 @@ class OperatorDesc(abc.ABC, Generic[Result]):
                 object.__setattr__(self, name, hint(int(value)))
 
     def check_fields(self) -> None:
-        """Requires that the fields have the types that the descriptor declares."""
+        """Requires that the fields have the types that the descriptor declares.
+
+        Raises:
+          DescriptorError, TypeError: if a field has another type.
+        """
         for name, hint in field_types(type(self)).items():
             value, label = getattr(self, name), c_name(name)
             kinds = typing.get_args(hint) or (hint,)
@@ -93,34 +119,46 @@ class OperatorDesc(abc.ABC, Generic[Result]):
 
     @abc.abstractmethod
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
-        """Checks the attributes at `level`; the sizes that they give to the outputs."""
+        """Checks the attributes at `level`, and returns the sizes of the outputs."""
 
     @abc.abstractmethod
     def evaluate(
         self, *arrays: jax.Array, alone: bool = False
     ) -> tuple[jax.Array, ...]:
-        """The logical outputs for the logical inputs, inside of a compiled function.
+        """Computes the logical outputs for the logical inputs.
 
-        `alone` says that they are the whole of a program, with nothing to fuse with.
+        It is called inside of a compiled function. A logical tensor has the sizes of
+        its description, whatever the strides.
+
+        Args:
+          arrays: the input tensors that are present, in the order of the struct.
+          alone: whether they are the whole of a program, with nothing to fuse with.
         """
 
     def tensors(self) -> dict[str, TensorDesc]:
-        """The tensors that are present, by field name, in the struct's order."""
+        """Returns the tensors that are present, by field name, in order."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return {
             n: value for n, value in fields.items() if isinstance(value, TensorDesc)
         }
 
     def input_tensors(self) -> dict[str, TensorDesc]:
-        """The input tensors that are present, by field name."""
+        """Returns the input tensors that are present, by field name."""
         return {n: t for n, t in self.tensors().items() if n not in self.outputs}
 
     def output_tensors(self) -> dict[str, TensorDesc]:
-        """The output tensors, by field name."""
+        """Returns the output tensors, by field name."""
         return {name: getattr(self, name) for name in self.outputs}
 
     def check(self, level: FeatureLevel) -> None:
-        """Enforces everything that the operator's page demands at `level`."""
+        """Enforces everything that the operator's page demands at `level`.
+
+        Raises:
+          DescriptorError: if a rule is broken.
+          TypeError: if a field is no integer or no sequence where it must be one.
+        """
+        # The order decides which of several errors a caller sees. Each check relies on
+        # those before it: types of fields, then each tensor by itself, then all.
         self.check_fields()
         tensors = self.tensors()
         named = {c_name(name): tensor for name, tensor in tensors.items()}
@@ -152,7 +190,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
             )
 
     def check_value_type(self, data_type: DataType, name: str) -> None:
-        """Requires that the data type of a scalar is the output's."""
+        """Requires that the data type of a scalar field is the output's."""
         output = self.output_tensors()["output_tensor"].data_type
         require(
             self.operator,
@@ -162,18 +200,30 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         )
 
     def scalar(self, name: str, value: int | float) -> Scalar:
-        """An attribute as an operand of the output's type, which it must fit."""
+        """Returns an attribute as an operand of the output's type.
+
+        Raises:
+          DescriptorError: if this type can't hold it.
+        """
         output = self.output_tensors()["output_tensor"]
         scalar = as_scalar(self.operator, name, value, output)
+        # A NumPy scalar has a type of its own, which must be the output's.
         if scalar.array is not None:
             typed_as(self.operator, name, scalar.array, output.dtype)
         return scalar
 
     def to_json(self) -> dict[str, Any]:
-        """The operator as a dispatchable of a model file: ``type`` and ``desc``."""
+        """Returns the operator as a dispatchable of a model file: type and desc."""
         return {"type": f"DML_OPERATOR_{self.operator}", "desc": to_json(self)}
 
     @classmethod
     def from_json(cls, desc: Mapping[str, Any]) -> typing.Self:
-        """The descriptor from the ``desc`` of a dispatchable, the C struct's fields."""
+        """Reads the descriptor from the ``desc`` of a dispatchable of a model file.
+
+        Args:
+          desc: the fields of the C struct, under their C names.
+
+        Raises:
+          DescriptorError: if a field is unknown, is missing, or has another type.
+        """
         return typing.cast("typing.Self", from_json(cls, desc, cls.operator, "desc"))

@@ -1,4 +1,8 @@
-"""DIAGONAL_MATRIX1: fills a span of diagonals with a value."""
+"""DIAGONAL_MATRIX1: fills a span of diagonals with a value.
+
+The file has the support tables, XLA's form, what a device does with its part, the
+function and the descriptors. The formula is `_coordinates.fills`.
+"""
 
 import dataclasses
 import functools
@@ -14,6 +18,7 @@ from jax.typing import ArrayLike, DTypeLike
 from dmljax._arguments import (
     Scalar,
     as_array,
+    as_dtype,
     as_integer,
     as_scalar,
     as_sizes,
@@ -61,8 +66,8 @@ SUPPORT: SupportTable = {
         ("InputTensor", "OutputTensor"), Support(2, 4, UP_TO_64_BITS)
     )
 }
-# The older operator's page is not among our sources; the table is the one that
-# Microsoft publishes for DML_DIAGONAL_MATRIX_OPERATOR_DESC.
+# The older operator, DIAGONAL_MATRIX, has a single diagonal and no input. The table is
+# that of DML_DIAGONAL_MATRIX_OPERATOR_DESC in Microsoft's reference.
 DIAGONAL_MATRIX_SUPPORT: SupportTable = {
     FeatureLevel.V2_0: {"OutputTensor": Support(4, 4, FLOATS)},
     FeatureLevel.V2_1: {"OutputTensor": Support(4, 4, UP_TO_32_BITS)},
@@ -77,7 +82,12 @@ def _xla(
     fill_begin: int | None,
     fill_end: int | None,
 ) -> Outputs:
-    """The operator; `fills` says what the operands before the value and `x` are."""
+    """The operator in jax.numpy.
+
+    The last operands are the value and the input. `fills` explains those before them.
+    """
+    # Diagonals are counted in int32, as the bounds are, which may be INT32_MIN or
+    # INT32_MAX. The mask is an iota in the program, so it takes no memory.
     *data, value, x = operands
     shape = (1,) * (x.ndim - 2) + matrix
     row, column = (lax.broadcasted_iota(np.int32, shape, x.ndim - i) for i in (2, 1))
@@ -89,6 +99,8 @@ def _shard(
     part: Part, *operands: jax.Array, matrix: tuple[int, int], **static: Any
 ) -> Outputs:
     height, width = own = part.outputs[0][-2:]
+    # Where rows or columns are divided, the first element of a part is on another
+    # diagonal than that of the matrix. This diagonal is one more operand.
     if own != matrix:
         rank = operands[-1].ndim
         row, column = (part.index(rank - i) for i in (2, 1))
@@ -101,12 +113,9 @@ DIAGONAL_MATRIX1 = OperatorPrimitive(
     "diagonal_matrix1",
     _xla,
     Partition(_shard),
-    linear=2,
+    linear=2,  # the value and the input
     transpose=transpose_select,
-    kernels={
-        "cuda": gpu_kernel,
-        "tpu": tpu_kernel,
-    },
+    kernels={"cuda": gpu_kernel, "tpu": tpu_kernel},
 )
 
 
@@ -123,30 +132,38 @@ def diagonal_matrix1(
 ) -> jax.Array:
     """Fills the diagonals in [fill_begin, fill_end) with `value`, and keeps the rest.
 
-    ``top_x = x - y; output[..., y, x] = value if ((end >= begin) ^ (top_x >= begin) ^
-    (top_x < end)) else input[..., y, x]``, with zeros for an input that is None.
-    Diagonal 0 is the main one and positive ones lie to its right. With fill_begin >
-    fill_end, everything outside [fill_end, fill_begin) is filled; with equal bounds,
-    nothing is.
+    The element in row y and column x is on diagonal ``top_x = x - y``. Diagonal 0 is
+    the main one, and positive ones lie to its right. ``output[..., y, x]`` is `value`
+    if ``(end >= begin) ^ (top_x >= begin) ^ (top_x < end)``, and else the input's
+    element, or 0 without an input.
+
+    With fill_begin < fill_end, the diagonals in [fill_begin, fill_end) are filled. With
+    fill_begin > fill_end, all outside [fill_end, fill_begin) are. With equal bounds,
+    none are.
 
     Args:
       x: (..., height, width) of any type (InputTensor). The leading dimensions are a
         batch. None stands for zeros of `shape` and `dtype`.
-      shape: the sizes of the result; needed if `x` is None, and else those of `x`.
-      dtype: the type of the result; that of `x`, or float32 if there is none.
-      value: scalar of the type of the result (Value); a Python number takes it.
+      shape: the sizes of the result. They are needed if `x` is None, and otherwise have
+        to be those of `x`.
+      dtype: the type of the result. None stands for that of `x`, or for float32 without
+        an `x`.
+      value: a scalar of the type of the result (Value). A Python number takes this
+        type, which must hold it.
       fill_begin: INT32, the first diagonal that is filled (DiagonalFillBegin). A
         Python number is part of the program. A scalar ``jax.Array`` is data: another
         one compiles nothing anew, and a batch of them fills each matrix differently.
       fill_end: INT32, one past the last diagonal that is filled (DiagonalFillEnd).
-      implementation: None for the fastest, "xla" or "pallas".
+      implementation: "xla" for XLA's form, "pallas" for the kernel, or None for the one
+        that was measured to be faster.
 
     Returns:
-      (..., height, width). Differentiable in `x` and `value`.
+      An array (..., height, width), differentiable in `x` and `value`.
 
     Raises:
-      DescriptorError: if the rank is below 2, a bound is no INT32, or shape, dtype or
-        value disagree with `x`.
+      DescriptorError: if the rank is below 2, a bound is not an INT32, or `shape`,
+        `dtype` or `value` disagree with `x`; if the kernel was asked for and can't run
+        here.
       TypeError: if `x` is not an array, or both `x` and `shape` are None.
 
     >>> diagonal_matrix1(shape=(2, 4), value=7, fill_begin=0, fill_end=2)
@@ -187,10 +204,16 @@ def diagonal_matrix1(
 def _bounds(
     fill_begin: ArrayLike, fill_end: ArrayLike
 ) -> tuple[int | None, int | None, tuple[Any, ...]]:
-    """The bounds as attributes, and as data: None, None and both if one is data."""
+    """Returns the bounds as attributes and as data.
+
+    The attributes are None if a bound is data, and the data has then both bounds.
+    """
+    # Python integers are the usual case. The rest of the function costs some
+    # microseconds, which is as much as a small call takes.
     if type(fill_begin) is int and type(fill_end) is int:
         return fill_begin, fill_end, ()
     given: tuple[Any, Any] = (fill_begin, fill_end)
+    # A symbolic size is no number yet when the program is traced, so it is data.
     bounds = (jnp.asarray(x) if is_symbolic_dim(x) else x for x in given)
     named = list(zip(("DiagonalFillBegin", "DiagonalFillEnd"), bounds, strict=True))
     if not any(isinstance(bound, jax.Array) for _, bound in named):
@@ -200,7 +223,10 @@ def _bounds(
 
 
 def _as_bound(name: str, bound: ArrayLike) -> Any:
-    """A bound as a scalar; one that was a Python number and is traced saturates."""
+    """Returns a bound as an int32 scalar.
+
+    A Python number that is traced has no value to check yet, so it saturates.
+    """
     int32 = np.dtype(np.int32)
     if not isinstance(bound, jax.Array):
         number = as_integer(NAME, name, bound)
@@ -224,35 +250,25 @@ def _as_bound(name: str, bound: ArrayLike) -> Any:
 
 
 def _check_same(x: Any, shape: Sizes | None, dtype: DTypeLike | None) -> None:
-    """Requires that the sizes and the type that were given are those of the input."""
+    """Requires that `shape` and `dtype`, where given, are those of the input."""
     if shape is not None:
         sizes = as_sizes(NAME, "shape", shape)
         require_same(NAME, "sizes", ("shape", sizes), ("InputTensor", x.shape))
     if dtype is not None:
-        types = ("dtype", _as_dtype(dtype)), ("InputTensor", x.dtype)
+        types = ("dtype", as_dtype(NAME, dtype)), ("InputTensor", x.dtype)
         require_same(NAME, "data types", *types)
 
 
 def _zeros(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct:
-    """The zeros that stand for an input of None."""
+    """Describes the zeros that stand for an input of None."""
     if shape is None:
         raise TypeError(f"{NAME}: one of 'x' and 'shape' must be given.")
     shape = as_sizes(NAME, "shape", shape)
     whole = all(decide_at_most(NAME, 0, size) for size in shape)
     require(NAME, whole, f"shape is {show(shape)}; no size may be negative.")
-    type_ = _as_dtype(np.float32 if dtype is None else dtype)
+    type_ = as_dtype(NAME, np.float32 if dtype is None else dtype)
     check_x64(NAME, "dtype", type_)
     return jax.ShapeDtypeStruct(shape, type_)
-
-
-def _as_dtype(dtype: DTypeLike) -> np.dtype:
-    try:
-        type_ = jnp.dtype(dtype)
-    except TypeError:
-        raise TypeError(f"{NAME}: dtype {dtype!r} is no data type.") from None
-    if not jnp.issubdtype(type_, np.number) and type_ != np.dtype(bool):
-        raise TypeError(f"{NAME}: dtype is {type_}; it must be a type of numbers.")
-    return type_
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4, 5, 7, 8))
@@ -280,7 +296,9 @@ def _diagonal_matrix1(
         check_int32(NAME, "DiagonalFillBegin", fill_begin)
         check_int32(NAME, "DiagonalFillEnd", fill_end)
     filling = in_type(NAME, "Value", Scalar(value, constant), dtype)
+    # Profiles show the operations under the name of the scope.
     with jax.named_scope("dmljax.diagonal_matrix1"):
+        # One zero for each matrix is shared by its elements: no array is read.
         if x is None:
             x = jnp.zeros((*shape[:-2], 1, 1), dtype)
         (output,) = DIAGONAL_MATRIX1(
@@ -298,15 +316,25 @@ def _diagonal_matrix1(
 
 @dataclasses.dataclass(frozen=True)
 class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
-    """DML_DIAGONAL_MATRIX1_OPERATOR_DESC: see ``diagonal_matrix1``.
+    """Describes DIAGONAL_MATRIX1, as DML_DIAGONAL_MATRIX1_OPERATOR_DESC does.
+
+    ``diagonal_matrix1`` says what the operator computes.
 
     Attributes:
-      input_tensor: what is kept where the value does not fill; None for zeros.
-      output_tensor: of 2 to 4 dimensions; those before the last two are a batch.
+      input_tensor: what is kept where nothing is filled; None stands for zeros. Its
+        type and sizes are those of the output.
+      output_tensor: 2 to 4 dimensions. Those before the last two are a batch.
       value_data_type: the type of the output.
-      value: what fills the diagonals.
-      diagonal_fill_begin: the first diagonal that is filled.
-      diagonal_fill_end: one past the last diagonal that is filled.
+      value: the number that fills the diagonals.
+      diagonal_fill_begin: INT32, the first diagonal that is filled.
+      diagonal_fill_end: INT32, one past the last diagonal that is filled.
+
+    >>> from dmljax import TensorDesc, create_operator
+    >>> matrix = TensorDesc(DataType.INT32, (2, 3))
+    >>> desc = DiagonalMatrix1Desc(None, matrix, DataType.INT32, 7, 1, 3)
+    >>> create_operator(desc)()
+    Array([[0, 7, 7],
+           [0, 0, 7]], dtype=int32)
     """
 
     __module__ = "dmljax"
@@ -321,7 +349,8 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
     diagonal_fill_begin: int
     diagonal_fill_end: int
 
-    if TYPE_CHECKING:  # wider than the fields, which hold what __post_init__ makes
+    # What a type checker sees: callers may pass numbers, which __post_init__ converts.
+    if TYPE_CHECKING:
 
         def __init__(
             self,
@@ -334,7 +363,7 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
         ) -> None: ...
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """The sizes of the input, if there is one."""
+        """Returns the sizes of the input, or of the output if there is no input."""
         del level
         check_int32(NAME, "DiagonalFillBegin", self.diagonal_fill_begin)
         check_int32(NAME, "DiagonalFillEnd", self.diagonal_fill_end)
@@ -343,7 +372,7 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
         return ((self.input_tensor or self.output_tensor).sizes,)
 
     def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
-        """The output for the input, if there is one."""
+        """Returns the output for the input, if there is one."""
         value = self.scalar("Value", self.value)
         bounds = self.diagonal_fill_begin, self.diagonal_fill_end
         return (_evaluated(self.output_tensor, arrays, value, *bounds, alone),)
@@ -357,7 +386,7 @@ def _evaluated(
     fill_end: int,
     alone: bool,
 ) -> jax.Array:
-    """What a descriptor gives for its input, if `arrays` has one."""
+    """Runs the operator of a descriptor on its input, if `arrays` has one."""
     zeros = None if arrays else jax.ShapeDtypeStruct(output.sizes, output.dtype)
     x = arrays[0] if arrays else None
     matrices: jax.Array = _diagonal_matrix1(
@@ -368,12 +397,21 @@ def _evaluated(
 
 @dataclasses.dataclass(frozen=True)
 class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
-    """DML_DIAGONAL_MATRIX_OPERATOR_DESC: ``diagonal_matrix1`` with a single diagonal.
+    """Describes DIAGONAL_MATRIX, as DML_DIAGONAL_MATRIX_OPERATOR_DESC does.
+
+    The operator is ``diagonal_matrix1`` with a single diagonal and without an input.
 
     Attributes:
-      output_tensor: of 2 to 4 dimensions; those before the last two are a batch.
-      offset: the diagonal that is filled.
-      value: what fills it; for an integer tensor truncated, as PADDING's value is.
+      output_tensor: 2 to 4 dimensions. Those before the last two are a batch.
+      offset: INT32, the diagonal that is filled.
+      value: a FLOAT. For an integer tensor it is truncated toward zero and saturated,
+        as the value of PADDING is.
+
+    >>> from dmljax import TensorDesc, create_operator
+    >>> desc = DiagonalMatrixDesc(TensorDesc(DataType.INT32, (2, 3)), 1, 7.0)
+    >>> create_operator(desc)()
+    Array([[0, 7, 0],
+           [0, 0, 7]], dtype=int32)
     """
 
     __module__ = "dmljax"
@@ -386,15 +424,16 @@ class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
     value: float
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """The sizes of the output itself: there is no input."""
+        """Returns the sizes of the output itself, because there is no input."""
         del level
         check_int32(self.operator, "Offset", self.offset)
         return (self.output_tensor.sizes,)
 
     def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
-        """The output, a function of the attributes alone."""
+        """Returns the output, which depends on the attributes alone."""
         value = Scalar(cast_float_value(self.value, self.output_tensor.dtype), None)
-        # No matrix reaches as far as the last diagonal, so none is filled for it.
+        # The bounds are INT32, so an offset of INT32_MAX gets an empty span. No matrix
+        # has such a diagonal.
         end = min(self.offset + 1, INT32_MAX)
         bounds = self.offset, end
         return (_evaluated(self.output_tensor, arrays, value, *bounds, alone),)

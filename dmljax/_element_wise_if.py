@@ -1,4 +1,8 @@
-"""ELEMENT_WISE_IF: selects between two tensors, element by element."""
+"""ELEMENT_WISE_IF: selects between two tensors, element by element.
+
+The file has the support table, XLA's form, what a device does with its part, the
+function and the descriptor. Most of it decides which type a scalar operand has.
+"""
 
 import dataclasses
 import functools
@@ -54,6 +58,7 @@ def _tensors(
     )
 
 
+# The page names FLOAT16 alone for level 2_0, and so does the table here.
 SUPPORT: SupportTable = {
     FeatureLevel.V2_0: _tensors(4, 4, FLOAT16_ONLY),
     FeatureLevel.V3_0: _tensors(1, 8, UP_TO_32_BITS),
@@ -62,11 +67,13 @@ SUPPORT: SupportTable = {
 
 
 def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
+    # A select, never arithmetic: NaN in the side that is not selected must not leak.
+    # Every uint8 except 0 selects `a`, so it is compared with 0 and not taken as a bit.
     return (jnp.where(condition.astype(bool), a, b),)
 
 
 def _shard(part: Part, *operands: jax.Array, **static: Any) -> Outputs:
-    del part  # every element stands for itself
+    del part  # an element of the output depends on the same element of the operands
     return ELEMENT_WISE_IF(*operands, **static)
 
 
@@ -74,12 +81,9 @@ ELEMENT_WISE_IF = OperatorPrimitive(
     "element_wise_if",
     _xla,
     Partition(_shard),
-    linear=2,
+    linear=2,  # a and b
     transpose=transpose_select,
-    kernels={
-        "cuda": gpu_kernel,
-        "tpu": tpu_kernel,
-    },
+    kernels={"cuda": gpu_kernel, "tpu": tpu_kernel},
 )
 
 
@@ -91,29 +95,33 @@ def element_wise_if(
     *,
     implementation: Implementation = None,
 ) -> jax.Array:
-    """Selects from `a` where `condition` is not zero, from `b` elsewhere.
+    """Selects from `a` where `condition` is not zero, and from `b` elsewhere.
 
     ``output[c] = a[c] if condition[c] != 0 else b[c]``
 
-    The value that is not selected leaves no trace, not even as NaN, and gets a gradient
-    of exactly zero. A NaN that was made before the select still poisons a gradient: in
-    ``element_wise_if(x > 0, jnp.log(x), 0.0)`` the derivative of the logarithm at 0 is
-    infinite, and 0 * inf is NaN. Make the argument safe as well:
+    A value that is not selected does not change the output, even if it is NaN, and its
+    gradient is exactly zero. A NaN that arises before the select still reaches the
+    gradient: in ``element_wise_if(x > 0, jnp.log(x), 0.0)`` the derivative of the
+    logarithm at 0 is infinite, and 0 * inf is NaN. Make the argument safe as well:
     ``element_wise_if(x > 0, jnp.log(element_wise_if(x > 0, x, 1.0)), 0.0)``.
 
     Args:
-      condition: (...) uint8 or bool; every value but 0 selects `a` (ConditionTensor).
-      a: (...) of any type, of the sizes of `condition` (ATensor), or a scalar.
+      condition: (...) uint8 or bool. Every value except 0 selects `a`
+        (ConditionTensor).
+      a: (...) of any type and of the sizes of `condition` (ATensor), or a scalar.
       b: (...) of the type of `a` and of the sizes of `condition` (BTensor), or a
-        scalar. A Python number takes the type of the other, which must have one.
-      implementation: None for the fastest, "xla" or "pallas".
+        scalar. If `a` or `b` is a Python number, it takes the type of the other one,
+        which must be an array. Nothing else is promoted or broadcast.
+      implementation: "xla" for XLA's form, "pallas" for the kernel, or None for the one
+        that was measured to be faster.
 
     Returns:
-      (...) of the type of `a` and `b`. Differentiable in both.
+      An array (...) of the type of `a` and `b`, differentiable in both.
 
     Raises:
-      DescriptorError: if the sizes or the types differ.
-      TypeError: if an argument is not an array, or `a` and `b` are Python numbers both.
+      DescriptorError: if the sizes or the types differ; if the kernel was asked for and
+        can't run here.
+      TypeError: if an argument is not an array, or both `a` and `b` are Python numbers.
 
     >>> import jax.numpy as jnp
     >>> condition = jnp.array([[1, 0], [1, 1]], jnp.uint8)
@@ -127,6 +135,7 @@ def element_wise_if(
     if implementation is not None:
         check_implementation(NAME, implementation)
     condition = as_array(NAME, "ConditionTensor", condition)
+    # Two arrays are usual, and are not asked for anything else in each call.
     constants: tuple[int | None, int | None] = None, None
     if is_python_number(a) or is_python_number(b):
         a, b, constants = _scalars(a, b)
@@ -139,7 +148,10 @@ def element_wise_if(
 
 
 def _scalars(a: Any, b: Any) -> tuple[Any, Any, tuple[int | None, int | None]]:
-    """`a` and `b`, of which one is a Python number, and the constants that they are."""
+    """Returns `a`, `b` and their constants, where at least one is a Python number.
+
+    `Scalar` says what a constant is.
+    """
     if not is_python_number(a):
         a = as_array(NAME, "ATensor", a)
         b, constant = as_scalar(NAME, "BTensor", b, a)
@@ -164,6 +176,7 @@ def _element_wise_if(
     implementation: Implementation,
     alone: bool,
 ) -> jax.Array:
+    # The page has UINT8. A bool is what a comparison in JAX returns.
     require(
         NAME,
         condition.dtype in (np.uint8, np.bool_),
@@ -173,11 +186,13 @@ def _element_wise_if(
     operands = []
     selected = _of_one_type(Scalar(a, constant_a), Scalar(b, constant_b))
     for name, value in zip(("ATensor", "BTensor"), selected, strict=True):
-        if value.ndim == 0:  # a scalar
+        # A scalar has size 1 in every dimension of the normal form, and so is shared.
+        if value.ndim == 0:
             value = value.reshape((1,) * condition.ndim)
         else:
             _check_sizes((name, value.shape), ("ConditionTensor", condition.shape))
         operands.append(value)
+    # Profiles show the operations under the name of the scope.
     with jax.named_scope("dmljax.element_wise_if"):
         (output,) = ELEMENT_WISE_IF(
             condition, *operands, implementation=implementation, alone=alone
@@ -186,8 +201,13 @@ def _element_wise_if(
 
 
 def _of_one_type(a: Scalar, b: Scalar) -> tuple[jax.Array, jax.Array]:
-    """Both tensors, of one type: a Python number, traced or not, takes the other's."""
+    """Returns `a` and `b` in one type.
+
+    A Python number, traced or not, takes the type of the other one. Two arrays of
+    different types are an error: types are not promoted.
+    """
     first, second = a.array, b.array
+    # At most one of them is a constant, which has no array and no type.
     if first is None:
         return in_type(NAME, "ATensor", a, second.dtype), strong(second)
     if second is None:
@@ -198,11 +218,16 @@ def _of_one_type(a: Scalar, b: Scalar) -> tuple[jax.Array, jax.Array]:
         second = typed_as(NAME, "BTensor", second, first.dtype)
     types = ("ATensor", first.dtype), ("BTensor", second.dtype)
     require_same(NAME, "data types", *types)
+    # Results are never weakly typed, or a later operation could promote them.
     return strong(first), strong(second)
 
 
 def _gives_way(array: jax.Array) -> int:
-    """0 for an array with a type of its own, 2 for a Python number that was traced."""
+    """Ranks an array by how readily it takes another's type, from 0 for never.
+
+    A Python number that was traced is a weakly typed scalar, 2. A weakly typed array,
+    such as jnp.full makes of a Python number, is in between, 1.
+    """
     weak = jax.typeof(array).weak_type
     return (1 if array.ndim else 2) if weak else 0
 
@@ -215,13 +240,24 @@ def _check_sizes(
 
 @dataclasses.dataclass(frozen=True)
 class ElementWiseIfDesc(OperatorDesc[jax.Array]):
-    """DML_ELEMENT_WISE_IF_OPERATOR_DESC: see ``element_wise_if``.
+    """Describes ELEMENT_WISE_IF, as DML_ELEMENT_WISE_IF_OPERATOR_DESC does.
+
+    ``element_wise_if`` says what the operator computes. All four tensors have the same
+    sizes. Strides of 0 broadcast an input.
 
     Attributes:
-      condition_tensor: UINT8; what is not 0 selects from `a_tensor`.
-      a_tensor: the values where the condition holds.
-      b_tensor: the values elsewhere.
-      output_tensor: of the type of `a_tensor`. All four have the same sizes.
+      condition_tensor: UINT8. Every value except 0 selects from `a_tensor`.
+      a_tensor: the values where the condition is not 0.
+      b_tensor: the values elsewhere, of the type of `a_tensor`.
+      output_tensor: a tensor of the type of `a_tensor`.
+
+    >>> import jax.numpy as jnp
+    >>> from dmljax import TensorDesc, create_operator
+    >>> condition = TensorDesc(DataType.UINT8, (3,))
+    >>> vector = TensorDesc(DataType.FLOAT32, (3,))
+    >>> select = create_operator(ElementWiseIfDesc(condition, vector, vector, vector))
+    >>> select(jnp.array([1, 0, 2], jnp.uint8), jnp.ones(3), jnp.zeros(3))
+    Array([1., 0., 1.], dtype=float32)
     """
 
     __module__ = "dmljax"
@@ -235,7 +271,7 @@ class ElementWiseIfDesc(OperatorDesc[jax.Array]):
     output_tensor: TensorDesc
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """The sizes of the condition, which `a` and `b` must have too."""
+        """Returns the sizes of the condition, which `a` and `b` must have too."""
         del level
         condition = ("ConditionTensor", self.condition_tensor.sizes)
         _check_sizes(("ATensor", self.a_tensor.sizes), condition)
@@ -243,5 +279,5 @@ class ElementWiseIfDesc(OperatorDesc[jax.Array]):
         return (condition[1],)
 
     def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
-        """The output for the condition, `a` and `b`."""
+        """Returns the output for the condition, `a` and `b`."""
         return (_element_wise_if(*arrays, None, None, None, alone),)

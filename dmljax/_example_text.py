@@ -1,4 +1,7 @@
-"""The examples of the pages as text: what goes in, the call, and what comes out."""
+"""The examples of the pages as text: what goes in, the call, and what comes out.
+
+`dmljax examples` shows this text. The examples themselves are in `_examples`.
+"""
 
 import collections
 import dataclasses
@@ -13,12 +16,12 @@ from dmljax._examples import Example, Verdict
 from dmljax._json import c_name
 from dmljax._tensor import TensorDesc
 
-# What the calls need to be run.
+# The imports that the shown calls need.
 IMPORTS = "import numpy as np\nfrom dmljax import *"
 
 
 def show_example(example: Example) -> tuple[str, Verdict]:
-    """Runs an example: the text that shows it, and whether its outputs are right."""
+    """Runs an example, and returns a text that shows it and the verdict."""
     desc, outputs = example.desc, example.outputs()
     verdict = example.verdict(outputs)
     lines = [f"{example.page}: {example.title}"]
@@ -31,7 +34,7 @@ def show_example(example: Example) -> tuple[str, Verdict]:
 
 
 def _comment(example: Example, verdict: Verdict) -> str:
-    """The verdict, and what there is to say about the page."""
+    """Writes the verdict, and what there is to say about the page."""
     if verdict is Verdict.DISAGREES:
         return f"{verdict.value}, which has {example.printed}."
     if verdict is Verdict.KNOWN_ERROR:
@@ -41,7 +44,7 @@ def _comment(example: Example, verdict: Verdict) -> str:
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """How many examples agree with their pages.
+    """Says how many examples agree with their pages.
 
     >>> summary([Verdict.AGREES, Verdict.KNOWN_ERROR])
     '1 of 1 agree; in 1 more the page has a known error, as it says'
@@ -54,14 +57,15 @@ def summary(verdicts: Sequence[Verdict]) -> str:
 
 
 def _array_lines(name: str, array: np.ndarray) -> list[str]:
-    """An array as the pages write it."""
+    """Writes an array as the pages do."""
+    # `{:g}` writes 1.0 as 1, as the pages do for floats as well.
     text = np.array2string(array, separator=", ", formatter={"all": "{:g}".format})
     title = f"{c_name(name)}: (Sizes:{show(array.shape)} DataType:{show(array.dtype)})"
     return [f"    {title}", *(f"        {line}" for line in text.splitlines())]
 
 
 def call(example: Example) -> str:
-    """The Python call, which runs as it is after IMPORTS."""
+    """Writes the call in Python. It runs as it is after `IMPORTS`."""
     fields = dataclasses.fields(example.desc)
     parts = (_code(f.name, getattr(example.desc, f.name)) for f in fields)
     descriptor = f"{type(example.desc).__name__}({', '.join(parts)})"
@@ -73,7 +77,8 @@ def call(example: Example) -> str:
 
 
 def _code(name: str, value: Any) -> str:
-    """A field of a descriptor as an argument in Python."""
+    """Writes a field of a descriptor as an argument in Python."""
+    # The repr of a descriptor or of an enum is not Python that can be run.
     if isinstance(value, TensorDesc):
         return f"TensorDesc(DataType.{value.data_type.name}, {value.sizes})"
     if isinstance(value, enum.Enum):

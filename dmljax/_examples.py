@@ -1,7 +1,8 @@
-"""The examples of the five pages, as data.
+"""The examples of DirectML's five pages, as data.
 
 The command line shows them, the tests run them, and the model files of the
-documentation are made from them.
+documentation are made from them. Where a page prints something wrong, the example
+says what is wrong, and what the operator must return instead.
 """
 
 import dataclasses
@@ -21,7 +22,7 @@ from dmljax._operator import create_operator
 from dmljax._padding import PaddingDesc
 from dmljax._tensor import INT32_MIN, DataType, TensorDesc
 
-Nested = list[Any]  # of numbers, as a page prints an array
+Nested = list[Any]  # lists of numbers, nested as a page prints an array
 
 
 class Verdict(enum.Enum):
@@ -37,14 +38,14 @@ class Example:
     """One example of a page.
 
     Attributes:
-      name: in snake_case; its model file has it too.
-      title: what it shows.
-      desc: the operator.
+      name: a name in snake_case, which the model file of the example has as well.
+      title: what the example shows.
+      desc: the descriptor of the operator.
       inputs: the arrays that the page gives, in the order of the struct.
-      printed: the arrays that the page prints for the outputs. Where it prints the
-        first rows alone, only those are compared.
-      expected: what the outputs must be where the page prints something wrong.
-      note: what there is to say about the page.
+      printed: the arrays that the page prints for the outputs. If it prints only the
+        first rows of an array, only those are compared.
+      expected: what the outputs must be if the page prints something wrong.
+      note: a remark about the page.
       known_error: what is wrong in the page.
     """
 
@@ -63,7 +64,7 @@ class Example:
         return f"DML_{self.desc.operator}_OPERATOR_DESC"
 
     def arrays(self) -> list[np.ndarray]:
-        """The inputs in their types and sizes."""
+        """Returns the inputs in their types and sizes."""
         tensors = self.desc.input_tensors().values()
         return [
             np.array(values, tensor.dtype).reshape(tensor.sizes)
@@ -71,12 +72,12 @@ class Example:
         ]
 
     def outputs(self) -> list[np.ndarray]:
-        """What the operator gives for the inputs."""
+        """Runs the operator on the inputs."""
         operator = jax.jit(create_operator(self.desc))
         return [np.asarray(leaf) for leaf in jax.tree.leaves(operator(*self.arrays()))]
 
     def verdict(self, outputs: list[np.ndarray]) -> Verdict:
-        """How the outputs compare with the page's."""
+        """Compares the outputs with those of the page."""
         if _agree(outputs, self.printed):
             return Verdict.AGREES
         if self.expected is not None and _agree(outputs, self.expected):

@@ -1,7 +1,8 @@
-"""The objects of model files as tables of fields, by which they are checked.
+"""Checks the objects of model files by tables of their fields.
 
 A table says of each field what it may hold. `read_fields` checks an object by its
-table, and `schema_of_fields` makes the JSON Schema of the same table.
+table, and `schema_of_fields` makes the JSON Schema of the same table, so that both
+agree. The tables themselves are in `_model_format` and `_model_values`.
 """
 
 import dataclasses
@@ -26,7 +27,10 @@ Value = TypeVar("Value")
 
 
 class ModelError(ValueError):
-    """A model file breaks a rule; the message names the place, the rule and the values.
+    """A model file breaks a rule, or can't be read, run or shown.
+
+    ``run_model`` raises it. The message names the place in the model, the rule and the
+    values, in one line:
 
     >>> import dmljax
     >>> dmljax.run_model({"resources": {}, "dispatchables": {}})
@@ -40,7 +44,13 @@ class ModelError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What a field may hold: in words, as a test, and as JSON Schema."""
+    """What a field may hold, in three forms.
+
+    Attributes:
+      words: the form for messages, which goes behind "it must be".
+      holds: whether a value is of this kind.
+      schema: the JSON Schema of such values.
+    """
 
     words: str
     holds: Callable[[Any], bool]
@@ -49,7 +59,7 @@ class Kind:
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """A field of an object of the format; one that is not required may be null."""
+    """A field of an object. One that is not required may be absent or null."""
 
     kind: Kind
     description: str
@@ -60,7 +70,8 @@ Fields = Mapping[str, Field]
 
 
 def _is(*kinds: type) -> Callable[[Any], bool]:
-    """A test for exactly these types: True is not an integer here."""
+    """Makes a test for exactly these types."""
+    # `isinstance` would take True for an integer.
     return lambda value: type(value) in kinds
 
 
@@ -77,12 +88,13 @@ def _unsigned(value: Any) -> bool:
 
 
 def choice(names: Sequence[str], prefix: str = "") -> Kind:
-    """One of some names, which may have a prefix."""
+    """Makes the kind of one of some names, each with or without a prefix."""
     every = [*names, *(f"{prefix}{name}" for name in names if prefix)]
     words = f"one of {', '.join(names)}" if len(names) > 1 else f"'{names[0]}'"
     return Kind(words, lambda value: value in every, {"enum": every})
 
 
+# The kinds of values that the format has.
 _NAMES: Schema = {"type": "array", "items": {"type": "string"}}
 OBJECT = Kind("an object", _is(dict), {"type": "object"})
 LIST = Kind("a list", _is(list), {"type": "array"})
@@ -112,20 +124,26 @@ STRINGS = Kind(
     lambda value: type(value) is str or _items(_is(str))(value),
     {"anyOf": [{"type": "string"}, _NAMES]},
 )
+# UNKNOWN stands for a list of elements that have their own types.
 DATA_TYPE = choice(DATA_TYPES, enum_prefix(DataType))
 CHANNEL_ORDER = Field(choice(CHANNEL_ORDERS), "The order of an image's channels.")
 
 
 def typed(value: Any, kind: Kind, what: str) -> Any:
-    """`value`, which must be of `kind`; `what` names it in the error."""
+    """Returns `value`, which must be of `kind`. `what` names it in the error."""
     if not kind.holds(value):
         raise ModelError(f"{what} is {shown(value)}; it must be {kind.words}.")
     return value
 
 
 def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
-    """The fields of an object that are there and not null, checked by their table."""
+    """Returns the fields of an object that are there and not null.
+
+    Raises:
+      ModelError: if a field is unknown, is missing, or holds what its table forbids.
+    """
     fields: dict[str, Any] = typed(value, OBJECT, what)
+    # A misspelled field that is ignored would give another result in silence.
     unknown = [key for key in fields if key not in table]
     if unknown:
         raise ModelError(
@@ -139,11 +157,12 @@ def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
             )
         if key in fields and (field.required or fields[key] is not None):
             typed(fields[key], field.kind, f"the field '{key}'")
+    # A field that may be absent may be null as well, which means the same.
     return {key: item for key, item in fields.items() if item is not None}
 
 
 def known_name(name: str, what: str, choices: Mapping[str, Value]) -> Value:
-    """What the model has under a name."""
+    """Returns what the model has under a name; ModelError if it has nothing."""
     if name not in choices:
         raise ModelError(
             f"the {what} {quoted(name)} is not in the model; it has {listed(choices)}."
@@ -154,7 +173,10 @@ def known_name(name: str, what: str, choices: Mapping[str, Value]) -> Value:
 def schema_of_fields(
     table: Fields, known: Mapping[str, Schema] | None = None
 ) -> Schema:
-    """The JSON Schema of an object; `known` has what is known better of some fields."""
+    """Makes the JSON Schema of an object.
+
+    `known` has schemas of single fields that say more than the table does.
+    """
     properties = {}
     for key, field in table.items():
         schema = (known or {}).get(key, field.kind.schema)

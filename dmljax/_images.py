@@ -1,6 +1,6 @@
-"""Images as tensors, {1, channels, height, width}: read and written with Pillow.
+"""Image files as tensors {1, channels, height, width}, read and written with Pillow.
 
-Pillow is imported only where an image is read or written.
+Pillow is an extra, so it is imported only where an image is read or written.
 """
 
 import contextlib
@@ -23,11 +23,13 @@ IMAGE_KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
 IMAGE_TYPES = (DataType.FLOAT64, DataType.FLOAT32, DataType.FLOAT16, DataType.UINT8)
 PILLOW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 WRITTEN_CHANNELS = {"PNG": (1, 3, 4), "JPEG": (1, 3)}
-# The most rows and columns: JPEG counts them in 16 bits, PNG in 31.
+# The most rows and columns. PNG counts them in 31 bits. JPEG counts them in 16 bits, of
+# which the JPEG library allows a little less.
 MOST_PIXELS = {"PNG": 2**31 - 1, "JPEG": 65500}
-# What converting takes for each number in an image: bytes and float64, each twice.
+# The bytes that converting takes for each number of an image: as uint8 and as float64,
+# each twice.
 BYTES_PER_NUMBER = 18
-# What Pillow puts in messages in the place of a file's name.
+# The text that Pillow puts into messages in the place of a file's name.
 OBJECT_ADDRESS = re.compile(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>")
 LONGEST_REASON = 120
 Encoder = Callable[[np.ndarray], bytes]
@@ -42,7 +44,7 @@ class ImageSize(NamedTuple):
 
     @property
     def numbers(self) -> int:
-        """How many numbers the tensor has."""
+        """The number of elements of the tensor."""
         return self.channels * self.height * self.width
 
 
@@ -64,7 +66,7 @@ def check_data_type(data_type: DataType) -> None:
 def codec(place: str) -> Iterator[None]:
     """Turns whatever a decoder or an encoder raises into an error of the model.
 
-    What it only warns of is not shown: the pixels are those that it gives.
+    Its warnings are not shown, because it then gives an image nevertheless.
     """
     try:
         with warnings.catch_warnings():
@@ -79,7 +81,7 @@ def codec(place: str) -> Iterator[None]:
 
 
 def pillow() -> Any:
-    """Pillow's module of images."""
+    """Imports Pillow's module of images; ModelError if it is not installed."""
     try:
         from PIL import Image
     except ImportError:
@@ -99,7 +101,10 @@ def read_image(
     place: str,
     budget: Budget,
 ) -> np.ndarray:
-    """The pixels in the order of {1, channels, height, width}; floats are in [0, 1]."""
+    """Reads the pixels in the order of {1, channels, height, width}.
+
+    UINT8 has the numbers of the file, 0 to 255. Floats are in [0, 1].
+    """
     check_data_type(data_type)
     size = _resample_size(fields)
     library = pillow()
@@ -107,6 +112,7 @@ def read_image(
         image = library.open(io.BytesIO(content), formats=("PNG", "JPEG"))
         own = ImageSize(_channels(image), image.height, image.width)
         wanted = size or own
+        # The header is read, but not the pixels yet. Pillow decodes up to 4 channels.
         budget.check(
             BYTES_PER_NUMBER * (wanted.numbers + 4 * own.height * own.width), place
         )
@@ -118,7 +124,8 @@ def read_image(
             "RGB",
             "RGBA",
         ):
-            image = image.convert("RGB")  # Pillow has no way from CMYK to RGBA
+            # Pillow can't convert other modes, such as CMYK, to RGBA directly.
+            image = image.convert("RGB")
         image = image.convert(PILLOW_MODES[wanted.channels])
         if size:
             image = image.resize((size.width, size.height), library.Resampling.BICUBIC)
@@ -131,7 +138,8 @@ def read_image(
 
 
 def _channels(image: Any) -> int:
-    """1 for grey, 3 for colours, 4 for what has transparent places."""
+    """Counts the channels: 1 for grey, 3 for colours, 4 with transparency."""
+    # Pillow would cut the numbers of such images to 8 bits.
     if image.mode.startswith(("I", "F")):
         raise ValueError(f"its pixels have more than 8 bits (mode {image.mode})")
     if image.mode in ("1", "L"):
@@ -140,7 +148,7 @@ def _channels(image: Any) -> int:
 
 
 def _resample_size(fields: Mapping[str, Any]) -> ImageSize | None:
-    """The size to scale to, None for the image's own."""
+    """Reads the size to scale to; None for the image's own."""
     sizes = tuple(fields.get("resampleSize", ()))
     if not sizes:
         return None
@@ -153,7 +161,7 @@ def _resample_size(fields: Mapping[str, Any]) -> ImageSize | None:
 
 
 def _reorder(pixels: np.ndarray, order: str) -> np.ndarray:
-    """(height, width, channels) with red and blue swapped for BGR; alpha stays last."""
+    """Swaps red and blue of (height, width, channels) for BGR. Alpha stays last."""
     if order == "RGB" or pixels.shape[-1] == 1:
         return pixels
     swapped: np.ndarray = pixels[..., [2, 1, 0, 3][: pixels.shape[-1]]]
@@ -166,7 +174,7 @@ def _reorder(pixels: np.ndarray, order: str) -> np.ndarray:
 def image_encoder(
     path: Path, dimensions: tuple[int, ...], data_type: DataType, order: str
 ) -> tuple[Encoder, ImageSize]:
-    """What turns a resource into the content of an image file, and the image's size.
+    """Returns a function that makes the content of an image file, and the image's size.
 
     Raises:
       ModelError: if the kind of image, the dimensions and the type do not go together.
@@ -178,7 +186,7 @@ def image_encoder(
 
 
 def _image_size(dimensions: tuple[int, ...], kind: str) -> ImageSize:
-    """Channels, height and width, from {N,C,H,W}, {C,H,W} or {H,W}."""
+    """Reads channels, height and width from {N,C,H,W}, {C,H,W} or {H,W}."""
     channels, most = WRITTEN_CHANNELS[kind], MOST_PIXELS[kind]
     batch, depth, *size = (1,) * (4 - len(dimensions)) + dimensions
     if len(dimensions) not in (2, 3, 4) or batch != 1 or depth not in channels:
@@ -198,7 +206,7 @@ def _image_size(dimensions: tuple[int, ...], kind: str) -> ImageSize:
 def _encode(
     library: Any, kind: str, size: ImageSize, order: str, values: np.ndarray
 ) -> bytes:
-    """The image; floats are clipped to [0, 1], and NaN is black."""
+    """Encodes an image. Floats are clipped to [0, 1], and NaN becomes black."""
     if values.dtype != np.uint8:
         unit = np.clip(np.nan_to_num(values.astype(np.float64)), 0, 1)
         values = np.rint(unit * 255).astype(np.uint8)

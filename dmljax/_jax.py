@@ -1,8 +1,8 @@
 """Every name of JAX outside its documented API that the package rests on.
 
 Nothing else in the package touches such a name. `UNDOCUMENTED` lists them: what each is
-read for, and what happens where JAX lacks it. A test hides each in turn. What belongs
-here is the access to a name; what the package makes of it belongs to its callers.
+read for, and what happens where JAX lacks it. A test hides each in turn. Only the
+access to a name belongs here. What the package does with it belongs to the callers.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 from jax.sharding import AxisType, NamedSharding
 
-_MISSING = object()
+_MISSING = object()  # stands for a name that this JAX lacks; None could be a value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Undocumented:
     """A name outside of JAX's documented API.
 
     Attributes:
-      path: the attributes that lead to it, from the object that JAX gives us.
-      purpose: what it is read for.
+      path: the attributes that lead to it, from an object that JAX documents.
+      purpose: what the name is read for.
       without: what happens where JAX lacks it.
     """
 
@@ -86,14 +86,14 @@ UNDOCUMENTED = {
 
 
 def _read(name: str, source: Any) -> Any:
-    """What `source` has under a name of the table, or `_MISSING`."""
+    """Reads a name of the table from `source`; `_MISSING` if it is not there."""
     for attribute in UNDOCUMENTED[name].path.split("."):
         source = getattr(source, attribute, _MISSING)
     return source
 
 
 def _experimental(module: str) -> Any:
-    """An experimental module of JAX, None where JAX has none of this name."""
+    """Imports an experimental module of JAX; None where JAX has none of this name."""
     name = f"jax.experimental.{module}"
     known = importlib.util.find_spec(name)
     return importlib.import_module(name) if known else None
@@ -104,13 +104,15 @@ def register_experimental(
 ) -> None:
     """Gives JAX's experimental modules the rules of a primitive.
 
-    Both modules ask for a rule while they run a program, so that rules have to be there
-    before. To import the modules takes some milliseconds.
+    The modules look for a rule when they run a program, and have no way to ask for one
+    then. So the rules are there from the beginning. Importing both modules takes some
+    milliseconds.
 
     Args:
-      primitive: an operator's.
+      primitive: the primitive of an operator.
       taylor: the rule for jax.experimental.jet.
-      moved: the bytes that are read and written, of the types of operands and outputs.
+      moved: counts the bytes that are read and written, given the types of operands
+        and outputs.
     """
     rules = _read("jet", _experimental("jet"))
     if rules is not _MISSING:
@@ -121,7 +123,7 @@ def register_experimental(
         return
 
     def rule(context: Any, *operands: Any, **static: Any) -> Any:
-        del operands, static  # the context has their types
+        del operands, static  # the context has the types of operands and outputs
         arrays = [*context.avals_in, *context.avals_out]
         return result(unfused_hbm_bytes=moved(arrays))
 
@@ -129,40 +131,47 @@ def register_experimental(
 
 
 def _trace_state_reader() -> Callable[[], object]:
-    """Reads a state that equals another one where the same things are traced."""
+    """Returns a function that reads JAX's trace state.
+
+    Two states are equal if the same transformations are being traced. Without the name
+    every state is a new object, which equals none: then no call counts as alone.
+    """
     read = _read("trace state", jax.extend.core)
     reader: Callable[[], object] = object if read is _MISSING else read
     return reader
 
 
-# It is called in every call of an operator, so its name is looked up only once.
+# Every call of an operator reads the state, so the name is looked up only once. The
+# module may be imported while something is traced, but hardly ever is.
 _trace_state = _trace_state_reader()
 _TOP_LEVEL = _trace_state()
 
 
 def stands_alone() -> bool:
-    """Whether a call made now is a program of its own.
+    """Whether a call made now is a program of its own, with nothing to fuse with.
 
-    It is outside of jit and of every transformation, so that nothing can be fused with
-    it.
+    That is so outside of jit and of every transformation.
     """
     return _trace_state() == _TOP_LEVEL
 
 
 def is_local(context: mlir.LoweringRuleContext) -> bool:
-    """Whether each array of the program that is being lowered lies on one device.
+    """Whether each of these arrays lies on one device as a whole.
 
-    XLA divides nothing then: the program is for one device, or the body of a shard_map,
-    or its explicit mesh axes do not divide these arrays.
+    Then XLA does not divide them: the program is for one device, or this is the body of
+    a shard_map, or the explicit mesh axes do not divide these arrays.
     """
     if _read("devices", context) == 1:
         return True
+    # The number of devices counts those of a shard_map as well. Inside of it, and with
+    # explicit axes, the types say that nothing is left to divide.
     arrays: list[Any] = [*context.avals_in, *context.avals_out]
     return all(_is_whole(array.sharding) for array in arrays)
 
 
 def _is_whole(sharding: NamedSharding) -> bool:
     """Whether a type says that every device has all of an array."""
+    # With an automatic axis in the mesh, XLA may divide what the type does not.
     divided = any(entry not in (None, ()) for entry in sharding.spec)
     types = sharding.mesh.axis_types
     return bool(types) and AxisType.Auto not in types and not divided
@@ -179,7 +188,11 @@ def is_exported(context: mlir.LoweringRuleContext) -> bool:
 
 
 def on_one_device(context: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext:
-    """The context with types that know no mesh, as a form for one device needs them."""
+    """Returns the context with types that have no mesh.
+
+    A form for one device is traced with these types. With a mesh in the types, JAX
+    would ask of each operation how its result is sharded.
+    """
     replace = _read("replace", context)
     if replace is _MISSING:
         arrays: list[Any] = [*context.avals_in, *context.avals_out]
@@ -203,10 +216,11 @@ def on_one_device(context: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext
 
 
 def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
-    """The arrays, varying over the same axes of a mesh inside of a shard_map.
+    """Casts arrays inside of a shard_map so that they vary over the same mesh axes.
 
-    The cast of an array that is the same on all devices makes its cotangent the sum
-    over the devices.
+    JAX requires it of the operands of one operation. An array that is the same on all
+    devices varies over no axis. The transpose of its cast is the sum over the devices,
+    which is what its cotangent must be.
     """
     axes = [_varying(jax.typeof(array)) for array in arrays]
     everywhere = frozenset().union(*axes)
@@ -224,7 +238,7 @@ def knows_manual_axes(array: jax.Array) -> bool:
 
 
 def _varying(array: Any) -> frozenset[str]:
-    """Over which mesh axes an array of this type varies, as far as JAX says so."""
+    """Returns the mesh axes over which an array of this type varies, if JAX says so."""
     axes = _read("manual axes", array)
     return getattr(axes, "varying", frozenset())
 
@@ -232,7 +246,10 @@ def _varying(array: Any) -> frozenset[str]:
 def struct(
     shape: Sequence[int], dtype: np.dtype, operand: jax.Array
 ) -> jax.ShapeDtypeStruct:
-    """The type of a kernel's output, varying over the mesh axes that `operand` does."""
+    """Returns the type of a kernel's output, which varies as `operand` does.
+
+    Pallas asks for it inside of a shard_map that checks over which axes arrays vary.
+    """
     axes = _read("manual axes", jax.typeof(operand))
     if axes is _MISSING:
         return jax.ShapeDtypeStruct(shape, dtype)

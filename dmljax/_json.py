@@ -1,8 +1,9 @@
 """Descriptors from and to JSON, and their JSON Schema, by the types of their fields.
 
-A dataclass whose fields are integers, numbers, booleans, enums, lists of integers and
-other dataclasses is read and written without a line here that names it. The one struct
-that is named is the tensor, for which the format of model files has short forms.
+A dataclass is read and written without a line in this file that names it, if its fields
+are integers, numbers, booleans, enums, lists of integers, and other dataclasses. The
+only struct that is named is the tensor: the format of model files has short forms for
+it. The rest of the format is in `_model_format`.
 """
 
 import dataclasses
@@ -22,6 +23,7 @@ from dmljax._check import DescriptorError, listed, quoted, shown
 from dmljax._tensor import DataType, TensorDesc
 
 Schema = dict[str, Any]
+# JSON has no NaN and no infinity, so the format of model files writes them as strings.
 NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 NUMBER = "a number, 'nan', 'inf' or '-inf'"
 # Every integer of the C structs fits in 64 bits, signed or unsigned.
@@ -29,7 +31,7 @@ LOWEST, HIGHEST = -(2**63), 2**64 - 1
 
 
 def c_name(name: str) -> str:
-    """A field's name in the C struct.
+    """Returns the name that a field has in the C struct.
 
     >>> c_name("diagonal_fill_begin")
     'DiagonalFillBegin'
@@ -38,9 +40,10 @@ def c_name(name: str) -> str:
 
 
 def enum_prefix(kind: type[enum.Enum]) -> str:
-    """What C puts before the names of an enum's values; flags lose their plural.
+    """Returns what C puts before the names of an enum's values.
 
-    An enum whose C name is not its own has it as ``C_PREFIX``.
+    It follows from the name of the enum. The names of flags lose their plural. An enum
+    with another name in C has its prefix in ``C_PREFIX``.
 
     >>> from dmljax import PaddingMode, TensorFlags
     >>> enum_prefix(PaddingMode), enum_prefix(TensorFlags), enum_prefix(DataType)
@@ -54,7 +57,7 @@ def enum_prefix(kind: type[enum.Enum]) -> str:
 
 
 def field_types(kind: Any) -> dict[str, Any]:
-    """The types of a dataclass's fields, in their order."""
+    """Returns the types of a dataclass's fields, by name and in their order."""
     hints = typing.get_type_hints(kind)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
@@ -65,7 +68,7 @@ def is_enum(hint: Any) -> bool:
 
 
 def _required(hint: Any) -> tuple[Any, bool]:
-    """The type without None, and whether None was left out."""
+    """Returns a type without None, and whether None was one of its alternatives."""
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     present = [kind for kind in kinds if kind is not types.NoneType]
     merged = functools.reduce(operators.or_, present)
@@ -76,7 +79,10 @@ def _required(hint: Any) -> tuple[Any, bool]:
 
 
 def to_json(value: Any) -> Any:
-    """A descriptor, or a part of one, as JSON: None and defaults are left out."""
+    """Turns a descriptor, or a part of one, into what JSON can hold.
+
+    Fields that are None or have their default are left out, as model files do.
+    """
     if dataclasses.is_dataclass(value):
         fields = [(f, getattr(value, f.name)) for f in dataclasses.fields(value)]
         return {
@@ -100,7 +106,17 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
-    """A value of the annotated type `kind` from JSON; `field` names it in errors."""
+    """Reads a value of the annotated type `kind` from JSON.
+
+    Args:
+      kind: the type, as it is annotated in a dataclass.
+      value: what JSON holds.
+      operator: the name of the operator, for messages.
+      field: the path of the field, for messages.
+
+    Raises:
+      DescriptorError: if the value is of another type.
+    """
 
     def wrong(expected: str) -> DescriptorError:
         return DescriptorError(
@@ -108,6 +124,8 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
         )
 
     kind, optional = _required(kind)
+    # The kinds are told apart by the annotation. A new kind of field is a case here, in
+    # to_json and in schema_of.
     if value is None and optional:
         return None
     if typing.get_origin(kind) is tuple:
@@ -120,6 +138,7 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
         return number_from_json(value, wrong(NUMBER))
     if kind is float:
         return _float_from_json(value, wrong(NUMBER))
+    # Before the integers: in Python, True is an integer as well.
     if kind is bool:
         if type(value) is not bool:
             raise wrong("true or false")
@@ -142,7 +161,7 @@ def _integer(value: Any, operator: str, field: str) -> int:
 
 
 def number_from_json(value: Any, error: Exception) -> int | float:
-    """A number of a model file; JSON has no NaN and infinity, so strings name them."""
+    """Reads a number, for which the strings of `NONFINITE` may stand."""
     if isinstance(value, str) and value.lower() in NONFINITE:
         return NONFINITE[value.lower()]
     if type(value) not in (int, float):
@@ -160,8 +179,8 @@ def _float_from_json(value: Any, error: Exception) -> float:
 def _enum_from_json(
     kind: type[enum.Enum], value: Any, wrong: Callable[[str], DescriptorError]
 ) -> enum.Enum:
-    """An enum value by its short or its full C name, or by its number."""
-    members = kind.__members__  # iteration would leave out flags of value 0
+    """Reads an enum's value by its short name, its full C name, or its number."""
+    members = kind.__members__  # iterating over flags would leave out the value 0
     if isinstance(value, str):
         value = value.removeprefix(enum_prefix(kind))
     for name, member in members.items():
@@ -173,7 +192,7 @@ def _enum_from_json(
 def _struct_from_json(
     kind: type, value: Any, operator: str, field: str, wrong: Any
 ) -> Any:
-    """A dataclass from a JSON object whose keys are its C field names."""
+    """Reads a dataclass from a JSON object whose keys are its C field names."""
     if not isinstance(value, Mapping):
         raise wrong("an object with the fields of the C struct")
     if kind is TensorDesc:
@@ -189,6 +208,8 @@ def _struct_from_json(
     arguments: dict[str, Any] = {}
     for key, f in fields.items():
         path, item, hint = f"{field}.{key}", value.get(key), hints[f.name]
+        # A scalar union has a member for each data type. The field with the type comes
+        # before it in every C struct, so its value is known here.
         if isinstance(item, Mapping) and hint == int | float:
             data_type = arguments[f"{f.name}_data_type"]
             item = _scalar_union(item, data_type, operator, path)
@@ -197,14 +218,20 @@ def _struct_from_json(
         elif _required(hint)[1]:
             arguments[f.name] = None
         elif f.default is dataclasses.MISSING:
-            raise DescriptorError(f"{operator}: '{field}' misses the field '{key}'.")
+            raise DescriptorError(
+                f"{operator}: '{field}' has no field '{key}', which is required."
+            )
     return kind(**arguments)
 
 
 def _tensor_fields(
     value: Mapping[str, Any], operator: str, field: str
 ) -> dict[str, Any]:
-    """The fields of a tensor, taken out of a DML_TENSOR_DESC if it is in one."""
+    """Returns the fields of a tensor, in whichever form the file has it.
+
+    In the C header a DML_TENSOR_DESC has a type and a pointer to the struct with the
+    fields. A file may have both objects, or the fields alone.
+    """
     fields = dict(value)
     kind = fields.pop("Type", "BUFFER")
     if kind not in ("BUFFER", "DML_TENSOR_TYPE_BUFFER"):
@@ -216,7 +243,7 @@ def _tensor_fields(
         if fields:
             raise DescriptorError(
                 f"{operator}: '{field}' has the fields {listed(fields)} beside 'Desc'; "
-                "they belong into it."
+                "they belong inside 'Desc'."
             )
         fields = inner
     sizes, count = fields.get("Sizes"), fields.pop("DimensionCount", None)
@@ -227,7 +254,7 @@ def _tensor_fields(
             f"{operator}: field '{field}.DimensionCount' is {shown(count)}, while "
             f"'{field}.Sizes' has {len(sizes)} elements; both must be the same."
         )
-    # An empty list and 0 stand for the C struct's null and computed size.
+    # The tool reads an empty list as no strides, and 0 as a size that it computes.
     for key, absent in (("Strides", []), ("TotalTensorSizeInBytes", 0)):
         given = fields.get(key)
         if type(given) is type(absent) and given == absent:
@@ -236,7 +263,8 @@ def _tensor_fields(
 
 
 def union_member(data_type: DataType) -> str:
-    """The member of DML_SCALAR_UNION for a type; C has no half: its bits are given."""
+    """Returns the name of the member of DML_SCALAR_UNION for a data type."""
+    # C has no half-precision type, so the union has the bits of the number.
     if data_type == DataType.FLOAT16:
         return "UInt16"
     return data_type.name.capitalize().replace("Uint", "UInt")
@@ -245,7 +273,7 @@ def union_member(data_type: DataType) -> str:
 def _scalar_union(
     value: Mapping[str, Any], data_type: DataType, operator: str, field: str
 ) -> Any:
-    """The number in a DML_SCALAR_UNION, by the member that `data_type` names."""
+    """Reads the number in a DML_SCALAR_UNION, by the member for `data_type`."""
     half, member = data_type == DataType.FLOAT16, union_member(data_type)
     number = value.get(member)
     bits = type(number) is int and 0 <= number < 2**16
@@ -270,9 +298,9 @@ UNION_MEMBERS = sorted({union_member(DataType(number)) for number in range(1, 12
 
 
 def schema_of(kind: Any, definitions: Schema) -> Schema:
-    """The JSON Schema of a value that `from_json` reads as the type `kind`.
+    """Makes the JSON Schema of what `from_json` reads as the type `kind`.
 
-    Structs and enums go to `definitions`, and the schema refers to them.
+    Structs and enums are added to `definitions`, and the schema refers to them.
     """
     kind, optional = _required(kind)
     if typing.get_origin(kind) is tuple:
@@ -281,7 +309,7 @@ def schema_of(kind: Any, definitions: Schema) -> Schema:
         name = kind.__name__
         if name not in definitions:
             make = _enum_schema if is_enum(kind) else _struct_schema
-            definitions[name] = {}  # a struct may hold itself
+            definitions[name] = {}  # so that a struct that holds itself ends
             definitions[name] = make(typing.cast(type, kind), definitions)
         schema = {"$ref": f"#/$defs/{name}"}
     elif kind == int | float:
@@ -297,7 +325,7 @@ def schema_of(kind: Any, definitions: Schema) -> Schema:
 
 
 def or_null(schema: Schema) -> Schema:
-    """The schema of a field that may be null, which stands for absent."""
+    """Makes the schema of a field that may be null, which stands for absent."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
@@ -325,7 +353,7 @@ def _struct_schema(kind: type, definitions: Schema) -> Schema:
     schema = struct_schema(properties | extra, needed)
     if kind is not TensorDesc:
         return schema
-    # A tensor may have its type beside its fields, or be in a DML_TENSOR_DESC.
+    # A tensor's type may stand beside its fields, or in the object around them.
     buffer = {"enum": ["BUFFER", "DML_TENSOR_TYPE_BUFFER"]}
     typed = struct_schema(schema["properties"] | {"Type": buffer}, needed)
     whole = struct_schema({"Type": buffer, "Desc": schema}, ["Desc"])
@@ -333,7 +361,7 @@ def _struct_schema(kind: type, definitions: Schema) -> Schema:
 
 
 def struct_schema(properties: Schema, needed: list[str]) -> Schema:
-    """The schema of an object that has no other fields than these."""
+    """Makes the schema of an object that has no other fields than these."""
     return {
         "type": "object",
         "properties": properties,

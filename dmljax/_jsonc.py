@@ -1,4 +1,4 @@
-"""JSON with comments and trailing commas, as the tool's parser reads it."""
+"""JSON with comments and trailing commas, as the parser of DxDispatch reads it."""
 
 import json
 import re
@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 from dmljax._check import quoted
 from dmljax._fields import ModelError
 
-# A string is matched so that nothing in it is taken for a comment. All repetitions are
-# possessive: the time is linear whatever the text.
+# A string is matched as a whole, so that nothing in it is taken for a comment. All
+# repetitions are possessive (`*+`), so that matching takes linear time for any text.
 STRING = r'"(?:[^"\\]|\\.)*+"?'
 COMMENT = re.compile(rf"{STRING}|(//[^\n\r]*+|/\*(?:[^*]|\*(?!/))*+\*/)", re.DOTALL)
 # A comma with nothing before it, as in [,] or [1,,], is left to be refused.
@@ -16,9 +16,10 @@ COMMA = re.compile(rf"{STRING}|[\[{{,]\s*+,|(,)(?=\s*+[\]}}])", re.DOTALL)
 
 
 def read_jsonc(content: bytes) -> Any:
-    """What the text holds; a ModelError says where it is not what it must be."""
+    """Reads a text; a ModelError says where it is not what it must be."""
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")  # which skips a byte order mark
+        # Most files are plain JSON, and are read without a search for comments.
         try:
             return _read(text)
         except json.JSONDecodeError:
@@ -33,7 +34,7 @@ def read_jsonc(content: bytes) -> Any:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Spaces for what is left out, so that lines and columns stay as they are."""
+    """Puts spaces for what is left out, so that errors name the same columns."""
     if match[1] is None:
         return match[0]
     return re.sub(r"[^\n\r]", " ", match[1])
@@ -49,7 +50,8 @@ def _read(text: str) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of the file, in which no name may occur twice."""
+    """Makes an object of the file, in which no name may occur twice."""
+    # Python's parser would take the last one in silence.
     fields = dict(pairs)
     if len(fields) < len(pairs):
         seen: set[str] = set()
@@ -61,4 +63,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ModelError(f'it is not JSON: {name} is no number; write "nan" or "inf".')
+    raise ModelError(
+        f'it is not JSON: {name} is not a number in JSON; write "nan" or "inf".'
+    )

@@ -1,4 +1,8 @@
-"""How much memory a model may use, counted before it is allocated."""
+"""The memory that a model may use, which is counted before it is allocated.
+
+A model of a few bytes may ask for any number of elements. Without a budget such a file
+would end the process, or make the machine swap.
+"""
 
 import os
 import re
@@ -8,12 +12,14 @@ from pathlib import Path
 from dmljax._check import quoted
 from dmljax._fields import ModelError
 
-# Of the machine's memory, the share that a model may use unless it is told otherwise.
+# The share of the machine's memory that a model may use unless the caller says another
+# size.
 DEFAULT_SHARE = 0.5
-# What it may use where Python cannot say how much the machine has: on Windows.
+# The bytes that a model may use where Python can't say how much memory there is, which
+# is so on Windows.
 WITHOUT_SYSCONF = 4 * 2**30
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-# Where Linux says how much a container may use.
+# The files in which Linux says how much a container may use, by version of cgroups.
 CONTAINER_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -21,14 +27,14 @@ CONTAINER_LIMITS = (
 
 
 class Budget:
-    """The bytes that one model may use, and those that are counted already."""
+    """Counts the bytes that one model uses, up to those that it may use."""
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = default_limit() if limit is None else limit
         self.used = 0
 
     def check(self, size: int, what: str) -> None:
-        """Requires that there is room for `size` bytes more; `what` needs them."""
+        """Requires that there is room for `size` more bytes, which `what` needs."""
         if self.used + size > self.limit:
             so_far = f" besides {in_units(self.used)} so far" if self.used else ""
             raise ModelError(
@@ -43,18 +49,19 @@ class Budget:
 
 
 def default_limit() -> int:
-    """Half of the machine's memory, or of its container's where that has less."""
+    """Returns half of the machine's memory, or of its container's if that is less."""
     if not hasattr(os, "sysconf"):
         return WITHOUT_SYSCONF
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in CONTAINER_LIMITS:
+        # A container without a limit has "max" here.
         text = path.read_text().strip() if path.is_file() else ""
         memory = min(memory, int(text)) if text.isdigit() else memory
     return int(memory * DEFAULT_SHARE)
 
 
 def parse_size(text: str) -> int:
-    """A number of bytes from text such as 512M, 8G or 1.5GiB.
+    """Reads a number of bytes from text such as 512M, 8G or 1.5GiB.
 
     >>> parse_size("1.5G")
     1610612736
@@ -68,22 +75,24 @@ def parse_size(text: str) -> int:
 
 
 def in_units(size: int) -> str:
-    """A number of bytes as a message shows it.
+    """Writes a number of bytes in the largest unit that it reaches.
 
     >>> in_units(10 * 2**30), in_units(700)
     ('10 GiB', '700 bytes')
     """
     for unit, scale in reversed(UNITS.items()):
         if unit and size >= scale:
+            # A float can't hold the largest sizes that a file may ask for.
             number = size / scale if size < 2**60 else size // scale
             return f"{number:.3g} {unit}iB"
     return f"{size} bytes"
 
 
 def read_file(path: Path, budget: Budget, what: str, factor: int = 1) -> bytes:
-    """The content of a regular file; `factor` is what it needs for each of its bytes.
+    """Reads a regular file.
 
-    A device or a pipe is refused: it may have no end.
+    `factor` is the number of bytes of memory that its content needs for each byte. A
+    device or a pipe is refused, because it may have no end.
     """
     try:
         with open(path, "rb", opener=_without_waiting) as file:
@@ -92,14 +101,14 @@ def read_file(path: Path, budget: Budget, what: str, factor: int = 1) -> bytes:
                 raise ModelError(f"{what} is a folder, a device or a pipe, not a file.")
             budget.check(factor * status.st_size, what)
             return file.read(status.st_size)
-    except ModelError:  # a ValueError as well
+    except ModelError:  # which is a ValueError, so that the last clause would catch it
         raise
     except OSError as error:
         raise ModelError(f"{what} cannot be read: {error.strerror}.") from error
-    except ValueError as error:  # a character that no path may have
+    except ValueError as error:  # such as a null character, which no path may have
         raise ModelError(f"{what} is not a path: {error}.") from error
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Opens a file so that a pipe without a writer does not wait for one."""
+    """Opens a file without waiting: a pipe would wait until somebody writes to it."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

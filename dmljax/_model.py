@@ -1,8 +1,8 @@
-"""Runs model files, DxDispatch's JSON of resources, dispatchables and commands.
+"""Runs model files: the JSON of DxDispatch, with resources, operators and commands.
 
-A model is parsed and checked as a whole, then compiled to one program, then run. What
-it shows is prepared before anything is printed or written. So an error leaves nothing
-behind.
+A model is read and checked as a whole, then compiled to one program, then run. What it
+shows is prepared before anything is printed or written, so an error leaves nothing
+behind. Reading is in `_model_parse`, and showing is in `_model_output`.
 """
 
 import contextlib
@@ -21,13 +21,12 @@ from dmljax._fields import ModelError
 from dmljax._model_format import Dispatch, Model, Print, WriteFile
 from dmljax._model_output import encodable, printed, stage, writing
 from dmljax._model_parse import at, parse_model
-from dmljax._tensor import read, write
+from dmljax._strides import read, write
 
 PLATFORMS = ("cpu", "gpu", "tpu")
+# What the resources hold at one point of the program, by name.
 State = dict[str, jax.Array]
-
-
-# A resource, and how many dispatches have written it.
+# A version of a resource: its name, and the number of dispatches that have written it.
 Version = tuple[str, int]
 Versions = dict[Version, jax.Array]
 Values = jax.Array | np.ndarray
@@ -37,8 +36,8 @@ class Results(NamedTuple):
     """What a run of a model gives.
 
     Attributes:
-      resources: their final contents.
-      snapshots: for each command that shows a resource, what it held then.
+      resources: the final contents of the resources, by name.
+      snapshots: for each command that shows a resource, what it held at this point.
     """
 
     resources: dict[str, Values]
@@ -55,23 +54,25 @@ def run_model(
 
     The model is checked as a whole first, so that an error leaves nothing printed and
     nothing written. The commands ``print`` and ``writeFile`` take effect in their
-    order.
+    order, after the program has run.
 
     Args:
-      model: the path of a JSON file, or what such a file holds. A ``sourcePath`` in it
-        is relative to the folder of the file, or else to the current directory, to
-        which a ``targetPath`` always is.
-      device: where to run: a device, or the first of "cpu", "gpu" or "tpu"; None for
-        JAX's default.
-      max_memory: the bytes that the model may use; None for half of the machine's.
+      model: the path of a JSON file, or the content of such a file as a dict. A
+        ``sourcePath`` in it is relative to the folder of the file, or else to the
+        current directory. A ``targetPath`` is relative to the current directory.
+      device: a ``jax.Device``, or "cpu", "gpu" or "tpu" for the first one of this
+        platform. None stands for JAX's default.
+      max_memory: the number of bytes that the model may use. None stands for half of
+        the machine's memory.
 
     Returns:
-      The final contents of every resource by name, each flat and of its type.
+      The final contents of every resource by name. Each is an array of one dimension,
+      of the type that the resource was initialized with.
 
     Raises:
       ModelError: if the model breaks a rule, naming the place in it, the rule and the
-        values; if a file cannot be read or written; if it needs more memory than it
-        may use; if there is no such device.
+        values; if a file cannot be read or written; if the model needs more memory than
+        it may use; if there is no such device.
 
     >>> tensor = {"DataType": "FLOAT32", "Sizes": [3]}
     >>> results = run_model({
@@ -109,12 +110,14 @@ def run_model(
 
 
 def find_device(device: str | jax.Device | None) -> jax.Device | None:
-    """The device that is meant; ModelError if the machine has none of the platform."""
+    """Finds a device; ModelError if the machine has none of the platform."""
     if isinstance(device, jax.Device):
         return device
+    # This starts JAX's backends, which fails if JAX_PLATFORMS names one that is not
+    # there. JAX raises either of these errors for it.
     try:
         jax.local_devices()
-    except (RuntimeError, AssertionError) as error:  # both are JAX's, for one mistake
+    except (RuntimeError, AssertionError) as error:
         config: Any = jax.config
         asked = config.jax_platforms
         advice = f" with JAX_PLATFORMS={shortened(asked)}; unset it" if asked else ""
@@ -123,7 +126,7 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
         return None
     present = {}
     for platform in PLATFORMS:
-        with contextlib.suppress(RuntimeError):  # JAX's word for a platform it lacks
+        with contextlib.suppress(RuntimeError):  # JAX has no device of this platform
             present[platform] = jax.local_devices(backend=platform)[0]
     if device not in present:
         raise ModelError(
@@ -134,13 +137,13 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
 
 
 def _one_line(error: Exception) -> str:
-    """The first sentence of what JAX says, which may have many lines."""
+    """Returns the beginning of an error of JAX, which may have many lines, in one."""
     return " ".join(str(error).split())[:300]
 
 
 @contextlib.contextmanager
 def _on_machine(place: str) -> Iterator[None]:
-    """Turns what the compiler and the device raise into an error of the model."""
+    """Turns an error of the compiler or of the device into an error of the model."""
     try:
         yield
     except jax.errors.JaxRuntimeError as error:
@@ -153,7 +156,10 @@ def _on_machine(place: str) -> Iterator[None]:
 
 
 def _needed(model: Model) -> tuple[list[Version], dict[str, int]]:
-    """The versions that commands show, and how often each resource is written."""
+    """Returns the versions that commands show, and how often each resource is written.
+
+    A dispatch that binds two outputs to one resource writes it once.
+    """
     shown, writes = [], dict.fromkeys(model.resources, 0)
     for command in model.commands:
         if isinstance(command, Dispatch):
@@ -166,10 +172,11 @@ def _needed(model: Model) -> tuple[list[Version], dict[str, int]]:
 
 
 def program(model: Model) -> Callable[[State], Versions]:
-    """All dispatches as one function of what the resources begin with.
+    """Makes one function of all dispatches, from what the resources begin with.
 
-    It gives the versions that are needed, but not those that no dispatch has written:
-    a model may have many resources, and each one in a program takes time to compile.
+    It returns the versions that are shown, and the last ones. Versions that no dispatch
+    has written are left out: a model may have many resources, and each one in a program
+    takes time to compile.
     """
     shown, writes = _needed(model)
     needed = {*shown, *writes.items()}
@@ -194,9 +201,9 @@ def program(model: Model) -> Callable[[State], Versions]:
 
 
 def initial_state(model: Model) -> dict[str, np.ndarray]:
-    """What the resources that are bound begin with.
+    """Returns what the resources that are bound begin with.
 
-    Those that are bound as another type than their own are bytes.
+    A resource that is bound as another type than its own is given as bytes.
     """
     dispatches = [c for c in model.commands if isinstance(c, Dispatch)]
     bound = {b.resource for c in dispatches for b in c.bindings.values()}
@@ -208,7 +215,7 @@ def initial_state(model: Model) -> dict[str, np.ndarray]:
 
 
 def results_of(model: Model, versions: Versions) -> Results:
-    """The results, of what the program gave and of what no dispatch has written."""
+    """Joins what the program returned and what no dispatch has written."""
     shown, writes = _needed(model)
 
     def values(version: Version) -> Values:
@@ -223,7 +230,7 @@ def results_of(model: Model, versions: Versions) -> Results:
 
 
 def compile_model(model: Model, device: jax.Device | None) -> Callable[[], Results]:
-    """Compiles the model's program; calling the result runs it."""
+    """Compiles the model's program, and returns a function that runs it."""
     with _on_machine(model.place):
         buffers = jax.device_put(initial_state(model), device)
         compiled = jax.jit(program(model)).lower(buffers).compile()
@@ -232,15 +239,15 @@ def compile_model(model: Model, device: jax.Device | None) -> Callable[[], Resul
 
 
 def _check_memory(model: Model, compiled: Any) -> None:
-    """Requires that there is room for what the compiled program works with."""
+    """Requires that there is room for the temporary memory of the compiled program."""
     needs = compiled.memory_analysis()
-    if needs is not None:  # not every device tells
+    if needs is not None:  # not every backend of JAX has this analysis
         with at(model.place):
             model.budget.check(needs.temp_size_in_bytes, "the compiled program")
 
 
 def _apply(command: Dispatch, state: State) -> State:
-    """The resources that the outputs are written to, as they are afterwards."""
+    """Runs a dispatch, and returns the resources that it has written."""
     desc, bindings = command.desc, command.bindings
     inputs = []
     for name, tensor in desc.input_tensors().items():
@@ -250,6 +257,8 @@ def _apply(command: Dispatch, state: State) -> State:
     changed: State = {}
     outputs = desc.output_tensors().items()
     for (name, tensor), value in zip(outputs, desc.evaluate(*inputs), strict=True):
+        # Two outputs may lie in one resource. The second is written to what the first
+        # has left.
         resource, offset = bindings[name]
         buffer = changed.get(resource, state[resource])
         elements = _elements(buffer, tensor.dtype, offset)
@@ -260,10 +269,10 @@ def _apply(command: Dispatch, state: State) -> State:
 
 
 def _elements(buffer: jax.Array, dtype: np.dtype, offset: int) -> jax.Array:
-    """The buffer from a byte on, as elements of a type.
+    """Returns the buffer from a byte on, as elements of a type.
 
-    A buffer that is bound as another type than its own holds bytes, which are taken
-    together little-endian. So does every platform of JAX.
+    A buffer that is bound as another type than its own holds bytes. The bytes of an
+    element are in little-endian order, as they are on every platform of JAX.
     """
     width = dtype.itemsize
     if buffer.dtype == dtype:
@@ -276,7 +285,7 @@ def _elements(buffer: jax.Array, dtype: np.dtype, offset: int) -> jax.Array:
 
 
 def _with_elements(buffer: jax.Array, elements: jax.Array, offset: int) -> jax.Array:
-    """The buffer with other elements from a byte on."""
+    """Replaces the elements of the buffer from a byte on."""
     if buffer.dtype == elements.dtype:
         start = offset // buffer.dtype.itemsize
     else:
@@ -288,6 +297,7 @@ def _with_elements(buffer: jax.Array, elements: jax.Array, offset: int) -> jax.A
 def _run(
     model: Model, compiled: Callable[[State], Versions], buffers: State
 ) -> Results:
+    # JAX returns before the device has finished. Waiting here has its errors, too.
     with _on_machine(model.place):
         versions = jax.block_until_ready(compiled(buffers))
     return results_of(model, versions)
@@ -295,16 +305,17 @@ def _run(
 
 # Showing
 
-# What a step says of a file that it wrote, a caller may show.
+# Takes one step of showing. A step gives a line about a file that it has written to the
+# function that it is called with.
 Step = Callable[[Callable[[str], None]], None]
 
 
 @contextlib.contextmanager
 def prepared(model: Model, results: Results) -> Iterator[list[Step]]:
-    """What the commands show, as steps that only have to be taken, in their order.
+    """Prepares what the commands show, as steps to be taken in their order.
 
-    All text is encoded and all files are written under other names before, so that
-    what cannot be shown leaves nothing behind.
+    All text is encoded, and all files are written under other names. If one of them
+    can't be made, nothing has been shown and no file stays behind.
     """
     snapshots = jax.device_get(results.snapshots)
     with contextlib.ExitStack() as cleanup:

@@ -1,7 +1,7 @@
 """The format of model files as tables of fields, and a model that was read.
 
-The tables say what each object of the format may hold. The parser checks by them, and
-the JSON Schema is made from them.
+The tables say what each object of the format may hold. The parser checks objects by
+them, and the JSON Schema is made from them. How a model is read is in `_model_parse`.
 """
 
 import dataclasses
@@ -33,6 +33,7 @@ from dmljax._tensor import DataType
 
 PREFIX = "DML_OPERATOR_"
 
+# The test is coarse: `_model_values` has the tables of what such a value may be.
 INITIAL_VALUES = Kind(
     "a list or an object", lambda value: type(value) in (list, dict, str), {}
 )
@@ -42,6 +43,8 @@ MODEL: Fields = {
     "commands": Field(LIST, "What to do, in order.", required=True),
     "$schema": Field(STRING, "Where the schema of this file is; ignored."),
 }
+# A field that is described as "Ignored." means nothing to the operators here. It is in
+# the table because models for the tool have it; its type is checked all the same.
 RESOURCE: Fields = {
     "initialValuesDataType": Field(DATA_TYPE, "The type of the initial values."),
     "initialValues": Field(INITIAL_VALUES, "What the buffer holds.", required=True),
@@ -98,9 +101,9 @@ class Resource:
     """A flat buffer.
 
     Attributes:
-      data_type: of the initial values; UNKNOWN for a list of mixed types.
-      content: the bytes that it begins with.
-      length: how many elements of its type it shows.
+      data_type: the type of the initial values; UNKNOWN for a list of mixed types.
+      content: the bytes that the buffer begins with.
+      length: the number of elements that are shown when the buffer is printed.
     """
 
     data_type: DataType
@@ -109,7 +112,7 @@ class Resource:
 
     @property
     def dtype(self) -> np.dtype:
-        """The type that it is shown in: bytes where its elements have several."""
+        """The type in which it is shown, which is bytes for a list of mixed types."""
         return self.data_type.dtype if self.data_type else np.dtype(np.uint8)
 
     @property
@@ -119,7 +122,7 @@ class Resource:
 
 
 class Binding(NamedTuple):
-    """Where a tensor lies: in a resource, from a byte on."""
+    """Where a tensor lies: in which resource, and from which byte on."""
 
     resource: str
     offset: int
@@ -127,7 +130,7 @@ class Binding(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Dispatch:
-    """Runs an operator on resources, which `bindings` gives for its tensors."""
+    """A command that runs an operator. `bindings` has the place of each tensor."""
 
     place: str
     desc: OperatorDesc
@@ -136,7 +139,7 @@ class Dispatch:
 
 @dataclasses.dataclass(frozen=True)
 class Print:
-    """Prints a resource."""
+    """A command that prints a resource."""
 
     resource: str
     verbose: bool
@@ -144,7 +147,7 @@ class Print:
 
 @dataclasses.dataclass(frozen=True)
 class WriteFile:
-    """Writes a resource to a file."""
+    """A command that writes a resource to a file."""
 
     place: str
     resource: str
@@ -156,14 +159,15 @@ Command = Dispatch | Print | WriteFile
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Model:
-    """A model that has been checked: nothing but the machine can fail it now.
+    """A model that has been checked. Only the machine can fail to run it now.
 
     Attributes:
-      place: how errors name it.
-      resources: by name.
-      commands: in their order.
-      reinterpreted: the resources that are bound as another type than their own.
-      budget: what it may use.
+      place: what errors call the model.
+      resources: the resources by name.
+      commands: the commands in their order.
+      reinterpreted: the names of the resources that are bound as another type than
+        their own.
+      budget: the memory that the model may use.
     """
 
     place: str
@@ -174,5 +178,5 @@ class Model:
 
     @property
     def outputs(self) -> tuple[Print | WriteFile, ...]:
-        """The commands that show a resource."""
+        """The commands that show a resource, in their order."""
         return tuple(c for c in self.commands if not isinstance(c, Dispatch))

@@ -1,4 +1,8 @@
-"""What a model shows: printed text and written files, prepared before any is given."""
+"""What a model shows: printed text, and files that are written.
+
+Text and files are prepared as a whole before the first is shown, so that an error
+leaves nothing behind. Text has the form that DxDispatch prints.
+"""
 
 import contextlib
 import functools
@@ -18,9 +22,10 @@ from dmljax._fields import ModelError
 from dmljax._images import BYTES_PER_NUMBER, Encoder, image_encoder, is_image
 from dmljax._tensor import DataType, is_floating
 
-# How many elements become text at a time: as Python's numbers they take much memory.
+# The number of elements that become text at a time. As Python's numbers they take
+# several times the memory of the array.
 CHUNK = 2**16
-# The most dimensions that NumPy, and so a .npy file, has.
+# The most dimensions that NumPy's arrays have, and so a .npy file.
 MOST_DIMENSIONS = 64
 
 
@@ -28,7 +33,7 @@ class Targets(NamedTuple):
     """Where files are written.
 
     Attributes:
-      folder: what a ``targetPath`` is relative to.
+      folder: the folder that a ``targetPath`` is relative to.
       clobber: whether a file that is there already may be replaced.
     """
 
@@ -40,20 +45,28 @@ HERE = Targets()
 
 
 class FileOutput(NamedTuple):
-    """A file to write: where, under what name, how, and what its content is."""
+    """A file to write.
+
+    Attributes:
+      path: the path of the file, without links.
+      name: the path as the model and the command line have it, for messages.
+      encode: turns the values into the content of the file.
+      summary: what the content is, for messages.
+      working_bytes: the memory that encoding takes.
+    """
 
     path: Path
     name: str
     encode: Encoder
     summary: str
-    working_bytes: int  # what encoding takes
+    working_bytes: int
 
 
 # Printed text
 
 
 def printed(name: str, values: np.ndarray, *, verbose: bool = False) -> str:
-    """What the command ``print`` shows of a resource.
+    """Makes the text that the command ``print`` shows of a resource.
 
     >>> printed("output", np.array([6, 1.5, np.nan]))
     "Resource 'output': 6, 1.5, nan"
@@ -67,7 +80,7 @@ def printed(name: str, values: np.ndarray, *, verbose: bool = False) -> str:
         return f"Resource '{name}': {', '.join(_numbers(values))}"
     width, digits = len(str(values.size)), 2 * values.itemsize
     bits = values.view(f"u{values.itemsize}")
-    # The tool fills the number and the bits with spaces, not with zeros.
+    # The tool pads the index and the bits with spaces, not with zeros.
     lines = (
         f"[{index:{width}}] {number} (0x{int(bits[index]):{digits}X})"
         for index, number in enumerate(_numbers(values))
@@ -76,7 +89,7 @@ def printed(name: str, values: np.ndarray, *, verbose: bool = False) -> str:
 
 
 def _numbers(values: np.ndarray) -> Iterator[str]:
-    """The elements as text, as C++ writes them."""
+    """Yields the elements as C++ writes them: floats with up to six digits."""
     floating = is_floating(values.dtype)
     for start in range(0, values.size, CHUNK):
         part = values[start : start + CHUNK]
@@ -87,7 +100,7 @@ def _numbers(values: np.ndarray) -> Iterator[str]:
 
 
 def encodable(text: str) -> str:
-    """The text without characters that standard output cannot encode."""
+    """Escapes the characters that standard output can't encode."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
@@ -98,7 +111,7 @@ def encodable(text: str) -> str:
 def file_output(
     fields: Mapping[str, Any], data_type: DataType, length: int, targets: Targets
 ) -> FileOutput:
-    """What writes a resource of `length` elements, from the fields of a ``writeFile``.
+    """Plans the file of a ``writeFile`` command for a resource of `length` elements.
 
     Raises:
       ModelError: if the file's kind, the dimensions and the type do not go together,
@@ -137,7 +150,7 @@ def file_output(
 
 
 def _target(name: str, targets: Targets) -> Path:
-    """The path of a file that can be written."""
+    """Returns the path of a file that can be written; ModelError if it can't be."""
     place = f"targetPath {quoted(name, LONGEST_PATH)}"
     try:
         path = Path(os.path.realpath(targets.folder / name))
@@ -146,7 +159,8 @@ def _target(name: str, targets: Targets) -> Path:
         raise ModelError(f"{place} is not a path: {error}.") from error
     except OSError as error:  # such as a name that is too long
         raise ModelError(f"{place} cannot be written: {error.strerror}.") from error
-    if not os.path.isdir(path.parent):  # never raises, as that of a Path may
+    # Unlike the method of a Path, os.path.isdir never raises.
+    if not os.path.isdir(path.parent):
         base = quoted(str(targets.folder.absolute()), LONGEST_PATH)
         raise ModelError(
             f"{place} is in a folder that does not exist; it is relative to {base}, "
@@ -168,7 +182,7 @@ def _exists(path: Path) -> bool:
         os.stat(path)
     except FileNotFoundError:
         return False
-    except NotADirectoryError:  # which the check of the folder explains
+    except NotADirectoryError:  # the check of the folder says what is wrong
         return False
     return True
 
@@ -180,17 +194,19 @@ def _to_npy(dimensions: tuple[int, ...], values: np.ndarray) -> bytes:
 
 
 def _to_bytes(values: np.ndarray) -> bytes:
+    # Raw files are little-endian on every machine, as the tool's are.
     return values.astype(values.dtype.newbyteorder("<")).tobytes()
 
 
 class StagedFile(NamedTuple):
-    """A file that is written under another name, beside the one that it will have."""
+    """A file that is written under another name, in the folder where it belongs."""
 
     output: FileOutput
     temporary: Path
 
     def finish(self) -> str:
-        """Gives the file its name; what there is to say about it."""
+        """Gives the file its name, and returns a line about it."""
+        # A file is replaced in one step, so that no reader ever sees half of it.
         verb = "replaced" if self.output.path.exists() else "wrote"
         os.replace(self.temporary, self.output.path)
         return f"{verb} {escaped(self.output.name)} ({self.output.summary})"
@@ -208,7 +224,7 @@ def stage(
 
 @contextlib.contextmanager
 def writing() -> Iterator[None]:
-    """Turns what the system refuses into an error of the model."""
+    """Turns an error of the operating system into one of the model."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,9 @@
-"""Model files read and checked as a whole, so that nothing but the machine can fail."""
+"""Reads a model file and checks it as a whole.
+
+When a model has passed, only the machine can fail to run it. So an error in the last
+command leaves nothing printed and nothing written. What the fields are is in
+`_model_format`, and how values are made is in `_model_values`.
+"""
 
 import contextlib
 import functools
@@ -46,13 +51,14 @@ from dmljax._operators import DESCRIPTORS
 from dmljax._support import FeatureLevel
 from dmljax._tensor import MAX_ELEMENTS, DataType, TensorDesc
 
-# JSON as Python holds it takes up to this many bytes for each byte of its text.
+# The bytes that Python's objects take, at most, for each byte of JSON text.
 BYTES_PER_CHARACTER = 32
-# The copies of a resource: as it was made, on the device, and as it is afterwards.
+# A resource is in memory three times: as it is made, on the device, and as it is after
+# the run.
 COPIES = 3
-# What an element takes as text, as ``print`` shows it and with ``verbose``.
+# The bytes of an element as text, as ``print`` shows it without and with ``verbose``.
 TEXT_BYTES, VERBOSE_BYTES = 24, 72
-# What an element of a tensor takes beside itself, for its offset.
+# The bytes of the offset that an element of a strided tensor may need.
 OFFSET_BYTES = 8
 NAMED = Field(STRING, "What kind of object it is.", required=True)
 
@@ -64,6 +70,7 @@ def at(place: str) -> Iterator[None]:
         yield
     except (ModelError, DescriptorError) as error:
         raise ModelError(f"{place}: {error}") from error
+    # A file can cause these two as well: by large numbers, and by many brackets.
     except MemoryError as error:
         raise ModelError(f"{place}: there is not enough memory for it.") from error
     except RecursionError as error:
@@ -78,8 +85,8 @@ class ModelText(NamedTuple):
 
 
 def read_stream(stream: Any, budget: Budget) -> ModelText:
-    """A model from standard input, of which no more is read than there is room for."""
-    if stream is None:
+    """Reads a model from standard input, but no more than there is room for."""
+    if stream is None:  # Python's standard input, if the shell has closed it
         raise ModelError("standard input is closed, so there is no model to read.")
     content = bytearray()
     while part := stream.buffer.read(2**20):
@@ -94,13 +101,22 @@ Source = str | os.PathLike[str] | ModelText | Mapping[str, Any]
 def parse_model(
     source: Source, targets: Targets = HERE, max_memory: int | None = None
 ) -> Model:
-    """Reads and checks a model; a ModelError names what is wrong and where."""
+    """Reads and checks a model.
+
+    Args:
+      source: the path of a file, its content, or its text.
+      targets: says where files may be written.
+      max_memory: the bytes that the model may use; None for the default.
+
+    Raises:
+      ModelError: names what is wrong and where.
+    """
     budget = Budget(max_memory)
     place, folder, load = _opened(source, budget)
     with at(place):
         fields = read_fields(load(), MODEL, "its top level")
     parser = _Parser(place, folder, targets, budget)
-    # The operators first: another one is refused before any data is read.
+    # The operators come first: one that is not here is refused before any data is read.
     for name, value in fields["dispatchables"].items():
         with at(f"{place}, dispatchable {quoted(name)}"):
             parser.dispatchables[name] = parser.dispatchable(value)
@@ -119,7 +135,7 @@ def parse_model(
 
 
 def _opened(source: Source, budget: Budget) -> tuple[str, Path, Any]:
-    """How errors name the model, its folder, and what reads it."""
+    """Returns what errors call the model, its folder, and a function that reads it."""
     if isinstance(source, Mapping):
         return "model", Path(), functools.partial(_plain, source)
     if isinstance(source, ModelText):
@@ -135,7 +151,7 @@ def _opened(source: Source, budget: Budget) -> tuple[str, Path, Any]:
 
 
 def _plain(source: Mapping[str, Any]) -> Any:
-    """The dict as its JSON would be read: with lists for tuples, and names as keys."""
+    """Returns a dict as its JSON would be read: lists for tuples, and names as keys."""
     try:
         return json.loads(json.dumps(dict(source)))
     except (TypeError, ValueError) as error:
@@ -143,11 +159,11 @@ def _plain(source: Mapping[str, Any]) -> Any:
 
 
 def operator_class(name: str) -> type[OperatorDesc]:
-    """The descriptor of the operator `name`, which may have the C prefix."""
+    """Returns the descriptor of the operator `name`, which may have the C prefix."""
     cls = DESCRIPTORS.get(name.upper().removeprefix(PREFIX))
     if cls is None:
         raise ModelError(
-            f"the type {quoted(name)} is not one of those that are here: "
+            f"the type {quoted(name)} is not an operator of dmljax; the operators are "
             f"{', '.join(DESCRIPTORS)}."
         )
     return cls
@@ -171,10 +187,12 @@ class _Parser:
         self.reinterpreted: set[str] = set()
 
     def resource(self, value: Any) -> Resource:
-        """A buffer, filled with its initial values."""
+        """Makes a buffer, filled with its initial values."""
         fields = read_fields(value, RESOURCE)
         data_type, values = initial_values(fields, self.folder, self.budget)
         offset = fields.get("initialValuesOffsetInBytes", 0)
+        # A buffer without a given size has a multiple of 4 bytes, as the size has that
+        # a tensor description implies.
         size = fields.get("sizeInBytes", -(-values.nbytes // 4) * 4)
         if not offset + values.nbytes <= size <= MAX_ELEMENTS * values.itemsize:
             begin = f" and begin at byte {offset}" if offset else ""
@@ -187,13 +205,17 @@ class _Parser:
         self.budget.take(COPIES * size, "it")
         content = np.zeros(size, np.uint8)
         content[offset : offset + values.nbytes] = values.view(np.uint8)
+        # With a size of its own the whole buffer is shown, and else the initial values
+        # without what rounding has added.
         whole = size // values.itemsize
         return Resource(
             data_type, content, whole if "sizeInBytes" in fields else values.size
         )
 
     def dispatchable(self, value: Any) -> _Dispatchable:
-        """An operator that one of the package's descriptors describes."""
+        """Reads an operator and checks its descriptor."""
+        # The fields of the C struct may be in an object, or stand beside the type. Then
+        # all that are not of the table are the struct's.
         fields = typed(value, OBJECT, "it")
         key = "Type" if "Type" in fields else "type"
         cls = operator_class(_name_in(fields, key))
@@ -211,13 +233,13 @@ class _Parser:
         return _Dispatchable(desc, known.get("bindings", {}))
 
     def check_bindings(self, bindings: Mapping[str, Any]) -> None:
-        """Requires that the bindings of a dispatchable are of resources."""
+        """Requires that a dispatchable's own bindings name resources."""
         for tensor, binding in bindings.items():
             if binding is not None:
                 self._bound(tensor, binding)
 
     def command(self, value: Any, place: str) -> Command:
-        """A command; `place` is where it stands."""
+        """Reads a command. `place` is where it stands in the model."""
         with at(place):
             fields = typed(value, OBJECT, "it")
             name = _name_in(fields, "type")
@@ -258,6 +280,7 @@ class _Parser:
     def _dispatch(self, fields: Mapping[str, Any], place: str) -> Dispatch:
         name = fields["dispatchable"]
         desc, first = known_name(name, "dispatchable", self.dispatchables)
+        # The dispatchable may have bindings, which those of the command replace.
         given = {**first, **fields["bindings"]}
         bound = {key: value for key, value in given.items() if value is not None}
         tensors = {c_name(field): (field, t) for field, t in desc.tensors().items()}
@@ -275,7 +298,7 @@ class _Parser:
         return Dispatch(place, desc, bindings)
 
     def _bound(self, tensor: str, value: Any) -> dict[str, Any]:
-        """The fields of a binding: a name, an object, or a list of one of them."""
+        """Reads a binding: a name, an object, or a list of one of these."""
         source = value[0] if isinstance(value, list) and len(value) == 1 else value
         source = {"name": source} if isinstance(source, str) else source
         if not isinstance(source, dict):
@@ -289,7 +312,7 @@ class _Parser:
         return fields
 
     def _tensor_binding(self, key: str, tensor: TensorDesc, value: Any) -> Binding:
-        """Where a tensor lies, in a resource that has room for it."""
+        """Returns where a tensor lies, in a resource that has room for it."""
         fields = self._bound(key, value)
         name, width = fields["name"], tensor.dtype.itemsize
         resource = self.resources[name]
@@ -312,6 +335,8 @@ class _Parser:
                 "multiple of the second."
             )
         _check_room(key, tensor, name, room)
+        # The program holds a resource as elements of its type if all that is bound are
+        # such elements. Otherwise it holds bytes, and converts them at each dispatch.
         typed_bytes = resource.length * resource.dtype.itemsize
         same = tensor.data_type == resource.data_type and offset % width == 0
         if not same or offset + tensor.extent * width > typed_bytes:
@@ -320,7 +345,7 @@ class _Parser:
 
 
 def _name_in(fields: Mapping[str, Any], key: str) -> str:
-    """What names the kind of an object, which is read before its other fields."""
+    """Reads the field that names the kind of an object, before its other fields."""
     name: str = read_fields({k: fields[k] for k in fields if k == key}, {key: NAMED})[
         key
     ]
@@ -346,13 +371,16 @@ def _check_room(key: str, tensor: TensorDesc, name: str, room: int) -> None:
 
 
 def _working_bytes(tensor: TensorDesc) -> int:
-    """What a dispatch takes for a tensor besides the resource that it lies in."""
+    """Returns the bytes that a dispatch takes for a tensor beside its resource."""
     beside = 0 if tensor.strides is None else OFFSET_BYTES
     return math.prod(tensor.sizes) * (tensor.dtype.itemsize + beside)
 
 
 def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:
-    """Requires that no two outputs share a byte of a resource."""
+    """Requires that no two outputs share a byte of a resource.
+
+    No page of DirectML says which one would be left there.
+    """
     taken: list[tuple[str, int, int, str]] = []
     for field, tensor in desc.output_tensors().items():
         name, offset = bindings[field]

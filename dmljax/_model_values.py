@@ -1,4 +1,8 @@
-"""The initial values of a resource: lists, repeated values, sequences and files."""
+"""The initial values of a resource: lists, repeated values, sequences and files.
+
+A resource begins with the values that DxDispatch gives it, or the model is refused.
+Images are in `_images`.
+"""
 
 import io
 import math
@@ -29,7 +33,7 @@ from dmljax._support import UP_TO_64_BITS
 from dmljax._tensor import MAX_ELEMENTS, DataType, is_floating
 
 COUNT = Field(UNSIGNED, "How many elements there are.", required=True)
-# The objects that `initialValues` may be, by the field that each of them alone has.
+# The objects that `initialValues` may be, by the field that no other of them has.
 GENERATORS: Mapping[str, Fields] = {
     "value": {
         "valueCount": COUNT,
@@ -49,12 +53,14 @@ GENERATORS: Mapping[str, Fields] = {
         ),
     },
 }
-# An element of a list without a common type.
+# An element of a list whose elements have their own types.
 MIXED_ELEMENT: Fields = {
     "type": Field(DATA_TYPE, "The data type of this element.", required=True),
     "value": Field(NUMBER, "The element.", required=True),
     "name": Field(STRING, "A name for the reader."),
 }
+# The versions of .npy files, and NumPy's public readers of their headers. There is none
+# for version 3.0, which only adds names in Unicode to structured types.
 NPY_HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -62,17 +68,25 @@ NPY_HEADERS = {
 
 
 class Recipe(NamedTuple):
-    """An object that says how the values are made, and what it may need for that."""
+    """What is needed to make initial values by an object.
+
+    Attributes:
+      generator: the object.
+      fields: the fields of the resource, some of which are about images.
+      data_type: the type of the values, or UNKNOWN.
+      folder: the folder of the model.
+      budget: the memory that the model may use.
+    """
 
     generator: Mapping[str, Any]
-    fields: Mapping[str, Any]  # of the resource
+    fields: Mapping[str, Any]
     data_type: DataType
     folder: Path
     budget: Budget
 
 
 def data_type_of(fields: Mapping[str, Any], key: str) -> DataType:
-    """The data type that a field names, UNKNOWN if it does not."""
+    """Returns the data type that a field names, or UNKNOWN if it is not there."""
     name: str = fields.get(key, "UNKNOWN")
     return DataType[name.removeprefix(enum_prefix(DataType))]
 
@@ -80,14 +94,14 @@ def data_type_of(fields: Mapping[str, Any], key: str) -> DataType:
 def initial_values(
     fields: Mapping[str, Any], folder: Path, budget: Budget
 ) -> tuple[DataType, np.ndarray]:
-    """The flat initial values of a resource and their type.
+    """Makes the flat initial values of a resource, and says their type.
 
-    Of a list of mixed types they are bytes, and the type is UNKNOWN.
+    For a list of mixed types the values are bytes, and the type is UNKNOWN.
 
     Args:
-      fields: of the resource.
-      folder: what the path of a file is relative to.
-      budget: what the values may use.
+      fields: the fields of the resource.
+      folder: the folder that the path of a file is relative to.
+      budget: the memory that the values may use.
 
     Raises:
       ModelError: if the values do not fit the type, or a file cannot be read.
@@ -133,10 +147,12 @@ def _known(data_type: DataType) -> DataType:
 
 
 def _numbers(values: list[Any], data_type: DataType, place: str) -> np.ndarray:
-    """The numbers as an array; `place` is where one stands.
+    """Makes an array of numbers. `place` is where one stands, for messages.
 
-    Past the largest number of a floating type is infinity.
+    A number past the largest one of a floating type becomes infinity.
     """
+    # Lists may have millions of elements. This loop tests each by plain comparisons,
+    # and only what fails goes to the slower _number, which says what is wrong.
     if is_floating(data_type.dtype):
         named = (NONFINITE.get(v.lower(), v) if type(v) is str else v for v in values)
         numbers: list[Any] = list(named)
@@ -148,7 +164,7 @@ def _numbers(values: list[Any], data_type: DataType, place: str) -> np.ndarray:
     for index, number in enumerate(numbers):
         kind = type(number)
         if kind not in kinds or (kind is int and not low <= number <= high):
-            _number(values[index], data_type, place.format(index))  # says what is wrong
+            _number(values[index], data_type, place.format(index))
     return _array(numbers, data_type)
 
 
@@ -159,7 +175,7 @@ def _array(numbers: list[int | float], data_type: DataType) -> np.ndarray:
 
 
 def _number(value: Any, data_type: DataType, what: str) -> int | float:
-    """`value` as a number that `data_type` holds."""
+    """Returns `value` as a number that `data_type` holds; ModelError if it is none."""
     if is_floating(data_type.dtype):
         names = ", ".join(f"'{name}'" for name in NONFINITE)
         wrong = ModelError(f"{what} is {shown(value)}; it must be a number or {names}.")
@@ -179,7 +195,7 @@ def _number(value: Any, data_type: DataType, what: str) -> int | float:
 
 
 def _mixed(values: list[Any]) -> np.ndarray:
-    """The bytes of elements that each have their own type, without gaps."""
+    """Joins the bytes of elements that each have their own type, without gaps."""
     parts = []
     for index, value in enumerate(values):
         place = f"initialValues[{index}]"
@@ -222,7 +238,7 @@ def _generated(
 
 
 def _counted(recipe: Recipe) -> int:
-    """The number of elements, for which there is room."""
+    """Reads the number of elements, and requires that there is room for them."""
     count: int = recipe.generator["valueCount"]
     if not 1 <= count <= MAX_ELEMENTS:
         raise ModelError(
@@ -244,13 +260,15 @@ def _constant(recipe: Recipe) -> np.ndarray:
 
 
 def _sequence(recipe: Recipe) -> np.ndarray:
-    """The start, and each value plus the delta; added up in the type, as the tool does.
+    """Makes a sequence of a start and steps of a delta.
 
-    Integers wrap around.
+    Each value is the one before plus the delta, added in the type as the tool does it:
+    floats are rounded in every step, and integers wrap around.
     """
     start, delta = _scalar(recipe, "valueStart"), _scalar(recipe, "valueDelta")
     steps = np.repeat(delta, _counted(recipe))
     steps[:1] = start
+    # In place, because the budget has counted one array.
     with np.errstate(over="ignore", invalid="ignore"):
         return np.add.accumulate(steps, dtype=steps.dtype, out=steps)
 
@@ -274,13 +292,15 @@ def _file(recipe: Recipe) -> np.ndarray:
             f"{place} has {len(content)} bytes; they must be a multiple of "
             f"{data_type.dtype.itemsize}, the size of an element of {data_type.name}."
         )
+    # Raw files are little-endian, as the tool's are.
     return np.frombuffer(content, data_type.dtype.newbyteorder("<"))
 
 
 def _found(name: str, folder: Path, place: str) -> Path:
-    """The path relative to the model's folder, or else to the current directory."""
+    """Finds a file in the model's folder, or else in the current directory."""
     for path in (folder / name, Path(name)):
-        if os.path.exists(path):  # which, unlike a Path's, takes any string
+        # Unlike the method of a Path, this function takes any string.
+        if os.path.exists(path):
             return path
     raise ModelError(
         f"{place} is not a file: there is none in the model's folder "
@@ -312,7 +332,9 @@ def _from_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
 
 
 def _npy_array(content: bytes, place: str) -> np.ndarray:
-    """The array in a .npy file; nothing is allocated because its header says so."""
+    """Reads the array in a .npy file."""
+    # np.load would allocate what the header asks for, before it finds that the file has
+    # less. Here the array is a view of the content.
     with codec(place):
         file = io.BytesIO(content)
         version = np.lib.format.read_magic(file)

@@ -1,7 +1,7 @@
 """NONZERO_COORDINATES: the coordinates of all elements that are not zero.
 
-Here are the support table, the function and the descriptor. The primitive and its forms
-are in `_nonzero_coordinates_primitive`.
+This file has the support table, the function and the descriptor. The primitive and its
+forms are in `_nonzero_coordinates_primitive`.
 """
 
 import dataclasses
@@ -47,20 +47,31 @@ SUPPORT: SupportTable = {
 
 
 class NonzeroCoordinates(NamedTuple):
-    """The outputs of NONZERO_COORDINATES.
+    """The two outputs of NONZERO_COORDINATES, a pytree.
+
+    For an input of M elements, with N columns:
 
     Attributes:
       count: () uint32, the number of elements that are not zero.
-      coordinates: (M, N) uint32, their coordinates in ascending order.
+      coordinates: (M, N) uint32. Row r has the coordinates of the r-th element that is
+        not zero, in ascending row-major order, for r < count.
+
+    With ``size=`` and ``parts=`` the shapes are others: see ``nonzero_coordinates``.
+
+    >>> import jax.numpy as jnp
+    >>> import dmljax
+    >>> found = dmljax.nonzero_coordinates(jnp.array([0, 5, 7]))
+    >>> int(found.count), found.coordinates[: found.count].tolist()
+    (2, [[1], [2]])
     """
 
-    # The page's name; it hides tuple.count, which nobody calls here.
+    # DirectML's page has this name. It hides tuple.count, which nobody calls here.
     count: jax.Array  # type: ignore[assignment]
     coordinates: jax.Array
 
 
 NonzeroCoordinates.__module__ = "dmljax"
-# So that a program that returns it can be exported as bytes.
+# Without this registration JAX can't export a program that returns the tuple as bytes.
 export.register_namedtuple_serialization(
     NonzeroCoordinates, serialized_name="dmljax.NonzeroCoordinates"
 )
@@ -78,37 +89,42 @@ def nonzero_coordinates(
 ) -> NonzeroCoordinates:
     """Finds the coordinates of all elements that are not zero, in a static shape.
 
-    ``coordinates[r]`` holds the last `columns` coordinates of the r-th element with
-    ``x[c] != 0`` in ascending row-major order, for r < count.
+    For r < count, ``coordinates[r]`` holds the last `columns` coordinates of the r-th
+    element with ``x[c] != 0``, in ascending row-major order. The rows from count on
+    hold `fill`.
 
-    Both zeros, 0.0 and -0.0, are zero. NaN, infinities and subnormal numbers are not.
+    Both 0.0 and -0.0 are zero. NaN, infinities and subnormal numbers are not.
 
     Args:
       x: (...) of any type and rank, of M elements (InputTensor).
       columns: the number N of coordinates in a row: at least the rank of `x` without
-        its leading sizes of 1, at most its rank, and at least 1. None for the rank.
-      fill: what the rows at and past the count hold, a UINT32. None leaves them
+        its leading sizes of 1, at most its rank, and at least 1. None stands for the
+        rank, or 1 for a scalar.
+      fill: the UINT32 that the rows from the count on hold. None leaves these rows
         undefined, which may be faster.
-      parts: ours: into how many equal parts to take the first dimension. Each part has
-        a count and rows of its own, with the coordinates of the whole. Where devices
-        share the first dimension, nothing is exchanged between them. None for one
-        count, and rows without gaps.
-      size: ours: how many rows to return, K; with `parts`, for each part. Row K - 1 is
-        the last, also where the count, which is still that of all non-zero elements, is
-        larger. No array of M rows is allocated. None for M.
-      implementation: None for the fastest, "xla" or "pallas".
+      parts: the number P of equal parts into which the first dimension is cut (no field
+        of DirectML's). Each part has a count and rows of its own, with coordinates
+        in the whole of `x`. Where devices share the first dimension, they send nothing
+        to one another. With None there is one count, and no gap between the rows.
+      size: the number K of rows to return, for each part where there are `parts` (no
+        field of DirectML's). Further elements have no row, but are in the count: a
+        count above K says that K was too small. No array of M rows is allocated. None
+        stands for as many rows as elements.
+      implementation: "xla" for XLA's form, "pallas" for the kernel, or None for the one
+        that was measured to be faster.
 
     Returns:
-      A ``NonzeroCoordinates`` of a count, () uint32, and coordinates, (M, N) uint32, or
-      (K, N) with `size`; with `parts` P, of counts, (P,), and coordinates,
-      (P, M / P, N) or (P, K, N). It has no derivative; it passes through a
-      differentiated program.
+      A ``NonzeroCoordinates``: the count, () uint32, and the coordinates, (M, N) uint32
+      or (K, N) with `size`. With `parts` it has counts, (P,), and coordinates,
+      (P, M / P, N) or (P, K, N). It has no derivative: differentiation through it gives
+      a zero tangent, not an error.
 
     Raises:
       DescriptorError: if `columns`, `fill` or `size` is out of range, `parts` does not
-        divide the first size, or `x` has more than 2^32 - 1 elements.
-      TypeError: if `x` is not an array, or `columns`, `fill`, `parts` or `size` no
-        integer.
+        divide the first size, or `x` has more than 2^32 - 1 elements; if the kernel
+        was asked for and can't run here.
+      TypeError: if `x` is not an array, or if `columns`, `fill`, `parts` or `size` is
+        not an integer.
 
     >>> import jax.numpy as jnp
     >>> count, coordinates = nonzero_coordinates(jnp.array([[0, 5], [0, 7]]))
@@ -145,7 +161,8 @@ def nonzero_coordinates(
         )
     if size is not None:
         size = as_size(NAME, "size", size)
-        # A symbolic size is at least 1: JAX can't write to what may be empty.
+        # A symbolic size must be at least 1, because JAX can't scatter into an array
+        # that may be empty.
         known = isinstance(size, int)
         within = 0 <= size <= MAX_ELEMENTS if known else decide_at_most(NAME, 1, size)
         require(
@@ -169,8 +186,11 @@ def _nonzero_coordinates(
     implementation: Implementation,
     alone: bool,
 ) -> NonzeroCoordinates:
+    # The shape is checked here, while the program is traced, so that a repeated call
+    # outside of jit does not pay for it.
     rank, columns = x.ndim, max(x.ndim, 1) if columns is None else columns
     _check_columns(x.shape, columns)
+    # The scope is the name under which profiles show the operations.
     with jax.named_scope("dmljax.nonzero_coordinates"):
         operands = (x,) if parts is None else _in_parts(x, parts)
         outputs = NONZERO_COORDINATES(
@@ -186,7 +206,12 @@ def _nonzero_coordinates(
 
 
 def _in_parts(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
-    """The parts of the first dimension as a batch, and each one's first number."""
+    """Returns the parts of the first dimension as a batch, and their first numbers.
+
+    An element's *number* is its place in the flat tensor. The form adds the first
+    number of a part to the numbers that it finds there.
+    """
+    # A part may not straddle two devices: finding its rows would need an exchange.
     devices = explicit_parts(x, 0)
     require(
         NAME,
@@ -196,7 +221,8 @@ def _in_parts(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
     )
     shape, sharding = (parts, x.shape[0] // parts, *x.shape[1:]), None
     mesh = explicit_mesh(x)
-    if mesh:  # then a reshape must be told which of both dimensions stays sharded
+    if mesh:
+        # JAX asks which of the two new dimensions keeps the sharding of the first.
         first, *rest = jax.typeof(x).sharding.spec
         sharding = NamedSharding(mesh, PartitionSpec(first, None, *rest))
     split = lax.reshape(x, shape, out_sharding=sharding)
@@ -205,7 +231,7 @@ def _in_parts(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
 
 
 def effective_rank(sizes: tuple[int, ...]) -> int:
-    """The number of dimensions without the leading ones of size 1.
+    """Returns the number of dimensions without the leading ones of size 1.
 
     >>> effective_rank((1, 2, 1, 4)), effective_rank((1, 1))
     (3, 0)
@@ -218,7 +244,8 @@ def _check_columns(sizes: tuple[int, ...], columns: int) -> None:
     elements = math.prod(sizes)
     require(
         NAME,
-        not isinstance(elements, int) or elements <= MAX_ELEMENTS,  # or it is symbolic
+        # JAX can't decide this for most symbolic sizes, so they are let through.
+        not isinstance(elements, int) or elements <= MAX_ELEMENTS,
         f"tensor 'InputTensor' has sizes {show(sizes)}, {elements} elements; "
         f"at most {MAX_ELEMENTS} are allowed.",
     )
@@ -233,12 +260,28 @@ def _check_columns(sizes: tuple[int, ...], columns: int) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
-    """DML_NONZERO_COORDINATES_OPERATOR_DESC: see ``nonzero_coordinates``.
+    """Describes NONZERO_COORDINATES, as DML_NONZERO_COORDINATES_OPERATOR_DESC does.
+
+    The operator returns a ``NonzeroCoordinates`` in the sizes of the output tensors.
+    Its rows from the count on hold 0.
 
     Attributes:
-      input_tensor: of M elements.
-      output_count_tensor: UINT32, of one element.
-      output_coordinates_tensor: UINT32, of sizes {1.., M, N}.
+      input_tensor: the tensor that is searched, of M elements.
+      output_count_tensor: UINT32. Every size is 1.
+      output_coordinates_tensor: UINT32, of sizes {1.., M, N}. N is at least the rank of
+        the input without its leading sizes of 1, at most its rank, and at least 1.
+
+    >>> import jax.numpy as jnp
+    >>> import dmljax
+    >>> from dmljax import DataType, TensorDesc
+    >>> desc = dmljax.NonzeroCoordinatesDesc(TensorDesc(DataType.FLOAT32, (1, 3)),
+    ...                                      TensorDesc(DataType.UINT32, (1,)),
+    ...                                      TensorDesc(DataType.UINT32, (3, 2)))
+    >>> found = dmljax.create_operator(desc)(jnp.array([[0.0, 5.0, 7.0]]))
+    >>> found.count.tolist(), found.coordinates.tolist()
+    ([2], [[0, 1], [0, 2], [0, 0]])
+
+    `fill`, `parts` and `size` of ``nonzero_coordinates`` are no fields of DirectML's.
     """
 
     __module__ = "dmljax"
@@ -257,7 +300,7 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
     def output_shapes(
         self, level: FeatureLevel
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """One element, and as many rows as the input has elements."""
+        """Returns the sizes of both outputs, and checks the number of columns."""
         del level
         sizes = self.input_tensor.sizes
         coordinates = self.output_coordinates_tensor.sizes
@@ -267,7 +310,9 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
         return count, (1,) * (len(coordinates) - 2) + rows
 
     def evaluate(self, *arrays: jax.Array, alone: bool = False) -> NonzeroCoordinates:
-        """The count and the coordinates, in the sizes of their tensors."""
+        """Returns the count and the coordinates, in the sizes of their tensors."""
+        # DirectML leaves the rows from the count on undefined. They are 0 here, so that
+        # the result is a function of the input.
         columns = self.output_coordinates_tensor.sizes[-1]
         outputs = _nonzero_coordinates(*arrays, columns, 0, None, None, None, alone)
         shaped = (

@@ -1,7 +1,9 @@
 """NONZERO_COORDINATES as a primitive, and its jax.numpy forms.
 
-Each form packs a bit for each element into *words* of 32 bits, and then compacts the
-set bits into rows. The forms differ in how they compact.
+Each form first packs one bit for each element into *words* of 32 bits: set if the
+element is not zero. Then it compacts the set bits into rows of coordinates. The forms
+differ in how they compact. A *line* is one tensor of a batch, flat, and an element's
+*number* is its place in the line.
 """
 
 import functools
@@ -22,26 +24,29 @@ from dmljax._tensor import Form, Outputs, index_mode
 from dmljax.pallas._nonzero_coordinates import nonzero_coordinates as gpu_kernel
 from dmljax.pallas.tpu._nonzero_coordinates import nonzero_coordinates as tpu_kernel
 
-WORD = 32  # elements, one bit each
+WORD = 32  # elements of a word, one bit each
 
 
 def _packed(x: jax.Array) -> jax.Array:
-    """(lines, words): the bits of x != 0 for x of (lines, elements), 32 to a word."""
+    """Packs the bits of x != 0, for x of (lines, elements), into (lines, words)."""
     lines, elements = x.shape
     words = -(-elements // WORD)
     nonzero = jnp.pad(is_nonzero(x), ((0, 0), (0, words * WORD - elements)))
     lanes = nonzero.reshape(lines, words, WORD).astype(np.uint32)
     lane = lax.broadcasted_iota(np.uint32, (1, 1, WORD), 2)
+    # Each bit has a place of its own, so the sum is the same as an or. XLA fuses the
+    # comparison into it, and reads the input once.
     return (lanes << lane).sum(2, dtype=np.uint32)
 
 
-# Takes the words, the number of each line's first element, the sizes, and the numbers
-# of rows and columns. Returns (lines, rows, columns), with 0 past the count.
+# Compacts words into rows. It takes the words, the number of each line's first element,
+# the sizes of the tensor, and the numbers of rows and columns. It returns coordinates
+# (lines, rows, columns), with 0 past the count.
 Compact = Callable[[jax.Array, jax.Array, tuple[int, ...], int, int], jax.Array]
 
 
 def _compacting(compact: Compact) -> Form:
-    """The operator as a form, given how the set bits are compacted into rows."""
+    """Makes a form of the operator, given how set bits are compacted into rows."""
 
     def form(
         x: jax.Array,
@@ -53,6 +58,7 @@ def _compacting(compact: Compact) -> Form:
     ) -> Outputs:
         words = _packed(x)
         count = lax.population_count(words).sum(1, dtype=np.uint32)
+        # `first` is empty, or has the numbers of the lines' first elements.
         number = sum(first, jnp.zeros(x.shape[0], np.uint32))
         coordinates = compact(words, number, sizes, rows, columns)
         row = lax.broadcasted_iota(np.uint32, coordinates.shape[:2], 1)
@@ -64,11 +70,12 @@ def _compacting(compact: Compact) -> Form:
 def _by_scatter_or_search(
     words: jax.Array, first: jax.Array, sizes: tuple[int, ...], rows: int, columns: int
 ) -> jax.Array:
-    """By scatter if every element may have a row; else by search, one row at a time.
+    """Compacts by a scatter if there is a row for each element, and else by a search.
 
-    The scatter has an index for each element. A caller who asks for another number of
-    rows wants no array of that size. For all rows the search takes 4 times as long. JAX
-    can't search where the number of elements is symbolic.
+    The scatter has an index for each element. A caller who asks for fewer rows wants no
+    array of that size. For all rows the search takes 4 times as long as the scatter on
+    an H200. A symbolic number of elements takes the scatter, because JAX's search needs
+    a number.
     """
     elements = math.prod(sizes)
     with index_mode(elements, rows):
@@ -79,20 +86,22 @@ def _by_scatter_or_search(
 
 
 def _starts(words: jax.Array) -> jax.Array:
-    """How many bits are set before each word of a line."""
+    """Counts the bits that are set before each word of a line."""
     ones = lax.population_count(words)
     return jnp.cumsum(ones, dtype=np.uint32) - ones
 
 
 def _scattered(rows: int, words: jax.Array, first: jax.Array) -> jax.Array:
-    """(rows,): every element of a line finds its row, and writes its number there.
+    """Writes the number of each element that is not zero into its row.
 
-    Its row is the number of non-zeros before it.
+    The row of an element is the number of non-zeros before it. The result is (rows,).
     """
     lane = lax.broadcasted_iota(np.uint32, (1, WORD), 1)
     lower = (jnp.uint32(1) << lane) - 1
     row = _starts(words)[:, None] + lax.population_count(words[:, None] & lower)
     is_set = (words[:, None] >> lane) & 1
+    # An element that is zero gets a row past the end, where the scatter drops it. So
+    # the other indices are unique, and XLA needs no atomic operations.
     row = jnp.where(is_set.astype(bool), row, uint32(rows)).ravel()
     number = first + lax.iota(np.uint32, row.size)
     found = jnp.zeros(rows, np.uint32)
@@ -102,12 +111,17 @@ def _scattered(rows: int, words: jax.Array, first: jax.Array) -> jax.Array:
 
 
 def _searched(rows: int, words: jax.Array, first: jax.Array) -> jax.Array:
-    """(rows,): every row of a line searches its word, and then its bit in the word."""
+    """Searches the word of each row, and then the row's bit in the word.
+
+    The result is (rows,).
+    """
     starts = _starts(words)
     row = lax.iota(np.uint32, rows)
     # The last word before which there are at most `row` set bits has the row's bit.
     word = jnp.searchsorted(starts, row, side="right") - 1
     rank = row - starts[word]
+    # Bisection: the bit is at least `step` further if at most `rank` bits below that
+    # are set.
     bits, lane = words[word], jnp.zeros_like(row)
     for step in (16, 8, 4, 2, 1):
         below = (jnp.uint32(1) << (lane + step)) - 1
@@ -122,11 +136,16 @@ def _searched(rows: int, words: jax.Array, first: jax.Array) -> jax.Array:
 def _by_loop(
     words: jax.Array, first: jax.Array, sizes: tuple[int, ...], rows: int, columns: int
 ) -> jax.Array:
-    """One walk over the words that visits their set bits: the best order for a core."""
+    """Compacts by one walk over the words, which visits the set bits in their order.
+
+    A core of a CPU does this faster than anything that it would do for each element.
+    """
     lines, width = words.shape
     with index_mode(words.size * WORD, lines * rows) as integer:
 
         def visit_word(k: jax.Array, state: Any) -> Any:
+            # `row` counts through all lines. A new line begins at its own rows,
+            # whatever the line before has left.
             line = k // width
             row = jnp.where(k % width == 0, line * rows, state[0])
             word = lax.dynamic_index_in_dim(words.ravel(), k, keepdims=False)
@@ -139,6 +158,8 @@ def _by_loop(
 
             def visit_bit(state: Any) -> Any:
                 word, row, found = state
+                # `word & -word` is the lowest set bit alone, and `word & (word - 1)`
+                # is the word without it.
                 lane = lax.population_count((word & -word) - 1)
                 coordinates = unravel(number + lane, sizes, columns)
                 found = lax.dynamic_update_index_in_dim(found, coordinates, row, 0)
@@ -148,6 +169,8 @@ def _by_loop(
 
         zero = jnp.zeros((), integer)
         found = jnp.zeros((lines * rows, columns), np.uint32)
+        # Inside a shard_map JAX requires that a loop's state varies over the same mesh
+        # axes before and after a round.
         row, found, _ = varying_alike(zero, found, words)
         stop = jnp.asarray(words.size, integer)
         _, found = lax.fori_loop(zero, stop, visit_word, (row, found))
@@ -162,7 +185,7 @@ def _layout(
     rank: int,
     **static: Any,
 ) -> Layout:
-    """Batches are divided. A tensor is whole: a row depends on all before it."""
+    """Divides batches only. A tensor is whole: a row depends on all elements before."""
     layout = aligned(operands, outputs, **static)
     batch = len(operands[0]) - rank
     lines = layout.operands + layout.outputs
@@ -171,7 +194,7 @@ def _layout(
 
 
 def _shard(part: Part, *operands: jax.Array, **static: Any) -> Outputs:
-    del part  # the lines of a batch are independent
+    del part  # the lines of a batch do not depend on one another
     return NONZERO_COORDINATES(*operands, **static)
 
 
@@ -181,5 +204,5 @@ NONZERO_COORDINATES = OperatorPrimitive(
     Partition(_shard, _layout),
     on_platform={"cpu": _compacting(_by_loop)},
     kernels={"cuda": gpu_kernel, "tpu": tpu_kernel},
-    sized_by=0,
+    sized_by=0,  # `x`; with `parts=` the last operand has the numbers of the parts
 )

@@ -1,4 +1,8 @@
-"""ONE_HOT: sequences that are off everywhere but at one index."""
+"""ONE_HOT: sequences that are off everywhere except at one index.
+
+The file has the support table, XLA's form, what a device does with its part, the
+function and the descriptor. The formula is `_coordinates.is_lit`.
+"""
 
 import dataclasses
 import functools
@@ -62,6 +66,7 @@ SUPPORT: SupportTable = {
 def _xla(
     index: jax.Array, on: jax.Array, off: jax.Array, *, size: int, axis: int
 ) -> Outputs:
+    # The static axis is negative, so that a batch dimension in front leaves it alone.
     index = countable(index)
     axis += index.ndim
     shape = tuple(size if i == axis else 1 for i in range(index.ndim))
@@ -77,6 +82,7 @@ def _shard(
     axis: int,
     **static: Any,
 ) -> Outputs:
+    # A part of the sequences' axis is a shorter sequence, which begins further on.
     own = part.outputs[0][axis]
     if own != size:
         index = _counted_from(index, part.index(index.ndim + axis), own, size)
@@ -84,11 +90,12 @@ def _shard(
 
 
 def _counted_from(index: jax.Array, part: jax.Array, own: int, size: int) -> jax.Array:
-    """Indices into `size` positions, as indices into the `own` ones of a part.
+    """Turns indices into `size` positions into indices into the `own` ones of a part.
 
     An index of another part becomes `own`, which lights nothing.
     """
     index = countable(index)
+    # Negative indices count from the end of the whole axis, not of the part.
     if jnp.issubdtype(index.dtype, np.signedinteger):
         index = jnp.where(index < 0, index + size, index)
     first = part.astype(index.dtype) * own
@@ -100,7 +107,7 @@ ONE_HOT = OperatorPrimitive(
     "one_hot",
     _xla,
     Partition(_shard),
-    linear=2,
+    linear=2,  # on and off
     transpose=transpose_select,
     kernels={"cuda": gpu_kernel, "tpu": tpu_kernel},
 )
@@ -115,29 +122,31 @@ def one_hot(
     axis: int = -1,
     implementation: Implementation = None,
 ) -> jax.Array:
-    """Makes sequences along `axis` that are off everywhere but at their index.
+    """Makes sequences along `axis` that are off everywhere except at their index.
 
-    ``output[.., i, ..] = on if i == wrapped(indices[.., 0, ..]) else off`` with off and
-    on the elements 0 and 1 of `values`, and wrapped(index) = index + size for a
-    negative index. An index of at least `size` or below -size lights nothing. An
-    unsigned index is never negative.
+    ``output[.., i, ..] = on if i == wrapped(indices[.., 0, ..]) else off``. Here off
+    and on are the elements 0 and 1 of `values`, and wrapped(index) is index + size for
+    a negative index. If an index is at least `size`, or below -size, its whole sequence
+    is off. An unsigned index is never negative.
 
     Args:
       indices: (..., 1, ...) of any integer type, of size 1 along `axis`
         (IndicesTensor).
-      values: any shape of at least 2 elements, any type: off and on are its first two
-        in row-major order (ValuesTensor).
+      values: an array of any type and shape with at least 2 elements. The first two in
+        row-major order are off and on (ValuesTensor).
       size: the number of elements of each sequence, at least 1.
       axis: the dimension of the sequences; a negative one counts from the end (Axis).
-      implementation: None for the fastest, "xla" or "pallas".
+      implementation: "xla" for XLA's form, "pallas" for the kernel, or None for the one
+        that was measured to be faster.
 
     Returns:
-      (..., size, ...) of the type of `values`, in which it is differentiable.
+      An array (..., size, ...) of the type of `values`, differentiable in `values`.
 
     Raises:
-      DescriptorError: if `axis` is out of range, `indices` is no integer array of size
-        1 there, `values` has fewer than 2 elements, or `size` is below 1.
-      TypeError: if an argument is not an array, or `size` or `axis` no integer.
+      DescriptorError: if `axis` is out of range, `indices` is not an integer array of
+        size 1 there, `values` has fewer than 2 elements, or `size` is below 1; if the
+        kernel was asked for and can't run here.
+      TypeError: if an argument is not an array, or `size` or `axis` not an integer.
 
     >>> import jax.numpy as jnp
     >>> indices = jnp.array([[0], [-1], [5]])
@@ -170,6 +179,8 @@ def _one_hot(
     implementation: Implementation,
     alone: bool,
 ) -> jax.Array:
+    # What follows is checked while the program is traced. A repeated call outside of
+    # jit finds the compiled program and does not pay for it.
     require(
         NAME,
         is_integer(indices.dtype),
@@ -191,7 +202,9 @@ def _one_hot(
     )
     axis %= rank
     _check_sizes(indices.shape, values.shape, size, axis)
+    # Profiles show the operations under the name of the scope.
     with jax.named_scope("dmljax.one_hot"):
+        # Later elements are ignored, as the page says.
         off, on = strong(values).ravel()[:2]
         (output,) = ONE_HOT(
             strong(indices),
@@ -208,7 +221,7 @@ def _one_hot(
 def _check_sizes(
     indices: tuple[int, ...], values: tuple[int, ...], size: int, axis: int
 ) -> tuple[int, ...]:
-    """The sizes of the output for those of the inputs, which are checked."""
+    """Checks the sizes of the inputs, and returns those of the output."""
     require(
         NAME,
         indices[axis] == 1,
@@ -224,7 +237,8 @@ def _check_sizes(
     )
     require(
         NAME,
-        # A symbolic size is less for JAX, too.
+        # Positions are counted in int32 where the indices have no wider type. JAX takes
+        # a symbolic size to be below 2^31 as well.
         decide_at_most(NAME, 1, size) and (not isinstance(size, int) or size < 2**31),
         f"the size of the output along Axis {axis} is {size}; it must be in [1, 2^31).",
     )
@@ -233,13 +247,25 @@ def _check_sizes(
 
 @dataclasses.dataclass(frozen=True)
 class OneHotDesc(OperatorDesc[jax.Array]):
-    """DML_ONE_HOT_OPERATOR_DESC: see ``one_hot``.
+    """Describes ONE_HOT, as DML_ONE_HOT_OPERATOR_DESC does; see ``one_hot``.
+
+    All three tensors have the same rank.
 
     Attributes:
-      indices_tensor: of the sizes of the output, but 1 along `axis`.
-      values_tensor: of at least two elements, off and on.
-      output_tensor: of the type of `values_tensor`.
-      axis: the dimension of the sequences, less than the rank.
+      indices_tensor: the indices. Its sizes are those of the output, but 1 along
+        `axis`.
+      values_tensor: at least two elements, of which the first two are off and on.
+      output_tensor: a tensor of the type of `values_tensor`.
+      axis: the dimension of the sequences, at least 0 and less than the rank.
+
+    >>> import jax.numpy as jnp
+    >>> from dmljax import DataType, TensorDesc, create_operator
+    >>> desc = OneHotDesc(TensorDesc(DataType.INT32, (2, 1)),
+    ...                   TensorDesc(DataType.FLOAT32, (1, 2)),
+    ...                   TensorDesc(DataType.FLOAT32, (2, 3)), axis=1)
+    >>> create_operator(desc)(jnp.array([[0], [-1]]), jnp.array([[0.0, 1.0]]))
+    Array([[1., 0., 0.],
+           [0., 0., 1.]], dtype=float32)
     """
 
     __module__ = "dmljax"
@@ -253,12 +279,15 @@ class OneHotDesc(OperatorDesc[jax.Array]):
     axis: int
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """The sizes of the indices, with any size along the axis."""
+        """Returns the sizes of the indices, with the output's size along the axis."""
         del level
+        # ONNX Runtime gives ValuesTensor rank 4 whatever the others have. The page
+        # forbids that.
         indices, values, output = self.tensors().values()
         rank = ("IndicesTensor", len(indices.sizes))
         for name, tensor in (("ValuesTensor", values), ("OutputTensor", output)):
             require_same(NAME, "dimension counts", (name, len(tensor.sizes)), rank)
+        # The C field is unsigned. Only the function takes an axis from the end.
         require(
             NAME,
             0 <= self.axis < rank[1],
@@ -269,6 +298,6 @@ class OneHotDesc(OperatorDesc[jax.Array]):
         return (_check_sizes(indices.sizes, values.sizes, size, self.axis),)
 
     def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
-        """The output for the indices and the values."""
+        """Returns the output for the indices and the values."""
         size = self.output_tensor.sizes[self.axis]
         return (_one_hot(*arrays, size, self.axis, None, alone),)

@@ -1,7 +1,7 @@
 """`create_operator`, and the operator that it returns: a descriptor that can be called.
 
-Arrays are checked against their tensors here, and are read and written through strides.
-What an operator computes for them is its descriptor's `evaluate`.
+This file checks arrays against their tensors, reads them and writes the outputs through
+strides. What an operator computes is in its descriptor's `evaluate`.
 """
 
 import dataclasses
@@ -20,27 +20,44 @@ from dmljax._check import as_member, require, show
 from dmljax._descriptor import OperatorDesc, Result
 from dmljax._json import c_name
 from dmljax._primitive import is_alone
+from dmljax._strides import read, write
 from dmljax._support import FeatureLevel
-from dmljax._tensor import TensorDesc, read, write
+from dmljax._tensor import TensorDesc
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Operator(Generic[Result]):
-    """An operator that a descriptor describes: a function of its input arrays.
+    """A function of input arrays that a descriptor describes.
 
-    It takes the arrays in the order of the C struct, optional tensors that are None
-    left out. It returns the output array, or the operator's NamedTuple, and works
-    inside jit, vmap and grad. A tensor without strides is an array of its sizes. A
-    tensor with strides is a flat buffer: it is read, or written, through the strides,
-    and the gaps of an output hold 0.
+    It takes the arrays in the order of the C struct, without those of optional tensors
+    that are None. It returns the output array, or the operator's NamedTuple. It works
+    inside jit, vmap and grad.
 
-    Operators of equal descriptors and feature levels are equal, and so are their
-    hashes, also where a value is NaN. An operator can be a static argument of
-    ``jax.jit``, and can be pickled.
+    A tensor without strides is an array of its sizes. A tensor with strides is a flat
+    buffer, of at least as many elements as it spans. The buffer is read or written
+    through the strides, and the gaps of an output hold 0.
+
+    Operators of equal descriptors and feature levels are equal and have the same hash,
+    also if a value is NaN. So an operator can be a static argument of ``jax.jit``. It
+    can be pickled as well.
 
     Attributes:
       desc: the descriptor.
-      feature_level: the level whose support tables bind it.
+      feature_level: the level whose support tables the descriptor was checked against.
+
+    Raises:
+      DescriptorError: if the descriptor breaks a rule, or, in a call, if an array does
+        not fit its tensor.
+      TypeError: if `desc` is not a descriptor, or, in a call, if there are too few or
+        too many arrays.
+
+    >>> import jax.numpy as jnp
+    >>> from dmljax import DataType, ElementWiseIfDesc, Operator, TensorDesc
+    >>> condition, vector = (TensorDesc(t, (2,))
+    ...                      for t in (DataType.UINT8, DataType.FLOAT32))
+    >>> select = Operator(ElementWiseIfDesc(condition, vector, vector, vector))
+    >>> select(jnp.array([1, 0], jnp.uint8), jnp.ones(2), jnp.zeros(2))
+    Array([1., 0.], dtype=float32)
     """
 
     __module__ = "dmljax"
@@ -48,7 +65,8 @@ class Operator(Generic[Result]):
     desc: OperatorDesc[Result]
     feature_level: FeatureLevel = FeatureLevel.V6_4
 
-    if TYPE_CHECKING:  # wider than the fields, which hold what __post_init__ makes
+    # What a type checker sees: callers may pass numbers, which __post_init__ converts.
+    if TYPE_CHECKING:
 
         def __init__(
             self,
@@ -57,7 +75,7 @@ class Operator(Generic[Result]):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        """Checks the descriptor."""
+        """Checks the descriptor, so that every operator that exists is a legal one."""
         if not isinstance(self.desc, OperatorDesc):
             raise TypeError(
                 "create_operator takes an operator descriptor such as PaddingDesc, "
@@ -69,7 +87,7 @@ class Operator(Generic[Result]):
         self.desc.check(level)
 
     def __call__(self, *arrays: ArrayLike) -> Result:
-        """The outputs for the arrays of the input tensors."""
+        """Computes the outputs for the arrays of the input tensors."""
         names = self._input_names
         if len(arrays) != len(names):
             raise TypeError(
@@ -86,7 +104,8 @@ class Operator(Generic[Result]):
         return result
 
     def __eq__(self, other: object) -> bool:
-        """Whether both compute the same, and would be refused at the same levels."""
+        """Whether both have equal descriptors and the same feature level."""
+        # JAX compares static arguments in every call, and mostly with the same object.
         if self is other:
             return True
         return isinstance(other, Operator) and self._identity == other._identity
@@ -95,9 +114,11 @@ class Operator(Generic[Result]):
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Without this, a pickle would have the cached properties: a hash differs from
+        # process to process.
         return Operator, (self.desc, self.feature_level)
 
-    # These are read in every call.
+    # Every call reads these properties, so they are computed once.
 
     @functools.cached_property
     def _input_names(self) -> tuple[str, ...]:
@@ -115,7 +136,10 @@ class Operator(Generic[Result]):
 
 
 def _bits(value: Any) -> Any:
-    """`value`, so that a NaN equals a NaN of the same bits, and -0.0 is not 0.0."""
+    """Returns what stands for `value` in a comparison.
+
+    It makes a NaN equal a NaN of the same bits, and tells -0.0 from 0.0.
+    """
     if not isinstance(value, (int, float, np.number)):
         return value
     if math.isnan(value):
@@ -130,14 +154,15 @@ def create_operator(
 
     Args:
       desc: one of the operator descriptors, such as ``PaddingDesc``.
-      feature_level: the level whose support tables bind the descriptor.
+      feature_level: the ``FeatureLevel``, or its number, whose support tables the
+        descriptor is checked against. The default is the newest.
 
     Returns:
       An ``Operator``, a function of the input arrays.
 
     Raises:
-      DescriptorError: if the descriptor breaks a rule, naming operator, tensor, rule
-        and values; or, from the returned operator, if an array does not fit its tensor.
+      DescriptorError: if the descriptor breaks a rule, or there is no such feature
+        level. The returned operator raises it if an array does not fit its tensor.
       TypeError: if `desc` is not a descriptor.
 
     >>> import jax.numpy as jnp
@@ -153,15 +178,17 @@ def create_operator(
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _run(operator: Operator[Any], alone: bool, *arrays: jax.Array) -> Any:
-    """What an operator returns: compiled once for all that are equal."""
+    """Runs an operator. It is compiled once for all operators that are equal."""
     desc = operator.desc
     inputs, outputs = desc.input_tensors(), desc.output_tensors()
+    # x64 mode may have been turned off since the descriptor was checked.
     for name, tensor in (inputs | outputs).items():
         check_x64(desc.operator, c_name(name), tensor.dtype)
     logical = [
         _bind(desc.operator, c_name(name), tensor, array)
         for (name, tensor), array in zip(inputs.items(), arrays, strict=True)
     ]
+    # With strides, the operator has operations before or after it to be fused with.
     packed = all(tensor.strides is None for tensor in (inputs | outputs).values())
     results = desc.evaluate(*logical, alone=alone and packed)
     for tensor, value in zip(outputs.values(), results, strict=True):
@@ -170,14 +197,16 @@ def _run(operator: Operator[Any], alone: bool, *arrays: jax.Array) -> Any:
         value if tensor.strides is None else write(tensor, value, _zeros(tensor))
         for tensor, value in zip(outputs.values(), results, strict=True)
     ]
+    # An operator with several outputs returns a NamedTuple, which has this method. The
+    # others return a tuple of one.
     make = getattr(type(results), "_make", None)
     return make(written) if make else written[0]
 
 
 def _assert_is(tensor: TensorDesc, array: jax.Array) -> None:
-    """What a descriptor promises of each array; a mistake of ours if it does not hold.
+    """Asserts what a descriptor promises of each array. A failure is a fault of dmljax.
 
-    Sizes and types are known while the program is traced: no call takes longer for it.
+    Sizes and types are known while the program is traced, so no call takes longer.
     """
     chex.assert_shape(array, tensor.sizes)
     chex.assert_type(array, tensor.dtype)
@@ -188,7 +217,7 @@ def _zeros(tensor: TensorDesc) -> jax.Array:
 
 
 def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax.Array:
-    """The logical tensor that `array` holds; an error if it can't be that."""
+    """Returns the logical tensor that `array` holds; an error if it does not fit."""
     require(
         operator,
         array.dtype == tensor.dtype,
@@ -206,6 +235,7 @@ def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax
         )
         logical = jnp.asarray(array)
     else:
+        # A buffer may be longer than the tensor, as a resource of DirectML may be.
         require(
             operator,
             array.ndim == 1 and array.shape[0] >= tensor.extent,

@@ -1,7 +1,8 @@
 """The registry: the only list of operators in the package.
 
 The model runner, the command line, the documentation, the benchmarks and the tests read
-it, and `dmljax` exports its names. A new operator is one import and one entry here.
+it, and `dmljax` exports the names in `__all__`. A new operator needs one import, its
+public names, and one entry here.
 """
 
 import dataclasses
@@ -48,12 +49,13 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class Registered:
-    """One operator.
+    """One operator of the registry.
 
     Attributes:
       function: the public function.
-      primitive: what it binds.
-      descriptors: the C structs that it evaluates; the first has the operator's name.
+      primitive: the primitive that the function binds.
+      descriptors: the C structs that the function evaluates. The first one has the name
+        of the operator. Others are older or newer versions of it.
     """
 
     function: Callable[..., Any]
@@ -61,7 +63,7 @@ class Registered:
     descriptors: tuple[type[OperatorDesc], ...]
 
 
-# By the function's name, which is DirectML's in snake_case.
+# The operators by the name of their function, which is DirectML's name in snake_case.
 OPERATORS = {
     operator.function.__name__: operator
     for operator in (
@@ -76,7 +78,7 @@ OPERATORS = {
         Registered(padding, PADDING, (PaddingDesc, Padding1Desc)),
     )
 }
-# By DirectML's name of the operator, such as "PADDING1".
+# The descriptors by DirectML's name of the operator, such as "PADDING1".
 DESCRIPTORS = {
     descriptor.operator: descriptor
     for operator in OPERATORS.values()

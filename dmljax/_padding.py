@@ -1,7 +1,8 @@
 """PADDING: inflates a tensor with constant, edge, mirrored or repeated values.
 
-Here are the support table, the function, and the descriptors. What the primitive does
-is in `_padding_primitive`, and its jax.numpy forms are in `_padding_forms`.
+The file has the support tables, the function, and the descriptors. What the primitive
+does is in `_padding_primitive`, its jax.numpy forms are in `_padding_forms`, and the
+formula is `_coordinates.source_index`.
 """
 
 import dataclasses
@@ -45,11 +46,11 @@ SUPPORT: SupportTable = {
     FeatureLevel.V3_1: dict.fromkeys(BOTH, Support(1, 8, UP_TO_32_BITS)),
     FeatureLevel.V5_0: dict.fromkeys(BOTH, Support(1, 8, UP_TO_64_BITS)),
 }
+# PADDING1 is the same operator with a typed value, which came later.
 PADDING1_SUPPORT: SupportTable = {
     FeatureLevel.V5_0: dict.fromkeys(BOTH, Support(1, 8, UP_TO_64_BITS))
 }
-
-
+# The level from which on each mode exists, whatever the types and ranks.
 MODE_LEVELS = {
     PaddingMode.CONSTANT: FeatureLevel.V1_0,
     PaddingMode.EDGE: FeatureLevel.V1_0,
@@ -69,31 +70,36 @@ def padding(
     value: ArrayLike = 0,
     implementation: Implementation = None,
 ) -> jax.Array:
-    """Inflates `x` by the padding, which is filled according to `mode`.
+    """Adds padding around `x`, with values that `mode` chooses.
 
-    ``output[c] = x[source(c - start_padding)]``, where CONSTANT takes `value` outside
-    of `x` and the other modes take, on each axis, what ``PaddingMode`` says.
-    The padding may be larger than `x`: mirrored and repeated modes go on periodically.
+    ``output[c] = x[source(c - start_padding)]``. Here source maps each coordinate to
+    one of `x`, as ``PaddingMode`` says for each mode. CONSTANT takes `value` outside of
+    `x` instead. The padding may be larger than `x`: the mirrored and the repeated modes
+    go on periodically.
 
     Args:
       x: (...) of any type and rank (InputTensor).
-      start_padding: how much to add before each axis, not negative (StartPadding).
-      end_padding: how much to add after each axis, not negative (EndPadding).
-      mode: a ``PaddingMode`` (PaddingMode).
-      value: scalar of the type of `x`, used by CONSTANT alone (PaddingValue). A Python
-        number takes the type; a Python float is truncated toward zero and saturated
-        for an integer tensor, and NaN becomes 0.
-      implementation: None for the fastest, "xla" or "pallas".
+      start_padding: for each axis, the number of elements to add before it. It is not
+        negative (StartPadding).
+      end_padding: for each axis, the number of elements to add after it. It is not
+        negative (EndPadding).
+      mode: a ``PaddingMode``, or its number (PaddingMode).
+      value: a scalar of the type of `x`, used by CONSTANT alone (PaddingValue). A
+        Python number takes this type. For an integer tensor a Python float is truncated
+        toward zero and saturated, and NaN becomes 0.
+      implementation: "xla" for XLA's form, "pallas" for the kernel, or None for the one
+        that was measured to be faster.
 
     Returns:
-      Sizes ``start + size + end``, of the type of `x`. Differentiable in `x` and, under
-      CONSTANT, in `value`; the gradient has the same bits in every run.
+      An array of the type of `x`. Along each axis its size is start + size + end. It is
+      differentiable in `x` and, under CONSTANT, in `value`. The gradient has the same
+      bits in every run.
 
     Raises:
-      DescriptorError: if a padding list has not an element for each axis or is
-        negative, the mode is unknown, the value has another type, or an axis of size 0
-        would have to be repeated.
-      TypeError: if `x` is not an array or a padding not an integer.
+      DescriptorError: if a padding is negative or there is not one for each axis, the
+        mode is unknown, the value has another type, or an axis of size 0 would have to
+        be repeated; if the kernel was asked for and can't run here.
+      TypeError: if `x` is not an array, or a padding is not an integer.
 
     >>> import jax.numpy as jnp
     >>> padding(jnp.array([1, 2, 3]), (2,), (4,), mode=PaddingMode.REFLECTION)
@@ -107,6 +113,8 @@ def padding(
     if implementation is not None:
         check_implementation(NAME, implementation)
     x = as_array(NAME, "InputTensor", x)
+    # The compiled function is cached by the mode, so a number and its mode must not
+    # compile it twice.
     if type(mode) is not PaddingMode:
         mode = _as_mode(mode)
     if mode is PaddingMode.CONSTANT:
@@ -127,14 +135,14 @@ def padding(
 
 
 def _as_mode(mode: Any) -> PaddingMode:
-    """A mode by its number, which may be an array that is known."""
+    """Returns a mode by its number, which may be an array with a known value."""
     if isinstance(mode, (jax.Array, np.ndarray)):
         mode = as_integer(NAME, "PaddingMode", mode)
     return as_member(NAME, "PaddingMode", mode, PaddingMode)
 
 
 def _ignored(value: Any) -> Scalar:
-    """No value, for a mode that ignores it; but it has to be a number."""
+    """Checks that a value is a number, for a mode that ignores it."""
     if type(value) not in (int, float):
         as_array(NAME, "PaddingValue", value)
     return Scalar(None, None)
@@ -151,11 +159,15 @@ def _padding(
     implementation: Implementation,
     alone: bool,
 ) -> jax.Array:
+    # The padding is checked while the program is traced: a repeated call is not slower
+    # for it. XLA itself would accept a negative padding, and crop.
     output_sizes(NAME, x.shape, start, end, mode)
+    # Results are never weakly typed, or a later operation could promote them.
     x, values = strong(x), []
     if mode is PaddingMode.CONSTANT:
         scalar = Scalar(value, constant)
         values = [in_type(NAME, "PaddingValue", scalar, x.dtype, cast=True)]
+    # Profiles show the operations under the name of the scope.
     with jax.named_scope("dmljax.padding"):
         (output,) = PADDING(
             x,
@@ -176,7 +188,7 @@ def output_sizes(
     end: tuple[int, ...],
     mode: PaddingMode,
 ) -> tuple[int, ...]:
-    """The sizes of the output; checks the padding against those of the input."""
+    """Checks the padding against the input, and returns the sizes of the output."""
     for name, pads in (("StartPadding", start), ("EndPadding", end)):
         require(
             operator,
@@ -191,10 +203,13 @@ def output_sizes(
         )
         require(
             operator,
+            # The C struct has UINT32; JAX can't compare a symbolic size with so much.
             all(pad < 2**32 for pad in pads if isinstance(pad, int)),
             f"{name} is {show(pads)}; each element must be a UINT32, less than 2^32.",
         )
     padded = tuple(map(sum, zip(start, sizes, end, strict=True)))
+    # An axis of size 0 has nothing to repeat. Descriptors have no such axis, but arrays
+    # may.
     for axis, size in enumerate(sizes):
         require(
             operator,
@@ -209,17 +224,25 @@ def output_sizes(
 
 @dataclasses.dataclass(frozen=True)
 class PaddingDesc(OperatorDesc[jax.Array]):
-    """DML_PADDING_OPERATOR_DESC: see ``padding``.
+    """Describes PADDING, as DML_PADDING_OPERATOR_DESC does; see ``padding``.
 
     Attributes:
-      input_tensor: what is inflated.
-      output_tensor: of its type, with the padding added to its sizes.
+      input_tensor: the tensor that the padding is added to.
+      output_tensor: a tensor of the input's type. Along each axis its size is start +
+        size + end.
       padding_mode: where the values of the padding come from.
-      padding_value: FLOAT, used by CONSTANT alone; for an integer tensor it is
+      padding_value: a FLOAT, used by CONSTANT alone. For an integer tensor it is
         truncated toward zero and saturated, and NaN gives 0.
       dimension_count: the rank of both tensors and the length of both lists.
-      start_padding: how much to add before each axis.
-      end_padding: how much to add after each axis.
+      start_padding: for each axis, the number of elements to add before it.
+      end_padding: for each axis, the number of elements to add after it.
+
+    >>> import jax.numpy as jnp
+    >>> from dmljax import create_operator
+    >>> vector, longer = (TensorDesc(DataType.INT32, (n,)) for n in (3, 6))
+    >>> desc = PaddingDesc(vector, longer, PaddingMode.EDGE, 0.0, 1, (1,), (2,))
+    >>> create_operator(desc)(jnp.array([1, 2, 3])).tolist()
+    [1, 1, 2, 3, 3, 3]
     """
 
     __module__ = "dmljax"
@@ -235,7 +258,8 @@ class PaddingDesc(OperatorDesc[jax.Array]):
     start_padding: tuple[int, ...]
     end_padding: tuple[int, ...]
 
-    if TYPE_CHECKING:  # wider than the fields, which hold what __post_init__ makes
+    # What a type checker sees: callers may pass numbers, which __post_init__ converts.
+    if TYPE_CHECKING:
 
         def __init__(
             self,
@@ -249,11 +273,12 @@ class PaddingDesc(OperatorDesc[jax.Array]):
         ) -> None: ...
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """The sizes of the input with the padding added."""
+        """Returns the sizes of the input with the padding added."""
         return (_described_sizes(self, level),)
 
     def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
-        """The output for the input."""
+        """Returns the output for the input."""
+        # The field is a FLOAT: a value of another type goes through float32, as in C.
         dtype = self.output_tensor.dtype
         value = Scalar(cast_float_value(self.padding_value, dtype), None)
         return _evaluated(self, value, *arrays, alone=alone)
@@ -261,17 +286,29 @@ class PaddingDesc(OperatorDesc[jax.Array]):
 
 @dataclasses.dataclass(frozen=True)
 class Padding1Desc(OperatorDesc[jax.Array]):
-    """DML_PADDING1_OPERATOR_DESC: PADDING with a value that keeps all its bits.
+    """Describes PADDING1, as DML_PADDING1_OPERATOR_DESC does.
+
+    It is PADDING with a value of the tensors' type, which keeps all its bits where a
+    FLOAT would round it.
 
     Attributes:
-      input_tensor: what is inflated.
-      output_tensor: of its type, with the padding added to its sizes.
+      input_tensor: the tensor that the padding is added to.
+      output_tensor: a tensor of the input's type. Along each axis its size is start +
+        size + end.
       padding_mode: where the values of the padding come from.
       padding_value_data_type: the type of both tensors.
-      padding_value: of that type, used by CONSTANT alone.
+      padding_value: a number that this type holds, used by CONSTANT alone.
       dimension_count: the rank of both tensors and the length of both lists.
-      start_padding: how much to add before each axis.
-      end_padding: how much to add after each axis.
+      start_padding: for each axis, the number of elements to add before it.
+      end_padding: for each axis, the number of elements to add after it.
+
+    >>> import jax.numpy as jnp
+    >>> from dmljax import create_operator
+    >>> vector, longer = (TensorDesc(DataType.INT32, (n,)) for n in (1, 2))
+    >>> desc = Padding1Desc(vector, longer, PaddingMode.CONSTANT, DataType.INT32,
+    ...                     2**24 + 1, 1, (1,), (0,))
+    >>> create_operator(desc)(jnp.array([5])).tolist()
+    [16777217, 5]
     """
 
     __module__ = "dmljax"
@@ -288,7 +325,8 @@ class Padding1Desc(OperatorDesc[jax.Array]):
     start_padding: tuple[int, ...]
     end_padding: tuple[int, ...]
 
-    if TYPE_CHECKING:  # wider than the fields, which hold what __post_init__ makes
+    # What a type checker sees: callers may pass numbers, which __post_init__ converts.
+    if TYPE_CHECKING:
 
         def __init__(
             self,
@@ -303,13 +341,14 @@ class Padding1Desc(OperatorDesc[jax.Array]):
         ) -> None: ...
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """The sizes of the input with the padding added."""
+        """Returns the sizes of the input with the padding added."""
+        # The value has to fit under every mode, although CONSTANT alone uses it.
         self.check_value_type(self.padding_value_data_type, "PaddingValueDataType")
         self.scalar("PaddingValue", self.padding_value)
         return (_described_sizes(self, level),)
 
     def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
-        """The output for the input."""
+        """Returns the output for the input."""
         value = self.scalar("PaddingValue", self.padding_value)
         return _evaluated(self, value, *arrays, alone=alone)
 

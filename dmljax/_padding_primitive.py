@@ -1,7 +1,8 @@
 """PADDING and its adjoint as primitives: forms, kernels, derivatives, partition.
 
-Each is the transpose of the other, so that padding has derivatives of every order in
-both modes, and a gradient is padding's own kind of program.
+Each is the transpose of the other. So padding has derivatives of every order in forward
+and in reverse mode, and each of them is again padding or its adjoint. What the forms
+compute is in `_padding_forms`.
 """
 
 import math
@@ -20,15 +21,16 @@ from dmljax._tensor import Outputs
 from dmljax.pallas._padding import padding as gpu_kernel
 from dmljax.pallas.tpu._padding import padding as tpu_kernel
 
-# When the GPU's kernel is the default for elements of 1 and 2 bytes, outside of jit: if
-# a row has at least LONG_ROW bytes of the input, and at most one element is added for
-# FEW_ADDED of them. In shorter rows the kernel is up to 6 times slower than XLA's form:
-# a row costs as much as 64 words besides its own. Measured on an H200.
+# Outside of jit, the kernel for GPUs is the default for elements of 1 and 2 bytes if a
+# row has at least LONG_ROW bytes of the input, and at most one element is added for
+# each FEW_ADDED of them. The cost of a row, besides that of its own words, is that of
+# about 64 words. So in shorter rows the kernel is up to 6 times slower than XLA's form.
+# Measured on an H200.
 LONG_ROW, FEW_ADDED = 192, 4
 
 
 def _zero_value(cotangent: jax.Array, mode: PaddingMode) -> list[jax.Array]:
-    """The value operand of a padding whose value is 0: CONSTANT alone has one."""
+    """Returns the value operand of padding with 0: a list, empty but for CONSTANT."""
     if mode is not PaddingMode.CONSTANT:
         return []
     return [jnp.zeros((1,) * cotangent.ndim, cotangent.dtype)]
@@ -40,12 +42,17 @@ def _transpose(
     cotangents: Sequence[jax.Array],
     operands: Sequence[Any],
 ) -> list[jax.Array | None]:
-    """The input's cotangent is the adjoint; the value's is the sum of the padding."""
+    """Transposes padding.
+
+    The input's cotangent is the adjoint. The value's cotangent is the sum over the
+    padding.
+    """
     (cotangent,) = cotangents
     x, *value = operands
     result: list[jax.Array | None] = [None] * len(operands)
     if needs_cotangent(x):
-        # The adjoint has no kernel: that of a padding by kernel is XLA's form as well.
+        # The adjoint has no kernel, so the gradient of a padding for which the caller
+        # asked for the kernel runs XLA's form.
         by_kernel = static["implementation"] == "pallas"
         own = static | {"implementation": "xla"} if by_kernel else static
         (folded,) = ADJOINT(cotangent, **own)
@@ -63,20 +70,22 @@ def _transpose_adjoint(
     cotangents: Sequence[jax.Array],
     operands: Sequence[Any],
 ) -> Outputs:
+    # The adjoint under CONSTANT cuts, so its transpose pads with 0.
     (cotangent,) = cotangents
     return PADDING(cotangent, *_zero_value(cotangent, static["mode"]), **static)
 
 
 def _measured_as(platform: str, operands: Sequence[Any], static: dict[str, Any]) -> str:
-    """The name of the measurements that speak of this padding.
+    """Returns the name of the measurements that speak of this padding.
 
-    On a TPU, CONSTANT alone is one operation of XLA's. On a GPU, the kernel was
-    measured in long rows that are whole words. "padding otherwise" has no measurements,
-    so that there the XLA form is the default.
+    `_default` has no measurements of "padding otherwise" and of "padding constant", so
+    that XLA's form is the default for these.
     """
+    # On a TPU, CONSTANT is one operation of XLA's, which no kernel beats.
     if platform == "tpu":
         constant = static["mode"] is PaddingMode.CONSTANT
         return "padding constant" if constant else "padding"
+    # On a GPU, the kernel wins in long rows that are whole words of 32 bits.
     x, start, end = operands[0], static["start"], static["end"]
     axes = axes_of(x.shape, start, end)
     *_, row, unit = rows_of(merged(axes), x.dtype.itemsize)
@@ -101,13 +110,14 @@ def _shard(
     end: tuple[int, ...],
     **static: Any,
 ) -> Outputs:
-    """Pads what is whole on the device, then each axis that is divided."""
+    """Pads the axes that are whole on the device, then each axis that is divided."""
     pads = list(zip(start, end, strict=True))
     batch = x.ndim - len(pads)
     divided = [
         part.count(axis) > 1 and any(own) for axis, own in enumerate(pads, batch)
     ]
-    static["alone"] &= not any(divided)  # else more operations follow
+    # Where an axis is divided, more operations follow, with which XLA may fuse.
+    static["alone"] &= not any(divided)
     here = [(0, 0) if away else own for away, own in zip(divided, pads, strict=True)]
     x = _pad(x, value, here, **static)
     for axis, away in enumerate(divided, batch):
@@ -122,7 +132,7 @@ def _pad(
     pads: Sequence[tuple[int, int]],
     **static: Any,
 ) -> jax.Array:
-    """`x` with its last axes padded by these, before and after."""
+    """Pads the last axes of `x` by these amounts, before and after."""
     start, end = zip(*pads, strict=True) if pads else ((), ())
     (padded,) = PADDING(x, *value, start=start, end=end, **static)
     return padded
@@ -139,19 +149,21 @@ def _pad_divided(
     mode: PaddingMode,
     **static: Any,
 ) -> jax.Array:
-    """The device's part of `x` padded along an axis that is divided among devices.
+    """Pads `x` along an axis that is divided among devices: the device's part of it.
 
-    A part of the output lies within a part of the input and its *halo*: as many
-    elements of its neighbours as are padded. Only the halo is exchanged. Padding of
-    more than a part is computed from the gathered axis.
+    A part of the output lies within the part of the input and its *halo*: as many
+    elements of its neighbours as are padded. Only the halo is exchanged. If the padding
+    is larger than a part, the axis is gathered.
     """
     count, size = part.count(axis), x.shape[axis]
-    own = (before + count * size + after) // count  # the output's part
+    own = (before + count * size + after) // count  # the size of the output's part
 
     def pad(x: jax.Array, before: int, after: int) -> jax.Array:
         pads = [(before, after)] + [(0, 0)] * (x.ndim - axis - 1)
         return _pad(x, value, pads, mode=mode, **static)
 
+    # A neighbour has `size` elements. REFLECTION at the ends needs one more than it
+    # pads, because it does not repeat the edge.
     index = part.index(axis)
     if max(before, after) > size - (mode is PaddingMode.REFLECTION):
         padded = pad(part.gathered(x, axis), before, after)
@@ -160,8 +172,9 @@ def _pad_divided(
     def cut(x: jax.Array, first: int, last: int) -> jax.Array:
         return lax.slice_in_dim(x, first, last, axis=axis)
 
-    # The ends of the whole axis have no neighbour: there the padding is computed. The
-    # neighbour of WRAP is the device at the other end.
+    # At the ends of the whole axis a device has no neighbour, and computes the padding.
+    # Under WRAP its neighbour is the device at the other end. All devices run the same
+    # program, so every one computes both, and selects by its index.
     window, cyclic = [x], mode is PaddingMode.WRAP
     if before:
         halo = part.neighbour(cut(x, size - before, size), axis, 1, cyclic=cyclic)
@@ -176,12 +189,17 @@ def _pad_divided(
             edge = pad(cut(x, size - near, size), 0, after)
             halo = jnp.where(index == count - 1, cut(edge, near, near + after), halo)
         window.append(halo)
+    # In coordinates of the output, the window of part k begins at k * size, and the
+    # part of the output at k * own.
     joined = lax.concatenate(window, axis)
     return lax.dynamic_slice_in_dim(joined, index * (own - size), own, axis)
 
 
 def _shard_adjoint(part: Part, cotangent: jax.Array, **static: Any) -> Outputs:
-    """The transpose of what the devices do together to pad."""
+    """Transposes what the devices do together to pad.
+
+    JAX transposes the exchange of halos into one that adds them up.
+    """
     x = jax.ShapeDtypeStruct(part.outputs[0], cotangent.dtype)
 
     def pad(x: jax.Array) -> jax.Array:
@@ -205,7 +223,7 @@ ADJOINT = OperatorPrimitive(
     "padding_adjoint",
     forms.adjoint,
     Partition(_shard_adjoint),
-    on_platform={"cpu": forms.adjoint_on_cpu, "cuda": forms.adjoint_on_gpu},
+    on_platform={"cpu": forms.adjoint_on_cpu},
     linear=1,
     transpose=_transpose_adjoint,
 )

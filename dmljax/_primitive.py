@@ -1,14 +1,16 @@
 """The JAX primitive of an operator: derivatives, batches, lowering, choice of form.
 
-An operator is one JAX primitive in a normal form: all operands are arrays of the same
-rank; along the leading, batch dimensions an operand has either the full size or 1 (then
-it is shared); static attributes speak of trailing axes only. So one more batch
-dimension changes no attribute, and one batching rule serves every operator.
+Every operator is one JAX primitive that takes its operands in a *normal form*. All
+operands have the same rank. Along the leading, batch dimensions an operand has either
+the full size, or size 1 if it is shared. Static attributes speak of trailing axes only.
+So one more batch dimension changes no attribute, and one batching rule serves every
+operator.
 
 A *form* is one way to compute an operator: in jax.numpy, or by a kernel. The lowering
-rule chooses it when a program is lowered, by platform, so that a program which is
-exported on one machine has the right form on another. A primitive is used rather than
-jax.custom_jvp or jax.custom_vjp because only a primitive has every transformation.
+rule chooses the form when a program is lowered, for the platform that it is lowered
+for. So a program that is exported on one machine has the right form on another. The
+operators are primitives because jax.custom_vjp has no forward mode, jax.custom_jvp has
+no linear_transpose, and neither can choose by platform.
 
 What single operators compute does not belong here, nor how arguments are checked.
 """
@@ -42,38 +44,44 @@ from dmljax._sharding import Division, Partition, explicit_mesh, over_explicit_m
 from dmljax._tensor import Form, Outputs
 from dmljax.pallas import BACKENDS, kernels_available, kernels_lowered
 
-# XLA's form, a kernel, or None for the fastest.
+# The form that a caller asks for: XLA's, a kernel, or None for the one that was
+# measured to be faster.
 Implementation = Literal["xla", "pallas"] | None
 NO_MESH = AbstractMesh((), ())
+# Stands for every platform without a lowering rule of its own, such as "rocm". JAX
+# takes a rule for these if it is registered without a platform.
+OTHER = ""
 
-# (primitive, static attributes, cotangents, operands) -> a cotangent for each operand,
-# None for those that need none.
+# The transpose of an operator takes (primitive, static attributes, cotangents,
+# operands). It returns a cotangent for each operand, or None where none is needed.
 Transpose = Callable[..., Sequence[jax.Array | None]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OperatorPrimitive:
-    """One operator in normal form; calling it binds the primitive.
+    """One operator in normal form. A call binds the primitive.
 
     Attributes:
-      name: in snake_case; the primitive, profiles and errors show it.
-      xla: the definition in jax.numpy, `(*operands, **static) -> outputs`.
-      partition: how arrays that are sharded over explicit mesh axes are divided.
-      on_platform: by platform ("cpu", "cuda", "tpu"), a jax.numpy form that is faster
-        there.
+      name: the name in snake_case, which errors, profiles and the primitive show.
+      xla: the definition in jax.numpy, `(*operands, **static) -> outputs`. It works on
+        every platform.
+      partition: says how arrays that are sharded over explicit mesh axes are divided.
+      on_platform: for a platform ("cpu", "cuda", "tpu"), a jax.numpy form that is
+        faster there than `xla`.
       divisible: a jax.numpy form that XLA divides among devices without sending whole
         arrays; None if `xla` is one. It runs in every program for several devices
         whose shardings XLA chooses.
-      linear: how many trailing operands the operator is linear in. The ones before them
-        are data, such as a condition.
-      transpose: of the operator as a function of its linear operands; None for an
-        operator without a derivative.
-      kernels: by platform ("cuda", "tpu"), the operator as a Pallas kernel. Besides the
-        arguments of `xla` it takes `interpret=`: whether Pallas' interpreter runs it.
-      sized_by: the operand whose element size decides from how many elements on the
-        kernel is the default.
-      measured_as: of the platform, operands and static attributes, the name under which
-        `_default` has the measurements; None for `name`.
+      linear: the number of trailing operands in which the operator is linear. The ones
+        before them are data, such as a condition.
+      transpose: the transpose of the operator as a function of its linear operands;
+        None for an operator without a derivative.
+      kernels: for a platform ("cuda", "tpu"), the operator as a Pallas kernel. Besides
+        the arguments of `xla` it takes `interpret=`, which says whether Pallas'
+        interpreter runs it.
+      sized_by: the number of the operand whose type decides, by its bytes, from how
+        many elements on the kernel is the default.
+      measured_as: returns the name under which `_default` has the measurements, given
+        the platform, the operands and the static attributes; None stands for `name`.
     """
 
     name: str
@@ -97,7 +105,7 @@ class OperatorPrimitive:
         ad.primitive_jvps[primitive] = self._jvp
         ad.primitive_transposes[primitive] = self._transpose_rule
         register_experimental(primitive, self._taylor, _bytes_moved)
-        for platform in ("", "cpu", "cuda", "rocm", "tpu"):
+        for platform in (OTHER, "cpu", "cuda", "tpu"):
             mlir.register_lowering(
                 primitive, self._lowering(platform), platform=platform or None
             )
@@ -113,17 +121,19 @@ class OperatorPrimitive:
         alone: bool = False,
         **static: Any,
     ) -> Outputs:
-        """The outputs, as a tuple.
+        """Computes the outputs, as a tuple.
 
         Args:
-          operands: in normal form.
-          implementation: the form that the caller asked for, None for the default.
+          operands: the arrays, in normal form.
+          implementation: the form that the caller asked for, or None.
           alone: whether the call is a program of its own, with nothing to fuse with.
           static: the attributes, which are hashable.
         """
         static |= {"implementation": implementation, "alone": alone}
         mesh = explicit_mesh(*operands)
         if mesh is not None:
+            # The types of the operands have the mesh, so the definition can't be traced
+            # with them: its operations would ask how each of them is sharded.
             whole = [jax.core.ShapedArray(x.shape, x.dtype) for x in operands]
             outputs = self._abstract_eval(*whole, **static)
             taken, made = (tuple(x.shape for x in xs) for xs in (operands, outputs))
@@ -134,7 +144,7 @@ class OperatorPrimitive:
     # THE CHOICE OF A FORM
 
     def _lowering(self, platform: str) -> Callable[..., Any]:
-        """The rule for `platform`, "" for one without rules of its own."""
+        """Makes the lowering rule for `platform`."""
 
         def rule(
             context: mlir.LoweringRuleContext,
@@ -151,9 +161,13 @@ class OperatorPrimitive:
             if implementation is None and self._prefers_kernel(
                 platform, alone, context, static
             ):
-                # A kernel may refuse a type or a size. Then the XLA form runs.
+                # A kernel may refuse a type or a size. The caller has not asked for
+                # one, so XLA's form runs then.
                 with contextlib.suppress(NoKernelError):
                     return lower(self._kernel(platform), kernels_lowered(platform))
+            # The form of a platform is faster on one device, but XLA may divide it
+            # badly. The arrays are whole here: without a mesh, JAX does not ask how the
+            # results of the form's operations are sharded.
             if is_local(context):
                 form = self.on_platform.get(platform, self.xla)
                 return lower(form, use_abstract_mesh(NO_MESH))
@@ -165,15 +179,19 @@ class OperatorPrimitive:
         return rule
 
     def _kernel(self, platform: str) -> Form:
-        """The kernel for `platform`. A CPU runs the one for GPUs, interpreted."""
-        interpret = platform in ("", "cpu")
+        """Returns the kernel for `platform`.
+
+        A CPU runs the kernel for GPUs, by Pallas' interpreter. That is slow, and is
+        there for tests. NVIDIA GPUs and TPUs have kernels, and nothing else has.
+        """
+        interpret = platform == "cpu"
         backend = "cuda" if interpret else platform
         operator = self.name.upper()
         require(
             operator,
             backend in self.kernels,
-            "implementation='pallas' was asked for, and there is no kernel for "
-            f"platform '{platform or 'cpu'}'; use implementation=None or 'xla'.",
+            "implementation='pallas' was asked for, and there is no kernel for this "
+            "platform; use implementation=None or 'xla'.",
             NoKernelError,
         )
         require(
@@ -186,9 +204,9 @@ class OperatorPrimitive:
         return functools.partial(self.kernels[backend], interpret=interpret)
 
     def _require_one_device(self, context: mlir.LoweringRuleContext) -> None:
-        """Refuses a kernel in a program that XLA may divide: XLA can't divide a kernel.
+        """Refuses a kernel in a program that XLA may divide among devices.
 
-        It would gather whole arrays on every device instead.
+        XLA can't divide a kernel. It would gather whole arrays on every device instead.
         """
         reason = "XLA may divide these arrays among devices, which it can't do here"
         if not knows_devices(context):
@@ -206,7 +224,7 @@ class OperatorPrimitive:
         )
 
     def _require_sizes(self, context: mlir.LoweringRuleContext) -> None:
-        """Refuses a kernel for symbolic sizes: its grid and its loops are numbers."""
+        """Refuses a kernel for symbolic sizes: its grid and its loops need numbers."""
         require(
             self.name.upper(),
             _has_known_sizes(context),
@@ -222,8 +240,10 @@ class OperatorPrimitive:
         context: mlir.LoweringRuleContext,
         static: dict[str, Any],
     ) -> bool:
-        """Whether the kernel is the default: it was measured to be faster."""
+        """Whether the kernel is the default, because it was measured to be faster."""
         measured = KERNEL_FROM.get(platform, {}).get("alone" if alone else "pipeline")
+        # JAX exports no kernel unless it is told to, since it does not promise that a
+        # later version can run it.
         if not measured or not is_local(context) or is_exported(context):
             return False
         if not _has_known_sizes(context):
@@ -240,7 +260,9 @@ class OperatorPrimitive:
     # THE OTHER RULES
 
     def _evaluate(self, *operands: jax.Array, **static: Any) -> Outputs:
-        """The outputs for concrete arrays, also where jit is disabled."""
+        """Computes the outputs for concrete arrays."""
+        # A primitive has no other way to be evaluated than to be compiled, also where
+        # the caller has disabled jit.
         with jax.disable_jit(False):
             outputs: Outputs = _compiled(self, tuple(static.items()), *operands)
         return outputs
@@ -252,7 +274,7 @@ class OperatorPrimitive:
         alone: bool,
         **static: Any,
     ) -> list[jax.core.ShapedArray]:
-        """The types of the outputs: those of the definition."""
+        """Returns the types of the outputs, which are those of the definition."""
         del implementation, alone
         definition = functools.partial(self.xla, **static)
         return list(jax.make_jaxpr(definition)(*operands).out_avals)
@@ -260,7 +282,7 @@ class OperatorPrimitive:
     def _batch(
         self, operands: Sequence[jax.Array], dims: Sequence[int | None], **static: Any
     ) -> tuple[Outputs, list[int]]:
-        """One batch dimension more in front; size 1 where an operand is shared."""
+        """Adds a batch dimension in front, of size 1 where an operand is shared."""
         operands = [
             jnp.expand_dims(operand, 0)
             if dim is None
@@ -273,12 +295,15 @@ class OperatorPrimitive:
     def _jvp(
         self, primals: Sequence[jax.Array], tangents: Sequence[Any], **static: Any
     ) -> tuple[Outputs, Sequence[Any]]:
-        """The operator again, on the tangents of the operands it is linear in."""
+        """Runs the operator again, on the tangents of the operands it is linear in."""
         outputs = self(*primals, **static)
         first = max(len(primals) - self.linear, 0)
         linear = tangents[first:]
-        if self.transpose is None or all(_is_zero(tangent) for tangent in linear):
-            return outputs, [_zero_tangent(out) for out in outputs]
+        # Integer operands, and constants of the differentiated function, have symbolic
+        # zeros. Passing them on keeps the operator from running on arrays of zeros.
+        zero = all(isinstance(tangent, ad.Zero) for tangent in linear)
+        if self.transpose is None or zero:
+            return outputs, [ad.Zero(jax.typeof(o).to_tangent_aval()) for o in outputs]
         tangents = self(*primals[:first], *map(ad.instantiate_zeros, linear), **static)
         return outputs, tangents
 
@@ -288,7 +313,11 @@ class OperatorPrimitive:
         series: Sequence[Sequence[jax.Array]],
         **static: Any,
     ) -> tuple[Outputs, list[tuple[jax.Array, ...]]]:
-        """The outputs, and the terms of each: the operator on the terms of a degree."""
+        """Computes the outputs, and the terms of their Taylor series.
+
+        The terms of a degree are the operator on the operands' terms of this degree,
+        because it is linear in them.
+        """
         outputs = self(*primals, **static)
         first = max(len(primals) - self.linear, 0)
         by_degree = [
@@ -310,8 +339,8 @@ class OperatorPrimitive:
 def is_alone() -> bool:
     """Whether a call made now is a program of its own, where that changes a default.
 
-    To find out takes 0.7 us of each call, a seventh of the time of a small one. On a
-    CPU no default depends on it, so nothing is asked there.
+    On a CPU the kernel is never the default, so the answer is False there: to find out
+    takes 0.7 us, a seventh of the time of a small call.
     """
     return _default_may_be_a_kernel() and stands_alone()
 
@@ -322,7 +351,7 @@ def _default_may_be_a_kernel() -> bool:
 
 
 def check_implementation(operator: str, implementation: Any) -> None:
-    """Requires that a caller asks for a form that there is."""
+    """Requires that the form that a caller asks for is a known one."""
     choices: tuple[Implementation, ...] = (None, "xla", "pallas")
     require_one_of(operator, "implementation", implementation, choices)
 
@@ -331,6 +360,7 @@ def check_implementation(operator: str, implementation: Any) -> None:
 def _compiled(
     operator: OperatorPrimitive, static: tuple[tuple[str, Any], ...], *operands: Any
 ) -> Outputs:
+    """Runs the primitive as a program, which is cached by operator and attributes."""
     return tuple(operator._primitive.bind(*operands, **dict(static)))
 
 
@@ -341,7 +371,10 @@ def _lower_locally(
     form: Form,
     scope: contextlib.AbstractContextManager[Any],
 ) -> Any:
-    """Lowers a form for arrays that each lie on one device, within `scope`."""
+    """Lowers a form for arrays that each lie on one device.
+
+    The form is traced and lowered within the context `scope`.
+    """
     with scope:
         lower = mlir.lower_fun(form, multiple_results=True)
         return lower(on_one_device(context), *operands, **static)
@@ -356,21 +389,13 @@ def _has_known_sizes(context: mlir.LoweringRuleContext) -> bool:
     return all(isinstance(size, int) for array in arrays for size in array.shape)
 
 
-def _is_zero(tangent: Any) -> bool:
-    return isinstance(tangent, ad.Zero)
-
-
-def _zero_tangent(out: jax.Array) -> ad.Zero:
-    return ad.Zero(jax.typeof(out).to_tangent_aval())
-
-
 def needs_cotangent(operand: Any) -> bool:
-    """Whether a transpose rule owes this operand a cotangent."""
+    """Whether a transpose rule has to return a cotangent for this operand."""
     return isinstance(operand, ad.UndefinedPrimal)
 
 
 def unbroadcast(cotangent: jax.Array, operand: ad.UndefinedPrimal) -> jax.Array:
-    """The cotangent summed along the dimensions in which `operand` was shared."""
+    """Sums the cotangent along the dimensions in which `operand` is shared."""
     shape = operand.aval.shape
     shared = [i for i, n in enumerate(shape) if n != cotangent.shape[i]]
     return cotangent.sum(shared, keepdims=True, dtype=cotangent.dtype)
@@ -382,11 +407,10 @@ def transpose_select(
     cotangents: Sequence[jax.Array],
     operands: Sequence[Any],
 ) -> list[jax.Array | None]:
-    """The transpose of an operator that selects between its last two operands.
+    """Transposes an operator that selects between its last two operands.
 
-    What was selected gets the cotangent and the other side gets zero, which is the same
-    operator again. A shared operand gets the sum; there XLA's form serves always, since
-    it fuses the select into the sum and nothing but the cotangent is read.
+    The selected side gets the cotangent and the other side gets zero. That is the same
+    operator again, with the cotangent and a shared zero in place of both sides.
     """
     (cotangent,) = cotangents
     *data, _, _ = operands
@@ -398,6 +422,8 @@ def transpose_select(
         if not needs_cotangent(operand):
             results.append(None)
             continue
+        # A shared operand gets a sum. XLA fuses its own form into the sum, so that only
+        # the cotangent is read. A kernel would write an array for the sum to read.
         shared = operand.aval.shape != cotangent.shape
         choice = static | {"implementation": "xla"} if shared else static
         (selected,) = operator(*data, *sides, **choice)

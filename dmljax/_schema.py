@@ -1,4 +1,7 @@
-"""The JSON Schema of model files, for editors that complete and check them."""
+"""The JSON Schema of model files, for editors that complete and check them.
+
+The schema is made from the tables by which model files are read, so that both agree.
+"""
 
 from typing import Any
 
@@ -25,10 +28,10 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def model_schema() -> Schema:
-    """The schema, made from the tables by which model files are read.
+    """Makes the schema.
 
-    What only a whole model can break, such as a name that it does not have or sizes
-    that do not fit, `dmljax run --check` finds.
+    A schema can't express the rules of a whole model, such as names that must exist or
+    sizes that must fit. `dmljax run --check` finds what breaks these.
     """
     definitions: dict[str, Any] = {}
     operators = [_operator(name, definitions) for name in DESCRIPTORS]
@@ -56,6 +59,7 @@ def _named(schema: Schema) -> Schema:
 
 
 def _initial_values() -> Schema:
+    # A list of numbers, a list of elements with their own types, or one of the objects.
     numbers: Schema = {"type": "array", "items": NUMBER_SCHEMA, "minItems": 1}
     mixed: Schema = {
         "type": "array",
@@ -67,7 +71,10 @@ def _initial_values() -> Schema:
 
 
 def _operator(name: str, definitions: Schema) -> Schema:
-    """A dispatchable of one operator, its fields in a `desc` or beside its type."""
+    """Makes the schema of a dispatchable of one operator.
+
+    The fields of the C struct are in an object, or stand beside the type.
+    """
     types = {"enum": [f"{PREFIX}{name}", name]}
     known: Schema = {
         "type": types,
@@ -79,6 +86,8 @@ def _operator(name: str, definitions: Schema) -> Schema:
     struct = definitions[DESCRIPTORS[name].__name__]
     reference = {"$ref": f"#/$defs/{DESCRIPTORS[name].__name__}"}
     properties = whole["properties"] | {"desc": reference, "Desc": reference}
+    # Both fields may be written with a capital letter. A schema for each spelling of
+    # both makes sure that there is one of each.
     in_desc = [
         struct_schema(properties, [kind, desc])
         for kind in ("type", "Type")
@@ -93,7 +102,9 @@ def _operator(name: str, definitions: Schema) -> Schema:
 
 
 def _command(name: str) -> Schema:
-    """A command; its name is written as here or with other capitals."""
+    """Makes the schema of a command."""
+    # The tool ignores the case of a command's name. The name itself comes first, so
+    # that editors offer it. A pattern of JSON Schema has no flag to ignore the case.
     any_case = "".join(f"[{c.lower()}{c.upper()}]" for c in name)
     types = {
         "anyOf": [{"enum": [name]}, {"type": "string", "pattern": f"^{any_case}$"}]
@@ -103,6 +114,7 @@ def _command(name: str) -> Schema:
 
 
 def _binding() -> Schema:
+    # A list of one binding stands for this binding.
     one: Schema = {"anyOf": [{"type": "string"}, schema_of_fields(BINDING)]}
     several = {"type": "array", "items": one, "minItems": 1, "maxItems": 1}
     return {"anyOf": [*one["anyOf"], several]}

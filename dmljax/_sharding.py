@@ -1,12 +1,13 @@
 """What a device does with its part of an array that is sharded over explicit mesh axes.
 
-With explicit axes a sharding is part of an array's type, so the division is known when
-a call is traced: the call becomes a `jax.shard_map`, in which each device runs the
-operator on its own part. An operator says which dimensions of its operands and outputs
-belong together, and what a device does. With automatic axes XLA divides a program by
-itself when it compiles; nothing here takes part in that.
+A *part* is what one device holds of an array. With explicit axes a sharding belongs to
+an array's type, so the parts are known when a call is traced. The call then becomes a
+`jax.shard_map`, in which each device runs the operator on its own part. An operator
+describes by a `Partition` which dimensions of its operands and outputs belong together,
+and what a device does with its parts.
 
-A *part* is what one device holds of an array.
+With automatic axes XLA divides a program when it compiles it. Nothing here takes part
+in that. What a single operator sends between devices is in that operator's file.
 """
 
 import dataclasses
@@ -24,7 +25,7 @@ from dmljax._jax import knows_manual_axes
 from dmljax._tensor import Outputs
 
 Sizes = tuple[int, ...]
-Names = tuple[str, ...]  # of dimensions, or of mesh axes
+Names = tuple[str, ...]  # names of dimensions, or of mesh axes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,10 +33,10 @@ class Layout:
     """Names for all dimensions of one call. Dimensions of one name are divided alike.
 
     Attributes:
-      operands: for each operand, a name for each dimension.
-      outputs: for each output, likewise.
-      whole: the names of dimensions that are not divided. An operand that is sharded
-        along one of them is gathered along it first.
+      operands: for each operand, a name for each of its dimensions.
+      outputs: for each output, a name for each of its dimensions.
+      whole: the names of the dimensions that must not be divided. An operand that is
+        sharded along one of them is gathered along it before the operator runs.
     """
 
     operands: tuple[Names, ...]
@@ -47,11 +48,11 @@ class Layout:
 class Part:
     """Which part of the arrays a device holds.
 
-    Dimensions are counted as those of the first output.
+    The methods take the number of a dimension as the first output counts it.
 
     Attributes:
-      mesh: the sizes of the mesh axes.
-      axes: for each dimension that is divided, by name, over which mesh axes.
+      mesh: the size of each mesh axis.
+      axes: the mesh axes over which a dimension is divided, by the dimension's name.
       outputs: the sizes of a part of each output.
     """
 
@@ -60,25 +61,27 @@ class Part:
     outputs: tuple[Sizes, ...]
 
     def mesh_axes(self, dimension: int) -> Names:
-        """The mesh axes over which a dimension is divided."""
+        """Returns the mesh axes over which a dimension is divided."""
         return self.axes.get(_name(dimension), ())
 
     def count(self, dimension: int) -> int:
-        """Into how many parts a dimension is divided."""
+        """Returns the number of parts into which a dimension is divided."""
         return _parts(self.mesh, self.mesh_axes(dimension))
 
     def index(self, dimension: int) -> jax.Array:
-        """Which of these parts the device holds, an int32."""
+        """Returns which of these parts the device holds, as an int32."""
         return lax.axis_index(self.mesh_axes(dimension))
 
     def neighbour(
         self, x: jax.Array, dimension: int, distance: int, *, cyclic: bool
     ) -> jax.Array:
-        """The `x` of the device that holds the part `distance` before this one.
+        """Returns the `x` of the device whose part is `distance` before this one.
 
-        Where there is none, the result is zero, or the other end's if it is `cyclic`.
+        A device at the end of the dimension has no such neighbour. It gets zeros, or,
+        if `cyclic`, the `x` of the device at the other end.
         """
         count = self.count(dimension)
+        # A device that is the target of no pair receives zeros from ppermute.
         pairs = [
             (i, (i + distance) % count)
             for i in range(count)
@@ -88,8 +91,9 @@ class Part:
         return received
 
     def gathered(self, x: jax.Array, dimension: int) -> jax.Array:
-        """All parts of `x` along a dimension, joined."""
+        """Joins the parts of `x` along a dimension. Every device gets the result."""
         mesh_axes = self.mesh_axes(dimension)
+        # `tiled` joins along the dimension itself; the default stacks along a new one.
         whole: jax.Array = lax.all_gather(x, mesh_axes, axis=dimension, tiled=True)
         return whole
 
@@ -97,9 +101,10 @@ class Part:
 def aligned(
     operands: Sequence[Sizes], outputs: Sequence[Sizes], **static: Any
 ) -> Layout:
-    """The layout where dimensions of the same number belong together.
+    """Returns the layout in which dimensions of the same number belong together.
 
-    A dimension of size 1 is shared among the devices, and so is whole.
+    A dimension of size 1 is shared: every device needs its one element. So it has a
+    name of its own, and is not divided.
     """
     del static
     names = tuple(
@@ -123,13 +128,14 @@ def _parts(mesh: Mapping[str, int], mesh_axes: Names) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Partition:
-    """How one operator is divided.
+    """How one operator is divided among devices.
 
     Attributes:
-      shard: what a device does, `(part, *operands, **static) -> outputs`, with parts of
-        the operands and outputs. It calls the operator again.
-      layout: which dimensions belong together, `(sizes of the operands, sizes of the
-        outputs, **static) -> Layout`.
+      shard: computes what one device does, `(part, *operands, **static) -> outputs`.
+        It gets parts of the operands and returns parts of the outputs. It calls the
+        operator's primitive again.
+      layout: says which dimensions belong together, `(sizes of the operands, sizes of
+        the outputs, **static) -> Layout`.
     """
 
     shard: Callable[..., Outputs]
@@ -138,7 +144,7 @@ class Partition:
 
 @dataclasses.dataclass(frozen=True)
 class Division:
-    """The partition of one call, whose sizes and attributes are known."""
+    """The partition of one call, with its sizes and its static attributes."""
 
     partition: Partition
     operands: tuple[Sizes, ...]
@@ -147,16 +153,22 @@ class Division:
 
     @functools.cached_property
     def layout(self) -> Layout:
-        """The names of the dimensions."""
+        """The names of the call's dimensions."""
         return self.partition.layout(self.operands, self.outputs, **self.static)
 
     def shard(
         self, mesh: Mapping[str, int], axes: Mapping[str, Names]
     ) -> Callable[..., Outputs]:
-        """What a device does if dimensions are divided over these mesh axes."""
+        """Returns the function that a device runs on its parts of the operands.
+
+        Args:
+          mesh: the size of each mesh axis.
+          axes: the mesh axes of each divided dimension, by the dimension's name.
+        """
 
         def sizes_of_part(names: Names, sizes: Sizes) -> Sizes:
             counts = (_parts(mesh, axes.get(name, ())) for name in names)
+            # Explicit axes divide evenly: _check_even has refused everything else.
             return tuple(size // n for size, n in zip(sizes, counts, strict=True))
 
         outputs = map(sizes_of_part, self.layout.outputs, self.outputs)
@@ -165,10 +177,11 @@ class Division:
 
 
 def explicit_mesh(*operands: jax.Array) -> AbstractMesh | None:
-    """The mesh over whose explicit axes operands are sharded, if any are."""
+    """Returns the mesh over whose explicit axes an operand is sharded, or None."""
     for operand in operands:
         sharding = jax.typeof(operand).sharding
-        # In the types of JAX, only explicit axes divide a dimension.
+        # The type of an array names explicit axes alone: an array that is sharded over
+        # automatic axes, and a part inside a shard_map, have None for each dimension.
         if any(entry not in (None, ()) for entry in sharding.spec):
             mesh: AbstractMesh = sharding.mesh
             return mesh
@@ -176,7 +189,7 @@ def explicit_mesh(*operands: jax.Array) -> AbstractMesh | None:
 
 
 def explicit_parts(x: jax.Array, dimension: int) -> int:
-    """Into how many parts a dimension is divided, as far as the type says so."""
+    """Returns the number of parts of a dimension that explicit mesh axes divide."""
     sharding = jax.typeof(x).sharding
     divided = dict(_divided(sharding.spec, tuple(map(_name, range(x.ndim)))))
     return _parts(dict(sharding.mesh.shape), divided.get(_name(dimension), ()))
@@ -188,7 +201,7 @@ def over_explicit_mesh(
     division: Division,
     operands: Sequence[jax.Array],
 ) -> Outputs:
-    """The outputs, each part computed by the device that holds it."""
+    """Returns the outputs. Each device computes the parts that it holds."""
     layout, sizes = division.layout, dict(mesh.shape)
     axes = _declared(operator, division, operands)
     for output, names in zip(division.outputs, layout.outputs, strict=True):
@@ -202,9 +215,14 @@ def over_explicit_mesh(
         mesh=mesh,
         in_specs=in_specs,
         out_specs=out_specs,
+        # Only these axes become manual. The caller's other axes stay as they are.
         axis_names={axis for mesh_axes in axes.values() for axis in mesh_axes},
+        # The check compares on which devices values vary. Without the name that
+        # `varying_alike` reads, the operands can't be made to vary alike.
         check_vma=knows_manual_axes(operands[0]),
     )
+    # An operand that has less of a sharding than another is divided like it, and one
+    # that is sharded along a whole dimension is gathered. This is where that is sent.
     placed = (
         jax.reshard(operand, NamedSharding(mesh, spec))
         for operand, spec in zip(operands, in_specs, strict=True)
@@ -214,7 +232,8 @@ def over_explicit_mesh(
 
 
 def _divided(spec: PartitionSpec, names: Names) -> Iterator[tuple[str, Names]]:
-    """The names of the dimensions that a spec divides, and over which mesh axes."""
+    """Yields each dimension that a spec divides, by name, with its mesh axes."""
+    # A spec may be shorter than the rank; the dimensions that it leaves out are whole.
     for entry, name in zip(spec, names, strict=False):
         if entry is not None and entry != ():
             yield name, entry if isinstance(entry, tuple) else (entry,)
@@ -223,7 +242,11 @@ def _divided(spec: PartitionSpec, names: Names) -> Iterator[tuple[str, Names]]:
 def _declared(
     operator: str, division: Division, operands: Sequence[jax.Array]
 ) -> dict[str, Names]:
-    """The mesh axes of each dimension that is divided, as the operands' types say."""
+    """Returns the mesh axes of each divided dimension, as the operands' types say.
+
+    Two operands may not divide a dimension over different mesh axes, nor two dimensions
+    over the same mesh axis: one `shard_map` can't do both.
+    """
     axes: dict[str, Names] = {}
     for operand, names in zip(operands, division.layout.operands, strict=True):
         spec = jax.typeof(operand).sharding.spec
@@ -245,7 +268,7 @@ def _declared(
 def _check_even(
     operator: str, output: Sizes, axes: Sequence[Names], mesh: Mapping[str, int]
 ) -> None:
-    """Explicit shardings know no part that is smaller than the others."""
+    """Requires parts of equal size: JAX has no uneven sharding over explicit axes."""
     for i, (size, mesh_axes) in enumerate(zip(output, axes, strict=True)):
         parts = _parts(mesh, mesh_axes)
         require(

@@ -1,7 +1,8 @@
 """Feature levels and support tables: which ranks and types, from which level on.
 
-An operator declares its table once, as data; the check of a descriptor, the tables of
-the documentation and the tests all read it from here.
+An operator declares its table once, as data. The check of a descriptor, the tables of
+the documentation and the tests all read this table. The rules of this file bind
+descriptors alone: the functions take every type and rank that JAX has.
 """
 
 import enum
@@ -13,10 +14,15 @@ from dmljax._tensor import DataType, TensorDesc
 
 
 class FeatureLevel(enum.IntEnum):
-    """DML_FEATURE_LEVEL: what a version of DirectML supports.
+    """Names what a version of DirectML supports, as DML_FEATURE_LEVEL does.
+
+    A later level has a greater number. A descriptor is checked against the support
+    tables of the level that ``create_operator`` is given, by default the newest.
 
     >>> FeatureLevel.V6_4 > FeatureLevel.V5_2, FeatureLevel.V5_2.label
     (True, '5_2')
+    >>> FeatureLevel(0x3100).name
+    'V3_1'
     """
 
     __module__ = "dmljax"
@@ -43,6 +49,8 @@ class FeatureLevel(enum.IntEnum):
         return self.name[1:]
 
 
+# The lists of types that occur in the tables. Messages and the documentation show types
+# in this order: floats before integers, signed before unsigned, wide before narrow.
 FLOAT16_ONLY = (DataType.FLOAT16,)
 UINT8_ONLY = (DataType.UINT8,)
 UINT32_ONLY = (DataType.UINT32,)
@@ -68,20 +76,21 @@ INDICES = (DataType.INT64, DataType.INT32, DataType.UINT64, DataType.UINT32)
 
 
 class Support(NamedTuple):
-    """The numbers of dimensions and the types that one tensor may have."""
+    """The numbers of dimensions and the types that one tensor may have at a level."""
 
     min_rank: int
     max_rank: int
     data_types: tuple[DataType, ...]
 
 
-# By level, then by the tensor's C name. A level that is not listed has the support of
-# the newest one before it; before the first, the operator does not exist.
+# What each tensor may have, by feature level and by the tensor's C name. A level that
+# is not listed has the row of the newest one before it. Before the first level, the
+# operator does not exist.
 SupportTable = Mapping[FeatureLevel, Mapping[str, Support]]
 
 
 def support_at(operator: str, table: SupportTable, level: FeatureLevel) -> FeatureLevel:
-    """The row of `table` that holds at `level`."""
+    """Returns the level whose row of `table` holds at `level`."""
     first = min(table)
     require(
         operator,
@@ -89,6 +98,7 @@ def support_at(operator: str, table: SupportTable, level: FeatureLevel) -> Featu
         f"the operator exists from feature level {first.label} on, "
         f"while the feature level asked for is {level.label}.",
     )
+    # A row has all that its level supports, so it replaces the rows before it.
     return max(row for row in table if row <= level)
 
 
@@ -117,7 +127,7 @@ def check_support(
 
 
 def support_markdown(operator: str, table: SupportTable) -> str:
-    """The support table of one operator, as documentation shows it."""
+    """Writes the support table of one operator in Markdown."""
     lines = [
         f"## {operator}",
         "",

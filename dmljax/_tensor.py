@@ -1,4 +1,9 @@
-"""Tensor descriptions: data types, sizes, strides, bytes; and access through them."""
+"""Tensor descriptions: data types, sizes, strides, bytes, and the rules for them.
+
+This file has what the page of every operator shares: a tensor's fields, and the rules
+that do not depend on the operator. Which ranks and types an operator takes is in its
+support table. How a tensor is read from a buffer is in `_strides`.
+"""
 
 import contextlib
 import dataclasses
@@ -7,38 +12,45 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from dmljax._check import as_member, require, show, show_number
 from dmljax._overlap import overlap
 
-# What every form of an operator returns, and what a form is: arrays and static
-# attributes in, outputs out.
+# A form is one way to compute an operator: a function of arrays and static attributes
+# that returns the operator's outputs.
 Outputs = tuple[jax.Array, ...]
 Form = Callable[..., Outputs]
+# Requires a condition of a tensor. The text goes behind the tensor's name.
+Rule = Callable[[bool, str], None]
 
-# What is accepted for a list of sizes (an array has one dimension), and for a value.
+# The types of the arguments that stand for a list of sizes, and for a scalar. An array
+# of sizes has one dimension.
 Sizes = Sequence[int] | np.ndarray
 Number = int | float | np.integer | np.floating
 
+# DirectML's limits: it counts elements in 32 bits, and its attributes are INT32.
 MAX_ELEMENTS = 2**32 - 1
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 MAX_RANK = 8
 
 
 class DataType(enum.IntEnum):
-    """DML_TENSOR_DATA_TYPE: the types of a tensor's elements, by DirectML's numbers.
+    """Names the types of a tensor's elements, as DML_TENSOR_DATA_TYPE does.
 
-    >>> DataType.FLOAT16.dtype, DataType["INT64"].dtype.itemsize
-    (dtype('float16'), 8)
+    The values are DirectML's numbers. UNKNOWN, UINT4 and INT4 are here because the
+    header has them: no operator of this package takes them.
+
+    >>> DataType.FLOAT16.dtype, DataType["INT64"].dtype.itemsize, DataType(1).name
+    (dtype('float16'), 8, 'FLOAT32')
     """
 
     __module__ = "dmljax"
+    # What the C header puts before each name; the other enums follow a common rule.
     C_PREFIX = enum.nonmember("DML_TENSOR_DATA_TYPE_")
 
     UNKNOWN = 0
@@ -58,12 +70,19 @@ class DataType(enum.IntEnum):
 
     @property
     def dtype(self) -> np.dtype:
-        """The NumPy type of the same name."""
+        """The NumPy type of the same name; an error for UNKNOWN, which has none."""
         return jnp.dtype(self.name.lower())
 
 
 class TensorFlags(enum.IntFlag):
-    """DML_TENSOR_FLAGS; OWNED_BY_DML is accepted and changes nothing here."""
+    """Names the flags of a tensor, as DML_TENSOR_FLAGS does.
+
+    OWNED_BY_DML tells DirectML to keep a constant tensor itself, in any layout. The
+    flag is accepted, and changes nothing here.
+
+    >>> TensorFlags.OWNED_BY_DML == 1
+    True
+    """
 
     __module__ = "dmljax"
 
@@ -73,19 +92,28 @@ class TensorFlags(enum.IntFlag):
 
 @dataclasses.dataclass(frozen=True)
 class TensorDesc:
-    """DML_BUFFER_TENSOR_DESC: how a buffer is to be read as a tensor.
+    """Describes how a buffer is read as a tensor, as DML_BUFFER_TENSOR_DESC does.
 
-    The element at coordinate c lies at offset dot(c, strides) of the buffer. A stride
-    of 0 broadcasts; any order and gaps are legal. Without strides the tensor is packed
-    in row-major order.
+    The element at coordinate c lies at offset dot(c, strides) of the buffer, counted in
+    elements. A stride of 0 broadcasts. Strides may have any order and leave gaps.
+    Without strides the tensor is packed in row-major order.
 
     Attributes:
       data_type: the type of the elements.
-      sizes: 1 to 8 sizes, each at least 1.
-      strides: in elements, one for each size, none negative; None for packed.
-      total_tensor_size_in_bytes: of the buffer; None for what sizes and strides imply.
+      sizes: 1 to 8 sizes, each at least 1, with a product below 2^32.
+      strides: one stride for each size, in elements and not negative; None for a packed
+        tensor. The elements of an output must not overlap.
+      total_tensor_size_in_bytes: the size of the buffer, in bytes; None for
+        `implied_size_in_bytes`, which is the least that is allowed.
       flags: NONE or OWNED_BY_DML.
-      guaranteed_base_offset_alignment: 0, or a power of two in bytes.
+      guaranteed_base_offset_alignment: in bytes: 0, or a power of two that is no
+        smaller than an element.
+
+    Raises:
+      DescriptorError: if the data type is unknown or the flags are no integer. The
+        other rules are enforced by ``create_operator``, which knows the operator and
+        whether the tensor is an output.
+      TypeError: if the sizes or the strides are not a sequence.
 
     >>> matrix = TensorDesc(DataType.UINT8, (2, 3), strides=(1, 2))
     >>> matrix.implied_size_in_bytes  # 6 elements of one byte, rounded up to 4 bytes
@@ -101,7 +129,9 @@ class TensorDesc:
     flags: TensorFlags = TensorFlags.NONE
     guaranteed_base_offset_alignment: int = 0
 
-    if TYPE_CHECKING:  # wider than the fields, which hold what __post_init__ makes
+    # Callers may pass more types than the fields have: __post_init__ converts them. A
+    # type checker learns that from this signature, which is not there at run time.
+    if TYPE_CHECKING:
 
         def __init__(
             self,
@@ -114,14 +144,16 @@ class TensorDesc:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        freeze = object.__setattr__
+        freeze = object.__setattr__  # the way to set a field of a frozen dataclass
         data_type: Any = self.data_type
         data_type = as_member("TensorDesc", "data_type", data_type, DataType)
         freeze(self, "data_type", data_type)
         freeze(self, "sizes", _integers("sizes", self.sizes))
         if self.strides is not None:
             freeze(self, "strides", _integers("strides", self.strides))
-        flags: Any = self.flags  # unknown ones are refused with the operator
+        # Unknown flags are kept here and refused by check_tensor, whose message names
+        # the operator and the tensor.
+        flags: Any = self.flags
         require(
             "TensorDesc",
             isinstance(flags, int) and not isinstance(flags, bool) and flags >= 0,
@@ -136,23 +168,24 @@ class TensorDesc:
 
     @property
     def element_strides(self) -> tuple[int, ...]:
-        """The strides in elements, also where the tensor is packed."""
+        """The strides in elements. Those of a packed tensor follow from its sizes."""
         return packed_strides(self.sizes) if self.strides is None else self.strides
 
     @property
     def extent(self) -> int:
-        """How many elements of a buffer the tensor spans."""
+        """The number of elements of a buffer that the tensor spans, gaps included."""
         axes = zip(self.sizes, self.element_strides, strict=True)
         return sum((size - 1) * stride for size, stride in axes) + 1
 
     @property
     def implied_size_in_bytes(self) -> int:
         """The bytes that sizes and strides need, rounded up to a multiple of 4."""
+        # Python's integers do not overflow, as the 32-bit sums of other tools do.
         return -(-self.extent * self.dtype.itemsize // 4) * 4
 
     @property
     def buffer_length(self) -> int:
-        """How many elements the flat buffer of this tensor has as an output."""
+        """The number of elements of the flat buffer that an output tensor returns."""
         if self.total_tensor_size_in_bytes is None:
             return self.extent
         return self.total_tensor_size_in_bytes // self.dtype.itemsize
@@ -160,12 +193,12 @@ class TensorDesc:
 
 def is_sequence(values: Any) -> bool:
     """Whether `values` may be a list of integers."""
-    text = isinstance(values, (str, bytes))
+    text = isinstance(values, (str, bytes))  # which are sequences as well
     return isinstance(values, (Sequence, np.ndarray)) and not text
 
 
 def _integers(name: str, values: Any) -> tuple[Any, ...]:
-    """A field of integers as a tuple; its elements are checked with the operator."""
+    """Returns a field of integers as a tuple. `check_tensor` checks the elements."""
     if not is_sequence(values):
         raise TypeError(
             f"TensorDesc: {name} is {values!r}; it must be a sequence of integers, "
@@ -175,17 +208,23 @@ def _integers(name: str, values: Any) -> tuple[Any, ...]:
 
 
 def plain_integers(values: Iterable[Any]) -> tuple[Any, ...]:
-    """NumPy's integers as Python's, which do not overflow; the rest for the checks."""
+    """Returns `values` with NumPy's integers as Python's, which do not overflow.
+
+    Anything else stays as it is, so that the checks can name it.
+    """
     return tuple(int(v) if isinstance(v, np.integer) else v for v in values)
 
 
 def is_floating(dtype: np.dtype) -> bool:
-    """Whether `dtype` is real floating point, the small floats included."""
+    """Whether `dtype` is a real floating-point type, including those of 4 and 8 bits.
+
+    NumPy's own `issubdtype` does not know these types.
+    """
     return jnp.issubdtype(dtype, jnp.floating)
 
 
 def is_integer(dtype: np.dtype) -> bool:
-    """Whether `dtype` is an integer type, the 4-bit ones included."""
+    """Whether `dtype` is an integer type, including those of 4 bits."""
     return jnp.issubdtype(dtype, jnp.integer)
 
 
@@ -196,18 +235,20 @@ def x64_enabled() -> bool:
 
 @contextlib.contextmanager
 def index_mode(*sizes: int) -> Iterator[np.dtype]:
-    """A context with an integer type for indices up to these sizes, and that type.
+    """Makes a context in which indices up to these sizes have the type that it yields.
 
-    JAX has 64-bit integers only in its x64 mode, which the context turns on if needed.
-    A symbolic size counts as less than 2^31, as it does for JAX.
+    The type is int32, or int64 if a size needs it. JAX has 64-bit integers only in its
+    x64 mode, which the context then turns on. A symbolic size counts as less than 2^31,
+    as it does for JAX.
     """
+    # int32 is the default because 64-bit arithmetic is slow on GPUs and TPUs.
     wide = any(isinstance(size, int) and size >= 2**31 for size in sizes)
     with jax.enable_x64(wide or x64_enabled()):
         yield np.dtype(np.int64 if wide else np.int32)
 
 
 def packed_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a packed row-major tensor.
+    """Returns the strides of a packed row-major tensor.
 
     >>> packed_strides((2, 3, 4))
     (12, 4, 1)
@@ -217,7 +258,14 @@ def packed_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) -> None:
-    """Enforces the rules that hold for every tensor of every operator."""
+    """Enforces the rules that hold for every tensor of every operator.
+
+    Args:
+      operator: the name of the operator, for messages.
+      name: the C name of the tensor, for messages.
+      tensor: what is checked.
+      output: whether the operator writes the tensor, which adds rules.
+    """
 
     def rule(condition: bool, text: str) -> None:
         require(operator, condition, f"tensor '{name}' {text}")
@@ -226,7 +274,7 @@ def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) 
         tensor.data_type is not DataType.UNKNOWN,
         "has data type UNKNOWN; its elements must have a type.",
     )
-    sizes, strides = tensor.sizes, tensor.strides
+    sizes = tensor.sizes
     whole = all(type(size) is int and size >= 1 for size in sizes)
     rule(whole, f"has sizes {show(sizes)}; each must be an integer of at least 1.")
     rule(
@@ -238,44 +286,54 @@ def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) 
         f"has sizes {show(sizes)}, {show(math.prod(sizes))} elements; "
         f"at most {MAX_ELEMENTS} are allowed.",
     )
-    if strides is not None:
-        rule(
-            len(strides) == len(sizes),
-            f"has {len(strides)} strides {show(strides)} for {len(sizes)} sizes "
-            f"{show(sizes)}; there must be one for each.",
-        )
-        rule(
-            all(type(stride) is int and 0 <= stride < 2**32 for stride in strides),
-            f"has strides {show(strides)}; each must be an integer in [0, 2^32).",
-        )
-        rule(
-            not output or tensor.extent <= MAX_ELEMENTS,
-            f"has sizes {show(sizes)} and strides {show(strides)}, which span "
-            f"{show(tensor.extent)} elements of a buffer; an output spans at most "
-            f"{MAX_ELEMENTS}.",
-        )
-        shared = overlap(sizes, strides) if output else False
-        rule(
-            shared is not None,
-            f"has sizes {show(sizes)} and strides {show(strides)}, and whether its "
-            "elements share an offset would take too long to find out; use strides "
-            "that each step over all the smaller axes.",
-        )
-        rule(
-            not shared,
-            f"has sizes {show(sizes)} and strides {show(strides)}, so that elements "
-            "share an offset; an output's elements must not overlap.",
-        )
+    if tensor.strides is not None:
+        _check_strides(rule, tensor, output=output)
     _check_bytes(rule, tensor)
     rule(
-        not output or strides is None or tensor.buffer_length <= MAX_ELEMENTS,
+        not output or tensor.strides is None or tensor.buffer_length <= MAX_ELEMENTS,
         f"has TotalTensorSizeInBytes {tensor.total_tensor_size_in_bytes}, a buffer of "
         f"{tensor.buffer_length} elements; an output spans at most {MAX_ELEMENTS}.",
     )
 
 
-def _check_bytes(rule: Callable[[bool, str], None], tensor: TensorDesc) -> None:
-    """The rules of the buffer that holds the tensor."""
+def _check_strides(rule: Rule, tensor: TensorDesc, *, output: bool) -> None:
+    """Enforces the rules for strides."""
+    sizes, strides = tensor.sizes, tensor.element_strides
+    rule(
+        len(strides) == len(sizes),
+        f"has {len(strides)} strides {show(strides)} for {len(sizes)} sizes "
+        f"{show(sizes)}; there must be one for each.",
+    )
+    rule(
+        all(type(stride) is int and 0 <= stride < 2**32 for stride in strides),
+        f"has strides {show(strides)}; each must be an integer in [0, 2^32).",
+    )
+    # The buffer of an output is allocated, so its length is limited like a tensor's.
+    # An input may span more, because only its own elements are read.
+    rule(
+        not output or tensor.extent <= MAX_ELEMENTS,
+        f"has sizes {show(sizes)} and strides {show(strides)}, which span "
+        f"{show(tensor.extent)} elements of a buffer; an output spans at most "
+        f"{MAX_ELEMENTS}.",
+    )
+    # No page of DirectML says what an output holds where two elements share an offset,
+    # so it is an error here. An input may overlap itself.
+    shared = overlap(sizes, strides) if output else False
+    rule(
+        shared is not None,
+        f"has sizes {show(sizes)} and strides {show(strides)}, and whether its "
+        "elements share an offset would take too long to find out; use strides "
+        "that each step over all the smaller axes.",
+    )
+    rule(
+        not shared,
+        f"has sizes {show(sizes)} and strides {show(strides)}, so that elements "
+        "share an offset; an output's elements must not overlap.",
+    )
+
+
+def _check_bytes(rule: Rule, tensor: TensorDesc) -> None:
+    """Enforces the rules for the buffer that holds the tensor."""
     width, total = tensor.dtype.itemsize, tensor.total_tensor_size_in_bytes
     implied = tensor.implied_size_in_bytes
     rule(
@@ -300,96 +358,3 @@ def _check_bytes(rule: Callable[[bool, str], None], tensor: TensorDesc) -> None:
         tensor.flags in list(TensorFlags.__members__.values()),
         f"has Flags {show(int(tensor.flags))}; it must be 0, NONE, or 1, OWNED_BY_DML.",
     )
-
-
-def read(tensor: TensorDesc, buffer: jax.Array) -> jax.Array:
-    """The logical tensor, read from a flat buffer through the strides."""
-    corner = _corner(tensor)
-    if corner:
-        dense = lax.slice(corner.frame(buffer), [0] * len(corner.sizes), corner.kept)
-        dense = dense.reshape([tensor.sizes[i] for i in corner.order])
-        return dense.transpose(np.argsort(corner.order))
-    # 0 strides are broadcast, not gathered: their gradient is then a sum, not a
-    # scatter-add whose order may change from run to run.
-    sizes = tensor.sizes
-    axes = zip(sizes, tensor.element_strides, strict=True)
-    distinct = tuple(1 if stride == 0 else size for size, stride in axes)
-    unique = overlap(distinct, tensor.element_strides) is False
-    with index_mode(tensor.extent) as integer:
-        dense = buffer.at[_offsets(tensor, distinct, integer)].get(
-            mode="promise_in_bounds", unique_indices=unique
-        )
-    return jnp.broadcast_to(dense, sizes)
-
-
-def write(tensor: TensorDesc, values: jax.Array, buffer: jax.Array) -> jax.Array:
-    """The flat buffer with the logical tensor written to it through the strides."""
-    corner = _corner(tensor)
-    if corner:
-        dense = values.transpose(corner.order).reshape(corner.kept)
-        start = (0,) * len(corner.sizes)
-        frame = lax.dynamic_update_slice(corner.frame(buffer), dense, start)
-        return lax.dynamic_update_slice(buffer, frame.ravel()[: buffer.size], (0,))
-    with index_mode(tensor.extent) as integer:
-        return buffer.at[_offsets(tensor, tensor.sizes, integer)].set(
-            values, mode="promise_in_bounds", unique_indices=True
-        )
-
-
-class _Corner(NamedTuple):
-    """A tensor as the first elements, along each axis, of a packed array.
-
-    Attributes:
-      order: the tensor's axes in the order of the array's.
-      kept: how many elements of each axis of the array belong to the tensor.
-      sizes: of the array, `kept` and the gaps.
-    """
-
-    order: tuple[int, ...]
-    kept: tuple[int, ...]
-    sizes: tuple[int, ...]
-
-    def frame(self, buffer: jax.Array) -> jax.Array:
-        """The array, of which the buffer may lack the last gap, or hold more."""
-        missing = math.prod(self.sizes) - buffer.size
-        zero = jnp.zeros((), buffer.dtype)
-        return lax.pad(buffer, zero, [(0, missing, 0)]).reshape(self.sizes)
-
-
-def _corner(tensor: TensorDesc) -> _Corner | None:
-    """The packed array of which the tensor is a corner, if gaps are at most half of it.
-
-    Without gaps it is the tensor itself. Slices and pads take no index for each
-    element, as a gather and a scatter do: on a CPU, padding from and to 4 KiB with gaps
-    takes 12 us and not 38 (results/x86_64-cpu_calls.jsonl).
-    """
-    strides, sizes = tensor.element_strides, tensor.sizes
-    ones = [axis for axis, size in enumerate(sizes) if size == 1]
-    long = [axis for axis, size in enumerate(sizes) if size > 1]
-    long.sort(key=lambda axis: -strides[axis])
-    # From the innermost axis outwards; each stride is that of the axis within, `step`,
-    # times the size of that axis in the array, of which `count` belong to the tensor.
-    kept, whole, step, count = [], [], 1, 1
-    for axis in reversed(long):
-        inner, rest = divmod(strides[axis], step)
-        if rest or inner < count:
-            return None
-        kept.append(count)
-        whole.append(inner)
-        step, count = strides[axis], sizes[axis]
-    kept.append(count)
-    whole.append(count)
-    if math.prod(whole) > 2 * math.prod(kept):
-        return None
-    return _Corner((*ones, *long), tuple(kept[::-1]), tuple(whole[::-1]))
-
-
-def _offsets(
-    tensor: TensorDesc, sizes: tuple[int, ...], integer: np.dtype
-) -> jax.Array:
-    """dot(c, strides) for every coordinate c of `sizes`."""
-    offsets = jnp.zeros(sizes, integer)
-    for axis, stride in enumerate(tensor.element_strides):
-        step = jnp.asarray(stride if sizes[axis] > 1 else 0, integer)
-        offsets += lax.broadcasted_iota(integer, sizes, axis) * step
-    return offsets

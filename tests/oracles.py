@@ -1,8 +1,8 @@
-"""The five operators retyped from shared/SPEC.md as NumPy loops.
+"""The five operators as NumPy loops, written a second time from DirectML's pages.
 
-They import nothing from dmljax and share no code with it, so that a mistake in one is
-not repeated in the other. They trust their arguments (support tables, sizes and types
-are checked elsewhere), and every coordinate and index is a Python integer.
+The oracles import nothing from dmljax and share no code with it, so that a mistake in
+one is not repeated in the other. They trust their arguments: support tables, sizes and
+types are checked elsewhere. Every coordinate and index is a Python integer.
 """
 
 import math
@@ -20,7 +20,7 @@ def diagonal_fills(y, x, fill_begin, fill_end) -> bool:
 
 
 def diagonal_matrix1(x, *, shape=None, dtype=None, value, fill_begin, fill_end):
-    """Value where the diagonal fills, else x, else 0 when x is None."""
+    """The value where the diagonal is filled, else x, or 0 if x is None."""
     x = np.zeros(shape, dtype) if x is None else np.asarray(x)
     value = _typed(value, x.dtype)
     output = np.empty(x.shape, x.dtype)
@@ -34,7 +34,7 @@ def diagonal_matrix1(x, *, shape=None, dtype=None, value, fill_begin, fill_end):
 
 
 def _is_on(coordinate, indices, size, axis):
-    """coordinate[axis] == index, or index + size where the index is negative."""
+    """Whether coordinate[axis] is the index, or index + size for a negative index."""
     sequence = list(coordinate)
     sequence[axis] = 0
     index = int(indices[tuple(sequence)])
@@ -42,7 +42,7 @@ def _is_on(coordinate, indices, size, axis):
 
 
 def one_hot(indices, values, *, size, axis):
-    """values[1] at each sequence's index along axis, values[0] everywhere else."""
+    """Returns values[1] at the index of each sequence, and values[0] elsewhere."""
     indices, values = np.asarray(indices), np.asarray(values)
     off, on = values.ravel()[:2]
     shape = list(indices.shape)
@@ -54,7 +54,7 @@ def one_hot(indices, values, *, size, axis):
 
 
 def one_hot_adjoint(cotangent, indices, *, axis):
-    """(off_bar, on_bar): the sums of the cotangent over the off and on elements."""
+    """Returns (off_bar, on_bar): sums of the cotangent over the off and on elements."""
     cotangent, indices = np.asarray(cotangent), np.asarray(indices)
     size = cotangent.shape[axis]
     totals = _zeros(2, cotangent.dtype)
@@ -69,7 +69,7 @@ def one_hot_adjoint(cotangent, indices, *, axis):
 
 
 def element_wise_if(condition, a, b):
-    """Select a where condition != 0, else b."""
+    """Selects a where condition != 0, and b elsewhere."""
     condition, a, b = np.asarray(condition), np.asarray(a), np.asarray(b)
     output = np.empty(condition.shape, a.dtype)
     for coordinate in np.ndindex(condition.shape):
@@ -82,19 +82,19 @@ def element_wise_if(condition, a, b):
 
 
 def _bits(scalar):
-    """The bit pattern of a scalar as a Python integer."""
+    """Returns the bit pattern of a scalar as a Python integer."""
     scalar = np.asarray(scalar)
     return int(scalar.view(f"u{scalar.dtype.itemsize}"))
 
 
 def _zero_bits(dtype):
-    """The bit patterns of 0.0 and -0.0, where the type has a zero."""
+    """Returns the bit patterns of 0.0 and -0.0, if the type has a zero."""
     zeros = np.array([0.0, -0.0]).astype(dtype)
     return {_bits(zero) for zero in zeros if zero == 0}
 
 
 def nonzero(scalar) -> bool:
-    """Whether a scalar is non-zero by its bits; a subnormal is, -0.0 is not."""
+    """Whether a scalar is non-zero by its bits. A subnormal is, and -0.0 is not."""
     scalar = np.asarray(scalar)
     if scalar.dtype.kind in "biu":
         return int(scalar) != 0
@@ -107,9 +107,10 @@ def nonzero(scalar) -> bool:
 
 
 def nonzero_coordinates(x, *, columns=None, fill=0, parts=None, size=None):
-    """(count, coordinates): the last columns of each non-zero element's coordinate.
+    """Returns (count, coordinates), with the last columns of each coordinate.
 
-    With parts, for each of them; with size, as many rows, the others are cut or filled.
+    With `parts` every part has its own. With `size` there are as many rows: further
+    rows are cut, and missing ones are filled.
     """
     x = np.asarray(x)
     columns = max(x.ndim, 1) if columns is None else columns
@@ -121,7 +122,7 @@ def nonzero_coordinates(x, *, columns=None, fill=0, parts=None, size=None):
     for coordinate in np.ndindex(x.shape):
         if nonzero(x[coordinate]):
             part = coordinate[0] * parts // x.shape[0] if parts else 0
-            # The zeros give a rank-0 tensor its one column.
+            # The zeros in front give a scalar, which has no coordinates, one column.
             coordinates[part, counts[part]] = ((0,) * columns + coordinate)[-columns:]
             counts[part] += 1
     coordinates = coordinates[:, :rows]
@@ -132,7 +133,7 @@ def nonzero_coordinates(x, *, columns=None, fill=0, parts=None, size=None):
 
 
 def padding_source(i, n, mode):
-    """The index in an axis of size n that position i reads, None if it is outside."""
+    """Returns the index that position i of an axis of size n reads; None outside."""
     if mode == "CONSTANT":
         return i if 0 <= i < n else None
     if mode == "EDGE":
@@ -151,14 +152,14 @@ def padding_source(i, n, mode):
 
 
 def _source_coordinate(coordinate, start_padding, sizes, mode):
-    """padding_source on every axis; None if one axis is outside."""
+    """Applies padding_source on every axis; None if one axis is outside."""
     axes = zip(coordinate, start_padding, sizes, strict=True)
     sources = tuple(padding_source(c - int(s), n, mode) for c, s, n in axes)
     return None if None in sources else sources
 
 
 def padding(x, start_padding, end_padding, *, mode, value=0):
-    """x[source(coordinate - start)], or value where there is no source."""
+    """Returns x[source(coordinate - start)], or the value if there is no source."""
     x = np.asarray(x)
     value = _typed(value, x.dtype)
     axes = zip(x.shape, start_padding, end_padding, strict=True)
@@ -170,7 +171,7 @@ def padding(x, start_padding, end_padding, *, mode, value=0):
 
 
 def padding_adjoint(cotangent, start_padding, end_padding, *, mode):
-    """(x_bar, value_bar): each element of the cotangent added to its source."""
+    """Returns (x_bar, value_bar): adds each element of the cotangent to its source."""
     cotangent = np.asarray(cotangent)
     axes = zip(cotangent.shape, start_padding, end_padding, strict=True)
     sizes = tuple(n - int(s) - int(e) for n, s, e in axes)
@@ -185,7 +186,7 @@ def padding_adjoint(cotangent, start_padding, end_padding, *, mode):
 
 
 def cast_padding_value(value, dtype):
-    """float32(value) in dtype; integers truncate toward 0, saturate, NaN gives 0."""
+    """Casts float32(value): integers truncate and saturate, and NaN becomes 0."""
     dtype = np.dtype(dtype)
     with np.errstate(over="ignore"):
         single = np.float32(value)
@@ -203,22 +204,22 @@ def cast_padding_value(value, dtype):
 
 
 def packed_strides(sizes):
-    """Stride i is the product of the sizes after i."""
+    """Returns strides, of which each is the product of the sizes after it."""
     return tuple(_product(sizes[i + 1 :]) for i in range(len(sizes)))
 
 
 def _offset(coordinate, strides):
-    """dot(coordinate, strides)."""
+    """Returns dot(coordinate, strides)."""
     return sum(int(c) * int(s) for c, s in zip(coordinate, strides, strict=True))
 
 
 def _product(sizes):
-    """The product of sizes in Python integers."""
+    """Multiplies sizes as Python integers, which do not overflow."""
     return math.prod(int(size) for size in sizes)
 
 
 def strided_read(buffer, sizes, strides):
-    """output[c] = buffer[dot(c, strides)]; strides None means packed."""
+    """Reads buffer[dot(c, strides)] for each c. Strides of None mean packed."""
     buffer = np.asarray(buffer)
     strides = packed_strides(sizes) if strides is None else strides
     output = np.empty(sizes, buffer.dtype)
@@ -228,7 +229,7 @@ def strided_read(buffer, sizes, strides):
 
 
 def strided_write(values, strides, length):
-    """buffer[dot(c, strides)] = values[c], 0 in the gaps; strides None means packed."""
+    """Writes values[c] to dot(c, strides) of a buffer, which has 0 in the gaps."""
     values = np.asarray(values)
     strides = packed_strides(values.shape) if strides is None else strides
     buffer = np.zeros(length, values.dtype)
@@ -238,7 +239,7 @@ def strided_write(values, strides, length):
 
 
 def implied_bytes(sizes, strides, item_size):
-    """(sum((size - 1) * stride) + 1) * item_size, rounded up to a multiple of 4."""
+    """Returns (sum((size - 1) * stride) + 1) * item_size, rounded up to 4 bytes."""
     if strides is None:
         size_in_bytes = _product(sizes) * item_size
     else:
@@ -248,7 +249,7 @@ def implied_bytes(sizes, strides, item_size):
 
 
 def strides_overlap(sizes, strides) -> bool:
-    """Whether two coordinates have the same offset; strides None means packed."""
+    """Whether two coordinates have the same offset. Strides of None mean packed."""
     strides = packed_strides(sizes) if strides is None else strides
     offsets = [_offset(coordinate, strides) for coordinate in np.ndindex(*sizes)]
     return len(set(offsets)) < len(offsets)
@@ -258,24 +259,24 @@ def strides_overlap(sizes, strides) -> bool:
 
 
 def _typed(value, dtype):
-    """Value as a scalar array of dtype; out of a float type's range is infinity."""
+    """Makes a scalar array of dtype. Out of a float type's range it is infinity."""
     with np.errstate(over="ignore"):
         return np.asarray(value, dtype)
 
 
 def _number(scalar):
-    """A scalar as a Python number: an exact int, a float64 or a complex128."""
+    """Returns a scalar as a Python number: an exact int, a float or a complex."""
     kinds = {"i": int, "u": int, "c": complex}
     return kinds.get(scalar.dtype.kind, float)(scalar)
 
 
 def _zeros(shape, dtype):
-    """Zeros that _number can be added to without rounding to dtype."""
+    """Makes zeros to which numbers can be added without rounding to dtype."""
     return np.full(shape, _number(np.zeros((), dtype)), object)
 
 
 def _cast(totals, dtype):
-    """Sums of _number in dtype: integers modulo 2^bits, floats rounded."""
+    """Casts such sums to dtype: integers wrap around, and floats are rounded."""
     if dtype.kind in "iu":
         modulus = 1 << (8 * dtype.itemsize)
         unsigned = np.dtype(f"u{dtype.itemsize}")

@@ -14,6 +14,7 @@ import numpy as np
 from hypothesis.strategies import SearchStrategy
 
 from dmljax._operators import Registered
+from tests.sharded import Case
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
@@ -189,6 +190,10 @@ class Subject:
         shares with the other forms have all edges there.
       attributes: by descriptor, the attributes that fit an output of a rank and a type,
         in the order of the C struct.
+      signature: of the function, without its annotations.
+      structs: by descriptor, the fields of the C struct in their order, retyped.
+      names: what else the operator makes public: enums and named tuples.
+      sharded: by name, calls for each of its lines in the table of docs/sharding.md.
       extra: the types of JAX alone that the operator takes.
       tables: by descriptor and level, the support table of the page, retyped.
       examples: draws samples for the tests of properties.
@@ -205,6 +210,10 @@ class Subject:
     examples: SearchStrategy[Sample]
     errors: tuple[Wrong, ...]
     attributes: dict[str, Callable[[int, Any], tuple[Any, ...]]]
+    signature: str
+    structs: dict[str, str]
+    sharded: dict[str, Case]
+    names: tuple[str, ...] = ()
     extra: tuple[str, ...] = EXTRA
 
     @property

@@ -16,7 +16,7 @@ from dmljax._operators import OPERATORS
 from tests import test_sharding
 
 FIELDS = {
-    *("device", "commit", "python", "dmljax", "jax", "jaxlib", "numpy"),
+    *("device", "commit", "date", "python", "dmljax", "jax", "jaxlib", "numpy"),
     *("torch", "cupy", "onnxruntime", "copy_gb_per_s", "fill_gb_per_s"),
     *("operator", "case", "direction", "context", "dtype", "elements", "contender"),
     *("bytes", "ceiling", "ms", "ms_p20", "ms_p80", "share", "launches"),

@@ -102,7 +102,7 @@ def test_an_operator_is_a_value(name):
         assert hash(other) == hash(operator)
     assert repr(desc) in repr(operator)
     assert repr(level) in repr(operator)
-    assert operator.__doc__.startswith("An operator that a descriptor describes")
+    assert operator.__doc__.startswith("A function of input arrays")
     with pytest.raises(dataclasses.FrozenInstanceError):
         operator.desc = desc
 

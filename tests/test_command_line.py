@@ -1,4 +1,4 @@
-"""The command line: what it shows, and one line with status 2 for what is wrong."""
+"""The command line: what it shows, and that bad input is one line and status 2."""
 
 import dataclasses
 import io
@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def models(folder):
-    """Writes model files; their names."""
+    """Writes model files, and returns their names."""
 
     def write(*sources):
         names = [f"m{number}.json" for number in range(len(sources))]
@@ -41,7 +41,7 @@ def models(folder):
 
 
 def rejects(capsys, arguments, *parts):
-    """Asserts status 2, an empty output and one line of error with the parts."""
+    """Asserts status 2, an empty output, and one line of error with these parts."""
     assert command_line.main(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -153,7 +153,7 @@ def test_the_default_limit(monkeypatch, tmp_path):
 
 
 class Terminal(io.StringIO):
-    """A standard error that is a terminal."""
+    """A standard error that says that it is a terminal."""
 
     encoding = "ascii"
 
@@ -218,7 +218,7 @@ def test_a_wrong_command_line(arguments, parts, capsys):
         (("commands", 0, "bindings", "InputTensor", "x"), ["command 1 (dispatch)"]),
         (
             ("dispatchables", "pad", "type", "GEMM"),
-            ["'GEMM'", "those that are here: DIAGONAL"],
+            ["'GEMM'", "the operators are DIAGONAL"],
         ),
         (("commands", 2, "targetPath", "no/x.npy"), ["folder that does not exist"]),
     ],
@@ -328,7 +328,7 @@ def test_help_and_version(capsys):
 
 @pytest.fixture
 def program():
-    """How to start ``python -m dmljax`` as a process of its own."""
+    """Returns the command that starts ``python -m dmljax`` as a process of its own."""
     root = Path(dmljax.__file__).parent.parent
     command = [sys.executable, "-m", "dmljax"]
     return command, os.environ | {"PYTHONPATH": str(root), "JAX_PLATFORMS": "cpu"}
@@ -364,7 +364,7 @@ def test_a_full_disk(program):
     assert (done.returncode, done.stderr) == (2, error)
 
 
-on_a_gpu = jax.default_backend() == "gpu"  # where JAX finds one
+on_a_gpu = jax.default_backend() == "gpu"
 
 
 @pytest.mark.parametrize(

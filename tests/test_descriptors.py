@@ -1,4 +1,4 @@
-"""Operators made from descriptors: values, strides, transformations, JSON."""
+"""Operators that are made from descriptors: values, strides, transformations, JSON."""
 
 import dataclasses
 import json
@@ -31,27 +31,17 @@ from dmljax import (
     TensorFlags,
     create_operator,
 )
+from dmljax._operators import DESCRIPTORS
 from tests import oracles
+from tests.subjects import SUBJECTS
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 NAN, INFINITY = math.nan, math.inf
-# The C structs, retyped from directml.h.
+# The fields of the C structs, typed a second time from directml.h.
 STRUCTS = {
-    DiagonalMatrixDesc: "OutputTensor Offset Value",
-    DiagonalMatrix1Desc: (
-        "InputTensor OutputTensor ValueDataType Value DiagonalFillBegin DiagonalFillEnd"
-    ),
-    OneHotDesc: "IndicesTensor ValuesTensor OutputTensor Axis",
-    ElementWiseIfDesc: "ConditionTensor ATensor BTensor OutputTensor",
-    NonzeroCoordinatesDesc: "InputTensor OutputCountTensor OutputCoordinatesTensor",
-    PaddingDesc: (
-        "InputTensor OutputTensor PaddingMode PaddingValue DimensionCount StartPadding "
-        "EndPadding"
-    ),
-    Padding1Desc: (
-        "InputTensor OutputTensor PaddingMode PaddingValueDataType PaddingValue "
-        "DimensionCount StartPadding EndPadding"
-    ),
+    DESCRIPTORS[name]: fields
+    for subject in SUBJECTS.values()
+    for name, fields in subject.structs.items()
 }
 TYPES = [
     "FLOAT32",
@@ -73,7 +63,7 @@ def tensor(data_type, *sizes, strides=None, **rest):
 
 
 class Case(NamedTuple):
-    """A descriptor, and its outputs as NumPy makes them of its logical inputs."""
+    """A descriptor, and a function in NumPy from its logical inputs to its outputs."""
 
     desc: OperatorDesc
     oracle: Callable[..., tuple[np.ndarray, ...]]
@@ -91,7 +81,7 @@ def diagonal_case(data_type, *sizes, value, fill_begin, fill_end):
 
 
 def generated_case(desc, value):
-    """DIAGONAL_MATRIX with `value` as its tensor holds it."""
+    """Makes a DIAGONAL_MATRIX. `value` is what the tensor's type makes of its value."""
     return Case(
         desc,
         lambda: (
@@ -206,14 +196,14 @@ cases = pytest.mark.parametrize("name", CASES)
 
 
 def numbers(shape, dtype, seed=0):
-    """Small integers that every type holds, zeros among them."""
+    """Draws small integers that every type holds, with zeros among them."""
     generator = np.random.default_rng(seed)
     low = 0 if np.dtype(dtype).kind == "u" else -3
     return generator.integers(low, 4, shape).astype(dtype)
 
 
 def buffers(desc, seed=0):
-    """An array for each input: of its sizes, or flat if it has strides."""
+    """Makes an array for each input: of its sizes, or flat if it has strides."""
     return [
         numbers(
             item.sizes if item.strides is None else item.extent, item.dtype, seed + i
@@ -229,7 +219,7 @@ def logical(item, array):
 
 
 def physical(item, value):
-    """The logical output as the operator returns it, with 0 in the gaps."""
+    """Lays out a logical output as the operator returns it, with 0 in the gaps."""
     if item.strides is None:
         return value
     total = item.total_tensor_size_in_bytes
@@ -246,13 +236,13 @@ def expected_of(case, arrays):
 
 
 def results_of(operator, arrays):
-    """The results, always as a tuple."""
+    """Runs the operator, and returns its results as a tuple in any case."""
     results = operator(*arrays)
     return results if isinstance(results, tuple) else (results,)
 
 
 def assert_equal(results, expected):
-    """Same number, sizes, types and bits."""
+    """Asserts that results have the same number, sizes, types and bits."""
     assert len(results) == len(expected)
     for result, value in zip(results, expected, strict=True):
         assert result.dtype == value.dtype
@@ -264,8 +254,21 @@ def assert_right(case, seed=0):
     arrays = buffers(case.desc, seed)
     operator = create_operator(case.desc)
     if any(item.strides for item in case.desc.tensors().values()):
-        operator = jax.jit(operator)  # compiled at once and not step by step
+        operator = jax.jit(operator)  # otherwise JAX runs it step by step
     assert_equal(results_of(operator, arrays), expected_of(case, arrays))
+
+
+def assert_all_right(cases):
+    """Likewise, in one program, since it is compiling that takes time."""
+    inputs = [buffers(case.desc) for case in cases]
+    operators = [create_operator(case.desc) for case in cases]
+
+    @jax.jit
+    def program(inputs):
+        return [results_of(*pair) for pair in zip(operators, inputs, strict=True)]
+
+    for case, arrays, results in zip(cases, inputs, program(inputs), strict=True):
+        assert_equal(results, expected_of(case, arrays))
 
 
 # STRUCTS
@@ -308,7 +311,8 @@ def test_fields_of_a_tensor():
 @cases
 def test_descriptors_are_values(name):
     desc = CASES[name].desc
-    if "nan" in repr(desc):  # NaN equals nothing, and so does what holds one
+    # NaN does not equal itself, so a descriptor with NaN does not equal its copy.
+    if "nan" in repr(desc):
         desc = dataclasses.replace(desc, value=1.5)
     same = dataclasses.replace(desc)
     assert same == desc
@@ -386,7 +390,7 @@ def test_one_hot_indices_keep_their_bits(data_type, indices):
 
 @pytest.mark.parametrize("offset", [INT32_MIN, INT32_MIN + 1, -3, -1, 0, 3, INT32_MAX])
 def test_diagonal_matrix_offsets(offset):
-    """No matrix reaches the last diagonals; -3 is the lower left corner of these."""
+    """No matrix has the last diagonals. -3 is the lower left corner of this matrix."""
     desc = DiagonalMatrixDesc(tensor("FLOAT32", 1, 1, 4, 4), offset, 2.5)
     assert_right(generated_case(desc, 2.5))
 
@@ -447,16 +451,18 @@ FLOAT_VALUES = [
 @pytest.mark.parametrize("data_type", TYPES)
 @pytest.mark.usefixtures("x64")
 def test_float_values_are_cast(data_type):
-    """Truncated and saturated for integers; for FLOAT64 widened from FLOAT."""
+    """A FLOAT is truncated and saturated for integers, and widened for FLOAT64."""
+    cases = []
     for value in FLOAT_VALUES:
-        assert_right(padding_case(data_type, (1,), (1,), (1,), "CONSTANT", value))
+        cases.append(padding_case(data_type, (1,), (1,), (1,), "CONSTANT", value))
         desc = DiagonalMatrixDesc(tensor(data_type, 2, 2), 0, value)
         typed = oracles.cast_padding_value(value, desc.output_tensor.dtype)
-        assert_right(generated_case(desc, typed))
+        cases.append(generated_case(desc, typed))
+    assert_all_right(cases)
 
 
 def test_float_values_in_plain_numbers():
-    """The casts once more, without the oracle."""
+    """The same casts give these numbers, whatever the oracle says."""
     for data_type, value, expected in [
         ("UINT8", 10.6, 10),
         ("INT8", -10.6, -10),
@@ -491,7 +497,7 @@ def transposed(sizes):
 
 
 def channels_last(sizes):
-    """The second axis innermost."""
+    """Returns the strides of a tensor whose second axis is innermost in memory."""
     order = [0, *range(2, len(sizes)), 1]
     strides = packed([sizes[axis] for axis in order])
     return tuple(strides[order.index(axis)] for axis in range(len(sizes)))
@@ -510,7 +516,7 @@ def one_element(sizes):
 
 
 def overlapping(sizes):
-    """A Hankel matrix: every element is read at several coordinates."""
+    """Returns the strides of a Hankel matrix: coordinates share elements."""
     return (1,) * len(sizes)
 
 
@@ -518,7 +524,7 @@ def without(sizes):
     return None
 
 
-# The layout of the inputs, the layout of the outputs.
+# Each pair has the layout of the inputs and the layout of the outputs.
 LAYOUTS = [
     (without, with_gaps),
     (packed, transposed),
@@ -532,7 +538,7 @@ LAYOUTS = [
 
 
 def laid_out(case, layout_in, layout_out):
-    """The case with other strides."""
+    """Returns the case with other strides."""
     changes = {}
     for name, item in case.desc.tensors().items():
         layout = layout_out if name in case.desc.outputs else layout_in
@@ -563,6 +569,7 @@ def test_strides(name, layout_in, layout_out):
         ((2, 3, 2), (0, 3, 2)),
         ((3, 4), (1, 1)),
         ((3, 4), (2, 1)),
+        ((3, 4), (6, 1)),  # a corner of a packed array: gaps of a third
         ((1, 3, 2, 2), (12, 1, 6, 3)),
         ((2, 2, 2, 2), (1, 2, 4, 8)),
         ((2, 1, 2, 1, 2, 1, 2, 2), (1, 0, 2, 0, 4, 9, 8, 16)),
@@ -653,7 +660,7 @@ def test_implied_size(geometry, data_type):
 
 
 def identity(item_in, item_out):
-    """The descriptor of an operator that copies."""
+    """Describes an operator that copies its input."""
     none = (0,) * len(item_in.sizes)
     edge = PaddingMode.EDGE
     return PaddingDesc(item_in, item_out, edge, 0.0, len(none), none, none)
@@ -708,7 +715,7 @@ def test_read(geometry, seed):
 
 @st.composite
 def outputs_without_overlap(draw):
-    """Sizes and strides: axes in any order, each beyond those before, with gaps."""
+    """Draws sizes and strides: each stride steps over all smaller axes, with gaps."""
     sizes = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
     strides = [0] * len(sizes)
     span = 0
@@ -729,7 +736,7 @@ def test_write(geometry, extra, seed):
 
 
 def test_an_output_whose_axes_are_rotated():
-    """Packed in an order that is not its own inverse."""
+    """The order of the axes is not its own inverse, so that a wrong way back shows."""
     item = tensor("INT32", 2, 3, 4, strides=(1, 8, 2))
     assert_right(Case(identity(tensor("INT32", 2, 3, 4), item), lambda x: (x,)))
 
@@ -746,7 +753,7 @@ BUFFER = jax.ShapeDtypeStruct((FAR.extent,), jnp.int8)
 )
 @pytest.mark.parametrize("transform", [lambda f: f, jax.vmap], ids=["one", "batch"])
 def test_offsets_past_31_bits(item_in, item_out, shape, transform):
-    """Without x64 mode too, offsets are 64-bit integers where they have to be."""
+    """Offsets are 64-bit integers where they have to be, even without x64 mode."""
     if transform is jax.vmap:
         shape = jax.ShapeDtypeStruct((3, *shape.shape), shape.dtype)
     operator = transform(create_operator(identity(item_in, item_out)))
@@ -760,7 +767,7 @@ MIXED = (with_gaps, transposed)
 
 @cases
 def test_jit(name):
-    """With the operator made while the program is traced."""
+    """The operator may be made while a program is traced."""
     case = laid_out(CASES[name], *MIXED)
     arrays = buffers(case.desc)
     expected = expected_of(case, arrays)
@@ -770,7 +777,7 @@ def test_jit(name):
 
 @pytest.mark.parametrize("name", [n for n in CASES if CASES[n].desc.input_tensors()])
 def test_vmap(name):
-    """Over all inputs; and over one of them, while the others are shared."""
+    """A vmap may be over all inputs, or over one while the others are shared."""
     case = laid_out(CASES[name], *MIXED)
     operator = create_operator(case.desc)
     samples = [buffers(case.desc, seed) for seed in (0, 10, 20)]
@@ -791,7 +798,7 @@ def test_vmap(name):
 
 
 def differences(function, arrays, argument):
-    """The derivatives of a function that is affine, exact in small integers."""
+    """Returns the derivatives of an affine function, exactly, from differences."""
     base = function(arrays)
     columns = []
     for index in np.ndindex(arrays[argument].shape):
@@ -808,7 +815,7 @@ def differences(function, arrays, argument):
     [(name, argument) for name, items in DIFFERENTIABLE.items() for argument in items],
 )
 def test_derivatives(name, argument, layout):
-    """A buffer's element that is read at several coordinates gets the sum of them."""
+    """An element that is read at several coordinates gets the sum of gradients."""
     case = laid_out(CASES[name], layout, MIXED[1])
     arrays = buffers(case.desc)
     operator = create_operator(case.desc)
@@ -872,7 +879,7 @@ def full_tensor(data_type, *sizes):
 
 
 def full(desc):
-    """The descriptor with every optional field of its tensors."""
+    """Returns the descriptor with every optional field of its tensors filled in."""
     items = desc.tensors().items()
     tensors = {
         name: full_tensor(item.data_type.name, *item.sizes) for name, item in items
@@ -897,7 +904,7 @@ WRITTEN = [
 
 
 def read_back(kind, desc):
-    """The descriptor of a file that holds `desc`: valid JSON, no NaN in it."""
+    """Writes `desc` to JSON without NaN, and reads it back."""
     return kind.from_json(json.loads(json.dumps(desc, allow_nan=False)))
 
 
@@ -958,7 +965,7 @@ ENUMS = {
 
 
 def written_with(field, value):
-    """The fields of a PADDING with another value of an enum field."""
+    """Returns the fields of a PADDING with another value of an enum field."""
     desc = padding_case("FLOAT32", (2,), (1,), (1,), "EDGE").desc.to_json()["desc"]
     holder = desc if field in desc else desc["InputTensor"]
     holder[field] = value
@@ -983,7 +990,7 @@ def read_enum(field, value):
     ],
 )
 def test_json_names_of_enums(field, member):
-    """Short, in full, or the number."""
+    """An enum's value may have its short or its full name, or be its number."""
     prefix, kind = ENUMS[field]
     for value in (member.name, f"{prefix}_{member.name}", int(member)):
         found = read_enum(field, value)
@@ -996,7 +1003,7 @@ def test_json_names_of_enums(field, member):
     ["Strides", "TotalTensorSizeInBytes", "Flags", "GuaranteedBaseOffsetAlignment"],
 )
 def test_json_optional_fields(field):
-    """Absent and null are the same."""
+    """An optional field that is null means the same as one that is absent."""
     desc = padding_case("FLOAT32", (2,), (1,), (1,), "EDGE").desc
     written = desc.to_json()["desc"]
     for present in (False, True):

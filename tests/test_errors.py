@@ -1,4 +1,4 @@
-"""Errors: which exception a wrong call raises, and that its message helps."""
+"""Which exception a wrong call raises, and that its message says what is wrong."""
 
 import dataclasses
 import functools
@@ -63,7 +63,7 @@ def tensor(data_type, *sizes, strides=None, **rest):
 
 
 def copied(item_in, item_out=None, **changes):
-    """A PADDING that pads nothing, from one tensor to the other."""
+    """Describes a PADDING that pads nothing, from one tensor to the other."""
     none = (0,) * len(item_in.sizes)
     item_out = item_out or item_in
     edge = PaddingMode.EDGE
@@ -72,7 +72,7 @@ def copied(item_in, item_out=None, **changes):
 
 
 class Bad(NamedTuple):
-    """A wrong call: the operator, the call, the arrays, the error, its text's parts."""
+    """A wrong call: operator, call, arrays, error, and parts of the error's text."""
 
     operator: str
     call: Callable[..., Any]
@@ -535,7 +535,8 @@ TENSORS = {
     NONZERO: "InputTensor",
     PADDING: "InputTensor",
 }
-# Only outside of a traced program: inside, all of these have become JAX arrays.
+# Calls that are wrong outside of a traced program only. Inside of it, JAX has turned
+# all of these arguments into its own arrays.
 NO_ARRAYS = {
     "a list": ([[1.0, 2.0]], TypeError, ("list", "jnp.asarray")),
     "a string": ("text", TypeError, ("str",)),
@@ -559,7 +560,7 @@ NO_ARRAYS = {
         (str(np.dtype("longdouble")),),
     ),
 }
-# What follows must work after the error: the call and its result.
+# After an error, each of these calls must work and have this result.
 RIGHT = {
     DIAGONAL: (diagonal_of(value=7), (MATRIX,), [[7, 1, 1], [1, 7, 1]]),
     ONE_HOT: (hot_of(), (INDICES, np.array([4, 2], "int32")), [[4, 2, 4]] * 2),
@@ -609,7 +610,7 @@ def test_calls(name):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_in_a_traced_program(name):
-    """The same message under jit, vmap and both: batch dimensions are not seen."""
+    """The message is the same under jit and vmap: it does not show batch dimensions."""
     bad = CALLS[name]
     expected = error_of(bad, lambda: bad.call(*bad.arrays))
     batched = [np.stack([array] * 2) for array in bad.arrays]
@@ -637,7 +638,7 @@ def test_what_is_no_array(operator, name):
 
 @pytest.mark.parametrize("operator", [DIAGONAL, ONE_HOT, NONZERO, PADDING])
 def test_a_python_integer_of_more_than_32_bits(operator):
-    """It would be an INT64 tensor."""
+    """Such an integer would be an INT64 tensor, which needs x64 mode."""
     for value in (2**31, -(2**31) - 1, 2**40):
         bad = wrong(operator, FUNCTIONS[operator], parts=())
         message = error_of(bad, functools.partial(bad.call, value))
@@ -646,7 +647,7 @@ def test_a_python_integer_of_more_than_32_bits(operator):
 
 @pytest.mark.parametrize("operator", FUNCTIONS)
 def test_byte_order(operator):
-    """A compiled program would take the bytes as they are."""
+    """Swapped bytes are refused: a compiled program would take them as they are."""
     types = {ONE_HOT: ("int32", (2, 1))}
     data_type, sizes = types.get(operator, ("float32", (2, 3)))
     native = np.ones(sizes, data_type)
@@ -786,7 +787,7 @@ def test_unknown_implementations(operator, name):
 
 @pytest.mark.parametrize("operator", WITH_IMPLEMENTATION)
 def test_a_kernel_that_is_not_there(operator, monkeypatch):
-    """A name never falls back in silence."""
+    """A form that is asked for by name never gives way to another one in silence."""
     monkeypatch.delitem(OPERATORS[operator.lower()].primitive.kernels, "cuda")
     jax.clear_caches()
     parts = ("implementation='pallas'", "no kernel", "'xla'")
@@ -1116,7 +1117,8 @@ DESCRIPTIONS = {
     "wide input": (copied(tensor("FLOAT64", 2)), ("'InputTensor'", "FLOAT64", *X64)),
     "wide value": (pad1_desc("INT64", 2**40), ("'InputTensor'", "INT64", *X64)),
 }
-# Attributes of the wrong type are named when the operator is made, not when it runs.
+# An attribute of the wrong type is an error when the operator is made, not when it
+# runs.
 UNTYPED = {
     "diagonal begin": (diagonal_desc(diagonal_fill_begin=0.5), "DiagonalFillBegin"),
     "diagonal end": (diagonal_desc(diagonal_fill_end=None), "DiagonalFillEnd"),
@@ -1156,7 +1158,8 @@ def test_rules_of_every_tensor(name, output):
 def test_rules_of_outputs(name):
     item, parts = OUTPUT_RULES[name]
     assert_helpful(PADDING, refusal_of(copied(PLAIN, item)), (OUT, *parts))
-    create_operator(copied(item, tensor("FLOAT32", *item.sizes)))  # as an input
+    # The same tensor is legal as an input.
+    create_operator(copied(item, tensor("FLOAT32", *item.sizes)))
 
 
 @pytest.mark.parametrize("name", DESCRIPTIONS)
@@ -1219,7 +1222,7 @@ def test_unknown_levels(level):
 
 
 def test_tensors_that_are_large_but_allowed():
-    """Counted in Python integers: 2^32 - 1 elements, 2^35 bytes, strides near 2^32."""
+    """Sums of 2^32 - 1 elements, 2^35 bytes and strides near 2^32 do not overflow."""
     largest = tensor("INT8", 65535, 65537)
     create_operator(copied(largest))
     create_operator(

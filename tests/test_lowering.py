@@ -49,8 +49,10 @@ def function_of(sample):
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "uint8", "bool"])
 @each_operator
 def test_kernels_are_lowered_for_cuda(name, dtype):
+    """Every type once; all samples in one type."""
     names = LAUNCHES.get(name, ("",))
-    for sample in SUBJECTS[name].kernel_samples:
+    found = SUBJECTS[name].kernel_samples
+    for sample in found if dtype == "float32" else found[:1]:
         text = lowered(function_of(sample), *sample.arrays(dtype))
         assert launches(text) == len(names)
         assert all(f"dmljax_{name}{part}" in text for part in names)
@@ -66,9 +68,9 @@ def test_small_arrays_run_in_xla(name):
 @pytest.mark.parametrize("dtype", ["float64", "int64", "complex128"])
 @each_operator
 def test_kernels_of_wide_types_are_lowered_for_cuda(name, dtype):
-    for sample in SUBJECTS[name].kernel_samples:
-        text = lowered(function_of(sample), *sample.arrays(dtype))
-        assert launches(text) >= 1
+    sample = SUBJECTS[name].kernel_samples[0]
+    text = lowered(function_of(sample), *sample.arrays(dtype))
+    assert launches(text) >= 1
 
 
 @pytest.mark.parametrize("name", ["diagonal_matrix1", "element_wise_if"])
@@ -241,10 +243,14 @@ def test_without_the_backend_a_kernel_is_refused(name):
         sample.run(*sample.arrays())
 
 
-def test_there_is_no_kernel_for_other_gpus():
+@pytest.mark.parametrize("platform", ["rocm", "METAL"])
+def test_other_platforms_have_no_kernel(platform):
+    """A kernel that is asked for is refused there, and not run by an interpreter."""
     kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
-    with pytest.raises(DescriptorError, match="no kernel for platform 'rocm'"):
-        jax.jit(kernel).trace(LARGE).lower(lowering_platforms=("rocm",))
+    with pytest.raises(DescriptorError, match="no kernel for this platform"):
+        jax.jit(kernel).trace(LARGE).lower(lowering_platforms=(platform,))
+    default = jax.jit(dmljax.nonzero_coordinates).trace(LARGE)
+    assert launches(default.lower(lowering_platforms=(platform,)).as_text()) == 0
 
 
 # Its places are beyond what the backend computes with 32 bits, of which it takes one

@@ -1,4 +1,4 @@
-"""Model files: what they do, and that a wrong one does nothing at all."""
+"""What model files do, and that a wrong one does nothing at all."""
 
 import copy
 import dataclasses
@@ -65,7 +65,7 @@ def model(resources, dispatchables, *commands):
 
 
 def padding_model():
-    """A model that pads, prints and writes: the one that the errors are made from."""
+    """Makes a model that pads, prints and writes. The tests of errors damage it."""
     return model(
         {
             "input": data("FLOAT32", [1, 2, 3]),
@@ -79,7 +79,7 @@ def padding_model():
 
 
 def edited(source, *path_and_value):
-    """A copy of the model with another value, or none, at a path of keys."""
+    """Returns a copy of the model with another value, or none, at a path of keys."""
     *path, last, value = path_and_value
     result = copy.deepcopy(source)
     parent = result
@@ -94,13 +94,13 @@ def edited(source, *path_and_value):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """The current directory of every test: an empty one."""
+    """Makes an empty folder the current directory of every test."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def values_of(data_type, values, **more):
-    """What a resource holds, through a model that only holds it."""
+    """Returns what a resource holds, by a model that does nothing with it."""
     resources = {"r": data(data_type, values, **more)}
     return dmljax.run_model(model(resources, {}))["r"]
 
@@ -140,7 +140,7 @@ def test_a_chain_of_four_operators(folder, capsys):
 
 
 def test_the_oracle_agrees():
-    """A model against the oracle, with sizes that no other test has."""
+    """A model gives what the oracle gives, for sizes that no other test has."""
     values = np.arange(12, dtype=np.float32).reshape(3, 4)
     source = model(
         {
@@ -232,7 +232,7 @@ def test_an_input_is_read_before_it_is_overwritten():
     source["commands"] = [dispatch("pad", InputTensor="output", OutputTensor="output")]
     results = dmljax.run_model(source)
     assert results["output"].tolist() == [1, 1, 2, 3, 3]
-    results["output"][0] = 9  # it is the caller's
+    results["output"][0] = 9  # the array is the caller's, who may write to it
 
 
 def test_int64_stays_exact_in_x64_mode(x64):
@@ -298,7 +298,8 @@ def test_the_forms_of_a_binding(binding):
 def test_bindings_of_the_dispatchable_serve_too():
     source = padding_model()
     del source["commands"][0]["bindings"]["InputTensor"]
-    bindings = {"InputTensor": "input", "OutputTensor": "input"}  # the command's win
+    # The bindings of the command replace those of the dispatchable.
+    bindings = {"InputTensor": "input", "OutputTensor": "input"}
     source["dispatchables"]["pad"]["bindings"] = bindings
     assert dmljax.run_model(source)["output"].tolist() == [1, 1, 2, 3, 3]
 
@@ -373,7 +374,7 @@ def test_a_tensor_in_a_tensor_desc():
         ({"DataType": "DML_TYPE_FLOAT16"}, "'DML_TYPE_FLOAT16'; it must be one of"),
         ({"DataType": True}, "DataType' is true"),
         ({"Sizes": [2, 3.0]}, r"Sizes' is 3.0; it must be an integer"),
-        ({"Sizes": None}, "misses the field 'Sizes'"),
+        ({"Sizes": None}, "has no field 'Sizes', which is required"),
         ({"Size": [2]}, "unknown field 'Size'; its fields are DataType, Sizes"),
         ({"Desc": 3}, "unknown field 'Desc'"),
     ],
@@ -448,7 +449,7 @@ def test_an_unknown_data_type_is_an_error_of_the_descriptor():
         (
             "FLOAT16",
             {"valueCount": 5, "valueStart": 2046, "valueDelta": 1},
-            [2046, 2047, 2048, 2048, 2048],  # added up in the type
+            [2046, 2047, 2048, 2048, 2048],  # every sum is rounded to the type
         ),
     ],
 )
@@ -618,7 +619,7 @@ def test_what_is_printed(data_type, values, text, capsys):
 
 
 def rejects(folder, capsys, source, *parts):
-    """Asserts the parts of the message, and that nothing was printed or written."""
+    """Asserts the parts of a message, and that nothing was printed or written."""
     before = sorted(folder.rglob("*"))
     with pytest.raises(dmljax.ModelError) as caught:
         dmljax.run_model(source)
@@ -684,7 +685,7 @@ SAVE = r"command 3 \(writeFile\): "
         (
             (*PAD, "type", "DML_OPERATOR_GEMM"),
             [
-                "'DML_OPERATOR_GEMM' is not one of",
+                "'DML_OPERATOR_GEMM' is not an operator",
                 "ELEMENT_WISE_IF, NONZERO",
                 "PADDING1",
             ],
@@ -692,7 +693,7 @@ SAVE = r"command 3 \(writeFile\): "
         ((*PAD, "desc", DELETE), ["dispatchable 'pad': the field 'desc' is missing"]),
         (
             (*DESC, "StartPadding", DELETE),
-            ["^model, dispatchable 'pad': PADDING: 'desc' misses the .*'StartPadding'"],
+            ["^model, dispatchable 'pad': PADDING: 'desc' has no field 'StartPadding'"],
         ),
         ((*DESC, "PaddingMode", "MIRROR"), ["'desc.PaddingMode' is 'MIRROR'", "WRAP"]),
         ((*DESC, "PaddingMode", "DML_MODE_EDGE"), ["'DML_MODE_EDGE'; it must be one"]),

@@ -1,4 +1,4 @@
-"""The differences from DxDispatch, one test for each row of the documentation."""
+"""The differences from DxDispatch: one test for each row of the documentation."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(*edit):
-    """What the model of a padding gives after an edit."""
+    """Runs the model of a padding after an edit."""
     return dmljax.run_model(edited(padding_model(), *edit))
 
 
@@ -50,7 +50,7 @@ def test_every_row_has_a_test():
 
 
 def test_other_dispatchables():
-    refused("type 'hlsl' is not one of those", *PAD, {"type": "hlsl"})
+    refused("type 'hlsl' is not an operator", *PAD, {"type": "hlsl"})
 
 
 def test_deferred_values():

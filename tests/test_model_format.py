@@ -1,4 +1,4 @@
-"""The format of model files: what DxDispatch reads beyond the plain case."""
+"""The format of model files: all that DxDispatch reads besides the plain case."""
 
 import copy
 import dataclasses
@@ -43,7 +43,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def refusal(source, **options):
-    """The message that a model is refused with, in one line of a bearable length."""
+    """Returns the message that refuses a model: one line that is not too long."""
     with pytest.raises(dmljax.ModelError) as caught:
         dmljax.run_model(source, **options)
     message = str(caught.value)
@@ -79,8 +79,8 @@ def test_comments_and_trailing_commas():
         ("[1] /* open", "line 1, column 5: Extra data"),
         ('["open // ]', "line 1, column 2: Unterminated"),
         ("[1] [2]", "line 1, column 5: Extra data"),
-        ("[NaN]", 'NaN is no number; write "nan"'),
-        ("[-Infinity]", "-Infinity is no number"),
+        ("[NaN]", 'NaN is not a number in JSON; write "nan"'),
+        ("[-Infinity]", "-Infinity is not a number in JSON"),
         ('{"a": 1, "b": {"c": 1, "c": 2}}', "the name 'c' occurs twice"),
         ("1" * 5000, "an integer of thousands of digits"),
     ],
@@ -186,7 +186,7 @@ def test_a_source_in_the_current_directory(folder):
 
 
 def bound(data_type, values, binding, sizes=(2,), tensor_type="UINT16", **more):
-    """The elements that a tensor has in a resource of another type, padded by 0."""
+    """Returns the elements that a tensor has in a resource of another type."""
     nothing = (0,) * len(sizes)
     source = model(
         {
@@ -220,7 +220,7 @@ def bound(data_type, values, binding, sizes=(2,), tensor_type="UINT16", **more):
             [{"name": "in", "elementOffset": 1, "elementSizeInBytes": 2}],
             [1, 2],
         ),
-        ("UINT8", [1, 0, 2], "in", [1, 2]),  # the buffer has four bytes
+        ("UINT8", [1, 0, 2], "in", [1, 2]),  # the buffer is rounded up to 4 bytes
         (
             "UINT16",
             [1, 2],
@@ -319,13 +319,13 @@ def test_other_dispatchables_are_refused_by_name(fields):
     source = edited(padding_model(), "dispatchables", "pad", fields)
     message = refusal(source)
     assert f"'{fields.get('type') or fields['Type']}'" in message
-    assert message.endswith(f"those that are here: {', '.join(DESCRIPTORS)}.")
+    assert message.endswith(f"the operators are {', '.join(DESCRIPTORS)}.")
 
 
 def test_another_operator_is_refused_before_any_data_is_read():
     source = edited(padding_model(), "dispatchables", "pad", {"type": "onnx"})
     source["resources"]["input"]["initialValues"] = "deferred"
-    assert "the type 'onnx' is not one" in refusal(source)
+    assert "the type 'onnx' is not an operator" in refusal(source)
 
 
 PAD = ("dispatchables", "pad")
@@ -395,7 +395,7 @@ def test_many_names_are_shortened():
 
 def test_numbers_of_thousands_of_digits_in_python():
     tensor = dmljax.TensorDesc(dmljax.DataType.INT8, (HUGE, HUGE))
-    with pytest.raises(dmljax.DescriptorError, match="about 10\\^8000 elements"):
+    with pytest.raises(dmljax.DescriptorError, match="about 2\\^26575 elements"):
         dmljax.create_operator(dmljax.DiagonalMatrixDesc(tensor, 0, 1.0))
 
 
@@ -571,7 +571,7 @@ class StepFlags(enum.IntFlag):
 
 @dataclasses.dataclass(frozen=True)
 class SixthDesc:
-    """A descriptor that is not there, with kinds of fields that are new."""
+    """A descriptor that no operator has, with kinds of fields that no other has."""
 
     output_tensor: dmljax.TensorDesc
     round_mode: RoundMode
@@ -616,7 +616,7 @@ def test_a_new_enum_and_a_boolean_need_no_new_code():
 
 @pytest.fixture(scope="module")
 def valid():
-    """Whether the schema accepts a model."""
+    """Whether the JSON Schema accepts a model."""
     schema = model_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema).is_valid
@@ -628,7 +628,7 @@ def test_the_schema_accepts_the_models_of_the_documentation(valid):
 
 
 def full_model():
-    """A model with every form that is read."""
+    """Makes a model with every form of every object that is read."""
     source = edited(padding_model(), "$schema", "model.schema.json")
     source["resources"] |= {
         "mixed": {"initialValues": MIXED, "initialValuesDataType": None},

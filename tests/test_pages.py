@@ -128,7 +128,7 @@ def test_messages_about_models(page, right, wrong, model_of_the_page, capsys):
 
 # An edit of the page's model, and what the message then says, as errors.md explains it.
 REFUSED = {
-    "the type '...' is not one of those that are here": ("_PADDING", "_GEMM"),
+    "the type '...' is not an operator of dmljax": ("_PADDING", "_GEMM"),
     "has an unknown field": ('"EndPadding"', '"Foo": 3, "EndPadding"'),
     "it must be one of": ("EDGE", "EDGY"),
     "it is not JSON": ("{", ""),

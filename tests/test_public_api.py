@@ -19,32 +19,22 @@ import pytest
 import dmljax
 from dmljax import _operators
 from dmljax._operators import OPERATORS
+from tests.subjects import SUBJECTS
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "dmljax").rglob("*.py"))
 PRINTING = {"_model.py", "__main__.py"}
 SIGNATURES = {
-    "diagonal_matrix1": (
-        "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=0, fill_end=1, "
-        "implementation=None)"
-    ),
-    "one_hot": "(indices, values, /, *, size, axis=-1, implementation=None)",
-    "element_wise_if": "(condition, a, b, /, *, implementation=None)",
-    "nonzero_coordinates": (
-        "(x, /, *, columns=None, fill=0, parts=None, size=None, implementation=None)"
-    ),
-    "padding": (
-        "(x, start_padding, end_padding, /, *, mode=<PaddingMode.CONSTANT: 0>, "
-        "value=0, implementation=None)"
-    ),
+    **{name: subject.signature for name, subject in SUBJECTS.items()},
     "create_operator": "(desc, *, feature_level=<FeatureLevel.V6_4: 25600>)",
     "run_model": "(model, *, device=None, max_memory=None)",
 }
 DESCRIPTORS = [cls.__name__ for cls in _operators.DESCRIPTORS.values()]
-ENUMS = ["DataType", "FeatureLevel", "PaddingMode", "TensorFlags"]
+OF_OPERATORS = [name for subject in SUBJECTS.values() for name in subject.names]
+ENUMS = ["DataType", "FeatureLevel", "TensorFlags"]
 ERRORS = ["DescriptorError", "ModelError"]
-OTHERS = ["NonzeroCoordinates", "Operator", "OperatorDesc", "TensorDesc"]
-CLASSES = [*DESCRIPTORS, *ENUMS, *ERRORS, *OTHERS]
+OTHERS = ["Operator", "OperatorDesc", "TensorDesc"]
+CLASSES = [*DESCRIPTORS, *OF_OPERATORS, *ENUMS, *ERRORS, *OTHERS]
 NAMES = sorted([*CLASSES, *SIGNATURES, "Implementation"])
 
 
@@ -98,6 +88,8 @@ def test_kinds():
         assert dataclasses.is_dataclass(public(name))
     for name in ENUMS:
         assert issubclass(public(name), enum.IntEnum | enum.IntFlag)
+    for name in OF_OPERATORS:
+        assert issubclass(public(name), enum.IntEnum | tuple)
     for name in ERRORS:
         assert issubclass(public(name), ValueError)
 

@@ -11,7 +11,7 @@ import dmljax
 from benchmarks.cases import cases
 from dmljax import _operators
 from dmljax._operators import DESCRIPTORS, OPERATORS
-from tests import oracles, test_descriptors, test_sharding
+from tests import oracles, test_sharding
 from tests.subjects import SAMPLES, SUBJECTS
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
@@ -38,7 +38,7 @@ NEEDS = {
         lambda: {name for name, subject in SUBJECTS.items() if subject.errors},
     ),
     "a line about sharding": (
-        "the table of docs/sharding.md, and CASES in tests/test_sharding.py",
+        "the table of docs/sharding.md, and SUBJECT.sharded",
         sharded,
     ),
     "a benchmark": (
@@ -71,8 +71,8 @@ def test_an_operator_has_all_it_needs(name, need):
 def test_a_descriptor_has_all_it_needs(name):
     tables = {table for subject in SUBJECTS.values() for table in subject.tables}
     assert name in tables, f"add {name} to the tables in tests/subjects/"
-    structs = {desc.operator for desc in test_descriptors.STRUCTS}
-    assert name in structs, f"add {name} to STRUCTS in tests/test_descriptors.py"
+    structs = {struct for subject in SUBJECTS.values() for struct in subject.structs}
+    assert name in structs, f"add {name} to the structs in tests/subjects/"
     page = (DOCS / "support.md").read_text()
     assert f"## {name}\n" in page, f"add {name} to docs/support.md: dmljax support"
 

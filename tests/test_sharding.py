@@ -14,7 +14,6 @@ import pathlib
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -26,9 +25,13 @@ from jax.sharding import PartitionSpec as P
 
 import dmljax
 from dmljax import DescriptorError, PaddingMode
+from tests.sharded import SHAPE, array
+from tests.subjects import SUBJECTS
+from tests.subjects.nonzero_coordinates import MASK, in_parts, lines
+from tests.subjects.one_hot import columns_of_32
+from tests.subjects.padding import NARROW, pad_rows
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
-SHAPE = (128, 4, 8)
 MESHES = {
     "2": ((2,), ("a",)),
     "4": ((4,), ("a",)),
@@ -43,138 +46,10 @@ SPECS = {
     "2x2": (P("a", "b"), P("b", None, "a"), P(("a", "b"))),
     "2x4": (P("a", "b"), P("b", None, "a"), P(("a", "b"))),
 }
-# Padding of the first dimension: less than a part, and more than a part of 4 or 8.
-NARROW, WIDE = (3, 5), (40, 8)
-
-
-def array(dtype="float32", shape=SHAPE):
-    line = np.arange(np.prod(shape)) * 7 % 11 - 3
-    return line.reshape(shape).astype(dtype)
-
-
-MASK = (array() > 2).astype(np.uint8)
-
-
-# WHAT THE TABLE SAYS
-
-
-@dataclasses.dataclass(frozen=True)
-class Case:
-    """A call, and the line of the table that speaks of it.
-
-    Attributes:
-      function: of arrays that are sharded alike.
-      arrays: what it is called with. It is differentiated in the last of them.
-      line: the operator and the dimensions that are sharded, as the table has them.
-      fits: whether the line speaks of a division, given by the number of parts of each
-        dimension.
-      pads: how much is padded before and after the first dimension.
-    """
-
-    function: Callable
-    arrays: tuple
-    line: tuple[str, str]
-    fits: Callable = lambda parts: True
-    differentiable: bool = True
-    pads: tuple[int, int] = (0, 0)
-
-    def by_kernel(self):
-        """The same call, by the operator's kernel."""
-        function = functools.partial(self.function, implementation="pallas")
-        return dataclasses.replace(self, function=function)
-
-
-def element_wise_if(condition, a, b, **options):
-    return dmljax.element_wise_if(condition, a, b, **options)
-
-
-def diagonal_matrix1(x, **options):
-    return dmljax.diagonal_matrix1(x, value=2, fill_begin=-9, fill_end=4, **options)
-
-
-def one_hot(indices, **options):
-    values = np.array([5, 9], np.float32)
-    return dmljax.one_hot(indices, values, size=32, axis=1, **options)
-
-
-def pad(x, pads, mode, **options):
-    start, end = ((n, 0, 0) for n in pads)
-    return dmljax.padding(x, start, end, mode=mode, **options)
-
-
-def lines(x, **options):
-    return jax.vmap(functools.partial(dmljax.nonzero_coordinates, **options))(x)
-
-
-def in_parts(x, **options):
-    return dmljax.nonzero_coordinates(x, parts=16, **options)
-
-
-def only_first(parts):
-    return parts[0] > 1 and set(parts[1:]) == {1}
-
-
-def padding_case(mode, pads, along, fits):
-    function = functools.partial(pad, pads=pads, mode=mode)
-    return Case(function, (array(),), ("`padding`", along), fits, pads=pads)
-
-
-def coordinates_case(function, line, fits):
-    return Case(function, (MASK,), line, fits, differentiable=False)
-
-
 CASES = {
-    "element_wise_if": Case(
-        element_wise_if,
-        (array("bool"), array(), -array()),
-        ("`element_wise_if`", "any dimensions"),
-    ),
-    "diagonal_matrix1": Case(
-        diagonal_matrix1,
-        (array(),),
-        ("`diagonal_matrix1`", "batch, rows, columns"),
-    ),
-    "one_hot": Case(
-        one_hot,
-        (array("int32", (128, 1, 8)),),
-        ("`one_hot`", "batch, depth"),
-        lambda parts: parts[1] == 1,  # depth is a dimension of the output alone
-        differentiable=False,
-    ),
-    **{
-        f"{mode.name}, {name}": padding_case(mode, pads, along, fits)
-        for mode in PaddingMode
-        for name, pads, along, fits in (
-            (
-                *("batch", NARROW, "dimensions that are not padded"),
-                lambda parts: parts[0] == 1 and parts[2] == 8,
-            ),
-            (
-                *("narrow", NARROW, "a padded dimension"),
-                lambda parts: parts[0] > 1,
-            ),
-            (
-                *("wide", WIDE, "a dimension padded by more than a part"),
-                lambda parts: parts[0] in (4, 8) and max(parts[1:]) == 1,
-            ),
-        )
-    },
-    "nonzero_coordinates": coordinates_case(
-        dmljax.nonzero_coordinates,
-        ("`nonzero_coordinates`", "any dimension of the tensor"),
-        lambda parts: True,
-    ),
-    "nonzero_coordinates, vmap": coordinates_case(
-        lines, ("`nonzero_coordinates`", "the batch of a vmap"), only_first
-    ),
-    "nonzero_coordinates, parts": coordinates_case(
-        in_parts, ("`nonzero_coordinates`, `parts=`", "the first dimension"), only_first
-    ),
-    "nonzero_coordinates, size": coordinates_case(
-        functools.partial(dmljax.nonzero_coordinates, size=8),
-        ("`nonzero_coordinates`, `size=K`", "the first dimension"),
-        only_first,
-    ),
+    name: case
+    for subject in SUBJECTS.values()
+    for name, case in subject.sharded.items()
 }
 
 
@@ -250,7 +125,7 @@ def table():
 
 
 def test_every_line_of_the_page_has_a_case():
-    """A line is added with its case in CASES, and a new word with its MEANINGS."""
+    """A line has a case in a subject, and a new word has one of the MEANINGS."""
     assert {case.line for case in CASES.values()} == set(table())
     words = {word for by_axes in table().values() for word in by_axes.values()}
     assert words == set(MEANINGS)
@@ -272,18 +147,21 @@ def parts_of(mesh, spec):
 def divisions(meshes=("2", "4", "8", "2x4"), devices=8):
     """The cases under the specs of these meshes that their lines speak of.
 
-    What needs more than so many devices is skipped.
+    What needs more than so many devices is skipped. Meshes of 2 and of 4 devices are
+    slow tests: on 8 devices there are the same collectives, and more ways to divide.
     """
+
+    def marks(mesh):
+        needed = math.prod(MESHES[mesh][0])
+        reason = "there are fewer devices here"
+        few = [pytest.mark.slow] if mesh in ("2", "4") else []
+        return [pytest.mark.skipif(needed > devices, reason=reason), *few]
+
     return pytest.mark.parametrize(
         ("case", "mesh", "spec"),
         [
             pytest.param(
-                *(case, mesh, spec),
-                id=f"{name}-{mesh}-{spec}",
-                marks=pytest.mark.skipif(
-                    math.prod(MESHES[mesh][0]) > devices,
-                    reason="there are fewer devices here",
-                ),
+                *(case, mesh, spec), id=f"{name}-{mesh}-{spec}", marks=marks(mesh)
             )
             for name, case in CASES.items()
             for mesh in meshes
@@ -401,9 +279,9 @@ def test_the_depth_of_one_hot_is_divided(dtype):
     sharding = sharding_of("2x4", P("a"))
     placed = jax.device_put(indices, sharding)
     wanted = NamedSharding(sharding.mesh, P("a", "b"))
-    program = jax.jit(one_hot, out_shardings=wanted).lower(placed).compile()
+    program = jax.jit(columns_of_32, out_shardings=wanted).lower(placed).compile()
     assert collectives(program.as_text()) == []
-    assert_equal(program(placed), one_hot(jnp.asarray(indices)))
+    assert_equal(program(placed), columns_of_32(jnp.asarray(indices)))
 
 
 def test_the_gradient_of_one_hot_over_explicit_axes():
@@ -432,7 +310,7 @@ def test_the_gradient_of_one_hot_over_explicit_axes():
     ],
 )
 def test_parts_of_a_padded_dimension_may_be_uneven(mode, pads):
-    function, x = functools.partial(pad, pads=pads, mode=mode), array()
+    function, x = functools.partial(pad_rows, pads=pads, mode=mode), array()
 
     def twice(x):
         y = function(x)
@@ -473,7 +351,7 @@ def in_a_loop(x):
     """Operators whose results go round, in whole numbers that stay small."""
 
     def step(x, _):
-        y = pad(x, NARROW, PaddingMode.SYMMETRIC)[:128]
+        y = pad_rows(x, NARROW, PaddingMode.SYMMETRIC)[:128]
         y = dmljax.element_wise_if(y > 1, -2 * y, y + 1)
         count, rows = dmljax.nonzero_coordinates(y[:, 0, 0])
         return y + rows[:, :, None].astype(y.dtype), count
@@ -568,7 +446,7 @@ def test_a_kernel_that_xla_would_have_to_divide_is_refused():
     message = r"^PADDING: .*XLA may divide .*jax\.shard_map\(f, mesh=mesh, in_specs="
     with pytest.raises(DescriptorError, match=message):
         jax.jit(
-            lambda x: pad(x, NARROW, PaddingMode.EDGE, implementation="pallas")
+            lambda x: pad_rows(x, NARROW, PaddingMode.EDGE, implementation="pallas")
         ).lower(x)
     # Only the sharding of the output says that this program is for several devices.
     fill = functools.partial(dmljax.diagonal_matrix1, shape=SHAPE)
@@ -622,7 +500,7 @@ def test_a_part_of_a_mesh_axis_divides_a_dimension():
 def test_devices_in_any_order(order):
     devices = np.array(jax.devices("cpu"))[list(order)].reshape(2, 4)
     sharding = NamedSharding(Mesh(devices, ("a", "b")), P("a", "b"))
-    function = functools.partial(pad, pads=NARROW, mode=PaddingMode.REFLECTION)
+    function = functools.partial(pad_rows, pads=NARROW, mode=PaddingMode.REFLECTION)
     _, outputs = run(function, sharding, array())
     assert_equal(outputs, function(jnp.asarray(array())))
 
@@ -634,7 +512,7 @@ def test_several_meshes_in_one_program():
     @jax.jit
     def both(x, y):
         rows = dmljax.nonzero_coordinates(x)
-        return rows.coordinates, pad(y, NARROW, PaddingMode.EDGE)
+        return rows.coordinates, pad_rows(y, NARROW, PaddingMode.EDGE)
 
     rows, padded = both(jax.device_put(MASK, flat), jax.device_put(array(), square))
     np.testing.assert_array_equal(rows[: np.count_nonzero(MASK)], np.argwhere(MASK))
@@ -668,7 +546,7 @@ def test_explicit_axes_say_what_they_cannot_do():
 
 
 def explicit_padding(pads, mode):
-    function = functools.partial(pad, pads=pads, mode=mode)
+    function = functools.partial(pad_rows, pads=pads, mode=mode)
     found, output = run(function, sharding_of("8", P("a"), AxisType.Explicit), array())
     np.testing.assert_array_equal(output, function(jnp.asarray(array())))
     return found

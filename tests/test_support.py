@@ -1,4 +1,4 @@
-"""Feature levels and support tables, against tables that are typed a second time."""
+"""Feature levels and support tables, compared with tables typed a second time."""
 
 import itertools
 
@@ -77,26 +77,26 @@ def level_named(label):
 
 
 def level_before(label):
-    """The newest level that is older than `label`; None before the first."""
+    """Returns the level before `label`, or None for the first one."""
     labels = list(LEVELS)
     index = labels.index(label)
     return labels[index - 1] if index else None
 
 
 def row_at(operator, label):
-    """The row of the operator's table that holds at `label`; None if none does."""
+    """Returns the row of the operator's table that holds at `label`, or None."""
     holding = [row for row in TABLES[operator] if LEVELS[row] <= LEVELS[label]]
     return TABLES[operator][holding[-1]] if holding else None
 
 
 def sizes_of(tensor, rank):
-    """Sizes of that rank with which the tensors of every operator fit together."""
+    """Returns sizes of a rank with which the tensors of every operator fit together."""
     last = 2 if tensor == "ValuesTensor" else 1
     return (*[1] * 9, last)[10 - rank :]
 
 
 def described(operator, ranks, types):
-    """A descriptor whose tensors have those ranks and types, by C name."""
+    """Makes a descriptor whose tensors have these ranks and types, by C name."""
     tensors = [
         TensorDesc(types[name], sizes_of(name, rank)) for name, rank in ranks.items()
     ]
@@ -107,7 +107,7 @@ def described(operator, ranks, types):
 
 
 def typed(row, data_type):
-    """Types for all tensors of a row: `data_type` for those that take it."""
+    """Returns types for all tensors of a row: `data_type` for those that take it."""
     names = {name: types.split() for name, (_, _, types) in row.items()}
     return {
         name: DataType[data_type if data_type in types else types[-1]]
@@ -116,12 +116,12 @@ def typed(row, data_type):
 
 
 def ranked(row, rank):
-    """Ranks for all tensors of a row: the nearest to `rank` that each allows."""
+    """Returns ranks for all tensors of a row: the allowed ones nearest to `rank`."""
     return {name: min(max(rank, low), high) for name, (low, high, _) in row.items()}
 
 
 def supported(row):
-    """Every (ranks, types) of one row: each rank with each type of any tensor."""
+    """Returns every (ranks, types) of a row: each rank with each type of a tensor."""
     low = min(low for low, _, _ in row.values())
     high = max(high for _, high, _ in row.values())
     types = sorted({t for _, _, types in row.values() for t in types.split()})
@@ -133,13 +133,13 @@ def supported(row):
 
 
 def every_rank(row):
-    """Every combination of the ranks that the tensors of a row may have."""
+    """Returns every combination of the ranks that the tensors of a row may have."""
     ranges = [range(low, high + 1) for low, high, _ in row.values()]
     return [dict(zip(row, ranks, strict=True)) for ranks in itertools.product(*ranges)]
 
 
 def message_of(descriptor, label):
-    """What the level has against the descriptor: nothing if it takes it."""
+    """Returns why a level refuses the descriptor, or an empty text if it does not."""
     try:
         create_operator(descriptor, feature_level=level_named(label))
     except DescriptorError as error:
@@ -205,7 +205,7 @@ def test_coordinates_may_have_other_ranks_than_the_input(label):
 
 
 def is_new(ranks, types, before):
-    """Whether the row before lacks one of the ranks or types."""
+    """Whether the row before lacks one of these ranks or types."""
     return any(
         not low <= ranks[name] <= high or types[name].name not in names.split()
         for name, (low, high, names) in before.items()
@@ -216,7 +216,7 @@ def is_new(ranks, types, before):
 @pytest.mark.parametrize("label", LEVELS)
 @pytest.mark.parametrize("operator", TABLES)
 def test_every_level(operator, label):
-    """A level that has no row of its own has the newest one before it."""
+    """A level without a row of its own has the newest row before it."""
     row = row_at(operator, label)
     newest = list(TABLES[operator].values())[-1]
     for ranks, types in supported(newest):
@@ -321,7 +321,7 @@ def test_padding_mode_by_level(operator, mode):
 
 
 def rows_of(markdown):
-    """The cells of a support table: level, tensor, ranks, data types."""
+    """Returns the cells of a support table: level, tensor, ranks, data types."""
     lines = [line for line in markdown.splitlines() if line.startswith("|")][2:]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return [

@@ -66,7 +66,9 @@ def launches(text):
 @pytest.mark.parametrize("dtype", TYPES)
 @each_operator
 def test_kernels_are_lowered(name, dtype):
-    for sample in uses(name, edges=False):
+    """Every type once; all samples in one type."""
+    found = uses(name, edges=False)
+    for sample in found if dtype == TYPES[0] else found[:1]:
         text = lowered(lambda *x, sample=sample: sample.run(*x), *sample.arrays(dtype))
         assert launches(text) == 1
         assert f"dmljax_{name}" in text

@@ -106,8 +106,26 @@ def expected_batch(sample, *operands):
     return jax.tree.map(lambda *leaves: np.stack(leaves), *outputs)
 
 
-each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=str)
-each_linear = pytest.mark.parametrize("sample", LINEAR, ids=str)
+def each(uses, *, slow_by_kernel=True):
+    """A test for each sample.
+
+    JAX transforms an operator without looking at its kernel, so the samples by kernel
+    are slow tests, but for those of a batching rule and of a transpose: both give the
+    kernel other operands.
+    """
+    by_kernel = [pytest.mark.slow] if slow_by_kernel else []
+    return pytest.mark.parametrize(
+        "sample",
+        [
+            pytest.param(
+                one, id=str(one), marks=by_kernel if one.implementation else ()
+            )
+            for one in uses
+        ],
+    )
+
+
+each_sample, each_linear = each(SAMPLES), each(LINEAR)
 each_mode = pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
 
 # BATCHES
@@ -140,7 +158,7 @@ def test_vmap_of_one_operand_along_every_axis(sample, position):
         assert_equal(output, expected)
 
 
-@each_sample
+@each(SAMPLES, slow_by_kernel=False)
 def test_vmap_of_all_operands(sample):
     """Each along another axis."""
     operands = batches(sample)

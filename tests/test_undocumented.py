@@ -133,7 +133,17 @@ def test_the_table_is_complete():
     assert set(_jax.UNDOCUMENTED) == early.union(LATE)
 
 
-@pytest.mark.parametrize("name", LATE)
+# Each takes seconds, because everything is compiled again.
+SLOW = [pytest.mark.slow]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in ("devices", "manual axes") else SLOW)
+        for name in LATE
+    ],
+)
 def test_uses_without(name, hide, before):
     hide(name)
     for use, run in USES.items():

@@ -1,4 +1,4 @@
-"""A fuzzer: random descriptors beside the oracles, and damaged model files.
+"""A fuzzer: it compares random descriptors with the oracles, and damages model files.
 
-``python -m tests.fuzz --minutes 1`` runs it; see ``--help``.
+``python -m tests.fuzz --minutes 1`` runs it, and ``--help`` lists its options.
 """

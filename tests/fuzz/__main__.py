@@ -1,4 +1,4 @@
-"""Runs the fuzzer for some minutes; its status is 1 if anything failed."""
+"""Runs the fuzzer for some minutes. The exit status is 1 if anything failed."""
 
 import argparse
 import collections
@@ -15,8 +15,9 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-# Compiling takes most of the time, so XLA leaves out LLVM's optimizations.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+from tests import compiling
+
+os.environ["XLA_FLAGS"] = compiling.flags(os.environ.get("XLA_FLAGS", ""))
 
 import jax
 import numpy as np
@@ -29,13 +30,16 @@ from dmljax._model_format import Model
 from tests.fuzz import damage, expected
 from tests.fuzz.descriptors import Maker, broken, supported
 
-BATCH = 100  # programs of one compilation
-SLOWEST, LARGEST = 2.0, 2**30  # seconds of a file, and bytes that a file may add
-MOST_ELEMENTS = 4096  # what the oracles, which are loops, are asked for
+# One compilation has so many programs: compiling each by itself takes far longer.
+BATCH = 100
+# The seconds that reading a file may take, and the bytes of memory that it may add.
+SLOWEST, LARGEST = 2.0, 2**30
+# The oracles are loops in Python, so larger tensors are not compared.
+MOST_ELEMENTS = 4096
 
 
 class Report:
-    """Counts what happened, and keeps what failed as small files."""
+    """Counts what happened, and keeps each failure in a small file."""
 
     def __init__(self, seed: int, folder: pathlib.Path) -> None:
         self.seed, self.folder = seed, folder
@@ -44,7 +48,7 @@ class Report:
         self.slowest = 0.0
 
     def fail(self, what: str, content: str | bytes) -> None:
-        """Keeps a failure: what is wrong in a first line, and what made it."""
+        """Keeps a failure in a file: a line about what is wrong, then its cause."""
         self.failures += 1
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{self.seed}_{self.failures}.txt"
@@ -76,7 +80,7 @@ class DescriptorFuzzer:
         self.report, self.form = report, form
 
     def batch(self) -> None:
-        """Makes and runs as many descriptors as one program has."""
+        """Makes the descriptors of one program, and runs them."""
         cases = []
         while len(cases) < BATCH:
             desc = self.maker.desc()
@@ -93,7 +97,7 @@ class DescriptorFuzzer:
         self._run(cases)
 
     def _check_level(self, desc: dmljax.OperatorDesc) -> None:
-        """Requires that a valid descriptor is accepted where the pages support it."""
+        """Checks that a descriptor is accepted exactly where the pages support it."""
         level = self.maker.level()
         try:
             dmljax.create_operator(desc, feature_level=level)
@@ -118,7 +122,7 @@ class DescriptorFuzzer:
             self.report.fail(traceback.format_exc(limit=-3), repr(desc))
 
     def _wild(self, desc: dmljax.OperatorDesc) -> dmljax.OperatorDesc | None:
-        """The descriptor with damage in its JSON, if that is still one, and small."""
+        """Damages the JSON of a descriptor; None if it is then refused, or large."""
         fields = {"desc": desc.to_json()["desc"]}
         choose = self.maker.random
         choose.choice(damage.STRUCTURAL)(choose, fields)
@@ -165,7 +169,7 @@ class DescriptorFuzzer:
                 )
 
     def _results(self, cases: Sequence[tuple[Any, Any]]) -> Any:
-        """The outputs of all cases, from one program."""
+        """Computes the outputs of all cases by one program."""
 
         def run(arrays: list[list[jax.Array]]) -> list[list[jax.Array]]:
             return [
@@ -216,7 +220,7 @@ class ModelFuzzer:
 
     def _parsed(self, text: bytes) -> Model | None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        start = time.perf_counter()
+        start = time.process_time()  # whatever else the machine does
         try:
             model = _model_parse.parse_model(
                 _model_parse.ModelText("the fuzzer", text), max_memory=LARGEST
@@ -230,7 +234,7 @@ class ModelFuzzer:
         except Exception:
             model = None
             self.report.fail(traceback.format_exc(limit=-3), text)
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         self.report.slowest = max(self.report.slowest, seconds)
         self.report.counts["damaged model files read"] += 1
@@ -269,12 +273,13 @@ class ModelFuzzer:
             given = {n: np.asarray(v).tobytes() for n, v in result.resources.items()}
             if given != wanted:
                 self.report.fail("a model differs from the oracle", text)
-            with _model.prepared(model, result):  # shown, but not given away
+            # The output is prepared in full. No step is taken, so nothing is shown.
+            with _model.prepared(model, result):
                 self.report.counts["commands that show prepared"] += len(model.outputs)
 
 
 def _turns(seconds: float, *fuzzers: Any) -> Iterator[Any]:
-    """The fuzzers in turns, so that each has about the same time."""
+    """Yields the fuzzers in turns, so that each gets about the same time."""
     spent = dict.fromkeys(fuzzers, 0.0)
     while sum(spent.values()) < seconds:
         fuzzer = min(fuzzers, key=lambda one: spent[one])
@@ -284,7 +289,7 @@ def _turns(seconds: float, *fuzzers: Any) -> Iterator[Any]:
 
 
 def _in_parallel(jobs: int, seed: int, options: Sequence[str]) -> int:
-    """Runs so many processes with seeds of their own, and adds up their counts."""
+    """Runs several processes, each with a seed of its own, and adds up their counts."""
     command = [sys.executable, "-m", "tests.fuzz", *options, "--jobs", "1", "--seed"]
     processes = [
         subprocess.Popen([*command, str(seed + job)], stdout=subprocess.PIPE, text=True)
@@ -327,7 +332,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)  # where the models write
+        os.chdir(folder)  # so that the files that models write go there
         for fuzzer in _turns(60 * arguments.minutes, *fuzzers):
             fuzzer.batch()
             jax.clear_caches()

@@ -1,4 +1,4 @@
-"""Model files with random damage, and what a model that is accepted must give."""
+"""Makes model files with random damage, and says what an accepted one must give."""
 
 import copy
 import json
@@ -12,7 +12,7 @@ from tests import oracles
 from tests.fuzz import expected
 from tests.fuzz.descriptors import Maker
 
-# What a value is replaced by: limits of C's types, and what is of another type.
+# Values that take the place of others: limits of C's types, and other types.
 VALUES = (
     *(0, 1, -1, 2, 3, 4, 7, 8, 16, 255, 256, 1000, 65535, 2**16),
     *(2**31 - 1, 2**31, -(2**31), 2**32 - 1, 2**32, 2**63, 2**64, 10**40),
@@ -23,7 +23,7 @@ VALUES = (
 
 
 def base_model(maker: Maker) -> dict[str, Any]:
-    """A valid model of one to three dispatches of random descriptors."""
+    """Makes a valid model of one to three dispatches of random descriptors."""
     choose = maker.random
     resources: dict[str, Any] = {}
     dispatchables: dict[str, Any] = {}
@@ -54,12 +54,12 @@ def base_model(maker: Maker) -> dict[str, Any]:
 
 
 def expected_name(field: str) -> str:
-    """A field's name in the C struct."""
+    """Returns the name that a field has in the C struct."""
     return "".join(part.capitalize() for part in field.split("_"))
 
 
 def _resource(choose: random.Random, name: str, tensor: Any) -> tuple[Any, Any]:
-    """A resource that holds a tensor, in its own or in another type, and a binding."""
+    """Makes a resource for a tensor, of its own or of another type, and a binding."""
     own = choose.random() < 0.7
     data_type = tensor.data_type.name if own else choose.choice(("UINT8", "INT16"))
     width = np.dtype(data_type.lower()).itemsize
@@ -77,7 +77,7 @@ def _resource(choose: random.Random, name: str, tensor: Any) -> tuple[Any, Any]:
         resource["sizeInBytes"] = count * width + 8
         resource["initialValuesOffsetInBytes"] = choose.choice((0, 4, 7))
     if tensor.guaranteed_base_offset_alignment:
-        return resource, name  # the tensor begins where the buffer does
+        return resource, name  # the tensor begins at the first byte of the buffer
     binding = {"name": name, "elementOffset": before}
     return resource, binding if before or choose.random() < 0.2 else name
 
@@ -86,7 +86,7 @@ def _resource(choose: random.Random, name: str, tensor: Any) -> tuple[Any, Any]:
 
 
 def damaged(choose: random.Random, source: dict[str, Any]) -> bytes:
-    """The text of a model with some damage; now and then with none."""
+    """Returns the text of a model with some damage, and now and then without any."""
     model = copy.deepcopy(source)
     for _ in range(choose.choice((0, 1, 1, 1, 1, 2, 3))):
         choose.choice(STRUCTURAL)(choose, model)
@@ -98,7 +98,7 @@ def damaged(choose: random.Random, source: dict[str, Any]) -> bytes:
 
 
 def _places(value: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Every place in a JSON value, as its container and its key."""
+    """Lists every place in a JSON value, as its container and its key."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in items:
         found.append((value, key))
@@ -113,7 +113,7 @@ def _replace(choose: random.Random, model: dict[str, Any]) -> None:
 
 
 def _number(choose: random.Random, model: dict[str, Any]) -> None:
-    """Another number in the place of one."""
+    """Puts another number in the place of one."""
     places = [(p, k) for p, k in _places(model, []) if type(p[k]) in (int, float)]
     for parent, key in [choose.choice(places)] if places else []:
         near = parent[key] + choose.choice((-1, 1, 4))
@@ -178,7 +178,7 @@ TEXTUAL = (_flip, _put, _put, _cut, _double)
 
 
 def final_bytes(model: Model) -> dict[str, bytes]:
-    """What the resources hold at the end, from the oracles."""
+    """Computes by the oracles what the resources hold at the end."""
     state = {name: r.content.copy() for name, r in model.resources.items()}
     for command in model.commands:
         if isinstance(command, Dispatch):

@@ -1,6 +1,6 @@
-"""Random descriptors: valid ones, and ones that break one rule that is known.
+"""Makes random descriptors: valid ones, and ones that break one known rule.
 
-Which feature level supports what is retyped from the pages, so that a mistake in the
+The support tables are typed a second time from the pages, so that a mistake in the
 package's tables is not repeated here.
 """
 
@@ -19,8 +19,8 @@ FLOATS = (T.FLOAT32, T.FLOAT16)
 NARROW = (*FLOATS, T.INT32, T.INT16, T.INT8, T.UINT32, T.UINT16, T.UINT8)
 ALL = (*NARROW, T.FLOAT64, T.INT64, T.UINT64)
 INDICES = (T.INT64, T.INT32, T.UINT64, T.UINT32)
-# By operator, from which level on which ranks and types its tensors may have; the
-# first tensors are those that `types` speaks of, the others have types of their own.
+# For each operator, rows of a level, the ranks and types that tensors may have from it
+# on, and the types of indices. Conditions and counts have types of their own.
 LEVELS = {
     "DIAGONAL_MATRIX1": [(0x5100, (2, 4), ALL, ())],
     "DIAGONAL_MATRIX": [
@@ -79,18 +79,18 @@ class Maker:
         self.random = generator
 
     def desc(self) -> dmljax.OperatorDesc:
-        """A valid descriptor of any operator, at the newest level."""
+        """Makes a descriptor of any operator that is valid at the newest level."""
         return getattr(self, self.random.choice(sorted(LEVELS)).lower())()
 
     def level(self) -> FeatureLevel:
-        """The newest level, or any other."""
+        """Chooses the newest level, or any other."""
         newest = self.random.random() < 0.7
         return max(FeatureLevel) if newest else self.random.choice(list(FeatureLevel))
 
     # Parts
 
     def sizes(self, low: int = 1, high: int = 8, most: int = 40) -> tuple[int, ...]:
-        """Sizes of at most `most` elements, often with ones among them."""
+        """Chooses sizes of at most `most` elements, often with ones among them."""
         rank, sizes = self.random.randint(low, high), []
         for _ in range(rank):
             room = most // math.prod(sizes)
@@ -102,7 +102,7 @@ class Maker:
     def tensor(
         self, data_type: T, sizes: tuple[int, ...], *, output: bool = False
     ) -> TensorDesc:
-        """A tensor, packed or with strides, and with any of the optional fields."""
+        """Makes a tensor, packed or with strides, and with any optional fields."""
         strides = None
         if self.random.random() < 0.55:
             strides = self.spread(sizes)
@@ -122,7 +122,7 @@ class Maker:
         return dataclasses.replace(tensor, **changes)
 
     def spread(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """Strides in any order of the axes, with gaps."""
+        """Makes strides for any order of the axes, with gaps."""
         order, strides, step = list(range(len(sizes))), [0] * len(sizes), 1
         self.random.shuffle(order)
         step += self.random.choice((0, 0, 1, 2))
@@ -132,12 +132,12 @@ class Maker:
         return tuple(strides)
 
     def int32(self) -> int:
-        """A diagonal, near or at the limits."""
+        """Chooses a diagonal, near the matrix or at the limits of INT32."""
         far = (INT32_MIN, INT32_MIN + 1, INT32_MAX - 1, INT32_MAX)
         return self.random.choice((*far, *range(-6, 7), 2**30, -(2**30)))
 
     def number(self, data_type: T) -> int | float:
-        """A number of the data type, at its limits or not finite now and then."""
+        """Chooses a number of the data type, now and then a limit, NaN or infinity."""
         if data_type.dtype.kind == "f":
             return self.random.choice(
                 (0.0, -0.0, 1.5, -7.25, 0.1, math.inf, -math.inf, 65504.0, 6e-8, 1e-40)
@@ -147,7 +147,7 @@ class Maker:
         return self.random.choice((low, high, 0, 1, high // 3, low // 2, high - 1))
 
     def float32(self) -> float:
-        """A FLOAT attribute."""
+        """Chooses a FLOAT attribute."""
         return self.random.choice(
             (
                 *(0.0, -0.0, 10.6, -10.6, 255.5, -1.0, 3e9, -3e9, 1e19, 1e30, 0.1, 7),
@@ -250,7 +250,7 @@ class Maker:
 
 
 def broken(maker: Maker, desc: dmljax.OperatorDesc) -> dmljax.OperatorDesc:
-    """The descriptor with one rule broken that every page has."""
+    """Breaks one rule of a descriptor, which every page has."""
     name = maker.random.choice(list(desc.tensors()))
     tensor = getattr(desc, name)
     rank, width = len(tensor.sizes), tensor.dtype.itemsize
@@ -286,7 +286,7 @@ def broken(maker: Maker, desc: dmljax.OperatorDesc) -> dmljax.OperatorDesc:
 
 
 def _broken_attributes(maker: Maker, desc: dmljax.OperatorDesc) -> dict[str, object]:
-    """By attribute, a value that no operator takes for it."""
+    """Returns, for each attribute, a value that no operator accepts."""
     past = maker.random.choice((INT32_MIN - 1, INT32_MAX + 1, 2**64, 1.5, "0", None))
     start = getattr(desc, "start_padding", ())
     rank = getattr(desc, "dimension_count", 0)

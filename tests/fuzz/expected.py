@@ -1,4 +1,4 @@
-"""What the oracles say that a descriptor gives, and random inputs for it."""
+"""Random inputs for a descriptor, and the outputs that the oracles give for them."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from tests import oracles, samples
 def random_buffer(
     generator: np.random.Generator, name: str, tensor: dmljax.TensorDesc, size: int
 ) -> np.ndarray:
-    """What a tensor may hold: any bits, or what its operator tells apart."""
+    """Fills a buffer with any bits, or with values that the operator tells apart."""
     dtype, length = tensor.dtype, tensor.buffer_length
     if name == "indices_tensor":
         near = generator.integers(-size - 2, size + 2, length)
@@ -28,7 +28,7 @@ def random_buffer(
 def random_inputs(
     generator: np.random.Generator, desc: dmljax.OperatorDesc
 ) -> list[np.ndarray]:
-    """An array for each input: of its sizes, or a flat buffer where it has strides."""
+    """Makes an array for each input: of its sizes, or flat if it has strides."""
     size = desc.output_tensor.sizes[desc.axis] if hasattr(desc, "axis") else 1
     arrays = []
     for name, tensor in desc.input_tensors().items():
@@ -42,7 +42,7 @@ def random_inputs(
 def logical_inputs(
     desc: dmljax.OperatorDesc, arrays: list[np.ndarray]
 ) -> list[np.ndarray]:
-    """The inputs as the oracles take them, read through the strides."""
+    """Returns the inputs as the oracles take them, read through the strides."""
     tensors = desc.input_tensors().values()
     return [
         oracles.strided_read(array.ravel(), tensor.sizes, tensor.strides)
@@ -53,12 +53,12 @@ def logical_inputs(
 def logical_outputs(
     desc: dmljax.OperatorDesc, inputs: list[np.ndarray]
 ) -> list[np.ndarray]:
-    """What the oracle of the operator gives."""
+    """Computes the outputs by the oracle of the operator."""
     return [np.asarray(output) for output in ORACLES[desc.operator](desc, *inputs)]
 
 
 def outputs(desc: dmljax.OperatorDesc, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """What the operator of the descriptor must return."""
+    """Returns what the operator of the descriptor must return, laid out by strides."""
     results = logical_outputs(desc, logical_inputs(desc, arrays))
     return [
         value.reshape(tensor.sizes)
@@ -146,7 +146,7 @@ ORACLES = {
 
 
 def in_form(desc, form):
-    """The operator of the descriptor as a function in one form of ours."""
+    """Returns the operator of the descriptor as a function in one form."""
     return lambda *arrays: FUNCTIONS[desc.operator](desc, form, *arrays)
 
 

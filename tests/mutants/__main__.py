@@ -1,7 +1,7 @@
 """Puts small faults into the source of dmljax, one at a time, and runs the tests.
 
 `python -m tests.mutants` names for each fault the test that caught it, or says that it
-survived. No file changes: a process has a fault only in its own memory. A test that
+survived. No file changes: only the memory of one process has the fault. A test that
 catches a fault is run without it as well, and has to pass then.
 """
 
@@ -24,14 +24,17 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a thread would not survive a fork
+from tests import compiling
+
+os.environ["XLA_FLAGS"] = compiling.flags(os.environ.get("XLA_FLAGS", ""))
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a fork does not copy threads
 
 from tests.mutants.child import run
 from tests.mutants.fault import TESTS, Fault, TableError, parts
 from tests.mutants.table import FAULTS
 
-# What dmljax and its tests import from elsewhere: a fork has it at once.
+# The modules of other packages that dmljax and its tests import. They are imported
+# once, before the processes are forked, which saves seconds for each fault.
 PRELOADED = (
     *("jax", "jax.export", "jax.extend.core", "jax.experimental.jet"),
     *("jax.experimental.pallas", "jax.experimental.pallas.triton"),
@@ -44,7 +47,7 @@ FORK = multiprocessing.get_context("fork")
 
 
 class Outcome(NamedTuple):
-    """What became of a run of tests: the one that failed, and how."""
+    """The end of a run of tests: the test that failed, if one did, and how."""
 
     test: str | None
     how: str
@@ -53,7 +56,7 @@ class Outcome(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run of tests that can be started."""
+    """A run of tests that waits to be started."""
 
     fault: Fault | None
     arguments: list[str]
@@ -99,7 +102,7 @@ def parsed() -> argparse.Namespace:
 
 
 def preload() -> None:
-    """Imports what is there of the other packages; JAX starts no backend for it."""
+    """Imports the other packages that are installed. JAX starts no backend for that."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in PRELOADED:
@@ -108,7 +111,7 @@ def preload() -> None:
 
 
 def show(chosen: Sequence[Fault], options: argparse.Namespace) -> int:
-    """Runs the faults, prints a line for each, then what all of them come to."""
+    """Runs the faults, and prints a line for each of them and a summary."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(Path(folder), options.jobs, options.limit)
@@ -139,7 +142,7 @@ def show(chosen: Sequence[Fault], options: argparse.Namespace) -> int:
 def of_faults(
     runs: "Runs", chosen: Sequence[Fault], only_first: bool
 ) -> Iterator[tuple[Fault, Outcome]]:
-    """The outcome of each: of the tests that are named, then of all in the files."""
+    """Yields the outcome of each fault: of the named tests, then of the files."""
     for fault in chosen:
         functions = {"::".join(parts(test)[:2]): None for test in fault.first}
         named = [str(TESTS / test) for test in functions]
@@ -154,7 +157,7 @@ def of_faults(
 
 
 def control(runs: "Runs", caught: dict[Fault, Outcome]) -> list[Fault]:
-    """The faults whose tests do not pass without them, or cannot be imported."""
+    """Returns the faults whose tests do not pass without the fault."""
     tested = {fault: str(one.test) for fault, one in caught.items()}
     by_file: dict[str, list[str]] = {}
     for test in dict.fromkeys(tested.values()):
@@ -168,7 +171,7 @@ def control(runs: "Runs", caught: dict[Fault, Outcome]) -> list[Fault]:
 
 
 class Runs:
-    """Runs of tests, a number of them at a time, each in a process of its own."""
+    """Runs of tests, several at a time, each in a process of its own."""
 
     def __init__(self, folder: Path, jobs: int, limit: int) -> None:
         self.folder, self.jobs, self.limit = folder, jobs, limit
@@ -180,7 +183,7 @@ class Runs:
         self.waiting.insert(0 if next_ else len(self.waiting), run)
 
     def finished(self) -> Iterator[tuple[Run, Outcome]]:
-        """Each run when it ends; more may be added in between."""
+        """Yields each run when it ends. More runs may be added in between."""
         going: dict[int, tuple[Any, Run, Path]] = {}
         try:
             while self.waiting or going:
@@ -208,13 +211,13 @@ class Runs:
 
 
 def end_group(leader: int) -> None:
-    """Ends what a process and its tests have started and left behind."""
+    """Ends the processes that a run and its tests have started and left behind."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
 
 
 def outcome_of(one: Run, status: int, path: Path) -> Outcome:
-    """What the notes of a run and the end of its process say."""
+    """Reads the outcome of a run from its notes and from the end of its process."""
     noted: dict[str, list[str]] = defaultdict(list)
     for line in path.read_text().splitlines():
         event, test = json.loads(line)

@@ -1,4 +1,4 @@
-"""Faults in what checks arguments and says what is wrong."""
+"""Faults in the modules that check arguments and write messages."""
 
 from tests.mutants.fault import faults
 

@@ -1,4 +1,4 @@
-"""One run of pytest in a process of its own, with or without a fault."""
+"""Runs pytest once, in a process of its own, with or without a fault."""
 
 import importlib.machinery
 import importlib.util
@@ -16,20 +16,21 @@ from tests.mutants.fault import ROOT, Fault, parts
 
 OPTIONS = (
     *("-q", "--tb=short", "--no-header", "-p", "no:cacheprovider", "-m", ""),
-    # pytest would rewrite the assertions of its plugins, which are imported by then.
+    # pytest warns that it can't rewrite the assertions of plugins that are imported
+    # already, as they are here before the process is forked.
     "-Wignore:Module already imported",
 )
 
 
 class Loader(importlib.machinery.SourceFileLoader):
-    """Compiles the source of a module with a fault in it; the file stays as it is."""
+    """Compiles the source of a module with a fault. The file does not change."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.module, str(fault.path))
         self.fault = fault
 
     def get_code(self, fullname: str) -> Any:
-        """The code, which is never cached."""
+        """Compiles the code anew: a cached file would have it without the fault."""
         source = self.fault.changed(self.fault.path.read_text())
         return compile(source, self.path, "exec", dont_inherit=True)
 
@@ -41,7 +42,7 @@ class Finder:
         self.fault = fault
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """The module with the fault."""
+        """Returns the module with the fault, or None for any other module."""
         if name != self.fault.module:
             return None
         package = self.fault.path.name == "__init__.py"
@@ -56,25 +57,25 @@ class Finder:
 
 
 class Reporter:
-    """Selects tests, notes what becomes of each, and limits its time."""
+    """A plugin of pytest that selects tests, notes outcomes, and limits the time."""
 
     def __init__(self, path: Path, tests: Sequence[str], limit: int) -> None:
         self.path, self.limit = path, limit
         self.wanted = [parts(test) for test in tests]
 
     def note(self, event: str, test: str) -> None:
-        """Adds a line, which stays if the process ends without warning."""
+        """Adds a line to the notes, which are there even if the process is killed."""
         with self.path.open("a") as file:
             file.write(json.dumps([event, test]) + "\n")
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Keeps the cases whose name contains what a test asks for."""
+        """Keeps the tests that are wanted, if there is a choice."""
         if self.wanted:
             items[:] = [item for item in items if self.is_wanted(item)]
         self.note("selected", str(len(items)))
 
     def is_wanted(self, item: Any) -> bool:
-        """Whether one of the tests is meant by this item."""
+        """Whether an item of pytest is one of the wanted tests."""
         function, _, case = item.name.partition("[")
         return any(
             (item.path.name, function) == (Path(file).name, wanted) and text in case
@@ -82,19 +83,19 @@ class Reporter:
         )
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """The signal ends the process, also where no Python runs."""
+        """Limits the time by a signal, which also ends code that is not Python."""
         self.note("started", nodeid)
         signal.alarm(self.limit)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Notes a failure of any phase, and that the test itself passed."""
+        """Notes a failure in any phase of a test, and that the test itself passed."""
         if report.failed:
             self.note("failed", report.nodeid)
         elif report.when == "call" and report.passed:
             self.note("passed", report.nodeid)
 
     def pytest_collectreport(self, report: Any) -> None:
-        """A file that cannot be imported."""
+        """Notes a file of tests that can't be imported."""
         if report.failed:
             self.note("broken", report.nodeid)
 
@@ -106,12 +107,17 @@ def run(
     path: Path,
     limit: int,
 ) -> None:
-    """Runs pytest with these arguments, and of what it finds these `tests`, if any.
+    """Runs pytest.
 
-    What becomes of the tests is noted in the file `path`, and what pytest says in a
-    file beside it.
+    Args:
+      fault: the fault to put into its module, or None.
+      arguments: the arguments for pytest.
+      tests: the tests to run of those that pytest finds; if empty, all of them.
+      path: the file for notes on the tests. The output of pytest goes beside it.
+      limit: the seconds that a test may take.
     """
-    os.setsid()  # so that what a test starts ends with this process
+    # In a session of its own, so that what the tests start can be ended with it.
+    os.setsid()
     log = os.open(path.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)

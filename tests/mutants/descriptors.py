@@ -1,4 +1,4 @@
-"""Faults in descriptors, and in what they are in JSON."""
+"""Faults in descriptors and in their JSON."""
 
 from tests.mutants.fault import faults
 

@@ -1,4 +1,4 @@
-"""Faults in the kernels for GPUs that compute each element from its place."""
+"""Faults in the kernels for GPUs that compute each element from its position."""
 
 from tests.mutants.fault import faults
 

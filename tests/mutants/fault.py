@@ -1,4 +1,4 @@
-"""What a fault is, and how a table of them is written."""
+"""Says what a fault is, and how a table of faults is written."""
 
 import dataclasses
 import functools
@@ -9,7 +9,7 @@ TESTS = ROOT / "tests"
 
 
 class TableError(Exception):
-    """The table does not go with the sources or with the tests."""
+    """The table of faults does not fit the sources or the tests."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,11 +19,11 @@ class Fault:
     Attributes:
       module: the dotted name of the module.
       old: a text that occurs once in its source.
-      new: what takes its place.
+      new: the text that takes its place.
       what: what is wrong then.
-      first: the tests that are run first, each as "file::function", or as
+      first: the tests that run first, each as "file::function", or as
         "file::function[text]" for those of its cases whose name contains the text.
-      files: the files of tests that are run if those pass.
+      files: the files of tests that run if those pass.
     """
 
     module: str
@@ -35,7 +35,7 @@ class Fault:
 
     @property
     def name(self) -> str:
-        """The module and what is wrong in it."""
+        """The module, and what is wrong in it."""
         return f"{self.module}: {self.what}"
 
     @property
@@ -45,7 +45,7 @@ class Fault:
         return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
     def changed(self, source: str) -> str:
-        """The source of the module with the fault in it."""
+        """Returns the source of the module with the fault in it."""
         found = source.count(self.old)
         if found != 1:
             raise TableError(
@@ -57,7 +57,7 @@ class Fault:
         return source.replace(self.old, self.new)
 
     def check(self) -> None:
-        """Requires that the text, the files and the tests are there."""
+        """Requires that the text, the files and the tests of the fault exist."""
         if not self.path.is_file():
             raise TableError(f"{self.name}: there is no {self.path}.")
         self.changed(self.path.read_text())
@@ -74,7 +74,7 @@ class Fault:
 def faults(
     module: str, files: tuple[str, ...], *rows: tuple[str, ...]
 ) -> tuple[Fault, ...]:
-    """The faults of one module, each as (old, new, what, first test, ...)."""
+    """Makes the faults of one module from rows of (old, new, what, first test, ...)."""
     return tuple(
         Fault(module, old, new, what, tuple(first), files)
         for old, new, what, *first in rows
@@ -82,7 +82,7 @@ def faults(
 
 
 def parts(test: str) -> tuple[str, str, str]:
-    """The file, the function, and what the name of a case contains.
+    """Splits a test into its file, its function, and what the name of a case contains.
 
     >>> parts("test_a.py::test_b[some case]"), parts("test_a.py::test_b")
     (('test_a.py', 'test_b', 'some case'), ('test_a.py', 'test_b', ''))
@@ -94,7 +94,7 @@ def parts(test: str) -> tuple[str, str, str]:
 
 @functools.cache
 def text_of(file: str) -> str:
-    """The source of a file of tests."""
+    """Returns the source of a file of tests."""
     path = TESTS / file
     if not path.is_file():
         raise TableError(f"there is no file of tests {path}.")

@@ -1,4 +1,4 @@
-"""Faults in what is shown: outputs, schema, examples, command line."""
+"""Faults in what is shown, such as files, the schema, examples and the command line."""
 
 from tests.mutants.fault import faults
 

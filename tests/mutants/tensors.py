@@ -1,4 +1,4 @@
-"""Faults in what is known of tensors."""
+"""Faults in support tables, tensor descriptions, strides and overlaps."""
 
 from tests.mutants.fault import faults
 
@@ -198,6 +198,10 @@ FAULTS = (
             "an alignment may be smaller than an element",
             RULES_OF_EVERY_TENSOR,
         ),
+    ),
+    *faults(
+        "dmljax._strides",
+        ("test_descriptors.py",),
         (
             "1 if stride == 0 else size for",
             "size for",
@@ -222,6 +226,33 @@ FAULTS = (
             "stride",
             "the stride of a size of 1 has to fit in the type of offsets",
             "test_descriptors.py::test_inputs_of_any_strides",
+        ),
+        (
+            "rest or inner < count",
+            "inner < count",
+            "a stride need not be a multiple of the one within",
+            "test_descriptors.py::test_inputs_of_any_strides",
+            "test_descriptors.py::test_read",
+        ),
+        (
+            "kept.append(count)\n        whole.append(inner)",
+            "kept.append(inner)\n        whole.append(inner)",
+            "gaps are taken for elements",
+            "test_descriptors.py::test_inputs_of_any_strides",
+            "test_descriptors.py::test_read",
+        ),
+        (
+            "[(0, missing, 0)]",
+            "[(missing, 0, 0)]",
+            "the gap that a buffer lacks at its end is added before it",
+            "test_descriptors.py::test_inputs_of_any_strides",
+        ),
+        (
+            "offsets += lax",
+            "offsets = lax",
+            "an offset is that along the last axis alone",
+            "test_descriptors.py::test_inputs_of_any_strides",
+            "test_descriptors.py::test_read",
         ),
     ),
     *faults(

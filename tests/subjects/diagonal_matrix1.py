@@ -18,6 +18,7 @@ from tests.samples import (
     Wrong,
     shape_of_rank,
 )
+from tests.sharded import Case, array
 from tests.subjects import tables
 
 
@@ -62,6 +63,26 @@ SUBJECT = Subject(
     operator=OPERATORS["diagonal_matrix1"],
     jitted=_diagonal_matrix1._diagonal_matrix1,
     tensor="OutputTensor",
+    signature=(
+        "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=0, fill_end=1, "
+        "implementation=None)"
+    ),
+    structs={
+        "DIAGONAL_MATRIX": "OutputTensor Offset Value",
+        "DIAGONAL_MATRIX1": (
+            "InputTensor OutputTensor ValueDataType Value DiagonalFillBegin "
+            "DiagonalFillEnd"
+        ),
+    },
+    sharded={
+        "diagonal_matrix1": Case(
+            functools.partial(
+                dmljax.diagonal_matrix1, value=2, fill_begin=-9, fill_end=4
+            ),
+            (array(),),
+            ("`diagonal_matrix1`", "batch, rows, columns"),
+        )
+    },
     samples=(
         _diagonal("band", ((), (3, 4)), _span(-1, 2)),
         _diagonal("outside", ((), (2, 3, 2)), _span(1, -1)),

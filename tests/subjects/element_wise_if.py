@@ -17,6 +17,7 @@ from tests.samples import (
     numbers,
     shape_of_rank,
 )
+from tests.sharded import Case, array
 from tests.subjects import tables
 
 _if = functools.partial(
@@ -53,6 +54,15 @@ SUBJECT = Subject(
     operator=OPERATORS["element_wise_if"],
     jitted=_element_wise_if._element_wise_if,
     tensor="OutputTensor",
+    signature="(condition, a, b, /, *, implementation=None)",
+    structs={"ELEMENT_WISE_IF": "ConditionTensor ATensor BTensor OutputTensor"},
+    sharded={
+        "element_wise_if": Case(
+            dmljax.element_wise_if,
+            (array("bool"), array(), -array()),
+            ("`element_wise_if`", "any dimensions"),
+        )
+    },
     samples=(
         _if("bytes", (CONDITION, (2, 3), (2, 3))),
         _if("truth", (CONDITION[0] != 0, (3,), (3,))),

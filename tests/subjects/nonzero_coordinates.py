@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from tests.samples import (
     Wrong,
     shape_of_rank,
 )
+from tests.sharded import Case, array
 from tests.subjects import tables
 
 
@@ -70,10 +72,55 @@ def _tensors(ranks: Any, coordinate_ranks: Any) -> tables.Row:
     }
 
 
+MASK = (array() > 2).astype(np.uint8)
+
+
+def lines(x: Any, **options: Any) -> Any:
+    """The coordinates in each line of a batch."""
+    return jax.vmap(functools.partial(dmljax.nonzero_coordinates, **options))(x)
+
+
+def in_parts(x: Any, **options: Any) -> Any:
+    """The coordinates in each of sixteen parts."""
+    return dmljax.nonzero_coordinates(x, parts=16, **options)
+
+
+def _only_first(parts: tuple[int, ...]) -> bool:
+    return parts[0] > 1 and set(parts[1:]) == {1}
+
+
+def _sharded(function: Any, more: str, along: str, fits: Any = _only_first) -> Case:
+    line = (f"`nonzero_coordinates`{more}", along)
+    return Case(function, (MASK,), line, fits, differentiable=False)
+
+
 SUBJECT = Subject(
     operator=OPERATORS["nonzero_coordinates"],
     jitted=_nonzero_coordinates._nonzero_coordinates,
     tensor="InputTensor",
+    signature=(
+        "(x, /, *, columns=None, fill=0, parts=None, size=None, implementation=None)"
+    ),
+    structs={
+        "NONZERO_COORDINATES": (
+            "InputTensor OutputCountTensor OutputCoordinatesTensor"
+        ),
+    },
+    names=("NonzeroCoordinates",),
+    sharded={
+        "nonzero_coordinates": _sharded(
+            dmljax.nonzero_coordinates,
+            *("", "any dimension of the tensor", lambda parts: True),
+        ),
+        "nonzero_coordinates, vmap": _sharded(lines, "", "the batch of a vmap"),
+        "nonzero_coordinates, parts": _sharded(
+            in_parts, ", `parts=`", "the first dimension"
+        ),
+        "nonzero_coordinates, size": _sharded(
+            functools.partial(dmljax.nonzero_coordinates, size=8),
+            *(", `size=K`", "the first dimension"),
+        ),
+    },
     samples=(
         _nonzero("columns", ((1, 1, 2, 4),), {"columns": 3, "fill": 7}),
         _nonzero("parts", ((4, 1, 3),), {"parts": 2, "fill": 7}),

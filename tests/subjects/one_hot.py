@@ -18,6 +18,7 @@ from tests.samples import (
     integers,
     shape_of_rank,
 )
+from tests.sharded import Case, array
 from tests.subjects import tables
 
 ONE_HOT_INDICES = ("int8", "uint8", "int32", "uint32")
@@ -67,10 +68,27 @@ def _tensors(ranks: Any, indices: str, values: str) -> tables.Row:
     }
 
 
+def columns_of_32(indices: Any, **options: Any) -> Any:
+    """One-hot along the second dimension."""
+    values = np.array([5, 9], np.float32)
+    return dmljax.one_hot(indices, values, size=32, axis=1, **options)
+
+
 SUBJECT = Subject(
     operator=OPERATORS["one_hot"],
     jitted=_one_hot._one_hot,
     tensor="ValuesTensor",
+    signature="(indices, values, /, *, size, axis=-1, implementation=None)",
+    structs={"ONE_HOT": "IndicesTensor ValuesTensor OutputTensor Axis"},
+    sharded={
+        "one_hot": Case(
+            columns_of_32,
+            (array("int32", (128, 1, 8)),),
+            ("`one_hot`", "batch, depth"),
+            lambda parts: parts[1] == 1,  # depth is a dimension of the output alone
+            differentiable=False,
+        )
+    },
     samples=(
         _hot(
             "rows",

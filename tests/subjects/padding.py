@@ -1,5 +1,6 @@
 """PADDING under test: its samples, edges, drawn examples, support table and errors."""
 
+import functools
 import itertools
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.samples import (
     Wrong,
     shape_of_rank,
 )
+from tests.sharded import Case, array
 from tests.subjects import tables
 
 MODES = st.sampled_from(Mode)
@@ -61,10 +63,58 @@ def _nothing(rank: int) -> tuple[Any, ...]:
     return rank, (0,) * rank, (0,) * rank
 
 
+# Padding of the first dimension: less than a part, and more than a part of 4 or 8.
+NARROW, WIDE = (3, 5), (40, 8)
+
+
+def pad_rows(x: Any, pads: tuple[int, int], mode: Mode, **options: Any) -> Any:
+    """Pads the first of three dimensions."""
+    start, end = ((n, 0, 0) for n in pads)
+    return dmljax.padding(x, start, end, mode=mode, **options)
+
+
+def _sharded(mode: Mode, pads: tuple[int, int], along: str, fits: Any) -> Case:
+    function = functools.partial(pad_rows, pads=pads, mode=mode)
+    return Case(function, (array(),), ("`padding`", along), fits, pads=pads)
+
+
 SUBJECT = Subject(
     operator=OPERATORS["padding"],
     jitted=_padding._padding,
     tensor="InputTensor",
+    signature=(
+        "(x, start_padding, end_padding, /, *, mode=<PaddingMode.CONSTANT: 0>, "
+        "value=0, implementation=None)"
+    ),
+    structs={
+        "PADDING": (
+            "InputTensor OutputTensor PaddingMode PaddingValue DimensionCount "
+            "StartPadding EndPadding"
+        ),
+        "PADDING1": (
+            "InputTensor OutputTensor PaddingMode PaddingValueDataType PaddingValue "
+            "DimensionCount StartPadding EndPadding"
+        ),
+    },
+    names=("PaddingMode",),
+    sharded={
+        f"{mode.name}, {name}": _sharded(mode, pads, along, fits)
+        for mode in Mode
+        for name, pads, along, fits in (
+            (
+                *("batch", NARROW, "dimensions that are not padded"),
+                lambda parts: parts[0] == 1 and parts[2] == 8,
+            ),
+            (
+                *("narrow", NARROW, "a padded dimension"),
+                lambda parts: parts[0] > 1,
+            ),
+            (
+                *("wide", WIDE, "a dimension padded by more than a part"),
+                lambda parts: parts[0] in (4, 8) and max(parts[1:]) == 1,
+            ),
+        )
+    },
     samples=tuple(
         padding_sample("matrix", mode, (3, 2), (5, 1), (4, 3)) for mode in Mode
     ),

@@ -1,0 +1,43 @@
+"""What a case of the tests of sharding is; tests/subjects/ has the cases."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+SHAPE = (128, 4, 8)
+
+
+def array(dtype: Any = "float32", shape: tuple[int, ...] = SHAPE) -> np.ndarray:
+    """Small whole numbers of both signs."""
+    line = np.arange(np.prod(shape)) * 7 % 11 - 3
+    return line.reshape(shape).astype(dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A call, and the line of the table in docs/sharding.md that speaks of it.
+
+    Attributes:
+      function: of arrays that are sharded alike.
+      arrays: what it is called with. It is differentiated in the last of them.
+      line: the operator and the dimensions that are sharded, as the table has them.
+      fits: whether the line speaks of a division, given by the number of parts of each
+        dimension.
+      differentiable: whether the function has a derivative.
+      pads: how much is padded before and after the first dimension.
+    """
+
+    function: Callable[..., Any]
+    arrays: tuple[np.ndarray, ...]
+    line: tuple[str, str]
+    fits: Callable[[tuple[int, ...]], bool] = lambda parts: True
+    differentiable: bool = True
+    pads: tuple[int, int] = (0, 0)
+
+    def by_kernel(self) -> "Case":
+        """The same call, by the operator's kernel."""
+        function = functools.partial(self.function, implementation="pallas")
+        return dataclasses.replace(self, function=function)
