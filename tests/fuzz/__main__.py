@@ -312,6 +312,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--device", default="cpu", help="cpu, gpu or tpu")
+    parser.add_argument("--only", choices=("descriptors", "models"))
     parser.add_argument("--form", choices=("xla", "pallas"), help="of the operators")
     parser.add_argument("--seed", type=int, help="another one each time if absent")
     parser.add_argument("--keep", type=pathlib.Path, default="build/fuzz")
@@ -326,10 +327,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_default_device", jax.devices(arguments.device)[0])
     report = Report(seed, arguments.keep.absolute())
-    fuzzers = (
-        DescriptorFuzzer(seed, report, arguments.form),
-        ModelFuzzer(seed, report),
-    )
+    every = {
+        "descriptors": DescriptorFuzzer(seed, report, arguments.form),
+        "models": ModelFuzzer(seed, report),
+    }
+    fuzzers = [every[arguments.only]] if arguments.only else list(every.values())
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)  # so that the files that models write go there
