@@ -187,11 +187,13 @@ class OperatorPrimitive:
         interpret = platform == "cpu"
         backend = "cuda" if interpret else platform
         operator = self.name.upper()
+        # JAX does not say the name of a platform that has no lowering rule of its own.
+        named = f"the platform {platform!r}" if platform else "this platform"
         require(
             operator,
             backend in self.kernels,
-            "implementation='pallas' was asked for, and there is no kernel for this "
-            "platform; use implementation=None or 'xla'.",
+            f"implementation='pallas' was asked for, and there is no kernel for {named};"
+            " use implementation=None or 'xla'.",
             NoKernelError,
         )
         require(
