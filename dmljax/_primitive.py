@@ -192,8 +192,8 @@ class OperatorPrimitive:
         require(
             operator,
             backend in self.kernels,
-            f"implementation='pallas' was asked for, and there is no kernel for {named};"
-            " use implementation=None or 'xla'.",
+            "implementation='pallas' was asked for, and there is no kernel for "
+            f"{named}; use implementation=None or 'xla'.",
             NoKernelError,
         )
         require(
