@@ -226,7 +226,8 @@ def _check_sizes(
         NAME,
         indices[axis] == 1,
         f"tensor 'IndicesTensor' has sizes {show(indices)}; its size along Axis {axis} "
-        f"is {indices[axis]} and must be 1.",
+        f"is {indices[axis]} and must be 1. jnp.expand_dims(indices, axis) adds an axis "
+        "of size 1.",
     )
     elements = math.prod(values)
     require(
