@@ -125,15 +125,17 @@ def page(rows: Rows, name: str) -> str:
     versions = ", ".join(f"{v} {last[v]}" for v in VERSIONS if last[v])
     parts = [
         f"# Figures: {last['device']}",
-        f"Microseconds, medians. Less is better. Versions: {versions}.",
-        "- **dmljax** is a call inside of `jit`. **outside jit** is a call that is a "
-        "program of its own, where that runs something else. The calls of other "
-        "libraries than jax.numpy are programs of their own.\n"
+        "The figures are microseconds, and medians of many calls. Less is better. "
+        f"Versions: {versions}.",
+        "- **dmljax** is a call inside of `jit`. **outside jit** is a call outside of "
+        "`jit`. It is timed only if other code runs there. The functions of jax.numpy "
+        "are called inside of `jit`, and those of other libraries without it.\n"
         "- **share** is the time of a copy of the same bytes "
-        f"({last['copy_gb_per_s']:.0f} GB/s read and written), or of a fill "
-        f"({last['fill_gb_per_s']:.0f} GB/s) where nothing is read, over the time of "
-        "dmljax, outside of `jit` if that is timed. More is better. Both speeds are "
-        "measured in the same run.\n"
+        f"({last['copy_gb_per_s']:.0f} GB/s read and written), divided by the time of "
+        "dmljax. If nothing is read, it is the time of a fill "
+        f"({last['fill_gb_per_s']:.0f} GB/s) instead of a copy. If a call outside of "
+        "`jit` is timed, its time is taken. More is better. Both speeds are measured "
+        "in the same run.\n"
         '- A program "in a pipeline" has an elementwise operation before and after '
         "the operator.",
         f"![The share of a copy's speed, for each case.]({name}_share.png)",
@@ -415,16 +417,17 @@ def scaling_page(lines: Sequence[Line], name: str) -> str:
     versions = ", ".join(f"{v} {last[v]}" for v in VERSIONS if last[v])
     parts = [
         f"# Figures: several devices, {last['device']}",
-        "Milliseconds of a call on the device that takes longest, by its own clock, "
-        "with the time that it waits for others; medians. The efficiency is in "
-        "brackets: the time of one device over this time, in strong scaling divided "
-        f"by the number of devices. Versions: {versions}.",
+        "The figures are milliseconds, and medians of many calls. The time is that of "
+        "the slowest device, by its own clock. It includes waiting for other devices. "
+        "In brackets is the efficiency: the time of one device divided by this time; "
+        "for strong scaling it is also divided by the number of devices. "
+        f"Versions: {versions}.",
         f"![Efficiency over the number of devices.]({name}.png)",
     ]
     columns = ["operator", "case", "direction", "communicates", *map(str, counts)]
     for scaling, title in (
-        ("weak", "Weak scaling: each device has as much work as the one"),
-        ("strong", "Strong scaling: the devices share the work of the one"),
+        ("weak", "Weak scaling: each device has as much work as a single device"),
+        ("strong", "Strong scaling: the devices share the work of a single device"),
     ):
         rows = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
         for work in _by_work(lines, scaling).values():

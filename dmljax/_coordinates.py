@@ -227,7 +227,7 @@ class PaddingMode(enum.IntEnum):
     On each axis let i be the output coordinate minus the start padding, and n the size
     of the input. The output takes the input's element at
 
-    - CONSTANT: i, and a value of its own wherever i is outside [0, n) on any axis;
+    - CONSTANT: i; if i is outside [0, n) on any axis, the output is the padding value;
     - EDGE: clip(i, 0, n - 1), the nearest element;
     - REFLECTION: i mirrored without repeating the edge, 3 2 | 1 2 3 | 2 1;
     - SYMMETRIC: i mirrored with the edge repeated, 2 1 | 1 2 3 | 3 2;

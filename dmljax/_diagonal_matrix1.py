@@ -130,7 +130,7 @@ def diagonal_matrix1(
     fill_end: ArrayLike = 1,
     implementation: Implementation = None,
 ) -> jax.Array:
-    """Fills the diagonals in [fill_begin, fill_end) with `value`, and keeps the rest.
+    """Fills the diagonals in [fill_begin, fill_end) with `value`, and keeps the others.
 
     The element in row y and column x is on diagonal ``top_x = x - y``. Diagonal 0 is
     the main one, and positive ones lie to its right. ``output[..., y, x]`` is `value`
@@ -138,8 +138,8 @@ def diagonal_matrix1(
     element, or 0 without an input.
 
     With fill_begin < fill_end, the diagonals in [fill_begin, fill_end) are filled. With
-    fill_begin > fill_end, all outside [fill_end, fill_begin) are. With equal bounds,
-    none are.
+    fill_begin > fill_end, all diagonals outside [fill_end, fill_begin) are filled. With
+    equal bounds, none are filled.
 
     Args:
       x: (..., height, width) of any type (InputTensor). The leading dimensions are a
@@ -148,22 +148,22 @@ def diagonal_matrix1(
         to be those of `x`.
       dtype: the type of the result. None stands for that of `x`, or for float32 without
         an `x`.
-      value: a scalar of the type of the result (Value). A Python number takes this
-        type, which must hold it.
+      value: a scalar of the type of the result (Value). A Python number is converted to
+        this type, which must hold it.
       fill_begin: INT32, the first diagonal that is filled (DiagonalFillBegin). A
         Python number is part of the program. A scalar ``jax.Array`` is data: another
-        one compiles nothing anew, and a batch of them fills each matrix differently.
+        value compiles no new program, and a batch of bounds has one for each matrix.
       fill_end: INT32, one past the last diagonal that is filled (DiagonalFillEnd).
-      implementation: "xla" for XLA's form, "pallas" for the kernel, or None for the one
-        that was measured to be faster.
+      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None for
+        the default, which is the one that was measured to be faster.
 
     Returns:
       An array (..., height, width), differentiable in `x` and `value`.
 
     Raises:
       DescriptorError: if the rank is below 2, a bound is not an INT32, or `shape`,
-        `dtype` or `value` disagree with `x`; if the kernel was asked for and can't run
-        here.
+        `dtype` or `value` disagree with `x`; or if the kernel was asked for and can't
+        run.
       TypeError: if `x` is not an array, or both `x` and `shape` are None.
 
     >>> diagonal_matrix1(shape=(2, 4), value=7, fill_begin=0, fill_end=2)
@@ -321,8 +321,8 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
     ``diagonal_matrix1`` says what the operator computes.
 
     Attributes:
-      input_tensor: what is kept where nothing is filled; None stands for zeros. Its
-        type and sizes are those of the output.
+      input_tensor: the elements that are kept where nothing is filled; None stands for
+        zeros. Its type and sizes are those of the output.
       output_tensor: 2 to 4 dimensions. Those before the last two are a batch.
       value_data_type: the type of the output.
       value: the number that fills the diagonals.

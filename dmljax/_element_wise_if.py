@@ -110,17 +110,17 @@ def element_wise_if(
         (ConditionTensor).
       a: (...) of any type and of the sizes of `condition` (ATensor), or a scalar.
       b: (...) of the type of `a` and of the sizes of `condition` (BTensor), or a
-        scalar. If `a` or `b` is a Python number, it takes the type of the other one,
-        which must be an array. Nothing else is promoted or broadcast.
-      implementation: "xla" for XLA's form, "pallas" for the kernel, or None for the one
-        that was measured to be faster.
+        scalar. If `a` or `b` is a Python number, it is converted to the type of the
+        other one, which must be an array. Nothing else is promoted or broadcast.
+      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None for
+        the default, which is the one that was measured to be faster.
 
     Returns:
       An array (...) of the type of `a` and `b`, differentiable in both.
 
     Raises:
-      DescriptorError: if the sizes or the types differ; if the kernel was asked for and
-        can't run here.
+      DescriptorError: if the sizes or the types differ; or if the kernel was asked for
+        and can't run.
       TypeError: if an argument is not an array, or both `a` and `b` are Python numbers.
 
     >>> import jax.numpy as jnp

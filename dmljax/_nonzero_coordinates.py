@@ -56,7 +56,7 @@ class NonzeroCoordinates(NamedTuple):
       coordinates: (M, N) uint32. Row r has the coordinates of the r-th element that is
         not zero, in ascending row-major order, for r < count.
 
-    With ``size=`` and ``parts=`` the shapes are others: see ``nonzero_coordinates``.
+    ``size=`` and ``parts=`` change the shapes, as ``nonzero_coordinates`` says.
 
     >>> import jax.numpy as jnp
     >>> import dmljax
@@ -97,32 +97,32 @@ def nonzero_coordinates(
 
     Args:
       x: (...) of any type and rank, of M elements (InputTensor).
-      columns: the number N of coordinates in a row: at least the rank of `x` without
-        its leading sizes of 1, at most its rank, and at least 1. None stands for the
-        rank, or 1 for a scalar.
+      columns: the number N of coordinates in a row. A row has the last N coordinates,
+        and only leading dimensions of size 1 may be left out. N is at least 1. None
+        stands for the rank, or for 1 if `x` is a scalar.
       fill: the UINT32 that the rows from the count on hold. None leaves these rows
         undefined, which may be faster.
-      parts: the number P of equal parts into which the first dimension is cut (no field
-        of DirectML's). Each part has a count and rows of its own, with coordinates
-        in the whole of `x`. Where devices share the first dimension, they send nothing
-        to one another. With None there is one count, and no gap between the rows.
-      size: the number K of rows to return, for each part where there are `parts` (no
-        field of DirectML's). Further elements have no row, but are in the count: a
-        count above K says that K was too small. No array of M rows is allocated. None
-        stands for as many rows as elements.
-      implementation: "xla" for XLA's form, "pallas" for the kernel, or None for the one
-        that was measured to be faster.
+      parts: the number P of equal parts into which the first dimension is cut.
+        (DirectML has no such field.) Each part has a count and rows of its own. The
+        coordinates are those in the whole of `x`. If devices share the first
+        dimension, they send nothing to one another. With None there is one count.
+      size: the number K of rows to return, for each part if there are `parts`.
+        (DirectML has no such field.) Further elements have no row, but are in the
+        count: a count above K says that K was too small. No array of M rows is
+        allocated. None stands for as many rows as elements.
+      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None for
+        the default, which is the one that was measured to be faster.
 
     Returns:
       A ``NonzeroCoordinates``: the count, () uint32, and the coordinates, (M, N) uint32
       or (K, N) with `size`. With `parts` it has counts, (P,), and coordinates,
-      (P, M / P, N) or (P, K, N). It has no derivative: differentiation through it gives
-      a zero tangent, not an error.
+      (P, M / P, N) or (P, K, N). It has no derivative: its tangent is zero, and
+      differentiation is not an error.
 
     Raises:
       DescriptorError: if `columns`, `fill` or `size` is out of range, `parts` does not
-        divide the first size, or `x` has more than 2^32 - 1 elements; if the kernel
-        was asked for and can't run here.
+        divide the first size, or `x` has more than 2^32 - 1 elements; or if the kernel
+        was asked for and can't run.
       TypeError: if `x` is not an array, or if `columns`, `fill`, `parts` or `size` is
         not an integer.
 
@@ -262,14 +262,14 @@ def _check_columns(sizes: tuple[int, ...], columns: int) -> None:
 class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
     """Describes NONZERO_COORDINATES, as DML_NONZERO_COORDINATES_OPERATOR_DESC does.
 
-    The operator returns a ``NonzeroCoordinates`` in the sizes of the output tensors.
-    Its rows from the count on hold 0.
+    The operator returns a ``NonzeroCoordinates``, whose arrays have the sizes of the
+    output tensors. The rows from the count on hold 0.
 
     Attributes:
       input_tensor: the tensor that is searched, of M elements.
       output_count_tensor: UINT32. Every size is 1.
-      output_coordinates_tensor: UINT32, of sizes {1.., M, N}. N is at least the rank of
-        the input without its leading sizes of 1, at most its rank, and at least 1.
+      output_coordinates_tensor: UINT32, of sizes {1.., M, N}. A row has the last N
+        coordinates. Only leading dimensions of size 1 may be left out. N is at least 1.
 
     >>> import jax.numpy as jnp
     >>> import dmljax
@@ -281,7 +281,7 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
     >>> found.count.tolist(), found.coordinates.tolist()
     ([2], [[0, 1], [0, 2], [0, 0]])
 
-    `fill`, `parts` and `size` of ``nonzero_coordinates`` are no fields of DirectML's.
+    DirectML has no fields for `fill`, `parts` and `size` of ``nonzero_coordinates``.
     """
 
     __module__ = "dmljax"

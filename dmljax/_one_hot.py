@@ -125,9 +125,9 @@ def one_hot(
     """Makes sequences along `axis` that are off everywhere except at their index.
 
     ``output[.., i, ..] = on if i == wrapped(indices[.., 0, ..]) else off``. Here off
-    and on are the elements 0 and 1 of `values`, and wrapped(index) is index + size for
-    a negative index. If an index is at least `size`, or below -size, its whole sequence
-    is off. An unsigned index is never negative.
+    and on are the elements 0 and 1 of `values`. For a negative index, wrapped(index) is
+    index + size; for any other it is the index. If an index is at least `size`, or
+    below -size, its whole sequence is off. An unsigned index is never negative.
 
     Args:
       indices: (..., 1, ...) of any integer type, of size 1 along `axis`
@@ -136,16 +136,16 @@ def one_hot(
         row-major order are off and on (ValuesTensor).
       size: the number of elements of each sequence, at least 1.
       axis: the dimension of the sequences; a negative one counts from the end (Axis).
-      implementation: "xla" for XLA's form, "pallas" for the kernel, or None for the one
-        that was measured to be faster.
+      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None for
+        the default, which is the one that was measured to be faster.
 
     Returns:
       An array (..., size, ...) of the type of `values`, differentiable in `values`.
 
     Raises:
       DescriptorError: if `axis` is out of range, `indices` is not an integer array of
-        size 1 there, `values` has fewer than 2 elements, or `size` is below 1; if the
-        kernel was asked for and can't run here.
+        size 1 there, `values` has fewer than 2 elements, or `size` is below 1; or if
+        the kernel was asked for and can't run.
       TypeError: if an argument is not an array, or `size` or `axis` not an integer.
 
     >>> import jax.numpy as jnp

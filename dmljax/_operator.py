@@ -29,13 +29,13 @@ from dmljax._tensor import TensorDesc
 class Operator(Generic[Result]):
     """A function of input arrays that a descriptor describes.
 
-    It takes the arrays in the order of the C struct, without those of optional tensors
-    that are None. It returns the output array, or the operator's NamedTuple. It works
-    inside jit, vmap and grad.
+    It takes one array for each input tensor, in the order of the C struct. An optional
+    tensor that is None has no array. It returns the output array, or a
+    ``NonzeroCoordinates``. It works inside jit, vmap and grad.
 
-    A tensor without strides is an array of its sizes. A tensor with strides is a flat
-    buffer, of at least as many elements as it spans. The buffer is read or written
-    through the strides, and the gaps of an output hold 0.
+    The array of a tensor without strides has the tensor's sizes. That of a tensor with
+    strides is a flat buffer, which must have at least as many elements as the strides
+    span. The elements of an output's buffer that are not in the tensor hold 0.
 
     Operators of equal descriptors and feature levels are equal and have the same hash,
     also if a value is NaN. So an operator can be a static argument of ``jax.jit``. It

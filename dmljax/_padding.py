@@ -73,9 +73,9 @@ def padding(
     """Adds padding around `x`, with values that `mode` chooses.
 
     ``output[c] = x[source(c - start_padding)]``. Here source maps each coordinate to
-    one of `x`, as ``PaddingMode`` says for each mode. CONSTANT takes `value` outside of
-    `x` instead. The padding may be larger than `x`: the mirrored and the repeated modes
-    go on periodically.
+    one of `x`, as ``PaddingMode`` says for each mode. With CONSTANT, the elements
+    outside of `x` are `value`. The padding may be larger than `x`: the modes that
+    mirror or repeat `x` then do so several times.
 
     Args:
       x: (...) of any type and rank (InputTensor).
@@ -84,11 +84,11 @@ def padding(
       end_padding: for each axis, the number of elements to add after it. It is not
         negative (EndPadding).
       mode: a ``PaddingMode``, or its number (PaddingMode).
-      value: a scalar of the type of `x`, used by CONSTANT alone (PaddingValue). A
-        Python number takes this type. For an integer tensor a Python float is truncated
-        toward zero and saturated, and NaN becomes 0.
-      implementation: "xla" for XLA's form, "pallas" for the kernel, or None for the one
-        that was measured to be faster.
+      value: a scalar of the type of `x`, used only by CONSTANT (PaddingValue). A Python
+        number is converted to this type. For an integer tensor a Python float is
+        truncated toward zero and saturated, and NaN becomes 0.
+      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None for
+        the default, which is the one that was measured to be faster.
 
     Returns:
       An array of the type of `x`. Along each axis its size is start + size + end. It is
@@ -98,7 +98,7 @@ def padding(
     Raises:
       DescriptorError: if a padding is negative or there is not one for each axis, the
         mode is unknown, the value has another type, or an axis of size 0 would have to
-        be repeated; if the kernel was asked for and can't run here.
+        be repeated; or if the kernel was asked for and can't run.
       TypeError: if `x` is not an array, or a padding is not an integer.
 
     >>> import jax.numpy as jnp
@@ -231,8 +231,8 @@ class PaddingDesc(OperatorDesc[jax.Array]):
       output_tensor: a tensor of the input's type. Along each axis its size is start +
         size + end.
       padding_mode: where the values of the padding come from.
-      padding_value: a FLOAT, used by CONSTANT alone. For an integer tensor it is
-        truncated toward zero and saturated, and NaN gives 0.
+      padding_value: a FLOAT, used only by CONSTANT. For an integer tensor it is
+        truncated toward zero and saturated, and NaN becomes 0.
       dimension_count: the rank of both tensors and the length of both lists.
       start_padding: for each axis, the number of elements to add before it.
       end_padding: for each axis, the number of elements to add after it.
@@ -288,8 +288,8 @@ class PaddingDesc(OperatorDesc[jax.Array]):
 class Padding1Desc(OperatorDesc[jax.Array]):
     """Describes PADDING1, as DML_PADDING1_OPERATOR_DESC does.
 
-    It is PADDING with a value of the tensors' type, which keeps all its bits where a
-    FLOAT would round it.
+    It is PADDING with a value of the tensors' type. So the value keeps all its bits,
+    while the FLOAT of PADDING may be rounded.
 
     Attributes:
       input_tensor: the tensor that the padding is added to.
@@ -297,7 +297,7 @@ class Padding1Desc(OperatorDesc[jax.Array]):
         size + end.
       padding_mode: where the values of the padding come from.
       padding_value_data_type: the type of both tensors.
-      padding_value: a number that this type holds, used by CONSTANT alone.
+      padding_value: a number that this type holds, used only by CONSTANT.
       dimension_count: the rank of both tensors and the length of both lists.
       start_padding: for each axis, the number of elements to add before it.
       end_padding: for each axis, the number of elements to add after it.

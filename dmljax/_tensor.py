@@ -43,7 +43,7 @@ class DataType(enum.IntEnum):
     """Names the types of a tensor's elements, as DML_TENSOR_DATA_TYPE does.
 
     The values are DirectML's numbers. UNKNOWN, UINT4 and INT4 are here because the
-    header has them: no operator of this package takes them.
+    C header has them. No operator of this package takes them.
 
     >>> DataType.FLOAT16.dtype, DataType["INT64"].dtype.itemsize, DataType(1).name
     (dtype('float16'), 8, 'FLOAT32')
@@ -77,8 +77,8 @@ class DataType(enum.IntEnum):
 class TensorFlags(enum.IntFlag):
     """Names the flags of a tensor, as DML_TENSOR_FLAGS does.
 
-    OWNED_BY_DML tells DirectML to keep a constant tensor itself, in any layout. The
-    flag is accepted, and changes nothing here.
+    OWNED_BY_DML lets DirectML keep a constant tensor itself, in any layout. Here the
+    flag is accepted, but has no effect.
 
     >>> TensorFlags.OWNED_BY_DML == 1
     True
@@ -103,8 +103,8 @@ class TensorDesc:
       sizes: 1 to 8 sizes, each at least 1, with a product below 2^32.
       strides: one stride for each size, in elements and not negative; None for a packed
         tensor. The elements of an output must not overlap.
-      total_tensor_size_in_bytes: the size of the buffer, in bytes; None for
-        `implied_size_in_bytes`, which is the least that is allowed.
+      total_tensor_size_in_bytes: the size of the buffer, in bytes; None for the least
+        size that is allowed, which is `implied_size_in_bytes`.
       flags: NONE or OWNED_BY_DML.
       guaranteed_base_offset_alignment: in bytes: 0, or a power of two that is no
         smaller than an element.
