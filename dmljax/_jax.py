@@ -237,3 +237,15 @@ def struct(
     if axes is _MISSING:
         return jax.ShapeDtypeStruct(shape, dtype)
     return jax.ShapeDtypeStruct(shape, dtype, manual_axis_type=axes)
+
+
+def mosaic_gpu():
+    from jax.experimental.mosaic import gpu
+    return gpu
+
+
+def mlir_dialects():
+    import types
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import arith, gpu, llvm, math, nvvm, scf
+    return ir, types.SimpleNamespace(arith=arith, gpu=gpu, llvm=llvm, math=math, nvvm=nvvm, scf=scf)

@@ -13,11 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax.experimental import pallas as pl
 
 from dmljax._check import NoKernelError, require
 from dmljax._jax import struct
-from dmljax.pallas import kernels_available, kernels_lowered
+from dmljax.pallas import _lockstep, kernels_available, kernels_lowered
 
 # A future JAX may come without one of the backends. Then this module still imports, and
 # `dmljax._primitive` launches no kernel for that platform.
@@ -73,6 +75,54 @@ def launch(
         compiler_params=triton.CompilerParams(num_warps=warps, num_stages=2),
     )(*operands)
     return results
+
+
+def launch_threads(
+    kernel: Callable[..., None],
+    *operands: jax.Array,
+    operator: str,
+    programs: int,
+    threads: int,
+    outputs: Sequence[jax.ShapeDtypeStruct],
+    interpret: bool,
+    shared: Sequence[tuple[int, Any]] = (),
+    step: str = "",
+    **static: Any,
+) -> Sequence[jax.Array]:
+    """draft"""
+    kinds = [(size, np.dtype(dtype)) for size, dtype in shared]
+    if interpret:
+        t = _lockstep.Threads(programs, threads)
+        held = [t.memory(x) for x in operands]
+        held += [t.memory(jnp.full(x.shape, np.array(_lockstep.UNWRITTEN, x.dtype))) for x in outputs]
+        held += [t.shared(*kind) for kind in kinds]
+        kernel(t, *held, **static)
+        return [memory.held.array for memory in t.memories[:0]] or [m.held.array for m in held[len(operands):len(operands)+len(outputs)]]
+    from jax.experimental.pallas import mosaic_gpu as plgpu
+    from dmljax.pallas import _threads
+
+    def body(*references: Any) -> None:
+        @plgpu.inline_mgpu(arg_types=(plgpu.RefType(),) * len(references))
+        def code(context: Any, *memrefs: Any) -> None:
+            memories = map(_threads.Memory.of, memrefs)
+            kernel(_threads.Threads(threads), *memories, **static)
+
+        code(*references)
+
+    return plgpu.kernel(
+        body,
+        out_type=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
+        grid=(programs,),
+        grid_names=("program",),
+        num_threads=threads // 128,
+        thread_name="warpgroup",
+        scratch_types=[plgpu.SMEM((size,), dtype) for size, dtype in kinds],
+        compiler_params=plgpu.CompilerParams(
+            unsafe_no_auto_barriers=True,
+            lowering_semantics=plgpu.LoweringSemantics.Lane,
+        ),
+        kernel_name=f"dmljax_{operator}{step}",
+    )(*operands)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -38,6 +38,18 @@ def as_bits(x: jax.Array) -> tuple[jax.Array, int]:
     return is_nonzero(x).astype(np.uint8), 1
 
 
+def as_bits64(x: jax.Array) -> tuple[jax.Array, int, int]:
+    dtype = x.dtype
+    floating = is_floating(dtype)
+    width = jnp.finfo(dtype).bits if floating else 8 * dtype.itemsize
+    zeros = zero_patterns(dtype) if floating else (0,)
+    if width in (8, 16, 32, 64) and zeros and (floating or dtype.kind in "iu"):
+        keep = 2**width - 1 - max(zeros)
+        bits = lax.bitcast_convert_type(x, np.dtype(f"uint{min(width, 32)}"))
+        return bits.reshape(x.shape[0], -1), width, keep
+    return is_nonzero(x).astype(np.uint8), 8, 1
+
+
 def packed(bits: jax.Array) -> jax.Array:
     """The same memory as words of up to 32 bits, in the same lines.
 
