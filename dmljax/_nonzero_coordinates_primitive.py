@@ -181,5 +181,6 @@ NONZERO_COORDINATES = OperatorPrimitive(
     Partition(_shard, _layout),
     on_platform={"cpu": _compacting(_by_loop)},
     kernels={"cuda": gpu_kernel, "tpu": tpu_kernel},
+    backend="mosaic",
     sized_by=0,
 )

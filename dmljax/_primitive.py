@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jax.sharding import AbstractMesh, use_abstract_mesh
+from jax.sharding import use_abstract_mesh
 
 from dmljax._check import NoKernelError, require, require_one_of
 from dmljax._default import KERNEL_FROM
@@ -40,11 +40,17 @@ from dmljax._jax import (
 )
 from dmljax._sharding import Division, Partition, explicit_mesh, over_explicit_mesh
 from dmljax._tensor import Form, Outputs
-from dmljax.pallas import BACKENDS, kernels_available, kernels_lowered
+from dmljax.pallas import (
+    BACKENDS,
+    LEAST_CAPABILITY,
+    NO_MESH,
+    kernels_available,
+    kernels_lowered,
+    served,
+)
 
 # XLA's form, a kernel, or None for the fastest.
 Implementation = Literal["xla", "pallas"] | None
-NO_MESH = AbstractMesh((), ())
 
 # (primitive, static attributes, cotangents, operands) -> a cotangent for each operand,
 # None for those that need none.
@@ -69,7 +75,9 @@ class OperatorPrimitive:
       transpose: of the operator as a function of its linear operands; None for an
         operator without a derivative.
       kernels: by platform ("cuda", "tpu"), the operator as a Pallas kernel. Besides the
-        arguments of `xla` it takes `interpret=`: whether Pallas' interpreter runs it.
+        arguments of `xla` it takes `interpret=`: whether a CPU runs it, which Pallas'
+        interpreter does or `dmljax.pallas._lockstep`.
+      backend: the backend of the kernel for "cuda", a key of `BACKENDS`.
       sized_by: the operand whose element size decides from how many elements on the
         kernel is the default.
       measured_as: of the platform, operands and static attributes, the name under which
@@ -84,6 +92,7 @@ class OperatorPrimitive:
     linear: int = 0
     transpose: Transpose | None = None
     kernels: Mapping[str, Form] = dataclasses.field(default_factory=dict)
+    backend: str = "triton"
     sized_by: int = -1
     measured_as: Callable[[str, Sequence[Any], dict[str, Any]], str] | None = None
 
@@ -147,13 +156,13 @@ class OperatorPrimitive:
             if implementation == "pallas":
                 self._require_one_device(context)
                 self._require_sizes(context)
-                return lower(self._kernel(platform), kernels_lowered(platform))
+                return lower(self._kernel(platform), self._scope(platform))
             if implementation is None and self._prefers_kernel(
                 platform, alone, context, static
             ):
                 # A kernel may refuse a type or a size. Then the XLA form runs.
                 with contextlib.suppress(NoKernelError):
-                    return lower(self._kernel(platform), kernels_lowered(platform))
+                    return lower(self._kernel(platform), self._scope(platform))
             if is_local(context):
                 form = self.on_platform.get(platform, self.xla)
                 return lower(form, use_abstract_mesh(NO_MESH))
@@ -167,23 +176,37 @@ class OperatorPrimitive:
     def _kernel(self, platform: str) -> Form:
         """The kernel for `platform`. A CPU runs the one for GPUs, interpreted."""
         interpret = platform in ("", "cpu")
-        backend = "cuda" if interpret else platform
-        operator = self.name.upper()
+        platform_of_kernel = "cuda" if interpret else platform
+        operator, backend = self.name.upper(), self._backend(platform)
         require(
             operator,
-            backend in self.kernels,
+            platform_of_kernel in self.kernels,
             "implementation='pallas' was asked for, and there is no kernel for "
             f"platform '{platform or 'cpu'}'; use implementation=None or 'xla'.",
             NoKernelError,
         )
         require(
             operator,
-            kernels_available(backend),
+            kernels_available(backend) or (interpret and backend == "mosaic"),
             f"implementation='pallas' needs {BACKENDS[backend]}, which this JAX, "
             f"{jax.__version__}, does not have; use implementation=None or 'xla'.",
             NoKernelError,
         )
-        return functools.partial(self.kernels[backend], interpret=interpret)
+        require(
+            operator,
+            interpret or served(backend),
+            "implementation='pallas' needs a GPU of compute capability "
+            f"{LEAST_CAPABILITY.get(backend)} or later for this operator; use "
+            "implementation=None or 'xla'.",
+            NoKernelError,
+        )
+        return functools.partial(self.kernels[platform_of_kernel], interpret=interpret)
+
+    def _backend(self, platform: str) -> str:
+        return "tpu" if platform == "tpu" else self.backend
+
+    def _scope(self, platform: str) -> contextlib.AbstractContextManager[None]:
+        return kernels_lowered(self._backend(platform))
 
     def _require_one_device(self, context: mlir.LoweringRuleContext) -> None:
         """Refuses a kernel in a program that XLA may divide: XLA can't divide a kernel.

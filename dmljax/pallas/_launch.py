@@ -1,5 +1,7 @@
 """The calls of Pallas: `launch` through Triton for GPUs, `launch_blocks` for TPUs.
 
+`launch_threads` is for kernels of code per thread, on GPUs through Mosaic GPU.
+
 Here belongs what all launches share: the parameters of a backend, the names that a
 profile shows, what the compiler is told about the cost, and which arrays a backend
 cannot address. The kernels also import Pallas, for what their bodies compute with, but
@@ -13,18 +15,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from jax.experimental import pallas as pl
 
 from dmljax._check import NoKernelError, require
-from dmljax._jax import struct
-from dmljax.pallas import _lockstep, kernels_available, kernels_lowered
+from dmljax._jax import code_per_thread, struct
+from dmljax.pallas import WARP, _lockstep, kernels_available, kernels_lowered
 
 # A future JAX may come without one of the backends. Then this module still imports, and
 # `dmljax._primitive` launches no kernel for that platform.
-if kernels_available("cuda"):
-    with kernels_lowered("cuda"):
+if kernels_available("triton"):
+    with kernels_lowered("triton"):
         from jax.experimental.pallas import triton
 
     load = triton.load
@@ -82,47 +82,57 @@ def launch_threads(
     *operands: jax.Array,
     operator: str,
     programs: int,
-    threads: int,
+    warps: int,
     outputs: Sequence[jax.ShapeDtypeStruct],
+    shared: Sequence[tuple[int, Any]],
     interpret: bool,
-    shared: Sequence[tuple[int, Any]] = (),
     step: str = "",
     **static: Any,
 ) -> Sequence[jax.Array]:
-    """draft"""
-    kinds = [(size, np.dtype(dtype)) for size, dtype in shared]
+    """Runs `kernel`, which is code for one thread, in all threads of all programs.
+
+    All arrays have two dimensions: lines, and the elements of a line. The kernel is
+    called with a `_threads.Threads` or its like, with memories of the operands, the
+    outputs and the `shared` memory of a program, which is described by sizes and types,
+    and with `static` as keywords. It is named as by `launch`. Mosaic GPU starts threads
+    in groups of four warps.
+    """
     if interpret:
-        t = _lockstep.Threads(programs, threads)
-        held = [t.memory(x) for x in operands]
-        held += [t.memory(jnp.full(x.shape, np.array(_lockstep.UNWRITTEN, x.dtype))) for x in outputs]
-        held += [t.shared(*kind) for kind in kinds]
-        kernel(t, *held, **static)
-        return [memory.held.array for memory in t.memories[:0]] or [m.held.array for m in held[len(operands):len(operands)+len(outputs)]]
-    from jax.experimental.pallas import mosaic_gpu as plgpu
+        return _lockstep.run(
+            kernel, operands, programs, warps * WARP, outputs, shared, **static
+        )
+    # These modules take 0.1 s to import, and not every JAX has them.
+    from jax.experimental.pallas import mosaic_gpu
+
     from dmljax.pallas import _threads
 
+    mlir = code_per_thread()
+    assert mlir is not None  # `kernels_available` has said so
+
     def body(*references: Any) -> None:
-        @plgpu.inline_mgpu(arg_types=(plgpu.RefType(),) * len(references))
-        def code(context: Any, *memrefs: Any) -> None:
-            memories = map(_threads.Memory.of, memrefs)
-            kernel(_threads.Threads(threads), *memories, **static)
+        def code(context: Any, *values: Any) -> None:
+            del context
+            memories = [_threads.Memory.of(mlir.pointer(v), v.type) for v in values]
+            kernel(_threads.Threads(warps * WARP), *memories, **static)
 
-        code(*references)
+        types = (mosaic_gpu.RefType(),) * len(references)
+        mlir.inline(arg_types=types)(code)(*references)
 
-    return plgpu.kernel(
+    results: Sequence[jax.Array] = mosaic_gpu.kernel(
         body,
         out_type=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
         grid=(programs,),
         grid_names=("program",),
-        num_threads=threads // 128,
-        thread_name="warpgroup",
-        scratch_types=[plgpu.SMEM((size,), dtype) for size, dtype in kinds],
-        compiler_params=plgpu.CompilerParams(
-            unsafe_no_auto_barriers=True,
-            lowering_semantics=plgpu.LoweringSemantics.Lane,
-        ),
+        num_threads=warps // 4,
+        thread_name="warps",
+        scratch_types=[
+            mosaic_gpu.SMEM((max(size, 1),), dtype) for size, dtype in shared
+        ],
+        # Kernels have barriers where they need them.
+        compiler_params=mosaic_gpu.CompilerParams(unsafe_no_auto_barriers=True),
         kernel_name=f"dmljax_{operator}{step}",
     )(*operands)
+    return results
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-WARP = 32
+from dmljax.pallas import WARP
+
 UNWRITTEN = 0xA5A5A5A5  # what memory holds before a kernel stores to it
 
 
@@ -58,17 +59,18 @@ class Memory:
 
     def words(self, offset: Any, elements: int) -> list[jax.Array]:
         """So many elements from this offset on, as words of 32 bits."""
-        place = self.threads.number(offset)[..., None]
-        place = place + lax.iota(np.uint32, elements)
+        t = self.threads
+        within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
+        place = t.number(offset)[..., None] + within
         line = self.line if isinstance(self.line, int) else self.line[..., None]
-        unwritten = np.array(UNWRITTEN & (2**self.bits - 1), self.held.array.dtype)
+        unwritten = self.held.array.dtype.type(UNWRITTEN & (2**self.bits - 1))
         found = self.held.array.at[line, place].get(
             mode="fill", fill_value=unwritten, wrap_negative_indices=False
         )
         count = max(elements * self.bits // 32, 1)
-        split = found.astype(np.uint32).reshape(*self.threads.shape, count, -1)
-        shift = lax.iota(np.uint32, split.shape[-1]) * self.bits
-        words = lax.optimization_barrier((split << shift).sum(-1, dtype=np.uint32))
+        split = found.astype(np.uint32).reshape(*t.shape, count, -1)
+        shift = lax.broadcasted_iota(np.uint32, (1, 1, 1, split.shape[-1]), 3)
+        words = (split << (shift * self.bits)).sum(-1, dtype=np.uint32)
         return [words[..., i] for i in range(count)]
 
     def store(self, offset: Any, *numbers: Any) -> None:
@@ -98,11 +100,10 @@ class Threads:
         self.memories.append(Held(array))
         return Memory(self.memories[-1], self, 0)
 
-    def shared(self, size: int, dtype: Any) -> Memory:
+    def shared(self, size: int, dtype: np.dtype) -> Memory:
         """A memory of its own for each program."""
-        unwritten = np.array(UNWRITTEN & (2 ** (8 * dtype.itemsize) - 1), dtype)
-        memory = self.memory(jnp.full((self.shape[0], size), unwritten))
-        return memory.at(self.program)
+        held = self.memory(_unwritten((self.shape[0], size), dtype))
+        return held.at(self.program)
 
     def number(self, value: Any) -> jax.Array:
         """A number of all threads."""
@@ -138,7 +139,7 @@ class Threads:
     def loop(
         self, rounds: Any, body: Callable[..., Sequence[jax.Array]], *carry: jax.Array
     ) -> Sequence[jax.Array]:
-        """`carry = body(i, *carry)` for i from 0 to `rounds`, which threads may vary."""
+        """`carry = body(i, *carry)` for all i below `rounds`, which may vary."""
         rounds = jnp.where(self.active, self.number(rounds), 0)
 
         def step(state: Any) -> Any:
@@ -162,7 +163,7 @@ class Threads:
         return results
 
     def warp_scan(self, number: jax.Array) -> jax.Array:
-        """The sum of this thread's number and those of the threads below in the warp."""
+        """The sum of this thread's number and of those below it in the warp."""
         return number.reshape(-1, WARP).cumsum(1, dtype=np.uint32).reshape(self.shape)
 
     def warp_sum(self, number: jax.Array) -> jax.Array:
@@ -184,3 +185,26 @@ class Threads:
 
     def warp_barrier(self) -> None:
         """Nothing: all threads are at the same step."""
+
+
+def run(
+    kernel: Callable[..., None],
+    operands: Sequence[jax.Array],
+    programs: int,
+    threads: int,
+    outputs: Sequence[jax.ShapeDtypeStruct],
+    shared: Sequence[tuple[int, Any]],
+    **static: Any,
+) -> Sequence[jax.Array]:
+    """The outputs of a kernel; `_launch.launch_threads` says what it is called with."""
+    t = Threads(programs, threads)
+    taken = [t.memory(operand) for operand in operands]
+    made = [t.memory(_unwritten(out.shape, out.dtype)) for out in outputs]
+    of_programs = [t.shared(max(size, 1), np.dtype(dtype)) for size, dtype in shared]
+    kernel(t, *taken, *made, *of_programs, **static)
+    return [memory.held.array for memory in made]
+
+
+def _unwritten(shape: tuple[int, ...], dtype: np.dtype) -> jax.Array:
+    bits = 8 * dtype.itemsize
+    return jnp.full(shape, np.array(UNWRITTEN & (2**bits - 1), dtype))

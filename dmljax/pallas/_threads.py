@@ -20,11 +20,12 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from dmljax._jax import mlir_dialects, mosaic_gpu
+from dmljax._jax import code_per_thread
+from dmljax.pallas import WARP
 
-WARP = 32  # threads that run together and can exchange values
-WARPGROUP = 128  # a block has a multiple of so many threads
-ir, dialects = mlir_dialects()
+_mlir = code_per_thread()
+assert _mlir is not None  # `_launch` imports this module where JAX has all of it
+ir, dialects = _mlir.ir, _mlir.dialects
 _COMPARISONS = {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9}  # unsigned
 
 
@@ -102,11 +103,10 @@ class Memory:
     size: int
 
     @staticmethod
-    def of(reference: Any) -> "Memory":
-        """The memory that Mosaic GPU gives a kernel as `reference`."""
-        pointer = mosaic_gpu().utils.memref_ptr(reference)
-        kind = ir.MemRefType(reference.type)
-        return Memory(pointer, kind.element_type.width, kind.shape[-1])
+    def of(pointer: Any, kind: Any) -> "Memory":
+        """The memory of a reference of this type, at this address."""
+        reference = ir.MemRefType(kind)
+        return Memory(pointer, reference.element_type.width, reference.shape[-1])
 
     def at(self, line: Any) -> "Memory":
         """The memory of one line."""
@@ -146,7 +146,9 @@ class Memory:
                 value = dialects.arith.trunci(integer(self.bits), value)
             dialects.llvm.store(value, address)
             return
-        vector = dialects.llvm.mlir_undef(ir.VectorType.get([len(numbers)], integer(32)))
+        vector = dialects.llvm.mlir_undef(
+            ir.VectorType.get([len(numbers)], integer(32))
+        )
         for i, number in enumerate(numbers):
             vector = dialects.llvm.insertelement(
                 vector, number.value, constant(i).value
@@ -212,7 +214,7 @@ class Threads:
     def loop(
         rounds: Any, body: Callable[..., Sequence[Number]], *carry: Number
     ) -> Sequence[Number]:
-        """`carry = body(i, *carry)` for i from 0 to `rounds`, which threads may vary."""
+        """`carry = body(i, *carry)` for all i below `rounds`, which may vary."""
         stop = rounds if isinstance(rounds, Number) else constant(rounds)
         bounds = (constant(0).value, stop.value, constant(1).value)
         loop = dialects.scf.ForOp(*bounds, [number.value for number in carry])
@@ -224,7 +226,7 @@ class Threads:
         return [Number(result) for result in loop.results]
 
     def warp_scan(self, number: Number) -> Number:
-        """The sum of this thread's number and those of the threads below in the warp."""
+        """The sum of this thread's number and of those below it in the warp."""
         lane = self.thread % WARP
         for distance in (1, 2, 4, 8, 16):
             below = self._shuffle("UP", number, distance)
