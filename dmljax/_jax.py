@@ -51,10 +51,9 @@ UNDOCUMENTED = {
     ),
     "export": Undocumented(
         "module_context.lowering_parameters.for_export",  # of a lowering rule's context
-        "whether a program is lowered to be exported, which takes XLA's form: JAX "
-        "exports no kernel unless it is told to",
-        "a kernel that is the default is in the export, and JAX refuses it; "
-        "implementation='xla' exports",
+        "whether a program is lowered to be exported, which takes XLA's form",
+        "a kernel that is the default is in the export, and JAX refuses those through "
+        "Triton; implementation='xla' exports",
     ),
     "manual axes": Undocumented(
         "manual_axis_type",  # of an array's type

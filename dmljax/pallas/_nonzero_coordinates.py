@@ -25,10 +25,9 @@ word for each of its threads, and a block is BLOCK elements of a line.
    row by row, and then stores their coordinates. Other programs of the same launch fill
    the rows past the count.
 
-The kernels are code for one thread (`_threads`). On a CPU, `_lockstep` runs them. The
-operands of a thread's operations are the numbers of either. How bits are tested is in
-`_nonzero_bits`. Times in this file were measured on an H200 with 64Mi elements and one
-column of 4 bytes; docs/benchmarks.md has the rest.
+The kernels are code for one thread (`_threads`), which `_lockstep` runs on a CPU. How
+bits are tested is in `_nonzero_bits`. Times in this file were measured on an H200 with
+64Mi elements of 4 bytes and one column; docs/benchmarks.md has the rest.
 """
 
 import dataclasses
@@ -59,8 +58,7 @@ LOAD_BYTES = 16  # that a thread loads at once, the most that it can
 COUNT_BYTES = 4096  # bytes that each warp of the first launch reads
 SCAN_WARPS = 32  # of the one program that adds up a line, the most that it can have
 SCANNED = 8  # counts of blocks that each thread of the second launch adds up at a time
-# Threads store rows of so many columns at once, side by side in memory. Rows of other
-# sizes would leave gaps between threads, and are exchanged in shared memory before.
+# Threads store rows of so many columns at once. Others pass shared memory before.
 STORED_AT_ONCE = (1, 2, 4)
 
 
@@ -140,8 +138,8 @@ def nonzero_coordinates(
     """The form by kernels, for lines: `by_lines` says what it takes and returns."""
     batch, elements = x.shape
     bits, width, keep = as_bits(x)
-    columns_of = last_sizes(sizes, columns)
-    plan = NonzeroPlan(batch, elements, rows, columns_of, width, keep, fill)
+    last = last_sizes(sizes, columns)
+    plan = NonzeroPlan(batch, elements, rows, last, width, keep, fill)
     return _run(bits, first, plan, interpret)
 
 
@@ -178,6 +176,7 @@ def _run(
         outputs=[lines(plan.blocks), lines(1)],
         shared=[(SCAN_WARPS, np.uint32)],
     )
+    stride = _stride(plan.columns)
     (coordinates,) = launched(
         _write,
         *(bit_words, ranks, counts, starts, count),
@@ -186,10 +185,7 @@ def _run(
         programs=(plan.blocks + plan.fillers) * plan.batch,
         warps=plan.tiles,
         outputs=[lines(plan.rows * plan.columns)],
-        shared=[
-            (BLOCK, np.uint16),
-            (BLOCK // BIT_WORD * _stride(plan.columns), np.uint32),
-        ],
+        shared=[(BLOCK, np.uint16), (BLOCK // BIT_WORD * stride, np.uint32)],
     )
     return count[:, 0], coordinates.reshape(plan.batch, plan.rows, plan.columns)
 
@@ -200,9 +196,6 @@ def _stride(columns: int) -> int:
     An odd number keeps the threads of a warp off each other's banks.
     """
     return 0 if columns in STORED_AT_ONCE else columns | 1
-
-
-# COUNT
 
 
 def _count(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
@@ -264,9 +257,6 @@ def _bits_of_load(
     return found if whole else t.select(inside, found, 0)
 
 
-# SCAN
-
-
 def _scan(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
     """The second launch: the first row of each block, and the count of the line.
 
@@ -308,26 +298,24 @@ def _scan(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
         count.store(0, total)
 
 
-# WRITE
-
-
 def _write(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
     """The third launch: a program writes a block's rows, or fills past the count."""
     *arrays, elements, exchange = memories
     program, line = plan.program_and_line(t, plan.blocks + plan.fillers)
     arrays = [array.at(line) for array in arrays]
     count, out = arrays[4], arrays[-1]
-    # Every other program fills, as far as there are so many, so that memory is busy
-    # while others find out what to write. In a launch where all programs that fill come
-    # last, writing 0.1 % took 0.075 ms instead of 0.070.
-    paired = program < 2 * plan.fillers
-    is_filler = paired & (program % 2 == 1)
-    block = t.select(paired, program // 2, program - plan.fillers)
+    # Programs that write rows and programs that fill take turns, as long as there are
+    # both, so that memory is busy while others find out what to write. In a launch
+    # where all programs that fill come last, 0.1 % took 0.075 ms instead of 0.070.
+    pairs = min(plan.blocks, plan.fillers)
+    paired = program < 2 * pairs
+    share = t.select(paired, program // 2, program - pairs)
+    is_filler = t.select(paired, program % 2, int(plan.fillers > plan.blocks)) == 1
     with t.when(is_filler ^ True):
-        _write_block(t, block, *arrays, elements, exchange, plan=plan)
+        _write_block(t, share, *arrays, elements, exchange, plan=plan)
     if plan.fill is not None:
         with t.when(is_filler):
-            _fill(t, block, count.load(0), out, plan)
+            _fill(t, share, count.load(0), out, plan)
 
 
 def _write_block(t: Any, block: Any, *memories: Any, plan: NonzeroPlan) -> None:
@@ -356,8 +344,8 @@ def _write_block(t: Any, block: Any, *memories: Any, plan: NonzeroPlan) -> None:
 def _list_elements(t: Any, bit_word: Any, rank: Any, elements: Any) -> None:
     """Lists in shared memory which elements of the block are not zero.
 
-    Letting a warp look at one bit word at a time, a thread at each bit, was slower at
-    every density: 0.053 ms instead of 0.048 for half of the elements.
+    A warp that looks at one bit word at a time, a thread at each bit, was slower: 0.053
+    ms instead of 0.048 for half of the elements.
     """
     ones = t.ones(bit_word)
     first = rank + t.warp_scan(ones) - ones

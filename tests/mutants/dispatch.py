@@ -43,7 +43,7 @@ FAULTS = (
             "test_lowering.py::test_gradients_of_batches_run_the_kernel",
         ),
         (
-            "backend in self.kernels,",
+            "platform_of_kernel in self.kernels,",
             "True,",
             "an operator without a kernel takes one",
             "test_errors.py::test_a_kernel_that_is_not_there",
@@ -61,10 +61,16 @@ FAULTS = (
             "test_lowering.py::test_the_rule_looks_at_type_and_size",
         ),
         (
-            "kernels_available(backend),",
-            "True,",
+            "kernels_available(backend) or (",
+            "True or (",
             "a kernel is the default without its backend",
             "test_lowering.py::test_without_the_backend_the_default_is_xla",
+        ),
+        (
+            "interpret or served(backend),",
+            "True,",
+            "a kernel runs on a GPU that it does not serve",
+            "test_lowering.py::test_gpus_that_a_kernel_does_not_serve_run_xla",
         ),
         (
             "if not measured or not is_local(context) or",
@@ -82,8 +88,8 @@ FAULTS = (
             "test_lowering.py::test_what_a_kernel_can_not_address_runs_in_xla",
         ),
         (
-            'interpret = platform in ("", "cpu")\n        backend',
-            'interpret = platform in ("", "cpu", "cuda")\n        backend',
+            'interpret = platform in ("", "cpu")\n        platform_of',
+            'interpret = platform in ("", "cpu", "cuda")\n        platform_of',
             "a GPU runs Pallas' interpreter",
             (
                 "test_lowering.py::test_kernels_are_lowered_for_cuda[element_wis"
