@@ -15,6 +15,8 @@ FEW = {
     "dmljax._operators": "it is the list of operators",
     "dmljax.pallas": "it only says which backends there are",
     "dmljax.pallas._element_wise_if": "its formula is one line",
+    "dmljax.pallas._lockstep": "it is one operation for each of a thread's",
+    "dmljax.pallas._threads": "a CPU runs `_lockstep` in its place",
     "dmljax.pallas._words": "it is a few shifts",
     "dmljax.pallas.tpu": "it is empty",
     "dmljax.pallas.tpu._diagonal_matrix1": "its formula is two lines",

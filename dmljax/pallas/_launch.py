@@ -42,13 +42,12 @@ def launch(
     outputs: Sequence[jax.ShapeDtypeStruct],
     warps: int,
     interpret: bool,
-    step: str = "",
     **static: Any,
 ) -> Sequence[jax.Array]:
     """Runs `kernel` on whole arrays in a GPU's memory, once for each point of `grid`.
 
     The kernel is called with references to the operands, then with references to the
-    outputs, and with `static` as keywords. It is named `dmljax_{operator}{step}` in a
+    outputs, and with `static` as keywords. It is named `dmljax_{operator}` in a
     profile. Callers use a grid of one dimension, because the hardware allows at most
     65 535 programs along the others.
     """
@@ -68,7 +67,7 @@ def launch(
         functools.partial(kernel, **static),
         grid=grid,
         out_shape=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
-        name=f"dmljax_{operator}{step}",
+        name=f"dmljax_{operator}",
         interpret=interpret,
         # The type of this object chooses the backend. It is the one choice that JAX
         # 0.10, where the default is Mosaic GPU, and later versions understand alike.
@@ -81,12 +80,12 @@ def launch_threads(
     kernel: Callable[..., None],
     *operands: jax.Array,
     operator: str,
+    step: str,
     programs: int,
     warps: int,
     outputs: Sequence[jax.ShapeDtypeStruct],
     shared: Sequence[tuple[int, Any]],
     interpret: bool,
-    step: str = "",
     **static: Any,
 ) -> Sequence[jax.Array]:
     """Runs `kernel`, which is code for one thread, in all threads of all programs.
@@ -94,8 +93,8 @@ def launch_threads(
     All arrays have two dimensions: lines, and the elements of a line. The kernel is
     called with a `_threads.Threads` or its like, with memories of the operands, the
     outputs and the `shared` memory of a program, which is described by sizes and types,
-    and with `static` as keywords. It is named as by `launch`. Mosaic GPU starts threads
-    in groups of four warps.
+    and with `static` as keywords. It is named `dmljax_{operator}{step}` in a profile.
+    Mosaic GPU starts threads in groups of four warps.
     """
     if interpret:
         return _lockstep.run(
