@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 from dmljax import DescriptorError, PaddingMode, _default, _jax, _primitive, pallas
 from dmljax.pallas import BACKENDS, _nonzero_coordinates
-from tests.checks import eight_devices
+from tests.checks import eight_devices, needs_triton
 from tests.subjects import SUBJECTS
 
 pytestmark = pytest.mark.usefixtures("real_blocks")
@@ -99,6 +99,7 @@ def preferred(monkeypatch):
     jax.clear_caches()
 
 
+@needs_triton
 @pytest.mark.usefixtures("preferred")
 @each_operator
 def test_the_default_is_what_the_rule_says(name):
@@ -274,6 +275,7 @@ def chosen(x, **options):
     return dmljax.element_wise_if(x, x, x, **options)
 
 
+@needs_triton
 def test_what_a_kernel_can_not_address_runs_in_xla(monkeypatch):
     measured = {"cuda": {"pipeline": {"element_wise_if": {1: 1}}}}
     monkeypatch.setattr(_primitive, "KERNEL_FROM", measured)
@@ -283,6 +285,7 @@ def test_what_a_kernel_can_not_address_runs_in_xla(monkeypatch):
     jax.clear_caches()
 
 
+@needs_triton
 def test_what_a_kernel_can_not_address_is_refused_to_who_asks_for_it():
     kernel = functools.partial(chosen, implementation="pallas")
     with pytest.raises(

@@ -103,7 +103,7 @@ USES = {
     "mapped": mapped,
     "mapped without check_vma": lambda: mapped(check_vma=False),
     "kernel per thread": per_thread,
-    "kernel": lambda: dmljax.diagonal_matrix1(X, implementation="pallas"),
+    "kernel": lambda: dmljax.nonzero_coordinates(X, implementation="pallas"),
 }
 LACKS = "mosaic_gpu, which this JAX, .*, does not have"
 # The uses that fail, and what is in the message. All others give the same as before.

@@ -27,11 +27,18 @@ if kernels_available("triton"):
     with kernels_lowered("triton"):
         from jax.experimental.pallas import triton
 
-    load = triton.load
-    store = triton.store
-
 if kernels_available("tpu"):
     from jax.experimental.pallas import tpu
+
+
+def load(reference: Any, **options: Any) -> Any:
+    """Loads what a reference of a kernel through Triton names."""
+    return triton.load(reference, **options)
+
+
+def store(reference: Any, values: Any, **options: Any) -> None:
+    """Stores values where a reference of a kernel through Triton says."""
+    triton.store(reference, values, **options)
 
 
 def launch(
