@@ -281,7 +281,7 @@ class CodePerThread:
 
 def code_per_thread() -> CodePerThread | None:
     """What code per thread is built with; None where JAX lacks a part of it."""
-    for dialect in ("arith", "gpu", "llvm", "math", "nvvm", "scf"):
+    for dialect in ("arith", "gpu", "llvm", "nvvm", "scf"):
         _module(f"jaxlib.mlir.dialects.{dialect}")
     inline = _read("code per thread", _experimental("pallas.mosaic_gpu"))
     pointer = _read("pointer", _experimental("mosaic.gpu"))

@@ -121,19 +121,24 @@ def launch_threads(
             memories = [_threads.Memory.of(mlir.pointer(v), v.type) for v in values]
             kernel(_threads.Threads(warps * WARP), *memories, **static)
 
-        types = (mosaic_gpu.RefType(),) * len(references)
-        mlir.inline(arg_types=types)(code)(*references)
+        kinds = (mosaic_gpu.RefType(),) * len(references)
+        mlir.inline(arg_types=kinds)(code)(*references)
 
+    # JAX 0.10.1 has other names for the arguments, which later ones deprecate.
+    kind = "shape" if jax.__version_info__ < (0, 10, 2) else "type"
+    types: dict[str, Any] = {
+        f"out_{kind}": tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
+        f"scratch_{kind}s": [
+            mosaic_gpu.SMEM((max(size, 1),), dtype) for size, dtype in shared
+        ],
+    }
     results: Sequence[jax.Array] = mosaic_gpu.kernel(
         body,
-        out_type=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
+        **types,
         grid=(programs,),
         grid_names=("program",),
         num_threads=warps // 4,
         thread_name="warps",
-        scratch_types=[
-            mosaic_gpu.SMEM((max(size, 1),), dtype) for size, dtype in shared
-        ],
         # Kernels have barriers where they need them.
         compiler_params=mosaic_gpu.CompilerParams(unsafe_no_auto_barriers=True),
         kernel_name=f"dmljax_{operator}{step}",
