@@ -199,7 +199,7 @@ class Threads:
     @staticmethod
     def ones(number: Number) -> Number:
         """How many bits are set."""
-        return Number(dialects.llvm.intr_ctpop(number.value.type, number.value))
+        return Number(dialects.llvm.intr_ctpop(number.value))
 
     @staticmethod
     @contextlib.contextmanager
