@@ -1,5 +1,7 @@
 """The arrays on which a CPU runs code for one thread."""
 
+import functools
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -58,6 +60,18 @@ def test_what_is_outside_of_a_line_is_not_read():
     found = stored(kernel)
     assert (found.ravel()[28:] == _lockstep.UNWRITTEN).all()
     np.testing.assert_array_equal(found.ravel()[:28], THREAD.ravel()[100:])
+
+
+def test_a_store_outside_of_a_line_spoils_it():
+    """By an active thread; the others store nothing."""
+
+    def kernel(t, target, place, limit):
+        with t.when(place < limit):
+            target.store(place + 28, t.thread)
+
+    for limit, spoiled in ((100, False), (101, True)):
+        found = stored(functools.partial(kernel, limit=limit))
+        assert (found == _lockstep.UNWRITTEN).all() == spoiled
 
 
 def test_threads_exchange_numbers_within_their_warp():

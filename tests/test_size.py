@@ -142,6 +142,15 @@ def test_more_rows_than_blocks_of_elements_have():
         assert_found(find(x, size=size, fill=7), expected(x, size, fill=7))
 
 
+def test_blocks_past_the_last_row_and_one_that_it_cuts():
+    """In the kernel; three quarters of the elements are not zero."""
+    find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    block = _nonzero_coordinates.BLOCK
+    x = (np.arange(4 * block) % 4 > 0).astype(np.float32)
+    for size in (10, block + 3):
+        assert_found(find(x, size=size, fill=7), expected(x, size, fill=7))
+
+
 def test_no_array_of_all_rows():
     """The kernel's arrays are counted in test_lowering.py."""
     find = functools.partial(dmljax.nonzero_coordinates, size=10, columns=1)

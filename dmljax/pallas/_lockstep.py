@@ -74,14 +74,19 @@ class Memory:
         return [words[..., i] for i in range(count)]
 
     def store(self, offset: Any, *numbers: Any) -> None:
-        """Stores numbers from this offset on, in the threads that are active."""
+        """Stores numbers from this offset on, in the threads that are active.
+
+        A store outside of the line, which a GPU would make somewhere else, spoils all.
+        """
+        active = self.threads.active
         for i, number in enumerate(numbers):
             place = self.threads.number(offset + i)
-            place = jnp.where(self.threads.active, place, np.uint32(2**32 - 1))
+            outside = jnp.any(active & (place >= self.size))
+            place = jnp.where(active, place, np.uint32(2**32 - 1))
             value = self.threads.number(number).astype(self.held.array.dtype)
-            self.held.array = self.held.array.at[self.line, place].set(
-                value, mode="drop"
-            )
+            stored = self.held.array.at[self.line, place].set(value, mode="drop")
+            spoiled = _unwritten(stored.shape, stored.dtype)
+            self.held.array = jnp.where(outside, spoiled, stored)
 
 
 class Threads:

@@ -152,14 +152,13 @@ FAULTS = (
             "left = t.select(start < plan.rows, t.constant(plan.rows) - start, 0)",
             "left = t.constant(plan.rows) - start",
             "rows past the last are written",
-            f"{SAMPLES_AND_EDGES}[nonzero_coordinates-size_33_by_kernel]",
-            "test_size.py::test_batches",
+            "test_size.py::test_blocks_past_the_last_row_and_one_that_it_cuts",
         ),
         (
             "rows = t.select(nonzeros < left, nonzeros, left)",
             "rows = nonzeros",
             "a block that the last row cuts is written as a whole",
-            f"{SAMPLES_AND_EDGES}[nonzero_coordinates-size_33_by_kernel]",
+            "test_size.py::test_blocks_past_the_last_row_and_one_that_it_cuts",
         ),
         (
             "(reference.load(0) for reference in first), block * BLOCK",
@@ -180,9 +179,9 @@ FAULTS = (
             f"{SAMPLES_AND_EDGES}[nonzero_coordinates-columns_by_kernel-int8]",
         ),
         (
-            "first = i * t.threads + warp * WARP - early",
-            "first = i * t.threads + warp * WARP",
-            "a warp leaves rows out that begin between two sectors",
+            "t.loop((rows + early + (t.threads - 1))",
+            "t.loop((rows + (t.threads - 1))",
+            "the last rows are left out where the first begin between two sectors",
             NONZERO_COORDINATES_OF_EVERY,
         ),
         (
@@ -240,7 +239,7 @@ FAULTS = (
             "test_words.py::test_threads_exchange_chunks_of_bits",
         ),
         (
-            "place = jnp.where(self.threads.active, place, np.uint32(2**32 - 1))",
+            "place = jnp.where(active, place, np.uint32(2**32 - 1))",
             "place = jnp.where(True, place, np.uint32(2**32 - 1))",
             "threads store that do not have the condition",
             f"{SAMPLES_AND_EDGES}[nonzero_coordinates-columns_by_kernel-int8]",
