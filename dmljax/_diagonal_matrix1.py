@@ -36,7 +36,6 @@ from dmljax._primitive import (
     OperatorPrimitive,
     check_implementation,
     is_alone,
-    transpose_select,
 )
 from dmljax._sharding import Part, Partition
 from dmljax._support import (
@@ -57,6 +56,7 @@ from dmljax._tensor import (
     TensorDesc,
     is_integer,
 )
+from dmljax._transpose import transpose_select
 from dmljax.pallas._diagonal_matrix1 import diagonal_matrix1 as gpu_kernel
 from dmljax.pallas.tpu._diagonal_matrix1 import diagonal_matrix1 as tpu_kernel
 

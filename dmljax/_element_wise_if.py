@@ -29,7 +29,6 @@ from dmljax._primitive import (
     OperatorPrimitive,
     check_implementation,
     is_alone,
-    transpose_select,
 )
 from dmljax._sharding import Part, Partition
 from dmljax._support import (
@@ -42,6 +41,7 @@ from dmljax._support import (
     SupportTable,
 )
 from dmljax._tensor import DataType, Outputs, TensorDesc
+from dmljax._transpose import transpose_select
 from dmljax.pallas._element_wise_if import element_wise_if as gpu_kernel
 from dmljax.pallas.tpu._element_wise_if import element_wise_if as tpu_kernel
 

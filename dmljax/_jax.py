@@ -51,10 +51,9 @@ UNDOCUMENTED = {
     ),
     "export": Undocumented(
         "module_context.lowering_parameters.for_export",  # of a lowering rule's context
-        "whether a program is lowered to be exported, which takes XLA's form: JAX "
-        "exports no kernel unless it is told to",
-        "a kernel that is the default is in the export, and JAX refuses it; "
-        "implementation='xla' exports",
+        "whether a program is lowered to be exported, which takes XLA's form",
+        "a kernel that is the default is in the export, and JAX refuses those through "
+        "Triton; implementation='xla' exports",
     ),
     "manual axes": Undocumented(
         "manual_axis_type",  # of an array's type
@@ -76,6 +75,26 @@ UNDOCUMENTED = {
         "counting the bytes that the operators move",
         "jax.experimental.roofline leaves the operators out, and warns",
     ),
+    "code per thread": Undocumented(
+        "inline_mgpu",  # of jax.experimental.pallas.mosaic_gpu
+        "the kernel of nonzero_coordinates on a GPU",
+        "XLA's form runs, and a kernel that was asked for by name is an error",
+    ),
+    "pointer": Undocumented(
+        "utils.memref_ptr",  # of jax.experimental.mosaic.gpu
+        "the kernel of nonzero_coordinates on a GPU",
+        "XLA's form runs, and a kernel that was asked for by name is an error",
+    ),
+    "dialects": Undocumented(
+        "dialects",  # of jaxlib.mlir
+        "the operations of the kernel of nonzero_coordinates on a GPU",
+        "XLA's form runs, and a kernel that was asked for by name is an error",
+    ),
+    "compute capability": Undocumented(
+        "compute_capability",  # of a device
+        "whether a kernel serves the GPU of this machine",
+        "it is taken to serve it, and JAX raises an error when it compiles the kernel",
+    ),
     "replace": Undocumented(
         "replace",  # of a lowering rule's context
         "lowering a form with types that know no mesh",
@@ -92,11 +111,15 @@ def _read(name: str, source: Any) -> Any:
     return source
 
 
-def _experimental(module: str) -> Any:
-    """Imports an experimental module of JAX; None where JAX has none of this name."""
-    name = f"jax.experimental.{module}"
+def _module(name: str) -> Any:
+    """Imports a module of JAX or jaxlib; None where they have none of this name."""
     known = importlib.util.find_spec(name)
     return importlib.import_module(name) if known else None
+
+
+def _experimental(module: str) -> Any:
+    """An experimental module of JAX, None where JAX has none of this name."""
+    return _module(f"jax.experimental.{module}")
 
 
 def register_experimental(
@@ -254,3 +277,41 @@ def struct(
     if axes is _MISSING:
         return jax.ShapeDtypeStruct(shape, dtype)
     return jax.ShapeDtypeStruct(shape, dtype, manual_axis_type=axes)
+
+
+@dataclasses.dataclass(frozen=True)
+class CodePerThread:
+    """What code for one thread of a GPU is built with.
+
+    Attributes:
+      inline: makes a function that builds MLIR a part of a Mosaic GPU kernel.
+      pointer: the address of a reference that such a function gets.
+      ir: MLIR's types, attributes and places to insert operations.
+      dialects: MLIR's operations, by dialect.
+    """
+
+    inline: Any
+    pointer: Callable[..., Any]
+    ir: Any
+    dialects: Any
+
+
+def code_per_thread() -> CodePerThread | None:
+    """What code per thread is built with; None where JAX lacks a part of it."""
+    for dialect in ("arith", "gpu", "llvm", "nvvm", "scf"):
+        _module(f"jaxlib.mlir.dialects.{dialect}")
+    inline = _read("code per thread", _experimental("pallas.mosaic_gpu"))
+    pointer = _read("pointer", _experimental("mosaic.gpu"))
+    dialects = _read("dialects", _module("jaxlib.mlir"))
+    if _MISSING in (inline, pointer, dialects):
+        return None
+    return CodePerThread(inline, pointer, _module("jaxlib.mlir.ir"), dialects)
+
+
+def compute_capability() -> tuple[int, ...] | None:
+    """The lowest of this machine's GPUs, (9, 0) for Hopper; None if JAX says none."""
+    gpus = [device for device in jax.local_devices() if device.platform == "gpu"]
+    known = [_read("compute capability", device) for device in gpus]
+    if not known or _MISSING in known:
+        return None
+    return min(tuple(map(int, str(each).split("."))) for each in known)

@@ -204,5 +204,6 @@ NONZERO_COORDINATES = OperatorPrimitive(
     Partition(_shard, _layout),
     on_platform={"cpu": _compacting(_by_loop)},
     kernels={"cuda": gpu_kernel, "tpu": tpu_kernel},
+    backend="mosaic",
     sized_by=0,  # `x`; with `parts=` the last operand has the numbers of the parts
 )

@@ -24,7 +24,6 @@ from dmljax._primitive import (
     OperatorPrimitive,
     check_implementation,
     is_alone,
-    transpose_select,
 )
 from dmljax._sharding import Part, Partition
 from dmljax._support import (
@@ -38,6 +37,7 @@ from dmljax._support import (
     SupportTable,
 )
 from dmljax._tensor import DataType, Outputs, TensorDesc, is_integer
+from dmljax._transpose import transpose_select
 from dmljax.pallas._one_hot import one_hot as gpu_kernel
 from dmljax.pallas.tpu._one_hot import one_hot as tpu_kernel
 
@@ -226,8 +226,8 @@ def _check_sizes(
         NAME,
         indices[axis] == 1,
         f"tensor 'IndicesTensor' has sizes {show(indices)}; its size along Axis {axis} "
-        f"is {indices[axis]} and must be 1. jnp.expand_dims(indices, axis) adds an axis "
-        "of size 1.",
+        f"is {indices[axis]} and must be 1. jnp.expand_dims(indices, axis) adds an "
+        "axis of size 1.",
     )
     elements = math.prod(values)
     require(

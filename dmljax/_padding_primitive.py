@@ -15,9 +15,10 @@ from jax import lax
 
 from dmljax import _padding_forms as forms
 from dmljax._coordinates import PaddingMode, axes_of, merged, rows_of
-from dmljax._primitive import OperatorPrimitive, needs_cotangent, unbroadcast
+from dmljax._primitive import OperatorPrimitive
 from dmljax._sharding import Part, Partition
 from dmljax._tensor import Outputs
+from dmljax._transpose import needs_cotangent, unbroadcast
 from dmljax.pallas._padding import padding as gpu_kernel
 from dmljax.pallas.tpu._padding import padding as tpu_kernel
 

@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jax.sharding import AbstractMesh, use_abstract_mesh
+from jax.sharding import use_abstract_mesh
 
 from dmljax._check import NoKernelError, require, require_one_of
 from dmljax._default import KERNEL_FROM
@@ -42,12 +42,18 @@ from dmljax._jax import (
 )
 from dmljax._sharding import Division, Partition, explicit_mesh, over_explicit_mesh
 from dmljax._tensor import Form, Outputs
-from dmljax.pallas import BACKENDS, kernels_available, kernels_lowered
+from dmljax.pallas import (
+    BACKENDS,
+    LEAST_CAPABILITY,
+    NO_MESH,
+    kernels_available,
+    kernels_lowered,
+    served,
+)
 
 # The form that a caller asks for: XLA's, a kernel, or None for the one that was
 # measured to be faster.
 Implementation = Literal["xla", "pallas"] | None
-NO_MESH = AbstractMesh((), ())
 # Stands for every platform without a lowering rule of its own, such as "rocm". JAX
 # takes a rule for these if it is registered without a platform.
 OTHER = ""
@@ -76,8 +82,9 @@ class OperatorPrimitive:
       transpose: the transpose of the operator as a function of its linear operands;
         None for an operator without a derivative.
       kernels: for a platform ("cuda", "tpu"), the operator as a Pallas kernel. Besides
-        the arguments of `xla` it takes `interpret=`, which says whether Pallas'
-        interpreter runs it.
+        the arguments of `xla` it takes `interpret=`, which says whether a CPU
+        runs it: by Pallas' interpreter, or by `dmljax.pallas._lockstep`.
+      backend: the backend of the kernel for "cuda", a key of `BACKENDS`.
       sized_by: the number of the operand whose type decides, by its bytes, from how
         many elements on the kernel is the default.
       measured_as: returns the name under which `_default` has the measurements, given
@@ -92,6 +99,7 @@ class OperatorPrimitive:
     linear: int = 0
     transpose: Transpose | None = None
     kernels: Mapping[str, Form] = dataclasses.field(default_factory=dict)
+    backend: str = "triton"
     sized_by: int = -1
     measured_as: Callable[[str, Sequence[Any], dict[str, Any]], str] | None = None
 
@@ -153,18 +161,19 @@ class OperatorPrimitive:
             alone: bool,
             **static: Any,
         ) -> Any:
+            backend = self._backend(platform)
             lower = functools.partial(_lower_locally, context, operands, static)
             if implementation == "pallas":
                 self._require_one_device(context)
                 self._require_sizes(context)
-                return lower(self._kernel(platform), kernels_lowered(platform))
+                return lower(self._kernel(platform), kernels_lowered(backend))
             if implementation is None and self._prefers_kernel(
                 platform, alone, context, static
             ):
                 # A kernel may refuse a type or a size. The caller has not asked for
                 # one, so XLA's form runs then.
                 with contextlib.suppress(NoKernelError):
-                    return lower(self._kernel(platform), kernels_lowered(platform))
+                    return lower(self._kernel(platform), kernels_lowered(backend))
             # The form of a platform is faster on one device, but XLA may divide it
             # badly. The arrays are whole here: without a mesh, JAX does not ask how the
             # results of the form's operations are sharded.
@@ -181,29 +190,37 @@ class OperatorPrimitive:
     def _kernel(self, platform: str) -> Form:
         """Returns the kernel for `platform`.
 
-        A CPU runs the kernel for GPUs, by Pallas' interpreter. That is slow, and is
-        there for tests. NVIDIA GPUs and TPUs have kernels, and nothing else has.
+        A CPU runs the kernel for GPUs, interpreted. That is slow, and is there for
+        tests. NVIDIA GPUs and TPUs have kernels, and nothing else has.
         """
         interpret = platform == "cpu"
-        backend = "cuda" if interpret else platform
-        operator = self.name.upper()
+        platform_of_kernel = "cuda" if interpret else platform
+        backend = self._backend(platform)
         # JAX does not say the name of a platform that has no lowering rule of its own.
         named = f"the platform {platform!r}" if platform else "this platform"
-        require(
-            operator,
-            backend in self.kernels,
-            "implementation='pallas' was asked for, and there is no kernel for "
-            f"{named}; use implementation=None or 'xla'.",
-            NoKernelError,
-        )
-        require(
-            operator,
-            kernels_available(backend),
-            f"implementation='pallas' needs {BACKENDS[backend]}, which this JAX, "
-            f"{jax.__version__}, does not have; use implementation=None or 'xla'.",
-            NoKernelError,
-        )
-        return functools.partial(self.kernels[backend], interpret=interpret)
+        for holds, problem in (
+            (
+                platform_of_kernel in self.kernels,
+                f"was asked for, and there is no kernel for {named}",
+            ),
+            (
+                kernels_available(backend) or (interpret and backend == "mosaic"),
+                f"needs {BACKENDS[backend]}, which this JAX, {jax.__version__}, does "
+                "not have",
+            ),
+            (
+                interpret or served(backend),
+                "needs a GPU of compute capability "
+                f"{LEAST_CAPABILITY.get(backend)} or later for this operator",
+            ),
+        ):
+            instead = "use implementation=None or 'xla'."
+            message = f"implementation='pallas' {problem}; {instead}"
+            require(self.name.upper(), holds, message, NoKernelError)
+        return functools.partial(self.kernels[platform_of_kernel], interpret=interpret)
+
+    def _backend(self, platform: str) -> str:
+        return "tpu" if platform == "tpu" else self.backend
 
     def _require_one_device(self, context: mlir.LoweringRuleContext) -> None:
         """Refuses a kernel in a program that XLA may divide among devices.
@@ -389,46 +406,3 @@ def _bytes_moved(arrays: Sequence[Any]) -> int:
 def _has_known_sizes(context: mlir.LoweringRuleContext) -> bool:
     arrays: list[Any] = [*context.avals_in, *context.avals_out]
     return all(isinstance(size, int) for array in arrays for size in array.shape)
-
-
-def needs_cotangent(operand: Any) -> bool:
-    """Whether a transpose rule has to return a cotangent for this operand."""
-    return isinstance(operand, ad.UndefinedPrimal)
-
-
-def unbroadcast(cotangent: jax.Array, operand: ad.UndefinedPrimal) -> jax.Array:
-    """Sums the cotangent along the dimensions in which `operand` is shared."""
-    shape = operand.aval.shape
-    shared = [i for i, n in enumerate(shape) if n != cotangent.shape[i]]
-    return cotangent.sum(shared, keepdims=True, dtype=cotangent.dtype)
-
-
-def transpose_select(
-    operator: OperatorPrimitive,
-    static: dict[str, Any],
-    cotangents: Sequence[jax.Array],
-    operands: Sequence[Any],
-) -> list[jax.Array | None]:
-    """Transposes an operator that selects between its last two operands.
-
-    The selected side gets the cotangent and the other side gets zero. That is the same
-    operator again, with the cotangent and a shared zero in place of both sides.
-    """
-    (cotangent,) = cotangents
-    *data, _, _ = operands
-    zero = jnp.zeros((1,) * cotangent.ndim, cotangent.dtype)
-    results: list[jax.Array | None] = [None] * len(data)
-    for operand, sides in zip(
-        operands[-2:], [(cotangent, zero), (zero, cotangent)], strict=True
-    ):
-        if not needs_cotangent(operand):
-            results.append(None)
-            continue
-        # A shared operand gets a sum. XLA fuses its own form into the sum, so that only
-        # the cotangent is read. A kernel would write an array for the sum to read.
-        shared = operand.aval.shape != cotangent.shape
-        choice = static | {"implementation": "xla"} if shared else static
-        (selected,) = operator(*data, *sides, **choice)
-        selected = jnp.broadcast_to(selected, cotangent.shape)
-        results.append(unbroadcast(selected, operand))
-    return results

@@ -20,15 +20,7 @@ SMALL: Sizes = {
     _elementwise: {"BLOCK_BYTES": 64},
     _one_hot: {"BLOCK_BYTES": 64, "NARROW_BYTES": 64, "TILE": 32, "ROW": 16},
     _padding: {"TILE": 16, "GAPS": 4},
-    _nonzero_coordinates: {
-        "BLOCK": 256,
-        "ELEMENTS": 128,
-        "ROWS": 64,
-        "CHUNK": 64,
-        "COUNT_BYTES": 128,
-        "SCANNED": 4,
-        "CROWDED": 4,
-    },
+    _nonzero_coordinates: {"BLOCK": 2048, "SCAN_WARPS": 2, "SCANNED": 1},
 }
 # Of those for TPUs, whose interpreter takes time for every row.
 SMALL_ON_TPU: Sizes = {_tpu_nonzero_coordinates: {"ROWS": 8, "REACH": 24}}

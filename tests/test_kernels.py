@@ -21,8 +21,8 @@ from tests.subjects import SUBJECTS
 
 # One type of each size; truth values are never made from words.
 SIZES = ("int8", "float16", "float32", "float64", "bool")
-# It reads types of 8 bytes, and truth values, as bytes.
-SIZES_OF = {"nonzero_coordinates": ("int8", "float16", "float32")}
+# It reads truth values as bytes.
+SIZES_OF = {"nonzero_coordinates": ("int8", "float16", "float32", "float64")}
 
 
 def uses():
@@ -91,13 +91,19 @@ def test_nonzero_coordinates_of_every_rank(shape):
 
 @pytest.mark.parametrize(
     ("dtype", "more"),
-    [("uint8", 4), ("uint8", 2), ("uint8", 1), ("bfloat16", 2), ("bfloat16", 1)],
+    [("uint8", 8), ("uint8", 2), ("uint8", 1), ("bfloat16", 2), ("bfloat16", 1)],
 )
-def test_nonzero_coordinates_of_elements_that_share_words(dtype, more):
-    """Narrow types are read in words of four or two, if their number allows it."""
+def test_nonzero_coordinates_of_elements_that_are_loaded_together(dtype, more):
+    """As many as an aligned load has, if their number is a multiple of it."""
     for density in (0.3, 0.02):
         x = sparse((2 * _nonzero_coordinates.BLOCK + more,), density, dtype)
         check_coordinates(x)
+
+
+def test_nonzero_coordinates_of_more_blocks_than_are_added_up_at_once():
+    block = _nonzero_coordinates.BLOCK
+    if blocks.INTERPRETED:
+        check_coordinates(sparse((70 * block + 1,), 0.01, "int8"), columns=1)
 
 
 def test_nonzero_coordinates_of_whole_blocks_alone():
@@ -112,10 +118,10 @@ def test_nonzero_coordinates_options(options):
 
 
 def test_nonzero_coordinates_fills_from_any_count_on():
-    """The count may cut a chunk, which the block that has it fills in part."""
-    chunk, block = _nonzero_coordinates.CHUNK, _nonzero_coordinates.BLOCK
+    """The count may cut the four values that a thread fills at once, or a block."""
+    block = _nonzero_coordinates.BLOCK
     place = np.arange(2 * block + block // 2 + 1)
-    for count in (0, chunk - 1, chunk, 2 * block, place.size - 1):
+    for count in (0, 3, 4, block - 1, 2 * block, place.size - 1):
         check_coordinates((place < count).astype(np.int8), fill=9)
 
 

@@ -16,15 +16,16 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from dmljax import DescriptorError, PaddingMode, _default, _jax, _primitive
-from dmljax.pallas import _nonzero_coordinates
-from tests.checks import eight_devices
+from dmljax import DescriptorError, PaddingMode, _default, _jax, _primitive, pallas
+from dmljax.pallas import BACKENDS, _nonzero_coordinates
+from tests.checks import eight_devices, needs_triton
 from tests.subjects import SUBJECTS
 
 pytestmark = pytest.mark.usefixtures("real_blocks")
 WITH_KERNEL = [name for name, one in SUBJECTS.items() if one.kernel_samples]
 LAUNCHES = {"nonzero_coordinates": ("_count", "_scan", "_write")}
-TARGET = "__gpu$xla.gpu.triton"
+# The custom calls of the backends, Triton and Mosaic GPU.
+TARGETS = ("__gpu$xla.gpu.triton", "mosaic_gpu_v2")
 each_operator = pytest.mark.parametrize("name", WITH_KERNEL)
 
 # THE CHOICE
@@ -38,7 +39,7 @@ def lowered(function, *arguments):
 
 def launches(text):
     """How many kernels a program's text launches."""
-    return text.count(f"@{TARGET}(")
+    return sum(text.count(f"@{target}(") for target in TARGETS)
 
 
 def function_of(sample):
@@ -100,6 +101,7 @@ def preferred(monkeypatch):
     jax.clear_caches()
 
 
+@needs_triton
 @pytest.mark.usefixtures("preferred")
 @each_operator
 def test_the_default_is_what_the_rule_says(name):
@@ -187,7 +189,9 @@ def test_a_program_exported_from_a_cpu_has_the_kernel_that_was_asked_for():
                 )
             ),
             platforms=("cuda",),
-            disabled_checks=[export.DisabledSafetyCheck.custom_call(TARGET)],
+            disabled_checks=[
+                export.DisabledSafetyCheck.custom_call(t) for t in TARGETS
+            ],
         )
         assert launches(exporting(LARGE).mlir_module()) == expected
 
@@ -238,9 +242,24 @@ def test_without_the_backend_the_default_is_xla():
 @each_operator
 def test_without_the_backend_a_kernel_is_refused(name):
     sample = SUBJECTS[name].samples[0].by_kernel()
-    expected = rf"{name.upper()}: .*triton, which this JAX.*None or 'xla'"
+    backend = BACKENDS[SUBJECTS[name].primitive.backend]
+    expected = rf"{name.upper()}: .*{backend}, which this JAX.*None or 'xla'"
     with pytest.raises(DescriptorError, match=expected):
-        sample.run(*sample.arrays())
+        lowered(function_of(sample), *sample.arrays())
+
+
+@each_operator
+def test_gpus_that_a_kernel_does_not_serve_run_xla(name, monkeypatch):
+    """Kernels through Triton serve all that JAX serves."""
+    monkeypatch.setattr(pallas, "compute_capability", lambda: (8, 9))
+    sample = SUBJECTS[name].samples[0]
+    by_kernel = function_of(sample.by_kernel())
+    if SUBJECTS[name].primitive.backend == "triton":
+        assert launches(lowered(by_kernel, *sample.arrays())) == 1
+        return
+    with pytest.raises(DescriptorError, match=r"compute capability \(9, 0\) or later"):
+        lowered(by_kernel, *sample.arrays())
+    assert launches(lowered(dmljax.nonzero_coordinates, LARGE)) == 0
 
 
 @pytest.mark.parametrize("platform", ["rocm", "METAL"])
@@ -253,23 +272,36 @@ def test_other_platforms_have_no_kernel(platform):
     assert launches(default.lower(lowering_platforms=(platform,)).as_text()) == 0
 
 
-# Its places are beyond what the backend computes with 32 bits, of which it takes one
-# for the sign, and too few bytes for 64.
+# Its places are beyond what Triton's lowering computes with 32 bits, of which it takes
+# one for the sign, and too few bytes for 64.
 ODD = jax.ShapeDtypeStruct((2**31 + 1,), np.uint8)
 
 
-def test_what_a_kernel_can_not_address_runs_in_xla():
-    assert launches(lowered(dmljax.nonzero_coordinates, ODD)) == 0
-    even = jax.ShapeDtypeStruct((2**31 + 2,), np.uint8)
-    assert launches(lowered(dmljax.nonzero_coordinates, even)) == 3
+def chosen(x, **options):
+    return dmljax.element_wise_if(x, x, x, **options)
 
 
+@needs_triton
+def test_what_a_kernel_can_not_address_runs_in_xla(monkeypatch):
+    measured = {"cuda": {"pipeline": {"element_wise_if": {1: 1}}}}
+    monkeypatch.setattr(_primitive, "KERNEL_FROM", measured)
+    assert launches(lowered(chosen, ODD)) == 0
+    most = jax.ShapeDtypeStruct((2**31,), np.uint8)
+    assert launches(lowered(chosen, most)) == 1
+    jax.clear_caches()
+
+
+@needs_triton
 def test_what_a_kernel_can_not_address_is_refused_to_who_asks_for_it():
-    kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    kernel = functools.partial(chosen, implementation="pallas")
     with pytest.raises(
-        DescriptorError, match=r"^NONZERO_COORDINATES: .*2147483649 .*'xla'"
+        DescriptorError, match=r"^ELEMENT_WISE_IF: .*2147483649 .*'xla'"
     ):
         lowered(kernel, ODD)
+
+
+def test_code_per_thread_addresses_arrays_of_any_size():
+    assert launches(lowered(dmljax.nonzero_coordinates, ODD)) == 3
 
 
 @pytest.mark.parametrize("elements", [2**31 + 8, 2**32 + 8])
@@ -290,16 +322,39 @@ def test_padding_of_rows_past_32_bits_is_lowered(shape, mode):
     assert launches(lowered(lambda x: pad(x, pads, pads), struct)) == 1
 
 
-def test_a_batch_may_exceed_what_a_gpu_allows_the_later_dimensions_of_a_grid():
-    form = SUBJECTS["nonzero_coordinates"].primitive.kernels["cuda"]
-    static = {"rank": 1, "columns": 1, "fill": 0, "size": None}
-    kernel = functools.partial(form, **static, interpret=False)
+def test_no_array_between_the_launches_has_a_value_for_each_row(monkeypatch):
+    """They have words of 32 elements, and K rows are written."""
+    launched = record_launches(monkeypatch)
+    x = jax.ShapeDtypeStruct((2**16,), np.float32)
+    lowered(
+        lambda x: dmljax.nonzero_coordinates(x, size=10, implementation="pallas"), x
+    )
+    sizes = [out.size for options in launched for out in options["outputs"]]
+    assert sizes[-1] == 10
+    assert max(sizes) <= x.size // 32
+
+
+def test_a_batch_may_exceed_what_a_gpu_allows_the_later_dimensions_of_a_grid(
+    monkeypatch,
+):
+    launched = record_launches(monkeypatch)
     struct = jax.ShapeDtypeStruct((70_000, 9000), np.float32)
-    calls = [
-        equation.params["grid_mapping"].grid
-        for equation in jax.make_jaxpr(kernel)(struct).eqns
-        if equation.primitive.name == "pallas_call"
-    ]
+    function = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    lowered(jax.vmap(function), struct)
     blocks = -(-9000 // _nonzero_coordinates.BLOCK)
     writers = 2 * blocks  # of rows, and of what is past the count
-    assert calls == [(70_000 * blocks,), (70_000,), (70_000 * writers,)]
+    programs = [options["programs"] for options in launched]
+    assert programs == [70_000 * blocks, 70_000, 70_000 * writers]
+
+
+def record_launches(monkeypatch):
+    """A list to which each launch of code per thread adds its options."""
+    launched, launch = [], _nonzero_coordinates.launch_threads
+
+    def record(*arguments, **options):
+        launched.append(options)
+        return launch(*arguments, **options)
+
+    monkeypatch.setattr(_nonzero_coordinates, "launch_threads", record)
+    jax.clear_caches()
+    return launched

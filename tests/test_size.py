@@ -9,6 +9,7 @@ from jax.extend.core import jaxprs_in_params
 
 import dmljax
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
+from dmljax.pallas import _nonzero_coordinates
 from tests import oracles
 
 # By the definition, by the form for a CPU, and by the kernel.
@@ -133,24 +134,24 @@ def test_no_memory_of_all_rows(form, monkeypatch):
     assert memory.output_size_in_bytes < 1000
 
 
-def test_no_array_of_all_rows_in_the_kernel():
-    """It writes K rows; its other arrays are words of 32 elements."""
-    x = np.zeros(2**16, np.float32)
+def test_more_rows_than_blocks_of_elements_have():
+    """In the kernel, programs that fill are then more than those that write rows."""
+    find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    size = 3 * _nonzero_coordinates.BLOCK + 5
+    for x in (matrix(), matrix(1, (2, _nonzero_coordinates.BLOCK))):
+        assert_found(find(x, size=size, fill=7), expected(x, size, fill=7))
+
+
+def test_blocks_past_the_last_row_and_one_that_it_cuts():
+    """In the kernel; three quarters of the elements are not zero."""
+    find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    block = _nonzero_coordinates.BLOCK
+    x = (np.arange(4 * block) % 4 > 0).astype(np.float32)
+    for size in (10, block + 3):
+        assert_found(find(x, size=size, fill=7), expected(x, size, fill=7))
+
+
+def test_no_array_of_all_rows():
+    """The kernel's arrays are counted in test_lowering.py."""
     find = functools.partial(dmljax.nonzero_coordinates, size=10, columns=1)
-    kernel = functools.partial(
-        NONZERO_COORDINATES.kernels["cuda"],
-        rank=1,
-        size=10,
-        columns=1,
-        fill=7,
-        interpret=True,
-    )
-    shapes = [
-        out.aval.shape
-        for equation in jax.make_jaxpr(kernel)(x).jaxpr.eqns
-        if equation.primitive.name == "pallas_call"
-        for out in equation.outvars
-    ]
-    assert shapes[-1] == (1, 10)
-    assert max(map(np.prod, shapes)) <= x.size // 32
-    assert largest(jax.make_jaxpr(find)(x).jaxpr) == 10
+    assert largest(jax.make_jaxpr(find)(np.zeros(2**16, np.float32)).jaxpr) == 10

@@ -4,6 +4,8 @@ The operators then do with less, or raise one error that names what this JAX lac
 the table in `dmljax._jax` says.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -59,6 +61,13 @@ def exported():
     return outputs, export.export(find, platforms=["cuda"])(many).out_avals[0].shape
 
 
+def per_thread():
+    """How many of its launches are in the program for a GPU."""
+    find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    program = jax.jit(find).trace(X).lower(lowering_platforms=("cuda",))
+    return program.as_text().count("@mosaic_gpu_v2(")
+
+
 def automatic():
     x = jax.device_put(X, NamedSharding(mesh(AxisType.Auto), P("rows")))
     return jax.jit(everything)(x, PAIR)
@@ -93,18 +102,26 @@ USES = {
     "explicit": explicit,
     "mapped": mapped,
     "mapped without check_vma": lambda: mapped(check_vma=False),
-    "kernel": lambda: dmljax.diagonal_matrix1(X, implementation="pallas"),
+    "kernel per thread": per_thread,
+    "kernel": lambda: dmljax.nonzero_coordinates(X, implementation="pallas"),
 }
+LACKS = "mosaic_gpu, which this JAX, .*, does not have"
 # The uses that fail, and what is in the message. All others give the same as before.
 ERRORS = {
     ("devices", "kernel"): (dmljax.DescriptorError, "axis_context.num_devices"),
-    ("export", "export"): (ValueError, "triton"),
+    ("devices", "kernel per thread"): (dmljax.DescriptorError, "num_devices"),
+    ("code per thread", "kernel per thread"): (dmljax.DescriptorError, LACKS),
+    ("pointer", "kernel per thread"): (dmljax.DescriptorError, LACKS),
+    ("dialects", "kernel per thread"): (dmljax.DescriptorError, LACKS),
     ("manual axes", "mapped"): (ValueError, "cotangent type"),
     ("replace", "explicit"): (NotImplementedError, "LoweringRuleContext.replace"),
     ("replace", "mapped"): (NotImplementedError, "LoweringRuleContext.replace"),
 }
 # The names that are read when a program is made; the others when dmljax is imported.
-LATE = ("trace state", "devices", "export", "manual axes", "replace")
+LATE = (
+    *("trace state", "devices", "export", "manual axes", "replace"),
+    *("code per thread", "pointer", "dialects", "compute capability"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +170,15 @@ def test_uses_without(name, hide, before):
                 run()
         else:
             jax.tree.map(np.testing.assert_array_equal, run(), before[use])
+
+
+def test_an_export_has_the_default_kernel_where_jax_does_not_say_that_it_is_one(hide):
+    many = jax.ShapeDtypeStruct((2**14,), np.float32)
+    find = jax.jit(dmljax.nonzero_coordinates)
+    for calls in (0, 3):
+        program = export.export(find, platforms=["cuda"])(many)
+        assert program.mlir_module().count("@mosaic_gpu_v2(") == calls
+        hide("export")
 
 
 @pytest.mark.parametrize("name", ["jet", "roofline", "roofline result"])

@@ -10,7 +10,7 @@ from jax import lax
 
 import dmljax
 from dmljax._coordinates import is_nonzero
-from dmljax.pallas import _nonzero_bits, _words
+from dmljax.pallas import _lockstep, _nonzero_bits, _words
 from dmljax.pallas._elementwise import on_bits
 from dmljax.pallas.tpu import _blocks
 from tests import samples, subjects
@@ -127,23 +127,11 @@ def test_what_is_not_zero_is_so_by_its_bits(dtype):
     with np.errstate(invalid="ignore"):  # signalling NaN
         expected = x != 0
     np.testing.assert_array_equal(is_nonzero(jnp.asarray(x)), expected)
-    bits, keep = _nonzero_bits.as_bits(jnp.asarray(x))
+    bits, width, keep = _nonzero_bits.as_bits(jnp.asarray(x)[None])
     assert bits.dtype.kind == "u"
-    assert bits.dtype.itemsize <= 4
-    found = np.asarray(bits) & bits.dtype.type(keep)
-    np.testing.assert_array_equal(found != 0, expected)
-
-
-@pytest.mark.parametrize("elements", [12, 10, 9])
-@pytest.mark.parametrize("width", [8, 16, 32])
-def test_bits_are_read_in_words_of_the_same_memory(width, elements):
-    """A bit for each element of a word, in which one or all may be zero."""
-    size = width // 8
-    x = samples.any_bits((2, elements), f"uint{width}", 0)
-    words = _nonzero_bits.packed(jnp.asarray(x))
-    assert np.asarray(words).tobytes() == x.tobytes()
-    parts = elements // words.shape[1]
-    assert parts == max(n for n in (1, 2, 4) if n * size <= 4 and elements % n == 0)
+    assert bits.dtype.itemsize == min(width // 8, 4)
+    found = np.asarray(bits).view(f"uint{width}") & np.dtype(f"uint{width}").type(keep)
+    np.testing.assert_array_equal(found[0] != 0, expected)
 
 
 @pytest.mark.parametrize("keep", ["all", "without the sign"])
@@ -159,6 +147,30 @@ def test_a_word_has_a_bit_for_each_element(width, keep):
     found = np.asarray(_nonzero_bits.nonzero_bits(words, width, mask))
     expected = ((lines & dtype.type(mask)) != 0) << np.arange(lanes)
     np.testing.assert_array_equal(found, expected.sum(axis=1))
+
+
+def test_bits_of_wide_elements():
+    """Two words each: the sign is in the second one."""
+    values = np.array([0.0, -0.0, 5e-324, -(2.0**-1022), 1.0, np.inf])
+    low, high = (jnp.asarray(values.view(np.uint32)[i::2]) for i in (0, 1))
+    found = _nonzero_bits.bits_of_words([low, high] * 2, 64, 2**63 - 1)
+    np.testing.assert_array_equal(found, np.array([0, 0, 3, 3, 3, 3], np.uint32))
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8, 16, 32])
+def test_threads_exchange_chunks_of_bits(size):
+    """Chunk i of thread k of a group becomes chunk k of thread i."""
+    t = _lockstep.Threads(2, 64)
+    words = samples.any_bits(t.shape, "uint32", 0)
+    found = np.asarray(_nonzero_bits.transposed(t, jnp.asarray(words), size))
+    group = 32 // size
+    shift = np.arange(group, dtype=np.uint32) * np.uint32(size)
+    mask = np.uint32(2**size - 1)
+
+    def chunks(words):
+        return (words.reshape(-1, group, 1) >> shift) & mask
+
+    np.testing.assert_array_equal(chunks(found), chunks(words).swapaxes(1, 2))
 
 
 # ON A TPU

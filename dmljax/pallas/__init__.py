@@ -1,14 +1,15 @@
 """Pallas kernels, one file for each operator that gains from one; not public.
 
 A *kernel* is a function that many programs run at once, each on its share of an array.
-This folder has the kernels for NVIDIA GPUs, which Pallas compiles through Triton, and
-`tpu` has those for TPUs, which it compiles through Mosaic. A kernel's file offers its
+This folder has the kernels for NVIDIA GPUs, which Pallas compiles through Triton or
+through Mosaic GPU, and `tpu` has those for TPUs. A kernel's file offers its
 operator one more *form*: a function of whole arrays (`dmljax._tensor.Form`). Here
 belongs how a form runs on such hardware. What an operator computes is in
 `dmljax._coordinates`, and `dmljax._primitive` chooses the form.
 
 Read `_launch` first, which makes every call of Pallas. `_elementwise` and `tpu._blocks`
-are frames that several operators share, and `_words` packs narrow elements.
+are frames that several operators share, and `_words` packs narrow elements. `_threads`
+is for kernels that say what one thread does, and `_lockstep` runs them on a CPU.
 
 All files use these words in one sense each:
 
@@ -30,18 +31,25 @@ All files use these words in one sense each:
 """
 
 import contextlib
-import functools
 import importlib.util
 import warnings
 from collections.abc import Iterator
 
 from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
 
-# The backend of Pallas that the kernels for each platform need.
+from dmljax._jax import code_per_thread, compute_capability
+
+# The backends of Pallas: Triton and Mosaic GPU for NVIDIA GPUs, and the one for TPUs.
 BACKENDS = {
-    "cuda": "jax.experimental.pallas.triton",
+    "triton": "jax.experimental.pallas.triton",
+    "mosaic": "jax.experimental.pallas.mosaic_gpu",
     "tpu": "jax.experimental.pallas.tpu",
 }
+# Mosaic GPU starts every kernel with instructions that Hopper brought. JAX 0.11 leaves
+# them out for older GPUs, but that was never run here.
+LEAST_CAPABILITY = {"mosaic": (9, 0)}
+WARP = 32  # the threads of a GPU that run together and can exchange values
+NO_MESH = AbstractMesh((), ())
 # JAX 0.11 and later ask which GPU a Triton kernel is lowered for, and a machine without
 # a GPU has no answer. The lowered kernels are the same for every GPU, so this one
 # stands for all.
@@ -53,20 +61,28 @@ GPU = AbstractMesh(
 )
 
 
-@functools.cache
-def kernels_available(platform: str) -> bool:
-    """Whether the installed JAX has the backend of the kernels for `platform`."""
-    return importlib.util.find_spec(BACKENDS[platform]) is not None
+def kernels_available(backend: str) -> bool:
+    """Whether the installed JAX has this backend, and what the kernels use of it."""
+    known = importlib.util.find_spec(BACKENDS[backend]) is not None
+    return known and (backend != "mosaic" or code_per_thread() is not None)
+
+
+def served(backend: str) -> bool:
+    """Whether the GPUs of this machine, if it has any, run the kernels of a backend."""
+    least, found = LEAST_CAPABILITY.get(backend), compute_capability()
+    return least is None or found is None or found >= least
 
 
 @contextlib.contextmanager
-def kernels_lowered(platform: str) -> Iterator[None]:
+def kernels_lowered(backend: str) -> Iterator[None]:
     """A context in which kernels are lowered on any machine and without a warning."""
-    gpu = contextlib.nullcontext() if platform == "tpu" else use_abstract_mesh(GPU)
-    with warnings.catch_warnings(), gpu:
+    # Mosaic GPU asks for the GPU of this machine, unless a mesh names another one.
+    scopes = {"triton": GPU, "mosaic": NO_MESH}
+    mesh = scopes.get(backend)
+    scope = use_abstract_mesh(mesh) if mesh else contextlib.nullcontext()
+    with warnings.catch_warnings(), scope:
         # JAX 0.11 deprecated Pallas' Triton backend, and warns when it is imported and
-        # whenever a kernel is lowered. No other backend can express these kernels:
-        # Mosaic GPU has no cumulative sum, and no load or store at computed indices.
+        # whenever a kernel is lowered.
         warnings.filterwarnings(
             "ignore", "The Pallas Triton backend is deprecated", DeprecationWarning
         )

@@ -1,5 +1,7 @@
 """The calls of Pallas: `launch` through Triton for GPUs, `launch_blocks` for TPUs.
 
+`launch_threads` is for kernels of code per thread, on GPUs through Mosaic GPU.
+
 Here belongs what all launches share: the parameters of a backend, the names that a
 profile shows, what the compiler is told about the cost, and which arrays a backend
 cannot address. The kernels also import Pallas, for what their bodies compute with, but
@@ -16,20 +18,27 @@ import jax
 from jax.experimental import pallas as pl
 
 from dmljax._check import NoKernelError, require
-from dmljax._jax import struct
-from dmljax.pallas import kernels_available, kernels_lowered
+from dmljax._jax import code_per_thread, struct
+from dmljax.pallas import WARP, _lockstep, kernels_available, kernels_lowered
 
 # A future JAX may come without one of the backends. Then this module still imports, and
 # `dmljax._primitive` launches no kernel for that platform.
-if kernels_available("cuda"):
-    with kernels_lowered("cuda"):
+if kernels_available("triton"):
+    with kernels_lowered("triton"):
         from jax.experimental.pallas import triton
-
-    load = triton.load
-    store = triton.store
 
 if kernels_available("tpu"):
     from jax.experimental.pallas import tpu
+
+
+def load(reference: Any, **static: Any) -> Any:
+    """Loads what a reference of a kernel through Triton names."""
+    return triton.load(reference, **static)
+
+
+def store(reference: Any, values: Any, **static: Any) -> None:
+    """Stores values where a reference of a kernel through Triton says."""
+    triton.store(reference, values, **static)
 
 
 def launch(
@@ -40,13 +49,12 @@ def launch(
     outputs: Sequence[jax.ShapeDtypeStruct],
     warps: int,
     interpret: bool,
-    step: str = "",
     **static: Any,
 ) -> Sequence[jax.Array]:
     """Runs `kernel` on whole arrays in a GPU's memory, once for each point of `grid`.
 
     The kernel is called with references to the operands, then with references to the
-    outputs, and with `static` as keywords. It is named `dmljax_{operator}{step}` in a
+    outputs, and with `static` as keywords. It is named `dmljax_{operator}` in a
     profile. Callers use a grid of one dimension, because the hardware allows at most
     65 535 programs along the others.
     """
@@ -66,11 +74,74 @@ def launch(
         functools.partial(kernel, **static),
         grid=grid,
         out_shape=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
-        name=f"dmljax_{operator}{step}",
+        name=f"dmljax_{operator}",
         interpret=interpret,
         # The type of this object chooses the backend. It is the one choice that JAX
         # 0.10, where the default is Mosaic GPU, and later versions understand alike.
         compiler_params=triton.CompilerParams(num_warps=warps, num_stages=2),
+    )(*operands)
+    return results
+
+
+def launch_threads(
+    kernel: Callable[..., None],
+    *operands: jax.Array,
+    operator: str,
+    step: str,
+    programs: int,
+    warps: int,
+    outputs: Sequence[jax.ShapeDtypeStruct],
+    shared: Sequence[tuple[int, Any]],
+    interpret: bool,
+    **static: Any,
+) -> Sequence[jax.Array]:
+    """Runs `kernel`, which is code for one thread, in all threads of all programs.
+
+    All arrays have two dimensions: lines, and the elements of a line. The kernel is
+    called with a `_threads.Threads` or its like, with memories of the operands, the
+    outputs and the `shared` memory of a program, which is described by sizes and types,
+    and with `static` as keywords. It is named `dmljax_{operator}{step}` in a profile.
+    Mosaic GPU starts threads in groups of four warps.
+    """
+    if interpret:
+        return _lockstep.run(
+            kernel, operands, programs, warps * WARP, outputs, shared, **static
+        )
+    # These modules take 0.1 s to import, and not every JAX has them.
+    from jax.experimental.pallas import mosaic_gpu
+
+    from dmljax.pallas import _threads
+
+    mlir = code_per_thread()
+    assert mlir is not None  # `kernels_available` has said so
+
+    def body(*references: Any) -> None:
+        def code(context: Any, *values: Any) -> None:
+            del context
+            memories = [_threads.Memory.of(mlir.pointer(v), v.type) for v in values]
+            kernel(_threads.Threads(warps * WARP), *memories, **static)
+
+        kinds = (mosaic_gpu.RefType(),) * len(references)
+        mlir.inline(arg_types=kinds)(code)(*references)
+
+    # JAX 0.10.1 has other names for the arguments, which later ones deprecate.
+    kind = "shape" if jax.__version_info__ < (0, 10, 2) else "type"
+    types: dict[str, Any] = {
+        f"out_{kind}": tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
+        f"scratch_{kind}s": [
+            mosaic_gpu.SMEM((max(size, 1),), dtype) for size, dtype in shared
+        ],
+    }
+    results: Sequence[jax.Array] = mosaic_gpu.kernel(
+        body,
+        **types,
+        grid=(programs,),
+        grid_names=("program",),
+        num_threads=warps // 4,
+        thread_name="warps",
+        # Kernels have barriers where they need them.
+        compiler_params=mosaic_gpu.CompilerParams(unsafe_no_auto_barriers=True),
+        kernel_name=f"dmljax_{operator}{step}",
     )(*operands)
     return results
 

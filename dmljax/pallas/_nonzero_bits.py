@@ -1,16 +1,20 @@
 """The bits of NONZERO_COORDINATES on a GPU: which elements are not zero, 32 at a time.
 
-`_nonzero_coordinates` calls `as_bits` and `packed` before its first launch. In the
-kernel it calls `nonzero_bits` for each word, and joins the results to bit words. Four
-elements of 8 bits make four bits of a bit word, the first element the lowest one:
+`_nonzero_coordinates` calls `as_bits` before its first launch. In the kernel it calls
+`bits_of_words` for the words that a thread loads at once, and `transposed` for the bits
+of several loads. Four elements of 8 bits make four bits of a bit word, the first
+element the lowest one:
 
     elements      0  -1   0   9
-    packed        0x0900ff00
+    word          0x0900ff00
     nonzero_bits  0b1010
 
 Here belongs what knows the bits of elements. Blocks, lines and rows do not.
 """
 
+import functools
+import operator
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -24,31 +28,35 @@ from dmljax._tensor import is_floating
 BIT_WORD = 32  # the elements of a bit word
 
 
-def as_bits(x: jax.Array) -> tuple[jax.Array, int]:
-    """The bits of `x` as 8, 16 or 32 bits, and which of these make it non-zero."""
+def as_bits(x: jax.Array) -> tuple[jax.Array, int, int]:
+    """The bits of (lines, elements), the width of an element, and which bits matter.
+
+    The width is 8, 16, 32 or 64; the array has words of at most 32 bits, so two for an
+    element of 64. The third result has those bits that make an element non-zero.
+    """
     dtype = x.dtype
     floating = is_floating(dtype)
     width = jnp.finfo(dtype).bits if floating else 8 * dtype.itemsize
     zeros = zero_patterns(dtype) if floating else (0,)
-    if width in (8, 16, 32) and zeros and (floating or dtype.kind in "iu"):
+    if width in (8, 16, 32, 64) and zeros and (floating or dtype.kind in "iu"):
         # The largest zero pattern is the sign bit alone, in types with a negative zero.
         # The other bits matter, and no comparison flushes a subnormal number to zero.
         keep = 2**width - 1 - max(zeros)
-        return lax.bitcast_convert_type(x, np.dtype(f"uint{width}")), keep
-    return is_nonzero(x).astype(np.uint8), 1
+        bits = lax.bitcast_convert_type(x, np.dtype(f"uint{min(width, 32)}"))
+        return bits.reshape(x.shape[0], -1), width, keep
+    return is_nonzero(x).astype(np.uint8), 8, 1
 
 
-def packed(bits: jax.Array) -> jax.Array:
-    """The same memory as words of up to 32 bits, in the same lines.
-
-    So a thread loads and tests up to four narrow elements at once.
-    """
-    size = bits.dtype.itemsize
-    each = next(n for n in (4, 2, 1) if n * size <= 4 and bits.shape[1] % n == 0)
-    if each == 1:
-        return bits
-    split = bits.reshape(bits.shape[0], -1, each)
-    return lax.bitcast_convert_type(split, np.dtype(f"uint{8 * size * each}"))
+def bits_of_words(words: Sequence[Any], width: int, keep: int) -> Any:
+    """For each element of some words of memory: whether one of `keep` is set."""
+    if width == 64:
+        low, high = np.uint32(keep % 2**32), np.uint32(keep >> 32)
+        pairs = zip(words[::2], words[1::2], strict=True)
+        words = [(one & low) | (other & high) for one, other in pairs]
+        width, keep = 32, 2**32 - 1
+    parts = [nonzero_bits(word, width, keep) for word in words]
+    shifted = (part << (i * BIT_WORD // width) for i, part in enumerate(parts))
+    return functools.reduce(operator.or_, shifted)
 
 
 def nonzero_bits(word: Any, width: int, keep: int) -> Any:
@@ -70,6 +78,23 @@ def nonzero_bits(word: Any, width: int, keep: int) -> Any:
     return (product >> np.uint32(shift)) & np.uint32(2 ** len(starts) - 1)
 
 
-def count_ones(word: Any) -> Any:
-    """How many bits of `word` are set."""
-    return lax.population_count(word.astype(np.int32))
+def transposed(t: Any, word: Any, size: int) -> Any:
+    """Chunk i of thread k of a group becomes chunk k of thread i.
+
+    A chunk has `size` bits, and a group as many threads as a word has chunks. In each
+    step half of the chunks change places with those of another thread:
+
+        thread 0  a0 a1     a0 b0
+        thread 1  b0 b1     a1 b1
+    """
+    group = BIT_WORD // size
+    step = group // 2
+    while step:
+        chunks = (i for i in range(group) if not i & step)
+        low = np.uint32(sum((2**size - 1) << (i * size) for i in chunks))
+        other = t.shuffle_xor(word, step)
+        lower = (word & low) | ((other & low) << (step * size))
+        upper = (word & ~low) | ((other & ~low) >> (step * size))
+        word = t.select((t.thread & step) == 0, lower, upper)
+        step //= 2
+    return word

@@ -211,8 +211,8 @@ FAULTS = (
             WHAT_A_KERNEL_CAN,
         ),
         (
-            'f"dmljax_{operator}{step}"',
-            'f"dmljax_{operator}"',
+            'kernel_name=f"dmljax_{operator}{step}"',
+            'kernel_name=f"dmljax_{operator}"',
             "the steps of a kernel have one name",
             (
                 "test_lowering.py::test_kernels_are_lowered_for_cuda[nonzero_coo"
@@ -220,8 +220,8 @@ FAULTS = (
             ),
         ),
         (
-            'f"dmljax_{operator}",',
-            '"dmljax",',
+            'name=f"dmljax_{operator}",\n            interpret',
+            'name="dmljax",\n            interpret',
             "a kernel for TPUs has no name",
             f"{KERNELS_ARE_LOWERED}[element_wise_if-float32]",
         ),

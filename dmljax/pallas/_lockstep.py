@@ -1,0 +1,215 @@
+"""The operations of `_threads` on arrays, which hold a number for each thread.
+
+A CPU runs the kernels that are written as code per thread in this way, because Pallas'
+interpreter refuses them. All threads of all programs take each step together. So the
+results are those of a GPU, but a missing barrier is not noticed here: what finds it is
+compute-sanitizer, on a GPU.
+
+A number is an array of uint32, or of truth values, of (programs, threads). A memory
+holds an array, which each store replaces.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from dmljax.pallas import WARP
+
+UNWRITTEN = 0xA5A5A5A5  # what memory holds before a kernel stores to it
+
+
+class Held:
+    """An array that a kernel can read and write: (lines, size)."""
+
+    def __init__(self, array: jax.Array) -> None:
+        self.array = array
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """The memory of one line, for each thread: `_threads.Memory`."""
+
+    held: Held
+    threads: "Threads"
+    line: Any
+
+    @property
+    def bits(self) -> int:
+        """The bits of an element."""
+        return 8 * self.held.array.dtype.itemsize
+
+    @property
+    def size(self) -> int:
+        """The elements of a line."""
+        return self.held.array.shape[1]
+
+    def at(self, line: Any) -> "Memory":
+        """The memory of one line."""
+        return dataclasses.replace(self, line=line)
+
+    def load(self, offset: Any) -> jax.Array:
+        """The element at this offset, in 32 bits."""
+        return self.words(offset, 1)[0]
+
+    def words(self, offset: Any, elements: int) -> list[jax.Array]:
+        """So many elements from this offset on, as words of 32 bits."""
+        t = self.threads
+        within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
+        place = t.number(offset)[..., None] + within
+        line = self.line if isinstance(self.line, int) else self.line[..., None]
+        unwritten = self.held.array.dtype.type(UNWRITTEN & (2**self.bits - 1))
+        found = self.held.array.at[line, place].get(
+            mode="fill", fill_value=unwritten, wrap_negative_indices=False
+        )
+        count = max(elements * self.bits // 32, 1)
+        split = found.astype(np.uint32).reshape(*t.shape, count, -1)
+        shift = lax.broadcasted_iota(np.uint32, (1, 1, 1, split.shape[-1]), 3)
+        words = (split << (shift * self.bits)).sum(-1, dtype=np.uint32)
+        return [words[..., i] for i in range(count)]
+
+    def store(self, offset: Any, *numbers: Any) -> None:
+        """Stores numbers from this offset on, in the threads that are active.
+
+        A store outside of the line, which a GPU would make somewhere else, spoils all.
+        """
+        active = self.threads.active
+        for i, number in enumerate(numbers):
+            place = self.threads.number(offset + i)
+            outside = jnp.any(active & (place >= self.size))
+            place = jnp.where(active, place, np.uint32(2**32 - 1))
+            value = self.threads.number(number).astype(self.held.array.dtype)
+            stored = self.held.array.at[self.line, place].set(value, mode="drop")
+            spoiled = _unwritten(stored.shape, stored.dtype)
+            self.held.array = jnp.where(outside, spoiled, stored)
+
+
+class Threads:
+    """The operations of `_threads.Threads` in all threads together."""
+
+    def __init__(self, programs: int, threads: int) -> None:
+        self.threads = threads
+        self.shape = (programs, threads)
+        self.program = lax.broadcasted_iota(np.uint32, self.shape, 0)
+        self.thread = lax.broadcasted_iota(np.uint32, self.shape, 1)
+        self.active: Any = jnp.ones(self.shape, bool)
+        self.memories: list[Held] = []
+
+    def memory(self, array: jax.Array) -> Memory:
+        """The memory of all programs that holds this array of (lines, size)."""
+        self.memories.append(Held(array))
+        return Memory(self.memories[-1], self, 0)
+
+    def shared(self, size: int, dtype: np.dtype) -> Memory:
+        """A memory of its own for each program."""
+        held = self.memory(_unwritten((self.shape[0], size), dtype))
+        return held.at(self.program)
+
+    def number(self, value: Any) -> jax.Array:
+        """A number of all threads."""
+        return jnp.broadcast_to(jnp.asarray(value, np.uint32), self.shape)
+
+    def constant(self, value: int) -> jax.Array:
+        """A number that is the same in all threads."""
+        return self.number(np.uint32(value))
+
+    @staticmethod
+    def wide(number: jax.Array) -> jax.Array:
+        """The number itself: arrays on a CPU have less than 2^32 values here."""
+        return number
+
+    @staticmethod
+    def select(condition: jax.Array, one: Any, other: Any) -> jax.Array:
+        """`one` where the condition holds, else `other`."""
+        return jnp.where(condition, one, other)
+
+    @staticmethod
+    def ones(number: jax.Array) -> jax.Array:
+        """How many bits are set."""
+        return lax.population_count(number)
+
+    @contextlib.contextmanager
+    def when(self, condition: Any) -> Iterator[None]:
+        """A context in which only threads with this condition store."""
+        before = self.active
+        self.active = before & condition
+        yield
+        self.active = before
+
+    def loop(
+        self, rounds: Any, body: Callable[..., Sequence[jax.Array]], *carry: jax.Array
+    ) -> Sequence[jax.Array]:
+        """`carry = body(i, *carry)` for all i below `rounds`, which may vary."""
+        rounds = jnp.where(self.active, self.number(rounds), 0)
+
+        def step(state: Any) -> Any:
+            i, arrays, carry = state
+            for held, array in zip(self.memories, arrays, strict=True):
+                held.array = array
+            with self.when(i < rounds):
+                results = body(self.number(i), *carry)
+                kept = [
+                    jnp.where(self.active, new, old)
+                    for new, old in zip(results, carry, strict=True)
+                ]
+            return i + 1, [held.array for held in self.memories], kept
+
+        state = (jnp.uint32(0), [held.array for held in self.memories], list(carry))
+        _, arrays, results = lax.while_loop(
+            lambda state: jnp.any(state[0] < rounds), step, state
+        )
+        for held, array in zip(self.memories, arrays, strict=True):
+            held.array = array
+        return results
+
+    def warp_scan(self, number: jax.Array) -> jax.Array:
+        """The sum of this thread's number and of those below it in the warp."""
+        return number.reshape(-1, WARP).cumsum(1, dtype=np.uint32).reshape(self.shape)
+
+    def warp_sum(self, number: jax.Array) -> jax.Array:
+        """The sum of the numbers of the warp."""
+        sums = number.reshape(-1, WARP).sum(1, keepdims=True, dtype=np.uint32)
+        return jnp.broadcast_to(sums, (sums.size, WARP)).reshape(self.shape)
+
+    def shuffle_xor(self, number: jax.Array, mask: int) -> jax.Array:
+        """The number of the thread of the warp whose number differs in this bit."""
+        return number.reshape(-1, 2, mask)[:, ::-1].reshape(self.shape)
+
+    def shuffle(self, number: jax.Array, lane: Any) -> jax.Array:
+        """The number of this thread of the warp."""
+        lane = self.thread // WARP * WARP + self.number(lane)
+        return jnp.take_along_axis(number, lane, axis=1)
+
+    def barrier(self) -> None:
+        """Nothing: all threads are at the same step."""
+
+    def warp_barrier(self) -> None:
+        """Nothing: all threads are at the same step."""
+
+
+def run(
+    kernel: Callable[..., None],
+    operands: Sequence[jax.Array],
+    programs: int,
+    threads: int,
+    outputs: Sequence[jax.ShapeDtypeStruct],
+    shared: Sequence[tuple[int, Any]],
+    **static: Any,
+) -> Sequence[jax.Array]:
+    """The outputs of a kernel; `_launch.launch_threads` says what it is called with."""
+    t = Threads(programs, threads)
+    taken = [t.memory(operand) for operand in operands]
+    made = [t.memory(_unwritten(out.shape, out.dtype)) for out in outputs]
+    of_programs = [t.shared(max(size, 1), np.dtype(dtype)) for size, dtype in shared]
+    kernel(t, *taken, *made, *of_programs, **static)
+    return [memory.held.array for memory in made]
+
+
+def _unwritten(shape: tuple[int, ...], dtype: np.dtype) -> jax.Array:
+    bits = 8 * dtype.itemsize
+    return jnp.full(shape, np.array(UNWRITTEN & (2**bits - 1), dtype))

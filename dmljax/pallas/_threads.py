@@ -1,0 +1,264 @@
+"""Code for one thread of a GPU, built for Pallas' Mosaic GPU backend.
+
+A kernel in this style is a Python function that says what one thread does. It takes a
+`Threads` object and references to memory, and is traced once: each operation on a
+`Number` adds an instruction to the program. This is what `plgpu.inline_mgpu` is for.
+
+    def add_one(t, source, target, *, size):
+        i = t.program * THREADS + t.thread
+        with t.when(i < size):
+            target.store(i, source.load(i) + 1)
+
+`_lockstep` has the same operations on arrays that hold a value for each thread. There a
+CPU runs the same kernels.
+
+Here belongs how an operation is expressed in MLIR. What a kernel computes does not.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from dmljax._jax import code_per_thread
+from dmljax.pallas import WARP
+
+_mlir = code_per_thread()
+assert _mlir is not None  # `_launch` imports this module where JAX has all of it
+ir, dialects = _mlir.ir, _mlir.dialects
+_COMPARISONS = {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9}  # unsigned
+
+
+def integer(bits: int) -> Any:
+    """MLIR's type of integers of so many bits."""
+    return ir.IntegerType.get_signless(bits)
+
+
+def constant(value: int, bits: int = 32) -> "Number":
+    """A number that is the same in all threads."""
+    return Number(dialects.arith.constant(integer(bits), value))
+
+
+def _arithmetic(name: str) -> Callable[[Any, Any], "Number"]:
+    def method(self: "Number", other: Any) -> "Number":
+        operation = getattr(dialects.arith, name)
+        return Number(operation(self.value, self.like(other)))
+
+    return method
+
+
+def _comparison(name: str) -> Callable[[Any, Any], "Number"]:
+    def method(self: "Number", other: Any) -> "Number":
+        predicate = ir.IntegerAttr.get(integer(64), _COMPARISONS[name])
+        return Number(dialects.arith.cmpi(predicate, self.value, self.like(other)))
+
+    return method
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Number:
+    """A thread's integer without a sign, of 32 or 64 bits, or its truth value.
+
+    The other operand may be a Python or NumPy integer. Shifts by all bits or more are
+    undefined, as they are in LLVM.
+    """
+
+    value: Any
+
+    __add__, __sub__ = _arithmetic("addi"), _arithmetic("subi")
+    __mul__, __floordiv__ = _arithmetic("muli"), _arithmetic("divui")
+    __mod__, __and__ = _arithmetic("remui"), _arithmetic("andi")
+    __or__, __xor__ = _arithmetic("ori"), _arithmetic("xori")
+    __lshift__, __rshift__ = _arithmetic("shli"), _arithmetic("shrui")
+    __lt__, __le__ = _comparison("lt"), _comparison("le")
+    __gt__, __ge__ = _comparison("gt"), _comparison("ge")
+    __eq__, __ne__ = _comparison("eq"), _comparison("ne")  # type: ignore[assignment]
+
+    @property
+    def bits(self) -> int:
+        """How many bits the number has."""
+        width: int = self.value.type.width
+        return width
+
+    def like(self, other: Any) -> Any:
+        """The MLIR value of another operand, of this number's type."""
+        if isinstance(other, Number):
+            return other.value
+        return constant(int(other), self.bits).value
+
+    def wide(self) -> "Number":
+        """The number in 64 bits."""
+        return Number(dialects.arith.extui(integer(64), self.value))
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """An array in a GPU's memory, of lines of `size` integers of `bits` bits.
+
+    Offsets are computed in 64 bits.
+    """
+
+    pointer: Any
+    bits: int
+    size: int
+
+    @staticmethod
+    def of(pointer: Any, kind: Any) -> "Memory":
+        """The memory of a reference of this type, at this address."""
+        reference = ir.MemRefType(kind)
+        return Memory(pointer, reference.element_type.width, reference.shape[-1])
+
+    def at(self, line: Any) -> "Memory":
+        """The memory of one line."""
+        if isinstance(line, int) and line == 0:
+            return self
+        return dataclasses.replace(self, pointer=self._address(line, self.size))
+
+    def load(self, offset: Any) -> Number:
+        """The element at this offset, in 32 bits."""
+        value = Number(dialects.llvm.load(integer(self.bits), self._address(offset)))
+        return value if self.bits == 32 else _widened(value)
+
+    def words(self, offset: Any, elements: int) -> list[Number]:
+        """So many elements from this offset on, as words of 32 bits.
+
+        Their address is a multiple of their size.
+        """
+        size = elements * self.bits
+        count = max(size // 32, 1)
+        if count == 1:
+            value = dialects.llvm.load(integer(size), self._address(offset))
+            return [Number(value) if size == 32 else _widened(Number(value))]
+        vector = ir.VectorType.get([count], integer(32))
+        address = self._address(offset)
+        loaded = dialects.llvm.load(vector, address, alignment=size // 8)
+        return [
+            Number(dialects.llvm.extractelement(loaded, constant(i).value))
+            for i in range(count)
+        ]
+
+    def store(self, offset: Any, *numbers: Number) -> None:
+        """Stores numbers from this offset on, at an address as for `words`."""
+        address = self._address(offset)
+        if len(numbers) == 1:
+            value = numbers[0].value
+            if self.bits < 32:
+                value = dialects.arith.trunci(integer(self.bits), value)
+            dialects.llvm.store(value, address)
+            return
+        vector = dialects.llvm.mlir_undef(
+            ir.VectorType.get([len(numbers)], integer(32))
+        )
+        for i, number in enumerate(numbers):
+            vector = dialects.llvm.insertelement(
+                vector, number.value, constant(i).value
+            )
+        dialects.llvm.store(vector, address, alignment=4 * len(numbers))
+
+    def _address(self, offset: Any, unit: int = 1) -> Any:
+        if not isinstance(offset, Number):
+            offset = constant(offset)
+        offset = offset if offset.bits == 64 else offset.wide()
+        return dialects.llvm.getelementptr(
+            self.pointer.type,
+            self.pointer,
+            [(offset * (unit * self.bits // 8)).value],
+            [-(2**31)],  # the index is not a constant
+            integer(8),
+            dialects.llvm.GEPNoWrapFlags.none,
+        )
+
+
+def _widened(value: Number) -> Number:
+    return Number(dialects.arith.extui(integer(32), value.value))
+
+
+class Threads:
+    """What one thread knows of itself, and the operations that are not a number's."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads  # of a block
+        gpu, index = dialects.gpu, dialects.arith.index_cast
+        self.thread = Number(index(integer(32), gpu.thread_id(gpu.Dimension.x)))
+        self.program = Number(index(integer(32), gpu.block_id(gpu.Dimension.x)))
+
+    constant = staticmethod(constant)
+
+    @staticmethod
+    def wide(number: Number) -> Number:
+        """The number in 64 bits."""
+        return number.wide()
+
+    @staticmethod
+    def select(condition: Number, one: Any, other: Any) -> Number:
+        """`one` where the condition holds, else `other`."""
+        number = one if isinstance(one, Number) else other
+        values = (number.like(one), number.like(other))
+        return Number(dialects.arith.select(condition.value, *values))
+
+    @staticmethod
+    def ones(number: Number) -> Number:
+        """How many bits are set."""
+        return Number(dialects.llvm.intr_ctpop(number.value))
+
+    @staticmethod
+    @contextlib.contextmanager
+    def when(condition: Number) -> Iterator[None]:
+        """A context whose operations only threads with this condition run."""
+        branch = dialects.scf.IfOp(condition.value)
+        with ir.InsertionPoint(branch.then_block):
+            yield
+            dialects.scf.yield_([])
+
+    @staticmethod
+    def loop(
+        rounds: Any, body: Callable[..., Sequence[Number]], *carry: Number
+    ) -> Sequence[Number]:
+        """`carry = body(i, *carry)` for all i below `rounds`, which may vary."""
+        stop = rounds if isinstance(rounds, Number) else constant(rounds)
+        bounds = (constant(0).value, stop.value, constant(1).value)
+        loop = dialects.scf.ForOp(*bounds, [number.value for number in carry])
+        with ir.InsertionPoint(loop.body):
+            results = body(
+                Number(loop.induction_variable), *map(Number, loop.inner_iter_args)
+            )
+            dialects.scf.yield_([number.value for number in results])
+        return [Number(result) for result in loop.results]
+
+    def warp_scan(self, number: Number) -> Number:
+        """The sum of this thread's number and of those below it in the warp."""
+        lane = self.thread % WARP
+        for distance in (1, 2, 4, 8, 16):
+            below = self._shuffle("UP", number, distance)
+            number = number + self.select(lane >= distance, below, 0)
+        return number
+
+    def warp_sum(self, number: Number) -> Number:
+        """The sum of the numbers of the warp."""
+        for mask in (16, 8, 4, 2, 1):
+            number = number + self.shuffle_xor(number, mask)
+        return number
+
+    def shuffle_xor(self, number: Number, mask: int) -> Number:
+        """The number of the thread of the warp whose number differs in these bits."""
+        return self._shuffle("XOR", number, mask)
+
+    def shuffle(self, number: Number, lane: Any) -> Number:
+        """The number of this thread of the warp."""
+        return self._shuffle("IDX", number, lane)
+
+    @staticmethod
+    def _shuffle(mode: str, number: Number, argument: Any) -> Number:
+        gpu = dialects.gpu
+        operands = (number.value, number.like(argument), constant(WARP).value)
+        return Number(gpu.ShuffleOp(*operands, gpu.ShuffleMode[mode]).results[0])
+
+    @staticmethod
+    def barrier() -> None:
+        """Waits for all threads of the block, and for what they stored."""
+        dialects.gpu.barrier()
+
+    @staticmethod
+    def warp_barrier() -> None:
+        """Waits for all threads of the warp, and for what they stored."""
+        dialects.nvvm.bar_warp_sync(constant(2**32 - 1).value)

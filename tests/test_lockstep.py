@@ -1,0 +1,91 @@
+"""The arrays on which a CPU runs code for one thread."""
+
+import functools
+
+import jax.numpy as jnp
+import numpy as np
+
+from dmljax.pallas import _lockstep
+
+SHAPE = (2, 64)
+THREAD = np.broadcast_to(np.arange(64), SHAPE)
+
+
+def stored(kernel):
+    """What the threads of two programs store in a line of 128 zeros."""
+
+    def run(t, target):
+        kernel(t, target, t.program * 64 + t.thread)
+
+    (line,) = _lockstep.run(
+        lambda t, target: run(t, target.at(0)),
+        *((), 2, 64, [jnp.zeros((1, 128), np.uint32)], ()),
+    )
+    return np.asarray(line).reshape(SHAPE)
+
+
+def test_what_no_thread_stores_is_seen():
+    def kernel(t, target, place):
+        with t.when(t.thread < 60), t.when(t.thread >= 3):
+            target.store(place, t.thread)
+
+    inside = (THREAD < 60) & (THREAD >= 3)
+    expected = np.where(inside, THREAD, _lockstep.UNWRITTEN)
+    np.testing.assert_array_equal(stored(kernel), expected)
+
+
+def test_each_thread_has_rounds_of_its_own():
+    """What a loop carries and what it stores; the threads of a condition alone."""
+
+    def kernel(t, target, place):
+        def step(i, total):
+            target.store(place, i)
+            return [total + i]
+
+        target.store(place, t.constant(99))
+        (total,) = t.loop(t.thread % 4, step, t.constant(0))
+        with t.when(t.thread % 8 == 3):
+            t.loop(1, lambda i: [target.store(place, total + i)][:0])
+
+    last = np.where(THREAD % 4, THREAD % 4 - 1, 99)
+    expected = np.where(THREAD % 8 == 3, 3, last)
+    np.testing.assert_array_equal(stored(kernel), expected)
+
+
+def test_what_is_outside_of_a_line_is_not_read():
+    def kernel(t, target, place):
+        target.store(place, t.thread)
+        target.store(place, target.load(place + 100))
+
+    found = stored(kernel)
+    assert (found.ravel()[28:] == _lockstep.UNWRITTEN).all()
+    np.testing.assert_array_equal(found.ravel()[:28], THREAD.ravel()[100:])
+
+
+def test_a_store_outside_of_a_line_spoils_it():
+    """By an active thread; the others store nothing."""
+
+    def kernel(t, target, place, limit):
+        with t.when(place < limit):
+            target.store(place + 28, t.thread)
+
+    for limit, spoiled in ((100, False), (101, True)):
+        found = stored(functools.partial(kernel, limit=limit))
+        assert (found == _lockstep.UNWRITTEN).all() == spoiled
+
+
+def test_threads_exchange_numbers_within_their_warp():
+    def exchanged(operation):
+        return stored(lambda t, out, place: out.store(place, operation(t, t.thread)))
+
+    warp = THREAD // 32 * 32
+    for found, expected in (
+        (exchanged(lambda t, x: t.shuffle(x, 5)), warp + 5),
+        (exchanged(lambda t, x: t.shuffle_xor(x, 8)), THREAD ^ 8),
+        (exchanged(lambda t, x: t.warp_sum(x % 32)), 496),
+        (
+            exchanged(lambda t, x: t.warp_scan(x % 32)),
+            (THREAD % 32 + 1) * (THREAD % 32) // 2,
+        ),
+    ):
+        np.testing.assert_array_equal(found, np.broadcast_to(expected, SHAPE))
