@@ -27,9 +27,11 @@ from dmljax.pallas import kernels_available
 from tests import blocks, samples
 
 # Tracing makes many small objects that live on; looking through all of them for cycles
-# as often as Python does took a seventh of the time.
-gc.freeze()
-gc.set_threshold(200_000, 20, 50)
+# as often as Python does took a seventh of the time. A GPU's memory is scarcer: there,
+# arrays that only a cycle keeps alive must go soon.
+if blocks.INTERPRETED:
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 50)
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")

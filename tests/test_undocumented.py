@@ -18,6 +18,7 @@ from jax.sharding import PartitionSpec as P
 
 import dmljax
 from dmljax import _jax
+from tests import blocks
 
 X = np.arange(32, dtype=np.float32).reshape(4, 8) % 5
 PAIR = np.array([2, 7], np.float32)
@@ -117,6 +118,9 @@ ERRORS = {
     ("replace", "explicit"): (NotImplementedError, "LoweringRuleContext.replace"),
     ("replace", "mapped"): (NotImplementedError, "LoweringRuleContext.replace"),
 }
+if not blocks.INTERPRETED:  # then the kernel runs as code per thread, too
+    for name in ("code per thread", "pointer", "dialects"):
+        ERRORS[name, "kernel"] = (dmljax.DescriptorError, LACKS)
 # The names that are read when a program is made; the others when dmljax is imported.
 LATE = (
     *("trace state", "devices", "export", "manual axes", "replace"),
