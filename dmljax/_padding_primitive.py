@@ -24,9 +24,9 @@ from dmljax.pallas.tpu._padding import padding as tpu_kernel
 
 # Outside of jit, the kernel for GPUs is the default for elements of 1 and 2 bytes if a
 # row has at least LONG_ROW bytes of the input, and at most one element is added for
-# each FEW_ADDED of them. The cost of a row, besides that of its own words, is that of
-# about 64 words. So in shorter rows the kernel is up to 6 times slower than XLA's form.
-# Measured on an H200.
+# each FEW_ADDED of them. results/nvidia-h200_forms.jsonl has both ways for rows of 64
+# to 1024 bytes. There the kernel wins for 1 byte in all of them, so this bound is too
+# high for 1 byte. For 2 bytes both are level at 256, and XLA's form wins below.
 LONG_ROW, FEW_ADDED = 192, 4
 
 
