@@ -209,16 +209,25 @@ def test_a_sharded_program_runs_kernels_where_the_types_say_how(axis_type, expec
     assert launches(text) == expected
 
 
-def test_each_device_of_a_shard_map_runs_the_kernel():
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (dmljax.nonzero_coordinates, 3),
+        # Pallas' own kernels must say over which mesh axes their outputs vary.
+        pytest.param(
+            lambda x: dmljax.element_wise_if(x > 0, x, x, implementation="pallas"),
+            1,
+            marks=needs_triton,
+        ),
+    ],
+)
+def test_each_device_of_a_shard_map_runs_the_kernel(function, expected):
     mesh = eight_devices(AxisType.Auto)
     mapped = jax.shard_map(
-        jax.vmap(dmljax.nonzero_coordinates),
-        mesh=mesh,
-        in_specs=P("batch"),
-        out_specs=P("batch"),
+        jax.vmap(function), mesh=mesh, in_specs=P("batch"), out_specs=P("batch")
     )
     struct = jax.ShapeDtypeStruct((8, 1 << 20), np.float32)
-    assert launches(lowered(mapped, struct)) == 3
+    assert launches(lowered(mapped, struct)) == expected
 
 
 # WHAT IS NOT THERE
