@@ -77,7 +77,7 @@ def source(rules: dict[str, dict[str, Rule]]) -> str:
         '"""The number of elements from which on a kernel is the default.',
         "",
         "The table is indexed by platform, context, operator, and bytes of an element.",
-        "Where it has no entry, XLA's form is the default. The elements are those of",
+        "XLA's form is the default where the table has no entry. Elements are those of",
         'the largest input or output. The context of a call is "alone" outside of jit',
         'and of every transformation, and else "pipeline": there XLA could fuse its',
         "own form with the operations beside it, and a kernel must win against that,",

@@ -94,7 +94,7 @@ USUAL = (
 TABULATED = {"jnp": "jax.numpy", "torch": "PyTorch"}
 OTHERS = (*TABULATED, "cupy")
 MARK = "<!-- python -m benchmarks.plot writes this table. -->\n"
-# Of these, the ones that README.md shows, and what its picture calls them.
+# README.md shows these of them. Its picture calls them by the names on the right.
 SHOWN = {
     9: "2^26 float32, 1 % not zero",
     5: "reflect by 3, float32",
@@ -196,7 +196,7 @@ def cost_table(rows: Rows) -> str:
 
 
 def _label(key: tuple[str, str, str, str]) -> str:
-    """What a case is called beside the name of its operator."""
+    """Returns the name of a case, to be shown beside that of its operator."""
     _, case, direction, _ = key
     return case + {"forward": "", "gradient": ", gradient"}[direction]
 

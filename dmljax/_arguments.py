@@ -4,7 +4,7 @@ Every public function and every `Operator` sends its arguments through here, so 
 of them accept and refuse the same things in the same words. Rules of single operators
 do not belong here.
 
-What a compiled program would get wrong in silence is checked in every call: JAX
+Every call checks what a compiled program would get wrong in silence: JAX
 truncates 64-bit values where x64 mode is off, and a Python number may not fit. All else
 is checked while a call is traced, so that a repeated call does not pay for it.
 """

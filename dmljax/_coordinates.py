@@ -321,7 +321,7 @@ class Axis:
     def source(self, position: Any, mode: PaddingMode, stop: int | None = None) -> Any:
         """Returns the input coordinate of an output coordinate.
 
-        Where CONSTANT has none, it is the nearest one, so that a kernel may read there.
+        It is the nearest one where CONSTANT has none, so that a kernel may read there.
         For positions from `stop` on, by default the size of the output, it is any.
         """
         if not self.is_padded:

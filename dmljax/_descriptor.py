@@ -1,4 +1,4 @@
-"""What all operator descriptors share: their fields, their checks, and their JSON.
+"""The base class of operator descriptors: their fields, their checks, and their JSON.
 
 The checks here hold for every operator. Rules of one operator are in the descriptor's
 `output_shapes`, in the file of the operator.
@@ -81,8 +81,9 @@ class OperatorDesc(abc.ABC, Generic[Result]):
 
     def __post_init__(self) -> None:
         """Converts sequences to tuples and numbers to enums, as TensorDesc does."""
-        # What can't be converted stays as it is: check_fields refuses it with a message
-        # that names the operator. A descriptor is frozen, hence object.__setattr__.
+        # A value that can't be converted stays as it is: check_fields refuses it with a
+        # message that names the operator. A descriptor is frozen, hence
+        # object.__setattr__.
         for name, hint in field_types(type(self)).items():
             value = getattr(self, name)
             if hint == tuple[int, ...] and is_sequence(value):

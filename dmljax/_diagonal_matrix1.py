@@ -99,7 +99,7 @@ def _shard(
     part: Part, *operands: jax.Array, matrix: tuple[int, int], **static: Any
 ) -> Outputs:
     height, width = own = part.outputs[0][-2:]
-    # Where rows or columns are divided, the first element of a part is on another
+    # If rows or columns are divided, the first element of a part is on another
     # diagonal than that of the matrix. This diagonal is one more operand.
     if own != matrix:
         rank = operands[-1].ndim
@@ -349,7 +349,7 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
     diagonal_fill_begin: int
     diagonal_fill_end: int
 
-    # What a type checker sees: callers may pass numbers, which __post_init__ converts.
+    # Callers may pass numbers, which __post_init__ converts. Type checkers see it here.
     if TYPE_CHECKING:
 
         def __init__(

@@ -44,7 +44,7 @@ class ModelError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What a field may hold, in three forms.
+    """A kind of value that a field may hold, in three forms.
 
     Attributes:
       words: the form for messages, which goes behind "it must be".

@@ -281,7 +281,7 @@ def struct(
 
 @dataclasses.dataclass(frozen=True)
 class CodePerThread:
-    """What code for one thread of a GPU is built with.
+    """The parts of JAX with which code for one thread of a GPU is built.
 
     Attributes:
       inline: makes a function that builds MLIR a part of a Mosaic GPU kernel.
@@ -297,7 +297,7 @@ class CodePerThread:
 
 
 def code_per_thread() -> CodePerThread | None:
-    """What code per thread is built with; None where JAX lacks a part of it."""
+    """Returns what code per thread is built with; None where JAX lacks a part of it."""
     for dialect in ("arith", "gpu", "llvm", "nvvm", "scf"):
         _module(f"jaxlib.mlir.dialects.{dialect}")
     inline = _read("code per thread", _experimental("pallas.mosaic_gpu"))

@@ -24,7 +24,7 @@ from dmljax._model_parse import at, parse_model
 from dmljax._strides import read, write
 
 PLATFORMS = ("cpu", "gpu", "tpu")
-# What the resources hold at one point of the program, by name.
+# The content of the resources at one point of the program, by name.
 State = dict[str, jax.Array]
 # A version of a resource: its name, and the number of dispatches that have written it.
 Version = tuple[str, int]

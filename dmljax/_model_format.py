@@ -122,7 +122,7 @@ class Resource:
 
 
 class Binding(NamedTuple):
-    """Where a tensor lies: in which resource, and from which byte on."""
+    """The place of a tensor: its resource, and the byte from which on it lies there."""
 
     resource: str
     offset: int

@@ -1,4 +1,4 @@
-"""What a model shows: printed text, and files that are written.
+"""The output of a model: printed text, and files that are written.
 
 Text and files are prepared as a whole before the first is shown, so that an error
 leaves nothing behind. Text has the form that DxDispatch prints.

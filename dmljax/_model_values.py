@@ -68,7 +68,7 @@ NPY_HEADERS = {
 
 
 class Recipe(NamedTuple):
-    """What is needed to make initial values by an object.
+    """The parts that make initial values by an object.
 
     Attributes:
       generator: the object.

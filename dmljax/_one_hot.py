@@ -179,7 +179,7 @@ def _one_hot(
     implementation: Implementation,
     alone: bool,
 ) -> jax.Array:
-    # What follows is checked while the program is traced. A repeated call outside of
+    # The next checks run while the program is traced. A repeated call outside of
     # jit finds the compiled program and does not pay for it.
     require(
         NAME,

@@ -65,7 +65,7 @@ class Operator(Generic[Result]):
     desc: OperatorDesc[Result]
     feature_level: FeatureLevel = FeatureLevel.V6_4
 
-    # What a type checker sees: callers may pass numbers, which __post_init__ converts.
+    # Callers may pass numbers, which __post_init__ converts. Type checkers see it here.
     if TYPE_CHECKING:
 
         def __init__(

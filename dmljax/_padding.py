@@ -258,7 +258,7 @@ class PaddingDesc(OperatorDesc[jax.Array]):
     start_padding: tuple[int, ...]
     end_padding: tuple[int, ...]
 
-    # What a type checker sees: callers may pass numbers, which __post_init__ converts.
+    # Callers may pass numbers, which __post_init__ converts. Type checkers see it here.
     if TYPE_CHECKING:
 
         def __init__(
@@ -325,7 +325,7 @@ class Padding1Desc(OperatorDesc[jax.Array]):
     start_padding: tuple[int, ...]
     end_padding: tuple[int, ...]
 
-    # What a type checker sees: callers may pass numbers, which __post_init__ converts.
+    # Callers may pass numbers, which __post_init__ converts. Type checkers see it here.
     if TYPE_CHECKING:
 
         def __init__(

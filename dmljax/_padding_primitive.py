@@ -117,7 +117,7 @@ def _shard(
     divided = [
         part.count(axis) > 1 and any(own) for axis, own in enumerate(pads, batch)
     ]
-    # Where an axis is divided, more operations follow, with which XLA may fuse.
+    # More operations follow along an axis that is divided, and XLA may fuse with them.
     static["alone"] &= not any(divided)
     here = [(0, 0) if away else own for away, own in zip(divided, pads, strict=True)]
     x = _pad(x, value, here, **static)

@@ -128,7 +128,7 @@ def _parts(mesh: Mapping[str, int], mesh_axes: Names) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Partition:
-    """How one operator is divided among devices.
+    """The division of one operator among devices.
 
     Attributes:
       shard: computes what one device does, `(part, *operands, **static) -> outputs`.

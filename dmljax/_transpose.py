@@ -1,4 +1,4 @@
-"""What the transpose rules of several operators share.
+"""Functions that the transpose rules of several operators share.
 
 The rules of single operators do not belong here.
 """

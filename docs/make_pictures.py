@@ -45,7 +45,7 @@ PADDED = {"value": "the input", "new": "padding"}
 
 
 def _padded_kinds(x: jax.Array, start: tuple[int, ...], end: tuple[int, ...]) -> Any:
-    """Which cells of an output are padding."""
+    """Tells for each cell of an output whether it is padding."""
     pads = list(zip(start, end, strict=True))
     return np.pad(np.full(x.shape, "value"), pads, constant_values="new")
 
@@ -466,7 +466,7 @@ def strides_of_an_output() -> str:
 
 
 def photographs() -> dict[str, bytes]:
-    """What the model files write, as small JPEG files, by the name of the model."""
+    """Returns the pictures that model files write, as JPEG files by model name."""
     small = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         pathlib.Path("docs/models/out").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""How XLA compiles the tests' programs: fast, not so that they run fast.
+"""The flags with which XLA compiles the tests' programs fast.
 
 Compiling takes most of the time of a test, and its arrays are small.
 """

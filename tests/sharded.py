@@ -1,4 +1,4 @@
-"""What a case of the tests of sharding is; tests/subjects/ has the cases."""
+"""The class of a case of the tests of sharding; tests/subjects/ has the cases."""
 
 import dataclasses
 import functools

@@ -12,7 +12,7 @@ THREAD = np.broadcast_to(np.arange(64), SHAPE)
 
 
 def stored(kernel):
-    """What the threads of two programs store in a line of 128 zeros."""
+    """Returns what the threads of two programs store in a line of 128 zeros."""
 
     def run(t, target):
         kernel(t, target, t.program * 64 + t.thread)
@@ -35,7 +35,7 @@ def test_what_no_thread_stores_is_seen():
 
 
 def test_each_thread_has_rounds_of_its_own():
-    """What a loop carries and what it stores; the threads of a condition alone."""
+    """A loop carries and stores, in the threads of a condition alone."""
 
     def kernel(t, target, place):
         def step(i, total):

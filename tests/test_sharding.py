@@ -147,8 +147,8 @@ def parts_of(mesh, spec):
 def divisions(meshes=("2", "4", "8", "2x4"), devices=8):
     """The cases under the specs of these meshes that their lines speak of.
 
-    What needs more than so many devices is skipped. Meshes of 2 and of 4 devices are
-    slow tests: on 8 devices there are the same collectives, and more ways to divide.
+    Cases that need more than so many devices are skipped. Meshes of 2 and of 4 devices
+    are slow tests: 8 devices have the same collectives, and more ways to divide.
     """
 
     def marks(mesh):

@@ -39,7 +39,7 @@ PAGES = sorted(
     for path in SITE.rglob("*.html")
     if (name := str(path.relative_to(SITE).with_suffix(""))) not in MADE
 )
-# What a reader may look for, and the page that has the answer.
+# A reader may look for these words, and each page has the answer.
 SEARCHES = {
     "operators/padding": ("PADDING", "padding", "pad", "PADDING1"),
     "operators/element_wise_if": ("ELEMENT_WISE_IF", "element_wise_if", "where"),

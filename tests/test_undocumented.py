@@ -63,7 +63,7 @@ def exported():
 
 
 def per_thread():
-    """How many of its launches are in the program for a GPU."""
+    """Counts the launches of kernels in the program for a GPU."""
     find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
     program = jax.jit(find).trace(X).lower(lowering_platforms=("cuda",))
     return program.as_text().count("@mosaic_gpu_v2(")

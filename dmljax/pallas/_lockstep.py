@@ -130,7 +130,7 @@ class Threads:
 
     @staticmethod
     def ones(number: jax.Array) -> jax.Array:
-        """How many bits are set."""
+        """Counts the bits that are set."""
         return lax.population_count(number)
 
     @contextlib.contextmanager

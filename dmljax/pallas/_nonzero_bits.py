@@ -48,7 +48,7 @@ def as_bits(x: jax.Array) -> tuple[jax.Array, int, int]:
 
 
 def bits_of_words(words: Sequence[Any], width: int, keep: int) -> Any:
-    """For each element of some words of memory: whether one of `keep` is set."""
+    """Tests for each element of some words of memory whether a bit of `keep` is set."""
     if width == 64:
         low, high = np.uint32(keep % 2**32), np.uint32(keep >> 32)
         pairs = zip(words[::2], words[1::2], strict=True)

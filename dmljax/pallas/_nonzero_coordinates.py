@@ -118,7 +118,7 @@ class NonzeroPlan:
         return most if whole and self.batch == 1 else math.gcd(most, self.elements)
 
     def program_and_line(self, t: Any, programs: int) -> tuple[Any, Any]:
-        """Which of the `programs` of a line this is, and the line."""
+        """Returns the program's number among those of its line, and the line."""
         # A grid of two dimensions would limit one of them to 65 535.
         if self.batch == 1:
             return t.program, 0
@@ -157,7 +157,7 @@ def _run(
     launched = functools.partial(
         launch_threads, operator="nonzero_coordinates", interpret=interpret, plan=plan
     )
-    # What lies between the launches is 1/8 byte for each element.
+    # The arrays between the launches have 1/8 byte for each element.
     bit_words, ranks, counts = launched(
         _count,
         bits,
@@ -191,7 +191,7 @@ def _run(
 
 
 def _stride(columns: int) -> int:
-    """How far apart a warp's rows are in shared memory; 0 if they are not there.
+    """Returns the distance of a warp's rows in shared memory; 0 if they are not there.
 
     An odd number keeps the threads of a warp off each other's banks.
     """
@@ -248,7 +248,7 @@ def _count_block(
 def _bits_of_load(
     t: Any, bits: Any, start: Any, whole: bool, *, loaded: int, plan: NonzeroPlan
 ) -> Any:
-    """For each element that a thread loads, whether it is not zero."""
+    """Tests for each element that a thread loads whether it is not zero."""
     inside = start < plan.elements
     start = start if whole else t.select(inside, start, 0)
     per_element = plan.width // bits.bits  # 2 for elements of 8 bytes

@@ -76,7 +76,7 @@ class Number:
 
     @property
     def bits(self) -> int:
-        """How many bits the number has."""
+        """The number's bits: 32 or 64, or 1 for a truth value."""
         width: int = self.value.type.width
         return width
 
@@ -174,7 +174,7 @@ def _widened(value: Number) -> Number:
 
 
 class Threads:
-    """What one thread knows of itself, and the operations that are not a number's."""
+    """The numbers of one thread, and the operations that are not a number's."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads  # of a block
@@ -198,7 +198,7 @@ class Threads:
 
     @staticmethod
     def ones(number: Number) -> Number:
-        """How many bits are set."""
+        """Counts the bits that are set."""
         return Number(dialects.llvm.intr_ctpop(number.value))
 
     @staticmethod
