@@ -124,17 +124,12 @@ def launch_threads(
         kinds = (mosaic_gpu.RefType(),) * len(references)
         mlir.inline(arg_types=kinds)(code)(*references)
 
-    # JAX 0.10.1 has other names for the arguments, which later ones deprecate.
-    kind = "shape" if jax.__version_info__ < (0, 10, 2) else "type"
-    types: dict[str, Any] = {
-        f"out_{kind}": tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
-        f"scratch_{kind}s": [
-            mosaic_gpu.SMEM((max(size, 1),), dtype) for size, dtype in shared
-        ],
-    }
+    scratch = [mosaic_gpu.SMEM((max(size, 1),), dtype) for size, dtype in shared]
     results: Sequence[jax.Array] = mosaic_gpu.kernel(
         body,
-        **types,
+        **_of_outputs_and_scratch(
+            tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs), scratch
+        ),
         grid=(programs,),
         grid_names=("program",),
         num_threads=warps // 4,
@@ -144,6 +139,15 @@ def launch_threads(
         kernel_name=f"dmljax_{operator}{step}",
     )(*operands)
     return results
+
+
+def _of_outputs_and_scratch(outputs: Any, scratch: Any) -> dict[str, Any]:
+    """Names these arguments of `mosaic_gpu.kernel` as this JAX does.
+
+    JAX 0.10.1 has other names, which later versions deprecate.
+    """
+    kind = "shape" if jax.__version_info__ < (0, 10, 2) else "type"
+    return {f"out_{kind}": outputs, f"scratch_{kind}s": scratch}
 
 
 @dataclasses.dataclass(frozen=True)
