@@ -94,7 +94,7 @@ USUAL = (
 TABULATED = {"jnp": "jax.numpy", "torch": "PyTorch"}
 OTHERS = (*TABULATED, "cupy")
 MARK = "<!-- python -m benchmarks.plot writes this table. -->\n"
-# README.md shows these of them. Its picture calls them by the names on the right.
+# README.md's picture shows the usual work with these numbers, by these names.
 SHOWN = {
     9: "2^26 float32, 1 % not zero",
     5: "reflect by 3, float32",
