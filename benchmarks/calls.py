@@ -7,7 +7,8 @@ A line is the time of one call of one contender: the function, jax.numpy's funct
 the same, or a descriptor's callable, on packed tensors or on strided ones. The arrays
 are so small that the work around a call takes most of it. Contenders take turns in one
 process, so that noise hits them alike; `ratio` is the median, over the rounds, of the
-time over that of the contender named in `beside`.
+time over that of the contender named in `beside`. The function of jax.numpy for
+non-zero elements is a program of many calls, so it also runs inside of jit.
 """
 
 import dataclasses
@@ -56,6 +57,7 @@ def contenders(side: int) -> Iterator[tuple[str, str, list[Contender]]]:
     yield "element_wise_if", "two tensors", _selects(x)
     yield "element_wise_if", "a tensor and 0.0", _selects_of_a_scalar(x)
     yield "diagonal_matrix1", "upper triangle", _triangles(x, flat)
+    yield "nonzero_coordinates", "10 % not zero", _finders(x)
     for mode, name in ((PaddingMode.CONSTANT, "constant"), (2, "reflect")):
         yield "padding", name, _padders(x, flat, PaddingMode(mode), name)
 
@@ -97,6 +99,30 @@ def _triangles(x: jax.Array, flat: jax.Array) -> list[Contender]:
         ),
         Contender("descriptor", lambda: packed(x), "dmljax"),
         Contender("strided", lambda: strided(flat), "dmljax"),
+    ]
+
+
+def _finders(x: jax.Array) -> list[Contender]:
+    sparse = jnp.asarray(np.resize(np.arange(x.size) % 10 == 3, x.shape), x.dtype)
+    packed = dmljax.create_operator(
+        dmljax.NonzeroCoordinatesDesc(
+            _tensor(x.shape[0]),
+            TensorDesc(DataType.UINT32, (1,)),
+            TensorDesc(DataType.UINT32, (x.size, 2)),
+        )
+    )
+
+    def argwhere(x: jax.Array) -> jax.Array:
+        return jnp.argwhere(x, size=x.size, fill_value=0)
+
+    jitted = jax.jit(argwhere)
+    return [
+        Contender("jnp", lambda: argwhere(sparse)),
+        Contender("jnp, inside jit", lambda: jitted(sparse)),
+        Contender(
+            "dmljax", lambda: dmljax.nonzero_coordinates(sparse), "jnp, inside jit"
+        ),
+        Contender("descriptor", lambda: packed(sparse), "dmljax"),
     ]
 
 

@@ -11,9 +11,11 @@ import numpy as np
 
 import dmljax
 from benchmarks import oracles, others
+from benchmarks.case import Case
 from benchmarks.data import Data
 from benchmarks.oracles import Oracle, Sample
 from benchmarks.others import Functions
+from benchmarks.programs import programs
 from dmljax import PaddingMode
 from dmljax._operators import OPERATORS
 
@@ -34,54 +36,6 @@ JAX = ("dmljax", "dmljax, xla", "dmljax, pallas", "jnp")
 DIFFERENTIABLE = (*JAX, "torch")
 
 
-@dataclasses.dataclass(frozen=True)
-class Case:
-    """One piece of work and the contenders that do it.
-
-    Attributes:
-      operator: its name.
-      name: what is done, in words; unique with `direction` and `context`.
-      inputs: the arrays, not made yet.
-      output: the largest output, of which only the sizes and the type count.
-      functions: by contender, the operator as a function of its library's arrays.
-      oracle: what the results must hold, a function of the inputs in NumPy.
-      dtype: the type of what the operator moves.
-      bytes: the fewest that must be read and written.
-      ceiling: "copy" or "fill", the bandwidth that the work is held against.
-      direction: "forward" or "gradient".
-      context: "alone", or "pipeline" between two elementwise operations inside jit.
-      wrt: the input whose gradient is computed, if it is. The first of `inputs`, which
-        `functions` do not take, is then the cotangent.
-    """
-
-    operator: str
-    name: str
-    inputs: tuple[Data, ...]
-    output: Data
-    functions: Functions
-    oracle: Oracle
-    dtype: str
-    bytes: int
-    ceiling: str = "copy"
-    direction: str = "forward"
-    context: str = "alone"
-    wrt: int | None = None
-
-    @property
-    def elements(self) -> int:
-        """Of the largest array."""
-        return max(data.size for data in (*self.inputs, self.output))
-
-    @property
-    def label(self) -> str:
-        """What tells it from all others."""
-        return f"{self.operator} {self.name} {self.direction} {self.context}"
-
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """The inputs, made now: not all cases' arrays fit into memory."""
-        return tuple(data.array() for data in self.inputs)
-
-
 def cases(elements: int) -> Iterator[Case]:
     """All cases, for large arrays of about `elements` elements and for small ones."""
     for generator in (
@@ -90,6 +44,7 @@ def cases(elements: int) -> Iterator[Case]:
         one_hot_cases,
         padding_cases,
         nonzero_coordinates_cases,
+        programs,
     ):
         yield from generator(elements)
 
@@ -104,6 +59,8 @@ def _case(
     *,
     ceiling: str = "copy",
 ) -> Case:
+    if "jnp" in functions:
+        functions = functions | {"jnp, outside jit": functions["jnp"]}
     return Case(
         operator,
         name,
@@ -122,16 +79,11 @@ def _ours(
 ) -> Functions:
     """The operator by default and, where there is a kernel, each of its forms.
 
-    Where there is a kernel, the default also depends on whether the operator is called
-    inside jit.
+    The default depends on whether the operator is called inside jit.
     """
-    forms: dict[str, str | None] = {"dmljax": None}
+    forms: dict[str, str | None] = {"dmljax": None, "dmljax, outside jit": None}
     if "cuda" in OPERATORS[operator].primitive.kernels:
-        forms |= {
-            "dmljax, xla": "xla",
-            "dmljax, pallas": "pallas",
-            "dmljax, outside jit": None,
-        }
+        forms |= {"dmljax, xla": "xla", "dmljax, pallas": "pallas"}
 
     def call(form: str | None, *arrays: Any) -> Any:
         return function(*arrays, *arguments, implementation=form, **attributes)
@@ -430,6 +382,11 @@ def _padded(
 def nonzero_coordinates_cases(elements: int) -> Iterator[Case]:
     """From almost empty to full, of three types and ranks; with an undefined tail."""
     line, image, cube = (elements,), _image(elements), _cube(elements)
+    for size in _sizes(elements // 2, "float64"):
+        yield from _alone_and_in_a_pipeline(_nonzero((size,), "float64", 0.1))
+    for dtype in ("float32", "uint8"):
+        for kept in (1024, elements // 16):
+            yield _nonzero(line, dtype, 0.01, size=min(kept, elements))
     for dtype in ("float32", "float16", "uint8"):
         for size in _sizes(elements, dtype)[:-1]:
             yield from _alone_and_in_a_pipeline(_nonzero((size,), dtype, 0.1))
@@ -449,24 +406,31 @@ def _cube(elements: int) -> tuple[int, ...]:
 
 
 def _nonzero(
-    shape: tuple[int, ...], dtype: str, density: float, *, undefined: bool = False
+    shape: tuple[int, ...],
+    dtype: str,
+    density: float,
+    *,
+    undefined: bool = False,
+    size: int | None = None,
 ) -> Case:
     x = Data(shape, dtype, density=density)
-    rows = Data((x.size, len(shape)), "uint32")
-    written = x.nonzeros() if undefined else x.size
-    tail = ", undefined tail" if undefined else ""
+    rows = Data((size or x.size, len(shape)), "uint32")
+    written = x.nonzeros() if undefined else rows.shape[0]
+    words = f"{dtype} {shape}, {density:.1%} non-zero"
+    words += ", undefined tail" if undefined else ""
     case = _case(
         "nonzero_coordinates",
-        f"{dtype} {shape}, {density:.1%} non-zero{tail}",
+        words + (f", {size} rows" if size else ""),
         [x],
         rows,
         _ours(
             "nonzero_coordinates",
             dmljax.nonzero_coordinates,
             fill=None if undefined else 0,
+            size=size,
         )
-        | others.nonzero_coordinates(dtype, undefined=undefined),
-        functools.partial(oracles.nonzero_coordinates, undefined=undefined),
+        | others.nonzero_coordinates(dtype, undefined=undefined, size=size),
+        functools.partial(oracles.nonzero_coordinates, undefined=undefined, size=size),
     )
     # The count has 4 bytes, as a coordinate has.
     bytes_ = x.nbytes + (written * len(shape) + 1) * 4

@@ -137,7 +137,7 @@ def time_pair(pair: Pair, elements: int, rounds: int) -> list[ledger.Line]:
     ):
         if not jnp.array_equal(one, other):
             raise RuntimeError(f"the forms of {pair.operator} {pair.case} differ")
-    timings = measure(calls, rounds=rounds, repeats=2)
+    timings, _ = measure(calls, rounds=rounds, repeats=2)
     return [
         {
             "operator": pair.operator,

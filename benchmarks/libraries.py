@@ -126,9 +126,7 @@ class Jax(Library):
 
 
 class OutsideJit(Jax):
-    """Ours, called as it is: each call is a program of its own."""
-
-    platforms = ("gpu",)
+    """JAX: ours and jax.numpy's, called as they are, outside of jit."""
 
     def prepare(
         self, function: Callable[..., Any], arrays: Sequence[Any], wrt: int | None
@@ -173,8 +171,13 @@ class Torch(Library):
     platforms = ("cpu", "gpu")
 
     def put(self, array: np.ndarray) -> Any:
-        """A tensor on JAX's device."""
-        return module("torch").from_numpy(array).to(torch_device())
+        """A tensor on JAX's device. NumPy has no bfloat16 that PyTorch knows."""
+        torch = module("torch")
+        if array.dtype == "bfloat16":
+            tensor = torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+        else:
+            tensor = torch.from_numpy(array)
+        return tensor.to(torch_device())
 
     def prepare(
         self, function: Callable[..., Any], arrays: Sequence[Any], wrt: int | None
@@ -208,7 +211,10 @@ class Torch(Library):
     def take(self, output: Any, positions: np.ndarray) -> np.ndarray:
         """Gathered on the device."""
         where = module("torch").from_numpy(positions).to(output.device)
-        elements: np.ndarray = output.detach().reshape(-1)[where].cpu().numpy()
+        taken = output.detach().reshape(-1)[where].cpu()
+        if taken.dtype == module("torch").bfloat16:
+            taken = taken.float()
+        elements: np.ndarray = taken.numpy()
         return elements
 
     def release(self) -> None:
@@ -242,14 +248,15 @@ class Cupy(Library):
         module("cupy").get_default_memory_pool().free_all_blocks()
 
 
-_JAX = Jax()
+_JAX, _OUTSIDE = Jax(), OutsideJit()
 # By contender. A kernel is interpreted but on a GPU, and forms are compared only there.
 ALL: dict[str, Library] = {
     "dmljax": _JAX,
-    "dmljax, outside jit": OutsideJit(),
+    "dmljax, outside jit": _OUTSIDE,
     "dmljax, xla": _JAX,
     "dmljax, pallas": _JAX,
     "jnp": _JAX,
+    "jnp, outside jit": _OUTSIDE,
     "numpy": Library(),
     "torch": Torch(),
     "cupy": Cupy(),

@@ -175,16 +175,17 @@ def padding(shape: tuple[int, ...], pads: Pads, mode: str, dtype: str) -> Functi
 # NONZERO_COORDINATES
 
 
-def nonzero_coordinates(dtype: str, *, undefined: bool) -> Functions:
+def nonzero_coordinates(dtype: str, *, undefined: bool, size: int | None) -> Functions:
     """argwhere, and jax.numpy's nonzero with a static size.
 
-    What has as many rows as there are non-zeros is filled up, unless that is undefined.
+    What has as many rows as there are non-zeros gets the number of rows that dmljax
+    returns, unless the rows past the count are undefined.
     """
-    filled = _as_it_is if undefined else _filled_up
+    filled = _as_it_is if undefined else functools.partial(_with_rows, size)
     functions = _array_libraries(
         lambda library, x: filled(library, x, library.argwhere(x))
     )
-    functions["jnp"] = _jnp_nonzero
+    functions["jnp"] = functools.partial(_jnp_nonzero, size)
     functions["torch"] = lambda x: filled(
         module("torch"), x, module("torch").nonzero(x)
     )
@@ -198,17 +199,19 @@ def _as_it_is(library: Any, x: Any, rows: Any) -> Any:
     return rows
 
 
-def _filled_up(library: Any, x: Any, rows: Any) -> Any:
-    """As many rows as `x` has elements; those past the count hold 0."""
-    elements = math.prod(x.shape)
+def _with_rows(size: int | None, library: Any, x: Any, rows: Any) -> Any:
+    """`size` rows, or as many as `x` has elements; those past the count hold 0."""
+    kept = rows[:size]
+    shape = (math.prod(x.shape) if size is None else size, len(x.shape))
     on_device = {"device": rows.device} if library.__name__ == "torch" else {}
-    out = library.zeros((elements, len(x.shape)), dtype=rows.dtype, **on_device)
-    out[: len(rows)] = rows
+    out = library.zeros(shape, dtype=rows.dtype, **on_device)
+    out[: len(kept)] = kept
     return out
 
 
-def _jnp_nonzero(x: Any) -> Any:
-    return jnp.stack(jnp.nonzero(x, size=math.prod(x.shape), fill_value=0), -1)
+def _jnp_nonzero(size: int | None, x: Any) -> Any:
+    size = math.prod(x.shape) if size is None else size
+    return jnp.stack(jnp.nonzero(x, size=size, fill_value=0), -1)
 
 
 # ONNX Runtime

@@ -5,9 +5,10 @@
     python -m benchmarks.run --elements 1024       all arrays small: a quick test
 
 A line of the ledger is one figure: case, contender, device, versions, commit, bytes,
-milliseconds (median, p20, p80), the share of the ceiling, a bandwidth that was measured
-in the same run, what a call launches, the time to compile and the peak of memory. Every
-result is compared with NumPy's before it is timed.
+the device's milliseconds (median, p20, p80), the wall time in milliseconds, the share
+of the ceiling, a bandwidth that was measured in the same run, what a call launches, the
+time to compile and the peak of memory. Every result is compared with NumPy's before it
+is timed.
 """
 
 import argparse
@@ -20,18 +21,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 import dmljax
 from benchmarks import ledger
-from benchmarks.cases import Case, cases
+from benchmarks.case import Case
+from benchmarks.cases import cases
 from benchmarks.libraries import Library, Prepared, available, versions
 from benchmarks.oracles import compare
 from benchmarks.timing import ceilings, measure
 
 # Of large arrays: 256 MiB of float32 on a GPU.
 ELEMENTS = {"cpu": 2**22, "gpu": 2**26}
-# A call on less data is repeated more often between two looks at a CPU's clock.
-SMALL_BYTES, REPEATS = 2**22, {True: 20, False: 2}
+# Calls in flight, between two looks at the host's clock: more if the arrays have few
+# bytes. A GPU needs several, so that it does not wait for the host.
+SMALL_BYTES, SMALL_CALLS = 2**22, 20
+LARGE_CALLS = {"cpu": 2, "gpu": 10}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,10 +55,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     out = options.out or ledger.path(run["device"])
     ledger.append(out, ())  # an error before anything is timed, if it has to be
     for case in chosen:
-        lines = time_case(case, libraries, bandwidths, options.rounds)
+        with jax.enable_x64(np.dtype(case.dtype).itemsize == 8):
+            lines = time_case(case, libraries, bandwidths, options.rounds)
         ledger.append(out, (run | line for line in lines))
-        times = _shown({line["contender"]: line["ms"] for line in lines})
-        print(f"{case.label}: {times} ms, share {lines[0]['share']:.2f}")
+        for clock in ("ms", "wall_ms"):
+            times = _shown({line["contender"]: line[clock] for line in lines})
+            print(f"{case.label}, {clock}: {times}, share {lines[0]['share']}")
     return 0
 
 
@@ -82,9 +89,10 @@ def time_case(
 ) -> list[dict[str, Any]]:
     """The ledger lines of one case, one a contender; all are checked first."""
     calls = _checked(case, libraries)
-    repeats = REPEATS[case.bytes < SMALL_BYTES]
-    timings = measure(calls, rounds=rounds, repeats=repeats)
-    least_ms = case.bytes / bandwidths[case.ceiling] / 1e6
+    repeats = LARGE_CALLS[jax.default_backend()]
+    if case.bytes < SMALL_BYTES:
+        repeats = SMALL_CALLS
+    timings, wall = measure(calls, rounds=rounds, repeats=repeats)
     lines = []
     for name, timing in timings.items():
         libraries[name].release()
@@ -103,13 +111,23 @@ def time_case(
                 "ms": round(timing.median, 6),
                 "ms_p20": round(timing.p20, 6),
                 "ms_p80": round(timing.p80, 6),
-                "share": round(least_ms / timing.median, 3),
+                "wall_ms": round(wall[name].median, 6),
+                "wall_ms_p20": round(wall[name].p20, 6),
+                "wall_ms_p80": round(wall[name].p80, 6),
+                "share": share(case, bandwidths, timing.median),
                 "launches": timing.launches,
                 "compile_ms": None if compile_ms is None else round(compile_ms, 1),
                 "peak_bytes": calls[name].peak_bytes,
             }
         )
     return lines
+
+
+def share(case: Case, bandwidths: Mapping[str, float], ms: float) -> float | None:
+    """The time to move the fewest bytes, over this time; None for a program."""
+    if case.ceiling is None:
+        return None
+    return round(case.bytes / bandwidths[case.ceiling] / 1e6 / ms, 3)
 
 
 def _checked(case: Case, libraries: Mapping[str, Library]) -> dict[str, Prepared]:

@@ -273,7 +273,10 @@ def _timed(
     if len(times) != devices or any(len(device) % rounds for device in times):
         events = [len(device) for device in times]
         raise RuntimeError(f"{devices} GPUs have {events} events in {rounds} calls")
-    sums = [np.reshape(device, (rounds, -1)).sum(1) for device in times]
+    sums = [
+        np.reshape([event.ms for event in device], (rounds, -1)).sum(1)
+        for device in times
+    ]
     return timing(np.max(sums, axis=0), len(times[0]) // rounds), wall
 
 

@@ -22,13 +22,14 @@ TRACES = 3
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """Milliseconds for one call, and what it launches on a GPU.
+    """Milliseconds for one call.
 
     Attributes:
       median: of all calls.
       p20: the 20th percentile.
       p80: the 80th percentile.
-      launches: kernels, copies and fills in one call; None on a CPU.
+      launches: kernels, copies and fills in one call on a GPU, whose own clock measured
+        them; None if the host's clock measured.
     """
 
     median: float
@@ -38,19 +39,22 @@ class Timing:
 
 
 Calls = Mapping[str, Prepared]
+Timings = dict[str, Timing]
 
 
-def measure(calls: Calls, *, rounds: int, repeats: int) -> dict[str, Timing]:
-    """Times all calls, once they are warm.
+def measure(calls: Calls, *, rounds: int, repeats: int) -> tuple[Timings, Timings]:
+    """Returns the time that the device works, and the wall time, for each call.
 
-    On a CPU they take turns, round after round, so that noise hits them alike, and each
-    is repeated in its turn. On a GPU its own clock times each run of each kernel.
+    The wall time is that of calls in flight: a contender makes `repeats` calls, and the
+    last result is waited for. Contenders take turns, round after round, so that noise
+    hits them alike. A CPU has no clock of its own, so there both times are the same.
     """
     for call in calls.values():
         call.wait(call.run())
+    wall = _wall(calls, rounds, repeats)
     if jax.default_backend() == "cpu":
-        return _on_cpu(calls, rounds, repeats)
-    return {name: _on_gpu(name, call, rounds) for name, call in calls.items()}
+        return wall, wall
+    return _on_gpu(calls, rounds), wall
 
 
 def _in_turn(calls: Calls, rounds: int) -> Iterable[tuple[str, Prepared]]:
@@ -61,7 +65,7 @@ def _in_turn(calls: Calls, rounds: int) -> Iterable[tuple[str, Prepared]]:
         yield from list(order)
 
 
-def _on_cpu(calls: Calls, rounds: int, repeats: int) -> dict[str, Timing]:
+def _wall(calls: Calls, rounds: int, repeats: int) -> Timings:
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for name, call in _in_turn(calls, rounds):
         call.wait(call.run())
@@ -73,31 +77,64 @@ def _on_cpu(calls: Calls, rounds: int, repeats: int) -> dict[str, Timing]:
     return {name: timing(times) for name, times in samples.items()}
 
 
-def _on_gpu(name: str, call: Prepared, rounds: int) -> Timing:
+def _on_gpu(calls: Calls, rounds: int) -> Timings:
     """The device's clock: what one call launches, summed."""
     for _ in range(TRACES):
-        times = _traced(call, rounds)
-        if times and len(times) % rounds == 0:
-            sums = np.reshape(times, (rounds, -1)).sum(1)
-            return timing(sums, len(times) // rounds)
+        found = dict(zip(calls, _traced(calls, rounds), strict=True))
+        if all(times and len(times) % rounds == 0 for times in found.values()):
+            return {
+                name: timing(
+                    np.reshape(times, (rounds, -1)).sum(1), len(times) // rounds
+                )
+                for name, times in found.items()
+            }
+    counts = {name: len(times) for name, times in found.items()}
     raise RuntimeError(
-        f"{name}: the trace has {len(times)} events on the GPU's streams for {rounds} "
-        "calls; each call must have as many, and at least one."
+        f"the traces of {rounds} calls have these numbers of events on the GPU's "
+        f"streams: {counts}; each call must have as many, and at least one."
     )
 
 
-def _traced(call: Prepared, rounds: int) -> list[float]:
-    """Milliseconds of each kernel, copy and fill of `rounds` calls, as they started."""
+def _traced(calls: Calls, rounds: int) -> list[list[float]]:
+    """Milliseconds of each kernel, copy and fill of all calls, in a list for each.
+
+    To start and to read a trace takes longer than the calls, so there is one trace for
+    all, in which a program that does nothing else stands before each contender.
+    """
+    marker = jax.jit(before_a_contender)
+    one = jnp.ones(1, jnp.int32)
+    jax.block_until_ready(marker(one))
 
     def run() -> None:
-        for _ in range(rounds):
-            call.wait(call.run())
+        for call in calls.values():
+            jax.block_until_ready(marker(one))
+            for _ in range(rounds):
+                call.wait(call.run())
 
-    return [time for times in traced_by_device(run) for time in times]
+    found: list[list[float]] = []
+    for event in traced_by_device(run)[0]:
+        if event.of_marker:
+            found.append([])
+        else:
+            found[-1].append(event.ms)
+    return found
 
 
-def traced_by_device(run: Callable[[], None]) -> list[list[float]]:
-    """Milliseconds of what `run` launches on each GPU, in the order of their starts.
+def before_a_contender(x: jax.Array) -> jax.Array:
+    """The marker in a trace, which is found by the name of this function."""
+    return x + 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """A kernel, copy or fill on a GPU: its milliseconds, and if it is the marker's."""
+
+    ms: float
+    of_marker: bool
+
+
+def traced_by_device(run: Callable[[], None]) -> list[list[Event]]:
+    """What `run` launches on each GPU, in the order of the starts.
 
     The profiler sees all of the process, and so other libraries' as well as JAX's.
     """
@@ -110,18 +147,27 @@ def traced_by_device(run: Callable[[], None]) -> list[list[float]]:
         planes = list(jax.profiler.ProfileData.from_file(str(path)).planes)
     events = [
         sorted(
-            (event.start_ns, event.duration_ns / 1e6)
-            for line in plane.lines
-            if line.name.startswith("Stream")
-            for event in line.events
+            (
+                (event.start_ns, Event(event.duration_ns / 1e6, _of_marker(event)))
+                for line in plane.lines
+                if line.name.startswith("Stream")
+                for event in line.events
+            ),
+            key=lambda pair: pair[0],
         )
         for plane in planes
         if plane.name.startswith("/device:GPU")
     ]
-    return [[duration for _, duration in device] for device in events]
+    return [[event for _, event in device] for device in events]
+
+
+def _of_marker(event: Any) -> bool:
+    name = before_a_contender.__name__
+    return any(name in str(value) for _, value in event.stats)
 
 
 def timing(times: Any, launches: int | None = None) -> Timing:
+    """The median and two percentiles of some times."""
     median, p20, p80 = map(float, np.percentile(times, (50, 20, 80)))
     return Timing(median, p20, p80, launches)
 
@@ -142,8 +188,8 @@ def ceilings(libraries: Mapping[str, Library], *, rounds: int) -> dict[str, floa
 
 
 def _fastest(calls: Calls, rounds: int) -> float:
-    timings = measure(calls, rounds=rounds, repeats=1).values()
-    return min(timing.median for timing in timings)
+    on_device, _ = measure(calls, rounds=rounds, repeats=1)
+    return min(timing.median for timing in on_device.values())
 
 
 Ways = dict[str, dict[str, Prepared]]

@@ -1,45 +1,84 @@
-"""A small run of every kernel, for compute-sanitizer: `python -m tests.sanitized`."""
+"""Small runs of the kernels of one operator, for compute-sanitizer.
+
+    python -m tests.sanitized nonzero_coordinates
+
+Each kernel has blocks that are whole and cut, aligned and not.
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import dmljax
 
+DTYPES = (np.float32, np.float16, np.uint8)  # a kernel for each size of an element
+ELEMENTS = (1, 8192, 20000, 20001)
+PALLAS = {"implementation": "pallas"}
+random = np.random.default_rng(0)
 
-def main() -> None:
-    """Runs each kernel on blocks that are whole and cut, aligned and not."""
-    random = np.random.default_rng(0)
-    for dtype in (np.float32, np.float16, np.uint8):
-        for elements in (1, 8192, 20000, 20001):
-            x = random.integers(0, 3, elements).astype(dtype)
-            for density in (0.01, 0.9):
-                y = jnp.asarray(np.where(random.random(elements) < density, x, 0))
-                for fill in (0, None):
-                    jax.block_until_ready(
-                        dmljax.nonzero_coordinates(
-                            y.astype(dtype), fill=fill, implementation="pallas"
-                        )
-                    )
-            condition = random.integers(0, 2, elements).astype(np.uint8)
-            dmljax.element_wise_if(condition, x, x, implementation="pallas")
-        matrix = random.integers(0, 9, (3, 65, 127)).astype(dtype)
-        dmljax.diagonal_matrix1(matrix, value=1, implementation="pallas")
-        dmljax.nonzero_coordinates(matrix, implementation="pallas")
-        values = np.array([0, 1], dtype)
-        for shape, axis in (((300, 1, 7), 1), ((333, 1), 1), ((1, 2049), 0)):
-            indices = random.integers(-40, 40, shape).astype(np.int32)
-            dmljax.one_hot(
-                indices, values, size=33, axis=axis, implementation="pallas"
-            ).block_until_ready()
-        for shape, pads in (((7, 65, 128), (0, 3, 3)), ((5, 33, 21, 3), (1, 2, 9, 0))):
-            image = random.integers(0, 9, shape).astype(dtype)
-            for mode in dmljax.PaddingMode:
-                dmljax.padding(
-                    image, pads, pads, mode=mode, implementation="pallas"
-                ).block_until_ready()
+
+def element_wise_if(dtype: type) -> Iterator[Any]:
+    """Lines of all lengths."""
+    for elements in ELEMENTS:
+        x = random.integers(0, 3, elements).astype(dtype)
+        condition = random.integers(0, 2, elements).astype(np.uint8)
+        yield dmljax.element_wise_if(condition, x, x, **PALLAS)
+
+
+def nonzero_coordinates(dtype: type) -> Iterator[Any]:
+    """Lines of all lengths, sparse and dense, and an array of rank 3."""
+    for elements in ELEMENTS:
+        for density in (0.01, 0.9):
+            x = (random.random(elements) < density).astype(dtype)
+            for fill in (0, None):
+                yield dmljax.nonzero_coordinates(x, fill=fill, **PALLAS)
+    yield dmljax.nonzero_coordinates(_matrices(dtype), **PALLAS)
+
+
+def diagonal_matrix1(dtype: type) -> Iterator[Any]:
+    """Rows of odd length."""
+    yield dmljax.diagonal_matrix1(_matrices(dtype), value=1, **PALLAS)
+
+
+def _matrices(dtype: type) -> np.ndarray:
+    return random.integers(0, 9, (3, 65, 127)).astype(dtype)
+
+
+def one_hot(dtype: type) -> Iterator[Any]:
+    """Along the last axis, another axis, and an axis of one position."""
+    values = np.array([0, 1], dtype)
+    for shape, axis in (((300, 1, 7), 1), ((333, 1), 1), ((1, 2049), 0)):
+        indices = random.integers(-40, 40, shape).astype(np.int32)
+        yield dmljax.one_hot(indices, values, size=33, axis=axis, **PALLAS)
+
+
+def padding(dtype: type) -> Iterator[Any]:
+    """All modes, of two and of three axes."""
+    for shape, pads in (((7, 65, 128), (0, 3, 3)), ((5, 33, 21, 3), (1, 2, 9, 0))):
+        image = random.integers(0, 9, shape).astype(dtype)
+        for mode in dmljax.PaddingMode:
+            yield dmljax.padding(image, pads, pads, mode=mode, **PALLAS)
+
+
+RUNS = {
+    run.__name__: run
+    for run in (
+        *(element_wise_if, nonzero_coordinates, diagonal_matrix1, one_hot),
+        padding,
+    )
+}
+
+
+def main(operator: str) -> None:
+    """Runs the kernels of an operator."""
+    for dtype in DTYPES:
+        for result in RUNS[operator](dtype):
+            jax.block_until_ready(result)
     print("every kernel ran")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

@@ -18,6 +18,7 @@ from jax.sharding import AxisType
 
 import dmljax
 from dmljax import PaddingMode
+from dmljax._operators import OPERATORS
 from tests import test_sharding
 
 pytestmark = pytest.mark.skipif(
@@ -40,6 +41,7 @@ def kernel(function, **options):
 
 
 # A function and its arrays, by name: forward and gradient of all operators.
+@functools.cache
 def uses():
     x, square = normal(LARGE), normal(4097, 4095)
     condition = (x > 0).astype(jnp.uint8)
@@ -92,27 +94,47 @@ def gradient(function):
     return lambda *arrays: jax.grad(energy)(arrays[-1], *arrays[:-1])
 
 
-def test_twenty_runs_have_the_same_bits():
-    for name, (function, arrays) in uses().items():
-        call = jax.jit(function)
-        first = jax.tree.map(bits, call(*arrays))
-        for _ in range(20):
-            again = jax.tree.map(bits, call(*arrays))
-            same = jax.tree.map(lambda a, b: bool((a == b).all()), first, again)
-            assert all(jax.tree.leaves(same)), name
+FILLS = ("diagonal_matrix1", "element_wise_if", "one_hot")
+MODES = [f"padding {mode.name}" for mode in PaddingMode]
+FORWARD = [
+    *FILLS,
+    *(f"nonzero_coordinates {density}" for density in (0.001, 0.1, 0.6, 1.0)),
+    *MODES,
+    *(
+        f"{name} of {dtype} by kernel"
+        for name in MODES
+        for dtype in ("float32", "float16", "int8")
+    ),
+]
+BACK = [f"gradient of {name}" for name in (*FILLS, *MODES)]
+
+
+def test_all_uses_are_tested():
+    assert set(uses()) == {*FORWARD, *BACK}
+
+
+@pytest.mark.parametrize("name", [*FORWARD, *BACK])
+def test_twenty_runs_have_the_same_bits(name):
+    function, arrays = uses()[name]
+    call = jax.jit(function)
+    same = jax.jit(
+        lambda a, b: jax.tree.all(jax.tree.map(lambda a, b: (a == b).all(), a, b))
+    )
+    first = jax.tree.map(bits, call(*arrays))
+    for _ in range(20):
+        assert same(first, jax.tree.map(bits, call(*arrays)))
 
 
 def bits(x):
     return jax.lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}")
 
 
-def test_memory_is_that_of_the_arguments_and_the_outputs():
-    for name, (function, arrays) in uses().items():
-        if name.startswith("gradient"):
-            continue
-        memory = jax.jit(function).lower(*arrays).compile().memory_analysis()
-        needed = memory.argument_size_in_bytes + memory.output_size_in_bytes
-        assert memory.temp_size_in_bytes <= 0.05 * needed, name
+@pytest.mark.parametrize("name", FORWARD)
+def test_memory_is_that_of_the_arguments_and_the_outputs(name):
+    function, arrays = uses()[name]
+    memory = jax.jit(function).lower(*arrays).compile().memory_analysis()
+    needed = memory.argument_size_in_bytes + memory.output_size_in_bytes
+    assert memory.temp_size_in_bytes <= 0.05 * needed
 
 
 # MORE THAN 2^31 ELEMENTS
@@ -222,15 +244,16 @@ sanitizer = shutil.which("compute-sanitizer")
 
 @pytest.mark.skipif(sanitizer is None, reason="compute-sanitizer is not installed")
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck"])
-def test_the_sanitizer_finds_nothing(tool):
-    """A small run of every kernel, in a process of its own.
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_sanitizer_finds_nothing(operator, tool):
+    """Small runs of the kernels of an operator, in a process of its own.
 
     Every array has an allocation of its own there, so that no neighbour hides an
     access out of bounds.
     """
     command = [sanitizer, "--tool", tool, "--error-exitcode", "1"]
     done = subprocess.run(
-        [*command, sys.executable, "-m", "tests.sanitized"],
+        [*command, sys.executable, "-m", "tests.sanitized", operator],
         cwd=ROOT,
         env={**os.environ, "XLA_PYTHON_CLIENT_ALLOCATOR": "platform"},
         capture_output=True,
