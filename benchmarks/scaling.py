@@ -8,6 +8,9 @@ efficiency is the time of one device over that of several, in strong scaling div
 their number. A time on GPUs is that of what one call launches, on the device that takes
 longest, waiting in collectives included; wall is the host's time for a call, of many
 that are queued. Every program is first compared with that of one device.
+
+With automatic axes, XLA may divide another form than one device runs. Then there is a
+second efficiency: that beside one device which runs the same form.
 """
 
 import dataclasses
@@ -26,6 +29,7 @@ from benchmarks import ledger
 from benchmarks.libraries import ALL
 from benchmarks.run import circumstances, commit, parsed
 from benchmarks.timing import Timing, timing, traced_by_device
+from dmljax._padding_forms import by_strips
 
 # Of an array on one device: 1 GiB of float32 on a GPU.
 ELEMENTS = {"cpu": 2**20, "gpu": 2**28}
@@ -48,6 +52,9 @@ class Work:
       dtypes: theirs.
       communicates: what docs/sharding.md says.
       gradient: whether the way back is timed, in the last array.
+      divided: what several devices run with automatic axes, if one device runs another
+        form by default.
+      kind: of the mesh axis.
     """
 
     operator: str
@@ -57,6 +64,13 @@ class Work:
     dtypes: Sequence[str]
     communicates: str = "nothing"
     gradient: bool = False
+    divided: Callable[..., Any] | None = None
+    kind: AxisType = AxisType.Auto
+
+    @property
+    def axes(self) -> str:
+        """The kind of the mesh axis, as the ledger calls it."""
+        return {AxisType.Auto: "automatic", AxisType.Explicit: "explicit"}[self.kind]
 
     @property
     def direction(self) -> str:
@@ -66,7 +80,7 @@ class Work:
     @property
     def label(self) -> str:
         """What tells it from all others."""
-        return f"{self.operator} {self.case} {self.direction}"
+        return f"{self.operator} {self.case} {self.direction}, {self.axes} axes"
 
     def run(self, *operands: jax.Array) -> Any:
         """What is timed; a gradient's last operand is the cotangent."""
@@ -120,10 +134,47 @@ def _in_parts(x: jax.Array) -> dmljax.NonzeroCoordinates:
     return dmljax.nonzero_coordinates(x, parts=PARTS)
 
 
+def _strips(x: jax.Array) -> Any:
+    return by_strips(x, start=(3, 3), end=(3, 3), mode=REFLECTION)
+
+
+def _in_parts_by_xla(x: jax.Array) -> dmljax.NonzeroCoordinates:
+    return dmljax.nonzero_coordinates(x, parts=PARTS, implementation="xla")
+
+
 def _with_gradient(work: Work) -> tuple[Work, Work]:
-    return work, dataclasses.replace(work, gradient=True)
+    # The gradient has one form on all platforms that scale.
+    return work, dataclasses.replace(work, gradient=True, divided=None)
 
 
+def _explicit(work: Work) -> Work:
+    return dataclasses.replace(work, divided=None, kind=AxisType.Explicit)
+
+
+IMAGES = Work(
+    "padding",
+    "REFLECTION 3 of float32 images, batch divided",
+    _images,
+    lambda n: [(n // int(np.prod(IMAGE)), *IMAGE)],
+    ("float32",),
+    divided=_strips,
+)
+HALO = Work(
+    "padding",
+    f"REFLECTION {ROWS} of float32, the padded rows divided",
+    _halo,
+    lambda n: [_matrix(n)],
+    ("float32",),
+    "the strips",
+)
+IN_PARTS = Work(
+    "nonzero_coordinates",
+    "float32, 10 % non-zero, in parts",
+    _in_parts,
+    lambda n: [(n,)],
+    ("float32",),
+    divided=_in_parts_by_xla,
+)
 WORK = (
     *_with_gradient(
         Work(
@@ -150,32 +201,12 @@ WORK = (
         lambda n: [(n // DEPTH, 1)],
         ("int32",),
     ),
-    *_with_gradient(
-        Work(
-            "padding",
-            "REFLECTION 3 of float32 images, batch divided",
-            _images,
-            lambda n: [(n // int(np.prod(IMAGE)), *IMAGE)],
-            ("float32",),
-        )
-    ),
-    *_with_gradient(
-        Work(
-            "padding",
-            f"REFLECTION {ROWS} of float32, the padded rows divided",
-            _halo,
-            lambda n: [_matrix(n)],
-            ("float32",),
-            "the strips",
-        )
-    ),
-    Work(
-        "nonzero_coordinates",
-        "float32, 10 % non-zero, in parts",
-        _in_parts,
-        lambda n: [(n,)],
-        ("float32",),
-    ),
+    *_with_gradient(IMAGES),
+    *map(_explicit, _with_gradient(IMAGES)),
+    *_with_gradient(HALO),
+    *map(_explicit, _with_gradient(HALO)),
+    IN_PARTS,
+    _explicit(IN_PARTS),
     Work(
         "nonzero_coordinates",
         "float32, 10 % non-zero, as a whole",
@@ -200,7 +231,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for line in lines(work, elements, options.rounds):
             ledger.append(out, [run | line])
             name = f"{work.label}, {line['scaling']}, {line['devices']}"
-            print(name, *(line[key] for key in ("ms", "wall_ms", "efficiency")))
+            shown = ("ms", "wall_ms", "efficiency", "efficiency_of_form")
+            print(name, *(line[key] for key in shown))
     return 0
 
 
@@ -211,17 +243,22 @@ def lines(work: Work, elements: int, rounds: int) -> Iterator[dict[str, Any]]:
     for devices in counts:
         for one, other in zip(results(work, devices, CHECKED), expected, strict=True):
             np.testing.assert_array_equal(one, other)
+    single = of_form = None
+    if work.divided:
+        form = dataclasses.replace(work, function=work.divided)
+        of_form = _timed(form, 1, elements, rounds)[0].median
     for scaling in ("weak", "strong"):
-        single = None
         for devices in counts:
             total = elements * (devices if scaling == "weak" else 1)
             taken, wall = _timed(work, devices, total, rounds)
+            share = taken.median * (1 if scaling == "weak" else devices)
             single = single or taken.median
-            ideal = single if scaling == "weak" else single / devices
+            of_form = of_form or single
             yield {
                 "operator": work.operator,
                 "case": work.case,
                 "direction": work.direction,
+                "axes": work.axes,
                 "communicates": work.communicates,
                 "scaling": scaling,
                 "devices": devices,
@@ -231,16 +268,15 @@ def lines(work: Work, elements: int, rounds: int) -> Iterator[dict[str, Any]]:
                 "ms_p80": round(taken.p80, 6),
                 "wall_ms": round(wall, 6),
                 "launches": taken.launches,
-                "efficiency": round(ideal / taken.median, 3),
+                "efficiency": round(single / share, 3),
+                "efficiency_of_form": round(of_form / share, 3),
             }
 
 
 def _compiled(work: Work, devices: int, elements: int) -> tuple[Any, list[jax.Array]]:
     """The program for so many devices, and its arrays."""
     chosen = jax.devices()[:devices]
-    mesh = jax.make_mesh(
-        (devices,), ("d",), axis_types=(AxisType.Auto,), devices=chosen
-    )
+    mesh = jax.make_mesh((devices,), ("d",), axis_types=(work.kind,), devices=chosen)
     arrays = work.arrays(elements, NamedSharding(mesh, PartitionSpec("d")))
     return jax.jit(work.run).lower(*arrays).compile(), arrays
 
