@@ -225,8 +225,8 @@ FAULTS = (
             f"{DEFINITION_WHERE_A_PLATFORM}[nonzero_coordinates]",
         ),
         (
-            "jnp.cumsum(ones, dtype=np.uint32) - ones",
-            "jnp.cumsum(ones, dtype=np.uint32)",
+            "jax.vmap(running_sum)(ones) - ones",
+            "jax.vmap(running_sum)(ones)",
             "a word's rows begin after its own elements (scatter)",
             f"{DEFINITION_WHERE_A_PLATFORM}[nonzero_coordinates]",
         ),
@@ -283,6 +283,18 @@ FAULTS = (
             "(16, 8, 4, 2)",
             "the last step of the search in a word is missing",
             EVERY_SIZE,
+        ),
+        (
+            "column <= row",
+            "column < row",
+            "a word does not count for those after it (running sum in levels)",
+            "test_sharding.py::test_automatic_axes[nonzero_coordinates",
+        ),
+        (
+            "(ends - sums[:, -1])[:, None]",
+            "ends[:, None]",
+            "a block counts twice (running sum in levels)",
+            "test_sharding.py::test_automatic_axes[nonzero_coordinates",
         ),
         (
             "layout.whole | within",
