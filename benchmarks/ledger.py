@@ -3,7 +3,7 @@
 import collections
 import json
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 RESULTS = pathlib.Path(__file__).with_name("results")
@@ -36,3 +36,23 @@ def newest(lines: Iterable[Line]) -> Rows:
         key = (line["operator"], line["case"], line["direction"], line["context"])
         rows[key][line["contender"]] = line
     return dict(rows)
+
+
+VERSIONS = ("python", "jax", "numpy", "torch", "cupy", "onnxruntime")
+
+
+def versions(line: Line) -> str:
+    """The versions that a figure depends on, in words."""
+    return ", ".join(f"{name} {line[name]}" for name in VERSIONS if line[name])
+
+
+def circumstances(lines: Sequence[Line]) -> str:
+    """The device, the version of JAX and the last day that the figures are of."""
+    day = max(line["date"] for line in lines)
+    return f"{lines[-1]['device']}, JAX {lines[-1]['jax']}, {day}"
+
+
+def table_of(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    rows = [columns, ["---"] * len(columns), *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

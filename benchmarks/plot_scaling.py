@@ -1,0 +1,109 @@
+"""Draws and tabulates a ledger of several devices, for `benchmarks.plot`."""
+
+import itertools
+import pathlib
+from collections.abc import Sequence
+
+import matplotlib as mpl
+from matplotlib import pyplot
+
+from benchmarks import ledger
+from benchmarks.ledger import Line, circumstances, table_of, versions
+
+
+def write(path: pathlib.Path, folder: pathlib.Path) -> None:
+    """The page and the picture of a ledger of several devices."""
+    every = ledger.read(path)
+    # The lines of one work are compared with one another, so they are of one commit.
+    commits = {_label(line): line["commit"] for line in every}
+    newest = {
+        (line["scaling"], *_label(line), line["devices"]): line
+        for line in every
+        if line["commit"] == commits[_label(line)]
+    }
+    name, lines = f"benchmarks_{path.stem}", list(newest.values())
+    draw(lines, folder / f"{name}.png")
+    (folder / f"{name}.md").write_text(page(lines, name))
+
+
+def _label(line: Line) -> tuple[str, ...]:
+    """The operator, the case, the direction and the kind of the mesh axis."""
+    words = (line[key] for key in ("operator", "case", "direction"))
+    return (*words, line.get("axes", "automatic"))
+
+
+def page(lines: Sequence[Line], name: str) -> str:
+    """All figures of several devices as a page."""
+    last = lines[-1]
+    counts = sorted({line["devices"] for line in lines})
+    parts = [
+        f"# Figures: several devices, {last['device']}",
+        "The figures are milliseconds, and medians of many calls. The time is that of "
+        "the slowest device, by its own clock. It includes waiting for other devices. "
+        "In brackets are two efficiencies. An efficiency is the time of one device "
+        "divided by this time; for strong scaling it is also divided by the number of "
+        "devices. For the first, one device runs its default code. For the second, it "
+        "runs the same code as several devices. "
+        f"Versions: {versions(last)}.",
+        f"![Efficiency over the number of devices.]({name}.png)",
+    ]
+    columns = ["work", "axes", "communicates", *map(str, counts)]
+    for scaling, title in (
+        ("weak", "Weak scaling: each device has as much work as a single device"),
+        ("strong", "Strong scaling: the devices share the work of a single device"),
+    ):
+        rows = []
+        for label, work in _by_work(lines, scaling).items():
+            by_count = {
+                line["devices"]: f"{line['ms']:.4g} ({_efficiencies(line)})"
+                for line in work
+            }
+            times = [by_count.get(count, "-") for count in counts]
+            *words, axes = label
+            rows.append([", ".join(words), axes, work[0]["communicates"], *times])
+        parts += [f"## {title}", table_of(columns, rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _efficiencies(line: Line) -> str:
+    # Old lines have no second one.
+    names = [name for name in ("efficiency", "efficiency_of_form") if name in line]
+    return ", ".join(f"{line[name]:.2f}" for name in names)
+
+
+def _by_work(lines: Sequence[Line], scaling: str) -> dict[tuple[str, ...], list[Line]]:
+    """The lines of each work, by growing number of devices."""
+    found: dict[tuple[str, ...], list[Line]] = {}
+    for line in sorted(lines, key=lambda line: line["devices"]):
+        if line["scaling"] == scaling:
+            found.setdefault(_label(line), []).append(line)
+    order = list(dict.fromkeys(_label(line) for line in lines))
+    return {label: found[label] for label in order}
+
+
+def draw(lines: Sequence[Line], path: pathlib.Path) -> None:
+    """The efficiency over the number of devices, a line for each work."""
+    figure, grid = pyplot.subplots(
+        1, 2, figsize=(7.4, 4.8), sharey=True, layout="constrained"
+    )
+    every = sorted({line["devices"] for line in lines})
+    for axes, scaling in zip(grid.flat, ("weak", "strong"), strict=True):
+        axes.set_prop_cycle(color=mpl.colormaps["tab20"](range(20)))
+        works = _by_work(lines, scaling).items()
+        for (label, work), marker in zip(works, itertools.cycle("os^v<>Dp")):
+            counts = [line["devices"] for line in work]
+            shares = [line["efficiency"] for line in work]
+            style = "-" if work[0]["communicates"] == "nothing" else "--"
+            axes.plot(counts, shares, style, marker=marker, label=", ".join(label))
+        axes.set_xticks(every)
+        axes.set_ylim(0, 1.05)
+        axes.set_title(f"{scaling} scaling", fontsize=9)
+        axes.tick_params(labelsize=8)
+        axes.set_xlabel("devices", fontsize=8)
+    grid.flat[0].set_ylabel("efficiency (more is better)", fontsize=8)
+    handles, labels = grid.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, fontsize=7, loc="outside lower center", ncols=1)
+    where = circumstances(lines)
+    figure.suptitle(f"{where}. Dashed: devices send data to each other.", fontsize=9)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
