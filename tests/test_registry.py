@@ -8,7 +8,9 @@ import pathlib
 import pytest
 
 import dmljax
+from benchmarks import libraries, run
 from benchmarks.cases import cases
+from benchmarks.samples import of_operator
 from dmljax import _operators
 from dmljax._operators import DESCRIPTORS, OPERATORS
 from tests import oracles, test_sharding
@@ -67,6 +69,20 @@ def test_a_descriptor_has_all_it_needs(name, field):
     )
     where = f"{field}= of SUBJECT in tests/subjects/{owner}.py"
     assert name in found, f"{name} is missing; add it to {where}"
+
+
+@pytest.mark.parametrize("direction", ["forward", "gradient"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_without_cases_of_its_own_is_timed(name, direction):
+    """By batches of a sample, whose results and gradients are checked."""
+    found = [c for c in of_operator(name, 2**10) if c.direction == direction]
+    differentiable = SUBJECTS[name].samples[0].differentiable
+    assert len(found) == (len(differentiable) if direction == "gradient" else 6)
+    for case in found[:2]:
+        contender = {"dmljax": libraries.ALL["dmljax"]}
+        bandwidths = {case.ceiling: 10.0}
+        (line,) = run.time_case(case, contender, bandwidths, rounds=1)
+        assert line["ms"] > 0
 
 
 def test_the_registry_exports_what_it_lists():
