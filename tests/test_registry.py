@@ -9,7 +9,6 @@ import pytest
 
 import dmljax
 from benchmarks import libraries, run
-from benchmarks.cases import cases
 from benchmarks.samples import of_operator
 from dmljax import _operators
 from dmljax._operators import DESCRIPTORS, OPERATORS
@@ -43,10 +42,6 @@ NEEDS = {
     ),
     "a page": (PAGE, lambda: {path.stem for path in (DOCS / "operators").glob("*.md")}),
     "a table about sharding": (f"the section Sharding of {PAGE}", sharded),
-    "a benchmark": (
-        "samples= of its subject, or cases() in benchmarks/cases.py",
-        lambda: {case.operator for case in cases(2**12)},
-    ),
 }
 # The same for a descriptor: the field of a subject that has it by DirectML's name.
 FIELDS = ("tables", "structs", "attributes", "fuzzed")
