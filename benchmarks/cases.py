@@ -38,15 +38,21 @@ DIFFERENTIABLE = (*JAX, "torch")
 
 def cases(elements: int) -> Iterator[Case]:
     """All cases, for large arrays of about `elements` elements and for small ones."""
-    for generator in (
-        element_wise_if_cases,
-        diagonal_matrix1_cases,
-        one_hot_cases,
-        padding_cases,
-        nonzero_coordinates_cases,
-        programs,
-    ):
+    own = {
+        "element_wise_if": element_wise_if_cases,
+        "diagonal_matrix1": diagonal_matrix1_cases,
+        "one_hot": one_hot_cases,
+        "padding": padding_cases,
+        "nonzero_coordinates": nonzero_coordinates_cases,
+    }
+    for generator in own.values():
         yield from generator(elements)
+    for operator in sorted(OPERATORS.keys() - own):
+        # It imports the tests' samples, which need what only tests need.
+        from benchmarks import samples
+
+        yield from samples.of_operator(operator, elements)
+    yield from programs(elements)
 
 
 def _case(

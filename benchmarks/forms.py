@@ -25,6 +25,7 @@ from benchmarks.run import circumstances, commit, parsed
 from benchmarks.timing import measure
 from dmljax import PaddingMode, _padding_forms
 from dmljax._operators import OPERATORS
+from dmljax._padding_primitive import LONG_ROW
 
 # Of an array: 256 MiB of float32 on a GPU, 16 MiB on a CPU.
 ELEMENTS = {"cpu": 2**22, "gpu": 2**26}
@@ -114,7 +115,7 @@ def _coordinates(density: float) -> Pair:
 PAIRS = (
     # LONG_ROW and FEW_ADDED of `_padding_primitive` choose between kernel and XLA.
     *(
-        _rows(dtype, row, by_kernel=row >= 192)
+        _rows(dtype, row, by_kernel=row >= LONG_ROW[np.dtype(dtype).itemsize])
         for dtype in ("int8", "float16")
         for row in (64, 128, 256, 1024)
     ),

@@ -23,6 +23,7 @@ from jax.typing import ArrayLike, DTypeLike
 from dmljax._check import (
     DescriptorError,
     require,
+    shortened,
     show,
     show_number,
 )
@@ -95,9 +96,14 @@ def _converted(operator: str, name: str, value: Any) -> jax.Array | np.ndarray:
         isinstance(value, (jax.Array, np.ndarray, np.generic))
         or is_python_number(value)
     ):
+        kind = type(value).__name__
+        if value is None or isinstance(value, (str, bytes)):
+            raise TypeError(
+                f"{operator}: '{name}' must be a number or an array, not {kind}."
+            )
         raise TypeError(
-            f"{operator}: '{name}' must be an array, not {type(value).__name__}; "
-            "convert it with jnp.asarray."
+            f"{operator}: '{name}' must be an array, not {kind}; convert it with "
+            "jnp.asarray."
         )
     array = value if isinstance(value, jax.Array) else np.asarray(value)
     if is_python_number(value):
@@ -320,8 +326,13 @@ def as_size(operator: str, name: str, value: Any) -> int:
     return as_integer(operator, name, value)
 
 
-def as_sizes(operator: str, name: str, values: Sizes) -> tuple[int, ...]:
-    """Returns `values` as a tuple of Python integers and symbolic sizes."""
+def as_sizes(
+    operator: str, name: str, values: Sizes, hint: str = ""
+) -> tuple[int, ...]:
+    """Returns `values` as a tuple of Python integers and symbolic sizes.
+
+    `hint` ends the message about a sequence of sequences.
+    """
     # A tuple of ordinary integers is usual, and is recognized without a loop in Python.
     usual = type(values) is tuple and {*map(type, values)} == {int}
     if usual and max(values) < 2**64 and min(values) > -(2**64):
@@ -332,6 +343,12 @@ def as_sizes(operator: str, name: str, values: Sizes) -> tuple[int, ...]:
             f"{operator}: {name} must be a sequence of integers, not "
             f"{type(values).__name__}."
         )
+    for value in values:
+        if getattr(value, "ndim", is_sequence(value)):
+            raise TypeError(
+                f"{operator}: {name} has {shortened(repr(value))} for an axis; it must "
+                f"have one integer for each axis.{hint}"
+            )
     return tuple([as_size(operator, name, value) for value in values])
 
 

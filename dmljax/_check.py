@@ -126,8 +126,10 @@ def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Membe
         return kind(int(value))
     # A string is refused, but a caller who writes the name of a member is told how.
     names = list(kind.__members__)
-    known = isinstance(value, str) and value in names
-    example = f"{kind.__name__}.{value if known else names[-1]}"
+    written = value.upper() if isinstance(value, str) else ""
+    meant = getattr(kind, "OTHER_NAMES", {}).get(written, written)
+    known = meant in names
+    example = f"{kind.__name__}.{meant if known else names[-1]}"
     raise DescriptorError(
         f"{operator}: {name} is {show_number(value)}; it must be one of "
         f"{', '.join(names)}. Write {'' if known else 'for example '}{example}."

@@ -248,6 +248,17 @@ class PaddingMode(enum.IntEnum):
     """
 
     __module__ = "dmljax"
+    # What NumPy, PyTorch, ONNX and SciPy call a mode. A message says which one it is.
+    OTHER_NAMES = enum.nonmember(
+        {
+            "REFLECT": "REFLECTION",
+            "MIRROR": "REFLECTION",
+            "REPLICATE": "EDGE",
+            "NEAREST": "EDGE",
+            "CIRCULAR": "WRAP",
+            "ZEROS": "CONSTANT",
+        }
+    )
 
     CONSTANT = 0
     EDGE = 1

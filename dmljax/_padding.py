@@ -50,6 +50,11 @@ SUPPORT: SupportTable = {
 PADDING1_SUPPORT: SupportTable = {
     FeatureLevel.V5_0: dict.fromkeys(BOTH, Support(1, 8, UP_TO_64_BITS))
 }
+# Ends the message to a caller who passes what np.pad takes.
+PAIRS = (
+    " StartPadding is added before the axes, and EndPadding after them. Pairs (before, "
+    "after), as np.pad takes them, become both by start, end = zip(*pairs)."
+)
 # The level from which on each mode exists, whatever the types and ranks.
 MODE_LEVELS = {
     PaddingMode.CONSTANT: FeatureLevel.V1_0,
@@ -125,8 +130,8 @@ def padding(
         x,
         value,
         constant,
-        as_sizes(NAME, "StartPadding", start_padding),
-        as_sizes(NAME, "EndPadding", end_padding),
+        as_sizes(NAME, "StartPadding", start_padding, PAIRS),
+        as_sizes(NAME, "EndPadding", end_padding, PAIRS),
         mode,
         implementation,
         is_alone(),

@@ -22,12 +22,14 @@ from dmljax._transpose import needs_cotangent, unbroadcast
 from dmljax.pallas._padding import padding as gpu_kernel
 from dmljax.pallas.tpu._padding import padding as tpu_kernel
 
-# Outside of jit, the kernel for GPUs is the default for elements of 1 and 2 bytes if a
-# row has at least LONG_ROW bytes of the input, and at most one element is added for
-# each FEW_ADDED of them. results/nvidia-h200_forms.jsonl has both ways for rows of 64
-# to 1024 bytes. There the kernel wins for 1 byte in all of them, so this bound is too
-# high for 1 byte. For 2 bytes both are level at 256, and XLA's form wins below.
-LONG_ROW, FEW_ADDED = 192, 4
+# Outside of jit, the kernel for GPUs is the default if a row of the input has at least
+# LONG_ROW bytes, which depends on the bytes of an element, and if at most one element
+# is added for each FEW_ADDED of the row. Wider elements have no kernel by default.
+# Measured on an H200 (benchmarks/results): XLA's form takes 1.6 times as long as the
+# kernel in rows of 64 bytes of int8, the shortest that were measured, and 2.4 times in
+# rows of 1024. For float16, it takes 0.74 times as long in rows of 128 bytes, 0.99 in
+# rows of 256 and 1.2 in rows of 512.
+LONG_ROW, FEW_ADDED = {1: 64, 2: 512}, 4
 
 
 def _zero_value(cotangent: jax.Array, mode: PaddingMode) -> list[jax.Array]:
@@ -88,11 +90,12 @@ def _measured_as(platform: str, operands: Sequence[Any], static: dict[str, Any])
         return "padding constant" if constant else "padding"
     # On a GPU, the kernel wins in long rows that are whole words of 32 bits.
     x, start, end = operands[0], static["start"], static["end"]
+    itemsize = x.dtype.itemsize
     axes = axes_of(x.shape, start, end)
-    *_, row, unit = rows_of(merged(axes), x.dtype.itemsize)
-    long = row.size * unit * x.dtype.itemsize >= LONG_ROW
+    *_, row, unit = rows_of(merged(axes), itemsize)
+    long = row.size * unit * itemsize >= LONG_ROW.get(itemsize, math.inf)
     few = FEW_ADDED * (row.before + row.after) <= row.size
-    lanes = max(4 // x.dtype.itemsize, 1)  # elements of a 32-bit word
+    lanes = max(4 // itemsize, 1)  # elements of a 32-bit word
     whole = x.dtype != bool and all(
         math.prod(sizes) % lanes == 0
         for sizes in (x.shape, [axis.output for axis in axes])

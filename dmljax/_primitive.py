@@ -44,6 +44,7 @@ from dmljax._sharding import Division, Partition, explicit_mesh, over_explicit_m
 from dmljax._tensor import Form, Outputs
 from dmljax.pallas import (
     BACKENDS,
+    LEAST_BY_DEFAULT,
     LEAST_CAPABILITY,
     NO_MESH,
     kernels_available,
@@ -209,7 +210,7 @@ class OperatorPrimitive:
                 "not have",
             ),
             (
-                interpret or served(backend),
+                interpret or served(backend, LEAST_CAPABILITY),
                 "needs a GPU of compute capability "
                 f"{LEAST_CAPABILITY.get(backend)} or later for this operator",
             ),
@@ -266,6 +267,8 @@ class OperatorPrimitive:
         if not measured or not is_local(context) or is_exported(context):
             return False
         if not _has_known_sizes(context):
+            return False
+        if not served(self._backend(platform), LEAST_BY_DEFAULT):
             return False
         operands: list[Any] = list(context.avals_in)
         outputs: list[Any] = list(context.avals_out)

@@ -11,10 +11,13 @@ import pathlib
 import sysconfig
 import zlib
 
+import sphinx.application
 import sphinx.search
 from sphinx.search.en import SearchEnglish
 
 import dmljax
+from dmljax._operators import DESCRIPTORS
+from dmljax._support import support_markdown
 
 # Programs in the notebooks are small, so compiling them takes longer than running them.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
@@ -96,6 +99,21 @@ def inventory(name: str) -> str:
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(header.encode() + zlib.compress(entries.encode()))
     return str(path)
+
+
+def add_support_tables(
+    app: sphinx.application.Sphinx, page: str, source: list[str]
+) -> None:
+    """Writes the support tables of all descriptors at the end of their page."""
+    del app
+    if page == "support":
+        tables = [support_markdown(n, cls.support) for n, cls in DESCRIPTORS.items()]
+        source[0] = "\n\n".join([source[0], *tables])
+
+
+def setup(app: sphinx.application.Sphinx) -> None:
+    """Is called by Sphinx."""
+    app.connect("source-read", add_support_tables)
 
 
 intersphinx_mapping = {

@@ -175,6 +175,20 @@ class Wrong(NamedTuple):
     parts: tuple[str, ...]
 
 
+class Fuzzed(NamedTuple):
+    """How the fuzzer makes and checks descriptors of one kind.
+
+    Attributes:
+      make: makes a valid one at random, by the tools of a `tests.fuzz` Maker.
+      oracle: `(desc, *arrays) -> outputs` in NumPy; all tensors are packed.
+      function: `(desc, form, *arrays) -> output` by the public function.
+    """
+
+    make: Callable[[Any], Any]
+    oracle: Callable[..., tuple[Any, ...]]
+    function: Callable[..., Any]
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Subject:
     """An operator under test.
@@ -193,11 +207,12 @@ class Subject:
       signature: of the function, without its annotations.
       structs: by descriptor, the fields of the C struct in their order, retyped.
       names: what else the operator makes public: enums and named tuples.
-      sharded: by name, calls for each of its lines in the table of docs/sharding.md.
+      sharded: by name, calls for each line of the table about sharding on its page.
       extra: the types of JAX alone that the operator takes.
       tables: by descriptor and level, the support table of the page, retyped.
       examples: draws samples for the tests of properties.
       errors: wrong calls, one for each rule that no other operator has.
+      fuzzed: by descriptor, what the fuzzer needs.
     """
 
     operator: Registered
@@ -213,6 +228,7 @@ class Subject:
     signature: str
     structs: dict[str, str]
     sharded: dict[str, Case]
+    fuzzed: dict[str, Fuzzed]
     names: tuple[str, ...] = ()
     extra: tuple[str, ...] = EXTRA
 

@@ -18,7 +18,7 @@ def array(dtype: Any = "float32", shape: tuple[int, ...] = SHAPE) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A call, and the line of the table in docs/sharding.md that speaks of it.
+    """A call, and the line of the table on the operator's page that speaks of it.
 
     Attributes:
       function: of arrays that are sharded alike.

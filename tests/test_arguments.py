@@ -286,6 +286,28 @@ HUGE = 10**5000
 REFUSED = {
     "mode a list": (lambda: pad(mode=[]), r"PADDING: PaddingMode is \[\];.*WRAP\. Wri"),
     "mode a name": (lambda: pad(mode="EDGE"), r"is 'EDGE';.*Write PaddingMode\.EDGE\."),
+    **{
+        f"mode {other}": (
+            lambda other=other: pad(mode=other),
+            rf"is '{other}';.*WRAP\. Write PaddingMode\.{mode}\.$",
+        )
+        for other, mode in (
+            *(("edge", "EDGE"), ("reflect", "REFLECTION"), ("REFLECT", "REFLECTION")),
+            *(("replicate", "EDGE"), ("circular", "WRAP"), ("symmetric", "SYMMETRIC")),
+        )
+    },
+    "mode of no name": (lambda: pad(mode="mean"), r"Write for example PaddingMode\."),
+    **{
+        f"{name} in pairs of type {type(pairs).__name__}": (
+            lambda pads=pads: padding(INDICES, *pads),
+            rf"PADDING: {name} has .*1, 1.* for an axis; .* = zip\(\*pairs\)\.$",
+        )
+        for pairs in (((1, 1), (1, 1)), [[1, 1], [1, 1]], np.ones((2, 2), int))
+        for name, pads in (
+            ("StartPadding", (pairs, 0)),
+            ("EndPadding", ((1, 1), pairs)),
+        )
+    },
     "mode a boolean": (lambda: pad(mode=True), "PaddingMode is True"),
     "mode a type": (lambda: pad(mode=DataType.FLOAT32), "PaddingMode is <DataType"),
     "no form": (
@@ -315,11 +337,11 @@ REFUSED = {
     "value 10^5000": (lambda: pad(value=HUGE), r"PaddingValue is about 2\^16609;"),
     "ignored value": (
         lambda: pad(mode=PaddingMode.EDGE, value="one"),
-        "PADDING: 'PaddingValue' must be an array, not str",
+        r"PADDING: 'PaddingValue' must be a number or an array, not str\.$",
     ),
     "ignored None": (
         lambda: pad(mode=PaddingMode.WRAP, value=None),
-        "'PaddingValue' must be an array, not NoneType",
+        "'PaddingValue' must be a number or an array, not NoneType",
     ),
     "size True": (
         lambda: one_hot(INDICES, VALUES, size=True),

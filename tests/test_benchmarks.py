@@ -9,6 +9,7 @@ import matplotlib.figure
 import numpy as np
 import pytest
 
+import benchmarks.cases
 from benchmarks import (
     choose,
     ledger,
@@ -117,6 +118,9 @@ def test_a_run_of_no_case_is_an_error(tmp_path, monkeypatch):
 @pytest.mark.parametrize("contender", ["dmljax", "jnp"])
 def test_one_wrong_element_is_an_error(all_cases, operator, direction, contender):
     case = _first(all_cases, operator, direction)
+    if contender not in case.functions:
+        assert not hasattr(benchmarks.cases, f"{operator}_cases")
+        pytest.skip("batches of a sample are compared with no other library")
 
     def wrong(function):
         def call(*arrays):

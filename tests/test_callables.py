@@ -16,20 +16,16 @@ import dmljax
 from dmljax import (
     DataType,
     DescriptorError,
-    DiagonalMatrix1Desc,
     DiagonalMatrixDesc,
-    ElementWiseIfDesc,
     FeatureLevel,
-    NonzeroCoordinatesDesc,
-    OneHotDesc,
     Operator,
-    Padding1Desc,
     PaddingDesc,
     PaddingMode,
     TensorDesc,
     create_operator,
 )
 from tests import client
+from tests.test_support import TABLES, described, ranked, typed
 
 ROOT = Path(__file__).parent.parent
 NAN = float("nan")
@@ -46,28 +42,13 @@ def padding(value=0.0, **changes):
     return dataclasses.replace(desc, **changes)
 
 
-MATRIX = tensor("FLOAT32", 2, 3)
-DESCRIPTORS = {
-    "diagonal_matrix1": DiagonalMatrix1Desc(MATRIX, MATRIX, DataType.FLOAT32, 7, 0, 1),
-    "diagonal_matrix": DiagonalMatrixDesc(MATRIX, 0, 7.0),
-    "one_hot": OneHotDesc(tensor("INT32", 2, 1), tensor("FLOAT32", 1, 2), MATRIX, 1),
-    "element_wise_if": ElementWiseIfDesc(tensor("UINT8", 2, 3), *[MATRIX] * 3),
-    "nonzero_coordinates": NonzeroCoordinatesDesc(
-        MATRIX, tensor("UINT32", 1), tensor("UINT32", 6, 2)
-    ),
-    "padding": padding(NAN),
-    "padding1": Padding1Desc(
-        tensor("INT8", 3),
-        tensor("INT8", 5),
-        PaddingMode.CONSTANT,
-        DataType.INT8,
-        -7,
-        1,
-        (1,),
-        (1,),
-    ),
-}
-LEVELS = {"diagonal_matrix": FeatureLevel.V5_1, "padding1": FeatureLevel.V5_0}
+def smallest(name):
+    """A descriptor of the newest row of the operator's support table."""
+    row = list(TABLES[name].values())[-1]
+    return described(name, ranked(row, 2), typed(row, "FLOAT32"))
+
+
+DESCRIPTORS = {name: smallest(name) for name in TABLES} | {"PADDING": padding(NAN)}
 
 
 @pytest.fixture
@@ -86,7 +67,8 @@ def traces(monkeypatch):
 
 @pytest.mark.parametrize("name", DESCRIPTORS)
 def test_an_operator_is_a_value(name):
-    desc, level = DESCRIPTORS[name], LEVELS.get(name, FeatureLevel.V6_4)
+    desc = DESCRIPTORS[name]
+    level = max(desc.support)
     operator = create_operator(desc, feature_level=level)
     assert type(operator) is Operator
     assert (operator.desc, operator.feature_level) == (desc, level)
@@ -116,7 +98,7 @@ def test_operators_that_differ():
         create_operator(padding(1.0)),
         create_operator(padding(padding_mode=PaddingMode.EDGE)),
         create_operator(padding(input_tensor=tensor("FLOAT32", 3, strides=(1,)))),
-        create_operator(DESCRIPTORS["padding1"]),
+        create_operator(DESCRIPTORS["PADDING1"]),
         padding(),
     ]
     assert all(base != other for other in others)

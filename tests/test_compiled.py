@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental import topologies
-from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import AbstractDevice, AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from dmljax import PaddingMode
+from dmljax import PaddingMode, pallas
 from tests import test_sharding
 
 pytestmark = pytest.mark.skipif(
@@ -36,16 +36,25 @@ LINE = struct((1 << 20,), np.float32)
 
 
 @functools.cache
-def devices(count):
-    """H200s that can be compiled for."""
+def devices(count, capability="9.0"):
+    """H200s that can be compiled for, or like ones of another compute capability."""
+    description = DESCRIPTION.read_text()
+    if capability != "9.0":
+        numbers = "major: {}\n    minor: {}".format(*capability.split("."))
+        description, changed = re.subn(
+            r"major: 9\n    feature_extension: ACCELERATED_FEATURES",
+            numbers,
+            description.replace("9.0a", capability),
+        )
+        assert changed == 1
     topology = topologies.get_topology_desc(
-        platform="cuda", target_config=DESCRIPTION.read_text(), topology=f"1x{count}x1"
+        platform="cuda", target_config=description, topology=f"1x{count}x1"
     )
     return np.array(topology.devices[:count])
 
 
-def compiled(function, *arguments, sharding=None):
-    sharding = sharding or NamedSharding(Mesh(devices(1), ("d",)), P())
+def compiled(function, *arguments, sharding=None, capability="9.0"):
+    sharding = sharding or NamedSharding(Mesh(devices(1, capability), ("d",)), P())
     placed = [struct(a.shape, a.dtype, sharding=sharding) for a in arguments]
     return jax.jit(function).lower(*placed).compile()
 
@@ -94,6 +103,29 @@ def test_nonzero_coordinates_is_three_kernels(dtype, fill):
     program = compiled(functools.partial(dmljax.nonzero_coordinates, fill=fill), x)
     assert launches(program) == 3
     assert temporaries(program) <= 0.05 * (x.size * x.dtype.itemsize + 4 * x.size)
+
+
+@pytest.mark.skipif(
+    pallas.LEAST_CAPABILITY["mosaic"] > (8, 0),
+    reason="this JAX begins kernels with instructions of Hopper",
+)
+@pytest.mark.parametrize("capability", ["8.0", "8.9"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8"])
+def test_nonzero_coordinates_is_compiled_for_gpus_before_hopper(
+    dtype, capability, monkeypatch
+):
+    """Mosaic GPU asks the mesh's device which instructions it may use."""
+
+    class Old(AbstractDevice):
+        compute_capability = capability
+
+    old = Old(device_kind="an NVIDIA GPU", num_cores=108, platform="gpu")
+    mesh = AbstractMesh((), (), abstract_device=old)
+    monkeypatch.setattr(pallas, "NO_MESH", mesh)
+    find = kernel(dmljax.nonzero_coordinates)
+    for shape in ((1 << 20,), (4, 2, 2, 2, 64, 8, 8)):  # of few columns, and of many
+        program = compiled(find, struct(shape, dtype), capability=capability)
+        assert launches(program) == 3
 
 
 @pytest.mark.parametrize("mode", PaddingMode)

@@ -5,16 +5,8 @@ import re
 
 import dmljax
 from benchmarks import ledger, tpu
-from dmljax._operators import DESCRIPTORS
-from dmljax._support import support_markdown
 
 ROOT = pathlib.Path(__file__).parent.parent
-
-
-def test_the_support_page_is_made_from_the_tables() -> None:
-    page = (ROOT / "docs" / "support.md").read_text()
-    tables = [support_markdown(name, cls.support) for name, cls in DESCRIPTORS.items()]
-    assert page.split("\n\n", 2)[2].rstrip() == "\n\n".join(tables)
 
 
 def test_the_figures_of_tpus_are_those_of_the_ledger() -> None:

@@ -28,11 +28,9 @@ SIZES_OF = {"nonzero_coordinates": ("int8", "float16", "float32", "float64")}
 def uses():
     """A sample in a type of each size, the others and the edges in one type."""
     for name, subject in SUBJECTS.items():
-        first, *others = subject.kernel_samples
-        for dtype in SIZES_OF.get(name, SIZES):
-            yield pytest.param(first, dtype, id=f"{first}-{dtype}")
-        for sample in others:
-            yield pytest.param(sample, "int8", id=str(sample))
+        for i, sample in enumerate(subject.kernel_samples):
+            for dtype in ("int8",) if i else SIZES_OF.get(name, SIZES):
+                yield pytest.param(sample, dtype, id=f"{sample}-{dtype}")
         for edge in subject.kernel_edges:
             dtype = "float64" if needs_x64(edge) else "float32"
             yield pytest.param(edge, dtype, id=str(edge), marks=pytest.mark.slow)

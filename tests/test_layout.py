@@ -5,6 +5,7 @@ import pathlib
 import re
 
 import dmljax
+from dmljax._operators import OPERATORS
 
 PACKAGE = pathlib.Path(dmljax.__file__).parent
 DESIGN = pathlib.Path(__file__).parent.parent / "docs" / "design.md"
@@ -15,15 +16,30 @@ MOST_LINES = 440  # with the comments of the longest kernel
 def layers():
     """The files of the page's table from the top down, as patterns."""
     table = DESIGN.read_text().split("\n## Files\n")[1].split("\n## ")[0]
-    return re.findall(r"^\| `([\w/*.]+)` \|", table, re.MULTILINE)
+    return re.findall(r"^\| `([\w/*.<>]+)` \|", table, re.MULTILINE)
+
+
+def stands_for(pattern, name):
+    """Whether a pattern of the table stands for a file."""
+    patterns = [pattern.replace("<operator>", operator) for operator in OPERATORS]
+    same_folder = pattern.count("/") == name.count("/")
+    return same_folder and any(map(pathlib.PurePath(name).match, patterns))
+
+
+def operator_of(name):
+    """The operator whose file this is; None if it is no operator's."""
+    patterns = [pattern for pattern in layers() if "<operator>" in pattern]
+    for operator in OPERATORS:
+        if name in [pattern.replace("<operator>", operator) for pattern in patterns]:
+            return operator
+    return None
 
 
 def layer_of(name):
     """The first line of the table that speaks of a file."""
-    found = [i for i, p in enumerate(layers()) if pathlib.PurePath(name).match(p)]
-    same = [i for i in found if layers()[i].count("/") == name.count("/")]
-    assert same, f"docs/design.md has no line for {name} in its table of files"
-    return same[0]
+    found = [i for i, p in enumerate(layers()) if stands_for(p, name)]
+    assert found, f"docs/design.md has no line for {name} in its table of files"
+    return found[0]
 
 
 def file_of(module):
@@ -65,6 +81,13 @@ def test_imports_point_down():
         if layer_of(other) < layer_of(name)
     ]
     assert upwards == []
+
+
+def test_no_operator_imports_another():
+    for name, path in SOURCES.items():
+        others = {operator_of(other) for other in imported(path)} - {None}
+        if operator_of(name):
+            assert others <= {operator_of(name)}, name
 
 
 def test_no_import_is_hidden_in_a_string():

@@ -8,7 +8,8 @@ import pathlib
 import pytest
 
 import dmljax
-from benchmarks.cases import cases
+from benchmarks import libraries, run
+from benchmarks.samples import of_operator
 from dmljax import _operators
 from dmljax._operators import DESCRIPTORS, OPERATORS
 from tests import oracles, test_sharding
@@ -21,60 +22,62 @@ def sharded():
     return {line[0].strip("`").split("`")[0] for line in test_sharding.table()}
 
 
+def of_subjects(field):
+    """The operators whose subject has something in this field."""
+    return {name for name, subject in SUBJECTS.items() if getattr(subject, field)}
+
+
 # What an operator must have, where it is added, and for which operators it is there.
+SUBJECT = "SUBJECT in tests/subjects/<operator>.py"
+PAGE = "docs/operators/<operator>.md"
 NEEDS = {
-    "an oracle": ("a function in tests/oracles.py", lambda: set(vars(oracles))),
-    "samples": ("SUBJECT in tests/subjects/<operator>.py", lambda: set(SUBJECTS)),
-    "typical samples": (
-        "SUBJECT.samples, which all transformations are tested on",
-        lambda: {sample.operator for sample in SAMPLES},
+    "an oracle": ("tests/oracles.py", lambda: set(vars(oracles))),
+    "a subject": (SUBJECT, lambda: set(SUBJECTS)),
+    "samples": (f"samples= of {SUBJECT}", lambda: {s.operator for s in SAMPLES}),
+    "edge cases": (f"edges= of {SUBJECT}", lambda: of_subjects("edges")),
+    "wrong calls": (f"errors= of {SUBJECT}", lambda: of_subjects("errors")),
+    "calls of sharded arrays": (
+        f"sharded= of {SUBJECT}",
+        lambda: of_subjects("sharded"),
     ),
-    "edges": (
-        "SUBJECT.edges",
-        lambda: {name for name, subject in SUBJECTS.items() if subject.edges},
-    ),
-    "errors": (
-        "SUBJECT.errors",
-        lambda: {name for name, subject in SUBJECTS.items() if subject.errors},
-    ),
-    "a line about sharding": (
-        "the table of docs/sharding.md, and SUBJECT.sharded",
-        sharded,
-    ),
-    "a benchmark": (
-        "cases() in benchmarks/cases.py",
-        lambda: {case.operator for case in cases(2**12)},
-    ),
-    "a page": (
-        "docs/operators/<operator>.md",
-        lambda: {path.stem for path in (DOCS / "operators").glob("*.md")},
-    ),
-    "a place in the table of contents": (
-        "docs/index.md",
-        lambda: {
-            name
-            for name in OPERATORS
-            if f"operators/{name}" in (DOCS / "index.md").read_text()
-        },
-    ),
+    "a page": (PAGE, lambda: {path.stem for path in (DOCS / "operators").glob("*.md")}),
+    "a table about sharding": (f"the section Sharding of {PAGE}", sharded),
 }
+# The same for a descriptor: the field of a subject that has it by DirectML's name.
+FIELDS = ("tables", "structs", "attributes", "fuzzed")
 
 
 @pytest.mark.parametrize("need", NEEDS)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_an_operator_has_all_it_needs(name, need):
     where, found = NEEDS[need]
-    assert name in found(), f"{name} has no {need.split(' ', 1)[-1]}; add it to {where}"
+    where = where.replace("<operator>", name)
+    assert name in found(), f"{name} lacks {need}; add it to {where}"
 
 
+@pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("name", DESCRIPTORS)
-def test_a_descriptor_has_all_it_needs(name):
-    tables = {table for subject in SUBJECTS.values() for table in subject.tables}
-    assert name in tables, f"add {name} to the tables in tests/subjects/"
-    structs = {struct for subject in SUBJECTS.values() for struct in subject.structs}
-    assert name in structs, f"add {name} to the structs in tests/subjects/"
-    page = (DOCS / "support.md").read_text()
-    assert f"## {name}\n" in page, f"add {name} to docs/support.md: dmljax support"
+def test_a_descriptor_has_all_it_needs(name, field):
+    found = {each for one in SUBJECTS.values() for each in getattr(one, field)}
+    owner = next(
+        n for n, one in OPERATORS.items() if DESCRIPTORS[name] in one.descriptors
+    )
+    where = f"{field}= of SUBJECT in tests/subjects/{owner}.py"
+    assert name in found, f"{name} is missing; add it to {where}"
+
+
+@pytest.mark.parametrize("direction", ["forward", "gradient"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_without_cases_of_its_own_is_timed(name, direction):
+    """By batches of a sample, whose results and gradients are checked."""
+    found = [c for c in of_operator(name, 2**10) if c.direction == direction]
+    differentiable = SUBJECTS[name].samples[0].differentiable
+    assert len(found) == (len(differentiable) if direction == "gradient" else 6)
+    for case in found[:2]:
+        contender = {"dmljax": libraries.ALL["dmljax"]}
+        bandwidths = {case.ceiling: 10.0}
+        (line,) = run.time_case(case, contender, bandwidths, rounds=1)
+        assert line["ms"] > 0
 
 
 def test_the_registry_exports_what_it_lists():

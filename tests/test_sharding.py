@@ -1,6 +1,6 @@
 """One program over many devices: results, and what the devices send one another.
 
-docs/sharding.md says in a table what each operator sends, with automatic and explicit
+The page of each operator says in a table what it sends, with automatic and explicit
 mesh axes. Every line of it is compiled here on meshes of eight virtual devices. The
 collectives of the compiled program are compared with the words of the table, and its
 results with those of one device.
@@ -110,12 +110,12 @@ MEANINGS = {
 
 @functools.cache
 def table():
-    """The words for automatic and for explicit axes, by operator and dimensions."""
-    lines = re.findall(
-        r"^\| (`.*?) \| (.*?) \| (.*?) \| (.*?) \|$",
-        (DOCS / "sharding.md").read_text(),
-        re.MULTILINE,
-    )
+    """The words for automatic and for explicit axes, by call and dimensions."""
+    pages = (path.read_text() for path in (DOCS / "operators").glob("*.md"))
+    sections = (page.partition("\n## Sharding\n")[2] for page in pages)
+    tables = "\n".join(section.partition("\n## ")[0] for section in sections)
+    row = r"^\| (`.*?) \| (.*?) \| (.*?) \| (.*?) \|$"
+    lines = re.findall(row, tables, re.MULTILINE)
     return {
         (operator, along): {AxisType.Auto: auto, AxisType.Explicit: explicit}
         for operator, along, auto, explicit in lines

@@ -1,7 +1,8 @@
 """Makes random descriptors: valid ones, and ones that break one known rule.
 
-The support tables are typed a second time from the pages, so that a mistake in the
-package's tables is not repeated here.
+How a descriptor of an operator is made is said in tests/subjects/. The support tables
+there are typed a second time from the pages, so that a mistake in the package's tables
+is not repeated here.
 """
 
 import dataclasses
@@ -13,61 +14,32 @@ import numpy as np
 import dmljax
 from dmljax import DataType as T
 from dmljax import FeatureLevel, PaddingMode, TensorDesc, TensorFlags
+from tests.subjects import SUBJECTS
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
-FLOATS = (T.FLOAT32, T.FLOAT16)
-NARROW = (*FLOATS, T.INT32, T.INT16, T.INT8, T.UINT32, T.UINT16, T.UINT8)
-ALL = (*NARROW, T.FLOAT64, T.INT64, T.UINT64)
-INDICES = (T.INT64, T.INT32, T.UINT64, T.UINT32)
-# For each operator, rows of a level, the ranks and types that tensors may have from it
-# on, and the types of indices. Conditions and counts have types of their own.
-LEVELS = {
-    "DIAGONAL_MATRIX1": [(0x5100, (2, 4), ALL, ())],
-    "DIAGONAL_MATRIX": [
-        (0x2000, (4, 4), FLOATS, ()),
-        (0x2100, (4, 4), NARROW, ()),
-        (0x4000, (2, 4), NARROW, ()),
-        (0x5100, (2, 4), ALL, ()),
-    ],
-    "ONE_HOT": [
-        (0x2000, (4, 4), FLOATS, (T.UINT32,)),
-        (0x2100, (4, 4), NARROW, (T.UINT32,)),
-        (0x3000, (1, 8), NARROW, INDICES),
-        (0x4100, (1, 8), ALL, INDICES),
-    ],
-    "ELEMENT_WISE_IF": [
-        (0x2000, (4, 4), (T.FLOAT16,), ()),
-        (0x3000, (1, 8), NARROW, ()),
-        (0x5000, (1, 8), ALL, ()),
-    ],
-    "NONZERO_COORDINATES": [(0x3000, (4, 5), NARROW, ()), (0x4000, (1, 8), NARROW, ())],
-    "PADDING": [
-        (0x1000, (4, 5), FLOATS, ()),
-        (0x2100, (4, 5), NARROW, ()),
-        (0x3100, (1, 8), NARROW, ()),
-        (0x5000, (1, 8), ALL, ()),
-    ],
-    "PADDING1": [(0x5000, (1, 8), ALL, ())],
+FUZZED = {
+    name: fuzzed
+    for subject in SUBJECTS.values()
+    for name, fuzzed in subject.fuzzed.items()
+}
+TABLES = {
+    name: table
+    for subject in SUBJECTS.values()
+    for name, table in subject.tables.items()
 }
 MODE_LEVELS = {PaddingMode.SYMMETRIC: 0x3000, PaddingMode.WRAP: 0x6400}
 
 
 def supported(desc: dmljax.OperatorDesc, level: int) -> bool:
     """Whether the pages support a valid descriptor at a level."""
-    rows = [row for row in LEVELS[desc.operator] if row[0] <= level]
+    table = TABLES[desc.operator].items()
+    rows = [row for label, row in table if FeatureLevel[f"V{label}"] <= level]
     if not rows or level < MODE_LEVELS.get(getattr(desc, "padding_mode", None), 0):
         return False
-    _, (low, high), types, indices = rows[-1]
     for name, tensor in desc.tensors().items():
-        rank, least = len(tensor.sizes), low
-        if name == "output_coordinates_tensor":
-            least = max(low, 2)
-        if not least <= rank <= high:
-            return False
-        own = {"indices_tensor": indices, "condition_tensor": (T.UINT8,)}
-        own |= dict.fromkeys(("output_count_tensor", "output_coordinates_tensor"))
-        choices = own.get(name, types)
-        if choices and tensor.data_type not in choices:
+        low, high, types = rows[-1][name.title().replace("_", "")]
+        supports_type = tensor.data_type.name in types.split()
+        if not (low <= len(tensor.sizes) <= high and supports_type):
             return False
     return True
 
@@ -80,7 +52,7 @@ class Maker:
 
     def desc(self) -> dmljax.OperatorDesc:
         """Makes a descriptor of any operator that is valid at the newest level."""
-        return getattr(self, self.random.choice(sorted(LEVELS)).lower())()
+        return FUZZED[self.random.choice(sorted(FUZZED))].make(self)
 
     def level(self) -> FeatureLevel:
         """Chooses the newest level, or any other."""
@@ -98,6 +70,10 @@ class Maker:
             sizes.append(size if size <= room else 1)
         self.random.shuffle(sizes)
         return tuple(sizes)
+
+    def data_type(self, names: str) -> T:
+        """Chooses one of the data types that a support table names."""
+        return T[self.random.choice(names.split())]
 
     def tensor(
         self, data_type: T, sizes: tuple[int, ...], *, output: bool = False
@@ -153,96 +129,6 @@ class Maker:
                 *(0.0, -0.0, 10.6, -10.6, 255.5, -1.0, 3e9, -3e9, 1e19, 1e30, 0.1, 7),
                 *(math.inf, -math.inf, 65519.9, 65520.0, 1e-8, 2**31, 2**63, 2**64),
             )
-        )
-
-    # Operators
-
-    def diagonal_matrix1(self) -> dmljax.DiagonalMatrix1Desc:
-        sizes, data_type = self.sizes(2, 4), self.random.choice(ALL)
-        given = self.random.random() < 0.6
-        return dmljax.DiagonalMatrix1Desc(
-            self.tensor(data_type, sizes) if given else None,
-            self.tensor(data_type, sizes, output=True),
-            data_type,
-            self.number(data_type),
-            self.int32(),
-            self.int32(),
-        )
-
-    def diagonal_matrix(self) -> dmljax.DiagonalMatrixDesc:
-        output = self.tensor(self.random.choice(ALL), self.sizes(2, 4), output=True)
-        return dmljax.DiagonalMatrixDesc(output, self.int32(), self.float32())
-
-    def one_hot(self) -> dmljax.OneHotDesc:
-        sizes = self.sizes()
-        axis, data_type = self.random.randrange(len(sizes)), self.random.choice(ALL)
-        values = list(self.sizes(len(sizes), len(sizes), most=5))
-        if math.prod(values) < 2:
-            values[self.random.randrange(len(sizes))] = 2
-        return dmljax.OneHotDesc(
-            self.tensor(
-                self.random.choice(INDICES), (*sizes[:axis], 1, *sizes[axis + 1 :])
-            ),
-            self.tensor(data_type, tuple(values)),
-            self.tensor(data_type, sizes, output=True),
-            axis,
-        )
-
-    def element_wise_if(self) -> dmljax.ElementWiseIfDesc:
-        sizes, data_type = self.sizes(), self.random.choice(ALL)
-        return dmljax.ElementWiseIfDesc(
-            self.tensor(T.UINT8, sizes),
-            self.tensor(data_type, sizes),
-            self.tensor(data_type, sizes),
-            self.tensor(data_type, sizes, output=True),
-        )
-
-    def nonzero_coordinates(self) -> dmljax.NonzeroCoordinatesDesc:
-        sizes = self.sizes(most=30)
-        effective = len(sizes) - next(
-            (i for i, size in enumerate(sizes) if size > 1), len(sizes)
-        )
-        columns = self.random.randint(max(effective, 1), len(sizes))
-        rows = (math.prod(sizes), columns)
-        ones = (1,) * self.random.randint(0, 6)
-        count = (1,) * self.random.randint(1, 8)
-        return dmljax.NonzeroCoordinatesDesc(
-            self.tensor(self.random.choice(NARROW), sizes),
-            self.tensor(T.UINT32, count, output=True),
-            self.tensor(T.UINT32, (*ones, *rows), output=True),
-        )
-
-    def _padded(self) -> tuple[TensorDesc, TensorDesc, tuple[int, ...], ...]:
-        sizes, data_type = self.sizes(most=20), self.random.choice(ALL)
-        room, start, end = 150, [], []
-        padded = list(sizes)
-        for axis, size in enumerate(sizes):
-            others = math.prod(padded) // size
-            most = max(room // others - size, 0)
-            both = [
-                min(self.random.choice((0, 0, 1, 2, 3, 9)), most // 2) for _ in "se"
-            ]
-            start.append(both[0])
-            end.append(both[1])
-            padded[axis] = size + sum(both)
-        source = self.tensor(data_type, sizes)
-        output = self.tensor(data_type, tuple(padded), output=True)
-        return source, output, tuple(start), tuple(end)
-
-    def padding(self) -> dmljax.PaddingDesc:
-        source, output, start, end = self._padded()
-        mode = self.random.choice(list(PaddingMode))
-        rank = len(start)
-        return dmljax.PaddingDesc(
-            source, output, mode, self.float32(), rank, start, end
-        )
-
-    def padding1(self) -> dmljax.Padding1Desc:
-        source, output, start, end = self._padded()
-        mode, data_type = self.random.choice(list(PaddingMode)), output.data_type
-        value = self.number(data_type)
-        return dmljax.Padding1Desc(
-            source, output, mode, data_type, value, len(start), start, end
         )
 
 

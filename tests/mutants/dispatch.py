@@ -55,10 +55,10 @@ FAULTS = (
             "test_lowering.py::test_without_the_backend_the_default_is_xla",
         ),
         (
-            "interpret or served(backend),",
+            "interpret or served(backend, LEAST_CAPABILITY),",
             "True,",
             "a kernel runs on a GPU that it does not serve",
-            "test_lowering.py::test_gpus_that_a_kernel_does_not_serve_run_xla",
+            "test_lowering.py::test_old_gpus_run_a_kernel_only_if_it_is_asked_for",
         ),
         (
             "if not measured or not is_local(context) or",

@@ -13,6 +13,7 @@ from tests import oracles
 from tests.samples import (
     INT32_MAX,
     INT32_MIN,
+    Fuzzed,
     Sample,
     Subject,
     Wrong,
@@ -57,6 +58,46 @@ def _examples(draw: Any) -> Sample:
     if draw(st.booleans()):
         return like(((),), attributes | {"shape": shape})
     return like(((), shape), attributes)
+
+
+def _make1(maker: Any) -> dmljax.DiagonalMatrix1Desc:
+    sizes, data_type = maker.sizes(2, 4), maker.data_type(tables.ALL)
+    given = maker.random.random() < 0.6
+    return dmljax.DiagonalMatrix1Desc(
+        maker.tensor(data_type, sizes) if given else None,
+        maker.tensor(data_type, sizes, output=True),
+        data_type,
+        maker.number(data_type),
+        maker.int32(),
+        maker.int32(),
+    )
+
+
+def _make(maker: Any) -> dmljax.DiagonalMatrixDesc:
+    data_type = maker.data_type(tables.ALL)
+    output = maker.tensor(data_type, maker.sizes(2, 4), output=True)
+    return dmljax.DiagonalMatrixDesc(output, maker.int32(), maker.float32())
+
+
+def _described(desc: Any, *x: Any) -> dict[str, Any]:
+    """The attributes of the function, and of the oracle, for a descriptor."""
+    tensor = desc.output_tensor
+    made = {} if x else {"shape": tensor.sizes, "dtype": tensor.dtype}
+    if isinstance(desc, dmljax.DiagonalMatrix1Desc):
+        span = _span(desc.diagonal_fill_begin, desc.diagonal_fill_end)
+        return made | span | {"value": desc.value}
+    value = oracles.cast_padding_value(desc.value, tensor.dtype)
+    return made | _span(desc.offset, desc.offset + 1) | {"value": value}
+
+
+def _expected(desc: Any, *x: Any) -> Any:
+    return (oracles.diagonal_matrix1(*(x or (None,)), **_described(desc, *x)),)
+
+
+def _called(desc: Any, form: Any, *x: Any) -> Any:
+    attributes = _described(desc, *x)
+    attributes["fill_end"] = min(attributes["fill_end"], INT32_MAX)
+    return dmljax.diagonal_matrix1(*x, **attributes, implementation=form)
 
 
 SUBJECT = Subject(
@@ -140,6 +181,10 @@ SUBJECT = Subject(
         "DIAGONAL_MATRIX": lambda rank, data_type: (0, 1.0),
     },
     examples=_examples(),
+    fuzzed={
+        "DIAGONAL_MATRIX1": Fuzzed(_make1, _expected, _called),
+        "DIAGONAL_MATRIX": Fuzzed(_make, _expected, _called),
+    },
     errors=(
         Wrong(
             lambda: dmljax.diagonal_matrix1(np.ones(3, np.float32)),

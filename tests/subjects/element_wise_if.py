@@ -11,6 +11,7 @@ from dmljax import _element_wise_if
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import (
+    Fuzzed,
     Sample,
     Subject,
     Wrong,
@@ -48,6 +49,16 @@ def _examples(draw: Any) -> Sample:
 def _tensors(ranks: Any, types: str) -> tables.Row:
     values = dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), (*ranks, types))
     return {"ConditionTensor": (*ranks, "UINT8"), **values}
+
+
+def _make(maker: Any) -> dmljax.ElementWiseIfDesc:
+    sizes, data_type = maker.sizes(), maker.data_type(tables.ALL)
+    return dmljax.ElementWiseIfDesc(
+        maker.tensor(dmljax.DataType.UINT8, sizes),
+        maker.tensor(data_type, sizes),
+        maker.tensor(data_type, sizes),
+        maker.tensor(data_type, sizes, output=True),
+    )
 
 
 SUBJECT = Subject(
@@ -89,6 +100,15 @@ SUBJECT = Subject(
     },
     attributes={"ELEMENT_WISE_IF": lambda rank, data_type: ()},
     examples=_examples(),
+    fuzzed={
+        "ELEMENT_WISE_IF": Fuzzed(
+            _make,
+            lambda desc, *arrays: (oracles.element_wise_if(*arrays),),
+            lambda desc, form, *arrays: dmljax.element_wise_if(
+                *arrays, implementation=form
+            ),
+        )
+    },
     errors=(
         Wrong(
             lambda: dmljax.element_wise_if(

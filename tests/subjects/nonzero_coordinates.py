@@ -13,6 +13,7 @@ from dmljax import _nonzero_coordinates
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import (
+    Fuzzed,
     Sample,
     Subject,
     Wrong,
@@ -92,6 +93,27 @@ def _only_first(parts: tuple[int, ...]) -> bool:
 def _sharded(function: Any, more: str, along: str, fits: Any = _only_first) -> Case:
     line = (f"`nonzero_coordinates`{more}", along)
     return Case(function, (MASK,), line, fits, differentiable=False)
+
+
+def _make(maker: Any) -> dmljax.NonzeroCoordinatesDesc:
+    sizes = maker.sizes(most=30)
+    effective = len(sizes) - next(
+        (i for i, size in enumerate(sizes) if size > 1), len(sizes)
+    )
+    columns = maker.random.randint(max(effective, 1), len(sizes))
+    rows = (int(np.prod(sizes)), columns)
+    ones = (1,) * maker.random.randint(0, 6)
+    count = (1,) * maker.random.randint(1, 8)
+    index = dmljax.DataType.UINT32
+    return dmljax.NonzeroCoordinatesDesc(
+        maker.tensor(maker.data_type(tables.SMALL), sizes),
+        maker.tensor(index, count, output=True),
+        maker.tensor(index, (*ones, *rows), output=True),
+    )
+
+
+def _columns(desc: dmljax.NonzeroCoordinatesDesc) -> int:
+    return desc.output_coordinates_tensor.sizes[-1]
 
 
 SUBJECT = Subject(
@@ -178,6 +200,15 @@ SUBJECT = Subject(
     },
     attributes={"NONZERO_COORDINATES": lambda rank, data_type: ()},
     examples=_examples(),
+    fuzzed={
+        "NONZERO_COORDINATES": Fuzzed(
+            _make,
+            lambda desc, x: oracles.nonzero_coordinates(x, columns=_columns(desc)),
+            lambda desc, form, x: dmljax.nonzero_coordinates(
+                x, columns=_columns(desc), implementation=form
+            ),
+        )
+    },
     errors=(
         Wrong(
             lambda: dmljax.nonzero_coordinates(np.ones((2, 3), bool), columns=3),

@@ -12,6 +12,7 @@ from dmljax import _one_hot
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import (
+    Fuzzed,
     Sample,
     Subject,
     Wrong,
@@ -72,6 +73,25 @@ def columns_of_32(indices: Any, **options: Any) -> Any:
     """One-hot along the second dimension."""
     values = np.array([5, 9], np.float32)
     return dmljax.one_hot(indices, values, size=32, axis=1, **options)
+
+
+def _make(maker: Any) -> dmljax.OneHotDesc:
+    sizes = maker.sizes()
+    axis, data_type = maker.random.randrange(len(sizes)), maker.data_type(tables.ALL)
+    values = list(maker.sizes(len(sizes), len(sizes), most=5))
+    if np.prod(values) < 2:
+        values[maker.random.randrange(len(sizes))] = 2
+    indices = (*sizes[:axis], 1, *sizes[axis + 1 :])
+    return dmljax.OneHotDesc(
+        maker.tensor(maker.data_type(tables.INDEX), indices),
+        maker.tensor(data_type, tuple(values)),
+        maker.tensor(data_type, sizes, output=True),
+        axis,
+    )
+
+
+def _described(desc: dmljax.OneHotDesc) -> dict[str, Any]:
+    return {"size": desc.output_tensor.sizes[desc.axis], "axis": desc.axis}
 
 
 SUBJECT = Subject(
@@ -159,6 +179,15 @@ SUBJECT = Subject(
     },
     attributes={"ONE_HOT": lambda rank, data_type: (rank - 1,)},
     examples=_examples(),
+    fuzzed={
+        "ONE_HOT": Fuzzed(
+            _make,
+            lambda desc, *arrays: (oracles.one_hot(*arrays, **_described(desc)),),
+            lambda desc, form, *arrays: dmljax.one_hot(
+                *arrays, **_described(desc), implementation=form
+            ),
+        )
+    },
     errors=(
         Wrong(
             lambda: dmljax.one_hot(

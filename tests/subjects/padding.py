@@ -13,6 +13,7 @@ from dmljax import _padding
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import (
+    Fuzzed,
     Sample,
     Subject,
     Wrong,
@@ -76,6 +77,56 @@ def pad_rows(x: Any, pads: tuple[int, int], mode: Mode, **options: Any) -> Any:
 def _sharded(mode: Mode, pads: tuple[int, int], along: str, fits: Any) -> Case:
     function = functools.partial(pad_rows, pads=pads, mode=mode)
     return Case(function, (array(),), ("`padding`", along), fits, pads=pads)
+
+
+def _padded(maker: Any) -> tuple[Any, Any, tuple[int, ...], tuple[int, ...]]:
+    """The two tensors and the two paddings of a descriptor."""
+    sizes, data_type = maker.sizes(most=20), maker.data_type(tables.ALL)
+    room, start, end = 150, [], []
+    padded = list(sizes)
+    for axis, size in enumerate(sizes):
+        others = int(np.prod(padded)) // size
+        most = max(room // others - size, 0)
+        both = [min(maker.random.choice((0, 0, 1, 2, 3, 9)), most // 2) for _ in "se"]
+        start.append(both[0])
+        end.append(both[1])
+        padded[axis] = size + sum(both)
+    source = maker.tensor(data_type, sizes)
+    output = maker.tensor(data_type, tuple(padded), output=True)
+    return source, output, tuple(start), tuple(end)
+
+
+def _make(maker: Any) -> dmljax.PaddingDesc:
+    source, output, start, end = _padded(maker)
+    mode, rank = maker.random.choice(list(Mode)), len(start)
+    return dmljax.PaddingDesc(source, output, mode, maker.float32(), rank, start, end)
+
+
+def _make1(maker: Any) -> dmljax.Padding1Desc:
+    source, output, start, end = _padded(maker)
+    mode, data_type = maker.random.choice(list(Mode)), output.data_type
+    value = maker.number(data_type)
+    return dmljax.Padding1Desc(
+        source, output, mode, data_type, value, len(start), start, end
+    )
+
+
+def _value(desc: Any) -> Any:
+    """The value in the type of the tensors."""
+    if isinstance(desc, dmljax.Padding1Desc):
+        return desc.padding_value
+    return oracles.cast_padding_value(desc.padding_value, desc.output_tensor.dtype)
+
+
+def _expected(desc: Any, x: Any) -> Any:
+    start, end, mode = desc.start_padding, desc.end_padding, desc.padding_mode.name
+    return (oracles.padding(x, start, end, mode=mode, value=_value(desc)),)
+
+
+def _called(desc: Any, form: Any, x: Any) -> Any:
+    options = {"mode": desc.padding_mode, "value": _value(desc)}
+    pads = desc.start_padding, desc.end_padding
+    return dmljax.padding(x, *pads, **options, implementation=form)
 
 
 SUBJECT = Subject(
@@ -176,6 +227,10 @@ SUBJECT = Subject(
         "PADDING1": lambda rank, data_type: (Mode.EDGE, data_type, 0, *_nothing(rank)),
     },
     examples=_examples(),
+    fuzzed={
+        "PADDING": Fuzzed(_make, _expected, _called),
+        "PADDING1": Fuzzed(_make1, _expected, _called),
+    },
     errors=(
         Wrong(
             lambda: dmljax.padding(np.ones((2, 3), np.float32), (0, -1), (0, 0)),
