@@ -224,14 +224,14 @@ def uint32(size: int) -> Any:
 class PaddingMode(enum.IntEnum):
     """Says where the values of the padding come from, as DML_PADDING_MODE does.
 
-    On each axis let i be the output coordinate minus the start padding, and n the size
-    of the input. The output takes the input's element at
+    On each axis, let i be the output coordinate minus the start padding, and let n be
+    the size of the input. The element of the output is
 
-    - CONSTANT: i; if i is outside [0, n) on any axis, the output is the padding value;
-    - EDGE: clip(i, 0, n - 1), the nearest element;
-    - REFLECTION: i mirrored without repeating the edge, 3 2 | 1 2 3 | 2 1;
-    - SYMMETRIC: i mirrored with the edge repeated, 2 1 | 1 2 3 | 3 2;
-    - WRAP: i mod n, the input repeated, 2 3 | 1 2 3 | 1 2.
+    - CONSTANT: element i, or the padding value if i is outside of [0, n) on any axis;
+    - EDGE: element clip(i, 0, n - 1), which is the nearest one;
+    - REFLECTION: as in 3 2 | 1 2 3 | 2 1, mirrored without repeating the outermost one;
+    - SYMMETRIC: as in 2 1 | 1 2 3 | 3 2, mirrored, and the outermost one is repeated;
+    - WRAP: element i mod n, as in 2 3 | 1 2 3 | 1 2, so that the input is repeated.
 
     The values are DirectML's numbers. SYMMETRIC exists from feature level 3_0 on, and
     WRAP from 6_4 on.
