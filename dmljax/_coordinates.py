@@ -225,13 +225,13 @@ class PaddingMode(enum.IntEnum):
     """Says where the values of the padding come from, as DML_PADDING_MODE does.
 
     On each axis, let i be the output coordinate minus the start padding, and let n be
-    the size of the input. The element of the output is
+    the size of the input. With each mode, the output repeats this element of the input:
 
-    - CONSTANT: element i, or the padding value if i is outside of [0, n) on any axis;
-    - EDGE: element clip(i, 0, n - 1), which is the nearest one;
-    - REFLECTION: as in 3 2 | 1 2 3 | 2 1, mirrored without repeating the outermost one;
-    - SYMMETRIC: as in 2 1 | 1 2 3 | 3 2, mirrored, and the outermost one is repeated;
-    - WRAP: element i mod n, as in 2 3 | 1 2 3 | 1 2, so that the input is repeated.
+    - CONSTANT: element i; if i is outside of [0, n) on any axis, the padding value;
+    - EDGE: the nearest element, clip(i, 0, n - 1);
+    - REFLECTION: the mirror image at the outermost element, 3 2 | 1 2 3 | 2 1;
+    - SYMMETRIC: the mirror image at the border, 2 1 | 1 2 3 | 3 2;
+    - WRAP: element i mod n, 2 3 | 1 2 3 | 1 2.
 
     The values are DirectML's numbers. SYMMETRIC exists from feature level 3_0 on, and
     WRAP from 6_4 on.

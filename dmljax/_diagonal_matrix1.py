@@ -143,12 +143,12 @@ def diagonal_matrix1(
     Args:
       x: (..., height, width) of any type (InputTensor). The leading dimensions are a
         batch. None stands for an array of zeros with `shape` and `dtype`.
-      shape: the sizes of the result. They are required if `x` is None. Otherwise they
-        may be left out, and must be those of `x`.
+      shape: the sizes of the result. They are required if `x` is None. Otherwise None
+        stands for the sizes of `x`, and other sizes are an error.
       dtype: the type of the result. None stands for the type of `x`, or for float32 if
-        `x` is None.
+        `x` is None. If there is an `x`, another type is an error.
       value: a scalar of the type of the result (Value). A Python number is converted to
-        this type, which must hold it.
+        this type, and is an error if it does not fit.
       fill_begin: INT32, the first diagonal that is filled (DiagonalFillBegin). A
         Python number is part of the program. A scalar ``jax.Array`` is data: no new
         program is compiled for another value, and under ``vmap`` each matrix may have

@@ -120,8 +120,8 @@ def nonzero_coordinates(
       computes them can be differentiated.
 
     Raises:
-      DescriptorError: if `columns`, `fill` or `size` is out of range, `parts` does not
-        divide the first size, if `x` has more than 2^32 - 1 elements, or if
+      DescriptorError: if `columns`, `fill` or `size` is out of range, if `parts` does
+        not divide the first size, if `x` has more than 2^32 - 1 elements, or if
         `implementation` is "pallas" and no kernel can run.
       TypeError: if `x` is not an array, or if `columns`, `fill`, `parts` or `size` is
         not an integer.

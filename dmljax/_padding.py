@@ -85,9 +85,9 @@ def padding(
         (EndPadding).
       mode: a ``PaddingMode``, or its number (PaddingMode).
       value: a scalar of the type of `x`, used only by CONSTANT (PaddingValue). A Python
-        number is converted to this type. For an integer type, a Python float is
-        truncated toward zero, one that is out of range becomes the nearest value of the
-        type, and NaN becomes 0.
+        number is converted to this type. If this is an integer type, a Python float is
+        truncated toward zero. A float that is out of range becomes the nearest value of
+        the type, and NaN becomes 0.
       implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None to
         let dmljax choose the faster one.
 
@@ -97,9 +97,10 @@ def padding(
       has the same bits in every run.
 
     Raises:
-      DescriptorError: if a padding is negative or missing for an axis, if the mode is
-        unknown, if `value` has another type than `x`, if an axis of size 0 would have
-        to be repeated, or if `implementation` is "pallas" and no kernel can run.
+      DescriptorError: if a padding is negative, if there is not one padding for each
+        axis, if the mode is unknown, if `value` has another type than `x`, if an axis
+        of size 0 would have to be repeated, or if `implementation` is "pallas" and no
+        kernel can run.
       TypeError: if `x` is not an array, or a padding is not an integer.
 
     >>> import jax.numpy as jnp
