@@ -6,6 +6,7 @@ The build needs no network. Pages in docs/tutorials are notebooks in Markdown, w
 build executes.
 """
 
+import logging
 import os
 import pathlib
 import sysconfig
@@ -28,6 +29,9 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 os.environ["PATH"] = os.pathsep.join(
     [sysconfig.get_path("scripts"), os.environ.get("PATH", "")]
 )
+
+# nbclient logs each notebook that it runs, even if Sphinx is told to be quiet.
+logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 project = "dmljax"
 author = "the dmljax authors"
