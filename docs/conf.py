@@ -32,6 +32,14 @@ os.environ["PATH"] = os.pathsep.join(
 
 # nbclient logs each notebook that it runs, even if Sphinx is told to be quiet.
 logging.getLogger("traitlets").setLevel(logging.WARNING)
+# ipykernel warns in each notebook that its connection within this machine is not
+# encrypted. A configuration of its own keeps it quiet, whatever the user's says.
+PROFILE = HERE / "_build" / "ipython" / "profile_default"
+PROFILE.mkdir(parents=True, exist_ok=True)
+(PROFILE / "ipython_kernel_config.py").write_text(
+    'get_config().IPKernelApp.log_level = "ERROR"\n'
+)
+os.environ["IPYTHONDIR"] = str(PROFILE.parent)
 
 project = "dmljax"
 author = "the dmljax authors"
