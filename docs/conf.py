@@ -36,8 +36,8 @@ logging.getLogger("traitlets").setLevel(logging.WARNING)
 # encrypted. A configuration of its own keeps it quiet, whatever the user's says.
 PROFILE = HERE / "_build" / "ipython" / "profile_default"
 PROFILE.mkdir(parents=True, exist_ok=True)
-(PROFILE / "ipython_kernel_config.py").write_text(
-    'get_config().IPKernelApp.log_level = "ERROR"\n'
+(PROFILE / "ipython_kernel_config.json").write_text(
+    '{"IPKernelApp": {"log_level": "ERROR"}}\n'
 )
 os.environ["IPYTHONDIR"] = str(PROFILE.parent)
 
