@@ -81,8 +81,11 @@ def slow(session: nox.Session) -> None:
 
 @nox.session(python=NEWEST)
 def newest(session: nox.Session) -> None:
-    """The newest Python and JAX: the tests as README runs them, and users' programs."""
-    session.install("-e", ".[test,clients]")
+    """The newest Python and JAX: the tests as README runs them, and users' programs.
+
+    It also installs ONNX, so that the table of docs/how_to/onnx.md is tested.
+    """
+    session.install("-e", ".[test,clients,onnx]")
     session.run("python", "-c", "import jax, sys; print(sys.version, jax.__version__)")
     session.run(*PYTEST, "-n", "auto", *session.posargs)
 

@@ -306,12 +306,11 @@ def page(text: str, lines: list[ledger.Line]) -> str:
 
 
 def table(lines: list[ledger.Line]) -> str:
-    """The newest figures, XLA's form before the kernel."""
-    rows = [
-        "| operator | chip, type, sizes | context | MB moved | 1000 cycles | "
-        "vector memory, KiB | estimated ms | ratio |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    """The newest figures, XLA's form before the kernel: a table for each operator.
+
+    The vector memory has no column: with six columns, words break on a phone.
+    """
+    tables: dict[str, list[str]] = {}
     for (operator, case, _, context), row in ledger.newest(lines).items():
         forms = [row[f"dmljax, {form}"] for form in FORMS]
         columns = [
@@ -319,14 +318,19 @@ def table(lines: list[ledger.Line]) -> str:
             for key, unit, shown in (
                 ("bytes", 1e6, ".1f"),
                 ("cycles", 1e3, ".0f"),
-                ("vmem", 1024, ".0f"),
                 ("estimated_ms", 1, ".3g"),
             )
         ]
         ratio = forms[1]["estimated_ms"] / forms[0]["estimated_ms"]
-        cells = [operator, case, context, *columns, f"{ratio:.2f}"]
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows) + "\n"
+        cells = [f"{case}, {context}", *columns, f"{ratio:.2f}"]
+        head = [
+            f"## {operator}",
+            "",
+            "| call | MB moved | 1000 cycles | estimated ms | ratio |",
+            "|---|---|---|---|---|",
+        ]
+        tables.setdefault(operator, head).append(f"| {' | '.join(cells)} |")
+    return "\n\n".join("\n".join(rows) for rows in tables.values()) + "\n"
 
 
 def main() -> None:

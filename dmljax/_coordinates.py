@@ -224,14 +224,14 @@ def uint32(size: int) -> Any:
 class PaddingMode(enum.IntEnum):
     """Says where the values of the padding come from, as DML_PADDING_MODE does.
 
-    On each axis let i be the output coordinate minus the start padding, and n the size
-    of the input. The output takes the input's element at
+    On each axis, let i be the output coordinate minus the start padding, and let n be
+    the size of the input. With each mode, the output repeats this element of the input:
 
-    - CONSTANT: i; if i is outside [0, n) on any axis, the output is the padding value;
-    - EDGE: clip(i, 0, n - 1), the nearest element;
-    - REFLECTION: i mirrored without repeating the edge, 3 2 | 1 2 3 | 2 1;
-    - SYMMETRIC: i mirrored with the edge repeated, 2 1 | 1 2 3 | 3 2;
-    - WRAP: i mod n, the input repeated, 2 3 | 1 2 3 | 1 2.
+    - CONSTANT: element i; if i is outside of [0, n) on any axis, the padding value;
+    - EDGE: the nearest element, clip(i, 0, n - 1);
+    - REFLECTION: the mirror image at the outermost element, 3 2 | 1 2 3 | 2 1;
+    - SYMMETRIC: the mirror image at the border, 2 1 | 1 2 3 | 3 2;
+    - WRAP: element i mod n, 2 3 | 1 2 3 | 1 2.
 
     The values are DirectML's numbers. SYMMETRIC exists from feature level 3_0 on, and
     WRAP from 6_4 on.

@@ -53,10 +53,10 @@ else:
 class OperatorDesc(abc.ABC, Generic[Result]):
     """The base class of the operator descriptors.
 
-    ``Result`` is the type of what the operator returns. A subclass has the fields of
-    the C struct, in snake_case and in the struct's order. It declares in class
-    variables what the checks need. Sequences are accepted for tuples, and numbers for
-    enums.
+    The type parameter ``Result`` is the type of what the operator returns. A subclass
+    has the fields of the C struct, in snake_case and in the struct's order. Its class
+    variables, which are the attributes below, say what is checked. In place of a tuple
+    you may write any sequence, and in place of an enum its number.
 
     Attributes:
       operator: DirectML's name of the operator, such as "PADDING".
@@ -214,7 +214,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         return scalar
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the operator as a dispatchable of a model file: type and desc."""
+        """Returns a dispatchable of a model file, which has ``type`` and ``desc``."""
         return {"type": f"DML_OPERATOR_{self.operator}", "desc": to_json(self)}
 
     @classmethod

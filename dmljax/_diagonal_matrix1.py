@@ -132,38 +132,38 @@ def diagonal_matrix1(
 ) -> jax.Array:
     """Fills the diagonals in [fill_begin, fill_end) with `value`, and keeps the others.
 
-    The element in row y and column x is on diagonal ``top_x = x - y``. Diagonal 0 is
-    the main one, and positive ones lie to its right. ``output[..., y, x]`` is `value`
-    if ``(end >= begin) ^ (top_x >= begin) ^ (top_x < end)``, and else the input's
-    element, or 0 without an input.
+    The element ``[..., row, column]`` is on diagonal ``top_x = column - row``. Diagonal
+    0 is the main diagonal, and positive diagonals lie to its right. An element is
+    filled if ``(fill_end >= fill_begin) ^ (top_x >= fill_begin) ^ (top_x < fill_end)``.
 
-    With fill_begin < fill_end, the diagonals in [fill_begin, fill_end) are filled. With
-    fill_begin > fill_end, all diagonals outside [fill_end, fill_begin) are filled. With
-    equal bounds, none are filled.
+    So if fill_begin < fill_end, the diagonals in [fill_begin, fill_end) are filled. If
+    fill_begin > fill_end, all diagonals outside of [fill_end, fill_begin) are filled.
+    If the bounds are equal, nothing is filled.
 
     Args:
       x: (..., height, width) of any type (InputTensor). The leading dimensions are a
-        batch. None stands for zeros of `shape` and `dtype`.
-      shape: the sizes of the result. They are needed if `x` is None, and otherwise have
-        to be those of `x`.
-      dtype: the type of the result. None stands for that of `x`, or for float32 without
-        an `x`.
+        batch. None stands for an array of zeros with `shape` and `dtype`.
+      shape: the sizes of the result. They are required if `x` is None. Otherwise None
+        stands for the sizes of `x`, and other sizes are an error.
+      dtype: the type of the result. None stands for the type of `x`, or for float32 if
+        `x` is None. If there is an `x`, another type is an error.
       value: a scalar of the type of the result (Value). A Python number is converted to
-        this type, which must hold it.
+        this type, and is an error if it does not fit.
       fill_begin: INT32, the first diagonal that is filled (DiagonalFillBegin). A
-        Python number is part of the program. A scalar ``jax.Array`` is data: another
-        value compiles no new program, and a batch of bounds has one for each matrix.
+        Python number is part of the program. A scalar ``jax.Array`` is data: no new
+        program is compiled for another value, and under ``vmap`` each matrix may have
+        bounds of its own.
       fill_end: INT32, one past the last diagonal that is filled (DiagonalFillEnd).
-      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None for
-        the default, which is the one that was measured to be faster.
+      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None to
+        let dmljax choose the faster one.
 
     Returns:
       An array (..., height, width), differentiable in `x` and `value`.
 
     Raises:
-      DescriptorError: if the rank is below 2, a bound is not an INT32, or `shape`,
-        `dtype` or `value` disagree with `x`; or if the kernel was asked for and can't
-        run.
+      DescriptorError: if the rank is below 2, if a bound is not an INT32, if `shape`,
+        `dtype` or `value` does not agree with `x`, or if `implementation` is "pallas"
+        and no kernel can run.
       TypeError: if `x` is not an array, or both `x` and `shape` are None.
 
     >>> diagonal_matrix1(shape=(2, 4), value=7, fill_begin=0, fill_end=2)
@@ -321,8 +321,8 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
     ``diagonal_matrix1`` says what the operator computes.
 
     Attributes:
-      input_tensor: the elements that are kept where nothing is filled; None stands for
-        zeros. Its type and sizes are those of the output.
+      input_tensor: the tensor whose elements are kept where nothing is filled, of the
+        type and the sizes of the output. None stands for zeros.
       output_tensor: 2 to 4 dimensions. Those before the last two are a batch.
       value_data_type: the type of the output.
       value: the number that fills the diagonals.
@@ -404,8 +404,8 @@ class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
     Attributes:
       output_tensor: 2 to 4 dimensions. Those before the last two are a batch.
       offset: INT32, the diagonal that is filled.
-      value: a FLOAT. For an integer tensor it is truncated toward zero and saturated,
-        as the value of PADDING is.
+      value: a FLOAT. For an integer tensor it is converted as the value of PADDING is:
+        truncated toward zero, and limited to the range of the type.
 
     >>> from dmljax import TensorDesc, create_operator
     >>> desc = DiagonalMatrixDesc(TensorDesc(DataType.INT32, (2, 3)), 1, 7.0)

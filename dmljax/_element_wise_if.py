@@ -99,10 +99,11 @@ def element_wise_if(
 
     ``output[c] = a[c] if condition[c] != 0 else b[c]``
 
-    A value that is not selected does not change the output, even if it is NaN, and its
-    gradient is exactly zero. A NaN that arises before the select still reaches the
-    gradient: in ``element_wise_if(x > 0, jnp.log(x), 0.0)`` the derivative of the
-    logarithm at 0 is infinite, and 0 * inf is NaN. Make the argument safe as well:
+    An element that is not selected has no effect on the output, even if it is NaN, and
+    its gradient is exactly zero. An operation before the selection can still put a NaN
+    into the gradient. In ``element_wise_if(x > 0, jnp.log(x), 0.0)``, for example, the
+    derivative of the logarithm at 0 is infinite, and 0 * inf is NaN. To avoid it,
+    select a safe argument of the logarithm as well:
     ``element_wise_if(x > 0, jnp.log(element_wise_if(x > 0, x, 1.0)), 0.0)``.
 
     Args:
@@ -112,15 +113,15 @@ def element_wise_if(
       b: (...) of the type of `a` and of the sizes of `condition` (BTensor), or a
         scalar. If `a` or `b` is a Python number, it is converted to the type of the
         other one, which must be an array. Nothing else is promoted or broadcast.
-      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None for
-        the default, which is the one that was measured to be faster.
+      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None to
+        let dmljax choose the faster one.
 
     Returns:
       An array (...) of the type of `a` and `b`, differentiable in both.
 
     Raises:
-      DescriptorError: if the sizes or the types differ; or if the kernel was asked for
-        and can't run.
+      DescriptorError: if the sizes or the types do not agree, or if `implementation` is
+        "pallas" and no kernel can run.
       TypeError: if an argument is not an array, or both `a` and `b` are Python numbers.
 
     >>> import jax.numpy as jnp
@@ -247,8 +248,9 @@ class ElementWiseIfDesc(OperatorDesc[jax.Array]):
 
     Attributes:
       condition_tensor: UINT8. Every value except 0 selects from `a_tensor`.
-      a_tensor: the values where the condition is not 0.
-      b_tensor: the values elsewhere, of the type of `a_tensor`.
+      a_tensor: the values of the output where the condition is not 0.
+      b_tensor: the values of the output where the condition is 0; a tensor of the type
+        of `a_tensor`.
       output_tensor: a tensor of the type of `a_tensor`.
 
     >>> import jax.numpy as jnp

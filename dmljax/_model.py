@@ -52,9 +52,9 @@ def run_model(
 ) -> dict[str, np.ndarray]:
     """Runs a model file of DirectML's tool DxDispatch, as one compiled program.
 
-    The model is checked as a whole first, so that an error leaves nothing printed and
-    nothing written. The commands ``print`` and ``writeFile`` take effect in their
-    order, after the program has run.
+    The model is checked as a whole before it runs. The commands ``print`` and
+    ``writeFile`` are executed in their order, after the program has run. If the model
+    is refused or cannot run, nothing is printed and nothing is written.
 
     Args:
       model: the path of a JSON file, or the content of such a file as a dict. A
@@ -70,9 +70,9 @@ def run_model(
       of the type that the resource was initialized with.
 
     Raises:
-      ModelError: if the model breaks a rule, naming the place in it, the rule and the
-        values; if a file cannot be read or written; if the model needs more memory than
-        it may use; if there is no such device.
+      ModelError: if the model breaks a rule, if a file cannot be read or written, if
+        the model needs more memory than it may use, or if there is no such device. The
+        message names the place in the model, the rule and the values.
 
     >>> tensor = {"DataType": "FLOAT32", "Sizes": [3]}
     >>> results = run_model({

@@ -49,14 +49,13 @@ SUPPORT: SupportTable = {
 class NonzeroCoordinates(NamedTuple):
     """The two outputs of NONZERO_COORDINATES, a pytree.
 
-    For an input of M elements, with N columns:
-
     Attributes:
       count: () uint32, the number of elements that are not zero.
-      coordinates: (M, N) uint32. Row r has the coordinates of the r-th element that is
-        not zero, in ascending row-major order, for r < count.
+      coordinates: (M, N) uint32, for an input of M elements and rows of N columns. If r
+        is less than the count, row r has the coordinates of the r-th element that is
+        not zero, in ascending row-major order.
 
-    ``size=`` and ``parts=`` change the shapes, as ``nonzero_coordinates`` says.
+    The shapes differ if `size` or `parts` is given, as ``nonzero_coordinates`` says.
 
     >>> import jax.numpy as jnp
     >>> import dmljax
@@ -87,11 +86,11 @@ def nonzero_coordinates(
     size: int | None = None,
     implementation: Implementation = None,
 ) -> NonzeroCoordinates:
-    """Finds the coordinates of all elements that are not zero, in a static shape.
+    """Finds the coordinates of all elements that are not zero.
 
-    For r < count, ``coordinates[r]`` holds the last `columns` coordinates of the r-th
-    element with ``x[c] != 0``, in ascending row-major order. The rows from count on
-    hold `fill`.
+    If r is less than the count, ``coordinates[r]`` holds the coordinates of the r-th
+    element that is not zero, in ascending row-major order. The other rows, which are
+    called the rows past the count, hold `fill`.
 
     Both 0.0 and -0.0 are zero. NaN, infinities and subnormal numbers are not.
 
@@ -100,29 +99,30 @@ def nonzero_coordinates(
       columns: the number N of coordinates in a row. A row has the last N coordinates,
         and only leading dimensions of size 1 may be left out. N is at least 1. None
         stands for the rank, or for 1 if `x` is a scalar.
-      fill: the UINT32 that the rows from the count on hold. None leaves these rows
-        undefined, which may be faster.
+      fill: the UINT32 number in the rows past the count. With None these rows are
+        undefined, and the call may be faster.
       parts: the number P of equal parts into which the first dimension is cut.
-        (DirectML has no such field.) Each part has a count and rows of its own. The
-        coordinates are those in the whole of `x`. If devices share the first
-        dimension, they send nothing to one another. With None there is one count.
-      size: the number K of rows to return, for each part if there are `parts`.
-        (DirectML has no such field.) Further elements have no row, but are in the
-        count: a count above K says that K was too small. No array of M rows is
-        allocated. None stands for as many rows as elements.
-      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None for
-        the default, which is the one that was measured to be faster.
+        (DirectML has no such field.) Each part has its own count and its own rows. The
+        coordinates are still those in the whole array. If the first dimension is
+        divided among devices, they send nothing to one another. None stands for the
+        whole array with a single count.
+      size: the number K of rows to return, for each part if `parts` is given.
+        (DirectML has no such field.) The count is still the number of all elements that
+        are not zero, so K was too small if the count is larger. No array of M rows is
+        allocated. None stands for a row for each element.
+      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None to
+        let dmljax choose the faster one.
 
     Returns:
       A ``NonzeroCoordinates``: the count, () uint32, and the coordinates, (M, N) uint32
       or (K, N) with `size`. With `parts` it has counts, (P,), and coordinates,
-      (P, M / P, N) or (P, K, N). It has no derivative: its tangent is zero, and
-      differentiation is not an error.
+      (P, M / P, N) or (P, K, N). Coordinates have no derivative, but a program that
+      computes them can be differentiated.
 
     Raises:
-      DescriptorError: if `columns`, `fill` or `size` is out of range, `parts` does not
-        divide the first size, or `x` has more than 2^32 - 1 elements; or if the kernel
-        was asked for and can't run.
+      DescriptorError: if `columns`, `fill` or `size` is out of range, if `parts` does
+        not divide the first size, if `x` has more than 2^32 - 1 elements, or if
+        `implementation` is "pallas" and no kernel can run.
       TypeError: if `x` is not an array, or if `columns`, `fill`, `parts` or `size` is
         not an integer.
 
@@ -263,7 +263,7 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
     """Describes NONZERO_COORDINATES, as DML_NONZERO_COORDINATES_OPERATOR_DESC does.
 
     The operator returns a ``NonzeroCoordinates``, whose arrays have the sizes of the
-    output tensors. The rows from the count on hold 0.
+    output tensors. The rows past the count hold 0.
 
     Attributes:
       input_tensor: the tensor that is searched, of M elements.

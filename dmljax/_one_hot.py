@@ -124,29 +124,31 @@ def one_hot(
 ) -> jax.Array:
     """Makes sequences along `axis` that are off everywhere except at their index.
 
-    ``output[.., i, ..] = on if i == wrapped(indices[.., 0, ..]) else off``. Here off
-    and on are the elements 0 and 1 of `values`. For a negative index, wrapped(index) is
-    index + size; for any other it is the index. If an index is at least `size`, or
-    below -size, its whole sequence is off. An unsigned index is never negative.
+    ``output[.., i, ..] = on if i == wrapped(indices[.., 0, ..]) else off``, where off
+    is the first element of `values` and on is the second. If an index is negative,
+    ``wrapped(index)`` is index + size; otherwise it is the index itself. If an index is
+    at least `size`, or below -size, its whole sequence is off. An unsigned index is
+    never negative.
 
     Args:
       indices: (..., 1, ...) of any integer type, of size 1 along `axis`
         (IndicesTensor).
       values: an array of any type and shape with at least 2 elements. The first two in
         row-major order are off and on (ValuesTensor).
-      size: the number of elements of each sequence, at least 1.
+      size: the number of elements of each sequence, from 1 to 2^31 - 1.
       axis: the dimension of the sequences; a negative one counts from the end (Axis).
-      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None for
-        the default, which is the one that was measured to be faster.
+      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None to
+        let dmljax choose the faster one.
 
     Returns:
       An array (..., size, ...) of the type of `values`, differentiable in `values`.
 
     Raises:
-      DescriptorError: if `axis` is out of range, `indices` is not an integer array of
-        size 1 there, `values` has fewer than 2 elements, or `size` is below 1; or if
-        the kernel was asked for and can't run.
-      TypeError: if an argument is not an array, or `size` or `axis` not an integer.
+      DescriptorError: if `axis` is out of range, if `indices` is not an integer array
+        of size 1 along `axis`, if `values` has fewer than 2 elements, if `size` is out
+        of range, or if `implementation` is "pallas" and no kernel can run.
+      TypeError: if `indices` or `values` is not an array, or if `size` or `axis` is not
+        an integer.
 
     >>> import jax.numpy as jnp
     >>> indices = jnp.array([[0], [-1], [5]])
@@ -253,8 +255,8 @@ class OneHotDesc(OperatorDesc[jax.Array]):
     All three tensors have the same rank.
 
     Attributes:
-      indices_tensor: the indices. Its sizes are those of the output, but 1 along
-        `axis`.
+      indices_tensor: the indices. Its sizes are those of the output, except along
+        `axis`, where its size is 1.
       values_tensor: at least two elements, of which the first two are off and on.
       output_tensor: a tensor of the type of `values_tensor`.
       axis: the dimension of the sequences, at least 0 and less than the rank.

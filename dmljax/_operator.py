@@ -29,21 +29,22 @@ from dmljax._tensor import TensorDesc
 class Operator(Generic[Result]):
     """A function of input arrays that a descriptor describes.
 
-    It takes one array for each input tensor, in the order of the C struct. An optional
-    tensor that is None has no array. It returns the output array, or a
-    ``NonzeroCoordinates``. It works inside jit, vmap and grad.
+    An operator takes one array for each input tensor, in the order of the C struct. For
+    an optional tensor that is None, it takes no array. It returns the output array, or
+    a ``NonzeroCoordinates``. It works inside jit, vmap and grad.
 
-    The array of a tensor without strides has the tensor's sizes. That of a tensor with
-    strides is a flat buffer, which must have at least as many elements as the strides
-    span. The elements of an output's buffer that are not in the tensor hold 0.
+    If a tensor has no strides, its array has the sizes of the tensor. If a tensor has
+    strides, its array is a flat buffer, which must have at least as many elements as
+    the strides span. In the buffer of an output, the elements that are not in the
+    tensor hold 0.
 
-    Operators of equal descriptors and feature levels are equal and have the same hash,
-    also if a value is NaN. So an operator can be a static argument of ``jax.jit``. It
-    can be pickled as well.
+    Operators with equal descriptors and feature levels are equal and have the same
+    hash, even if a value is NaN. So an operator can be a static argument of
+    ``jax.jit``. It can also be pickled.
 
     Attributes:
       desc: the descriptor.
-      feature_level: the level whose support tables the descriptor was checked against.
+      feature_level: the level that the descriptor was checked at.
 
     Raises:
       DescriptorError: if the descriptor breaks a rule, or, in a call, if an array does
@@ -154,8 +155,8 @@ def create_operator(
 
     Args:
       desc: one of the operator descriptors, such as ``PaddingDesc``.
-      feature_level: the ``FeatureLevel``, or its number, whose support tables the
-        descriptor is checked against. The default is the newest.
+      feature_level: the ``FeatureLevel`` at which the descriptor is checked, or its
+        number. The default is the newest level.
 
     Returns:
       An ``Operator``, a function of the input arrays.

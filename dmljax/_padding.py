@@ -77,33 +77,35 @@ def padding(
 ) -> jax.Array:
     """Adds padding around `x`, with values that `mode` chooses.
 
-    ``output[c] = x[source(c - start_padding)]``. Here source maps each coordinate to
-    one of `x`, as ``PaddingMode`` says for each mode. With CONSTANT, the elements
-    outside of `x` are `value`. The padding may be larger than `x`: the modes that
-    mirror or repeat `x` then do so several times.
+    ``output[c] = x[source(c - start_padding)]``, where ``source`` turns any coordinate
+    into one that is inside of `x`. ``PaddingMode`` says how. With CONSTANT, the
+    elements outside of `x` are `value`. The padding may be larger than `x`. The modes
+    that mirror or repeat `x` then do so several times.
 
     Args:
       x: (...) of any type and rank (InputTensor).
-      start_padding: for each axis, the number of elements to add before it. It is not
-        negative (StartPadding).
-      end_padding: for each axis, the number of elements to add after it. It is not
-        negative (EndPadding).
+      start_padding: for each axis, the number of elements to add before it, at least 0
+        (StartPadding).
+      end_padding: for each axis, the number of elements to add after it, at least 0
+        (EndPadding).
       mode: a ``PaddingMode``, or its number (PaddingMode).
       value: a scalar of the type of `x`, used only by CONSTANT (PaddingValue). A Python
-        number is converted to this type. For an integer tensor a Python float is
-        truncated toward zero and saturated, and NaN becomes 0.
-      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None for
-        the default, which is the one that was measured to be faster.
+        number is converted to this type. If this is an integer type, a Python float is
+        truncated toward zero. A float that is out of range becomes the nearest value of
+        the type, and NaN becomes 0.
+      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None to
+        let dmljax choose the faster one.
 
     Returns:
-      An array of the type of `x`. Along each axis its size is start + size + end. It is
-      differentiable in `x` and, under CONSTANT, in `value`. The gradient has the same
-      bits in every run.
+      An array of the type of `x`. Its size along each axis is that of `x` plus both
+      paddings. It is differentiable in `x` and, with CONSTANT, in `value`. The gradient
+      has the same bits in every run.
 
     Raises:
-      DescriptorError: if a padding is negative or there is not one for each axis, the
-        mode is unknown, the value has another type, or an axis of size 0 would have to
-        be repeated; or if the kernel was asked for and can't run.
+      DescriptorError: if a padding is negative, if there is not one padding for each
+        axis, if the mode is unknown, if `value` has another type than `x`, if an axis
+        of size 0 would have to be repeated, or if `implementation` is "pallas" and no
+        kernel can run.
       TypeError: if `x` is not an array, or a padding is not an integer.
 
     >>> import jax.numpy as jnp
@@ -233,11 +235,12 @@ class PaddingDesc(OperatorDesc[jax.Array]):
 
     Attributes:
       input_tensor: the tensor that the padding is added to.
-      output_tensor: a tensor of the input's type. Along each axis its size is start +
-        size + end.
+      output_tensor: a tensor of the input's type. Its size along each axis is that of
+        the input plus both paddings.
       padding_mode: where the values of the padding come from.
       padding_value: a FLOAT, used only by CONSTANT. For an integer tensor it is
-        truncated toward zero and saturated, and NaN becomes 0.
+        truncated toward zero, a value out of range becomes the nearest one in range,
+        and NaN becomes 0.
       dimension_count: the rank of both tensors and the length of both lists.
       start_padding: for each axis, the number of elements to add before it.
       end_padding: for each axis, the number of elements to add after it.
@@ -293,13 +296,13 @@ class PaddingDesc(OperatorDesc[jax.Array]):
 class Padding1Desc(OperatorDesc[jax.Array]):
     """Describes PADDING1, as DML_PADDING1_OPERATOR_DESC does.
 
-    It is PADDING with a value of the tensors' type. So the value keeps all its bits,
-    while the FLOAT of PADDING may be rounded.
+    PADDING1 is PADDING with a value of the tensors' type. Its value keeps all its bits,
+    while the value of PADDING is rounded to float32.
 
     Attributes:
       input_tensor: the tensor that the padding is added to.
-      output_tensor: a tensor of the input's type. Along each axis its size is start +
-        size + end.
+      output_tensor: a tensor of the input's type. Its size along each axis is that of
+        the input plus both paddings.
       padding_mode: where the values of the padding come from.
       padding_value_data_type: the type of both tensors.
       padding_value: a number that this type holds, used only by CONSTANT.

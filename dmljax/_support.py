@@ -16,8 +16,8 @@ from dmljax._tensor import DataType, TensorDesc
 class FeatureLevel(enum.IntEnum):
     """Names what a version of DirectML supports, as DML_FEATURE_LEVEL does.
 
-    A later level has a greater number. A descriptor is checked against the support
-    tables of the level that ``create_operator`` is given, by default the newest.
+    A later level has a greater number. ``create_operator`` checks a descriptor at one
+    level, by default at the newest.
 
     >>> FeatureLevel.V6_4 > FeatureLevel.V5_2, FeatureLevel.V5_2.label
     (True, '5_2')

@@ -77,8 +77,8 @@ class DataType(enum.IntEnum):
 class TensorFlags(enum.IntFlag):
     """Names the flags of a tensor, as DML_TENSOR_FLAGS does.
 
-    OWNED_BY_DML lets DirectML keep a constant tensor itself, in any layout. Here the
-    flag is accepted, but has no effect.
+    OWNED_BY_DML lets DirectML keep a copy of a constant tensor, in any layout. dmljax
+    accepts the flag, but it has no effect.
 
     >>> TensorFlags.OWNED_BY_DML == 1
     True
@@ -103,15 +103,15 @@ class TensorDesc:
       sizes: 1 to 8 sizes, each at least 1, with a product below 2^32.
       strides: one stride for each size, in elements and not negative; None for a packed
         tensor. The elements of an output must not overlap.
-      total_tensor_size_in_bytes: the size of the buffer, in bytes; None for the least
-        size that is allowed, which is `implied_size_in_bytes`.
+      total_tensor_size_in_bytes: the size of the buffer, in bytes. None stands for the
+        smallest size that is allowed, `implied_size_in_bytes`.
       flags: NONE or OWNED_BY_DML.
-      guaranteed_base_offset_alignment: in bytes: 0, or a power of two that is no
-        smaller than an element.
+      guaranteed_base_offset_alignment: 0, or a number of bytes that is a power of two
+        and not smaller than an element.
 
     Raises:
-      DescriptorError: if the data type is unknown or the flags are no integer. The
-        other rules are enforced by ``create_operator``, which knows the operator and
+      DescriptorError: if the data type is unknown, or if the flags are not an integer.
+        ``create_operator`` enforces the other rules, because it knows the operator and
         whether the tensor is an output.
       TypeError: if the sizes or the strides are not a sequence.
 

@@ -6,6 +6,7 @@ The build needs no network. Pages in docs/tutorials are notebooks in Markdown, w
 build executes.
 """
 
+import logging
 import os
 import pathlib
 import sysconfig
@@ -31,6 +32,17 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 os.environ["PATH"] = os.pathsep.join(
     [sysconfig.get_path("scripts"), os.environ.get("PATH", "")]
 )
+
+# nbclient logs each notebook that it runs, even if Sphinx is told to be quiet.
+logging.getLogger("traitlets").setLevel(logging.WARNING)
+# ipykernel warns in each notebook that its connection within this machine is not
+# encrypted. A configuration of its own keeps it quiet, whatever the user's says.
+PROFILE = HERE / "_build" / "ipython" / "profile_default"
+PROFILE.mkdir(parents=True, exist_ok=True)
+(PROFILE / "ipython_kernel_config.json").write_text(
+    '{"IPKernelApp": {"log_level": "ERROR"}}\n'
+)
+os.environ["IPYTHONDIR"] = str(PROFILE.parent)
 
 project = "dmljax"
 author = "the dmljax authors"
