@@ -436,9 +436,19 @@ def _draw(
     pyplot.close(figure)
 
 
+def measured(path: pathlib.Path) -> Rows:
+    """The newest figures of one ledger.
+
+    Figures without a wall time are of earlier code and are left out, unless there are
+    no others.
+    """
+    rows = ledger.newest(ledger.read(path))
+    return {key: row for key, row in rows.items() if "wall_ms" in row["dmljax"]} or rows
+
+
 def write(path: pathlib.Path, folder: pathlib.Path) -> None:
     """The page and the pictures of one ledger."""
-    rows = ledger.newest(ledger.read(path))
+    rows = measured(path)
     name = f"benchmarks_{path.stem}"
     # Of a run of small arrays all are shown.
     shown = _large(rows) or rows
@@ -459,7 +469,7 @@ def main(docs: pathlib.Path = DOCS) -> None:
             continue
         if path != ledger.path("TPU"):  # of estimates: benchmarks.tpu writes its page
             (plot_scaling.write if path.stem.endswith(SCALING) else write)(path, docs)
-    gpu = ledger.newest(ledger.read(ledger.path(OVERVIEW)))
+    gpu = measured(ledger.path(OVERVIEW))
     draw_overview(gpu, docs / "benchmarks_overview.png")
     text = (DOCS / "benchmarks.md").read_text()
     (docs / "benchmarks.md").write_text(overview_page(text, gpu))
