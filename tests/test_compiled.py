@@ -165,15 +165,11 @@ def test_the_gradient_of_padding_is_one_kernel(mode):
     assert (launches(program), temporaries(program)) == (1, 0)
 
 
-def test_sums_of_edges_are_kernels_of_their_own_where_all_is_large():
-    """Over two axes; over one, or of one element, there is nothing to make apart."""
+@pytest.mark.parametrize("pads", [(0, 0, 3, 5), (0, 0, 0, 5), (0, 0, 1, 1)])
+def test_the_sums_of_edges_are_one_kernel_where_all_is_large(pads):
     images = struct((16, 64, 255, 257), np.float32)
-    program = gradient_of_padding(images, (0, 0, 3, 5), PaddingMode.EDGE)
-    assert 1 < launches(program) <= 5
-    assert temporaries(program) <= 0.02 * 4 * images.size
-    for pads in ((0, 0, 0, 5), (0, 0, 1, 1)):
-        program = gradient_of_padding(images, pads, PaddingMode.EDGE)
-        assert (launches(program), temporaries(program)) == (1, 0)
+    program = gradient_of_padding(images, pads, PaddingMode.EDGE)
+    assert (launches(program), temporaries(program)) == (1, 0)
 
 
 def test_xla_fuses_the_selects_of_a_pipeline():
