@@ -266,9 +266,8 @@ class OperatorPrimitive:
         # later version can run it.
         if not measured or not is_local(context) or is_exported(context):
             return False
-        if not _has_known_sizes(context):
-            return False
-        if not served(self._backend(platform), LEAST_BY_DEFAULT):
+        backend = self._backend(platform)
+        if not (_has_known_sizes(context) and served(backend, LEAST_BY_DEFAULT)):
             return False
         operands: list[Any] = list(context.avals_in)
         outputs: list[Any] = list(context.avals_out)

@@ -10,7 +10,14 @@ from types import ModuleType
 import jax
 import pytest
 
-from dmljax.pallas import _elementwise, _nonzero_coordinates, _one_hot, _padding
+from dmljax.pallas import (
+    _elementwise,
+    _nonzero_coordinates,
+    _nonzero_plan,
+    _one_hot,
+    _padding,
+    _padding_plan,
+)
 from dmljax.pallas.tpu import _nonzero_coordinates as _tpu_nonzero_coordinates
 
 Sizes = dict[ModuleType, dict[str, int]]
@@ -19,8 +26,11 @@ Sizes = dict[ModuleType, dict[str, int]]
 SMALL: Sizes = {
     _elementwise: {"BLOCK_BYTES": 64},
     _one_hot: {"BLOCK_BYTES": 64, "NARROW_BYTES": 64, "TILE": 32, "ROW": 16},
+    # Two modules have the same name for the size of a block, or of a tile.
     _padding: {"TILE": 16, "GAPS": 4},
+    _padding_plan: {"TILE": 16, "GAPS": 4},
     _nonzero_coordinates: {"BLOCK": 2048, "SCAN_WARPS": 2, "SCANNED": 1},
+    _nonzero_plan: {"BLOCK": 2048},
 }
 # Of those for TPUs, whose interpreter takes time for every row.
 SMALL_ON_TPU: Sizes = {_tpu_nonzero_coordinates: {"ROWS": 8, "REACH": 24}}

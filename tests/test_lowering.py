@@ -269,7 +269,6 @@ def test_old_gpus_run_a_kernel_only_if_it_is_asked_for(name, found, monkeypatch)
     if SUBJECTS[name].primitive.backend == "triton":
         assert launches(lowered(by_kernel, *sample.arrays())) == 1
         return
-    assert launches(lowered(dmljax.nonzero_coordinates, LARGE)) == 0
     least = (8, 0) if jax.__version_info__ >= (0, 11, 2) else (9, 0)
     if found >= least:
         assert launches(lowered(by_kernel, *sample.arrays())) == 3
@@ -277,6 +276,15 @@ def test_old_gpus_run_a_kernel_only_if_it_is_asked_for(name, found, monkeypatch)
     expected = rf"compute capability \({least[0]}, 0\) or later"
     with pytest.raises(DescriptorError, match=expected):
         lowered(by_kernel, *sample.arrays())
+
+
+def test_a_gpu_that_no_kernel_was_run_on_has_xla_by_default(monkeypatch):
+    """With any JAX, also where the kernel is compiled for this GPU."""
+    monkeypatch.setattr(pallas, "compute_capability", lambda: (8, 0))
+    monkeypatch.setitem(pallas.LEAST_CAPABILITY, "mosaic", (8, 0))
+    kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    assert launches(lowered(kernel, LARGE)) == 3
+    assert launches(lowered(lambda x: dmljax.nonzero_coordinates(x), LARGE)) == 0
 
 
 @pytest.mark.parametrize("platform", ["rocm", "METAL"])

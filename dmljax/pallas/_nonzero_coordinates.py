@@ -30,9 +30,7 @@ bits are tested is in `_nonzero_bits`. Times in this file were measured on an H2
 64Mi elements of 4 bytes and one column; docs/benchmarks.md has the rest.
 """
 
-import dataclasses
 import functools
-import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -50,79 +48,12 @@ from dmljax.pallas._nonzero_bits import (
     bits_of_words,
     transposed,
 )
+from dmljax.pallas._nonzero_plan import BLOCK, TILE, NonzeroPlan
 
-TILE = WARP * BIT_WORD  # elements of a tile
-# Blocks of 4096 and 16384 elements were up to 2 % faster or slower, by density.
-BLOCK = 8192  # elements of a block
-LOAD_BYTES = 16  # that a thread loads at once, the most that it can
-COUNT_BYTES = 4096  # bytes that each warp of the first launch reads
 SCAN_WARPS = 32  # of the one program that adds up a line, the most that it can have
 SCANNED = 8  # counts of blocks that each thread of the second launch adds up at a time
 # Threads store rows of so many columns at once. Others pass shared memory before.
 STORED_AT_ONCE = (1, 2, 4)
-
-
-@dataclasses.dataclass(frozen=True)
-class NonzeroPlan:
-    """What is known about a call before it runs, the same for all three launches.
-
-    Attributes:
-      batch: the number of lines.
-      elements: the elements of a line.
-      rows: the rows to write for each line. Those of non-zeros past them are left out.
-      sizes: the sizes of the dimensions that have a column.
-      width: the bits of an element.
-      keep: those of its bits that make it non-zero if one of them is set.
-      fill: the value of all columns in rows past the count; None to leave them alone.
-    """
-
-    batch: int
-    elements: int
-    rows: int
-    sizes: tuple[int, ...]
-    width: int
-    keep: int
-    fill: int | None
-
-    @property
-    def blocks(self) -> int:
-        """The blocks of a line."""
-        return -(-self.elements // BLOCK)
-
-    @property
-    def tiles(self) -> int:
-        """The tiles of a block."""
-        return BLOCK // TILE
-
-    @property
-    def columns(self) -> int:
-        """The values of a row."""
-        return len(self.sizes)
-
-    @property
-    def count_warps(self) -> int:
-        """The warps of a program of the first launch; no launch has less than four."""
-        return min(self.tiles, max(4, BLOCK * self.width // 8 // COUNT_BYTES))
-
-    @property
-    def fillers(self) -> int:
-        """The programs of a line that fill, each as many rows as a block may have."""
-        return 0 if self.fill is None else -(-self.rows // BLOCK)
-
-    def loaded(self, whole: bool) -> int:
-        """The elements that a thread loads at once; `whole` says of a whole block.
-
-        Loads are aligned, so all lines must start, and a cut block end, between two.
-        """
-        most = LOAD_BYTES * 8 // self.width
-        return most if whole and self.batch == 1 else math.gcd(most, self.elements)
-
-    def program_and_line(self, t: Any, programs: int) -> tuple[Any, Any]:
-        """Returns the program's number among those of its line, and the line."""
-        # A grid of two dimensions would limit one of them to 65 535.
-        if self.batch == 1:
-            return t.program, 0
-        return t.program % programs, t.program // programs
 
 
 @by_lines

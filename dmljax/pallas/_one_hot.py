@@ -25,6 +25,7 @@ computed and stored.
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -155,12 +156,7 @@ def one_hot(
     # Elements of 4 bytes or more make no words, and a small output fills no tile. Both
     # are chunks of one element instead.
     tiled = inner > 1 and dtype.itemsize < WORD_BYTES and size * inner >= ROW
-    # A word may be made of any elements that are in one chunk or one row of a tile. Its
-    # size divides how many of these are neighbours.
-    neighbours = inner if tiled else 1
-    if inner == 1:
-        across = _reaches_two(size, most_per_word(dtype), shared)
-        neighbours = elements if across else size
+    neighbours = _neighbours(shape, axis, dtype, shared) if inner == 1 or tiled else 1
     # The last block may reach past the end, and its offsets must not wrap around.
     with index_mode(elements + NARROW_BYTES) as integer:
         plan = OneHotPlan(
@@ -191,6 +187,23 @@ def one_hot(
     return (as_elements(words, dtype).reshape(shape),)
 
 
+def _neighbours(
+    shape: Sequence[int],
+    axis: int,
+    dtype: np.dtype,
+    shared: tuple[tuple[int, ...], ...],
+) -> int:
+    """How many elements are neighbours in one chunk, or in one row of a tile.
+
+    A word may be made of any of these, so its size divides their number.
+    """
+    inner = math.prod(shape[axis:][1:])
+    if inner > 1:
+        return inner
+    across = _reaches_two(shape[axis], most_per_word(dtype), shared)
+    return math.prod(shape) if across else shape[axis]
+
+
 def _reaches_two(size: int, elements: int, shared: tuple[tuple[int, ...], ...]) -> bool:
     """Whether `elements` neighbours need one index, or two with the same off and on.
 
@@ -205,8 +218,7 @@ def _reaches_two(size: int, elements: int, shared: tuple[tuple[int, ...], ...]) 
 def _in_chunks(index: Any, values: Any, out: Any, *, plan: OneHotPlan) -> None:
     """Writes a block as a matrix: its rows are chunks, its columns their words."""
     chunk, integer = plan.chunk, plan.integer.type
-    rows = plan.block // chunk
-    each = chunk * plan.per_word  # elements of a chunk
+    rows, each = plan.block // chunk, chunk * plan.per_word  # chunks; their elements
     program = pl.program_id(0)
     first = program.astype(plan.integer) * integer(rows)
     row = lax.iota(np.uint32, rows)[:, None]
@@ -225,9 +237,8 @@ def _in_chunks(index: Any, values: Any, out: Any, *, plan: OneHotPlan) -> None:
             source = source * integer(plan.inner) + beside.astype(plan.integer)
         hot = _from_start(_read(index, source, mask), plan.size)
         # `start` counts from the first element of the chunk to the hot one. It is
-        # unsigned: a hot element before the chunk wraps around to a large number. An
-        # index past its sequence cannot pass the comparison either, as long as a chunk
-        # ends where the sequence does or before.
+        # unsigned, so it is large if the hot one lies before the chunk. An index past
+        # its sequence is too large, too, if the chunk ends no later than the sequence.
         start = hot - position.astype(hot.dtype)
         starts = [(start < each, start)]
         if plan.size % each and math.prod(plan.batch) > 1:
@@ -243,8 +254,7 @@ def _in_chunks(index: Any, values: Any, out: Any, *, plan: OneHotPlan) -> None:
         word = in_every_slot(off, plan.dtype, plan.per_word)
         for inside, hot in starts:
             # If the chunk has no hot element, one behind its end stands for it. A word
-            # whose slots do not include the hot one sees a slot that is too large,
-            # wrapped around or not.
+            # without the hot slot sees one that is too large, wrapped around or not.
             slot = jnp.where(inside, hot, each).astype(np.uint32)
             slot = slot - column * np.uint32(plan.per_word)
             change = in_slot(on ^ off, slot, plan.dtype, plan.per_word)

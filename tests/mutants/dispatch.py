@@ -61,6 +61,12 @@ FAULTS = (
             "test_lowering.py::test_old_gpus_run_a_kernel_only_if_it_is_asked_for",
         ),
         (
+            "served(backend, LEAST_BY_DEFAULT)",
+            "served(backend, {})",
+            "a kernel is the default on a GPU that it was never run on",
+            "test_lowering.py::test_a_gpu_that_no_kernel_was_run_on_has_xla_by_default",
+        ),
+        (
             "if not measured or not is_local(context) or",
             "if not measured or",
             "a kernel is the default in a program for many devices",

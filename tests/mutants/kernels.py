@@ -78,7 +78,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax.pallas._nonzero_coordinates",
+        "dmljax.pallas._nonzero_plan",
         (
             "test_kernels.py",
             "test_size.py",
@@ -92,18 +92,27 @@ FAULTS = (
             f"{SAMPLES_AND_EDGES}[nonzero_coordinates-fill_4294967295_by_kernel]",
         ),
         (
-            "inside = start < plan.elements",
-            "inside = start <= plan.elements",
-            "one element past the end is counted",
-            "test_kernels.py::test_nonzero_coordinates_of_elements_that_are_loaded_together",
-            f"{SAMPLES_AND_EDGES}[nonzero_coordinates-columns_by_kernel-int8]",
-        ),
-        (
             "math.gcd(most, self.elements)",
             "most",
             "an unaligned line is loaded in whole vectors",
             "test_kernels.py::test_nonzero_coordinates_of_elements_that_are_loaded_together",
             "test_kernels.py::test_nonzero_coordinates_of_lines_that_are_not_aligned",
+        ),
+    ),
+    *faults(
+        "dmljax.pallas._nonzero_coordinates",
+        (
+            "test_kernels.py",
+            "test_size.py",
+            "test_bounds.py",
+            "test_blocks.py",
+        ),
+        (
+            "inside = start < plan.elements",
+            "inside = start <= plan.elements",
+            "one element past the end is counted",
+            "test_kernels.py::test_nonzero_coordinates_of_elements_that_are_loaded_together",
+            f"{SAMPLES_AND_EDGES}[nonzero_coordinates-columns_by_kernel-int8]",
         ),
         (
             "place = warp * tiles + i, lane % loads * loaded + lane // loads",
@@ -271,7 +280,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax.pallas._padding",
+        "dmljax.pallas._padding_plan",
         (
             "test_kernels.py",
             "test_size.py",
@@ -303,6 +312,15 @@ FAULTS = (
             f"{SAMPLES_AND_EDGES}[padding-wrap_rank_4_by_kernel",
             PADDING_OF_ROWS,
         ),
+    ),
+    *faults(
+        "dmljax.pallas._padding",
+        (
+            "test_kernels.py",
+            "test_size.py",
+            "test_bounds.py",
+            "test_blocks.py",
+        ),
         (
             "plan.plane.output % rows == 0",
             "plan.plane.output % rows != 0",
@@ -320,6 +338,12 @@ FAULTS = (
             "jnp.where(inside, count, 0)",
             "rows outside of the input are not filled",
             f"{SAMPLES_AND_EDGES}[padding-constant_all_axes_by_kernel]",
+        ),
+        (
+            "offset += (first << plan.shift) - start",
+            "offset += start - (first << plan.shift)",
+            "the input's words are counted from the wrong end of a row",
+            PADDING_OF_ROWS,
         ),
         (
             "is_behind = position < 0",

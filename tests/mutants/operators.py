@@ -13,7 +13,7 @@ THE_GRADIENT_OF_ONE = (
 
 FAULTS = (
     *faults(
-        "dmljax._diagonal_matrix1",
+        "dmljax._diagonal_matrix1_primitive",
         (
             "test_operators.py",
             "test_errors.py",
@@ -44,6 +44,15 @@ FAULTS = (
             "the value has no derivative",
             f"{DERIVATIVES}[diagonal_matrix1-band]",
             f"{DERIVATIVES}[diagonal_matrix1]",
+        ),
+    ),
+    *faults(
+        "dmljax._diagonal_matrix1",
+        (
+            "test_operators.py",
+            "test_errors.py",
+            "test_bounds.py",
+            "test_descriptors.py",
         ),
         (
             "decide_at_most(NAME, 0, size)",
