@@ -36,12 +36,14 @@ def check(
     assert_same(sample.run(*map(jax.device_put, arrays)), sample.expected(*arrays))
 
 
-def each(uses: Iterable[Sample], *, slow_by_kernel: bool = True) -> pytest.MarkDecorator:
+def each(
+    uses: Iterable[Sample], *, slow_by_kernel: bool = True
+) -> pytest.MarkDecorator:
     """A test for each sample.
 
-    JAX transforms and calls an operator without looking at its kernel, so the samples by
-    kernel are slow tests, but for those of a batching rule and of a transpose: both give
-    the kernel other operands.
+    JAX transforms and calls an operator without looking at its kernel, so the samples
+    by kernel are slow tests, but for those of a batching rule and of a transpose: both
+    give the kernel other operands.
     """
     by_kernel = [pytest.mark.slow] if slow_by_kernel else []
     return pytest.mark.parametrize(

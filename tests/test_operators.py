@@ -24,13 +24,20 @@ ONE_OF_EACH_SIZE = ("bool", "int8", "float16", "float32", "float64")
 
 
 def types_of_samples():
-    """One sample in every type that the operator takes, the others in one of a size."""
+    """One sample in every type that the operator takes, the others in one of a size.
+
+    Those of the others are slow tests but for two, as a form looks at no type.
+    """
     for subject in SUBJECTS.values():
         for sample in subject.samples:
             first = sample is subject.samples[0]
             for name in subject.data_types:
                 if first or name in ONE_OF_EACH_SIZE:
-                    yield pytest.param(sample, name, id=f"{sample}-{name}")
+                    few = first or name in ("int8", "float64")
+                    marks = () if few else pytest.mark.slow
+                    yield pytest.param(
+                        *(sample, name), id=f"{sample}-{name}", marks=marks
+                    )
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ BY_INNER_PRODUCT = [
 ]
 
 
-
 def with_cotangents(example, arrays, seed):
     """The output, a cotangent for it, and those of the operands, from one program."""
 

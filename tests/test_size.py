@@ -14,8 +14,7 @@ from tests import oracles
 
 # By the definition, by the form for a CPU, and by the kernel, which is interpreted.
 FORMS = ("definition", "cpu", "kernel")
-each_form = pytest.mark.parametrize("find", FORMS, indirect=True)
-slow_by_kernel = pytest.mark.parametrize(
+each_form = pytest.mark.parametrize(
     "find",
     [*FORMS[:2], pytest.param("kernel", marks=pytest.mark.slow)],
     indirect=True,
@@ -87,7 +86,7 @@ CASES = (
 )
 
 
-@slow_by_kernel
+@each_form
 def test_options(find, few):
     cases = CASES[:2] if few else CASES
 
@@ -101,7 +100,7 @@ def test_options(find, few):
         assert_found(found, expected(x, size, **options))
 
 
-@slow_by_kernel
+@each_form
 def test_rows_that_are_left_alone(find):
     x = matrix()
     size = np.count_nonzero(x) + 1
@@ -111,7 +110,7 @@ def test_rows_that_are_left_alone(find):
     np.testing.assert_array_equal(rows[:wanted], valid[:wanted])
 
 
-@slow_by_kernel
+@each_form
 def test_batches(find):
     batch = np.stack([matrix(seed, (4, 3)) for seed in range(4)])
     parts = jax.jit(jax.vmap(lambda x: find(x, size=3, parts=2, fill=8)))(batch)
