@@ -805,7 +805,10 @@ def differences(function, arrays, argument):
     return np.stack(columns, -1).reshape(*base.shape, *arrays[argument].shape)
 
 
-@pytest.mark.parametrize("layout", [without, shared_rows, overlapping])
+@pytest.mark.parametrize(
+    "layout",
+    [without, pytest.param(shared_rows, marks=pytest.mark.slow), overlapping],
+)
 @pytest.mark.parametrize(
     ("name", "argument"),
     [(name, argument) for name, items in DIFFERENTIABLE.items() for argument in items],
