@@ -111,13 +111,17 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(python=OLDEST)
 def site(session: nox.Session) -> None:
-    """The pages in a browser: nothing is cut off, all is readable and found."""
+    """The pages in a browser: nothing is cut off, all is readable and found.
+
+    `nox -s site -- built` tests the pages that the session `docs` has built.
+    """
     for program in ("chromium", "chromedriver"):
         if shutil.which(program) is None:
             session.skip(f"NOT RUN: {program} is not installed; Debian has it")
     session.install("-e", ".[site]")
-    session.run(*SPHINX)
-    session.run(*PYTEST, "-n", "auto", "tests/test_site.py", *session.posargs)
+    if session.posargs != ["built"]:
+        session.run(*SPHINX)
+    session.run(*PYTEST, "-n", "auto", "tests/test_site.py")
 
 
 @nox.session(python=OLDEST)

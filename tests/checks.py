@@ -1,9 +1,9 @@
 """What several files of tests do with a sample, a program or a mesh."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -33,7 +33,28 @@ def check(
 ) -> None:
     """One sample against its oracle."""
     arrays = sample.arrays(dtype, fill, seed)
-    assert_same(sample.run(*map(jnp.asarray, arrays)), sample.expected(*arrays))
+    assert_same(sample.run(*map(jax.device_put, arrays)), sample.expected(*arrays))
+
+
+def each(
+    uses: Iterable[Sample], *, slow_by_kernel: bool = True
+) -> pytest.MarkDecorator:
+    """A test for each sample.
+
+    JAX transforms and calls an operator without looking at its kernel, so the samples
+    by kernel are slow tests, but for those of a batching rule and of a transpose: both
+    give the kernel other operands.
+    """
+    by_kernel = [pytest.mark.slow] if slow_by_kernel else []
+    return pytest.mark.parametrize(
+        "sample",
+        [
+            pytest.param(
+                one, id=str(one), marks=by_kernel if one.implementation else ()
+            )
+            for one in uses
+        ],
+    )
 
 
 def needs_x64(sample: Sample) -> bool:

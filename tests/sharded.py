@@ -16,7 +16,7 @@ def array(dtype: Any = "float32", shape: tuple[int, ...] = SHAPE) -> np.ndarray:
     return line.reshape(shape).astype(dtype)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Case:
     """A call, and the line of the table on the operator's page that speaks of it.
 

@@ -11,6 +11,7 @@ from dmljax import PaddingMode
 from tests import oracles
 
 pytestmark = pytest.mark.usefixtures("real_blocks")
+SLOW_FLOAT32 = pytest.param("float32", marks=pytest.mark.slow)
 
 
 def numbers(shape, dtype, low=0, high=99):
@@ -47,7 +48,7 @@ def test_one_hot(dtype, shape, size):
     same(functools.partial(dmljax.one_hot, size=size, axis=1), indices, values)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("dtype", [SLOW_FLOAT32, "float16", "int8"])
 def test_padding(dtype):
     x = numbers((3, 9, 1300), dtype)
     pads = (0, 2, 300), (0, 1, 301)
@@ -55,7 +56,7 @@ def test_padding(dtype):
         same(functools.partial(dmljax.padding, x, *pads, mode=mode))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+@pytest.mark.parametrize("dtype", [SLOW_FLOAT32, "uint8"])
 def test_nonzero_coordinates(dtype):
     """A full block, a crowded one, a sparse one and one that is cut."""
     x = numbers(3 * 8192 + 100, dtype, 0, 3)

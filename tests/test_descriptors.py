@@ -355,15 +355,15 @@ def test_named_results():
 @pytest.mark.parametrize("data_type", TYPES)
 @pytest.mark.usefixtures("x64")
 def test_every_type(data_type):
-    for case in (
+    cases = [
         diagonal_case(data_type, 2, 3, value=5, fill_begin=0, fill_end=1),
         if_case(data_type, 3),
         padding1_case(data_type, (2,), (1,), (2,), 5),
         one_hot_case(
             tensor("INT64", 2, 1), tensor(data_type, 1, 2), tensor(data_type, 2, 3), 1
         ),
-    ):
-        assert_right(case)
+    ]
+    assert_all_right(cases)
 
 
 @pytest.mark.usefixtures("x64")
@@ -419,9 +419,10 @@ def test_diagonal_matrix_offsets(offset):
 )
 @pytest.mark.usefixtures("x64")
 def test_typed_values_keep_all_bits(data_type, value):
-    assert_right(padding1_case(data_type, (2,), (1,), (1,), value))
+    padding = padding1_case(data_type, (2,), (1,), (1,), value)
     bounds = {"fill_begin": 0, "fill_end": 1}
-    assert_right(diagonal_case(data_type, 2, 2, value=value, **bounds))
+    diagonal = diagonal_case(data_type, 2, 2, value=value, **bounds)
+    assert_all_right([padding, diagonal])
 
 
 FLOAT_VALUES = [
@@ -547,17 +548,9 @@ def laid_out(case, layout_in, layout_out):
     return case._replace(desc=dataclasses.replace(case.desc, **changes))
 
 
-layouts = pytest.mark.parametrize(
-    ("layout_in", "layout_out"),
-    LAYOUTS,
-    ids=[f"{first.__name__}-{second.__name__}" for first, second in LAYOUTS],
-)
-
-
-@layouts
 @cases
-def test_strides(name, layout_in, layout_out):
-    assert_right(laid_out(CASES[name], layout_in, layout_out))
+def test_strides(name):
+    assert_all_right([laid_out(CASES[name], *layouts) for layouts in LAYOUTS])
 
 
 @pytest.mark.parametrize(
@@ -577,12 +570,15 @@ def test_strides(name, layout_in, layout_out):
         ((1, 3, 4), (2**32 - 1, 0, 2)),
     ],
 )
-@pytest.mark.parametrize("mode", ["CONSTANT", "WRAP"])
-def test_inputs_of_any_strides(sizes, strides, mode):
+def test_inputs_of_any_strides(sizes, strides):
     start = (1,) * min(2, len(sizes)) + (0,) * (len(sizes) - 2)
-    case = padding_case("INT32", sizes, start, (0,) * len(sizes), mode, 9.0)
     item = tensor("INT32", *sizes, strides=strides)
-    assert_right(case._replace(desc=dataclasses.replace(case.desc, input_tensor=item)))
+
+    def strided(mode):
+        case = padding_case("INT32", sizes, start, (0,) * len(sizes), mode, 9.0)
+        return case._replace(desc=dataclasses.replace(case.desc, input_tensor=item))
+
+    assert_all_right([strided(mode) for mode in ("CONSTANT", "WRAP")])
 
 
 @pytest.mark.parametrize(
@@ -809,7 +805,10 @@ def differences(function, arrays, argument):
     return np.stack(columns, -1).reshape(*base.shape, *arrays[argument].shape)
 
 
-@pytest.mark.parametrize("layout", [without, shared_rows, overlapping])
+@pytest.mark.parametrize(
+    "layout",
+    [without, pytest.param(shared_rows, marks=pytest.mark.slow), overlapping],
+)
 @pytest.mark.parametrize(
     ("name", "argument"),
     [(name, argument) for name, items in DIFFERENTIABLE.items() for argument in items],
@@ -819,7 +818,7 @@ def test_derivatives(name, argument, layout):
     case = laid_out(CASES[name], layout, MIXED[1])
     arrays = buffers(case.desc)
     operator = create_operator(case.desc)
-    found = jax.jit(jax.jacrev(operator, argument))(*map(jnp.asarray, arrays))
+    found = jax.jit(jax.jacrev(operator, argument))(*arrays)
     expected = differences(lambda a: expected_of(case, a)[0], arrays, argument)
     np.testing.assert_array_equal(np.asarray(found), expected, strict=True)
 

@@ -157,7 +157,24 @@ USES = {
 }
 
 
-@pytest.mark.parametrize("use", USES)
+# They take the same path as others, and compile again for each shape.
+ALIKE = (
+    *("padding EDGE", "padding SYMMETRIC", "padding CONSTANT to a multiple"),
+    *("a batch of parts", "the rows"),
+)
+
+
+def each(uses):
+    return pytest.mark.parametrize(
+        "use",
+        [
+            pytest.param(use, marks=pytest.mark.slow if use in ALIKE else ())
+            for use in uses
+        ],
+    )
+
+
+@each(USES)
 def test_height_and_width(use):
     """Forward and gradient: lowered for one matrix, and run for a symbolic batch."""
     function, data, specs, calls = USES[use]
@@ -195,7 +212,7 @@ FINDING = {
 }
 
 
-@pytest.mark.parametrize("use", FINDING)
+@each(FINDING)
 def test_nonzero_coordinates(use):
     function, spec = FINDING[use]
     arrays = [numbers(2, 3, 4), numbers(5, 3, 4), np.zeros((1, 3, 4), F32)]

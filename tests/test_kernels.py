@@ -6,6 +6,7 @@ block; that the types of one size are alike is tested in `test_words.py`.
 """
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -25,15 +26,31 @@ SIZES = ("int8", "float16", "float32", "float64", "bool")
 SIZES_OF = {"nonzero_coordinates": ("int8", "float16", "float32", "float64")}
 
 
+SLOW = pytest.mark.slow
+
+
+def some(cases, of_each):
+    """All cases, of which the first of each `of_each` is not a slow test."""
+    return [
+        pytest.param(*case, marks=SLOW if i % of_each else ())
+        for i, case in enumerate(cases)
+    ]
+
+
 def uses():
     """A sample in a type of each size, the others and the edges in one type."""
     for name, subject in SUBJECTS.items():
-        for i, sample in enumerate(subject.kernel_samples):
-            for dtype in ("int8",) if i else SIZES_OF.get(name, SIZES):
-                yield pytest.param(sample, dtype, id=f"{sample}-{dtype}")
+        first, *others = subject.kernel_samples
+        for dtype in SIZES_OF.get(name, SIZES):
+            # The largest program; other tests have these sizes in larger arrays.
+            slow = name in SIZES_OF and dtype in ("float16", "float32")
+            marks = SLOW if slow else ()
+            yield pytest.param(first, dtype, id=f"{first}-{dtype}", marks=marks)
+        for sample in others:
+            yield pytest.param(sample, "int8", id=f"{sample}-int8")
         for edge in subject.kernel_edges:
             dtype = "float64" if needs_x64(edge) else "float32"
-            yield pytest.param(edge, dtype, id=str(edge), marks=pytest.mark.slow)
+            yield pytest.param(edge, dtype, id=str(edge), marks=SLOW)
 
 
 @pytest.mark.parametrize(("sample", "dtype"), list(uses()), indirect=["dtype"])
@@ -71,17 +88,26 @@ def sparse(shape, density, dtype="float32"):
 
 def check_coordinates(x, **options):
     count, coordinates = dmljax.nonzero_coordinates(
-        jnp.asarray(x), implementation="pallas", **options
+        x, implementation="pallas", **options
     )
     undefined = options.get("fill", 0) is None
     filled = options | {"fill": 0} if undefined else options
     expected = oracles.nonzero_coordinates(x, **filled)
     assert int(count) == int(expected[0])
     rows = int(count) if undefined else x.size
-    np.testing.assert_array_equal(coordinates[:rows], expected[1][:rows])
+    found = np.asarray(coordinates)[:rows]  # without a program of JAX that slices
+    np.testing.assert_array_equal(found, expected[1][:rows])
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+# Rows of 2 and of 5 columns, which are stored at once and by way of shared memory.
+# Other tests have rows of 1.
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(shape, marks=() if i in (3, 4) else SLOW, id=str(shape))
+        for i, shape in enumerate(SHAPES)
+    ],
+)
 def test_nonzero_coordinates_of_every_rank(shape):
     for density in DENSITIES:
         check_coordinates(sparse(shape, density))
@@ -89,7 +115,9 @@ def test_nonzero_coordinates_of_every_rank(shape):
 
 @pytest.mark.parametrize(
     ("dtype", "more"),
-    [("uint8", 8), ("uint8", 2), ("uint8", 1), ("bfloat16", 2), ("bfloat16", 1)],
+    some(
+        [("uint8", 8), ("uint8", 2), ("uint8", 1), ("bfloat16", 1), ("bfloat16", 2)], 3
+    ),
 )
 def test_nonzero_coordinates_of_elements_that_are_loaded_together(dtype, more):
     """As many as an aligned load has, if their number is a multiple of it."""
@@ -109,7 +137,9 @@ def test_nonzero_coordinates_of_whole_blocks_alone():
         check_coordinates(sparse((4 * _nonzero_coordinates.BLOCK,), density, "int8"))
 
 
-@pytest.mark.parametrize("options", [{"fill": 7}, {"fill": None}, {"columns": 2}])
+@pytest.mark.parametrize(
+    "options", some([({"fill": None},), ({"fill": 7},), ({"columns": 2},)], 3)
+)
 def test_nonzero_coordinates_options(options):
     for density in DENSITIES:
         check_coordinates(sparse((1, 30, 30), density), **options)
@@ -139,8 +169,9 @@ def test_nonzero_coordinates_of_unlike_blocks_side_by_side():
         check_coordinates(line.astype(np.int8))
 
 
+@pytest.mark.slow
 def test_nonzero_coordinates_of_lines_that_are_not_aligned():
-    x = jnp.asarray(sparse((3, 2 * _nonzero_coordinates.BLOCK + 29), 0.4))
+    x = sparse((3, 2 * _nonzero_coordinates.BLOCK + 29), 0.4)
     same_by_kernel_and_by_xla(
         lambda x, **i: jax.vmap(functools.partial(dmljax.nonzero_coordinates, **i))(x),
         x,
@@ -166,8 +197,10 @@ def test_places_in_an_operand_that_is_shared_along_some_axes():
     np.testing.assert_array_equal(found, np.broadcast_to(places, shape).ravel())
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
-@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("dtype", "axis"),
+    some(itertools.product(("float32", "float16", "int8"), (0, 1, 2)), 2),
+)
 def test_one_hot_along_every_axis_in_many_blocks(axis, dtype):
     shape = [3, 5, 71 if blocks.INTERPRETED else 5001]
     shape[axis] = 1
@@ -182,11 +215,12 @@ def test_one_hot_along_every_axis_in_many_blocks(axis, dtype):
 @pytest.mark.parametrize(
     ("dtype", "sequences", "size"),
     [
-        *(("int8", 12, size) for size in (1, 2, 3, 4, 6, 15, 16, 17, 33)),
-        *(("float16", 12, size) for size in (1, 2, 3, 7, 8, 9)),
-        *(("float32", 12, size) for size in (1, 3, 4, 5)),
-        *(("bool", 12, size) for size in (3, 16, 17)),
-        *((dtype, n, 17) for dtype in ("int8", "float16") for n in (1, 2, 7)),
+        *some([("int8", 12, size) for size in (3, 2, 16, 4, 17, 6, 1, 15, 33)], 2),
+        *some([("float16", 12, size) for size in (3, 2, 8, 7, 9, 1)], 2),
+        *some([("float32", 12, size) for size in (3, 1, 4, 5)], 2),
+        *some([("bool", 12, size) for size in (17, 3, 16)], 3),
+        *some([("int8", n, 17) for n in (7, 1, 2)], 3),
+        *some([("float16", n, 17) for n in (1, 2, 7)], 3),
     ],
 )
 def test_one_hot_of_sequences_that_share_words(dtype, sequences, size):
@@ -221,7 +255,7 @@ SIDE_BY_SIDE = [
 
 @pytest.mark.parametrize(
     ("dtype", "sizes"),
-    [(dtype, sizes[not blocks.INTERPRETED]) for dtype, *sizes in SIDE_BY_SIDE],
+    some([(dtype, sizes[not blocks.INTERPRETED]) for dtype, *sizes in SIDE_BY_SIDE], 2),
 )
 def test_one_hot_of_sequences_side_by_side(dtype, sizes):
     outer, size, inner = sizes
@@ -232,8 +266,10 @@ def test_one_hot_of_sequences_side_by_side(dtype, sizes):
     same_by_kernel_and_by_xla(one_hot, indices, values)
 
 
-@pytest.mark.parametrize("in_axes", [(0, 0), (0, None), (None, 0)])
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize(
+    ("dtype", "in_axes"),
+    some(itertools.product(("float32", "int8"), [(0, 0), (0, None), (None, 0)]), 2),
+)
 def test_one_hot_of_batches_of_values(dtype, in_axes):
     random = np.random.default_rng(0)
     indices = random.integers(-9, 9, (4, 9, 1)).astype(np.int32)
@@ -282,15 +318,12 @@ CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP = PaddingMode
 @pytest.mark.parametrize(
     ("dtype", "mode", "rows"),
     [
-        *(("int8", CONSTANT, rows) for rows in ROWS),
-        *(("int8", REFLECTION, rows) for rows in ROWS[1::2]),
-        *(("float16", CONSTANT, rows) for rows in ROWS[::2]),
-        *(
-            ("int8", EDGE, ROWS[2]),
-            ("int8", SYMMETRIC, ROWS[6]),
-            ("int8", WRAP, ROWS[2]),
-        ),
+        *some([("int8", CONSTANT, rows) for rows in ROWS], 2),
+        *some([("int8", REFLECTION, rows) for rows in ROWS[1::2]], 2),
+        *some([("float16", CONSTANT, rows) for rows in ROWS[::2]], 3),
+        *(("int8", SYMMETRIC, ROWS[6]), ("int8", WRAP, ROWS[2])),
         *(("float32", EDGE, ROWS[2]), ("float64", CONSTANT, ROWS[3])),
+        pytest.param("int8", EDGE, ROWS[2], marks=SLOW),
     ],
     indirect=["dtype"],
     ids=str,
@@ -302,11 +335,15 @@ def test_padding_of_rows(dtype, mode, rows):
     same_by_kernel_and_by_xla(pad)
 
 
+BATCHES_OF_VALUES = [((3, 1), (3, 4)), ((3, 4), (3, 4)), ((1, 4), (3, 1))]
+
+
 @pytest.mark.parametrize(
-    ("sizes", "own"), [((3, 4), (3, 4)), ((3, 1), (3, 4)), ((1, 4), (3, 1))]
+    ("dtype", "batches"),
+    some(itertools.product(("int8", "float32"), BATCHES_OF_VALUES), 2),
 )
-@pytest.mark.parametrize("dtype", ["int8", "float32"])
-def test_padding_with_values_of_a_batch(sizes, own, dtype):
+def test_padding_with_values_of_a_batch(dtype, batches):
+    sizes, own = batches
     random = np.random.default_rng(0)
     x = jnp.asarray(random.integers(0, 99, (*own, 5, 20)).astype(dtype))
     value = jnp.asarray(random.integers(0, 99, (*sizes, 1, 1)).astype(dtype))
@@ -330,7 +367,7 @@ def test_padding_with_values_of_a_batch(sizes, own, dtype):
 # SELECTS
 
 
-@pytest.mark.parametrize("dtype", ["int8", "float16", "float32"])
+@pytest.mark.parametrize("dtype", some([("int8",), ("float16",), ("float32",)], 3))
 def test_selects_in_many_blocks(dtype):
     """Rows whose ends are inside of blocks, and operands of which some are shared."""
     shape = (2, 3, 7, 13) if blocks.INTERPRETED else (2, 3, 70, 131)

@@ -142,24 +142,25 @@ def parts_of(mesh, spec):
     return tuple(map(parts, (*spec, None, None, None)))[:3]
 
 
-def divisions(meshes=("2", "4", "8", "2x4"), devices=8):
+def divisions(meshes=("2", "4", "8", "2x4"), devices=8, alike=()):
     """The cases under the specs of these meshes that their lines speak of.
 
     Cases that need more than so many devices are skipped. Meshes of 2 and of 4 devices
-    are slow tests: 8 devices have the same collectives, and more ways to divide.
+    are slow tests: 8 devices have the same collectives, and more ways to divide. So are
+    the specs `alike`, which divide as others do.
     """
 
-    def marks(mesh):
+    def marks(mesh, spec):
         needed = math.prod(MESHES[mesh][0])
         reason = "there are fewer devices here"
-        few = [pytest.mark.slow] if mesh in ("2", "4") else []
-        return [pytest.mark.skipif(needed > devices, reason=reason), *few]
+        slow = [pytest.mark.slow] if mesh in ("2", "4") or spec in alike else []
+        return [pytest.mark.skipif(needed > devices, reason=reason), *slow]
 
     return pytest.mark.parametrize(
         ("case", "mesh", "spec"),
         [
             pytest.param(
-                *(case, mesh, spec), id=f"{name}-{mesh}-{spec}", marks=marks(mesh)
+                *(case, mesh, spec), id=f"{name}-{mesh}-{spec}", marks=marks(mesh, spec)
             )
             for name, case in CASES.items()
             for mesh in meshes
@@ -208,11 +209,24 @@ def assert_equal(outputs, expected):
         np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
 
 
-def check(case, function, sharding, arrays, means):
+def program_of(case, gradient):
+    """The function of a call or of its gradient, and what it is called with."""
+    return pulled_back(case) if gradient else (case.function, case.arrays)
+
+
+@functools.cache
+def on_one_device(case, gradient=False):
+    """What is compared with the outputs of all the meshes."""
+    function, arrays = program_of(case, gradient)
+    return jax.jit(function)(*arrays)
+
+
+def check(case, sharding, means, gradient):
     """A sharded program against the table and against one device."""
+    function, arrays = program_of(case, gradient)
     found, outputs = run(function, sharding, *arrays)
-    assert means(found), found
-    assert_equal(outputs, function(*map(jnp.asarray, arrays)))
+    assert means(found, gradient=gradient), found
+    assert_equal(outputs, on_one_device(case, gradient))
     last = jax.tree.leaves(outputs)[-1]
     if case.line[0][1:8] != "nonzero":
         assert last.sharding.is_equivalent_to(sharding, last.ndim)
@@ -235,20 +249,17 @@ def check_both(case, mesh, spec, kind, platform="cpu"):
     means = functools.partial(
         MEANINGS[table()[case.line][kind]], case=case, parts=parts
     )
-    forward = functools.partial(means, gradient=False)
-    check(case, case.function, sharding, case.arrays, forward)
+    check(case, sharding, means, gradient=False)
     if case.differentiable:
-        backward = functools.partial(means, gradient=True)
-        pull, operands = pulled_back(case)
-        check(case, pull, sharding, operands, backward)
+        check(case, sharding, means, gradient=True)
 
 
-@divisions()
+@divisions(alike=[P("b", None, "a"), P(("a", "b"))])
 def test_automatic_axes(case, mesh, spec):
     check_both(case, mesh, spec, AxisType.Auto)
 
 
-@divisions(meshes=["2x4"])
+@divisions(meshes=["2x4"], alike=[P("b", None, "a")])
 def test_explicit_axes(case, mesh, spec):
     check_both(case, mesh, spec, AxisType.Explicit)
 
@@ -261,13 +272,15 @@ def test_explicit_axes_run_kernels_on_each_part(name):
     check_both(CASES[name].by_kernel(), "2x4", P("a", None, "b"), AxisType.Explicit)
 
 
-@pytest.mark.parametrize("function", [lines, in_parts])
+@pytest.mark.parametrize(
+    "function", [lines, pytest.param(in_parts, marks=pytest.mark.slow)]
+)
 def test_explicit_axes_run_kernels_on_each_line(function):
     kernel = functools.partial(function, implementation="pallas")
     sharding = sharding_of("2x4", P("a"), AxisType.Explicit)
     found, outputs = run(kernel, sharding, MASK[:, :1, :1])
     assert found == []
-    assert_equal(outputs, function(jnp.asarray(MASK[:, :1, :1])))
+    assert_equal(outputs, jax.jit(function)(MASK[:, :1, :1]))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "int8"])
@@ -279,7 +292,7 @@ def test_the_depth_of_one_hot_is_divided(dtype):
     wanted = NamedSharding(sharding.mesh, P("a", "b"))
     program = jax.jit(columns_of_32, out_shardings=wanted).lower(placed).compile()
     assert collectives(program.as_text()) == []
-    assert_equal(program(placed), columns_of_32(jnp.asarray(indices)))
+    assert_equal(program(placed), columns_of_32(indices))
 
 
 def test_the_gradient_of_one_hot_over_explicit_axes():
@@ -294,7 +307,7 @@ def test_the_gradient_of_one_hot_over_explicit_axes():
     cotangent = array(shape=(8, 32, 8))
     sharding = sharding_of("2x4", P(None, "b", "a"), AxisType.Explicit)
     found = jax.jit(pull)(jax.device_put(cotangent, sharding))
-    np.testing.assert_array_equal(found, pull(jnp.asarray(cotangent)))
+    np.testing.assert_array_equal(found, jax.jit(pull)(cotangent))
 
 
 @pytest.mark.parametrize(
@@ -319,7 +332,7 @@ def test_parts_of_a_padded_dimension_may_be_uneven(mode, pads):
         return y, grad
 
     _, outputs = run(pull, sharding_of("8", P("a")), x)
-    assert_equal(outputs, pull(jnp.asarray(x)))
+    assert_equal(outputs, jax.jit(pull)(x))
 
 
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
@@ -328,7 +341,7 @@ def test_parts_of_a_padded_dimension_may_be_uneven(mode, pads):
 )
 def test_a_batch_of_lines_that_are_sharded_anyhow(spec, kind):
     _, outputs = run(lines, sharding_of("2x4", spec, kind), MASK[:8, :, :])
-    assert_equal(outputs, lines(jnp.asarray(MASK[:8, :, :])))
+    assert_equal(outputs, jax.jit(lines)(MASK[:8, :, :]))
 
 
 @pytest.mark.parametrize("fill", [0, 7, None])
@@ -361,7 +374,7 @@ def in_a_loop(x):
 def test_a_scan_and_its_gradient():
     program = jax.value_and_grad(in_a_loop, has_aux=True)
     _, outputs = run(program, sharding_of("8", P("a")), array())
-    assert_equal(outputs, program(jnp.asarray(array())))
+    assert_equal(outputs, jax.jit(program)(array()))
 
 
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
@@ -373,16 +386,16 @@ def test_second_derivatives(kind):
         return jnp.sum(dmljax.element_wise_if(y > 0, y * y, 3 * y))
 
     x = array(shape=(16,))
-    direction = jnp.asarray(x[::-1].copy())
+    direction = x[::-1].copy()
 
     def both(x, direction):
         return jax.jvp(jax.grad(loss), (x,), (direction,))
 
     _, outputs = run(both, sharding_of("8", P("a"), kind), x, direction)
-    assert_equal(outputs, both(jnp.asarray(x), direction))
+    assert_equal(outputs, jax.jit(both)(x, direction))
     if kind == AxisType.Auto:  # JAX's own hessian makes a matrix that is sharded twice
         _, hessian = run(jax.hessian(loss), sharding_of("8", P("a")), x)
-        assert_equal(hessian, jax.hessian(loss)(jnp.asarray(x)))
+        assert_equal(hessian, jax.jit(jax.hessian(loss))(x))
 
 
 EXPORTED = ["SYMMETRIC, narrow", "nonzero_coordinates", "one_hot"]
@@ -396,7 +409,7 @@ def test_an_exported_program_communicates_as_the_compiled_one(name, kind):
     program = jax.jit(lambda *arrays: jax.tree.leaves(case.function(*arrays)))
     exported = jax.export.export(program, platforms=["cpu"])(*placed)
     again = jax.jit(jax.export.deserialize(exported.serialize()).call)
-    assert_equal(again(*placed), case.function(*map(jnp.asarray, case.arrays)))
+    assert_equal(again(*placed), on_one_device(case))
     texts = (f.lower(*placed).compile().as_text() for f in (program, again))
     compiled, called = map(collectives, texts)
     assert called == compiled
@@ -453,16 +466,23 @@ def test_a_kernel_that_xla_would_have_to_divide_is_refused():
         jax.jit(kernel, out_shardings=x.sharding).lower()
 
 
-def test_a_kernel_runs_on_each_part_in_a_shard_map():
+def select(x, **options):
+    return dmljax.element_wise_if(x > 0, x, x + 1, **options)
+
+
+@pytest.mark.parametrize(
+    "function", [select, pytest.param(lines, marks=pytest.mark.slow)]
+)
+def test_a_kernel_runs_on_each_part_in_a_shard_map(function):
     sharding = sharding_of("2x4", P(("a", "b")))
-    kernel = functools.partial(lines, implementation="pallas")
+    kernel = functools.partial(function, implementation="pallas")
     mapped = jax.shard_map(
         kernel, mesh=sharding.mesh, in_specs=sharding.spec, out_specs=sharding.spec
     )
     mask = MASK[:, :1, :1]
     found, outputs = run(mapped, sharding, mask)
     assert found == []
-    assert_equal(outputs, lines(jnp.asarray(mask)))
+    assert_equal(outputs, jax.jit(function)(mask))
 
 
 def test_64_bit_types(x64):

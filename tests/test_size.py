@@ -12,10 +12,15 @@ from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
 from dmljax.pallas import _nonzero_coordinates
 from tests import oracles
 
-# By the definition, by the form for a CPU, and by the kernel.
+# By the definition, by the form for a CPU, and by the kernel, which is interpreted.
 FORMS = ("definition", "cpu", "kernel")
+each_form = pytest.mark.parametrize(
+    "find",
+    [*FORMS[:2], pytest.param("kernel", marks=pytest.mark.slow)],
+    indirect=True,
+)
 # No row, fewer than there are non-zeros, as many, a row for each element, and more.
-# The kernel, which is interpreted, has fewer of them.
+# The kernel has fewer of them.
 SIZES = (0, 1, 4, 6, 12, 15)
 
 
@@ -31,9 +36,9 @@ def expected(x, size, *, fill=0, parts=None, **options):
     return count, np.pad(rows, more, constant_values=fill)[..., :size, :]
 
 
-@pytest.fixture(params=FORMS)
+@pytest.fixture
 def find(request, monkeypatch):
-    """The function by one form."""
+    """The function by one form (an indirect parameter)."""
     if request.param == "kernel":
         return functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
     if request.param == "definition":
@@ -59,6 +64,7 @@ def few(find):
     return isinstance(find, functools.partial)
 
 
+@each_form
 def test_every_size(find, few):
     x = np.array([[0, 3, 0, 1], [2, 0, 5, 0], [0, 0, 1, 9]], np.float32)
     sizes = SIZES[2::3] if few else SIZES
@@ -80,6 +86,7 @@ CASES = (
 )
 
 
+@each_form
 def test_options(find, few):
     cases = CASES[:2] if few else CASES
 
@@ -93,6 +100,7 @@ def test_options(find, few):
         assert_found(found, expected(x, size, **options))
 
 
+@each_form
 def test_rows_that_are_left_alone(find):
     x = matrix()
     size = np.count_nonzero(x) + 1
@@ -102,6 +110,7 @@ def test_rows_that_are_left_alone(find):
     np.testing.assert_array_equal(rows[:wanted], valid[:wanted])
 
 
+@each_form
 def test_batches(find):
     batch = np.stack([matrix(seed, (4, 3)) for seed in range(4)])
     parts = jax.jit(jax.vmap(lambda x: find(x, size=3, parts=2, fill=8)))(batch)
@@ -134,21 +143,23 @@ def test_no_memory_of_all_rows(form, monkeypatch):
     assert memory.output_size_in_bytes < 1000
 
 
-def test_more_rows_than_blocks_of_elements_have():
+@pytest.mark.parametrize("blocks", [pytest.param(0, marks=pytest.mark.slow), 2])
+def test_more_rows_than_blocks_of_elements_have(blocks):
     """In the kernel, programs that fill are then more than those that write rows."""
     find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
     size = 3 * _nonzero_coordinates.BLOCK + 5
-    for x in (matrix(), matrix(1, (2, _nonzero_coordinates.BLOCK))):
-        assert_found(find(x, size=size, fill=7), expected(x, size, fill=7))
+    x = matrix(1, (blocks, _nonzero_coordinates.BLOCK)) if blocks else matrix()
+    assert_found(find(x, size=size, fill=7), expected(x, size, fill=7))
 
 
-def test_blocks_past_the_last_row_and_one_that_it_cuts():
+@pytest.mark.parametrize("blocks", [pytest.param(0, marks=pytest.mark.slow), 1])
+def test_blocks_past_the_last_row_and_one_that_it_cuts(blocks):
     """In the kernel; three quarters of the elements are not zero."""
     find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
     block = _nonzero_coordinates.BLOCK
     x = (np.arange(4 * block) % 4 > 0).astype(np.float32)
-    for size in (10, block + 3):
-        assert_found(find(x, size=size, fill=7), expected(x, size, fill=7))
+    size = blocks * block + 3
+    assert_found(find(x, size=size, fill=7), expected(x, size, fill=7))
 
 
 def test_no_array_of_all_rows():

@@ -87,10 +87,11 @@ def uses():
     """A sample in a type of each width and kind, the others and the edges in one."""
     for name in WITH_KERNEL:
         first, *others = test_tpu_lowering.uses(name)
+        slow = pytest.mark.slow
         for dtype in INTERPRETED:
-            yield pytest.param(first, dtype, id=f"{first}-{dtype}")
+            marks = () if dtype in ("float32", "bool") else slow
+            yield pytest.param(first, dtype, id=f"{first}-{dtype}", marks=marks)
         for sample in others:
-            slow = pytest.mark.slow
             yield pytest.param(sample, "float32", id=str(sample), marks=slow)
 
 

@@ -24,6 +24,8 @@ TYPES = (
     *("float32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int32", "int16", "int8"),
     *("uint32", "uint16", "uint8", "bool", "int4", "uint4"),
 )
+# Their size is that of another type that is lowered.
+ALIKE = ("float8_e5m2", "uint32", "uint16", "uint8", "uint4")
 WIDE = ("float16", "complex64", "float64", "int64")
 TARGET = "tpu_custom_call"
 each_operator = pytest.mark.parametrize("name", WITH_KERNEL)
@@ -63,7 +65,13 @@ def launches(text):
     return text.count(f"@{TARGET}(")
 
 
-@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param(dtype, marks=pytest.mark.slow if dtype in ALIKE else ())
+        for dtype in TYPES
+    ],
+)
 @each_operator
 def test_kernels_are_lowered(name, dtype):
     """Every type once; all samples in one type."""

@@ -21,8 +21,8 @@ from jax.test_util import check_grads
 import dmljax
 from dmljax import PaddingMode
 from tests import samples
-from tests.checks import eight_devices
-from tests.subjects import LINEAR, SAMPLES
+from tests.checks import each, eight_devices
+from tests.subjects import LINEAR, SAMPLES, SUBJECTS
 
 BATCH = 3
 
@@ -106,26 +106,11 @@ def expected_batch(sample, *operands):
     return jax.tree.map(lambda *leaves: np.stack(leaves), *outputs)
 
 
-def each(uses, *, slow_by_kernel=True):
-    """A test for each sample.
-
-    JAX transforms an operator without looking at its kernel, so the samples by kernel
-    are slow tests, but for those of a batching rule and of a transpose: both give the
-    kernel other operands.
-    """
-    by_kernel = [pytest.mark.slow] if slow_by_kernel else []
-    return pytest.mark.parametrize(
-        "sample",
-        [
-            pytest.param(
-                one, id=str(one), marks=by_kernel if one.implementation else ()
-            )
-            for one in uses
-        ],
-    )
-
-
 each_sample, each_linear = each(SAMPLES), each(LINEAR)
+SLOW = pytest.mark.slow
+# A type that is conjugated and one that is not, for samples that are not the first.
+REPRESENTATIVE = ("float32", "complex64")
+FIRST = [subject.samples[0] for subject in SUBJECTS.values()]
 each_mode = pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
 
 # BATCHES
@@ -134,7 +119,12 @@ each_mode = pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.n
 @pytest.mark.parametrize(
     ("sample", "position"),
     [
-        pytest.param(sample, i, id=f"{sample}-operand{i}")
+        # One operand is all operands, which the next test has.
+        pytest.param(
+            *(sample, i),
+            id=f"{sample}-operand{i}",
+            marks=SLOW if sample.implementation and len(sample.operands) == 1 else (),
+        )
         for sample in SAMPLES
         for i in range(len(sample.operands))
     ],
@@ -234,7 +224,11 @@ def test_vmap_of_few(sample, count):
 @pytest.mark.parametrize(
     ("sample", "dtype"),
     [
-        pytest.param(sample, dtype, id=f"{sample}-{dtype}")
+        pytest.param(
+            *(sample, dtype),
+            id=f"{sample}-{dtype}",
+            marks=() if dtype in REPRESENTATIVE or sample in FIRST else SLOW,
+        )
         for sample in LINEAR
         for dtype in (("float32",) if sample.implementation else samples.INEXACT)
     ],
@@ -418,9 +412,9 @@ def test_gradient_of_wrapped_program(sample, wrapped):
     arrays = sample.arrays()
     primals = only_open(sample, arrays)
     function = wrapped(opened(sample, arrays))
-    gradient = jax.grad(energy(function), tuple(range(len(primals))))(*primals)
+    gradient = jax.grad(energy(function), tuple(range(len(primals))))
     expected = pulled(matrices(sample, arrays), sample.expected(*arrays), primals)
-    assert_equal(gradient, expected)
+    assert_equal(jax.jit(gradient)(*primals), expected)
 
 
 @each_linear
@@ -494,9 +488,7 @@ def test_integers_beside_floats(sample):
     assert types == [tangent.dtype for tangent in tangents]
 
 
-@pytest.mark.parametrize(
-    "sample", [sample for sample in SAMPLES if not sample.linear], ids=str
-)
+@each(sample for sample in SAMPLES if not sample.linear)
 def test_no_derivative_passes_through_a_program(sample):
     (x,) = sample.arrays()
 
@@ -698,9 +690,7 @@ def test_exported_bytes_with_derivative(sample):
     assert_equal(only_open(sample, cotangents), expected)
 
 
-@pytest.mark.parametrize(
-    "sample", [sample for sample in SAMPLES if not sample.linear], ids=str
-)
+@each(sample for sample in SAMPLES if not sample.linear)
 def test_exported_bytes_without_derivative(sample):
     pytest.importorskip("flatbuffers")
     program, arrays = exported(sample)
@@ -733,7 +723,11 @@ def on_axes(uses):
     return pytest.mark.parametrize(
         ("sample", "axis_type"),
         [
-            pytest.param(sample, kind, id=f"{kind.name}-{sample}")
+            pytest.param(
+                *(sample, kind),
+                id=f"{kind.name}-{sample}",
+                marks=SLOW if sample.implementation else (),
+            )
             for sample in uses
             for kind in (AxisType.Auto, AxisType.Explicit)
             if kind is AxisType.Explicit or sample.implementation is None

@@ -128,10 +128,10 @@ LATE = (
 )
 
 
-@pytest.fixture(scope="module")
-def before():
-    """What each use gives with all names."""
-    return {use: run() for use, run in USES.items()}
+@functools.cache
+def before(use):
+    """What a use gives with all names."""
+    return USES[use]()
 
 
 @pytest.fixture
@@ -154,26 +154,28 @@ def test_the_table_is_complete():
     assert set(_jax.UNDOCUMENTED) == early.union(LATE)
 
 
-# Each takes seconds, because everything is compiled again.
-SLOW = [pytest.mark.slow]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if name in ("devices", "manual axes") else SLOW)
-        for name in LATE
-    ],
-)
-def test_uses_without(name, hide, before):
+@pytest.mark.parametrize(("name", "use"), ERRORS)
+def test_an_error_without(name, use, hide):
     hide(name)
-    for use, run in USES.items():
-        if (name, use) in ERRORS:
-            error, message = ERRORS[name, use]
-            with pytest.raises(error, match=message):
-                run()
-        else:
-            jax.tree.map(np.testing.assert_array_equal, run(), before[use])
+    error, message = ERRORS[name, use]
+    with pytest.raises(error, match=message):
+        USES[use]()
+
+
+# Each takes seconds, because everything is compiled again. So those without which the
+# same use fails are hidden together.
+PER_THREAD = ("code per thread", "pointer", "dialects")
+HIDDEN = [PER_THREAD, *((name,) for name in LATE if name not in PER_THREAD)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", HIDDEN, ids=", ".join)
+def test_the_same_without(names, hide):
+    uses = [use for use in USES if not any((name, use) in ERRORS for name in names)]
+    expected = [before(use) for use in uses]
+    hide(*names)
+    outputs = [USES[use]() for use in uses]
+    jax.tree.map(np.testing.assert_array_equal, outputs, expected)
 
 
 def test_an_export_has_the_default_kernel_where_jax_does_not_say_that_it_is_one(hide):

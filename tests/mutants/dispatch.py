@@ -291,7 +291,7 @@ FAULTS = (
             "if any(_varying(array) for array in arrays):",
             "if True:",
             "a JAX without replace runs nothing",
-            "test_undocumented.py::test_uses_without[replace]",
+            "test_undocumented.py::test_the_same_without[replace]",
         ),
         (
             "known = importlib.util.find_spec(name)",
