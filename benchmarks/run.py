@@ -3,6 +3,7 @@
     python -m benchmarks.run                       all cases, on the default device
     python -m benchmarks.run --only padding        the cases whose text has this in it
     python -m benchmarks.run --elements 1024       all arrays small: a quick test
+    python -m benchmarks.run --resume              what was not timed at this commit yet
 
 A line of the ledger is one figure: case, contender, device, versions, commit, bytes,
 the device's milliseconds (median, p20, p80), the wall time in milliseconds, the share
@@ -41,19 +42,22 @@ LARGE_CALLS = {"cpu": 2, "gpu": 10}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the cases that were asked for."""
-    options = parsed(argv, "benchmarks.run", __doc__)
+    options = parsed(argv, "benchmarks.run", __doc__, resumes=True)
     device = jax.devices()[0]
     elements = options.elements or ELEMENTS[device.platform]
     chosen = [case for case in cases(elements) if options.only in case.label]
     if not chosen:
         sys.exit(f"no case has {options.only!r} in its text")
     libraries = available(device.platform)
-    bandwidths = ceilings(libraries, rounds=options.rounds)
     run = circumstances(device, libraries) | {"commit": options.commit or commit()}
-    run |= {f"{kind}_gb_per_s": round(gb, 1) for kind, gb in bandwidths.items()}
-    print(f"{run['device']}: {_shown(bandwidths)} GB/s", file=sys.stderr)
     out = options.out or ledger.path(run["device"])
     ledger.append(out, ())  # an error before anything is timed, if it has to be
+    if options.resume:
+        timed = _labels(out, run["commit"])
+        chosen = [case for case in chosen if case.label not in timed]
+    bandwidths = ceilings(libraries, rounds=options.rounds)
+    run |= {f"{kind}_gb_per_s": round(gb, 1) for kind, gb in bandwidths.items()}
+    print(f"{run['device']}: {_shown(bandwidths)} GB/s", file=sys.stderr)
     for case in chosen:
         with jax.enable_x64(np.dtype(case.dtype).itemsize == 8):
             lines = time_case(case, libraries, bandwidths, options.rounds)
@@ -64,8 +68,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _labels(out: pathlib.Path, commit: str) -> set[str]:
+    """Of the cases that a ledger has for a commit."""
+    keys = ("operator", "case", "direction", "context")
+    lines = (line for line in ledger.read(out) if line["commit"] == commit)
+    return {" ".join(line[key] for key in keys) for line in lines}
+
+
 def parsed(
-    argv: Sequence[str] | None, name: str, about: str | None, *, rounds: int = 15
+    argv: Sequence[str] | None,
+    name: str,
+    about: str | None,
+    *,
+    rounds: int = 15,
+    resumes: bool = False,
 ) -> argparse.Namespace:
     """The arguments of this module, which benchmarks.scaling and .calls share."""
     parser = argparse.ArgumentParser(prog=name, description=about)
@@ -74,6 +90,8 @@ def parsed(
     parser.add_argument("--only", default="", help="text in a case's name")
     parser.add_argument("--commit", help="of the sources, where git can't tell")
     parser.add_argument("--out", type=pathlib.Path, help="the ledger to append to")
+    if resumes:
+        parser.add_argument("--resume", action="store_true", help="skip what was timed")
     return parser.parse_args(argv)
 
 

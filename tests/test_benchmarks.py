@@ -104,6 +104,20 @@ def test_a_run_checks_results_and_writes_lines(only, tmp_path, monkeypatch):
     assert all(line["compile_ms"] > 0 and line["peak_bytes"] > 0 for line in ours)
 
 
+def test_a_run_is_resumed_where_it_stopped(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("benchmarks.timing.CEILING_BYTES", CEILING_BYTES)
+    monkeypatch.setattr(run, "cases", lambda elements: list(cases(elements))[:2])
+    out = tmp_path / "ledger.jsonl"
+    arguments = [*QUICK, "--elements", "1024", "--out", str(out)]
+    first, second = (case.label for case in list(cases(2**10))[:2])
+    run.main([*arguments, "--only", first])
+    capsys.readouterr()
+    run.main([*arguments, "--resume"])
+    shown = capsys.readouterr().out
+    assert second in shown
+    assert first not in shown
+
+
 def test_a_run_of_no_case_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks.timing.CEILING_BYTES", CEILING_BYTES)
     arguments = [*QUICK, "--out", str(tmp_path / "ledger.jsonl")]
