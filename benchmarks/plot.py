@@ -40,8 +40,10 @@ TARGETS: dict[tuple[str, str], dict[int, float]] = {
     ("one_hot", "gradient"): dict.fromkeys((1, 2, 4), 0.80),
     ("padding", "forward"): dict.fromkeys((1, 2, 4), 0.90),
     ("padding", "gradient"): dict.fromkeys((1, 2, 4), 0.75),
-    ("nonzero_coordinates", "forward"): dict.fromkeys((1, 2, 4, 8), 0.65),
+    ("nonzero_coordinates", "forward"): dict.fromkeys((1, 2, 4, 8), 0.85),
 }
+# By words in the case: if fewer bytes are moved, the launches count for more.
+TARGETS_BY_CASE = {"undefined tail": 0.75, " rows": 0.65}
 # The device whose figures README.md shows.
 OVERVIEW = "NVIDIA H200"
 # The usual work of each operator: what docs/benchmarks.md calls it, the operator, the
@@ -158,7 +160,7 @@ def page(rows: Rows, name: str) -> str:
         "dmljax and jax.numpy are timed inside `jit` only.\n"
         "- **share** is the time of a copy of the same bytes "
         f"({last['copy_gb_per_s']:.0f} GB/s read and written), divided by the time of "
-        "the device for dmljax. If nothing is read, it is the time of a fill "
+        "the device for dmljax. If almost nothing is read, it is that of a fill "
         f"({last['fill_gb_per_s']:.0f} GB/s) instead of a copy. More is better. Both "
         "speeds are measured in the same run. A share above 1 is possible, because a "
         "cache holds small arrays and parts of large ones.\n"
@@ -307,6 +309,9 @@ def _large(rows: Rows) -> Rows:
 
 
 def _target(ours: Line) -> float:
+    for words, target in TARGETS_BY_CASE.items():
+        if words in ours["case"]:
+            return target
     itemsize = np.dtype(ours["dtype"]).itemsize
     return TARGETS[ours["operator"], ours["direction"]][itemsize]
 
