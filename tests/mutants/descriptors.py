@@ -143,7 +143,7 @@ FAULTS = (
             "return np.float64(value).tobytes()",
             "return value",
             "NaN is not NaN",
-            "test_callables.py::test_an_operator_is_a_value[padding]",
+            "test_callables.py::test_an_operator_is_a_value[PADDING]",
         ),
         (
             "return make(written) if make else written[0]",
