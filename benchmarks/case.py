@@ -51,7 +51,7 @@ class Case:
 
     @property
     def label(self) -> str:
-        """What tells it from all others."""
+        """The text that tells this case from all others."""
         return f"{self.operator} {self.name} {self.direction} {self.context}"
 
     def arrays(self) -> tuple[np.ndarray, ...]:

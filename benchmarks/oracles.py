@@ -14,11 +14,11 @@ import numpy as np
 
 # Elements: results up to this size are compared in full, about so many of larger ones.
 COMPARED = 2**17
-# Of the numbers that `benchmarks.data` draws.
+# The mean of the numbers that `benchmarks.data` draws.
 MEAN = 50.5
 # Rows and columns of a convolution's result that are compared.
 CORNER = 8
-# What sums of products may be off by. A GPU multiplies float32 with 11 bits (TF32).
+# Sums of products may be off by so much. A GPU multiplies float32 with 11 bits (TF32).
 RTOL = {"float32": 0.01, "bfloat16": 0.05}
 
 

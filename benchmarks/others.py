@@ -178,7 +178,7 @@ def padding(shape: tuple[int, ...], pads: Pads, mode: str, dtype: str) -> Functi
 def nonzero_coordinates(dtype: str, *, undefined: bool, size: int | None) -> Functions:
     """argwhere, and jax.numpy's nonzero with a static size.
 
-    What has as many rows as there are non-zeros gets the number of rows that dmljax
+    A library that returns a row for each non-zero gets as many rows as dmljax
     returns, unless the rows past the count are undefined.
     """
     filled = _as_it_is if undefined else functools.partial(_with_rows, size)

@@ -110,8 +110,8 @@ USUAL = (
         *("nonzero_coordinates", "float32 (67108864,), 50.0% non-zero", "forward"),
     ),
 )
-# What is compared with what, and its names in tables: programs inside of jit, and calls
-# of functions as they are. The first of each is dmljax.
+# Programs inside of jit are compared with each other, and calls with calls. The values
+# are the names in tables, and the first of each is dmljax.
 INSIDE = {"dmljax": "dmljax", "jnp": "jax.numpy"}
 CALLS = {
     "dmljax, outside jit": "dmljax",

@@ -32,7 +32,8 @@ BLOCKS, IMAGES, AROUND = 6, 16, (0, 0, 1, 1)
 EXPERTS = 64
 # No matrix has a diagonal beyond this one.
 LAST = 2**31 - 1
-# Of a graph. The most edges of a node, and of how many nodes one node has an edge to.
+# A graph has so many nodes, with so many features each. EDGES is the mean number of
+# edges of a node, and MOST_EDGES bounds it.
 NODES, FEATURES, MOST_EDGES, EDGES = 1024, 64, 16, 10
 
 

@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _labels(out: pathlib.Path, commit: str) -> set[str]:
-    """Of the cases that a ledger has for a commit."""
+    """Returns the labels of the cases that a ledger has for a commit."""
     keys = ("operator", "case", "direction", "context")
     lines = (line for line in ledger.read(out) if line["commit"] == commit)
     return {" ".join(line[key] for key in keys) for line in lines}

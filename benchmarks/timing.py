@@ -134,7 +134,7 @@ class Event:
 
 
 def traced_by_device(run: Callable[[], None]) -> list[list[Event]]:
-    """What `run` launches on each GPU, in the order of the starts.
+    """Returns what `run` launches on each GPU, in the order of the starts.
 
     The profiler sees all of the process, and so other libraries' as well as JAX's.
     """
