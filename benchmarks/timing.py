@@ -3,6 +3,7 @@
 import dataclasses
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -145,20 +146,24 @@ def traced_by_device(run: Callable[[], None]) -> list[list[Event]]:
             run()
         (path,) = Path(folder).rglob("*.xplane.pb")
         planes = list(jax.profiler.ProfileData.from_file(str(path)).planes)
-    events = [
-        sorted(
-            (
-                (event.start_ns, Event(event.duration_ns / 1e6, _of_marker(event)))
-                for line in plane.lines
-                if line.name.startswith("Stream")
-                for event in line.events
-            ),
-            key=lambda pair: pair[0],
-        )
-        for plane in planes
-        if plane.name.startswith("/device:GPU")
+    return [
+        _events(plane) for plane in planes if plane.name.startswith("/device:GPU")
     ]
-    return [[event for _, event in device] for device in events]
+
+
+def _events(plane: Any) -> list[Event]:
+    """The events of one device, in the order of their starts."""
+    # Python 3.12 warns of the types of the profiler, which name no module. Where
+    # warnings are errors, as in the tests, the profiler then ends the process.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "builtin type", DeprecationWarning)
+        found = [
+            (event.start_ns, Event(event.duration_ns / 1e6, _of_marker(event)))
+            for line in plane.lines
+            if line.name.startswith("Stream")
+            for event in line.events
+        ]
+    return [event for _, event in sorted(found, key=lambda pair: pair[0])]
 
 
 def _of_marker(event: Any) -> bool:
