@@ -146,9 +146,7 @@ def traced_by_device(run: Callable[[], None]) -> list[list[Event]]:
             run()
         (path,) = Path(folder).rglob("*.xplane.pb")
         planes = list(jax.profiler.ProfileData.from_file(str(path)).planes)
-    return [
-        _events(plane) for plane in planes if plane.name.startswith("/device:GPU")
-    ]
+    return [_events(plane) for plane in planes if plane.name.startswith("/device:GPU")]
 
 
 def _events(plane: Any) -> list[Event]:

@@ -36,6 +36,13 @@ def interpreter(cores):
     return dataclasses.replace(INTERPRETER, num_cores_or_threads=cores)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def on_a_cpu():
+    """On a GPU, two cores that call back to the host wait for each other forever."""
+    with jax.default_device(jax.devices("cpu")[0]):
+        yield
+
+
 @pytest.fixture
 def cores(request, monkeypatch):
     """How many share the programs (an indirect parameter); two take twice the time."""
