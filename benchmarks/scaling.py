@@ -29,6 +29,7 @@ from benchmarks import ledger
 from benchmarks.libraries import ALL
 from benchmarks.run import circumstances, commit, parsed
 from benchmarks.timing import Timing, timing, traced_by_device
+from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
 from dmljax._padding_forms import by_strips
 
 # Of an array on one device: 1 GiB of float32 on a GPU.
@@ -138,8 +139,12 @@ def _strips(x: jax.Array) -> Any:
     return by_strips(x, start=(3, 3), end=(3, 3), mode=REFLECTION)
 
 
-def _in_parts_by_xla(x: jax.Array) -> dmljax.NonzeroCoordinates:
-    return dmljax.nonzero_coordinates(x, parts=PARTS, implementation="xla")
+def _in_parts_by_divisible(x: jax.Array) -> Any:
+    divisible = NONZERO_COORDINATES.divisible
+    assert divisible is not None
+    first = jnp.arange(PARTS, dtype=np.uint32)[:, None] * np.uint32(x.size // PARTS)
+    lines = x.reshape(PARTS, -1)
+    return divisible(lines, first, rank=1, size=None, columns=1, fill=0)
 
 
 def _with_gradient(work: Work) -> tuple[Work, Work]:
@@ -173,7 +178,7 @@ IN_PARTS = Work(
     _in_parts,
     lambda n: [(n,)],
     ("float32",),
-    divided=_in_parts_by_xla,
+    divided=_in_parts_by_divisible,
 )
 WORK = (
     *_with_gradient(

@@ -25,7 +25,7 @@ from dmljax.pallas._nonzero_coordinates import nonzero_coordinates as gpu_kernel
 from dmljax.pallas.tpu._nonzero_coordinates import nonzero_coordinates as tpu_kernel
 
 WORD = 32  # elements of a word, one bit each
-BLOCK = 64  # numbers that one level of a running sum adds up
+BLOCK = 16  # numbers that one level of a running sum adds up
 
 
 def _packed(x: jax.Array) -> jax.Array:
