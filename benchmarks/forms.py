@@ -84,6 +84,20 @@ def _adjoint_on_cpu(mode: PaddingMode, pad: int) -> Pair:
     )
 
 
+def _joined(mode: PaddingMode, dtype: str) -> Pair:
+    primitive = OPERATORS["padding"].primitive
+    static = {"start": (0, 0, 3, 3), "end": (0, 0, 3, 3), "mode": mode}
+    special, plain = (
+        functools.partial(form, **static)
+        for form in (primitive.on_platform["cpu"], primitive.xla)
+    )
+    return Pair(
+        *("cpu", "padding", f"{mode.name} of {dtype} images", special, plain),
+        _images,
+        dtype=dtype,
+    )
+
+
 def _rows(dtype: str, row: int, *, by_kernel: bool) -> Pair:
     """Padding of rows of so many bytes, in the form that is the default for them."""
     primitive = OPERATORS["padding"].primitive
@@ -118,6 +132,11 @@ PAIRS = (
         _rows(dtype, row, by_kernel=row >= LONG_ROW[np.dtype(dtype).itemsize])
         for dtype in ("int8", "float16")
         for row in (64, 128, 256, 1024)
+    ),
+    *(
+        _joined(mode, dtype)
+        for mode in (PaddingMode.REFLECTION, PaddingMode.EDGE)
+        for dtype in ("int8", "float16")
     ),
     *(
         _adjoint_on_cpu(mode, pad)

@@ -217,6 +217,7 @@ PADDING = OperatorPrimitive(
     "padding",
     forms.by_gather,
     Partition(_shard),
+    on_platform={"cpu": forms.on_cpu},
     divisible=forms.by_strips,
     linear=2,  # the input, and under CONSTANT the value
     transpose=_transpose,
