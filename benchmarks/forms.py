@@ -84,16 +84,17 @@ def _adjoint_on_cpu(mode: PaddingMode, pad: int) -> Pair:
     )
 
 
-def _joined(mode: PaddingMode, dtype: str) -> Pair:
+def _joined(mode: PaddingMode, dtype: str, side: int) -> Pair:
+    """Padding of an array that is small enough to have its strips joined to it."""
     primitive = OPERATORS["padding"].primitive
-    static = {"start": (0, 0, 3, 3), "end": (0, 0, 3, 3), "mode": mode}
+    static = {"start": (3, 3, 0), "end": (3, 3, 0), "mode": mode}
     special, plain = (
         functools.partial(form, **static)
         for form in (primitive.on_platform["cpu"], primitive.xla)
     )
     return Pair(
-        *("cpu", "padding", f"{mode.name} of {dtype} images", special, plain),
-        _images,
+        *("cpu", "padding", f"{mode.name} of {dtype} {side} x {side}", special, plain),
+        lambda _: (side, side, 3),
         dtype=dtype,
     )
 
@@ -134,9 +135,9 @@ PAIRS = (
         for row in (64, 128, 256, 1024)
     ),
     *(
-        _joined(mode, dtype)
-        for mode in (PaddingMode.REFLECTION, PaddingMode.EDGE)
-        for dtype in ("int8", "float16")
+        _joined(mode, dtype, side)
+        for mode in (PaddingMode.REFLECTION, PaddingMode.EDGE, PaddingMode.WRAP)
+        for dtype, side in (("int8", 512), ("float16", 192))
     ),
     *(
         _adjoint_on_cpu(mode, pad)

@@ -24,8 +24,10 @@ MIRRORED_OR_REPEATED = (
     PaddingMode.WRAP,
 )
 
-# On a CPU, elements of so many bytes or fewer are not gathered.
-NARROW_BYTES = 2
+# On a CPU, strips are joined to arrays of so many bytes at most, by the bytes of an
+# element. For larger arrays, which don't stay in a core's cache, and for wider elements
+# the gather is as fast or faster (results/x86_64-cpu_forms.jsonl).
+JOINED_BYTES = {1: 2**20, 2: 2**18}
 
 
 def by_gather(
@@ -92,12 +94,14 @@ def on_cpu(
     end: tuple[int, ...],
     mode: PaddingMode,
 ) -> Outputs:
-    """Pads elements of 1 and 2 bytes by joining strips to `x`, and gathers wider ones.
+    """Pads a small array by joining strips to it, and gathers the elements of others.
 
-    A gather computes an index for each element, and so takes as long for 1 byte as for
-    4 bytes. Joining copies rows of bytes, but passes over `x` once for each axis.
+    A gather computes an index for each element. Joining copies rows of bytes, but
+    passes over the array once for each axis.
     """
-    if mode is PaddingMode.CONSTANT or x.dtype.itemsize > NARROW_BYTES:
+    most = JOINED_BYTES.get(x.dtype.itemsize, 0)
+    small = isinstance(x.size, int) and x.size * x.dtype.itemsize <= most
+    if mode is PaddingMode.CONSTANT or not small:
         return by_gather(x, *value, start=start, end=end, mode=mode)
     for axis, before, after in _padded_axes(x.ndim, start, end):
         size = x.shape[axis]
