@@ -163,7 +163,7 @@ def gpu(session: nox.Session) -> None:
     """All tests on a machine with an NVIDIA GPU, which runs the kernels for real."""
     session.install("-e", ".[test]", "jax[cuda13]")
     flags = {"XLA_FLAGS": "--xla_backend_optimization_level=3"}
-    session.run(*PYTEST, "-n", "10", "-m", "", *session.posargs, env=flags)
+    session.run(*PYTEST, "-n", "15", "-m", "", *session.posargs, env=flags)
 
 
 @nox.session(python=OLDEST)
