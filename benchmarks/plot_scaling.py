@@ -43,11 +43,12 @@ def page(lines: Sequence[Line], name: str) -> str:
         "In brackets are two efficiencies. An efficiency is the time of one device "
         "divided by this time; for strong scaling it is also divided by the number of "
         "devices. For the first, one device runs its default code. For the second, it "
-        "runs the same code as several devices. "
+        "runs the same code as several devices. The column *sends* says what the "
+        "devices send to one another, in the words of [Many devices](sharding.md). "
         f"Versions: {versions(last)}.",
         f"![Efficiency over the number of devices.]({name}.png)",
     ]
-    columns = ["work", "axes", "communicates", *map(str, counts)]
+    columns = ["work", "sends", *map(str, counts)]
     for scaling, title in (
         ("weak", "Weak scaling: each device has as much work as a single device"),
         ("strong", "Strong scaling: the devices share the work of a single device"),
@@ -59,16 +60,14 @@ def page(lines: Sequence[Line], name: str) -> str:
                 for line in work
             }
             times = [by_count.get(count, "-") for count in counts]
-            *words, axes = label
-            rows.append([", ".join(words), axes, work[0]["communicates"], *times])
+            name_of_work = ", ".join(label) + " axes"
+            rows.append([name_of_work, work[0]["communicates"], *times])
         parts += [f"## {title}", table_of(columns, rows)]
     return "\n\n".join(parts) + "\n"
 
 
 def _efficiencies(line: Line) -> str:
-    # Old lines have no second one.
-    names = [name for name in ("efficiency", "efficiency_of_form") if name in line]
-    return ", ".join(f"{line[name]:.2f}" for name in names)
+    return f"{line['efficiency']:.2f}, {line['efficiency_of_form']:.2f}"
 
 
 def _by_work(lines: Sequence[Line], scaling: str) -> dict[tuple[str, ...], list[Line]]:
