@@ -8,6 +8,8 @@ scatter-add: it is slower, and the order of its sums may change from run to run.
 Derivative rules, kernels and the division among devices are in `_padding_primitive`.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -42,11 +44,7 @@ def by_gather(
     The axes are padded one after the other. XLA fuses all of it into one loop, which
     reaches 0.9 of an H200's copy bandwidth for float32 (results/nvidia-h200.jsonl).
     """
-    if mode is PaddingMode.CONSTANT:
-        return (_constant(x, *value, start=start, end=end),)
-    for axis, before, after in _padded_axes(x.ndim, start, end):
-        x = _gathered(x, axis, before, after, mode)
-    return (x,)
+    return _by_axes(_gathered, x, *value, start=start, end=end, mode=mode)
 
 
 def by_strips(
@@ -64,27 +62,7 @@ def by_strips(
     are fused with them. The form runs only where XLA divides a program, because it is
     slower than the gather: each of its selects reads two arrays.
     """
-    if mode is PaddingMode.CONSTANT:
-        return (_constant(x, *value, start=start, end=end),)
-    for axis, before, after in _padded_axes(x.ndim, start, end):
-        size = x.shape[axis]
-        if not _has_strips(size, before, after, mode):
-            x = _gathered(x, axis, before, after, mode)
-            continue
-        length = before + size + after
-        padded = _extend(x, axis, before, length)
-        with index_mode(length) as integer:
-            line = tuple(length if i == axis else 1 for i in range(x.ndim))
-            position = lax.broadcasted_iota(integer, line, axis)
-        if before:
-            strip = _extend(_strip(x, axis, -before, before, mode), axis, 0, length)
-            padded = jnp.where(position < before, strip, padded)
-        if after:
-            strip = _strip(x, axis, size, after, mode)
-            strip = _extend(strip, axis, before + size, length)
-            padded = jnp.where(position >= before + size, strip, padded)
-        x = padded
-    return (x,)
+    return _by_axes(_selected, x, *value, start=start, end=end, mode=mode)
 
 
 def on_cpu(
@@ -101,19 +79,24 @@ def on_cpu(
     """
     most = JOINED_BYTES.get(x.dtype.itemsize, 0)
     small = isinstance(x.size, int) and x.size * x.dtype.itemsize <= most
-    if mode is PaddingMode.CONSTANT or not small:
-        return by_gather(x, *value, start=start, end=end, mode=mode)
+    pad = _joined if small else _gathered
+    return _by_axes(pad, x, *value, start=start, end=end, mode=mode)
+
+
+def _by_axes(
+    pad: Callable[..., jax.Array],
+    x: jax.Array,
+    *value: jax.Array,
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    mode: PaddingMode,
+) -> Outputs:
+    """Pads by `pad`, one axis after the other, or by a gather where it must be one."""
+    if mode is PaddingMode.CONSTANT:
+        return (_constant(x, *value, start=start, end=end),)
     for axis, before, after in _padded_axes(x.ndim, start, end):
-        size = x.shape[axis]
-        if not _has_strips(size, before, after, mode):
-            x = _gathered(x, axis, before, after, mode)
-            continue
-        sides = ((-before, before), (size, after))
-        first, last = (
-            [_strip(x, axis, where, length, mode)] if length else []
-            for where, length in sides
-        )
-        x = lax.concatenate([*first, x, *last], axis)
+        fits = _has_strips(x.shape[axis], before, after, mode)
+        x = (pad if fits else _gathered)(x, axis, before, after, mode)
     return (x,)
 
 
@@ -155,6 +138,38 @@ def _gathered(
         where = (*[slice(None)] * axis, index)
         # Every index is inside, so XLA need not compare them with the size again.
         return x.at[where].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+def _selected(
+    x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
+) -> jax.Array:
+    """Pads `x` along one axis, by selecting its strips."""
+    size = x.shape[axis]
+    length = before + size + after
+    padded = _extend(x, axis, before, length)
+    with index_mode(length) as integer:
+        line = tuple(length if i == axis else 1 for i in range(x.ndim))
+        position = lax.broadcasted_iota(integer, line, axis)
+    if before:
+        strip = _extend(_strip(x, axis, -before, before, mode), axis, 0, length)
+        padded = jnp.where(position < before, strip, padded)
+    if after:
+        strip = _strip(x, axis, size, after, mode)
+        strip = _extend(strip, axis, before + size, length)
+        padded = jnp.where(position >= before + size, strip, padded)
+    return padded
+
+
+def _joined(
+    x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
+) -> jax.Array:
+    """Pads `x` along one axis, by joining its strips to it."""
+    sides = ((-before, before), (x.shape[axis], after))
+    first, last = (
+        [_strip(x, axis, where, length, mode)] if length else []
+        for where, length in sides
+    )
+    return lax.concatenate([*first, x, *last], axis)
 
 
 def _strip(
