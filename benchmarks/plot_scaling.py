@@ -60,8 +60,8 @@ def page(lines: Sequence[Line], name: str) -> str:
                 for line in work
             }
             times = [by_count.get(count, "-") for count in counts]
-            name_of_work = ", ".join(label) + " axes"
-            rows.append([name_of_work, work[0]["communicates"], *times])
+            words = ", ".join(label) + " axes"
+            rows.append([words, work[0]["communicates"], *times])
         parts += [f"## {title}", table_of(columns, rows)]
     return "\n\n".join(parts) + "\n"
 

@@ -38,7 +38,7 @@ def interpreter(cores):
 
 @pytest.fixture(scope="module", autouse=True)
 def on_a_cpu():
-    """On a GPU, two cores that call back to the host wait for each other forever."""
+    """The two cores of the interpreter wait for each other forever on a GPU."""
     with jax.default_device(jax.devices("cpu")[0]):
         yield
 
