@@ -45,6 +45,8 @@ REFLECTION = dmljax.PaddingMode.REFLECTION
 class Work:
     """One operator on arrays whose first dimension is divided.
 
+    If the first dimension of an array has size 1, every device has a copy of the array.
+
     Attributes:
       operator: its name.
       case: what is done, in words.
@@ -97,9 +99,14 @@ class Work:
             inputs = map(jax.ShapeDtypeStruct, shapes, dtypes)
             shapes.append(jax.eval_shape(self.function, *inputs).shape)
             dtypes.append(dtypes[-1])
-        made = jax.jit(_made, static_argnums=(0, 1, 2), out_shardings=sharding)
-        arrays = enumerate(zip(shapes, dtypes, strict=True))
-        return [made(seed, shape, dtype) for seed, (shape, dtype) in arrays]
+        copied = NamedSharding(sharding.mesh, PartitionSpec())
+
+        def array(seed: int, shape: tuple[int, ...], dtype: str) -> jax.Array:
+            placed = copied if shape[0] == 1 else sharding
+            made = jax.jit(_made, static_argnums=(0, 1, 2), out_shardings=placed)
+            return made(seed, shape, dtype)
+
+        return list(map(array, range(len(shapes)), shapes, dtypes))
 
 
 def _made(seed: int, shape: tuple[int, ...], dtype: str) -> jax.Array:
@@ -129,6 +136,10 @@ def _triangle(x: jax.Array) -> jax.Array:
 
 def _hot(indices: jax.Array) -> jax.Array:
     return dmljax.one_hot(indices, np.array([0, 1], np.float32), size=DEPTH)
+
+
+def _hot_of(indices: jax.Array, values: jax.Array) -> jax.Array:
+    return dmljax.one_hot(indices, values, size=DEPTH)
 
 
 def _in_parts(x: jax.Array) -> dmljax.NonzeroCoordinates:
@@ -205,6 +216,15 @@ WORK = (
         _hot,
         lambda n: [(n // DEPTH, 1)],
         ("int32",),
+    ),
+    Work(
+        "one_hot",
+        f"of {DEPTH}, float32",
+        _hot_of,
+        lambda n: [(n // DEPTH, 1), (1, 2)],
+        ("int32", "float32"),
+        "the sums",
+        gradient=True,
     ),
     *_with_gradient(IMAGES),
     *map(_explicit, _with_gradient(IMAGES)),

@@ -27,6 +27,7 @@ class Case:
       fits: whether the line speaks of a division, given by the number of parts of each
         dimension.
       differentiable: whether the function has a derivative.
+      divided: whether the last output is divided as the arrays are.
       pads: how much is padded before and after the first dimension.
     """
 
@@ -35,6 +36,7 @@ class Case:
     line: tuple[str, str]
     fits: Callable[[tuple[int, ...]], bool] = lambda parts: True
     differentiable: bool = True
+    divided: bool = True
     pads: tuple[int, int] = (0, 0)
 
     def by_kernel(self) -> "Case":

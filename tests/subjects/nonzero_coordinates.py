@@ -92,7 +92,7 @@ def _only_first(parts: tuple[int, ...]) -> bool:
 
 def _sharded(function: Any, more: str, along: str, fits: Any = _only_first) -> Case:
     line = (f"`nonzero_coordinates`{more}", along)
-    return Case(function, (MASK,), line, fits, differentiable=False)
+    return Case(function, (MASK,), line, fits, differentiable=False, divided=False)
 
 
 def _make(maker: Any) -> dmljax.NonzeroCoordinatesDesc:

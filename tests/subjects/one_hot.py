@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
@@ -75,6 +76,12 @@ def columns_of_32(indices: Any, **options: Any) -> Any:
     return dmljax.one_hot(indices, values, size=32, axis=1, **options)
 
 
+def gradient_in_values(indices: Any, cotangent: Any) -> Any:
+    """The sums of a cotangent where the sequences are off, and where they are on."""
+    hot = functools.partial(dmljax.one_hot, indices, size=32, axis=1)
+    return jax.vjp(hot, jnp.ones(2, cotangent.dtype))[1](cotangent)[0]
+
+
 def _make(maker: Any) -> dmljax.OneHotDesc:
     sizes = maker.sizes()
     axis, data_type = maker.random.randrange(len(sizes)), maker.data_type(tables.ALL)
@@ -107,7 +114,15 @@ SUBJECT = Subject(
             ("`one_hot`", "batch, depth"),
             lambda parts: parts[1] == 1,  # depth is a dimension of the output alone
             differentiable=False,
-        )
+        ),
+        "one_hot, gradient": Case(
+            gradient_in_values,
+            (array("int32", (128, 1, 8)), array(shape=(128, 32, 8))),
+            ("`jax.grad` of `one_hot`, by `values`", "batch"),
+            lambda parts: parts[1] == 1,
+            differentiable=False,
+            divided=False,
+        ),
     },
     samples=(
         _hot(
