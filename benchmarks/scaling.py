@@ -103,8 +103,9 @@ class Work:
 
         def array(seed: int, shape: tuple[int, ...], dtype: str) -> jax.Array:
             placed = copied if shape[0] == 1 else sharding
-            made = jax.jit(_made, static_argnums=(0, 1, 2), out_shardings=placed)
-            return made(seed, shape, dtype)
+            make = jax.jit(_made, static_argnums=(0, 1, 2), out_shardings=placed)
+            made: jax.Array = make(seed, shape, dtype)
+            return made
 
         return list(map(array, range(len(shapes)), shapes, dtypes))
 

@@ -52,8 +52,8 @@ UNDOCUMENTED = {
     "export": Undocumented(
         "module_context.lowering_parameters.for_export",  # of a lowering rule's context
         "whether a program is lowered to be exported, which takes XLA's form",
-        "a kernel that is the default is in the export, and JAX refuses those through "
-        "Triton; implementation='xla' exports",
+        "a kernel that is the default is in the export, and older GPUs can't run it; "
+        "implementation='xla' exports without one",
     ),
     "manual axes": Undocumented(
         "manual_axis_type",  # of an array's type
@@ -77,17 +77,17 @@ UNDOCUMENTED = {
     ),
     "code per thread": Undocumented(
         "inline_mgpu",  # of jax.experimental.pallas.mosaic_gpu
-        "the kernel of nonzero_coordinates on a GPU",
+        "the kernels for NVIDIA GPUs",
         "XLA's form runs, and a kernel that was asked for by name is an error",
     ),
     "pointer": Undocumented(
         "utils.memref_ptr",  # of jax.experimental.mosaic.gpu
-        "the kernel of nonzero_coordinates on a GPU",
+        "the kernels for NVIDIA GPUs",
         "XLA's form runs, and a kernel that was asked for by name is an error",
     ),
     "dialects": Undocumented(
         "dialects",  # of jaxlib.mlir
-        "the operations of the kernel of nonzero_coordinates on a GPU",
+        "the operations of the kernels for NVIDIA GPUs",
         "XLA's form runs, and a kernel that was asked for by name is an error",
     ),
     "compute capability": Undocumented(

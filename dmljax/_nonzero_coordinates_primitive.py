@@ -240,6 +240,5 @@ NONZERO_COORDINATES = OperatorPrimitive(
     divisible=_compacting(functools.partial(_by_scatter_or_search, _sum_in_levels)),
     on_platform={"cpu": _compacting(_by_loop)},
     kernels={"cuda": gpu_kernel, "tpu": tpu_kernel},
-    backend="mosaic",
     sized_by=0,  # `x`; with `parts=` the last operand has the numbers of the parts
 )

@@ -48,7 +48,6 @@ from dmljax.pallas import (
     LEAST_CAPABILITY,
     NO_MESH,
     kernels_available,
-    kernels_lowered,
     served,
 )
 
@@ -85,7 +84,6 @@ class OperatorPrimitive:
       kernels: for a platform ("cuda", "tpu"), the operator as a Pallas kernel. Besides
         the arguments of `xla` it takes `interpret=`, which says whether a CPU
         runs it: by Pallas' interpreter, or by `dmljax.pallas._lockstep`.
-      backend: the backend of the kernel for "cuda", a key of `BACKENDS`.
       sized_by: the number of the operand whose type decides, by its bytes, from how
         many elements on the kernel is the default.
       measured_as: returns the name under which `_default` has the measurements, given
@@ -100,7 +98,6 @@ class OperatorPrimitive:
     linear: int = 0
     transpose: Transpose | None = None
     kernels: Mapping[str, Form] = dataclasses.field(default_factory=dict)
-    backend: str = "triton"
     sized_by: int = -1
     measured_as: Callable[[str, Sequence[Any], dict[str, Any]], str] | None = None
 
@@ -162,25 +159,22 @@ class OperatorPrimitive:
             alone: bool,
             **static: Any,
         ) -> Any:
-            backend = self._backend(platform)
             lower = functools.partial(_lower_locally, context, operands, static)
             if implementation == "pallas":
                 self._require_one_device(context)
                 self._require_sizes(context)
-                return lower(self._kernel(platform), kernels_lowered(backend))
+                return lower(self._kernel(platform))
             if implementation is None and self._prefers_kernel(
                 platform, alone, context, static
             ):
                 # A kernel may refuse a type or a size. The caller has not asked for
                 # one, so XLA's form runs then.
                 with contextlib.suppress(NoKernelError):
-                    return lower(self._kernel(platform), kernels_lowered(backend))
+                    return lower(self._kernel(platform))
             # The form of a platform is faster on one device, but XLA may divide it
-            # badly. The arrays are whole here: without a mesh, JAX does not ask how the
-            # results of the form's operations are sharded.
+            # badly.
             if is_local(context):
-                form = self.on_platform.get(platform, self.xla)
-                return lower(form, use_abstract_mesh(NO_MESH))
+                return lower(self.on_platform.get(platform, self.xla))
             lower_form = mlir.lower_fun(
                 self.divisible or self.xla, multiple_results=True
             )
@@ -196,7 +190,6 @@ class OperatorPrimitive:
         """
         interpret = platform == "cpu"
         platform_of_kernel = "cuda" if interpret else platform
-        backend = self._backend(platform)
         # JAX does not say the name of a platform that has no lowering rule of its own.
         named = f"the platform {platform!r}" if platform else "this platform"
         for holds, problem in (
@@ -205,23 +198,19 @@ class OperatorPrimitive:
                 f"was asked for, and there is no kernel for {named}",
             ),
             (
-                kernels_available(backend) or (interpret and backend == "mosaic"),
-                f"needs {BACKENDS[backend]}, which this JAX, {jax.__version__}, does "
-                "not have",
+                interpret or kernels_available(platform),
+                f"needs {BACKENDS.get(platform)}, which this JAX, {jax.__version__}, "
+                "does not have",
             ),
             (
-                interpret or served(backend, LEAST_CAPABILITY),
-                "needs a GPU of compute capability "
-                f"{LEAST_CAPABILITY.get(backend)} or later for this operator",
+                interpret or served(platform, LEAST_CAPABILITY),
+                f"needs a GPU of compute capability {LEAST_CAPABILITY} or later",
             ),
         ):
             instead = "use implementation=None or 'xla'."
             message = f"implementation='pallas' {problem}; {instead}"
             require(self.name.upper(), holds, message, NoKernelError)
         return functools.partial(self.kernels[platform_of_kernel], interpret=interpret)
-
-    def _backend(self, platform: str) -> str:
-        return "tpu" if platform == "tpu" else self.backend
 
     def _require_one_device(self, context: mlir.LoweringRuleContext) -> None:
         """Refuses a kernel in a program that XLA may divide among devices.
@@ -266,8 +255,7 @@ class OperatorPrimitive:
         # later version can run it.
         if not measured or not is_local(context) or is_exported(context):
             return False
-        backend = self._backend(platform)
-        if not (_has_known_sizes(context) and served(backend, LEAST_BY_DEFAULT)):
+        if not (_has_known_sizes(context) and served(platform, LEAST_BY_DEFAULT)):
             return False
         operands: list[Any] = list(context.avals_in)
         outputs: list[Any] = list(context.avals_out)
@@ -390,13 +378,9 @@ def _lower_locally(
     operands: Sequence[Any],
     static: dict[str, Any],
     form: Form,
-    scope: contextlib.AbstractContextManager[Any],
 ) -> Any:
-    """Lowers a form for arrays that each lie on one device.
-
-    The form is traced and lowered within the context `scope`.
-    """
-    with scope:
+    """Lowers a form or a kernel for arrays that each lie on one device."""
+    with use_abstract_mesh(NO_MESH):
         lower = mlir.lower_fun(form, multiple_results=True)
         return lower(on_one_device(context), *operands, **static)
 

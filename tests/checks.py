@@ -7,14 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from dmljax.pallas import kernels_available
 from tests import samples
 from tests.samples import Fill, Sample
-
-# For tests that expect a kernel through Triton in a program.
-needs_triton = pytest.mark.skipif(
-    not kernels_available("triton"), reason="this JAX has no Triton backend"
-)
 
 
 def assert_same(actual: Any, expected: Any) -> None:

@@ -22,8 +22,6 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from dmljax import DescriptorError
-from dmljax.pallas import kernels_available
 from tests import blocks, samples
 
 # Tracing makes many small objects that live on; looking through all of them for cycles
@@ -36,8 +34,7 @@ if blocks.INTERPRETED:
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-# A plugin that is imported hides a part of JAX, so doctest must not look into it.
-collect_ignore = ["without_triton.py"]
+collect_ignore = []
 # The programs of users need what the extra `clients` installs.
 CLIENTS = ("flax", "equinox", "optax")
 if not all(map(importlib.util.find_spec, CLIENTS)):
@@ -86,17 +83,6 @@ def real_blocks(small_blocks):
         jax.clear_caches()
         yield
     jax.clear_caches()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call():
-    """A kernel can't be tested where JAX has not the backend that it needs."""
-    try:
-        return (yield)
-    except DescriptorError as error:
-        if kernels_available("triton") or "pallas.triton, which this" not in str(error):
-            raise
-        pytest.skip("this JAX has no Triton backend")
 
 
 def pytest_collection_modifyitems(items):

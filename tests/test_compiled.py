@@ -108,14 +108,20 @@ def test_nonzero_coordinates_is_three_kernels(dtype, fill):
     assert temporaries(program) <= 0.05 * (x.size * x.dtype.itemsize + 4 * x.size)
 
 
+def chosen(x, **options):
+    return dmljax.element_wise_if(x, x, x, **options)
+
+
 def compile_for_a_gpu_before_hopper(capability):
-    """Compiles nonzero_coordinates for it. Mosaic GPU asks the mesh for the device."""
+    """Compiles kernels for it. Mosaic GPU asks the mesh for the device."""
 
     class Old(AbstractDevice):
         compute_capability = capability
 
     old = Old(device_kind="an NVIDIA GPU", num_cores=108, platform="gpu")
     pallas.NO_MESH = AbstractMesh((), (), abstract_device=old)
+    x = struct((1 << 20,), np.uint8)
+    assert launches(compiled(kernel(chosen), x, capability=capability)) == 1
     find = kernel(dmljax.nonzero_coordinates)
     for dtype in ("float32", "float16", "uint8"):
         for shape in ((1 << 20,), (4, 2, 2, 2, 64, 8, 8)):  # few columns, and many
@@ -124,11 +130,11 @@ def compile_for_a_gpu_before_hopper(capability):
 
 
 @pytest.mark.skipif(
-    pallas.LEAST_CAPABILITY["mosaic"] > (8, 0),
+    pallas.LEAST_CAPABILITY > (8, 0),
     reason="this JAX begins kernels with instructions of Hopper",
 )
 @pytest.mark.parametrize("capability", ["8.0", "8.9"])
-def test_nonzero_coordinates_is_compiled_for_gpus_before_hopper(capability):
+def test_kernels_are_compiled_for_gpus_before_hopper(capability):
     """In a new process, because one assembles code for the first of its GPUs alone."""
     call = f"test_compiled.compile_for_a_gpu_before_hopper({capability!r})"
     subprocess.run(

@@ -188,13 +188,15 @@ def test_the_last_of_many_blocks_is_cut():
     np.testing.assert_array_equal(output, jnp.where(x > 9, x, -x))
 
 
-def test_places_in_an_operand_that_is_shared_along_some_axes():
-    """Whose own dimensions lie in three groups."""
-    shape, own = (2, 3, 4, 5, 6), (2, 1, 4, 1, 6)
-    offsets = _elementwise.Offsets(np.int32(0), jnp.arange(720, dtype=np.uint32))
-    places = np.arange(np.prod(own)).reshape(own)
-    found = _elementwise.offsets_in(own, offsets, shape)
-    np.testing.assert_array_equal(found, np.broadcast_to(places, shape).ravel())
+def test_dimensions_in_which_operands_are_alike_are_one_group():
+    """But for those whose coordinates are asked for."""
+    shapes = [(2, 1, 4, 1, 6), (2, 3, 4, 5, 6)]
+    found = _elementwise.groups_of((2, 3, 4, 5, 6), shapes)
+    whole = [group.owned for group in found]
+    assert [group.size for group in found] == [2, 3, 4, 5, 6]
+    assert whole == [(True, True), (False, True)] * 2 + [(True, True)]
+    found = _elementwise.groups_of((2, 3, 1, 5, 6), [(2, 3, 1, 5, 6)], asked=(3,))
+    assert [group.size for group in found] == [6, 5, 6]
 
 
 @pytest.mark.parametrize(

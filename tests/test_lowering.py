@@ -18,14 +18,13 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 from dmljax import DescriptorError, PaddingMode, _default, _jax, _primitive, pallas
 from dmljax.pallas import BACKENDS, _nonzero_coordinates
-from tests.checks import eight_devices, needs_triton
+from tests.checks import eight_devices
 from tests.subjects import SUBJECTS
 
 pytestmark = pytest.mark.usefixtures("real_blocks")
 WITH_KERNEL = [name for name, one in SUBJECTS.items() if one.kernel_samples]
 LAUNCHES = {"nonzero_coordinates": ("_count", "_scan", "_write")}
-# The custom calls of the backends, Triton and Mosaic GPU.
-TARGETS = ("__gpu$xla.gpu.triton", "mosaic_gpu_v2")
+TARGET = "mosaic_gpu_v2"  # the custom call of Pallas' backend
 each_operator = pytest.mark.parametrize("name", WITH_KERNEL)
 
 # THE CHOICE
@@ -39,7 +38,7 @@ def lowered(function, *arguments):
 
 def launches(text):
     """How many kernels a program's text launches."""
-    return sum(text.count(f"@{target}(") for target in TARGETS)
+    return text.count(f"@{TARGET}(")
 
 
 def function_of(sample):
@@ -101,7 +100,6 @@ def preferred(monkeypatch):
     jax.clear_caches()
 
 
-@needs_triton
 @pytest.mark.usefixtures("preferred")
 @each_operator
 def test_the_default_is_what_the_rule_says(name):
@@ -191,9 +189,6 @@ def test_a_program_exported_from_a_cpu_has_the_kernel_that_was_asked_for():
                 )
             ),
             platforms=("cuda",),
-            disabled_checks=[
-                export.DisabledSafetyCheck.custom_call(t) for t in TARGETS
-            ],
         )
         assert launches(exporting(LARGE).mlir_module()) == expected
 
@@ -215,12 +210,7 @@ def test_a_sharded_program_runs_kernels_where_the_types_say_how(axis_type, expec
     ("function", "expected"),
     [
         (dmljax.nonzero_coordinates, 3),
-        # Pallas' own kernels must say over which mesh axes their outputs vary.
-        pytest.param(
-            lambda x: dmljax.element_wise_if(x > 0, x, x, implementation="pallas"),
-            1,
-            marks=needs_triton,
-        ),
+        (lambda x: dmljax.element_wise_if(x > 0, x, x, implementation="pallas"), 1),
     ],
 )
 def test_each_device_of_a_shard_map_runs_the_kernel(function, expected):
@@ -253,8 +243,7 @@ def test_without_the_backend_the_default_is_xla():
 @each_operator
 def test_without_the_backend_a_kernel_is_refused(name):
     sample = SUBJECTS[name].samples[0].by_kernel()
-    backend = BACKENDS[SUBJECTS[name].primitive.backend]
-    expected = rf"{name.upper()}: .*{backend}, which this JAX.*None or 'xla'"
+    expected = rf"{name.upper()}: .*{BACKENDS['cuda']}, which this JAX.*None or 'xla'"
     with pytest.raises(DescriptorError, match=expected):
         lowered(function_of(sample), *sample.arrays())
 
@@ -262,16 +251,13 @@ def test_without_the_backend_a_kernel_is_refused(name):
 @pytest.mark.parametrize("found", [(7, 5), (8, 0), (8, 9)])
 @each_operator
 def test_old_gpus_run_a_kernel_only_if_it_is_asked_for(name, found, monkeypatch):
-    """Kernels through Triton serve all GPUs that JAX serves."""
     monkeypatch.setattr(pallas, "compute_capability", lambda: found)
     sample = SUBJECTS[name].samples[0]
     by_kernel = function_of(sample.by_kernel())
-    if SUBJECTS[name].primitive.backend == "triton":
-        assert launches(lowered(by_kernel, *sample.arrays())) == 1
-        return
     least = (8, 0) if jax.__version_info__ >= (0, 11, 2) else (9, 0)
     if found >= least:
-        assert launches(lowered(by_kernel, *sample.arrays())) == 3
+        expected = len(LAUNCHES.get(name, ("",)))
+        assert launches(lowered(by_kernel, *sample.arrays())) == expected
         return
     expected = rf"compute capability \({least[0]}, 0\) or later"
     with pytest.raises(DescriptorError, match=expected):
@@ -281,7 +267,7 @@ def test_old_gpus_run_a_kernel_only_if_it_is_asked_for(name, found, monkeypatch)
 def test_a_gpu_that_no_kernel_was_run_on_has_xla_by_default(monkeypatch):
     """With any JAX, also where the kernel is compiled for this GPU."""
     monkeypatch.setattr(pallas, "compute_capability", lambda: (8, 0))
-    monkeypatch.setitem(pallas.LEAST_CAPABILITY, "mosaic", (8, 0))
+    monkeypatch.setattr(_primitive, "LEAST_CAPABILITY", (8, 0))
     kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
     assert launches(lowered(kernel, LARGE)) == 3
     assert launches(lowered(lambda x: dmljax.nonzero_coordinates(x), LARGE)) == 0
@@ -297,36 +283,14 @@ def test_other_platforms_have_no_kernel(platform):
     assert launches(default.lower(lowering_platforms=(platform,)).as_text()) == 0
 
 
-# Its places are beyond what Triton's lowering computes with 32 bits, of which it takes
-# one for the sign, and too few bytes for 64.
+# Its places need all 32 bits.
 ODD = jax.ShapeDtypeStruct((2**31 + 1,), np.uint8)
 
 
-def chosen(x, **options):
-    return dmljax.element_wise_if(x, x, x, **options)
-
-
-@needs_triton
-def test_what_a_kernel_can_not_address_runs_in_xla(monkeypatch):
-    measured = {"cuda": {"pipeline": {"element_wise_if": {1: 1}}}}
-    monkeypatch.setattr(_primitive, "KERNEL_FROM", measured)
-    assert launches(lowered(chosen, ODD)) == 0
-    most = jax.ShapeDtypeStruct((2**31,), np.uint8)
-    assert launches(lowered(chosen, most)) == 1
-    jax.clear_caches()
-
-
-@needs_triton
-def test_what_a_kernel_can_not_address_is_refused_to_who_asks_for_it():
-    kernel = functools.partial(chosen, implementation="pallas")
-    with pytest.raises(
-        DescriptorError, match=r"^ELEMENT_WISE_IF: .*2147483649 .*'xla'"
-    ):
-        lowered(kernel, ODD)
-
-
-def test_code_per_thread_addresses_arrays_of_any_size():
+def test_kernels_address_arrays_of_any_size():
     assert launches(lowered(dmljax.nonzero_coordinates, ODD)) == 3
+    select = functools.partial(dmljax.element_wise_if, implementation="pallas")
+    assert launches(lowered(lambda x: select(x, x, x), ODD)) == 1
 
 
 @pytest.mark.parametrize("elements", [2**31 + 8, 2**32 + 8])

@@ -625,9 +625,6 @@ def test_program_names_the_operator(sample):
 
 # FROM ONE MACHINE TO ANOTHER
 
-# JAX promises nothing about this call in programs for later versions of its own.
-KERNEL = export.DisabledSafetyCheck.custom_call("__gpu$xla.gpu.triton")
-
 
 def platforms(sample):
     """The platforms that can run a sample."""
@@ -637,11 +634,8 @@ def platforms(sample):
 def exported(sample):
     """A sample as a program for every platform, and its arrays."""
     arrays = sample.arrays()
-    disabled = [KERNEL] if sample.implementation else []
-    export_ = export.export(
-        jax.jit(sample.run), platforms=platforms(sample), disabled_checks=disabled
-    )
-    return export_(*arrays), arrays
+    program = export.export(jax.jit(sample.run), platforms=platforms(sample))
+    return program(*arrays), arrays
 
 
 @each_sample

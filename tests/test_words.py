@@ -10,7 +10,7 @@ from jax import lax
 
 import dmljax
 from dmljax._coordinates import is_nonzero
-from dmljax.pallas import _lockstep, _nonzero_bits, _words
+from dmljax.pallas import _elementwise, _lockstep, _nonzero_bits
 from dmljax.pallas._elementwise import on_bits
 from dmljax.pallas.tpu import _blocks
 from tests import samples, subjects
@@ -55,7 +55,8 @@ def test_all_types_are_here():
 
 
 @each_type
-def test_elements_are_moved_as_integers_of_their_size(dtype):
+def test_elements_are_moved_as_unsigned_integers(dtype):
+    """Of their size, or in parts of 4 bytes."""
     x = patterns(dtype)
     first = np.arange(x.size) % 3 == 0
     seen = []
@@ -66,50 +67,19 @@ def test_elements_are_moved_as_integers_of_their_size(dtype):
 
     (result,) = on_bits(form)(first, jnp.asarray(x), jnp.asarray(x[::-1]))
     assert_same(result, np.where(first, x, x[::-1]))
-    parts = 2 if dtype.kind == "c" else 1
-    assert len(seen) == 2 * parts
-    for word in seen:
-        assert word.kind in ("b" if dtype.kind == "b" else "iu")
-        assert word.itemsize * parts == dtype.itemsize
+    size = dtype.itemsize
+    word = dtype if dtype.kind == "b" else np.dtype(f"uint{8 * min(size, 4)}")
+    assert seen == [word] * 2 * max(size // 4, 1)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "lanes"),
-    [
-        *(("bool", 1), ("int8", 4), ("uint8", 4), ("int16", 2), ("uint16", 2)),
-        *(("int32", 1), ("uint32", 1), ("int64", 1), ("uint64", 1)),
-    ],
-    indirect=["dtype"],
-)
-def test_how_many_elements_a_word_has(dtype, lanes):
-    assert _words.most_per_word(dtype) == lanes
-
-
-@pytest.mark.parametrize(
-    ("dtype", "lanes"),
-    [
-        *((dtype, lanes) for dtype in ("int8", "uint8") for lanes in (1, 2, 4)),
-        *((dtype, lanes) for dtype in ("int16", "uint16") for lanes in (1, 2)),
-        *((dtype, 1) for dtype in ("bool", "int32", "uint32", "int64", "uint64")),
-    ],
-    indirect=["dtype"],
-)
-def test_words_of_several_elements(dtype, lanes):
-    """They are those of the same memory, and are elements again."""
-    x = patterns(dtype)
-    word = _words.word_type(dtype, lanes)
-    assert word.itemsize == lanes * dtype.itemsize
-    words = _words.as_words(jnp.asarray(x), lanes)
-    assert_same(words, x.view(word))
-    assert_same(_words.as_elements(words, dtype).ravel(), x)
-
-    alike = _words.in_every_slot(jnp.asarray(x), dtype, lanes)
-    assert_same(alike, np.repeat(x, lanes).view(word))
-    for lane in range(lanes):
-        lines = np.zeros((x.size, lanes), dtype)
-        lines[:, lane] = x
-        one = _words.in_slot(jnp.asarray(x), np.uint32(lane), dtype, lanes)
-        assert_same(one, lines.view(word).ravel())
+@pytest.mark.parametrize("width", [8, 16, 32])
+def test_elements_of_words(width):
+    """Those of a word lie side by side, the first one in its lowest bits."""
+    elements = patterns(np.dtype(f"uint{width}"))[: 4 * (32 // width)]
+    words = np.ascontiguousarray(elements).view(np.uint32)
+    taken = _elementwise.unpacked(list(words), elements.size, width)
+    np.testing.assert_array_equal(taken, elements)
+    np.testing.assert_array_equal(_elementwise.packed(taken, width), words)
 
 
 def test_floats_of_four_bits_are_moved_as_wider_ones():

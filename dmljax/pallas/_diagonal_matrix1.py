@@ -1,20 +1,22 @@
 """DIAGONAL_MATRIX1 on a GPU, in the frame of `_elementwise`: one launch.
 
-A program computes the diagonal of each of its elements, and selects the value or the
-input. Which diagonals the value fills is the formula of the page, in
-`_coordinates.fills`.
+A thread computes the diagonal of each of its elements, and selects the value or the
+input.
 """
 
-import math
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
-from dmljax._coordinates import fills
 from dmljax._tensor import Outputs
-from dmljax.pallas._elementwise import Offsets, elementwise, offsets_in, on_bits
+from dmljax.pallas._elementwise import elementwise, on_bits
+
+# Numbers of a thread have no sign. With this added, those of int32 keep their order.
+SIGN = np.uint32(2**31)
 
 
 @on_bits
@@ -26,30 +28,42 @@ def diagonal_matrix1(
     interpret: bool,
 ) -> Outputs:
     """The form by kernel. The operands are those of the primitive."""
-    height, width = matrix
+    *data, value, x = operands
+    bits = (lax.bitcast_convert_type(bound, np.uint32) for bound in data)
+    operands = (*bits, value, x)
     batch = np.broadcast_shapes(*(operand.shape[:-2] for operand in operands))
-    shape = (*batch, *matrix)
-
-    def element(offsets: Offsets, *loads: Any) -> Any:
-        *data, value, x = (
-            load(offsets_in(operand.shape, offsets, shape))
-            for load, operand in zip(loads, operands, strict=True)
-        )
-        rows, column = offsets.divided(width)
-        # A single matrix needs no second division.
-        row = rows.total() if math.prod(batch) == 1 else rows.divided(height)[1]
-        # Positions are unsigned, and their difference may be negative.
-        top_x = column.astype(np.int32) - row.astype(np.int32)
-        filled = fills(top_x, data, matrix, fill_begin, fill_end)
-        return jnp.where(filled, value, x)
-
+    rank = len(batch) + 2
     return elementwise(
-        element,
+        functools.partial(_filled, fill_begin=fill_begin, fill_end=fill_end),
         *operands,
-        shape=shape,
+        shape=(*batch, *matrix),
+        asked=(rank - 2, rank - 1),
         operator="diagonal_matrix1",
-        warps=8,
-        # Without an input a program reads next to nothing, so it has more to write.
-        blocks=2 if operands[-1].size == 1 else 1,
         interpret=interpret,
     )
+
+
+def _filled(
+    t: Any,
+    coordinates: Sequence[Any],
+    values: Sequence[Any],
+    fill_begin: int | None,
+    fill_end: int | None,
+) -> Any:
+    """The value on the diagonals that are filled: the formula of the page.
+
+    `_coordinates.fills` has it for numbers with a sign, and says what the values are.
+    """
+    row, column = coordinates
+    *data, value, x = values
+    begin: Any = fill_begin
+    end: Any = fill_end
+    if begin is None:
+        *data, begin, end = (number + SIGN for number in data)
+    else:
+        begin, end = (np.uint32((b + 2**31) % 2**32) for b in (begin, end))
+    diagonal = column - row + SIGN
+    for origin in data:
+        diagonal = diagonal + origin
+    filled = (diagonal >= begin) ^ (diagonal >= end) ^ (end < begin)
+    return t.select(filled, value, x)

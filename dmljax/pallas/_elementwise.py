@@ -1,185 +1,239 @@
-"""A frame for kernels on a GPU that compute each output element from its offset.
+"""A frame for kernels on a GPU that compute each output element from its coordinates.
 
-ELEMENT_WISE_IF and DIAGONAL_MATRIX1 use it. There is one launch. A program has a block
-of consecutive elements of the flat output, whatever its shape:
+ELEMENT_WISE_IF, DIAGONAL_MATRIX1 and ONE_HOT use it. There is one launch of code per
+thread (`_threads`). A thread writes *chunks*: neighbouring elements of the output, 16
+bytes where it can be. A chunk lies in one row:
 
-    output, 3 rows of 7    | a b c d e f g | h i j k l m n | o p q r s t u |
-    programs               |-- program 0 --:-- program 1 --:-- program 2 --|
-                             8 elements      8 elements      5, masked
+    output, 3 rows of 8    | a b c d e f g h | i j k l m n o p | q r s t u v w x |
+    chunks of four         |------- -------- | ------- ------- | ------- --------|
 
-So loads and stores are contiguous and as wide as the hardware allows, in rows of any
-size. The price is that positions have to be computed from offsets, by divisions;
-`Offsets` makes these few and cheap. A kernel whose programs have rows or tiles instead
-(`_one_hot`, `_padding`) does not belong here, but borrows `Offsets` and `on_bits`.
+So the coordinates of a chunk are computed once, by divisions, and its elements differ
+in the last coordinate only. An operand is loaded once for a chunk, too: as a vector if
+its elements are neighbours as well, else as one element for all. The price is that rows
+of odd size have chunks of one element.
+
+PADDING has odd rows more often than not, and a kernel of its own. It shares `packed`
+and `on_bits` with this frame.
 """
 
+import contextlib
+import dataclasses
+import functools
 import math
+import operator as operators
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.experimental import pallas as pl
 
-from dmljax._tensor import Form, Outputs, index_mode, is_floating
-from dmljax.pallas._launch import launch, load, store
+from dmljax._tensor import Form, Outputs, is_floating
+from dmljax.pallas import WARP
+from dmljax.pallas._launch import launch_threads
 
-# The bytes of the output that a program writes. With 8 warps of 32 threads a thread
-# then stores 16 bytes, the widest store of a GPU. It was the best size on an H200 for
-# elements of 1, 2 and 4 bytes alike.
-BLOCK_BYTES = 4096
+CHUNK_BYTES = 16  # of a chunk at most: the widest load and store of a thread
+WARPS = 4  # of a program. On an H200, eight were up to 4 % slower.
+# The chunks of a thread, if no operand is as large as the output: a thread that loads
+# little has time to write more. On an H200, a thread with one chunk took 1.1 to 1.2
+# times as long for one-hot sequences. Where all threads load much, one is the best.
+FILLED = 2
+# Chunks of fewer bytes are as many times more, but not more than so many times.
+NARROW = 4
+
+# value(t, coordinates, values) is an element: a number that holds its bits. The
+# coordinates are those of the dimensions that `elementwise` is asked for, and the
+# values are the operands' elements.
+Value = Callable[..., Any]
 
 
-class Offsets(NamedTuple):
-    """The offsets `base + within` of the elements of a block, in two parts.
-
-    Only the base may need 64 bits. A GPU divides integers of 64 bits in many
-    instructions, so it divides one base for the whole block, and for each element only
-    32 bits.
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Neighbouring dimensions of the output in which each operand is alike.
 
     Attributes:
-      base: a scalar, int32 or int64.
-      within: (block,) uint32, or a scalar if all offsets are the same.
-      run: the size of the block if its offsets follow one another, else 1.
+      size: the product of their sizes.
+      owned: for each operand, whether it has these dimensions. Otherwise it is shared
+        along them.
+      asked: whether `value` takes the coordinate.
     """
 
-    base: Any
-    within: Any
-    run: int = 1
-
-    def divided(self, size: int) -> tuple["Offsets", Any]:
-        """The quotients by `size`, and the remainders, which are uint32.
-
-        For offsets in an array whose last dimension has this size, they are the offsets
-        in the array without it, and the positions along it.
-        """
-        integer = self.base.dtype.type
-        base = lax.div(self.base, integer(size))
-        rest = lax.rem(self.base, integer(size)).astype(np.uint32) + self.within
-        # A row of whole blocks: every element of a block has the same quotient, and no
-        # element needs a division.
-        if self.run > 1 and size % self.run == 0:
-            return Offsets(base, np.uint32(0)), rest
-        quotient = lax.div(rest, jnp.full_like(rest, size))
-        return Offsets(base, quotient), rest - quotient * np.uint32(size)
-
-    def total(self) -> Any:
-        """The offsets as one array, in the type of the base."""
-        return self.base + self.within.astype(self.base.dtype)
-
-
-# element(offsets, *loads) gives the values of a block's elements. There is one load for
-# each operand: load(offsets_in_operand) reads elements of it.
-Element = Callable[..., Any]
+    size: int
+    owned: tuple[bool, ...]
+    asked: bool
 
 
 def elementwise(
-    element: Element,
+    value: Value,
     *operands: jax.Array,
     shape: tuple[int, ...],
+    asked: Sequence[int],
     operator: str,
-    warps: int,
     interpret: bool,
-    blocks: int = 1,
 ) -> Outputs:
-    """An array of `shape` and of the last operand's type, with values from `element`.
+    """An array of `shape` and of the last operand's type, with elements from `value`.
 
-    A program writes `blocks` times BLOCK_BYTES. `element` turns the `Offsets` of its
-    elements into offsets in an operand with `offsets_in`.
+    Each operand has the rank of `shape`, and size 1 in dimensions along which it is
+    shared. `asked` has the dimensions whose coordinates `value` takes.
     """
     dtype = operands[-1].dtype
     elements = math.prod(shape)
-    block = blocks * BLOCK_BYTES // dtype.itemsize
     if not elements:
         return (jnp.zeros(shape, dtype),)
-    # The last block may reach past the end, and its offsets must not wrap around.
-    with index_mode(elements + block) as integer:
-        (output,) = launch(
-            _kernel,
-            *(operand.ravel() for operand in operands),
-            operator=operator,
-            grid=(pl.cdiv(elements, block),),
-            outputs=(jax.ShapeDtypeStruct((elements,), dtype),),
-            warps=warps,
-            interpret=interpret,
-            element=element,
-            elements=elements,
-            block=block,
-            integer=integer,
-        )
+    groups = groups_of(shape, [operand.shape for operand in operands], asked)
+    chunk = math.gcd(groups[-1].size, CHUNK_BYTES // dtype.itemsize)
+    each = 1 if elements in (operand.size for operand in operands) else FILLED
+    each *= min(CHUNK_BYTES // (chunk * dtype.itemsize), NARROW)
+    chunks = elements // chunk
+    (output,) = launch_threads(
+        _kernel,
+        *(operand.reshape(1, -1) for operand in operands),
+        operator=operator,
+        step="",
+        programs=-(-chunks // (WARPS * WARP * each)),
+        warps=WARPS,
+        outputs=(jax.ShapeDtypeStruct((1, elements), dtype),),
+        shared=(),
+        interpret=interpret,
+        value=value,
+        groups=groups,
+        chunk=chunk,
+        chunks=chunks,
+        each=each,
+    )
     return (output.reshape(shape),)
 
 
-def _kernel(
-    *references: Any, element: Element, elements: int, block: int, integer: np.dtype
-) -> None:
-    *operands, output = references
-    program = pl.program_id(0)
-    base = program.astype(integer) * integer.type(block)
-    offsets = Offsets(base, lax.iota(np.uint32, block), run=block)
+def groups_of(
+    shape: Sequence[int], operands: Sequence[Sequence[int]], asked: Sequence[int] = ()
+) -> list[Group]:
+    """The groups of the output's dimensions: at least one, and as few as there can be.
 
-    def write(mask: Any) -> None:
-        loads = [_loader(operand, mask) for operand in operands]
-        values = jnp.broadcast_to(element(offsets, *loads), (block,))
-        store(output.at[offsets.total()], values, mask=mask)
-
-    # Triton makes masked loads and stores narrow. So only the block that reaches past
-    # the end of the output is masked.
-    whole, rest = divmod(elements, block)
-    if whole:
-        pl.when(program < whole)(lambda: write(None))
-    if rest:
-        pl.when(program == whole)(lambda: write(offsets.total() < elements))
-
-
-def _loader(reference: Any, mask: Any) -> Callable[[Any], Any]:
-    def load_at(offsets: Any) -> Any:
-        # One offset for the whole block: a scalar is read once, and is always inside.
-        one = jnp.ndim(offsets) == 0
-        return reference[offsets] if one else load(reference.at[offsets], mask=mask)
-
-    return load_at
-
-
-def offsets_in(operand: Sequence[int], offsets: Offsets, shape: Sequence[int]) -> Any:
-    """Offsets in an array of `shape`, turned into offsets in an operand.
-
-    The sizes of the operand are those of `shape`, or 1 where the operand is shared.
+    Each group costs a division.
     """
-    # Each group of dimensions costs a division. So neighbouring dimensions count as one
-    # if the operand is shared along all of them, or along none.
-    groups: list[tuple[int, bool]] = []
-    for size, own in zip(shape, operand, strict=True):
-        if size == 1:
+    groups: list[Group] = []
+    for axis, size in enumerate(shape):
+        if size == 1 and axis not in asked:
             continue
-        if groups and groups[-1][1] == (own > 1):
-            size *= groups.pop()[0]
-        groups.append((size, own > 1))
-    if groups == [(math.prod(shape), True)]:
-        return offsets.total()
-    integer = offsets.base.dtype
-    result, stride = integer.type(0), 1
-    for i, (size, own) in reversed(list(enumerate(groups))):
-        position: Any
-        if i:
-            offsets, position = offsets.divided(size)
-        else:  # what is left of the offsets is the position along the first group
-            position = offsets.total()
-        if own:
-            result += position.astype(integer) * integer.type(stride)
-            stride *= size
-    return result
+        owned = tuple(sizes[axis] > 1 for sizes in operands)
+        alike = groups and groups[-1].owned == owned and not groups[-1].asked
+        if alike and axis not in asked:
+            size *= groups.pop().size
+        groups.append(Group(size, owned, axis in asked))
+    return groups or [Group(1, (False,) * len(operands), False)]
+
+
+def _kernel(
+    t: Any,
+    *memories: Any,
+    value: Value,
+    groups: Sequence[Group],
+    chunk: int,
+    chunks: int,
+    each: int,
+) -> None:
+    *operands, output = memories
+    whole = chunks % (t.threads * each) == 0
+    # Offsets of 2^32 and more need 64 bits, which a GPU divides in many instructions.
+    wide = (chunks + t.threads * each) * chunk >= 2**32
+    program, thread = (t.wide(n) if wide else n for n in (t.program, t.thread))
+    work = []
+    for i in range(each):
+        number = (program * each + i) * t.threads + thread
+        # A thread past the end loads what the first one does, and stores nothing.
+        inside = None if whole else number < chunks
+        offset = (number if whole else t.select(inside, number, 0)) * chunk
+        work.append((inside, offset, *_loaded(t, offset, operands, groups, chunk)))
+    # All is loaded before the first store, so that a thread waits only once.
+    for inside, offset, coordinates, values in work:
+        elements = []
+        for slot in range(chunk):
+            at = [c + slot if along else c for c, along in coordinates]
+            own = [line[slot % len(line)] for line in values]
+            elements.append(value(t, at, own))
+        with contextlib.nullcontext() if inside is None else t.when(inside):
+            output.put(offset, chunk, packed(elements, output.bits))
+
+
+def _loaded(
+    t: Any, offset: Any, memories: Sequence[Any], groups: Sequence[Group], chunk: int
+) -> tuple[list[tuple[Any, bool]], list[list[Any]]]:
+    """What a chunk needs.
+
+    Returns the coordinates that were asked for, of the chunk's first element, and
+    whether they grow along the chunk; and for each operand its elements, or the one
+    that is shared by all elements of the chunk.
+    """
+    coordinates = []
+    places: list[Any] = [0] * len(memories)
+    strides = [1] * len(memories)
+    last = len(groups) - 1
+    for i, group in reversed(list(enumerate(groups))):
+        coordinate = offset
+        if i:  # what is left of the offset is the coordinate in the first group
+            offset, coordinate = divided(offset, group.size)
+        for j in np.flatnonzero(group.owned):
+            places[j] = coordinate * strides[j] + places[j]
+            strides[j] *= group.size
+        if group.asked:
+            coordinates.append((t.narrow(coordinate), i == last))
+    values = [
+        load(memory, place, chunk if owned else 1)
+        for memory, place, owned in zip(memories, places, groups[-1].owned, strict=True)
+    ]
+    return coordinates[::-1], values
+
+
+def divided(a: Any, size: int) -> tuple[Any, Any]:
+    """The quotient of a number and a size, and the remainder."""
+    quotient = a // size
+    return quotient, a - quotient * size
+
+
+def load(memory: Any, place: Any, count: int) -> list[Any]:
+    """So many elements from a place on, which is a multiple of their number."""
+    each = min(count, CHUNK_BYTES * 8 // memory.bits)  # that are loaded at once
+    found = []
+    for i in range(0, count, each):
+        words = memory.words(place + i, each)
+        found += unpacked(words, each, memory.bits)
+    return found
+
+
+def unpacked(words: Sequence[Any], count: int, bits: int) -> list[Any]:
+    """The elements of words of 32 bits, each in a number of its own."""
+    if bits == 32 or count == 1:
+        return list(words)
+    per_word = 32 // bits
+    return [
+        (words[i // per_word] >> (i % per_word * bits)) & (2**bits - 1)
+        for i in range(count)
+    ]
+
+
+def packed(elements: Sequence[Any], bits: int) -> list[Any]:
+    """Words of 32 bits that hold elements of fewer bits, the first in the lowest."""
+    per_word = 32 // bits
+    return [
+        functools.reduce(
+            operators.or_,
+            (n << (i * bits) for i, n in enumerate(elements[first:][:per_word])),
+        )
+        for first in range(0, len(elements), per_word)
+    ]
+
+
+# THE TYPES
 
 
 def on_bits(form: Form) -> Form:
     """`form` for every type of its last two operands, which it only moves.
 
-    The form gets the bits of these operands as unsigned integers. So a kernel has fewer
-    types to compile, and keeps the bits of a NaN. Booleans and integers stay as they
-    are, complex numbers are moved in two calls, and what is narrower than a byte is
-    widened, because a GPU addresses no less.
+    The form gets the bits of these operands as unsigned integers of 1, 2 or 4 bytes, or
+    truth values. So a kernel has fewer types to compile, and keeps the bits of a NaN.
+    Elements of 8 bytes and more are moved in several calls, and what is narrower than a
+    byte is widened, because a GPU addresses no less.
     """
 
     def on_all_types(*operands: jax.Array, **static: Any) -> Outputs:
@@ -194,25 +248,27 @@ def on_bits(form: Form) -> Form:
 
 
 def _to_bits(x: jax.Array) -> list[jax.Array]:
-    """The bits of `x`: one array, or two if it is complex."""
+    """The bits of `x`: an array, or one for each 4 bytes of an element."""
     if jnp.issubdtype(x.dtype, np.complexfloating):
         return [*_to_bits(x.real), *_to_bits(x.imag)]
-    if is_floating(x.dtype):
+    if x.dtype.kind == "b":  # which JAX does not turn into integers without a copy
+        return [x]
+    if (jnp.finfo if is_floating(x.dtype) else jnp.iinfo)(x.dtype).bits < 8:
         # Floats of less than a byte have no integer type of their size in memory.
-        x = x.astype(np.float32) if jnp.finfo(x.dtype).bits < 8 else x
-        bits = jnp.finfo(x.dtype).bits
-        return [lax.bitcast_convert_type(x, np.dtype(f"uint{bits}"))]
-    narrow = x.dtype != bool and jnp.iinfo(x.dtype).bits < 8
-    return [x.astype(np.int8) if narrow else x]
+        return _to_bits(x.astype(np.float32 if is_floating(x.dtype) else np.int8))
+    bits = lax.bitcast_convert_type(x, np.dtype(f"uint{8 * min(x.dtype.itemsize, 4)}"))
+    return [bits[..., i] for i in range(2)] if x.dtype.itemsize == 8 else [bits]
 
 
 def _from_bits(parts: Sequence[jax.Array], dtype: np.dtype) -> jax.Array:
     """The array of type `dtype` that has these bits: the inverse of `_to_bits`."""
     if jnp.issubdtype(dtype, np.complexfloating):
-        part = np.dtype(f"float{4 * dtype.itemsize}")
-        return lax.complex(*(_from_bits([bits], part) for bits in parts))
-    (bits,) = parts
-    if is_floating(dtype):
-        wide = dtype if jnp.finfo(dtype).bits >= 8 else np.dtype(np.float32)
-        bits = lax.bitcast_convert_type(bits, wide)
-    return bits.astype(dtype)
+        half, part = len(parts) // 2, np.dtype(f"float{4 * dtype.itemsize}")
+        return lax.complex(*(_from_bits(p, part) for p in (parts[:half], parts[half:])))
+    if dtype.kind == "b":
+        return parts[0]
+    if (jnp.finfo if is_floating(dtype) else jnp.iinfo)(dtype).bits < 8:
+        wide = np.dtype(np.float32 if is_floating(dtype) else np.int8)
+        return _from_bits(parts, wide).astype(dtype)
+    bits = jnp.stack(parts, -1) if len(parts) > 1 else parts[0]
+    return lax.bitcast_convert_type(bits, dtype)

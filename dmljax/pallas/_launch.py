@@ -1,10 +1,8 @@
-"""The calls of Pallas: `launch` through Triton for GPUs, `launch_blocks` for TPUs.
-
-`launch_threads` is for kernels of code per thread, on GPUs through Mosaic GPU.
+"""The calls of Pallas: `launch_threads` for NVIDIA GPUs, `launch_blocks` for TPUs.
 
 Here belongs what all launches share: the parameters of a backend, the names that a
-profile shows, what the compiler is told about the cost, and which arrays a backend
-cannot address. The kernels also import Pallas, for what their bodies compute with, but
+profile shows, and what the compiler is told about the cost. The kernels for TPUs also
+import Pallas, for what their bodies compute with, but
 none of them calls `pallas_call`.
 """
 
@@ -17,70 +15,13 @@ from typing import Any
 import jax
 from jax.experimental import pallas as pl
 
-from dmljax._check import NoKernelError, require
 from dmljax._jax import code_per_thread, struct
-from dmljax.pallas import WARP, _lockstep, kernels_available, kernels_lowered
+from dmljax.pallas import WARP, _lockstep, kernels_available
 
-# A future JAX may come without one of the backends. Then this module still imports, and
-# `dmljax._primitive` launches no kernel for that platform.
-if kernels_available("triton"):
-    with kernels_lowered("triton"):
-        from jax.experimental.pallas import triton
-
+# A future JAX may come without this backend. Then this module still imports, and
+# `dmljax._primitive` launches no kernel for TPUs.
 if kernels_available("tpu"):
     from jax.experimental.pallas import tpu
-
-
-def load(reference: Any, **static: Any) -> Any:
-    """Loads what a reference of a kernel through Triton names."""
-    return triton.load(reference, **static)
-
-
-def store(reference: Any, values: Any, **static: Any) -> None:
-    """Stores values where a reference of a kernel through Triton says."""
-    triton.store(reference, values, **static)
-
-
-def launch(
-    kernel: Callable[..., None],
-    *operands: jax.Array,
-    operator: str,
-    grid: tuple[int, ...],
-    outputs: Sequence[jax.ShapeDtypeStruct],
-    warps: int,
-    interpret: bool,
-    **static: Any,
-) -> Sequence[jax.Array]:
-    """Runs `kernel` on whole arrays in a GPU's memory, once for each point of `grid`.
-
-    The kernel is called with references to the operands, then with references to the
-    outputs, and with `static` as keywords. It is named `dmljax_{operator}` in a
-    profile. Callers use a grid of one dimension, because the hardware allows at most
-    65 535 programs along the others.
-    """
-    arrays: list[Any] = [*operands, *outputs]
-    for array in arrays:
-        # Triton's lowering computes offsets in 64 bits only for arrays of more than
-        # 2^32 bytes, and in signed 32 bits for all others. For elements of one byte,
-        # offsets from 2^31 on would therefore be negative.
-        require(
-            operator.upper(),
-            array.dtype.itemsize > 1 or not 2**31 < array.size <= 2**32,
-            f"the kernel can't address an array of {array.size} elements of one byte "
-            "(more than 2^31, at most 2^32); use implementation=None or 'xla'.",
-            NoKernelError,
-        )
-    results: Sequence[jax.Array] = pl.pallas_call(
-        functools.partial(kernel, **static),
-        grid=grid,
-        out_shape=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
-        name=f"dmljax_{operator}",
-        interpret=interpret,
-        # The type of this object chooses the backend. It is the one choice that JAX
-        # 0.10, where the default is Mosaic GPU, and later versions understand alike.
-        compiler_params=triton.CompilerParams(num_warps=warps, num_stages=2),
-    )(*operands)
-    return results
 
 
 def launch_threads(

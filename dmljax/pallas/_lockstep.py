@@ -74,19 +74,28 @@ class Memory:
         return [words[..., i] for i in range(count)]
 
     def store(self, offset: Any, *numbers: Any) -> None:
-        """Stores numbers from this offset on, in the threads that are active.
+        """Stores numbers from this offset on, in the threads that are active."""
+        self.put(offset, len(numbers), numbers)
+
+    def put(self, offset: Any, elements: int, words: Sequence[Any]) -> None:
+        """Stores elements that lie in words of 32 bits, in the threads that are active.
 
         A store outside of the line, which a GPU would make somewhere else, spoils all.
         """
-        active = self.threads.active
-        for i, number in enumerate(numbers):
-            place = self.threads.number(offset + i)
-            outside = jnp.any(active & (place >= self.size))
-            place = jnp.where(active, place, np.uint32(2**32 - 1))
-            value = self.threads.number(number).astype(self.held.array.dtype)
-            stored = self.held.array.at[self.line, place].set(value, mode="drop")
-            spoiled = _unwritten(stored.shape, stored.dtype)
-            self.held.array = jnp.where(outside, spoiled, stored)
+        t, array = self.threads, self.held.array
+        joined = jnp.stack([t.number(word) for word in words], 2)[..., None]
+        shift = lax.broadcasted_iota(np.uint32, (1, 1, 1, elements // len(words)), 3)
+        values = (joined >> (shift * self.bits)) & np.uint32(2**self.bits - 1)
+        values = values.reshape(*t.shape, elements).astype(array.dtype)
+        within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
+        place = t.number(offset)[..., None] + within
+        active = t.active[..., None]
+        outside = jnp.any(active & (place >= self.size))
+        place = jnp.where(active, place, np.uint32(2**32 - 1))
+        line = self.line if isinstance(self.line, int) else self.line[..., None]
+        stored = array.at[line, place].set(values, mode="drop")
+        spoiled = _unwritten(array.shape, array.dtype)
+        self.held.array = jnp.where(outside, spoiled, stored)
 
 
 class Threads:
@@ -117,6 +126,17 @@ class Threads:
     def constant(self, value: int) -> jax.Array:
         """A number that is the same in all threads."""
         return self.number(np.uint32(value))
+
+    @staticmethod
+    def narrow(number: jax.Array) -> jax.Array:
+        """The number itself, as for `wide`."""
+        return number
+
+    @staticmethod
+    def as_wide(number: jax.Array, other: jax.Array) -> jax.Array:
+        """The number itself, as for `wide`."""
+        del other
+        return number
 
     @staticmethod
     def wide(number: jax.Array) -> jax.Array:

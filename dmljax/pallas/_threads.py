@@ -106,7 +106,9 @@ class Memory:
     def of(pointer: Any, kind: Any) -> "Memory":
         """The memory of a reference of this type, at this address."""
         reference = ir.MemRefType(kind)
-        return Memory(pointer, reference.element_type.width, reference.shape[-1])
+        # A truth value is a byte in memory.
+        bits = max(reference.element_type.width, 8)
+        return Memory(pointer, bits, reference.shape[-1])
 
     def at(self, line: Any) -> "Memory":
         """The memory of one line."""
@@ -139,21 +141,27 @@ class Memory:
 
     def store(self, offset: Any, *numbers: Number) -> None:
         """Stores numbers from this offset on, at an address as for `words`."""
-        address = self._address(offset)
-        if len(numbers) == 1:
-            value = numbers[0].value
-            if self.bits < 32:
-                value = dialects.arith.trunci(integer(self.bits), value)
-            dialects.llvm.store(value, address)
-            return
-        vector = dialects.llvm.mlir_undef(
-            ir.VectorType.get([len(numbers)], integer(32))
-        )
-        for i, number in enumerate(numbers):
-            vector = dialects.llvm.insertelement(
-                vector, number.value, constant(i).value
-            )
-        dialects.llvm.store(vector, address, alignment=4 * len(numbers))
+        if len(numbers) > 1:
+            assert self.bits == 32
+        self.put(offset, len(numbers), numbers)
+
+    def put(self, offset: Any, elements: int, words: Sequence[Number]) -> None:
+        """Stores so many elements from this offset on, which lie in words of 32 bits.
+
+        Their address is a multiple of their size.
+        """
+        size = elements * self.bits
+        value = words[0].value
+        if size < 32:
+            value = dialects.arith.trunci(integer(size), value)
+        if len(words) > 1:
+            kind = ir.VectorType.get([len(words)], integer(32))
+            value = dialects.llvm.mlir_undef(kind)
+            for i, word in enumerate(words):
+                value = dialects.llvm.insertelement(
+                    value, word.value, constant(i).value
+                )
+        dialects.llvm.store(value, self._address(offset), alignment=size // 8)
 
     def _address(self, offset: Any, unit: int = 1) -> Any:
         if not isinstance(offset, Number):
@@ -183,6 +191,18 @@ class Threads:
         self.program = Number(index(integer(32), gpu.block_id(gpu.Dimension.x)))
 
     constant = staticmethod(constant)
+
+    @staticmethod
+    def narrow(number: Number) -> Number:
+        """The lower 32 bits of a number."""
+        if number.bits == 32:
+            return number
+        return Number(dialects.arith.trunci(integer(32), number.value))
+
+    @staticmethod
+    def as_wide(number: Number, other: Number) -> Number:
+        """The number in as many bits as the other one has, which are not fewer."""
+        return number if number.bits == other.bits else number.wide()
 
     @staticmethod
     def wide(number: Number) -> Number:

@@ -37,8 +37,8 @@ from tests.mutants.table import FAULTS
 # once, before the processes are forked, which saves seconds for each fault.
 PRELOADED = (
     *("jax", "jax.export", "jax.extend.core", "jax.experimental.jet"),
-    *("jax.experimental.pallas", "jax.experimental.pallas.triton"),
-    *("jax.experimental.pallas.tpu", "jax.experimental.shard_map", "jax.test_util"),
+    *("jax.experimental.pallas", "jax.experimental.pallas.tpu"),
+    *("jax.experimental.shard_map", "jax.test_util"),
     *("chex", "hypothesis", "hypothesis.extra.numpy", "numpy", "PIL.Image"),
     *("xdist.plugin", "_hypothesis_pytestplugin"),
 )

@@ -24,7 +24,7 @@ FAULTS = (
             'error(f"{operator}: {rule}")',
             'DescriptorError(f"{operator}: {rule}")',
             "the kind of error is lost",
-            "test_lowering.py::test_what_a_kernel_can_not_address_runs_in_xla",
+            "test_lowering.py::test_without_the_backend_the_default_is_xla",
         ),
         (
             'f"{operator}: {rule}"',
@@ -78,10 +78,7 @@ FAULTS = (
             "class NoKernelError(DescriptorError):",
             "class NoKernelError(Exception):",
             "what a kernel cannot do is an error of another kind",
-            (
-                "test_lowering.py::test_what_a_kernel_can_not_address_is_refused"
-                "_to_who_asks_for_it"
-            ),
+            "test_lowering.py::test_without_the_backend_a_kernel_is_refused",
         ),
     ),
     *faults(
