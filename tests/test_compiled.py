@@ -22,7 +22,7 @@ from jax.sharding import AbstractDevice, AbstractMesh, AxisType, Mesh, NamedShar
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from dmljax import PaddingMode, pallas
+from dmljax import PaddingMode, _primitive, pallas
 from tests import test_sharding
 
 pytestmark = pytest.mark.skipif(
@@ -119,7 +119,7 @@ def compile_for_a_gpu_before_hopper(capability):
         compute_capability = capability
 
     old = Old(device_kind="an NVIDIA GPU", num_cores=108, platform="gpu")
-    pallas.NO_MESH = AbstractMesh((), (), abstract_device=old)
+    _primitive.NO_MESH = AbstractMesh((), (), abstract_device=old)
     x = struct((1 << 20,), np.uint8)
     assert launches(compiled(kernel(chosen), x, capability=capability)) == 1
     find = kernel(dmljax.nonzero_coordinates)

@@ -199,6 +199,14 @@ def test_dimensions_in_which_operands_are_alike_are_one_group():
     assert [group.size for group in found] == [6, 5, 6]
 
 
+def test_operands_that_are_shared_along_some_axes():
+    """So that the dimensions of one lie in three groups."""
+    shapes = ((2, 1, 4, 1, 6), (2, 3, 4, 5, 6), (1, 3, 1, 5, 1))
+    condition, a, b = (samples.numbers(shape, np.uint8, 0) for shape in shapes)
+    select = SUBJECTS["element_wise_if"].primitive
+    same_by_kernel_and_by_xla(select, condition % 2, a, b)
+
+
 @pytest.mark.parametrize(
     ("dtype", "axis"),
     some(itertools.product(("float32", "float16", "int8"), (0, 1, 2)), 2),
@@ -312,6 +320,7 @@ ROWS = (
     ((17, 64), (0, 30), (0, 63)),
     ((2, 200), (0, 4), (0, 4)),
     ((16, 1), (1, 0), (2, 0)),
+    ((12, 1), (0, 1), (0, 0)),  # several rows in a word
     ((2, 1, 2, 1, 2, 1, 2, 3), (1,) * 8, (0,) * 8),
 )
 CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP = PaddingMode
@@ -376,7 +385,10 @@ def test_selects_in_many_blocks(dtype):
     x = samples.numbers(shape, dtype, 0)
     condition = samples.numbers(shape, "uint8", 1)
     same_by_kernel_and_by_xla(dmljax.element_wise_if, condition, x, x[::-1])
-    for operands in ((condition, x[0], x), (condition[0], x, x[0])):
+    for operands in (
+        *((condition, x[0], x), (condition[0], x, x[0])),
+        (condition, x[0], x[0]),
+    ):
         in_axes = tuple(0 if y.shape == shape else None for y in operands)
         same_by_kernel_and_by_xla(
             lambda *y, in_axes=in_axes, **i: jax.vmap(

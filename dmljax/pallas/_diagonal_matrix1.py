@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from dmljax._tensor import Outputs
-from dmljax.pallas._elementwise import elementwise, on_bits
+from dmljax.pallas._elementwise import Operand, elementwise, on_bits
 
 # Numbers of a thread have no sign. With this added, those of int32 keep their order.
 SIGN = np.uint32(2**31)
@@ -35,7 +35,7 @@ def diagonal_matrix1(
     rank = len(batch) + 2
     return elementwise(
         functools.partial(_filled, fill_begin=fill_begin, fill_end=fill_end),
-        *operands,
+        [Operand(operand, operand.shape) for operand in operands],
         shape=(*batch, *matrix),
         asked=(rank - 2, rank - 1),
         operator="diagonal_matrix1",

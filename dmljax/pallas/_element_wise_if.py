@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from dmljax._tensor import Outputs
-from dmljax.pallas._elementwise import elementwise, on_bits
+from dmljax.pallas._elementwise import Operand, elementwise, on_bits
 
 
 @on_bits
@@ -22,7 +22,7 @@ def element_wise_if(
     operands = (condition, a, b)
     return elementwise(
         _selected,
-        *operands,
+        [Operand(operand, operand.shape) for operand in operands],
         shape=np.broadcast_shapes(*(operand.shape for operand in operands)),
         asked=(),
         operator="element_wise_if",

@@ -22,7 +22,7 @@ import functools
 import math
 import operator as operators
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -48,6 +48,20 @@ NARROW = 4
 Value = Callable[..., Any]
 
 
+class Operand(NamedTuple):
+    """An array that a kernel reads.
+
+    Attributes:
+      array: its elements, and perhaps those of other operands.
+      sizes: its size in each dimension of the output, 1 where it is shared.
+      first: the offset of its first element in the array.
+    """
+
+    array: jax.Array
+    sizes: tuple[int, ...]
+    first: int = 0
+
+
 @dataclasses.dataclass(frozen=True)
 class Group:
     """Neighbouring dimensions of the output in which each operand is alike.
@@ -66,7 +80,8 @@ class Group:
 
 def elementwise(
     value: Value,
-    *operands: jax.Array,
+    operands: Sequence[Operand],
+    *,
     shape: tuple[int, ...],
     asked: Sequence[int],
     operator: str,
@@ -74,21 +89,21 @@ def elementwise(
 ) -> Outputs:
     """An array of `shape` and of the last operand's type, with elements from `value`.
 
-    Each operand has the rank of `shape`, and size 1 in dimensions along which it is
-    shared. `asked` has the dimensions whose coordinates `value` takes.
+    `asked` has the dimensions whose coordinates `value` takes.
     """
-    dtype = operands[-1].dtype
+    dtype = operands[-1].array.dtype
     elements = math.prod(shape)
     if not elements:
         return (jnp.zeros(shape, dtype),)
-    groups = groups_of(shape, [operand.shape for operand in operands], asked)
+    groups = groups_of(shape, [operand.sizes for operand in operands], asked)
     chunk = math.gcd(groups[-1].size, CHUNK_BYTES // dtype.itemsize)
-    each = 1 if elements in (operand.size for operand in operands) else FILLED
+    large = elements in (math.prod(operand.sizes) for operand in operands)
+    each = 1 if large else FILLED
     each *= min(CHUNK_BYTES // (chunk * dtype.itemsize), NARROW)
     chunks = elements // chunk
     (output,) = launch_threads(
         _kernel,
-        *(operand.reshape(1, -1) for operand in operands),
+        *(operand.array.reshape(1, -1) for operand in operands),
         operator=operator,
         step="",
         programs=-(-chunks // (WARPS * WARP * each)),
@@ -98,6 +113,7 @@ def elementwise(
         interpret=interpret,
         value=value,
         groups=groups,
+        first=[operand.first for operand in operands],
         chunk=chunk,
         chunks=chunks,
         each=each,
@@ -129,6 +145,7 @@ def _kernel(
     *memories: Any,
     value: Value,
     groups: Sequence[Group],
+    first: Sequence[int],
     chunk: int,
     chunks: int,
     each: int,
@@ -144,7 +161,8 @@ def _kernel(
         # A thread past the end loads what the first one does, and stores nothing.
         inside = None if whole else number < chunks
         offset = (number if whole else t.select(inside, number, 0)) * chunk
-        work.append((inside, offset, *_loaded(t, offset, operands, groups, chunk)))
+        loaded = _loaded(t, offset, operands, first, groups, chunk)
+        work.append((inside, offset, *loaded))
     # All is loaded before the first store, so that a thread waits only once.
     for inside, offset, coordinates, values in work:
         elements = []
@@ -157,7 +175,12 @@ def _kernel(
 
 
 def _loaded(
-    t: Any, offset: Any, memories: Sequence[Any], groups: Sequence[Group], chunk: int
+    t: Any,
+    offset: Any,
+    memories: Sequence[Any],
+    first: Sequence[int],
+    groups: Sequence[Group],
+    chunk: int,
 ) -> tuple[list[tuple[Any, bool]], list[list[Any]]]:
     """What a chunk needs.
 
@@ -166,7 +189,7 @@ def _loaded(
     that is shared by all elements of the chunk.
     """
     coordinates = []
-    places: list[Any] = [0] * len(memories)
+    places: list[Any] = list(first)
     strides = [1] * len(memories)
     last = len(groups) - 1
     for i, group in reversed(list(enumerate(groups))):

@@ -16,7 +16,7 @@ from jax import lax
 
 from dmljax._coordinates import countable
 from dmljax._tensor import Outputs
-from dmljax.pallas._elementwise import elementwise, on_bits
+from dmljax.pallas._elementwise import Operand, elementwise, on_bits
 
 
 @on_bits
@@ -31,12 +31,19 @@ def one_hot(
 ) -> Outputs:
     """The form by kernel: `on` where `index` lights a position along `axis`."""
     index, signed = _as_loaded(index, size)
-    operands = (index, on, off)
-    shape = list(np.broadcast_shapes(*(operand.shape for operand in operands)))
+    # The caller has cut off and on out of one array. This restores it, and XLA leaves
+    # out both.
+    pair = lax.concatenate([off.ravel(), on.ravel()], 0)
+    operands = (
+        Operand(index, index.shape),
+        Operand(pair, on.shape, first=off.size),
+        Operand(pair, off.shape),
+    )
+    shape = list(np.broadcast_shapes(*(operand.sizes for operand in operands)))
     shape[axis] = size
     return elementwise(
         functools.partial(_lit, size=size, signed=signed),
-        *operands,
+        operands,
         shape=tuple(shape),
         asked=(axis % len(shape),),
         operator="one_hot",

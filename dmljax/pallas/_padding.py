@@ -152,9 +152,6 @@ def _padding(
         return (x if x.size else jnp.broadcast_to(value, shape),)
     outer, plane, row, unit = rows_of(merged(axes), x.dtype.itemsize)
     chunk = math.gcd(elements, CHUNK_BYTES // x.dtype.itemsize)
-    word = min(chunk, 4 // x.dtype.itemsize)
-    while word > row.output * unit:  # it would have parts of three rows
-        word //= 2
     plan = PaddingPlan(
         outer=outer,
         plane=plane,
@@ -163,7 +160,8 @@ def _padding(
         mode=mode,
         batch=tuple(groups_of(sizes, [value.shape[:batch]])),
         chunk=chunk,
-        word=word,
+        # No row has fewer than two elements, so that four are of two rows at most.
+        word=min(chunk, 4 // x.dtype.itemsize),
     )
     threads = WARPS * WARP
     (output,) = launch_threads(

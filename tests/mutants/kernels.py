@@ -288,12 +288,6 @@ FAULTS = (
             "test_blocks.py",
         ),
         (
-            "while word > row.output * unit:",
-            "while False:",
-            "a word has parts of three rows",
-            PADDING_OF_ROWS,
-        ),
-        (
             "programs=plan.chunks // threads + 1",
             "programs=max(plan.chunks // threads, 1)",
             "the last chunks are not written",
@@ -301,14 +295,14 @@ FAULTS = (
         ),
         (
             "(column + plan.chunk <= end)",
-            "(column + plan.chunk <= plan.length)",
-            "chunks in the padding behind a row are copied",
+            "(column + plan.chunk < end)",
+            "the last chunk of an inside is not copied",
             PADDING_OF_ROWS,
         ),
         (
             "(column >= begin) &",
-            "(column >= 0) &",
-            "chunks in the padding before a row are copied",
+            "(column > begin) &",
+            "the first chunk of an inside is not copied",
             PADDING_OF_ROWS,
         ),
         (
