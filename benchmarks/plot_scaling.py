@@ -1,14 +1,19 @@
 """Draws and tabulates a ledger of several devices, for `benchmarks.plot`."""
 
-import itertools
 import pathlib
 from collections.abc import Sequence
 
-import matplotlib as mpl
 from matplotlib import pyplot
 
 from benchmarks import ledger
 from benchmarks.ledger import Line, circumstances, table_of, versions
+
+BLUE = "#1f5fa8"
+# How an efficiency is drawn: its marker, the marker's face and size, and its name.
+MARKERS = {
+    "efficiency_of_form": ("s", "none", 8, "beside one device with the same code"),
+    "efficiency": ("o", BLUE, 4, "beside one device with its default code"),
+}
 
 
 def write(path: pathlib.Path, folder: pathlib.Path) -> None:
@@ -46,7 +51,7 @@ def page(lines: Sequence[Line], name: str) -> str:
         "runs the same code as several devices. The column *sends* says what the "
         "devices send to one another, in the words of [Many devices](sharding.md). "
         f"Versions: {versions(last)}.",
-        f"![Efficiency over the number of devices.]({name}.png)",
+        f"![The efficiency of each work.]({name}.png)",
     ]
     columns = ["work", "sends", *map(str, counts)]
     for scaling, title in (
@@ -81,28 +86,33 @@ def _by_work(lines: Sequence[Line], scaling: str) -> dict[tuple[str, ...], list[
 
 
 def draw(lines: Sequence[Line], path: pathlib.Path) -> None:
-    """The efficiency over the number of devices, a line for each work."""
+    """The efficiencies of each work on the most devices, below one another."""
+    by_scaling = {name: _by_work(lines, name) for name in ("weak", "strong")}
+    labels = list(by_scaling["weak"])
     figure, grid = pyplot.subplots(
-        1, 2, figsize=(7.4, 4.8), sharey=True, layout="constrained"
+        *(1, 2),
+        figsize=(9, 0.24 * len(labels) + 1.4),
+        sharey=True,
+        layout="constrained",
     )
-    every = sorted({line["devices"] for line in lines})
-    for axes, scaling in zip(grid.flat, ("weak", "strong"), strict=True):
-        axes.set_prop_cycle(color=mpl.colormaps["tab20"](range(20)))
-        works = _by_work(lines, scaling).items()
-        for (label, work), marker in zip(works, itertools.cycle("os^v<>Dp")):
-            counts = [line["devices"] for line in work]
-            shares = [line["efficiency"] for line in work]
-            style = "-" if work[0]["communicates"] == "nothing" else "--"
-            axes.plot(counts, shares, style, marker=marker, label=", ".join(label))
-        axes.set_xticks(every)
-        axes.set_ylim(0, 1.05)
+    for axes, (scaling, works) in zip(grid.flat, by_scaling.items(), strict=True):
+        # The work with the most devices is the last line of each.
+        last = [works[label][-1] for label in labels]
+        for key, (marker, face, size, words) in MARKERS.items():
+            values = [line[key] for line in last]
+            style = {"mfc": face, "mec": BLUE, "ms": size}
+            axes.plot(values, range(len(labels)), marker, label=words, **style)
         axes.set_title(f"{scaling} scaling", fontsize=9)
-        axes.tick_params(labelsize=8)
-        axes.set_xlabel("devices", fontsize=8)
-    grid.flat[0].set_ylabel("efficiency (more is better)", fontsize=8)
-    handles, labels = grid.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, fontsize=7, loc="outside lower center", ncols=1)
-    where = circumstances(lines)
-    figure.suptitle(f"{where}. Dashed: devices send data to each other.", fontsize=9)
+        axes.set_xlim(0, 1.08)
+        axes.set_xlabel("efficiency (more is better)", fontsize=8)
+        axes.tick_params(labelsize=7)
+        axes.grid(alpha=0.4)
+    names = [", ".join(label) + " axes" for label in labels]
+    grid.flat[0].set_yticks(range(len(labels)), names)
+    grid.flat[0].invert_yaxis()
+    handles, words = grid.flat[0].get_legend_handles_labels()
+    figure.legend(handles, words, fontsize=8, loc="outside lower center", ncols=2)
+    most = max(line["devices"] for line in lines)
+    figure.suptitle(f"{circumstances(lines)}: {most} devices", fontsize=9)
     figure.savefig(path, dpi=130)
     pyplot.close(figure)

@@ -297,7 +297,7 @@ def test_pages_are_those_of_the_ledgers(tmp_path, monkeypatch):
     monkeypatch.setattr(matplotlib.figure.Figure, "savefig", lambda *_, **__: None)
     plot.main(tmp_path)
     pages = [path.name for path in tmp_path.iterdir()]
-    assert len(pages) == 4
+    assert len(pages) == 5
     for page in pages:
         assert (tmp_path / page).read_text() == (plot.DOCS / page).read_text()
 

@@ -243,7 +243,7 @@ FAULTS = (
             "manual_axis_type=axes)",
             "manual_axis_type=None)",
             "the output of a kernel is the same on all devices",
-            "test_lowering.py::test_each_device_of_a_shard_map_runs_the_kernel",
+            "test_tpu_lowering.py::test_each_device_of_a_shard_map_runs_the_kernel",
         ),
         (
             '_read("devices", context) == 1',
