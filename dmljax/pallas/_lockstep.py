@@ -123,8 +123,9 @@ class Threads:
         """A number of all threads."""
         return jnp.broadcast_to(jnp.asarray(value, np.uint32), self.shape)
 
-    def constant(self, value: int) -> jax.Array:
+    def constant(self, value: int, like: Any = None) -> jax.Array:
         """A number that is the same in all threads."""
+        del like
         return self.number(np.uint32(value))
 
     @staticmethod

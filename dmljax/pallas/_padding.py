@@ -99,6 +99,13 @@ class PaddingPlan:
         return longest // self.chunk * self.chunk // self.word
 
     @property
+    def most(self) -> int:
+        """No offset in the output is larger, and no sum in `_source_of`."""
+        axes = (*self.outer, self.plane, self.row)
+        sums = (axis.output + 2 * axis.size for axis in axes if axis.is_padded)
+        return max(self.elements + self.length, *sums)
+
+    @property
     def rows(self) -> int:
         """The rows of the output."""
         return self.plane.output * math.prod(axis.output for axis in self.outer)
@@ -179,9 +186,9 @@ def _padding(
 
 
 def _kernel(t: Any, x: Any, value: Any, out: Any, *, plan: PaddingPlan) -> None:
-    # Offsets of 2^32 and more need 64 bits, which a GPU divides in many instructions.
     each = t.threads * plan.chunk  # elements of a program
-    wide = plan.elements + 2 * each + plan.length >= 2**32
+    # Some numbers may need 64 bits, which a GPU divides in many instructions.
+    wide = plan.most + 2 * each >= 2**32
     program, thread = (t.wide(n) if wide else n for n in (t.program, t.thread))
     _copy(t, program * t.threads + thread, x, value, out, plan)
     # The gap before a row belongs to the program that the row begins in. Programs of
@@ -260,7 +267,6 @@ def _fill_gap(
 def _looked_up(t: Any, offset: Any, x: Any, value: Any, plan: PaddingPlan) -> list[Any]:
     """The elements of a word of the output, which may be of two rows."""
     row, column = divided(offset, plan.length)
-    column = t.narrow(column)
     source = _source(t, row, value, plan)
     following = source
     if plan.length % plan.word:
@@ -292,7 +298,7 @@ def _element(t: Any, x: Any, row: Source, position: Any, plan: PaddingPlan) -> A
     """The element at a position of a row of the output."""
     unit, beside = divided(position, plan.unit) if plan.unit > 1 else (position, 0)
     within = _source_of(t, plan.row, unit, plan.mode) * plan.unit + beside
-    found = x.load(row.first + t.as_wide(within, row.first))
+    found = x.load(row.first + within)
     inside = _both(row.inside, _is_inside(plan.row, unit, plan.mode))
     return _select(t, inside, found, row.fill) if inside is not True else found
 
@@ -308,9 +314,7 @@ def _source(t: Any, row: Any, value: Any, plan: PaddingPlan) -> Source:
     inside: Any = True
     stride = plan.row.size * plan.unit
     for axis, position in axes:
-        position = t.narrow(position)
-        source = _source_of(t, axis, position, plan.mode)
-        first = t.as_wide(source, row) * stride + first
+        first = _source_of(t, axis, position, plan.mode) * stride + first
         stride *= axis.size
         inside = _both(inside, _is_inside(axis, position, plan.mode))
     place: Any = 0
@@ -347,7 +351,7 @@ def _source_of(t: Any, axis: Axis, position: Any, mode: PaddingMode) -> Any:
         position = t.select(position < period, position, position - period)
     if mode is PaddingMode.WRAP:
         return position
-    mirrored = t.constant(mirror) - position
+    mirrored = t.constant(mirror, position) - position
     return t.select(position < mirrored, position, mirrored)
 
 

@@ -190,7 +190,10 @@ class Threads:
         self.thread = Number(index(integer(32), gpu.thread_id(gpu.Dimension.x)))
         self.program = Number(index(integer(32), gpu.block_id(gpu.Dimension.x)))
 
-    constant = staticmethod(constant)
+    @staticmethod
+    def constant(value: int, like: Number | None = None) -> Number:
+        """A number that is the same in all threads; it has the bits of `like`, or 32."""
+        return constant(value, 32 if like is None else like.bits)
 
     @staticmethod
     def narrow(number: Number) -> Number:
