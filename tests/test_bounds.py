@@ -1,5 +1,7 @@
 """DIAGONAL_MATRIX1 with bounds that are data: traced, batched, sharded."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -97,17 +99,23 @@ def test_gradients():
 
 
 @pytest.mark.parametrize(
-    "spec", [P("a", "b", "c"), P(None, "b", None), P("a")], ids=str
+    ("spec", "implementation"),
+    [
+        *((P("a", "b", "c"), None), (P(None, "b", None), None), (P("a"), None)),
+        (P("a", "b", "c"), "pallas"),
+    ],
+    ids=str,
 )
-def test_over_explicit_axes(spec):
+def test_over_explicit_axes(spec, implementation):
     """Also where a device's part begins at another diagonal."""
+    own = functools.partial(filled, implementation=implementation)
     axis_types = (AxisType.Explicit,) * 3
     devices = jax.devices("cpu")[:8]
     mesh = jax.make_mesh((2, 2, 2), ("a", "b", "c"), axis_types, devices=devices)
     x = np.arange(48, dtype=np.float32).reshape(2, 4, 6)
     with jax.set_mesh(mesh):
-        shared = jax.jit(filled)
-        own = jax.jit(jax.vmap(filled))
+        shared = jax.jit(own)
+        of_each = jax.jit(jax.vmap(own))
         sharded = jax.device_put(x, NamedSharding(mesh, spec))
         for begin, end in SPANS[::2]:
             np.testing.assert_array_equal(
@@ -118,7 +126,7 @@ def test_over_explicit_axes(spec):
             jax.device_put(b, NamedSharding(mesh, P(spec[0]))) for b in (begins, ends)
         ]
         wanted = [expected(*one) for one in zip(x, begins, ends, strict=True)]
-        np.testing.assert_array_equal(own(sharded, *bounds), wanted)
+        np.testing.assert_array_equal(of_each(sharded, *bounds), wanted)
 
 
 def test_static_bounds_keep_their_program():

@@ -321,6 +321,9 @@ ROWS = (
     ((2, 200), (0, 4), (0, 4)),
     ((16, 1), (1, 0), (2, 0)),
     ((12, 1), (0, 1), (0, 0)),  # several rows in a word
+    ((3, 1), (0, 5), (0, 0)),  # rows that end behind the last whole chunk
+    ((7, 1), (0, 0), (0, 1)),
+    ((600,), (200,), (190,)),  # padding of more than a program
     ((2, 1, 2, 1, 2, 1, 2, 3), (1,) * 8, (0,) * 8),
 )
 CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP = PaddingMode

@@ -59,7 +59,8 @@ def _filled(
     begin: Any = fill_begin
     end: Any = fill_end
     if begin is None:
-        *data, begin, end = (number + SIGN for number in data)
+        *data, begin, end = data
+        begin, end = begin + SIGN, end + SIGN
     else:
         begin, end = (np.uint32((b + 2**31) % 2**32) for b in (begin, end))
     diagonal = column - row + SIGN

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._tensor import Form, Outputs, is_floating
+from dmljax._tensor import Form, Outputs, is_floating, x64_enabled
 from dmljax.pallas import WARP
 from dmljax.pallas._launch import launch_threads
 
@@ -103,6 +103,11 @@ def elementwise(
     each = 1 if large else FILLED
     each *= min(CHUNK_BYTES // (chunk * dtype.itemsize), NARROW)
     chunks = elements // chunk
+    slack = WARPS * WARP * each * chunk  # of a program that reaches past the end
+    sizes = (operand.array.size for operand in operands)
+    # Vectors are loaded from multiples of their size.
+    for owned, operand in zip(groups[-1].owned, operands, strict=True):
+        assert not owned or operand.first % chunk == 0
     (output,) = launch_threads(
         _kernel,
         *(operand.array.reshape(1, -1) for operand in operands),
@@ -119,6 +124,9 @@ def elementwise(
         chunk=chunk,
         chunks=chunks,
         each=each,
+        # Offsets of 2^32 and more need 64 bits, which a GPU divides in many
+        # instructions.
+        wide=max(elements + slack, *sizes) >= 2**32,
     )
     return (output.reshape(shape),)
 
@@ -151,11 +159,10 @@ def _kernel(
     chunk: int,
     chunks: int,
     each: int,
+    wide: bool,
 ) -> None:
     *operands, output = memories
     whole = chunks % (t.threads * each) == 0
-    # Offsets of 2^32 and more need 64 bits, which a GPU divides in many instructions.
-    wide = (chunks + t.threads * each) * chunk >= 2**32
     program, thread = (t.wide(n) if wide else n for n in (t.program, t.thread))
     work = []
     for i in range(each):
@@ -263,13 +270,21 @@ def on_bits(form: Form) -> Form:
 
     def on_all_types(*operands: jax.Array, **static: Any) -> Outputs:
         *data, a, b = operands
-        outputs = [
-            form(*data, *parts, **static)[0]
-            for parts in zip(_to_bits(a), _to_bits(b), strict=True)
-        ]
-        return (_from_bits(outputs, a.dtype),)
+        # JAX may lower this in another thread, which is not in x64 mode although there
+        # are elements of 64 bits.
+        with jax.enable_x64(any(map(_has_64_bits, operands)) or x64_enabled()):
+            outputs = [
+                form(*data, *parts, **static)[0]
+                for parts in zip(_to_bits(a), _to_bits(b), strict=True)
+            ]
+            return (_from_bits(outputs, a.dtype),)
 
     return on_all_types
+
+
+def _has_64_bits(x: jax.Array) -> bool:
+    wide = 16 if jnp.issubdtype(x.dtype, np.complexfloating) else 8
+    return bool(x.dtype.itemsize >= wide)
 
 
 def _to_bits(x: jax.Array) -> list[jax.Array]:

@@ -63,6 +63,8 @@ class Memory:
         within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
         place = t.number(offset)[..., None] + within
         line = self.line if isinstance(self.line, int) else self.line[..., None]
+        # An address that is no multiple of the size gives nothing of use.
+        place = jnp.where(self._misaligned(offset, elements), self.size, place)
         unwritten = self.held.array.dtype.type(UNWRITTEN & (2**self.bits - 1))
         found = self.held.array.at[line, place].get(
             mode="fill", fill_value=unwritten, wrap_negative_indices=False
@@ -81,6 +83,7 @@ class Memory:
         """Stores elements that lie in words of 32 bits, in the threads that are active.
 
         A store outside of the line, which a GPU would make somewhere else, spoils all.
+        So does one to an address that is no multiple of the size.
         """
         t, array = self.threads, self.held.array
         joined = jnp.stack([t.number(word) for word in words], 2)[..., None]
@@ -90,12 +93,19 @@ class Memory:
         within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
         place = t.number(offset)[..., None] + within
         active = t.active[..., None]
-        outside = jnp.any(active & (place >= self.size))
+        wrong = self._misaligned(offset, elements) | (place >= self.size)
+        outside = jnp.any(active & wrong)
         place = jnp.where(active, place, np.uint32(2**32 - 1))
         line = self.line if isinstance(self.line, int) else self.line[..., None]
         stored = array.at[line, place].set(values, mode="drop")
         spoiled = _unwritten(array.shape, array.dtype)
         self.held.array = jnp.where(outside, spoiled, stored)
+
+    def _misaligned(self, offset: Any, elements: int) -> jax.Array:
+        """Whether the address is no multiple of the size of so many elements."""
+        t = self.threads
+        address = t.number(self.line) * np.uint32(self.size) + t.number(offset)
+        return (address % np.uint32(elements) != 0)[..., None]
 
 
 class Threads:

@@ -192,7 +192,7 @@ class Threads:
 
     @staticmethod
     def constant(value: int, like: Number | None = None) -> Number:
-        """A number that is the same in all threads; it has the bits of `like`, or 32."""
+        """A number that is the same in all threads, of 32 bits or as many as `like`."""
         return constant(value, 32 if like is None else like.bits)
 
     @staticmethod

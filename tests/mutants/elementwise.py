@@ -59,10 +59,16 @@ FAULTS = (
             "test_bounds.py::test_every_span_as_data",
         ),
         (
-            "(number + SIGN for number in data)",
-            "(number for number in data)",
+            "begin, end = begin + SIGN, end + SIGN",
+            "pass",
             "bounds that are data have another order",
             "test_bounds.py::test_every_span_as_data",
+        ),
+        (
+            "diagonal = diagonal + origin",
+            "diagonal = diagonal + origin + SIGN",
+            "a part of a matrix has diagonals in another order",
+            "test_bounds.py::test_over_explicit_axes",
         ),
         (
             "diagonal = diagonal + origin",
