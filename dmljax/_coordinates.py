@@ -2,8 +2,9 @@
 
 Each page of DirectML defines its operator by a formula of an output coordinate. This
 file has these formulas, and the arithmetic of coordinates that they share. Forms in
-jax.numpy and kernels evaluate the same functions, so nothing here may depend on how a
-form is run: a function takes arrays of any size, or scalars inside of a kernel.
+jax.numpy and kernels for TPUs evaluate the same functions, so nothing here may depend
+on how a form is run: a function takes arrays of any size, or scalars inside of a
+kernel. A kernel for GPUs has a formula of its own, for numbers without a sign.
 """
 
 import dataclasses

@@ -251,8 +251,8 @@ class OperatorPrimitive:
     ) -> bool:
         """Whether the kernel is the default, because it was measured to be faster."""
         measured = KERNEL_FROM.get(platform, {}).get("alone" if alone else "pipeline")
-        # JAX exports no kernel unless it is told to, since it does not promise that a
-        # later version can run it.
+        # The machine that runs an exported program may have a GPU that the kernel does
+        # not serve.
         if not measured or not is_local(context) or is_exported(context):
             return False
         if not (_has_known_sizes(context) and served(platform, LEAST_BY_DEFAULT)):

@@ -1,6 +1,6 @@
 """The kernels for NVIDIA GPUs: results.
 
-On a CPU they run in Pallas' interpreter with small blocks, on a GPU for real. What a
+On a CPU `_lockstep` runs them with small blocks, on a GPU they run for real. What a
 kernel does differs by the size of an element, by the launch plan and at the edges of a
 block; that the types of one size are alike is tested in `test_words.py`.
 """
@@ -20,7 +20,7 @@ from tests import blocks, oracles, samples
 from tests.checks import check, needs_x64
 from tests.subjects import SUBJECTS
 
-# One type of each size; truth values are never made from words.
+# One type of each size, and truth values.
 SIZES = ("int8", "float16", "float32", "float64", "bool")
 # It reads truth values as bytes.
 SIZES_OF = {"nonzero_coordinates": ("int8", "float16", "float32", "float64")}
@@ -244,9 +244,8 @@ def test_one_hot_of_sequences_that_share_words(dtype, sequences, size):
         np.testing.assert_array_equal(result, expected)
 
 
-# Outside of the axis, along it and inside: in tiles of words of four, two and one, that
-# fit and that are cut, and element by element where there are few. The second sizes are
-# for real blocks.
+# Outside of the axis, along it and inside: in chunks of several elements and of one.
+# The second sizes are for real blocks.
 SIDE_BY_SIDE = [
     ("int8", (2, 20, 44), (2, 40, 724)),
     ("int8", (2, 16, 32), (2, 300, 264)),

@@ -73,6 +73,16 @@ def test_kernels_of_wide_types_are_lowered_for_cuda(name, dtype):
     assert launches(text) >= 1
 
 
+@each_operator
+def test_kernels_of_wide_types_are_lowered_outside_of_x64_mode(name):
+    """As in a thread of JAX's that is not in the mode in which they were traced."""
+    sample = SUBJECTS[name].kernel_samples[0]
+    with jax.enable_x64(True):
+        traced = jax.jit(function_of(sample)).trace(*sample.arrays("float64"))
+    text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert launches(text) >= 1
+
+
 @pytest.mark.parametrize("name", ["diagonal_matrix1", "element_wise_if"])
 def test_gradients_of_batches_run_the_kernel(name):
     """Forward and backward; what is shared is summed, which is XLA's to do."""

@@ -4,8 +4,8 @@ A *kernel* is a function that many programs run at once, each on its share of an
 This folder has the kernels for NVIDIA GPUs, which Pallas compiles through Mosaic GPU,
 and `tpu` has those for TPUs. A kernel's file offers its operator one more *form*: a
 function of whole arrays (`dmljax._tensor.Form`). Here belongs how a form runs on such
-hardware. What an operator computes is in `dmljax._coordinates`, and `dmljax._primitive`
-chooses the form.
+hardware. What an operator computes is in `dmljax._coordinates`; the kernels for GPUs
+repeat it for numbers without a sign. `dmljax._primitive` chooses the form.
 
 Read `_launch` first, which makes every call of Pallas. `_elementwise` and `tpu._blocks`
 are frames that several operators share. Kernels for GPUs say what one thread does:
@@ -28,7 +28,6 @@ All files use these words in one sense each:
   the first has the lowest bits.
 - *bit word*: 32 bits that say which of 32 elements are not zero. Only
   `_nonzero_coordinates` has them.
-- *masked*: a masked load or store skips elements for which its mask is false.
 """
 
 import importlib.util

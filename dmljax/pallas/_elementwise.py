@@ -2,7 +2,9 @@
 
 ELEMENT_WISE_IF, DIAGONAL_MATRIX1 and ONE_HOT use it. There is one launch of code per
 thread (`_threads`). A thread writes *chunks*: neighbouring elements of the output, 16
-bytes where it can be. A chunk lies in one row:
+bytes where it can be. Here a *row* is the last dimension of the output, or several of
+the last ones, if every operand has all of them or none (`Group`). A chunk lies in one
+row:
 
     output, 3 rows of 8    | a b c d e f g h | i j k l m n o p | q r s t u v w x |
     chunks of four         |------- -------- | ------- ------- | ------- --------|
@@ -41,7 +43,8 @@ WARPS = 8
 # little has time to write more. On an H200, a thread with one chunk took 1.1 to 1.2
 # times as long for one-hot sequences. Where all threads load much, one is the best.
 FILLED = 2
-# Chunks of fewer bytes are as many times more, but not more than so many times.
+# If chunks have fewer bytes than CHUNK_BYTES, a thread has more of them, but at most so
+# many times as many.
 NARROW = 4
 
 # value(t, coordinates, values) is an element: a number that holds its bits. The
@@ -56,7 +59,8 @@ class Operand(NamedTuple):
     Attributes:
       array: its elements, and perhaps those of other operands.
       sizes: its size in each dimension of the output, 1 where it is shared.
-      first: the offset of its first element in the array.
+      first: the offset of its first element in the array, a multiple of a chunk unless
+        the operand is shared along the last dimension.
     """
 
     array: jax.Array

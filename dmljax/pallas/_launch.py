@@ -1,9 +1,8 @@
 """The calls of Pallas: `launch_threads` for NVIDIA GPUs, `launch_blocks` for TPUs.
 
 Here belongs what all launches share: the parameters of a backend, the names that a
-profile shows, and what the compiler is told about the cost. The kernels for TPUs also
-import Pallas, for what their bodies compute with, but
-none of them calls `pallas_call`.
+profile shows, and what XLA is told about the cost of a kernel for TPUs. These kernels
+also import Pallas, for what their bodies compute with, but none calls `pallas_call`.
 """
 
 import dataclasses

@@ -151,7 +151,7 @@ class Threads:
 
     @staticmethod
     def wide(number: jax.Array) -> jax.Array:
-        """The number itself: arrays on a CPU have less than 2^32 values here."""
+        """The number itself: on a CPU, arrays have fewer than 2^32 elements here."""
         return number
 
     @staticmethod

@@ -31,8 +31,8 @@ def one_hot(
 ) -> Outputs:
     """The form by kernel: `on` where `index` lights a position along `axis`."""
     index, signed = _as_loaded(index, size)
-    # The caller has cut off and on out of one array. This restores it, and XLA leaves
-    # out both.
+    # The caller sliced `off` and `on` out of one array. Joining them gives this array
+    # again, and XLA removes the slices and the join.
     pair = lax.concatenate([off.ravel(), on.ravel()], 0)
     operands = (
         Operand(index, index.shape),
@@ -52,7 +52,10 @@ def one_hot(
 
 
 def _as_loaded(index: jax.Array, size: int) -> tuple[jax.Array, int]:
-    """The bits of an index, 1 to 4 bytes, and their number if it may be negative."""
+    """An index as unsigned integers of 1, 2 or 4 bytes.
+
+    The second result is the number of their bits if the index has a sign, and else 0.
+    """
     bits = jnp.iinfo(index.dtype).bits
     signed = jnp.issubdtype(index.dtype, np.signedinteger)
     if bits == 64:  # the two limits stand for all that light nothing

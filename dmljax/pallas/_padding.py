@@ -6,18 +6,18 @@ last dimension is small and not padded, such as three colours, a row is the last
 dimensions, and what is padded alike is a *unit* of several elements.
 
 The *inside* of a row is what is not padding along the row. A *chunk* is 16 bytes of the
-output, as in `_elementwise`. Rows of images with padding have odd sizes. So chunks lie
-anywhere in rows:
+output. The size of a padded row is often odd, so a chunk may begin anywhere in a row:
 
     rows of 10     | . a b c d e f g h . | . i j k l m n o p . | . q r s t u ..
-    chunks of 4    |------- ======= ------- ------- ======= ------- ======= --
+    chunks of 4    |------- ======= --------- ======= ------- --------- =======
 
 - Chunks that lie in the inside of one row (`=`) are copied. In the input, their
   elements are neighbours as well, but may begin anywhere in a word of 32 bits. So
   neighbouring words of the input are shifted together.
-- The chunks between two insides are a *gap*. They are written by words of 32 bits, and
-  each element is looked up by itself: in which row it is, and which element of the
-  input it repeats. What is behind the last chunk belongs to the last gap.
+- The chunks between two insides are a *gap*. A thread writes a word of 32 bits of them,
+  or less if the output has no whole number of words. Each element is looked up by
+  itself: in which row it is, and which element of the input it repeats. What is behind
+  the last chunk belongs to the last gap.
 
 Times in this file were measured on an H200 with 64Mi int8, images of 256 x 256 padded
 by 3 with CONSTANT. Looking up all elements took 0.070 ms instead of 0.035.
@@ -61,7 +61,8 @@ class PaddingPlan:
       batch: the leading dimensions of the output, along which there may be several
         values.
       chunk: the elements of a chunk.
-      word: the elements of a gap that a thread looks up: at most those of 4 bytes.
+      word: how many elements of a gap a thread looks up and stores at once: those of 4
+        bytes at most.
     """
 
     outer: tuple[Axis, ...]
@@ -100,7 +101,7 @@ class PaddingPlan:
 
     @property
     def most(self) -> int:
-        """No offset in the output is larger, and no sum in `_source_of`."""
+        """A bound of the offsets in the output, and of the sums in `_source_of`."""
         axes = (*self.outer, self.plane, self.row)
         sums = (axis.output + 2 * axis.size for axis in axes if axis.is_padded)
         return max(self.elements + self.length, *sums)
@@ -163,7 +164,8 @@ def _padding(
         mode=mode,
         batch=tuple(groups_of(sizes, [value.shape[:batch]])),
         chunk=CHUNK_BYTES // x.dtype.itemsize,
-        # No row has fewer than two elements, so that four are of two rows at most.
+        # A word is of two rows at most: no row has fewer than two elements, and words
+        # begin at multiples of their size.
         word=math.gcd(elements, 4 // x.dtype.itemsize),
     )
     threads = WARPS * WARP

@@ -57,7 +57,7 @@ def _comparison(name: str) -> Callable[[Any, Any], "Number"]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Number:
-    """A thread's integer without a sign, of 32 or 64 bits, or its truth value.
+    """An unsigned integer of 32 or 64 bits, or a truth value, that one thread holds.
 
     The other operand may be a Python or NumPy integer. Shifts by all bits or more are
     undefined, as they are in LLVM.
