@@ -25,6 +25,9 @@ CORE = (
     "tests/test_experimental.py",
 )
 SPHINX = ("sphinx-build", "-q", "-W", "-b", "html", "docs", "docs/_build/html")
+# What only the other sessions run: a CPU runs kernels for GPUs as programs of jax.numpy,
+# of which the other tests have enough.
+KERNELS = ("--ignore=tests/test_kernels.py", "--ignore=tests/test_blocks.py")
 # Results of every form and kernel.
 RESULTS = ("tests/test_operators.py", "tests/test_words.py", "tests/test_blocks.py")
 
@@ -81,13 +84,13 @@ def slow(session: nox.Session) -> None:
 
 @nox.session(python=NEWEST)
 def newest(session: nox.Session) -> None:
-    """The newest Python and JAX: the tests as README runs them, and users' programs.
+    """The newest Python and JAX: README's tests without `KERNELS`, and users' programs.
 
     It also installs ONNX, so that the table of docs/how_to/onnx.md is tested.
     """
     session.install("-e", ".[test,clients,onnx]")
     session.run("python", "-c", "import jax, sys; print(sys.version, jax.__version__)")
-    session.run(*PYTEST, "-n", "auto", *session.posargs)
+    session.run(*PYTEST, "-n", "auto", *KERNELS, *session.posargs)
 
 
 @nox.session(python=OLDEST)
