@@ -25,8 +25,8 @@ CORE = (
     "tests/test_experimental.py",
 )
 SPHINX = ("sphinx-build", "-q", "-W", "-b", "html", "docs", "docs/_build/html")
-# What only the other sessions run: a CPU runs kernels for GPUs as programs of jax.numpy,
-# of which the other tests have enough.
+# What only the other sessions run: a CPU runs the kernels for GPUs as programs of
+# jax.numpy, of which the other tests have enough.
 KERNELS = ("--ignore=tests/test_kernels.py", "--ignore=tests/test_blocks.py")
 # Results of every form and kernel.
 RESULTS = ("tests/test_operators.py", "tests/test_words.py", "tests/test_blocks.py")
