@@ -25,7 +25,7 @@ CORE = (
     "tests/test_experimental.py",
 )
 SPHINX = ("sphinx-build", "-q", "-W", "-b", "html", "docs", "docs/_build/html")
-# What only the other sessions run: a CPU runs the kernels for GPUs as programs of
+# The newest JAX leaves these out: a CPU runs the kernels for GPUs as programs of
 # jax.numpy, of which the other tests have enough.
 KERNELS = ("--ignore=tests/test_kernels.py", "--ignore=tests/test_blocks.py")
 # Results of every form and kernel.

@@ -56,8 +56,11 @@ def one_hot(dtype: type) -> Iterator[Any]:
 
 
 def padding(dtype: type) -> Iterator[Any]:
-    """All modes, of two and of three axes."""
-    for shape, pads in (((7, 65, 128), (0, 3, 3)), ((5, 33, 21, 3), (1, 2, 9, 0))):
+    """All modes, of two and of three axes; rows of few elements; and a long one."""
+    for shape, pads in (
+        *(((7, 65, 128), (0, 3, 3)), ((5, 33, 21, 3), (1, 2, 9, 0))),
+        *(((3, 2), (0, 1)), ((7, 3), (1, 0)), ((20_000,), (5_000,))),
+    ):
         image = random.integers(0, 9, shape).astype(dtype)
         for mode in dmljax.PaddingMode:
             yield dmljax.padding(image, pads, pads, mode=mode, **PALLAS)

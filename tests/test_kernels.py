@@ -200,7 +200,7 @@ def test_dimensions_in_which_operands_are_alike_are_one_group():
 
 
 def test_operands_that_are_shared_along_some_axes():
-    """So that the dimensions of one lie in three groups."""
+    """The dimensions of one operand lie in three groups."""
     shapes = ((2, 1, 4, 1, 6), (2, 3, 4, 5, 6), (1, 3, 1, 5, 1))
     condition, a, b = (samples.numbers(shape, np.uint8, 0) for shape in shapes)
     select = SUBJECTS["element_wise_if"].primitive

@@ -56,7 +56,7 @@ def test_all_types_are_here():
 
 @each_type
 def test_elements_are_moved_as_unsigned_integers(dtype):
-    """Of their size, or in parts of 4 bytes."""
+    """The integers are as large as an element, or as a part of 4 bytes."""
     x = patterns(dtype)
     first = np.arange(x.size) % 3 == 0
     seen = []

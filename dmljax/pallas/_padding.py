@@ -366,7 +366,7 @@ def _is_inside(axis: Axis, position: Any, mode: PaddingMode) -> Any:
     """Whether an output coordinate has a source; True if every one has."""
     if mode is not PaddingMode.CONSTANT or not axis.is_padded:
         return True
-    # What is before the axis is a large number.
+    # Positions before the axis become large numbers.
     return position - axis.before < axis.size
 
 
