@@ -11,9 +11,11 @@ All run inside jit, in turns where the host's clock measures.
 
 import dataclasses
 import functools
+import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +28,7 @@ from benchmarks.timing import measure
 from dmljax import PaddingMode, _padding_forms
 from dmljax._operators import OPERATORS
 from dmljax._padding_primitive import LONG_ROW
+from dmljax.pallas import _elementwise, _one_hot, _padding
 
 # Of an array: 256 MiB of float32 on a GPU, 16 MiB on a CPU.
 ELEMENTS = {"cpu": 2**22, "gpu": 2**26}
@@ -99,18 +102,88 @@ def _joined(mode: PaddingMode, dtype: str, side: int) -> Pair:
     )
 
 
-def _rows(dtype: str, row: int, *, by_kernel: bool) -> Pair:
+def _rows(dtype: str, row: int, pad: int) -> Pair:
     """Padding of rows of so many bytes, in the form that is the default for them."""
     primitive = OPERATORS["padding"].primitive
-    static = {"start": (0, 4), "end": (0, 4), "mode": PaddingMode.REFLECTION}
+    pads = (0, pad)
+    static = {"start": pads, "end": pads, "mode": PaddingMode.REFLECTION}
     kernel = functools.partial(primitive.kernels["cuda"], **static, interpret=False)
     xla = functools.partial(primitive.xla, **static)
+    itemsize = np.dtype(dtype).itemsize
+    # What `_padding_primitive` chooses by.
+    by_kernel = row >= LONG_ROW[itemsize] and 2 * pad * itemsize <= row
     special, plain = (kernel, xla) if by_kernel else (xla, kernel)
     return Pair(
-        *("gpu", "padding", f"rows of {row} bytes", special, plain),
-        lambda elements: (elements * 4 // row, row // np.dtype(dtype).itemsize),
+        *("gpu", "padding", f"rows of {row} bytes of {dtype}, {pad} before and after"),
+        *(special, plain),
+        lambda elements: (elements * 4 // row, row // itemsize),
         dtype=dtype,
     )
+
+
+def _patched(form: Callable[..., Any], module: Any, **names: Any) -> Callable[..., Any]:
+    """The form with other constants or functions of its module."""
+
+    def plain(*arrays: jax.Array) -> Any:
+        with mock.patch.multiple(module, **names):
+            return form(*arrays)
+
+    return plain
+
+
+class _NothingCopied(_padding.PaddingPlan):
+    """A plan of a row without an inside: every element is looked up by itself."""
+
+    @property
+    def inside(self) -> tuple[int, int]:
+        return 0, 0
+
+
+def _copied(dtype: str) -> Pair:
+    """Padding whose kernel copies what lies in the inside of a row."""
+    special = functools.partial(
+        _padding.padding,
+        start=(3, 3),
+        end=(3, 3),
+        mode=PaddingMode.REFLECTION,
+        interpret=False,
+    )
+    itemsize = np.dtype(dtype).itemsize
+    return Pair(
+        *("gpu", "padding", f"chunks of {dtype} are copied", special),
+        _patched(special, _padding, PaddingPlan=_NothingCopied),
+        lambda elements: (elements * 4 // itemsize // 2**16, 256, 256),
+        dtype=dtype,
+    )
+
+
+def _filled(dtype: str, axis: int, case: str, **names: Any) -> Pair:
+    """One-hot sequences of 128, whose threads have several chunks."""
+
+    def special(indices: jax.Array) -> Any:
+        pair = jnp.array([1, 0], dtype)
+        return _one_hot.one_hot(
+            indices,
+            *(pair[i].reshape((1,) * indices.ndim) for i in range(2)),
+            size=128,
+            axis=axis,
+            interpret=False,
+        )
+
+    def shape(elements: int) -> tuple[int, ...]:
+        sequences = elements * 4 // np.dtype(dtype).itemsize // 128
+        side = math.isqrt(sequences)
+        return (sequences, 1) if axis == -1 else (side, 1, side)
+
+    return Pair(
+        *("gpu", "one_hot", f"{dtype}, axis {axis}: {case}", special),
+        *(_patched(special, _elementwise, **names), shape),
+        dtype="int32",
+    )
+
+
+def _kept(groups: Sequence[Any], each: int) -> tuple[list[Any], int]:
+    return list(groups), each
 
 
 def _coordinates(density: float) -> Pair:
@@ -128,11 +201,21 @@ def _coordinates(density: float) -> Pair:
 
 
 PAIRS = (
-    # LONG_ROW and FEW_ADDED of `_padding_primitive` choose between kernel and XLA.
+    # LONG_ROW of `_padding_primitive` chooses between kernel and XLA.
     *(
-        _rows(dtype, row, by_kernel=row >= LONG_ROW[np.dtype(dtype).itemsize])
+        _rows(dtype, row, pad)
         for dtype in ("int8", "float16")
-        for row in (64, 128, 256, 1024)
+        for row in (16, 32, 64, 256, 1024)
+        for pad in (4, row // np.dtype(dtype).itemsize - 1)
+    ),
+    *map(_copied, ("int8", "float16")),
+    *(
+        _filled(dtype, -1, "a thread has two chunks", FILLED=1)
+        for dtype in ("int8", "float16", "float32")
+    ),
+    *(
+        _filled(dtype, 1, "a thread has a run of chunks", in_runs=_kept)
+        for dtype in ("int8", "float16", "float32")
     ),
     *(
         _joined(mode, dtype, side)

@@ -23,13 +23,12 @@ from dmljax.pallas._padding import padding as gpu_kernel
 from dmljax.pallas.tpu._padding import padding as tpu_kernel
 
 # Outside of jit, the kernel for GPUs is the default if a row of the input has at least
-# LONG_ROW bytes, which depends on the bytes of an element, and if at most one element
-# is added for each FEW_ADDED of the row. Wider elements have no kernel by default.
-# This was measured on an H200 with an earlier kernel, which was up to 15 % slower:
-# XLA's form took 1.6 times as long as the kernel in rows of 64 bytes of int8, the
-# shortest that were measured, and 2.4 times in rows of 1024. For float16, it took 0.74
-# times as long in rows of 128 bytes, 0.99 in rows of 256 and 1.2 in rows of 512.
-LONG_ROW, FEW_ADDED = {1: 64, 2: 512}, 4
+# LONG_ROW bytes, which depends on the bytes of an element, and if no more is added to a
+# row than it has. Wider elements have no kernel by default. This was measured on an
+# H200. XLA's form took 1.8 to 2.1 times as long as the kernel in rows of 32 bytes of
+# int8, and 0.98 to 1.6 times in rows of 16. For float16, it took 1.2 to 1.4 times as
+# long in rows of 64 bytes, and 1.06 to 1.2 times in rows of 32.
+LONG_ROW = {1: 32, 2: 64}
 
 
 def _zero_value(cotangent: jax.Array, mode: PaddingMode) -> list[jax.Array]:
@@ -94,7 +93,7 @@ def _measured_as(platform: str, operands: Sequence[Any], static: dict[str, Any])
     axes = axes_of(x.shape, start, end)
     *_, row, unit = rows_of(merged(axes), itemsize)
     long = row.size * unit * itemsize >= LONG_ROW.get(itemsize, math.inf)
-    few = FEW_ADDED * (row.before + row.after) <= row.size
+    few = row.before + row.after <= row.size
     lanes = max(4 // itemsize, 1)  # elements of a 32-bit word
     whole = x.dtype != bool and all(
         math.prod(sizes) % lanes == 0

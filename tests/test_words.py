@@ -10,8 +10,8 @@ from jax import lax
 
 import dmljax
 from dmljax._coordinates import is_nonzero
-from dmljax.pallas import _elementwise, _lockstep, _nonzero_bits
-from dmljax.pallas._elementwise import on_bits
+from dmljax.pallas import _lockstep, _nonzero_bits
+from dmljax.pallas._words import on_bits, packed, unpacked
 from dmljax.pallas.tpu import _blocks
 from tests import samples, subjects
 from tests.checks import assert_same
@@ -75,11 +75,11 @@ def test_elements_are_moved_as_unsigned_integers(dtype):
 @pytest.mark.parametrize("width", [8, 16, 32])
 def test_elements_of_words(width):
     """Those of a word lie side by side, the first one in its lowest bits."""
-    elements = patterns(np.dtype(f"uint{width}"))[: 4 * (32 // width)]
+    elements = patterns(np.dtype(f"uint{width}"))[-4 * (32 // width) :]
     words = np.ascontiguousarray(elements).view(np.uint32)
-    taken = _elementwise.unpacked(list(words), elements.size, width)
+    taken = unpacked(list(words), elements.size, width)
     np.testing.assert_array_equal(taken, elements)
-    np.testing.assert_array_equal(_elementwise.packed(taken, width), words)
+    np.testing.assert_array_equal(packed(taken, width), words)
 
 
 def test_floats_of_four_bits_are_moved_as_wider_ones():

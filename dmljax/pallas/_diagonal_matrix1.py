@@ -13,7 +13,8 @@ import numpy as np
 from jax import lax
 
 from dmljax._tensor import Outputs
-from dmljax.pallas._elementwise import Operand, elementwise, on_bits
+from dmljax.pallas._elementwise import Operand, elementwise
+from dmljax.pallas._words import on_bits
 
 # Numbers of a thread have no sign. With this added, those of int32 keep their order.
 SIGN = np.uint32(2**31)
@@ -34,7 +35,7 @@ def diagonal_matrix1(
     batch = np.broadcast_shapes(*(operand.shape[:-2] for operand in operands))
     rank = len(batch) + 2
     return elementwise(
-        functools.partial(_filled, fill_begin=fill_begin, fill_end=fill_end),
+        functools.partial(_is_filled, fill_begin=fill_begin, fill_end=fill_end),
         [Operand(operand, operand.shape) for operand in operands],
         shape=(*batch, *matrix),
         asked=(rank - 2, rank - 1),
@@ -43,19 +44,19 @@ def diagonal_matrix1(
     )
 
 
-def _filled(
+def _is_filled(
     t: Any,
     coordinates: Sequence[Any],
     values: Sequence[Any],
     fill_begin: int | None,
     fill_end: int | None,
 ) -> Any:
-    """The value on the diagonals that are filled: the formula of the page.
+    """Whether the diagonal of an element is filled: the formula of the page.
 
     `_coordinates.fills` has it for numbers with a sign, and says what the values are.
     """
     row, column = coordinates
-    *data, value, x = values
+    data = list(values)
     begin: Any = fill_begin
     end: Any = fill_end
     if begin is None:
@@ -66,5 +67,4 @@ def _filled(
     diagonal = column - row + SIGN
     for origin in data:
         diagonal = diagonal + origin
-    filled = (diagonal >= begin) ^ (diagonal >= end) ^ (end < begin)
-    return t.select(filled, value, x)
+    return (diagonal >= begin) ^ (diagonal >= end) ^ (end < begin)

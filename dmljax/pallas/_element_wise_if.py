@@ -11,7 +11,8 @@ import jax
 import numpy as np
 
 from dmljax._tensor import Outputs
-from dmljax.pallas._elementwise import Operand, elementwise, on_bits
+from dmljax.pallas._elementwise import Operand, elementwise
+from dmljax.pallas._words import on_bits
 
 
 @on_bits
@@ -21,7 +22,7 @@ def element_wise_if(
     """The form by kernel: `a` where `condition` is not zero, and `b` elsewhere."""
     operands = (condition, a, b)
     return elementwise(
-        _selected,
+        _is_true,
         [Operand(operand, operand.shape) for operand in operands],
         shape=np.broadcast_shapes(*(operand.shape for operand in operands)),
         asked=(),
@@ -30,7 +31,7 @@ def element_wise_if(
     )
 
 
-def _selected(t: Any, coordinates: Sequence[Any], values: Sequence[Any]) -> Any:
-    condition, a, b = values
+def _is_true(t: Any, coordinates: Sequence[Any], values: Sequence[Any]) -> Any:
+    (condition,) = values
     # Every byte other than 0 is true: 2 and 128 as well as 1.
-    return t.select(condition != 0, a, b)
+    return condition != 0

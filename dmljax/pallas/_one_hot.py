@@ -16,7 +16,8 @@ from jax import lax
 
 from dmljax._coordinates import countable
 from dmljax._tensor import Outputs
-from dmljax.pallas._elementwise import Operand, elementwise, on_bits
+from dmljax.pallas._elementwise import Operand, elementwise
+from dmljax.pallas._words import on_bits
 
 
 @on_bits
@@ -42,7 +43,7 @@ def one_hot(
     shape = list(np.broadcast_shapes(*(operand.sizes for operand in operands)))
     shape[axis] = size
     return elementwise(
-        functools.partial(_lit, size=size, signed=signed),
+        functools.partial(_is_lit, size=size, signed=signed),
         operands,
         shape=tuple(shape),
         asked=(axis % len(shape),),
@@ -67,15 +68,18 @@ def _as_loaded(index: jax.Array, size: int) -> tuple[jax.Array, int]:
     return index, bits if signed else 0
 
 
-def _lit(
+def _is_lit(
     t: Any, coordinates: Sequence[Any], values: Sequence[Any], size: int, signed: int
 ) -> Any:
-    """On or off: `_coordinates.is_lit` has the formula for numbers with a sign."""
-    (position,), (index, on, off) = coordinates, values
+    """Whether the index lights the position.
+
+    `_coordinates.is_lit` has the formula for numbers with a sign.
+    """
+    (position,), (index,) = coordinates, values
     if signed:
         # The number was loaded without its sign, which is copied to all higher bits.
         sign = np.uint32(1 << (signed - 1))
         index = (index ^ sign) - sign
         # One that is too small wraps around to more than any position.
         index = t.select(index >= np.uint32(2**31), index + size, index)
-    return t.select(position == index, on, off)
+    return position == index

@@ -42,10 +42,9 @@ from dmljax.pallas._elementwise import (
     Group,
     divided,
     groups_of,
-    on_bits,
-    packed,
 )
 from dmljax.pallas._launch import launch_threads
+from dmljax.pallas._words import on_bits, packed
 
 
 @dataclasses.dataclass(frozen=True)

@@ -46,12 +46,6 @@ FAULTS = (
             "test_bounds.py::test_every_span_as_data",
         ),
         (
-            "t.select(filled, value, x)",
-            "t.select(filled, x, value)",
-            "the value and the input change places",
-            f"{SAMPLES_AND_EDGES}[diagonal_matrix1-band_by_kernel-int8]",
-        ),
-        (
             "np.broadcast_shapes(*(operand.shape[:-2] for operand in operands))",
             "operands[-1].shape[:-2]",
             "the batch is that of the input alone",
@@ -92,14 +86,8 @@ FAULTS = (
             "test_blocks.py",
         ),
         (
-            "t.select(condition != 0, a, b)",
-            "t.select(condition != 0, b, a)",
-            "the two sides change places",
-            f"{SAMPLES_AND_EDGES}[element_wise_if-rank_1_by_kernel]",
-        ),
-        (
-            "condition != 0,",
-            "condition == 1,",
+            "condition != 0",
+            "condition == 1",
             "only the lowest bit of the condition counts",
             f"{SAMPLES_AND_EDGES}[element_wise_if-all_bytes_by_kernel]",
         ),
@@ -146,17 +134,53 @@ FAULTS = (
             "test_kernels.py::test_dimensions_in_which_operands_are_alike_are_one_group",
         ),
         (
-            "strides[j] *= group.size",
-            "strides[j] = group.size",
+            "condition(t, at, own), a, b)",
+            "condition(t, at, own), b, a)",
+            "the two sides change places",
+            f"{SAMPLES_AND_EDGES}[element_wise_if-rank_1_by_kernel]",
+        ),
+        (
+            "stride *= groups[i].size",
+            "stride = groups[i].size",
             "the stride of the third group is wrong",
             "test_kernels.py::test_operands_that_are_shared_along_some_axes",
         ),
         (
-            "c + slot if along else c",
-            "c",
+            "(slot if i == last else 0)",
+            "0",
             "the elements of a chunk have one coordinate",
             f"{SAMPLES_AND_EDGES}[diagonal_matrix1-band_by_kernel-int8]",
             ONE_HOT_OF_SEQUENCES,
+        ),
+        (
+            "coordinates.append(coordinate * group.run)",
+            "coordinates.append(coordinate)",
+            "runs in a middle group lie over one another",
+            ONE_HOT_OF_SEQUENCES_SIDE,
+        ),
+        (
+            "offset * groups[0].run",
+            "offset",
+            "runs in the first group lie over one another",
+            "test_kernels.py::test_one_hot_along_every_axis_in_many_blocks",
+        ),
+        (
+            "coordinates[i] = coordinates[i] + step",
+            "pass",
+            "all chunks of a run are its first one",
+            ONE_HOT_OF_SEQUENCES_SIDE,
+        ),
+        (
+            "if group.size % group.run:",
+            "if False:",
+            "the last run reaches into the next dimension",
+            ONE_HOT_OF_SEQUENCES_SIDE,
+        ),
+        (
+            "return -(-self.size // self.run)",
+            "return self.size // self.run",
+            "the last run is not written",
+            ONE_HOT_OF_SEQUENCES_SIDE,
         ),
         (
             "line[slot % len(line)]",
@@ -165,11 +189,15 @@ FAULTS = (
             f"{SAMPLES_AND_EDGES}[element_wise_if-rank_1_by_kernel]",
         ),
         (
-            "chunk if owned else 1)",
-            "chunk)",
+            "chunk if groups[-1].owned[i] else 1",
+            "chunk",
             "a shared operand is read past its end",
             "test_kernels.py::test_operands_that_are_shared_along_some_axes",
         ),
+    ),
+    *faults(
+        "dmljax.pallas._words",
+        ("test_words.py", "test_kernels.py"),
         (
             "(i % per_word * bits)",
             "(i // per_word * bits)",
@@ -199,6 +227,24 @@ FAULTS = (
             "for i in (1, 0)]",
             "the halves of an element of 8 bytes change places",
             f"{MOVED}[int64]",
+        ),
+        (
+            "2**bits - 1)",
+            "2 ** (bits - 1) - 1)",
+            "an element loses its highest bit",
+            "test_words.py::test_elements_of_words",
+        ),
+        (
+            "min(x.dtype.itemsize, 4)",
+            "min(x.dtype.itemsize, 2)",
+            "an element of 4 bytes is moved as two of 2",
+            f"{MOVED}[float32]",
+        ),
+        (
+            "np.float32 if is_floating(x.dtype) else np.int8",
+            "np.int8",
+            "floats of 4 bits are moved as integers",
+            "test_words.py::test_floats_of_four_bits_are_moved_as_wider_ones",
         ),
     ),
     *faults(
@@ -289,9 +335,9 @@ FAULTS = (
             f"{SAMPLES_AND_EDGES}[one_hot-axis_0_by_kernel]",
         ),
         (
-            "t.select(position == index, on, off)",
-            "t.select(position == index, off, on)",
-            "on and off change places",
+            "return position == index",
+            "return position == index + 1",
+            "the position behind the index is lit",
             f"{SAMPLES_AND_EDGES}[one_hot-axis_0_by_kernel]",
         ),
         (

@@ -251,8 +251,8 @@ FAULTS = (
             "test_sharding.py::test_explicit_axes_pad_at_the_end_alone",
         ),
         (
-            "FEW_ADDED * (row.before + row.after)",
-            "FEW_ADDED * row.before",
+            "few = row.before + row.after",
+            "few = row.before",
             "the rule does not see padding at the end",
             "test_lowering.py::test_the_rule_of_padding_looks_at_rows",
         ),
