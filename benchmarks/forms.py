@@ -111,7 +111,7 @@ def _rows(dtype: str, row: int, pad: int) -> Pair:
     xla = functools.partial(primitive.xla, **static)
     itemsize = np.dtype(dtype).itemsize
     # What `_padding_primitive` chooses by.
-    by_kernel = row >= LONG_ROW[itemsize] and 2 * pad * itemsize <= row
+    by_kernel = row >= LONG_ROW * itemsize and 2 * pad * itemsize <= row
     special, plain = (kernel, xla) if by_kernel else (xla, kernel)
     return Pair(
         *("gpu", "padding", f"rows of {row} bytes of {dtype}, {pad} before and after"),
@@ -203,14 +203,14 @@ def _coordinates(density: float) -> Pair:
 PAIRS = (
     # LONG_ROW of `_padding_primitive` chooses between kernel and XLA.
     *(
-        _rows(dtype, row, pad)
+        _rows(dtype, elements * np.dtype(dtype).itemsize, pad)
         for dtype in ("int8", "float16")
-        for row in (16, 32, 64, 256, 1024)
-        for pad in (4, row // np.dtype(dtype).itemsize - 1)
+        for elements in (8, 16, 32, 256, 1024)
+        for pad in (4, elements - 1)
     ),
     *map(_copied, ("int8", "float16")),
     *(
-        _filled(dtype, -1, "a thread has two chunks", FILLED=1)
+        _filled(dtype, -1, "a thread has several chunks", FILLED=1)
         for dtype in ("int8", "float16", "float32")
     ),
     *(

@@ -22,13 +22,12 @@ from dmljax._transpose import needs_cotangent, unbroadcast
 from dmljax.pallas._padding import padding as gpu_kernel
 from dmljax.pallas.tpu._padding import padding as tpu_kernel
 
-# Outside of jit, the kernel for GPUs is the default if a row of the input has at least
-# LONG_ROW bytes, which depends on the bytes of an element, and if no more is added to a
-# row than it has. Wider elements have no kernel by default. This was measured on an
-# H200. XLA's form took 1.8 to 2.1 times as long as the kernel in rows of 32 bytes of
-# int8, and 0.98 to 1.6 times in rows of 16. For float16, it took 1.2 to 1.4 times as
-# long in rows of 64 bytes, and 1.06 to 1.2 times in rows of 32.
-LONG_ROW = {1: 32, 2: 64}
+# Outside of jit, the kernel for GPUs may be the default if a row of the input has at
+# least so many elements, and if no more is added to a row than it has. Which types have
+# it is a matter of the ledger (`_default`). On an H200, XLA's form took 1.0 to 1.5
+# times as long as the kernel in rows of 16 int8 or float16, and 1.2 to 2.1 times in
+# rows of 32. In rows of 8 float16, it took 0.6 to 0.9 times as long.
+LONG_ROW = 16
 
 
 def _zero_value(cotangent: jax.Array, mode: PaddingMode) -> list[jax.Array]:
@@ -92,7 +91,7 @@ def _measured_as(platform: str, operands: Sequence[Any], static: dict[str, Any])
     itemsize = x.dtype.itemsize
     axes = axes_of(x.shape, start, end)
     *_, row, unit = rows_of(merged(axes), itemsize)
-    long = row.size * unit * itemsize >= LONG_ROW.get(itemsize, math.inf)
+    long = row.size * unit >= LONG_ROW
     few = row.before + row.after <= row.size
     lanes = max(4 // itemsize, 1)  # elements of a 32-bit word
     whole = x.dtype != bool and all(

@@ -22,7 +22,7 @@ Sizes = dict[ModuleType, dict[str, int]]
 
 # Of the kernels for NVIDIA GPUs.
 SMALL: Sizes = {
-    _elementwise: {"CHUNK_BYTES": 8, "WARPS": 1, "FILLED": 2, "NARROW": 2},
+    _elementwise: {"CHUNK_BYTES": 8, "WARPS": 1, "FILLED": 2, "MOST": 4},
     _padding: {"CHUNK_BYTES": 8, "WARPS": 1},
     # Two modules have the same name for the size of a block.
     _nonzero_coordinates: {"BLOCK": 2048, "SCAN_WARPS": 2, "SCANNED": 1},

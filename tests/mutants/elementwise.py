@@ -134,8 +134,8 @@ FAULTS = (
             "test_kernels.py::test_dimensions_in_which_operands_are_alike_are_one_group",
         ),
         (
-            "condition(t, at, own), a, b)",
-            "condition(t, at, own), b, a)",
+            "*own, a, b =",
+            "*own, b, a =",
             "the two sides change places",
             f"{SAMPLES_AND_EDGES}[element_wise_if-rank_1_by_kernel]",
         ),
