@@ -182,6 +182,10 @@ def _filled(dtype: str, axis: int, case: str, **names: Any) -> Pair:
     )
 
 
+# The chunks of a thread, by the bytes of an element.
+ONE_CHUNK = dict.fromkeys((1, 2, 4), 1)
+
+
 def _kept(groups: Sequence[Any], each: int) -> tuple[list[Any], int]:
     return list(groups), each
 
@@ -210,7 +214,7 @@ PAIRS = (
     ),
     *map(_copied, ("int8", "float16")),
     *(
-        _filled(dtype, -1, "a thread has several chunks", FILLED=1)
+        _filled(dtype, -1, "a thread has several chunks", FILLED=ONE_CHUNK)
         for dtype in ("int8", "float16", "float32")
     ),
     *(

@@ -6,6 +6,7 @@ elements are many blocks, of which the last one is cut.
 """
 
 from types import ModuleType
+from typing import Any
 
 import jax
 import pytest
@@ -18,11 +19,14 @@ from dmljax.pallas import (
 )
 from dmljax.pallas.tpu import _nonzero_coordinates as _tpu_nonzero_coordinates
 
-Sizes = dict[ModuleType, dict[str, int]]
+Sizes = dict[ModuleType, dict[str, Any]]
 
 # Of the kernels for NVIDIA GPUs.
 SMALL: Sizes = {
-    _elementwise: {"CHUNK_BYTES": 8, "WARPS": 1, "FILLED": 2, "MOST": 4},
+    _elementwise: {
+        **{"CHUNK_BYTES": 8, "WARPS": 1, "MOST": 4},
+        "FILLED": dict.fromkeys((1, 2, 4), 2),
+    },
     _padding: {"CHUNK_BYTES": 8, "WARPS": 1},
     # Two modules have the same name for the size of a block.
     _nonzero_coordinates: {"BLOCK": 2048, "SCAN_WARPS": 2, "SCANNED": 1},

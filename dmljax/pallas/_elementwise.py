@@ -33,10 +33,12 @@ from dmljax.pallas._words import unpacked
 
 CHUNK_BYTES = 16  # of a chunk at most: the widest load and store of a thread
 WARPS = 4  # of a program: the fewest that can be launched
-# The chunks of a thread, if no operand is as large as the output: a thread that loads
-# little has time to write more. On an H200, a thread with one chunk took 1.4 times as
-# long for one-hot sequences of int8. Where all threads load much, one is the best.
-FILLED = 4
+# The chunks of a thread by the bytes of an element, if no operand is as large as the
+# output: a thread that loads little has time to write more. On an H200, a thread with
+# one chunk took 1.2 to 1.4 times as long for one-hot sequences, and one with four
+# chunks of float32 took 1.03 times as long as one with two. Where all threads load
+# much, one is the best.
+FILLED = {1: 4, 2: 4, 4: 2}
 # If chunks have fewer bytes than CHUNK_BYTES, a thread has more of them: so many that
 # they have as many bytes, but at most this number.
 MOST = 16
@@ -121,7 +123,7 @@ def elementwise(
     groups = groups_of(shape, [operand.sizes for operand in operands], asked)
     chunk = math.gcd(groups[-1].size, CHUNK_BYTES // dtype.itemsize)
     large = elements in (math.prod(operand.sizes) for operand in operands)
-    each = 1 if large else FILLED
+    each = 1 if large else FILLED[dtype.itemsize]
     each = min(each * CHUNK_BYTES // (chunk * dtype.itemsize), MOST)
     groups, each = in_runs(groups, each)
     chunks = math.prod(group.runs for group in groups) // chunk
