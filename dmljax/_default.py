@@ -15,7 +15,7 @@ for TPUs the compiler's estimates decide.
 KERNEL_FROM: dict[str, dict[str, dict[str, dict[int, int]]]] = {
     "cuda": {
         "alone": {
-            "diagonal_matrix1": {1: 65536, 2: 524176, 4: 16384},
+            "diagonal_matrix1": {1: 65536, 2: 524176, 4: 262144},
             "element_wise_if": {1: 4096, 2: 2048, 4: 1024},
             "nonzero_coordinates": {1: 4096, 2: 2048, 4: 16384, 8: 8192},
             "one_hot": {1: 65536, 2: 32768, 4: 16384},

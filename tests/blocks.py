@@ -24,7 +24,9 @@ Sizes = dict[ModuleType, dict[str, Any]]
 # Of the kernels for NVIDIA GPUs.
 SMALL: Sizes = {
     _elementwise: {
-        **{"CHUNK_BYTES": 8, "WARPS": 1, "MOST": 4},
+        "CHUNK_BYTES": 8,
+        "WARPS": 1,
+        "MOST": 4,
         "FILLED": dict.fromkeys((1, 2, 4), 2),
     },
     _padding: {"CHUNK_BYTES": 8, "WARPS": 1},
