@@ -35,8 +35,8 @@ CHUNK_BYTES = 16  # of a chunk at most: the widest load and store of a thread
 WARPS = 4  # of a program: the fewest that can be launched
 # The chunks of a thread by the bytes of an element, if no operand is as large as the
 # output: a thread that loads little has time to write more. On an H200, a thread with
-# one chunk took 1.2 to 1.4 times as long for one-hot sequences, and one with four
-# chunks of float32 took 1.03 times as long as one with two. Where all threads load
+# one chunk took 1.15 to 1.3 times as long for one-hot sequences, and one with four
+# chunks of float32 took 1.04 times as long as one with two. Where all threads load
 # much, one is the best.
 FILLED = {1: 4, 2: 4, 4: 2}
 # If chunks have fewer bytes than CHUNK_BYTES, a thread has more of them: so many that
@@ -179,7 +179,7 @@ def in_runs(groups: Sequence[Group], each: int) -> tuple[list[Group], int]:
     """Lets a thread have chunks that share what it loads: a run of them.
 
     Takes and returns how many chunks a thread has; those in a run count as one. On an
-    H200, one-hot sequences of int8 that lie side by side took 1.4 times as long if the
+    H200, one-hot sequences of int8 that lie side by side took 1.9 times as long if the
     chunks of a thread shared nothing, because each loaded its own indices.
     """
     groups = list(groups)
