@@ -27,8 +27,7 @@ from benchmarks.run import circumstances, commit, parsed
 from benchmarks.timing import measure
 from dmljax import PaddingMode, _padding_forms
 from dmljax._operators import OPERATORS
-from dmljax._padding_primitive import LONG_ROW
-from dmljax.pallas import _elementwise, _one_hot, _padding
+from dmljax.pallas import _diagonal_matrix1, _elementwise, _one_hot, _padding
 
 # Of an array: 256 MiB of float32 on a GPU, 16 MiB on a CPU.
 ELEMENTS = {"cpu": 2**22, "gpu": 2**26}
@@ -62,8 +61,10 @@ class Pair:
     def array(self, elements: int) -> jax.Array:
         """The array, the same in every run."""
         shape = tuple(self.shape(elements))
-        drawn = jax.random.uniform(jax.random.key(0), shape) < self.density
-        return drawn.astype(self.dtype)
+        keys = jax.random.split(jax.random.key(0))
+        drawn = jax.random.uniform(keys[0], shape) < self.density
+        numbers = jax.random.randint(keys[1], shape, 1, 100, np.int8)
+        return jnp.where(drawn, numbers, np.int8(0)).astype(self.dtype)
 
 
 def _line(elements: int) -> tuple[int, ...]:
@@ -110,8 +111,9 @@ def _rows(dtype: str, row: int, pad: int) -> Pair:
     kernel = functools.partial(primitive.kernels["cuda"], **static, interpret=False)
     xla = functools.partial(primitive.xla, **static)
     itemsize = np.dtype(dtype).itemsize
-    # What `_padding_primitive` chooses by.
-    by_kernel = row >= LONG_ROW * itemsize and 2 * pad * itemsize <= row
+    rows = jax.ShapeDtypeStruct((1024, row // itemsize), dtype)
+    assert primitive.measured_as is not None
+    by_kernel = primitive.measured_as("cuda", (rows,), static) == "padding"
     special, plain = (kernel, xla) if by_kernel else (xla, kernel)
     return Pair(
         *("gpu", "padding", f"rows of {row} bytes of {dtype}, {pad} before and after"),
@@ -122,7 +124,7 @@ def _rows(dtype: str, row: int, pad: int) -> Pair:
 
 
 def _patched(form: Callable[..., Any], module: Any, **names: Any) -> Callable[..., Any]:
-    """The form with other constants or functions of its module."""
+    """The form with other values of these names in a module that it uses."""
 
     def plain(*arrays: jax.Array) -> Any:
         with mock.patch.multiple(module, **names):
@@ -152,7 +154,7 @@ def _copied(dtype: str) -> Pair:
     return Pair(
         *("gpu", "padding", f"chunks of {dtype} are copied", special),
         _patched(special, _padding, PaddingPlan=_NothingCopied),
-        lambda elements: (elements * 4 // itemsize // 2**16, 256, 256),
+        lambda elements: (max(elements * 4 // itemsize // 2**16, 1), 256, 256),
         dtype=dtype,
     )
 
@@ -184,6 +186,30 @@ def _filled(dtype: str, axis: int, case: str, **names: Any) -> Pair:
 
 # The chunks of a thread, by the bytes of an element.
 ONE_CHUNK = dict.fromkeys((1, 2, 4), 1)
+
+
+def _triangle(dtype: str) -> Pair:
+    """A triangle of odd size, whose chunks are single elements."""
+
+    def special(x: jax.Array) -> Any:
+        return _diagonal_matrix1.diagonal_matrix1(
+            jnp.zeros((1, 1), dtype),
+            x,
+            matrix=x.shape,
+            fill_begin=-(2**31),
+            fill_end=1,
+            interpret=False,
+        )
+
+    def shape(elements: int) -> tuple[int, int]:
+        side = math.isqrt(elements * 4 // np.dtype(dtype).itemsize) // 2 * 2 - 1
+        return side, side
+
+    return Pair(
+        *("gpu", "diagonal_matrix1", f"{dtype}, odd: a thread has more chunks"),
+        *(special, _patched(special, _elementwise, MOST=1), shape),
+        dtype=dtype,
+    )
 
 
 def _kept(groups: Sequence[Any], each: int) -> tuple[list[Any], int]:
@@ -221,6 +247,7 @@ PAIRS = (
         _filled(dtype, 1, "a thread has a run of chunks", in_runs=_kept)
         for dtype in ("int8", "float16", "float32")
     ),
+    *map(_triangle, ("int8", "float16")),
     *(
         _joined(mode, dtype, side)
         for mode in (PaddingMode.REFLECTION, PaddingMode.EDGE, PaddingMode.WRAP)

@@ -12,6 +12,7 @@ import pytest
 import benchmarks.cases
 from benchmarks import (
     choose,
+    forms,
     ledger,
     libraries,
     oracles,
@@ -102,6 +103,38 @@ def test_a_run_checks_results_and_writes_lines(only, tmp_path, monkeypatch):
         assert line["wall_ms"] > 0
     ours = [line for line in lines if line["contender"] == "dmljax"]
     assert all(line["compile_ms"] > 0 and line["peak_bytes"] > 0 for line in ours)
+
+
+def test_a_form_for_speed_is_timed_beside_the_plain_one(tmp_path):
+    pair = next(p for p in forms.PAIRS if p.platform == jax.default_backend())
+    out = tmp_path / "forms.jsonl"
+    arguments = [*QUICK, "--elements", "4096", "--out", str(out)]
+    assert forms.main([*arguments, "--only", pair.case]) == 0
+    lines = ledger.read(out)
+    assert [line["contender"] for line in lines] == ["special", "plain"]
+    assert all(line["ms"] > 0 for line in lines)
+
+
+def test_forms_that_differ_are_not_timed():
+    pair = forms.PAIRS[0]
+    pair = dataclasses.replace(pair, special=lambda x: x, plain=lambda x: x + 1)
+    with pytest.raises(RuntimeError, match=r"the forms of padding .* differ"):
+        forms.time_pair(pair, 4096, 1)
+
+
+def test_forms_for_a_gpu_are_two_programs():
+    """A pair whose constant is read nowhere would compare a form with itself."""
+    for pair in forms.PAIRS:
+        if pair.platform == "gpu":
+            shape = tuple(pair.shape(2**14))
+            special, plain = (
+                jax.jit(form)
+                .trace(jax.ShapeDtypeStruct(shape, pair.dtype))
+                .lower(lowering_platforms=("cuda",))
+                .as_text()
+                for form in (pair.special, pair.plain)
+            )
+            assert special != plain, pair.case
 
 
 def test_a_run_is_resumed_where_it_stopped(tmp_path, monkeypatch, capsys):

@@ -2,7 +2,8 @@
 
 A thread compares the position of each of its elements with the one that is *hot*: the
 position that the index lights. Along a sequence it loads one index for a whole chunk.
-If the sequences lie side by side, it loads one index for each element.
+If the sequences lie side by side, a chunk has an element of each of several sequences:
+then it loads the indices of these sequences once for several positions.
 """
 
 import functools
