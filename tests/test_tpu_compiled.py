@@ -137,10 +137,19 @@ def test_a_part_of_a_matrix(chip):
     assert kernels(program, "diagonal_matrix1") == 1
 
 
+# The lines of the pages whose programs have no kernel for TPUs: a sum, and K rows.
+WITHOUT_KERNEL = (
+    ("`jax.grad` of `one_hot`, by `values`", "batch"),
+    ("`nonzero_coordinates`, `size=K`", "the first dimension"),
+)
+
+
 @pytest.mark.parametrize("implementation", ["xla", "pallas"])
 @test_sharding.divisions(["4", "2x2"])
 def test_four_chips_communicate_what_the_page_says(case, mesh, spec, implementation):
     """With explicit axes, which make a shard_map: this compiler can't ask."""
+    if implementation == "pallas" and case.line in WITHOUT_KERNEL:
+        pytest.skip("this program has no kernel for TPUs")
     sizes, names = test_sharding.MESHES[mesh]
     chips = np.array(tpu.devices("v5e")[:4]).reshape(sizes)
     square = Mesh(chips, names, axis_types=(AxisType.Explicit,) * len(sizes))

@@ -76,9 +76,9 @@ def columns_of_32(indices: Any, **options: Any) -> Any:
     return dmljax.one_hot(indices, values, size=32, axis=1, **options)
 
 
-def gradient_in_values(indices: Any, cotangent: Any) -> Any:
+def gradient_in_values(indices: Any, cotangent: Any, **options: Any) -> Any:
     """The sums of a cotangent where the sequences are off, and where they are on."""
-    hot = functools.partial(dmljax.one_hot, indices, size=32, axis=1)
+    hot = functools.partial(dmljax.one_hot, indices, size=32, axis=1, **options)
     return jax.vjp(hot, jnp.ones(2, cotangent.dtype))[1](cotangent)[0]
 
 
