@@ -1,6 +1,7 @@
 """Clocks: medians of what runs on a device, and the ceilings of its memory."""
 
 import dataclasses
+import random
 import tempfile
 import time
 import warnings
@@ -59,11 +60,15 @@ def measure(calls: Calls, *, rounds: int, repeats: int) -> tuple[Timings, Timing
 
 
 def _in_turn(calls: Calls, rounds: int) -> Iterable[tuple[str, Prepared]]:
-    """Each round starts with another: it matters whose traces are in the caches."""
-    order = list(calls.items())
+    """Each round has an order of its own, the same in every run.
+
+    It matters who was before: its traces are in the caches, and on a CPU its memory is
+    free, or the next contender has to ask the system for pages.
+    """
+    order, chance = list(calls.items()), random.Random(0)
     for _ in range(rounds):
-        order.append(order.pop(0))
-        yield from list(order)
+        chance.shuffle(order)
+        yield from order
 
 
 def _wall(calls: Calls, rounds: int, repeats: int) -> Timings:
