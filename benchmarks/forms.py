@@ -184,7 +184,7 @@ def _filled(dtype: str, axis: int, case: str, **names: Any) -> Pair:
     )
 
 
-# The chunks of a thread, by the bytes of an element.
+# A thread has one chunk, whatever the bytes of an element are.
 ONE_CHUNK = dict.fromkeys((1, 2, 4), 1)
 
 
@@ -213,6 +213,7 @@ def _triangle(dtype: str) -> Pair:
 
 
 def _kept(groups: Sequence[Any], each: int) -> tuple[list[Any], int]:
+    """Makes no runs, in the place of `in_runs`."""
     return list(groups), each
 
 

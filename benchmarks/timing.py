@@ -62,8 +62,8 @@ def measure(calls: Calls, *, rounds: int, repeats: int) -> tuple[Timings, Timing
 def _in_turn(calls: Calls, rounds: int) -> Iterable[tuple[str, Prepared]]:
     """Each round has an order of its own, the same in every run.
 
-    It matters who was before: its traces are in the caches, and on a CPU its memory is
-    free, or the next contender has to ask the system for pages.
+    The contender before another one matters. The caches hold what it touched. On a CPU,
+    the next one gets the memory that it freed, or else new pages, which are slow.
     """
     order, chance = list(calls.items()), random.Random(0)
     for _ in range(rounds):

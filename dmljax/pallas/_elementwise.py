@@ -93,7 +93,7 @@ class Group:
 
 
 class Run(NamedTuple):
-    """What a thread needs to write a run of chunks.
+    """A run of chunks, with all that a thread needs to write it.
 
     Attributes:
       inside: whether the output has the first of them; None if every thread has one.
@@ -244,7 +244,7 @@ def _loaded(
     for group in groups[:0:-1]:
         offset, coordinate = divided(offset, group.runs)
         coordinates.append(coordinate * group.run)
-    # What is left of the offset is the coordinate in the first group.
+    # The rest of the offset is the coordinate in the first group.
     coordinates = [offset * groups[0].run, *coordinates[::-1]]
     values = []
     for i, memory in enumerate(memories):
