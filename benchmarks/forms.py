@@ -27,7 +27,13 @@ from benchmarks.run import circumstances, commit, parsed
 from benchmarks.timing import measure
 from dmljax import PaddingMode, _padding_forms
 from dmljax._operators import OPERATORS
-from dmljax.pallas import _diagonal_matrix1, _elementwise, _one_hot, _padding
+from dmljax.pallas import (
+    _diagonal_matrix1,
+    _elementwise,
+    _nonzero_coordinates,
+    _one_hot,
+    _padding,
+)
 
 # Of an array: 256 MiB of float32 on a GPU, 16 MiB on a CPU.
 ELEMENTS = {"cpu": 2**22, "gpu": 2**26}
@@ -217,6 +223,30 @@ def _kept(groups: Sequence[Any], each: int) -> tuple[list[Any], int]:
     return list(groups), each
 
 
+def _pieces(dtype: str, density: float) -> Pair:
+    """Coordinates of sparse elements, of which a warp lists those of several tiles."""
+
+    def special(x: jax.Array) -> Any:
+        return _nonzero_coordinates.nonzero_coordinates(
+            *(x,), rank=1, size=x.size // 16, columns=1, fill=0, interpret=False
+        )
+
+    return Pair(
+        *("gpu", "nonzero_coordinates"),
+        f"{dtype}, {100 * density:g} % not zero: a piece has several tiles",
+        special,
+        _patched(special, _nonzero_coordinates, piece_tiles=_one_tile),
+        lambda elements: (elements * 4 // np.dtype(dtype).itemsize,),
+        dtype=dtype,
+        density=density,
+    )
+
+
+def _one_tile(t: Any, *_: Any) -> Any:
+    """Makes no larger pieces, in the place of `piece_tiles`."""
+    return t.constant(1)
+
+
 def _coordinates(density: float) -> Pair:
     primitive = OPERATORS["nonzero_coordinates"].primitive
     static = {"rank": 1, "size": None, "columns": 1, "fill": 0}
@@ -249,6 +279,11 @@ PAIRS = (
         for dtype in ("int8", "float16", "float32")
     ),
     *map(_triangle, ("int8", "float16")),
+    *(
+        _pieces(dtype, density)
+        for dtype in ("uint8", "float32")
+        for density in (0.001, 0.01, 0.1)
+    ),
     *(
         _joined(mode, dtype, side)
         for mode in (PaddingMode.REFLECTION, PaddingMode.EDGE, PaddingMode.WRAP)

@@ -11,12 +11,7 @@ from typing import Any
 import jax
 import pytest
 
-from dmljax.pallas import (
-    _elementwise,
-    _nonzero_coordinates,
-    _nonzero_plan,
-    _padding,
-)
+from dmljax.pallas import _elementwise, _nonzero_plan, _padding
 from dmljax.pallas.tpu import _nonzero_coordinates as _tpu_nonzero_coordinates
 
 Sizes = dict[ModuleType, dict[str, Any]]
@@ -30,9 +25,7 @@ SMALL: Sizes = {
         "FILLED": dict.fromkeys((1, 2, 4), 2),
     },
     _padding: {"CHUNK_BYTES": 8, "WARPS": 1},
-    # Two modules have the same name for the size of a block.
-    _nonzero_coordinates: {"BLOCK": 2048, "SCAN_WARPS": 2, "SCANNED": 1},
-    _nonzero_plan: {"BLOCK": 2048},
+    _nonzero_plan: {"WARPS": 4, "PROGRAMS": 3, "MOST_TILES": 8, "GROUP": 2},
 }
 # Of those for TPUs, whose interpreter takes time for every row.
 SMALL_ON_TPU: Sizes = {_tpu_nonzero_coordinates: {"ROWS": 8, "REACH": 24}}

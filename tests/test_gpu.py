@@ -178,6 +178,23 @@ def check_many_rows(elements, fill):
             assert not np.asarray(rows[:, 0].at[jnp.asarray(past)].get()).any()
 
 
+def test_every_call_of_a_program_has_posts_of_its_own():
+    """Programs of a launch wait for numbers, which must be 0 before each launch."""
+    x = np.random.default_rng(0).random((3, 1 << 20)) < 0.1
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def run(implementation, lines):
+        find = functools.partial(
+            dmljax.nonzero_coordinates, implementation=implementation
+        )
+        _, found = jax.lax.scan(lambda _, line: (None, find(line)), None, lines)
+        return found, [find(line) for line in lines], jax.vmap(find)(lines)
+
+    for _ in range(3):
+        same = jax.tree.map(jnp.array_equal, run("pallas", x), run("xla", x))
+        assert all(jax.tree.leaves(same))
+
+
 @pytest.mark.parametrize("implementation", ["xla", "pallas"])
 @pytest.mark.parametrize("mode", PaddingMode)
 def test_padding_of_more_than_31_bits(mode, implementation):

@@ -15,7 +15,7 @@ import pytest
 
 import dmljax
 from dmljax import PaddingMode
-from dmljax.pallas import _elementwise, _nonzero_coordinates
+from dmljax.pallas import _elementwise, _nonzero_plan
 from tests import blocks, oracles, samples
 from tests.checks import check, needs_x64
 from tests.subjects import SUBJECTS
@@ -99,8 +99,8 @@ def check_coordinates(x, **options):
     np.testing.assert_array_equal(found, expected[1][:rows])
 
 
-# Rows of 2 and of 5 columns, which are stored at once and by way of shared memory.
-# Other tests have rows of 1.
+# Rows of 2 and of 5 columns: the values that a thread stores at once are two rows, or
+# parts of rows. Other tests have rows of 1.
 @pytest.mark.parametrize(
     "shape",
     [
@@ -122,19 +122,26 @@ def test_nonzero_coordinates_of_every_rank(shape):
 def test_nonzero_coordinates_of_elements_that_are_loaded_together(dtype, more):
     """As many as an aligned load has, if their number is a multiple of it."""
     for density in (0.3, 0.02):
-        x = sparse((2 * _nonzero_coordinates.BLOCK + more,), density, dtype)
-        check_coordinates(x)
+        check_coordinates(sparse((4096 + more,), density, dtype))
 
 
-def test_nonzero_coordinates_of_more_blocks_than_are_added_up_at_once():
-    block = _nonzero_coordinates.BLOCK
+# With the small sizes, a warp has one tile of a share, four, or eight. So there are
+# pieces of one tile, of four, and of eight.
+@pytest.mark.parametrize("elements", [12_000, 40_000, 60_000])
+@pytest.mark.parametrize("density", [0, 0.02, 0.2, 0.6, 1])
+def test_nonzero_coordinates_of_every_density(elements, density):
+    check_coordinates(sparse((elements,), density, "int8"), columns=1)
+
+
+def test_nonzero_coordinates_of_groups_of_programs():
+    """A program waits for its own group and for those before it."""
     if blocks.INTERPRETED:
-        check_coordinates(sparse((70 * block + 1,), 0.01, "int8"), columns=1)
+        check_coordinates(sparse((250_000,), 0.1, "int8"), columns=1)
 
 
-def test_nonzero_coordinates_of_whole_blocks_alone():
+def test_nonzero_coordinates_of_whole_shares_alone():
     for density in DENSITIES:
-        check_coordinates(sparse((4 * _nonzero_coordinates.BLOCK,), density, "int8"))
+        check_coordinates(sparse((12 * 1024,), density, "int8"))
 
 
 @pytest.mark.parametrize(
@@ -146,32 +153,31 @@ def test_nonzero_coordinates_options(options):
 
 
 def test_nonzero_coordinates_fills_from_any_count_on():
-    """The count may cut the four values that a thread fills at once, or a block."""
-    block = _nonzero_coordinates.BLOCK
-    place = np.arange(2 * block + block // 2 + 1)
-    for count in (0, 3, 4, block - 1, 2 * block, place.size - 1):
+    """The count may cut the four values that a thread fills at once, or a share."""
+    place = np.arange(10_001)
+    for count in (0, 3, 4, 2047, 4096, place.size - 1):
         check_coordinates((place < count).astype(np.int8), fill=9)
 
 
-def test_nonzero_coordinates_of_unlike_blocks_side_by_side():
-    """A full block beside an empty one, sparse ones, and a run in a sparse block.
+def test_nonzero_coordinates_of_unlike_tiles_side_by_side():
+    """A full tile beside an empty one, sparse ones, and a run in a sparse tile.
 
     All bits of the run's words are set, and few in others.
     """
-    block = _nonzero_coordinates.BLOCK
-    empty, full = np.zeros(block), np.ones(block)
+    tile = _nonzero_plan.TILE
+    empty, full = np.zeros(tile), np.ones(tile)
     few = empty.copy()
-    few[[5, block - 1]] = 1
+    few[[5, tile - 1]] = 1
     run = few.copy()
     run[60:100] = 1
     for order in ((full, empty, few, run), (run, few, full, empty)):
-        line = np.concatenate([*order, few[: block // 2]])
+        line = np.concatenate([*order * 3, few[: tile // 2]])
         check_coordinates(line.astype(np.int8))
 
 
 @pytest.mark.slow
 def test_nonzero_coordinates_of_lines_that_are_not_aligned():
-    x = sparse((3, 2 * _nonzero_coordinates.BLOCK + 29), 0.4)
+    x = sparse((3, 4125), 0.4)
     same_by_kernel_and_by_xla(
         lambda x, **i: jax.vmap(functools.partial(dmljax.nonzero_coordinates, **i))(x),
         x,

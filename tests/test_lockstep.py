@@ -19,7 +19,7 @@ def stored(kernel):
 
     (line,) = _lockstep.run(
         lambda t, target: run(t, target.at(0)),
-        *((), 2, 64, [jnp.zeros((1, 128), np.uint32)], ()),
+        *((), 2, 64, [jnp.zeros((1, 128), np.uint32)], (), ()),
     )
     return np.asarray(line).reshape(SHAPE)
 
@@ -51,6 +51,61 @@ def test_each_thread_has_rounds_of_its_own():
     last = np.where(THREAD % 4, THREAD % 4 - 1, 99)
     expected = np.where(THREAD % 8 == 2, 0 + 1 + 10, last)
     np.testing.assert_array_equal(stored(kernel), expected)
+
+
+def test_each_thread_repeats_while_its_own_condition_holds():
+    def kernel(t, target, place):
+        def halve(x, rounds):
+            target.store(place, x)
+            return [x // 2, rounds + 1]
+
+        _, rounds = t.repeat(lambda x, _: x > 3, halve, t.thread, t.constant(0))
+        with t.when(t.thread % 2 == 0):
+            target.store(place, rounds)
+
+    rounds = np.maximum(np.frexp(THREAD)[1] - 2, 0)
+    last = THREAD // 2 ** np.maximum(rounds - 1, 0)  # before it was halved once more
+    odd = np.where(rounds, last, _lockstep.UNWRITTEN)
+    np.testing.assert_array_equal(
+        stored(kernel), np.where(THREAD % 2 == 0, rounds, odd)
+    )
+
+
+def test_a_part_of_a_line_begins_at_its_offset():
+    def kernel(t, target, place):
+        part = target.part(2).part(place)
+        with t.when(t.thread % 4 == 0):
+            part.store(1, t.thread)
+            target.store(place, part.load(1))
+
+    found = stored(kernel).ravel()
+    np.testing.assert_array_equal(found[::4], THREAD.ravel()[::4])
+    np.testing.assert_array_equal(found[3::4], THREAD.ravel()[::4])
+    assert (found[1::4] == _lockstep.UNWRITTEN).all()
+
+
+def test_what_one_program_posts_another_one_waits_for():
+    def kernel(t, out, posts, place):
+        with t.when(t.thread == 0):
+            posts.at(0).post(t.program, t.program + 7)
+        out.at(0).store(place, posts.at(0).wait(1 - t.program))
+
+    (line,) = _lockstep.run(
+        lambda t, out, posts: kernel(t, out, posts, t.program * 64 + t.thread),
+        *((), 2, 64, [jnp.zeros((1, 128), np.uint32)], [(1, 3)], ()),
+    )
+    assert set(line[0, :64].tolist()) == {8}
+    assert set(line[0, 64:].tolist()) == {7}
+
+
+def test_a_number_that_nobody_posts_is_seen():
+    def kernel(t, out, posts):
+        out.at(0).store(t.program * 64 + t.thread, posts.at(0).wait(2))
+
+    (line,) = _lockstep.run(
+        *(kernel, (), 2, 64, [jnp.zeros((1, 128), np.uint32)], [(1, 3)], ())
+    )
+    assert set(line[0].tolist()) == {_lockstep.UNWRITTEN}
 
 
 def test_what_is_outside_of_a_line_is_not_read():

@@ -9,7 +9,6 @@ from jax.extend.core import jaxprs_in_params
 
 import dmljax
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
-from dmljax.pallas import _nonzero_coordinates
 from tests import oracles
 
 # By the definition, by the form for a CPU, and by the kernel, which is interpreted.
@@ -143,23 +142,21 @@ def test_no_memory_of_all_rows(form, monkeypatch):
     assert memory.output_size_in_bytes < 1000
 
 
-@pytest.mark.parametrize("blocks", [pytest.param(0, marks=pytest.mark.slow), 2])
-def test_more_rows_than_blocks_of_elements_have(blocks):
-    """In the kernel, programs that fill are then more than those that write rows."""
+@pytest.mark.parametrize("lines", [pytest.param(0, marks=pytest.mark.slow), 2])
+def test_more_rows_than_elements(lines):
+    """In the kernel, whose programs share what is past the elements."""
     find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
-    size = 3 * _nonzero_coordinates.BLOCK + 5
-    x = matrix(1, (blocks, _nonzero_coordinates.BLOCK)) if blocks else matrix()
+    x = matrix(1, (lines, 3000)) if lines else matrix()
+    size = 5 * x.size + 7
     assert_found(find(x, size=size, fill=7), expected(x, size, fill=7))
 
 
-@pytest.mark.parametrize("blocks", [pytest.param(0, marks=pytest.mark.slow), 1])
-def test_blocks_past_the_last_row_and_one_that_it_cuts(blocks):
+@pytest.mark.parametrize("rows", [pytest.param(3, marks=pytest.mark.slow), 5003])
+def test_programs_past_the_last_row_and_one_that_it_cuts(rows):
     """In the kernel; three quarters of the elements are not zero."""
     find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
-    block = _nonzero_coordinates.BLOCK
-    x = (np.arange(4 * block) % 4 > 0).astype(np.float32)
-    size = blocks * block + 3
-    assert_found(find(x, size=size, fill=7), expected(x, size, fill=7))
+    x = (np.arange(20_000) % 4 > 0).astype(np.float32)
+    assert_found(find(x, size=rows, fill=7), expected(x, rows, fill=7))
 
 
 def test_no_array_of_all_rows():

@@ -142,7 +142,6 @@ def elementwise(
         _kernel,
         *(operand.array.reshape(1, -1) for operand in operands),
         operator=operator,
-        step="",
         programs=-(-runs // (WARPS * WARP * each)),
         warps=WARPS,
         outputs=(jax.ShapeDtypeStruct((1, elements), dtype),),

@@ -27,12 +27,12 @@ def launch_threads(
     kernel: Callable[..., None],
     *operands: jax.Array,
     operator: str,
-    step: str,
     programs: int,
     warps: int,
     outputs: Sequence[jax.ShapeDtypeStruct],
     shared: Sequence[tuple[int, Any]],
     interpret: bool,
+    posts: Sequence[tuple[int, int]] = (),
     **static: Any,
 ) -> Sequence[jax.Array]:
     """Runs `kernel`, which is code for one thread, in all threads of all programs.
@@ -40,12 +40,12 @@ def launch_threads(
     All arrays have two dimensions: lines, and the elements of a line. The kernel is
     called with a `_threads.Threads` or its like, with memories of the operands, the
     outputs and the `shared` memory of a program, which is described by sizes and types,
-    and with `static` as keywords. It is named `dmljax_{operator}{step}` in a profile.
+    and with `static` as keywords. It is named `dmljax_{operator}` in a profile.
     Mosaic GPU starts threads in groups of four warps.
     """
     if interpret:
         return _lockstep.run(
-            kernel, operands, programs, warps * WARP, outputs, shared, **static
+            kernel, operands, programs, warps * WARP, outputs, posts, shared, **static
         )
     # These modules take 0.1 s to import, and not every JAX has them.
     from jax.experimental.pallas import mosaic_gpu
@@ -55,12 +55,21 @@ def launch_threads(
     mlir = code_per_thread()
     assert mlir is not None  # `kernels_available` has said so
 
+    given = len(operands) + len(outputs)
+
     def body(*references: Any) -> None:
         def code(context: Any, *values: Any) -> None:
             del context
             memories = [_threads.Memory.of(mlir.pointer(v), v.type) for v in values]
+            for i, (_, size) in enumerate(posts, given):
+                memories[i] = dataclasses.replace(memories[i], size=size)
             kernel(_threads.Threads(warps * WARP), *memories, **static)
 
+        posted = [
+            pl.get_global(mosaic_gpu.SemaphoreType.REGULAR((math.prod(shape),)))
+            for shape in posts
+        ]
+        references = (*references[:given], *posted, *references[given:])
         kinds = (mosaic_gpu.RefType(),) * len(references)
         mlir.inline(arg_types=kinds)(code)(*references)
 
@@ -76,7 +85,7 @@ def launch_threads(
         thread_name="warps",
         # Kernels have barriers where they need them.
         compiler_params=mosaic_gpu.CompilerParams(unsafe_no_auto_barriers=True),
-        kernel_name=f"dmljax_{operator}{step}",
+        kernel_name=f"dmljax_{operator}",
     )(*operands)
     return results
 

@@ -22,6 +22,7 @@ from jax import lax
 from dmljax.pallas import WARP
 
 UNWRITTEN = 0xA5A5A5A5  # what memory holds before a kernel stores to it
+_POSTED = np.uint32(2**31)  # the bit of a word that says that it was posted
 
 
 class Held:
@@ -33,11 +34,12 @@ class Held:
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """The memory of one line, for each thread: `_threads.Memory`."""
+    """The memory of one line from `start` on, for each thread: `_threads.Memory`."""
 
     held: Held
     threads: "Threads"
     line: Any
+    start: Any = 0
 
     @property
     def bits(self) -> int:
@@ -53,6 +55,19 @@ class Memory:
         """The memory of one line."""
         return dataclasses.replace(self, line=line)
 
+    def part(self, offset: Any) -> "Memory":
+        """The memory from this offset on."""
+        return dataclasses.replace(self, start=self.start + offset)
+
+    def post(self, offset: Any, number: Any) -> None:
+        """Posts a number of at most 31 bits for other programs, at most once."""
+        self.store(offset, number | _POSTED)
+
+    def wait(self, offset: Any) -> jax.Array:
+        """Returns the number that another program posted: all are at the same step."""
+        word = self.load(offset)
+        return jnp.where(word >= _POSTED, word - _POSTED, np.uint32(UNWRITTEN))
+
     def load(self, offset: Any) -> jax.Array:
         """The element at this offset, in 32 bits."""
         return self.words(offset, 1)[0]
@@ -60,6 +75,7 @@ class Memory:
     def words(self, offset: Any, elements: int) -> list[jax.Array]:
         """So many elements from this offset on, as words of 32 bits."""
         t = self.threads
+        offset = offset + self.start
         within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
         place = t.number(offset)[..., None] + within
         line = self.line if isinstance(self.line, int) else self.line[..., None]
@@ -86,6 +102,7 @@ class Memory:
         So does one to an address that is no multiple of the size.
         """
         t, array = self.threads, self.held.array
+        offset = offset + self.start
         joined = jnp.stack([t.number(word) for word in words], 2)[..., None]
         shift = lax.broadcasted_iota(np.uint32, (1, 1, 1, elements // len(words)), 3)
         values = (joined >> (shift * self.bits)) & np.uint32(2**self.bits - 1)
@@ -172,31 +189,46 @@ class Threads:
         yield
         self.active = before
 
+    def repeat(
+        self,
+        condition: Callable[..., jax.Array],
+        body: Callable[..., Sequence[jax.Array]],
+        *carry: jax.Array,
+    ) -> Sequence[jax.Array]:
+        """`carry = body(*carry)` while the condition holds for them."""
+
+        def restore(arrays: Sequence[jax.Array]) -> None:
+            for held, array in zip(self.memories, arrays, strict=True):
+                held.array = array
+
+        def step(state: Any) -> Any:
+            arrays, carry = state
+            restore(arrays)
+            with self.when(condition(*carry)):
+                kept = [
+                    jnp.where(self.active, new, old)
+                    for new, old in zip(body(*carry), carry, strict=True)
+                ]
+            return [held.array for held in self.memories], kept
+
+        arrays, results = lax.while_loop(
+            lambda state: jnp.any(self.active & condition(*state[1])),
+            step,
+            ([held.array for held in self.memories], list(carry)),
+        )
+        restore(arrays)
+        return results
+
     def loop(
         self, rounds: Any, body: Callable[..., Sequence[jax.Array]], *carry: jax.Array
     ) -> Sequence[jax.Array]:
         """`carry = body(i, *carry)` for all i below `rounds`, which may vary."""
-        rounds = jnp.where(self.active, self.number(rounds), 0)
 
-        def step(state: Any) -> Any:
-            i, arrays, carry = state
-            for held, array in zip(self.memories, arrays, strict=True):
-                held.array = array
-            with self.when(i < rounds):
-                results = body(self.number(i), *carry)
-                kept = [
-                    jnp.where(self.active, new, old)
-                    for new, old in zip(results, carry, strict=True)
-                ]
-            return i + 1, [held.array for held in self.memories], kept
+        def step(i: jax.Array, *carry: jax.Array) -> Sequence[jax.Array]:
+            return [i + 1, *body(i, *carry)]
 
-        state = (jnp.uint32(0), [held.array for held in self.memories], list(carry))
-        _, arrays, results = lax.while_loop(
-            lambda state: jnp.any(state[0] < rounds), step, state
-        )
-        for held, array in zip(self.memories, arrays, strict=True):
-            held.array = array
-        return results
+        first = self.constant(0)
+        return self.repeat(lambda i, *_: i < rounds, step, first, *carry)[1:]
 
     def warp_scan(self, number: jax.Array) -> jax.Array:
         """The sum of this thread's number and of those below it in the warp."""
@@ -229,6 +261,7 @@ def run(
     programs: int,
     threads: int,
     outputs: Sequence[jax.ShapeDtypeStruct],
+    posts: Sequence[tuple[int, int]],
     shared: Sequence[tuple[int, Any]],
     **static: Any,
 ) -> Sequence[jax.Array]:
@@ -237,7 +270,8 @@ def run(
     taken = [t.memory(operand) for operand in operands]
     made = [t.memory(_unwritten(out.shape, out.dtype)) for out in outputs]
     of_programs = [t.shared(max(size, 1), np.dtype(dtype)) for size, dtype in shared]
-    kernel(t, *taken, *made, *of_programs, **static)
+    posted = [t.memory(jnp.zeros(shape, np.uint32)) for shape in posts]
+    kernel(t, *taken, *made, *posted, *of_programs, **static)
     return [memory.held.array for memory in made]
 
 

@@ -1,8 +1,7 @@
 """What is known about a call of NONZERO_COORDINATES on a GPU before it runs.
 
-Here belong the sizes of blocks and tiles, and how the three launches divide the work.
-`_nonzero_coordinates` says what lines, blocks, tiles and rows are, and what each launch
-does. Times were measured on an H200 with 64Mi elements of 4 bytes and one column.
+Here belongs how a line is divided among programs. `_nonzero_coordinates` says what
+lines, shares, tiles and rows are.
 """
 
 import dataclasses
@@ -13,15 +12,21 @@ from dmljax.pallas import WARP
 from dmljax.pallas._nonzero_bits import BIT_WORD
 
 TILE = WARP * BIT_WORD  # elements of a tile
-# Blocks of 4096 and 16384 elements were up to 2 % faster or slower, by density.
-BLOCK = 8192  # elements of a block
+WARPS = 8  # of a program
+# Four programs run on a processor of an H100 or H200 at once, which has 132 of them. So
+# an array whose programs are not more is read as a whole before anything is written.
+PROGRAMS = 512
+MOST_TILES = 16  # for each warp, whose bit words a program keeps in shared memory
+GROUP = 512  # programs
 LOAD_BYTES = 16  # that a thread loads at once, the most that it can
-COUNT_BYTES = 4096  # bytes that each warp of the first launch reads
+LOADS = 4  # of a thread at once
+STORED = 4  # values that a thread stores at once, the most that it can
+PIECE = 4  # tiles
 
 
 @dataclasses.dataclass(frozen=True)
 class NonzeroPlan:
-    """What is known about a call before it runs, the same for all three launches.
+    """What is known about a call before it runs.
 
     Attributes:
       batch: the number of lines.
@@ -42,41 +47,93 @@ class NonzeroPlan:
     fill: int | None
 
     @property
-    def blocks(self) -> int:
-        """The blocks of a line."""
-        return -(-self.elements // BLOCK)
-
-    @property
-    def tiles(self) -> int:
-        """The tiles of a block."""
-        return BLOCK // TILE
-
-    @property
     def columns(self) -> int:
         """The values of a row."""
         return len(self.sizes)
 
     @property
-    def count_warps(self) -> int:
-        """The warps of a program of the first launch; no launch has less than four."""
-        return min(self.tiles, max(4, BLOCK * self.width // 8 // COUNT_BYTES))
+    def warps(self) -> int:
+        """The warps of a program."""
+        return WARPS
 
     @property
-    def fillers(self) -> int:
-        """The programs of a line that fill, each as many rows as a block may have."""
-        return 0 if self.fill is None else -(-self.rows // BLOCK)
+    def tiles(self) -> int:
+        """The tiles of a share for each warp."""
+        of_line = -(-self.elements // (WARPS * TILE))
+        of_all = of_line * self.batch
+        # All programs get the same share, so the last ones run beside as many others.
+        rounds = -(-of_all // (PROGRAMS * MOST_TILES))
+        tiles = min(of_line, -(-of_all // (PROGRAMS * rounds)))
+        return tiles if tiles < PIECE else -(-tiles // PIECE) * PIECE
+
+    @property
+    def at_once(self) -> int:
+        """The tiles that a warp loads at once."""
+        return math.gcd(self.tiles, max(1, LOADS * self.loaded(True) // BIT_WORD))
+
+    @property
+    def share(self) -> int:
+        """The elements of a share; the last one of a line may have fewer."""
+        return WARPS * self.tiles * TILE
+
+    @property
+    def programs(self) -> int:
+        """The programs of a line."""
+        return -(-self.elements // self.share)
+
+    @property
+    def group(self) -> int:
+        """The programs of a group, of which the last one posts their sum."""
+        return GROUP
+
+    @property
+    def groups(self) -> int:
+        """The groups of the programs of a line."""
+        return -(-self.programs // self.group)
+
+    @property
+    def posts(self) -> int:
+        """The numbers that programs of a line post: a count each, and one for a group.
+
+        Nobody needs that of the last group, or that of the only program.
+        """
+        return 0 if self.programs == 1 else self.programs + self.groups - 1
+
+    @property
+    def stored(self) -> int:
+        """The values that a thread stores at once. Then all lines must start there."""
+        aligned = self.batch == 1 or self.rows * self.columns % STORED == 0
+        return STORED if aligned else 1
+
+    @property
+    def rows_at_once(self) -> int:
+        """The rows that the values which a thread stores at once can belong to."""
+        if self.columns % self.stored == 0:
+            return 1
+        return self.stored // self.columns if self.whole_rows else 2
+
+    @property
+    def whole_rows(self) -> bool:
+        """Whether the values that a thread stores at once are one row, or several."""
+        return self.stored % self.columns == 0
+
+    @property
+    def rows_past_elements(self) -> tuple[int, int]:
+        """How many more rows than elements there are, and the share of a program."""
+        more = max(self.rows - self.elements, 0)
+        return more, -(-more // self.programs)
 
     def loaded(self, whole: bool) -> int:
-        """The elements that a thread loads at once; `whole` says of a whole block.
+        """The elements that a thread loads at once; `whole` says of a whole tile.
 
-        Loads are aligned, so all lines must start, and a cut block end, between two.
+        Loads are aligned, so all lines must start, and a cut tile end, between two.
         """
         most = LOAD_BYTES * 8 // self.width
         return most if whole and self.batch == 1 else math.gcd(most, self.elements)
 
-    def program_and_line(self, t: Any, programs: int) -> tuple[Any, Any]:
+    def program_and_line(self, t: Any) -> tuple[Any, Any]:
         """Returns the program's number among those of its line, and the line."""
         # A grid of two dimensions would limit one of them to 65 535.
         if self.batch == 1:
             return t.program, 0
-        return t.program % programs, t.program // programs
+        return t.program % self.programs, t.program // self.programs

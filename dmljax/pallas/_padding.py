@@ -173,7 +173,6 @@ def _padding(
         x.reshape(1, -1),
         value.reshape(1, -1),
         operator="padding",
-        step="",
         # The last one may have no chunks, and then has what is behind them.
         programs=-(-elements // (threads * plan.chunk)),
         warps=WARPS,

@@ -28,6 +28,15 @@ assert _mlir is not None  # `_launch` imports this module where JAX has all of i
 ir, dialects = _mlir.ir, _mlir.dialects
 _COMPARISONS = {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9}  # unsigned
 
+_POSTED = 2**31  # the bit of a word in memory that says that it was posted
+_WAIT = """{
+.reg .pred missing;
+again:
+ld.relaxed.gpu.global.u32 $0, [$1];
+setp.ge.s32 missing, $0, 0;
+@missing bra again;
+}"""
+
 
 def integer(bits: int) -> Any:
     """MLIR's type of integers of so many bits."""
@@ -116,6 +125,10 @@ class Memory:
             return self
         return dataclasses.replace(self, pointer=self._address(line, self.size))
 
+    def part(self, offset: Any) -> "Memory":
+        """The memory from this offset on."""
+        return dataclasses.replace(self, pointer=self._address(offset))
+
     def load(self, offset: Any) -> Number:
         """The element at this offset, in 32 bits."""
         value = Number(dialects.llvm.load(integer(self.bits), self._address(offset)))
@@ -162,6 +175,27 @@ class Memory:
                     value, word.value, constant(i).value
                 )
         dialects.llvm.store(value, self._address(offset), alignment=size // 8)
+
+    def post(self, offset: Any, number: Number) -> None:
+        """Posts a number of at most 31 bits for other programs, at most once."""
+        dialects.llvm.inline_asm(
+            ir.Type.parse("!llvm.void"),
+            [self._address(offset), (number | _POSTED).value],
+            "st.relaxed.gpu.global.u32 [$0], $1;",
+            "l,r",
+            has_side_effects=True,
+        )
+
+    def wait(self, offset: Any) -> Number:
+        """Waits until another program posts a number, and returns it."""
+        posted = dialects.llvm.inline_asm(
+            integer(32),
+            [self._address(offset)],
+            _WAIT,
+            "=r,l",
+            has_side_effects=True,
+        )
+        return Number(posted) & (_POSTED - 1)
 
     def _address(self, offset: Any, unit: int = 1) -> Any:
         if not isinstance(offset, Number):
@@ -245,6 +279,25 @@ class Threads:
             results = body(
                 Number(loop.induction_variable), *map(Number, loop.inner_iter_args)
             )
+            dialects.scf.yield_([number.value for number in results])
+        return [Number(result) for result in loop.results]
+
+    @staticmethod
+    def repeat(
+        condition: Callable[..., Number],
+        body: Callable[..., Sequence[Number]],
+        *carry: Number,
+    ) -> Sequence[Number]:
+        """`carry = body(*carry)` while the condition holds for them."""
+        values = [number.value for number in carry]
+        kinds = [value.type for value in values]
+        loop = dialects.scf.WhileOp(kinds, values)
+        before, after = (part.blocks.append(*kinds) for part in loop.regions)
+        with ir.InsertionPoint(before):
+            holds = condition(*map(Number, before.arguments))
+            dialects.scf.condition(holds.value, before.arguments)
+        with ir.InsertionPoint(after):
+            results = body(*map(Number, after.arguments))
             dialects.scf.yield_([number.value for number in results])
         return [Number(result) for result in loop.results]
 
