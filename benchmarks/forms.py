@@ -224,11 +224,15 @@ def _kept(groups: Sequence[Any], each: int) -> tuple[list[Any], int]:
 
 
 def _pieces(dtype: str, density: float) -> Pair:
-    """Coordinates of sparse elements, of which a warp lists those of several tiles."""
+    """Coordinates of sparse elements, of which a warp lists those of several tiles.
+
+    There are some more rows than elements that are not zero.
+    """
 
     def special(x: jax.Array) -> Any:
+        size = round(1.25 * density * x.size)
         return _nonzero_coordinates.nonzero_coordinates(
-            *(x,), rank=1, size=x.size // 16, columns=1, fill=0, interpret=False
+            *(x,), rank=1, size=size, columns=1, fill=0, interpret=False
         )
 
     return Pair(
@@ -236,7 +240,7 @@ def _pieces(dtype: str, density: float) -> Pair:
         f"{dtype}, {100 * density:g} % not zero: a piece has several tiles",
         special,
         _patched(special, _nonzero_coordinates, piece_tiles=_one_tile),
-        lambda elements: (elements * 4 // np.dtype(dtype).itemsize,),
+        _line,
         dtype=dtype,
         density=density,
     )
