@@ -34,6 +34,7 @@ from dmljax.pallas import (
     _one_hot,
     _padding,
 )
+from dmljax.pallas._nonzero_plan import NonzeroPlan
 
 # Of an array: 256 MiB of float32 on a GPU, 16 MiB on a CPU.
 ELEMENTS = {"cpu": 2**22, "gpu": 2**26}
@@ -223,6 +224,19 @@ def _kept(groups: Sequence[Any], each: int) -> tuple[list[Any], int]:
     return list(groups), each
 
 
+class _OneTile(NonzeroPlan):
+    """The plan of coordinates all of whose pieces have one tile.
+
+    A plan, because a kernel's functions are called when a program is lowered, which is
+    after the time of a patch.
+    """
+
+    @property
+    def pieces(self) -> tuple[int, ...]:
+        """No larger ones."""
+        return ()
+
+
 def _pieces(dtype: str, density: float) -> Pair:
     """Coordinates of sparse elements, of which a warp lists those of several tiles.
 
@@ -239,16 +253,11 @@ def _pieces(dtype: str, density: float) -> Pair:
         *("gpu", "nonzero_coordinates"),
         f"{dtype}, {100 * density:g} % not zero: a piece has several tiles",
         special,
-        _patched(special, _nonzero_coordinates, piece_tiles=_one_tile),
+        _patched(special, _nonzero_coordinates, NonzeroPlan=_OneTile),
         _line,
         dtype=dtype,
         density=density,
     )
-
-
-def _one_tile(t: Any, *_: Any) -> Any:
-    """Makes no larger pieces, in the place of `piece_tiles`."""
-    return t.constant(1)
 
 
 def _coordinates(density: float) -> Pair:

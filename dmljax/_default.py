@@ -17,12 +17,12 @@ KERNEL_FROM: dict[str, dict[str, dict[str, dict[int, int]]]] = {
         "alone": {
             "diagonal_matrix1": {1: 65536, 2: 524176, 4: 262144},
             "element_wise_if": {1: 4096, 2: 2048, 4: 1024},
-            "nonzero_coordinates": {1: 4096, 2: 2048, 4: 16384, 8: 8192},
+            "nonzero_coordinates": {1: 4096, 2: 2048, 4: 1024, 8: 512},
             "one_hot": {1: 65536, 2: 32768, 4: 16384},
             "padding": {1: 1074724, 2: 538148},
         },
         "pipeline": {
-            "nonzero_coordinates": {1: 4096, 2: 32768, 4: 16384, 8: 131072},
+            "nonzero_coordinates": {1: 4096, 2: 2048, 4: 1024, 8: 512},
         },
     },
     "tpu": {

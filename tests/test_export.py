@@ -56,17 +56,16 @@ def test_a_plain_export_has_no_kernel(platform):
 
 
 @pytest.mark.parametrize(
-    ("function", "launches"),
-    [(dmljax.nonzero_coordinates, 3), (dmljax.diagonal_matrix1, 1)],
+    "function", [dmljax.nonzero_coordinates, dmljax.diagonal_matrix1]
 )
-def test_a_kernel_that_was_asked_for_is_exported(function, launches):
+def test_a_kernel_that_was_asked_for_is_exported(function):
     """JAX promises that later versions run the calls of Mosaic GPU."""
 
     def run(x):
         return function(x.reshape(2**12, -1), implementation="pallas")
 
     program = export.export(jax.jit(run), platforms=["cuda"])
-    assert program(LARGE).mlir_module().count("@mosaic_gpu_v2(") == launches
+    assert program(LARGE).mlir_module().count("@mosaic_gpu_v2(") == 1
 
 
 def test_the_result_of_nonzero_coordinates_as_bytes():

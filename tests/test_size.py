@@ -8,6 +8,7 @@ import pytest
 from jax.extend.core import jaxprs_in_params
 
 import dmljax
+from dmljax import DescriptorError
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
 from tests import oracles
 
@@ -149,6 +150,20 @@ def test_more_rows_than_elements(lines):
     x = matrix(1, (lines, 3000)) if lines else matrix()
     size = 5 * x.size + 7
     assert_found(find(x, size=size, fill=7), expected(x, size, fill=7))
+
+
+def test_more_rows_than_the_kernel_counts_are_refused():
+    """The default form writes them. Nothing is run here: they have 8 GiB and more."""
+
+    def find(implementation):
+        return lambda x: dmljax.nonzero_coordinates(
+            x, size=2**31, implementation=implementation
+        )
+
+    x = jax.ShapeDtypeStruct((5,), np.float32)
+    jax.jit(find(None)).lower(x)
+    with pytest.raises(DescriptorError, match=r"size=2147483648 is too large for the"):
+        jax.jit(find("pallas")).lower(x)
 
 
 @pytest.mark.parametrize("rows", [pytest.param(3, marks=pytest.mark.slow), 5003])

@@ -181,7 +181,7 @@ def test_the_same_without(names, hide):
 def test_an_export_has_the_default_kernel_where_jax_does_not_say_that_it_is_one(hide):
     many = jax.ShapeDtypeStruct((2**14,), np.float32)
     find = jax.jit(dmljax.nonzero_coordinates)
-    for calls in (0, 3):
+    for calls in (0, 1):
         program = export.export(find, platforms=["cuda"])(many)
         assert program.mlir_module().count("@mosaic_gpu_v2(") == calls
         hide("export")

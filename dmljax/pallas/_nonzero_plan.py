@@ -21,7 +21,7 @@ GROUP = 512  # programs
 LOAD_BYTES = 16  # that a thread loads at once, the most that it can
 LOADS = 4  # of a thread at once
 STORED = 4  # values that a thread stores at once, the most that it can
-PIECE = 4  # tiles
+PIECE = 4  # tiles of the smaller one of two sizes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +65,14 @@ class NonzeroPlan:
         rounds = -(-of_all // (PROGRAMS * MOST_TILES))
         tiles = min(of_line, -(-of_all // (PROGRAMS * rounds)))
         return tiles if tiles < PIECE else -(-tiles // PIECE) * PIECE
+
+    @property
+    def pieces(self) -> tuple[int, ...]:
+        """The tiles of pieces that have several. There are pieces of one tile as well.
+
+        Threads of a warp count PIECE tiles each, and so know the counts of such pieces.
+        """
+        return () if self.tiles % PIECE else (PIECE, self.tiles)
 
     @property
     def at_once(self) -> int:

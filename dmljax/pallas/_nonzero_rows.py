@@ -39,14 +39,14 @@ def piece_tiles(t: Any, nonzeros: Any, ends: Any, plan: NonzeroPlan) -> Any:
       plan: what is known about the call.
     """
     size = t.constant(1)
-    if plan.tiles % PIECE:
+    if not plan.pieces:
         return size
     lane = t.thread % WARP
     threads = plan.tiles // PIECE  # that together have the tiles of the largest piece
     first = lane // threads * threads
     most = t.shuffle(ends, first + (threads - 1)) - t.shuffle(ends - nonzeros, first)
     has_tiles = lane < plan.warps * threads
-    for tiles, found in ((PIECE, nonzeros), (plan.tiles, most)):
+    for tiles, found in zip(plan.pieces, (nonzeros, most), strict=True):
         too_many = t.select(has_tiles & (found > TILE), t.constant(1), 0)
         size = t.select(t.warp_sum(too_many) == 0, tiles, size)
     return size
