@@ -204,7 +204,7 @@ FAULTS = (
         ),
         (
             "with t.when(row < plan.rows):",
-            "with t.when(row <= plan.rows):",
+            "with t.when(row >= 0):",
             "rows past the last are written",
             "test_size.py::test_programs_past_the_last_row_and_one_that_it_cuts",
         ),
