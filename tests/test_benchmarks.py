@@ -1,7 +1,6 @@
 """The benchmarks run, check and write what a ledger needs. No time is looked at."""
 
 import dataclasses
-
 import re
 
 import jax
