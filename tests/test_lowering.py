@@ -343,6 +343,14 @@ def test_a_batch_may_exceed_what_a_gpu_allows_the_later_dimensions_of_a_grid(
     assert options["posts"] == [(70_000, shares)]
 
 
+def test_a_batch_of_more_tensors_than_a_grid_has_programs_is_refused():
+    struct = jax.ShapeDtypeStruct((2**31, 1), np.uint8)
+    kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    with pytest.raises(DescriptorError, match="in 2147483648 tensors at once; use"):
+        lowered(jax.vmap(kernel), struct)
+    assert launches(lowered(jax.vmap(dmljax.nonzero_coordinates), struct)) == 0
+
+
 def test_a_line_of_one_program_waits_for_nobody(monkeypatch):
     launched = record_launches(monkeypatch)
     struct = jax.ShapeDtypeStruct((70_000, 8192), np.float32)

@@ -26,8 +26,8 @@ All files use these words in one sense each:
 - *bits*: an integer that has the same bits as an element, whatever its type.
 - *word*: 32 bits of a GPU's memory: one, two or four neighbouring elements, of which
   the first has the lowest bits.
-- *bit word*: 32 bits that say which of 32 elements are not zero. Only
-  `_nonzero_coordinates` has them.
+- *bit word*: 32 bits that say which of 32 elements are not zero. Only the files
+  `_nonzero_*` have them.
 """
 
 import importlib.util

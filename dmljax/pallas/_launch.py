@@ -38,9 +38,11 @@ def launch_threads(
     """Runs `kernel`, which is code for one thread, in all threads of all programs.
 
     All arrays have two dimensions: lines, and the elements of a line. The kernel is
-    called with a `_threads.Threads` or its like, with memories of the operands, the
-    outputs and the `shared` memory of a program, which is described by sizes and types,
-    and with `static` as keywords. It is named `dmljax_{operator}` in a profile.
+    called with a `_threads.Threads` or its like; with memories of the operands, of the
+    outputs, of `posts`, and of what a program has for itself, which is `shared` by its
+    threads and described by sizes and types; and with `static` as keywords. `posts` are
+    the lines and sizes of arrays through which programs tell each other numbers. They
+    hold 0 when the launch begins. The kernel is named `dmljax_{operator}` in a profile.
     Mosaic GPU starts threads in groups of four warps.
     """
     if interpret:

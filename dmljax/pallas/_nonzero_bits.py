@@ -1,6 +1,6 @@
 """The bits of NONZERO_COORDINATES on a GPU: which elements are not zero, 32 at a time.
 
-`_nonzero_coordinates` calls `as_bits` before its first launch. In the kernel it calls
+`_nonzero_coordinates` calls `as_bits` before the launch. In the kernel it calls
 `bits_of_words` for the words that a thread loads at once, and `transposed` for the bits
 of several loads. Four elements of 8 bits make four bits of a bit word, the first
 element the lowest one:
@@ -9,7 +9,7 @@ element the lowest one:
     word          0x0900ff00
     nonzero_bits  0b1010
 
-Here belongs what knows the bits of elements. Blocks, lines and rows do not.
+Here belongs what knows the bits of elements. Shares, lines and rows do not.
 """
 
 import functools

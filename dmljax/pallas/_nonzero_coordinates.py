@@ -14,15 +14,17 @@ other what they counted. Each program has a *share* of a line, and does all of i
 
 A program waits only for those before it. A GPU starts programs in the order of their
 numbers, so those have started, and wait for no later one: every program gets an answer.
-(NVIDIA's own library of scans, CUB, relies on this order, too.)
+(NVIDIA's library of parallel algorithms, CUB, relies on this order, too.)
 
 A program need not know how many non-zeros lie behind it. The zeros before it fill the
 last rows, and its own zeros fill the rows in front of those. So a program writes as
-many rows as it has elements, and when all have ended, every row is written.
+many rows as it has elements, and when all have ended, every row is written. If `size=`
+asks for fewer rows, those past the last are left out. If it asks for more, the programs
+share the rest. With `fill=None`, nothing is filled.
 
 A *bit word* has one bit for each of 32 elements, set if the element is not zero. A
-*tile* is 1024 elements: a bit word for each thread of a warp. A share has several tiles
-for each warp. `_nonzero_rows` says how rows are written.
+*tile* is 1024 elements: a bit word for each thread of a warp. A share has one tile or
+more for each warp. `_nonzero_rows` says how rows are written.
 
 Nothing reads the input twice, and nothing but counts goes from one program to another.
 The kernel is code for one thread (`_threads`), which `_lockstep` runs on a CPU. How
@@ -74,13 +76,19 @@ def nonzero_coordinates(
     last = last_sizes(sizes, columns)
     plan = NonzeroPlan(batch, elements, rows, last, width, keep, fill)
     _, past = plan.rows_past_elements
-    require(
-        "NONZERO_COORDINATES",
-        (plan.share + past) * columns < 2**31,
-        f"size={rows} is too large for the kernel and {elements} elements; use "
-        "implementation=None or 'xla'.",
-        NoKernelError,
-    )
+    for holds, problem in (
+        (
+            (plan.share + past) * columns < 2**31,
+            f"size={rows} is too large for the kernel and {elements} elements",
+        ),
+        (
+            plan.programs * batch < 2**31,
+            f"the kernel can't find elements in {batch} tensors at once",
+        ),
+    ):
+        instead = "use implementation=None or 'xla'."
+        message = f"{problem}; {instead}"
+        require("NONZERO_COORDINATES", holds, message, NoKernelError)
 
     def lines(size: int) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct((batch, size), np.uint32)
@@ -97,7 +105,7 @@ def nonzero_coordinates(
         shared=[
             (plan.warps * plan.tiles * WORDS, np.uint32),  # bit words
             (plan.warps * plan.tiles, np.uint32),  # non-zeros of tiles
-            (plan.warps * plan.tiles, np.uint32),  # ranks of tiles
+            (plan.warps * plan.tiles, np.uint32),  # non-zeros before tiles
             (plan.warps * LISTED, np.uint16),
             (plan.warps, np.uint32),  # sums of warps
         ],
@@ -108,23 +116,23 @@ def nonzero_coordinates(
 
 
 def _kernel(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
-    """Reads a program's share, and writes as many rows as it has elements."""
-    *arrays, bit_words, nonzeros, ranks, listed, sums = memories
+    """Reads a program's share, and writes its rows."""
+    *arrays, bit_words, nonzeros, starts, listed, sums = memories
     program, line = plan.program_and_line(t)
     arrays = [array.at(line) for array in arrays]
     posts = arrays.pop() if plan.posts else None
     bits, *first, count, out = arrays
     _read(t, program, bits, bit_words, nonzeros, plan)
     t.barrier()
-    total, size = _scan(t, nonzeros, ranks, plan)
+    total, piece = _scan(t, nonzeros, starts, plan)
     before = t.constant(0)
     if posts is not None:
         before = _before(t, program, total, posts, sums, plan)
     with t.when((program == plan.programs - 1) & (t.thread == 0)):
         count.store(0, before + total)
-    t.barrier()  # so that all warps see the ranks
+    t.barrier()  # so that all warps see the starts of tiles
     offset = sum((reference.load(0) for reference in first), program * plan.share)
-    write_rows(t, before, offset, size, (bit_words, ranks, listed, out), plan)
+    write_rows(t, before, offset, piece, (bit_words, starts, listed, out), plan)
     if plan.fill is not None:
         fill_rows(t, program, before, total, out, plan)
 
@@ -132,14 +140,14 @@ def _kernel(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
 def _read(
     t: Any, program: Any, bits: Any, bit_words: Any, nonzeros: Any, plan: NonzeroPlan
 ) -> None:
-    """Puts the bit words of the share into shared memory, and counts those of tiles."""
+    """Stores the bit words of the share, and how many non-zeros each tile has."""
     warp, lane, at_once = t.thread // WARP, t.thread % WARP, plan.at_once
     first = program * (plan.warps * plan.tiles)
 
     def step(i: Any) -> Sequence[Any]:
         tile = (i * plan.warps + warp) * at_once
         words = bit_words.part(tile * WORDS)
-        # Only the last program tests where the line ends, and only near the end.
+        # Only near the end of the line, each load is tested.
         whole = first + tile + at_once <= plan.elements // TILE
         with t.when(whole):
             _read_tiles(t, bits, words, first + tile, at_once, plan, whole=True)
@@ -196,16 +204,16 @@ def _read_tiles(
 
     each = [load(k) for k in range(tiles * loads)]
     for i in range(tiles):
-        # Threads load side by side, so a thread has chunks of several words. They
-        # exchange them, until each thread has a word.
+        # Threads load side by side, so each of them has bits of several bit words. They
+        # exchange these bits, until each thread has a bit word.
         chunks = enumerate(each[i * loads : (i + 1) * loads])
         word = functools.reduce(operator.or_, (c << (k * loaded) for k, c in chunks))
         place = lane % loads * loaded + lane // loads
         bit_words.store(place + i * WORDS, transposed(t, word, loaded))
 
 
-def _scan(t: Any, nonzeros: Any, ranks: Any, plan: NonzeroPlan) -> tuple[Any, Any]:
-    """Stores how many non-zeros of the share lie before each tile, its *rank*.
+def _scan(t: Any, nonzeros: Any, starts: Any, plan: NonzeroPlan) -> tuple[Any, Any]:
+    """Stores how many non-zeros of the share lie before each tile.
 
     Returns how many the share has, and the tiles of a piece.
     """
@@ -218,9 +226,9 @@ def _scan(t: Any, nonzeros: Any, ranks: Any, plan: NonzeroPlan) -> tuple[Any, An
     for n in each:
         before.append(before[-1] + n)
     ends = t.warp_scan(before[-1])
-    rank = ends - before[-1]
+    start = ends - before[-1]
     with t.when(has_tiles & (t.thread < WARP)):
-        ranks.store(first, *(rank + n for n in before[:-1]))
+        starts.store(first, *(start + n for n in before[:-1]))
     return t.shuffle(ends, WARP - 1), piece_tiles(t, before[-1], ends, plan)
 
 

@@ -13,15 +13,16 @@ from dmljax.pallas._nonzero_bits import BIT_WORD
 
 TILE = WARP * BIT_WORD  # elements of a tile
 WARPS = 8  # of a program
-# Four programs run on a processor of an H100 or H200 at once, which has 132 of them. So
-# an array whose programs are not more is read as a whole before anything is written.
+# An H100 or H200 has 132 processors, and each runs four programs at once. So all of an
+# array's programs run together, if there are no more than these.
 PROGRAMS = 512
 MOST_TILES = 16  # for each warp, whose bit words a program keeps in shared memory
 GROUP = 512  # programs
 LOAD_BYTES = 16  # that a thread loads at once, the most that it can
-LOADS = 4  # of a thread at once
+# Of a thread at once, if it has several tiles. A tile of wide elements takes more.
+LOADS = 4
 STORED = 4  # values that a thread stores at once, the most that it can
-PIECE = 4  # tiles of the smaller one of two sizes
+PIECE = 4  # tiles of a piece of middle size
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +62,7 @@ class NonzeroPlan:
         """The tiles of a share for each warp."""
         of_line = -(-self.elements // (WARPS * TILE))
         of_all = of_line * self.batch
-        # All programs get the same share, so the last ones run beside as many others.
+        # The last programs then run beside as many others as the first ones.
         rounds = -(-of_all // (PROGRAMS * MOST_TILES))
         tiles = min(of_line, -(-of_all // (PROGRAMS * rounds)))
         return tiles if tiles < PIECE else -(-tiles // PIECE) * PIECE
@@ -70,7 +71,7 @@ class NonzeroPlan:
     def pieces(self) -> tuple[int, ...]:
         """The tiles of pieces that have several. There are pieces of one tile as well.
 
-        Threads of a warp count PIECE tiles each, and so know the counts of such pieces.
+        A thread adds up PIECE tiles, and so knows how many non-zeros such a piece has.
         """
         return () if self.tiles % PIECE else (PIECE, self.tiles)
 
@@ -109,7 +110,10 @@ class NonzeroPlan:
 
     @property
     def stored(self) -> int:
-        """The values that a thread stores at once. Then all lines must start there."""
+        """The values that a thread stores at once.
+
+        They are several only if every line starts at a multiple of them.
+        """
         aligned = self.batch == 1 or self.rows * self.columns % STORED == 0
         return STORED if aligned else 1
 
@@ -127,7 +131,7 @@ class NonzeroPlan:
 
     @property
     def rows_past_elements(self) -> tuple[int, int]:
-        """How many more rows than elements there are, and the share of a program."""
+        """How many more rows than elements there are, and how many a program fills."""
         more = max(self.rows - self.elements, 0)
         return more, -(-more // self.programs)
 

@@ -38,9 +38,9 @@ def piece_tiles(t: Any, nonzeros: Any, ends: Any, plan: NonzeroPlan) -> Any:
       ends: those of its tiles and of all tiles before them.
       plan: what is known about the call.
     """
-    size = t.constant(1)
+    piece = t.constant(1)
     if not plan.pieces:
-        return size
+        return piece
     lane = t.thread % WARP
     threads = plan.tiles // PIECE  # that together have the tiles of the largest piece
     first = lane // threads * threads
@@ -48,15 +48,15 @@ def piece_tiles(t: Any, nonzeros: Any, ends: Any, plan: NonzeroPlan) -> Any:
     has_tiles = lane < plan.warps * threads
     for tiles, found in zip(plan.pieces, (nonzeros, most), strict=True):
         too_many = t.select(has_tiles & (found > TILE), t.constant(1), 0)
-        size = t.select(t.warp_sum(too_many) == 0, tiles, size)
-    return size
+        piece = t.select(t.warp_sum(too_many) == 0, tiles, piece)
+    return piece
 
 
 def write_rows(
     t: Any,
     start: Any,
     offset: Any,
-    size: Any,
+    piece: Any,
     memories: Sequence[Any],
     plan: NonzeroPlan,
 ) -> None:
@@ -66,25 +66,25 @@ def write_rows(
       t: the thread.
       start: the first row.
       offset: the number of the first element of the share in its tensor.
-      size: the tiles of a piece.
+      piece: the tiles of a piece.
       memories: the bit words of the share; for each of its tiles, how many non-zeros
         of the share lie before it; the lists of the warps; and the output.
       plan: what is known about the call.
     """
-    bit_words, ranks, listed, out = memories
+    bit_words, starts, listed, out = memories
     warp = t.thread // WARP
     listed = listed.part(warp * LISTED)
 
     def step(i: Any) -> Sequence[Any]:
         # Warps write pieces side by side, because memory takes neighbours faster.
-        tile = (i * plan.warps + warp) * size
-        row = start + ranks.load(tile)
+        tile = (i * plan.warps + warp) * piece
+        row = start + starts.load(tile)
         memories = bit_words.part(tile * WORDS), listed, out
         with t.when(row < plan.rows):
-            _write_piece(t, row, offset + tile * TILE, size, memories, plan)
+            _write_piece(t, row, offset + tile * TILE, piece, memories, plan)
         return []
 
-    rounds = t.constant(plan.tiles) // size
+    rounds = t.constant(plan.tiles) // piece
     t.loop(t.select(start < plan.rows, rounds, 0), step)
 
 
@@ -92,14 +92,14 @@ def _write_piece(
     t: Any,
     start: Any,
     offset: Any,
-    size: Any,
+    piece: Any,
     memories: Sequence[Any],
     plan: NonzeroPlan,
 ) -> None:
     """As `write_rows`, for one piece of a warp."""
     bit_words, listed, out = memories
     lane = t.thread % WARP
-    first = lane * size  # bit word of the thread
+    first = lane * piece  # bit word of the thread
 
     def bit_word(i: Any) -> Any:
         word = first + i
@@ -108,7 +108,7 @@ def _write_piece(
     def count(i: Any, found: Any) -> Sequence[Any]:
         return [found + t.ones(bit_word(i))]
 
-    (found,) = t.loop(size, count, t.constant(0))
+    (found,) = t.loop(piece, count, t.constant(0))
     ends = t.warp_scan(found)
     nonzeros = t.shuffle(ends, WARP - 1)
     # A list begins some places late, so that a thread reads at once what it stores at
@@ -129,9 +129,9 @@ def _write_piece(
         return [place]
 
     # In a full piece, element i has row i.
-    is_full = nonzeros == size * TILE
+    is_full = nonzeros == piece * TILE
     with t.when(is_full ^ True):
-        t.loop(size, list_word, late + ends - found)
+        t.loop(piece, list_word, late + ends - found)
     t.warp_barrier()
 
     def values(value: Any) -> list[Any]:
@@ -188,7 +188,7 @@ def fill_rows(
     start = stop - (elements - total) - past(program + 1)
     stop = stop - past(program)
     start, stop = (t.select(n < plan.rows, n, plan.rows) for n in (start, stop))
-    fill = [t.constant(plan.fill or 0)] * plan.stored
+    fill = [t.constant(plan.fill)] * plan.stored
     _store(t, out, start, stop - start, lambda _: fill, t.thread, t.threads, 0, plan)
 
 
@@ -211,10 +211,10 @@ def _store(
       start: the first row.
       rows: how many rows.
       values: gives `plan.stored` neighbouring values, of which the first has this
-        number. Value 0 is the first one of the row `late` rows before `start`.
+        number.
       thread: the thread's number among those that store these rows together.
       threads: how many these are.
-      late: the row before `start` from which on values are counted.
+      late: how many rows lie between value 0 and the first value of row `start`.
       plan: what is known about the call.
     """
     width, columns = plan.stored, plan.columns

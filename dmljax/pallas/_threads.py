@@ -219,7 +219,7 @@ class Threads:
     """The numbers of one thread, and the operations that are not a number's."""
 
     def __init__(self, threads: int) -> None:
-        self.threads = threads  # of a block
+        self.threads = threads  # of a program
         gpu, index = dialects.gpu, dialects.arith.index_cast
         self.thread = Number(index(integer(32), gpu.thread_id(gpu.Dimension.x)))
         self.program = Number(index(integer(32), gpu.block_id(gpu.Dimension.x)))
@@ -331,7 +331,7 @@ class Threads:
 
     @staticmethod
     def barrier() -> None:
-        """Waits for all threads of the block, and for what they stored."""
+        """Waits for all threads of the program, and for what they stored."""
         dialects.gpu.barrier()
 
     @staticmethod

@@ -139,14 +139,14 @@ FAULTS = (
             DENSITIES,
         ),
         (
-            "rank = ends - before[-1]",
-            "rank = ends",
+            "start = ends - before[-1]",
+            "start = ends",
             "the rows of tiles begin after their own",
             DENSITIES,
         ),
         (
-            "(rank + n for n in before[:-1])",
-            "(rank for n in before[:-1])",
+            "(start + n for n in before[:-1])",
+            "(start for n in before[:-1])",
             "neighbouring tiles write the same rows",
             DENSITIES,
         ),
