@@ -330,8 +330,7 @@ FAULTS = (
             "self.active = before & condition",
             "self.active = condition",
             "an inner condition forgets the outer one",
-            f"{SAMPLES_AND_EDGES}[nonzero_coordinates-columns_by_kernel-int8]",
-            NONZERO_COORDINATES_OF_EVERY,
+            "test_lockstep.py::test_what_no_thread_stores_is_seen",
         ),
         (
             "jnp.where(self.active, new, old)",
