@@ -19,7 +19,8 @@ PROGRAMS = 512
 MOST_TILES = 16  # for each warp, whose bit words a program keeps in shared memory
 GROUP = 512  # programs
 LOAD_BYTES = 16  # that a thread loads at once, the most that it can
-# Of a thread at once, if it has several tiles. A tile of wide elements takes more.
+# A thread makes so many loads at once, if it has several tiles. A tile of wide elements
+# takes more of them.
 LOADS = 4
 STORED = 4  # values that a thread stores at once, the most that it can
 PIECE = 4  # tiles of a piece of middle size
@@ -62,7 +63,8 @@ class NonzeroPlan:
         """The tiles of a share for each warp."""
         of_line = -(-self.elements // (WARPS * TILE))
         of_all = of_line * self.batch
-        # The last programs then run beside as many others as the first ones.
+        # Shares are smaller if this fills all rounds of programs alike. A last round of
+        # few programs would not keep the memory busy.
         rounds = -(-of_all // (PROGRAMS * MOST_TILES))
         tiles = min(of_line, -(-of_all // (PROGRAMS * rounds)))
         return tiles if tiles < PIECE else -(-tiles // PIECE) * PIECE

@@ -14,7 +14,7 @@ where few elements are not zero. That takes less time for each tile.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dmljax._tensor import packed_strides
@@ -114,6 +114,38 @@ def _write_piece(
     # A list begins some places late, so that a thread reads at once what it stores at
     # once, or so that the values which it stores never begin in front of the list.
     late = start % plan.rows_at_once if plan.whole_rows else t.constant(1)
+    # In a full piece, element i has row i.
+    is_full = nonzeros == piece * TILE
+    with t.when(is_full ^ True):
+        _list(t, bit_word, first, piece, late + ends - found, listed)
+    t.warp_barrier()
+
+    def values(value: Any) -> list[Any]:
+        place, column = value // plan.columns, value % plan.columns
+        count = plan.rows_at_once
+        if plan.whole_rows:
+            elements = unpacked(listed.words(place, count), count, 16)
+        else:
+            elements = [listed.load(place + k) for k in range(count)]
+        numbers = (
+            offset + t.select(is_full, place - late + k, element)
+            for k, element in enumerate(elements)
+        )
+        return _from_column(t, column, numbers, plan)
+
+    left = t.constant(plan.rows) - start
+    rows = t.select(nonzeros < left, nonzeros, left)
+    _store(t, out, start, rows, values, lane, WARP, late, plan)
+    t.warp_barrier()  # before the next piece is listed
+
+
+def _list(
+    t: Any, bit_word: Any, first: Any, words: Any, place: Any, listed: Any
+) -> None:
+    """Lists the non-zeros of a thread's bit words from a place of the list on.
+
+    The thread has `words` of them, of which the first one has this number.
+    """
 
     def list_word(i: Any, place: Any) -> Sequence[Any]:
         before = (first + i) * BIT_WORD - 1
@@ -128,39 +160,29 @@ def _write_piece(
         _, place = t.repeat(lambda bits, _: bits != 0, list_lowest, bit_word(i), place)
         return [place]
 
-    # In a full piece, element i has row i.
-    is_full = nonzeros == piece * TILE
-    with t.when(is_full ^ True):
-        t.loop(piece, list_word, late + ends - found)
-    t.warp_barrier()
+    t.loop(words, list_word, place)
 
-    def values(value: Any) -> list[Any]:
-        place, column = value // plan.columns, value % plan.columns
-        count = plan.rows_at_once
-        if plan.whole_rows:
-            elements = unpacked(listed.words(place, count), count, 16)
-        else:
-            elements = [listed.load(place + k) for k in range(count)]
-        each = [
-            coordinate
-            for k, element in enumerate(elements)
-            for coordinate in _unraveled(
-                offset + t.select(is_full, place - late + k, element), plan
-            )
-        ]
-        found = each[: plan.stored]
-        # Values that are stored at once begin in one of these columns.
-        step = math.gcd(plan.columns, plan.stored)
-        for first in range(step, plan.columns, step):
-            others = each[first : first + plan.stored]
-            pairs = zip(others, found, strict=True)
-            found = [t.select(column == first, *pair) for pair in pairs]
-        return found
 
-    left = t.constant(plan.rows) - start
-    rows = t.select(nonzeros < left, nonzeros, left)
-    _store(t, out, start, rows, values, lane, WARP, late, plan)
-    t.warp_barrier()  # before the next piece is listed
+def _from_column(
+    t: Any, column: Any, numbers: Iterable[Any], plan: NonzeroPlan
+) -> list[Any]:
+    """The values that are stored at once, of rows of which the first is cut.
+
+    Args:
+      t: the thread.
+      column: the column of the first value.
+      numbers: those of the rows' elements.
+      plan: what is known about the call.
+    """
+    each = [value for number in numbers for value in _unraveled(number, plan)]
+    found = each[: plan.stored]
+    # Values that are stored at once begin in one of these columns.
+    step = math.gcd(plan.columns, plan.stored)
+    for first in range(step, plan.columns, step):
+        others = each[first : first + plan.stored]
+        pairs = zip(others, found, strict=True)
+        found = [t.select(column == first, *pair) for pair in pairs]
+    return found
 
 
 def _unraveled(number: Any, plan: NonzeroPlan) -> list[Any]:

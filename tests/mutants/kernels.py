@@ -215,8 +215,8 @@ FAULTS = (
             "test_size.py::test_programs_past_the_last_row_and_one_that_it_cuts",
         ),
         (
-            "late + ends - found)",
-            "late + ends)",
+            "late + ends - found, listed)",
+            "late + ends, listed)",
             "a word's rows begin after its own elements",
             DENSITIES,
         ),
