@@ -237,27 +237,50 @@ class _OneTile(NonzeroPlan):
         return ()
 
 
-def _pieces(dtype: str, density: float) -> Pair:
-    """Coordinates of sparse elements, of which a warp lists those of several tiles.
+class _NoClaims(NonzeroPlan):
+    """The plan of coordinates whose programs know which rows they fill."""
 
-    There are some more rows than elements that are not zero.
-    """
+    @property
+    def claims(self) -> bool:
+        """None."""
+        return False
+
+
+def _some_rows(
+    dtype: str,
+    density: float,
+    size: float,
+    words: str,
+    plain: type[NonzeroPlan],
+    rank: int = 1,
+) -> Pair:
+    """Coordinates of sparse elements, with this part of the elements as rows."""
 
     def special(x: jax.Array) -> Any:
-        size = round(1.25 * density * x.size)
+        rows, options = round(size * x.size), {"fill": 0, "interpret": False}
         return _nonzero_coordinates.nonzero_coordinates(
-            *(x,), rank=1, size=size, columns=1, fill=0, interpret=False
+            x, rank=rank, size=rows, columns=rank, **options
         )
 
     return Pair(
         *("gpu", "nonzero_coordinates"),
-        f"{dtype}, {100 * density:g} % not zero: a piece has several tiles",
+        f"{dtype}, {100 * density:g} % not zero: {words}",
         special,
-        _patched(special, _nonzero_coordinates, NonzeroPlan=_OneTile),
-        _line,
+        _patched(special, _nonzero_coordinates, NonzeroPlan=plain),
+        _line if rank == 1 else _images,
         dtype=dtype,
         density=density,
     )
+
+
+def _pieces(dtype: str, density: float) -> Pair:
+    words = "a piece has several tiles"
+    return _some_rows(dtype, density, 1.25 * density, words, _OneTile)
+
+
+def _claims(dtype: str, rank: int) -> Pair:
+    words = f"rank {rank}, a sixteenth of the rows: programs claim parts of the tail"
+    return _some_rows(dtype, 0.01, 1 / 16, words, _NoClaims, rank)
 
 
 def _coordinates(density: float) -> Pair:
@@ -297,6 +320,7 @@ PAIRS = (
         for dtype in ("uint8", "float32")
         for density in (0.001, 0.01, 0.1)
     ),
+    *(_claims(dtype, rank) for dtype in ("uint8", "float32") for rank in (1, 4)),
     *(
         _joined(mode, dtype, side)
         for mode in (PaddingMode.REFLECTION, PaddingMode.EDGE, PaddingMode.WRAP)

@@ -35,6 +35,7 @@ def nonzero_coordinates(dtype: type) -> Iterator[Any]:
             x = (random.random(elements) < density).astype(dtype)
             for fill in (0, None):
                 yield dmljax.nonzero_coordinates(x, fill=fill, **PALLAS)
+            yield dmljax.nonzero_coordinates(x, size=elements // 3, **PALLAS)
     yield dmljax.nonzero_coordinates(_matrices(dtype), **PALLAS)
 
 

@@ -4,6 +4,7 @@ import functools
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from dmljax.pallas import _lockstep
 
@@ -96,6 +97,43 @@ def test_what_one_program_posts_another_one_waits_for():
     )
     assert set(line[0, :64].tolist()) == {8}
     assert set(line[0, 64:].tolist()) == {7}
+
+
+def posted(kernel, lines=1):
+    """What two programs of 64 threads store, each in a line of its own."""
+    out = jnp.zeros((2, 64), np.uint32)
+
+    def run(t, out, posts):
+        kernel(t, lambda number: out.at(t.program).store(t.thread, number), posts)
+
+    (line,) = _lockstep.run(run, (), 2, 64, [out], [(lines, 3)], ())
+    return line.tolist()
+
+
+def test_a_program_looks_whether_a_number_is_posted():
+    def kernel(t, store, posts):
+        line = posts.at(0)
+        before = line.peek(2)
+        with t.when((t.program == 1) & (t.thread == 0)):
+            line.post(2, t.constant(5))
+        store(before * 100 + line.peek(2))
+
+    assert posted(kernel) == [[6] * 64] * 2
+
+
+@pytest.mark.parametrize(("lines", "claims"), [(1, [0, 1]), (2, [0, 0])])
+def test_programs_that_claim_get_different_numbers(lines, claims):
+    """Those of one line. One thread claims, twice."""
+
+    def kernel(t, store, posts):
+        line = posts.at(0 if lines == 1 else t.program)
+        for again in range(2):
+            with t.when(t.thread == 3 + again):
+                store(line.claim(1))
+
+    step = 2 if lines == 1 else 1
+    for number, found in zip(claims, posted(kernel, lines), strict=True):
+        assert found[3:5] == [number, number + step]
 
 
 def test_a_number_that_nobody_posts_is_seen():

@@ -174,6 +174,29 @@ def test_programs_past_the_last_row_and_one_that_it_cuts(rows):
     assert_found(find(x, size=rows, fill=7), expected(x, rows, fill=7))
 
 
+@pytest.mark.parametrize("vmap", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_programs_claim_parts_of_the_tail(vmap):
+    """In the kernel. The tail has many parts, begins within the last one, or is empty.
+
+    The first program ends before the last one starts. With `vmap`, the programs of each
+    line claim parts of its own tail.
+    """
+    size = 12_003
+    counts = (0, 4097, size - 1, size, 15_000)
+    x = np.arange(100_000) < np.reshape(counts, (-1, 1))
+
+    def find(x):
+        return dmljax.nonzero_coordinates(x, size=size, fill=7, implementation="pallas")
+
+    if vmap:
+        found = zip(*jax.jit(jax.vmap(find))(x), strict=True)
+    else:
+        program = jax.jit(find)
+        found = [program(line) for line in x]
+    for line, outputs in zip(x, found, strict=True):
+        assert_found(outputs, expected(line, size, fill=7))
+
+
 def test_no_array_of_all_rows():
     """The kernel's arrays are counted in test_lowering.py."""
     find = functools.partial(dmljax.nonzero_coordinates, size=10, columns=1)

@@ -69,6 +69,26 @@ class Memory:
         word = self.load(offset)
         return jnp.where(word >= _POSTED, word - _POSTED, np.uint32(UNWRITTEN))
 
+    def peek(self, offset: Any) -> jax.Array:
+        """The number that another program posted, plus 1; or 0 if none has yet."""
+        word = self.load(offset)
+        return (word & ~_POSTED) + (word >> 31)
+
+    def claim(self, offset: Any) -> jax.Array:
+        """Counts in a word of memory: the first call returns 0, the second one 1.
+
+        At most one thread of a program is active.
+        """
+        word, active = self.load(offset), self.threads.active
+        claims = jnp.any(active, 1)
+        lines = self.threads.number(self.line)[:, 0]
+        same = (lines[:, None] == lines[None]) & claims[None]
+        before = jnp.sum(jnp.tril(same, -1), 1, dtype=np.uint32, keepdims=True)
+        # Of the programs that claim at this step, the last one stores for all.
+        with self.threads.when(~jnp.any(jnp.triu(same, 1), 1, keepdims=True)):
+            self.store(offset, word + before + 1)
+        return word + before
+
     def load(self, offset: Any) -> jax.Array:
         """The element at this offset, in 32 bits."""
         return self.words(offset, 1)[0]

@@ -50,14 +50,9 @@ from dmljax.pallas._nonzero_bits import (
     bits_of_words,
     transposed,
 )
+from dmljax.pallas._nonzero_fill import fill_parts, fill_rows, post_tail
 from dmljax.pallas._nonzero_plan import PIECE, TILE, NonzeroPlan
-from dmljax.pallas._nonzero_rows import (
-    LISTED,
-    WORDS,
-    fill_rows,
-    piece_tiles,
-    write_rows,
-)
+from dmljax.pallas._nonzero_rows import LISTED, WORDS, piece_tiles, write_rows
 
 
 @by_lines
@@ -130,11 +125,25 @@ def _kernel(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
         before = _before(t, program, total, posts, sums, plan)
     with t.when((program == plan.programs - 1) & (t.thread == 0)):
         count.store(0, before + total)
+        if plan.claims:
+            post_tail(t, before + total, posts, plan)
     t.barrier()  # so that all warps see the starts of tiles
     offset = sum((reference.load(0) for reference in first), program * plan.share)
-    write_rows(t, before, offset, piece, (bit_words, starts, listed, out), plan)
-    if plan.fill is not None:
-        fill_rows(t, program, before, total, out, plan)
+    memories = bit_words, nonzeros, starts, listed, out
+
+    if plan.fill is None or plan.claims:
+        write_rows(t, before, offset, piece, memories, plan)
+    else:
+        # A program computes while it writes rows, and waits for memory while it fills.
+        # A processor's programs are from both halves. So they do both at once.
+        is_early = program * 2 < plan.programs
+        with t.when(is_early):
+            fill_rows(t, program, before, total, out, plan)
+        write_rows(t, before, offset, piece, memories, plan)
+        with t.when(is_early ^ True):
+            fill_rows(t, program, before, total, out, plan)
+    if plan.claims:
+        fill_parts(t, program, before + total, posts, sums, out, plan)
 
 
 def _read(

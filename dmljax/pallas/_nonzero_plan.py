@@ -24,6 +24,8 @@ LOAD_BYTES = 16  # that a thread loads at once, the most that it can
 LOADS = 4
 STORED = 4  # values that a thread stores at once, the most that it can
 PIECE = 4  # tiles of a piece of middle size
+CLAIM = 1024  # A part of the tail has a multiple of so many rows.
+CLAIMS = 2  # parts for each program, if no element is non-zero
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,11 +106,39 @@ class NonzeroPlan:
 
     @property
     def posts(self) -> int:
-        """The numbers that programs of a line post: a count each, and one for a group.
+        """The words of a line through which its programs tell each other numbers.
 
-        Nobody needs that of the last group, or that of the only program.
+        They are the counts of programs, the sums of all groups but the last one, and
+        those of `tail`. The only program of a line needs none.
         """
-        return 0 if self.programs == 1 else self.programs + self.groups - 1
+        counts = self.programs + self.groups - 1
+        return 0 if self.programs == 1 else counts + 2 * self.claims
+
+    @property
+    def together(self) -> int:
+        """The programs that run at once, at most."""
+        return PROGRAMS
+
+    @property
+    def claims(self) -> bool:
+        """Whether programs claim parts of the tail, which are the rows past the count.
+
+        If there are many rows, each program knows by itself which rows it fills.
+        """
+        few = CLAIM < self.rows <= self.elements // 2
+        return few and self.programs > 1 and self.fill is not None
+
+    @property
+    def tail(self) -> tuple[int, int]:
+        """The places of two words: where the tail begins, and how much is claimed."""
+        first = self.programs + self.groups - 1
+        return first, first + 1
+
+    @property
+    def part(self) -> int:
+        """The rows of a part of the tail."""
+        parts = CLAIMS * min(self.programs, self.together)
+        return -(-self.rows // (parts * CLAIM)) * CLAIM
 
     @property
     def stored(self) -> int:

@@ -1,7 +1,7 @@
 """The rows of NONZERO_COORDINATES on a GPU: what a program writes.
 
 `_nonzero_coordinates` calls `write_rows` when the bit words of a program's share are in
-shared memory, and `fill_rows` for the rows past the count.
+shared memory. `_nonzero_fill` writes the rows past the count, with `store_rows`.
 
 A *piece* is some neighbouring tiles whose non-zeros one warp lists in shared memory, in
 order, and then writes. A thread has neighbouring bit words of a piece, as many as there
@@ -68,10 +68,11 @@ def write_rows(
       offset: the number of the first element of the share in its tensor.
       piece: the tiles of a piece.
       memories: the bit words of the share; for each of its tiles, how many non-zeros
-        of the share lie before it; the lists of the warps; and the output.
+        it has, and how many of the share lie before it; the lists of the warps; and the
+        output.
       plan: what is known about the call.
     """
-    bit_words, starts, listed, out = memories
+    bit_words, nonzeros, starts, listed, out = memories
     warp = t.thread // WARP
     listed = listed.part(warp * LISTED)
 
@@ -79,25 +80,37 @@ def write_rows(
         # Warps write pieces side by side, because memory takes neighbours faster.
         tile = (i * plan.warps + warp) * piece
         row = start + starts.load(tile)
-        memories = bit_words.part(tile * WORDS), listed, out
+        number = offset + tile * TILE
+        words = bit_words.part(tile * WORDS)
+        is_full = (piece == 1) & (nonzeros.load(tile) == TILE)
         with t.when(row < plan.rows):
-            _write_piece(t, row, offset + tile * TILE, piece, memories, plan)
+            with t.when(is_full):
+                count = t.constant(TILE)
+                _write(t, out, row, count, number, _neighbours, plan)
+            with t.when(is_full ^ True):
+                _write_listed(t, row, number, piece, words, listed, out, plan)
         return []
 
     rounds = t.constant(plan.tiles) // piece
     t.loop(t.select(start < plan.rows, rounds, 0), step)
 
 
-def _write_piece(
+def _neighbours(row: Any, count: int) -> list[Any]:
+    """The elements of rows of a full tile."""
+    return [row + k for k in range(count)]
+
+
+def _write_listed(
     t: Any,
     start: Any,
     offset: Any,
     piece: Any,
-    memories: Sequence[Any],
+    bit_words: Any,
+    listed: Any,
+    out: Any,
     plan: NonzeroPlan,
 ) -> None:
     """As `write_rows`, for one piece of a warp."""
-    bit_words, listed, out = memories
     lane = t.thread % WARP
     first = lane * piece  # bit word of the thread
 
@@ -105,81 +118,118 @@ def _write_piece(
         word = first + i
         return bit_words.load(word + word // WARP)
 
-    def count(i: Any, found: Any) -> Sequence[Any]:
-        return [found + t.ones(bit_word(i))]
+    def count(i: Any, found: Any, filled: Any) -> Sequence[Any]:
+        word = bit_word(i)
+        this = t.constant(1) << i
+        return [found + t.ones(word), filled | t.select(word != 0, this, 0)]
 
-    (found,) = t.loop(piece, count, t.constant(0))
+    # `filled` has a bit for each of the thread's bit words that is not 0: at most 16.
+    found, filled = t.loop(piece, count, t.constant(0), t.constant(0))
     ends = t.warp_scan(found)
-    nonzeros = t.shuffle(ends, WARP - 1)
     # A list begins some places late, so that a thread reads at once what it stores at
-    # once, or so that the values which it stores never begin in front of the list.
-    late = start % plan.rows_at_once if plan.whole_rows else t.constant(1)
-    # In a full piece, element i has row i.
-    is_full = nonzeros == piece * TILE
-    with t.when(is_full ^ True):
-        _list(t, bit_word, first, piece, late + ends - found, listed)
+    # once.
+    late = start % plan.rows_at_once if plan.whole_rows else t.constant(0)
+    _list(t, bit_word, filled, first, late + ends - found, listed)
     t.warp_barrier()
 
-    def values(value: Any) -> list[Any]:
-        place, column = value // plan.columns, value % plan.columns
-        count = plan.rows_at_once
-        if plan.whole_rows:
-            elements = unpacked(listed.words(place, count), count, 16)
-        else:
-            elements = [listed.load(place + k) for k in range(count)]
-        numbers = (
-            offset + t.select(is_full, place - late + k, element)
-            for k, element in enumerate(elements)
-        )
-        return _from_column(t, column, numbers, plan)
+    def elements(row: Any, count: int) -> list[Any]:
+        if count > 1 and plan.whole_rows:
+            return unpacked(listed.words(late + row, count), count, 16)
+        return [listed.load(late + row + k) for k in range(count)]
 
-    left = t.constant(plan.rows) - start
-    rows = t.select(nonzeros < left, nonzeros, left)
-    _store(t, out, start, rows, values, lane, WARP, late, plan)
+    _write(t, out, start, t.shuffle(ends, WARP - 1), offset, elements, plan)
     t.warp_barrier()  # before the next piece is listed
 
 
+def _write(
+    t: Any,
+    out: Any,
+    start: Any,
+    count: Any,
+    offset: Any,
+    elements: Callable[[Any, int], list[Any]],
+    plan: NonzeroPlan,
+) -> None:
+    """Writes the rows of `count` elements from row `start` on, by a warp.
+
+    Those past the last row are left out.
+
+    Args:
+      t: the thread.
+      out: the output.
+      start: the first row.
+      count: how many elements.
+      offset: the number of the piece's first element in its tensor.
+      elements: takes a row, counted from the first one, and how many rows; gives the
+        numbers of their elements in the piece.
+      plan: what is known about the call.
+    """
+
+    def values(value: Any, count: int) -> list[Any]:
+        row, column = value // plan.columns, value % plan.columns
+        of_rows = elements(row, plan.rows_at_once if count > 1 else 1)
+        numbers = (offset + element for element in of_rows)
+        return _from_column(t, column, numbers, count, plan)
+
+    left = t.constant(plan.rows) - start
+    rows = t.select(count < left, count, left)
+    store_rows(t, out, start, rows, values, t.thread % WARP, WARP, plan)
+
+
 def _list(
-    t: Any, bit_word: Any, first: Any, words: Any, place: Any, listed: Any
+    t: Any, bit_word: Any, words: Any, first: Any, place: Any, listed: Any
 ) -> None:
     """Lists the non-zeros of a thread's bit words from a place of the list on.
 
-    The thread has `words` of them, of which the first one has this number.
+    Args:
+      t: the thread.
+      bit_word: gives the thread's bit word of a number.
+      words: a bit for each of them that is not 0.
+      first: how many bit words of the piece lie before the thread's.
+      place: the place of the list.
+      listed: the list.
     """
 
-    def list_word(i: Any, place: Any) -> Sequence[Any]:
-        before = (first + i) * BIT_WORD - 1
+    def lowest(bits: Any) -> tuple[Any, Any]:
+        """The number of the lowest bit that is set, and the other bits."""
+        lower = bits - 1
+        return t.ones(bits ^ lower) - 1, bits & lower
 
-        def list_lowest(bits: Any, place: Any) -> Sequence[Any]:
-            lower = bits - 1
-            listed.store(place, before + t.ones(bits ^ lower))
-            return [bits & lower, place + 1]
+    def list_word(words: Any, place: Any) -> Sequence[Any]:
+        i, words = lowest(words)
+        before = (first + i) * BIT_WORD
+
+        def list_bit(bits: Any, place: Any) -> Sequence[Any]:
+            bit, bits = lowest(bits)
+            listed.store(place, before + bit)
+            return [bits, place + 1]
 
         # LLVM unrolls a loop whose number of rounds is known by four. Then threads with
         # different numbers of rounds wait for each other twice.
-        _, place = t.repeat(lambda bits, _: bits != 0, list_lowest, bit_word(i), place)
-        return [place]
+        _, place = t.repeat(lambda bits, _: bits != 0, list_bit, bit_word(i), place)
+        return [words, place]
 
-    t.loop(words, list_word, place)
+    t.repeat(lambda words, _: words != 0, list_word, words, place)
 
 
 def _from_column(
-    t: Any, column: Any, numbers: Iterable[Any], plan: NonzeroPlan
+    t: Any, column: Any, numbers: Iterable[Any], count: int, plan: NonzeroPlan
 ) -> list[Any]:
-    """The values that are stored at once, of rows of which the first is cut.
+    """Neighbouring values of rows of which the first is cut.
 
     Args:
       t: the thread.
       column: the column of the first value.
       numbers: those of the rows' elements.
+      count: how many values; 1 or `plan.stored`.
       plan: what is known about the call.
     """
     each = [value for number in numbers for value in _unraveled(number, plan)]
-    found = each[: plan.stored]
-    # Values that are stored at once begin in one of these columns.
-    step = math.gcd(plan.columns, plan.stored)
+    found = each[:count]
+    # The first value is in one of these columns.
+    step = math.gcd(plan.columns, count)
     for first in range(step, plan.columns, step):
-        others = each[first : first + plan.stored]
+        others = each[first : first + count]
         pairs = zip(others, found, strict=True)
         found = [t.select(column == first, *pair) for pair in pairs]
     return found
@@ -194,35 +244,14 @@ def _unraveled(number: Any, plan: NonzeroPlan) -> list[Any]:
     return [*found, number]
 
 
-def fill_rows(
-    t: Any, program: Any, before: Any, total: Any, out: Any, plan: NonzeroPlan
-) -> None:
-    """Fills as many rows as the program's share has zeros, counted from the end."""
-    first = program * plan.share
-    elements = t.constant(plan.elements) - first
-    elements = t.select(elements < plan.share, elements, plan.share)
-    more, each = plan.rows_past_elements
-
-    def past(programs: Any) -> Any:
-        return t.select(programs * each < more, programs * each, more)
-
-    stop = t.constant(plan.elements + more) - (first - before)
-    start = stop - (elements - total) - past(program + 1)
-    stop = stop - past(program)
-    start, stop = (t.select(n < plan.rows, n, plan.rows) for n in (start, stop))
-    fill = [t.constant(plan.fill)] * plan.stored
-    _store(t, out, start, stop - start, lambda _: fill, t.thread, t.threads, 0, plan)
-
-
-def _store(
+def store_rows(
     t: Any,
     out: Any,
     start: Any,
     rows: Any,
-    values: Callable[[Any], list[Any]],
+    values: Callable[[Any, int], list[Any]],
     thread: Any,
     threads: int,
-    late: Any,
     plan: NonzeroPlan,
 ) -> None:
     """Stores the values of `rows` rows from row `start` on.
@@ -232,33 +261,37 @@ def _store(
       out: the output.
       start: the first row.
       rows: how many rows.
-      values: gives `plan.stored` neighbouring values, of which the first has this
-        number.
+      values: takes a number and a count, which is 1 or `plan.stored`, and gives so many
+        values of the rows, the first of which has this number.
       thread: the thread's number among those that store these rows together.
       threads: how many these are.
-      late: how many rows lie between value 0 and the first value of row `start`.
       plan: what is known about the call.
     """
     width, columns = plan.stored, plan.columns
     # Threads that store together begin at a multiple of what they store at once. Where
     # the eight warps of a program filled 4 KiB from any address on, uint8 of rank 4
     # took 0.46 ms instead of 0.28.
-    early = start * columns % (width * threads)
+    step = width * threads
+    early = start * columns % step
     end = early + rows * columns
     out = out.part(t.wide(start) * columns - t.wide(early))
+    # What is stored `width` values at a time is from `first` to `last`. The few values
+    # before and behind are stored one by one, so that no round tests for them.
+    first = (early + (width - 1)) // width * width
+    first = t.select(first < end, first, end)
+    last = end // width * width
+    last = t.select(last < first, first, last)
+    if columns % width:
+        is_before = thread < width
+        place = t.select(is_before, early + thread, last + thread - width)
+        stop = t.select(is_before, first, end)
+        with t.when((thread < 2 * width) & (place < stop)):
+            out.store(place, *values(place - early, 1))
 
-    def step(i: Any) -> Sequence[Any]:
-        place = (i * threads + thread) * width
-        some = (place + width > early) & (place < end)
-        found = values(t.select(some, place - early + late * columns, 0))
-        whole = (place >= early) & (place + width <= end)
-        with t.when(whole):
-            out.store(place, *found)
-        if width > 1:
-            with t.when(some & (whole ^ True)):  # values that the start or the end cuts
-                for k in range(width):
-                    with t.when((place + k >= early) & (place + k < end)):
-                        out.store(place + k, found[k])
+    def store(i: Any) -> Sequence[Any]:
+        place = i * step + thread * width
+        with t.when((place >= first) & (place < last)):
+            out.store(place, *values(place - early, width))
         return []
 
-    t.loop((end + (width * threads - 1)) // (width * threads), step)
+    t.loop((last + (step - 1)) // step, store)
