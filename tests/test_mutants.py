@@ -19,7 +19,6 @@ FEW = {
     "dmljax.pallas": "it only says which backends there are",
     "dmljax.pallas._element_wise_if": "its formula is one line",
     "dmljax.pallas._launch": "what it does for GPUs, only a GPU runs",
-    "dmljax.pallas._lockstep": "it is one operation for each of a thread's",
     "dmljax.pallas._nonzero_plan": "it is sizes, and data of a call",
     "dmljax.pallas._threads": "a CPU runs `_lockstep` in its place",
     "dmljax.pallas.tpu": "it is empty",

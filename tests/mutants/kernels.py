@@ -6,6 +6,7 @@ A_WORD_HAS_A_BIT = "test_words.py::test_a_word_has_a_bit_for_each_element"
 NONZERO_COORDINATES_OF_EVERY = "test_kernels.py::test_nonzero_coordinates_of_every_rank"
 NONZERO_TESTS = ("test_kernels.py", "test_size.py", "test_bounds.py", "test_blocks.py")
 DENSITIES = "test_kernels.py::test_nonzero_coordinates_of_every_density"
+CLAIMS = "test_size.py::test_programs_claim_parts_of_the_tail"
 FILLS = "test_kernels.py::test_nonzero_coordinates_fills_from_any_count_on"
 PADDING_OF_ROWS = "test_kernels.py::test_padding_of_rows"
 SAMPLES_AND_EDGES = "test_kernels.py::test_samples_and_edges"
@@ -108,6 +109,12 @@ FAULTS = (
             "rows past the elements are not filled",
             "test_size.py::test_more_rows_than_elements",
         ),
+        (
+            "else counts + 2 * self.claims",
+            "else counts",
+            "there are no words through which programs claim the tail",
+            CLAIMS,
+        ),
     ),
     *faults(
         "dmljax.pallas._nonzero_coordinates",
@@ -209,10 +216,28 @@ FAULTS = (
             "test_size.py::test_programs_past_the_last_row_and_one_that_it_cuts",
         ),
         (
-            "rows = t.select(nonzeros < left, nonzeros, left)",
-            "rows = nonzeros",
+            "rows = t.select(count < left, count, left)",
+            "rows = count",
             "a piece that the last row cuts is written as a whole",
             "test_size.py::test_programs_past_the_last_row_and_one_that_it_cuts",
+        ),
+        (
+            "(piece == 1) & (nonzeros.load(tile) == TILE)",
+            "nonzeros.load(tile) == TILE",
+            "the tiles behind a full one of a piece are left out",
+            "test_kernels.py::test_nonzero_coordinates_of_unlike_tiles_side_by_side",
+        ),
+        (
+            "return [row + k for k in range(count)]",
+            "return [row for k in range(count)]",
+            "rows of a full tile that are stored at once are alike",
+            DENSITIES,
+        ),
+        (
+            "filled | t.select(word != 0, this, 0)",
+            "t.select(word != 0, this, 0)",
+            "only the last bit word of a thread is listed",
+            DENSITIES,
         ),
         (
             "late + ends - found, listed)",
@@ -221,15 +246,9 @@ FAULTS = (
             DENSITIES,
         ),
         (
-            "return [bits & lower, place + 1]",
-            "return [bits & lower, place]",
+            "return [bits, place + 1]",
+            "return [bits, place]",
             "the bits of a word share a row",
-            DENSITIES,
-        ),
-        (
-            "t.select(is_full, place - late + k, element)",
-            "element",
-            "a full piece is written from a list that it does not have",
             DENSITIES,
         ),
         (
@@ -237,12 +256,6 @@ FAULTS = (
             "late = t.constant(0) if plan.whole_rows",
             "a list is read between two of its words",
             DENSITIES,
-        ),
-        (
-            "if plan.whole_rows else t.constant(1)",
-            "if plan.whole_rows else t.constant(0)",
-            "values in front of a list are read",
-            NONZERO_COORDINATES_OF_EVERY,
         ),
         (
             "t.select(column == first, *pair)",
@@ -256,6 +269,46 @@ FAULTS = (
             "the last coordinate is the element's number",
             NONZERO_COORDINATES_OF_EVERY,
         ),
+        (
+            "early = start * columns % step",
+            "early = t.constant(0)",
+            "values are stored together from any address on",
+            FILLS,
+        ),
+        (
+            "(place >= first) & (place < last)",
+            "place < last",
+            "values before the first row are written",
+            FILLS,
+        ),
+        (
+            "(place >= first) & (place < last)",
+            "place >= first",
+            "values behind the last row are written",
+            FILLS,
+        ),
+        (
+            "stop = t.select(is_before, first, end)",
+            "stop = t.select(is_before, first, last)",
+            "the last values of some rows are not stored",
+            FILLS,
+        ),
+        (
+            "place = t.select(is_before, early + thread,",
+            "place = t.select(is_before, early + thread + 1,",
+            "the first value of some rows is not stored",
+            FILLS,
+        ),
+        (
+            "t.loop((last + (step - 1)) // step, store)",
+            "t.loop(last // step, store)",
+            "the last round is left out",
+            FILLS,
+        ),
+    ),
+    *faults(
+        "dmljax.pallas._nonzero_fill",
+        NONZERO_TESTS,
         (
             "elements = t.select(elements < plan.share, elements, plan.share)",
             "elements = t.constant(plan.share)",
@@ -281,28 +334,40 @@ FAULTS = (
             "test_size.py::test_more_rows_than_elements",
         ),
         (
-            "early = start * columns % (width * threads)",
-            "early = t.constant(0)",
-            "values are stored together from any address on",
+            "return [t.constant(plan.fill)] * count",
+            "return [t.constant(0)] * count",
+            "rows are filled with 0",
             FILLS,
         ),
         (
-            "whole = (place >= early) & (place + width <= end)",
-            "whole = (place + width > early) & (place + width <= end)",
-            "values before the first row are written",
-            FILLS,
+            "t.select(looks, t.constant(TRIES), 0)",
+            "t.select(looks, 0, t.constant(TRIES))",
+            "no program fills the tail",
+            CLAIMS,
         ),
         (
-            "(place + k >= early) & (place + k < end)",
-            "(place + k > early) & (place + k < end)",
-            "the first value of a row is left out",
-            FILLS,
+            "posts.post(plan.tail[0], start)",
+            "posts.post(plan.tail[0], start + 1)",
+            "the tail begins a row late",
+            CLAIMS,
         ),
         (
-            "(end + (width * threads - 1)) // (width * threads)",
-            "end // (width * threads)",
-            "the last values are not stored",
-            FILLS,
+            "low = t.select(low < start, start, low)",
+            "low = low",
+            "the first part of the tail has rows of non-zeros",
+            CLAIMS,
+        ),
+        (
+            "high = t.select(high < plan.rows, high, plan.rows)",
+            "high = high",
+            "the last part of the tail has rows past the last",
+            CLAIMS,
+        ),
+        (
+            "return first + part * plan.part < plan.rows",
+            "return first + part * plan.part + plan.part < plan.rows",
+            "the last part of the tail is left out",
+            CLAIMS,
         ),
     ),
     # On a CPU, code per thread runs on the arrays of `_lockstep`. Faults in `_threads`,
@@ -313,6 +378,18 @@ FAULTS = (
             "test_words.py",
             "test_lockstep.py",
             "test_kernels.py",
+        ),
+        (
+            "(word & ~_POSTED) + (word >> 31)",
+            "word & ~_POSTED",
+            "a number that was posted looks like one that was not",
+            "test_lockstep.py::test_a_program_looks_whether_a_number_is_posted",
+        ),
+        (
+            "self.store(offset, word + before + 1)",
+            "self.store(offset, word + 1)",
+            "a claim is counted for one program alone",
+            "test_lockstep.py::test_programs_that_claim_get_different_numbers",
         ),
         (
             "number.reshape(-1, 2, mask)[:, ::-1]",
