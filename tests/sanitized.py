@@ -29,13 +29,13 @@ def element_wise_if(dtype: type) -> Iterator[Any]:
 
 
 def nonzero_coordinates(dtype: type) -> Iterator[Any]:
-    """Lines of all lengths, sparse and dense, and an array of rank 3."""
+    """Lines of all lengths, sparse and dense; few rows; and an array of rank 3."""
     for elements in ELEMENTS:
         for density in (0.01, 0.9):
             x = (random.random(elements) < density).astype(dtype)
             for fill in (0, None):
                 yield dmljax.nonzero_coordinates(x, fill=fill, **PALLAS)
-            yield dmljax.nonzero_coordinates(x, size=elements // 3, **PALLAS)
+    yield dmljax.nonzero_coordinates(x, size=elements // 3, **PALLAS)
     yield dmljax.nonzero_coordinates(_matrices(dtype), **PALLAS)
 
 

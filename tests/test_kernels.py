@@ -170,9 +170,9 @@ def test_nonzero_coordinates_of_unlike_tiles_side_by_side():
     few[[5, tile - 1]] = 1
     run = few.copy()
     run[60:100] = 1
-    orders = (full, empty, few, run), (run, few, full, empty), (full, *[empty] * 3)
-    for order in orders:
-        line = np.concatenate([*order * 3, few[: tile // 2]])
+    orders = (full, empty, few, run), (run, few, full, empty)
+    for tiles in (*(order * 3 for order in orders), (full, empty, empty, empty) * 12):
+        line = np.concatenate([*tiles, few[: tile // 2]])
         check_coordinates(line.astype(np.int8))
 
 

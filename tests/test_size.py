@@ -10,7 +10,8 @@ from jax.extend.core import jaxprs_in_params
 import dmljax
 from dmljax import DescriptorError
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
-from tests import oracles
+from dmljax.pallas import _lockstep
+from tests import blocks, oracles
 
 # By the definition, by the form for a CPU, and by the kernel, which is interpreted.
 FORMS = ("definition", "cpu", "kernel")
@@ -174,27 +175,37 @@ def test_programs_past_the_last_row_and_one_that_it_cuts(rows):
     assert_found(find(x, size=rows, fill=7), expected(x, rows, fill=7))
 
 
+# The tail has many parts, begins within the last one, or is empty.
+LINES = np.arange(60_000) < np.reshape([0, 4097, 12_002, 12_003, 15_000], (-1, 1))
+
+
+def some_rows(x):
+    """By the kernel, and so few rows that programs claim parts of the tail."""
+    return dmljax.nonzero_coordinates(x, size=12_003, fill=7, implementation="pallas")
+
+
 @pytest.mark.parametrize("vmap", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_programs_claim_parts_of_the_tail(vmap):
-    """In the kernel. The tail has many parts, begins within the last one, or is empty.
-
-    The first program ends before the last one starts. With `vmap`, the programs of each
-    line claim parts of its own tail.
-    """
-    size = 12_003
-    counts = (0, 4097, size - 1, size, 15_000)
-    x = np.arange(100_000) < np.reshape(counts, (-1, 1))
-
-    def find(x):
-        return dmljax.nonzero_coordinates(x, size=size, fill=7, implementation="pallas")
-
+    """In the kernel. With `vmap`, the programs of each line claim those of its own."""
     if vmap:
-        found = zip(*jax.jit(jax.vmap(find))(x), strict=True)
+        found = zip(*jax.jit(jax.vmap(some_rows))(LINES), strict=True)
     else:
-        program = jax.jit(find)
-        found = [program(line) for line in x]
-    for line, outputs in zip(x, found, strict=True):
-        assert_found(outputs, expected(line, size, fill=7))
+        program = jax.jit(some_rows)
+        found = [program(line) for line in LINES]
+    for line, outputs in zip(LINES, found, strict=True):
+        assert_found(outputs, expected(line, 12_003, fill=7))
+
+
+@pytest.mark.skipif(not blocks.INTERPRETED, reason="a GPU starts programs as it likes")
+def test_the_last_program_fills_what_no_other_one_claims(monkeypatch):
+    """The others read before it has started."""
+
+    def peek(memory, offset):
+        programs = memory.threads.shape[0]
+        return (memory.threads.program == programs - 1).astype(np.uint32)
+
+    monkeypatch.setattr(_lockstep.Memory, "peek", peek)
+    assert_found(some_rows(LINES[1]), expected(LINES[1], 12_003, fill=7))
 
 
 def test_no_array_of_all_rows():

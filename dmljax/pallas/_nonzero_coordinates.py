@@ -50,7 +50,13 @@ from dmljax.pallas._nonzero_bits import (
     bits_of_words,
     transposed,
 )
-from dmljax.pallas._nonzero_fill import fill_parts, fill_rows, post_tail
+from dmljax.pallas._nonzero_fill import (
+    claim_part,
+    fill_parts,
+    fill_rows,
+    post_start,
+    post_tail,
+)
 from dmljax.pallas._nonzero_plan import PIECE, TILE, NonzeroPlan
 from dmljax.pallas._nonzero_rows import LISTED, WORDS, piece_tiles, write_rows
 
@@ -103,6 +109,7 @@ def nonzero_coordinates(
             (plan.warps * plan.tiles, np.uint32),  # non-zeros before tiles
             (plan.warps * LISTED, np.uint16),
             (plan.warps, np.uint32),  # sums of warps
+            (3, np.uint32),  # what the program claims
         ],
         interpret=interpret,
         plan=plan,
@@ -112,15 +119,19 @@ def nonzero_coordinates(
 
 def _kernel(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
     """Reads a program's share, and writes its rows."""
-    *arrays, bit_words, nonzeros, starts, listed, sums = memories
+    *arrays, bit_words, nonzeros, starts, listed, sums, claimed = memories
     program, line = plan.program_and_line(t)
     arrays = [array.at(line) for array in arrays]
     posts = arrays.pop() if plan.posts else None
     bits, *first, count, out = arrays
+    if plan.claims:
+        post_start(t, program, posts, plan)
     _read(t, program, bits, bit_words, nonzeros, plan)
     t.barrier()
     total, piece = _scan(t, nonzeros, starts, plan)
     before = t.constant(0)
+    if plan.claims:
+        claim_part(t, posts, claimed, plan)
     if posts is not None:
         before = _before(t, program, total, posts, sums, plan)
     with t.when((program == plan.programs - 1) & (t.thread == 0)):
@@ -130,7 +141,6 @@ def _kernel(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
     t.barrier()  # so that all warps see the starts of tiles
     offset = sum((reference.load(0) for reference in first), program * plan.share)
     memories = bit_words, nonzeros, starts, listed, out
-
     if plan.fill is None or plan.claims:
         write_rows(t, before, offset, piece, memories, plan)
     else:
@@ -143,7 +153,7 @@ def _kernel(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
         with t.when(is_early ^ True):
             fill_rows(t, program, before, total, out, plan)
     if plan.claims:
-        fill_parts(t, program, before + total, posts, sums, out, plan)
+        fill_parts(t, before + total, posts, claimed, out, plan)
 
 
 def _read(

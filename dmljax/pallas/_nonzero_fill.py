@@ -6,11 +6,12 @@ These rows are the *tail*. There are two ways to divide it among programs:
   these are, and waits for no count but those of the programs before it.
 - `fill_parts`: if `size=` asks for few rows, only the last programs have zeros for
   which there is a row. Then programs *claim* parts of the tail: they count in a word of
-  memory. Where the tail begins is known when the last program has counted.
+  memory. They wait until the last program has counted where the tail begins.
 
-A program must not wait for a later one, which may start only when it has ended. So it
-looks a few times for the beginning of the tail, and ends if that is not known. The last
-program knows it, and fills what nobody else claims.
+A program must not wait for one that has not started, which may start only when others
+have ended. Programs start in the order of their numbers, so all have started when the
+last one has. It says so at its beginning. A program that finishes reading before that
+claims nothing. The last program fills what nobody else claims.
 """
 
 from collections.abc import Sequence
@@ -18,8 +19,6 @@ from typing import Any
 
 from dmljax.pallas._nonzero_plan import NonzeroPlan
 from dmljax.pallas._nonzero_rows import store_rows
-
-TRIES = 16  # looks for the beginning of the tail: about 10 microseconds
 
 
 def fill_rows(
@@ -50,68 +49,72 @@ def fill_rows(
     _fill(t, out, start, stop, plan)
 
 
-def post_tail(t: Any, count: Any, posts: Any, plan: NonzeroPlan) -> None:
-    """Tells all programs of the line where its tail begins."""
-    start = t.select(count < plan.rows, count, plan.rows)
-    posts.post(plan.tail[0], start)
+def post_start(t: Any, program: Any, posts: Any, plan: NonzeroPlan) -> None:
+    """Tells all programs of the line that the last one has started."""
+    with t.when((program == plan.programs - 1) & (t.thread == 0)):
+        posts.post(plan.tail.started, t.constant(1))
 
 
-def fill_parts(
-    t: Any,
-    program: Any,
-    count: Any,
-    posts: Any,
-    claimed: Any,
-    out: Any,
-    plan: NonzeroPlan,
-) -> None:
-    """Fills parts of the tail, as long as there are some that no program has claimed.
+def claim_part(t: Any, posts: Any, claimed: Any, plan: NonzeroPlan) -> None:
+    """Claims a part of the tail, if the last program of the line has started.
+
+    A program does this before it knows where the tail begins, while it waits for the
+    counts of others.
 
     Args:
       t: the thread.
-      program: the program's number among those of its line.
-      count: how many elements of its share and of those before are not zero.
       posts: the words of the line through which programs tell each other numbers.
-      claimed: two words of shared memory.
+      claimed: three words of shared memory: whether the program fills parts, which part
+        it has claimed, and where the tail begins.
+      plan: what is known about the call.
+    """
+    with t.when(t.thread == t.threads - 1):  # It waits for the fewest counts.
+        started = posts.peek(plan.tail.started)
+        claimed.store(0, started)
+        with t.when(started != 0):
+            claimed.store(1, posts.claim(plan.tail.claims))
+
+
+def post_tail(t: Any, count: Any, posts: Any, plan: NonzeroPlan) -> None:
+    """Tells all programs of the line where its tail begins."""
+    posts.post(plan.tail.begin, t.select(count < plan.rows, count, plan.rows))
+
+
+def fill_parts(
+    t: Any, count: Any, posts: Any, claimed: Any, out: Any, plan: NonzeroPlan
+) -> None:
+    """Fills the part of the tail that the program has claimed, and claims others.
+
+    Args:
+      t: the thread.
+      count: how many elements are not zero, of the program's share and before it.
+      posts: as for `claim_part`.
+      claimed: as for `claim_part`.
       out: the output.
       plan: what is known about the call.
     """
-    begin, claims = plan.tail
-    # A program that runs before the last one starts would look in vain. One that has
-    # seen more elements than there are rows knows that there is no tail.
-    looks = (program + plan.together >= plan.programs) & (count < plan.rows)
-    tries = t.select(looks, t.constant(TRIES), 0)
-    with t.when(t.thread == 0):
-        found, _ = t.repeat(
-            lambda found, tried: (found == 0) & (tried < tries),
-            lambda _, tried: [posts.peek(begin), tried + 1],
-            t.constant(0),
-            t.constant(0),
-        )
-        claimed.store(0, found)
-        with t.when(found != 0):
-            claimed.store(1, posts.claim(claims))
-    t.barrier()
-    found = claimed.load(0)
-    start = found - 1
-    first = start // plan.part * plan.part
-
-    def fill(part: Any) -> Sequence[Any]:
-        t.barrier()  # All threads have read which part it is.
-        with t.when(t.thread == 0):  # while the others already fill
-            claimed.store(1, posts.claim(claims))
-        low = first + part * plan.part
-        high = low + plan.part
-        low = t.select(low < start, start, low)
-        high = t.select(high < plan.rows, high, plan.rows)
-        _fill(t, out, low, high, plan)
+    with t.when((claimed.load(0) != 0) & (count < plan.rows)):
+        with t.when(t.thread == 0):
+            claimed.store(2, posts.wait(plan.tail.begin))
         t.barrier()
-        return [claimed.load(1)]
+        start = claimed.load(2)
+        first = start // plan.part * plan.part
 
-    def is_left(part: Any) -> Any:
-        return first + part * plan.part < plan.rows
+        def is_left(part: Any) -> Any:
+            return first + part * plan.part < plan.rows
 
-    with t.when(found != 0):
+        def fill(part: Any) -> Sequence[Any]:
+            t.barrier()  # so that all threads have read which part it is
+            with t.when(t.thread == 0):  # while the others already fill
+                claimed.store(1, posts.claim(plan.tail.claims))
+            low = first + part * plan.part
+            high = low + plan.part
+            low = t.select(low < start, start, low)
+            high = t.select(high < plan.rows, high, plan.rows)
+            _fill(t, out, low, high, plan)
+            t.barrier()
+            return [claimed.load(1)]
+
         t.repeat(is_left, fill, claimed.load(1))
 
 

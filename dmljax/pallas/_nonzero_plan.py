@@ -6,7 +6,7 @@ lines, shares, tiles and rows are.
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from dmljax.pallas import WARP
 from dmljax.pallas._nonzero_bits import BIT_WORD
@@ -26,6 +26,20 @@ STORED = 4  # values that a thread stores at once, the most that it can
 PIECE = 4  # tiles of a piece of middle size
 CLAIM = 1024  # A part of the tail has a multiple of so many rows.
 CLAIMS = 2  # parts for each program, if no element is non-zero
+
+
+class Tail(NamedTuple):
+    """The places of words through which programs divide the tail of a line.
+
+    Attributes:
+      started: whether the last program of the line has started.
+      begin: the first row of the tail.
+      claims: how many parts of the tail programs have claimed.
+    """
+
+    started: int
+    begin: int
+    claims: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,13 +125,10 @@ class NonzeroPlan:
         They are the counts of programs, the sums of all groups but the last one, and
         those of `tail`. The only program of a line needs none.
         """
+        if self.programs == 1:
+            return 0
         counts = self.programs + self.groups - 1
-        return 0 if self.programs == 1 else counts + 2 * self.claims
-
-    @property
-    def together(self) -> int:
-        """The programs that run at once, at most."""
-        return PROGRAMS
+        return counts + len(Tail._fields) if self.claims else counts
 
     @property
     def claims(self) -> bool:
@@ -129,15 +140,15 @@ class NonzeroPlan:
         return few and self.programs > 1 and self.fill is not None
 
     @property
-    def tail(self) -> tuple[int, int]:
-        """The places of two words: where the tail begins, and how much is claimed."""
+    def tail(self) -> "Tail":
+        """The places of the words that are about the tail."""
         first = self.programs + self.groups - 1
-        return first, first + 1
+        return Tail(*range(first, first + len(Tail._fields)))
 
     @property
     def part(self) -> int:
         """The rows of a part of the tail."""
-        parts = CLAIMS * min(self.programs, self.together)
+        parts = CLAIMS * min(self.programs, PROGRAMS)
         return -(-self.rows // (parts * CLAIM)) * CLAIM
 
     @property

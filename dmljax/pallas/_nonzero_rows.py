@@ -82,7 +82,8 @@ def write_rows(
         row = start + starts.load(tile)
         number = offset + tile * TILE
         words = bit_words.part(tile * WORDS)
-        is_full = (piece == 1) & (nonzeros.load(tile) == TILE)
+        # If the first tile of a piece is full, its other tiles are empty.
+        is_full = nonzeros.load(tile) == TILE
         with t.when(row < plan.rows):
             with t.when(is_full):
                 count = t.constant(TILE)
