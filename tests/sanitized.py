@@ -5,14 +5,18 @@
 Each kernel has blocks that are whole and cut, aligned and not.
 """
 
+import functools
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import jax
 import numpy as np
+import pytest
 
 import dmljax
+from dmljax.pallas import _nonzero_plan
+from tests import blocks
 
 DTYPES = (np.float32, np.float16, np.uint8)  # a kernel for each size of an element
 ELEMENTS = (1, 8192, 20000, 20001)
@@ -29,14 +33,26 @@ def element_wise_if(dtype: type) -> Iterator[Any]:
 
 
 def nonzero_coordinates(dtype: type) -> Iterator[Any]:
-    """Lines of all lengths, sparse and dense; few rows; and an array of rank 3."""
+    """Lines of all lengths, sparse and dense, and an array of rank 3.
+
+    They are followed by lines of many programs, with pieces of several tiles, groups,
+    and a tail that programs claim.
+    """
     for elements in ELEMENTS:
         for density in (0.01, 0.9):
-            x = (random.random(elements) < density).astype(dtype)
+            x = _sparse((elements,), density, dtype)
             for fill in (0, None):
                 yield dmljax.nonzero_coordinates(x, fill=fill, **PALLAS)
-    yield dmljax.nonzero_coordinates(x, size=elements // 3, **PALLAS)
     yield dmljax.nonzero_coordinates(_matrices(dtype), **PALLAS)
+    with pytest.MonkeyPatch.context() as patch:
+        blocks.put(patch, {_nonzero_plan: blocks.SMALL[_nonzero_plan]})
+        yield dmljax.nonzero_coordinates(_sparse((100_000,), 0.01, dtype), **PALLAS)
+        few = functools.partial(dmljax.nonzero_coordinates, size=20_000, **PALLAS)
+        yield jax.vmap(few)(_sparse((2, 100_000), 0.1, dtype))
+
+
+def _sparse(shape: tuple[int, ...], density: float, dtype: type) -> np.ndarray:
+    return (random.random(shape) < density).astype(dtype)
 
 
 def diagonal_matrix1(dtype: type) -> Iterator[Any]:

@@ -274,6 +274,7 @@ def test_the_sanitizer_finds_nothing(operator, tool):
         env={**os.environ, "XLA_PYTHON_CLIENT_ALLOCATOR": "platform"},
         capture_output=True,
         text=True,
+        timeout=300,  # A kernel that waits without end would stop all tests.
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ERROR SUMMARY: 0 errors" in done.stdout + done.stderr or (

@@ -12,21 +12,23 @@ other what they counted. Each program has a *share* of a line, and does all of i
     rows         1                 8 9 11      from row `before` on
     zeros          3         4         1       fill as many rows, from the end on
 
-A program waits only for those before it. A GPU starts programs in the order of their
-numbers, so those have started, and wait for no later one: every program gets an answer.
-(NVIDIA's library of parallel algorithms, CUB, relies on this order, too.)
+A program waits for the counts of those before it. A GPU starts programs in the order of
+their numbers, so those have started, and they post their counts before they wait: every
+program gets an answer. (NVIDIA's library of parallel algorithms, CUB, relies on this
+order, too.)
 
 A program need not know how many non-zeros lie behind it. The zeros before it fill the
 last rows, and its own zeros fill the rows in front of those. So a program writes as
 many rows as it has elements, and when all have ended, every row is written. If `size=`
-asks for fewer rows, those past the last are left out. If it asks for more, the programs
-share the rest. With `fill=None`, nothing is filled.
+asks for more rows, the programs share the rest. If it asks for fewer, those past the
+last are left out, and if it asks for few, `_nonzero_fill` has another way. With
+`fill=None`, nothing is filled.
 
 A *bit word* has one bit for each of 32 elements, set if the element is not zero. A
 *tile* is 1024 elements: a bit word for each thread of a warp. A share has one tile or
 more for each warp. `_nonzero_rows` says how rows are written.
 
-Nothing reads the input twice, and nothing but counts goes from one program to another.
+Nothing reads the input twice, and only some numbers go from one program to another.
 The kernel is code for one thread (`_threads`), which `_lockstep` runs on a CPU. How
 bits are tested is in `_nonzero_bits`.
 """
@@ -145,7 +147,8 @@ def _kernel(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
         write_rows(t, before, offset, piece, memories, plan)
     else:
         # A program computes while it writes rows, and waits for memory while it fills.
-        # A processor's programs are from both halves. So they do both at once.
+        # If all programs run at once, a processor has some of both halves. So it does
+        # both at once.
         is_early = program * 2 < plan.programs
         with t.when(is_early):
             fill_rows(t, program, before, total, out, plan)

@@ -5,8 +5,8 @@ These rows are the *tail*. There are two ways to divide it among programs:
 - `fill_rows`: a program fills as many rows as its share has zeros. It knows which rows
   these are, and waits for no count but those of the programs before it.
 - `fill_parts`: if `size=` asks for few rows, only the last programs have zeros for
-  which there is a row. Then programs *claim* parts of the tail: they count in a word of
-  memory. They wait until the last program has counted where the tail begins.
+  which there is a row. Then all programs *claim* parts of the tail: they count in a
+  word of memory. They wait until the last program has counted where the tail begins.
 
 A program must not wait for one that has not started, which may start only when others
 have ended. Programs start in the order of their numbers, so all have started when the
@@ -100,8 +100,7 @@ def fill_parts(
         start = claimed.load(2)
         first = start // plan.part * plan.part
 
-        def is_left(part: Any) -> Any:
-            return first + part * plan.part < plan.rows
+        parts = (t.constant(plan.rows) - first + (plan.part - 1)) // plan.part
 
         def fill(part: Any) -> Sequence[Any]:
             t.barrier()  # so that all threads have read which part it is
@@ -115,7 +114,7 @@ def fill_parts(
             t.barrier()
             return [claimed.load(1)]
 
-        t.repeat(is_left, fill, claimed.load(1))
+        t.repeat(lambda part: part < parts, fill, claimed.load(1))
 
 
 def _fill(t: Any, out: Any, start: Any, stop: Any, plan: NonzeroPlan) -> None:

@@ -24,8 +24,8 @@ LOAD_BYTES = 16  # that a thread loads at once, the most that it can
 LOADS = 4
 STORED = 4  # values that a thread stores at once, the most that it can
 PIECE = 4  # tiles of a piece of middle size
-CLAIM = 1024  # A part of the tail has a multiple of so many rows.
-CLAIMS = 2  # parts for each program, if no element is non-zero
+CLAIM = 1024  # rows, of which a part of the tail has a multiple
+CLAIMS = 2  # parts for each program, at most
 
 
 class Tail(NamedTuple):
@@ -134,7 +134,8 @@ class NonzeroPlan:
     def claims(self) -> bool:
         """Whether programs claim parts of the tail, which are the rows past the count.
 
-        If there are many rows, each program knows by itself which rows it fills.
+        If there are more rows, each program knows by itself which ones it fills. And
+        fewer are filled by one program as fast as by all.
         """
         few = CLAIM < self.rows <= self.elements // 2
         return few and self.programs > 1 and self.fill is not None

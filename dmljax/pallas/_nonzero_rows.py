@@ -277,7 +277,7 @@ def store_rows(
     end = early + rows * columns
     out = out.part(t.wide(start) * columns - t.wide(early))
     # What is stored `width` values at a time is from `first` to `last`. The few values
-    # before and behind are stored one by one, so that no round tests for them.
+    # before and behind are stored one by one, outside of the loop.
     first = (early + (width - 1)) // width * width
     first = t.select(first < end, first, end)
     last = end // width * width

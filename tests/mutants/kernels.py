@@ -358,8 +358,8 @@ FAULTS = (
             CLAIMS,
         ),
         (
-            "return first + part * plan.part < plan.rows",
-            "return first + part * plan.part + plan.part < plan.rows",
+            "lambda part: part < parts,",
+            "lambda part: part + 1 < parts,",
             "the last part of the tail is left out",
             CLAIMS,
         ),
