@@ -100,7 +100,7 @@ def test_what_one_program_posts_another_one_waits_for():
 
 
 def posted(kernel, lines=1):
-    """What two programs of 64 threads store, each in a line of its own."""
+    """Returns what two programs of 64 threads store, each in a line of its own."""
     out = jnp.zeros((2, 64), np.uint32)
 
     def run(t, out, posts):

@@ -186,7 +186,7 @@ def some_rows(x):
 
 @pytest.mark.parametrize("vmap", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_programs_claim_parts_of_the_tail(vmap):
-    """In the kernel. With `vmap`, the programs of each line claim those of its own."""
+    """In the kernel. With `vmap`, each line has a tail of its own."""
     if vmap:
         found = zip(*jax.jit(jax.vmap(some_rows))(LINES), strict=True)
     else:
@@ -196,7 +196,9 @@ def test_programs_claim_parts_of_the_tail(vmap):
         assert_found(outputs, expected(line, 12_003, fill=7))
 
 
-@pytest.mark.skipif(not blocks.INTERPRETED, reason="a GPU starts programs as it likes")
+@pytest.mark.skipif(
+    not blocks.INTERPRETED, reason="it changes the simulation"
+)
 def test_the_last_program_fills_what_no_other_one_claims(monkeypatch):
     """The others read before it has started."""
 

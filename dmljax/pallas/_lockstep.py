@@ -84,7 +84,7 @@ class Memory:
         lines = self.threads.number(self.line)[:, 0]
         same = (lines[:, None] == lines[None]) & claims[None]
         before = jnp.sum(jnp.tril(same, -1), 1, dtype=np.uint32, keepdims=True)
-        # Of the programs that claim at this step, the last one stores for all.
+        # The last one of the programs that claim at this step stores for all.
         with self.threads.when(~jnp.any(jnp.triu(same, 1), 1, keepdims=True)):
             self.store(offset, word + before + 1)
         return word + before

@@ -89,8 +89,7 @@ def nonzero_coordinates(
             f"the kernel can't find elements in {batch} tensors at once",
         ),
     ):
-        instead = "use implementation=None or 'xla'."
-        message = f"{problem}; {instead}"
+        message = f"{problem}; use implementation=None or 'xla'."
         require("NONZERO_COORDINATES", holds, message, NoKernelError)
 
     def lines(size: int) -> jax.ShapeDtypeStruct:

@@ -111,7 +111,18 @@ def _write_listed(
     out: Any,
     plan: NonzeroPlan,
 ) -> None:
-    """As `write_rows`, for one piece of a warp."""
+    """Lists the non-zeros of a piece, and writes their rows, by a warp.
+
+    Args:
+      t: the thread.
+      start: the first row.
+      offset: the number of the piece's first element in its tensor.
+      piece: the tiles of the piece.
+      bit_words: those of the piece.
+      listed: the list of the warp.
+      out: the output.
+      plan: what is known about the call.
+    """
     lane = t.thread % WARP
     first = lane * piece  # bit word of the thread
 
@@ -276,8 +287,8 @@ def store_rows(
     early = start * columns % step
     end = early + rows * columns
     out = out.part(t.wide(start) * columns - t.wide(early))
-    # What is stored `width` values at a time is from `first` to `last`. The few values
-    # before and behind are stored one by one, outside of the loop.
+    # The loop stores `width` values at a time, from place `first` to place `last`. The
+    # few values before and behind are stored one by one, outside of the loop.
     first = (early + (width - 1)) // width * width
     first = t.select(first < end, first, end)
     last = end // width * width
