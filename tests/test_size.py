@@ -196,9 +196,7 @@ def test_programs_claim_parts_of_the_tail(vmap):
         assert_found(outputs, expected(line, 12_003, fill=7))
 
 
-@pytest.mark.skipif(
-    not blocks.INTERPRETED, reason="it changes the simulation"
-)
+@pytest.mark.skipif(not blocks.INTERPRETED, reason="it changes the simulation")
 def test_the_last_program_fills_what_no_other_one_claims(monkeypatch):
     """The others read before it has started."""
 
