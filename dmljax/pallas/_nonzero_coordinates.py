@@ -60,7 +60,13 @@ from dmljax.pallas._nonzero_fill import (
     post_tail,
 )
 from dmljax.pallas._nonzero_plan import PIECE, TILE, NonzeroPlan
-from dmljax.pallas._nonzero_rows import LISTED, WORDS, piece_tiles, write_rows
+from dmljax.pallas._nonzero_rows import (
+    LISTED,
+    WORDS,
+    count_piece,
+    piece_tiles,
+    write_rows,
+)
 
 
 @by_lines
@@ -129,7 +135,14 @@ def _kernel(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
         post_start(t, program, posts, plan)
     _read(t, program, bits, bit_words, nonzeros, plan)
     t.barrier()
-    total, piece = _scan(t, nonzeros, starts, plan)
+    total, ends, found = _scan(t, nonzeros, starts, plan)
+    if posts is not None:
+        with t.when(t.thread == 0):
+            posts.post(program, total)
+    # The posts of other programs take time to arrive. What does not depend on them is
+    # done meanwhile.
+    piece = piece_tiles(t, ends, found, plan)
+    counted = count_piece(t, t.thread // WARP * piece, piece, bit_words)
     before = t.constant(0)
     if plan.claims:
         claim_part(t, posts, claimed, plan)
@@ -143,15 +156,12 @@ def _kernel(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
     offset = sum((reference.load(0) for reference in first), program * plan.share)
     memories = bit_words, nonzeros, starts, listed, out
     if plan.fill is None or plan.claims:
-        write_rows(t, before, offset, piece, memories, plan)
+        write_rows(t, before, offset, piece, counted, memories, plan)
     else:
-        # A program computes while it writes rows, and waits for memory while it fills.
-        # If all programs run at once, a processor has some of both halves. So it does
-        # both at once.
-        is_early = program * 2 < plan.programs
+        is_early = program < plan.early
         with t.when(is_early):
             fill_rows(t, program, before, total, out, plan)
-        write_rows(t, before, offset, piece, memories, plan)
+        write_rows(t, before, offset, piece, counted, memories, plan)
         with t.when(is_early ^ True):
             fill_rows(t, program, before, total, out, plan)
     if plan.claims:
@@ -162,32 +172,25 @@ def _read(
     t: Any, program: Any, bits: Any, bit_words: Any, nonzeros: Any, plan: NonzeroPlan
 ) -> None:
     """Stores the bit words of the share, and how many non-zeros each tile has."""
-    warp, lane, at_once = t.thread // WARP, t.thread % WARP, plan.at_once
+    warp, at_once = t.thread // WARP, plan.at_once
     first = program * (plan.warps * plan.tiles)
 
     def step(i: Any) -> Sequence[Any]:
         tile = (i * plan.warps + warp) * at_once
-        words = bit_words.part(tile * WORDS)
+        memories = bits, bit_words.part(tile * WORDS), nonzeros.part(tile)
         # Only near the end of the line, each load is tested.
         whole = first + tile + at_once <= plan.elements // TILE
         with t.when(whole):
-            _read_tiles(t, bits, words, first + tile, at_once, plan, whole=True)
+            _read_tiles(t, memories, first + tile, at_once, plan, whole=True)
         if plan.elements % plan.share:
             with t.when(whole ^ True):
 
                 def read_one(k: Any) -> Sequence[Any]:
-                    part = words.part(k * WORDS)
-                    _read_tiles(t, bits, part, first + tile + k, 1, plan, whole=False)
+                    one = bits, memories[1].part(k * WORDS), memories[2].part(k)
+                    _read_tiles(t, one, first + tile + k, 1, plan, whole=False)
                     return []
 
                 t.loop(at_once, read_one)
-        t.warp_barrier()
-        each = [
-            t.warp_sum(t.ones(words.load(lane + k * WORDS))) for k in range(at_once)
-        ]
-        with t.when(lane == 0):
-            for k, total in enumerate(each):
-                nonzeros.store(tile + k, total)
         return []
 
     t.loop(plan.tiles // at_once, step)
@@ -195,15 +198,24 @@ def _read(
 
 def _read_tiles(
     t: Any,
-    bits: Any,
-    bit_words: Any,
+    memories: Sequence[Any],
     tile: Any,
     tiles: int,
     plan: NonzeroPlan,
     *,
     whole: bool,
 ) -> None:
-    """As `_read`, for some tiles of a warp that are whole, or for one that is cut."""
+    """As `_read`, for some tiles of a warp that are whole, or for one that is cut.
+
+    Args:
+      t: the thread.
+      memories: the input; the tiles' bit words; and how many non-zeros each tile has.
+      tile: the number of the first tile in its line.
+      tiles: how many there are.
+      plan: what is known about the call.
+      whole: whether they are whole.
+    """
+    bits, bit_words, nonzeros = memories
     lane, loaded = t.thread % WARP, plan.loaded(whole)
     loads = BIT_WORD // loaded  # of a thread, for a tile
     per_element = plan.width // bits.bits  # 2 for elements of 8 bytes
@@ -231,12 +243,18 @@ def _read_tiles(
         word = functools.reduce(operator.or_, (c << (k * loaded) for k, c in chunks))
         place = lane % loads * loaded + lane // loads
         bit_words.store(place + i * WORDS, transposed(t, word, loaded))
+        total = t.warp_sum(t.ones(word))
+        with t.when(lane == 0):
+            nonzeros.store(i, total)
 
 
-def _scan(t: Any, nonzeros: Any, starts: Any, plan: NonzeroPlan) -> tuple[Any, Any]:
+def _scan(
+    t: Any, nonzeros: Any, starts: Any, plan: NonzeroPlan
+) -> tuple[Any, Any, Any]:
     """Stores how many non-zeros of the share lie before each tile.
 
-    Returns how many the share has, and the tiles of a piece.
+    Returns how many the share has. Each thread of a warp has PIECE tiles of the share;
+    returns also how many non-zeros end with them, and how many they have.
     """
     # Each warp does this for itself, and each of its threads for PIECE tiles.
     lane = t.thread % WARP
@@ -246,24 +264,22 @@ def _scan(t: Any, nonzeros: Any, starts: Any, plan: NonzeroPlan) -> tuple[Any, A
     before = [t.constant(0)]
     for n in each:
         before.append(before[-1] + n)
-    ends = t.warp_scan(before[-1])
-    start = ends - before[-1]
+    found = before.pop()
+    ends = t.warp_scan(found)
     with t.when(has_tiles & (t.thread < WARP)):
-        starts.store(first, *(start + n for n in before[:-1]))
-    return t.shuffle(ends, WARP - 1), piece_tiles(t, before[-1], ends, plan)
+        starts.store(first, *(ends - found + n for n in before))
+    return t.shuffle(ends, WARP - 1), ends, found
 
 
 def _before(
     t: Any, program: Any, total: Any, posts: Any, sums: Any, plan: NonzeroPlan
 ) -> Any:
-    """Tells the programs behind the share's count; returns how many lie before it.
+    """Waits for the counts of other shares; returns how many non-zeros lie before it.
 
     A program waits for the counts of those before it in its group, and for the sums of
     the groups before. The last program of a group posts the group's sum. So no program
     of a long line reads all counts.
     """
-    with t.when(t.thread == 0):
-        posts.post(program, total)
 
     def posted(first: Any, count: Any) -> Any:
         """The sum of `count` numbers."""

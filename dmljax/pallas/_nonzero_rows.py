@@ -29,13 +29,13 @@ LISTED = TILE + STORED  # places of a list
 WORDS = WARP + 1  # that a tile takes in shared memory
 
 
-def piece_tiles(t: Any, nonzeros: Any, ends: Any, plan: NonzeroPlan) -> Any:
+def piece_tiles(t: Any, ends: Any, found: Any, plan: NonzeroPlan) -> Any:
     """The tiles of a piece, so that no piece has more non-zeros than a list can hold.
 
     Args:
       t: the thread. Each thread of a warp has PIECE tiles of the share.
-      nonzeros: those of its tiles.
-      ends: those of its tiles and of all tiles before them.
+      ends: the non-zeros of its tiles and of all tiles before them.
+      found: those of its tiles.
       plan: what is known about the call.
     """
     piece = t.constant(1)
@@ -44,10 +44,10 @@ def piece_tiles(t: Any, nonzeros: Any, ends: Any, plan: NonzeroPlan) -> Any:
     lane = t.thread % WARP
     threads = plan.tiles // PIECE  # that together have the tiles of the largest piece
     first = lane // threads * threads
-    most = t.shuffle(ends, first + (threads - 1)) - t.shuffle(ends - nonzeros, first)
+    most = t.shuffle(ends, first + (threads - 1)) - t.shuffle(ends - found, first)
     has_tiles = lane < plan.warps * threads
-    for tiles, found in zip(plan.pieces, (nonzeros, most), strict=True):
-        too_many = t.select(has_tiles & (found > TILE), t.constant(1), 0)
+    for tiles, listed in zip(plan.pieces, (found, most), strict=True):
+        too_many = t.select(has_tiles & (listed > TILE), t.constant(1), 0)
         piece = t.select(t.warp_sum(too_many) == 0, tiles, piece)
     return piece
 
@@ -57,6 +57,7 @@ def write_rows(
     start: Any,
     offset: Any,
     piece: Any,
+    counted: Sequence[Any],
     memories: Sequence[Any],
     plan: NonzeroPlan,
 ) -> None:
@@ -67,6 +68,7 @@ def write_rows(
       start: the first row.
       offset: the number of the first element of the share in its tensor.
       piece: the tiles of a piece.
+      counted: what `count_piece` returns for the warp's first piece.
       memories: the bit words of the share; for each of its tiles, how many non-zeros
         it has, and how many of the share lie before it; the lists of the warps; and the
         output.
@@ -76,7 +78,9 @@ def write_rows(
     warp = t.thread // WARP
     listed = listed.part(warp * LISTED)
 
-    def step(i: Any) -> Sequence[Any]:
+    rounds = t.constant(plan.tiles) // piece
+
+    def step(i: Any, *counted: Any) -> Sequence[Any]:
         # Warps write pieces side by side, because memory takes neighbours faster.
         tile = (i * plan.warps + warp) * piece
         row = start + starts.load(tile)
@@ -89,11 +93,41 @@ def write_rows(
                 count = t.constant(TILE)
                 _write(t, out, row, count, number, _neighbours, plan)
             with t.when(is_full ^ True):
-                _write_listed(t, row, number, piece, words, listed, out, plan)
-        return []
+                _write_listed(
+                    t, row, number, piece, counted, (words, listed, out), plan
+                )
+        is_last = i + 1 == rounds
+        tiles = t.select(is_last, 0, piece)
+        return count_piece(t, tile + tiles * plan.warps, tiles, bit_words)
 
-    rounds = t.constant(plan.tiles) // piece
-    t.loop(t.select(start < plan.rows, rounds, 0), step)
+    t.loop(t.select(start < plan.rows, rounds, 0), step, *counted)
+
+
+def count_piece(t: Any, tile: Any, piece: Any, bit_words: Any) -> tuple[Any, Any]:
+    """Counts the non-zeros of a piece.
+
+    Args:
+      t: the thread.
+      tile: the first tile of the piece.
+      piece: how many tiles it has.
+      bit_words: those of the share.
+
+    Returns how many lie before the thread's bit words, and how many there are.
+    """
+    bit_words = bit_words.part(tile * WORDS)
+    first = t.thread % WARP * piece
+
+    def count(i: Any, found: Any) -> Sequence[Any]:
+        return [found + t.ones(_bit_word(bit_words, first + i))]
+
+    (found,) = t.loop(piece, count, t.constant(0))
+    ends = t.warp_scan(found)
+    return ends - found, t.shuffle(ends, WARP - 1)
+
+
+def _bit_word(bit_words: Any, word: Any) -> Any:
+    """A bit word of a piece, given how many lie before it."""
+    return bit_words.load(word + word // WARP)
 
 
 def _neighbours(row: Any, count: int) -> list[Any]:
@@ -106,9 +140,8 @@ def _write_listed(
     start: Any,
     offset: Any,
     piece: Any,
-    bit_words: Any,
-    listed: Any,
-    out: Any,
+    counted: Sequence[Any],
+    memories: Sequence[Any],
     plan: NonzeroPlan,
 ) -> None:
     """Lists the non-zeros of a piece, and writes their rows, by a warp.
@@ -118,30 +151,16 @@ def _write_listed(
       start: the first row.
       offset: the number of the piece's first element in its tensor.
       piece: the tiles of the piece.
-      bit_words: those of the piece.
-      listed: the list of the warp.
-      out: the output.
+      counted: what `count_piece` returns for it.
+      memories: the bit words of the piece; the list of the warp; and the output.
       plan: what is known about the call.
     """
-    lane = t.thread % WARP
-    first = lane * piece  # bit word of the thread
-
-    def bit_word(i: Any) -> Any:
-        word = first + i
-        return bit_words.load(word + word // WARP)
-
-    def count(i: Any, found: Any, filled: Any) -> Sequence[Any]:
-        word = bit_word(i)
-        this = t.constant(1) << i
-        return [found + t.ones(word), filled | t.select(word != 0, this, 0)]
-
-    # `filled` has a bit for each of the thread's bit words that is not 0: at most 16.
-    found, filled = t.loop(piece, count, t.constant(0), t.constant(0))
-    ends = t.warp_scan(found)
+    bit_words, listed, out = memories
+    before, count = counted
     # A list begins some places late, so that a thread reads at once what it stores at
     # once.
     late = start % plan.rows_at_once if plan.whole_rows else t.constant(0)
-    _list(t, bit_word, filled, first, late + ends - found, listed)
+    _list(t, bit_words, piece, late + before, listed)
     t.warp_barrier()
 
     def elements(row: Any, count: int) -> list[Any]:
@@ -149,7 +168,7 @@ def _write_listed(
             return unpacked(listed.words(late + row, count), count, 16)
         return [listed.load(late + row + k) for k in range(count)]
 
-    _write(t, out, start, t.shuffle(ends, WARP - 1), offset, elements, plan)
+    _write(t, out, start, count, offset, elements, plan)
     t.warp_barrier()  # before the next piece is listed
 
 
@@ -188,28 +207,17 @@ def _write(
     store_rows(t, out, start, rows, values, t.thread % WARP, WARP, plan)
 
 
-def _list(
-    t: Any, bit_word: Any, words: Any, first: Any, place: Any, listed: Any
-) -> None:
-    """Lists the non-zeros of a thread's bit words from a place of the list on.
-
-    Args:
-      t: the thread.
-      bit_word: gives the thread's bit word of a number.
-      words: a bit for each of them that is not 0.
-      first: how many bit words of the piece lie before the thread's.
-      place: the place of the list.
-      listed: the list.
-    """
+def _list(t: Any, bit_words: Any, piece: Any, place: Any, listed: Any) -> None:
+    """Lists the non-zeros of a thread's bit words from a place of the list on."""
 
     def lowest(bits: Any) -> tuple[Any, Any]:
         """The number of the lowest bit that is set, and the other bits."""
         lower = bits - 1
         return t.ones(bits ^ lower) - 1, bits & lower
 
-    def list_word(words: Any, place: Any) -> Sequence[Any]:
-        i, words = lowest(words)
-        before = (first + i) * BIT_WORD
+    def list_word(i: Any, place: Any) -> Sequence[Any]:
+        word = t.thread % WARP * piece + i
+        before = word * BIT_WORD
 
         def list_bit(bits: Any, place: Any) -> Sequence[Any]:
             bit, bits = lowest(bits)
@@ -218,10 +226,11 @@ def _list(
 
         # LLVM unrolls a loop whose number of rounds is known by four. Then threads with
         # different numbers of rounds wait for each other twice.
-        _, place = t.repeat(lambda bits, _: bits != 0, list_bit, bit_word(i), place)
-        return [words, place]
+        bits = _bit_word(bit_words, word)
+        _, place = t.repeat(lambda bits, _: bits != 0, list_bit, bits, place)
+        return [place]
 
-    t.repeat(lambda words, _: words != 0, list_word, words, place)
+    t.loop(piece, list_word, place)
 
 
 def _from_column(
