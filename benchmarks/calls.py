@@ -24,7 +24,7 @@ import numpy as np
 import dmljax
 from benchmarks import ledger
 from benchmarks.libraries import ALL
-from benchmarks.run import circumstances, commit, parsed
+from benchmarks.run import circumstances, commit, named, parsed
 from dmljax import DataType, PaddingMode, TensorDesc
 
 SIDES = {"4 KiB": 32, "64 KiB": 128}  # rows of a square float32 matrix
@@ -158,17 +158,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     libraries = {"dmljax": ALL["dmljax"], "jnp": ALL["jnp"]}
     run = circumstances(jax.devices()[0], libraries)
     run |= {"commit": options.commit or commit()}
-    out = options.out or ledger.path(f"{run['device']}_calls")
-    for size, side in SIDES.items():
-        for operator, case, ways in contenders(side):
-            if options.only not in f"{operator} {case}":
-                continue
-            lines = time_ways(ways, options.rounds)
-            about = {"operator": operator, "case": case, "size": size}
-            ledger.append(out, (run | about | line for line in lines))
-            shown = "  ".join(f"{x['contender']} {x['us']:.1f}" for x in lines)
-            ratios = "  ".join(f"{x['ratio']}" for x in lines if x["beside"])
-            print(f"{operator} {case} {size}: {shown} us, ratios {ratios}")
+    out = ledger.ready(options.out, f"{run['device']}_calls")
+    work = ((size, *one) for size, side in SIDES.items() for one in contenders(side))
+    chosen = named(work, options.only, lambda one: f"{one[1]} {one[2]}")
+    for size, operator, case, ways in chosen:
+        lines = time_ways(ways, options.rounds)
+        about = {"operator": operator, "case": case, "size": size}
+        ledger.append(out, (run | about | line for line in lines))
+        shown = "  ".join(f"{x['contender']} {x['us']:.1f}" for x in lines)
+        ratios = "  ".join(f"{x['ratio']}" for x in lines if x["beside"])
+        print(f"{operator} {case} {size}: {shown} us, ratios {ratios}")
     return 0
 
 

@@ -29,6 +29,16 @@ def append(ledger: pathlib.Path, lines: Iterable[Line]) -> None:
         file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
+def ready(chosen: pathlib.Path | None, device: str) -> pathlib.Path:
+    """The ledger that was chosen, or else the device's.
+
+    Raises the error of a file that can't be written before anything is timed.
+    """
+    ledger = chosen or path(device)
+    append(ledger, ())
+    return ledger
+
+
 def newest(lines: Iterable[Line]) -> Rows:
     """The newest figure of each contender in each case."""
     rows: Rows = collections.defaultdict(dict)

@@ -18,8 +18,8 @@ import pathlib
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -32,6 +32,7 @@ from benchmarks.libraries import Library, Prepared, available, versions
 from benchmarks.oracles import compare
 from benchmarks.timing import ceilings, measure
 
+_T = TypeVar("_T")
 # Of large arrays: 256 MiB of float32 on a GPU.
 ELEMENTS = {"cpu": 2**22, "gpu": 2**26}
 # Calls in flight, between two looks at the host's clock: more if the arrays have few
@@ -45,13 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parsed(argv, "benchmarks.run", __doc__, resumes=True)
     device = jax.devices()[0]
     elements = options.elements or ELEMENTS[device.platform]
-    chosen = [case for case in cases(elements) if options.only in case.label]
-    if not chosen:
-        sys.exit(f"no case has {options.only!r} in its text")
+    chosen = named(cases(elements), options.only, lambda case: case.label)
     libraries = available(device.platform)
     run = circumstances(device, libraries) | {"commit": options.commit or commit()}
-    out = options.out or ledger.path(run["device"])
-    ledger.append(out, ())  # an error before anything is timed, if it has to be
+    out = ledger.ready(options.out, run["device"])
     if options.resume:
         timed = _labels(out, run["commit"])
         chosen = [case for case in chosen if case.label not in timed]
@@ -93,6 +91,14 @@ def parsed(
     if resumes:
         parser.add_argument("--resume", action="store_true", help="skip what was timed")
     return parser.parse_args(argv)
+
+
+def named(cases: Iterable[_T], only: str, text: Callable[[_T], str]) -> list[_T]:
+    """The cases with `only` in their text; ends the program if there are none."""
+    chosen = [case for case in cases if only in text(case)]
+    if not chosen:
+        sys.exit(f"no case has {only!r} in its text")
+    return chosen
 
 
 def _shown(numbers: Mapping[str, float]) -> str:

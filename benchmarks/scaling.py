@@ -27,7 +27,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 import dmljax
 from benchmarks import ledger
 from benchmarks.libraries import ALL
-from benchmarks.run import circumstances, commit, parsed
+from benchmarks.run import circumstances, commit, named, parsed
 from benchmarks.timing import Timing, timing, traced_by_device
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
 from dmljax._padding_forms import by_strips
@@ -251,9 +251,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = circumstances(jax.devices()[0], {"dmljax": ALL["dmljax"]})
     run["commit"] = options.commit or commit()
     elements = options.elements or ELEMENTS[platform]
-    out = options.out or ledger.path(f"{run['device']}_scaling")
-    ledger.append(out, ())  # an error before anything is timed, if it has to be
-    for work in (work for work in WORK if options.only in work.label):
+    out = ledger.ready(options.out, f"{run['device']}_scaling")
+    for work in named(WORK, options.only, lambda work: work.label):
         for line in lines(work, elements, options.rounds):
             ledger.append(out, [run | line])
             name = f"{work.label}, {line['scaling']}, {line['devices']}"

@@ -12,6 +12,7 @@ import pytest
 
 import benchmarks.cases
 from benchmarks import (
+    calls,
     choose,
     forms,
     ledger,
@@ -145,6 +146,28 @@ def test_forms_for_a_gpu_are_two_programs():
             assert special != plain, pair.case
 
 
+def test_calls_are_timed_beside_jax_numpy(tmp_path):
+    out = tmp_path / "calls.jsonl"
+    assert calls.main([*QUICK, "--out", str(out), "--only", "reflect"]) == 0
+    lines = ledger.read(out)
+    assert {line["size"] for line in lines} == set(calls.SIDES)
+    named = {line["contender"]: line for line in lines}
+    assert named["dmljax"]["beside"] == "jnp"
+    assert named["dmljax"]["ratio"] > 0
+    assert all(line["us"] > 0 for line in lines)
+
+
+@pytest.mark.parametrize("module", [run, calls, forms, scaling])
+def test_a_ledger_that_cannot_be_written_is_an_error_at_once(
+    module, tmp_path, monkeypatch
+):
+    timed = []
+    monkeypatch.setattr("time.perf_counter", lambda: timed.append(1))
+    with pytest.raises(IsADirectoryError):
+        module.main([*QUICK, "--out", str(tmp_path)])
+    assert not timed
+
+
 def test_a_run_is_resumed_where_it_stopped(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("benchmarks.timing.CEILING_BYTES", CEILING_BYTES)
     monkeypatch.setattr(run, "cases", lambda elements: list(cases(elements))[:2])
@@ -159,11 +182,11 @@ def test_a_run_is_resumed_where_it_stopped(tmp_path, monkeypatch, capsys):
     assert first not in shown
 
 
-def test_a_run_of_no_case_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks.timing.CEILING_BYTES", CEILING_BYTES)
+@pytest.mark.parametrize("module", [run, calls, forms, scaling])
+def test_a_run_of_no_case_is_an_error(module, tmp_path):
     arguments = [*QUICK, "--out", str(tmp_path / "ledger.jsonl")]
-    with pytest.raises(SystemExit, match="no case has 'padded' in its text"):
-        run.main([*arguments, "--only", "padded"])
+    with pytest.raises(SystemExit, match="no case has 'nothing' in its text"):
+        module.main([*arguments, "--only", "nothing"])
 
 
 @pytest.mark.parametrize(
