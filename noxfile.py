@@ -30,7 +30,7 @@ SPHINX = ("sphinx-build", "-q", "-W", "-b", "html", "docs", "docs/_build/html")
 LEFT_OUT = [
     pathlib.Path(f"tests/test_{name}.py")
     for name in (
-        *("kernels", "blocks", "words", "tpu", "properties"),
+        *("kernels", "blocks", "words", "races", "tpu", "properties"),
         *("benchmarks", "pictures", "mutants", "layout"),
     )
 ]

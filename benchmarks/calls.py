@@ -158,9 +158,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     libraries = {"dmljax": ALL["dmljax"], "jnp": ALL["jnp"]}
     run = circumstances(jax.devices()[0], libraries)
     run |= {"commit": options.commit or commit()}
-    out = ledger.ready(options.out, f"{run['device']}_calls")
     work = ((size, *one) for size, side in SIDES.items() for one in contenders(side))
     chosen = named(work, options.only, lambda one: f"{one[1]} {one[2]}")
+    out = ledger.ready(options.out, f"{run['device']}_calls")
     for size, operator, case, ways in chosen:
         lines = time_ways(ways, options.rounds)
         about = {"operator": operator, "case": case, "size": size}

@@ -12,9 +12,9 @@ Line = dict[str, Any]
 Rows = dict[tuple[str, str, str, str], dict[str, Line]]
 
 
-def path(device: str) -> pathlib.Path:
-    """The ledger of a device, as JAX names it."""
-    return RESULTS / f"{device.lower().replace(' ', '-')}.jsonl"
+def path(name: str) -> pathlib.Path:
+    """The ledger of a device, whose name is JAX's; or of some of its figures."""
+    return RESULTS / f"{name.lower().replace(' ', '-')}.jsonl"
 
 
 def read(ledger: pathlib.Path) -> list[Line]:
@@ -29,12 +29,12 @@ def append(ledger: pathlib.Path, lines: Iterable[Line]) -> None:
         file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
-def ready(chosen: pathlib.Path | None, device: str) -> pathlib.Path:
-    """The ledger that was chosen, or else the device's.
+def ready(chosen: pathlib.Path | None, name: str) -> pathlib.Path:
+    """The ledger that was chosen, or else the one of this name; makes it if it is new.
 
     Raises the error of a file that can't be written before anything is timed.
     """
-    ledger = chosen or path(device)
+    ledger = chosen or path(name)
     append(ledger, ())
     return ledger
 

@@ -81,7 +81,7 @@ def parsed(
     rounds: int = 15,
     resumes: bool = False,
 ) -> argparse.Namespace:
-    """The arguments of this module, which benchmarks.scaling and .calls share."""
+    """The arguments of this module, which .scaling, .calls and .forms share."""
     parser = argparse.ArgumentParser(prog=name, description=about)
     parser.add_argument("--elements", type=int, help="of a large array on one device")
     parser.add_argument("--rounds", type=int, default=rounds)

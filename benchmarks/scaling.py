@@ -251,8 +251,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = circumstances(jax.devices()[0], {"dmljax": ALL["dmljax"]})
     run["commit"] = options.commit or commit()
     elements = options.elements or ELEMENTS[platform]
+    chosen = named(WORK, options.only, lambda work: work.label)
     out = ledger.ready(options.out, f"{run['device']}_scaling")
-    for work in named(WORK, options.only, lambda work: work.label):
+    for work in chosen:
         for line in lines(work, elements, options.rounds):
             ledger.append(out, [run | line])
             name = f"{work.label}, {line['scaling']}, {line['devices']}"

@@ -35,8 +35,8 @@ def element_wise_if(dtype: type) -> Iterator[Any]:
 def nonzero_coordinates(dtype: type) -> Iterator[Any]:
     """Lines of all lengths, sparse and dense, and an array of rank 3.
 
-    They are followed by lines of many programs, with pieces of several tiles, groups,
-    and a tail that programs claim.
+    Then come lines of many programs, which have groups, and whose warps have one piece
+    or several, of one tile or several; and lines whose tail programs claim.
     """
     for elements in ELEMENTS:
         for density in (0.01, 0.9):
@@ -46,7 +46,10 @@ def nonzero_coordinates(dtype: type) -> Iterator[Any]:
     yield dmljax.nonzero_coordinates(_matrices(dtype), **PALLAS)
     with pytest.MonkeyPatch.context() as patch:
         blocks.put(patch, {_nonzero_plan: blocks.SMALL[_nonzero_plan]})
-        yield dmljax.nonzero_coordinates(_sparse((100_000,), 0.01, dtype), **PALLAS)
+        for density in (0.01, 0.2, 0.6):
+            x = _sparse((100_000,), density, dtype)
+            for fill in (0, None):
+                yield dmljax.nonzero_coordinates(x, fill=fill, **PALLAS)
         few = functools.partial(dmljax.nonzero_coordinates, size=20_000, **PALLAS)
         yield jax.vmap(few)(_sparse((2, 100_000), 0.1, dtype))
 

@@ -187,6 +187,7 @@ def test_a_run_of_no_case_is_an_error(module, tmp_path):
     arguments = [*QUICK, "--out", str(tmp_path / "ledger.jsonl")]
     with pytest.raises(SystemExit, match="no case has 'nothing' in its text"):
         module.main([*arguments, "--only", "nothing"])
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

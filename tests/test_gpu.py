@@ -195,6 +195,19 @@ def test_every_call_of_a_program_has_posts_of_its_own():
         assert all(jax.tree.leaves(same))
 
 
+@pytest.mark.parametrize("density", [0.01, 0.2, 0.6])
+def test_rows_of_one_piece_and_of_several_are_those_of_xla(density):
+    """A piece has all tiles of a warp, half of them, or one."""
+    x = sparse(LARGE, density)
+    find = functools.partial(jax.jit, static_argnums=1)(
+        lambda x, implementation: dmljax.nonzero_coordinates(
+            x, implementation=implementation
+        )
+    )
+    same = jax.tree.map(jnp.array_equal, find(x, "pallas"), find(x, "xla"))
+    assert all(jax.tree.leaves(same))
+
+
 @pytest.mark.parametrize("implementation", ["xla", "pallas"])
 @pytest.mark.parametrize("mode", PaddingMode)
 def test_padding_of_more_than_31_bits(mode, implementation):

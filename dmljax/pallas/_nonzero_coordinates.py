@@ -158,11 +158,11 @@ def _kernel(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
     if plan.fill is None or plan.claims:
         write_rows(t, before, offset, piece, counted, memories, plan)
     else:
-        is_early = program < plan.early
-        with t.when(is_early):
+        fills_first = program < plan.fill_first
+        with t.when(fills_first):
             fill_rows(t, program, before, total, out, plan)
         write_rows(t, before, offset, piece, counted, memories, plan)
-        with t.when(is_early ^ True):
+        with t.when(fills_first ^ True):
             fill_rows(t, program, before, total, out, plan)
     if plan.claims:
         fill_parts(t, before + total, posts, claimed, out, plan)
@@ -177,17 +177,18 @@ def _read(
 
     def step(i: Any) -> Sequence[Any]:
         tile = (i * plan.warps + warp) * at_once
-        memories = bits, bit_words.part(tile * WORDS), nonzeros.part(tile)
+        words, counts = bit_words.part(tile * WORDS), nonzeros.part(tile)
         # Only near the end of the line, each load is tested.
         whole = first + tile + at_once <= plan.elements // TILE
         with t.when(whole):
+            memories = bits, words, counts
             _read_tiles(t, memories, first + tile, at_once, plan, whole=True)
         if plan.elements % plan.share:
             with t.when(whole ^ True):
 
                 def read_one(k: Any) -> Sequence[Any]:
-                    one = bits, memories[1].part(k * WORDS), memories[2].part(k)
-                    _read_tiles(t, one, first + tile + k, 1, plan, whole=False)
+                    memories = bits, words.part(k * WORDS), counts.part(k)
+                    _read_tiles(t, memories, first + tile + k, 1, plan, whole=False)
                     return []
 
                 t.loop(at_once, read_one)
@@ -253,10 +254,10 @@ def _scan(
 ) -> tuple[Any, Any, Any]:
     """Stores how many non-zeros of the share lie before each tile.
 
-    Returns how many the share has. Each thread of a warp has PIECE tiles of the share;
-    returns also how many non-zeros end with them, and how many they have.
+    Each warp does this for itself, and each of its threads for PIECE neighbouring
+    tiles. Returns how many non-zeros the share has; how many the thread's tiles and all
+    tiles before them have; and how many the thread's tiles have.
     """
-    # Each warp does this for itself, and each of its threads for PIECE tiles.
     lane = t.thread % WARP
     has_tiles = lane < plan.warps * plan.tiles // PIECE
     first = t.select(has_tiles, lane, 0) * PIECE
@@ -274,7 +275,7 @@ def _scan(
 def _before(
     t: Any, program: Any, total: Any, posts: Any, sums: Any, plan: NonzeroPlan
 ) -> Any:
-    """Waits for the counts of other shares; returns how many non-zeros lie before it.
+    """Returns how many non-zeros lie before the program's share.
 
     A program waits for the counts of those before it in its group, and for the sums of
     the groups before. The last program of a group posts the group's sum. So no program

@@ -10,8 +10,8 @@ These rows are the *tail*. There are two ways to divide it among programs:
 
 A program must not wait for one that has not started, which may start only when others
 have ended. Programs start in the order of their numbers, so all have started when the
-last one has. It says so at its beginning. A program that finishes reading before that
-claims nothing. The last program fills what nobody else claims.
+last one has. It says so at its beginning. A program that would claim before that claims
+nothing. The last program fills what nobody else claims.
 """
 
 from collections.abc import Sequence

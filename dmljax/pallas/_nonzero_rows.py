@@ -1,12 +1,14 @@
 """The rows of NONZERO_COORDINATES on a GPU: what a program writes.
 
-`_nonzero_coordinates` calls `write_rows` when the bit words of a program's share are in
-shared memory. `_nonzero_fill` writes the rows past the count, with `store_rows`.
+When the bit words of a program's share are in shared memory, `_nonzero_coordinates`
+calls `piece_tiles` and `count_piece`. When it knows how many non-zeros lie before the
+share, it calls `write_rows`. `_nonzero_fill` writes the rows past the count, with
+`store_rows`.
 
 A *piece* is some neighbouring tiles whose non-zeros one warp lists in shared memory, in
 order, and then writes. A thread has neighbouring bit words of a piece, as many as there
-are tiles. A list has as many places as a tile has elements, so a piece has more tiles
-where few elements are not zero. That takes less time for each tile.
+are tiles. A list has room for the elements of one tile, so a piece has more tiles if
+few elements are not zero. That takes less time for each tile.
 
     bit words    .x..  ...x    x.x.      of three threads; of 4 elements in this drawing
     list         1 7 8 10                which elements of the piece are not zero
@@ -34,8 +36,8 @@ def piece_tiles(t: Any, ends: Any, found: Any, plan: NonzeroPlan) -> Any:
 
     Args:
       t: the thread. Each thread of a warp has PIECE tiles of the share.
-      ends: the non-zeros of its tiles and of all tiles before them.
-      found: those of its tiles.
+      ends: how many non-zeros its tiles and all tiles before them have.
+      found: how many its tiles have.
       plan: what is known about the call.
     """
     piece = t.constant(1)
@@ -44,10 +46,12 @@ def piece_tiles(t: Any, ends: Any, found: Any, plan: NonzeroPlan) -> Any:
     lane = t.thread % WARP
     threads = plan.tiles // PIECE  # that together have the tiles of the largest piece
     first = lane // threads * threads
+    # A lane without tiles may ask here for a lane past the last one. Its number is not
+    # used.
     most = t.shuffle(ends, first + (threads - 1)) - t.shuffle(ends - found, first)
     has_tiles = lane < plan.warps * threads
-    for tiles, listed in zip(plan.pieces, (found, most), strict=True):
-        too_many = t.select(has_tiles & (listed > TILE), t.constant(1), 0)
+    for tiles, nonzeros in zip(plan.pieces, (found, most), strict=True):
+        too_many = t.select(has_tiles & (nonzeros > TILE), t.constant(1), 0)
         piece = t.select(t.warp_sum(too_many) == 0, tiles, piece)
     return piece
 
@@ -80,7 +84,7 @@ def write_rows(
 
     rounds = t.constant(plan.tiles) // piece
 
-    def step(i: Any, *counted: Any) -> Sequence[Any]:
+    def step(i: Any, *of_piece: Any) -> Sequence[Any]:
         # Warps write pieces side by side, because memory takes neighbours faster.
         tile = (i * plan.warps + warp) * piece
         row = start + starts.load(tile)
@@ -94,8 +98,10 @@ def write_rows(
                 _write(t, out, row, count, number, _neighbours, plan)
             with t.when(is_full ^ True):
                 _write_listed(
-                    t, row, number, piece, counted, (words, listed, out), plan
+                    t, row, number, piece, of_piece, (words, listed, out), plan
                 )
+        # The first piece is counted before this loop, so each round counts the next
+        # one. Behind the last piece there is nothing to count.
         is_last = i + 1 == rounds
         tiles = t.select(is_last, 0, piece)
         return count_piece(t, tile + tiles * plan.warps, tiles, bit_words)
@@ -112,7 +118,8 @@ def count_piece(t: Any, tile: Any, piece: Any, bit_words: Any) -> tuple[Any, Any
       piece: how many tiles it has.
       bit_words: those of the share.
 
-    Returns how many lie before the thread's bit words, and how many there are.
+    Returns how many non-zeros of the piece lie before the thread's bit words, and how
+    many the piece has.
     """
     bit_words = bit_words.part(tile * WORDS)
     first = t.thread % WARP * piece
@@ -156,7 +163,7 @@ def _write_listed(
       plan: what is known about the call.
     """
     bit_words, listed, out = memories
-    before, count = counted
+    before, nonzeros = counted
     # A list begins some places late, so that a thread reads at once what it stores at
     # once.
     late = start % plan.rows_at_once if plan.whole_rows else t.constant(0)
@@ -168,7 +175,7 @@ def _write_listed(
             return unpacked(listed.words(late + row, count), count, 16)
         return [listed.load(late + row + k) for k in range(count)]
 
-    _write(t, out, start, count, offset, elements, plan)
+    _write(t, out, start, nonzeros, offset, elements, plan)
     t.warp_barrier()  # before the next piece is listed
 
 
@@ -208,7 +215,15 @@ def _write(
 
 
 def _list(t: Any, bit_words: Any, piece: Any, place: Any, listed: Any) -> None:
-    """Lists the non-zeros of a thread's bit words from a place of the list on."""
+    """Lists the non-zeros of a thread's bit words.
+
+    Args:
+      t: the thread.
+      bit_words: those of the piece.
+      piece: the tiles of the piece.
+      place: the place of the list for the thread's first non-zero.
+      listed: the list.
+    """
 
     def lowest(bits: Any) -> tuple[Any, Any]:
         """The number of the lowest bit that is set, and the other bits."""
@@ -224,9 +239,9 @@ def _list(t: Any, bit_words: Any, piece: Any, place: Any, listed: Any) -> None:
             listed.store(place, before + bit)
             return [bits, place + 1]
 
+        bits = _bit_word(bit_words, word)
         # LLVM unrolls a loop whose number of rounds is known by four. Then threads with
         # different numbers of rounds wait for each other twice.
-        bits = _bit_word(bit_words, word)
         _, place = t.repeat(lambda bits, _: bits != 0, list_bit, bits, place)
         return [place]
 

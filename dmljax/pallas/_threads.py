@@ -28,6 +28,7 @@ assert _mlir is not None  # `_launch` imports this module where JAX has all of i
 ir, dialects = _mlir.ir, _mlir.dialects
 _COMPARISONS = {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9}  # unsigned
 
+_ALL_OF_A_WARP = 2**WARP - 1  # a bit for each of its threads
 _POSTED = 2**31  # the bit of a word in memory that says that it was posted
 _WAIT = """{
 .reg .pred missing;
@@ -226,7 +227,11 @@ def _widened(value: Number) -> Number:
 
 
 class Threads:
-    """The numbers of one thread, and the operations that are not a number's."""
+    """The numbers of one thread, and the operations that are not a number's.
+
+    All threads of a warp must run its operations together: `warp_scan`, `warp_sum`, the
+    shuffles and `warp_barrier`.
+    """
 
     def __init__(self, threads: int) -> None:
         self.threads = threads  # of a program
@@ -323,9 +328,8 @@ class Threads:
     def warp_sum(number: Number) -> Number:
         """The sum of the numbers of the warp."""
         # One instruction, where adding up what threads exchange takes ten.
-        nvvm = dialects.nvvm
-        warp = constant(2**32 - 1).value
-        return Number(nvvm.redux_sync(number.value, nvvm.ReductionKind.ADD, warp))
+        nvvm, threads = dialects.nvvm, constant(_ALL_OF_A_WARP).value
+        return Number(nvvm.redux_sync(number.value, nvvm.ReductionKind.ADD, threads))
 
     def shuffle_xor(self, number: Number, mask: int) -> Number:
         """The number of the thread of the warp whose number differs in these bits."""
@@ -349,4 +353,4 @@ class Threads:
     @staticmethod
     def warp_barrier() -> None:
         """Waits for all threads of the warp, and for what they stored."""
-        dialects.nvvm.bar_warp_sync(constant(2**32 - 1).value)
+        dialects.nvvm.bar_warp_sync(constant(_ALL_OF_A_WARP).value)

@@ -4,9 +4,13 @@ from tests.mutants.fault import faults
 
 A_WORD_HAS_A_BIT = "test_words.py::test_a_word_has_a_bit_for_each_element"
 NONZERO_COORDINATES_OF_EVERY = "test_kernels.py::test_nonzero_coordinates_of_every_rank"
-NONZERO_TESTS = ("test_kernels.py", "test_size.py", "test_bounds.py", "test_blocks.py")
+NONZERO_TESTS = (
+    *("test_kernels.py", "test_size.py", "test_bounds.py", "test_blocks.py"),
+    "test_races.py",
+)
 DENSITIES = "test_kernels.py::test_nonzero_coordinates_of_every_density"
 CLAIMS = "test_size.py::test_programs_claim_parts_of_the_tail"
+RACES = "test_races.py::test_no_access_is_a_race_and_every_barrier_is_needed"
 FILLS = "test_kernels.py::test_nonzero_coordinates_fills_from_any_count_on"
 PADDING_OF_ROWS = "test_kernels.py::test_padding_of_rows"
 SAMPLES_AND_EDGES = "test_kernels.py::test_samples_and_edges"
@@ -188,6 +192,12 @@ FAULTS = (
             f"{SAMPLES_AND_EDGES}[nonzero_coordinates-6_parts_of_(6,_5)_by_kernel",
         ),
         (
+            "t.barrier()  # so that all warps see the starts of tiles",
+            "pass",
+            "a warp reads the start of a tile before it is stored",
+            RACES,
+        ),
+        (
             "(plan.share + past) * columns < 2**31",
             "plan.share * columns < 2**31",
             "more rows than the kernel can count are filled by it",
@@ -198,8 +208,8 @@ FAULTS = (
         "dmljax.pallas._nonzero_rows",
         NONZERO_TESTS,
         (
-            "too_many = t.select(has_tiles & (listed > TILE)",
-            "too_many = t.select(has_tiles & (listed > 2 * TILE)",
+            "too_many = t.select(has_tiles & (nonzeros > TILE)",
+            "too_many = t.select(has_tiles & (nonzeros > 2 * TILE)",
             "a piece has more non-zeros than its list",
             DENSITIES,
         ),
@@ -250,6 +260,12 @@ FAULTS = (
             "late = t.constant(0) if plan.whole_rows",
             "a list is read between two of its words",
             DENSITIES,
+        ),
+        (
+            "t.warp_barrier()  # before the next piece is listed",
+            "pass",
+            "a thread lists a piece while another one still reads the last one",
+            RACES,
         ),
         (
             "t.select(column == first, *pair)",
@@ -356,6 +372,12 @@ FAULTS = (
             "high = high",
             "the last part of the tail has rows past the last",
             CLAIMS,
+        ),
+        (
+            "t.barrier()  # so that all threads have read which part it is",
+            "pass",
+            "a part is claimed before all threads know the last one",
+            RACES,
         ),
         (
             "lambda part: part < parts,",
