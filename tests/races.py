@@ -2,15 +2,22 @@
 
 `_lockstep` takes each step in all threads together, so a missing barrier does not
 change its results. `Watched` does the same, and remembers for each element of shared
-memory which threads have read it and stored to it. A *race* is an access to an element
-that another thread has accessed before, if one of the two stores, and if no barrier is
-between them. A barrier of a warp orders what the threads of this warp do, and a barrier
-of the program what all threads of the program do.
+memory which threads have read it and stored to it. A *race* is two accesses of
+different threads to one element, of which one is a store, with no barrier between them.
+A barrier of a warp orders what the threads of this warp do, and a barrier of the
+program what all threads of the program do.
+
+All threads must reach a barrier together, and all threads of a warp must reach
+operations such as `warp_sum` together. What only some of them reach is *partial*. A GPU
+may then wait without end.
+
+`Watched` also counts how often each element of an output is stored. Two programs must
+not store the same one.
 """
 
 import dataclasses
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -53,8 +60,7 @@ class Seen:
         high.array = jnp.where(where, np.uint32(0), high.array)
 
 
-@dataclasses.dataclass(frozen=True)
-class Accesses:
+class Accesses(NamedTuple):
     """What is known about the elements of a shared memory.
 
     Attributes:
@@ -92,7 +98,7 @@ class Memory(_lockstep.Memory):
         place = t.number(offset + self.start)[..., None] + within
         place = jnp.where(t.active[..., None], place, NOBODY)
         where = (t.program[..., None], place)
-        thread = jnp.broadcast_to(t.thread[..., None], place.shape)
+        thread = t.thread[..., None]
         warp = thread // WARP
         (seen.warps_stored if stores else seen.warps_read).add(where, warp)
         (seen.threads_stored if stores else seen.threads_read).add(where, thread)
@@ -101,22 +107,49 @@ class Memory(_lockstep.Memory):
         if stores:
             race |= seen.warps_read.by_others(where, warp)
             race |= seen.threads_read.by_others(where, thread)
-        t.races.array += jnp.sum(race, dtype=np.uint32)
+        t.races.array += jnp.sum(race, dtype=np.uint32)  # one for each element
+
+
+@dataclasses.dataclass(frozen=True)
+class Output(_lockstep.Memory):
+    """A memory of all programs whose stores are counted."""
+
+    stores: Any = None
+
+    def put(self, offset: Any, elements: int, words: Any) -> None:
+        """As `_lockstep.Memory.put`."""
+        t = self.threads
+        within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
+        place = t.number(offset + self.start)[..., None] + within
+        place = jnp.where(t.active[..., None], place, NOBODY)
+        where = (t.number(self.line)[..., None], place)
+        self.stores.array = self.stores.array.at[where].add(1, mode="drop")
+        super().put(offset, elements, words)
+
+    def claim(self, offset: Any) -> Any:
+        """As `_lockstep.Memory.claim`, which may store to a place many times."""
+        memory = _lockstep.Memory(self.held, self.threads, self.line, self.start)
+        return memory.claim(offset)
 
 
 class Watched(_lockstep.Threads):
-    """`_lockstep.Threads`, which counts races.
+    """`_lockstep.Threads`, which counts races, what is partial, and stores.
 
     Attributes:
+      stores: for each memory of all programs, how often each element was stored.
       races: how many accesses are races.
-      sites: the lines of source code that have a barrier.
-      without: the number of the barrier's line that is left out; a number past the last
-        leaves out none.
+      partial: how many barriers and operations of a warp were reached by some threads
+        and not by all.
+      sites: the file and the line of each barrier that was reached.
+      without: the place in `sites` of a barrier that is left out; a number past the
+        last one leaves out none.
     """
 
     def __init__(self, programs: int, threads: int, without: Any) -> None:
         super().__init__(programs, threads)
         self.races = self._held(np.zeros((), np.uint32))
+        self.partial = self._held(np.zeros((), np.uint32))
+        self.stores: list[_lockstep.Held] = []
         self.watched: list[Accesses] = []
         self.sites: list[tuple[str, int]] = []
         self.without = without
@@ -124,6 +157,12 @@ class Watched(_lockstep.Threads):
     def _held(self, array: Any) -> _lockstep.Held:
         self.memories.append(_lockstep.Held(jnp.asarray(array)))
         return self.memories[-1]
+
+    def memory(self, array: Any) -> Output:
+        """The memory of all programs that holds this array."""
+        memory = super().memory(array)
+        self.stores.append(self._held(np.zeros(array.shape, np.uint32)))
+        return Output(memory.held, self, 0, stores=self.stores[-1])
 
     def shared(self, size: int, dtype: np.dtype) -> Memory:
         """A memory of its own for each program."""
@@ -137,32 +176,55 @@ class Watched(_lockstep.Threads):
         self.watched.append(Accesses(*(seen() for _ in range(4))))
         return Memory(memory.held, self, memory.line, accesses=self.watched[-1])
 
-    def _happens(self) -> Any:
-        """Whether a thread takes part in the barrier of the line that called."""
-        code = sys._getframe(2)
-        site = (code.f_code.co_name, code.f_lineno)
+    def _together(self, threads: int) -> Any:
+        """Which groups of so many threads of a program reach this point."""
+        groups = self.active.reshape(self.shape[0], -1, threads)
+        some = jnp.any(groups, 2)
+        self.partial.array += jnp.sum(some & ~jnp.all(groups, 2), dtype=np.uint32)
+        return some
+
+    def _at_barrier(self, threads: int) -> Any:
+        """As `_together`, for the barrier that calls this; none if it is left out."""
+        frame = sys._getframe(2)
+        site = (frame.f_code.co_filename, frame.f_lineno)
         if site not in self.sites:
             self.sites.append(site)
-        return self.active & (self.without != self.sites.index(site))
+        return self._together(threads) & (self.without != self.sites.index(site))
 
     def barrier(self) -> None:
-        """Forgets all accesses of the programs."""
-        programs = jnp.any(self._happens(), 1, keepdims=True)
+        """Forgets all accesses of the programs that reach it."""
+        programs = self._at_barrier(self.threads)
         for accesses in self.watched:
-            for field in dataclasses.fields(accesses):
-                getattr(accesses, field.name).forget(programs)
+            for seen in accesses:
+                seen.forget(programs)
 
     def warp_barrier(self) -> None:
-        """Forgets which threads accessed what, if they are all of one warp.
+        """Forgets which threads of the warps that reach it accessed what.
 
-        If threads of two warps have accessed an element, a store of either is a race
-        that only a barrier of the program prevents.
+        What the threads of two warps have accessed is still known by warps.
         """
-        warps = jnp.any(self._happens().reshape(self.shape[0], -1, WARP), 2)
+        warps = self._at_barrier(WARP)
         for accesses in self.watched:
             for seen in (accesses.threads_read, accesses.threads_stored):
-                low = seen.lowest.array // WARP
-                high = (seen.highest.array - 1) // WARP
-                low = jnp.minimum(low, warps.shape[1] - 1)
-                happens = jnp.take_along_axis(warps, low.astype(np.int32), 1)
-                seen.forget(happens & (low == high))
+                warp = jnp.minimum(seen.lowest.array // WARP, warps.shape[1] - 1)
+                seen.forget(jnp.take_along_axis(warps, warp.astype(np.int32), 1))
+
+    def warp_scan(self, number: Any) -> Any:
+        """As `_lockstep.Threads.warp_scan`."""
+        self._together(WARP)
+        return super().warp_scan(number)
+
+    def warp_sum(self, number: Any) -> Any:
+        """As `_lockstep.Threads.warp_sum`."""
+        self._together(WARP)
+        return super().warp_sum(number)
+
+    def shuffle(self, number: Any, lane: Any) -> Any:
+        """As `_lockstep.Threads.shuffle`."""
+        self._together(WARP)
+        return super().shuffle(number, lane)
+
+    def shuffle_xor(self, number: Any, mask: int) -> Any:
+        """As `_lockstep.Threads.shuffle_xor`."""
+        self._together(WARP)
+        return super().shuffle_xor(number, mask)

@@ -1,4 +1,4 @@
-"""What only a GPU can show: races, real sizes, memory. Skipped where there is none.
+"""What only a GPU can show: real races, sizes, memory. Skipped where there is none.
 
 The rest of the suite runs the kernels for real too, where it finds a GPU.
 """

@@ -1,9 +1,14 @@
-"""No access to shared memory is a race, and every barrier of a kernel prevents one."""
+"""No access to shared memory is a race, and every barrier of the kernels prevents one.
+
+The kernel of NONZERO_COORDINATES is the only one with barriers. It stores no row twice.
+"""
 
 import functools
+import pathlib
 from unittest import mock
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -14,67 +19,108 @@ pytestmark = pytest.mark.skipif(
     not blocks.INTERPRETED, reason="a GPU runs the kernels for real"
 )
 NONE = 99  # the number of no barrier
-# Elements and rows: a line of several programs, which claim parts of the tail, and a
-# line of one program. With the densities, a warp has one piece of 8 tiles, pieces of 4
-# tiles, and pieces of one tile.
-LINES = ((100_000, 20_000), (3_000, 3_000))
+KERNELS = pathlib.Path(_nonzero_coordinates.__file__).parent.glob("_nonzero_*.py")
+# A line of several programs, which claim parts of the tail; a line of one program; and
+# two tensors of three dimensions, of which no tail is written.
+CALLS = (
+    ((1, 100_000), {"rank": 1, "size": 20_000, "fill": 0}),
+    ((1, 3_000), {"rank": 1, "size": 3_000, "fill": 0}),
+    ((2, 30, 40, 50), {"rank": 3, "size": 60_000, "fill": None}),
+)
+# With these, a warp of the first call has one piece of 8 tiles, pieces of 4 tiles, and
+# pieces of one tile.
 DENSITIES = (0.01, 0.2, 0.6)
 
 
 @pytest.mark.slow
 def test_no_access_is_a_race_and_every_barrier_is_needed(monkeypatch):
     blocks.put(monkeypatch, {_nonzero_plan: blocks.SMALL[_nonzero_plan]})
-    needed = {}
-    for elements, rows in LINES:
-        watched = []
-
-        @functools.partial(jax.jit, static_argnames="rows")
-        def run(x, without, rows, watched=watched):
-            def make(programs, threads):
-                watched.append(races.Watched(programs, threads, without))
-                return watched[-1]
-
-            with mock.patch.object(_lockstep, "Threads", make):
-                _nonzero_coordinates.nonzero_coordinates(
-                    x, rank=1, size=rows, columns=1, fill=0, interpret=True
-                )
-            return watched[-1].races.array
-
-        random = np.random.default_rng(0)
+    random, needed = np.random.default_rng(0), {}
+    for shape, options in CALLS:
+        run, watched = _watched(**options)
         for density in DENSITIES:
-            x = (random.random((1, elements)) < density).astype(np.uint8)
-            assert run(x, NONE, rows) == 0
-            for i, site in enumerate(watched[-1].sites):
-                needed[site] = needed.get(site, 0) + run(x, i, rows)
-    assert len(needed) >= 9
+            x = (random.random(shape) < density).astype(np.uint8)
+            x.flat[x.size // 4 : x.size // 2] = 1  # full tiles, too
+            assert [int(n) for n in run(x, NONE)] == [0, 0, 1]
+            for i, site in enumerate(watched[0].sites):
+                needed[site] = needed.get(site, 0) + int(run(x, i)[0])
+        assert len(watched) == 1  # the call is one launch, and was traced once
     assert all(needed.values()), needed
+    assert set(needed) == {
+        (str(path), number)
+        for path in KERNELS
+        for number, text in enumerate(path.read_text().splitlines(), 1)
+        if "barrier()" in text
+    }
+
+
+def _watched(rank, **options):
+    """A call, and where it is watched.
+
+    It returns its races, what is partial, and how often an element was stored at most.
+    """
+    watched = []
+
+    @jax.jit
+    def run(x, without):
+        def make(programs, threads):
+            watched.append(races.Watched(programs, threads, without))
+            return watched[-1]
+
+        with mock.patch.object(_lockstep, "Threads", make):
+            _nonzero_coordinates.nonzero_coordinates(
+                x, rank=rank, columns=rank, interpret=True, **options
+            )
+        most = [jnp.max(held.array) for held in watched[-1].stores]
+        return watched[-1].races.array, watched[-1].partial.array, jnp.stack(most).max()
+
+    return run, watched
 
 
 @pytest.mark.parametrize("distance", [1, WARP])
 @pytest.mark.parametrize("barrier", ["barrier", "warp_barrier", None])
-@pytest.mark.parametrize("stores", [0, 1])
-def test_a_race_is_an_access_without_a_barrier(distance, barrier, stores):
-    """Each thread stores, and then accesses what another one has stored."""
-    t = races.Watched(1, 2 * WARP, NONE)
-    memory = t.shared(3 * WARP, np.dtype(np.uint32))
-    memory.store(t.thread, t.thread)
+@pytest.mark.parametrize("without", [0, NONE])
+@pytest.mark.parametrize("kinds", ["load, store", "store, load", "store, store"])
+def test_a_race_is_two_accesses_without_a_barrier(kinds, without, barrier, distance):
+    """Each thread accesses an element, and then that of another thread."""
+    t = races.Watched(1, 2 * WARP, without)
+    memory = t.shared(3 * WARP, np.dtype(np.uint32)).part(WARP)
+    first, second = (functools.partial(_access, memory, k) for k in kinds.split(", "))
+    first(t.thread)
     if barrier is not None:
         getattr(t, barrier)()
-    other = t.thread ^ distance
-    if stores:
-        memory.store(other, t.thread)
-    else:
-        memory.load(other)
-    prevented = barrier == "barrier" or (barrier == "warp_barrier" and distance < WARP)
+    second(t.thread ^ distance)
+    one_warp = barrier == "warp_barrier" and distance < WARP
+    prevented = without == NONE and (barrier == "barrier" or one_warp)
     assert int(t.races.array) == (0 if prevented else 2 * WARP)
 
 
-def test_a_store_after_loads_of_others_is_a_race():
-    t = races.Watched(1, WARP, NONE)
+def _access(memory, kind, place):
+    if kind == "store":
+        memory.store(place, place)
+    else:
+        memory.load(place)
+
+
+def test_loads_of_one_element_are_no_race_and_a_store_after_them_is():
+    t = races.Watched(1, 2 * WARP, NONE)
     memory = t.shared(1, np.dtype(np.uint32))
+    memory.load(0 * t.thread)
+    t.warp_barrier()
     memory.load(0 * t.thread)
     assert int(t.races.array) == 0
     with t.when(t.thread == 3):
+        memory.store(0 * t.thread, t.thread)
+    assert int(t.races.array) == 1
+
+
+def test_a_store_is_a_race_with_a_load_of_another_warp_before_its_own_barrier():
+    t = races.Watched(1, 2 * WARP, NONE)
+    memory = t.shared(1, np.dtype(np.uint32))
+    with t.when(t.thread == 0):
+        memory.load(0 * t.thread)
+    t.warp_barrier()
+    with t.when(t.thread == WARP):
         memory.store(0 * t.thread, t.thread)
     assert int(t.races.array) == 1
 
@@ -93,3 +139,31 @@ def test_programs_have_memories_of_their_own():
         t.barrier()
     memory.load(t.thread ^ 1)
     assert int(t.races.array) == WARP  # those of program 1
+    assert int(t.partial.array) == 0
+
+
+def test_stores_of_all_programs_to_an_element_are_counted():
+    t = races.Watched(2, WARP, NONE)
+    memory = t.memory(jnp.zeros((1, WARP + 1), np.uint32)).part(1)
+    with t.when(t.thread < 3):
+        memory.store(t.thread, t.thread)
+    assert t.stores[0].array.tolist() == [[0, 2, 2, 2, *[0] * (WARP - 3)]]
+
+
+@pytest.mark.parametrize(
+    ("operation", "threads"),
+    [
+        (lambda t: t.barrier(), 2 * WARP),
+        (lambda t: t.warp_barrier(), WARP),
+        (lambda t: t.warp_sum(t.thread), WARP),
+        (lambda t: t.warp_scan(t.thread), WARP),
+        (lambda t: t.shuffle(t.thread, 0), WARP),
+        (lambda t: t.shuffle_xor(t.thread, 1), WARP),
+    ],
+)
+@pytest.mark.parametrize("active", [1, WARP, 2 * WARP])
+def test_what_only_some_threads_reach_is_partial(operation, threads, active):
+    t = races.Watched(1, 2 * WARP, NONE)
+    with t.when(t.thread < active):
+        operation(t)
+    assert int(t.partial.array) == (1 if active % threads else 0)

@@ -2,10 +2,10 @@
 
 A CPU runs the kernels that are written as code per thread in this way, because Pallas'
 interpreter refuses them. All threads of all programs take each step together. So the
-results are those of a GPU, but some mistakes are not noticed here: a missing barrier,
-which `tests/races.py` finds, and compute-sanitizer on a GPU; an operation of a warp
-that only some of its threads reach; two programs that store to one place; and a wait
-for a program that has not started, which may hang a GPU.
+results are those of a GPU, but some mistakes are not noticed here: a missing barrier;
+a barrier, or an operation of a warp, that only some threads reach; two programs that
+store to one place; and a wait for a program that has not started, which may hang a GPU.
+`tests/races.py` finds the first three. On a GPU, compute-sanitizer finds the first.
 
 A number is an array of uint32, or of truth values, of (programs, threads). A memory
 holds an array, which each store replaces.
