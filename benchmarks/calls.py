@@ -154,7 +154,7 @@ def _tensor(side: int, gap: int = 0) -> TensorDesc:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Times all calls that were asked for, and appends their lines."""
-    options = parsed(argv, "benchmarks.calls", __doc__, rounds=ROUNDS)
+    options = parsed(argv, "benchmarks.calls", __doc__, rounds=ROUNDS, sized=False)
     libraries = {"dmljax": ALL["dmljax"], "jnp": ALL["jnp"]}
     run = circumstances(jax.devices()[0], libraries)
     run |= {"commit": options.commit or commit()}

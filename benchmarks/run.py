@@ -79,11 +79,14 @@ def parsed(
     about: str | None,
     *,
     rounds: int = 15,
+    sized: bool = True,
     resumes: bool = False,
 ) -> argparse.Namespace:
     """The arguments of this module, which .scaling, .calls and .forms share."""
     parser = argparse.ArgumentParser(prog=name, description=about)
-    parser.add_argument("--elements", type=int, help="of a large array on one device")
+    if sized:
+        words = "of a large array on one device"
+        parser.add_argument("--elements", type=int, help=words)
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--only", default="", help="text in a case's name")
     parser.add_argument("--commit", help="of the sources, where git can't tell")
