@@ -250,11 +250,12 @@ def _check_columns(sizes: tuple[int, ...], columns: int) -> None:
         f"at most {MAX_ELEMENTS} are allowed.",
     )
     low, high = max(effective_rank(sizes), 1), max(len(sizes), 1)
+    allowed = str(low) if low == high else f"{low} to {high}"
     require(
         NAME,
         low <= columns <= high,
         f"the coordinates have {columns} columns; for an input of sizes {show(sizes)} "
-        f"they must have {low} to {high}.",
+        f"they must have {allowed}.",
     )
 
 

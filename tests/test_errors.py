@@ -331,7 +331,7 @@ CALLS = {
     "nonzero no column": nonzero(
         functools.partial(nonzero_coordinates, columns=0),
         MATRIX,
-        parts=("0 columns", "{2,3}", "2 to 2"),
+        parts=("0 columns", "{2,3}", "must have 2."),
     ),
     "nonzero few columns": nonzero(
         functools.partial(nonzero_coordinates, columns=1),

@@ -212,7 +212,7 @@ SUBJECT = Subject(
     errors=(
         Wrong(
             lambda: dmljax.nonzero_coordinates(np.ones((2, 3), bool), columns=3),
-            ("3 columns", "{2,3}", "2 to 2"),
+            ("3 columns", "{2,3}", "must have 2."),
         ),
     ),
 )
