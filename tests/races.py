@@ -30,50 +30,59 @@ NOBODY = np.uint32(2**32 - 1)
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """Who has read an element, or who has stored to it, since the last barrier.
+    """The threads, or the warps, that have accessed an element since a barrier.
 
     Attributes:
-      lowest: the lowest number of a thread or of a warp that has; NOBODY if none has.
-      highest: the highest number, plus 1; 0 if none has.
+      lowest: for each element, their lowest number; NOBODY if there are none.
+      highest: for each element, their highest number, plus 1; 0 if there are none.
     """
 
     lowest: _lockstep.Held
     highest: _lockstep.Held
 
     def add(self, where: Any, number: Any) -> None:
-        """Remembers that this one has."""
+        """Remembers that the thread or warp of this number has accessed an element."""
         low, high = self.lowest, self.highest
         low.array = low.array.at[where].min(number, mode="drop")
         high.array = high.array.at[where].max(number + 1, mode="drop")
 
     def by_others(self, where: Any, number: Any) -> Any:
-        """Whether others than this one have."""
+        """Whether a thread or warp of another number has accessed the element."""
         options = {"mode": "fill", "fill_value": 0}
         low = self.lowest.array.at[where].get(**options)
         high = self.highest.array.at[where].get(**options)
         return (high > 0) & ((low != number) | (high != number + 1))
 
     def forget(self, where: Any) -> None:
-        """Forgets who has."""
+        """Forgets who has accessed these elements."""
         low, high = self.lowest, self.highest
         low.array = jnp.where(where, NOBODY, low.array)
         high.array = jnp.where(where, np.uint32(0), high.array)
 
 
 class Accesses(NamedTuple):
-    """What is known about the elements of a shared memory.
+    """The accesses to the elements of a shared memory.
 
     Attributes:
-      warps_read: by warps, since the last barrier of the program.
-      warps_stored: likewise.
-      threads_read: by threads, since the last barrier of their warp or of the program.
-      threads_stored: likewise.
+      warps_read: the warps that have read since the last barrier of the program.
+      warps_stored: the warps that have stored since then.
+      threads_read: the threads that have read since the last barrier of their warp or
+        of the program.
+      threads_stored: the threads that have stored since then.
     """
 
     warps_read: Seen
     warps_stored: Seen
     threads_read: Seen
     threads_stored: Seen
+
+
+def _places(memory: Any, offset: Any, elements: int) -> Any:
+    """The places that each thread accesses; NOBODY for threads that are not active."""
+    t = memory.threads
+    within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
+    place = t.number(offset + memory.start)[..., None] + within
+    return jnp.where(t.active[..., None], place, NOBODY)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,10 +103,7 @@ class Memory(_lockstep.Memory):
 
     def _watch(self, offset: Any, elements: int, *, stores: bool) -> None:
         t, seen = self.threads, self.accesses
-        within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
-        place = t.number(offset + self.start)[..., None] + within
-        place = jnp.where(t.active[..., None], place, NOBODY)
-        where = (t.program[..., None], place)
+        where = (t.program[..., None], _places(self, offset, elements))
         thread = t.thread[..., None]
         warp = thread // WARP
         (seen.warps_stored if stores else seen.warps_read).add(where, warp)
@@ -118,11 +124,8 @@ class Output(_lockstep.Memory):
 
     def put(self, offset: Any, elements: int, words: Any) -> None:
         """As `_lockstep.Memory.put`."""
-        t = self.threads
-        within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
-        place = t.number(offset + self.start)[..., None] + within
-        place = jnp.where(t.active[..., None], place, NOBODY)
-        where = (t.number(self.line)[..., None], place)
+        line = self.threads.number(self.line)[..., None]
+        where = (line, _places(self, offset, elements))
         self.stores.array = self.stores.array.at[where].add(1, mode="drop")
         super().put(offset, elements, words)
 
@@ -177,7 +180,7 @@ class Watched(_lockstep.Threads):
         return Memory(memory.held, self, memory.line, accesses=self.watched[-1])
 
     def _together(self, threads: int) -> Any:
-        """Which groups of so many threads of a program reach this point."""
+        """Returns which groups of so many threads of a program reach this point."""
         groups = self.active.reshape(self.shape[0], -1, threads)
         some = jnp.any(groups, 2)
         self.partial.array += jnp.sum(some & ~jnp.all(groups, 2), dtype=np.uint32)
@@ -199,9 +202,9 @@ class Watched(_lockstep.Threads):
                 seen.forget(programs)
 
     def warp_barrier(self) -> None:
-        """Forgets which threads of the warps that reach it accessed what.
+        """Forgets what the threads of the warps that reach it have accessed.
 
-        What the threads of two warps have accessed is still known by warps.
+        It does not forget what these warps have accessed: other warps do not wait here.
         """
         warps = self._at_barrier(WARP)
         for accesses in self.watched:

@@ -1,6 +1,7 @@
-"""What only a GPU can show: real races, sizes, memory. Skipped where there is none.
+"""Tests of what only a GPU can show: races, real sizes, memory.
 
-The rest of the suite runs the kernels for real too, where it finds a GPU.
+They are skipped where there is no GPU. The rest of the suite runs the kernels for real,
+too, where it finds one.
 """
 
 import functools
