@@ -279,9 +279,17 @@ def _elements(buffer: jax.Array, dtype: np.dtype, offset: int) -> jax.Array:
         return buffer[offset // width :] if offset else buffer
     count = (buffer.size - offset) // width
     part = buffer[offset : offset + count * width]
-    return lax.bitcast_convert_type(
-        part if width == 1 else part.reshape(-1, width), dtype
-    )
+    return _reinterpreted(part if width == 1 else part.reshape(-1, width), dtype)
+
+
+def _reinterpreted(values: jax.Array, dtype: np.dtype) -> jax.Array:
+    """Returns the same bytes as elements of a type.
+
+    A program may return values and their bytes, too. Without the barrier, XLA's
+    compiler for GPUs puts both into one kernel, and a check that fails there ends the
+    process (JAX 0.11.2; openxla/xla#47373 is about the same check).
+    """
+    return lax.bitcast_convert_type(lax.optimization_barrier(values), dtype)
 
 
 def _with_elements(buffer: jax.Array, elements: jax.Array, offset: int) -> jax.Array:
@@ -289,7 +297,7 @@ def _with_elements(buffer: jax.Array, elements: jax.Array, offset: int) -> jax.A
     if buffer.dtype == elements.dtype:
         start = offset // buffer.dtype.itemsize
     else:
-        elements, start = lax.bitcast_convert_type(elements, jnp.uint8).ravel(), offset
+        elements, start = _reinterpreted(elements, np.dtype("uint8")).ravel(), offset
     before, after = buffer[:start], buffer[start + elements.size :]
     return jnp.concatenate([before, elements, after])
 

@@ -226,6 +226,34 @@ def test_elements_that_no_output_covers_stay():
     assert output.tolist() == [1, 7, 1, 7, 2, 7, 3, 7, 3, 7, 7, 7]
 
 
+def test_elements_and_their_bytes_are_returned_by_one_program():
+    """Without a barrier between them, XLA's compiler for GPUs ends the process."""
+    desc = {
+        "OutputTensor": tensor("UINT32", 1, 1, 2, 3),
+        "ValueDataType": "UINT32",
+        "Value": 5,
+        "DiagonalFillBegin": 0,
+        "DiagonalFillEnd": 1,
+    }
+    source = model(
+        {
+            "elements": data("UINT32", {"valueCount": 6, "value": 0}),
+            "raw": data("UINT8", {"valueCount": 24, "value": 0}),
+        },
+        {"matrix": {"type": "DIAGONAL_MATRIX1", "desc": desc}},
+        *(dispatch("matrix", OutputTensor=name) for name in ("elements", "raw")),
+    )
+    results = dmljax.run_model(source)
+    assert results["elements"].tolist() == [5, 0, 0, 0, 5, 0]
+    assert results["raw"].tobytes() == results["elements"].tobytes()
+    parsed = _model_parse.parse_model(source)
+    lowered = jax.jit(_model.program(parsed)).lower(_model.initial_state(parsed))
+    lines = lowered.as_text().splitlines()
+    converted = [n for n, line in enumerate(lines) if ".bitcast_convert" in line]
+    assert len(converted) == 2  # the bytes are read as elements, and written
+    assert all(".optimization_barrier" in lines[n - 1] for n in converted)
+
+
 def test_an_input_is_read_before_it_is_overwritten():
     source = padding_model()
     source["resources"]["output"]["initialValues"] = [1, 2, 3, 4, 5]

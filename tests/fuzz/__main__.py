@@ -291,20 +291,23 @@ def _turns(seconds: float, *fuzzers: Any) -> Iterator[Any]:
 def _in_parallel(jobs: int, seed: int, options: Sequence[str]) -> int:
     """Runs several processes, each with a seed of its own, and adds up their counts."""
     command = [sys.executable, "-m", "tests.fuzz", *options, "--jobs", "1", "--seed"]
-    processes = [
-        subprocess.Popen([*command, str(seed + job)], stdout=subprocess.PIPE, text=True)
-        for job in range(jobs)
-    ]
+    processes = {
+        one: subprocess.Popen([*command, str(one)], stdout=subprocess.PIPE, text=True)
+        for one in range(seed, seed + jobs)
+    }
     totals: collections.Counter[str] = collections.Counter()
-    for process in processes:
+    for one, process in processes.items():
         for line in process.communicate()[0].splitlines():
             if count := re.fullmatch(r" *(\d+) (.*)", line):
                 totals[count[2]] += int(count[1])
             else:
                 print(line)
+        # A signal, as of a compiler that aborts, is a negative number.
+        if process.returncode:
+            print(f"FAILED: the process of seed {one} ended with {process.returncode}")
     for name, number in sorted(totals.items()):
         print(f"{number:9} {name}")
-    return max(process.returncode for process in processes)
+    return int(any(process.returncode for process in processes.values()))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
