@@ -164,8 +164,9 @@ def _with_gradient(work: Work) -> tuple[Work, Work]:
     return work, dataclasses.replace(work, gradient=True, divided=None)
 
 
-def _explicit(work: Work) -> Work:
-    return dataclasses.replace(work, divided=None, kind=AxisType.Explicit)
+def _explicit(work: Work, **changes: Any) -> Work:
+    explicit = dataclasses.replace(work, divided=None, kind=AxisType.Explicit)
+    return dataclasses.replace(explicit, **changes)
 
 
 IMAGES = Work(
@@ -230,7 +231,7 @@ WORK = (
     *_with_gradient(IMAGES),
     *map(_explicit, _with_gradient(IMAGES)),
     *_with_gradient(HALO),
-    *map(_explicit, _with_gradient(HALO)),
+    *(_explicit(work, communicates="the halo") for work in _with_gradient(HALO)),
     IN_PARTS,
     _explicit(IN_PARTS),
     Work(

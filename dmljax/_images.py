@@ -86,7 +86,7 @@ def pillow() -> Any:
         from PIL import Image
     except ImportError:
         raise ModelError(
-            'images need Pillow, which is not installed: pip install "dmljax[images]"'
+            "images need Pillow, which is not installed: pip install pillow"
         ) from None
     return Image
 
