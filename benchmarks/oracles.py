@@ -66,9 +66,12 @@ def compare(
 ) -> None:
     """Raises AssertionError if an output does not hold what its sample says.
 
-    A library without a count returns the last output alone; `take` reads elements of
-    its arrays by number. `typed` asks for the type as well.
+    The samples are those of the last outputs. A library without a count returns the
+    last output alone. `take` reads elements of its arrays by number. `typed` asks for
+    an output for each sample, and for its type.
     """
+    least = len(samples) if typed else 1
+    assert len(outputs) >= least, f"{len(outputs)} outputs instead of {least}"
     for sample, output in zip(samples[::-1], outputs[::-1], strict=False):
         shape = tuple(output.shape)
         if sample.rows is not None and shape[:1] == (sample.rows,):

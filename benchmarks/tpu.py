@@ -10,6 +10,7 @@ compiler has scheduled.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import functools
 import importlib.metadata
@@ -29,6 +30,7 @@ from jax.sharding import SingleDeviceSharding
 
 import dmljax
 from benchmarks import ledger
+from benchmarks.run import named
 from dmljax import PaddingMode
 
 Struct = jax.ShapeDtypeStruct
@@ -175,13 +177,14 @@ def _nonzeros(dtype: str) -> Iterator[Case]:
 # WHAT THE COMPILER SAYS
 
 
-def schedules() -> pathlib.Path:
-    """Has the compiler, before it is loaded, write its schedules to a new folder."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="schedules"))
-    os.environ["LIBTPU_INIT_ARGS"] = (
-        f"--xla_jf_dump_to={folder} --xla_jf_dump_llo_text=true"
-    )
-    return folder
+@contextlib.contextmanager
+def schedules() -> Iterator[pathlib.Path]:
+    """Has the compiler, before it is loaded, write its schedules to a folder."""
+    with tempfile.TemporaryDirectory(prefix="schedules") as folder:
+        os.environ["LIBTPU_INIT_ARGS"] = (
+            f"--xla_jf_dump_to={folder} --xla_jf_dump_llo_text=true"
+        )
+        yield pathlib.Path(folder)
 
 
 @functools.cache
@@ -337,21 +340,20 @@ def main() -> None:
     """Writes the ledger."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=pathlib.Path, default=ledger.path("TPU"))
-    parser.add_argument("--only", default="", help="cases whose operator begins so")
+    parser.add_argument("--only", default="", help="text in an operator's name")
     parser.add_argument("--page", action="store_true")
     arguments = parser.parse_args()
     if arguments.page:
         PAGE.write_text(page(PAGE.read_text(), ledger.read(arguments.out)))
         return
-    folder = schedules()
-    for chip in CHIPS:
-        for case in cases():
-            if not case.operator.startswith(arguments.only):
-                continue
-            for form in FORMS:
-                line = figures(case, form, chip, folder)
-                ledger.append(arguments.out, [line])
-                print(*(line[key] for key in list(line)[:11]), line["estimated_ms"])
+    chosen = named(tuple(cases()), arguments.only, lambda case: case.operator)
+    with schedules() as folder:
+        for chip in CHIPS:
+            for case in chosen:
+                for form in FORMS:
+                    line = figures(case, form, chip, folder)
+                    ledger.append(arguments.out, [line])
+                    print(*(line[key] for key in list(line)[:11]), line["estimated_ms"])
 
 
 if __name__ == "__main__":

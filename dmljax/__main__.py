@@ -52,8 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv`, and returns the exit status.
 
     >>> main(["support", "diagonal_matrix"])  # doctest: +ELLIPSIS
-    ### DIAGONAL_MATRIX
+    ## DIAGONAL_MATRIX
     ...
+    0
     """
     try:
         arguments = _parser().parse_args(argv)
@@ -188,18 +189,21 @@ def _run(arguments: argparse.Namespace) -> int:
     """
     device = find_device(arguments.device)
     sources = _sources(arguments)
-    targets = Targets(arguments.output_dir, not arguments.no_clobber)
 
-    def parsed(source: str | ModelText) -> Model:
-        return parse_model(source, targets, arguments.max_memory)
+    def parser() -> Callable[[str | ModelText], Model]:
+        # Each model is parsed once by each parser, which knows what is to be written.
+        targets = Targets(arguments.output_dir, not arguments.no_clobber)
+        return lambda source: parse_model(source, targets, arguments.max_memory)
 
     # A single model is checked when it is compiled.
     checking = arguments.check or len(sources) > 1
+    parsed = parser()
     for number, source in enumerate(sources if checking else [], 1):
         with _working(source, number, sources, "checking"):
             model = parsed(source)
         if arguments.check:
             _say(f"{model.place}: it can run")
+    parsed = parser()
     for number, source in enumerate([] if arguments.check else sources, 1):
         start = time.perf_counter()
         with _working(source, number, sources, "compiling"):

@@ -30,6 +30,7 @@ from dmljax._check import (
 from dmljax._tensor import (
     INT32_MAX,
     INT32_MIN,
+    LARGEST_DOUBLE,
     Sizes,
     is_floating,
     is_integer,
@@ -255,8 +256,9 @@ def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nd
         require(
             operator, False, f"{name} is {show_number(value)}; {show(dtype)} {problem}."
         )
-    # A number past the largest float becomes infinity, without NumPy's warning. An
-    # integer goes through a double, because large ones have no cast to bfloat16.
+    # A number past the largest float becomes infinity, or NaN in a type without one,
+    # without NumPy's warning. An integer goes through a double, because large ones have
+    # no cast to bfloat16.
     with np.errstate(over="ignore"):
         exact = (
             value if is_integer(dtype) or isinstance(value, complex) else float(value)
@@ -277,8 +279,12 @@ def _misfit(value: Any, dtype: np.dtype) -> str | None:
         if isinstance(value, float) and not value.is_integer():
             return "holds whole numbers"
         return None if low <= value <= high else f"holds {low} to {high}"
-    huge = isinstance(value, int) and abs(value) >= 2**1023  # float() would raise
-    return "holds no numbers of this size" if huge else None
+    return "holds no numbers of this size" if _is_huge(value) else None
+
+
+def _is_huge(value: Any) -> bool:
+    """Whether a number is an integer that no double can hold: float() would raise."""
+    return isinstance(value, int) and abs(value) > LARGEST_DOUBLE
 
 
 def _check_static(operator: str, name: str, value: Any) -> None:
@@ -365,10 +371,9 @@ def check_int32(operator: str, name: str, value: int) -> None:
 def check_float(operator: str, name: str, value: Any) -> None:
     """Requires that an attribute is a real number that a double can hold."""
     number = isinstance(value, (int, float, np.integer, np.floating))
-    huge = isinstance(value, int) and abs(value) >= 2**1023
     require(
         operator,
-        number and not huge,
+        number and not isinstance(value, bool) and not _is_huge(value),
         f"{name} is {show_number(value)}; it must be a real number that a "
         "floating-point type holds.",
     )

@@ -30,7 +30,7 @@ class DescriptorError(ValueError):
     >>> dmljax.padding(jnp.zeros((2, 3)), (1,), (1, 1))
     Traceback (most recent call last):
     ...
-    dmljax.DescriptorError: PADDING: StartPadding has 1 elements, while tensor \
+    dmljax.DescriptorError: PADDING: StartPadding has 1 element, while tensor \
 'InputTensor' has 2 dimensions; both must be the same.
     """
 
@@ -170,6 +170,15 @@ def show(value: Any) -> str:
     if type(value) is int:
         return show_number(value)
     return str(getattr(value, "name", value)).upper()
+
+
+def counted(number: int, noun: str) -> str:
+    """Writes a number of things.
+
+    >>> counted(1, "element"), counted(2, "element")
+    ('1 element', '2 elements')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def escaped(text: str) -> str:

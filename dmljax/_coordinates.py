@@ -130,7 +130,7 @@ def zero_patterns(dtype: np.dtype) -> tuple[int, ...]:
     >>> [hex(pattern) for pattern in zero_patterns(np.dtype("float16"))]
     ['0x0', '0x8000']
     """
-    # A type without a zero turns 0.0 into its smallest number, which is left out.
+    # A type without a zero turns 0.0 into another number or NaN, which is left out.
     zeros = np.asarray([0.0, -0.0]).astype(dtype)
     patterns = zeros.view(f"uint{8 * dtype.itemsize}")
     return tuple(sorted({int(pattern) for pattern in patterns[zeros == 0]}))
@@ -334,7 +334,8 @@ class Axis:
         """Returns the input coordinate of an output coordinate.
 
         It is the nearest one where CONSTANT has none, so that a kernel may read there.
-        For positions from `stop` on, by default the size of the output, it is any.
+        `stop` is by default the size of the output. For positions that are not below
+        it, the result may be any coordinate of the input.
         """
         if not self.is_padded:
             return position

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import jax
-import numpy as np
 
 from dmljax._arguments import (
     Scalar,
@@ -36,6 +35,7 @@ from dmljax._tensor import (
     TensorDesc,
     check_tensor,
     is_sequence,
+    plain_integer,
     plain_integers,
 )
 
@@ -88,8 +88,8 @@ class OperatorDesc(abc.ABC, Generic[Result]):
             value = getattr(self, name)
             if hint == tuple[int, ...] and is_sequence(value):
                 object.__setattr__(self, name, plain_integers(value))
-            elif hint is int and isinstance(value, np.integer):
-                object.__setattr__(self, name, int(value))
+            elif hint is int:
+                object.__setattr__(self, name, plain_integer(value))
             elif is_enum(hint) and is_number_of(value, hint):
                 object.__setattr__(self, name, hint(int(value)))
 
@@ -165,11 +165,6 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         named = {c_name(name): tensor for name, tensor in tensors.items()}
         for name, tensor in tensors.items():
             output = name in self.outputs
-            require(
-                self.operator,
-                tensor.data_type != DataType.UNKNOWN,
-                f"tensor '{c_name(name)}' has data type UNKNOWN; it must have a type.",
-            )
             check_tensor(self.operator, c_name(name), tensor, output=output)
         check_support(self.operator, self.support, level, named)
         for name, tensor in named.items():

@@ -27,7 +27,7 @@ from dmljax._arguments import (
     in_type,
     strong,
 )
-from dmljax._check import decide_at_most, require, require_same, show
+from dmljax._check import counted, decide_at_most, require, require_same, show
 from dmljax._descriptor import OperatorDesc
 from dmljax._diagonal_matrix1_primitive import DIAGONAL_MATRIX1
 from dmljax._primitive import Implementation, check_implementation, is_alone
@@ -205,6 +205,17 @@ def _check_same(x: Any, shape: Sizes | None, dtype: DTypeLike | None) -> None:
         require_same(NAME, "data types", *types)
 
 
+def _check_diagonals(operator: str, shape: tuple[int, ...]) -> None:
+    """Requires that the numbers of the diagonals of a matrix are INT32."""
+    # JAX takes a symbolic size to be below 2^31.
+    require(
+        operator,
+        all(size <= 2**31 for size in shape[-2:] if isinstance(size, int)),
+        f"tensor 'OutputTensor' has sizes {show(shape)}; a matrix has at most 2^31 "
+        "rows and 2^31 columns, because the number of a diagonal is an INT32.",
+    )
+
+
 def _zeros(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct:
     """Describes the zeros that stand for an input of None."""
     if shape is None:
@@ -235,9 +246,10 @@ def _diagonal_matrix1(
     require(
         NAME,
         rank >= 2,
-        f"tensor 'OutputTensor' has sizes {show(shape)}, {rank} dimensions; a matrix "
-        "has at least 2.",
+        f"tensor 'OutputTensor' has sizes {show(shape)}, {counted(rank, 'dimension')}; "
+        "a matrix has at least 2.",
     )
+    _check_diagonals(NAME, shape)
     if fill_begin is not None and fill_end is not None:
         check_int32(NAME, "DiagonalFillBegin", fill_begin)
         check_int32(NAME, "DiagonalFillEnd", fill_end)
@@ -315,6 +327,7 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
         check_int32(NAME, "DiagonalFillEnd", self.diagonal_fill_end)
         self.check_value_type(self.value_data_type, "ValueDataType")
         self.scalar("Value", self.value)
+        _check_diagonals(NAME, self.output_tensor.sizes)
         return ((self.input_tensor or self.output_tensor).sizes,)
 
     def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
@@ -373,6 +386,7 @@ class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
         """Returns the sizes of the output itself, because there is no input."""
         del level
         check_int32(self.operator, "Offset", self.offset)
+        _check_diagonals(self.operator, self.output_tensor.sizes)
         return (self.output_tensor.sizes,)
 
     def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:

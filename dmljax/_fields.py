@@ -161,6 +161,21 @@ def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
     return {key: item for key, item in fields.items() if item is not None}
 
 
+def spelling(fields: Mapping[str, Any], key: str) -> str | None:
+    """Returns a key as it is written, which may have a capital letter; None if absent.
+
+    Raises:
+      ModelError: if both ways are there.
+    """
+    given = [k for k in (key, key.capitalize()) if fields.get(k) is not None]
+    if len(given) > 1:
+        raise ModelError(
+            f"it has both of the fields {listed(given)}, which are the same; leave one "
+            "out."
+        )
+    return given[0] if given else None
+
+
 def known_name(name: str, what: str, choices: Mapping[str, Value]) -> Value:
     """Returns what the model has under a name; ModelError if it has nothing."""
     if name not in choices:

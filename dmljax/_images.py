@@ -7,6 +7,7 @@ import contextlib
 import functools
 import io
 import re
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -62,6 +63,11 @@ def check_data_type(data_type: DataType) -> None:
         )
 
 
+# Python has one list of filters of warnings for all threads. Of two threads that change
+# it at the same time, one would restore the changes of the other.
+_ONE_THREAD = threading.Lock()
+
+
 @contextlib.contextmanager
 def codec(place: str) -> Iterator[None]:
     """Turns whatever a decoder or an encoder raises into an error of the model.
@@ -69,7 +75,7 @@ def codec(place: str) -> Iterator[None]:
     Its warnings are not shown, because it then gives an image nevertheless.
     """
     try:
-        with warnings.catch_warnings():
+        with _ONE_THREAD, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     except ModelError:

@@ -7,7 +7,6 @@ access to a name belongs here. What the package does with it belongs to the call
 
 import dataclasses
 import importlib
-import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -111,15 +110,21 @@ def _read(name: str, source: Any) -> Any:
     return source
 
 
-def _module(name: str) -> Any:
-    """Imports a module of JAX or jaxlib; None where they have none of this name."""
-    known = importlib.util.find_spec(name)
-    return importlib.import_module(name) if known else None
+def module(name: str) -> Any:
+    """Imports a module of JAX or jaxlib, or returns None if they don't have it."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        # The module is missing, or a package that would hold it. If it is there, and
+        # lacks a module that it imports, that is an error.
+        if f"{name}.".startswith(f"{error.name}."):
+            return None
+        raise
 
 
-def _experimental(module: str) -> Any:
-    """An experimental module of JAX, None where JAX has none of this name."""
-    return _module(f"jax.experimental.{module}")
+def _experimental(name: str) -> Any:
+    """Imports an experimental module of JAX, or returns None if JAX has none."""
+    return module(f"jax.experimental.{name}")
 
 
 def register_experimental(
@@ -192,10 +197,15 @@ def is_local(context: mlir.LoweringRuleContext) -> bool:
     return all(_is_whole(array.sharding) for array in arrays)
 
 
+def names_axes(entry: Any) -> bool:
+    """Whether an entry of a PartitionSpec has mesh axes, which divide a dimension."""
+    return entry not in (None, ())
+
+
 def _is_whole(sharding: NamedSharding) -> bool:
     """Whether a type says that every device has all of an array."""
     # With an automatic axis in the mesh, XLA may divide what the type does not.
-    divided = any(entry not in (None, ()) for entry in sharding.spec)
+    divided = any(map(names_axes, sharding.spec))
     types = sharding.mesh.axis_types
     return bool(types) and AxisType.Auto not in types and not divided
 
@@ -299,17 +309,17 @@ class CodePerThread:
 def code_per_thread() -> CodePerThread | None:
     """Returns what code per thread is built with; None where JAX lacks a part of it."""
     for dialect in ("arith", "gpu", "llvm", "nvvm", "scf"):
-        _module(f"jaxlib.mlir.dialects.{dialect}")
+        module(f"jaxlib.mlir.dialects.{dialect}")
     inline = _read("code per thread", _experimental("pallas.mosaic_gpu"))
     pointer = _read("pointer", _experimental("mosaic.gpu"))
-    dialects = _read("dialects", _module("jaxlib.mlir"))
+    dialects = _read("dialects", module("jaxlib.mlir"))
     if _MISSING in (inline, pointer, dialects):
         return None
-    return CodePerThread(inline, pointer, _module("jaxlib.mlir.ir"), dialects)
+    return CodePerThread(inline, pointer, module("jaxlib.mlir.ir"), dialects)
 
 
 def compute_capability() -> tuple[int, ...] | None:
-    """The lowest of this machine's GPUs, (9, 0) for Hopper; None if JAX says none."""
+    """The lowest of this machine's GPUs, such as (9, 0); None if JAX says nothing."""
     gpus = [device for device in jax.local_devices() if device.platform == "gpu"]
     known = [_read("compute capability", device) for device in gpus]
     if not known or _MISSING in known:

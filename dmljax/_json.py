@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dmljax._check import DescriptorError, listed, quoted, shown
+from dmljax._check import DescriptorError, counted, listed, quoted, shown
 from dmljax._tensor import DataType, TensorDesc
 
 Schema = dict[str, Any]
@@ -97,6 +97,8 @@ def to_json(value: Any) -> Any:
         return value.name
     if isinstance(value, tuple):
         return [to_json(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     return value
@@ -252,7 +254,8 @@ def _tensor_fields(
     ):
         raise DescriptorError(
             f"{operator}: field '{field}.DimensionCount' is {shown(count)}, while "
-            f"'{field}.Sizes' has {len(sizes)} elements; both must be the same."
+            f"'{field}.Sizes' has {counted(len(sizes), 'element')}; both must be the "
+            "same."
         )
     # The tool reads an empty list as no strides, and 0 as a size that it computes.
     for key, absent in (("Strides", []), ("TotalTensorSizeInBytes", 0)):

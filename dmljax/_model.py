@@ -124,15 +124,20 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
         raise ModelError(f"JAX finds no device{advice}: {_one_line(error)}") from error
     if device is None:
         return None
-    present = {}
+    present: dict[str, jax.Device] = {}
+    absent: dict[str, RuntimeError] = {}
     for platform in PLATFORMS:
-        with contextlib.suppress(RuntimeError):  # JAX has no device of this platform
+        try:
             present[platform] = jax.local_devices(backend=platform)[0]
+        except RuntimeError as error:  # JAX has no device of this platform
+            absent[platform] = error
     if device not in present:
+        reason = absent.get(device)
+        says = f" JAX says: {_one_line(reason)}" if reason else ""
         raise ModelError(
             f"device {quoted(device)} is not present; this machine has "
-            f"{listed(present)}."
-        )
+            f"{listed(present)}.{says}"
+        ) from reason
     return present[device]
 
 

@@ -5,10 +5,12 @@ leaves nothing behind. Text has the form that DxDispatch prints.
 """
 
 import contextlib
+import dataclasses
 import functools
 import io
 import math
 import os
+import shutil
 import sys
 import uuid
 from collections.abc import Iterator, Mapping
@@ -29,16 +31,19 @@ CHUNK = 2**16
 MOST_DIMENSIONS = 64
 
 
-class Targets(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Targets:
     """Where files are written.
 
     Attributes:
       folder: the folder that a ``targetPath`` is relative to.
       clobber: whether a file that is there already may be replaced.
+      planned: the files that are to be written, if none may be replaced.
     """
 
     folder: Path = Path()
     clobber: bool = True
+    planned: set[Path] = dataclasses.field(default_factory=set)
 
 
 HERE = Targets()
@@ -174,6 +179,10 @@ def _target(name: str, targets: Targets) -> Path:
         raise ModelError(f"{place} is there already, and --no-clobber keeps it.")
     if exists and not os.access(path, os.W_OK):
         raise ModelError(f"{place} is there already, and is read-only.")
+    if not targets.clobber:
+        if path in targets.planned:
+            raise ModelError(f"{place} is written twice, and --no-clobber keeps it.")
+        targets.planned.add(path)
     return path
 
 
@@ -219,6 +228,9 @@ def stage(
     temporary = output.path.with_name(f".{uuid.uuid4().hex}.tmp")
     cleanup.callback(temporary.unlink, missing_ok=True)
     temporary.write_bytes(output.encode(values))
+    # A private file stays private when it is replaced.
+    if output.path.exists():
+        shutil.copymode(output.path, temporary)
     return StagedFile(output, temporary)
 
 

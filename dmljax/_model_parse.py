@@ -25,6 +25,7 @@ from dmljax._fields import (
     ModelError,
     known_name,
     read_fields,
+    spelling,
     typed,
 )
 from dmljax._json import c_name
@@ -89,9 +90,13 @@ def read_stream(stream: Any, budget: Budget) -> ModelText:
     if stream is None:  # Python's standard input, if the shell has closed it
         raise ModelError("standard input is closed, so there is no model to read.")
     content = bytearray()
-    while part := stream.buffer.read(2**20):
-        content += part
-        budget.check(BYTES_PER_CHARACTER * len(content), "the model on standard input")
+    try:
+        while part := stream.buffer.read(2**20):
+            content += part
+            size = BYTES_PER_CHARACTER * len(content)
+            budget.check(size, "the model on standard input")
+    except OSError as error:
+        raise ModelError(f"standard input cannot be read: {error.strerror}.") from error
     return ModelText("standard input", bytes(content))
 
 
@@ -217,9 +222,9 @@ class _Parser:
         # The fields of the C struct may be in an object, or stand beside the type. Then
         # all that are not of the table are the struct's.
         fields = typed(value, OBJECT, "it")
-        key = "Type" if "Type" in fields else "type"
-        cls = operator_class(_name_in(fields, key))
-        inline = not any(fields.get(key) is not None for key in ("desc", "Desc"))
+        cls = operator_class(_name_in(fields, spelling(fields, "type") or "type"))
+        struct = spelling(fields, "desc")
+        inline = struct is None
         own = {key: item for key, item in fields.items() if key in DISPATCHABLE}
         known = read_fields(own if inline else fields, DISPATCHABLE)
         if inline and own.keys() == fields.keys():
@@ -228,7 +233,7 @@ class _Parser:
                 "the C struct, which may also stand beside 'type'."
             )
         beside = {key: item for key, item in fields.items() if key not in DISPATCHABLE}
-        desc = cls.from_json(beside if inline else known.get("Desc") or known["desc"])
+        desc = cls.from_json(beside if struct is None else known[struct])
         desc.check(max(FeatureLevel))
         return _Dispatchable(desc, known.get("bindings", {}))
 

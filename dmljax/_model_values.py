@@ -30,7 +30,7 @@ from dmljax._images import codec, is_image, read_image
 from dmljax._json import NONFINITE, enum_prefix, number_from_json
 from dmljax._memory import Budget, read_file
 from dmljax._support import UP_TO_64_BITS
-from dmljax._tensor import MAX_ELEMENTS, DataType, is_floating
+from dmljax._tensor import LARGEST_DOUBLE, MAX_ELEMENTS, DataType, is_floating
 
 COUNT = Field(UNSIGNED, "How many elements there are.", required=True)
 # The objects that `initialValues` may be, by the field that no other of them has.
@@ -156,8 +156,7 @@ def _numbers(values: list[Any], data_type: DataType, place: str) -> np.ndarray:
     if is_floating(data_type.dtype):
         named = (NONFINITE.get(v.lower(), v) if type(v) is str else v for v in values)
         numbers: list[Any] = list(named)
-        kinds, high = {int, float}, int(np.finfo(np.float64).max)
-        low = -high
+        kinds, low, high = {int, float}, -LARGEST_DOUBLE, LARGEST_DOUBLE
     else:
         numbers, kinds, limits = values, {int}, np.iinfo(data_type.dtype)
         low, high = int(limits.min), int(limits.max)

@@ -16,7 +16,7 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from dmljax._arguments import as_array, as_integer, as_size, strong
-from dmljax._check import decide_at_most, require, require_same, show
+from dmljax._check import counted, decide_at_most, require, require_same, show
 from dmljax._coordinates import countable, is_lit
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import (
@@ -200,7 +200,7 @@ def _one_hot(
         NAME,
         -rank <= axis < rank,
         f"Axis is {axis}; it must be in [{-rank}, {rank}), as tensor 'IndicesTensor' "
-        f"has {rank} dimensions.",
+        f"has {counted(rank, 'dimension')}.",
     )
     axis %= rank
     _check_sizes(indices.shape, values.shape, size, axis)
@@ -235,8 +235,8 @@ def _check_sizes(
     require(
         NAME,
         decide_at_most(NAME, 2, elements),
-        f"tensor 'ValuesTensor' has sizes {show(values)}, {elements} elements; "
-        "it must have at least 2, off and on.",
+        f"tensor 'ValuesTensor' has sizes {show(values)}, "
+        f"{counted(elements, 'element')}; it must have at least 2, off and on.",
     )
     require(
         NAME,

@@ -23,7 +23,7 @@ from dmljax._arguments import (
     in_type,
     strong,
 )
-from dmljax._check import as_member, decide_at_most, require, show
+from dmljax._check import as_member, counted, decide_at_most, require, show
 from dmljax._coordinates import PaddingMode
 from dmljax._descriptor import OperatorDesc
 from dmljax._padding_primitive import PADDING
@@ -200,8 +200,8 @@ def output_sizes(
         require(
             operator,
             len(pads) == len(sizes),
-            f"{name} has {len(pads)} elements, while tensor 'InputTensor' has "
-            f"{len(sizes)} dimensions; both must be the same.",
+            f"{name} has {counted(len(pads), 'element')}, while tensor 'InputTensor' "
+            f"has {counted(len(sizes), 'dimension')}; both must be the same.",
         )
         require(
             operator,

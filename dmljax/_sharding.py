@@ -21,7 +21,7 @@ from jax import lax
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from dmljax._check import require, show
-from dmljax._jax import knows_manual_axes
+from dmljax._jax import knows_manual_axes, names_axes
 from dmljax._tensor import Outputs
 
 Sizes = tuple[int, ...]
@@ -182,7 +182,7 @@ def explicit_mesh(*operands: jax.Array) -> AbstractMesh | None:
         sharding = jax.typeof(operand).sharding
         # The type of an array names explicit axes alone: an array that is sharded over
         # automatic axes, and a part inside a shard_map, have None for each dimension.
-        if any(entry not in (None, ()) for entry in sharding.spec):
+        if any(map(names_axes, sharding.spec)):
             mesh: AbstractMesh = sharding.mesh
             return mesh
     return None
@@ -215,7 +215,8 @@ def over_explicit_mesh(
         mesh=mesh,
         in_specs=in_specs,
         out_specs=out_specs,
-        # Only these axes become manual. The caller's other axes stay as they are.
+        # Only these axes become manual, and the caller's other axes stay as they are.
+        # If there are none, all become manual, and every device computes the whole.
         axis_names={axis for mesh_axes in axes.values() for axis in mesh_axes},
         # The check compares on which devices values vary. Without the name that
         # `varying_alike` reads, the operands can't be made to vary alike.
@@ -235,7 +236,7 @@ def _divided(spec: PartitionSpec, names: Names) -> Iterator[tuple[str, Names]]:
     """Yields each dimension that a spec divides, by name, with its mesh axes."""
     # A spec may be shorter than the rank; the dimensions that it leaves out are whole.
     for entry, name in zip(spec, names, strict=False):
-        if entry is not None and entry != ():
+        if names_axes(entry):
             yield name, entry if isinstance(entry, tuple) else (entry,)
 
 

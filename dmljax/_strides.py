@@ -36,7 +36,7 @@ def read(tensor: TensorDesc, buffer: jax.Array) -> jax.Array:
     # The gather's transpose is a scatter-add. XLA may run it in parallel, without
     # atomic additions, where it knows that no two elements share an offset.
     unique = overlap(distinct, tensor.element_strides) is False
-    with index_mode(tensor.extent) as integer:
+    with index_mode(tensor.extent, buffer.size) as integer:
         dense = buffer.at[_offsets(tensor, distinct, integer)].get(
             mode="promise_in_bounds", unique_indices=unique
         )
@@ -57,7 +57,7 @@ def write(tensor: TensorDesc, values: jax.Array, buffer: jax.Array) -> jax.Array
         frame = lax.dynamic_update_slice(corner.frame(buffer), dense, start)
         return lax.dynamic_update_slice(buffer, frame.ravel()[: buffer.size], (0,))
     # The elements of an output never share an offset: check_tensor has refused it.
-    with index_mode(tensor.extent) as integer:
+    with index_mode(tensor.extent, buffer.size) as integer:
         return buffer.at[_offsets(tensor, tensor.sizes, integer)].set(
             values, mode="promise_in_bounds", unique_indices=True
         )

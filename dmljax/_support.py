@@ -9,7 +9,7 @@ import enum
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from dmljax._check import require
+from dmljax._check import counted, require
 from dmljax._tensor import DataType, TensorDesc
 
 
@@ -115,8 +115,8 @@ def check_support(
         require(
             operator,
             support.min_rank <= rank <= support.max_rank,
-            f"tensor '{name}' has {rank} dimensions; feature level {level.label} "
-            f"supports {_ranks(support)}.",
+            f"tensor '{name}' has {counted(rank, 'dimension')}; feature level "
+            f"{level.label} supports {_ranks(support)}.",
         )
         require(
             operator,

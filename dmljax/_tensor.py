@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax._check import as_member, require, show, show_number
+from dmljax._check import as_member, counted, require, show, show_number
 from dmljax._overlap import overlap
 
 # A form is one way to compute an operator: a function of arrays and static attributes
@@ -36,6 +36,7 @@ Number = int | float | np.integer | np.floating
 # DirectML's limits: it counts elements in 32 bits, and its attributes are INT32.
 MAX_ELEMENTS = 2**32 - 1
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+LARGEST_DOUBLE = int(np.finfo(np.float64).max)
 MAX_RANK = 8
 
 
@@ -149,11 +150,13 @@ class TensorDesc:
         data_type = as_member("TensorDesc", "data_type", data_type, DataType)
         freeze(self, "data_type", data_type)
         freeze(self, "sizes", _integers("sizes", self.sizes))
+        for name in ("total_tensor_size_in_bytes", "guaranteed_base_offset_alignment"):
+            freeze(self, name, plain_integer(getattr(self, name)))
         if self.strides is not None:
             freeze(self, "strides", _integers("strides", self.strides))
         # Unknown flags are kept here and refused by check_tensor, whose message names
         # the operator and the tensor.
-        flags: Any = self.flags
+        flags = plain_integer(self.flags)
         require(
             "TensorDesc",
             isinstance(flags, int) and not isinstance(flags, bool) and flags >= 0,
@@ -208,11 +211,18 @@ def _integers(name: str, values: Any) -> tuple[Any, ...]:
 
 
 def plain_integers(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Returns `values` with NumPy's integers as Python's, which do not overflow.
+    """Returns `values` as `plain_integer` does each of them."""
+    return tuple(map(plain_integer, values))
+
+
+def plain_integer(value: Any) -> Any:
+    """Returns an integer of NumPy or JAX as Python's, which has a hash and no overflow.
 
     Anything else stays as it is, so that the checks can name it.
     """
-    return tuple(int(v) if isinstance(v, np.integer) else v for v in values)
+    array = isinstance(value, (np.generic, np.ndarray, jax.Array))
+    known = array and not isinstance(value, jax.core.Tracer)
+    return int(value) if known and not value.ndim and is_integer(value.dtype) else value
 
 
 def is_floating(dtype: np.dtype) -> bool:
@@ -279,7 +289,7 @@ def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) 
     rule(whole, f"has sizes {show(sizes)}; each must be an integer of at least 1.")
     rule(
         1 <= len(sizes) <= MAX_RANK,
-        f"has {len(sizes)} dimensions; a tensor has 1 to {MAX_RANK}.",
+        f"has {counted(len(sizes), 'dimension')}; a tensor has 1 to {MAX_RANK}.",
     )
     rule(
         math.prod(sizes) <= MAX_ELEMENTS,
@@ -301,8 +311,8 @@ def _check_strides(rule: Rule, tensor: TensorDesc, *, output: bool) -> None:
     sizes, strides = tensor.sizes, tensor.element_strides
     rule(
         len(strides) == len(sizes),
-        f"has {len(strides)} strides {show(strides)} for {len(sizes)} sizes "
-        f"{show(sizes)}; there must be one for each.",
+        f"has {counted(len(strides), 'stride')} {show(strides)} for "
+        f"{counted(len(sizes), 'size')} {show(sizes)}; there must be one for each.",
     )
     rule(
         all(type(stride) is int and 0 <= stride < 2**32 for stride in strides),

@@ -5,8 +5,8 @@
 Each kernel has blocks that are whole and cut, aligned and not.
 """
 
+import argparse
 import functools
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -95,13 +95,16 @@ RUNS = {
 }
 
 
-def main(operator: str) -> None:
+def main() -> None:
     """Runs the kernels of an operator."""
+    parser = argparse.ArgumentParser(prog="tests.sanitized", description=__doc__)
+    parser.add_argument("operator", choices=RUNS)
+    run = RUNS[parser.parse_args().operator]
     for dtype in DTYPES:
-        for result in RUNS[operator](dtype):
+        for result in run(dtype):
             jax.block_until_ready(result)
     print("every kernel ran")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

@@ -1,5 +1,6 @@
 """What the functions accept and refuse: values, scalars, containers, attributes."""
 
+import dataclasses
 import functools
 
 import jax
@@ -480,13 +481,14 @@ def test_what_sizes_and_modes_may_be():
             np.testing.assert_array_equal(found, expected)
     zeros = diagonal_matrix1(shape=np.array([2, 3]), value=0)
     np.testing.assert_array_equal(zeros, np.zeros((2, 3), np.float32), strict=True)
-    item = TensorDesc(1, np.array([2, 3]), np.array([3, 1]), flags=1)
-    assert item == TensorDesc(DataType.FLOAT32, (2, 3), (3, 1), flags=item.flags)
-    desc = PaddingDesc(
-        item, item, np.int64(1), 0, np.int64(2), [0, 0], np.zeros(2, int)
-    )
+    bytes_ = jnp.uint32(24), np.int64(8)
+    item = TensorDesc(1, np.array([2, 3]), np.array([3, 1]), bytes_[0], np.int64(0))
+    item = dataclasses.replace(item, guaranteed_base_offset_alignment=bytes_[1])
+    assert item == TensorDesc(DataType.FLOAT32, (2, 3), (3, 1), 24, item.flags, 8)
+    start = (jnp.array(0), 0)
+    desc = PaddingDesc(item, item, np.int64(1), 0, np.array(2), start, np.zeros(2, int))
     assert type(desc.dimension_count) is int
-    assert desc.end_padding == (0, 0)
+    assert desc.start_padding == desc.end_padding == (0, 0)
     operator = create_operator(desc, feature_level=np.int64(0x6400))
     assert operator.feature_level is FeatureLevel.V6_4
     np.testing.assert_array_equal(operator(np.arange(6, dtype="f")), np.arange(6))

@@ -239,6 +239,8 @@ def test_the_rows_past_the_count_may_be_missing_but_not_wrong():
     count = np.array(2, np.uint32)
     oracles.compare(samples, [count, rows], take, typed=True)
     oracles.compare(samples, [rows[:2].astype(np.int64)], take, typed=False)
+    with pytest.raises(AssertionError, match="1 outputs instead of 2"):
+        oracles.compare(samples, [rows], take, typed=True)
     poisoned = rows.copy()
     poisoned[3] = 0xA5A5A5A5
     with pytest.raises(AssertionError):

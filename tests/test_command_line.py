@@ -1,6 +1,7 @@
 """The command line: what it shows, and that bad input is one line and status 2."""
 
 import dataclasses
+import doctest
 import io
 import json
 import os
@@ -102,6 +103,9 @@ def test_standard_input(folder, capsys, monkeypatch):
     rejects(capsys, ["run", "-", "-"], "name - once")
     monkeypatch.setattr(sys, "stdin", None)
     rejects(capsys, ["run", "-"], "standard input is closed")
+    with open(os.open(os.devnull, os.O_WRONLY)) as unreadable:
+        monkeypatch.setattr(sys, "stdin", unreadable)
+        rejects(capsys, ["run", "-"], "standard input cannot be read: Bad file desc")
 
 
 def test_where_files_are_written(models, capsys, folder):
@@ -115,6 +119,21 @@ def test_where_files_are_written(models, capsys, folder):
         capsys, again, "targetPath 'written.npy' is there already, and --no-clobber"
     )
     rejects(capsys, ["run", *names, "--output-dir", "no"], "relative to", "/no'")
+
+
+def test_no_file_is_written_twice(models, capsys, folder):
+    """Neither by one model nor by two, if files are not to be replaced."""
+    once, twice = padding_model(), padding_model()
+    twice["commands"].append(twice["commands"][-1])
+    first, second, third = models(once, once, twice)
+    message = "targetPath 'written.npy' is written twice, and --no-clobber"
+    for names in ((first, second), (third,)):
+        rejects(capsys, ["run", *names, "--no-clobber"], message)
+        assert not (folder / "written.npy").exists()
+        assert command_line.main(["run", *names]) == 0
+        (folder / "written.npy").unlink()
+        capsys.readouterr()
+    assert command_line.main(["run", first, "--no-clobber"]) == 0
 
 
 def test_a_file_that_is_read_only_is_kept(models, capsys, folder, monkeypatch):
@@ -324,6 +343,11 @@ def test_help_and_version(capsys):
         words = " ".join(capsys.readouterr().out.split())
         assert f"example: dmljax {verb}" in words
         assert "docs/model_files.md" in words
+
+
+def test_the_example_of_main():
+    """pytest looks for no examples in a file of this name."""
+    assert doctest.testmod(command_line) == (0, 1)
 
 
 @pytest.fixture

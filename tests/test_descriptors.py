@@ -1,6 +1,7 @@
 """Operators that are made from descriptors: values, strides, transformations, JSON."""
 
 import dataclasses
+import functools
 import json
 import math
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from dmljax import (
     PaddingMode,
     TensorDesc,
     TensorFlags,
+    _strides,
     create_operator,
 )
 from dmljax._operators import DESCRIPTORS
@@ -756,6 +758,19 @@ def test_offsets_past_31_bits(item_in, item_out, shape, transform):
     assert "xi64>" in jax.jit(operator).lower(shape).as_text()
 
 
+@pytest.mark.parametrize("strides", [(1, 1), (2**20, 2)])
+def test_buffers_that_are_longer_than_their_tensors(strides):
+    """An index may be as large as the buffer, of which the tensor is a small part."""
+    size = 2**31 + 8
+    item = tensor("INT8", 2, 2, strides=strides)
+    buffer = jax.ShapeDtypeStruct((size,), jnp.int8)
+    assert jax.eval_shape(lambda x: _strides.read(item, x), buffer).shape == (2, 2)
+    if strides != (1, 1):  # which overlap, so that no output may have them
+        values = jax.ShapeDtypeStruct((2, 2), jnp.int8)
+        write = functools.partial(_strides.write, item)
+        assert jax.eval_shape(write, values, buffer).shape == (size,)
+
+
 # TRANSFORMATIONS
 
 MIXED = (with_gaps, transposed)
@@ -920,6 +935,19 @@ def test_json_loses_nothing(desc):
     ]
     assert list(written["desc"]) == present
     assert repr(read_back(type(desc), written["desc"])) == repr(desc)
+
+
+@pytest.mark.parametrize("value", [1.5, -0.0, NAN, INFINITY])
+def test_json_of_numpys_scalars(value):
+    """A scalar of NumPy has a type, which the value in JSON no longer has."""
+    scalar = padding_case("FLOAT32", (1,), (0,), (0,), "CONSTANT", np.float32(value))
+    plain = padding_case("FLOAT32", (1,), (0,), (0,), "CONSTANT", value)
+    written = scalar.desc.to_json()["desc"]
+    assert repr(read_back(PaddingDesc, written)) == repr(plain.desc)
+    whole = DiagonalMatrix1Desc(None, NEAR, DataType.INT8, np.int8(-7), 0, 1)
+    found = read_back(DiagonalMatrix1Desc, whole.to_json()["desc"])
+    assert found == whole
+    assert type(found.value) is int
 
 
 def tensor_descs(data_type):

@@ -120,6 +120,10 @@ CALLS = {
     "diagonal shape of rank 1": diagonal(
         diagonal_of(shape=(3,)), parts=("Tensor'", "{3}", "1 dim", "at least 2")
     ),
+    "diagonal with too many columns": diagonal(
+        diagonal_of(shape=(1, 2**31 + 1), dtype=np.uint8),
+        parts=("Tensor'", "{1,2147483649}", "at most 2^31 rows and 2^31 columns"),
+    ),
     "diagonal begin too large": diagonal(
         diagonal_of(fill_begin=2**31),
         MATRIX,
@@ -258,7 +262,7 @@ CALLS = {
         hot_of(),
         INDICES,
         ones("FLOAT32", 1),
-        parts=("'ValuesTensor'", "{1}", "1 elements", "at least 2"),
+        parts=("'ValuesTensor'", "{1}", "1 element;", "at least 2"),
     ),
     "hot no value": hot(
         hot_of(),
@@ -395,7 +399,7 @@ CALLS = {
     "pad start too short": pad(
         pad_of(start=(1,)),
         MATRIX,
-        parts=("StartPadding has 1 elements", "'InputTensor' has 2 dim"),
+        parts=("StartPadding has 1 element, ", "'InputTensor' has 2 dim"),
     ),
     "pad end too long": pad(
         pad_of(end=(1, 1, 1)),
@@ -864,7 +868,7 @@ TENSOR_RULES = {
         tensor("INT8", 2**16, 2**16, 2**16, 2**16),
         (str(2**64), "4294967295"),
     ),
-    "few strides": (strided(1), ("1 strides {1}", "2 sizes {2,3}")),
+    "few strides": (strided(1), ("1 stride {1}", "2 sizes {2,3}")),
     "many strides": (strided(3, 1, 1), ("3 strides {3,1,1}", "2 sizes {2,3}")),
     "no strides": (strided(), ("0 strides {}", "2 sizes {2,3}")),
     "stride negative": (strided(-3, 1), ("strides {-3,1}", "[0, 2^32)")),
@@ -948,6 +952,14 @@ DESCRIPTIONS = {
         ("Value is 128", "INT8", "-128 to 127"),
     ),
     "diagonal value wide": (diagonal_desc(value=np.float64(1)), ("Value", *X64)),
+    "diagonal with too many rows": (
+        DiagonalMatrix1Desc(None, tensor("INT8", 2**31 + 1, 1), DataType.INT8, 0, 0, 1),
+        ("'OutputTensor'", "{2147483649,1}", "at most 2^31 rows and 2^31 columns"),
+    ),
+    "diagonal with one diagonal and too many columns": (
+        DiagonalMatrixDesc(tensor("FLOAT16", 1, 2**31 + 1), 1, 1.0),
+        ("'OutputTensor'", "{1,2147483649}", "at most 2^31 rows and 2^31 columns"),
+    ),
     "diagonal begin": (
         diagonal_desc(diagonal_fill_begin=2**31),
         ("DiagonalFillBegin", "2147483648", "INT32"),
@@ -981,7 +993,7 @@ DESCRIPTIONS = {
     ),
     "hot values": (
         hot_desc(values_tensor=tensor("FLOAT32", 1, 1)),
-        ("'ValuesTensor'", "{1,1}", "1 elements", "at least 2"),
+        ("'ValuesTensor'", "{1,1}", "1 element;", "at least 2"),
     ),
     "hot types": (
         hot_desc(values_tensor=tensor("FLOAT16", 1, 2)),
@@ -1064,7 +1076,7 @@ DESCRIPTIONS = {
     ),
     "pad start length": (
         pad_desc(start_padding=(1,)),
-        ("StartPadding has 1 elements", "'InputTensor' has 2 dimensions", *SAME),
+        ("StartPadding has 1 element, ", "'InputTensor' has 2 dimensions", *SAME),
     ),
     "pad end length": (
         pad_desc(end_padding=(0, 2, 0)),

@@ -19,8 +19,7 @@ from jax.sharding import AxisType
 
 import dmljax
 from dmljax import PaddingMode
-from dmljax._operators import OPERATORS
-from tests import test_sharding
+from tests import sanitized, test_sharding
 
 pytestmark = pytest.mark.skipif(
     jax.default_backend() != "gpu", reason="there is no GPU here"
@@ -274,7 +273,7 @@ sanitizer = shutil.which("compute-sanitizer")
 
 @pytest.mark.skipif(sanitizer is None, reason="compute-sanitizer is not installed")
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck"])
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", sanitized.RUNS)
 def test_the_sanitizer_finds_nothing(operator, tool):
     """Small runs of the kernels of an operator, in a process of its own.
 

@@ -6,6 +6,8 @@ import json
 import logging
 import re
 import sys
+import threading
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +15,7 @@ import numpy as np
 import pytest
 
 import dmljax
-from dmljax import DataType, TensorDesc, TensorFlags, _model, _model_parse
+from dmljax import DataType, TensorDesc, TensorFlags, _images, _model, _model_parse
 from dmljax._examples import EXAMPLES
 from docs import make_models
 from tests import oracles
@@ -309,6 +311,19 @@ def test_the_device(device):
 def test_a_device_that_is_not_there(device):
     with pytest.raises(dmljax.ModelError, match=f"'{device}'.* this machine has .*cpu"):
         dmljax.run_model(padding_model(), device=device)
+
+
+def test_a_device_that_jax_cannot_start(monkeypatch):
+    devices = jax.local_devices
+
+    def refuse(backend=None):
+        if backend == "gpu":
+            raise RuntimeError("the system is\nnot ready")
+        return devices(backend=backend)
+
+    monkeypatch.setattr(jax, "local_devices", refuse)
+    with pytest.raises(dmljax.ModelError, match=r"JAX says: the system is not ready$"):
+        dmljax.run_model(padding_model(), device="gpu")
 
 
 # Bindings
@@ -759,6 +774,18 @@ SAVE = r"command 3 \(writeFile\): "
         ),
         ((*BINDINGS, "InputTensor", ["input", "output"]), ["name of one resource"]),
         (
+            (*DESC[:-1], "Desc", {}),
+            ["'pad': it has both of the fields 'desc', 'Desc', which are the same"],
+        ),
+        (
+            ("dispatchables", "pad", "Type", "EDGE"),
+            ["'pad': it has both of the fields 'type', 'Type', which are the same"],
+        ),
+        (
+            ("dispatchables", "pad", {"type": "PADDING", "Desc": {}}),
+            ["PADDING: 'desc' has no field 'InputTensor', which is required"],
+        ),
+        (
             (*BINDINGS, "InputTensor", {"name": "input", "elementOffset": 1}),
             ["spans 3 elements of FLOAT32, .*'input' has 2 where it is bound"],
         ),
@@ -1002,6 +1029,14 @@ def test_a_file_that_fails_late_leaves_nothing(folder, capsys, monkeypatch):
     assert (folder / "kept.bin").read_bytes() == b"kept"
 
 
+def test_a_private_file_stays_private(folder):
+    (folder / "written.npy").touch(0o600)
+    dmljax.run_model(padding_model())
+    status = (folder / "written.npy").stat()
+    assert status.st_size > 0
+    assert status.st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize("method", ["write_bytes", "replace"])
 def test_a_full_disk(folder, capsys, monkeypatch, method):
     def refuse(*paths):
@@ -1022,6 +1057,25 @@ def test_images_without_pillow(folder, capsys, monkeypatch):
     rejects(folder, capsys, read, message)
     save_it = save("r", "out.png", dimensions=[1, 1])
     rejects(folder, capsys, model({"r": data("UINT8", [1])}, {}, save_it), message)
+
+
+def test_filters_of_warnings_are_restored_when_threads_use_images():
+    entered, left = threading.Event(), threading.Event()
+    before = list(warnings.filters)
+
+    def first():
+        with _images.codec("the first"):
+            entered.set()
+            left.wait(0.05)  # the second would enter here
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    entered.wait()
+    with _images.codec("the second"):
+        left.set()
+        thread.join(0.05)
+    thread.join()
+    assert warnings.filters == before
 
 
 def test_what_the_device_refuses(monkeypatch):

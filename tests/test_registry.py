@@ -12,7 +12,7 @@ from benchmarks import libraries, run
 from benchmarks.samples import of_operator
 from dmljax import _operators
 from dmljax._operators import DESCRIPTORS, OPERATORS
-from tests import oracles, test_sharding
+from tests import oracles, sanitized, test_sharding
 from tests.subjects import SAMPLES, SUBJECTS
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
@@ -20,6 +20,10 @@ DOCS = pathlib.Path(__file__).parent.parent / "docs"
 
 def sharded():
     return {line[0].strip("`").split("`")[0] for line in test_sharding.table()}
+
+
+def has_gpu_kernel(name):
+    return "cuda" in OPERATORS[name].primitive.kernels
 
 
 def of_subjects(field):
@@ -39,6 +43,10 @@ NEEDS = {
     "calls of sharded arrays": (
         f"sharded= of {SUBJECT}",
         lambda: of_subjects("sharded"),
+    ),
+    "runs of its kernel for the sanitizer": (
+        "RUNS in tests/sanitized.py",
+        lambda: {*sanitized.RUNS} | {n for n in OPERATORS if not has_gpu_kernel(n)},
     ),
     "a page": (PAGE, lambda: {path.stem for path in (DOCS / "operators").glob("*.md")}),
     "a table about sharding": (f"the section Sharding of {PAGE}", sharded),

@@ -261,6 +261,10 @@ def test_batches():
         agrees("element_wise_if", _numbers((1, 3, 5, 4), "uint8"), x, value)
     agrees("padding", x, few, **pads)
     agrees("padding", x, few[:1], **wide)
+    agrees("padding", x[:1], few, **wide)
+    line = pads | {"start": (1,), "end": (3,)}
+    agrees("padding", x[:1, 0], few[..., 0], **line)
+    agrees("padding", x[0], many[0], **line)
     agrees("diagonal_matrix1", many, x[:1], **span)
 
 

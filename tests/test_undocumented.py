@@ -5,6 +5,7 @@ the table in `dmljax._jax` says.
 """
 
 import functools
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -200,3 +201,16 @@ def test_rules_without(name, hide):
 
 def test_a_module_that_jax_does_not_have():
     assert _jax._read("jet", _jax._experimental("no_such_module")) is _jax._MISSING
+
+
+def test_a_module_whose_package_jax_does_not_have(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax.experimental.mosaic", None)
+    monkeypatch.delitem(sys.modules, "jax.experimental.mosaic.gpu", raising=False)
+    assert _jax._experimental("mosaic.gpu") is None
+
+
+def test_a_module_that_lacks_another_is_an_error(tmp_path, monkeypatch):
+    (tmp_path / "lacking.py").write_text("import there_is_no_such_module")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="there_is_no_such_module"):
+        _jax.module("lacking")

@@ -30,12 +30,10 @@ All files use these words in one sense each:
   `_nonzero_*` have them.
 """
 
-import importlib.util
-
 import jax
 from jax.sharding import AbstractMesh
 
-from dmljax._jax import code_per_thread, compute_capability
+from dmljax._jax import code_per_thread, compute_capability, module
 
 # Pallas' backends, by platform: Mosaic GPU for NVIDIA GPUs, and the one for TPUs.
 BACKENDS = {
@@ -57,7 +55,7 @@ NO_MESH = AbstractMesh((), ())
 def kernels_available(platform: str) -> bool:
     """Whether the installed JAX has the backend, and what the kernels use of it."""
     name = BACKENDS.get(platform)
-    known = name is not None and importlib.util.find_spec(name) is not None
+    known = name is not None and module(name) is not None
     return known and (platform != "cuda" or code_per_thread() is not None)
 
 

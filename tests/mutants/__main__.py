@@ -66,6 +66,8 @@ class Run(NamedTuple):
 def main() -> int:
     options = parsed()
     chosen = [fault for fault in FAULTS if options.only in fault.name]
+    if not chosen:
+        raise SystemExit(f"no fault has {options.only!r} in its name")
     if options.sample:
         chosen = random.Random(options.seed).sample(
             chosen, min(options.sample, len(chosen))

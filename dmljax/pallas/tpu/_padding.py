@@ -97,10 +97,17 @@ def padding(
 ) -> Outputs:
     """The form by kernel."""
     batch = x.ndim - len(start)
-    # Mosaic needs two minor dimensions, so there are at least two axes.
-    pads = [(0, 0)] * max(batch, 2 - len(start)) + list(zip(start, end, strict=True))
-    ones = (1,) * (len(pads) - x.ndim)
-    taken = [y.reshape(ones + y.shape) for y in for_mosaic("padding", (x, *value))]
+    sizes = np.broadcast_shapes(*(y.shape[:batch] for y in (x, *value)))
+    x = jnp.broadcast_to(x, sizes + x.shape[batch:])
+    # Mosaic needs two minor dimensions. Where only one is padded, the other is a batch.
+    # It has size 1 if there is no batch, or if each line of it has a value of its own.
+    lines = len(start) == 1 and (batch == 0 or any(y.size > 1 for y in value))
+    one = (1,) if lines else ()
+    pads = [(0, 0)] * (batch + len(one)) + list(zip(start, end, strict=True))
+    taken = [
+        y.reshape(y.shape[:batch] + one + y.shape[batch:])
+        for y in for_mosaic("padding", (x, *value))
+    ]
     axes = tuple(map(Axis, taken[0].shape, *zip(*pads, strict=True)))
     shape = tuple(axis.output for axis in axes)
     if x.size == 0:
@@ -111,7 +118,7 @@ def padding(
         padded_x = _padded(taken, axes, mode, interpret)
     else:
         padded_x = taken[0]
-    return (padded_x.reshape(shape[len(ones) :]).astype(x.dtype),)
+    return (padded_x.reshape(sizes + shape[batch + len(one) :]).astype(x.dtype),)
 
 
 def _padded(
