@@ -139,7 +139,9 @@ def test_lists_are_refused(call, shape):
         call(value)
 
 
-@pytest.mark.parametrize("value", [1j, np.complex64(1j), 10**400, -(10**400), "1"])
+@pytest.mark.parametrize(
+    "value", [1j, np.complex64(1j), 10**400, -(10**400), "1", True]
+)
 def test_values_of_descriptors(value):
     matrix = TensorDesc(DataType.FLOAT32, (2, 3))
     rule = "a real number that a floating-point type holds"
@@ -151,6 +153,15 @@ def test_values_of_descriptors(value):
     desc = DiagonalMatrix1Desc(matrix, matrix, DataType.FLOAT32, value, 0, 1)
     with pytest.raises(DescriptorError, match=f"DIAGONAL_MATRIX1: Value.*{rule}"):
         create_operator(desc)
+
+
+def test_the_largest_integers_of_a_double(x64):
+    largest = int(np.finfo(np.float64).max)
+    fill = functools.partial(diagonal_matrix1, shape=(1, 1), dtype=np.float64)
+    assert fill(value=-largest)[0, 0] == -float(largest)
+    assert fill(value=2**1023)[0, 0] == 2.0**1023
+    with pytest.raises(DescriptorError, match="holds no numbers of this size"):
+        fill(value=largest + 1)
 
 
 # SCALARS

@@ -89,6 +89,18 @@ FAULTS = (
             "test_operators.py",
         ),
         (
+            "abs(value) > LARGEST_DOUBLE",
+            "abs(value) > 2**1023",
+            "an integer that a double holds is refused",
+            "test_arguments.py::test_the_largest_integers_of_a_double",
+        ),
+        (
+            "number and not isinstance(value, bool) and not",
+            "number and not",
+            "a boolean is a real number",
+            "test_arguments.py::test_values_of_descriptors",
+        ),
+        (
             "INT32_MIN <= value <= INT32_MAX",
             "INT32_MIN <= value",
             "an attribute may exceed 32 bits",

@@ -84,6 +84,12 @@ FAULTS = (
             "test_model.py",
         ),
         (
+            "if len(given) > 1:",
+            "if len(given) > 2:",
+            "of two spellings of a field one is ignored",
+            "test_model.py::test_a_wrong_model_does_nothing",
+        ),
+        (
             "lambda value: type(value) in kinds",
             "lambda value: isinstance(value, kinds)",
             "true and false are integers of a model",
@@ -226,6 +232,12 @@ FAULTS = (
             "test_command_line.py",
         ),
         (
+            'raise ModelError(f"standard input cannot be read',
+            'raise OSError(f"standard input cannot be read',
+            "an error of standard input is one of the output",
+            "test_command_line.py::test_standard_input",
+        ),
+        (
             "-(-values.nbytes // 4) * 4",
             "values.nbytes",
             "the size of a resource is not rounded up",
@@ -310,6 +322,12 @@ FAULTS = (
             "test_model.py",
             "test_model_format.py",
             "test_command_line.py",
+        ),
+        (
+            'if reason else ""',
+            'if not device else ""',
+            "why a device can't be started is not said",
+            "test_model.py::test_a_device_that_jax_cannot_start",
         ),
         (
             "lax.bitcast_convert_type(lax.optimization_barrier(values), dtype)",

@@ -55,6 +55,13 @@ FAULTS = (
             "test_descriptors.py",
         ),
         (
+            "all(size <= 2**31 for",
+            "all(size <= 2**33 for",
+            "the numbers of diagonals may wrap around",
+            "test_errors.py::test_calls",
+            "test_errors.py::test_descriptors",
+        ),
+        (
             "decide_at_most(NAME, 0, size)",
             "decide_at_most(NAME, -9, size)",
             "a shape may have negative sizes",

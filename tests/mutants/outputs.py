@@ -26,6 +26,18 @@ FAULTS = (
             "test_model_differences.py",
         ),
         (
+            "shutil.copymode(output.path, temporary)",
+            "pass",
+            "a private file becomes readable when it is replaced",
+            "test_model.py::test_a_private_file_stays_private",
+        ),
+        (
+            "if path in targets.planned:",
+            "if False:",
+            "a file is written twice that may not be replaced",
+            "test_command_line.py::test_no_file_is_written_twice",
+        ),
+        (
             "cleanup.callback(temporary.unlink, missing_ok=True)",
             "cleanup.callback(temporary.exists)",
             "what cannot be written leaves files behind",
@@ -279,6 +291,12 @@ FAULTS = (
     *faults(
         "dmljax.__main__",
         ("test_command_line.py",),
+        (
+            "Targets(arguments.output_dir, not arguments.no_clobber)",
+            "Targets(arguments.output_dir, True)",
+            "files are replaced in spite of --no-clobber",
+            "test_command_line.py::test_where_files_are_written",
+        ),
         (
             "INTERRUPTED = 2, 1, 1, 130",
             "INTERRUPTED = 1, 1, 1, 130",

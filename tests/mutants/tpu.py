@@ -255,6 +255,18 @@ FAULTS = (
             "test_bounds.py",
         ),
         (
+            "x = jnp.broadcast_to(x, sizes + x.shape[batch:])",
+            "x = jnp.asarray(x)",
+            "an input that is shared by a batch is not repeated",
+            "test_tpu.py::test_batches",
+        ),
+        (
+            "batch == 0 or any(y.size > 1 for y in value)",
+            "batch == 0",
+            "lines have no values of their own",
+            "test_tpu.py::test_batches",
+        ),
+        (
             "elif any(axis.is_padded for axis in axes)",
             "elif all(axis.is_padded for axis in axes)",
             "an array is not padded unless all its axes are",

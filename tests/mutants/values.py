@@ -81,6 +81,12 @@ FAULTS = (
             "test_model_differences.py",
         ),
         (
+            "with _ONE_THREAD, warnings",
+            "with warnings",
+            "two threads change the filters of warnings",
+            "test_model.py::test_filters_of_warnings_are_restored_when_threads_use_images",
+        ),
+        (
             "transpose(2, 0, 1).ravel()",
             "transpose(2, 1, 0).ravel()",
             "an image is transposed",
