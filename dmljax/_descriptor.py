@@ -28,7 +28,7 @@ from dmljax._check import (
     require_same,
     show,
 )
-from dmljax._json import c_name, field_types, from_json, is_enum, to_json
+from dmljax._json import c_name, field_types, from_json, is_enum, required, to_json
 from dmljax._support import FeatureLevel, SupportTable, check_support
 from dmljax._tensor import (
     DataType,
@@ -36,7 +36,6 @@ from dmljax._tensor import (
     check_tensor,
     is_sequence,
     plain_integer,
-    plain_integers,
 )
 
 if TYPE_CHECKING:
@@ -81,17 +80,10 @@ class OperatorDesc(abc.ABC, Generic[Result]):
 
     def __post_init__(self) -> None:
         """Converts sequences to tuples and numbers to enums, as TensorDesc does."""
-        # A value that can't be converted stays as it is: check_fields refuses it with a
-        # message that names the operator. A descriptor is frozen, hence
-        # object.__setattr__.
+        # A descriptor is frozen, hence object.__setattr__.
         for name, hint in field_types(type(self)).items():
-            value = getattr(self, name)
-            if hint == tuple[int, ...] and is_sequence(value):
-                object.__setattr__(self, name, plain_integers(value))
-            elif hint is int:
-                object.__setattr__(self, name, plain_integer(value))
-            elif is_enum(hint) and is_number_of(value, hint):
-                object.__setattr__(self, name, hint(int(value)))
+            value = _plain(getattr(self, name), required(hint)[0])
+            object.__setattr__(self, name, value)
 
     def check_fields(self) -> None:
         """Requires that the fields have the types that the descriptor declares.
@@ -100,23 +92,9 @@ class OperatorDesc(abc.ABC, Generic[Result]):
           DescriptorError, TypeError: if a field has another type.
         """
         for name, hint in field_types(type(self)).items():
-            value, label = getattr(self, name), c_name(name)
-            kinds = typing.get_args(hint) or (hint,)
-            if hint is int:
-                as_integer(self.operator, label, value)
-            elif hint == tuple[int, ...]:
-                as_sizes(self.operator, label, value)
-            elif is_enum(hint):
-                as_member(self.operator, label, value, hint)
-            elif float in kinds:
-                check_float(self.operator, label, value)
-            else:
-                expected = " or ".join(kind.__name__ for kind in kinds)
-                require(
-                    self.operator,
-                    isinstance(value, kinds),
-                    f"{label} is {value!r}; it must be {expected}.",
-                )
+            value, (kind, optional) = getattr(self, name), required(hint)
+            if value is not None or not optional:
+                _check_kind(self.operator, c_name(name), value, kind)
 
     @abc.abstractmethod
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
@@ -187,12 +165,12 @@ class OperatorDesc(abc.ABC, Generic[Result]):
 
     def check_value_type(self, data_type: DataType, name: str) -> None:
         """Requires that the data type of a scalar field is the output's."""
-        output = self.output_tensors()["output_tensor"].data_type
+        label, output = c_name(self.outputs[0]), self._first_output().data_type
         require(
             self.operator,
             data_type == output,
-            f"{name} is {data_type.name}, while tensor 'OutputTensor' has "
-            f"{output.name}; both must be the same.",
+            f"{name} is {data_type.name}, while tensor '{label}' has {output.name}; "
+            "both must be the same.",
         )
 
     def scalar(self, name: str, value: int | float) -> Scalar:
@@ -201,12 +179,16 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         Raises:
           DescriptorError: if this type can't hold it.
         """
-        output = self.output_tensors()["output_tensor"]
+        output = self._first_output()
         scalar = as_scalar(self.operator, name, value, output)
         # A NumPy scalar has a type of its own, which must be the output's.
         if scalar.array is not None:
             typed_as(self.operator, name, scalar.array, output.dtype)
         return scalar
+
+    def _first_output(self) -> TensorDesc:
+        tensor: TensorDesc = getattr(self, self.outputs[0])
+        return tensor
 
     def to_json(self) -> dict[str, Any]:
         """Returns a dispatchable of a model file, which has ``type`` and ``desc``."""
@@ -223,3 +205,43 @@ class OperatorDesc(abc.ABC, Generic[Result]):
           DescriptorError: if a field is unknown, is missing, or has another type.
         """
         return typing.cast("typing.Self", from_json(cls, desc, cls.operator, "desc"))
+
+
+def _plain(value: Any, kind: Any) -> Any:
+    """Returns the value of a field with sequences as tuples and numbers as enums.
+
+    What can't be converted stays as it is: `_check_kind` refuses it with a message that
+    names the operator.
+    """
+    if typing.get_origin(kind) is tuple and is_sequence(value):
+        return tuple(_plain(item, typing.get_args(kind)[0]) for item in value)
+    if kind is int:
+        return plain_integer(value)
+    if is_enum(kind) and is_number_of(value, kind):
+        return kind(int(value))
+    return value
+
+
+def _check_kind(operator: str, name: str, value: Any, kind: Any) -> None:
+    """Requires that the value of a field is of the type that is annotated."""
+    if kind is int:
+        as_integer(operator, name, value)
+    elif kind == tuple[int, ...]:
+        as_sizes(operator, name, value)
+    elif typing.get_origin(kind) is tuple:
+        if not is_sequence(value):
+            raise TypeError(
+                f"{operator}: {name} must be a sequence, not {type(value).__name__}."
+            )
+        for item in value:
+            _check_kind(operator, name, item, typing.get_args(kind)[0])
+    elif is_enum(kind):
+        as_member(operator, name, value, kind)
+    elif float in (kind, *typing.get_args(kind)):
+        check_float(operator, name, value)
+    else:
+        require(
+            operator,
+            isinstance(value, kind),
+            f"{name} is {value!r}; it must be {kind.__name__}.",
+        )

@@ -1,9 +1,9 @@
 """Descriptors from and to JSON, and their JSON Schema, by the types of their fields.
 
 A dataclass is read and written without a line in this file that names it, if its fields
-are integers, numbers, booleans, enums, lists of integers, and other dataclasses. The
-only struct that is named is the tensor: the format of model files has short forms for
-it. The rest of the format is in `_model_format`.
+are integers, numbers, booleans, enums, other dataclasses, and lists of these. The only
+struct that is named is the tensor: the format of model files has short forms for it.
+The rest of the format is in `_model_format`.
 """
 
 import dataclasses
@@ -67,7 +67,7 @@ def is_enum(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, enum.Enum)
 
 
-def _required(hint: Any) -> tuple[Any, bool]:
+def required(hint: Any) -> tuple[Any, bool]:
     """Returns a type without None, and whether None was one of its alternatives."""
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     present = [kind for kind in kinds if kind is not types.NoneType]
@@ -125,15 +125,16 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
             f"{operator}: field '{field}' is {shown(value)}; it must be {expected}."
         )
 
-    kind, optional = _required(kind)
+    kind, optional = required(kind)
     # The kinds are told apart by the annotation. A new kind of field is a case here, in
-    # to_json and in schema_of.
+    # to_json, in schema_of, and in the checks of `_descriptor`.
     if value is None and optional:
         return None
     if typing.get_origin(kind) is tuple:
+        item = typing.get_args(kind)[0]
         if not isinstance(value, list):
-            raise wrong("a list of integers")
-        return tuple(_integer(item, operator, field) for item in value)
+            raise wrong("a list of integers" if item is int else "a list")
+        return tuple(from_json(item, each, operator, field) for each in value)
     if dataclasses.is_dataclass(kind):
         return _struct_from_json(typing.cast(type, kind), value, operator, field, wrong)
     if kind == int | float:
@@ -217,7 +218,7 @@ def _struct_from_json(
             item = _scalar_union(item, data_type, operator, path)
         if item is not None:
             arguments[f.name] = from_json(hint, item, operator, path)
-        elif _required(hint)[1]:
+        elif required(hint)[1]:
             arguments[f.name] = None
         elif f.default is dataclasses.MISSING:
             raise DescriptorError(
@@ -305,9 +306,10 @@ def schema_of(kind: Any, definitions: Schema) -> Schema:
 
     Structs and enums are added to `definitions`, and the schema refers to them.
     """
-    kind, optional = _required(kind)
+    kind, optional = required(kind)
     if typing.get_origin(kind) is tuple:
-        schema: Schema = {"type": "array", "items": INTEGER_SCHEMA}
+        items = schema_of(typing.get_args(kind)[0], definitions)
+        schema: Schema = {"type": "array", "items": items}
     elif dataclasses.is_dataclass(kind) or is_enum(kind):
         name = kind.__name__
         if name not in definitions:
@@ -350,7 +352,7 @@ def _struct_schema(kind: type, definitions: Schema) -> Schema:
         properties[key] = schema_of(hints[field.name], definitions)
         if field.default is not dataclasses.MISSING:
             properties[key] = or_null(properties[key])
-        elif not _required(hints[field.name])[1]:
+        elif not required(hints[field.name])[1]:
             needed.append(key)
     extra = {"DimensionCount": INTEGER_SCHEMA} if kind is TensorDesc else {}
     schema = struct_schema(properties | extra, needed)

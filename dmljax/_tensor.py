@@ -11,7 +11,7 @@ import enum
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -207,11 +207,6 @@ def _integers(name: str, values: Any) -> tuple[Any, ...]:
             f"TensorDesc: {name} is {values!r}; it must be a sequence of integers, "
             "such as (2, 3)."
         )
-    return plain_integers(values)
-
-
-def plain_integers(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Returns `values` as `plain_integer` does each of them."""
     return tuple(map(plain_integer, values))
 
 

@@ -570,13 +570,20 @@ class StepFlags(enum.IntFlag):
 
 
 @dataclasses.dataclass(frozen=True)
-class SixthDesc:
+class SixthDesc(dmljax.OperatorDesc):
     """A descriptor that no operator has, with kinds of fields that no other has."""
+
+    operator = "SIXTH"
+    output_shapes = evaluate = None
 
     output_tensor: dmljax.TensorDesc
     round_mode: RoundMode
     has_exclusive_sum: bool
+    scales: tuple[float, ...]
+    modes: tuple[RoundMode, ...] = ()
     scale: float | None = None
+    axis: int | None = None
+    last_mode: RoundMode | None = None
     step_flags: StepFlags = StepFlags.NONE
 
 
@@ -584,11 +591,33 @@ SIXTH = SixthDesc(
     dmljax.TensorDesc(dmljax.DataType.INT8, (2,)),
     RoundMode.TOWARD_ZERO,
     True,
+    [0.5, 2],
+    [1, RoundMode.NEAREST_EVEN],
+    axis=np.int64(3),
+    last_mode=1,
     step_flags=StepFlags.FIRST | StepFlags.LAST,
 )
 
 
-def test_a_new_enum_and_a_boolean_need_no_new_code():
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("scales", (0.5, "2"), "SIXTH: Scales is '2'; it must be a real number"),
+        ("scales", 0.5, "SIXTH: Scales must be a sequence, not float"),
+        ("modes", (2,), "SIXTH: Modes is 2; it must be one of NEAREST_EVEN, TOWARD"),
+        ("last_mode", 7, "SIXTH: LastMode is 7; it must be one of NEAREST_EVEN, TOW"),
+        ("axis", 1.0, "SIXTH: Axis must be an integer"),
+        ("has_exclusive_sum", 1, "SIXTH: HasExclusiveSum is 1; it must be bool"),
+    ],
+)
+def test_new_kinds_of_fields_are_checked(field, value, message):
+    SIXTH.check_fields()
+    wrong = dataclasses.replace(SIXTH, **{field: value})
+    with pytest.raises((TypeError, dmljax.DescriptorError), match=message):
+        wrong.check_fields()
+
+
+def test_new_kinds_of_fields_need_no_new_code():
     assert enum_prefix(RoundMode) == "DML_ROUND_MODE_"
     assert enum_prefix(StepFlags) == "DML_STEP_FLAG_"
     written = to_json(SIXTH)
@@ -596,6 +625,10 @@ def test_a_new_enum_and_a_boolean_need_no_new_code():
         "OutputTensor": {"DataType": "INT8", "Sizes": [2]},
         "RoundMode": "TOWARD_ZERO",
         "HasExclusiveSum": True,
+        "Scales": [0.5, 2],
+        "Modes": ["TOWARD_ZERO", "NEAREST_EVEN"],
+        "Axis": 3,
+        "LastMode": "TOWARD_ZERO",
         "StepFlags": ["FIRST", "LAST"],
     }
     full = written | {"RoundMode": "DML_ROUND_MODE_TOWARD_ZERO", "Scale": None}

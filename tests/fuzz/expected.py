@@ -48,7 +48,8 @@ def random_inputs(
     generator: np.random.Generator, desc: dmljax.OperatorDesc
 ) -> list[np.ndarray]:
     """Makes an array for each input: of its sizes, or flat if it has strides."""
-    size = desc.output_tensor.sizes[desc.axis] if hasattr(desc, "axis") else 1
+    output, *_ = desc.output_tensors().values()
+    size = output.sizes[desc.axis] if hasattr(desc, "axis") else 1
     computes = desc.operator in COMPUTING
     arrays = []
     for name, tensor in desc.input_tensors().items():
