@@ -28,8 +28,6 @@ from dmljax._check import (
     show_number,
 )
 from dmljax._tensor import (
-    INT32_MAX,
-    INT32_MIN,
     LARGEST_DOUBLE,
     Sizes,
     is_floating,
@@ -85,9 +83,7 @@ def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarr
 
 def _converted(operator: str, name: str, value: Any) -> jax.Array | np.ndarray:
     """Does what `as_array` does, for anything but an array of a usual type."""
-    # Objects such as flax's nnx.Param wrap an array, and have this method.
-    if hasattr(value, "__jax_array__") and not isinstance(value, jax.Array):
-        value = value.__jax_array__()
+    value = unwrapped(value)
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(
             f"{operator}: '{name}' is a masked array, whose mask would be lost; pass "
@@ -118,17 +114,29 @@ def _converted(operator: str, name: str, value: Any) -> jax.Array | np.ndarray:
     return array
 
 
+def unwrapped(value: Any) -> Any:
+    """Returns the array of an object that wraps one, such as flax's nnx.Param."""
+    if hasattr(value, "__jax_array__") and not isinstance(value, jax.Array):
+        return value.__jax_array__()
+    return value
+
+
 def _check_type(operator: str, name: str, dtype: np.dtype) -> None:
     """Requires a type of numbers that JAX has; TypeError otherwise."""
     # JAX has no arrays with swapped bytes, but a compiled function that is cached for
     # the type takes them as they are, and computes with wrong numbers.
-    number = jnp.issubdtype(dtype, np.number) or jnp.issubdtype(dtype, np.bool_)
-    wide = number and dtype.itemsize > (16 if dtype.kind == "c" else 8)
-    if wide or not number or not dtype.isnative:
+    if not _is_of_numbers(dtype):
         raise TypeError(
             f"{operator}: '{name}' has elements of type {dtype}; they must be "
             "numbers of a type that JAX has, in native byte order."
         )
+
+
+def _is_of_numbers(dtype: np.dtype) -> bool:
+    number = jnp.issubdtype(dtype, np.number) or jnp.issubdtype(dtype, np.bool_)
+    return (
+        number and dtype.isnative and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
+    )
 
 
 def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
@@ -137,8 +145,11 @@ def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
         kind = jnp.dtype(dtype)
     except TypeError:
         raise TypeError(f"{operator}: dtype {dtype!r} is not a data type.") from None
-    if not jnp.issubdtype(kind, np.number) and kind != np.dtype(bool):
-        raise TypeError(f"{operator}: dtype is {kind}; it must be a type of numbers.")
+    if not _is_of_numbers(kind):
+        raise TypeError(
+            f"{operator}: dtype is {kind}; it must be a type of numbers that JAX has, "
+            "in native byte order."
+        )
     return kind
 
 
@@ -182,7 +193,9 @@ def as_scalar(
         return Scalar(as_array(operator, name, value), None)
     dtype: np.dtype = tensor.dtype
     if cast and isinstance(value, float) and is_integer(dtype):
-        return Scalar(cast_float_value(value, dtype), None)
+        # JAX gives a float that is traced its default type. So this one gets it, too.
+        default = jax.dtypes.canonicalize_dtype(np.float64)
+        return Scalar(cast_float_value(value, dtype, default), None)
     return Scalar(_from_python(operator, name, value, dtype), None)
 
 
@@ -358,16 +371,6 @@ def as_sizes(
     return tuple([as_size(operator, name, value) for value in values])
 
 
-def check_int32(operator: str, name: str, value: int) -> None:
-    """Requires that an attribute is an INT of the C struct."""
-    require(
-        operator,
-        INT32_MIN <= value <= INT32_MAX,
-        f"{name} is {show_number(value)}; it must be an INT32, {INT32_MIN} to "
-        f"{INT32_MAX}.",
-    )
-
-
 def check_float(operator: str, name: str, value: Any) -> None:
     """Requires that an attribute is a real number that a double can hold."""
     number = isinstance(value, (int, float, np.integer, np.floating))
@@ -379,7 +382,9 @@ def check_float(operator: str, name: str, value: Any) -> None:
     )
 
 
-def cast_float_value(value: float, dtype: np.dtype) -> np.ndarray:
+def cast_float_value(
+    value: float, dtype: np.dtype, rounded_to: DTypeLike = np.float32
+) -> np.ndarray:
     """Returns a FLOAT attribute as a scalar of the tensor's type.
 
     The attribute has 32 bits, so it is rounded to float32 first. For an integer tensor
@@ -390,12 +395,12 @@ def cast_float_value(value: float, dtype: np.dtype) -> np.ndarray:
     [10, 0, 0]
     """
     with np.errstate(over="ignore"):  # a number past the largest float is infinity
-        single = np.float32(value)
+        rounded = np.asarray(value).astype(rounded_to)
         if not is_integer(dtype):
-            return np.asarray(single).astype(dtype)
+            return rounded.astype(dtype)
     limits = jnp.iinfo(dtype)
     low, high = int(limits.min), int(limits.max)
-    if math.isnan(single):
+    if np.isnan(rounded):
         return np.zeros((), dtype)
-    whole = int(single) if math.isfinite(single) else high if single > 0 else low
+    whole = int(rounded) if np.isfinite(rounded) else high if rounded > 0 else low
     return np.asarray(min(max(whole, low), high)).astype(dtype)

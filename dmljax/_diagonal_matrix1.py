@@ -22,10 +22,10 @@ from dmljax._arguments import (
     as_scalar,
     as_sizes,
     cast_float_value,
-    check_int32,
     check_x64,
     in_type,
     strong,
+    unwrapped,
 )
 from dmljax._check import counted, decide_at_most, require, require_same, show
 from dmljax._descriptor import OperatorDesc
@@ -46,6 +46,7 @@ from dmljax._tensor import (
     Number,
     Sizes,
     TensorDesc,
+    check_int32,
     is_integer,
 )
 
@@ -158,7 +159,7 @@ def _bounds(
     # microseconds, which is as much as a small call takes.
     if type(fill_begin) is int and type(fill_end) is int:
         return fill_begin, fill_end, ()
-    given: tuple[Any, Any] = (fill_begin, fill_end)
+    given = map(unwrapped, (fill_begin, fill_end))
     # A symbolic size is no number yet when the program is traced, so it is data.
     bounds = (jnp.asarray(x) if is_symbolic_dim(x) else x for x in given)
     named = list(zip(("DiagonalFillBegin", "DiagonalFillEnd"), bounds, strict=True))

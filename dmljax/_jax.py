@@ -197,6 +197,13 @@ def is_local(context: mlir.LoweringRuleContext) -> bool:
     return all(_is_whole(array.sharding) for array in arrays)
 
 
+def is_partly_manual(context: mlir.LoweringRuleContext) -> bool:
+    """Whether this is the body of a shard_map that leaves mesh axes to XLA."""
+    arrays: list[Any] = [*context.avals_in, *context.avals_out]
+    kinds = {kind for array in arrays for kind in array.sharding.mesh.axis_types}
+    return kinds >= {AxisType.Manual, AxisType.Auto}
+
+
 def names_axes(entry: Any) -> bool:
     """Whether an entry of a PartitionSpec has mesh axes, which divide a dimension."""
     return entry not in (None, ())

@@ -149,8 +149,14 @@ def _one_line(error: Exception) -> str:
 @contextlib.contextmanager
 def _on_machine(place: str) -> Iterator[None]:
     """Turns an error of the compiler or of the device into an error of the model."""
+    # A model is one compiled program, and may have NaNs, which it moves. JAX's settings
+    # for debugging, which the caller may have turned on, would refuse both.
+    debugging = jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False)
     try:
-        yield
+        with contextlib.ExitStack() as settings:
+            for setting in debugging:
+                settings.enter_context(setting)
+            yield
     except jax.errors.JaxRuntimeError as error:
         raise ModelError(
             f"{place}: the device could not run it: {_one_line(error)}"

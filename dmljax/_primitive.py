@@ -34,6 +34,7 @@ from dmljax._jax import (
     UNDOCUMENTED,
     is_exported,
     is_local,
+    is_partly_manual,
     knows_devices,
     on_one_device,
     register_experimental,
@@ -218,7 +219,16 @@ class OperatorPrimitive:
         XLA can't divide a kernel. It would gather whole arrays on every device instead.
         """
         reason = "XLA may divide these arrays among devices, which it can't do here"
-        if not knows_devices(context):
+        advice = (
+            "Run the kernel on each device's part: jax.shard_map(f, mesh=mesh, "
+            "in_specs=spec, out_specs=spec), where f calls the operator"
+        )
+        if is_partly_manual(context):
+            reason = "XLA may divide these arrays over the axes that are not manual"
+            advice = (
+                "Leave out axis_names=, so that jax.shard_map makes all axes manual"
+            )
+        elif not knows_devices(context):
             reason = (
                 f"this JAX, {jax.__version__}, does not say for how many devices it "
                 f"lowers a program ({UNDOCUMENTED['devices'].path})"
@@ -226,9 +236,8 @@ class OperatorPrimitive:
         require(
             self.name.upper(),
             is_local(context),
-            f"implementation='pallas' was asked for, and {reason}. Run the kernel on "
-            "each device's part: jax.shard_map(f, mesh=mesh, in_specs=spec, "
-            "out_specs=spec), where f calls the operator; or use implementation=None.",
+            f"implementation='pallas' was asked for, and {reason}. {advice}; or use "
+            "implementation=None.",
             NoKernelError,
         )
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax import lax
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
@@ -80,14 +81,19 @@ class Part:
         A device at the end of the dimension has no such neighbour. It gets zeros, or,
         if `cyclic`, the `x` of the device at the other end.
         """
-        count = self.count(dimension)
+        # ppermute numbers the devices in the order of the mesh. A dimension may be
+        # divided over mesh axes in another order. `devices` has the number by part.
+        names, count = self.mesh_axes(dimension), self.count(dimension)
+        ordered = tuple(axis for axis in self.mesh if axis in names)
+        parts = np.arange(count).reshape([self.mesh[axis] for axis in names])
+        devices = np.argsort(parts.transpose(list(map(names.index, ordered))).ravel())
         # A device that is the target of no pair receives zeros from ppermute.
         pairs = [
-            (i, (i + distance) % count)
+            (int(devices[i]), int(devices[(i + distance) % count]))
             for i in range(count)
             if cyclic or 0 <= i + distance < count
         ]
-        received: jax.Array = lax.ppermute(x, self.mesh_axes(dimension), pairs)
+        received: jax.Array = lax.ppermute(x, ordered, pairs)
         return received
 
     def gathered(self, x: jax.Array, dimension: int) -> jax.Array:

@@ -196,8 +196,10 @@ class TensorDesc:
 
 def is_sequence(values: Any) -> bool:
     """Whether `values` may be a list of integers."""
+    if isinstance(values, np.ndarray):
+        return values.ndim > 0
     text = isinstance(values, (str, bytes))  # which are sequences as well
-    return isinstance(values, (Sequence, np.ndarray)) and not text
+    return isinstance(values, Sequence) and not text
 
 
 def _integers(name: str, values: Any) -> tuple[Any, ...]:
@@ -218,6 +220,16 @@ def plain_integer(value: Any) -> Any:
     array = isinstance(value, (np.generic, np.ndarray, jax.Array))
     known = array and not isinstance(value, jax.core.Tracer)
     return int(value) if known and not value.ndim and is_integer(value.dtype) else value
+
+
+def check_int32(operator: str, name: str, value: int) -> None:
+    """Requires that an attribute is an INT of the C struct."""
+    require(
+        operator,
+        INT32_MIN <= value <= INT32_MAX,
+        f"{name} is {show_number(value)}; it must be an INT32, {INT32_MIN} to "
+        f"{INT32_MAX}.",
+    )
 
 
 def is_floating(dtype: np.dtype) -> bool:

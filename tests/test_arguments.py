@@ -155,6 +155,45 @@ def test_values_of_descriptors(value):
         create_operator(desc)
 
 
+@pytest.mark.parametrize("mode", [False, True])
+def test_a_large_float_is_the_same_integer_traced_or_not(mode):
+    """A traced float has JAX's default type, to which any float is rounded."""
+    with jax.enable_x64(mode):
+        x = jnp.zeros(1, jnp.int32)
+        pad = functools.partial(padding, x, (0,), (1,))
+        found = (
+            pad(value=123456789.0)[1],
+            jax.jit(lambda v: pad(value=v))(123456789.0)[1],
+        )
+    assert found == ((123456789,) * 2 if mode else (123456792,) * 2)
+
+
+@pytest.mark.parametrize("dtype", [">f4", np.longdouble, "U3", ">i2"])
+def test_a_dtype_that_jax_does_not_have(dtype):
+    with pytest.raises(
+        TypeError, match="a type of numbers that JAX has, in native byte"
+    ):
+        diagonal_matrix1(shape=(2, 2), dtype=dtype)
+
+
+def test_bounds_that_wrap_an_array():
+    wrapped = Parameter(jnp.int32(1)), Parameter(np.int32(3))
+    for bounds in (wrapped, (wrapped[0], 3), (1, wrapped[1])):
+        begin, end = bounds
+        found = diagonal_matrix1(X, value=7, fill_begin=begin, fill_end=end)
+        np.testing.assert_array_equal(found, [[0, 7, 7], [3, 4, 7]])
+
+
+def test_sizes_of_rank_0_are_refused():
+    for call in (
+        lambda: padding(X, np.array(1), (1, 1)),
+        lambda: diagonal_matrix1(shape=np.array(3)),
+        lambda: TensorDesc(1, np.array(3)),
+    ):
+        with pytest.raises(TypeError, match="must be a sequence of integers"):
+            call()
+
+
 def test_the_largest_integers_of_a_double(x64):
     largest = int(np.finfo(np.float64).max)
     fill = functools.partial(diagonal_matrix1, shape=(1, 1), dtype=np.float64)

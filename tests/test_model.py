@@ -1078,6 +1078,20 @@ def test_filters_of_warnings_are_restored_when_threads_use_images():
     assert warnings.filters == before
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [jax.disable_jit, jax.debug_nans, jax.debug_infs],
+    ids=lambda s: s.__name__,
+)
+def test_settings_for_debugging_do_not_change_a_model(setting):
+    source = padding_model()
+    source["resources"]["input"]["initialValues"] = ["nan", 2, "inf"]
+    with setting(True):
+        output = dmljax.run_model(source)["output"]
+    nan, inf = np.nan, np.inf
+    np.testing.assert_array_equal(output, [nan, nan, 2, inf, inf])
+
+
 def test_what_the_device_refuses(monkeypatch):
     def refuse(*arguments):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory")

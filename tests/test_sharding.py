@@ -493,6 +493,22 @@ def test_a_kernel_runs_on_each_part_in_a_shard_map(function):
     assert_equal(outputs, jax.jit(function)(mask))
 
 
+def test_a_kernel_in_a_shard_map_over_some_axes_is_refused():
+    sharding = sharding_of("2x4", P("a"))
+    kernel = functools.partial(select, implementation="pallas")
+    mapped = jax.shard_map(
+        kernel,
+        mesh=sharding.mesh,
+        in_specs=P("a"),
+        out_specs=P("a"),
+        axis_names={"a"},
+        check_vma=False,
+    )
+    message = r"over the axes that are not manual\. Leave out axis_names="
+    with pytest.raises(DescriptorError, match=message):
+        jax.jit(mapped).lower(array())
+
+
 def test_64_bit_types(x64):
     x = np.arange(64) * 2**40
     function = functools.partial(dmljax.padding, mode=PaddingMode.WRAP)
@@ -585,6 +601,21 @@ def test_explicit_axes_pad_by_a_whole_part():
 def test_explicit_axes_pad_at_the_end_alone():
     found = explicit_padding((0, 8), PaddingMode.EDGE)
     assert found == [("collective-permute", 8 * math.prod(SHAPE[1:]))]
+
+
+@pytest.mark.parametrize("spec", [P(("b", "a")), P(("a", "b"))])
+@pytest.mark.parametrize("mode", PaddingMode)
+def test_explicit_axes_in_the_order_of_the_mesh_and_in_another(mode, spec):
+    """Neighbours along the dimension are others in the mesh."""
+    pad = functools.partial(pad_rows, pads=NARROW, mode=mode)
+
+    def energy(x):
+        return jnp.sum(pad(x) ** 2)
+
+    (x,) = explicit(spec, array())
+    np.testing.assert_array_equal(jax.jit(pad)(x), pad(jnp.asarray(array())))
+    gradient = jax.grad(energy)(jnp.asarray(array()))
+    np.testing.assert_array_equal(jax.jit(jax.grad(energy))(x), gradient)
 
 
 def test_explicit_axes_meet_what_is_not_sharded():

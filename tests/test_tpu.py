@@ -264,7 +264,9 @@ def test_batches():
     agrees("padding", x[:1], few, **wide)
     line = pads | {"start": (1,), "end": (3,)}
     agrees("padding", x[:1, 0], few[..., 0], **line)
-    agrees("padding", x[0], many[0], **line)
+    own = _numbers((3, 5, 1), "float32", 3)
+    agrees("padding", x[0], own, **line)
+    agrees("padding", x[0, :1], own, **line)
     agrees("diagonal_matrix1", many, x[:1], **span)
 
 

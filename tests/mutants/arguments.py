@@ -89,6 +89,18 @@ FAULTS = (
             "test_operators.py",
         ),
         (
+            "return Scalar(cast_float_value(value, dtype, default), None)",
+            "return Scalar(cast_float_value(value, dtype), None)",
+            "a float is rounded to float32 in x64 mode",
+            "test_arguments.py::test_a_large_float_is_the_same_integer_traced_or_not",
+        ),
+        (
+            "and dtype.isnative",
+            "",
+            "bytes may be swapped",
+            "test_arguments.py::test_a_dtype_that_jax_does_not_have",
+        ),
+        (
             "abs(value) > LARGEST_DOUBLE",
             "abs(value) > 2**1023",
             "an integer that a double holds is refused",
@@ -101,20 +113,14 @@ FAULTS = (
             "test_arguments.py::test_values_of_descriptors",
         ),
         (
-            "INT32_MIN <= value <= INT32_MAX",
-            "INT32_MIN <= value",
-            "an attribute may exceed 32 bits",
-            "test_errors.py::test_descriptors[diagonal]",
-        ),
-        (
             "return np.zeros((), dtype)",
             "return np.asarray(low).astype(dtype)",
             "NaN becomes the smallest integer",
             PADDING_TRUNCATES_AND_SATURATES,
         ),
         (
-            "whole = int(single)",
-            "whole = math.floor(single)",
+            "whole = int(rounded)",
+            "whole = math.floor(rounded)",
             "a value is rounded down and not toward zero",
             PADDING_TRUNCATES_AND_SATURATES,
             "test_descriptors.py::test_float_values_in_plain_numbers",

@@ -126,7 +126,19 @@ FAULTS = (
             "test_transforms.py",
         ),
         (
-            "(i, (i + distance) % count)",
+            "np.argsort(parts.transpose(list(map(names.index, ordered))).ravel())",
+            "np.arange(count)",
+            "devices have the numbers of their parts",
+            "test_sharding.py::test_explicit_axes_in_the_order_of_the_mesh_and_in_another",
+        ),
+        (
+            "tuple(axis for axis in self.mesh if axis in names)",
+            "names",
+            "ppermute gets the axes in another order than the mesh's",
+            "test_sharding.py::test_explicit_axes_in_the_order_of_the_mesh_and_in_another",
+        ),
+        (
+            "(int(devices[i]), int(devices[(i + distance) % count]))",
             "(i, (i - distance) % count)",
             "parts are sent the other way",
             f"{EXPLICIT_AXES}[WRAP, narrow",
@@ -216,6 +228,12 @@ FAULTS = (
             "test_undocumented.py",
             "test_experimental.py",
             "test_export.py",
+        ),
+        (
+            "return kinds >= {AxisType.Manual, AxisType.Auto}",
+            "return False",
+            "the advice for a part of the mesh's axes is the usual one",
+            "test_sharding.py::test_a_kernel_in_a_shard_map_over_some_axes_is_refused",
         ),
         (
             '.startswith(f"{error.name}."):',

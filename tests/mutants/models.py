@@ -324,6 +324,12 @@ FAULTS = (
             "test_command_line.py",
         ),
         (
+            "settings.enter_context(setting)",
+            "pass",
+            "settings for debugging hold for models",
+            "test_model.py::test_settings_for_debugging_do_not_change_a_model",
+        ),
+        (
             'if reason else ""',
             'if not device else ""',
             "why a device can't be started is not said",

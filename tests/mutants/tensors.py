@@ -100,6 +100,18 @@ FAULTS = (
             "test_descriptors.py",
         ),
         (
+            "INT32_MIN <= value <= INT32_MAX",
+            "INT32_MIN <= value",
+            "an attribute may exceed 32 bits",
+            "test_errors.py::test_descriptors[diagonal]",
+        ),
+        (
+            "return values.ndim > 0",
+            "return True",
+            "a number of NumPy is a list",
+            "test_arguments.py::test_sizes_of_rank_0_are_refused",
+        ),
+        (
             "return int(value) if known and not value.ndim",
             "return int(value) if not known and not value.ndim",
             "integers of NumPy stay as they are",
