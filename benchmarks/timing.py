@@ -1,6 +1,7 @@
 """Clocks: medians of what runs on a device, and the ceilings of its memory."""
 
 import dataclasses
+import itertools
 import random
 import tempfile
 import time
@@ -117,8 +118,11 @@ def _traced(calls: Calls, rounds: int) -> list[list[float]]:
             for _ in range(rounds):
                 call.wait(call.run())
 
+    # Libraries may number the GPUs of a machine in different ways. Only one call runs at
+    # a time, on whichever GPU.
+    events = itertools.chain.from_iterable(traced_by_device(run))
     found: list[list[float]] = []
-    for event in traced_by_device(run)[0]:
+    for event in sorted(events, key=lambda event: event.start):
         if event.of_marker:
             found.append([])
         else:
@@ -133,8 +137,15 @@ def before_a_contender(x: jax.Array) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """A kernel, copy or fill on a GPU: its milliseconds, and if it is the marker's."""
+    """A kernel, copy or fill on a GPU.
 
+    Attributes:
+      start: its time in nanoseconds.
+      ms: how long it takes.
+      of_marker: whether it is the marker's.
+    """
+
+    start: float
     ms: float
     of_marker: bool
 
@@ -161,12 +172,12 @@ def _events(plane: Any) -> list[Event]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "builtin type", DeprecationWarning)
         found = [
-            (event.start_ns, Event(event.duration_ns / 1e6, _of_marker(event)))
+            Event(event.start_ns, event.duration_ns / 1e6, _of_marker(event))
             for line in plane.lines
             if line.name.startswith("Stream")
             for event in line.events
         ]
-    return [event for _, event in sorted(found, key=lambda pair: pair[0])]
+    return sorted(found, key=lambda event: event.start)
 
 
 def _of_marker(event: Any) -> bool:
