@@ -118,8 +118,8 @@ def _traced(calls: Calls, rounds: int) -> list[list[float]]:
             for _ in range(rounds):
                 call.wait(call.run())
 
-    # Libraries may number the GPUs of a machine in different ways. Only one call runs at
-    # a time, on whichever GPU.
+    # With several GPUs, a library's first one need not be the first one of the trace.
+    # Only one call runs at a time, so the events of all GPUs have one order.
     events = itertools.chain.from_iterable(traced_by_device(run))
     found: list[list[float]] = []
     for event in sorted(events, key=lambda event: event.start):

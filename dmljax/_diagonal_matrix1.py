@@ -108,9 +108,9 @@ def diagonal_matrix1(
       An array (..., height, width), differentiable in `x` and `value`.
 
     Raises:
-      DescriptorError: if the rank is below 2, if a bound is not an INT32, if `shape`,
-        `dtype` or `value` does not agree with `x`, or if `implementation` is "pallas"
-        and no kernel can run.
+      DescriptorError: if the rank is below 2, if a matrix has more than 2^31 rows or
+        columns, if a bound is not an INT32, if `shape`, `dtype` or `value` does not
+        agree with `x`, or if `implementation` is "pallas" and no kernel can run.
       TypeError: if `x` is not an array, or both `x` and `shape` are None.
 
     >>> diagonal_matrix1(shape=(2, 4), value=7, fill_begin=0, fill_end=2)
