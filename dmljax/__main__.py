@@ -190,20 +190,20 @@ def _run(arguments: argparse.Namespace) -> int:
     device = find_device(arguments.device)
     sources = _sources(arguments)
 
-    def parser() -> Callable[[str | ModelText], Model]:
-        # Each model is parsed once by each parser, which knows what is to be written.
+    def parsing() -> Callable[[str | ModelText], Model]:
+        """Makes a function that parses all models, and knows what they will write."""
         targets = Targets(arguments.output_dir, not arguments.no_clobber)
         return lambda source: parse_model(source, targets, arguments.max_memory)
 
     # A single model is checked when it is compiled.
     checking = arguments.check or len(sources) > 1
-    parsed = parser()
+    parsed = parsing()
     for number, source in enumerate(sources if checking else [], 1):
         with _working(source, number, sources, "checking"):
             model = parsed(source)
         if arguments.check:
             _say(f"{model.place}: it can run")
-    parsed = parser()
+    parsed = parsing()
     for number, source in enumerate([] if arguments.check else sources, 1):
         start = time.perf_counter()
         with _working(source, number, sources, "compiling"):

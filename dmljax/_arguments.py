@@ -133,6 +133,7 @@ def _check_type(operator: str, name: str, dtype: np.dtype) -> None:
 
 
 def _is_of_numbers(dtype: np.dtype) -> bool:
+    """Whether JAX has arrays of this type, which is a type of numbers or bool."""
     number = jnp.issubdtype(dtype, np.number) or jnp.issubdtype(dtype, np.bool_)
     return (
         number and dtype.isnative and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
@@ -387,9 +388,10 @@ def cast_float_value(
 ) -> np.ndarray:
     """Returns a FLOAT attribute as a scalar of the tensor's type.
 
-    The attribute has 32 bits, so it is rounded to float32 first. For an integer tensor
-    it is truncated toward zero, as the page of PADDING says. Out of range it saturates,
-    and NaN gives 0, as in JAX's own cast: no page says what happens there.
+    The attribute has 32 bits, so it is rounded to float32 first, or to another type that
+    is given. For an integer tensor it is truncated toward zero, as the page of PADDING
+    says. Out of range it saturates, and NaN gives 0, as in JAX's own cast: no page says
+    what happens there.
 
     >>> [int(cast_float_value(v, np.dtype("uint8"))) for v in (10.6, -1.0, math.nan)]
     [10, 0, 0]
