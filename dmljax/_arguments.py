@@ -388,8 +388,8 @@ def cast_float_value(
 ) -> np.ndarray:
     """Returns a FLOAT attribute as a scalar of the tensor's type.
 
-    The attribute has 32 bits, so it is rounded to float32 first, or to another type that
-    is given. For an integer tensor it is truncated toward zero, as the page of PADDING
+    The attribute has 32 bits, so it is rounded to float32 first, or to a type that is
+    given. For an integer tensor it is truncated toward zero, as the page of PADDING
     says. Out of range it saturates, and NaN gives 0, as in JAX's own cast: no page says
     what happens there.
 
