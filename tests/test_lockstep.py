@@ -2,6 +2,7 @@
 
 import functools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -70,6 +71,16 @@ def test_each_thread_repeats_while_its_own_condition_holds():
     np.testing.assert_array_equal(
         stored(kernel), np.where(THREAD % 2 == 0, rounds, odd)
     )
+
+
+def test_no_array_of_a_loop_is_left_behind():
+    """JAX's check for that is a setting, which people turn on for their own programs."""
+
+    def kernel(t, target, place):
+        t.loop(2, lambda i: [target.store(place, i)][:0])
+
+    with jax.checking_leaks():
+        np.testing.assert_array_equal(stored(kernel), np.ones(SHAPE))
 
 
 def test_a_part_of_a_line_begins_at_its_offset():

@@ -223,6 +223,8 @@ class Threads:
             for held, array in zip(self.memories, arrays, strict=True):
                 held.array = array
 
+        before = [held.array for held in self.memories]
+
         def step(state: Any) -> Any:
             arrays, carry = state
             restore(arrays)
@@ -231,12 +233,14 @@ class Threads:
                     jnp.where(self.active, new, old)
                     for new, old in zip(body(*carry), carry, strict=True)
                 ]
-            return [held.array for held in self.memories], kept
+            after = [held.array for held in self.memories]
+            restore(before)  # or the arrays of the body would leak out of it
+            return after, kept
 
         arrays, results = lax.while_loop(
             lambda state: jnp.any(self.active & condition(*state[1])),
             step,
-            ([held.array for held in self.memories], list(carry)),
+            (before, list(carry)),
         )
         restore(arrays)
         return results
