@@ -74,7 +74,7 @@ def test_each_thread_repeats_while_its_own_condition_holds():
 
 
 def test_no_array_of_a_loop_is_left_behind():
-    """JAX's check for that is a setting, which people turn on for their own programs."""
+    """JAX has a setting that checks this, which people use for their own programs."""
 
     def kernel(t, target, place):
         t.loop(2, lambda i: [target.store(place, i)][:0])
