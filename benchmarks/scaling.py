@@ -165,8 +165,7 @@ def _with_gradient(work: Work) -> tuple[Work, Work]:
 
 
 def _explicit(work: Work, **changes: Any) -> Work:
-    explicit = dataclasses.replace(work, divided=None, kind=AxisType.Explicit)
-    return dataclasses.replace(explicit, **changes)
+    return dataclasses.replace(work, divided=None, kind=AxisType.Explicit, **changes)
 
 
 IMAGES = Work(

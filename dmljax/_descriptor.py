@@ -210,8 +210,8 @@ class OperatorDesc(abc.ABC, Generic[Result]):
 def _plain(value: Any, kind: Any) -> Any:
     """Returns the value of a field with sequences as tuples and numbers as enums.
 
-    What can't be converted stays as it is: `_check_kind` refuses it with a message that
-    names the operator.
+    A value that can't be converted stays as it is. `_check_kind` then refuses it, with
+    a message that names the operator.
     """
     if typing.get_origin(kind) is tuple and is_sequence(value):
         return tuple(_plain(item, typing.get_args(kind)[0]) for item in value)

@@ -151,11 +151,8 @@ def _on_machine(place: str) -> Iterator[None]:
     """Turns an error of the compiler or of the device into an error of the model."""
     # A model is one compiled program, and may have NaNs, which it moves. JAX's settings
     # for debugging, which the caller may have turned on, would refuse both.
-    debugging = jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False)
     try:
-        with contextlib.ExitStack() as settings:
-            for setting in debugging:
-                settings.enter_context(setting)
+        with jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False):
             yield
     except jax.errors.JaxRuntimeError as error:
         raise ModelError(

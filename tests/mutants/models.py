@@ -324,8 +324,8 @@ FAULTS = (
             "test_command_line.py",
         ),
         (
-            "settings.enter_context(setting)",
-            "pass",
+            "with jax.disable_jit(False), jax.debug_nans(False), jax",
+            "with jax",
             "settings for debugging hold for models",
             "test_model.py::test_settings_for_debugging_do_not_change_a_model",
         ),
