@@ -35,7 +35,7 @@ from dmljax.pallas import (
     _one_hot,
     _padding,
 )
-from dmljax.pallas._nonzero_plan import NonzeroPlan
+from dmljax.pallas.gpu._nonzero_plan import NonzeroPlan
 
 # Of an array: 256 MiB of float32 on a GPU, 16 MiB on a CPU.
 ELEMENTS = {"cpu": 2**22, "gpu": 2**26}

@@ -10,16 +10,19 @@ model files of DirectML's tool DxDispatch.
 Array([3, 2, 1, 2, 3, 2], dtype=int32)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from dmljax import _operators
-from dmljax._check import DescriptorError
+from dmljax._check import DescriptorError, ModelError
 from dmljax._descriptor import OperatorDesc
-from dmljax._fields import ModelError
-from dmljax._model import run_model
 from dmljax._operator import Operator, create_operator
 from dmljax._operators import *  # noqa: F403  (the registry lists the operators' names)
 from dmljax._primitive import Implementation
 from dmljax._support import FeatureLevel
 from dmljax._tensor import DataType, TensorDesc, TensorFlags
+
+if TYPE_CHECKING:
+    from dmljax._model.run import run_model
 
 __version__ = "0.1.0"
 __all__ = [
@@ -36,3 +39,12 @@ __all__ = [
     "run_model",
 ]
 __all__ += _operators.__all__
+
+
+def __getattr__(name: str) -> Any:
+    # Programs that run no model files do not wait for the imports that these need.
+    if name == "run_model":
+        from dmljax._model.run import run_model
+
+        return run_model
+    raise AttributeError(f"module 'dmljax' has no attribute {name!r}")

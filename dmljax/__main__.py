@@ -18,17 +18,16 @@ from pathlib import Path
 from typing import NoReturn, cast
 
 from dmljax import __version__
-from dmljax._check import escaped
-from dmljax._example_text import IMPORTS, show_example, summary
-from dmljax._examples import EXAMPLES, Verdict
-from dmljax._fields import ModelError
-from dmljax._memory import DEFAULT_SHARE, Budget, parse_size
-from dmljax._model import PLATFORMS, compile_model, find_device, prepared
-from dmljax._model_format import Model
-from dmljax._model_output import Targets
-from dmljax._model_parse import ModelText, operator_class, parse_model, read_stream
+from dmljax._check import ModelError, escaped
+from dmljax._model.format import Model
+from dmljax._model.limits import DEFAULT_SHARE, Budget, parse_size
+from dmljax._model.output import Targets
+from dmljax._model.parse import ModelText, operator_class, parse_model, read_stream
+from dmljax._model.run import PLATFORMS, compile_model, find_device, prepared
+from dmljax._model.schema import model_schema
 from dmljax._operators import DESCRIPTORS
-from dmljax._schema import model_schema
+from dmljax._pages.examples import EXAMPLES, Verdict
+from dmljax._pages.text import IMPORTS, show_example, summary
 from dmljax._support import support_markdown
 
 BAD_INPUT, WRONG_RESULT, NO_READER, INTERRUPTED = 2, 1, 1, 130

@@ -22,12 +22,12 @@ from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._check import (
     DescriptorError,
+    as_python,
     require,
     shortened,
     show,
-    show_number,
 )
-from dmljax._tensor import (
+from dmljax._types import (
     LARGEST_DOUBLE,
     Sizes,
     is_floating,
@@ -268,7 +268,7 @@ def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nd
     problem = _misfit(value, dtype)
     if problem:
         require(
-            operator, False, f"{name} is {show_number(value)}; {show(dtype)} {problem}."
+            operator, False, f"{name} is {as_python(value)}; {show(dtype)} {problem}."
         )
     # A number past the largest float becomes infinity, or NaN in a type without one,
     # without NumPy's warning. An integer goes through a double, because large ones have
@@ -332,7 +332,7 @@ def as_integer(operator: str, name: str, value: Any) -> int:
         ) from None
     if abs(number) >= 2**64:
         raise DescriptorError(
-            f"{operator}: {name} is {show_number(number)}; it must be an integer of at "
+            f"{operator}: {name} is {as_python(number)}; it must be an integer of at "
             "most 64 bits."
         )
     return number
@@ -378,7 +378,7 @@ def check_float(operator: str, name: str, value: Any) -> None:
     require(
         operator,
         number and not isinstance(value, bool) and not _is_huge(value),
-        f"{name} is {show_number(value)}; it must be a real number that a "
+        f"{name} is {as_python(value)}; it must be a real number that a "
         "floating-point type holds.",
     )
 

@@ -45,6 +45,22 @@ class NoKernelError(DescriptorError):
     """
 
 
+class ModelError(ValueError):
+    """A model file breaks a rule, or can't be read, run or shown.
+
+    ``run_model`` raises it. The message names the place in the model, the rule and the
+    values, in one line:
+
+    >>> import dmljax
+    >>> dmljax.run_model({"resources": {}, "dispatchables": {}})
+    Traceback (most recent call last):
+    ...
+    dmljax.ModelError: model: the field 'commands' is missing; it must be a list.
+    """
+
+    __module__ = "dmljax"
+
+
 def require(
     operator: str,
     condition: bool,
@@ -131,7 +147,7 @@ def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Membe
     known = meant in names
     example = f"{kind.__name__}.{meant if known else names[-1]}"
     raise DescriptorError(
-        f"{operator}: {name} is {show_number(value)}; it must be one of "
+        f"{operator}: {name} is {as_python(value)}; it must be one of "
         f"{', '.join(names)}. Write {'' if known else 'for example '}{example}."
     )
 
@@ -141,12 +157,12 @@ def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Membe
 LONGEST, LONGEST_PATH, MOST_NAMES, MOST_SIZES, MOST_BITS = 60, 300, 12, 16, 128
 
 
-def show_number(value: Any) -> str:
+def as_python(value: Any) -> str:
     """Writes a value as Python does, except for an integer of very many digits.
 
     Python itself refuses to write an integer of more than 4300 digits.
 
-    >>> show_number(10**400), show_number(-7), show_number("7")
+    >>> as_python(10**400), as_python(-7), as_python("7")
     ('about 2^1328', '-7', "'7'")
     """
     if type(value) is int and value.bit_length() > MOST_BITS:
@@ -164,11 +180,11 @@ def show(value: Any) -> str:
     if isinstance(value, tuple):
         sizes = value[:MOST_SIZES]
         # A symbolic size is no int, and shows itself in the letters that it has.
-        items = [show_number(n) if type(n) is int else str(n) for n in sizes]
+        items = [as_python(n) if type(n) is int else str(n) for n in sizes]
         more = [f"... ({len(value)} elements)"] if len(value) > MOST_SIZES else []
         return "{" + ",".join([*items, *more]) + "}"
     if type(value) is int:
-        return show_number(value)
+        return as_python(value)
     return str(getattr(value, "name", value)).upper()
 
 
@@ -208,7 +224,7 @@ def quoted(name: str, most: int = LONGEST) -> str:
     return f"'{shortened(name, most)}'"
 
 
-def shown(value: Any) -> str:
+def as_json(value: Any) -> str:
     """Writes a value of a JSON file as the file does: None as null, True as true."""
     if isinstance(value, str):
         return quoted(value)

@@ -7,10 +7,8 @@ on how a form is run: a function takes arrays of any size, or scalars inside of 
 kernel. A kernel for GPUs has a formula of its own, for numbers without a sign.
 """
 
-import dataclasses
 import enum
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -18,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._tensor import Form, Outputs, packed_strides, x64_enabled
+from dmljax._tensor import packed_strides
+from dmljax._types import x64_enabled
 
 # DIAGONAL_MATRIX1
 
@@ -134,52 +133,6 @@ def zero_patterns(dtype: np.dtype) -> tuple[int, ...]:
     zeros = np.asarray([0.0, -0.0]).astype(dtype)
     patterns = zeros.view(f"uint{8 * dtype.itemsize}")
     return tuple(sorted({int(pattern) for pattern in patterns[zeros == 0]}))
-
-
-def by_lines(lines: Callable[..., Outputs]) -> Form:
-    """Makes a form of NONZERO_COORDINATES out of a function of independent lines.
-
-    A *line* is one tensor of a batch, flat. `lines` takes x as (lines, elements), with
-    sizes of at least 1; the sizes of the tensor, as `sizes=`; the number of rows to
-    return for each line, as `rows=`; and `columns=`, `fill=` and what else a form
-    takes. It returns (lines,) counts and (lines, rows, columns) coordinates.
-
-    The *number* of an element is its place in the flat tensor. If there is a second
-    operand, (lines,), it has the number of each line's first element: 0, unless the
-    line is a part of a tensor.
-    """
-
-    def form(
-        x: jax.Array,
-        *first: jax.Array,
-        rank: int,
-        size: int | None,
-        columns: int,
-        fill: int | None,
-        **static: Any,
-    ) -> Outputs:
-        batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
-        elements = math.prod(sizes)
-        rows = elements if size is None else size
-        shape = (*batch, rows, columns)
-        # Kernels and scatters need something to work on. Without elements, or without
-        # rows, the outputs are simple.
-        if 0 in (*x.shape, *shape):
-            count = is_nonzero(x).sum(range(len(batch), x.ndim), dtype=np.uint32)
-            return count, jnp.full(shape, fill or 0, np.uint32)
-        numbers = (jnp.broadcast_to(f, (*batch, *[1] * rank)).ravel() for f in first)
-        count, coordinates = lines(
-            x.reshape(math.prod(batch), elements),
-            *numbers,
-            sizes=sizes,
-            rows=rows,
-            columns=columns,
-            fill=fill,
-            **static,
-        )
-        return count.reshape(batch), coordinates.reshape(shape)
-
-    return form
 
 
 def filled(coordinates: jax.Array, valid: jax.Array, fill: int | None) -> jax.Array:
@@ -310,83 +263,3 @@ def source_index(
     elif periods:
         shifted = jnp.where(shifted < period, shifted, shifted - period)
     return jnp.minimum(shifted, mirror - shifted)
-
-
-@dataclasses.dataclass(frozen=True)
-class Axis:
-    """One dimension: its size, and the padding before and after it."""
-
-    size: int
-    before: int
-    after: int
-
-    @property
-    def output(self) -> int:
-        """The size with the padding."""
-        return self.before + self.size + self.after
-
-    @property
-    def is_padded(self) -> bool:
-        """Whether there is any padding."""
-        return self.before + self.after > 0
-
-    def source(self, position: Any, mode: PaddingMode, stop: int | None = None) -> Any:
-        """Returns the input coordinate of an output coordinate.
-
-        It is the nearest one where CONSTANT has none, so that a kernel may read there.
-        `stop` is by default the size of the output. For positions that are not below
-        it, the result may be any coordinate of the input.
-        """
-        if not self.is_padded:
-            return position
-        if mode is PaddingMode.CONSTANT:
-            mode = PaddingMode.EDGE
-        stop = self.output if stop is None else stop
-        return source_index(position, stop, self.before, self.size, mode)
-
-    def is_inside(self, position: Any) -> Any:
-        """Whether an output coordinate is one of the input's."""
-        return (position >= self.before) & (position < self.before + self.size)
-
-
-def axes_of(
-    shape: tuple[int, ...], start: tuple[int, ...], end: tuple[int, ...]
-) -> list[Axis]:
-    """Returns the dimensions of an input, of which the last are padded by these."""
-    whole = (0,) * (len(shape) - len(start))
-    return list(map(Axis, shape, whole + start, whole + end))
-
-
-def merged(axes: Sequence[Axis]) -> list[Axis]:
-    """Merges neighbouring dimensions that are not padded into one."""
-    # A kernel computes a coordinate by a division for each dimension, so fewer are
-    # faster.
-    result: list[Axis] = []
-    for axis in axes:
-        if result and not (axis.is_padded or result[-1].is_padded):
-            axis = Axis(result.pop().size * axis.size, 0, 0)
-        result.append(axis)
-    return result
-
-
-# Bytes of neighbouring elements that are not padded. From so many on, they are a row of
-# their own in PADDING's kernel for GPUs. Fewer are a unit of the dimension before them,
-# such as the colours of an image whose channels come last. Measured on an H200.
-ROW_BYTES = 256
-
-
-def rows_of(
-    axes: Sequence[Axis], itemsize: int
-) -> tuple[tuple[Axis, ...], Axis, Axis, int]:
-    """Splits merged dimensions for a kernel that writes the output row by row.
-
-    Returns the outer dimensions, the two dimensions of a plane, which is made of rows,
-    and the number of elements in a unit. A row is the last dimension in units of 1, or
-    the one before it in units of the last, if that is small and not padded.
-    """
-    *outer, row = axes or [Axis(1, 0, 0)]
-    unit = 1
-    if outer and not row.is_padded and row.size * itemsize < ROW_BYTES:
-        unit, row = row.size, outer.pop()
-    plane = outer.pop() if outer else Axis(1, 0, 0)
-    return tuple(outer), plane, row, unit

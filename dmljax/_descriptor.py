@@ -5,7 +5,6 @@ The checks here hold for every operator. Rules of one operator are in the descri
 """
 
 import abc
-import dataclasses
 import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
@@ -23,20 +22,15 @@ from dmljax._arguments import (
 )
 from dmljax._check import (
     as_member,
-    is_number_of,
     require,
     require_same,
     show,
 )
-from dmljax._json import c_name, field_types, from_json, is_enum, required, to_json
+from dmljax._json import from_json, to_json
+from dmljax._struct import Struct, c_name, field_types, is_enum, required
 from dmljax._support import FeatureLevel, SupportTable, check_support
-from dmljax._tensor import (
-    DataType,
-    TensorDesc,
-    check_tensor,
-    is_sequence,
-    plain_integer,
-)
+from dmljax._tensor import DataType, TensorDesc, check_tensor
+from dmljax._types import is_sequence
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -48,14 +42,16 @@ else:
     Result = typing.TypeVar("Result")
 
 
-@dataclasses.dataclass(frozen=True)
-class OperatorDesc(abc.ABC, Generic[Result]):
+class OperatorDesc(Struct, abc.ABC, Generic[Result]):
     """The base class of the operator descriptors.
 
-    The type parameter ``Result`` is the type of what the operator returns. A subclass
-    has the fields of the C struct, in snake_case and in the struct's order. Its class
-    variables, which are the attributes below, say what is checked. In place of a tuple
-    you may write any sequence, and in place of an enum its number.
+    In place of a tuple you may write any sequence, and in place of an enum its number.
+
+    To describe another operator, write a subclass. Its fields are those of the C
+    struct, in snake_case and in the struct's order. The class variables below say what
+    is checked. `output_shapes` checks the rules that no other operator has, and
+    `evaluate` calls the operator's function. The type parameter ``Result`` is the type
+    of what the operator returns.
 
     Attributes:
       operator: DirectML's name of the operator, such as "PADDING".
@@ -70,20 +66,11 @@ class OperatorDesc(abc.ABC, Generic[Result]):
     ('DML_OPERATOR_PADDING', True)
     """
 
-    __module__ = "dmljax"
-
     # These are annotated as ClassVar, because other annotations would be fields.
     operator: ClassVar[str]
     support: ClassVar[SupportTable]
     outputs: ClassVar[tuple[str, ...]] = ("output_tensor",)
     same_type: ClassVar[tuple[str, ...]]
-
-    def __post_init__(self) -> None:
-        """Converts sequences to tuples and numbers to enums, as TensorDesc does."""
-        # A descriptor is frozen, hence object.__setattr__.
-        for name, hint in field_types(type(self)).items():
-            value = _plain(getattr(self, name), required(hint)[0])
-            object.__setattr__(self, name, value)
 
     def check_fields(self) -> None:
         """Requires that the fields have the types that the descriptor declares.
@@ -101,9 +88,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         """Checks the attributes at `level`, and returns the sizes of the outputs."""
 
     @abc.abstractmethod
-    def evaluate(
-        self, *arrays: jax.Array, alone: bool = False
-    ) -> tuple[jax.Array, ...]:
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array, ...]:
         """Computes the logical outputs for the logical inputs.
 
         It is called inside of a compiled function. A logical tensor has the sizes of
@@ -111,15 +96,12 @@ class OperatorDesc(abc.ABC, Generic[Result]):
 
         Args:
           arrays: the input tensors that are present, in the order of the struct.
-          alone: whether they are the whole of a program, with nothing to fuse with.
         """
 
     def tensors(self) -> dict[str, TensorDesc]:
         """Returns the tensors that are present, by field name, in order."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {
-            n: value for n, value in fields.items() if isinstance(value, TensorDesc)
-        }
+        fields = {name: getattr(self, name) for name in field_types(type(self))}
+        return {n: each for n, each in fields.items() if isinstance(each, TensorDesc)}
 
     def input_tensors(self) -> dict[str, TensorDesc]:
         """Returns the input tensors that are present, by field name."""
@@ -205,21 +187,6 @@ class OperatorDesc(abc.ABC, Generic[Result]):
           DescriptorError: if a field is unknown, is missing, or has another type.
         """
         return typing.cast("typing.Self", from_json(cls, desc, cls.operator, "desc"))
-
-
-def _plain(value: Any, kind: Any) -> Any:
-    """Returns the value of a field with sequences as tuples and numbers as enums.
-
-    A value that can't be converted stays as it is. `_check_kind` then refuses it, with
-    a message that names the operator.
-    """
-    if typing.get_origin(kind) is tuple and is_sequence(value):
-        return tuple(_plain(item, typing.get_args(kind)[0]) for item in value)
-    if kind is int:
-        return plain_integer(value)
-    if is_enum(kind) and is_number_of(value, kind):
-        return kind(int(value))
-    return value
 
 
 def _check_kind(operator: str, name: str, value: Any, kind: Any) -> None:

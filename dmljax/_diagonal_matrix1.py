@@ -1,16 +1,14 @@
 """DIAGONAL_MATRIX1: fills a span of diagonals with a value.
 
-The file has the support tables, the function and the descriptors. The formula is
-`_coordinates.fills`, and the primitive is in `_diagonal_matrix1_primitive`.
+The formula is `_coordinates.fills`.
 """
 
-import dataclasses
-import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
@@ -28,9 +26,11 @@ from dmljax._arguments import (
     unwrapped,
 )
 from dmljax._check import counted, decide_at_most, require, require_same, show
+from dmljax._coordinates import fills
 from dmljax._descriptor import OperatorDesc
-from dmljax._diagonal_matrix1_primitive import DIAGONAL_MATRIX1
-from dmljax._primitive import Implementation, check_implementation, is_alone
+from dmljax._primitive import OperatorPrimitive, compiled
+from dmljax._sharding import Part, Partition, aligned
+from dmljax._struct import field, integer, member
 from dmljax._support import (
     FLOATS,
     UP_TO_32_BITS,
@@ -39,16 +39,9 @@ from dmljax._support import (
     Support,
     SupportTable,
 )
-from dmljax._tensor import (
-    INT32_MAX,
-    INT32_MIN,
-    DataType,
-    Number,
-    Sizes,
-    TensorDesc,
-    check_int32,
-    is_integer,
-)
+from dmljax._tensor import DataType, TensorDesc
+from dmljax._transpose import transpose_select
+from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes, check_int32, is_integer
 
 NAME = "DIAGONAL_MATRIX1"
 SUPPORT: SupportTable = {
@@ -66,6 +59,48 @@ DIAGONAL_MATRIX_SUPPORT: SupportTable = {
 }
 
 
+def _xla(
+    *operands: jax.Array,
+    matrix: tuple[int, int],
+    fill_begin: int | None,
+    fill_end: int | None,
+) -> Outputs:
+    """The operator in jax.numpy.
+
+    The last operands are the value and the input. `fills` explains those before them.
+    """
+    # Diagonals are counted in int32, as the bounds are, which may be INT32_MIN or
+    # INT32_MAX. The mask is an iota in the program, so it takes no memory.
+    *data, value, x = operands
+    shape = (1,) * (x.ndim - 2) + matrix
+    row, column = (lax.broadcasted_iota(np.int32, shape, x.ndim - i) for i in (2, 1))
+    filled = fills(column - row, data, matrix, fill_begin, fill_end)
+    return (jnp.where(filled, value, x),)
+
+
+def _shard(
+    part: Part, *operands: jax.Array, matrix: tuple[int, int], **static: Any
+) -> Outputs:
+    height, width = own = part.outputs[0][-2:]
+    # If rows or columns are divided, the first element of a part is on another
+    # diagonal than that of the matrix. This diagonal is one more operand.
+    if own != matrix:
+        rank = operands[-1].ndim
+        row, column = (part.index(rank - i) for i in (2, 1))
+        origin = (column * width - row * height).reshape((1,) * rank)
+        operands = (origin, *operands)
+    return DIAGONAL_MATRIX1(*operands, matrix=own, **static)
+
+
+DIAGONAL_MATRIX1 = OperatorPrimitive(
+    "diagonal_matrix1",
+    _xla,
+    Partition(_shard, aligned),
+    linear=2,  # the value and the input
+    transpose=transpose_select,
+)
+
+
 def diagonal_matrix1(
     x: ArrayLike | None = None,
     /,
@@ -75,7 +110,6 @@ def diagonal_matrix1(
     value: ArrayLike = 1,
     fill_begin: ArrayLike = 0,
     fill_end: ArrayLike = 1,
-    implementation: Implementation = None,
 ) -> jax.Array:
     """Fills the diagonals in [fill_begin, fill_end) with `value`, and keeps the others.
 
@@ -101,16 +135,14 @@ def diagonal_matrix1(
         program is compiled for another value, and under ``vmap`` each matrix may have
         bounds of its own.
       fill_end: INT32, one past the last diagonal that is filled (DiagonalFillEnd).
-      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None to
-        let dmljax choose the faster one.
 
     Returns:
       An array (..., height, width), differentiable in `x` and `value`.
 
     Raises:
       DescriptorError: if the rank is below 2, if a matrix has more than 2^31 rows or
-        columns, if a bound is not an INT32, if `shape`, `dtype` or `value` does not
-        agree with `x`, or if `implementation` is "pallas" and no kernel can run.
+        columns, if a bound is not an INT32, or if `shape`, `dtype` or `value` does not
+        agree with `x`.
       TypeError: if `x` is not an array, or both `x` and `shape` are None.
 
     >>> diagonal_matrix1(shape=(2, 4), value=7, fill_begin=0, fill_end=2)
@@ -126,8 +158,6 @@ def diagonal_matrix1(
 
     See DML_DIAGONAL_MATRIX1_OPERATOR_DESC in directml.h.
     """
-    if implementation is not None:
-        check_implementation(NAME, implementation)
     zeros = None
     if x is None:
         zeros = _zeros(shape, dtype)
@@ -136,16 +166,8 @@ def diagonal_matrix1(
         if shape is not None or dtype is not None:
             _check_same(x, shape, dtype)
     value, constant = as_scalar(NAME, "Value", value, x if zeros is None else zeros)
-    output: jax.Array = _diagonal_matrix1(
-        x,
-        value,
-        constant,
-        zeros,
-        *_bounds(fill_begin, fill_end),
-        implementation,
-        is_alone(),
-    )
-    return output
+    begin, end, bounds = _bounds(fill_begin, fill_end)
+    return _diagonal_matrix1(x, value, bounds, constant, zeros, begin, end)
 
 
 def _bounds(
@@ -229,17 +251,16 @@ def _zeros(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct
     return jax.ShapeDtypeStruct(shape, type_)
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3, 4, 5, 7, 8))
+@compiled
 def _diagonal_matrix1(
     x: jax.Array | None,
     value: jax.Array | None,
+    bounds: tuple[jax.Array, ...],
+    /,
     constant: int | None,
     zeros: jax.ShapeDtypeStruct | None,
     fill_begin: int | None,
     fill_end: int | None,
-    bounds: tuple[jax.Array, ...],
-    implementation: Implementation,
-    alone: bool,
 ) -> jax.Array:
     described: Any = zeros if x is None else x
     shape, dtype = described.shape, described.dtype
@@ -255,25 +276,20 @@ def _diagonal_matrix1(
         check_int32(NAME, "DiagonalFillBegin", fill_begin)
         check_int32(NAME, "DiagonalFillEnd", fill_end)
     filling = in_type(NAME, "Value", Scalar(value, constant), dtype)
-    # Profiles show the operations under the name of the scope.
-    with jax.named_scope("dmljax.diagonal_matrix1"):
-        # One zero for each matrix is shared by its elements: no array is read.
-        if x is None:
-            x = jnp.zeros((*shape[:-2], 1, 1), dtype)
-        (output,) = DIAGONAL_MATRIX1(
-            *(strong(bound).reshape((1,) * rank) for bound in bounds),
-            filling.reshape((1,) * rank),
-            strong(x),
-            matrix=shape[-2:],
-            fill_begin=fill_begin,
-            fill_end=fill_end,
-            implementation=implementation,
-            alone=alone,
-        )
+    # One zero for each matrix is shared by its elements: no array is read.
+    if x is None:
+        x = jnp.zeros((*shape[:-2], 1, 1), dtype)
+    (output,) = DIAGONAL_MATRIX1(
+        *(strong(bound).reshape((1,) * rank) for bound in bounds),
+        filling.reshape((1,) * rank),
+        strong(x),
+        matrix=shape[-2:],
+        fill_begin=fill_begin,
+        fill_end=fill_end,
+    )
     return output
 
 
-@dataclasses.dataclass(frozen=True)
 class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
     """Describes DIAGONAL_MATRIX1, as DML_DIAGONAL_MATRIX1_OPERATOR_DESC does.
 
@@ -296,30 +312,16 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
            [0, 0, 7]], dtype=int32)
     """
 
-    __module__ = "dmljax"
-    operator: ClassVar[str] = NAME
-    support: ClassVar[SupportTable] = SUPPORT
-    same_type: ClassVar[tuple[str, ...]] = ("input_tensor", "output_tensor")
+    operator = NAME
+    support = SUPPORT
+    same_type = ("input_tensor", "output_tensor")
 
     input_tensor: TensorDesc | None
     output_tensor: TensorDesc
-    value_data_type: DataType
+    value_data_type: DataType = field(member(DataType))
     value: int | float
-    diagonal_fill_begin: int
-    diagonal_fill_end: int
-
-    # Callers may pass numbers, which __post_init__ converts. Type checkers see it here.
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            input_tensor: TensorDesc | None,
-            output_tensor: TensorDesc,
-            value_data_type: DataType | int,
-            value: Number,
-            diagonal_fill_begin: int,
-            diagonal_fill_end: int,
-        ) -> None: ...
+    diagonal_fill_begin: int = field(integer)
+    diagonal_fill_end: int = field(integer)
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input, or of the output if there is no input."""
@@ -331,11 +333,11 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
         _check_diagonals(NAME, self.output_tensor.sizes)
         return ((self.input_tensor or self.output_tensor).sizes,)
 
-    def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the input, if there is one."""
         value = self.scalar("Value", self.value)
         bounds = self.diagonal_fill_begin, self.diagonal_fill_end
-        return (_evaluated(self.output_tensor, arrays, value, *bounds, alone),)
+        return (_evaluated(self.output_tensor, arrays, value, *bounds),)
 
 
 def _evaluated(
@@ -344,18 +346,14 @@ def _evaluated(
     value: Scalar,
     fill_begin: int,
     fill_end: int,
-    alone: bool,
 ) -> jax.Array:
     """Runs the operator of a descriptor on its input, if `arrays` has one."""
+    (x,) = arrays or (None,)
     zeros = None if arrays else jax.ShapeDtypeStruct(output.sizes, output.dtype)
-    x = arrays[0] if arrays else None
-    matrices: jax.Array = _diagonal_matrix1(
-        x, *value, zeros, fill_begin, fill_end, (), None, alone
-    )
-    return matrices
+    array, constant = value
+    return _diagonal_matrix1(x, array, (), constant, zeros, fill_begin, fill_end)
 
 
-@dataclasses.dataclass(frozen=True)
 class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
     """Describes DIAGONAL_MATRIX, as DML_DIAGONAL_MATRIX_OPERATOR_DESC does.
 
@@ -374,13 +372,12 @@ class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
            [0, 0, 7]], dtype=int32)
     """
 
-    __module__ = "dmljax"
-    operator: ClassVar[str] = "DIAGONAL_MATRIX"
-    support: ClassVar[SupportTable] = DIAGONAL_MATRIX_SUPPORT
-    same_type: ClassVar[tuple[str, ...]] = ("output_tensor",)
+    operator = "DIAGONAL_MATRIX"
+    support = DIAGONAL_MATRIX_SUPPORT
+    same_type = ("output_tensor",)
 
     output_tensor: TensorDesc
-    offset: int
+    offset: int = field(integer)
     value: float
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
@@ -390,11 +387,11 @@ class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
         _check_diagonals(self.operator, self.output_tensor.sizes)
         return (self.output_tensor.sizes,)
 
-    def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output, which depends on the attributes alone."""
         value = Scalar(cast_float_value(self.value, self.output_tensor.dtype), None)
         # The bounds are INT32, so an offset of INT32_MAX gets an empty span. No matrix
         # has such a diagonal.
         end = min(self.offset + 1, INT32_MAX)
         bounds = self.offset, end
-        return (_evaluated(self.output_tensor, arrays, value, *bounds, alone),)
+        return (_evaluated(self.output_tensor, arrays, value, *bounds),)

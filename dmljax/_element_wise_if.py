@@ -4,9 +4,7 @@ The file has the support table, XLA's form, what a device does with its part, th
 function and the descriptor. Most of it decides which type a scalar operand has.
 """
 
-import dataclasses
-import functools
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,13 +22,8 @@ from dmljax._arguments import (
 )
 from dmljax._check import require, require_same, show
 from dmljax._descriptor import OperatorDesc
-from dmljax._primitive import (
-    Implementation,
-    OperatorPrimitive,
-    check_implementation,
-    is_alone,
-)
-from dmljax._sharding import Part, Partition
+from dmljax._primitive import OperatorPrimitive, compiled
+from dmljax._sharding import Part, Partition, aligned
 from dmljax._support import (
     FLOAT16_ONLY,
     UINT8_ONLY,
@@ -40,10 +33,9 @@ from dmljax._support import (
     Support,
     SupportTable,
 )
-from dmljax._tensor import DataType, Outputs, TensorDesc
+from dmljax._tensor import DataType, TensorDesc
 from dmljax._transpose import transpose_select
-from dmljax.pallas._element_wise_if import element_wise_if as gpu_kernel
-from dmljax.pallas.tpu._element_wise_if import element_wise_if as tpu_kernel
+from dmljax._types import Outputs
 
 NAME = "ELEMENT_WISE_IF"
 
@@ -80,10 +72,9 @@ def _shard(part: Part, *operands: jax.Array, **static: Any) -> Outputs:
 ELEMENT_WISE_IF = OperatorPrimitive(
     "element_wise_if",
     _xla,
-    Partition(_shard),
+    Partition(_shard, aligned),
     linear=2,  # a and b
     transpose=transpose_select,
-    kernels={"cuda": gpu_kernel, "tpu": tpu_kernel},
 )
 
 
@@ -92,8 +83,6 @@ def element_wise_if(
     a: ArrayLike,
     b: ArrayLike,
     /,
-    *,
-    implementation: Implementation = None,
 ) -> jax.Array:
     """Selects from `a` where `condition` is not zero, and from `b` elsewhere.
 
@@ -113,15 +102,12 @@ def element_wise_if(
       b: (...) of the type of `a` and of the sizes of `condition` (BTensor), or a
         scalar. If `a` or `b` is a Python number, it is converted to the type of the
         other one, which must be an array. Nothing else is promoted or broadcast.
-      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None to
-        let dmljax choose the faster one.
 
     Returns:
       An array (...) of the type of `a` and `b`, differentiable in both.
 
     Raises:
-      DescriptorError: if the sizes or the types do not agree, or if `implementation` is
-        "pallas" and no kernel can run.
+      DescriptorError: if the sizes or the types do not agree.
       TypeError: if an argument is not an array, or both `a` and `b` are Python numbers.
 
     >>> import jax.numpy as jnp
@@ -133,8 +119,6 @@ def element_wise_if(
 
     See DML_ELEMENT_WISE_IF_OPERATOR_DESC in directml.h.
     """
-    if implementation is not None:
-        check_implementation(NAME, implementation)
     condition = as_array(NAME, "ConditionTensor", condition)
     # Two arrays are usual, and are not asked for anything else in each call.
     constants: tuple[int | None, int | None] = None, None
@@ -142,10 +126,7 @@ def element_wise_if(
         a, b, constants = _scalars(a, b)
     else:
         a, b = as_array(NAME, "ATensor", a), as_array(NAME, "BTensor", b)
-    output: jax.Array = _element_wise_if(
-        condition, a, b, *constants, implementation, is_alone()
-    )
-    return output
+    return _element_wise_if(condition, a, b, *constants)
 
 
 def _scalars(a: Any, b: Any) -> tuple[Any, Any, tuple[int | None, int | None]]:
@@ -167,15 +148,14 @@ def _scalars(a: Any, b: Any) -> tuple[Any, Any, tuple[int | None, int | None]]:
     )
 
 
-@functools.partial(jax.jit, static_argnums=(3, 4, 5, 6))
+@compiled
 def _element_wise_if(
     condition: jax.Array,
     a: jax.Array | None,
     b: jax.Array | None,
+    /,
     constant_a: int | None,
     constant_b: int | None,
-    implementation: Implementation,
-    alone: bool,
 ) -> jax.Array:
     # The page has UINT8. A bool is what a comparison in JAX returns.
     require(
@@ -193,11 +173,7 @@ def _element_wise_if(
         else:
             _check_sizes((name, value.shape), ("ConditionTensor", condition.shape))
         operands.append(value)
-    # Profiles show the operations under the name of the scope.
-    with jax.named_scope("dmljax.element_wise_if"):
-        (output,) = ELEMENT_WISE_IF(
-            condition, *operands, implementation=implementation, alone=alone
-        )
+    (output,) = ELEMENT_WISE_IF(condition, *operands)
     return output
 
 
@@ -239,7 +215,6 @@ def _check_sizes(
     require_same(NAME, "sizes", first, second)
 
 
-@dataclasses.dataclass(frozen=True)
 class ElementWiseIfDesc(OperatorDesc[jax.Array]):
     """Describes ELEMENT_WISE_IF, as DML_ELEMENT_WISE_IF_OPERATOR_DESC does.
 
@@ -262,10 +237,9 @@ class ElementWiseIfDesc(OperatorDesc[jax.Array]):
     Array([1., 0., 1.], dtype=float32)
     """
 
-    __module__ = "dmljax"
-    operator: ClassVar[str] = NAME
-    support: ClassVar[SupportTable] = SUPPORT
-    same_type: ClassVar[tuple[str, ...]] = ("a_tensor", "b_tensor", "output_tensor")
+    operator = NAME
+    support = SUPPORT
+    same_type = ("a_tensor", "b_tensor", "output_tensor")
 
     condition_tensor: TensorDesc
     a_tensor: TensorDesc
@@ -280,6 +254,6 @@ class ElementWiseIfDesc(OperatorDesc[jax.Array]):
         _check_sizes(("BTensor", self.b_tensor.sizes), condition)
         return (condition[1],)
 
-    def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the condition, `a` and `b`."""
-        return (_element_wise_if(*arrays, None, None, None, alone),)
+        return (_element_wise_if(*arrays, None, None),)

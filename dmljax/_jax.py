@@ -7,11 +7,11 @@ access to a name belongs here. What the package does with it belongs to the call
 
 import dataclasses
 import importlib
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.extend.core
 import numpy as np
 from jax import lax
 from jax.extend.core import Primitive
@@ -37,11 +37,6 @@ class Undocumented:
 
 
 UNDOCUMENTED = {
-    "trace state": Undocumented(
-        "get_opaque_trace_state",  # of jax.extend.core, read at import
-        "whether a call stands alone, outside of jit and of every transformation",
-        "every call counts as part of a larger program",
-    ),
     "devices": Undocumented(
         "module_context.axis_context.num_devices",  # of a lowering rule's context
         "for how many devices a program is lowered",
@@ -127,14 +122,17 @@ def _experimental(name: str) -> Any:
     return module(f"jax.experimental.{name}")
 
 
+# For each experimental module of JAX, what gives it the rules of a primitive. A module
+# looks for a rule when it runs a program, and most programs never import it.
+_WAITING: dict[str, list[Callable[[Any], None]]] = {"jet": [], "roofline": []}
+
+
 def register_experimental(
     primitive: Primitive, taylor: Callable[..., Any], moved: Callable[..., int]
 ) -> None:
-    """Gives JAX's experimental modules the rules of a primitive.
+    """Keeps the rules of a primitive for JAX's experimental modules.
 
-    The modules look for a rule when they run a program, and have no way to ask for one
-    then. So the rules are there from the beginning. Importing both modules takes some
-    milliseconds.
+    `serve_experimental` gives them to the modules that are imported.
 
     Args:
       primitive: the primitive of an operator.
@@ -142,45 +140,33 @@ def register_experimental(
       moved: counts the bytes that are read and written, given the types of operands
         and outputs.
     """
-    rules = _read("jet", _experimental("jet"))
-    if rules is not _MISSING:
-        rules[primitive] = taylor
-    roofline = _experimental("roofline")
-    register, result = (_read(n, roofline) for n in ("roofline", "roofline result"))
-    if _MISSING in (register, result):
-        return
 
     def rule(context: Any, *operands: Any, **static: Any) -> Any:
         del operands, static  # the context has the types of operands and outputs
+        result = _read("roofline result", sys.modules["jax.experimental.roofline"])
         arrays = [*context.avals_in, *context.avals_out]
         return result(unfused_hbm_bytes=moved(arrays))
 
-    register(primitive)(rule)
+    def serve_jet(jet: Any) -> None:
+        rules = _read("jet", jet)
+        if rules is not _MISSING:
+            rules[primitive] = taylor
+
+    def serve_roofline(roofline: Any) -> None:
+        register = _read("roofline", roofline)
+        if _MISSING not in (register, _read("roofline result", roofline)):
+            register(primitive)(rule)
+
+    _WAITING["jet"].append(serve_jet)
+    _WAITING["roofline"].append(serve_roofline)
 
 
-def _trace_state_reader() -> Callable[[], object]:
-    """Returns a function that reads JAX's trace state.
-
-    Two states are equal if the same transformations are being traced. Without the name
-    every state is a new object, which equals none: then no call counts as alone.
-    """
-    read = _read("trace state", jax.extend.core)
-    reader: Callable[[], object] = object if read is _MISSING else read
-    return reader
-
-
-# Every call of an operator reads the state, so the name is looked up only once. The
-# module may be imported while something is traced, but hardly ever is.
-_trace_state = _trace_state_reader()
-_TOP_LEVEL = _trace_state()
-
-
-def stands_alone() -> bool:
-    """Whether a call made now is a program of its own, with nothing to fuse with.
-
-    That is so outside of jit and of every transformation.
-    """
-    return _trace_state() == _TOP_LEVEL
+def serve_experimental() -> None:
+    """Gives the experimental modules that are imported by now the operators' rules."""
+    for name, waiting in _WAITING.items():
+        found = sys.modules.get(f"jax.experimental.{name}")
+        while found and waiting:
+            waiting.pop()(found)
 
 
 def is_local(context: mlir.LoweringRuleContext) -> bool:

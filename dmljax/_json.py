@@ -1,4 +1,4 @@
-"""Descriptors from and to JSON, and their JSON Schema, by the types of their fields.
+"""Descriptors from and to JSON, by the types of their fields.
 
 A dataclass is read and written without a line in this file that names it, if its fields
 are integers, numbers, booleans, enums, other dataclasses, and lists of these. The only
@@ -19,24 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from dmljax._check import DescriptorError, counted, listed, quoted, shown
+from dmljax._check import DescriptorError, as_json, counted, listed, quoted
+from dmljax._struct import c_name, field_types, required
 from dmljax._tensor import DataType, TensorDesc
 
-Schema = dict[str, Any]
 # JSON has no NaN and no infinity, so the format of model files writes them as strings.
 NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 NUMBER = "a number, 'nan', 'inf' or '-inf'"
 # Every integer of the C structs fits in 64 bits, signed or unsigned.
 LOWEST, HIGHEST = -(2**63), 2**64 - 1
-
-
-def c_name(name: str) -> str:
-    """Returns the name that a field has in the C struct.
-
-    >>> c_name("diagonal_fill_begin")
-    'DiagonalFillBegin'
-    """
-    return "".join(part.capitalize() for part in name.split("_"))
 
 
 def enum_prefix(kind: type[enum.Enum]) -> str:
@@ -54,25 +45,6 @@ def enum_prefix(kind: type[enum.Enum]) -> str:
         name = name.removesuffix("s")
     words = re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
     return str(getattr(kind, "C_PREFIX", f"DML_{words}_"))
-
-
-def field_types(kind: Any) -> dict[str, Any]:
-    """Returns the types of a dataclass's fields, by name and in their order."""
-    hints = typing.get_type_hints(kind)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
-
-
-def is_enum(hint: Any) -> bool:
-    """Whether the type of a field is an enum."""
-    return isinstance(hint, type) and issubclass(hint, enum.Enum)
-
-
-def required(hint: Any) -> tuple[Any, bool]:
-    """Returns a type without None, and whether None was one of its alternatives."""
-    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    present = [kind for kind in kinds if kind is not types.NoneType]
-    merged = functools.reduce(operators.or_, present)
-    return merged, len(present) < len(kinds)
 
 
 # Writing
@@ -122,7 +94,7 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
 
     def wrong(expected: str) -> DescriptorError:
         return DescriptorError(
-            f"{operator}: field '{field}' is {shown(value)}; it must be {expected}."
+            f"{operator}: field '{field}' is {as_json(value)}; it must be {expected}."
         )
 
     kind, optional = required(kind)
@@ -157,8 +129,8 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
 def _integer(value: Any, operator: str, field: str) -> int:
     if type(value) is not int or not LOWEST <= value <= HIGHEST:
         raise DescriptorError(
-            f"{operator}: field '{field}' is {shown(value)}; it must be an integer of "
-            "at most 64 bits."
+            f"{operator}: field '{field}' is {as_json(value)}; it must be an integer "
+            "of at most 64 bits."
         )
     return value
 
@@ -239,7 +211,7 @@ def _tensor_fields(
     kind = fields.pop("Type", "BUFFER")
     if kind not in ("BUFFER", "DML_TENSOR_TYPE_BUFFER"):
         raise DescriptorError(
-            f"{operator}: field '{field}.Type' is {shown(kind)}; it must be BUFFER."
+            f"{operator}: field '{field}.Type' is {as_json(kind)}; it must be BUFFER."
         )
     if isinstance(fields.get("Desc"), Mapping):
         inner = dict(fields.pop("Desc"))
@@ -254,7 +226,7 @@ def _tensor_fields(
         type(count) not in (int, types.NoneType) or count not in (None, len(sizes))
     ):
         raise DescriptorError(
-            f"{operator}: field '{field}.DimensionCount' is {shown(count)}, while "
+            f"{operator}: field '{field}.DimensionCount' is {as_json(count)}, while "
             f"'{field}.Sizes' has {counted(len(sizes), 'element')}; both must be the "
             "same."
         )
@@ -283,93 +255,8 @@ def _scalar_union(
     bits = type(number) is int and 0 <= number < 2**16
     if len(value) != 1 or number is None or (half and not bits):
         raise DescriptorError(
-            f"{operator}: field '{field}' is {shown(dict(value))}; for "
+            f"{operator}: field '{field}' is {as_json(dict(value))}; for "
             f"{data_type.name} it must be a number, or an object with the one member "
             f"'{member}'{', the bits of the number' if half else ''}."
         )
     return float(np.uint16(number).view(np.float16)) if half else number
-
-
-# JSON Schema
-
-NONFINITE_SCHEMA: Schema = {
-    "type": "string",
-    "pattern": "^([nN][aA][nN]|-?[iI][nN][fF])$",
-}
-NUMBER_SCHEMA: Schema = {"anyOf": [{"type": "number"}, NONFINITE_SCHEMA]}
-INTEGER_SCHEMA: Schema = {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}
-UNION_MEMBERS = sorted({union_member(DataType(number)) for number in range(1, 12)})
-
-
-def schema_of(kind: Any, definitions: Schema) -> Schema:
-    """Makes the JSON Schema of what `from_json` reads as the type `kind`.
-
-    Structs and enums are added to `definitions`, and the schema refers to them.
-    """
-    kind, optional = required(kind)
-    if typing.get_origin(kind) is tuple:
-        items = schema_of(typing.get_args(kind)[0], definitions)
-        schema: Schema = {"type": "array", "items": items}
-    elif dataclasses.is_dataclass(kind) or is_enum(kind):
-        name = kind.__name__
-        if name not in definitions:
-            make = _enum_schema if is_enum(kind) else _struct_schema
-            definitions[name] = {}  # so that a struct that holds itself ends
-            definitions[name] = make(typing.cast(type, kind), definitions)
-        schema = {"$ref": f"#/$defs/{name}"}
-    elif kind == int | float:
-        members = dict.fromkeys(UNION_MEMBERS, NUMBER_SCHEMA)
-        one = {"type": "object", "properties": members, "additionalProperties": False}
-        one |= {"minProperties": 1, "maxProperties": 1}
-        schema = {"anyOf": [*NUMBER_SCHEMA["anyOf"], one]}
-    elif kind is float:
-        schema = NUMBER_SCHEMA
-    else:
-        schema = {"type": "boolean"} if kind is bool else INTEGER_SCHEMA
-    return or_null(schema) if optional else schema
-
-
-def or_null(schema: Schema) -> Schema:
-    """Makes the schema of a field that may be null, which stands for absent."""
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def _enum_schema(kind: type[enum.Enum], definitions: Schema) -> Schema:
-    names = list(kind.__members__)
-    full = [f"{enum_prefix(kind)}{name}" for name in names]
-    values = [member.value for member in kind.__members__.values()]
-    one: Schema = {"enum": [*names, *full, *values]}
-    if issubclass(kind, enum.Flag):
-        return {"anyOf": [one, {"type": "array", "items": one}]}
-    return one
-
-
-def _struct_schema(kind: type, definitions: Schema) -> Schema:
-    hints = field_types(kind)
-    fields = {c_name(f.name): f for f in dataclasses.fields(kind)}
-    properties, needed = {}, []
-    for key, field in fields.items():
-        properties[key] = schema_of(hints[field.name], definitions)
-        if field.default is not dataclasses.MISSING:
-            properties[key] = or_null(properties[key])
-        elif not required(hints[field.name])[1]:
-            needed.append(key)
-    extra = {"DimensionCount": INTEGER_SCHEMA} if kind is TensorDesc else {}
-    schema = struct_schema(properties | extra, needed)
-    if kind is not TensorDesc:
-        return schema
-    # A tensor's type may stand beside its fields, or in the object around them.
-    buffer = {"enum": ["BUFFER", "DML_TENSOR_TYPE_BUFFER"]}
-    typed = struct_schema(schema["properties"] | {"Type": buffer}, needed)
-    whole = struct_schema({"Type": buffer, "Desc": schema}, ["Desc"])
-    return {"anyOf": [typed, whole]}
-
-
-def struct_schema(properties: Schema, needed: list[str]) -> Schema:
-    """Makes the schema of an object that has no other fields than these."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": needed,
-        "additionalProperties": False,
-    }

@@ -4,10 +4,8 @@ This file has the support table, the function and the descriptor. The primitive 
 forms are in `_nonzero_coordinates_primitive`.
 """
 
-import dataclasses
-import functools
 import math
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -20,7 +18,7 @@ from dmljax._check import decide_at_most, require, show
 from dmljax._coordinates import uint32
 from dmljax._descriptor import OperatorDesc
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
-from dmljax._primitive import Implementation, check_implementation, is_alone
+from dmljax._primitive import Implementation, check_implementation, compiled
 from dmljax._sharding import explicit_mesh, explicit_parts
 from dmljax._support import (
     UINT32_ONLY,
@@ -110,8 +108,8 @@ def nonzero_coordinates(
         (DirectML has no such field.) The count is still the number of all elements that
         are not zero, so K was too small if the count is larger. No array of M rows is
         allocated. None stands for a row for each element.
-      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None to
-        let dmljax choose the faster one.
+      implementation: None for the Pallas kernel where there is one, and for XLA's code
+        elsewhere. "xla" and "pallas" ask for one of them.
 
     Returns:
       A ``NonzeroCoordinates``: the count, () uint32, and the coordinates, (M, N) uint32
@@ -170,38 +168,32 @@ def nonzero_coordinates(
             within,
             f"size is {size}; it must be a number of rows, 0 to {MAX_ELEMENTS}.",
         )
-    outputs: NonzeroCoordinates = _nonzero_coordinates(
-        x, columns, fill, parts, size, implementation, is_alone()
-    )
-    return outputs
+    return _nonzero_coordinates(x, columns, fill, parts, size, implementation)
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3, 4, 5, 6))
+@compiled
 def _nonzero_coordinates(
     x: jax.Array,
+    /,
     columns: int | None,
     fill: int | None,
     parts: int | None,
     size: int | None,
     implementation: Implementation,
-    alone: bool,
 ) -> NonzeroCoordinates:
     # The shape is checked here, while the program is traced, so that a repeated call
     # outside of jit does not pay for it.
     rank, columns = x.ndim, max(x.ndim, 1) if columns is None else columns
     _check_columns(x.shape, columns)
-    # The scope is the name under which profiles show the operations.
-    with jax.named_scope("dmljax.nonzero_coordinates"):
-        operands = (x,) if parts is None else _in_parts(x, parts)
-        outputs = NONZERO_COORDINATES(
-            *operands,
-            rank=rank,
-            size=size,
-            columns=columns,
-            fill=fill,
-            implementation=implementation,
-            alone=alone,
-        )
+    operands = (x,) if parts is None else _in_parts(x, parts)
+    outputs = NONZERO_COORDINATES(
+        *operands,
+        rank=rank,
+        size=size,
+        columns=columns,
+        fill=fill,
+        implementation=implementation,
+    )
     return NonzeroCoordinates(*outputs)
 
 
@@ -259,7 +251,6 @@ def _check_columns(sizes: tuple[int, ...], columns: int) -> None:
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
     """Describes NONZERO_COORDINATES, as DML_NONZERO_COORDINATES_OPERATOR_DESC does.
 
@@ -285,14 +276,13 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
     DirectML has no fields for `fill`, `parts` and `size` of ``nonzero_coordinates``.
     """
 
-    __module__ = "dmljax"
-    operator: ClassVar[str] = NAME
-    support: ClassVar[SupportTable] = SUPPORT
-    outputs: ClassVar[tuple[str, ...]] = (
+    operator = NAME
+    support = SUPPORT
+    outputs = (
         "output_count_tensor",
         "output_coordinates_tensor",
     )
-    same_type: ClassVar[tuple[str, ...]] = ()
+    same_type = ()
 
     input_tensor: TensorDesc
     output_count_tensor: TensorDesc
@@ -310,12 +300,12 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
         count = (1,) * len(self.output_count_tensor.sizes)
         return count, (1,) * (len(coordinates) - 2) + rows
 
-    def evaluate(self, *arrays: jax.Array, alone: bool = False) -> NonzeroCoordinates:
+    def evaluate(self, *arrays: jax.Array) -> NonzeroCoordinates:
         """Returns the count and the coordinates, in the sizes of their tensors."""
         # DirectML leaves the rows from the count on undefined. They are 0 here, so that
         # the result is a function of the input.
         columns = self.output_coordinates_tensor.sizes[-1]
-        outputs = _nonzero_coordinates(*arrays, columns, 0, None, None, None, alone)
+        outputs = _nonzero_coordinates(*arrays, columns, 0, None, None, None)
         shaped = (
             value.reshape(tensor.sizes)
             for value, tensor in zip(

@@ -16,13 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._coordinates import by_lines, filled, is_nonzero, uint32, unravel
+from dmljax._coordinates import filled, is_nonzero, uint32, unravel
 from dmljax._jax import varying_alike
-from dmljax._primitive import OperatorPrimitive
+from dmljax._primitive import Kernel, OperatorPrimitive
 from dmljax._sharding import Layout, Part, Partition, aligned
-from dmljax._tensor import Form, Outputs, index_mode
-from dmljax.pallas._nonzero_coordinates import nonzero_coordinates as gpu_kernel
-from dmljax.pallas.tpu._nonzero_coordinates import nonzero_coordinates as tpu_kernel
+from dmljax._types import Form, Outputs, index_mode
 
 WORD = 32  # elements of a word, one bit each
 BLOCK = 16  # numbers that one level of a running sum adds up
@@ -38,6 +36,52 @@ def _packed(x: jax.Array) -> jax.Array:
     # Each bit has a place of its own, so the sum is the same as an or. XLA fuses the
     # comparison into it, and reads the input once.
     return (lanes << lane).sum(2, dtype=np.uint32)
+
+
+def by_lines(lines: Callable[..., Outputs]) -> Form:
+    """Makes a form of NONZERO_COORDINATES out of a function of independent lines.
+
+    A *line* is one tensor of a batch, flat. `lines` takes x as (lines, elements), with
+    sizes of at least 1; the sizes of the tensor, as `sizes=`; the number of rows to
+    return for each line, as `rows=`; and `columns=`, `fill=` and what else a form
+    takes. It returns (lines,) counts and (lines, rows, columns) coordinates.
+
+    The *number* of an element is its place in the flat tensor. If there is a second
+    operand, (lines,), it has the number of each line's first element: 0, unless the
+    line is a part of a tensor.
+    """
+
+    def form(
+        x: jax.Array,
+        *first: jax.Array,
+        rank: int,
+        size: int | None,
+        columns: int,
+        fill: int | None,
+        **static: Any,
+    ) -> Outputs:
+        batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
+        elements = math.prod(sizes)
+        rows = elements if size is None else size
+        shape = (*batch, rows, columns)
+        # Kernels and scatters need something to work on. Without elements, or without
+        # rows, the outputs are simple.
+        if 0 in (*x.shape, *shape):
+            count = is_nonzero(x).sum(range(len(batch), x.ndim), dtype=np.uint32)
+            return count, jnp.full(shape, fill or 0, np.uint32)
+        numbers = (jnp.broadcast_to(f, (*batch, *[1] * rank)).ravel() for f in first)
+        count, coordinates = lines(
+            x.reshape(math.prod(batch), elements),
+            *numbers,
+            sizes=sizes,
+            rows=rows,
+            columns=columns,
+            fill=fill,
+            **static,
+        )
+        return count.reshape(batch), coordinates.reshape(shape)
+
+    return form
 
 
 # Compacts words into rows. It takes the words, the number of each line's first element,
@@ -233,12 +277,27 @@ def _shard(part: Part, *operands: jax.Array, **static: Any) -> Outputs:
     return NONZERO_COORDINATES(*operands, **static)
 
 
+@by_lines
+def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
+    from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates
+
+    return nonzero_coordinates(*operands, **static)
+
+
+@by_lines
+def _tpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
+    from dmljax.pallas.tpu._nonzero_coordinates import nonzero_coordinates
+
+    return nonzero_coordinates(*operands, **static)
+
+
 NONZERO_COORDINATES = OperatorPrimitive(
     "nonzero_coordinates",
     _compacting(functools.partial(_by_scatter_or_search, _sum_by_xla)),
     Partition(_shard, _layout),
     divisible=_compacting(functools.partial(_by_scatter_or_search, _sum_in_levels)),
     on_platform={"cpu": _compacting(_by_loop)},
-    kernels={"cuda": gpu_kernel, "tpu": tpu_kernel},
-    sized_by=0,  # `x`; with `parts=` the last operand has the numbers of the parts
+    # In smaller arrays both forms take as long as their launches
+    # (results/nvidia-h200.csv; for TPUs the compiler's estimates in results/tpu.csv).
+    kernels={"cuda": Kernel(_gpu_kernel, 2**12), "tpu": Kernel(_tpu_kernel, 2**16)},
 )

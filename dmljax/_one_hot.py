@@ -4,10 +4,8 @@ The file has the support table, XLA's form, what a device does with its part, th
 function and the descriptor. The formula is `_coordinates.is_lit`.
 """
 
-import dataclasses
-import functools
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,13 +17,9 @@ from dmljax._arguments import as_array, as_integer, as_size, strong
 from dmljax._check import counted, decide_at_most, require, require_same, show
 from dmljax._coordinates import countable, is_lit
 from dmljax._descriptor import OperatorDesc
-from dmljax._primitive import (
-    Implementation,
-    OperatorPrimitive,
-    check_implementation,
-    is_alone,
-)
-from dmljax._sharding import Part, Partition
+from dmljax._primitive import OperatorPrimitive, compiled
+from dmljax._sharding import Part, Partition, aligned
+from dmljax._struct import field, integer
 from dmljax._support import (
     FLOATS,
     INDICES,
@@ -36,10 +30,9 @@ from dmljax._support import (
     Support,
     SupportTable,
 )
-from dmljax._tensor import DataType, Outputs, TensorDesc, is_integer
+from dmljax._tensor import DataType, TensorDesc
 from dmljax._transpose import transpose_select
-from dmljax.pallas._one_hot import one_hot as gpu_kernel
-from dmljax.pallas.tpu._one_hot import one_hot as tpu_kernel
+from dmljax._types import Outputs, is_integer
 
 NAME = "ONE_HOT"
 
@@ -106,10 +99,9 @@ def _counted_from(index: jax.Array, part: jax.Array, own: int, size: int) -> jax
 ONE_HOT = OperatorPrimitive(
     "one_hot",
     _xla,
-    Partition(_shard),
+    Partition(_shard, aligned),
     linear=2,  # on and off
     transpose=transpose_select,
-    kernels={"cuda": gpu_kernel, "tpu": tpu_kernel},
 )
 
 
@@ -120,7 +112,6 @@ def one_hot(
     *,
     size: int,
     axis: int = -1,
-    implementation: Implementation = None,
 ) -> jax.Array:
     """Makes sequences along `axis` that are off everywhere except at their index.
 
@@ -137,16 +128,14 @@ def one_hot(
         row-major order are off and on (ValuesTensor).
       size: the number of elements of each sequence, from 1 to 2^31 - 1.
       axis: the dimension of the sequences; a negative one counts from the end (Axis).
-      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None to
-        let dmljax choose the faster one.
 
     Returns:
       An array (..., size, ...) of the type of `values`, differentiable in `values`.
 
     Raises:
       DescriptorError: if `axis` is out of range, if `indices` is not an integer array
-        of size 1 along `axis`, if `values` has fewer than 2 elements, if `size` is out
-        of range, or if `implementation` is "pallas" and no kernel can run.
+        of size 1 along `axis`, if `values` has fewer than 2 elements, or if `size` is
+        out of range.
       TypeError: if `indices` or `values` is not an array, or if `size` or `axis` is not
         an integer.
 
@@ -159,27 +148,17 @@ def one_hot(
 
     See DML_ONE_HOT_OPERATOR_DESC in directml.h.
     """
-    if implementation is not None:
-        check_implementation(NAME, implementation)
-    output: jax.Array = _one_hot(
+    return _one_hot(
         as_array(NAME, "IndicesTensor", indices),
         as_array(NAME, "ValuesTensor", values),
         as_size(NAME, "size", size),
         as_integer(NAME, "Axis", axis),
-        implementation,
-        is_alone(),
     )
-    return output
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3, 4, 5))
+@compiled
 def _one_hot(
-    indices: jax.Array,
-    values: jax.Array,
-    size: int,
-    axis: int,
-    implementation: Implementation,
-    alone: bool,
+    indices: jax.Array, values: jax.Array, /, size: int, axis: int
 ) -> jax.Array:
     # The next checks run while the program is traced. A repeated call outside of
     # jit finds the compiled program and does not pay for it.
@@ -204,19 +183,15 @@ def _one_hot(
     )
     axis %= rank
     _check_sizes(indices.shape, values.shape, size, axis)
-    # Profiles show the operations under the name of the scope.
-    with jax.named_scope("dmljax.one_hot"):
-        # Later elements are ignored, as the page says.
-        off, on = strong(values).ravel()[:2]
-        (output,) = ONE_HOT(
-            strong(indices),
-            on.reshape((1,) * rank),
-            off.reshape((1,) * rank),
-            size=size,
-            axis=axis - rank,
-            implementation=implementation,
-            alone=alone,
-        )
+    # Later elements are ignored, as the page says.
+    off, on = strong(values).ravel()[:2]
+    (output,) = ONE_HOT(
+        strong(indices),
+        on.reshape((1,) * rank),
+        off.reshape((1,) * rank),
+        size=size,
+        axis=axis - rank,
+    )
     return output
 
 
@@ -248,7 +223,6 @@ def _check_sizes(
     return (*indices[:axis], size, *indices[axis + 1 :])
 
 
-@dataclasses.dataclass(frozen=True)
 class OneHotDesc(OperatorDesc[jax.Array]):
     """Describes ONE_HOT, as DML_ONE_HOT_OPERATOR_DESC does; see ``one_hot``.
 
@@ -271,15 +245,14 @@ class OneHotDesc(OperatorDesc[jax.Array]):
            [0., 0., 1.]], dtype=float32)
     """
 
-    __module__ = "dmljax"
-    operator: ClassVar[str] = NAME
-    support: ClassVar[SupportTable] = SUPPORT
-    same_type: ClassVar[tuple[str, ...]] = ("values_tensor", "output_tensor")
+    operator = NAME
+    support = SUPPORT
+    same_type = ("values_tensor", "output_tensor")
 
     indices_tensor: TensorDesc
     values_tensor: TensorDesc
     output_tensor: TensorDesc
-    axis: int
+    axis: int = field(integer)
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the indices, with the output's size along the axis."""
@@ -300,7 +273,7 @@ class OneHotDesc(OperatorDesc[jax.Array]):
         size = output.sizes[self.axis]
         return (_check_sizes(indices.sizes, values.sizes, size, self.axis),)
 
-    def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the indices and the values."""
         size = self.output_tensor.sizes[self.axis]
-        return (_one_hot(*arrays, size, self.axis, None, alone),)
+        return (_one_hot(*arrays, size, self.axis),)

@@ -7,7 +7,7 @@ strides. What an operator computes is in its descriptor's `evaluate`.
 import dataclasses
 import functools
 import math
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 import chex
 import jax
@@ -18,15 +18,17 @@ from jax.typing import ArrayLike
 from dmljax._arguments import as_array, check_x64
 from dmljax._check import as_member, require, show
 from dmljax._descriptor import OperatorDesc, Result
-from dmljax._json import c_name
-from dmljax._primitive import is_alone
 from dmljax._strides import read, write
+from dmljax._struct import Struct, c_name, field
 from dmljax._support import FeatureLevel
 from dmljax._tensor import TensorDesc
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Operator(Generic[Result]):
+def _level(value: FeatureLevel | int) -> FeatureLevel:
+    return as_member("create_operator", "feature_level", value, FeatureLevel)
+
+
+class Operator(Struct, Generic[Result], eq=False):
     """A function of input arrays that a descriptor describes.
 
     An operator takes one array for each input tensor, in the order of the C struct. For
@@ -61,19 +63,8 @@ class Operator(Generic[Result]):
     Array([1., 0.], dtype=float32)
     """
 
-    __module__ = "dmljax"
-
     desc: OperatorDesc[Result]
-    feature_level: FeatureLevel = FeatureLevel.V6_4
-
-    # Callers may pass numbers, which __post_init__ converts. Type checkers see it here.
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            desc: OperatorDesc[Result],
-            feature_level: FeatureLevel | int = FeatureLevel.V6_4,
-        ) -> None: ...
+    feature_level: FeatureLevel = field(_level, default=FeatureLevel.V6_4)
 
     def __post_init__(self) -> None:
         """Checks the descriptor, so that every operator that exists is a legal one."""
@@ -82,10 +73,8 @@ class Operator(Generic[Result]):
                 "create_operator takes an operator descriptor such as PaddingDesc, "
                 f"not {type(self.desc).__name__}."
             )
-        level: Any = self.feature_level
-        level = as_member("create_operator", "feature_level", level, FeatureLevel)
-        object.__setattr__(self, "feature_level", level)
-        self.desc.check(level)
+        super().__post_init__()
+        self.desc.check(self.feature_level)
 
     def __call__(self, *arrays: ArrayLike) -> Result:
         """Computes the outputs for the arrays of the input tensors."""
@@ -101,7 +90,7 @@ class Operator(Generic[Result]):
             as_array(operator, name, array)
             for name, array in zip(names, arrays, strict=True)
         ]
-        result: Result = _run(self, is_alone(), *given)
+        result: Result = _run(self, *given)
         return result
 
     def __eq__(self, other: object) -> bool:
@@ -174,11 +163,11 @@ def create_operator(
     >>> create_operator(desc)(jnp.array([1.0, 2.0, 3.0]))
     Array([3., 2., 1., 2., 3., 2.], dtype=float32)
     """
-    return Operator(desc, feature_level)
+    return Operator(desc, _level(feature_level))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _run(operator: Operator[Any], alone: bool, *arrays: jax.Array) -> Any:
+@functools.partial(jax.jit, static_argnums=0)
+def _run(operator: Operator[Any], *arrays: jax.Array) -> Any:
     """Runs an operator. It is compiled once for all operators that are equal."""
     desc = operator.desc
     inputs, outputs = desc.input_tensors(), desc.output_tensors()
@@ -189,9 +178,7 @@ def _run(operator: Operator[Any], alone: bool, *arrays: jax.Array) -> Any:
         _bind(desc.operator, c_name(name), tensor, array)
         for (name, tensor), array in zip(inputs.items(), arrays, strict=True)
     ]
-    # With strides, the operator has operations before or after it to be fused with.
-    packed = all(tensor.strides is None for tensor in (inputs | outputs).values())
-    results = desc.evaluate(*logical, alone=alone and packed)
+    results = desc.evaluate(*logical)
     for tensor, value in zip(outputs.values(), results, strict=True):
         _assert_is(tensor, value)
     written = [

@@ -12,11 +12,11 @@ from typing import Any
 from dmljax._coordinates import PaddingMode
 from dmljax._descriptor import OperatorDesc
 from dmljax._diagonal_matrix1 import (
+    DIAGONAL_MATRIX1,
     DiagonalMatrix1Desc,
     DiagonalMatrixDesc,
     diagonal_matrix1,
 )
-from dmljax._diagonal_matrix1_primitive import DIAGONAL_MATRIX1
 from dmljax._element_wise_if import ELEMENT_WISE_IF, ElementWiseIfDesc, element_wise_if
 from dmljax._nonzero_coordinates import (
     NonzeroCoordinates,

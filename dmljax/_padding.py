@@ -5,9 +5,7 @@ does is in `_padding_primitive`, its jax.numpy forms are in `_padding_forms`, an
 formula is `_coordinates.source_index`.
 """
 
-import dataclasses
-import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import jax
 import numpy as np
@@ -27,7 +25,8 @@ from dmljax._check import as_member, counted, decide_at_most, require, show
 from dmljax._coordinates import PaddingMode
 from dmljax._descriptor import OperatorDesc
 from dmljax._padding_primitive import PADDING
-from dmljax._primitive import Implementation, check_implementation, is_alone
+from dmljax._primitive import Implementation, check_implementation, compiled
+from dmljax._struct import field, integer, integers, member
 from dmljax._support import (
     FLOATS,
     UP_TO_32_BITS,
@@ -36,7 +35,8 @@ from dmljax._support import (
     Support,
     SupportTable,
 )
-from dmljax._tensor import DataType, Number, Sizes, TensorDesc
+from dmljax._tensor import DataType, TensorDesc
+from dmljax._types import Sizes
 
 NAME = "PADDING"
 BOTH = ("InputTensor", "OutputTensor")
@@ -93,8 +93,7 @@ def padding(
         number is converted to this type. If this is an integer type, a Python float is
         truncated toward zero. A float that is out of range becomes the nearest value of
         the type, and NaN becomes 0.
-      implementation: "xla" for XLA's code, "pallas" for the Pallas kernel, or None to
-        let dmljax choose the faster one.
+      implementation: "pallas" for the Pallas kernel; None or "xla" for XLA's code.
 
     Returns:
       An array of the type of `x`. Its size along each axis is that of `x` plus both
@@ -128,7 +127,7 @@ def padding(
         value, constant = as_scalar(NAME, "PaddingValue", value, x, cast=True)
     else:
         value, constant = _ignored(value)
-    output: jax.Array = _padding(
+    return _padding(
         x,
         value,
         constant,
@@ -136,9 +135,7 @@ def padding(
         as_sizes(NAME, "EndPadding", end_padding, PAIRS),
         mode,
         implementation,
-        is_alone(),
     )
-    return output
 
 
 def _as_mode(mode: Any) -> PaddingMode:
@@ -155,16 +152,16 @@ def _ignored(value: Any) -> Scalar:
     return Scalar(None, None)
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3, 4, 5, 6, 7))
+@compiled
 def _padding(
     x: jax.Array,
     value: jax.Array | None,
+    /,
     constant: int | None,
     start: tuple[int, ...],
     end: tuple[int, ...],
     mode: PaddingMode,
     implementation: Implementation,
-    alone: bool,
 ) -> jax.Array:
     # The padding is checked while the program is traced: a repeated call is not slower
     # for it. XLA itself would accept a negative padding, and crop.
@@ -174,17 +171,14 @@ def _padding(
     if mode is PaddingMode.CONSTANT:
         scalar = Scalar(value, constant)
         values = [in_type(NAME, "PaddingValue", scalar, x.dtype, cast=True)]
-    # Profiles show the operations under the name of the scope.
-    with jax.named_scope("dmljax.padding"):
-        (output,) = PADDING(
-            x,
-            *(v.reshape((1,) * x.ndim) for v in values),
-            start=start,
-            end=end,
-            mode=mode,
-            implementation=implementation,
-            alone=alone,
-        )
+    (output,) = PADDING(
+        x,
+        *(v.reshape((1,) * x.ndim) for v in values),
+        start=start,
+        end=end,
+        mode=mode,
+        implementation=implementation,
+    )
     return output
 
 
@@ -229,7 +223,6 @@ def output_sizes(
     return padded
 
 
-@dataclasses.dataclass(frozen=True)
 class PaddingDesc(OperatorDesc[jax.Array]):
     """Describes PADDING, as DML_PADDING_OPERATOR_DESC does; see ``padding``.
 
@@ -253,46 +246,30 @@ class PaddingDesc(OperatorDesc[jax.Array]):
     [1, 1, 2, 3, 3, 3]
     """
 
-    __module__ = "dmljax"
-    operator: ClassVar[str] = NAME
-    support: ClassVar[SupportTable] = SUPPORT
-    same_type: ClassVar[tuple[str, ...]] = ("input_tensor", "output_tensor")
+    operator = NAME
+    support = SUPPORT
+    same_type = ("input_tensor", "output_tensor")
 
     input_tensor: TensorDesc
     output_tensor: TensorDesc
-    padding_mode: PaddingMode
+    padding_mode: PaddingMode = field(member(PaddingMode))
     padding_value: float
-    dimension_count: int
-    start_padding: tuple[int, ...]
-    end_padding: tuple[int, ...]
-
-    # Callers may pass numbers, which __post_init__ converts. Type checkers see it here.
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            input_tensor: TensorDesc,
-            output_tensor: TensorDesc,
-            padding_mode: PaddingMode | int,
-            padding_value: Number,
-            dimension_count: int,
-            start_padding: Sizes,
-            end_padding: Sizes,
-        ) -> None: ...
+    dimension_count: int = field(integer)
+    start_padding: tuple[int, ...] = field(integers)
+    end_padding: tuple[int, ...] = field(integers)
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input with the padding added."""
         return (_described_sizes(self, level),)
 
-    def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the input."""
         # The field is a FLOAT: a value of another type goes through float32, as in C.
         dtype = self.output_tensor.dtype
         value = Scalar(cast_float_value(self.padding_value, dtype), None)
-        return _evaluated(self, value, *arrays, alone=alone)
+        return _evaluated(self, value, *arrays)
 
 
-@dataclasses.dataclass(frozen=True)
 class Padding1Desc(OperatorDesc[jax.Array]):
     """Describes PADDING1, as DML_PADDING1_OPERATOR_DESC does.
 
@@ -319,34 +296,18 @@ class Padding1Desc(OperatorDesc[jax.Array]):
     [16777217, 5]
     """
 
-    __module__ = "dmljax"
-    operator: ClassVar[str] = "PADDING1"
-    support: ClassVar[SupportTable] = PADDING1_SUPPORT
-    same_type: ClassVar[tuple[str, ...]] = ("input_tensor", "output_tensor")
+    operator = "PADDING1"
+    support = PADDING1_SUPPORT
+    same_type = ("input_tensor", "output_tensor")
 
     input_tensor: TensorDesc
     output_tensor: TensorDesc
-    padding_mode: PaddingMode
-    padding_value_data_type: DataType
+    padding_mode: PaddingMode = field(member(PaddingMode))
+    padding_value_data_type: DataType = field(member(DataType))
     padding_value: int | float
-    dimension_count: int
-    start_padding: tuple[int, ...]
-    end_padding: tuple[int, ...]
-
-    # Callers may pass numbers, which __post_init__ converts. Type checkers see it here.
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            input_tensor: TensorDesc,
-            output_tensor: TensorDesc,
-            padding_mode: PaddingMode | int,
-            padding_value_data_type: DataType | int,
-            padding_value: Number,
-            dimension_count: int,
-            start_padding: Sizes,
-            end_padding: Sizes,
-        ) -> None: ...
+    dimension_count: int = field(integer)
+    start_padding: tuple[int, ...] = field(integers)
+    end_padding: tuple[int, ...] = field(integers)
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input with the padding added."""
@@ -355,10 +316,10 @@ class Padding1Desc(OperatorDesc[jax.Array]):
         self.scalar("PaddingValue", self.padding_value)
         return (_described_sizes(self, level),)
 
-    def evaluate(self, *arrays: jax.Array, alone: bool = False) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the input."""
         value = self.scalar("PaddingValue", self.padding_value)
-        return _evaluated(self, value, *arrays, alone=alone)
+        return _evaluated(self, value, *arrays)
 
 
 def _described_sizes(
@@ -383,7 +344,7 @@ def _described_sizes(
 
 
 def _evaluated(
-    desc: PaddingDesc | Padding1Desc, value: Scalar, x: jax.Array, *, alone: bool
+    desc: PaddingDesc | Padding1Desc, value: Scalar, x: jax.Array
 ) -> tuple[jax.Array]:
     pads, mode = (desc.start_padding, desc.end_padding), desc.padding_mode
-    return (_padding(x, *value, *pads, mode, None, alone),)
+    return (_padding(x, *value, *pads, mode, None),)

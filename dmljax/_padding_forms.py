@@ -16,7 +16,7 @@ from jax import lax
 
 from dmljax._check import at_most
 from dmljax._coordinates import PaddingMode, fold, source_index
-from dmljax._tensor import Outputs, index_mode
+from dmljax._types import Outputs, index_mode
 
 # Padding in these modes repeats an element at most once on each side as long as it is
 # smaller than the inside. Its adjoint then needs no sums, which EDGE always does.

@@ -5,7 +5,6 @@ and in reverse mode, and each of them is again padding or its adjoint. What the 
 compute is in `_padding_forms`.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,22 +13,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from dmljax import _padding_forms as forms
-from dmljax._coordinates import PaddingMode, axes_of, merged, rows_of
-from dmljax._primitive import OperatorPrimitive
-from dmljax._sharding import Part, Partition
-from dmljax._tensor import Outputs
+from dmljax._coordinates import PaddingMode
+from dmljax._primitive import Kernel, OperatorPrimitive
+from dmljax._sharding import Part, Partition, aligned
 from dmljax._transpose import needs_cotangent, unbroadcast
-from dmljax.pallas._padding import padding as gpu_kernel
-from dmljax.pallas.tpu._padding import padding as tpu_kernel
-
-# Outside of jit, the kernel for GPUs may be the default if a row of the input has at
-# least so many elements, and if no more is added to a row than it has. Which types have
-# it is a matter of the ledger (`_default`). On an H200, with 4 elements added on each
-# side, XLA's form took 1.2 times as long as the kernel in rows of 16 int8 or float16,
-# and 1.25 to 2.5 times in longer ones. In rows of 8 it took 0.92 times as long for
-# float16, and 1.07 times for int8. With nearly twice the row added, it took 0.6 to 1.3
-# times as long.
-LONG_ROW = 16
+from dmljax._types import Outputs
 
 
 def _zero_value(cotangent: jax.Array, mode: PaddingMode) -> list[jax.Array]:
@@ -78,31 +66,6 @@ def _transpose_adjoint(
     return PADDING(cotangent, *_zero_value(cotangent, static["mode"]), **static)
 
 
-def _measured_as(platform: str, operands: Sequence[Any], static: dict[str, Any]) -> str:
-    """Returns the name of the measurements that speak of this padding.
-
-    `_default` has no measurements of "padding otherwise" and of "padding constant", so
-    that XLA's form is the default for these.
-    """
-    # On a TPU, CONSTANT is one operation of XLA's, which no kernel beats.
-    if platform == "tpu":
-        constant = static["mode"] is PaddingMode.CONSTANT
-        return "padding constant" if constant else "padding"
-    # On a GPU, the kernel wins in long rows of arrays that are whole words of 32 bits.
-    x, start, end = operands[0], static["start"], static["end"]
-    itemsize = x.dtype.itemsize
-    axes = axes_of(x.shape, start, end)
-    *_, row, unit = rows_of(merged(axes), itemsize)
-    long = row.size * unit >= LONG_ROW
-    few = row.before + row.after <= row.size
-    lanes = max(4 // itemsize, 1)  # elements of a 32-bit word
-    whole = x.dtype != bool and all(
-        math.prod(sizes) % lanes == 0
-        for sizes in (x.shape, [axis.output for axis in axes])
-    )
-    return "padding" if long and few and whole else "padding otherwise"
-
-
 # THE PARTITION
 
 
@@ -120,8 +83,6 @@ def _shard(
     divided = [
         part.count(axis) > 1 and any(own) for axis, own in enumerate(pads, batch)
     ]
-    # More operations follow along an axis that is divided, and XLA may fuse with them.
-    static["alone"] &= not any(divided)
     here = [(0, 0) if away else own for away, own in zip(divided, pads, strict=True)]
     x = _pad(x, value, here, **static)
     for axis, away in enumerate(divided, batch):
@@ -213,21 +174,32 @@ def _shard_adjoint(part: Part, cotangent: jax.Array, **static: Any) -> Outputs:
     return tuple(jax.linear_transpose(pad, x)(cotangent))
 
 
+def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
+    from dmljax.pallas.gpu._padding import padding
+
+    return padding(*operands, **static)
+
+
+def _tpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
+    from dmljax.pallas.tpu._padding import padding
+
+    return padding(*operands, **static)
+
+
 PADDING = OperatorPrimitive(
     "padding",
     forms.by_gather,
-    Partition(_shard),
+    Partition(_shard, aligned),
     on_platform={"cpu": forms.on_cpu},
     divisible=forms.by_strips,
     linear=2,  # the input, and under CONSTANT the value
     transpose=_transpose,
-    kernels={"cuda": gpu_kernel, "tpu": tpu_kernel},
-    measured_as=_measured_as,
+    kernels={"cuda": Kernel(_gpu_kernel), "tpu": Kernel(_tpu_kernel)},
 )
 ADJOINT = OperatorPrimitive(
     "padding_adjoint",
     forms.adjoint,
-    Partition(_shard_adjoint),
+    Partition(_shard_adjoint, aligned),
     on_platform={"cpu": forms.adjoint_on_cpu},
     linear=1,
     transpose=_transpose_adjoint,

@@ -15,12 +15,11 @@ no linear_transpose, and neither can choose by platform.
 What single operators compute does not belong here, nor how arguments are checked.
 """
 
-import contextlib
 import dataclasses
 import functools
-import math
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +28,6 @@ from jax.interpreters import ad, batching, mlir
 from jax.sharding import use_abstract_mesh
 
 from dmljax._check import NoKernelError, require, require_one_of
-from dmljax._default import KERNEL_FROM
 from dmljax._jax import (
     UNDOCUMENTED,
     is_exported,
@@ -38,11 +36,11 @@ from dmljax._jax import (
     knows_devices,
     on_one_device,
     register_experimental,
-    stands_alone,
+    serve_experimental,
     varying_alike,
 )
 from dmljax._sharding import Division, Partition, explicit_mesh, over_explicit_mesh
-from dmljax._tensor import Form, Outputs
+from dmljax._types import Form, Outputs
 from dmljax.pallas import (
     BACKENDS,
     LEAST_BY_DEFAULT,
@@ -52,8 +50,7 @@ from dmljax.pallas import (
     served,
 )
 
-# The form that a caller asks for: XLA's, a kernel, or None for the one that was
-# measured to be faster.
+# The form that a caller asks for. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
 # Stands for every platform without a lowering rule of its own, such as "rocm". JAX
 # takes a rule for these if it is registered without a platform.
@@ -64,9 +61,29 @@ OTHER = ""
 Transpose = Callable[..., Sequence[jax.Array | None]]
 
 
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """An operator as a Pallas kernel.
+
+    Attributes:
+      form: takes the arguments of `OperatorPrimitive.xla`, and `interpret=`, which says
+        whether a CPU runs the kernel. It imports the kernel's module when it is called,
+        so that a program without kernels imports none.
+      default_from: the kernel is the default if an operand or an output has at least
+        this number of elements. None: it runs only if the caller asks for it.
+    """
+
+    form: Form
+    default_from: int | None = None
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class OperatorPrimitive:
     """One operator in normal form. A call binds the primitive.
+
+    To add an operator, write `xla` and a `Partition`. If the operator has a derivative,
+    put the operands that it is linear in last, say in `linear` how many they are, and
+    write its `transpose`. Everything else has a default that works.
 
     Attributes:
       name: the name in snake_case, which errors, profiles and the primitive show.
@@ -82,13 +99,7 @@ class OperatorPrimitive:
         before them are data, such as a condition.
       transpose: the transpose of the operator as a function of its linear operands;
         None for an operator without a derivative.
-      kernels: for a platform ("cuda", "tpu"), the operator as a Pallas kernel. Besides
-        the arguments of `xla` it takes `interpret=`, which says whether a CPU
-        runs it: by Pallas' interpreter, or by `dmljax.pallas._lockstep`.
-      sized_by: the number of the operand whose type decides, by its bytes, from how
-        many elements on the kernel is the default.
-      measured_as: returns the name under which `_default` has the measurements, given
-        the platform, the operands and the static attributes; None stands for `name`.
+      kernels: for a platform ("cuda", "tpu"), the operator as a Pallas kernel.
     """
 
     name: str
@@ -98,9 +109,7 @@ class OperatorPrimitive:
     divisible: Form | None = None
     linear: int = 0
     transpose: Transpose | None = None
-    kernels: Mapping[str, Form] = dataclasses.field(default_factory=dict)
-    sized_by: int = -1
-    measured_as: Callable[[str, Sequence[Any], dict[str, Any]], str] | None = None
+    kernels: Mapping[str, Kernel] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Registers the rules of the primitive with JAX."""
@@ -124,8 +133,7 @@ class OperatorPrimitive:
     def __call__(
         self,
         *operands: jax.Array,
-        implementation: Implementation,
-        alone: bool = False,
+        implementation: Implementation = None,
         **static: Any,
     ) -> Outputs:
         """Computes the outputs, as a tuple.
@@ -133,10 +141,10 @@ class OperatorPrimitive:
         Args:
           operands: the arrays, in normal form.
           implementation: the form that the caller asked for, or None.
-          alone: whether the call is a program of its own, with nothing to fuse with.
           static: the attributes, which are hashable.
         """
-        static |= {"implementation": implementation, "alone": alone}
+        serve_experimental()
+        static |= {"implementation": implementation}
         mesh = explicit_mesh(*operands)
         if mesh is not None:
             # The types of the operands have the mesh, so the definition can't be traced
@@ -157,7 +165,6 @@ class OperatorPrimitive:
             context: mlir.LoweringRuleContext,
             *operands: Any,
             implementation: Implementation,
-            alone: bool,
             **static: Any,
         ) -> Any:
             lower = functools.partial(_lower_locally, context, operands, static)
@@ -165,13 +172,13 @@ class OperatorPrimitive:
                 self._require_one_device(context)
                 self._require_sizes(context)
                 return lower(self._kernel(platform))
-            if implementation is None and self._prefers_kernel(
-                platform, alone, context, static
-            ):
-                # A kernel may refuse a type or a size. The caller has not asked for
-                # one, so XLA's form runs then.
-                with contextlib.suppress(NoKernelError):
+            if implementation is None and self._prefers_kernel(platform, context):
+                try:
                     return lower(self._kernel(platform))
+                except NoKernelError:
+                    # A kernel may refuse a type or a size. The caller has not asked for
+                    # one, so XLA's form runs.
+                    pass
             # The form of a platform is faster on one device, but XLA may divide it
             # badly.
             if is_local(context):
@@ -211,7 +218,8 @@ class OperatorPrimitive:
             instead = "use implementation=None or 'xla'."
             message = f"implementation='pallas' {problem}; {instead}"
             require(self.name.upper(), holds, message, NoKernelError)
-        return functools.partial(self.kernels[platform_of_kernel], interpret=interpret)
+        form = self.kernels[platform_of_kernel].form
+        return functools.partial(form, interpret=interpret)
 
     def _require_one_device(self, context: mlir.LoweringRuleContext) -> None:
         """Refuses a kernel in a program that XLA may divide among devices.
@@ -251,29 +259,19 @@ class OperatorPrimitive:
             NoKernelError,
         )
 
-    def _prefers_kernel(
-        self,
-        platform: str,
-        alone: bool,
-        context: mlir.LoweringRuleContext,
-        static: dict[str, Any],
-    ) -> bool:
-        """Whether the kernel is the default, because it was measured to be faster."""
-        measured = KERNEL_FROM.get(platform, {}).get("alone" if alone else "pipeline")
+    def _prefers_kernel(self, platform: str, context: mlir.LoweringRuleContext) -> bool:
+        """Whether the kernel is the default for these arrays."""
+        kernel = self.kernels.get(platform)
+        if kernel is None or kernel.default_from is None:
+            return False
         # The machine that runs an exported program may have a GPU that the kernel does
         # not serve.
-        if not measured or not is_local(context) or is_exported(context):
+        if not is_local(context) or is_exported(context):
             return False
         if not (_has_known_sizes(context) and served(platform, LEAST_BY_DEFAULT)):
             return False
-        operands: list[Any] = list(context.avals_in)
-        outputs: list[Any] = list(context.avals_out)
-        name = self.name
-        if self.measured_as:
-            name = self.measured_as(platform, operands, static)
-        itemsize = operands[self.sized_by].dtype.itemsize
-        least = measured.get(name, {}).get(itemsize, math.inf)
-        return bool(max(array.size for array in operands + outputs) >= least)
+        arrays: list[Any] = [*context.avals_in, *context.avals_out]
+        return bool(max(array.size for array in arrays) >= kernel.default_from)
 
     # THE OTHER RULES
 
@@ -289,11 +287,10 @@ class OperatorPrimitive:
         self,
         *operands: jax.core.ShapedArray,
         implementation: Any,
-        alone: bool,
         **static: Any,
     ) -> list[jax.core.ShapedArray]:
         """Returns the types of the outputs, which are those of the definition."""
-        del implementation, alone
+        del implementation
         definition = functools.partial(self.xla, **static)
         return list(jax.make_jaxpr(definition)(*operands).out_avals)
 
@@ -354,24 +351,34 @@ class OperatorPrimitive:
         return self.transpose(self, static, cotangents, operands)
 
 
-def is_alone() -> bool:
-    """Whether a call made now is a program of its own, where that changes a default.
-
-    On a CPU the kernel is never the default, so the answer is False there: to find out
-    takes 0.7 us, a seventh of the time of a small call.
-    """
-    return _default_may_be_a_kernel() and stands_alone()
-
-
-@functools.cache
-def _default_may_be_a_kernel() -> bool:
-    return jax.default_backend() != "cpu"
-
-
 def check_implementation(operator: str, implementation: Any) -> None:
     """Requires that the form that a caller asks for is a known one."""
     choices: tuple[Implementation, ...] = (None, "xla", "pallas")
     require_one_of(operator, "implementation", implementation, choices)
+
+
+Result = TypeVar("Result")
+
+
+def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Compiles a function whose arrays stand before the `/` in its signature.
+
+    All other arguments are static. They are passed by position, because JAX finds a
+    compiled program by position faster than by name. Profiles show the operations under
+    the name of the function.
+    """
+    kinds = [p.kind for p in inspect.signature(function).parameters.values()]
+    static = [
+        i for i, k in enumerate(kinds) if k is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    ]
+
+    @functools.wraps(function)
+    def scoped(*arguments: Any) -> Result:
+        with jax.named_scope(f"dmljax.{function.__name__.strip('_')}"):
+            return function(*arguments)
+
+    jitted: Callable[..., Result] = jax.jit(scoped, static_argnums=static)
+    return jitted
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

@@ -23,7 +23,7 @@ from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from dmljax._check import require, show
 from dmljax._jax import knows_manual_axes, names_axes
-from dmljax._tensor import Outputs
+from dmljax._types import Outputs
 
 Sizes = tuple[int, ...]
 Names = tuple[str, ...]  # names of dimensions, or of mesh axes
@@ -141,11 +141,12 @@ class Partition:
         It gets parts of the operands and returns parts of the outputs. It calls the
         operator's primitive again.
       layout: says which dimensions belong together, `(sizes of the operands, sizes of
-        the outputs, **static) -> Layout`.
+        the outputs, **static) -> Layout`. There is no default: with `aligned`, an
+        operator whose output is longer than its input needs a `shard` that knows it.
     """
 
     shard: Callable[..., Outputs]
-    layout: Callable[..., Layout] = aligned
+    layout: Callable[..., Layout]
 
 
 @dataclasses.dataclass(frozen=True)

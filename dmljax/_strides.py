@@ -14,7 +14,8 @@ import numpy as np
 from jax import lax
 
 from dmljax._overlap import overlap
-from dmljax._tensor import TensorDesc, index_mode
+from dmljax._tensor import TensorDesc
+from dmljax._types import index_mode
 
 
 def read(tensor: TensorDesc, buffer: jax.Array) -> jax.Array:

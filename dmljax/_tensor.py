@@ -5,38 +5,25 @@ that do not depend on the operator. Which ranks and types an operator takes is i
 support table. How a tensor is read from a buffer is in `_strides`.
 """
 
-import contextlib
-import dataclasses
 import enum
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax._check import as_member, counted, require, show, show_number
+from dmljax._check import as_member, as_python, counted, require, show
 from dmljax._overlap import overlap
+from dmljax._struct import Struct, field, integer, integers
+from dmljax._types import Sizes, is_sequence, plain_integer
 
-# A form is one way to compute an operator: a function of arrays and static attributes
-# that returns the operator's outputs.
-Outputs = tuple[jax.Array, ...]
-Form = Callable[..., Outputs]
 # Requires a condition of a tensor. The text goes behind the tensor's name.
 Rule = Callable[[bool, str], None]
 
-# The types of the arguments that stand for a list of sizes, and for a scalar. An array
-# of sizes has one dimension.
-Sizes = Sequence[int] | np.ndarray
-Number = int | float | np.integer | np.floating
-
-# DirectML's limits: it counts elements in 32 bits, and its attributes are INT32.
+# DirectML counts elements in 32 bits.
 MAX_ELEMENTS = 2**32 - 1
-INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
-LARGEST_DOUBLE = int(np.finfo(np.float64).max)
 MAX_RANK = 8
 
 
@@ -91,8 +78,40 @@ class TensorFlags(enum.IntFlag):
     OWNED_BY_DML = 1
 
 
-@dataclasses.dataclass(frozen=True)
-class TensorDesc:
+def _integers(name: str) -> Callable[[Sizes], tuple[int, ...]]:
+    """Makes the converter of a list of integers. `check_tensor` checks each of them."""
+
+    def convert(values: Sizes) -> tuple[int, ...]:
+        if not is_sequence(values):
+            raise TypeError(
+                f"TensorDesc: {name} is {values!r}; it must be a sequence of integers, "
+                "such as (2, 3)."
+            )
+        return integers(values)
+
+    return convert
+
+
+def _strides(values: Sizes | None) -> tuple[int, ...] | None:
+    return None if values is None else _integers("strides")(values)
+
+
+def _data_type(value: DataType | int) -> DataType:
+    return as_member("TensorDesc", "data_type", value, DataType)
+
+
+def _flags(value: TensorFlags | int) -> TensorFlags:
+    """Converts flags. Unknown ones are refused by `check_tensor`, which knows more."""
+    flags = plain_integer(value)
+    require(
+        "TensorDesc",
+        isinstance(flags, int) and not isinstance(flags, bool) and flags >= 0,
+        f"flags is {flags!r}; it must be 0, NONE, or 1, OWNED_BY_DML.",
+    )
+    return TensorFlags(flags)
+
+
+class TensorDesc(Struct):
     """Describes how a buffer is read as a tensor, as DML_BUFFER_TENSOR_DESC does.
 
     The element at coordinate c lies at offset dot(c, strides) of the buffer, counted in
@@ -121,48 +140,12 @@ class TensorDesc:
     8
     """
 
-    __module__ = "dmljax"
-
-    data_type: DataType
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...] | None = None
-    total_tensor_size_in_bytes: int | None = None
-    flags: TensorFlags = TensorFlags.NONE
-    guaranteed_base_offset_alignment: int = 0
-
-    # Callers may pass more types than the fields have: __post_init__ converts them. A
-    # type checker learns that from this signature, which is not there at run time.
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            data_type: DataType | int,
-            sizes: Sizes,
-            strides: Sizes | None = None,
-            total_tensor_size_in_bytes: int | None = None,
-            flags: TensorFlags | int = TensorFlags.NONE,
-            guaranteed_base_offset_alignment: int = 0,
-        ) -> None: ...
-
-    def __post_init__(self) -> None:
-        freeze = object.__setattr__  # the way to set a field of a frozen dataclass
-        data_type: Any = self.data_type
-        data_type = as_member("TensorDesc", "data_type", data_type, DataType)
-        freeze(self, "data_type", data_type)
-        freeze(self, "sizes", _integers("sizes", self.sizes))
-        for name in ("total_tensor_size_in_bytes", "guaranteed_base_offset_alignment"):
-            freeze(self, name, plain_integer(getattr(self, name)))
-        if self.strides is not None:
-            freeze(self, "strides", _integers("strides", self.strides))
-        # Unknown flags are kept here and refused by check_tensor, whose message names
-        # the operator and the tensor.
-        flags = plain_integer(self.flags)
-        require(
-            "TensorDesc",
-            isinstance(flags, int) and not isinstance(flags, bool) and flags >= 0,
-            f"flags is {flags!r}; it must be 0, NONE, or 1, OWNED_BY_DML.",
-        )
-        freeze(self, "flags", TensorFlags(flags))
+    data_type: DataType = field(_data_type)
+    sizes: tuple[int, ...] = field(_integers("sizes"))
+    strides: tuple[int, ...] | None = field(_strides, default=None)
+    total_tensor_size_in_bytes: int | None = field(plain_integer, default=None)
+    flags: TensorFlags = field(_flags, default=TensorFlags.NONE)
+    guaranteed_base_offset_alignment: int = field(integer, default=0)
 
     @property
     def dtype(self) -> np.dtype:
@@ -192,76 +175,6 @@ class TensorDesc:
         if self.total_tensor_size_in_bytes is None:
             return self.extent
         return self.total_tensor_size_in_bytes // self.dtype.itemsize
-
-
-def is_sequence(values: Any) -> bool:
-    """Whether `values` may be a list of integers."""
-    if isinstance(values, np.ndarray):
-        return values.ndim > 0
-    text = isinstance(values, (str, bytes))  # which are sequences as well
-    return isinstance(values, Sequence) and not text
-
-
-def _integers(name: str, values: Any) -> tuple[Any, ...]:
-    """Returns a field of integers as a tuple. `check_tensor` checks the elements."""
-    if not is_sequence(values):
-        raise TypeError(
-            f"TensorDesc: {name} is {values!r}; it must be a sequence of integers, "
-            "such as (2, 3)."
-        )
-    return tuple(map(plain_integer, values))
-
-
-def plain_integer(value: Any) -> Any:
-    """Returns an integer of NumPy or JAX as Python's, which has a hash and no overflow.
-
-    Anything else stays as it is, so that the checks can name it.
-    """
-    array = isinstance(value, (np.generic, np.ndarray, jax.Array))
-    known = array and not isinstance(value, jax.core.Tracer)
-    return int(value) if known and not value.ndim and is_integer(value.dtype) else value
-
-
-def check_int32(operator: str, name: str, value: int) -> None:
-    """Requires that an attribute is an INT of the C struct."""
-    require(
-        operator,
-        INT32_MIN <= value <= INT32_MAX,
-        f"{name} is {show_number(value)}; it must be an INT32, {INT32_MIN} to "
-        f"{INT32_MAX}.",
-    )
-
-
-def is_floating(dtype: np.dtype) -> bool:
-    """Whether `dtype` is a real floating-point type, including those of 4 and 8 bits.
-
-    NumPy's own `issubdtype` does not know these types.
-    """
-    return jnp.issubdtype(dtype, jnp.floating)
-
-
-def is_integer(dtype: np.dtype) -> bool:
-    """Whether `dtype` is an integer type, including those of 4 bits."""
-    return jnp.issubdtype(dtype, jnp.integer)
-
-
-def x64_enabled() -> bool:
-    """Whether JAX has 64-bit types: whether its x64 mode is on."""
-    return jax.dtypes.canonicalize_dtype(np.int64) == np.int64
-
-
-@contextlib.contextmanager
-def index_mode(*sizes: int) -> Iterator[np.dtype]:
-    """Makes a context in which indices up to these sizes have the type that it yields.
-
-    The type is int32, or int64 if a size needs it. JAX has 64-bit integers only in its
-    x64 mode, which the context then turns on. A symbolic size counts as less than 2^31,
-    as it does for JAX.
-    """
-    # int32 is the default because 64-bit arithmetic is slow on GPUs and TPUs.
-    wide = any(isinstance(size, int) and size >= 2**31 for size in sizes)
-    with jax.enable_x64(wide or x64_enabled()):
-        yield np.dtype(np.int64 if wide else np.int32)
 
 
 def packed_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -355,19 +268,19 @@ def _check_bytes(rule: Rule, tensor: TensorDesc) -> None:
     implied = tensor.implied_size_in_bytes
     rule(
         total is None or (type(total) is int and total >= implied),
-        f"has TotalTensorSizeInBytes {show_number(total)}; its sizes and strides need "
+        f"has TotalTensorSizeInBytes {as_python(total)}; its sizes and strides need "
         f"an integer of at least {implied}.",
     )
     rule(
         total is None or total < 2**64,
-        f"has TotalTensorSizeInBytes {show_number(total)}; it must be a UINT64, less "
+        f"has TotalTensorSizeInBytes {as_python(total)}; it must be a UINT64, less "
         "than 2^64.",
     )
     alignment = tensor.guaranteed_base_offset_alignment
     aligned = type(alignment) is int and (alignment & (alignment - 1) == 0)
     rule(
         aligned and (alignment == 0 or width <= alignment < 2**32),
-        f"has GuaranteedBaseOffsetAlignment {show_number(alignment)}; it must be 0 or "
+        f"has GuaranteedBaseOffsetAlignment {as_python(alignment)}; it must be 0 or "
         f"a power of two of at least {width}, the size of an element of "
         f"{tensor.data_type.name}, and less than 2^32.",
     )

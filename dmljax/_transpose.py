@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import ad
 
-from dmljax._tensor import Outputs
+from dmljax._types import Outputs
 
 
 def needs_cotangent(operand: Any) -> bool:
@@ -46,11 +46,7 @@ def transpose_select(
         if not needs_cotangent(operand):
             results.append(None)
             continue
-        # A shared operand gets a sum. XLA fuses its own form into the sum, so that only
-        # the cotangent is read. A kernel would write an array for the sum to read.
-        shared = operand.aval.shape != cotangent.shape
-        choice = static | {"implementation": "xla"} if shared else static
-        (selected,) = operator(*data, *sides, **choice)
+        (selected,) = operator(*data, *sides, **static)
         selected = jnp.broadcast_to(selected, cotangent.shape)
         results.append(unbroadcast(selected, operand))
     return results

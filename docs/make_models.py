@@ -1,6 +1,6 @@
 """Writes the model files in ``docs/models``: ``python docs/make_models.py``.
 
-The pages' examples come from ``dmljax._examples``; the others are made here.
+The pages' examples come from ``dmljax._pages.examples``; the others are made here.
 """
 
 import json
@@ -19,9 +19,9 @@ from dmljax import (
     PaddingMode,
     TensorDesc,
 )
-from dmljax._examples import EXAMPLES, Example
 from dmljax._json import c_name
-from dmljax._tensor import INT32_MAX
+from dmljax._pages.examples import EXAMPLES, Example
+from dmljax._types import INT32_MAX
 
 FOLDER = Path(__file__).parent / "models"
 WIDTH = 88

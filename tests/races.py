@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax.pallas import WARP, _lockstep
+from dmljax.pallas.gpu import WARP, _lockstep
 
 NOBODY = np.uint32(2**32 - 1)
 

@@ -160,7 +160,9 @@ class Sample:
 
     def run(self, *arrays: Any) -> Any:
         """What the operator makes of the arrays."""
-        options = self.attributes | {"implementation": self.implementation}
+        options = dict(self.attributes)
+        if self.implementation:
+            options["implementation"] = self.implementation
         return self.function(*arrays, **options)
 
     def expected(self, *arrays: np.ndarray) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import dmljax
-from dmljax.pallas import _nonzero_plan
+from dmljax.pallas.gpu import _nonzero_plan
 from tests import blocks
 
 DTYPES = (np.float32, np.float16, np.uint8)  # a kernel for each size of an element

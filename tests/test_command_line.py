@@ -15,10 +15,10 @@ import pytest
 
 import dmljax
 from dmljax import __main__ as command_line
-from dmljax import _memory
-from dmljax._example_text import IMPORTS, call
-from dmljax._examples import EXAMPLES, Verdict
+from dmljax._model import limits as _memory
 from dmljax._operators import DESCRIPTORS
+from dmljax._pages.examples import EXAMPLES, Verdict
+from dmljax._pages.text import IMPORTS, call
 from tests.test_model import edited, padding_model
 
 

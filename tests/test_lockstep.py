@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dmljax.pallas import _lockstep
+from dmljax.pallas.gpu import _lockstep
 
 SHAPE = (2, 64)
 THREAD = np.broadcast_to(np.arange(64), SHAPE)

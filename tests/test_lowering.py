@@ -17,7 +17,8 @@ from jax.sharding import PartitionSpec as P
 
 import dmljax
 from dmljax import DescriptorError, PaddingMode, _default, _jax, _primitive, pallas
-from dmljax.pallas import BACKENDS, _nonzero_coordinates
+from dmljax.pallas import BACKENDS
+from dmljax.pallas.gpu import _nonzero_coordinates
 from tests.checks import eight_devices
 from tests.subjects import SUBJECTS
 

@@ -15,8 +15,11 @@ import numpy as np
 import pytest
 
 import dmljax
-from dmljax import DataType, TensorDesc, TensorFlags, _images, _model, _model_parse
-from dmljax._examples import EXAMPLES
+from dmljax import DataType, TensorDesc, TensorFlags
+from dmljax._model import images as _images
+from dmljax._model import parse as _model_parse
+from dmljax._model import run as _model
+from dmljax._pages.examples import EXAMPLES
 from docs import make_models
 from tests import oracles
 
@@ -948,7 +951,7 @@ def test_an_unreadable_source_file(folder, capsys, monkeypatch):
     def refuse(path, flags):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("dmljax._memory._without_waiting", refuse)
+    monkeypatch.setattr("dmljax._model.limits._without_waiting", refuse)
     source = edited(padding_model(), *VALUES, {"sourcePath": "raw.bin"})
     rejects(folder, capsys, source, "'raw.bin' cannot be read: Permission denied")
 
@@ -1022,7 +1025,7 @@ def test_a_file_that_fails_late_leaves_nothing(folder, capsys, monkeypatch):
         save("r", "kept.bin"),
         save("r", "more.npy"),
     )
-    monkeypatch.setattr("dmljax._model_output._to_npy", refuse)
+    monkeypatch.setattr("dmljax._model.output._to_npy", refuse)
     rejects(
         folder, capsys, source, r"command 3 \(writeFile\): it cannot be written: No"
     )

@@ -14,12 +14,14 @@ import pytest
 
 import dmljax
 from dmljax import __main__ as command_line
-from dmljax import _memory, _model, _model_parse
 from dmljax._json import enum_prefix, from_json, schema_of, to_json
-from dmljax._jsonc import read_jsonc
+from dmljax._model import limits as _memory
+from dmljax._model import parse as _model_parse
+from dmljax._model import run as _model
+from dmljax._model.jsonc import read_jsonc
+from dmljax._model.schema import model_schema
 from dmljax._operators import DESCRIPTORS
 from dmljax._overlap import overlap
-from dmljax._schema import model_schema
 from docs import make_models
 from tests import oracles
 from tests.test_model import (

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dmljax.pallas import WARP, _lockstep, _nonzero_coordinates, _nonzero_plan
+from dmljax.pallas.gpu import WARP, _lockstep, _nonzero_coordinates, _nonzero_plan
 from tests import blocks, races
 
 pytestmark = pytest.mark.skipif(

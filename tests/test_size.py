@@ -10,7 +10,7 @@ from jax.extend.core import jaxprs_in_params
 import dmljax
 from dmljax import DescriptorError
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
-from dmljax.pallas import _lockstep
+from dmljax.pallas.gpu import _lockstep
 from tests import blocks, oracles
 
 # By the definition, by the form for a CPU, and by the kernel, which is interpreted.

@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from dmljax._default import KERNEL_FROM
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
 from dmljax import DescriptorError, PaddingMode, _primitive
-from dmljax._default import KERNEL_FROM
-from dmljax.pallas._launch import Block
+from dmljax.pallas.gpu._launch import Block
 from tests.checks import eight_devices, needs_x64
 from tests.subjects import SUBJECTS
 

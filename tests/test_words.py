@@ -10,8 +10,8 @@ from jax import lax
 
 import dmljax
 from dmljax._coordinates import is_nonzero
-from dmljax.pallas import _lockstep, _nonzero_bits
-from dmljax.pallas._words import on_bits, packed, unpacked
+from dmljax.pallas.gpu import _lockstep, _nonzero_bits
+from dmljax.pallas.gpu._words import on_bits, packed, unpacked
 from dmljax.pallas.tpu import _blocks
 from tests import samples, subjects
 from tests.checks import assert_same

@@ -23,10 +23,10 @@ import jax
 import numpy as np
 
 import dmljax
-from dmljax import _model, _model_parse
-from dmljax._check import NoKernelError
-from dmljax._fields import ModelError
-from dmljax._model_format import Model
+from dmljax._check import ModelError, NoKernelError
+from dmljax._model import parse as _model_parse
+from dmljax._model import run as _model
+from dmljax._model.format import Model
 from tests.fuzz import damage, expected
 from tests.fuzz.descriptors import Maker, broken, supported
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dmljax._model_format import Dispatch, Model
+from dmljax._model.format import Dispatch, Model
 from tests import oracles
 from tests.fuzz import expected
 from tests.fuzz.descriptors import Maker

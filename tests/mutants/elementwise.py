@@ -99,7 +99,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax.pallas._elementwise",
+        "dmljax.pallas.gpu._elementwise",
         (
             "test_kernels.py",
             "test_words.py",
@@ -196,7 +196,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax.pallas._words",
+        "dmljax.pallas.gpu._words",
         ("test_words.py", "test_kernels.py"),
         (
             "(i % per_word * bits)",
@@ -248,7 +248,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax.pallas._launch",
+        "dmljax.pallas.gpu._launch",
         (
             "test_lowering.py",
             "test_tpu_lowering.py",

@@ -17,7 +17,7 @@ SAMPLES_AND_EDGES = "test_kernels.py::test_samples_and_edges"
 
 FAULTS = (
     *faults(
-        "dmljax.pallas._nonzero_bits",
+        "dmljax.pallas.gpu._nonzero_bits",
         (
             "test_words.py",
             "test_kernels.py",
@@ -86,7 +86,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax.pallas._nonzero_plan",
+        "dmljax.pallas.gpu._nonzero_plan",
         NONZERO_TESTS,
         (
             "math.gcd(most, self.elements)",
@@ -121,7 +121,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax.pallas._nonzero_coordinates",
+        "dmljax.pallas.gpu._nonzero_coordinates",
         NONZERO_TESTS,
         (
             "lane * loaded + offset < rest",
@@ -205,7 +205,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax.pallas._nonzero_rows",
+        "dmljax.pallas.gpu._nonzero_rows",
         NONZERO_TESTS,
         (
             "too_many = t.select(has_tiles & (nonzeros > TILE)",
@@ -317,7 +317,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax.pallas._nonzero_fill",
+        "dmljax.pallas.gpu._nonzero_fill",
         NONZERO_TESTS,
         (
             "elements = t.select(elements < plan.share, elements, plan.share)",
@@ -389,7 +389,7 @@ FAULTS = (
     # On a CPU, code per thread runs on the arrays of `_lockstep`. Faults in `_threads`,
     # which makes a GPU's program of it, show on a GPU alone.
     *faults(
-        "dmljax.pallas._lockstep",
+        "dmljax.pallas.gpu._lockstep",
         (
             "test_words.py",
             "test_lockstep.py",
@@ -451,7 +451,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax.pallas._padding",
+        "dmljax.pallas.gpu._padding",
         (
             "test_kernels.py",
             "test_words.py",

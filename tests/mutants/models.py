@@ -11,7 +11,7 @@ TEXT_THAT_IS_WRONG = "test_model_format.py::test_text_that_is_wrong"
 
 FAULTS = (
     *faults(
-        "dmljax._jsonc",
+        "dmljax._model.jsonc",
         (
             "test_model_format.py",
             "test_model.py",
@@ -78,7 +78,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax._fields",
+        "dmljax._model.fields",
         (
             "test_model_format.py",
             "test_model.py",
@@ -163,7 +163,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax._model_format",
+        "dmljax._model.format",
         (
             "test_model.py",
             "test_model_format.py",
@@ -225,7 +225,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax._model_parse",
+        "dmljax._model.parse",
         (
             "test_model.py",
             "test_model_format.py",
@@ -317,7 +317,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax._model",
+        "dmljax._model.run",
         (
             "test_model.py",
             "test_model_format.py",

@@ -19,7 +19,7 @@ THE_SCHEMA_REFUSES_WHAT_IS_REFUSED = (
 
 FAULTS = (
     *faults(
-        "dmljax._model_output",
+        "dmljax._model.output",
         (
             "test_model.py",
             "test_command_line.py",
@@ -112,7 +112,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax._schema",
+        "dmljax._model.schema",
         ("test_model_format.py",),
         (
             '_named(or_null({"$ref": "#/$defs/binding"}))',
@@ -170,7 +170,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax._examples",
+        "dmljax._pages.examples",
         (
             "test_command_line.py",
             "test_model.py",
@@ -225,7 +225,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax._example_text",
+        "dmljax._pages.text",
         ("test_command_line.py",),
         (
             'verdict)}"]), verdict',

@@ -7,7 +7,7 @@ THE_DEFAULT_LIMIT = "test_command_line.py::test_the_default_limit"
 
 FAULTS = (
     *faults(
-        "dmljax._model_values",
+        "dmljax._model.values",
         (
             "test_model.py",
             "test_model_format.py",
@@ -74,7 +74,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax._images",
+        "dmljax._model.images",
         (
             "test_model.py",
             "test_model_format.py",
@@ -148,7 +148,7 @@ FAULTS = (
         ),
     ),
     *faults(
-        "dmljax._memory",
+        "dmljax._model.limits",
         (
             "test_model_format.py",
             "test_command_line.py",

@@ -97,7 +97,7 @@ def _expected(desc: Any, *x: Any) -> Any:
 def _called(desc: Any, form: Any, *x: Any) -> Any:
     attributes = _described(desc, *x)
     attributes["fill_end"] = min(attributes["fill_end"], INT32_MAX)
-    return dmljax.diagonal_matrix1(*x, **attributes, implementation=form)
+    return dmljax.diagonal_matrix1(*x, **attributes)
 
 
 SUBJECT = Subject(
@@ -105,8 +105,7 @@ SUBJECT = Subject(
     jitted=_diagonal_matrix1._diagonal_matrix1,
     tensor="OutputTensor",
     signature=(
-        "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=0, fill_end=1, "
-        "implementation=None)"
+        "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=0, fill_end=1)"
     ),
     structs={
         "DIAGONAL_MATRIX": "OutputTensor Offset Value",

@@ -65,7 +65,7 @@ SUBJECT = Subject(
     operator=OPERATORS["element_wise_if"],
     jitted=_element_wise_if._element_wise_if,
     tensor="OutputTensor",
-    signature="(condition, a, b, /, *, implementation=None)",
+    signature="(condition, a, b, /)",
     structs={"ELEMENT_WISE_IF": "ConditionTensor ATensor BTensor OutputTensor"},
     sharded={
         "element_wise_if": Case(
@@ -104,9 +104,7 @@ SUBJECT = Subject(
         "ELEMENT_WISE_IF": Fuzzed(
             _make,
             lambda desc, *arrays: (oracles.element_wise_if(*arrays),),
-            lambda desc, form, *arrays: dmljax.element_wise_if(
-                *arrays, implementation=form
-            ),
+            lambda desc, form, *arrays: dmljax.element_wise_if(*arrays),
         )
     },
     errors=(

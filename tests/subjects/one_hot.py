@@ -105,7 +105,7 @@ SUBJECT = Subject(
     operator=OPERATORS["one_hot"],
     jitted=_one_hot._one_hot,
     tensor="ValuesTensor",
-    signature="(indices, values, /, *, size, axis=-1, implementation=None)",
+    signature="(indices, values, /, *, size, axis=-1)",
     structs={"ONE_HOT": "IndicesTensor ValuesTensor OutputTensor Axis"},
     sharded={
         "one_hot": Case(
@@ -198,9 +198,7 @@ SUBJECT = Subject(
         "ONE_HOT": Fuzzed(
             _make,
             lambda desc, *arrays: (oracles.one_hot(*arrays, **_described(desc)),),
-            lambda desc, form, *arrays: dmljax.one_hot(
-                *arrays, **_described(desc), implementation=form
-            ),
+            lambda desc, form, *arrays: dmljax.one_hot(*arrays, **_described(desc)),
         )
     },
     errors=(

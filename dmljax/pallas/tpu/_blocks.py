@@ -26,8 +26,8 @@ from jax import lax
 from jax.experimental import pallas as pl
 
 from dmljax._check import NoKernelError, require, show
-from dmljax._tensor import Outputs, is_floating
-from dmljax.pallas._launch import Block, launch_blocks
+from dmljax._types import Outputs, is_floating
+from dmljax.pallas.tpu._launch import Block, launch_blocks
 
 LANES = 128  # columns of a tile
 # Rows of a block are a multiple of this, which is a multiple of the rows of a tile of

@@ -35,10 +35,10 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
 from dmljax._check import NoKernelError, require
-from dmljax._coordinates import by_lines, filled, is_nonzero, unravel
-from dmljax._tensor import Outputs
-from dmljax.pallas._launch import Block, launch_blocks
+from dmljax._coordinates import filled, is_nonzero, unravel
+from dmljax._types import Outputs
 from dmljax.pallas.tpu._blocks import LANES
+from dmljax.pallas.tpu._launch import Block, launch_blocks
 
 ROWS = 256  # rows of a block
 SUBLANES = 8  # rows of a tile of int32
@@ -48,7 +48,6 @@ INTEGER = np.dtype(np.int32)
 REACH = ROWS + 2 * SUBLANES
 
 
-@by_lines
 def nonzero_coordinates(
     x: jax.Array,
     *first: jax.Array,

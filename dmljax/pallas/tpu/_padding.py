@@ -33,9 +33,9 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
 from dmljax._check import NoKernelError, require, show
-from dmljax._coordinates import Axis, PaddingMode, merged
-from dmljax._tensor import INT32_MAX, Outputs
-from dmljax.pallas._launch import Block, launch_blocks
+from dmljax._coordinates import PaddingMode
+from dmljax._types import INT32_MAX, Outputs
+from dmljax.pallas._axes import Axis, merged
 from dmljax.pallas.tpu._blocks import (
     LANES,
     block_of,
@@ -45,6 +45,7 @@ from dmljax.pallas.tpu._blocks import (
     shared_block,
     to_bits,
 )
+from dmljax.pallas.tpu._launch import Block, launch_blocks
 
 SUBLANES = 8  # rows of a tile of int32
 # Elements of a block at most, if a minor dimension is padded. In int32 they are 2 MiB.

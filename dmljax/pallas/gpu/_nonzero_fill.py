@@ -17,8 +17,8 @@ nothing. The last program fills what nobody else claims.
 from collections.abc import Sequence
 from typing import Any
 
-from dmljax.pallas._nonzero_plan import NonzeroPlan
-from dmljax.pallas._nonzero_rows import store_rows
+from dmljax.pallas.gpu._nonzero_plan import NonzeroPlan
+from dmljax.pallas.gpu._nonzero_rows import store_rows
 
 
 def fill_rows(

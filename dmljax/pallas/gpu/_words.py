@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._tensor import Form, Outputs, is_floating, x64_enabled
+from dmljax._types import Form, Outputs, is_floating, x64_enabled
 
 
 def unpacked(words: Sequence[Any], count: int, bits: int) -> list[Any]:

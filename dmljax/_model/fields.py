@@ -9,12 +9,12 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from dmljax._check import listed, quoted, shown
-from dmljax._json import (
+from dmljax._check import ModelError, as_json, listed, quoted
+from dmljax._json import enum_prefix
+from dmljax._model.json_schema import (
     INTEGER_SCHEMA,
     NUMBER_SCHEMA,
     Schema,
-    enum_prefix,
     or_null,
     struct_schema,
 )
@@ -24,22 +24,6 @@ from dmljax._tensor import DataType
 CHANNEL_ORDERS = ("RGB", "BGR")
 DATA_TYPES = (*(data_type.name for data_type in UP_TO_64_BITS), "UNKNOWN")
 Value = TypeVar("Value")
-
-
-class ModelError(ValueError):
-    """A model file breaks a rule, or can't be read, run or shown.
-
-    ``run_model`` raises it. The message names the place in the model, the rule and the
-    values, in one line:
-
-    >>> import dmljax
-    >>> dmljax.run_model({"resources": {}, "dispatchables": {}})
-    Traceback (most recent call last):
-    ...
-    dmljax.ModelError: model: the field 'commands' is missing; it must be a list.
-    """
-
-    __module__ = "dmljax"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +116,7 @@ CHANNEL_ORDER = Field(choice(CHANNEL_ORDERS), "The order of an image's channels.
 def typed(value: Any, kind: Kind, what: str) -> Any:
     """Returns `value`, which must be of `kind`. `what` names it in the error."""
     if not kind.holds(value):
-        raise ModelError(f"{what} is {shown(value)}; it must be {kind.words}.")
+        raise ModelError(f"{what} is {as_json(value)}; it must be {kind.words}.")
     return value
 
 

@@ -20,7 +20,8 @@ from dmljax._nonzero_coordinates import NonzeroCoordinatesDesc
 from dmljax._one_hot import OneHotDesc
 from dmljax._operator import create_operator
 from dmljax._padding import PaddingDesc
-from dmljax._tensor import INT32_MIN, DataType, TensorDesc
+from dmljax._tensor import DataType, TensorDesc
+from dmljax._types import INT32_MIN
 
 Nested = list[Any]  # lists of numbers, nested as a page prints an array
 

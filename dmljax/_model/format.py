@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dmljax._descriptor import OperatorDesc
-from dmljax._fields import (
+from dmljax._model.fields import (
     BOOLEAN,
     CHANNEL_ORDER,
     DATA_TYPE,
@@ -27,8 +27,8 @@ from dmljax._fields import (
     Kind,
     choice,
 )
-from dmljax._memory import Budget
-from dmljax._model_output import FileOutput
+from dmljax._model.limits import Budget
+from dmljax._model.output import FileOutput
 from dmljax._tensor import DataType
 
 PREFIX = "DML_OPERATOR_"

@@ -23,7 +23,7 @@ import numpy as np
 from jax import lax
 
 from dmljax._coordinates import is_nonzero, zero_patterns
-from dmljax._tensor import is_floating
+from dmljax._types import is_floating
 
 BIT_WORD = 32  # the elements of a bit word
 

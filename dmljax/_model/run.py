@@ -16,11 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._check import listed, quoted, shortened
-from dmljax._fields import ModelError
-from dmljax._model_format import Dispatch, Model, Print, WriteFile
-from dmljax._model_output import encodable, printed, stage, writing
-from dmljax._model_parse import at, parse_model
+from dmljax._check import ModelError, listed, quoted, shortened
+from dmljax._model.format import Dispatch, Model, Print, WriteFile
+from dmljax._model.output import encodable, printed, stage, writing
+from dmljax._model.parse import at, parse_model
 from dmljax._strides import read, write
 
 PLATFORMS = ("cpu", "gpu", "tpu")

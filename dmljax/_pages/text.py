@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dmljax._check import show
-from dmljax._examples import Example, Verdict
-from dmljax._json import c_name
+from dmljax._pages.examples import Example, Verdict
+from dmljax._struct import c_name
 from dmljax._tensor import TensorDesc
 
 # The imports that the shown calls need.

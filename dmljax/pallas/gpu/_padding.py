@@ -33,18 +33,43 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax._coordinates import Axis, PaddingMode, axes_of, fold, merged, rows_of
-from dmljax._tensor import Outputs
+from dmljax._coordinates import PaddingMode, fold
+from dmljax._types import Outputs
 from dmljax.pallas import WARP
-from dmljax.pallas._elementwise import (
-    CHUNK_BYTES,
-    WARPS,
-    Group,
-    divided,
-    groups_of,
-)
-from dmljax.pallas._launch import launch_threads
-from dmljax.pallas._words import on_bits, packed
+from dmljax.pallas._axes import Axis, axes_of, merged
+from dmljax.pallas.gpu._launch import launch_threads
+from dmljax.pallas.gpu._words import on_bits, packed
+
+CHUNK_BYTES = 16  # of a chunk: the widest load and store of a thread
+WARPS = 4  # of a program: the fewest that can be launched
+# Bytes of neighbouring elements that are not padded. From so many on, they are a row of
+# their own in PADDING's kernel for GPUs. Fewer are a unit of the dimension before them,
+# such as the colours of an image whose channels come last. Measured on an H200.
+ROW_BYTES = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Neighbouring dimensions of the output in which each operand is alike.
+
+    Attributes:
+      size: the product of their sizes.
+      owned: for each operand, whether it has these dimensions. Otherwise it is shared
+        along them.
+      asked: whether `condition` takes the coordinate.
+      run: how many coordinates the chunks of a run have, one chunk for each. It is 1 in
+        all groups but one.
+    """
+
+    size: int
+    owned: tuple[bool, ...]
+    asked: bool
+    run: int = 1
+
+    @property
+    def runs(self) -> int:
+        """How many runs the coordinates are divided into."""
+        return -(-self.size // self.run)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -371,3 +396,45 @@ def _is_inside(axis: Axis, position: Any, mode: PaddingMode) -> Any:
 def _both(a: Any, b: Any) -> Any:
     """Whether both conditions hold. True is a condition that always holds."""
     return a if b is True else b if a is True else a & b
+
+
+def rows_of(
+    axes: Sequence[Axis], itemsize: int
+) -> tuple[tuple[Axis, ...], Axis, Axis, int]:
+    """Splits merged dimensions for a kernel that writes the output row by row.
+
+    Returns the outer dimensions, the two dimensions of a plane, which is made of rows,
+    and the number of elements in a unit. A row is the last dimension in units of 1, or
+    the one before it in units of the last, if that is small and not padded.
+    """
+    *outer, row = axes or [Axis(1, 0, 0)]
+    unit = 1
+    if outer and not row.is_padded and row.size * itemsize < ROW_BYTES:
+        unit, row = row.size, outer.pop()
+    plane = outer.pop() if outer else Axis(1, 0, 0)
+    return tuple(outer), plane, row, unit
+
+
+def groups_of(
+    shape: Sequence[int], operands: Sequence[Sequence[int]], asked: Sequence[int] = ()
+) -> list[Group]:
+    """The groups of the output's dimensions: at least one, and as few as there can be.
+
+    Each group costs a division.
+    """
+    groups: list[Group] = []
+    for axis, size in enumerate(shape):
+        if size == 1 and axis not in asked:
+            continue
+        owned = tuple(sizes[axis] > 1 for sizes in operands)
+        alike = groups and groups[-1].owned == owned and not groups[-1].asked
+        if alike and axis not in asked:
+            size *= groups.pop().size
+        groups.append(Group(size, owned, axis in asked))
+    return groups or [Group(1, (False,) * len(operands), False)]
+
+
+def divided(a: Any, size: int) -> tuple[Any, Any]:
+    """The quotient of a number and a size, and the remainder."""
+    quotient = a // size
+    return quotient, a - quotient * size

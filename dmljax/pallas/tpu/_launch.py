@@ -1,9 +1,4 @@
-"""The calls of Pallas: `launch_threads` for NVIDIA GPUs, `launch_blocks` for TPUs.
-
-Here belongs what all launches share: the parameters of a backend, the names that a
-profile shows, and what XLA is told about the cost of a kernel for TPUs. These kernels
-also import Pallas, for what their bodies compute with, but none calls `pallas_call`.
-"""
+"""The launch of kernels for TPUs: blocks of arrays in vector memory."""
 
 import dataclasses
 import functools
@@ -13,92 +8,9 @@ from typing import Any
 
 import jax
 from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu
 
-from dmljax._jax import code_per_thread, struct
-from dmljax.pallas import WARP, _lockstep, kernels_available
-
-# A future JAX may come without this backend. Then this module still imports, and
-# `dmljax._primitive` launches no kernel for TPUs.
-if kernels_available("tpu"):
-    from jax.experimental.pallas import tpu
-
-
-def launch_threads(
-    kernel: Callable[..., None],
-    *operands: jax.Array,
-    operator: str,
-    programs: int,
-    warps: int,
-    outputs: Sequence[jax.ShapeDtypeStruct],
-    shared: Sequence[tuple[int, Any]],
-    interpret: bool,
-    posts: Sequence[tuple[int, int]] = (),
-    **static: Any,
-) -> Sequence[jax.Array]:
-    """Runs `kernel`, which is code for one thread, in all threads of all programs.
-
-    All arrays have two dimensions: lines, and the elements of a line. The kernel is
-    called with a `_threads.Threads` or its like; with memories of the operands, of the
-    outputs, of `posts`, and of what a program has for itself, which is `shared` by its
-    threads and described by sizes and types; and with `static` as keywords. `posts` are
-    the lines and sizes of arrays through which programs tell each other numbers. They
-    hold 0 when the launch begins. The kernel is named `dmljax_{operator}` in a profile.
-    Mosaic GPU starts threads in groups of four warps.
-    """
-    if interpret:
-        return _lockstep.run(
-            kernel, operands, programs, warps * WARP, outputs, posts, shared, **static
-        )
-    # These modules take 0.1 s to import, and not every JAX has them.
-    from jax.experimental.pallas import mosaic_gpu
-
-    from dmljax.pallas import _threads
-
-    mlir = code_per_thread()
-    assert mlir is not None  # `kernels_available` has said so
-
-    given = len(operands) + len(outputs)
-
-    def body(*references: Any) -> None:
-        def code(context: Any, *values: Any) -> None:
-            del context
-            memories = [_threads.Memory.of(mlir.pointer(v), v.type) for v in values]
-            for i, (_, size) in enumerate(posts, given):
-                memories[i] = dataclasses.replace(memories[i], size=size)
-            kernel(_threads.Threads(warps * WARP), *memories, **static)
-
-        posted = [
-            pl.get_global(mosaic_gpu.SemaphoreType.REGULAR((math.prod(shape),)))
-            for shape in posts
-        ]
-        references = (*references[:given], *posted, *references[given:])
-        kinds = (mosaic_gpu.RefType(),) * len(references)
-        mlir.inline(arg_types=kinds)(code)(*references)
-
-    scratch = [mosaic_gpu.SMEM((max(size, 1),), dtype) for size, dtype in shared]
-    results: Sequence[jax.Array] = mosaic_gpu.kernel(
-        body,
-        **_of_outputs_and_scratch(
-            tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs), scratch
-        ),
-        grid=(programs,),
-        grid_names=("program",),
-        num_threads=warps // 4,
-        thread_name="warps",
-        # Kernels have barriers where they need them.
-        compiler_params=mosaic_gpu.CompilerParams(unsafe_no_auto_barriers=True),
-        kernel_name=f"dmljax_{operator}",
-    )(*operands)
-    return results
-
-
-def _of_outputs_and_scratch(outputs: Any, scratch: Any) -> dict[str, Any]:
-    """Names these arguments of `mosaic_gpu.kernel` as this JAX does.
-
-    JAX 0.10.1 has other names, which later versions deprecate.
-    """
-    kind = "shape" if jax.__version_info__ < (0, 10, 2) else "type"
-    return {f"out_{kind}": outputs, f"scratch_{kind}s": scratch}
+from dmljax._jax import struct
 
 
 @dataclasses.dataclass(frozen=True)

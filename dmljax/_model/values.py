@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dmljax._arguments import check_x64
-from dmljax._check import LONGEST_PATH, listed, quoted, show, shown
-from dmljax._fields import (
+from dmljax._check import LONGEST_PATH, ModelError, as_json, listed, quoted, show
+from dmljax._json import NONFINITE, enum_prefix, number_from_json
+from dmljax._model.fields import (
     DATA_TYPE,
     DATA_TYPES,
     NUMBER,
@@ -23,14 +24,13 @@ from dmljax._fields import (
     UNSIGNED,
     Field,
     Fields,
-    ModelError,
     read_fields,
 )
-from dmljax._images import codec, is_image, read_image
-from dmljax._json import NONFINITE, enum_prefix, number_from_json
-from dmljax._memory import Budget, read_file
+from dmljax._model.images import codec, is_image, read_image
+from dmljax._model.limits import Budget, read_file
 from dmljax._support import UP_TO_64_BITS
-from dmljax._tensor import LARGEST_DOUBLE, MAX_ELEMENTS, DataType, is_floating
+from dmljax._tensor import MAX_ELEMENTS, DataType
+from dmljax._types import LARGEST_DOUBLE, is_floating
 
 COUNT = Field(UNSIGNED, "How many elements there are.", required=True)
 # The objects that `initialValues` may be, by the field that no other of them has.
@@ -117,7 +117,7 @@ def initial_values(
         array = _generated(values, fields, data_type, folder, budget)
     elif not isinstance(values, list):
         raise ModelError(
-            f"the field 'initialValues' is {shown(values)}; it must be a list or an "
+            f"the field 'initialValues' is {as_json(values)}; it must be a list or an "
             "object."
         )
     elif data_type == DataType.UNKNOWN and values and isinstance(values[0], dict):
@@ -177,18 +177,20 @@ def _number(value: Any, data_type: DataType, what: str) -> int | float:
     """Returns `value` as a number that `data_type` holds; ModelError if it is none."""
     if is_floating(data_type.dtype):
         names = ", ".join(f"'{name}'" for name in NONFINITE)
-        wrong = ModelError(f"{what} is {shown(value)}; it must be a number or {names}.")
+        wrong = ModelError(
+            f"{what} is {as_json(value)}; it must be a number or {names}."
+        )
         try:
             return float(number_from_json(value, wrong))
         except OverflowError:
             raise ModelError(
-                f"{what} is {shown(value)}, which is too large for {data_type.name}."
+                f"{what} is {as_json(value)}, which is too large for {data_type.name}."
             ) from None
     limits = np.iinfo(data_type.dtype)
     if type(value) is int and limits.min <= value <= limits.max:
         return value
     raise ModelError(
-        f"{what} is {shown(value)}; {data_type.name} holds the integers "
+        f"{what} is {as_json(value)}; {data_type.name} holds the integers "
         f"{limits.min} to {limits.max}."
     )
 

@@ -9,8 +9,7 @@ import re
 import stat
 from pathlib import Path
 
-from dmljax._check import quoted
-from dmljax._fields import ModelError
+from dmljax._check import ModelError, quoted
 
 # The share of the machine's memory that a model may use unless the caller says another
 # size.

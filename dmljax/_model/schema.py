@@ -5,15 +5,8 @@ The schema is made from the tables by which model files are read, so that both a
 
 from typing import Any
 
-from dmljax._fields import schema_of_fields
-from dmljax._json import (
-    NUMBER_SCHEMA,
-    Schema,
-    or_null,
-    schema_of,
-    struct_schema,
-)
-from dmljax._model_format import (
+from dmljax._model.fields import schema_of_fields
+from dmljax._model.format import (
     BINDING,
     COMMANDS,
     DISPATCHABLE,
@@ -21,7 +14,14 @@ from dmljax._model_format import (
     PREFIX,
     RESOURCE,
 )
-from dmljax._model_values import GENERATORS, MIXED_ELEMENT
+from dmljax._model.json_schema import (
+    NUMBER_SCHEMA,
+    Schema,
+    or_null,
+    schema_of,
+    struct_schema,
+)
+from dmljax._model.values import GENERATORS, MIXED_ELEMENT
 from dmljax._operators import DESCRIPTORS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -9,7 +9,7 @@ import math
 from typing import Any, NamedTuple
 
 from dmljax.pallas import WARP
-from dmljax.pallas._nonzero_bits import BIT_WORD
+from dmljax.pallas.gpu._nonzero_bits import BIT_WORD
 
 TILE = WARP * BIT_WORD  # elements of a tile
 WARPS = 8  # of a program

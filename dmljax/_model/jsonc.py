@@ -4,8 +4,7 @@ import json
 import re
 from typing import Any, NoReturn
 
-from dmljax._check import quoted
-from dmljax._fields import ModelError
+from dmljax._check import ModelError, quoted
 
 # A string is matched as a whole, so that nothing in it is taken for a comment. All
 # repetitions are possessive (`*+`), so that matching takes linear time for any text.

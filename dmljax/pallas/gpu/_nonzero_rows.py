@@ -21,9 +21,9 @@ from typing import Any
 
 from dmljax._tensor import packed_strides
 from dmljax.pallas import WARP
-from dmljax.pallas._nonzero_bits import BIT_WORD
-from dmljax.pallas._nonzero_plan import PIECE, STORED, TILE, NonzeroPlan
-from dmljax.pallas._words import unpacked
+from dmljax.pallas.gpu._nonzero_bits import BIT_WORD
+from dmljax.pallas.gpu._nonzero_plan import PIECE, STORED, TILE, NonzeroPlan
+from dmljax.pallas.gpu._words import unpacked
 
 LISTED = TILE + STORED  # places of a list
 # A bit word of padding behind those of a tile lets threads read every fourth or every

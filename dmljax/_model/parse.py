@@ -16,22 +16,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dmljax._check import LONGEST_PATH, DescriptorError, quoted, shortened, shown
+from dmljax._check import (
+    LONGEST_PATH,
+    DescriptorError,
+    ModelError,
+    as_json,
+    quoted,
+    shortened,
+)
 from dmljax._descriptor import OperatorDesc
-from dmljax._fields import (
+from dmljax._model.fields import (
     OBJECT,
     STRING,
     Field,
-    ModelError,
     known_name,
     read_fields,
     spelling,
     typed,
 )
-from dmljax._json import c_name
-from dmljax._jsonc import read_jsonc
-from dmljax._memory import Budget, read_file
-from dmljax._model_format import (
+from dmljax._model.format import (
     BINDING,
     COMMANDS,
     DISPATCHABLE,
@@ -46,9 +49,12 @@ from dmljax._model_format import (
     Resource,
     WriteFile,
 )
-from dmljax._model_output import HERE, Targets, file_output
-from dmljax._model_values import initial_values
+from dmljax._model.jsonc import read_jsonc
+from dmljax._model.limits import Budget, read_file
+from dmljax._model.output import HERE, Targets, file_output
+from dmljax._model.values import initial_values
 from dmljax._operators import DESCRIPTORS
+from dmljax._struct import c_name
 from dmljax._support import FeatureLevel
 from dmljax._tensor import MAX_ELEMENTS, DataType, TensorDesc
 
@@ -308,7 +314,7 @@ class _Parser:
         source = {"name": source} if isinstance(source, str) else source
         if not isinstance(source, dict):
             raise ModelError(
-                f"the binding of {quoted(tensor)} is {shown(value)}; it must be the "
+                f"the binding of {quoted(tensor)} is {as_json(value)}; it must be the "
                 "name of one resource, or an object with it."
             )
         with at(f"the binding of {quoted(tensor)}"):

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dmljax._check import LONGEST_PATH, escaped, quoted, show
-from dmljax._fields import ModelError
-from dmljax._images import BYTES_PER_NUMBER, Encoder, image_encoder, is_image
-from dmljax._tensor import DataType, is_floating
+from dmljax._check import LONGEST_PATH, ModelError, escaped, quoted, show
+from dmljax._model.images import BYTES_PER_NUMBER, Encoder, image_encoder, is_image
+from dmljax._tensor import DataType
+from dmljax._types import is_floating
 
 # The number of elements that become text at a time. As Python's numbers they take
 # several times the memory of the array.

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dmljax._check import shortened, show
-from dmljax._fields import ModelError
-from dmljax._memory import Budget
+from dmljax._check import ModelError, shortened, show
+from dmljax._model.limits import Budget
 from dmljax._tensor import DataType
 
 IMAGE_KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}

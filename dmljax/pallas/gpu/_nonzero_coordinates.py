@@ -42,25 +42,25 @@ import jax
 import numpy as np
 
 from dmljax._check import NoKernelError, require
-from dmljax._coordinates import by_lines, last_sizes
-from dmljax._tensor import Outputs
+from dmljax._coordinates import last_sizes
+from dmljax._types import Outputs
 from dmljax.pallas import WARP
-from dmljax.pallas._launch import launch_threads
-from dmljax.pallas._nonzero_bits import (
+from dmljax.pallas.gpu._launch import launch_threads
+from dmljax.pallas.gpu._nonzero_bits import (
     BIT_WORD,
     as_bits,
     bits_of_words,
     transposed,
 )
-from dmljax.pallas._nonzero_fill import (
+from dmljax.pallas.gpu._nonzero_fill import (
     claim_part,
     fill_parts,
     fill_rows,
     post_start,
     post_tail,
 )
-from dmljax.pallas._nonzero_plan import PIECE, TILE, NonzeroPlan
-from dmljax.pallas._nonzero_rows import (
+from dmljax.pallas.gpu._nonzero_plan import PIECE, TILE, NonzeroPlan
+from dmljax.pallas.gpu._nonzero_rows import (
     LISTED,
     WORDS,
     count_piece,
@@ -69,7 +69,6 @@ from dmljax.pallas._nonzero_rows import (
 )
 
 
-@by_lines
 def nonzero_coordinates(
     x: jax.Array,
     *first: jax.Array,

@@ -1,0 +1,1 @@
+"""Model files: the JSON of DxDispatch is read, checked, run and shown."""

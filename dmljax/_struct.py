@@ -1,0 +1,104 @@
+"""Structs of the C header as frozen dataclasses, and what is known about their fields.
+
+`_json` reads and writes structs by the types of their fields. The structs themselves
+are in `_tensor` and in the files of the operators.
+"""
+
+import dataclasses
+import enum
+import functools
+import operator
+import types
+import typing
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from dmljax._check import is_number_of
+from dmljax._types import Sizes, is_sequence, plain_integer
+
+Given = TypeVar("Given")
+Kept = TypeVar("Kept")
+Member = TypeVar("Member", bound=enum.IntEnum)
+
+
+def field(
+    converter: Callable[[Given], Kept], *, default: Any = dataclasses.MISSING
+) -> Any:
+    """Declares a field of a `Struct` that callers may give as another type.
+
+    The converter leaves alone what it can't convert. The checks of the struct refuse
+    it, with a message that names the operator.
+    """
+    return dataclasses.field(default=default, metadata={"converter": converter})
+
+
+@typing.dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Struct:
+    """A base class that makes its subclasses frozen dataclasses with converters."""
+
+    def __init_subclass__(cls, *, eq: bool = True, **options: Any) -> None:
+        """Makes the subclass a dataclass, and gives it its public name."""
+        super().__init_subclass__(**options)
+        cls.__module__ = cls.__module__.partition("._")[0]  # in tracebacks and pickles
+        dataclasses.dataclass(frozen=True, eq=eq)(cls)
+
+    def __post_init__(self) -> None:
+        """Converts the fields."""
+        for each in dataclasses.fields(typing.cast(Any, self)):
+            convert = each.metadata.get("converter")
+            if convert is not None:
+                value = convert(getattr(self, each.name))
+                # The way to set a field of a frozen dataclass.
+                object.__setattr__(self, each.name, value)
+
+
+def integer(value: int) -> int:
+    """Converts an integer of NumPy or JAX."""
+    number: int = plain_integer(value)
+    return number
+
+
+def integers(values: Sizes) -> tuple[int, ...]:
+    """Converts a sequence or an array of integers to a tuple."""
+    kept: Any = tuple(map(plain_integer, values)) if is_sequence(values) else values
+    return typing.cast("tuple[int, ...]", kept)
+
+
+def member(kind: type[Member]) -> Callable[[Member | int], Member]:
+    """Makes a converter from the number of an enum's member."""
+
+    def convert(value: Member | int) -> Member:
+        return (
+            kind(int(value)) if is_number_of(value, kind) else typing.cast(Any, value)
+        )
+
+    return convert
+
+
+def c_name(name: str) -> str:
+    """Returns the name that a field has in the C struct.
+
+    >>> c_name("diagonal_fill_begin")
+    'DiagonalFillBegin'
+    """
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+@functools.cache
+def field_types(kind: Any) -> dict[str, Any]:
+    """Returns the types of a dataclass's fields, by name and in their order."""
+    hints = typing.get_type_hints(kind)
+    return {each.name: hints[each.name] for each in dataclasses.fields(kind)}
+
+
+def is_enum(hint: Any) -> bool:
+    """Whether the type of a field is an enum."""
+    return isinstance(hint, type) and issubclass(hint, enum.Enum)
+
+
+@functools.cache
+def required(hint: Any) -> tuple[Any, bool]:
+    """Returns a type without None, and whether None was one of its alternatives."""
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    present = [kind for kind in kinds if kind is not types.NoneType]
+    return functools.reduce(operator.or_, present), len(present) < len(kinds)

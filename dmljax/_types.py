@@ -1,0 +1,87 @@
+"""Types of values, and what they can hold: arguments, arrays, elements and indices.
+
+Tensor descriptions and their rules are in `_tensor`.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dmljax._check import as_python, require
+
+# A form is one way to compute an operator: a function of arrays and static attributes
+# that returns the operator's outputs.
+Outputs = tuple[jax.Array, ...]
+Form = Callable[..., Outputs]
+# The types of the arguments that stand for a list of sizes, and for a scalar. An array
+# of sizes has one dimension.
+Sizes = Sequence[int] | np.ndarray
+Number = int | float | np.integer | np.floating
+
+# DirectML's attributes of type INT are INT32.
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+LARGEST_DOUBLE = int(np.finfo(np.float64).max)
+
+
+def is_sequence(values: Any) -> bool:
+    """Whether `values` may be a list of integers."""
+    if isinstance(values, np.ndarray):
+        return values.ndim > 0
+    text = isinstance(values, (str, bytes))  # which are sequences as well
+    return isinstance(values, Sequence) and not text
+
+
+def plain_integer(value: Any) -> Any:
+    """Returns an integer of NumPy or JAX as Python's, which has a hash and no overflow.
+
+    Anything else stays as it is, so that the checks can name it.
+    """
+    array = isinstance(value, (np.generic, np.ndarray, jax.Array))
+    known = array and not isinstance(value, jax.core.Tracer)
+    return int(value) if known and not value.ndim and is_integer(value.dtype) else value
+
+
+def check_int32(operator: str, name: str, value: int) -> None:
+    """Requires that an attribute is an INT of the C struct."""
+    require(
+        operator,
+        INT32_MIN <= value <= INT32_MAX,
+        f"{name} is {as_python(value)}; it must be an INT32, {INT32_MIN} to "
+        f"{INT32_MAX}.",
+    )
+
+
+def is_floating(dtype: np.dtype) -> bool:
+    """Whether `dtype` is a real floating-point type, including those of 4 and 8 bits.
+
+    NumPy's own `issubdtype` does not know these types.
+    """
+    return jnp.issubdtype(dtype, jnp.floating)
+
+
+def is_integer(dtype: np.dtype) -> bool:
+    """Whether `dtype` is an integer type, including those of 4 bits."""
+    return jnp.issubdtype(dtype, jnp.integer)
+
+
+def x64_enabled() -> bool:
+    """Whether JAX has 64-bit types: whether its x64 mode is on."""
+    return jax.dtypes.canonicalize_dtype(np.int64) == np.int64
+
+
+@contextlib.contextmanager
+def index_mode(*sizes: int) -> Iterator[np.dtype]:
+    """Makes a context in which indices up to these sizes have the type that it yields.
+
+    The type is int32, or int64 if a size needs it. JAX has 64-bit integers only in its
+    x64 mode, which the context then turns on. A symbolic size counts as less than 2^31,
+    as it does for JAX.
+    """
+    # int32 is the default because 64-bit arithmetic is slow on GPUs and TPUs.
+    wide = any(isinstance(size, int) and size >= 2**31 for size in sizes)
+    with jax.enable_x64(wide or x64_enabled()):
+        yield np.dtype(np.int64 if wide else np.int32)
