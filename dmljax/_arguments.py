@@ -78,38 +78,32 @@ def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarr
     """
     if isinstance(value, jax.Array) and value.dtype in KEPT:
         return value
-    return _converted(operator, name, value)
-
-
-def _converted(operator: str, name: str, value: Any) -> jax.Array | np.ndarray:
-    """Does what `as_array` does, for anything but an array of a usual type."""
-    value = unwrapped(value)
-    if isinstance(value, np.ma.MaskedArray):
+    given: Any = unwrapped(value)
+    if isinstance(given, np.ma.MaskedArray):
         raise TypeError(
             f"{operator}: '{name}' is a masked array, whose mask would be lost; pass "
             "its filled() values, and the mask as an array of its own."
         )
-    if not (
-        isinstance(value, (jax.Array, np.ndarray, np.generic))
-        or is_python_number(value)
-    ):
-        kind = type(value).__name__
-        if value is None or isinstance(value, (str, bytes)):
-            raise TypeError(
-                f"{operator}: '{name}' must be a number or an array, not {kind}."
-            )
+    number = is_python_number(given)
+    if not (number or isinstance(given, (jax.Array, np.ndarray, np.generic))):
+        scalar = given is None or isinstance(given, (str, bytes))
+        needed = "a number or an array" if scalar else "an array"
+        advice = "" if scalar else "; convert it with jnp.asarray"
         raise TypeError(
-            f"{operator}: '{name}' must be an array, not {kind}; convert it with "
-            "jnp.asarray."
+            f"{operator}: '{name}' must be {needed}, not {type(given).__name__}{advice}."
         )
-    array = value if isinstance(value, jax.Array) else np.asarray(value)
-    if is_python_number(value):
+    array = given if isinstance(given, jax.Array) else np.asarray(given)
+    if number:
         # It gets the type that JAX gives it. An integer that does not fit keeps the
         # type that NumPy gives it, 64 bits or an object, which the checks then refuse.
-        default = jnp.asarray(type(value)(0)).dtype
-        least = np.min_scalar_type(value) if isinstance(value, int) else default
+        default = jnp.asarray(type(given)(0)).dtype
+        least = np.min_scalar_type(given) if isinstance(given, int) else default
         array = array.astype(default) if np.can_cast(least, default) else array
-    _check_type(operator, name, array.dtype)
+    if not _is_of_numbers(array.dtype):
+        raise TypeError(
+            f"{operator}: '{name}' has elements of type {array.dtype}; they must be "
+            "numbers of a type that JAX has, in native byte order."
+        )
     check_x64(operator, name, array.dtype)
     return array
 
@@ -121,23 +115,13 @@ def unwrapped(value: Any) -> Any:
     return value
 
 
-def _check_type(operator: str, name: str, dtype: np.dtype) -> None:
-    """Requires a type of numbers that JAX has; TypeError otherwise."""
-    # JAX has no arrays with swapped bytes, but a compiled function that is cached for
-    # the type takes them as they are, and computes with wrong numbers.
-    if not _is_of_numbers(dtype):
-        raise TypeError(
-            f"{operator}: '{name}' has elements of type {dtype}; they must be "
-            "numbers of a type that JAX has, in native byte order."
-        )
-
-
 def _is_of_numbers(dtype: np.dtype) -> bool:
     """Whether JAX has arrays of this type, which is a type of numbers or bool."""
+    # JAX has no arrays with swapped bytes, but a compiled function that is cached for
+    # the type takes them as they are, and computes with wrong numbers.
     number = jnp.issubdtype(dtype, np.number) or jnp.issubdtype(dtype, np.bool_)
-    return (
-        number and dtype.isnative and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
-    )
+    most = 16 if dtype.kind == "c" else 8
+    return number and dtype.isnative and dtype.itemsize <= most
 
 
 def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
@@ -168,9 +152,6 @@ class Scalar(NamedTuple):
     constant: int | None
 
 
-CONSTANTS = Scalar(None, 0), Scalar(None, 1)
-
-
 def as_scalar(
     operator: str,
     name: str,
@@ -189,7 +170,7 @@ def as_scalar(
     number = kind is int or kind is float or kind is bool
     usual = number and (value == 0 or value == 1)
     if usual and math.copysign(1, value) > 0:  # -0.0 equals 0, but has another bit
-        return CONSTANTS[int(value)]
+        return Scalar(None, int(value))
     if not is_python_number(value):
         return Scalar(as_array(operator, name, value), None)
     dtype: np.dtype = tensor.dtype
@@ -230,32 +211,21 @@ def typed_as(
     if array.dtype == dtype:
         return array
     weak = isinstance(array, jax.Array) and jax.typeof(array).weak_type
-    held = _kinds_held(dtype) + ("f" if cast else "")
+    held = "biuf" if is_floating(dtype) or cast else "biu" if is_integer(dtype) else "b"
+    if jnp.issubdtype(dtype, np.complexfloating):
+        held = "biufc"
     require(
         operator,
         weak and array.dtype.kind in held,
         f"{name} has data type {show(array.dtype)}, while the tensor has "
         f"{show(dtype)}; both must be the same.",
     )
-    return _saturated(array, dtype)
-
-
-def _saturated(array: jax.Array, dtype: np.dtype) -> jax.Array:
-    """Converts `array` to `dtype`. Integers out of its range become its limits."""
     # convert_element_type saturates floats, but wraps integers, so these are clipped.
     if is_integer(dtype) and is_integer(array.dtype):
         wanted, own = jnp.iinfo(dtype), jnp.iinfo(array.dtype)
-        low, high = max(wanted.min, own.min), min(wanted.max, own.max)
-        limits = (np.asarray(limit, array.dtype) for limit in (low, high))
-        array = jnp.clip(array, *limits)
+        limits = max(wanted.min, own.min), min(wanted.max, own.max)
+        array = jnp.clip(array, *(np.asarray(n, array.dtype) for n in limits))
     return lax.convert_element_type(array, dtype)
-
-
-def _kinds_held(dtype: np.dtype) -> str:
-    """Returns the kinds of Python numbers that a type holds, as NumPy's letters."""
-    if jnp.issubdtype(dtype, np.complexfloating):
-        return "biufc"
-    return "biuf" if is_floating(dtype) else "biu" if is_integer(dtype) else "b"
 
 
 def strong(array: jax.Array) -> jax.Array:
@@ -265,35 +235,27 @@ def strong(array: jax.Array) -> jax.Array:
 
 def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:
     """Returns a Python number as a scalar array of type `dtype`, which must hold it."""
-    problem = _misfit(value, dtype)
-    if problem:
-        require(
-            operator, False, f"{name} is {as_python(value)}; {show(dtype)} {problem}."
-        )
+    integer = is_integer(dtype)
+    if isinstance(value, complex):
+        fits, holds = np.iscomplexobj(np.empty(0, dtype)), "has no imaginary part"
+    elif jnp.issubdtype(dtype, np.bool_):
+        fits, holds = value in (0, 1), "holds False and True"
+    elif integer and isinstance(value, float) and not value.is_integer():
+        fits, holds = False, "holds whole numbers"
+    elif integer:
+        low, high = int(jnp.iinfo(dtype).min), int(jnp.iinfo(dtype).max)
+        fits, holds = low <= value <= high, f"holds {low} to {high}"
+    else:
+        fits, holds = not _is_huge(value), "holds no numbers of this size"
+    if not fits:
+        shown = as_python(value)
+        raise DescriptorError(f"{operator}: {name} is {shown}; {show(dtype)} {holds}.")
     # A number past the largest float becomes infinity, or NaN in a type without one,
     # without NumPy's warning. An integer goes through a double, because large ones have
     # no cast to bfloat16.
+    exact = value if integer or isinstance(value, complex) else float(value)
     with np.errstate(over="ignore"):
-        exact = (
-            value if is_integer(dtype) or isinstance(value, complex) else float(value)
-        )
         return np.asarray(exact).astype(dtype)
-
-
-def _misfit(value: Any, dtype: np.dtype) -> str | None:
-    """Returns why a Python number can't be of type `dtype`; None if it can."""
-    if isinstance(value, complex):
-        fits = jnp.issubdtype(dtype, np.complexfloating)
-        return None if fits else "has no imaginary part"
-    if jnp.issubdtype(dtype, np.bool_):
-        return None if value in (0, 1) else "holds False and True"
-    if is_integer(dtype):
-        limits = jnp.iinfo(dtype)
-        low, high = int(limits.min), int(limits.max)
-        if isinstance(value, float) and not value.is_integer():
-            return "holds whole numbers"
-        return None if low <= value <= high else f"holds {low} to {high}"
-    return "holds no numbers of this size" if _is_huge(value) else None
 
 
 def _is_huge(value: Any) -> bool:

@@ -1,13 +1,11 @@
 """Decides whether two elements of a strided tensor share an offset, in bounded time.
 
 Two coordinates share an offset if their difference d, which is not 0, has
-dot(d, strides) = 0. Along each axis |d[i]| is at most size[i] - 1. In this file an axis
-is a pair (stride, reach): it adds to the dot product a multiple of the stride, at most
-`reach` times it in either direction. A *solution* is a choice of these multiples, not
-all 0, whose sum is 0.
+dot(d, strides) = 0. In this file an axis is a pair (stride, reach): it adds to the dot
+product a multiple of its stride, at most `reach` times in either direction.
 
-The problem is a subset sum, which takes exponential time in general. Strides that
-people write are decided by `_reduced` alone. The rest is searched up to a limit.
+The problem is a subset sum, which takes exponential time in general. `_reduce` alone
+decides the strides that people write. What it leaves is tried, up to a limit.
 """
 
 import math
@@ -15,9 +13,9 @@ import math
 import numpy as np
 
 Axes = list[tuple[int, int]]
-# The number of sums that one half of a search may have. 2^20 are sorted in about 0.1 s.
-MOST_SUMS = 2**20
-# The number of rounds of `_reduced`, each of which costs about 10 us. Real layouts need
+# The number of offsets that are compared. 2^20 are sorted in about 0.1 s.
+MOST_OFFSETS = 2**20
+# The number of rounds of `_reduce`, each of which costs about 10 us. Real layouts need
 # two.
 MOST_ROUNDS = 16
 
@@ -35,17 +33,22 @@ def overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool | None:
     # A stride of 0 puts all elements along its axis at one offset.
     if any(stride == 0 for stride, _ in axes):
         return True
-    axes = _reduced(axes)
-    if not axes:
-        return False
-    # Both tests are cheap, and show most overlaps that there are.
-    if _pair_meets(axes) or _too_many(axes):
+    axes = _reduce(axes)
+    if _two_meet(axes):
         return True
-    return _search(axes)
+    if math.prod(reach + 1 for _, reach in axes) > MOST_OFFSETS:
+        return None
+    # Sums of 2^64 and more wrap around. Then different ones may look alike, but never
+    # the other way round.
+    offsets = np.zeros(1, np.uint64)
+    for stride, reach in axes:
+        steps = np.uint64(stride % 2**64) * np.arange(reach + 1, dtype=np.uint64)
+        offsets = np.add.outer(offsets, steps).ravel()
+    return bool(np.unique(offsets).size < offsets.size)
 
 
-def _reduced(axes: Axes) -> Axes:
-    """Removes from the axes what no solution can contain.
+def _reduce(axes: Axes) -> Axes:
+    """Removes from the axes what no two coordinates with one offset can differ by.
 
     The other axes have to take away what an axis adds. So it adds no more than they
     reach together, and only multiples of the greatest common divisor of their strides.
@@ -55,13 +58,13 @@ def _reduced(axes: Axes) -> Axes:
         before = axes
         for axis in axes:
             others = [other for other in axes if other is not axis]
-            axes = others + _within(axis, others)
+            axes = others + _limit(axis, others)
         if sorted(axes) == sorted(before):
             break
     return axes
 
 
-def _within(axis: tuple[int, int], others: Axes) -> Axes:
+def _limit(axis: tuple[int, int], others: Axes) -> Axes:
     """Limits an axis to what the others can take away; an empty list if to nothing."""
     stride, reach = axis
     common = math.gcd(*(s for s, _ in others))
@@ -71,56 +74,11 @@ def _within(axis: tuple[int, int], others: Axes) -> Axes:
     return [(stride * step, reach)] if reach else []
 
 
-def _pair_meets(axes: Axes) -> bool:
-    """Whether two axes alone have a solution."""
+def _two_meet(axes: Axes) -> bool:
+    """Whether two axes alone reach one offset."""
     # The smallest sum that both can make is the least common multiple of the strides.
     return any(
         math.lcm(s, t) <= min(s * reach, t * extent)
         for i, (s, reach) in enumerate(axes)
         for t, extent in axes[:i]
     )
-
-
-def _too_many(axes: Axes) -> bool:
-    """Whether there are more coordinates than offsets that they could have."""
-    # By the pigeonhole principle two coordinates then share an offset. All offsets are
-    # multiples of the strides' greatest common divisor.
-    span = sum(stride * reach for stride, reach in axes)
-    offsets = span // math.gcd(*(stride for stride, _ in axes)) + 1
-    return math.prod(reach + 1 for _, reach in axes) > offsets
-
-
-def _search(axes: Axes) -> bool | None:
-    """Whether a sum of half of the axes is also a sum of the others.
-
-    Each half has about the square root of the number of sums of all axes, so this is
-    far quicker than to try them all. None if a half has more than MOST_SUMS.
-    """
-    halves: tuple[Axes, Axes] = ([], [])
-    for axis in sorted(axes, key=lambda axis: -axis[1]):
-        min(halves, key=_count).append(axis)
-    # The sums are int64.
-    wide = sum(stride * reach for stride, reach in axes) >= 2**62
-    if wide or max(map(_count, halves)) > MOST_SUMS:
-        return None
-    first, second = map(_sums, halves)
-    # Each half has the sum 0 once, from no difference at all. A second 0 is a solution
-    # within the half.
-    if np.sum(first == 0) > 1 or np.sum(second == 0) > 1:
-        return True
-    # The sums of both halves are symmetric about 0, so the positive ones are enough.
-    shared = np.intersect1d(first[first > 0], second[second > 0])
-    return bool(shared.size)
-
-
-def _count(axes: Axes) -> int:
-    return math.prod(2 * reach + 1 for _, reach in axes)
-
-
-def _sums(axes: Axes) -> np.ndarray:
-    """Returns every sum that the axes can make."""
-    sums = np.zeros(1, np.int64)
-    for stride, reach in axes:
-        steps = stride * np.arange(-reach, reach + 1, dtype=np.int64)
-        sums = np.add.outer(sums, steps).ravel()
-    return sums

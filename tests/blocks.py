@@ -11,19 +11,13 @@ from typing import Any
 import jax
 import pytest
 
-from dmljax.pallas import _elementwise, _nonzero_plan, _padding
+from dmljax.pallas.gpu import _nonzero_plan, _padding
 from dmljax.pallas.tpu import _nonzero_coordinates as _tpu_nonzero_coordinates
 
 Sizes = dict[ModuleType, dict[str, Any]]
 
 # Of the kernels for NVIDIA GPUs.
 SMALL: Sizes = {
-    _elementwise: {
-        "CHUNK_BYTES": 8,
-        "WARPS": 1,
-        "MOST": 4,
-        "FILLED": dict.fromkeys((1, 2, 4), 2),
-    },
     _padding: {"CHUNK_BYTES": 8, "WARPS": 1},
     _nonzero_plan: {"WARPS": 4, "PROGRAMS": 3, "MOST_TILES": 8, "GROUP": 2},
 }
