@@ -90,7 +90,8 @@ def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarr
         needed = "a number or an array" if scalar else "an array"
         advice = "" if scalar else "; convert it with jnp.asarray"
         raise TypeError(
-            f"{operator}: '{name}' must be {needed}, not {type(given).__name__}{advice}."
+            f"{operator}: '{name}' must be {needed}, not "
+            f"{type(given).__name__}{advice}."
         )
     array = given if isinstance(given, jax.Array) else np.asarray(given)
     if number:

@@ -10,7 +10,7 @@ control characters escaped, and shortened with a count where they are long.
 
 import enum
 import json
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -111,19 +111,6 @@ def require_same(
             f"{operator}: mismatched tensor {what}. Tensor '{first_name}' has "
             f"{show(first_value)}, while tensor '{second_name}' has "
             f"{show(second_value)}; both must be the same."
-        )
-
-
-def require_one_of(
-    operator: str, name: str, value: Hashable, choices: Iterable[Hashable]
-) -> None:
-    """Requires that the attribute `name` is one of `choices`."""
-    choices = list(choices)
-    # The text is made only for an error: this runs in every call.
-    if value not in choices:
-        names = ", ".join(getattr(choice, "name", repr(choice)) for choice in choices)
-        raise DescriptorError(
-            f"{operator}: {name} is {value!r}; it must be one of {names}."
         )
 
 

@@ -183,11 +183,27 @@ def is_local(context: mlir.LoweringRuleContext) -> bool:
     return all(_is_whole(array.sharding) for array in arrays)
 
 
-def is_partly_manual(context: mlir.LoweringRuleContext) -> bool:
-    """Whether this is the body of a shard_map that leaves mesh axes to XLA."""
+def why_divided(context: mlir.LoweringRuleContext) -> str | None:
+    """Says why XLA may divide these arrays, and what to do; None if it does not."""
+    if is_local(context):
+        return None
     arrays: list[Any] = [*context.avals_in, *context.avals_out]
     kinds = {kind for array in arrays for kind in array.sharding.mesh.axis_types}
-    return kinds >= {AxisType.Manual, AxisType.Auto}
+    if kinds >= {AxisType.Manual, AxisType.Auto}:
+        return (
+            "XLA may divide these arrays over the axes that are not manual. Leave out "
+            "axis_names=, so that jax.shard_map makes all axes manual"
+        )
+    reason = "XLA may divide these arrays among devices, which it can't do here"
+    if _read("devices", context) is _MISSING:
+        reason = (
+            f"this JAX, {jax.__version__}, does not say for how many devices it lowers "
+            f"a program ({UNDOCUMENTED['devices'].path})"
+        )
+    return (
+        f"{reason}. Run the kernel on each device's part: jax.shard_map(f, mesh=mesh, "
+        "in_specs=spec, out_specs=spec), where f calls the operator"
+    )
 
 
 def names_axes(entry: Any) -> bool:
@@ -201,11 +217,6 @@ def _is_whole(sharding: NamedSharding) -> bool:
     divided = any(map(names_axes, sharding.spec))
     types = sharding.mesh.axis_types
     return bool(types) and AxisType.Auto not in types and not divided
-
-
-def knows_devices(context: mlir.LoweringRuleContext) -> bool:
-    """Whether JAX says for how many devices it lowers a program."""
-    return _read("devices", context) is not _MISSING
 
 
 def is_exported(context: mlir.LoweringRuleContext) -> bool:
