@@ -139,9 +139,12 @@ def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Membe
     )
 
 
-# How much a message shows: characters of a value and of a path, names of a list, sizes
-# of a tensor, and bits of an integer. No legal integer has more than 64 bits.
-LONGEST, LONGEST_PATH, MOST_NAMES, MOST_SIZES, MOST_BITS = 60, 300, 12, 16, 128
+# How much a message shows.
+LONGEST = 60  # characters of a value
+LONGEST_PATH = 300  # characters of a path
+MOST_NAMES = 12  # of a list
+MOST_SIZES = 16  # of a tensor
+MOST_BITS = 128  # of an integer; no legal one has more than 64
 
 
 def as_python(value: Any) -> str:

@@ -117,35 +117,25 @@ def module(name: str) -> Any:
         raise
 
 
-def _experimental(name: str) -> Any:
-    """Imports an experimental module of JAX, or returns None if JAX has none."""
-    return module(f"jax.experimental.{name}")
-
-
 # For each experimental module of JAX, what gives it the rules of a primitive. A module
 # looks for a rule when it runs a program, and most programs never import it.
 _WAITING: dict[str, list[Callable[[Any], None]]] = {"jet": [], "roofline": []}
 
 
-def register_experimental(
-    primitive: Primitive, taylor: Callable[..., Any], moved: Callable[..., int]
-) -> None:
+def register_experimental(primitive: Primitive, taylor: Callable[..., Any]) -> None:
     """Keeps the rules of a primitive for JAX's experimental modules.
 
-    `serve_experimental` gives them to the modules that are imported.
-
-    Args:
-      primitive: the primitive of an operator.
-      taylor: the rule for jax.experimental.jet.
-      moved: counts the bytes that are read and written, given the types of operands
-        and outputs.
+    `taylor` is the rule for jax.experimental.jet. That for jax.experimental.roofline
+    counts the bytes of operands and outputs. `serve_experimental` gives both to the
+    modules that are imported.
     """
 
     def rule(context: Any, *operands: Any, **static: Any) -> Any:
         del operands, static  # the context has the types of operands and outputs
         result = _read("roofline result", sys.modules["jax.experimental.roofline"])
         arrays = [*context.avals_in, *context.avals_out]
-        return result(unfused_hbm_bytes=moved(arrays))
+        moved = sum(array.size * array.dtype.itemsize for array in arrays)
+        return result(unfused_hbm_bytes=moved)
 
     def serve_jet(jet: Any) -> None:
         rules = _read("jet", jet)
@@ -314,8 +304,8 @@ def code_per_thread() -> CodePerThread | None:
     """Returns what code per thread is built with; None where JAX lacks a part of it."""
     for dialect in ("arith", "gpu", "llvm", "nvvm", "scf"):
         module(f"jaxlib.mlir.dialects.{dialect}")
-    inline = _read("code per thread", _experimental("pallas.mosaic_gpu"))
-    pointer = _read("pointer", _experimental("mosaic.gpu"))
+    inline = _read("code per thread", module("jax.experimental.pallas.mosaic_gpu"))
+    pointer = _read("pointer", module("jax.experimental.mosaic.gpu"))
     dialects = _read("dialects", module("jaxlib.mlir"))
     if _MISSING in (inline, pointer, dialects):
         return None

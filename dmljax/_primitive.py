@@ -35,20 +35,13 @@ from dmljax._jax import (
     serve_experimental,
     varying_alike,
 )
-from dmljax._sharding import Division, Partition, explicit_mesh, over_explicit_mesh
+from dmljax._sharding import Partition, explicit_mesh, over_explicit_mesh
 from dmljax._types import Form, Outputs
 from dmljax.pallas._platforms import may_be_default, require_kernel
 
 # The form that a caller asks for. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
-# Stands for every platform without a lowering rule of its own, such as "rocm". JAX
-# takes a rule for these if it is registered without a platform.
-OTHER = ""
 NO_MESH = AbstractMesh((), ())
-
-# The transpose of an operator takes (primitive, static attributes, cotangents,
-# operands). It returns a cotangent for each operand, or None where none is needed.
-Transpose = Callable[..., Sequence[jax.Array | None]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,8 +87,9 @@ class OperatorPrimitive:
         whose shardings XLA chooses.
       linear: the number of trailing operands in which the operator is linear. The ones
         before them are data, such as a condition.
-      transpose: the transpose of the operator as a function of its linear operands;
-        None for an operator without a derivative.
+      transpose: the transpose of the operator as a function of its linear operands,
+        `(primitive, static attributes, cotangents, operands) -> cotangents`, with None
+        where none is needed. None for an operator without a derivative.
       kernels: for a platform ("cuda", "tpu"), the operator as a Pallas kernel.
     """
 
@@ -105,7 +99,7 @@ class OperatorPrimitive:
     on_platform: Mapping[str, Form] = dataclasses.field(default_factory=dict)
     divisible: Form | None = None
     linear: int = 0
-    transpose: Transpose | None = None
+    transpose: Callable[..., Sequence[jax.Array | None]] | None = None
     kernels: Mapping[str, Kernel] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -117,8 +111,10 @@ class OperatorPrimitive:
         batching.primitive_batchers[primitive] = self._batch
         ad.primitive_jvps[primitive] = self._jvp
         ad.primitive_transposes[primitive] = self._transpose_rule
-        register_experimental(primitive, self._taylor, _bytes_moved)
-        for platform in (OTHER, "cpu", "cuda", "tpu"):
+        register_experimental(primitive, self._taylor)
+        # JAX takes a rule that is registered without a platform for every one that has
+        # no rule of its own, such as "rocm".
+        for platform in ("", "cpu", "cuda", "tpu"):
             mlir.register_lowering(
                 primitive, self._lowering(platform), platform=platform or None
             )
@@ -148,9 +144,14 @@ class OperatorPrimitive:
             # with them: its operations would ask how each of them is sharded.
             whole = [jax.core.ShapedArray(x.shape, x.dtype) for x in operands]
             outputs = self._abstract_eval(*whole, **static)
-            taken, made = (tuple(x.shape for x in xs) for xs in (operands, outputs))
-            division = Division(self.partition, taken, made, static)
-            return over_explicit_mesh(self.name.upper(), mesh, division, operands)
+            return over_explicit_mesh(
+                self.name.upper(),
+                mesh,
+                self.partition,
+                operands,
+                [output.shape for output in outputs],
+                static,
+            )
         return tuple(self._primitive.bind(*varying_alike(*operands), **static))
 
     # THE CHOICE OF A FORM
@@ -322,7 +323,3 @@ def _lower_locally(
     with use_abstract_mesh(NO_MESH):
         lower = mlir.lower_fun(form, multiple_results=True)
         return lower(on_one_device(context), *operands, **static, **options)
-
-
-def _bytes_moved(arrays: Sequence[Any]) -> int:
-    return sum(array.size * array.dtype.itemsize for array in arrays)
