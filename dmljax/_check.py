@@ -1,11 +1,10 @@
 """Errors: the exception classes, `require`, and how messages show a value.
 
-The rules for what users pass are enforced by plain code, so that nothing can switch
-them off: `chex.disable_asserts` must not make a call crop in silence. What chex asserts
-elsewhere are invariants of the package itself, which no input of a user breaks.
+The rules for what users pass are enforced by plain code. chex asserts invariants of the
+package itself elsewhere: `chex.disable_asserts` must not make a call crop in silence.
 
-This file also decides how values and names appear in messages: in one line, with
-control characters escaped, and shortened with a count where they are long.
+Values and names appear in messages in one line, with control characters escaped, and
+shortened with a count where they are long.
 """
 
 import enum
@@ -38,11 +37,7 @@ class DescriptorError(ValueError):
 
 
 class NoKernelError(DescriptorError):
-    """No kernel can run this call, because of its platform, its types or its sizes.
-
-    A caller who asked for the kernel by name sees this error. Where the kernel was only
-    the default, the lowering rule catches it, and XLA's form runs instead.
-    """
+    """No kernel can run this call, because of its platform, its types or its sizes."""
 
 
 class ModelError(ValueError):
@@ -73,10 +68,7 @@ def require(
 
 
 def at_most(low: int, high: int) -> bool:
-    """Whether low <= high for all values that the symbolic sizes in them may have.
-
-    False also where JAX can't decide: the caller then takes a way that always works.
-    """
+    """Whether low <= high for all values of symbolic sizes; False if JAX can't say."""
     try:
         return low <= high
     except InconclusiveDimensionOperation:
@@ -84,12 +76,7 @@ def at_most(low: int, high: int) -> bool:
 
 
 def decide_at_most(operator: str, low: int, high: int) -> bool:
-    """Whether low <= high, for a rule that depends on it.
-
-    Raises:
-      DescriptorError: if JAX can't decide it for symbolic sizes. The message says how
-        to state the constraint.
-    """
+    """Whether low <= high, for a rule: an error if JAX can't decide it."""
     try:
         return low <= high
     except InconclusiveDimensionOperation as error:

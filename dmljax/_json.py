@@ -1,9 +1,8 @@
 """Descriptors from and to JSON, by the types of their fields.
 
-A dataclass is read and written without a line in this file that names it, if its fields
-are integers, numbers, booleans, enums, other dataclasses, and lists of these. The only
-struct that is named is the tensor: the format of model files has short forms for it.
-The rest of the format is in `_model_format`.
+A struct needs no line here if its fields are integers, lists of integers, numbers,
+enums and tensors. Only the tensor is named: model files have short forms for it. The
+rest of their format is in `_model`.
 """
 
 import dataclasses
@@ -102,11 +101,10 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
     # to_json, in the JSON Schema, and in the checks of `_descriptor`.
     if value is None and optional:
         return None
-    if typing.get_origin(kind) is tuple:
-        item = typing.get_args(kind)[0]
+    if kind == tuple[int, ...]:
         if not isinstance(value, list):
-            raise wrong("a list of integers" if item is int else "a list")
-        return tuple(from_json(item, each, operator, field) for each in value)
+            raise wrong("a list of integers")
+        return tuple(from_json(int, each, operator, field) for each in value)
     if dataclasses.is_dataclass(kind):
         if not isinstance(value, Mapping):
             raise wrong("an object with the fields of the C struct")
@@ -117,11 +115,6 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
             return float(number) if kind is float else number
         except OverflowError:  # an integer past the largest float
             raise wrong(NUMBER) from None
-    # Before the integers: in Python, True is an integer as well.
-    if kind is bool:
-        if type(value) is not bool:
-            raise wrong("true or false")
-        return value
     if issubclass(kind, enum.Flag) and isinstance(value, list):
         flags = (from_json(kind, item, operator, field) for item in value)
         return functools.reduce(operators.or_, flags, kind(0))
