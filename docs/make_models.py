@@ -19,7 +19,6 @@ from dmljax import (
     PaddingMode,
     TensorDesc,
 )
-
 from dmljax._pages.examples import EXAMPLES, Example
 from dmljax._struct import c_name
 from dmljax._types import INT32_MAX

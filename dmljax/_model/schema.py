@@ -97,8 +97,8 @@ def schema_of(kind: Any, definitions: Schema) -> Schema:
     Structs and enums are added to `definitions`, and the schema refers to them.
     """
     kind, optional = required(kind)
-    if typing.get_origin(kind) is tuple:
-        schema = list_of(schema_of(typing.get_args(kind)[0], definitions))
+    if kind == tuple[int, ...]:
+        schema = list_of(INTEGER)
     elif dataclasses.is_dataclass(kind) or is_enum(kind):
         name = kind.__name__
         if name not in definitions:
@@ -110,10 +110,8 @@ def schema_of(kind: Any, definitions: Schema) -> Schema:
         members = dict.fromkeys(UNION_MEMBERS, NUMBER.schema)
         union = struct_schema(members, []) | {"minProperties": 1, "maxProperties": 1}
         schema = {"anyOf": [*NUMBER.schema["anyOf"], union]}
-    elif kind is float:
-        schema = NUMBER.schema
     else:
-        schema = {"type": "boolean"} if kind is bool else INTEGER
+        schema = NUMBER.schema if kind is float else INTEGER
     return or_null(schema) if optional else schema
 
 
