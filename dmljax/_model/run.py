@@ -194,8 +194,9 @@ def program(model: Model) -> Callable[[State], Versions]:
                 count[name] += 1
                 if (name, count[name]) in needed:
                     resource = model.resources[name]
-                    elements = _elements(state[name], resource.dtype, 0)
-                    versions[name, count[name]] = elements[: resource.length]
+                    versions[name, count[name]] = _elements(
+                        state[name], resource.dtype, 0, resource.length
+                    )
         return versions
 
     return dmljax_model
@@ -249,27 +250,29 @@ def _apply(command: Dispatch, state: State) -> None:
     inputs = []
     for name, tensor in desc.input_tensors().items():
         resource, offset = bindings[name]
-        inputs.append(read(tensor, _elements(state[resource], tensor.dtype, offset)))
+        elements = _elements(state[resource], tensor.dtype, offset, tensor.extent)
+        inputs.append(read(tensor, elements))
     outputs = desc.output_tensors().items()
     # Two outputs may lie in one resource. The second is written to what the first has
     # left.
     for (name, tensor), value in zip(outputs, desc.evaluate(*inputs), strict=True):
         resource, offset = bindings[name]
-        elements = _elements(state[resource], tensor.dtype, offset)
+        elements = _elements(state[resource], tensor.dtype, offset, tensor.extent)
         written = write(tensor, value, elements)
         state[resource] = _with_elements(state[resource], written, offset)
 
 
-def _elements(buffer: jax.Array, dtype: np.dtype, offset: int) -> jax.Array:
-    """Returns the buffer from a byte on, as elements of a type.
+def _elements(buffer: jax.Array, dtype: np.dtype, offset: int, count: int) -> jax.Array:
+    """Returns what a buffer has from a byte on, as elements of a type.
 
     A buffer that is bound as another type than its own holds bytes. The bytes of an
     element are in little-endian order, as they are on every platform of JAX.
     """
+    # No more than are needed: with 400 dispatches that each pass on the rest of one
+    # buffer, XLA's compiler for CPUs takes a minute, or overflows its stack.
     width = dtype.itemsize
     if buffer.dtype == dtype:
-        return buffer[offset // width :] if offset else buffer
-    count = (buffer.size - offset) // width
+        return buffer[offset // width : offset // width + count]
     part = buffer[offset : offset + count * width]
     return _reinterpreted(part if width == 1 else part.reshape(-1, width), dtype)
 
@@ -290,8 +293,7 @@ def _with_elements(buffer: jax.Array, elements: jax.Array, offset: int) -> jax.A
         start = offset // buffer.dtype.itemsize
     else:
         elements, start = _reinterpreted(elements, np.dtype("uint8")).ravel(), offset
-    before, after = buffer[:start], buffer[start + elements.size :]
-    return jnp.concatenate([before, elements, after])
+    return jnp.concatenate([buffer[:start], elements, buffer[start + elements.size :]])
 
 
 # Showing
