@@ -1,12 +1,14 @@
 """What several files of tests do with a sample, a program or a mesh."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
+from dmljax import DescriptorError
 from tests import samples
 from tests.samples import Fill, Sample
 
@@ -20,6 +22,26 @@ def assert_same(actual: Any, expected: Any) -> None:
         assert not jax.typeof(one).weak_type
         raw = (np.frombuffer(np.asarray(x).tobytes(), np.uint8) for x in (one, other))
         np.testing.assert_array_equal(*raw)
+
+
+def assert_refused(
+    call: Callable[[], Any],
+    operator: str,
+    text: str,
+    error: type[Exception] = DescriptorError,
+) -> str:
+    """One line of ours: the operator, then the pieces of `text` between "..."."""
+    with pytest.raises(error) as raised:
+        call()
+    message = str(raised.value)
+    assert type(raised.value) is error
+    assert message.startswith(f"{operator}: ")
+    assert message.endswith(".")
+    assert message.isprintable()
+    assert len(message) < 400
+    pieces = map(re.escape, text.split("..."))
+    assert re.search(".*".join(pieces), message), message
+    return message
 
 
 def check(
