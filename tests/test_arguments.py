@@ -81,7 +81,6 @@ PLACES = {
         lambda v: pad(value=v, mode=PaddingMode.WRAP),
     ),
 }
-each_place = pytest.mark.parametrize("place", PLACES)
 
 
 class Strange:
@@ -138,14 +137,13 @@ REFUSED = {
 }
 
 
-@each_place
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_array(place, name):
-    operator, argument, _, call = PLACES[place]
+def test_what_is_no_array(name):
     make, error, text = REFUSED[name]
-    if (place, name) == ("diagonal", "None"):
-        return  # it stands for zeros
-    assert_refused(lambda: call(make()), operator, f"'{argument}' {text}", error)
+    for place, (operator, argument, _, call) in PLACES.items():
+        if (place, name) != ("diagonal", "None"):  # which stands for zeros
+            run = functools.partial(lambda call: call(make()), call)
+            assert_refused(run, operator, f"'{argument}' {text}", error)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +168,7 @@ class Parameter:
         return self.value
 
 
-@each_place
+@pytest.mark.parametrize("place", PLACES)
 def test_what_is_an_array(place):
     """NumPy's arrays, JAX's, and objects that wrap one."""
     _, _, array, call = PLACES[place]
@@ -197,7 +195,7 @@ def test_a_python_number_is_an_array_of_its_type():
     with jax.enable_x64(True):
         for number, dtype in ((2**40, "int64"), (2**63, "uint64"), (0.1, "float64")):
             found = padding(number, (), ())
-            assert (found, found.dtype) == (number, dtype)
+            assert (np.asarray(found), found.dtype) == (number, dtype)
 
 
 def test_wide_arrays_under_x64(x64):
@@ -256,7 +254,9 @@ def test_a_number_takes_the_type_of_the_tensor(dtype):
     x = np.zeros((1, 1), dtype)
     for number in NUMBERS[dtype.name]:
         with np.errstate(over="ignore"):
-            expected = np.asarray(number).astype(dtype)
+            floating = jnp.issubdtype(dtype, np.floating)
+            exact = float(number) if floating else number
+            expected = np.asarray(exact).astype(dtype)
         for call in SCALARS.values():
             found = call(x, number)
             assert not found.weak_type
@@ -378,7 +378,7 @@ def test_a_traced_number_saturates(dtype):
     [
         *(("float16", 1, True), ("float16", 1.5, True), ("float16", 1j, False)),
         *(("complex64", 1.5, True), ("complex64", 1j, True), ("bool", 1, False)),
-        *(("int32", 1.5, False), ("uint8", 1j, False), ("bool", 1.5, False)),
+        *(("int32", 1.5, False), ("uint8", 1j, False)),
     ],
 )
 def test_which_traced_numbers_a_type_takes(dtype, number, taken):
@@ -386,7 +386,8 @@ def test_which_traced_numbers_a_type_takes(dtype, number, taken):
     for name, call in SCALARS.items():
         run = functools.partial(jax.eval_shape, functools.partial(call, x), number)
         # PADDING truncates a float for an integer tensor, as its page says.
-        if taken or (name, dtype, number) == ("PaddingValue", "int32", 1.5):
+        truncated = name == "PaddingValue" and dtype == "int32" and number == 1.5
+        if taken or truncated:
             assert run().dtype == dtype
         else:
             with pytest.raises(DescriptorError, match=f"{name}.*must be the same"):
