@@ -13,7 +13,7 @@ from tests import samples
 from tests.samples import Fill, Sample
 
 
-def assert_same(actual: Any, expected: Any) -> None:
+def assert_same(actual: Any, expected: Any, name: str = "") -> None:
     """Same type, which is not weak, same sizes and same bits, output by output."""
     actual, expected = jax.tree.leaves(actual), jax.tree.leaves(expected)
     for one, other in zip(actual, expected, strict=True):
@@ -21,7 +21,7 @@ def assert_same(actual: Any, expected: Any) -> None:
         assert (one.dtype, one.shape) == (other.dtype, other.shape)
         assert not jax.typeof(one).weak_type
         raw = (np.frombuffer(np.asarray(x).tobytes(), np.uint8) for x in (one, other))
-        np.testing.assert_array_equal(*raw)
+        np.testing.assert_array_equal(*raw, name)
 
 
 def assert_refused(
