@@ -1,11 +1,14 @@
-"""Each name of JAX outside its documented API, hidden in turn.
+"""JAX outside its documented API: each name hidden in turn, and experimental modules.
 
-The operators then do with less, or raise one error that names what this JAX lacks, as
-the table in `dmljax._jax` says.
+Without a name the operators do with less, or raise one error that says what this JAX
+lacks, as the table in `dmljax._jax` says.
 """
 
 import functools
+import re
+import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -20,24 +23,28 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 from dmljax import _jax
 from tests import blocks
+from tests.samples import INT32_MIN
 
 X = np.arange(32, dtype=np.float32).reshape(4, 8) % 5
 PAIR = np.array([2, 7], np.float32)
 
 
-def operators(x, pair, **options):
+# WHAT IS RUN WITHOUT A NAME
+
+
+def operators(x, pair):
     """Every operator that has a derivative."""
     indices = x[:, :1].astype(np.int32)
     return (
-        dmljax.diagonal_matrix1(x, value=pair[1], **options),
-        dmljax.element_wise_if(x > 3, x, 2 * x, **options),
-        dmljax.one_hot(indices, pair, size=4, **options),
-        dmljax.padding(x, (0, 2), (0, 2), mode=dmljax.PaddingMode.WRAP, **options),
+        dmljax.diagonal_matrix1(x, value=pair[1]),
+        dmljax.element_wise_if(x > 3, x, 2 * x),
+        dmljax.one_hot(indices, pair, size=4),
+        dmljax.padding(x, (0, 2), (0, 2), mode=dmljax.PaddingMode.WRAP),
     )
 
 
-def everything(x, pair, **options):
-    return operators(x, pair, **options), dmljax.nonzero_coordinates(x, **options)
+def everything(x, pair):
+    return operators(x, pair), dmljax.nonzero_coordinates(x)
 
 
 def energy(x, pair):
@@ -55,12 +62,14 @@ def mesh(axis_type):
     return jax.make_mesh((2,), ("rows",), axis_types=(axis_type,), devices=devices)
 
 
+MANY = jax.ShapeDtypeStruct((2**14,), np.float32)
+
+
 def exported():
     """What it gives here; and then for a GPU, where a kernel would be the default."""
     outputs = export.export(jax.jit(everything))(X, PAIR).call(X, PAIR)
-    many = jax.ShapeDtypeStruct((2**14,), np.float32)
     find = jax.jit(dmljax.nonzero_coordinates)
-    return outputs, export.export(find, platforms=["cuda"])(many).out_avals[0].shape
+    return outputs, export.export(find, platforms=["cuda"])(MANY).out_avals[0].shape
 
 
 def per_thread():
@@ -86,16 +95,12 @@ def explicit():
 
 
 def mapped(**options):
-    both = mesh(AxisType.Auto)
-    shard = jax.shard_map(
-        operators, mesh=both, in_specs=(P("rows"), P()), out_specs=P("rows"), **options
-    )
-    return jax.jit(
-        jax.grad(lambda *xs: sum(jnp.sum(y**2) for y in shard(*xs)), (0, 1))
-    )(X, PAIR)
+    specs = {"in_specs": (P("rows"), P()), "out_specs": P("rows")}
+    shard = jax.shard_map(operators, mesh=mesh(AxisType.Auto), **specs, **options)
+    loss = jax.grad(lambda *xs: sum(jnp.sum(y**2) for y in shard(*xs)), (0, 1))
+    return jax.jit(loss)(X, PAIR)
 
 
-# What is run, by name.
 USES = {
     "eager": lambda: everything(X, PAIR),
     "jit, grad and vmap": lambda: transformed(np.stack([X, -X]), PAIR),
@@ -108,25 +113,34 @@ USES = {
     "kernel": lambda: dmljax.nonzero_coordinates(X, implementation="pallas"),
 }
 LACKS = "mosaic_gpu, which this JAX, .*, does not have"
+PER_THREAD = ("code per thread", "pointer", "dialects")
 # The uses that fail, and what is in the message. All others give the same as before.
 ERRORS = {
     ("devices", "kernel"): (dmljax.DescriptorError, "axis_context.num_devices"),
     ("devices", "kernel per thread"): (dmljax.DescriptorError, "num_devices"),
-    ("code per thread", "kernel per thread"): (dmljax.DescriptorError, LACKS),
-    ("pointer", "kernel per thread"): (dmljax.DescriptorError, LACKS),
-    ("dialects", "kernel per thread"): (dmljax.DescriptorError, LACKS),
+    **{
+        (name, "kernel per thread"): (dmljax.DescriptorError, LACKS)
+        for name in PER_THREAD
+    },
     ("manual axes", "mapped"): (ValueError, "cotangent type"),
     ("replace", "explicit"): (NotImplementedError, "LoweringRuleContext.replace"),
     ("replace", "mapped"): (NotImplementedError, "LoweringRuleContext.replace"),
 }
 if not blocks.INTERPRETED:  # then the kernel runs as code per thread, too
-    for name in ("code per thread", "pointer", "dialects"):
-        ERRORS[name, "kernel"] = (dmljax.DescriptorError, LACKS)
-# The names that are read when a program is made; the others when dmljax is imported.
-LATE = (
-    *("trace state", "devices", "export", "manual axes", "replace"),
-    *("code per thread", "pointer", "dialects", "compute capability"),
-)
+    ERRORS |= {(name, "kernel"): (dmljax.DescriptorError, LACKS) for name in PER_THREAD}
+# The names that are read when a program is made. Each takes seconds, because everything
+# is compiled again, so those without which the same use fails are hidden together.
+HIDDEN = [
+    PER_THREAD,
+    *(
+        ("devices",),
+        ("export",),
+        ("manual axes",),
+        ("replace",),
+        ("compute capability",),
+    ),
+]
+EXPERIMENTAL = ("jet", "roofline", "roofline result")
 
 
 @functools.cache
@@ -151,8 +165,10 @@ def hide(monkeypatch):
 
 
 def test_the_table_is_complete():
-    early = {"jet", "roofline", "roofline result"}
-    assert set(_jax.UNDOCUMENTED) == early.union(LATE)
+    assert set(_jax.UNDOCUMENTED) == {
+        *EXPERIMENTAL,
+        *(n for names in HIDDEN for n in names),
+    }
 
 
 @pytest.mark.parametrize(("name", "use"), ERRORS)
@@ -161,12 +177,6 @@ def test_an_error_without(name, use, hide):
     error, message = ERRORS[name, use]
     with pytest.raises(error, match=message):
         USES[use]()
-
-
-# Each takes seconds, because everything is compiled again. So those without which the
-# same use fails are hidden together.
-PER_THREAD = ("code per thread", "pointer", "dialects")
-HIDDEN = [PER_THREAD, *((name,) for name in LATE if name not in PER_THREAD)]
 
 
 @pytest.mark.slow
@@ -180,33 +190,23 @@ def test_the_same_without(names, hide):
 
 
 def test_an_export_has_the_default_kernel_where_jax_does_not_say_that_it_is_one(hide):
-    many = jax.ShapeDtypeStruct((2**14,), np.float32)
     find = jax.jit(dmljax.nonzero_coordinates)
     for calls in (0, 1):
-        program = export.export(find, platforms=["cuda"])(many)
+        program = export.export(find, platforms=["cuda"])(MANY)
         assert program.mlir_module().count("@mosaic_gpu_v2(") == calls
         hide("export")
 
 
-@pytest.mark.parametrize("name", ["jet", "roofline", "roofline result"])
-def test_rules_without(name, hide):
-    hide(name)
-    primitive = Primitive("with_fewer_rules")
-    _jax.register_experimental(primitive, lambda: None, lambda arrays: 0)
-    assert (primitive in jet.jet_rules) == (name != "jet")
-    primitive.def_abstract_eval(lambda x: x)
-    _, result = roofline.roofline(primitive.bind)(X)
-    assert result.unfused_hbm_bytes == 0
+# MODULES
 
 
-def test_a_module_that_jax_does_not_have():
-    assert _jax._read("jet", _jax._experimental("no_such_module")) is _jax._MISSING
-
-
-def test_a_module_whose_package_jax_does_not_have(monkeypatch):
+def test_a_module_that_jax_does_not_have(monkeypatch):
+    """Or a module of a package that it does not have."""
+    assert _jax.module("jax.experimental.no_such_module") is None
+    assert _jax._read("jet", None) is _jax._MISSING
     monkeypatch.setitem(sys.modules, "jax.experimental.mosaic", None)
     monkeypatch.delitem(sys.modules, "jax.experimental.mosaic.gpu", raising=False)
-    assert _jax._experimental("mosaic.gpu") is None
+    assert _jax.module("jax.experimental.mosaic.gpu") is None
 
 
 def test_a_module_that_lacks_another_is_an_error(tmp_path, monkeypatch):
@@ -214,3 +214,129 @@ def test_a_module_that_lacks_another_is_an_error(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="there_is_no_such_module"):
         _jax.module("lacking")
+
+
+IMPORTS = """
+import sys, jax, jax.extend.core, chex
+before = set(sys.modules)
+import dmljax
+print(*(set(sys.modules) - before))
+x = jax.numpy.ones(2**16)
+dmljax.padding(x, (1,), (1,)), dmljax.nonzero_coordinates(x, size=1)
+print(*(name for name in sys.modules if name.startswith("dmljax")))
+dmljax.run_model
+print("dmljax._model.run" in sys.modules)
+"""
+
+
+def test_an_import_loads_only_what_programs_use():
+    """No module besides what `import jax, jax.extend.core, chex` loads and our own.
+
+    Neither the import nor calls on a CPU load a kernel, or what reads model files and
+    shows the pages' examples.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS],
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported, loaded, asked = done.stdout.splitlines()
+    assert set(loaded.split()) == set(imported.split())
+    # A kernel is in a folder of dmljax.pallas.
+    own = re.compile(r"dmljax(\.pallas)?(\._(?!model|pages|main)\w+)?")
+    assert [name for name in imported.split() if not own.fullmatch(name)] == []
+    assert asked == "True"
+
+
+# EXPERIMENTAL MODULES
+
+
+@pytest.mark.parametrize("name", EXPERIMENTAL)
+def test_rules_without(name, hide):
+    hide(name)
+    primitive = Primitive("with_fewer_rules")
+    _jax.register_experimental(primitive, lambda: None)
+    _jax.serve_experimental()
+    assert (primitive in jet.jet_rules) == (name != "jet")
+    primitive.def_abstract_eval(lambda x: x)
+    _, result = roofline.roofline(primitive.bind)(X)
+    assert result.unfused_hbm_bytes == (8 * X.size if name == "jet" else 0)
+
+
+SMALL = (np.arange(12, dtype=np.float32).reshape(3, 4) - 5) / 8
+INDICES = np.array([[1], [-1], [9]], np.int32)
+WRAP = dmljax.PaddingMode.WRAP
+# Each use of x, and the bytes that it reads and writes: of 4 but for the condition's.
+MOVED = {
+    "diagonal_matrix1": (
+        lambda x: dmljax.diagonal_matrix1(x, value=0, fill_begin=INT32_MIN, fill_end=1),
+        4 * (1 + 12 + 12),
+    ),
+    "element_wise_if": (
+        lambda x: dmljax.element_wise_if(SMALL > 0, x, -x),
+        12 + 4 * 3 * 12,
+    ),
+    "one_hot": (
+        lambda x: dmljax.one_hot(INDICES, x[0, :2], size=5),
+        4 * (3 + 2 + 15),
+    ),
+    "padding": (
+        lambda x: dmljax.padding(x, (1, 2), (0, 7), mode=WRAP),
+        4 * (12 + 4 * 13),
+    ),
+    "padding by a value": (
+        lambda x: dmljax.padding(x, (1, 2), (0, 1), value=x[1, 1]),
+        4 * (12 + 1 + 4 * 7),
+    ),
+}
+
+
+@pytest.mark.parametrize("use", MOVED)
+def test_taylor_series(use):
+    """Against derivatives of derivatives along a line."""
+    operator, _ = MOVED[use]
+
+    def curve(t):
+        return jnp.sin(operator(jnp.exp(t * SMALL)))
+
+    terms = [curve]
+    for _ in range(3):
+        terms.append(jax.jacfwd(terms[-1]))
+    t = jnp.float32(0.5)
+    wanted = jax.jit(lambda t: [term(t) for term in terms])(t)
+    one, zero = jnp.ones_like(t), jnp.zeros_like(t)
+    first, rest = jax.jit(lambda t: jet.jet(curve, (t,), ((one, zero, zero),)))(t)
+    for term, other in zip([first, *rest], wanted, strict=True):
+        np.testing.assert_allclose(term, other, rtol=1e-4, atol=1e-4)
+
+
+def test_taylor_series_of_a_program_with_nonzero_coordinates():
+    def cubed(x):
+        count, _ = dmljax.nonzero_coordinates(x)
+        return x**3 * count.astype(np.float32)
+
+    x, one, zero = jnp.float32([0, 2]), jnp.ones(2), jnp.zeros(2)
+    with jax.numpy_dtype_promotion("standard"):  # which jet itself needs
+        first, rest = jet.jet(cubed, (x,), ((one, zero, zero),))
+    np.testing.assert_allclose([first, *rest], [x**3, 3 * x**2, 6 * x, [6, 6]], 1e-5)
+
+
+@pytest.mark.parametrize("use", MOVED)
+def test_bytes(use):
+    """JAX counts its own operations beside: a slice, a reshape, a negation."""
+    operator, moved = MOVED[use]
+    _, whole = roofline.roofline(operator)(SMALL)
+    equations = jax.make_jaxpr(operator)(SMALL).jaxpr.eqns
+    alone = {equation.primitive.name for equation in equations} <= {"jit", "pjit"}
+    assert whole.unfused_hbm_bytes == moved or (
+        not alone and whole.unfused_hbm_bytes > moved
+    )
+    _, backward = roofline.roofline(jax.grad(lambda x: operator(x).sum()))(SMALL)
+    assert backward.unfused_hbm_bytes >= 4 * 12
+
+
+def test_bytes_of_nonzero_coordinates():
+    _, result = roofline.roofline(dmljax.nonzero_coordinates)(SMALL)
+    assert result.unfused_hbm_bytes == 4 * (12 + 1 + 12 * 2)
