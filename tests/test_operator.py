@@ -19,9 +19,10 @@ from dmljax import (
     Operator,
     PaddingDesc,
     PaddingMode,
+    TensorFlags,
     create_operator,
 )
-from tests import client
+from tests import client, client_pyright
 from tests.checks import assert_refused
 from tests.fuzz import expected
 from tests.fuzz.descriptors import Maker
@@ -347,5 +348,8 @@ def test_coordinates_pass_through_a_gradient():
 # TYPES
 
 
-def test_the_typed_program_runs():
+def test_the_typed_programs_run():
     client.main()
+    desc = client.described().desc
+    item = dataclasses.replace(desc.input_tensor, flags=TensorFlags.OWNED_BY_DML)
+    assert client_pyright.described() == dataclasses.replace(desc, input_tensor=item)
