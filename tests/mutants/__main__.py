@@ -11,14 +11,13 @@ import importlib
 import json
 import multiprocessing
 import os
-import random
 import signal
 import sys
 import tempfile
 import time
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,8 +28,8 @@ os.environ["XLA_FLAGS"] = compiling.flags(os.environ.get("XLA_FLAGS", ""))
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a fork does not copy threads
 
 from tests.mutants.child import run
-from tests.mutants.generate import Fault, faults
-from tests.mutants.modules import equivalent, modules, tests_of
+from tests.mutants.generate import Fault
+from tests.mutants.modules import drawn, is_equivalent, tests_of
 
 # The modules of other packages that dmljax and its tests import. They are imported
 # once, before the processes are forked, which saves seconds for each fault.
@@ -44,11 +43,8 @@ PRELOADED = (
 FORK = multiprocessing.get_context("fork")
 
 
-class Run(NamedTuple):
-    """Tests to run in a process of their own, with a fault or without one."""
-
-    fault: Fault | None
-    tests: Sequence[str]
+# The tests of a run, with a fault or without one.
+Run = tuple[Fault | None, Sequence[str]]
 
 
 class Outcome(NamedTuple):
@@ -56,12 +52,12 @@ class Outcome(NamedTuple):
 
     test: str | None
     how: str
-    passed: frozenset[str]
+    passed: list[str]
 
 
 def main() -> int:
     options = _parsed()
-    chosen = list(_drawn(options.module, options.sample, options.seed))
+    chosen = list(drawn(options.module, options.sample, options.seed))
     if options.list:
         print(*chosen, f"{len(chosen)} faults", sep="\n")
         return 0
@@ -83,17 +79,6 @@ def _parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _drawn(names: Sequence[str], sample: int, seed: int) -> Iterator[Fault]:
-    """Yields faults in a random order, without those that change no code."""
-    every = [fault for module in modules(names) for fault in faults(module)]
-    random.Random(seed).shuffle(every)
-    left = sample or len(every)
-    for fault in every:
-        if left and fault.has_effect():
-            left -= 1
-            yield fault
-
-
 def _preload() -> None:
     """Imports the other packages that are installed. JAX starts no backend for that."""
     with warnings.catch_warnings():
@@ -106,23 +91,24 @@ def _preload() -> None:
 def _show(chosen: Sequence[Fault], options: argparse.Namespace, folder: Path) -> int:
     """Runs the faults, and prints a line for each of them and a summary."""
     start = time.perf_counter()
-    tested = [fault for fault in chosen if not equivalent(fault)]
-    files = {file for fault in tested for file in tests_of(fault.module)}
+    tested = [fault for fault in chosen if not is_equivalent(fault)]
     runs = Runs(folder, options.processes, options.limit)
     # Tests that can't be imported as they are would catch every fault.
-    _collect(runs, sorted(files))
+    files = sorted({file for fault in tested for file in tests_of(fault.module)})
+    for _, outcome in runs.finished([(None, ("--collect-only", *files))]):
+        if outcome.test is not None:
+            raise SystemExit(f"tests.mutants: {outcome.test} can't be imported")
     caught: dict[Fault, Outcome] = {}
     survivors = []
-    for one, outcome in runs.finished(Run(f, tests_of(f.module)) for f in tested):
-        assert one.fault is not None
+    for fault, outcome in runs.finished([(f, tests_of(f.module)) for f in tested]):
         if outcome.test is None:
-            survivors.append(one.fault)
-            print(f"{one.fault}\n    SURVIVED", flush=True)
+            survivors.append(fault)
+            print(f"{fault}\n    SURVIVED", flush=True)
             if options.show:
-                print(one.fault.diff(), flush=True)
+                print(fault.diff(), flush=True)
         else:
-            caught[one.fault] = outcome
-            print(f"{one.fault}\n    {outcome.how} {outcome.test}", flush=True)
+            caught[fault] = outcome
+            print(f"{fault}\n    {outcome.how} {outcome.test}", flush=True)
     wrong = _not_proved(runs, caught)
     for fault in wrong:
         print(f"{fault}\n    NOT PROVED: {caught[fault].test} fails without the fault")
@@ -138,20 +124,13 @@ def _show(chosen: Sequence[Fault], options: argparse.Namespace, folder: Path) ->
     return 1 if survivors or wrong else 0
 
 
-def _collect(runs: "Runs", files: Sequence[str]) -> None:
-    """Ends the program if the tests can't be collected without any fault."""
-    for _, outcome in runs.finished([Run(None, ("--collect-only", *files))]):
-        if outcome.test is not None:
-            raise SystemExit(f"tests.mutants: {outcome.test} can't be imported")
-
-
 def _not_proved(runs: "Runs", caught: dict[Fault, Outcome]) -> list[Fault]:
     """Returns the faults that were caught by tests that fail without them as well."""
     tested = {f: str(o.test) for f, o in caught.items() if o.how != "import:"}
     by_file: dict[str, list[str]] = defaultdict(list)
     for test in dict.fromkeys(tested.values()):
         by_file[test.partition("::")[0]].append(test)
-    control = [Run(None, tests) for tests in by_file.values()]
+    control = [(None, tests) for tests in by_file.values()]
     passed = {test for _, outcome in runs.finished(control) for test in outcome.passed}
     return [fault for fault, test in tested.items() if test not in passed]
 
@@ -163,30 +142,30 @@ class Runs:
         self.folder, self.processes, self.limit = folder, processes, limit
         self.started = 0
 
-    def finished(self, waiting: Iterable[Run]) -> Iterator[tuple[Run, Outcome]]:
-        """Yields each run when it ends."""
-        waiting = list(waiting)[::-1]
-        going: dict[Any, tuple[Any, Run, Path]] = {}
+    def finished(self, runs: Sequence[Run]) -> Iterator[tuple[Any, Outcome]]:
+        """Yields the fault and the outcome of each run when it ends."""
+        waiting = list(runs)[::-1]
+        going: dict[Any, tuple[Any, Any, Path]] = {}
         try:
             while waiting or going:
                 while waiting and len(going) < self.processes:
-                    one = waiting.pop()
-                    process, path = self._start(one)
-                    going[process.sentinel] = process, one, path
+                    fault, tests = waiting.pop()
+                    process, path = self._start(fault, tests)
+                    going[process.sentinel] = process, fault, path
                 for sentinel in connection.wait(list(going)):
-                    process, one, path = going.pop(sentinel)
+                    process, fault, path = going.pop(sentinel)
                     process.join()
                     _end_group(process.pid)
-                    yield one, _outcome(one, process.exitcode, path)
+                    yield fault, _outcome(fault, process.exitcode, path)
         finally:
             for process, *_ in going.values():
                 _end_group(process.pid)
 
-    def _start(self, one: Run) -> tuple[Any, Path]:
+    def _start(self, fault: Fault | None, tests: Sequence[str]) -> tuple[Any, Path]:
         self.started += 1
         path = self.folder / f"{self.started}.txt"
         path.touch()
-        process = FORK.Process(target=run, args=(*one, path, self.limit))
+        process = FORK.Process(target=run, args=(fault, tests, path, self.limit))
         process.start()
         return process, path
 
@@ -197,25 +176,24 @@ def _end_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
-def _outcome(one: Run, status: int, path: Path) -> Outcome:
+def _outcome(fault: Fault | None, status: int, path: Path) -> Outcome:
     """Reads the outcome of a run from its notes and from the end of its process."""
     noted: dict[str, list[str]] = defaultdict(list)
     for line in path.read_text().splitlines():
         event, test = json.loads(line)
         noted[event].append(test)
-    passed = frozenset(noted["passed"])
     if noted["failed"]:
-        return Outcome(noted["failed"][0], "caught by", passed)
+        return Outcome(noted["failed"][0], "caught by", noted["passed"])
     if noted["import"]:
-        return Outcome(noted["import"][0], "import:", passed)
+        return Outcome(noted["import"][0], "import:", noted["passed"])
     if status < 0:
         last = (noted["started"] or ["the import"])[-1]
         ended = "no end of" if status == -signal.SIGALRM else f"signal {-status} in"
-        return Outcome(last, ended, passed)
-    if one.fault is not None and not passed:
+        return Outcome(last, ended, noted["passed"])
+    if fault is not None and not noted["passed"]:
         log = path.with_suffix(".log").read_text()
-        raise SystemExit(f"{one.fault}: no test ran of {one.tests}:\n{log[-2000:]}")
-    return Outcome(None, "", passed)
+        raise SystemExit(f"{fault}: no test ran:\n{log[-2000:]}")
+    return Outcome(None, "", noted["passed"])
 
 
 if __name__ == "__main__":

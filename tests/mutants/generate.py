@@ -76,7 +76,7 @@ class Fault:
 
     def has_effect(self) -> bool:
         """Whether the compiled module differs from the one without the fault."""
-        return self.code() != _code(self.module)
+        return self.code() != _compiled(self.module)
 
     @property
     def lines(self) -> str:
@@ -85,23 +85,23 @@ class Fault:
         return "\n".join(lines[self.old.lineno - 1 : self.old.end_lineno])
 
     def __str__(self) -> str:
-        where = f"{self.module}:{self.old.lineno} {self.scope}"
-        return f"{where}: {self.what}".replace(" :", ":")
+        return f"{self.module}:{self.old.lineno} {self.scope}: {self.what}"
 
     def diff(self) -> str:
         """Returns the lines without and with the fault."""
-        *_, last = self.lines.encode().split(b"\n")
-        start, end = self.old.col_offset, self.old.end_col_offset - len(last)
         old = self.lines.encode()
-        new = old[:start] + ast.unparse(self.new).encode() + old[len(old) + end :]
-        both = (("-", old.decode()), ("+", new.decode()))
-        return "\n".join(f"  {s} {line}" for s, t in both for line in t.split("\n"))
+        behind = len(old.splitlines()[-1]) - self.old.end_col_offset
+        new = ast.unparse(self.new).encode()
+        new = old[: self.old.col_offset] + new + old[len(old) - behind :]
+        removed = [f"  - {line}" for line in old.decode().splitlines()]
+        return "\n".join(
+            removed + [f"  + {line}" for line in new.decode().splitlines()]
+        )
 
 
 def path_of(module: str) -> Path:
     """Returns the file of a module."""
-    path = ROOT / module.replace(".", "/")
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ROOT / f"{module.replace('.', '/')}.py"
 
 
 @functools.cache
@@ -113,11 +113,6 @@ def faults(module: str) -> tuple[Fault, ...]:
 @functools.cache
 def _tree(module: str) -> ast.Module:
     return ast.parse(path_of(module).read_text())
-
-
-@functools.cache
-def _code(module: str) -> CodeType:
-    return _compiled(module)
 
 
 def _compiled(module: str) -> CodeType:
@@ -148,11 +143,10 @@ def _is_untouched(node: ast.AST) -> bool:
 
 def _name(node: ast.AST, function: Function) -> str:
     """Returns the name that a definition gives, or an empty one."""
-    match node:
-        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-            return name
-        case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
-            return "" if function else ast.unparse(target)
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return node.name
+    if function is None and isinstance(node, ast.Assign | ast.AnnAssign):
+        return ast.unparse(getattr(node, "target", None) or node.targets[0])
     return ""
 
 
@@ -235,16 +229,14 @@ def _others(op: ast.AST) -> Iterator[tuple[str, Any]]:
 
 def _slices(node: ast.Slice) -> Iterator[tuple[str, ast.AST]]:
     """Yields slices without a bound, and with one that is moved by 1."""
+    bounds = {"lower": node.lower, "upper": node.upper, "step": node.step}
     for name in ("lower", "upper"):
-        bound = getattr(node, name)
-        bounds = {"lower": node.lower, "upper": node.upper, "step": node.step}
-        if bound is None:
-            continue
-        yield f"drop {name}", ast.Slice(**bounds | {name: None})
-        if not _is_constant(bound):  # a constant has faults of its own
-            for add in (1, -1):
-                moved = ast.Slice(**bounds | {name: _plus(bound, add)})
-                yield f"{name} {add:+}", moved
+        bound = bounds[name]
+        if bound is not None:
+            yield f"drop {name}", ast.Slice(**bounds | {name: None})
+        if bound is not None and not _is_constant(bound):  # which has its own faults
+            yield f"{name} + 1", ast.Slice(**bounds | {name: _plus(bound, 1)})
+            yield f"{name} - 1", ast.Slice(**bounds | {name: _plus(bound, -1)})
 
 
 def _plus(value: ast.expr, number: int) -> ast.expr:
