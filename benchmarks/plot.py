@@ -21,7 +21,7 @@ from benchmarks.ledger import Line, Lines
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 # The device whose figures README and docs/benchmarks.md show.
 OVERVIEW = "NVIDIA H200"
-# More elements than the small cases have: what pictures and shares are about.
+# More elements than small cases have: what pictures and shares are about.
 LARGE = 2**20
 NAMES = {
     "dmljax": "dmljax",
@@ -185,6 +185,7 @@ def _range(numbers: Sequence[float]) -> str:
 
 
 def _large(lines: Lines) -> Lines:
+    """The operators as programs of their own, on large arrays."""
     return {
         key: row
         for key, row in lines.items()
@@ -215,6 +216,9 @@ def device_page(stem: str) -> str:
         "measured](benchmarks.md#how-it-is-measured) says what a cell means. "
         f"Versions: {versions(every)}.",
         f"![The wall time of dmljax over that of others.](benchmarks_{stem}.png)",
+        "## Shares of a copy's speed",
+        "Of the largest arrays, from the least case to the best, by an element's bytes.",
+        share_table(lines),
     ]
 
     both = {key: row for key, row in lines.items() if row.keys() >= FORMS.keys()}
@@ -422,7 +426,6 @@ def with_tables(text: str, lines: Lines) -> str:
     for what, table in (
         ("usual work", usual_table),
         ("programs", program_table),
-        ("shares", share_table),
     ):
         before, after = text.split(MARK.format(what))
         text = before + MARK.format(what) + table(lines) + after[after.index("\n\n") :]
