@@ -1,8 +1,7 @@
 """Every name of JAX outside its documented API that the package rests on.
 
-Nothing else in the package touches such a name. `UNDOCUMENTED` lists them: what each is
-read for, and what happens where JAX lacks it. A test hides each in turn. Only the
-access to a name belongs here. What the package does with it belongs to the callers.
+Nothing else in the package touches such a name. A test hides each in turn. What the
+package does with a name belongs to the callers.
 """
 
 import dataclasses
@@ -20,87 +19,42 @@ from jax.sharding import AxisType, NamedSharding
 
 _MISSING = object()  # stands for a name that this JAX lacks; None could be a value
 
-
-@dataclasses.dataclass(frozen=True)
-class Undocumented:
-    """A name outside of JAX's documented API.
-
-    Attributes:
-      path: the attributes that lead to it, from an object that JAX documents.
-      purpose: what the name is read for.
-      without: what happens where JAX lacks it.
-    """
-
-    path: str
-    purpose: str
-    without: str
-
-
+# The attributes that lead to each name, from an object that JAX documents.
 UNDOCUMENTED = {
-    "devices": Undocumented(
-        "module_context.axis_context.num_devices",  # of a lowering rule's context
-        "for how many devices a program is lowered",
-        "it may be for several: the form is one that XLA can divide, and a kernel that "
-        "was asked for by name is an error",
-    ),
-    "export": Undocumented(
-        "module_context.lowering_parameters.for_export",  # of a lowering rule's context
-        "whether a program is lowered to be exported, which takes XLA's form",
-        "a kernel that is the default is in the export, and older GPUs can't run it; "
-        "implementation='xla' exports without one",
-    ),
-    "manual axes": Undocumented(
-        "manual_axis_type",  # of an array's type
-        "over which mesh axes of a shard_map an array varies",
-        "a shard_map of the caller's needs check_vma=False for kernels and derivatives",
-    ),
-    "jet": Undocumented(
-        "jet_rules",  # of jax.experimental.jet
-        "Taylor series through the operators",
-        "jax.experimental.jet knows no rule for the operators",
-    ),
-    "roofline": Undocumented(
-        "register_roofline",  # of jax.experimental.roofline
-        "counting the bytes that the operators move",
-        "jax.experimental.roofline leaves the operators out, and warns",
-    ),
-    "roofline result": Undocumented(
-        "RooflineResult",  # of jax.experimental.roofline
-        "counting the bytes that the operators move",
-        "jax.experimental.roofline leaves the operators out, and warns",
-    ),
-    "code per thread": Undocumented(
-        "inline_mgpu",  # of jax.experimental.pallas.mosaic_gpu
-        "the kernels for NVIDIA GPUs",
-        "XLA's form runs, and a kernel that was asked for by name is an error",
-    ),
-    "pointer": Undocumented(
-        "utils.memref_ptr",  # of jax.experimental.mosaic.gpu
-        "the kernels for NVIDIA GPUs",
-        "XLA's form runs, and a kernel that was asked for by name is an error",
-    ),
-    "dialects": Undocumented(
-        "dialects",  # of jaxlib.mlir
-        "the operations of the kernels for NVIDIA GPUs",
-        "XLA's form runs, and a kernel that was asked for by name is an error",
-    ),
-    "compute capability": Undocumented(
-        "compute_capability",  # of a device
-        "whether a kernel serves the GPU of this machine",
-        "it is taken to serve it, and JAX raises an error when it compiles the kernel",
-    ),
-    "replace": Undocumented(
-        "replace",  # of a lowering rule's context
-        "lowering a form with types that know no mesh",
-        "an error inside of a shard_map, unless it has check_vma=False, and for arrays "
-        "that are sharded over explicit mesh axes",
-    ),
+    # Of a lowering rule's context: for how many devices a program is lowered. Without
+    # it, it may be for several: the form is one that XLA can divide, and a kernel that
+    # was asked for is an error.
+    "devices": "module_context.axis_context.num_devices",
+    # Of a lowering rule's context: whether a program is exported, which takes XLA's
+    # form. Without it, a kernel that is the default is in the export, and older GPUs
+    # can't run it; implementation="xla" exports without one.
+    "export": "module_context.lowering_parameters.for_export",
+    # Of a lowering rule's context: gives a form types that know no mesh. Without it,
+    # arrays over explicit mesh axes are an error, and a shard_map without
+    # check_vma=False.
+    "replace": "replace",
+    # Of an array's type: over which mesh axes of a shard_map it varies. Without it, a
+    # shard_map needs check_vma=False for kernels and derivatives.
+    "manual axes": "manual_axis_type",
+    # Of jax.experimental.jet and roofline, which know no operator without them.
+    "jet": "jet_rules",
+    "roofline": "register_roofline",
+    "roofline result": "RooflineResult",
+    # Of jax.experimental.pallas.mosaic_gpu, of jax.experimental.mosaic.gpu, and of
+    # jaxlib.mlir: what kernels for NVIDIA GPUs are built with. Without them XLA's form
+    # runs, and a kernel that was asked for is an error.
+    "code per thread": "inline_mgpu",
+    "pointer": "utils.memref_ptr",
+    "dialects": "dialects",
+    # Of a device. Without it, a kernel is taken to serve the GPU of this machine, and
+    # JAX raises an error when it compiles the kernel for an older one.
+    "compute capability": "compute_capability",
 }
 
 
 def _read(name: str, source: Any) -> Any:
     """Reads a name of the table from `source`; `_MISSING` if it is not there."""
-    for attribute in UNDOCUMENTED[name].path.split("."):
+    for attribute in UNDOCUMENTED[name].split("."):
         source = getattr(source, attribute, _MISSING)
     return source
 
@@ -188,7 +142,7 @@ def why_divided(context: mlir.LoweringRuleContext) -> str | None:
     if _read("devices", context) is _MISSING:
         reason = (
             f"this JAX, {jax.__version__}, does not say for how many devices it lowers "
-            f"a program ({UNDOCUMENTED['devices'].path})"
+            f"a program ({UNDOCUMENTED['devices']})"
         )
     return (
         f"{reason}. Run the kernel on each device's part: jax.shard_map(f, mesh=mesh, "
@@ -215,10 +169,9 @@ def is_exported(context: mlir.LoweringRuleContext) -> bool:
 
 
 def on_one_device(context: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext:
-    """Returns the context with types that have no mesh.
+    """Returns the context with types that have no mesh, for a form for one device.
 
-    A form for one device is traced with these types. With a mesh in the types, JAX
-    would ask of each operation how its result is sharded.
+    With a mesh in them, JAX would ask of each operation how its result is sharded.
     """
     replace = _read("replace", context)
     if replace is _MISSING:
@@ -285,19 +238,12 @@ def struct(
 
 @dataclasses.dataclass(frozen=True)
 class CodePerThread:
-    """The parts of JAX with which code for one thread of a GPU is built.
+    """The parts of JAX with which code for one thread of a GPU is built."""
 
-    Attributes:
-      inline: makes a function that builds MLIR a part of a Mosaic GPU kernel.
-      pointer: the address of a reference that such a function gets.
-      ir: MLIR's types, attributes and places to insert operations.
-      dialects: MLIR's operations, by dialect.
-    """
-
-    inline: Any
-    pointer: Callable[..., Any]
-    ir: Any
-    dialects: Any
+    inline: Any  # makes a function that builds MLIR a part of a Mosaic GPU kernel
+    pointer: Callable[..., Any]  # the address of a reference that such a function gets
+    ir: Any  # MLIR's types, attributes and places to insert operations
+    dialects: Any  # MLIR's operations, by dialect
 
 
 def code_per_thread() -> CodePerThread | None:
