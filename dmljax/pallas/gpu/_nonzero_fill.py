@@ -9,7 +9,7 @@ These rows are the *tail*. There are two ways to divide it among programs:
   word of memory. They wait until the last program has counted where the tail begins.
 
 A program must not wait for one that has not started, which may start only when others
-have ended. Programs start in the order of their numbers, so all have started when the
+have ended. Programs start in the order of their indices, so all have started when the
 last one has. It says so at its beginning. A program that would claim before that claims
 nothing. The last program fills what nobody else claims.
 """
@@ -17,110 +17,89 @@ nothing. The last program fills what nobody else claims.
 from collections.abc import Sequence
 from typing import Any
 
-from dmljax.pallas.gpu._nonzero_plan import NonzeroPlan
+from dmljax.pallas.gpu._nonzero_plan import Program
 from dmljax.pallas.gpu._nonzero_rows import store_rows
 
 
-def fill_rows(
-    t: Any, program: Any, before: Any, total: Any, out: Any, plan: NonzeroPlan
-) -> None:
-    """Fills as many rows as the program's share has zeros, counted from the end.
+def fill_rows(p: Program, before: Any, total: Any) -> None:
+    """Fills as many rows as the share has zeros, counted from the end.
 
-    Args:
-      t: the thread.
-      program: the program's number among those of its line.
-      before: how many elements before the share are not zero.
-      total: how many elements of the share are not zero.
-      out: the output.
-      plan: what is known about the call.
+    `before` elements before the share are not zero, and `total` of the share. Two
+    programs with shares of four, for example, write these rows (digits) and fill these
+    (letters), where `b` is a row past the elements:
+
+        elements   0 5 0 0 | 7 1 0 2
+        rows       0 1 1 1 b a a a b a     of ten, so both programs fill one more
     """
-    first = program * plan.share
-    elements = t.constant(plan.elements) - first
-    elements = t.select(elements < plan.share, elements, plan.share)
+    t, plan = p.t, p.plan
+    first = p.index * plan.share
+    elements = t.minimum(plan.elements - first, plan.share)
     more, each = plan.rows_past_elements
-
-    def past(programs: Any) -> Any:
-        return t.select(programs * each < more, programs * each, more)
-
-    stop = t.constant(plan.elements + more) - (first - before)
-    start = stop - (elements - total) - past(program + 1)
-    stop = stop - past(program)
-    start, stop = (t.select(n < plan.rows, n, plan.rows) for n in (start, stop))
-    _fill(t, out, start, stop, plan)
+    # From the end on, these are the rows of the zeros of all programs before, of those
+    # of this program, and `each` rows of every program.
+    stop = plan.elements + more - (first - before)
+    start = stop - (elements - total)
+    start = start - t.minimum((p.index + 1) * each, more)
+    stop = stop - t.minimum(p.index * each, more)
+    _fill(p, t.minimum(start, plan.rows), t.minimum(stop, plan.rows))
 
 
-def post_start(t: Any, program: Any, posts: Any, plan: NonzeroPlan) -> None:
+def post_start(p: Program) -> None:
     """Tells all programs of the line that the last one has started."""
-    with t.when((program == plan.programs - 1) & (t.thread == 0)):
-        posts.post(plan.tail.started, t.constant(1))
+    with p.t.when((p.index == p.plan.programs - 1) & (p.t.thread == 0)):
+        p.posts.post(p.plan.tail.started, p.t.constant(1))
 
 
-def claim_part(t: Any, posts: Any, claimed: Any, plan: NonzeroPlan) -> None:
+def claim_part(p: Program) -> None:
     """Claims a part of the tail, if the last program of the line has started.
 
     A program does this before it knows where the tail begins, while it waits for the
     counts of others.
-
-    Args:
-      t: the thread.
-      posts: the words of the line through which programs tell each other numbers.
-      claimed: three words of shared memory: whether the program fills parts, which part
-        it has claimed, and where the tail begins.
-      plan: what is known about the call.
     """
+    t, tail = p.t, p.plan.tail
     with t.when(t.thread == t.threads - 1):  # It waits for the fewest counts.
-        started = posts.peek(plan.tail.started)
-        claimed.store(0, started)
+        started = p.posts.peek(tail.started)
+        p.claimed.store(0, started)
         with t.when(started != 0):
-            claimed.store(1, posts.claim(plan.tail.claims))
+            p.claimed.store(1, p.posts.claim(tail.claims))
 
 
-def post_tail(t: Any, count: Any, posts: Any, plan: NonzeroPlan) -> None:
+def post_tail(p: Program, count: Any) -> None:
     """Tells all programs of the line where its tail begins."""
-    posts.post(plan.tail.begin, t.select(count < plan.rows, count, plan.rows))
+    p.posts.post(p.plan.tail.begin, p.t.minimum(count, p.plan.rows))
 
 
-def fill_parts(
-    t: Any, count: Any, posts: Any, claimed: Any, out: Any, plan: NonzeroPlan
-) -> None:
+def fill_parts(p: Program, count: Any) -> None:
     """Fills the part of the tail that the program has claimed, and claims others.
 
-    Args:
-      t: the thread.
-      count: how many elements are not zero, of the program's share and before it.
-      posts: as for `claim_part`.
-      claimed: as for `claim_part`.
-      out: the output.
-      plan: what is known about the call.
+    `count` elements are not zero, of the program's share and before it.
     """
-    with t.when((claimed.load(0) != 0) & (count < plan.rows)):
+    t, plan = p.t, p.plan
+    with t.when((p.claimed.load(0) != 0) & (count < plan.rows)):
         with t.when(t.thread == 0):
-            claimed.store(2, posts.wait(plan.tail.begin))
+            p.claimed.store(2, p.posts.wait(plan.tail.begin))
         t.barrier()
-        start = claimed.load(2)
-        first = start // plan.part * plan.part
-
+        begin = p.claimed.load(2)
+        first = begin // plan.part * plan.part
         parts = (t.constant(plan.rows) - first + (plan.part - 1)) // plan.part
 
         def fill(part: Any) -> Sequence[Any]:
             t.barrier()  # so that all threads have read which part it is
             with t.when(t.thread == 0):  # while the others already fill
-                claimed.store(1, posts.claim(plan.tail.claims))
+                p.claimed.store(1, p.posts.claim(plan.tail.claims))
             low = first + part * plan.part
             high = low + plan.part
-            low = t.select(low < start, start, low)
-            high = t.select(high < plan.rows, high, plan.rows)
-            _fill(t, out, low, high, plan)
+            _fill(p, t.maximum(low, begin), t.minimum(high, plan.rows))
             t.barrier()
-            return [claimed.load(1)]
+            return [p.claimed.load(1)]
 
-        t.repeat(lambda part: part < parts, fill, claimed.load(1))
+        t.repeat(lambda part: part < parts, fill, p.claimed.load(1))
 
 
-def _fill(t: Any, out: Any, start: Any, stop: Any, plan: NonzeroPlan) -> None:
+def _fill(p: Program, start: Any, stop: Any) -> None:
     """Fills the rows from `start` to `stop` by all threads of a program."""
 
     def values(_: Any, count: int) -> list[Any]:
-        return [t.constant(plan.fill)] * count
+        return [p.t.constant(p.plan.fill)] * count
 
-    store_rows(t, out, start, stop - start, values, t.thread, t.threads, plan)
+    store_rows(p, start, stop - start, values, p.t.thread, p.t.threads)

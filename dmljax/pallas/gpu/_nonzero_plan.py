@@ -1,12 +1,15 @@
-"""What is known about a call of NONZERO_COORDINATES on a GPU before it runs.
+"""The plan of NONZERO_COORDINATES on a GPU, and what a program of it has.
 
-Here belongs how a line is divided among programs. `_nonzero_coordinates` says what
-lines, shares, tiles and rows are.
+Here belongs how a line is divided among programs, and which memories they have.
+`_nonzero_coordinates` says what shares, tiles and rows are.
 """
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from dmljax.pallas import WARP
 from dmljax.pallas.gpu._nonzero_bits import BIT_WORD
@@ -17,7 +20,7 @@ WARPS = 8  # of a program
 # array's programs run together, if there are no more than these.
 PROGRAMS = 512
 MOST_TILES = 16  # for each warp, whose bit words a program keeps in shared memory
-GROUP = 512  # programs
+GROUP = 512  # programs of a group, of which the last one posts their sum
 LOAD_BYTES = 16  # that a thread loads at once, the most that it can
 # A thread makes so many loads at once, if it has several tiles. A tile of wide elements
 # takes more of them.
@@ -26,10 +29,14 @@ STORED = 4  # values that a thread stores at once, the most that it can
 PIECE = 4  # tiles of a piece of middle size
 CLAIM = 1024  # rows, of which a part of the tail has a multiple
 CLAIMS = 2  # parts for each program, at most
+LISTED = TILE + STORED  # elements of a warp's list
+# A bit word of padding behind those of a tile lets threads read every fourth or every
+# 16th word without access to the same bank.
+WORDS = WARP + 1  # that a tile takes in shared memory
 
 
 class Tail(NamedTuple):
-    """The places of words through which programs divide the tail of a line.
+    """The offsets of the posts by which programs divide the tail of a line.
 
     Attributes:
       started: whether the last program of the line has started.
@@ -44,7 +51,7 @@ class Tail(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class NonzeroPlan:
-    """What is known about a call before it runs.
+    """The plan of a call.
 
     Attributes:
       batch: the number of lines.
@@ -87,7 +94,7 @@ class NonzeroPlan:
 
     @property
     def pieces(self) -> tuple[int, ...]:
-        """The tiles of pieces that have several. There are pieces of one tile as well.
+        """The sizes that a piece may have, in tiles, besides one tile.
 
         A thread adds up PIECE tiles, and so knows how many non-zeros such a piece has.
         """
@@ -121,7 +128,7 @@ class NonzeroPlan:
 
     @property
     def group(self) -> int:
-        """The programs of a group, of which the last one posts their sum."""
+        """The programs of a group."""
         return GROUP
 
     @property
@@ -131,15 +138,14 @@ class NonzeroPlan:
 
     @property
     def posts(self) -> int:
-        """The words of a line through which its programs tell each other numbers.
+        """The words of a line by which its programs tell each other numbers.
 
         They are the counts of programs, the sums of all groups but the last one, and
         those of `tail`. The only program of a line needs none.
         """
         if self.programs == 1:
             return 0
-        counts = self.programs + self.groups - 1
-        return counts + len(Tail._fields) if self.claims else counts
+        return self.tail.started + (len(Tail._fields) if self.claims else 0)
 
     @property
     def claims(self) -> bool:
@@ -152,10 +158,10 @@ class NonzeroPlan:
         return few and self.programs > 1 and self.fill is not None
 
     @property
-    def tail(self) -> "Tail":
-        """The places of the words that are about the tail."""
-        first = self.programs + self.groups - 1
-        return Tail(*range(first, first + len(Tail._fields)))
+    def tail(self) -> Tail:
+        """The posts about the tail, which follow all others."""
+        others = self.programs + self.groups - 1
+        return Tail(*range(others, others + len(Tail._fields)))
 
     @property
     def part(self) -> int:
@@ -174,7 +180,11 @@ class NonzeroPlan:
 
     @property
     def rows_at_once(self) -> int:
-        """The rows that the values which a thread stores at once can belong to."""
+        """The most rows that have some of the values that a thread stores at once.
+
+        Four values are four rows of one column, one row of four, or parts of two rows
+        of three.
+        """
         if self.columns % self.stored == 0:
             return 1
         return self.stored // self.columns if self.whole_rows else 2
@@ -191,16 +201,83 @@ class NonzeroPlan:
         return more, -(-more // self.programs)
 
     def loaded(self, whole: bool) -> int:
-        """The elements that a thread loads at once; `whole` says of a whole tile.
+        """Returns how many elements a thread loads at once, of a whole tile or another.
 
         Loads are aligned, so all lines must start, and a cut tile end, between two.
         """
         most = LOAD_BYTES * 8 // self.width
         return most if whole and self.batch == 1 else math.gcd(most, self.elements)
 
-    def program_and_line(self, t: Any) -> tuple[Any, Any]:
-        """Returns the program's number among those of its line, and the line."""
+    def shared(self) -> list[tuple[int, Any]]:
+        """Returns the sizes and types of a program's shared memories."""
+        tiles = self.warps * self.tiles
+        return [
+            (tiles * WORDS, np.uint32),  # bit_words
+            (tiles, np.uint32),  # nonzeros
+            (tiles, np.uint32),  # starts
+            (self.warps * LISTED, np.uint16),  # listed
+            (self.warps, np.uint32),  # sums
+            (3, np.uint32),  # claimed
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A program, as each of its threads sees it: the plan and the memories.
+
+    Attributes:
+      t: the thread.
+      plan: the plan of the call.
+      index: how many programs of the line come before this one.
+      bits: the elements of the line, as `as_bits` makes them.
+      origins: of a part of a tensor, the offset of the line in it; else empty.
+      count: where the line's number of non-zeros goes.
+      out: the rows of the line.
+      posts: the posts of the line, if the plan has any.
+      bit_words: those of the share, WORDS for each tile.
+      nonzeros: for each tile of the share, how many non-zeros it has.
+      starts: for each tile, how many non-zeros of the share lie before it.
+      listed: a list for each warp.
+      sums: a number for each warp.
+      claimed: whether the program fills parts of the tail, which part it has claimed,
+        and where the tail begins.
+    """
+
+    t: Any
+    plan: NonzeroPlan
+    index: Any
+    bits: Any
+    origins: Sequence[Any]
+    count: Any
+    out: Any
+    posts: Any
+    bit_words: Any
+    nonzeros: Any
+    starts: Any
+    listed: Any
+    sums: Any
+    claimed: Any
+
+    @classmethod
+    def of(cls, t: Any, memories: Sequence[Any], plan: NonzeroPlan) -> "Program":
+        """Returns the program of a thread, given the memories of the launch."""
+        index, line = t.program, 0
         # A grid of two dimensions would limit one of them to 65 535.
-        if self.batch == 1:
-            return t.program, 0
-        return t.program % self.programs, t.program // self.programs
+        if plan.batch > 1:
+            index, line = t.program % plan.programs, t.program // plan.programs
+        shared = len(plan.shared())
+        bits, *arrays = [memory.at(line) for memory in memories[:-shared]]
+        posts = arrays.pop() if plan.posts else None
+        *origins, count, out = arrays
+        own = memories[-shared:]
+        return cls(t, plan, index, bits, origins, count, out, posts, *own)
+
+    @property
+    def warp(self) -> Any:
+        """The thread's warp in the program."""
+        return self.t.thread // WARP
+
+    @property
+    def lane(self) -> Any:
+        """The thread's index in its warp."""
+        return self.t.thread % WARP

@@ -22,107 +22,45 @@ from typing import Any
 from dmljax._tensor import packed_strides
 from dmljax.pallas import WARP
 from dmljax.pallas.gpu._nonzero_bits import BIT_WORD
-from dmljax.pallas.gpu._nonzero_plan import PIECE, STORED, TILE, NonzeroPlan
+from dmljax.pallas.gpu._nonzero_plan import (
+    LISTED,
+    PIECE,
+    TILE,
+    WORDS,
+    NonzeroPlan,
+    Program,
+)
 from dmljax.pallas.gpu._words import unpacked
 
-LISTED = TILE + STORED  # places of a list
-# A bit word of padding behind those of a tile lets threads read every fourth or every
-# 16th word without access to the same bank.
-WORDS = WARP + 1  # that a tile takes in shared memory
 
+def piece_tiles(p: Program, ends: Any, own: Any) -> Any:
+    """Returns the tiles of a piece, so that a list has room for every piece.
 
-def piece_tiles(t: Any, ends: Any, found: Any, plan: NonzeroPlan) -> Any:
-    """The tiles of a piece, so that no piece has more non-zeros than a list can hold.
-
-    Args:
-      t: the thread. Each thread of a warp has PIECE tiles of the share.
-      ends: how many non-zeros its tiles and all tiles before them have.
-      found: how many its tiles have.
-      plan: what is known about the call.
+    Each thread of a warp has PIECE tiles of the share. They have `own` non-zeros, and
+    together with all tiles before them `ends`.
     """
-    piece = t.constant(1)
+    t, plan, piece = p.t, p.plan, p.t.constant(1)
     if not plan.pieces:
         return piece
-    lane = t.thread % WARP
     threads = plan.tiles // PIECE  # that together have the tiles of the largest piece
-    first = lane // threads * threads
+    first = p.lane // threads * threads
     # A lane without tiles may ask here for a lane past the last one. Its number is not
     # used.
-    most = t.shuffle(ends, first + (threads - 1)) - t.shuffle(ends - found, first)
-    has_tiles = lane < plan.warps * threads
-    for tiles, nonzeros in zip(plan.pieces, (found, most), strict=True):
+    most = t.shuffle(ends, first + (threads - 1)) - t.shuffle(ends - own, first)
+    has_tiles = p.lane < plan.warps * threads
+    for tiles, nonzeros in zip(plan.pieces, (own, most), strict=True):
         too_many = t.select(has_tiles & (nonzeros > TILE), t.constant(1), 0)
         piece = t.select(t.warp_sum(too_many) == 0, tiles, piece)
     return piece
 
 
-def write_rows(
-    t: Any,
-    start: Any,
-    offset: Any,
-    piece: Any,
-    counted: Sequence[Any],
-    memories: Sequence[Any],
-    plan: NonzeroPlan,
-) -> None:
-    """Writes the rows of a program's non-zeros from row `start` on.
+def count_piece(p: Program, tile: Any, piece: Any) -> tuple[Any, Any]:
+    """Counts the non-zeros of the `piece` tiles from `tile` of the share on.
 
-    Args:
-      t: the thread.
-      start: the first row.
-      offset: the number of the first element of the share in its tensor.
-      piece: the tiles of a piece.
-      counted: what `count_piece` returns for the warp's first piece.
-      memories: the bit words of the share; for each of its tiles, how many non-zeros
-        it has, and how many of the share lie before it; the lists of the warps; and the
-        output.
-      plan: what is known about the call.
+    Returns how many of them lie before the thread's bit words, and how many there are.
     """
-    bit_words, nonzeros, starts, listed, out = memories
-    warp = t.thread // WARP
-    listed = listed.part(warp * LISTED)
-
-    rounds = t.constant(plan.tiles) // piece
-
-    def step(i: Any, *of_piece: Any) -> Sequence[Any]:
-        # Warps write pieces side by side, because memory takes neighbours faster.
-        tile = (i * plan.warps + warp) * piece
-        row = start + starts.load(tile)
-        number = offset + tile * TILE
-        words = bit_words.part(tile * WORDS)
-        # If the first tile of a piece is full, its other tiles are empty.
-        is_full = nonzeros.load(tile) == TILE
-        with t.when(row < plan.rows):
-            with t.when(is_full):
-                count = t.constant(TILE)
-                _write(t, out, row, count, number, _neighbours, plan)
-            with t.when(is_full ^ True):
-                _write_listed(
-                    t, row, number, piece, of_piece, (words, listed, out), plan
-                )
-        # The first piece is counted before this loop, so each round counts the next
-        # one. Behind the last piece there is nothing to count.
-        is_last = i + 1 == rounds
-        tiles = t.select(is_last, 0, piece)
-        return count_piece(t, tile + tiles * plan.warps, tiles, bit_words)
-
-    t.loop(t.select(start < plan.rows, rounds, 0), step, *counted)
-
-
-def count_piece(t: Any, tile: Any, piece: Any, bit_words: Any) -> tuple[Any, Any]:
-    """Counts the non-zeros of a piece.
-
-    Args:
-      t: the thread.
-      tile: the first tile of the piece.
-      piece: how many tiles it has.
-      bit_words: those of the share.
-
-    Returns how many non-zeros of the piece lie before the thread's bit words, and how
-    many the piece has.
-    """
-    bit_words = bit_words.part(tile * WORDS)
-    first = t.thread % WARP * piece
+    t, bit_words = p.t, p.bit_words.part(tile * WORDS)
+    first = p.lane * piece
 
     def count(i: Any, found: Any) -> Sequence[Any]:
         return [found + t.ones(_bit_word(bit_words, first + i))]
@@ -132,202 +70,191 @@ def count_piece(t: Any, tile: Any, piece: Any, bit_words: Any) -> tuple[Any, Any
     return ends - found, t.shuffle(ends, WARP - 1)
 
 
-def _bit_word(bit_words: Any, word: Any) -> Any:
-    """A bit word of a piece, given how many lie before it."""
-    return bit_words.load(word + word // WARP)
+def _bit_word(bit_words: Any, index: Any) -> Any:
+    """Loads a bit word of a piece, given how many lie before it."""
+    return bit_words.load(index + index // WARP)
 
 
-def _neighbours(row: Any, count: int) -> list[Any]:
-    """The elements of rows of a full tile."""
-    return [row + k for k in range(count)]
-
-
-def _write_listed(
-    t: Any,
-    start: Any,
-    offset: Any,
-    piece: Any,
-    counted: Sequence[Any],
-    memories: Sequence[Any],
-    plan: NonzeroPlan,
+def write_rows(
+    p: Program, start: Any, offset: Any, piece: Any, counted: Sequence[Any]
 ) -> None:
-    """Lists the non-zeros of a piece, and writes their rows, by a warp.
+    """Writes the rows of a program's non-zeros from row `start` on.
 
     Args:
-      t: the thread.
-      start: the first row.
-      offset: the number of the piece's first element in its tensor.
-      piece: the tiles of the piece.
-      counted: what `count_piece` returns for it.
-      memories: the bit words of the piece; the list of the warp; and the output.
-      plan: what is known about the call.
+      p: the program.
+      start: how many non-zeros of the line lie before the share.
+      offset: the offset of the share in its tensor.
+      piece: the tiles of a piece.
+      counted: what `count_piece` returns for the warp's first piece.
     """
-    bit_words, listed, out = memories
-    before, nonzeros = counted
-    # A list begins some places late, so that a thread reads at once what it stores at
-    # once.
-    late = start % plan.rows_at_once if plan.whole_rows else t.constant(0)
-    _list(t, bit_words, piece, late + before, listed)
-    t.warp_barrier()
+    t, plan, listed = p.t, p.plan, p.listed.part(p.warp * LISTED)
+    rounds = t.constant(plan.tiles) // piece
 
-    def elements(row: Any, count: int) -> list[Any]:
+    def write_piece(i: Any, before: Any, nonzeros: Any) -> Sequence[Any]:
+        # Warps write pieces side by side, because memory takes neighbours faster.
+        tile = (i * plan.warps + p.warp) * piece
+        row = start + p.starts.load(tile)
+        of_piece = offset + tile * TILE
+        words = p.bit_words.part(tile * WORDS)
+        # If the first tile of a piece is full, its other tiles are empty.
+        is_full = p.nonzeros.load(tile) == TILE
+        with t.when(row < plan.rows):
+            with t.when(is_full):
+                _write(p, row, t.constant(TILE), of_piece, _neighbours)
+            with t.when(is_full ^ True):
+                # A list begins some elements late, so that a thread loads from it at
+                # once what it stores at once.
+                late = row % plan.rows_at_once if plan.whole_rows else t.constant(0)
+                _list_nonzeros(p, words, piece, late + before, listed)
+                t.warp_barrier()
+                elements = _listed_from(listed, late, plan)
+                _write(p, row, nonzeros, of_piece, elements)
+                t.warp_barrier()  # before the next piece is listed
+        # The first piece is counted before this loop, so each round counts the next
+        # one. Behind the last piece there is nothing to count.
+        tiles = t.select(i + 1 == rounds, 0, piece)
+        return count_piece(p, tile + tiles * plan.warps, tiles)
+
+    t.loop(t.select(start < plan.rows, rounds, 0), write_piece, *counted)
+
+
+# elements(i, count) gives the offsets in the piece of some non-zeros: of number i and
+# of those behind it.
+Elements = Callable[[Any, int], list[Any]]
+
+
+def _neighbours(i: Any, count: int) -> list[Any]:
+    """The `Elements` of a full tile."""
+    return [i + k for k in range(count)]
+
+
+def _listed_from(listed: Any, late: Any, plan: NonzeroPlan) -> Elements:
+    """The `Elements` of a list that begins `late`."""
+
+    def elements(i: Any, count: int) -> list[Any]:
         if count > 1 and plan.whole_rows:
-            return unpacked(listed.words(late + row, count), count, 16)
-        return [listed.load(late + row + k) for k in range(count)]
+            return unpacked(listed.words(late + i, count), count, 16)
+        return [listed.load(late + i + k) for k in range(count)]
 
-    _write(t, out, start, nonzeros, offset, elements, plan)
-    t.warp_barrier()  # before the next piece is listed
+    return elements
 
 
-def _write(
-    t: Any,
-    out: Any,
-    start: Any,
-    count: Any,
-    offset: Any,
-    elements: Callable[[Any, int], list[Any]],
-    plan: NonzeroPlan,
+def _list_nonzeros(
+    p: Program, bit_words: Any, piece: Any, slot: Any, listed: Any
 ) -> None:
-    """Writes the rows of `count` elements from row `start` on, by a warp.
+    """Lists the non-zeros of the thread's bit words of a piece, from `slot` on."""
+    t = p.t
 
-    Those past the last row are left out.
+    def list_word(i: Any, slot: Any) -> Sequence[Any]:
+        index = p.lane * piece + i
 
-    Args:
-      t: the thread.
-      out: the output.
-      start: the first row.
-      count: how many elements.
-      offset: the number of the piece's first element in its tensor.
-      elements: takes a row, counted from the first one, and how many rows; gives the
-        numbers of their elements in the piece.
-      plan: what is known about the call.
-    """
+        def list_lowest(bits: Any, slot: Any) -> Sequence[Any]:
+            lower = bits - 1
+            listed.store(slot, index * BIT_WORD + (t.ones(bits ^ lower) - 1))
+            return [bits & lower, slot + 1]
 
-    def values(value: Any, count: int) -> list[Any]:
-        row, column = value // plan.columns, value % plan.columns
-        of_rows = elements(row, plan.rows_at_once if count > 1 else 1)
-        numbers = (offset + element for element in of_rows)
-        return _from_column(t, column, numbers, count, plan)
-
-    left = t.constant(plan.rows) - start
-    rows = t.select(count < left, count, left)
-    store_rows(t, out, start, rows, values, t.thread % WARP, WARP, plan)
-
-
-def _list(t: Any, bit_words: Any, piece: Any, place: Any, listed: Any) -> None:
-    """Lists the non-zeros of a thread's bit words.
-
-    Args:
-      t: the thread.
-      bit_words: those of the piece.
-      piece: the tiles of the piece.
-      place: the place of the list for the thread's first non-zero.
-      listed: the list.
-    """
-
-    def lowest(bits: Any) -> tuple[Any, Any]:
-        """The number of the lowest bit that is set, and the other bits."""
-        lower = bits - 1
-        return t.ones(bits ^ lower) - 1, bits & lower
-
-    def list_word(i: Any, place: Any) -> Sequence[Any]:
-        word = t.thread % WARP * piece + i
-        before = word * BIT_WORD
-
-        def list_bit(bits: Any, place: Any) -> Sequence[Any]:
-            bit, bits = lowest(bits)
-            listed.store(place, before + bit)
-            return [bits, place + 1]
-
-        bits = _bit_word(bit_words, word)
+        bits = _bit_word(bit_words, index)
         # LLVM unrolls a loop whose number of rounds is known by four. Then threads with
         # different numbers of rounds wait for each other twice.
-        _, place = t.repeat(lambda bits, _: bits != 0, list_bit, bits, place)
-        return [place]
+        _, slot = t.repeat(lambda bits, _: bits != 0, list_lowest, bits, slot)
+        return [slot]
 
-    t.loop(piece, list_word, place)
+    t.loop(piece, list_word, slot)
+
+
+def _write(p: Program, start: Any, count: Any, offset: Any, elements: Elements) -> None:
+    """Writes the rows of a piece from row `start` on, by a warp.
+
+    The piece has `count` non-zeros, and begins at `offset` in its tensor. Rows past the
+    last one of the output are left out.
+    """
+    t, plan = p.t, p.plan
+
+    def values(i: Any, count: int) -> list[Any]:
+        row, column = i // plan.columns, i % plan.columns
+        of_rows = elements(row, plan.rows_at_once if count > 1 else 1)
+        return _from_column(p, column, (offset + e for e in of_rows), count)
+
+    rows = t.minimum(count, plan.rows - start)
+    store_rows(p, start, rows, values, p.lane, WARP)
 
 
 def _from_column(
-    t: Any, column: Any, numbers: Iterable[Any], count: int, plan: NonzeroPlan
+    p: Program, column: Any, offsets: Iterable[Any], count: int
 ) -> list[Any]:
-    """Neighbouring values of rows of which the first is cut.
+    """Returns `count` values of the rows of these elements, from a column on.
 
-    Args:
-      t: the thread.
-      column: the column of the first value.
-      numbers: those of the rows' elements.
-      count: how many values; 1 or `plan.stored`.
-      plan: what is known about the call.
+    For example, four values of two elements with three columns, from column 2 on:
+
+        a0 a1 a2 b0 b1 b2
+              -----------
     """
-    each = [value for number in numbers for value in _unraveled(number, plan)]
+    columns = p.plan.columns
+    each = [value for offset in offsets for value in _unravel(offset, p.plan)]
     found = each[:count]
     # The first value is in one of these columns.
-    step = math.gcd(plan.columns, count)
-    for first in range(step, plan.columns, step):
-        others = each[first : first + count]
-        pairs = zip(others, found, strict=True)
-        found = [t.select(column == first, *pair) for pair in pairs]
+    step = math.gcd(columns, count)
+    for begin in range(step, columns, step):
+        pairs = zip(each[begin : begin + count], found, strict=True)
+        found = [p.t.select(column == begin, *pair) for pair in pairs]
     return found
 
 
-def _unraveled(number: Any, plan: NonzeroPlan) -> list[Any]:
-    """The coordinates of an element, of which the first may be past its size."""
+def _unravel(offset: Any, plan: NonzeroPlan) -> list[Any]:
+    """Returns the coordinates of an element; the first one may be past its size."""
     found = []
     for stride in packed_strides(plan.sizes)[:-1]:
-        found.append(number // stride)
-        number = number - found[-1] * stride
-    return [*found, number]
+        found.append(offset // stride)
+        offset = offset - found[-1] * stride
+    return [*found, offset]
 
 
 def store_rows(
-    t: Any,
-    out: Any,
+    p: Program,
     start: Any,
     rows: Any,
     values: Callable[[Any, int], list[Any]],
     thread: Any,
     threads: int,
-    plan: NonzeroPlan,
 ) -> None:
     """Stores the values of `rows` rows from row `start` on.
 
     Args:
-      t: the thread.
-      out: the output.
+      p: the program.
       start: the first row.
       rows: how many rows.
-      values: takes a number and a count, which is 1 or `plan.stored`, and gives so many
-        values of the rows, the first of which has this number.
+      values: takes i and a count, which is 1 or `plan.stored`, and returns so many
+        values of the rows, from the value with the number i on.
       thread: the thread's number among those that store these rows together.
       threads: how many these are.
-      plan: what is known about the call.
     """
-    width, columns = plan.stored, plan.columns
+    t, width, columns = p.t, p.plan.stored, p.plan.columns
     # Threads that store together begin at a multiple of what they store at once. Where
     # the eight warps of a program filled 4 KiB from any address on, uint8 of rank 4
     # took 0.46 ms instead of 0.28.
+    #
+    #     0      early     whole              rest  end     offsets from there on
+    #            |.........|====|====|====|===|.....|
+    #
+    # The loop stores `width` values at a time. What lies before and behind these is
+    # less than `width` values each, and is stored one by one.
     step = width * threads
     early = start * columns % step
     end = early + rows * columns
-    out = out.part(t.wide(start) * columns - t.wide(early))
-    # The loop stores `width` values at a time, from place `first` to place `last`. The
-    # few values before and behind are stored one by one, outside of the loop.
-    first = (early + (width - 1)) // width * width
-    first = t.select(first < end, first, end)
-    last = end // width * width
-    last = t.select(last < first, first, last)
+    out = p.out.part(t.wide(start) * columns - t.wide(early))
+    whole = t.minimum((early + (width - 1)) // width * width, end)
+    rest = t.maximum(end // width * width, whole)
     if columns % width:
         is_before = thread < width
-        place = t.select(is_before, early + thread, last + thread - width)
-        stop = t.select(is_before, first, end)
-        with t.when((thread < 2 * width) & (place < stop)):
-            out.store(place, *values(place - early, 1))
+        offset = t.select(is_before, early + thread, rest + thread - width)
+        stop = t.select(is_before, whole, end)
+        with t.when((thread < 2 * width) & (offset < stop)):
+            out.store(offset, *values(offset - early, 1))
 
     def store(i: Any) -> Sequence[Any]:
-        place = i * step + thread * width
-        with t.when((place >= first) & (place < last)):
-            out.store(place, *values(place - early, width))
+        offset = i * step + thread * width
+        with t.when((offset >= whole) & (offset < rest)):
+            out.store(offset, *values(offset - early, width))
         return []
 
-    t.loop((last + (step - 1)) // step, store)
+    t.loop((rest + (step - 1)) // step, store)
