@@ -30,7 +30,7 @@ from benchmarks.libraries import ALL
 from benchmarks.run import circumstances, commit, named, parsed
 from benchmarks.timing import Timing, timing, traced_by_device
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
-from dmljax._padding_forms import by_strips
+from dmljax._padding_forms import by_axes, select
 
 # Of an array on one device: 1 GiB of float32 on a GPU.
 ELEMENTS = {"cpu": 2**20, "gpu": 2**28}
@@ -148,7 +148,7 @@ def _in_parts(x: jax.Array) -> dmljax.NonzeroCoordinates:
 
 
 def _strips(x: jax.Array) -> Any:
-    return by_strips(x, start=(3, 3), end=(3, 3), mode=REFLECTION)
+    return by_axes(select)(x, start=(3, 3), end=(3, 3), mode=REFLECTION)
 
 
 def _in_parts_by_divisible(x: jax.Array) -> Any:

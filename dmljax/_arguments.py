@@ -1,12 +1,11 @@
 """Turns what callers pass into arrays, scalars, sizes and integers.
 
-Every public function and every `Operator` sends its arguments through here, so that all
-of them accept and refuse the same things in the same words. Rules of single operators
-do not belong here.
+All functions and every `Operator` accept and refuse the same things in the same words.
+Rules of single operators do not belong here.
 
-Every call checks what a compiled program would get wrong in silence: JAX
-truncates 64-bit values where x64 mode is off, and a Python number may not fit. All else
-is checked while a call is traced, so that a repeated call does not pay for it.
+Every call checks what a compiled program would get wrong in silence: JAX truncates
+64-bit values where x64 mode is off, and a Python number may not fit. All else is
+checked while a call is traced, and a repeated call does not pay for it.
 """
 
 import math
@@ -38,16 +37,8 @@ from dmljax._types import (
 
 # The types that JAX keeps as they are, whether or not its x64 mode is on. An array of
 # such a type needs no other check, which keeps small calls fast.
-KEPT = frozenset(
-    map(
-        np.dtype,
-        (
-            np.bool_,
-            *(np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32),
-            *(np.float16, jnp.bfloat16, np.float32),
-        ),
-    )
-)
+_NAMES = "bool int8 int16 int32 uint8 uint16 uint32 float16 bfloat16 float32"
+KEPT = frozenset(map(jnp.dtype, _NAMES.split()))
 
 
 def check_x64(operator: str, name: str, dtype: np.dtype) -> None:
@@ -90,7 +81,8 @@ def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarr
         needed = "a number or an array" if scalar else "an array"
         advice = "" if scalar else "; convert it with jnp.asarray"
         raise TypeError(
-            f"{operator}: '{name}' must be {needed}, not {type(given).__name__}{advice}."
+            f"{operator}: '{name}' must be {needed}, not "
+            f"{type(given).__name__}{advice}."
         )
     array = given if isinstance(given, jax.Array) else np.asarray(given)
     if number:
@@ -141,24 +133,16 @@ def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
 class Scalar(NamedTuple):
     """A scalar operand, as two arguments of a compiled function. One of them is None.
 
-    Attributes:
-      array: the scalar as an argument like others. For another number nothing compiles
-        anew.
-      constant: the Python number 0 or 1, as a static argument. These two are usual. As
-        a part of the program they need no copy to the device in each call.
+    0 and 1 are usual. As a part of the program they need no copy to the device in each
+    call. For another number nothing compiles anew.
     """
 
-    array: Any
-    constant: int | None
+    array: Any  # an argument like others
+    constant: int | None  # 0 or 1, a static argument
 
 
 def as_scalar(
-    operator: str,
-    name: str,
-    value: Any,
-    tensor: Any,
-    *,
-    cast: bool = False,
+    operator: str, name: str, value: Any, tensor: Any, *, cast: bool = False
 ) -> Scalar:
     """Returns a scalar operand of the type of `tensor`.
 
@@ -204,9 +188,9 @@ def typed_as(
 ) -> jax.Array:
     """Returns `array` in type `dtype`, which it has or takes as a weakly typed array.
 
-    A Python number that is traced has a weak type. Its value is not known, so an
-    integer that does not fit can't be refused: it saturates, and never wraps. A float
-    for an integer type is an error, or, with `cast`, is truncated and saturates.
+    A Python number that is traced has a weak type, and its value is not known. An
+    integer that does not fit saturates, and never wraps. A float for an integer type is
+    an error, or, with `cast`, is truncated and saturates.
     """
     if array.dtype == dtype:
         return array
@@ -273,11 +257,7 @@ def _check_static(operator: str, name: str, value: Any) -> None:
 
 
 def as_integer(operator: str, name: str, value: Any) -> int:
-    """Returns `value` as a Python integer of at most 64 bits.
-
-    NumPy's integers and arrays of one integer are accepted, as everywhere in JAX.
-    Booleans are not, although Python calls them integers.
-    """
+    """Returns an integer of Python, NumPy or JAX, of at most 64 bits, as Python's."""
     if type(value) is int and -(2**64) < value < 2**64:
         return value
     _check_static(operator, name, value)
@@ -303,9 +283,7 @@ def as_integer(operator: str, name: str, value: Any) -> int:
 def as_size(operator: str, name: str, value: Any) -> int:
     """Returns `value` as a Python integer, or as it is if it is a symbolic size."""
     symbolic: int = value  # it computes as an integer does
-    if is_symbolic_dim(value):
-        return symbolic
-    return as_integer(operator, name, value)
+    return symbolic if is_symbolic_dim(value) else as_integer(operator, name, value)
 
 
 def as_sizes(
@@ -350,10 +328,9 @@ def cast_float_value(
 ) -> np.ndarray:
     """Returns a FLOAT attribute as a scalar of the tensor's type.
 
-    The attribute has 32 bits, so it is rounded to float32 first, or to a type that is
-    given. For an integer tensor it is truncated toward zero, as the page of PADDING
-    says. Out of range it saturates, and NaN gives 0, as in JAX's own cast: no page says
-    what happens there.
+    It is rounded to float32 first, or to a type that is given. For an integer tensor it
+    is truncated toward zero, as the page of PADDING says. Out of range it saturates,
+    and NaN gives 0, as in JAX's own cast: no page says what happens there.
 
     >>> [int(cast_float_value(v, np.dtype("uint8"))) for v in (10.6, -1.0, math.nan)]
     [10, 0, 0]

@@ -1,16 +1,15 @@
 """Errors: the exception classes, `require`, and how messages show a value.
 
-The rules for what users pass are enforced by plain code, so that nothing can switch
-them off: `chex.disable_asserts` must not make a call crop in silence. What chex asserts
-elsewhere are invariants of the package itself, which no input of a user breaks.
+The rules for what users pass are enforced by plain code. chex asserts invariants of the
+package itself elsewhere: `chex.disable_asserts` must not make a call crop in silence.
 
-This file also decides how values and names appear in messages: in one line, with
-control characters escaped, and shortened with a count where they are long.
+Values and names appear in messages in one line, with control characters escaped, and
+shortened with a count where they are long.
 """
 
 import enum
 import json
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -38,11 +37,7 @@ class DescriptorError(ValueError):
 
 
 class NoKernelError(DescriptorError):
-    """No kernel can run this call, because of its platform, its types or its sizes.
-
-    A caller who asked for the kernel by name sees this error. Where the kernel was only
-    the default, the lowering rule catches it, and XLA's form runs instead.
-    """
+    """No kernel can run this call, because of its platform, its types or its sizes."""
 
 
 class ModelError(ValueError):
@@ -73,10 +68,7 @@ def require(
 
 
 def at_most(low: int, high: int) -> bool:
-    """Whether low <= high for all values that the symbolic sizes in them may have.
-
-    False also where JAX can't decide: the caller then takes a way that always works.
-    """
+    """Whether low <= high for all values of symbolic sizes; False if JAX can't say."""
     try:
         return low <= high
     except InconclusiveDimensionOperation:
@@ -84,12 +76,7 @@ def at_most(low: int, high: int) -> bool:
 
 
 def decide_at_most(operator: str, low: int, high: int) -> bool:
-    """Whether low <= high, for a rule that depends on it.
-
-    Raises:
-      DescriptorError: if JAX can't decide it for symbolic sizes. The message says how
-        to state the constraint.
-    """
+    """Whether low <= high, for a rule: an error if JAX can't decide it."""
     try:
         return low <= high
     except InconclusiveDimensionOperation as error:
@@ -111,19 +98,6 @@ def require_same(
             f"{operator}: mismatched tensor {what}. Tensor '{first_name}' has "
             f"{show(first_value)}, while tensor '{second_name}' has "
             f"{show(second_value)}; both must be the same."
-        )
-
-
-def require_one_of(
-    operator: str, name: str, value: Hashable, choices: Iterable[Hashable]
-) -> None:
-    """Requires that the attribute `name` is one of `choices`."""
-    choices = list(choices)
-    # The text is made only for an error: this runs in every call.
-    if value not in choices:
-        names = ", ".join(getattr(choice, "name", repr(choice)) for choice in choices)
-        raise DescriptorError(
-            f"{operator}: {name} is {value!r}; it must be one of {names}."
         )
 
 
@@ -152,9 +126,12 @@ def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Membe
     )
 
 
-# How much a message shows: characters of a value and of a path, names of a list, sizes
-# of a tensor, and bits of an integer. No legal integer has more than 64 bits.
-LONGEST, LONGEST_PATH, MOST_NAMES, MOST_SIZES, MOST_BITS = 60, 300, 12, 16, 128
+# How much a message shows.
+LONGEST = 60  # characters of a value
+LONGEST_PATH = 300  # characters of a path
+MOST_NAMES = 12  # of a list
+MOST_SIZES = 16  # of a tensor
+MOST_BITS = 128  # of an integer; no legal one has more than 64
 
 
 def as_python(value: Any) -> str:

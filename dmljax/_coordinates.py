@@ -1,10 +1,9 @@
 """The formulas of the operators, over coordinates.
 
-Each page of DirectML defines its operator by a formula of an output coordinate. This
-file has these formulas, and the arithmetic of coordinates that they share. Forms in
-jax.numpy and kernels for TPUs evaluate the same functions, so nothing here may depend
-on how a form is run: a function takes arrays of any size, or scalars inside of a
-kernel. A kernel for GPUs has a formula of its own, for numbers without a sign.
+Each page of DirectML defines its operator by a formula of an output coordinate. Forms
+in jax.numpy and kernels for TPUs evaluate the functions here, on arrays of any size or
+on scalars inside of a kernel. How a form runs does not belong here. A kernel for GPUs
+has a formula of its own, for numbers without a sign.
 """
 
 import enum
@@ -61,8 +60,8 @@ def fills(
 def _reaches(top_x: Any, matrix: tuple[int, int] | None, bound: Any) -> Any:
     """Computes ``top_x >= bound``, as a Python bool where no element differs.
 
-    XLA then compares once instead of twice, or not at all: a triangle has one bound
-    outside of the matrix. `matrix` is None if its sizes do not limit `top_x`.
+    A triangle has one bound outside of the matrix. XLA then compares once, not twice.
+    `matrix` is None if its sizes do not limit `top_x`.
     """
     if matrix is None or not all(isinstance(n, int) for n in (*matrix, bound)):
         return top_x >= bound
@@ -104,8 +103,7 @@ def countable(index: Any) -> Any:
 def is_nonzero(x: jax.Array) -> jax.Array:
     """Says which elements are not zero, by their bits.
 
-    A comparison of floats takes subnormal numbers for zero where the processor flushes
-    them, as XLA has it on a CPU. DirectML's page counts them.
+    XLA's comparison of floats takes subnormal numbers for zero on a CPU.
     """
     if jnp.issubdtype(x.dtype, np.complexfloating):
         return is_nonzero(x.real) | is_nonzero(x.imag)

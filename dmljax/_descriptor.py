@@ -21,6 +21,7 @@ from dmljax._arguments import (
     typed_as,
 )
 from dmljax._check import (
+    DescriptorError,
     as_member,
     require,
     require_same,
@@ -30,7 +31,6 @@ from dmljax._json import from_json, to_json
 from dmljax._struct import Struct, c_name, field_types, is_enum, required
 from dmljax._support import FeatureLevel, SupportTable, check_support
 from dmljax._tensor import DataType, TensorDesc, check_tensor
-from dmljax._types import is_sequence
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -72,17 +72,6 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
     outputs: ClassVar[tuple[str, ...]] = ("output_tensor",)
     same_type: ClassVar[tuple[str, ...]]
 
-    def check_fields(self) -> None:
-        """Requires that the fields have the types that the descriptor declares.
-
-        Raises:
-          DescriptorError, TypeError: if a field has another type.
-        """
-        for name, hint in field_types(type(self)).items():
-            value, (kind, optional) = getattr(self, name), required(hint)
-            if value is not None or not optional:
-                _check_kind(self.operator, c_name(name), value, kind)
-
     @abc.abstractmethod
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
         """Checks the attributes at `level`, and returns the sizes of the outputs."""
@@ -120,7 +109,10 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         """
         # The order decides which of several errors a caller sees. Each check relies on
         # those before it: types of fields, then each tensor by itself, then all.
-        self.check_fields()
+        for name, hint in field_types(type(self)).items():
+            value, (kind, optional) = getattr(self, name), required(hint)
+            if value is not None or not optional:
+                _check_kind(self.operator, c_name(name), value, kind)
         tensors = self.tensors()
         named = {c_name(name): tensor for name, tensor in tensors.items()}
         for name, tensor in tensors.items():
@@ -195,20 +187,11 @@ def _check_kind(operator: str, name: str, value: Any, kind: Any) -> None:
         as_integer(operator, name, value)
     elif kind == tuple[int, ...]:
         as_sizes(operator, name, value)
-    elif typing.get_origin(kind) is tuple:
-        if not is_sequence(value):
-            raise TypeError(
-                f"{operator}: {name} must be a sequence, not {type(value).__name__}."
-            )
-        for item in value:
-            _check_kind(operator, name, item, typing.get_args(kind)[0])
     elif is_enum(kind):
         as_member(operator, name, value, kind)
     elif float in (kind, *typing.get_args(kind)):
         check_float(operator, name, value)
-    else:
-        require(
-            operator,
-            isinstance(value, kind),
-            f"{name} is {value!r}; it must be {kind.__name__}.",
+    elif not isinstance(value, kind):
+        raise DescriptorError(
+            f"{operator}: {name} is {value!r}; it must be {kind.__name__}."
         )

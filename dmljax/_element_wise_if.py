@@ -120,32 +120,26 @@ def element_wise_if(
     See DML_ELEMENT_WISE_IF_OPERATOR_DESC in directml.h.
     """
     condition = as_array(NAME, "ConditionTensor", condition)
-    # Two arrays are usual, and are not asked for anything else in each call.
-    constants: tuple[int | None, int | None] = None, None
-    if is_python_number(a) or is_python_number(b):
-        a, b, constants = _scalars(a, b)
-    else:
-        a, b = as_array(NAME, "ATensor", a), as_array(NAME, "BTensor", b)
-    return _element_wise_if(condition, a, b, *constants)
-
-
-def _scalars(a: Any, b: Any) -> tuple[Any, Any, tuple[int | None, int | None]]:
-    """Returns `a`, `b` and their constants, where at least one is a Python number.
-
-    `Scalar` says what a constant is.
-    """
-    if not is_python_number(a):
-        a = as_array(NAME, "ATensor", a)
-        b, constant = as_scalar(NAME, "BTensor", b, a)
-        return a, b, (None, constant)
-    if not is_python_number(b):
-        b = as_array(NAME, "BTensor", b)
-        a, constant = as_scalar(NAME, "ATensor", a, b)
-        return a, b, (constant, None)
-    raise TypeError(
-        f"{NAME}: 'ATensor' and 'BTensor' are both Python numbers; one must be an "
-        "array, which gives the result its type."
+    first, second = _operands(a, b)
+    return _element_wise_if(
+        condition, first.array, second.array, first.constant, second.constant
     )
+
+
+def _operands(a: ArrayLike, b: ArrayLike) -> tuple[Scalar, Scalar]:
+    """Returns `a` and `b`, of which a Python number takes the type of the other one."""
+    if is_python_number(a):
+        if is_python_number(b):
+            raise TypeError(
+                f"{NAME}: 'ATensor' and 'BTensor' are both Python numbers; one must be "
+                "an array, which gives the result its type."
+            )
+        second = as_array(NAME, "BTensor", b)
+        return as_scalar(NAME, "ATensor", a, second), Scalar(second, None)
+    first = as_array(NAME, "ATensor", a)
+    if is_python_number(b):
+        return Scalar(first, None), as_scalar(NAME, "BTensor", b, first)
+    return Scalar(first, None), Scalar(as_array(NAME, "BTensor", b), None)
 
 
 @compiled
@@ -171,7 +165,8 @@ def _element_wise_if(
         if value.ndim == 0:
             value = value.reshape((1,) * condition.ndim)
         else:
-            _check_sizes((name, value.shape), ("ConditionTensor", condition.shape))
+            sizes = ("ConditionTensor", condition.shape)
+            require_same(NAME, "sizes", (name, value.shape), sizes)
         operands.append(value)
     (output,) = ELEMENT_WISE_IF(condition, *operands)
     return output
@@ -209,12 +204,6 @@ def _gives_way(array: jax.Array) -> int:
     return (1 if array.ndim else 2) if weak else 0
 
 
-def _check_sizes(
-    first: tuple[str, tuple[int, ...]], second: tuple[str, tuple[int, ...]]
-) -> None:
-    require_same(NAME, "sizes", first, second)
-
-
 class ElementWiseIfDesc(OperatorDesc[jax.Array]):
     """Describes ELEMENT_WISE_IF, as DML_ELEMENT_WISE_IF_OPERATOR_DESC does.
 
@@ -250,8 +239,8 @@ class ElementWiseIfDesc(OperatorDesc[jax.Array]):
         """Returns the sizes of the condition, which `a` and `b` must have too."""
         del level
         condition = ("ConditionTensor", self.condition_tensor.sizes)
-        _check_sizes(("ATensor", self.a_tensor.sizes), condition)
-        _check_sizes(("BTensor", self.b_tensor.sizes), condition)
+        require_same(NAME, "sizes", ("ATensor", self.a_tensor.sizes), condition)
+        require_same(NAME, "sizes", ("BTensor", self.b_tensor.sizes), condition)
         return (condition[1],)
 
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:

@@ -1,8 +1,7 @@
 """Every name of JAX outside its documented API that the package rests on.
 
-Nothing else in the package touches such a name. `UNDOCUMENTED` lists them: what each is
-read for, and what happens where JAX lacks it. A test hides each in turn. Only the
-access to a name belongs here. What the package does with it belongs to the callers.
+Nothing else in the package touches such a name. A test hides each in turn. What the
+package does with a name belongs to the callers.
 """
 
 import dataclasses
@@ -20,87 +19,42 @@ from jax.sharding import AxisType, NamedSharding
 
 _MISSING = object()  # stands for a name that this JAX lacks; None could be a value
 
-
-@dataclasses.dataclass(frozen=True)
-class Undocumented:
-    """A name outside of JAX's documented API.
-
-    Attributes:
-      path: the attributes that lead to it, from an object that JAX documents.
-      purpose: what the name is read for.
-      without: what happens where JAX lacks it.
-    """
-
-    path: str
-    purpose: str
-    without: str
-
-
+# The attributes that lead to each name, from an object that JAX documents.
 UNDOCUMENTED = {
-    "devices": Undocumented(
-        "module_context.axis_context.num_devices",  # of a lowering rule's context
-        "for how many devices a program is lowered",
-        "it may be for several: the form is one that XLA can divide, and a kernel that "
-        "was asked for by name is an error",
-    ),
-    "export": Undocumented(
-        "module_context.lowering_parameters.for_export",  # of a lowering rule's context
-        "whether a program is lowered to be exported, which takes XLA's form",
-        "a kernel that is the default is in the export, and older GPUs can't run it; "
-        "implementation='xla' exports without one",
-    ),
-    "manual axes": Undocumented(
-        "manual_axis_type",  # of an array's type
-        "over which mesh axes of a shard_map an array varies",
-        "a shard_map of the caller's needs check_vma=False for kernels and derivatives",
-    ),
-    "jet": Undocumented(
-        "jet_rules",  # of jax.experimental.jet
-        "Taylor series through the operators",
-        "jax.experimental.jet knows no rule for the operators",
-    ),
-    "roofline": Undocumented(
-        "register_roofline",  # of jax.experimental.roofline
-        "counting the bytes that the operators move",
-        "jax.experimental.roofline leaves the operators out, and warns",
-    ),
-    "roofline result": Undocumented(
-        "RooflineResult",  # of jax.experimental.roofline
-        "counting the bytes that the operators move",
-        "jax.experimental.roofline leaves the operators out, and warns",
-    ),
-    "code per thread": Undocumented(
-        "inline_mgpu",  # of jax.experimental.pallas.mosaic_gpu
-        "the kernels for NVIDIA GPUs",
-        "XLA's form runs, and a kernel that was asked for by name is an error",
-    ),
-    "pointer": Undocumented(
-        "utils.memref_ptr",  # of jax.experimental.mosaic.gpu
-        "the kernels for NVIDIA GPUs",
-        "XLA's form runs, and a kernel that was asked for by name is an error",
-    ),
-    "dialects": Undocumented(
-        "dialects",  # of jaxlib.mlir
-        "the operations of the kernels for NVIDIA GPUs",
-        "XLA's form runs, and a kernel that was asked for by name is an error",
-    ),
-    "compute capability": Undocumented(
-        "compute_capability",  # of a device
-        "whether a kernel serves the GPU of this machine",
-        "it is taken to serve it, and JAX raises an error when it compiles the kernel",
-    ),
-    "replace": Undocumented(
-        "replace",  # of a lowering rule's context
-        "lowering a form with types that know no mesh",
-        "an error inside of a shard_map, unless it has check_vma=False, and for arrays "
-        "that are sharded over explicit mesh axes",
-    ),
+    # Of a lowering rule's context: for how many devices a program is lowered. Without
+    # it, it may be for several: the form is one that XLA can divide, and a kernel that
+    # was asked for is an error.
+    "devices": "module_context.axis_context.num_devices",
+    # Of a lowering rule's context: whether a program is exported, which takes XLA's
+    # form. Without it, a kernel that is the default is in the export, and older GPUs
+    # can't run it; implementation="xla" exports without one.
+    "export": "module_context.lowering_parameters.for_export",
+    # Of a lowering rule's context: gives a form types that know no mesh. Without it,
+    # arrays over explicit mesh axes are an error, and a shard_map without
+    # check_vma=False.
+    "replace": "replace",
+    # Of an array's type: over which mesh axes of a shard_map it varies. Without it, a
+    # shard_map needs check_vma=False for kernels and derivatives.
+    "manual axes": "manual_axis_type",
+    # Of jax.experimental.jet and roofline, which know no operator without them.
+    "jet": "jet_rules",
+    "roofline": "register_roofline",
+    "roofline result": "RooflineResult",
+    # Of jax.experimental.pallas.mosaic_gpu, of jax.experimental.mosaic.gpu, and of
+    # jaxlib.mlir: what kernels for NVIDIA GPUs are built with. Without them XLA's form
+    # runs, and a kernel that was asked for is an error.
+    "code per thread": "inline_mgpu",
+    "pointer": "utils.memref_ptr",
+    "dialects": "dialects",
+    # Of a device. Without it, a kernel is taken to serve the GPU of this machine, and
+    # JAX raises an error when it compiles the kernel for an older one.
+    "compute capability": "compute_capability",
 }
 
 
 def _read(name: str, source: Any) -> Any:
     """Reads a name of the table from `source`; `_MISSING` if it is not there."""
-    for attribute in UNDOCUMENTED[name].path.split("."):
+    for attribute in UNDOCUMENTED[name].split("."):
         source = getattr(source, attribute, _MISSING)
     return source
 
@@ -117,35 +71,25 @@ def module(name: str) -> Any:
         raise
 
 
-def _experimental(name: str) -> Any:
-    """Imports an experimental module of JAX, or returns None if JAX has none."""
-    return module(f"jax.experimental.{name}")
-
-
 # For each experimental module of JAX, what gives it the rules of a primitive. A module
 # looks for a rule when it runs a program, and most programs never import it.
 _WAITING: dict[str, list[Callable[[Any], None]]] = {"jet": [], "roofline": []}
 
 
-def register_experimental(
-    primitive: Primitive, taylor: Callable[..., Any], moved: Callable[..., int]
-) -> None:
+def register_experimental(primitive: Primitive, taylor: Callable[..., Any]) -> None:
     """Keeps the rules of a primitive for JAX's experimental modules.
 
-    `serve_experimental` gives them to the modules that are imported.
-
-    Args:
-      primitive: the primitive of an operator.
-      taylor: the rule for jax.experimental.jet.
-      moved: counts the bytes that are read and written, given the types of operands
-        and outputs.
+    `taylor` is the rule for jax.experimental.jet. That for jax.experimental.roofline
+    counts the bytes of operands and outputs. `serve_experimental` gives both to the
+    modules that are imported.
     """
 
     def rule(context: Any, *operands: Any, **static: Any) -> Any:
         del operands, static  # the context has the types of operands and outputs
         result = _read("roofline result", sys.modules["jax.experimental.roofline"])
         arrays = [*context.avals_in, *context.avals_out]
-        return result(unfused_hbm_bytes=moved(arrays))
+        moved = sum(array.size * array.dtype.itemsize for array in arrays)
+        return result(unfused_hbm_bytes=moved)
 
     def serve_jet(jet: Any) -> None:
         rules = _read("jet", jet)
@@ -183,11 +127,27 @@ def is_local(context: mlir.LoweringRuleContext) -> bool:
     return all(_is_whole(array.sharding) for array in arrays)
 
 
-def is_partly_manual(context: mlir.LoweringRuleContext) -> bool:
-    """Whether this is the body of a shard_map that leaves mesh axes to XLA."""
+def why_divided(context: mlir.LoweringRuleContext) -> str | None:
+    """Says why XLA may divide these arrays, and what to do; None if it does not."""
+    if is_local(context):
+        return None
     arrays: list[Any] = [*context.avals_in, *context.avals_out]
     kinds = {kind for array in arrays for kind in array.sharding.mesh.axis_types}
-    return kinds >= {AxisType.Manual, AxisType.Auto}
+    if kinds >= {AxisType.Manual, AxisType.Auto}:
+        return (
+            "XLA may divide these arrays over the axes that are not manual. Leave out "
+            "axis_names=, so that jax.shard_map makes all axes manual"
+        )
+    reason = "XLA may divide these arrays among devices, which it can't do here"
+    if _read("devices", context) is _MISSING:
+        reason = (
+            f"this JAX, {jax.__version__}, does not say for how many devices it lowers "
+            f"a program ({UNDOCUMENTED['devices']})"
+        )
+    return (
+        f"{reason}. Run the kernel on each device's part: jax.shard_map(f, mesh=mesh, "
+        "in_specs=spec, out_specs=spec), where f calls the operator"
+    )
 
 
 def names_axes(entry: Any) -> bool:
@@ -203,21 +163,15 @@ def _is_whole(sharding: NamedSharding) -> bool:
     return bool(types) and AxisType.Auto not in types and not divided
 
 
-def knows_devices(context: mlir.LoweringRuleContext) -> bool:
-    """Whether JAX says for how many devices it lowers a program."""
-    return _read("devices", context) is not _MISSING
-
-
 def is_exported(context: mlir.LoweringRuleContext) -> bool:
     """Whether JAX says that the program is lowered to be exported."""
     return _read("export", context) is True
 
 
 def on_one_device(context: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext:
-    """Returns the context with types that have no mesh.
+    """Returns the context with types that have no mesh, for a form for one device.
 
-    A form for one device is traced with these types. With a mesh in the types, JAX
-    would ask of each operation how its result is sharded.
+    With a mesh in them, JAX would ask of each operation how its result is sharded.
     """
     replace = _read("replace", context)
     if replace is _MISSING:
@@ -284,27 +238,20 @@ def struct(
 
 @dataclasses.dataclass(frozen=True)
 class CodePerThread:
-    """The parts of JAX with which code for one thread of a GPU is built.
+    """The parts of JAX with which code for one thread of a GPU is built."""
 
-    Attributes:
-      inline: makes a function that builds MLIR a part of a Mosaic GPU kernel.
-      pointer: the address of a reference that such a function gets.
-      ir: MLIR's types, attributes and places to insert operations.
-      dialects: MLIR's operations, by dialect.
-    """
-
-    inline: Any
-    pointer: Callable[..., Any]
-    ir: Any
-    dialects: Any
+    inline: Any  # makes a function that builds MLIR a part of a Mosaic GPU kernel
+    pointer: Callable[..., Any]  # the address of a reference that such a function gets
+    ir: Any  # MLIR's types, attributes and places to insert operations
+    dialects: Any  # MLIR's operations, by dialect
 
 
 def code_per_thread() -> CodePerThread | None:
     """Returns what code per thread is built with; None where JAX lacks a part of it."""
     for dialect in ("arith", "gpu", "llvm", "nvvm", "scf"):
         module(f"jaxlib.mlir.dialects.{dialect}")
-    inline = _read("code per thread", _experimental("pallas.mosaic_gpu"))
-    pointer = _read("pointer", _experimental("mosaic.gpu"))
+    inline = _read("code per thread", module("jax.experimental.pallas.mosaic_gpu"))
+    pointer = _read("pointer", module("jax.experimental.mosaic.gpu"))
     dialects = _read("dialects", module("jaxlib.mlir"))
     if _MISSING in (inline, pointer, dialects):
         return None

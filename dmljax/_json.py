@@ -1,9 +1,8 @@
 """Descriptors from and to JSON, by the types of their fields.
 
-A dataclass is read and written without a line in this file that names it, if its fields
-are integers, numbers, booleans, enums, other dataclasses, and lists of these. The only
-struct that is named is the tensor: the format of model files has short forms for it.
-The rest of the format is in `_model_format`.
+A struct needs no line here if its fields are integers, lists of integers, numbers,
+enums and tensors. Only the tensor is named: model files have short forms for it. The
+rest of their format is in `_model`.
 """
 
 import dataclasses
@@ -99,39 +98,30 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
 
     kind, optional = required(kind)
     # The kinds are told apart by the annotation. A new kind of field is a case here, in
-    # to_json, in schema_of, and in the checks of `_descriptor`.
+    # to_json, in the JSON Schema, and in the checks of `_descriptor`.
     if value is None and optional:
         return None
-    if typing.get_origin(kind) is tuple:
-        item = typing.get_args(kind)[0]
+    if kind == tuple[int, ...]:
         if not isinstance(value, list):
-            raise wrong("a list of integers" if item is int else "a list")
-        return tuple(from_json(item, each, operator, field) for each in value)
+            raise wrong("a list of integers")
+        return tuple(from_json(int, each, operator, field) for each in value)
     if dataclasses.is_dataclass(kind):
-        return _struct_from_json(typing.cast(type, kind), value, operator, field, wrong)
-    if kind == int | float:
-        return number_from_json(value, wrong(NUMBER))
-    if kind is float:
-        return _float_from_json(value, wrong(NUMBER))
-    # Before the integers: in Python, True is an integer as well.
-    if kind is bool:
-        if type(value) is not bool:
-            raise wrong("true or false")
-        return value
+        if not isinstance(value, Mapping):
+            raise wrong("an object with the fields of the C struct")
+        return _read_struct(typing.cast(type, kind), value, operator, field)
+    if kind in (int | float, float):
+        number = number_from_json(value, wrong(NUMBER))
+        try:
+            return float(number) if kind is float else number
+        except OverflowError:  # an integer past the largest float
+            raise wrong(NUMBER) from None
     if issubclass(kind, enum.Flag) and isinstance(value, list):
         flags = (from_json(kind, item, operator, field) for item in value)
         return functools.reduce(operators.or_, flags, kind(0))
     if issubclass(kind, enum.Enum):
-        return _enum_from_json(kind, value, wrong)
-    return _integer(value, operator, field)
-
-
-def _integer(value: Any, operator: str, field: str) -> int:
+        return _read_enum(kind, value, wrong)
     if type(value) is not int or not LOWEST <= value <= HIGHEST:
-        raise DescriptorError(
-            f"{operator}: field '{field}' is {as_json(value)}; it must be an integer "
-            "of at most 64 bits."
-        )
+        raise wrong("an integer of at most 64 bits")
     return value
 
 
@@ -144,14 +134,7 @@ def number_from_json(value: Any, error: Exception) -> int | float:
     return typing.cast("int | float", value)
 
 
-def _float_from_json(value: Any, error: Exception) -> float:
-    try:
-        return float(number_from_json(value, error))
-    except OverflowError:  # an integer past the largest float
-        raise error from None
-
-
-def _enum_from_json(
+def _read_enum(
     kind: type[enum.Enum], value: Any, wrong: Callable[[str], DescriptorError]
 ) -> enum.Enum:
     """Reads an enum's value by its short name, its full C name, or its number."""
@@ -164,17 +147,13 @@ def _enum_from_json(
     raise wrong("one of " + ", ".join(members))
 
 
-def _struct_from_json(
-    kind: type, value: Any, operator: str, field: str, wrong: Any
+def _read_struct(
+    kind: type, value: Mapping[str, Any], operator: str, field: str
 ) -> Any:
     """Reads a dataclass from a JSON object whose keys are its C field names."""
-    if not isinstance(value, Mapping):
-        raise wrong("an object with the fields of the C struct")
-    if kind is TensorDesc:
-        value = _tensor_fields(value, operator, field)
-    hints = field_types(kind)
+    given = _tensor_fields(value, operator, field) if kind is TensorDesc else value
     fields = {c_name(f.name): f for f in dataclasses.fields(kind)}
-    for key in value:
+    for key in given:
         if key not in fields:
             raise DescriptorError(
                 f"{operator}: '{field}' has an unknown field {quoted(str(key))}; its "
@@ -182,7 +161,7 @@ def _struct_from_json(
             )
     arguments: dict[str, Any] = {}
     for key, f in fields.items():
-        path, item, hint = f"{field}.{key}", value.get(key), hints[f.name]
+        path, item, hint = f"{field}.{key}", given.get(key), field_types(kind)[f.name]
         # A scalar union has a member for each data type. The field with the type comes
         # before it in every C struct, so its value is known here.
         if isinstance(item, Mapping) and hint == int | float:

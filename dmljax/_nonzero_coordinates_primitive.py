@@ -1,9 +1,9 @@
 """NONZERO_COORDINATES as a primitive, and its jax.numpy forms.
 
 Each form first packs one bit for each element into *words* of 32 bits: set if the
-element is not zero. Then it compacts the set bits into rows of coordinates. The forms
-differ in how they compact. A *line* is one tensor of a batch, flat, and an element's
-*number* is its place in the line.
+element is not zero. Then it compacts the set bits into rows of coordinates, each form
+in its own way. A *line* is one tensor of a batch, flat. The *number* of an element is
+its place in the line.
 """
 
 import functools
@@ -41,14 +41,11 @@ def _packed(x: jax.Array) -> jax.Array:
 def by_lines(lines: Callable[..., Outputs]) -> Form:
     """Makes a form of NONZERO_COORDINATES out of a function of independent lines.
 
-    A *line* is one tensor of a batch, flat. `lines` takes x as (lines, elements), with
-    sizes of at least 1; the sizes of the tensor, as `sizes=`; the number of rows to
-    return for each line, as `rows=`; and `columns=`, `fill=` and what else a form
-    takes. It returns (lines,) counts and (lines, rows, columns) coordinates.
-
-    The *number* of an element is its place in the flat tensor. If there is a second
-    operand, (lines,), it has the number of each line's first element: 0, unless the
-    line is a part of a tensor.
+    `lines` takes x as (lines, elements), with sizes of at least 1; the sizes of the
+    tensor, as `sizes=`; the number of rows to return for each line, as `rows=`; and
+    `columns=`, `fill=` and what else a form takes. It returns (lines,) counts and
+    (lines, rows, columns) coordinates. If there is a second operand, (lines,), it has
+    the number of each line's first element: 0, unless the line is a part of a tensor.
     """
 
     def form(

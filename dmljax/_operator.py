@@ -1,7 +1,7 @@
 """`create_operator`, and the operator that it returns: a descriptor that can be called.
 
-This file checks arrays against their tensors, reads them and writes the outputs through
-strides. What an operator computes is in its descriptor's `evaluate`.
+Arrays are checked against their tensors, and read and written through strides. What an
+operator computes is in its descriptor's `evaluate`.
 """
 
 import dataclasses
@@ -179,12 +179,13 @@ def _run(operator: Operator[Any], *arrays: jax.Array) -> Any:
         for (name, tensor), array in zip(inputs.items(), arrays, strict=True)
     ]
     results = desc.evaluate(*logical)
+    written = []
     for tensor, value in zip(outputs.values(), results, strict=True):
         _assert_is(tensor, value)
-    written = [
-        value if tensor.strides is None else write(tensor, value, _zeros(tensor))
-        for tensor, value in zip(outputs.values(), results, strict=True)
-    ]
+        if tensor.strides is not None:
+            buffer = jnp.zeros(tensor.buffer_length, tensor.dtype)
+            value = write(tensor, value, buffer)
+        written.append(value)
     # An operator with several outputs returns a NamedTuple, which has this method. The
     # others return a tuple of one.
     make = getattr(type(results), "_make", None)
@@ -192,16 +193,9 @@ def _run(operator: Operator[Any], *arrays: jax.Array) -> Any:
 
 
 def _assert_is(tensor: TensorDesc, array: jax.Array) -> None:
-    """Asserts what a descriptor promises of each array. A failure is a fault of dmljax.
-
-    Sizes and types are known while the program is traced, so no call takes longer.
-    """
+    """Asserts what a descriptor promises. A failure is a fault of dmljax."""
     chex.assert_shape(array, tensor.sizes)
     chex.assert_type(array, tensor.dtype)
-
-
-def _zeros(tensor: TensorDesc) -> jax.Array:
-    return jnp.zeros(tensor.buffer_length, tensor.dtype)
 
 
 def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax.Array:

@@ -123,14 +123,14 @@ def padding(
     # compile it twice.
     if type(mode) is not PaddingMode:
         mode = _as_mode(mode)
+    scalar = Scalar(None, None)
     if mode is PaddingMode.CONSTANT:
-        value, constant = as_scalar(NAME, "PaddingValue", value, x, cast=True)
-    else:
-        value, constant = _ignored(value)
+        scalar = as_scalar(NAME, "PaddingValue", value, x, cast=True)
+    elif type(value) not in (int, float):
+        as_array(NAME, "PaddingValue", value)  # which is not used, but is a number
     return _padding(
         x,
-        value,
-        constant,
+        *scalar,
         as_sizes(NAME, "StartPadding", start_padding, PAIRS),
         as_sizes(NAME, "EndPadding", end_padding, PAIRS),
         mode,
@@ -143,13 +143,6 @@ def _as_mode(mode: Any) -> PaddingMode:
     if isinstance(mode, (jax.Array, np.ndarray)):
         mode = as_integer(NAME, "PaddingMode", mode)
     return as_member(NAME, "PaddingMode", mode, PaddingMode)
-
-
-def _ignored(value: Any) -> Scalar:
-    """Checks that a value is a number, for a mode that ignores it."""
-    if type(value) not in (int, float):
-        as_array(NAME, "PaddingValue", value)
-    return Scalar(None, None)
 
 
 @compiled

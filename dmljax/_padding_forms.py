@@ -5,7 +5,9 @@ the sum over the output elements that repeat this element. It is written in clos
 by slices, reversals and sums. The transpose that JAX derives from a gather is a
 scatter-add: it is slower, and the order of its sums may change from run to run.
 
-Derivative rules, kernels and the division among devices are in `_padding_primitive`.
+A *strip* is the padding on one side of one axis, if it is one slice of the input,
+perhaps reversed. Derivative rules, kernels and the division among devices are in
+`_padding_primitive`.
 """
 
 from collections.abc import Callable
@@ -16,88 +18,35 @@ from jax import lax
 
 from dmljax._check import at_most
 from dmljax._coordinates import PaddingMode, fold, source_index
-from dmljax._types import Outputs, index_mode
-
-# Padding in these modes repeats an element at most once on each side as long as it is
-# smaller than the inside. Its adjoint then needs no sums, which EDGE always does.
-MIRRORED_OR_REPEATED = (
-    PaddingMode.REFLECTION,
-    PaddingMode.SYMMETRIC,
-    PaddingMode.WRAP,
-)
+from dmljax._types import Form, Outputs, index_mode
 
 # On a CPU, strips are joined to arrays of so many bytes at most, by the bytes of an
 # element. Joining takes 0.3 to 0.9 of the time of the gather
-# (results/x86_64-cpu_forms.jsonl). Larger arrays leave a core's cache between the axes.
+# (results/x86_64-cpu.csv). Larger arrays leave a core's cache between the axes.
 JOINED_BYTES = {1: 2**20, 2: 2**18}
 
 
-def by_gather(
-    x: jax.Array,
-    *value: jax.Array,
-    start: tuple[int, ...],
-    end: tuple[int, ...],
-    mode: PaddingMode,
-) -> Outputs:
-    """Pads by an index for each position of a padded axis: the definition.
+def by_axes(pad: Callable[..., jax.Array]) -> Form:
+    """Makes a form that pads one axis after the other, by `gather` or a like function.
 
-    The axes are padded one after the other. XLA fuses all of it into one loop, which
-    reaches 0.9 of an H200's copy bandwidth for float32 (results/nvidia-h200.jsonl).
+    An axis whose padding is more than one strip on a side is padded by a gather.
     """
-    return _by_axes(_gathered, x, *value, start=start, end=end, mode=mode)
 
+    def form(
+        x: jax.Array,
+        *value: jax.Array,
+        start: tuple[int, ...],
+        end: tuple[int, ...],
+        mode: PaddingMode,
+    ) -> Outputs:
+        if mode is PaddingMode.CONSTANT:
+            return (_constant(x, *value, start=start, end=end),)
+        for axis, before, after in _padded_axes(x.ndim, start, end):
+            fits = _has_strips(x.shape[axis], before, after, mode)
+            x = (pad if fits else gather)(x, axis, before, after, mode)
+        return (x,)
 
-def by_strips(
-    x: jax.Array,
-    *value: jax.Array,
-    start: tuple[int, ...],
-    end: tuple[int, ...],
-    mode: PaddingMode,
-) -> Outputs:
-    """Pads by selecting strips beside `x`: the form that XLA divides among devices.
-
-    A *strip* is the padding on one side of one axis. Along an axis that XLA has
-    divided, a gather by computed indices becomes an all-reduce of the whole output.
-    Slices, reversals and `lax.pad` become permutes of the strips alone, and the selects
-    are fused with them. The form runs only where XLA divides a program, because it is
-    slower than the gather: each of its selects reads two arrays.
-    """
-    return _by_axes(_selected, x, *value, start=start, end=end, mode=mode)
-
-
-def on_cpu(
-    x: jax.Array,
-    *value: jax.Array,
-    start: tuple[int, ...],
-    end: tuple[int, ...],
-    mode: PaddingMode,
-) -> Outputs:
-    """Pads a small array by joining strips to it, and gathers the elements of others.
-
-    A gather computes an index for each element. Joining copies rows of bytes, but
-    passes over the array once for each axis.
-    """
-    most = JOINED_BYTES.get(x.dtype.itemsize, 0)
-    small = isinstance(x.size, int) and x.size * x.dtype.itemsize <= most
-    pad = _joined if small else _gathered
-    return _by_axes(pad, x, *value, start=start, end=end, mode=mode)
-
-
-def _by_axes(
-    pad: Callable[..., jax.Array],
-    x: jax.Array,
-    *value: jax.Array,
-    start: tuple[int, ...],
-    end: tuple[int, ...],
-    mode: PaddingMode,
-) -> Outputs:
-    """Pads one axis after the other: by `pad`, or by a gather if it has no strips."""
-    if mode is PaddingMode.CONSTANT:
-        return (_constant(x, *value, start=start, end=end),)
-    for axis, before, after in _padded_axes(x.ndim, start, end):
-        fits = _has_strips(x.shape[axis], before, after, mode)
-        x = (pad if fits else _gathered)(x, axis, before, after, mode)
-    return (x,)
+    return form
 
 
 def _has_strips(size: int, before: int, after: int, mode: PaddingMode) -> bool:
@@ -125,10 +74,14 @@ def _padded_axes(
     ]
 
 
-def _gathered(
+def gather(
     x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
-    """Pads `x` along one axis, by an index for each position."""
+    """Pads along one axis by an index for each position: the definition.
+
+    XLA fuses the gathers of all axes into one loop, which reaches 0.9 of an H200's copy
+    bandwidth for float32 (results/nvidia-h200.csv).
+    """
     size, stop = x.shape[axis], before + x.shape[axis] + after
     # The greatest number here is a position that is shifted by a period, which has at
     # most 2 * size elements. Indexing also computes with the other sizes of `x`.
@@ -140,10 +93,16 @@ def _gathered(
         return x.at[where].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-def _selected(
+def select(
     x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
-    """Pads `x` along one axis, by selecting its strips."""
+    """Pads along one axis by selecting strips beside `x`, which XLA divides well.
+
+    Along an axis that XLA has divided, a gather by computed indices becomes an
+    all-reduce of the whole output. Slices, reversals and `lax.pad` become permutes of
+    the strips alone, and the selects are fused with them. On one device the gather is
+    faster: each of these selects reads two arrays.
+    """
     size = x.shape[axis]
     length = before + size + after
     padded = _extend(x, axis, before, length)
@@ -160,10 +119,17 @@ def _selected(
     return padded
 
 
-def _joined(
+def join_if_small(
     x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
-    """Pads `x` along one axis, by joining its strips to it."""
+    """Pads along one axis of a small array by joining strips to it.
+
+    A gather computes an index for each element. Joining copies rows of bytes, but
+    passes over the array once for each axis.
+    """
+    most = JOINED_BYTES.get(x.dtype.itemsize, 0)
+    if not (isinstance(x.size, int) and x.size * x.dtype.itemsize <= most):
+        return gather(x, axis, before, after, mode)
     sides = ((-before, before), (x.shape[axis], after))
     first, last = (
         [_strip(x, axis, where, length, mode)] if length else []
@@ -204,13 +170,8 @@ def _constant(
     # element, which is then selected beside a padding of zeros.
     if value.size == 1:
         return lax.pad(x, value.reshape(()), config)
-    padded = lax.pad(x, zero(x), config)
+    padded = lax.pad(x, x.dtype.type(0), config)
     return jnp.where(inside(padded.shape, start, end), padded, value)
-
-
-def zero(x: jax.Array) -> jax.Array:
-    """Returns 0 in the type of `x`."""
-    return jnp.zeros((), x.dtype)
 
 
 def inside(
@@ -268,15 +229,19 @@ def adjoint_on_cpu(
     offsets, sizes = [0] * cotangent.ndim, list(cotangent.shape)
     for axis, before, after in pads:
         size = sizes[axis] = sizes[axis] - before - after
-        little = at_most(before + after, size) and mode in MIRRORED_OR_REPEATED
-        if len(pads) == 1 or not little:
+        # EDGE adds sums, and CONSTANT nothing.
+        adds = mode not in (PaddingMode.EDGE, PaddingMode.CONSTANT)
+        if len(pads) == 1 or not (adds and at_most(before + after, size)):
             cotangent = _unpadded(cotangent, axis, before, after, mode)
             continue
         offsets[axis] = before
         for first, last in _sides(before, size, after):
             part = lax.slice_in_dim(cotangent, first, last, axis=axis)
-            part, target = _fold(part, first - before, size, axis, mode)
-            cotangent = _add_at(cotangent, part, before + target, axis)
+            part, target = _fold_stretch(part, first - before, size, axis, mode)
+            offset = before + target
+            stop = offset + part.shape[axis]
+            part += lax.slice_in_dim(cotangent, offset, stop, axis=axis)
+            cotangent = lax.dynamic_update_slice_in_dim(cotangent, part, offset, axis)
     stops = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
     return (lax.slice(cotangent, offsets, stops),)
 
@@ -291,7 +256,7 @@ def _unpadded(
         return result
     for first, last in _sides(before, size, after):
         part = lax.slice_in_dim(cotangent, first, last, axis=axis)
-        part, target = _fold(part, first - before, size, axis, mode)
+        part, target = _fold_stretch(part, first - before, size, axis, mode)
         result += _extend(part, axis, target, size)
     return result
 
@@ -302,7 +267,7 @@ def _sides(before: int, size: int, after: int) -> list[tuple[int, int]]:
     return [(first, last) for first, last in sides if first != last]
 
 
-def _fold(
+def _fold_stretch(
     part: jax.Array, first: int, size: int, axis: int, mode: PaddingMode
 ) -> tuple[jax.Array, int]:
     """Returns what a stretch of padding adds to the inside, and from which element on.
@@ -347,14 +312,8 @@ def _remainder(position: int, period: int) -> int:
     return position % period
 
 
-def _add_at(x: jax.Array, part: jax.Array, offset: int, axis: int) -> jax.Array:
-    """Adds `part` to `x` from `offset` on along `axis`, which XLA does in place."""
-    old = lax.slice_in_dim(x, offset, offset + part.shape[axis], axis=axis)
-    return lax.dynamic_update_slice_in_dim(x, old + part, offset, axis)
-
-
 def _extend(part: jax.Array, axis: int, offset: int, size: int) -> jax.Array:
     """Puts `part` at `offset` into zeros of `size` along `axis`."""
     config = [(0, 0, 0)] * part.ndim
     config[axis] = (offset, size - offset - part.shape[axis], 0)
-    return lax.pad(part, zero(part), config)
+    return lax.pad(part, part.dtype.type(0), config)

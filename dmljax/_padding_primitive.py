@@ -50,7 +50,7 @@ def _transpose(
         result[0] = unbroadcast(folded, x)
     if value and needs_cotangent(value[0]):
         inside = forms.inside(cotangent.shape, static["start"], static["end"])
-        outside = jnp.where(inside, forms.zero(cotangent), cotangent)
+        outside = jnp.where(inside, cotangent.dtype.type(0), cotangent)
         result[1] = unbroadcast(outside, value[0])
     return result
 
@@ -188,10 +188,10 @@ def _tpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
 
 PADDING = OperatorPrimitive(
     "padding",
-    forms.by_gather,
+    forms.by_axes(forms.gather),
     Partition(_shard, aligned),
-    on_platform={"cpu": forms.on_cpu},
-    divisible=forms.by_strips,
+    on_platform={"cpu": forms.by_axes(forms.join_if_small)},
+    divisible=forms.by_axes(forms.select),
     linear=2,  # the input, and under CONSTANT the value
     transpose=_transpose,
     kernels={"cuda": Kernel(_gpu_kernel), "tpu": Kernel(_tpu_kernel)},

@@ -25,40 +25,23 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jax.sharding import use_abstract_mesh
+from jax.sharding import AbstractMesh, use_abstract_mesh
 
-from dmljax._check import NoKernelError, require, require_one_of
+from dmljax._check import DescriptorError, NoKernelError
 from dmljax._jax import (
-    UNDOCUMENTED,
-    is_exported,
     is_local,
-    is_partly_manual,
-    knows_devices,
     on_one_device,
     register_experimental,
     serve_experimental,
     varying_alike,
 )
-from dmljax._sharding import Division, Partition, explicit_mesh, over_explicit_mesh
+from dmljax._sharding import Partition, explicit_mesh, over_explicit_mesh
 from dmljax._types import Form, Outputs
-from dmljax.pallas import (
-    BACKENDS,
-    LEAST_BY_DEFAULT,
-    LEAST_CAPABILITY,
-    NO_MESH,
-    kernels_available,
-    served,
-)
+from dmljax.pallas._platforms import may_be_default, require_kernel
 
 # The form that a caller asks for. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
-# Stands for every platform without a lowering rule of its own, such as "rocm". JAX
-# takes a rule for these if it is registered without a platform.
-OTHER = ""
-
-# The transpose of an operator takes (primitive, static attributes, cotangents,
-# operands). It returns a cotangent for each operand, or None where none is needed.
-Transpose = Callable[..., Sequence[jax.Array | None]]
+NO_MESH = AbstractMesh((), ())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +58,13 @@ class Kernel:
 
     form: Form
     default_from: int | None = None
+
+    def is_default(self, platform: str, context: mlir.LoweringRuleContext) -> bool:
+        """Whether the kernel runs for these arrays if the caller asks for none."""
+        if self.default_from is None or not may_be_default(platform, context):
+            return False
+        arrays: list[Any] = [*context.avals_in, *context.avals_out]
+        return bool(max(array.size for array in arrays) >= self.default_from)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -97,8 +87,9 @@ class OperatorPrimitive:
         whose shardings XLA chooses.
       linear: the number of trailing operands in which the operator is linear. The ones
         before them are data, such as a condition.
-      transpose: the transpose of the operator as a function of its linear operands;
-        None for an operator without a derivative.
+      transpose: the transpose of the operator as a function of its linear operands,
+        `(primitive, static attributes, cotangents, operands) -> cotangents`, with None
+        where none is needed. None for an operator without a derivative.
       kernels: for a platform ("cuda", "tpu"), the operator as a Pallas kernel.
     """
 
@@ -108,7 +99,7 @@ class OperatorPrimitive:
     on_platform: Mapping[str, Form] = dataclasses.field(default_factory=dict)
     divisible: Form | None = None
     linear: int = 0
-    transpose: Transpose | None = None
+    transpose: Callable[..., Sequence[jax.Array | None]] | None = None
     kernels: Mapping[str, Kernel] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -120,8 +111,10 @@ class OperatorPrimitive:
         batching.primitive_batchers[primitive] = self._batch
         ad.primitive_jvps[primitive] = self._jvp
         ad.primitive_transposes[primitive] = self._transpose_rule
-        register_experimental(primitive, self._taylor, _bytes_moved)
-        for platform in (OTHER, "cpu", "cuda", "tpu"):
+        register_experimental(primitive, self._taylor)
+        # JAX takes a rule that is registered without a platform for every one that has
+        # no rule of its own, such as "rocm".
+        for platform in ("", "cpu", "cuda", "tpu"):
             mlir.register_lowering(
                 primitive, self._lowering(platform), platform=platform or None
             )
@@ -151,9 +144,14 @@ class OperatorPrimitive:
             # with them: its operations would ask how each of them is sharded.
             whole = [jax.core.ShapedArray(x.shape, x.dtype) for x in operands]
             outputs = self._abstract_eval(*whole, **static)
-            taken, made = (tuple(x.shape for x in xs) for xs in (operands, outputs))
-            division = Division(self.partition, taken, made, static)
-            return over_explicit_mesh(self.name.upper(), mesh, division, operands)
+            return over_explicit_mesh(
+                self.name.upper(),
+                mesh,
+                self.partition,
+                operands,
+                [output.shape for output in outputs],
+                static,
+            )
         return tuple(self._primitive.bind(*varying_alike(*operands), **static))
 
     # THE CHOICE OF A FORM
@@ -168,110 +166,30 @@ class OperatorPrimitive:
             **static: Any,
         ) -> Any:
             lower = functools.partial(_lower_locally, context, operands, static)
+            # A CPU runs the kernel for GPUs, interpreted. That is slow, and is there
+            # for tests.
+            kernel = self.kernels.get("cuda" if platform == "cpu" else platform)
             if implementation == "pallas":
-                self._require_one_device(context)
-                self._require_sizes(context)
-                return lower(self._kernel(platform))
-            if implementation is None and self._prefers_kernel(platform, context):
+                require_kernel(self.name.upper(), platform, bool(kernel), context)
+            if kernel and (
+                implementation == "pallas"
+                or (implementation is None and kernel.is_default(platform, context))
+            ):
+                # A kernel may refuse a type or a size. If the caller has not asked for
+                # it, XLA's form runs.
                 try:
-                    return lower(self._kernel(platform))
+                    return lower(kernel.form, interpret=platform == "cpu")
                 except NoKernelError:
-                    # A kernel may refuse a type or a size. The caller has not asked for
-                    # one, so XLA's form runs.
-                    pass
+                    if implementation == "pallas":
+                        raise
             # The form of a platform is faster on one device, but XLA may divide it
             # badly.
             if is_local(context):
                 return lower(self.on_platform.get(platform, self.xla))
-            lower_form = mlir.lower_fun(
-                self.divisible or self.xla, multiple_results=True
-            )
-            return lower_form(context, *operands, **static)
+            form = mlir.lower_fun(self.divisible or self.xla, multiple_results=True)
+            return form(context, *operands, **static)
 
         return rule
-
-    def _kernel(self, platform: str) -> Form:
-        """Returns the kernel for `platform`.
-
-        A CPU runs the kernel for GPUs, interpreted. That is slow, and is there for
-        tests. NVIDIA GPUs and TPUs have kernels, and nothing else has.
-        """
-        interpret = platform == "cpu"
-        platform_of_kernel = "cuda" if interpret else platform
-        # JAX does not say the name of a platform that has no lowering rule of its own.
-        named = f"the platform {platform!r}" if platform else "this platform"
-        for holds, problem in (
-            (
-                platform_of_kernel in self.kernels,
-                f"was asked for, and there is no kernel for {named}",
-            ),
-            (
-                interpret or kernels_available(platform),
-                f"needs {BACKENDS.get(platform)}, which this JAX, {jax.__version__}, "
-                "does not have",
-            ),
-            (
-                interpret or served(platform, LEAST_CAPABILITY),
-                f"needs a GPU of compute capability {LEAST_CAPABILITY} or later",
-            ),
-        ):
-            instead = "use implementation=None or 'xla'."
-            message = f"implementation='pallas' {problem}; {instead}"
-            require(self.name.upper(), holds, message, NoKernelError)
-        form = self.kernels[platform_of_kernel].form
-        return functools.partial(form, interpret=interpret)
-
-    def _require_one_device(self, context: mlir.LoweringRuleContext) -> None:
-        """Refuses a kernel in a program that XLA may divide among devices.
-
-        XLA can't divide a kernel. It would gather whole arrays on every device instead.
-        """
-        reason = "XLA may divide these arrays among devices, which it can't do here"
-        advice = (
-            "Run the kernel on each device's part: jax.shard_map(f, mesh=mesh, "
-            "in_specs=spec, out_specs=spec), where f calls the operator"
-        )
-        if is_partly_manual(context):
-            reason = "XLA may divide these arrays over the axes that are not manual"
-            advice = (
-                "Leave out axis_names=, so that jax.shard_map makes all axes manual"
-            )
-        elif not knows_devices(context):
-            reason = (
-                f"this JAX, {jax.__version__}, does not say for how many devices it "
-                f"lowers a program ({UNDOCUMENTED['devices'].path})"
-            )
-        require(
-            self.name.upper(),
-            is_local(context),
-            f"implementation='pallas' was asked for, and {reason}. {advice}; or use "
-            "implementation=None.",
-            NoKernelError,
-        )
-
-    def _require_sizes(self, context: mlir.LoweringRuleContext) -> None:
-        """Refuses a kernel for symbolic sizes: its grid and its loops need numbers."""
-        require(
-            self.name.upper(),
-            _has_known_sizes(context),
-            "implementation='pallas' was asked for, and the sizes are symbolic; a "
-            "kernel needs numbers. Use implementation=None or 'xla'.",
-            NoKernelError,
-        )
-
-    def _prefers_kernel(self, platform: str, context: mlir.LoweringRuleContext) -> bool:
-        """Whether the kernel is the default for these arrays."""
-        kernel = self.kernels.get(platform)
-        if kernel is None or kernel.default_from is None:
-            return False
-        # The machine that runs an exported program may have a GPU that the kernel does
-        # not serve.
-        if not is_local(context) or is_exported(context):
-            return False
-        if not (_has_known_sizes(context) and served(platform, LEAST_BY_DEFAULT)):
-            return False
-        arrays: list[Any] = [*context.avals_in, *context.avals_out]
-        return bool(max(array.size for array in arrays) >= kernel.default_from)
 
     # THE OTHER RULES
 
@@ -353,8 +271,11 @@ class OperatorPrimitive:
 
 def check_implementation(operator: str, implementation: Any) -> None:
     """Requires that the form that a caller asks for is a known one."""
-    choices: tuple[Implementation, ...] = (None, "xla", "pallas")
-    require_one_of(operator, "implementation", implementation, choices)
+    if implementation not in (None, "xla", "pallas"):
+        raise DescriptorError(
+            f"{operator}: implementation is {implementation!r}; it must be one of "
+            "None, 'xla', 'pallas'."
+        )
 
 
 Result = TypeVar("Result")
@@ -394,17 +315,11 @@ def _lower_locally(
     operands: Sequence[Any],
     static: dict[str, Any],
     form: Form,
+    **options: Any,
 ) -> Any:
     """Lowers a form or a kernel for arrays that each lie on one device."""
+    # Otherwise Mosaic GPU would ask for the GPU of this machine, and the operations of
+    # a form how their results are sharded.
     with use_abstract_mesh(NO_MESH):
         lower = mlir.lower_fun(form, multiple_results=True)
-        return lower(on_one_device(context), *operands, **static)
-
-
-def _bytes_moved(arrays: Sequence[Any]) -> int:
-    return sum(array.size * array.dtype.itemsize for array in arrays)
-
-
-def _has_known_sizes(context: mlir.LoweringRuleContext) -> bool:
-    arrays: list[Any] = [*context.avals_in, *context.avals_out]
-    return all(isinstance(size, int) for array in arrays for size in array.shape)
+        return lower(on_one_device(context), *operands, **static, **options)

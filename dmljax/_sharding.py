@@ -11,7 +11,6 @@ in that. What a single operator sends between devices is in that operator's file
 """
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -149,40 +148,6 @@ class Partition:
     layout: Callable[..., Layout]
 
 
-@dataclasses.dataclass(frozen=True)
-class Division:
-    """The partition of one call, with its sizes and its static attributes."""
-
-    partition: Partition
-    operands: tuple[Sizes, ...]
-    outputs: tuple[Sizes, ...]
-    static: Mapping[str, Any]
-
-    @functools.cached_property
-    def layout(self) -> Layout:
-        """The names of the call's dimensions."""
-        return self.partition.layout(self.operands, self.outputs, **self.static)
-
-    def shard(
-        self, mesh: Mapping[str, int], axes: Mapping[str, Names]
-    ) -> Callable[..., Outputs]:
-        """Returns the function that a device runs on its parts of the operands.
-
-        Args:
-          mesh: the size of each mesh axis.
-          axes: the mesh axes of each divided dimension, by the dimension's name.
-        """
-
-        def sizes_of_part(names: Names, sizes: Sizes) -> Sizes:
-            counts = (_parts(mesh, axes.get(name, ())) for name in names)
-            # Explicit axes divide evenly: _check_even has refused everything else.
-            return tuple(size // n for size, n in zip(sizes, counts, strict=True))
-
-        outputs = map(sizes_of_part, self.layout.outputs, self.outputs)
-        part = Part(mesh, axes, tuple(outputs))
-        return lambda *operands: self.partition.shard(part, *operands, **self.static)
-
-
 def explicit_mesh(*operands: jax.Array) -> AbstractMesh | None:
     """Returns the mesh over whose explicit axes an operand is sharded, or None."""
     for operand in operands:
@@ -205,20 +170,30 @@ def explicit_parts(x: jax.Array, dimension: int) -> int:
 def over_explicit_mesh(
     operator: str,
     mesh: AbstractMesh,
-    division: Division,
+    partition: Partition,
     operands: Sequence[jax.Array],
+    outputs: Sequence[Sizes],
+    static: Mapping[str, Any],
 ) -> Outputs:
-    """Returns the outputs. Each device computes the parts that it holds."""
-    layout, sizes = division.layout, dict(mesh.shape)
-    axes = _declared(operator, division, operands)
-    for output, names in zip(division.outputs, layout.outputs, strict=True):
-        _check_even(operator, output, [axes.get(name, ()) for name in names], sizes)
+    """Returns the outputs, of these sizes. Each device computes its parts of them."""
+    sizes = dict(mesh.shape)
+    layout = partition.layout([x.shape for x in operands], outputs, **static)
+    axes = _declared(operator, layout, operands)
+    parts = [
+        _sizes_of_part(operator, output, [axes.get(name, ()) for name in names], sizes)
+        for output, names in zip(outputs, layout.outputs, strict=True)
+    ]
+    part = Part(sizes, axes, tuple(parts))
     in_specs, out_specs = (
-        tuple(PartitionSpec(*(axes.get(name) for name in names)) for names in lines)
-        for lines in (layout.operands, layout.outputs)
+        tuple(PartitionSpec(*(axes.get(name) for name in names)) for names in arrays)
+        for arrays in (layout.operands, layout.outputs)
     )
+
+    def shard(*own: jax.Array) -> Outputs:
+        return partition.shard(part, *own, **static)
+
     mapped = jax.shard_map(
-        division.shard(sizes, axes),
+        shard,
         mesh=mesh,
         in_specs=in_specs,
         out_specs=out_specs,
@@ -235,8 +210,8 @@ def over_explicit_mesh(
         jax.reshard(operand, NamedSharding(mesh, spec))
         for operand, spec in zip(operands, in_specs, strict=True)
     )
-    outputs: Outputs = mapped(*placed)
-    return outputs
+    results: Outputs = mapped(*placed)
+    return results
 
 
 def _divided(spec: PartitionSpec, names: Names) -> Iterator[tuple[str, Names]]:
@@ -248,7 +223,7 @@ def _divided(spec: PartitionSpec, names: Names) -> Iterator[tuple[str, Names]]:
 
 
 def _declared(
-    operator: str, division: Division, operands: Sequence[jax.Array]
+    operator: str, layout: Layout, operands: Sequence[jax.Array]
 ) -> dict[str, Names]:
     """Returns the mesh axes of each divided dimension, as the operands' types say.
 
@@ -256,10 +231,10 @@ def _declared(
     over the same mesh axis: one `shard_map` can't do both.
     """
     axes: dict[str, Names] = {}
-    for operand, names in zip(operands, division.layout.operands, strict=True):
+    for operand, names in zip(operands, layout.operands, strict=True):
         spec = jax.typeof(operand).sharding.spec
         for name, mesh_axes in _divided(spec, names):
-            if name in division.layout.whole:
+            if name in layout.whole:
                 continue
             axes.setdefault(name, mesh_axes)
             others = {axis for other in axes if other != name for axis in axes[other]}
@@ -273,17 +248,18 @@ def _declared(
     return axes
 
 
-def _check_even(
+def _sizes_of_part(
     operator: str, output: Sizes, axes: Sequence[Names], mesh: Mapping[str, int]
-) -> None:
-    """Requires parts of equal size: JAX has no uneven sharding over explicit axes."""
-    for i, (size, mesh_axes) in enumerate(zip(output, axes, strict=True)):
-        parts = _parts(mesh, mesh_axes)
+) -> Sizes:
+    """Returns the sizes of a part. JAX has no uneven sharding over explicit axes."""
+    counts = [_parts(mesh, mesh_axes) for mesh_axes in axes]
+    for i, (size, count) in enumerate(zip(output, counts, strict=True)):
         require(
             operator,
-            size % parts == 0,
-            f"the output has sizes {show(output)}, and {parts} devices can't share "
+            size % count == 0,
+            f"the output has sizes {show(output)}, and {count} devices can't share "
             f"the {size} elements along dimension {i} equally. The mesh axes are "
-            f"explicit ({show(mesh_axes)}), so that they must: choose other sizes, or "
+            f"explicit ({show(axes[i])}), so that they must: choose other sizes, or "
             "use jax.reshard to make the input whole along this dimension.",
         )
+    return tuple(size // count for size, count in zip(output, counts, strict=True))

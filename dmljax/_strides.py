@@ -1,10 +1,11 @@
 """Access through strides: tensors are read from flat buffers, and written to them.
 
-A tensor whose strides are those of a packed array, with or without gaps, is a *corner*
-of that array, and is read and written by slices. Any other takes a gather and a scatter
-by computed offsets. What strides are legal is in `_tensor`.
+If the strides are those of a packed array, with or without gaps, the tensor is a
+*corner* of that array: the first elements along each axis. It is read and written by
+slices. Any other tensor takes a gather and a scatter by computed offsets.
 """
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -65,12 +66,10 @@ def write(tensor: TensorDesc, values: jax.Array, buffer: jax.Array) -> jax.Array
 
 
 class _Corner(NamedTuple):
-    """A tensor as the corner of a packed array: the first elements along each axis.
+    """A tensor as the corner of a packed array.
 
-    Attributes:
-      order: the axes of the tensor, in the order of the array's axes.
-      kept: how many elements of each axis of the array belong to the tensor.
-      sizes: the sizes of the array, which are `kept` and the gaps.
+    `order` has the axes of the tensor in the order of the array's. `sizes` are those of
+    the array, and `kept` are those of its corner.
     """
 
     order: tuple[int, ...]
@@ -89,35 +88,30 @@ class _Corner(NamedTuple):
 def _corner(tensor: TensorDesc) -> _Corner | None:
     """Returns the packed array of which the tensor is a corner; None if there is none.
 
-    Without gaps the array is the tensor itself, in the order of its strides. Slices and
-    pads take no index for each element, as a gather and a scatter do: on a CPU, padding
-    from and to 4 KiB with gaps takes 12 us and not 38
-    (results/x86_64-cpu_calls.jsonl).
+    For example, sizes {2,3} with strides {8,2} are the corner of a {2,4,2} array: the
+    first three of its four columns, and the first of two elements in each.
+
+    A gather and a scatter take an index for each element. On a CPU, padding from and to
+    4 KiB with gaps takes 38 us with them, and 12 us with slices
+    (results/x86_64-cpu.csv).
     """
     strides, sizes = tensor.element_strides, tensor.sizes
-    # The stride of an axis of size 1 is never multiplied by anything but 0, so such an
-    # axis fits anywhere.
+    # The stride of an axis of size 1 is multiplied by 0 alone, and fits anywhere.
     ones = [axis for axis, size in enumerate(sizes) if size == 1]
     long = [axis for axis, size in enumerate(sizes) if size > 1]
     long.sort(key=lambda axis: -strides[axis])
-    # The loop goes from the innermost axis outwards. `step` and `count` are the stride
-    # and the size of the axis within. In a packed array the stride of an axis is `step`
-    # times the size of the axis within, `inner`, which holds `count` or more.
-    kept, whole, step, count = [], [], 1, 1
-    for axis in reversed(long):
-        inner, rest = divmod(strides[axis], step)
-        if rest or inner < count:
-            return None
-        kept.append(count)
-        whole.append(inner)
-        step, count = strides[axis], sizes[axis]
-    kept.append(count)
-    whole.append(count)
+    kept = (*(sizes[axis] for axis in long), 1)
+    pairs = list(itertools.pairwise((*(strides[axis] for axis in long), 1)))
+    if any(inner == 0 or outer % inner for outer, inner in pairs):
+        return None
+    whole = (kept[0], *(outer // inner for outer, inner in pairs))
+    if any(size < part for size, part in zip(whole, kept, strict=True)):
+        return None
     # With larger gaps the slices would move more elements than the tensor has, and the
     # array could be far larger than the buffer.
     if math.prod(whole) > 2 * math.prod(kept):
         return None
-    return _Corner((*ones, *long), tuple(kept[::-1]), tuple(whole[::-1]))
+    return _Corner((*ones, *long), kept, whole)
 
 
 def _offsets(

@@ -1,8 +1,7 @@
 """Feature levels and support tables: which ranks and types, from which level on.
 
-An operator declares its table once, as data. The check of a descriptor, the tables of
-the documentation and the tests all read this table. The rules of this file bind
-descriptors alone: the functions take every type and rank that JAX has.
+An operator declares its table once, as data, for descriptors alone: the functions take
+every type and rank that JAX has.
 """
 
 import enum
@@ -57,20 +56,13 @@ UINT32_ONLY = (DataType.UINT32,)
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
 UP_TO_32_BITS = (
     *FLOATS,
-    DataType.INT32,
-    DataType.INT16,
-    DataType.INT8,
-    DataType.UINT32,
-    DataType.UINT16,
-    DataType.UINT8,
+    *(DataType.INT32, DataType.INT16, DataType.INT8),
+    *(DataType.UINT32, DataType.UINT16, DataType.UINT8),
 )
 UP_TO_64_BITS = (
-    DataType.FLOAT64,
-    *FLOATS,
-    DataType.INT64,
-    *UP_TO_32_BITS[2:5],
-    DataType.UINT64,
-    *UP_TO_32_BITS[5:],
+    *(DataType.FLOAT64, *FLOATS),
+    *(DataType.INT64, *UP_TO_32_BITS[2:5]),
+    *(DataType.UINT64, *UP_TO_32_BITS[5:]),
 )
 INDICES = (DataType.INT64, DataType.INT32, DataType.UINT64, DataType.UINT32)
 
@@ -128,18 +120,13 @@ def check_support(
 
 def support_markdown(operator: str, table: SupportTable) -> str:
     """Writes the support table of one operator in Markdown."""
-    lines = [
-        f"## {operator}",
-        "",
-        "| from level | tensor | ranks | data types |",
-        "|---|---|---|---|",
+    rows = [
+        f"| {level.label} | {name} | {_ranks(support)} | {_types(support)} |"
+        for level, tensors in table.items()
+        for name, support in tensors.items()
     ]
-    for level, tensors in table.items():
-        for name, support in tensors.items():
-            lines.append(
-                f"| {level.label} | {name} | {_ranks(support)} | {_types(support)} |"
-            )
-    return "\n".join(lines)
+    head = ["| from level | tensor | ranks | data types |", "|---|---|---|---|"]
+    return "\n".join([f"## {operator}", "", *head, *rows])
 
 
 def _ranks(support: Support) -> str:

@@ -14,13 +14,10 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax._check import as_member, as_python, counted, require, show
+from dmljax._check import DescriptorError, as_member, as_python, counted, require, show
 from dmljax._overlap import overlap
 from dmljax._struct import Struct, field, integer, integers
 from dmljax._types import Sizes, is_sequence, plain_integer
-
-# Requires a condition of a tensor. The text goes behind the tensor's name.
-Rule = Callable[[bool, str], None]
 
 # DirectML counts elements in 32 bits.
 MAX_ELEMENTS = 2**32 - 1
@@ -196,95 +193,95 @@ def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) 
       tensor: what is checked.
       output: whether the operator writes the tensor, which adds rules.
     """
+    for problem in (_size_problem, _stride_problem, _byte_problem):
+        text = problem(tensor, output)
+        if text:
+            raise DescriptorError(f"{operator}: tensor '{name}' has {text}")
 
-    def rule(condition: bool, text: str) -> None:
-        require(operator, condition, f"tensor '{name}' {text}")
 
-    rule(
-        tensor.data_type is not DataType.UNKNOWN,
-        "has data type UNKNOWN; its elements must have a type.",
-    )
+def _size_problem(tensor: TensorDesc, output: bool) -> str | None:
+    """Says which rule the type or the sizes break."""
     sizes = tensor.sizes
-    whole = all(type(size) is int and size >= 1 for size in sizes)
-    rule(whole, f"has sizes {show(sizes)}; each must be an integer of at least 1.")
-    rule(
-        1 <= len(sizes) <= MAX_RANK,
-        f"has {counted(len(sizes), 'dimension')}; a tensor has 1 to {MAX_RANK}.",
-    )
-    rule(
-        math.prod(sizes) <= MAX_ELEMENTS,
-        f"has sizes {show(sizes)}, {show(math.prod(sizes))} elements; "
-        f"at most {MAX_ELEMENTS} are allowed.",
-    )
-    if tensor.strides is not None:
-        _check_strides(rule, tensor, output=output)
-    _check_bytes(rule, tensor)
-    rule(
-        not output or tensor.strides is None or tensor.buffer_length <= MAX_ELEMENTS,
-        f"has TotalTensorSizeInBytes {tensor.total_tensor_size_in_bytes}, a buffer of "
-        f"{tensor.buffer_length} elements; an output spans at most {MAX_ELEMENTS}.",
-    )
+    if tensor.data_type is DataType.UNKNOWN:
+        return "data type UNKNOWN; its elements must have a type."
+    if not all(type(size) is int and size >= 1 for size in sizes):
+        return f"sizes {show(sizes)}; each must be an integer of at least 1."
+    if not 1 <= len(sizes) <= MAX_RANK:
+        dimensions = counted(len(sizes), "dimension")
+        return f"{dimensions}; a tensor has 1 to {MAX_RANK}."
+    elements = math.prod(sizes)
+    if elements > MAX_ELEMENTS:
+        return (
+            f"sizes {show(sizes)}, {show(elements)} elements; at most {MAX_ELEMENTS} "
+            "are allowed."
+        )
+    return None
 
 
-def _check_strides(rule: Rule, tensor: TensorDesc, *, output: bool) -> None:
-    """Enforces the rules for strides."""
-    sizes, strides = tensor.sizes, tensor.element_strides
-    rule(
-        len(strides) == len(sizes),
-        f"has {counted(len(strides), 'stride')} {show(strides)} for "
-        f"{counted(len(sizes), 'size')} {show(sizes)}; there must be one for each.",
-    )
-    rule(
-        all(type(stride) is int and 0 <= stride < 2**32 for stride in strides),
-        f"has strides {show(strides)}; each must be an integer in [0, 2^32).",
-    )
+def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
+    """Says which rule the strides break."""
+    sizes, strides = tensor.sizes, tensor.strides
+    if strides is None:
+        return None
+    if len(strides) != len(sizes):
+        return (
+            f"{counted(len(strides), 'stride')} {show(strides)} for "
+            f"{counted(len(sizes), 'size')} {show(sizes)}; there must be one for each."
+        )
+    if not all(type(stride) is int and 0 <= stride < 2**32 for stride in strides):
+        return f"strides {show(strides)}; each must be an integer in [0, 2^32)."
+    if not output:  # An input may overlap itself, and only its own elements are read.
+        return None
+    both = f"sizes {show(sizes)} and strides {show(strides)}"
     # The buffer of an output is allocated, so its length is limited like a tensor's.
-    # An input may span more, because only its own elements are read.
-    rule(
-        not output or tensor.extent <= MAX_ELEMENTS,
-        f"has sizes {show(sizes)} and strides {show(strides)}, which span "
-        f"{show(tensor.extent)} elements of a buffer; an output spans at most "
-        f"{MAX_ELEMENTS}.",
-    )
-    # No page of DirectML says what an output holds where two elements share an offset,
-    # so it is an error here. An input may overlap itself.
-    shared = overlap(sizes, strides) if output else False
-    rule(
-        shared is not None,
-        f"has sizes {show(sizes)} and strides {show(strides)}, and whether its "
-        "elements share an offset would take too long to find out; use strides "
-        "that each step over all the smaller axes.",
-    )
-    rule(
-        not shared,
-        f"has sizes {show(sizes)} and strides {show(strides)}, so that elements "
-        "share an offset; an output's elements must not overlap.",
-    )
+    if tensor.extent > MAX_ELEMENTS:
+        return (
+            f"{both}, which span {show(tensor.extent)} elements of a buffer; an output "
+            f"spans at most {MAX_ELEMENTS}."
+        )
+    # No page of DirectML says what an output holds where two elements share an offset.
+    shared = overlap(sizes, strides)
+    if shared is None:
+        return (
+            f"{both}, and whether its elements share an offset would take too long to "
+            "find out; use strides that each step over all the smaller axes."
+        )
+    if shared:
+        return (
+            f"{both}, so that elements share an offset; an output's elements must not "
+            "overlap."
+        )
+    return None
 
 
-def _check_bytes(rule: Rule, tensor: TensorDesc) -> None:
-    """Enforces the rules for the buffer that holds the tensor."""
+def _byte_problem(tensor: TensorDesc, output: bool) -> str | None:
+    """Says which rule the size in bytes, the alignment or the flags break."""
     width, total = tensor.dtype.itemsize, tensor.total_tensor_size_in_bytes
-    implied = tensor.implied_size_in_bytes
-    rule(
-        total is None or (type(total) is int and total >= implied),
-        f"has TotalTensorSizeInBytes {as_python(total)}; its sizes and strides need "
-        f"an integer of at least {implied}.",
+    implied, alignment = (
+        tensor.implied_size_in_bytes,
+        tensor.guaranteed_base_offset_alignment,
     )
-    rule(
-        total is None or total < 2**64,
-        f"has TotalTensorSizeInBytes {as_python(total)}; it must be a UINT64, less "
-        "than 2^64.",
-    )
-    alignment = tensor.guaranteed_base_offset_alignment
-    aligned = type(alignment) is int and (alignment & (alignment - 1) == 0)
-    rule(
-        aligned and (alignment == 0 or width <= alignment < 2**32),
-        f"has GuaranteedBaseOffsetAlignment {as_python(alignment)}; it must be 0 or "
-        f"a power of two of at least {width}, the size of an element of "
-        f"{tensor.data_type.name}, and less than 2^32.",
-    )
-    rule(
-        tensor.flags in list(TensorFlags.__members__.values()),
-        f"has Flags {show(int(tensor.flags))}; it must be 0, NONE, or 1, OWNED_BY_DML.",
-    )
+    if not (total is None or (type(total) is int and total >= implied)):
+        return (
+            f"TotalTensorSizeInBytes {as_python(total)}; its sizes and strides need an "
+            f"integer of at least {implied}."
+        )
+    if total is not None and total >= 2**64:
+        size = as_python(total)
+        return f"TotalTensorSizeInBytes {size}; it must be a UINT64, less than 2^64."
+    aligned = type(alignment) is int and alignment & (alignment - 1) == 0
+    if not (aligned and (alignment == 0 or width <= alignment < 2**32)):
+        return (
+            f"GuaranteedBaseOffsetAlignment {as_python(alignment)}; it must be 0 or a "
+            f"power of two of at least {width}, the size of an element of "
+            f"{tensor.data_type.name}, and less than 2^32."
+        )
+    if tensor.flags not in list(TensorFlags.__members__.values()):
+        flags = show(int(tensor.flags))
+        return f"Flags {flags}; it must be 0, NONE, or 1, OWNED_BY_DML."
+    if output and tensor.strides is not None and tensor.buffer_length > MAX_ELEMENTS:
+        return (
+            f"TotalTensorSizeInBytes {total}, a buffer of {tensor.buffer_length} "
+            f"elements; an output spans at most {MAX_ELEMENTS}."
+        )
+    return None

@@ -19,36 +19,4 @@ All files use these words in one sense each. `gpu` and `tpu` define more of them
 - *position*: the coordinate of an element along one dimension.
 """
 
-import jax
-from jax.sharding import AbstractMesh
-
-from dmljax._jax import code_per_thread, compute_capability, module
-
-# Pallas' backends, by platform: Mosaic GPU for NVIDIA GPUs, and the one for TPUs.
-BACKENDS = {
-    "cuda": "jax.experimental.pallas.mosaic_gpu",
-    "tpu": "jax.experimental.pallas.tpu",
-}
-# The oldest GPUs that the kernels run on. Mosaic GPU starts every kernel with
-# instructions that Hopper brought. JAX 0.11.2 leaves them out for older GPUs: the
-# kernels are then compiled for 8.0 and 8.9 (tests/test_compiled.py).
-LEAST_CAPABILITY = (8, 0) if jax.__version_info__ >= (0, 11, 2) else (9, 0)
-# The oldest GPUs that they run on by default. No kernel was run on an older one.
-LEAST_BY_DEFAULT = (9, 0)
 WARP = 32  # the threads of a GPU that run together and can exchange values
-# Kernels and forms of one device are lowered within it. Mosaic GPU otherwise asks for
-# the GPU of this machine, and the operations of a form how their results are sharded.
-NO_MESH = AbstractMesh((), ())
-
-
-def kernels_available(platform: str) -> bool:
-    """Whether the installed JAX has the backend, and what the kernels use of it."""
-    name = BACKENDS.get(platform)
-    known = name is not None and module(name) is not None
-    return known and (platform != "cuda" or code_per_thread() is not None)
-
-
-def served(platform: str, least: tuple[int, int]) -> bool:
-    """Whether the GPUs of this machine, if it has any, are not older than `least`."""
-    found = compute_capability()
-    return platform != "cuda" or found is None or found >= least

@@ -1,0 +1,101 @@
+"""Which kernels a platform can run, and what a call has to be for it.
+
+`dmljax._primitive` asks here when it lowers a call for which there is a kernel.
+"""
+
+from typing import Any
+
+import jax
+from jax.interpreters import mlir
+
+from dmljax._check import NoKernelError, require
+from dmljax._jax import (
+    code_per_thread,
+    compute_capability,
+    is_exported,
+    is_local,
+    module,
+    why_divided,
+)
+
+# Pallas' backends, by platform: Mosaic GPU for NVIDIA GPUs, and the one for TPUs.
+BACKENDS = {
+    "cuda": "jax.experimental.pallas.mosaic_gpu",
+    "tpu": "jax.experimental.pallas.tpu",
+}
+# The oldest GPUs that the kernels run on. Mosaic GPU starts every kernel with
+# instructions that Hopper brought. JAX 0.11.2 leaves them out for older GPUs: the
+# kernels are then compiled for 8.0 and 8.9, which a test does.
+LEAST_CAPABILITY = (8, 0) if jax.__version_info__ >= (0, 11, 2) else (9, 0)
+# The oldest GPUs that they run on by default. No kernel was run on an older one.
+LEAST_BY_DEFAULT = (9, 0)
+
+
+def kernels_available(platform: str) -> bool:
+    """Whether the installed JAX has the backend, and what the kernels use of it."""
+    name = BACKENDS.get(platform)
+    known = name is not None and module(name) is not None
+    return known and (platform != "cuda" or code_per_thread() is not None)
+
+
+def served(platform: str, least: tuple[int, int]) -> bool:
+    """Whether the GPUs of this machine, if it has any, are not older than `least`."""
+    found = compute_capability()
+    return platform != "cuda" or found is None or found >= least
+
+
+def has_known_sizes(context: mlir.LoweringRuleContext) -> bool:
+    """Whether all sizes are numbers: the grid and the loops of a kernel need them."""
+    arrays: list[Any] = [*context.avals_in, *context.avals_out]
+    return all(isinstance(size, int) for array in arrays for size in array.shape)
+
+
+def may_be_default(platform: str, context: mlir.LoweringRuleContext) -> bool:
+    """Whether a kernel can run in this program without being asked for."""
+    # The machine that runs an exported program may have a GPU that the kernel does not
+    # serve.
+    return (
+        is_local(context)
+        and not is_exported(context)
+        and has_known_sizes(context)
+        and served(platform, LEAST_BY_DEFAULT)
+        and kernels_available(platform)
+    )
+
+
+def require_kernel(
+    operator: str, platform: str, exists: bool, context: mlir.LoweringRuleContext
+) -> None:
+    """Requires that a kernel that was asked for can run in this program.
+
+    Args:
+      operator: the name of the operator, for messages.
+      platform: what the program is lowered for. A CPU interprets the kernel for GPUs.
+      exists: whether the operator has a kernel for the platform.
+      context: the context of the lowering rule.
+    """
+    # XLA can't divide a kernel. It would gather whole arrays on every device instead.
+    divided = why_divided(context)
+    # JAX does not say the name of a platform that has no lowering rule of its own.
+    named = f"the platform {platform!r}" if platform else "this platform"
+    interpreted = platform == "cpu"
+    instead = "use implementation=None or 'xla'."
+    for holds, problem in (
+        (divided is None, f"was asked for, and {divided}; or use implementation=None."),
+        (
+            has_known_sizes(context),
+            "was asked for, and the sizes are symbolic; a kernel needs numbers. Use "
+            "implementation=None or 'xla'.",
+        ),
+        (exists, f"was asked for, and there is no kernel for {named}; {instead}"),
+        (
+            interpreted or kernels_available(platform),
+            f"needs {BACKENDS.get(platform)}, which this JAX, {jax.__version__}, does "
+            f"not have; {instead}",
+        ),
+        (
+            interpreted or served(platform, LEAST_CAPABILITY),
+            f"needs a GPU of compute capability {LEAST_CAPABILITY} or later; {instead}",
+        ),
+    ):
+        require(operator, holds, f"implementation='pallas' {problem}", NoKernelError)
