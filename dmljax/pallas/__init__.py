@@ -18,5 +18,3 @@ All files use these words in one sense each. `gpu` and `tpu` define more of them
 - *offset*: how many elements lie before one in a line, or in another flat array.
 - *position*: the coordinate of an element along one dimension.
 """
-
-WARP = 32  # the threads of a GPU that run together and can exchange values

@@ -16,3 +16,5 @@ words of the parent package hold here, and these:
 
 `_padding` and the files `_nonzero_*` define their own words at their beginning.
 """
+
+WARP = 32  # the threads of a warp

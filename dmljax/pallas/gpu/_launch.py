@@ -9,7 +9,7 @@ import jax
 from jax.experimental import pallas as pl
 
 from dmljax._jax import code_per_thread, struct
-from dmljax.pallas import WARP
+from dmljax.pallas.gpu import WARP
 
 
 def launch_threads(

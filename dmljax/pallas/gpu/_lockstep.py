@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax.pallas import WARP
+from dmljax.pallas.gpu import WARP
 
 UNWRITTEN = 0xA5A5A5A5  # what memory holds before a kernel stores to it
 _POSTED = np.uint32(2**31)  # the bit of a word that says that it was posted

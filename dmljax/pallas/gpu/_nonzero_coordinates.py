@@ -42,7 +42,7 @@ import numpy as np
 from dmljax._check import NoKernelError, require
 from dmljax._coordinates import last_sizes
 from dmljax._types import Outputs
-from dmljax.pallas import WARP
+from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
 from dmljax.pallas.gpu._nonzero_bits import (
     BIT_WORD,

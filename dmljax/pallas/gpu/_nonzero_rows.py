@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dmljax._tensor import packed_strides
-from dmljax.pallas import WARP
+from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._nonzero_bits import BIT_WORD
 from dmljax.pallas.gpu._nonzero_plan import (
     LISTED,

@@ -35,8 +35,8 @@ import numpy as np
 
 from dmljax._coordinates import PaddingMode, fold
 from dmljax._types import Outputs
-from dmljax.pallas import WARP
 from dmljax.pallas._axes import Axis, axes_of, merged
+from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
 from dmljax.pallas.gpu._words import on_bits, packed
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dmljax._jax import code_per_thread
-from dmljax.pallas import WARP
+from dmljax.pallas.gpu import WARP
 
 _mlir = code_per_thread()
 assert _mlir is not None  # `_launch` imports this module where JAX has all of it
