@@ -28,21 +28,11 @@ def launch_threads(
 
     All arrays have two dimensions: lines, and the elements of a line. The kernel is
     called with a `_threads.Threads` or its like; with memories of the operands, of the
-    outputs, of `posts`, and of what each program has for itself; and with `static` as
-    keywords.
-
-    Args:
-      kernel: it is named `dmljax_{operator}` in a profile.
-      operands: the arrays that the kernel reads.
-      operator: the name of the operator.
-      programs: how many programs run it.
-      warps: of a program. Mosaic GPU starts threads in groups of four warps.
-      outputs: the arrays that the kernel writes.
-      shared: sizes and types of the memories that a program's threads share.
-      interpret: whether a CPU runs the kernel.
-      posts: lines and sizes of arrays by which programs tell each other numbers. They
-        hold 0 when the launch begins.
-      static: among them the plan.
+    outputs, of `posts`, and of what each program has for itself, which `shared`
+    describes by sizes and types; and with `static` as keywords, among them the plan.
+    `posts` are the lines and sizes of arrays by which programs tell each other numbers.
+    They hold 0 when the launch begins. The kernel is named `dmljax_{operator}` in a
+    profile. Mosaic GPU starts threads in groups of four warps.
     """
     if interpret:
         from dmljax.pallas.gpu._lockstep import run

@@ -99,16 +99,13 @@ class Memory:
         words = (split << self._shifts(split.shape[-1])).sum(-1, dtype=np.uint32)
         return [words[..., i] for i in range(count)]
 
-    def store(self, offset: Any, *numbers: Any) -> None:
-        self.put(offset, len(numbers), numbers)
-
-    def put(self, offset: Any, elements: int, words: Sequence[Any]) -> None:
+    def store(self, offset: Any, *words: Any, elements: int | None = None) -> None:
         """Stores in the threads that are active.
 
         A store outside of the line, which a GPU would make somewhere else, spoils all.
         So does one to an address that is no multiple of the size.
         """
-        t, array = self.threads, self.held.array
+        t, array, elements = self.threads, self.held.array, elements or len(words)
         joined = jnp.stack([t.number(word) for word in words], 2)[..., None]
         values = joined >> self._shifts(elements // len(words))
         values = (values & np.uint32(2**self.bits - 1)).reshape(*t.shape, elements)
@@ -160,8 +157,7 @@ class Threads:
         """Returns a number of all threads."""
         return jnp.broadcast_to(jnp.asarray(value, np.uint32), self.shape)
 
-    def constant(self, value: int) -> jax.Array:
-        return self.number(np.uint32(value))
+    constant = number
 
     def narrow(self, number: jax.Array) -> jax.Array:
         return number

@@ -21,7 +21,7 @@ A program need not know how many non-zeros lie behind it. The zeros before it fi
 last rows, and its own zeros fill the rows in front of those. So a program writes as
 many rows as it has elements, and when all have ended, every row is written. If `size=`
 asks for more rows, the programs share the rest. If it asks for fewer, those past the
-last are left out, and if it asks for few, `_nonzero_fill` has another way. With
+last are left out, and if it asks for few, `_nonzero_rows` has another way. With
 `fill=None`, nothing is filled.
 
 A *bit word* has one bit for each of 32 elements, set if the element is not zero. A
@@ -50,15 +50,15 @@ from dmljax.pallas.gpu._nonzero_bits import (
     bits_of_words,
     transposed,
 )
-from dmljax.pallas.gpu._nonzero_fill import (
+from dmljax.pallas.gpu._nonzero_plan import PIECE, TILE, WORDS, NonzeroPlan, Program
+from dmljax.pallas.gpu._nonzero_rows import (
     claim_part,
+    count_piece,
     fill_parts,
     fill_rows,
-    post_start,
-    post_tail,
+    piece_tiles,
+    write_rows,
 )
-from dmljax.pallas.gpu._nonzero_plan import PIECE, TILE, WORDS, NonzeroPlan, Program
-from dmljax.pallas.gpu._nonzero_rows import count_piece, piece_tiles, write_rows
 
 
 def nonzero_coordinates(
@@ -100,7 +100,7 @@ def nonzero_coordinates(
             for size in (1, rows * columns)
         ],
         posts=[(batch, plan.posts)] if plan.posts else [],
-        shared=plan.shared(),
+        shared=plan.shared,
         interpret=interpret,
         plan=plan,
     )
@@ -110,8 +110,11 @@ def nonzero_coordinates(
 def _find_rows(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
     """Reads a program's share, and writes its rows."""
     p = Program.of(t, memories, plan)
+    is_last = (p.index == plan.programs - 1) & (t.thread == 0)
+    started, begin, _ = plan.tail
     if plan.claims:
-        post_start(p)
+        with t.when(is_last):
+            p.posts.post(started, t.constant(1))
     _read_share(p)
     t.barrier()
     total, ends, own = _count_before_tiles(p)
@@ -127,10 +130,10 @@ def _find_rows(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
         claim_part(p)
     if plan.posts:
         before = _count_before_share(p, total)
-    with t.when((p.index == plan.programs - 1) & (t.thread == 0)):
+    with t.when(is_last):
         p.count.store(0, before + total)
         if plan.claims:
-            post_tail(p, before + total)
+            p.posts.post(begin, t.minimum(before + total, plan.rows))
     t.barrier()  # so that all warps see the starts of tiles
     offset = sum((origin.load(0) for origin in p.origins), p.index * plan.share)
     if plan.fill is None or plan.claims:
@@ -266,7 +269,13 @@ def _count_before_share(p: Program, total: Any) -> Any:
 
         rounds = (count + (t.threads - 1) - t.thread) // t.threads
         (found,) = t.loop(rounds, wait, t.constant(0))
-        return _sum(p, found)
+        of_warp = t.warp_sum(found)
+        t.barrier()  # so that nobody still reads the sums of before
+        with t.when(p.lane == 0):
+            p.sums.store(p.warp, of_warp)
+        t.barrier()
+        each = p.sums.load(p.lane % plan.warps)
+        return t.warp_sum(t.select(p.lane < plan.warps, each, 0))
 
     in_group, group = p.index % plan.group, p.index // plan.group
     before = posted(p.index - in_group, in_group)
@@ -276,14 +285,3 @@ def _count_before_share(p: Program, total: Any) -> Any:
     with t.when(is_last & (t.thread == 0)):
         p.posts.post(group + plan.programs, before + total)
     return before + posted(t.constant(plan.programs), group)
-
-
-def _sum(p: Program, number: Any) -> Any:
-    """Adds up the numbers of all threads of a program."""
-    t, warps = p.t, p.plan.warps
-    number = t.warp_sum(number)
-    t.barrier()  # so that nobody still reads the sums of before
-    with t.when(p.lane == 0):
-        p.sums.store(p.warp, number)
-    t.barrier()
-    return t.warp_sum(t.select(p.lane < warps, p.sums.load(p.lane % warps), 0))

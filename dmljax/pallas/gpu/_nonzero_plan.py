@@ -7,7 +7,7 @@ Here belongs how a line is divided among programs, and which memories they have.
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,55 +35,28 @@ LISTED = TILE + STORED  # elements of a warp's list
 WORDS = WARP + 1  # that a tile takes in shared memory
 
 
-class Tail(NamedTuple):
-    """The offsets of the posts by which programs divide the tail of a line.
-
-    Attributes:
-      started: whether the last program of the line has started.
-      begin: the first row of the tail.
-      claims: how many parts of the tail programs have claimed.
-    """
-
-    started: int
-    begin: int
-    claims: int
-
-
 @dataclasses.dataclass(frozen=True)
 class NonzeroPlan:
-    """The plan of a call.
+    """The plan of a call."""
 
-    Attributes:
-      batch: the number of lines.
-      elements: the elements of a line.
-      rows: the rows to write for each line. Those of non-zeros past them are left out.
-      sizes: the sizes of the dimensions that have a column.
-      width: the bits of an element.
-      keep: those of its bits that make it non-zero if one of them is set.
-      fill: the value of all columns in rows past the count; None to leave them alone.
-    """
-
-    batch: int
-    elements: int
-    rows: int
-    sizes: tuple[int, ...]
-    width: int
-    keep: int
-    fill: int | None
+    batch: int  # the number of lines
+    elements: int  # the elements of a line
+    rows: int  # to write for each line; those of non-zeros past them are left out
+    sizes: tuple[int, ...]  # of the dimensions that have a column
+    width: int  # the bits of an element
+    keep: int  # the bits of which one makes an element non-zero if it is set
+    fill: int | None  # the values of rows past the count; None leaves them alone
 
     @property
-    def columns(self) -> int:
-        """The values of a row."""
+    def columns(self) -> int:  # the values of a row
         return len(self.sizes)
 
     @property
-    def warps(self) -> int:
-        """The warps of a program."""
+    def warps(self) -> int:  # of a program
         return WARPS
 
     @property
-    def tiles(self) -> int:
-        """The tiles of a share for each warp."""
+    def tiles(self) -> int:  # of a share for each warp
         of_line = -(-self.elements // (WARPS * TILE))
         of_all = of_line * self.batch
         # Shares are smaller if this fills all rounds of programs alike. A last round of
@@ -93,26 +66,20 @@ class NonzeroPlan:
         return tiles if tiles < PIECE else -(-tiles // PIECE) * PIECE
 
     @property
-    def pieces(self) -> tuple[int, ...]:
-        """The sizes that a piece may have, in tiles, besides one tile.
-
-        A thread adds up PIECE tiles, and so knows how many non-zeros such a piece has.
-        """
+    def pieces(self) -> tuple[int, ...]:  # the tiles that a piece may have, besides one
+        # A thread adds up PIECE tiles, so it knows how many non-zeros a piece has.
         return () if self.tiles % PIECE else (PIECE, self.tiles)
 
     @property
-    def at_once(self) -> int:
-        """The tiles that a warp loads at once."""
+    def at_once(self) -> int:  # the tiles that a warp loads at once
         return math.gcd(self.tiles, max(1, LOADS * self.loaded(True) // BIT_WORD))
 
     @property
-    def share(self) -> int:
-        """The elements of a share; the last one of a line may have fewer."""
+    def share(self) -> int:  # its elements; the last share of a line may have fewer
         return WARPS * self.tiles * TILE
 
     @property
-    def programs(self) -> int:
-        """The programs of a line."""
+    def programs(self) -> int:  # of a line
         return -(-self.elements // self.share)
 
     @property
@@ -127,25 +94,26 @@ class NonzeroPlan:
         return self.programs // 2
 
     @property
-    def group(self) -> int:
-        """The programs of a group."""
+    def group(self) -> int:  # the programs of a group
         return GROUP
 
     @property
-    def groups(self) -> int:
-        """The groups of the programs of a line."""
+    def groups(self) -> int:  # of the programs of a line
         return -(-self.programs // self.group)
 
     @property
-    def posts(self) -> int:
-        """The words of a line by which its programs tell each other numbers.
+    def posts(self) -> int:  # of a line, whose only program needs none
+        return 0 if self.programs == 1 else self.tail[0] + 3 * self.claims
 
-        They are the counts of programs, the sums of all groups but the last one, and
-        those of `tail`. The only program of a line needs none.
+    @property
+    def tail(self) -> tuple[int, int, int]:
+        """The offsets of the posts about the tail, which follow those of counts.
+
+        They say whether the last program of the line has started, which is the first
+        row of the tail, and how many parts of it programs have claimed.
         """
-        if self.programs == 1:
-            return 0
-        return self.tail.started + (len(Tail._fields) if self.claims else 0)
+        counts = self.programs + self.groups - 1  # of programs, and of groups but one
+        return counts, counts + 1, counts + 2
 
     @property
     def claims(self) -> bool:
@@ -158,25 +126,19 @@ class NonzeroPlan:
         return few and self.programs > 1 and self.fill is not None
 
     @property
-    def tail(self) -> Tail:
-        """The posts about the tail, which follow all others."""
-        others = self.programs + self.groups - 1
-        return Tail(*range(others, others + len(Tail._fields)))
-
-    @property
-    def part(self) -> int:
-        """The rows of a part of the tail."""
+    def part(self) -> int:  # the rows of a part of the tail
         parts = CLAIMS * min(self.programs, PROGRAMS)
         return -(-self.rows // (parts * CLAIM)) * CLAIM
 
     @property
-    def stored(self) -> int:
-        """The values that a thread stores at once.
-
-        They are several only if every line starts at a multiple of them.
-        """
+    def stored(self) -> int:  # the values that a thread stores at once
+        # They are several only if every line starts at a multiple of them.
         aligned = self.batch == 1 or self.rows * self.columns % STORED == 0
         return STORED if aligned else 1
+
+    @property
+    def whole_rows(self) -> bool:  # whether these values are one row, or several
+        return self.stored % self.columns == 0
 
     @property
     def rows_at_once(self) -> int:
@@ -188,11 +150,6 @@ class NonzeroPlan:
         if self.columns % self.stored == 0:
             return 1
         return self.stored // self.columns if self.whole_rows else 2
-
-    @property
-    def whole_rows(self) -> bool:
-        """Whether the values that a thread stores at once are one row, or several."""
-        return self.stored % self.columns == 0
 
     @property
     def rows_past_elements(self) -> tuple[int, int]:
@@ -208,54 +165,39 @@ class NonzeroPlan:
         most = LOAD_BYTES * 8 // self.width
         return most if whole and self.batch == 1 else math.gcd(most, self.elements)
 
+    @property
     def shared(self) -> list[tuple[int, Any]]:
-        """Returns the sizes and types of a program's shared memories."""
-        tiles = self.warps * self.tiles
+        """The sizes and types of the shared memories, in the order of `Program`."""
+        word, tiles = np.uint32, self.warps * self.tiles
+        of_tiles = (tiles * WORDS, word), (tiles, word), (tiles, word)
         return [
-            (tiles * WORDS, np.uint32),  # bit_words
-            (tiles, np.uint32),  # nonzeros
-            (tiles, np.uint32),  # starts
-            (self.warps * LISTED, np.uint16),  # listed
-            (self.warps, np.uint32),  # sums
-            (3, np.uint32),  # claimed
+            *of_tiles,
+            (self.warps * LISTED, np.uint16),
+            (self.warps, word),
+            (3, word),
         ]
 
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A program, as each of its threads sees it: the plan and the memories.
+    """A program, as each of its threads sees it: the plan and the memories."""
 
-    Attributes:
-      t: the thread.
-      plan: the plan of the call.
-      index: how many programs of the line come before this one.
-      bits: the elements of the line, as `as_bits` makes them.
-      origins: of a part of a tensor, the offset of the line in it; else empty.
-      count: where the line's number of non-zeros goes.
-      out: the rows of the line.
-      posts: the posts of the line, if the plan has any.
-      bit_words: those of the share, WORDS for each tile.
-      nonzeros: for each tile of the share, how many non-zeros it has.
-      starts: for each tile, how many non-zeros of the share lie before it.
-      listed: a list for each warp.
-      sums: a number for each warp.
-      claimed: whether the program fills parts of the tail, which part it has claimed,
-        and where the tail begins.
-    """
-
-    t: Any
+    t: Any  # the thread
     plan: NonzeroPlan
-    index: Any
-    bits: Any
-    origins: Sequence[Any]
-    count: Any
-    out: Any
-    posts: Any
-    bit_words: Any
-    nonzeros: Any
-    starts: Any
-    listed: Any
-    sums: Any
+    index: Any  # how many programs of the line come before this one
+    bits: Any  # the elements of the line, as `as_bits` makes them
+    origins: Sequence[Any]  # of a part of a tensor: the offset of the line in it
+    count: Any  # where the line's number of non-zeros goes
+    out: Any  # the rows of the line
+    posts: Any  # of the line, if the plan has any
+    # The rest is shared by the threads.
+    bit_words: Any  # of the share, WORDS for each tile
+    nonzeros: Any  # for each tile of the share, how many non-zeros it has
+    starts: Any  # for each tile, how many non-zeros of the share lie before it
+    listed: Any  # a list for each warp
+    sums: Any  # a number for each warp
+    # Whether the program fills parts of the tail; which part it has claimed; and where
+    # the tail begins.
     claimed: Any
 
     @classmethod
@@ -265,7 +207,7 @@ class Program:
         # A grid of two dimensions would limit one of them to 65 535.
         if plan.batch > 1:
             index, line = t.program % plan.programs, t.program // plan.programs
-        shared = len(plan.shared())
+        shared = len(plan.shared)
         bits, *arrays = [memory.at(line) for memory in memories[:-shared]]
         posts = arrays.pop() if plan.posts else None
         *origins, count, out = arrays
@@ -273,11 +215,9 @@ class Program:
         return cls(t, plan, index, bits, origins, count, out, posts, *own)
 
     @property
-    def warp(self) -> Any:
-        """The thread's warp in the program."""
+    def warp(self) -> Any:  # of the thread
         return self.t.thread // WARP
 
     @property
-    def lane(self) -> Any:
-        """The thread's index in its warp."""
+    def lane(self) -> Any:  # of the thread
         return self.t.thread % WARP

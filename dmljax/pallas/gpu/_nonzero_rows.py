@@ -1,10 +1,5 @@
 """The rows of NONZERO_COORDINATES on a GPU: what a program writes.
 
-When the bit words of a program's share are in shared memory, `_nonzero_coordinates`
-calls `piece_tiles` and `count_piece`. When it knows how many non-zeros lie before the
-share, it calls `write_rows`. `_nonzero_fill` writes the rows past the count, with
-`store_rows`.
-
 A *piece* is some neighbouring tiles whose non-zeros one warp lists in shared memory, in
 order, and then writes. A thread has neighbouring bit words of a piece, as many as there
 are tiles. A list has room for the elements of one tile, so a piece has more tiles if
@@ -13,24 +8,34 @@ few elements are not zero. That takes less time for each tile.
     bit words    .x..  ...x    x.x.      of three threads; of 4 elements in this drawing
     list         1 7 8 10                which elements of the piece are not zero
     rows         from row `start` on, four values of a thread at once
+
+The rows past the count are the *tail*, and hold the fill value. There are two ways to
+divide the tail among programs:
+
+- `fill_rows`: a program fills as many rows as its share has zeros. It knows which rows
+  these are, and waits for no count but those of the programs before it.
+- `fill_parts`: if `size=` asks for few rows, only the last programs have zeros for
+  which there is a row. Then all programs *claim* parts of the tail: they count in a
+  word of memory. They wait until the last program has counted where the tail begins.
+
+A program must not wait for one that has not started, which may start only when others
+have ended. Programs start in the order of their indices, so all have started when the
+last one has. It says so at its beginning. A program that would claim before that claims
+nothing. The last program fills what nobody else claims.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dmljax._tensor import packed_strides
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._nonzero_bits import BIT_WORD
-from dmljax.pallas.gpu._nonzero_plan import (
-    LISTED,
-    PIECE,
-    TILE,
-    WORDS,
-    NonzeroPlan,
-    Program,
-)
+from dmljax.pallas.gpu._nonzero_plan import LISTED, PIECE, TILE, WORDS, Program
 from dmljax.pallas.gpu._words import unpacked
+
+# Takes a number and a count, and gives what has this number, and the next ones.
+Some = Callable[[Any, int], list[Any]]
 
 
 def piece_tiles(p: Program, ends: Any, own: Any) -> Any:
@@ -80,12 +85,8 @@ def write_rows(
 ) -> None:
     """Writes the rows of a program's non-zeros from row `start` on.
 
-    Args:
-      p: the program.
-      start: how many non-zeros of the line lie before the share.
-      offset: the offset of the share in its tensor.
-      piece: the tiles of a piece.
-      counted: what `count_piece` returns for the warp's first piece.
+    `offset` is that of the share in its tensor. A piece has `piece` tiles, and
+    `counted` is what `count_piece` returns for the warp's first one.
     """
     t, plan, listed = p.t, p.plan, p.listed.part(p.warp * LISTED)
     rounds = t.constant(plan.tiles) // piece
@@ -100,14 +101,20 @@ def write_rows(
         is_full = p.nonzeros.load(tile) == TILE
         with t.when(row < plan.rows):
             with t.when(is_full):
-                _write(p, row, t.constant(TILE), of_piece, _neighbours)
+                count = t.constant(TILE)
+                _write(p, row, count, of_piece, lambda i, n: [i + k for k in range(n)])
             with t.when(is_full ^ True):
                 # A list begins some elements late, so that a thread loads from it at
                 # once what it stores at once.
                 late = row % plan.rows_at_once if plan.whole_rows else t.constant(0)
                 _list_nonzeros(p, words, piece, late + before, listed)
                 t.warp_barrier()
-                elements = _listed_from(listed, late, plan)
+
+                def elements(i: Any, count: int) -> list[Any]:
+                    if count > 1 and plan.whole_rows:
+                        return unpacked(listed.words(late + i, count), count, 16)
+                    return [listed.load(late + i + k) for k in range(count)]
+
                 _write(p, row, nonzeros, of_piece, elements)
                 t.warp_barrier()  # before the next piece is listed
         # The first piece is counted before this loop, so each round counts the next
@@ -116,27 +123,6 @@ def write_rows(
         return count_piece(p, tile + tiles * plan.warps, tiles)
 
     t.loop(t.select(start < plan.rows, rounds, 0), write_piece, *counted)
-
-
-# elements(i, count) gives the offsets in the piece of some non-zeros: of number i and
-# of those behind it.
-Elements = Callable[[Any, int], list[Any]]
-
-
-def _neighbours(i: Any, count: int) -> list[Any]:
-    """The `Elements` of a full tile."""
-    return [i + k for k in range(count)]
-
-
-def _listed_from(listed: Any, late: Any, plan: NonzeroPlan) -> Elements:
-    """The `Elements` of a list that begins `late`."""
-
-    def elements(i: Any, count: int) -> list[Any]:
-        if count > 1 and plan.whole_rows:
-            return unpacked(listed.words(late + i, count), count, 16)
-        return [listed.load(late + i + k) for k in range(count)]
-
-    return elements
 
 
 def _list_nonzeros(
@@ -162,71 +148,50 @@ def _list_nonzeros(
     t.loop(piece, list_word, slot)
 
 
-def _write(p: Program, start: Any, count: Any, offset: Any, elements: Elements) -> None:
+def _write(p: Program, start: Any, count: Any, offset: Any, elements: Some) -> None:
     """Writes the rows of a piece from row `start` on, by a warp.
 
-    The piece has `count` non-zeros, and begins at `offset` in its tensor. Rows past the
-    last one of the output are left out.
+    The piece has `count` non-zeros, whose offsets in it are `elements`, and begins at
+    `offset` in its tensor. Rows past the last one of the output are left out.
     """
-    t, plan = p.t, p.plan
+    t, columns = p.t, p.plan.columns
 
     def values(i: Any, count: int) -> list[Any]:
-        row, column = i // plan.columns, i % plan.columns
-        of_rows = elements(row, plan.rows_at_once if count > 1 else 1)
-        return _from_column(p, column, (offset + e for e in of_rows), count)
+        row, column = i // columns, i % columns
+        of_rows = elements(row, p.plan.rows_at_once if count > 1 else 1)
+        # For example, four values of two rows of three columns, from column 2 on:
+        #
+        #     a0 a1 a2 b0 b1 b2
+        #           -----------
+        each = [value for e in of_rows for value in _unravel(p, offset + e)]
+        found = each[:count]
+        # The first value is in one of these columns.
+        step = math.gcd(columns, count)
+        for begin in range(step, columns, step):
+            pairs = zip(each[begin : begin + count], found, strict=True)
+            found = [t.select(column == begin, *pair) for pair in pairs]
+        return found
 
-    rows = t.minimum(count, plan.rows - start)
+    rows = t.minimum(count, p.plan.rows - start)
     store_rows(p, start, rows, values, p.lane, WARP)
 
 
-def _from_column(
-    p: Program, column: Any, offsets: Iterable[Any], count: int
-) -> list[Any]:
-    """Returns `count` values of the rows of these elements, from a column on.
-
-    For example, four values of two elements with three columns, from column 2 on:
-
-        a0 a1 a2 b0 b1 b2
-              -----------
-    """
-    columns = p.plan.columns
-    each = [value for offset in offsets for value in _unravel(offset, p.plan)]
-    found = each[:count]
-    # The first value is in one of these columns.
-    step = math.gcd(columns, count)
-    for begin in range(step, columns, step):
-        pairs = zip(each[begin : begin + count], found, strict=True)
-        found = [p.t.select(column == begin, *pair) for pair in pairs]
-    return found
-
-
-def _unravel(offset: Any, plan: NonzeroPlan) -> list[Any]:
+def _unravel(p: Program, offset: Any) -> list[Any]:
     """Returns the coordinates of an element; the first one may be past its size."""
     found = []
-    for stride in packed_strides(plan.sizes)[:-1]:
+    for stride in packed_strides(p.plan.sizes)[:-1]:
         found.append(offset // stride)
         offset = offset - found[-1] * stride
     return [*found, offset]
 
 
 def store_rows(
-    p: Program,
-    start: Any,
-    rows: Any,
-    values: Callable[[Any, int], list[Any]],
-    thread: Any,
-    threads: int,
+    p: Program, start: Any, rows: Any, values: Some, thread: Any, threads: int
 ) -> None:
     """Stores the values of `rows` rows from row `start` on.
 
-    Args:
-      p: the program.
-      start: the first row.
-      rows: how many rows.
-      values: takes i and a count, which is 1 or `plan.stored`, and returns so many
-        values of the rows, from the value with the number i on.
-      thread: the thread's number among those that store these rows together.
-      threads: how many these are.
+    `values` are asked for one at a time, or `plan.stored`. The rows are stored by so
+    many threads together, of which this one has the number `thread`.
     """
     t, width, columns = p.t, p.plan.stored, p.plan.columns
     # Threads that store together begin at a multiple of what they store at once. Where
@@ -258,3 +223,77 @@ def store_rows(
         return []
 
     t.loop((rest + (step - 1)) // step, store)
+
+
+# THE TAIL
+
+
+def fill_rows(p: Program, before: Any, total: Any) -> None:
+    """Fills as many rows as the share has zeros, counted from the end.
+
+    `before` elements before the share are not zero, and `total` of the share. For
+    example, two programs have shares of four, and `size=` asks for ten rows. Program 0
+    writes row 0 and fills the rows `a`, and program 1 writes rows 1 to 3 and fills `b`.
+    Each fills one row more than it has zeros:
+
+        elements   0 5 0 0 | 7 1 0 2
+        rows       0 1 1 1 b b a a a a
+    """
+    t, plan = p.t, p.plan
+    first = p.index * plan.share
+    elements = t.minimum(plan.elements - first, plan.share)
+    more, each = plan.rows_past_elements
+    stop = plan.elements + more - (first - before)
+    start = stop - (elements - total) - t.minimum((p.index + 1) * each, more)
+    stop = stop - t.minimum(p.index * each, more)
+    _fill(p, t.minimum(start, plan.rows), t.minimum(stop, plan.rows))
+
+
+def claim_part(p: Program) -> None:
+    """Claims a part of the tail, if the last program of the line has started.
+
+    A program does this before it knows where the tail begins, while it waits for the
+    counts of others.
+    """
+    t, (post, _, claims) = p.t, p.plan.tail
+    with t.when(t.thread == t.threads - 1):  # It waits for the fewest counts.
+        started = p.posts.peek(post)
+        p.claimed.store(0, started)
+        with t.when(started != 0):
+            p.claimed.store(1, p.posts.claim(claims))
+
+
+def fill_parts(p: Program, count: Any) -> None:
+    """Fills the part of the tail that the program has claimed, and claims others.
+
+    `count` elements are not zero, of the program's share and before it.
+    """
+    t, plan, (_, post, claims) = p.t, p.plan, p.plan.tail
+    with t.when((p.claimed.load(0) != 0) & (count < plan.rows)):
+        with t.when(t.thread == 0):
+            p.claimed.store(2, p.posts.wait(post))
+        t.barrier()
+        begin = p.claimed.load(2)
+        first = begin // plan.part * plan.part
+        parts = (t.constant(plan.rows) - first + (plan.part - 1)) // plan.part
+
+        def fill(part: Any) -> Sequence[Any]:
+            t.barrier()  # so that all threads have read which part it is
+            with t.when(t.thread == 0):  # while the others already fill
+                p.claimed.store(1, p.posts.claim(claims))
+            low = first + part * plan.part
+            high = low + plan.part
+            _fill(p, t.maximum(low, begin), t.minimum(high, plan.rows))
+            t.barrier()
+            return [p.claimed.load(1)]
+
+        t.repeat(lambda part: part < parts, fill, p.claimed.load(1))
+
+
+def _fill(p: Program, start: Any, stop: Any) -> None:
+    """Fills the rows from `start` to `stop` by all threads of a program."""
+
+    def values(_: Any, count: int) -> list[Any]:
+        return [p.t.constant(p.plan.fill)] * count
+
+    store_rows(p, start, stop - start, values, p.t.thread, p.t.threads)

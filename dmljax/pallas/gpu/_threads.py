@@ -40,9 +40,7 @@ setp.ge.s32 missing, $0, 0;
 }"""
 
 
-def integer(bits: int) -> Any:
-    """Returns MLIR's type of integers of so many bits."""
-    return ir.IntegerType.get_signless(bits)
+integer = ir.IntegerType.get_signless  # MLIR's type of integers of so many bits
 
 
 def constant(value: int, bits: int = 32) -> "Number":
@@ -98,10 +96,8 @@ class Number:
         return constant(other, self.bits) - self
 
     @property
-    def bits(self) -> int:
-        """The number's bits: 32 or 64, or 1 for a truth value."""
-        width: int = self.value.type.width
-        return width
+    def bits(self) -> int:  # 32 or 64, or 1 for a truth value
+        return int(self.value.type.width)
 
     def in_bits(self, bits: int) -> "Number":
         """Returns the number in so many bits, which are not fewer than it has."""
@@ -112,14 +108,11 @@ class Number:
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """An array in a GPU's memory, of lines of `size` integers of `bits` bits.
-
-    Offsets are computed in 64 bits.
-    """
+    """An array of integers in a GPU's memory. Offsets are computed in 64 bits."""
 
     pointer: Any
-    bits: int
-    size: int
+    bits: int  # of an element
+    size: int  # of a line
 
     @staticmethod
     def of(pointer: Any, kind: Any) -> "Memory":
@@ -158,18 +151,18 @@ class Memory:
             Number(llvm.extractelement(loaded, constant(i).value)) for i in range(count)
         ]
 
-    def store(self, offset: Any, *numbers: Number) -> None:
-        """Stores numbers from this offset on, at an address as for `words`."""
-        assert len(numbers) == 1 or self.bits == 32
-        self.put(offset, len(numbers), numbers)
+    def store(self, offset: Any, *words: Number, elements: int | None = None) -> None:
+        """Stores elements that lie in words, at an address as for `words`.
 
-    def put(self, offset: Any, elements: int, words: Sequence[Number]) -> None:
-        """Stores so many elements, which lie in words, at an address as for `words`."""
+        By default there is an element for each word.
+        """
+        elements = elements or len(words)
         size = elements * self.bits
         value = words[0].value
         if size < 32:
             value = arith.trunci(integer(size), value)
         if len(words) > 1:
+            assert size == 32 * len(words)
             value = llvm.mlir_undef(ir.VectorType.get([len(words)], integer(32)))
             for i, word in enumerate(words):
                 value = llvm.insertelement(value, word.value, constant(i).value)
@@ -234,7 +227,6 @@ class Threads:
         return Number(arith.index_cast(integer(32), read(gpu.Dimension.x)))
 
     def constant(self, value: int) -> Number:
-        """Returns a number that is the same in all threads."""
         return constant(value)
 
     def narrow(self, number: Number) -> Number:
@@ -252,11 +244,9 @@ class Threads:
         return Number(arith.select(condition.value, *_alike(one, other)))
 
     def minimum(self, one: Any, other: Any) -> Number:
-        """Returns the smaller number."""
         return self.select(one < other, one, other)
 
     def maximum(self, one: Any, other: Any) -> Number:
-        """Returns the larger number."""
         return self.select(one < other, other, one)
 
     def ones(self, number: Number) -> Number:

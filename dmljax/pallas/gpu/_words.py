@@ -30,14 +30,9 @@ def unpacked(words: Sequence[Any], count: int, bits: int) -> list[Any]:
 
 def packed(elements: Sequence[Any], bits: int) -> list[Any]:
     """Returns the words that hold these elements, the first in the lowest bits."""
-    per_word = 32 // bits
-    return [
-        functools.reduce(
-            operator.or_,
-            (n << (i * bits) for i, n in enumerate(elements[first:][:per_word])),
-        )
-        for first in range(0, len(elements), per_word)
-    ]
+    shifted = [n << (i * bits % 32) for i, n in enumerate(elements)]
+    groups = (shifted[i : i + 32 // bits] for i in range(0, len(shifted), 32 // bits))
+    return [functools.reduce(operator.or_, group) for group in groups]
 
 
 def on_bits(form: Form) -> Form:
@@ -52,17 +47,13 @@ def on_bits(form: Form) -> Form:
     def on_all_types(*operands: jax.Array, **static: Any) -> Outputs:
         # JAX may lower this in another thread, which is not in x64 mode although there
         # are elements of 64 bits.
-        with jax.enable_x64(any(map(_has_64_bits, operands)) or x64_enabled()):
+        wide = any(x.dtype.itemsize >= 8 for x in operands)
+        with jax.enable_x64(wide or x64_enabled()):
             parts = zip(*map(_to_bits, operands), strict=True)
             outputs = [form(*part, **static)[0] for part in parts]
             return (_from_bits(outputs, operands[0].dtype),)
 
     return on_all_types
-
-
-def _has_64_bits(x: jax.Array) -> bool:
-    wide = 16 if jnp.issubdtype(x.dtype, np.complexfloating) else 8
-    return bool(x.dtype.itemsize >= wide)
 
 
 def _to_bits(x: jax.Array) -> list[jax.Array]:

@@ -19,19 +19,16 @@ class Block:
     The pipeline moves these parts. It numbers the blocks of an array along each
     dimension, and fetches a block only if the numbers differ from the last program's.
 
-    Attributes:
-      sizes: the sizes of the block. If there are none, the kernel gets the whole array,
-        which then stays in the TPU's main memory, and the pipeline moves nothing of it.
-      index_map: takes a point of the grid, and gives the block's number along each
-        dimension of the array.
-      elements: how many elements are moved in all programs together.
-      scalar: whether the block is in the memory of the scalars (SMEM) instead.
+    If a block has no sizes, the kernel gets the whole array, which then stays in the
+    TPU's main memory, and the pipeline moves nothing of it.
     """
 
     sizes: tuple[int, ...]
+    # Takes a point of the grid, and gives the block's number along each dimension of
+    # the array.
     index_map: Callable[..., tuple[Any, ...]]
-    elements: int
-    scalar: bool = False
+    elements: int  # that are moved in all programs together
+    scalar: bool = False  # whether the block is in the memory of the scalars instead
 
     def spec(self) -> pl.BlockSpec:
         """Returns this block as Pallas wants it described."""

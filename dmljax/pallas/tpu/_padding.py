@@ -29,15 +29,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.dtypes import itemsize_bits
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
 from dmljax._check import NoKernelError, require, show
 from dmljax._coordinates import PaddingMode, source_index
-from dmljax._types import INT32_MAX, Outputs
+from dmljax._types import INT32_MAX, Outputs, is_floating
 from dmljax.pallas._axes import Axis, axes_of, merged
 from dmljax.pallas.tpu import LANES, SUBLANES
-from dmljax.pallas.tpu._bits import for_mosaic, from_bits, to_bits
 from dmljax.pallas.tpu._launch import Block, launch_blocks
 
 # Rows of a block are a multiple of this, which is a multiple of the rows of a tile of
@@ -53,24 +53,17 @@ MOST_ELEMENTS = 2**19
 
 @dataclasses.dataclass(frozen=True)
 class PaddingPlan:
-    """The plan of a launch.
+    """The plan of a launch."""
 
-    Attributes:
-      axes: the dimensions, at least two. Unpadded leading neighbours count as one.
-      mode: where the values of the padding come from.
-    """
-
-    axes: tuple[Axis, ...]
+    axes: tuple[Axis, ...]  # at least two; unpadded leading neighbours count as one
     mode: PaddingMode
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The sizes of the output."""
+    def shape(self) -> tuple[int, ...]:  # of the output
         return tuple(axis.output for axis in self.axes)
 
     @property
-    def block(self) -> tuple[int, ...]:
-        """The sizes of a block of the output."""
+    def block(self) -> tuple[int, ...]:  # the sizes of a block of the output
         fixed = {
             i: axis.output if i >= len(self.axes) - 2 else 1
             for i, axis in enumerate(self.axes)
@@ -79,32 +72,35 @@ class PaddingPlan:
         return block_of(self.shape, fixed)
 
     @property
-    def source_block(self) -> tuple[int, ...]:
-        """The sizes of the block of the input that a block of the output needs."""
+    def source_block(self) -> tuple[int, ...]:  # what of the input this block needs
         *leading, _, _ = self.block
         minor = zip(self.axes[-2:], self.block[-2:], strict=True)
         return (*leading, *(a.size if a.is_padded else size for a, size in minor))
 
     @property
-    def elements(self) -> int:
-        """The elements of a block of the output, with the unused ones of its tiles."""
+    def elements(self) -> int:  # of the block, with the unused ones of its tiles
         *leading, rows, columns = self.block
-        return (
-            math.prod(leading) * _round_up(rows, SUBLANES) * _round_up(columns, LANES)
-        )
+        return math.prod((*leading, *_whole_tiles(rows, columns)))
 
     @property
     def scratch(self) -> list[tuple[int, int]]:
         """The sizes of the scratch matrices: as read, and after each axis is padded."""
-        # A tile is loaded, gathered from and stored as a whole.
-        *_, rows, columns = self.source_block
-        sizes = [(rows, columns)]
-        if self.axes[-2].is_padded:
-            sizes.append((self.axes[-2].output, columns))
-        if self.axes[-1].is_padded:
-            sizes.append((sizes[-1][0], self.axes[-1].output))
-        rounded = [(_round_up(n, SUBLANES), _round_up(m, LANES)) for n, m in sizes]
-        return rounded if len(rounded) > 1 else []
+        sizes = list(self.source_block[-2:])
+        found = [_whole_tiles(*sizes)]
+        for i, axis in enumerate(self.axes[-2:]):
+            if axis.is_padded:
+                sizes[i] = axis.output
+                found.append(_whole_tiles(*sizes))
+        return found if len(found) > 1 else []
+
+
+def _whole_tiles(rows: int, columns: int) -> tuple[int, int]:
+    """Returns the sizes of a matrix of int32, rounded up to whole tiles."""
+    return _round_up(rows, SUBLANES), _round_up(columns, LANES)
+
+
+def _round_up(size: int, step: int) -> int:
+    return pl.cdiv(size, step) * step
 
 
 def block_of(shape: tuple[int, ...], fixed: Mapping[int, int]) -> tuple[int, ...]:
@@ -132,10 +128,6 @@ def block_of(shape: tuple[int, ...], fixed: Mapping[int, int]) -> tuple[int, ...
         block.append(fixed.get(axis, min(shape[axis], fits)))
         room //= _round_up(block[-1], step)
     return tuple(reversed(block))
-
-
-def _round_up(size: int, step: int) -> int:
-    return pl.cdiv(size, step) * step
 
 
 def padding(
@@ -189,14 +181,27 @@ def _pad(
         "PADDING",
         plan.elements <= MOST_ELEMENTS,
         f"the kernel for TPUs has a padded minor dimension in vector memory as a "
-        f"whole, and {show(output)} is too large for "
-        "that; use implementation=None or 'xla'.",
+        f"whole, and {show(output)} is too large for that; use implementation=None or "
+        "'xla'.",
         NoKernelError,
     )
     source = x.reshape(tuple(axis.size for axis in plan.axes))
     values = [_merge_value(y, leading, outer) for y in value]
     # Of the input, the pipeline fetches what each block repeats, again and again.
     moved = (a.output if i < len(outer) else a.size for i, a in enumerate(plan.axes))
+
+    def source_map(*program: Any) -> tuple[Any, ...]:
+        each = zip(outer, program, strict=False)
+        return (*(_source(axis, i, mode) for axis, i in each), *program[-2:])
+
+    def value_map(*program: Any) -> tuple[Any, ...]:
+        each = zip(values[0].shape, program, strict=True)
+        return tuple(i if size > 1 else 0 for size, i in each)
+
+    def value_block(shape: Sequence[int]) -> tuple[int, ...]:
+        each = zip(shape, plan.block, strict=True)
+        return tuple(in_block if size > 1 else 1 for size, in_block in each)
+
     (padded,) = launch_blocks(
         _pad_block,
         source,
@@ -204,8 +209,8 @@ def _pad(
         operator="padding",
         grid=tuple(map(pl.cdiv, plan.shape, plan.block)),
         blocks=[
-            Block(plan.source_block, _source_map(plan), math.prod(moved)),
-            *(_block_of_value(y, plan.block) for y in values),
+            Block(plan.source_block, source_map, math.prod(moved)),
+            *(Block(value_block(y.shape), value_map, y.size) for y in values),
             Block(plan.block, lambda *program: program, math.prod(plan.shape)),
         ],
         outputs=(jax.ShapeDtypeStruct(plan.shape, x.dtype),),
@@ -228,29 +233,6 @@ def _merge_value(
     sizes = [1 if axis.is_padded else axis.size for axis in leading]
     shape = [1 if axis.is_padded else axis.size for axis in outer]
     return jnp.broadcast_to(value, (*sizes, 1, 1)).reshape((*shape, 1, 1))
-
-
-def _block_of_value(value: jax.Array, block: Sequence[int]) -> Block:
-    """Returns the part of the merged value that a block of the output needs."""
-    sizes = zip(value.shape, block, strict=True)
-
-    def index_map(*program: Any) -> tuple[Any, ...]:
-        each = zip(value.shape, program, strict=True)
-        return tuple(index if size > 1 else jnp.int32(0) for size, index in each)
-
-    own = tuple(in_block if size > 1 else 1 for size, in_block in sizes)
-    return Block(own, index_map, value.size)
-
-
-def _source_map(plan: PaddingPlan) -> Any:
-    """Returns the index map of the blocks of the input."""
-
-    def index_map(*program: Any) -> tuple[Any, ...]:
-        each = zip(plan.axes[:-2], program, strict=False)
-        leading = (_source(axis, index, plan.mode) for axis, index in each)
-        return (*leading, *program[-2:])
-
-    return index_map
 
 
 def _source(axis: Axis, position: Any, mode: PaddingMode) -> Any:
@@ -278,7 +260,7 @@ def _pad_block(x: Any, *references: Any, plan: PaddingPlan) -> None:
     constant = plan.mode is PaddingMode.CONSTANT
     value = references[0] if constant else None
     output, *scratch = references[constant:]
-    leading = output.shape[:-2]
+    *leading, height, width = output.shape
     # Along a padded leading dimension, all of the block is inside or all is outside.
     outside: list[Any] = [
         ~_is_inside(axis, pl.program_id(i))
@@ -287,25 +269,18 @@ def _pad_block(x: Any, *references: Any, plan: PaddingPlan) -> None:
     ]
 
     def write(offset: Any, carry: Any) -> Any:
-        positions = _unravel(offset, leading)
+        positions: tuple[Any, ...] = ()
+        for size in reversed(leading):
+            positions = (lax.rem(offset, jnp.int32(size)), *positions)
+            offset = lax.div(offset, jnp.int32(size))
         fill: Any = None if value is None else to_bits(_matrix_at(value, positions))
         bits = _pad_matrix(to_bits(_matrix_at(x, positions)), scratch, fill, plan)
         for is_outside in outside:
             bits = jnp.where(is_outside, fill, bits)
-        *_, height, width = output.shape
         output[positions] = from_bits(bits[:height, :width], output.dtype)
         return carry
 
     lax.fori_loop(0, math.prod(leading), write, 0)
-
-
-def _unravel(offset: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
-    """Returns the positions of the element at this offset of an array."""
-    positions = []
-    for size in reversed(sizes):
-        positions.append(lax.rem(offset, jnp.int32(size)))
-        offset = lax.div(offset, jnp.int32(size))
-    return tuple(reversed(positions))
 
 
 def _matrix_at(block: Any, positions: Sequence[Any]) -> Any:
@@ -370,3 +345,44 @@ def _pad_dimension(
         return carry
 
     lax.fori_loop(0, target.shape[dimension] // tile, write, 0)
+
+
+# ELEMENTS OF ANY TYPE, AS INTEGERS OF 32 BITS
+
+
+def for_mosaic(*operands: jax.Array) -> list[jax.Array]:
+    """Returns the operands in types that Mosaic computes with.
+
+    Booleans, and integers of less than a byte, become bytes. Types of which Mosaic has
+    no vectors are an error.
+    """
+    taken = []
+    for operand in operands:
+        dtype, bits = operand.dtype, itemsize_bits(operand.dtype)
+        # A TPU computes with bfloat16, and not with float16.
+        few = bits in (8, 16, 32) if is_floating(dtype) else bits <= 32
+        require(
+            "PADDING",
+            few and dtype != np.float16,
+            f"the kernel for TPUs takes no {show(dtype)}, for which Mosaic has no "
+            "vectors; use implementation=None or 'xla'.",
+            NoKernelError,
+        )
+        is_narrow = bits < 8 or dtype == np.bool_
+        taken.append(operand.astype(np.int8) if is_narrow else operand)
+    return taken
+
+
+def to_bits(x: Any) -> Any:
+    """Returns the bits of `x` as int32, inside a kernel."""
+    if is_floating(x.dtype):
+        x = lax.bitcast_convert_type(x, np.dtype(f"int{8 * x.dtype.itemsize}"))
+    return x.astype(np.int32)
+
+
+def from_bits(bits: Any, dtype: np.dtype) -> Any:
+    """Returns the values of type `dtype` with these bits: the inverse of `to_bits`."""
+    if is_floating(dtype):
+        bits = bits.astype(np.dtype(f"int{8 * dtype.itemsize}"))
+        return lax.bitcast_convert_type(bits, dtype)
+    return bits.astype(dtype)
