@@ -58,7 +58,7 @@ SUPPORT: SupportTable = {
 def _xla(
     index: jax.Array, on: jax.Array, off: jax.Array, *, size: int, axis: int
 ) -> Outputs:
-    # The static axis is negative, so that a batch dimension in front leaves it alone.
+    # The static axis is negative: a batch dimension in front leaves it alone.
     index = countable(index)
     axis += index.ndim
     shape = tuple(size if i == axis else 1 for i in range(index.ndim))
