@@ -22,6 +22,7 @@ from dmljax._arguments import (
 from dmljax._check import DescriptorError, as_member, counted, decide_at_most, show
 from dmljax._coordinates import PaddingMode
 from dmljax._descriptor import OperatorDesc
+from dmljax._padding_forms import Pads
 from dmljax._padding_primitive import PADDING
 from dmljax._primitive import Implementation, check_implementation, compiled
 from dmljax._struct import field, integer, integers, member
@@ -108,8 +109,7 @@ def padding(
 
     See DML_PADDING_OPERATOR_DESC in directml.h.
     """
-    if implementation is not None:
-        check_implementation(NAME, implementation)
+    check_implementation(NAME, implementation)
     x = as_array(NAME, "InputTensor", x)
     # A compiled program is cached by the mode. A mode and its number share one program.
     if type(mode) is not PaddingMode:
@@ -137,8 +137,8 @@ def _padding(
     value: jax.Array | None,
     /,
     constant: int | None,
-    start: tuple[int, ...],
-    end: tuple[int, ...],
+    start: Pads,
+    end: Pads,
     mode: PaddingMode,
     implementation: Implementation,
 ) -> jax.Array:
@@ -157,11 +157,7 @@ def _padding(
 
 
 def _check_padding(
-    operator: str,
-    sizes: tuple[int, ...],
-    start: tuple[int, ...],
-    end: tuple[int, ...],
-    mode: PaddingMode,
+    operator: str, sizes: tuple[int, ...], start: Pads, end: Pads, mode: PaddingMode
 ) -> tuple[int, ...]:
     """Checks the padding against the input, and returns the sizes of the output."""
     for name, pads in (("StartPadding", start), ("EndPadding", end)):

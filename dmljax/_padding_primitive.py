@@ -13,6 +13,7 @@ from jax import lax
 
 from dmljax import _padding_forms as forms
 from dmljax._coordinates import PaddingMode
+from dmljax._padding_forms import Pads
 from dmljax._primitive import Kernel, OperatorPrimitive
 from dmljax._sharding import Part, Partition, aligned
 from dmljax._transpose import needs_cotangent, unbroadcast
@@ -64,33 +65,26 @@ def _transpose_adjoint(
 
 
 def _shard(
-    part: Part,
-    x: jax.Array,
-    *value: jax.Array,
-    start: tuple[int, ...],
-    end: tuple[int, ...],
-    **static: Any,
+    part: Part, x: jax.Array, *value: jax.Array, start: Pads, end: Pads, **static: Any
 ) -> Outputs:
     """Pads the axes that are whole on the device, then each axis that is divided."""
     pads = dict(enumerate(zip(start, end, strict=True), x.ndim - len(start)))
     divided = [axis for axis in pads if part.count(axis) > 1 and any(pads[axis])]
     whole = {axis: pads[axis] for axis in pads if axis not in divided}
-    x = _pad(x, value, whole, **static)
+    x = _pad((x, *value), whole, **static)
     for axis in divided:
         x = _pad_across_devices(part, x, value, axis, *pads[axis], **static)
     return (x,)
 
 
 def _pad(
-    x: jax.Array,
-    value: Sequence[jax.Array],
-    pads: Mapping[int, tuple[int, int]],
-    **static: Any,
+    operands: Sequence[jax.Array], pads: Mapping[int, tuple[int, int]], **static: Any
 ) -> jax.Array:
-    """Pads axes of `x` by these amounts, before and after."""
-    axes = range(min(pads, default=x.ndim), x.ndim)
+    """Pads axes by these amounts, before and after."""
+    rank = operands[0].ndim
+    axes = range(min(pads, default=rank), rank)
     start, end = (tuple(pads.get(axis, (0, 0))[i] for axis in axes) for i in (0, 1))
-    (padded,) = PADDING(x, *value, start=start, end=end, **static)
+    (padded,) = PADDING(*operands, start=start, end=end, **static)
     return padded
 
 
@@ -115,7 +109,7 @@ def _pad_across_devices(
     own = (before + count * size + after) // count  # the size of the output's part
 
     def pad(x: jax.Array, before: int, after: int) -> jax.Array:
-        return _pad(x, value, {axis: (before, after)}, mode=mode, **static)
+        return _pad((x, *value), {axis: (before, after)}, mode=mode, **static)
 
     def cut(x: jax.Array, first: int, last: int | None = None) -> jax.Array:
         return lax.slice_in_dim(x, first, last, axis=axis)
