@@ -1,9 +1,9 @@
 """Compiles sharded programs of every operator with JAX's persistent compilation cache.
 
-    python -m tests.cached_programs FOLDER
+    python -m tests.transforms.cached_programs FOLDER
 
 prints how many programs the cache in the folder held, and how many it did not.
-tests/test_sharding.py runs it twice: the second process must find every program.
+test_sharded_programs.py runs it twice: the second process must find every program.
 """
 
 import collections
@@ -11,10 +11,9 @@ import sys
 
 import jax
 
-from tests import (
-    conftest,  # noqa: F401  (it makes eight CPU devices)
-    test_sharding,
-)
+from tests import conftest, meshes  # noqa: F401  (conftest makes eight CPU devices)
+from tests.meshes import P
+from tests.transforms.test_sharded_programs import KEPT
 
 PREFIX = "/jax/compilation_cache/"
 EVENTS = (f"{PREFIX}cache_hits", f"{PREFIX}cache_misses")
@@ -25,13 +24,12 @@ def main(folder: str) -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     seen: collections.Counter[str] = collections.Counter()
-    sharding = test_sharding.sharding_of("2", test_sharding.P("a"))
+    sharding = meshes.sharding_of("2", P("a"))
     programs = []
-    for name in test_sharding.ROUND_TRIPS:
-        case = test_sharding.CASES[name]
+    for case in map(meshes.CASES.get, KEPT):
         programs.append((case.function, case.arrays))
         if case.differentiable:
-            programs.append(test_sharding.pulled_back(case))
+            programs.append(meshes.pulled_back(case))
     jax.monitoring.register_event_listener(lambda event, **_: seen.update([event]))
     for function, arrays in programs:
         placed = [
