@@ -1,4 +1,4 @@
-"""The operators in other libraries: jax.numpy, NumPy, CuPy, PyTorch, ONNX Runtime.
+"""The operators in other libraries: jax.numpy, NumPy, PyTorch, ONNX Runtime.
 
 Each function returns, by contender, a function of that library's arrays that does the
 same work. A library that has no such operation is left out; none is imported before its
@@ -15,11 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-Functions = dict[str, Callable[..., Any]]
+from benchmarks.case import Functions
+from dmljax import PaddingMode
+
 Pads = Sequence[tuple[int, int]]
 # The libraries with NumPy's interface.
-ARRAY_MODULES = {"jnp": "jax.numpy", "numpy": "numpy", "cupy": "cupy"}
-# NumPy's names of the modes of padding, and PyTorch's and ONNX's where they have it.
+ARRAY_MODULES = {"jnp": "jax.numpy", "numpy": "numpy"}
+# By NumPy's names of the modes of padding, PyTorch's; and those that ONNX has.
 TORCH_MODES = {
     "constant": "constant",
     "edge": "replicate",
@@ -34,6 +36,11 @@ ONNX_BOOL = 9
 def module(name: str) -> Any:
     """A library, imported when it is needed: it may not be installed."""
     return importlib.import_module(name)
+
+
+def numpy_mode(mode: PaddingMode) -> str:
+    """NumPy's name of a mode of padding."""
+    return "reflect" if mode is PaddingMode.REFLECTION else mode.name.lower()
 
 
 def torch_device() -> str:
