@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
+from dmljax import DataType, DescriptorError, OperatorDesc, TensorDesc, create_operator
 from dmljax._operators import Registered
 from tests.sharded import Case
 
@@ -171,24 +172,46 @@ class Sample:
 
 
 class Wrong(NamedTuple):
-    """A wrong call, and what its message must have in it."""
-
-    call: Callable[[], Any]
-    parts: tuple[str, ...]
-
-
-class Fuzzed(NamedTuple):
-    """How the fuzzer makes and checks descriptors of one kind.
+    """A wrong call of an operator.
 
     Attributes:
-      make: makes a valid one at random, by the tools of a `tests.fuzz` Maker.
-      oracle: `(desc, *arrays) -> outputs` in NumPy; all tensors are packed.
-      function: `(desc, form, *arrays) -> output` by the public function.
+      operator: DirectML's name, which the message begins with.
+      text: pieces of the message in their order, with "..." between them.
+      call: of `arrays`, inside of a traced program or outside.
+      arrays: what it is called with.
+      error: which exception it raises.
     """
 
+    operator: str
+    text: str
+    call: Callable[..., Any]
+    arrays: tuple[np.ndarray, ...] = ()
+    error: type[Exception] = DescriptorError
+
+    @classmethod
+    def descriptor(cls, desc: OperatorDesc, text: str, **changes: Any) -> "Wrong":
+        """A descriptor that these changes make wrong."""
+        changed = dataclasses.replace(desc, **changes)
+        return cls(desc.operator, text, lambda: create_operator(changed))
+
+
+class Described(NamedTuple):
+    """A descriptor of an operator, typed a second time from DirectML's pages.
+
+    Attributes:
+      fields: of the C struct, in their order.
+      table: the support table, by feature level.
+      attributes: `(rank, data type) -> values` of the fields behind the tensors, which
+        fit an output of this rank and type.
+      make: makes a valid descriptor at random, by the tools of a `tests.fuzz` Maker.
+      oracle: `(desc, *arrays) -> outputs` in NumPy. All tensors are packed.
+    """
+
+    fields: str
+    table: dict[str, dict[str, tuple[int, int, str]]]
+    attributes: Callable[[int, Any], tuple[Any, ...]]
     make: Callable[[Any], Any]
     oracle: Callable[..., tuple[Any, ...]]
-    function: Callable[..., Any]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -197,40 +220,33 @@ class Subject:
 
     Attributes:
       operator: its entry in the registry.
-      jitted: the function that is compiled, whose cache grows by one per retrace.
-      tensor: whose types in the support table are those of the operands filled at will.
+      jitted: the function that is compiled. Its cache grows by one for each trace.
+      tensor: the operands that are filled at will have the types of this tensor in the
+        support table.
+      signature: of the function, without its annotations.
       samples: typical uses, for every type and every transformation.
       edges: the limits of shapes and attributes, for the results alone.
-      plans: the names of the edges that kernels run. A kernel is slow to interpret, so
-        it runs one edge for each way in which it can be launched; the formulas that it
-        shares with the other forms have all edges there.
-      attributes: by descriptor, the attributes that fit an output of a rank and a type,
-        in the order of the C struct.
-      signature: of the function, without its annotations.
-      structs: by descriptor, the fields of the C struct in their order, retyped.
-      names: what else the operator makes public: enums and named tuples.
-      sharded: by name, calls for each line of the table about sharding on its page.
-      extra: the types of JAX alone that the operator takes.
-      tables: by descriptor and level, the support table of the page, retyped.
       examples: draws samples for the tests of properties.
-      errors: wrong calls, one for each rule that no other operator has.
-      fuzzed: by descriptor, what the fuzzer needs.
+      errors: a wrong call for each rule that no other operator has.
+      sharded: by name, calls for each line of the table about sharding on its page.
+      descriptors: what is known of its descriptors, by DirectML's name.
+      plans: the names of the edges that a kernel runs. A kernel is slow to interpret,
+        so it runs one edge for each way to launch it.
+      names: what else the operator makes public: enums and named tuples.
+      extra: the types of JAX alone that the operator takes.
     """
 
     operator: Registered
     jitted: Any
     tensor: str
+    signature: str
     samples: tuple[Sample, ...]
     edges: tuple[Sample, ...]
-    plans: tuple[str, ...]
-    tables: dict[str, dict[str, Any]]
     examples: SearchStrategy[Sample]
     errors: tuple[Wrong, ...]
-    attributes: dict[str, Callable[[int, Any], tuple[Any, ...]]]
-    signature: str
-    structs: dict[str, str]
     sharded: dict[str, Case]
-    fuzzed: dict[str, Fuzzed]
+    descriptors: dict[str, Described]
+    plans: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     extra: tuple[str, ...] = EXTRA
 
@@ -249,16 +265,15 @@ class Subject:
 
     @property
     def kernel_samples(self) -> tuple[Sample, ...]:
-        """The samples by kernel, if the operator has one."""
-        if not self.primitive.kernels:
-            return ()
-        return tuple(sample.by_kernel() for sample in self.samples)
+        """The samples by kernel: none if the operator has no kernel."""
+        kept = self.samples if self.primitive.kernels else ()
+        return tuple(sample.by_kernel() for sample in kept)
 
     @property
     def kernel_edges(self) -> tuple[Sample, ...]:
-        """The edges that kernels run, by kernel."""
-        edges = {edge.name: edge for edge in self.edges}
-        return tuple(edges[name].by_kernel() for name in self.plans)
+        """The edges that a kernel runs, by kernel: none if there is no kernel."""
+        kept = self.edges if self.primitive.kernels else ()
+        return tuple(edge.by_kernel() for edge in kept if edge.name in self.plans)
 
 
 def shape_of_rank(rank: int) -> tuple[int, ...]:
@@ -266,6 +281,6 @@ def shape_of_rank(rank: int) -> tuple[int, ...]:
     return tuple(2 - i % 2 for i in range(rank))[::-1]
 
 
-def integers(dtype: Any, *values: int) -> np.ndarray:
-    """A vector of integers of any width."""
-    return np.array(values, dtype)
+def tensor(data_type: str, *sizes: int, strides: Any = None, **rest: Any) -> TensorDesc:
+    """Describes a tensor by the name of its type and by its sizes."""
+    return TensorDesc(DataType[data_type], sizes, strides, **rest)

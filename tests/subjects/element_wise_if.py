@@ -11,12 +11,13 @@ from dmljax import _element_wise_if
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import (
-    Fuzzed,
+    Described,
     Sample,
     Subject,
     Wrong,
     numbers,
     shape_of_rank,
+    tensor,
 )
 from tests.sharded import Case, array
 from tests.subjects import tables
@@ -27,13 +28,9 @@ _if = functools.partial(
 CONDITION = np.array([[0, 1, 2], [128, 0, 255]], np.uint8)
 
 
-def _condition(shape: tuple[int, ...]) -> np.ndarray:
-    return numbers(shape, np.uint8, 1) % 3
-
-
-def like(operands: Any, attributes: Any) -> Sample:
-    """A sample of the operator."""
-    return _if("", operands, attributes)
+def _ranked(rank: int) -> tuple[Any, ...]:
+    shape = shape_of_rank(rank)
+    return numbers(shape, np.uint8, 1) % 3, shape, shape
 
 
 @st.composite
@@ -42,8 +39,7 @@ def _examples(draw: Any) -> Sample:
     count = int(np.prod(shape))
     byte = st.integers(0, 255) | st.just(0)
     line = draw(st.lists(byte, min_size=count, max_size=count))
-    condition = np.array(line, np.uint8).reshape(shape)
-    return like((condition, shape, shape), {})
+    return _if("", (np.array(line, np.uint8).reshape(shape), shape, shape))
 
 
 def _tensors(ranks: Any, types: str) -> tables.Row:
@@ -53,20 +49,90 @@ def _tensors(ranks: Any, types: str) -> tables.Row:
 
 def _make(maker: Any) -> dmljax.ElementWiseIfDesc:
     sizes, data_type = maker.sizes(), maker.data_type(tables.ALL)
-    return dmljax.ElementWiseIfDesc(
-        maker.tensor(dmljax.DataType.UINT8, sizes),
-        maker.tensor(data_type, sizes),
-        maker.tensor(data_type, sizes),
-        maker.tensor(data_type, sizes, output=True),
-    )
+    condition = maker.tensor(dmljax.DataType.UINT8, sizes)
+    a, b = (maker.tensor(data_type, sizes) for _ in "ab")
+    output = maker.tensor(data_type, sizes, output=True)
+    return dmljax.ElementWiseIfDesc(condition, a, b, output)
 
 
+# ERRORS
+
+MATRIX, WHOLE = (np.ones((2, 3), dtype) for dtype in ("float32", "int32"))
+DESC = dmljax.ElementWiseIfDesc(
+    tensor("UINT8", 2, 3), *[tensor("FLOAT32", 2, 3) for _ in range(3)]
+)
+_wrong_desc = functools.partial(Wrong.descriptor, DESC)
+
+
+def _wrong(text: str, *arrays: np.ndarray) -> Wrong:
+    return Wrong("ELEMENT_WISE_IF", text, dmljax.element_wise_if, arrays)
+
+
+ERRORS = (
+    *(
+        _wrong(
+            f"tensor 'ConditionTensor' has data type {name}; it must be UINT8 or BOOL",
+            *(np.ones((2, 3), name.lower()), MATRIX, MATRIX),
+        )
+        for name in ("FLOAT32", "INT32", "INT8", "UINT32")
+    ),
+    _wrong(
+        "sizes. Tensor 'ATensor' has {2,1}, while tensor 'ConditionTensor' has {2,3}",
+        *(CONDITION, MATRIX[:, :1], MATRIX),
+    ),
+    _wrong(
+        "sizes. Tensor 'BTensor' has {3}, while tensor 'ConditionTensor' has {2,3}",
+        *(CONDITION, MATRIX, MATRIX[0]),
+    ),
+    _wrong(
+        "types. Tensor 'ATensor' has FLOAT32, while tensor 'BTensor' has INT32; both",
+        *(CONDITION, MATRIX, WHOLE),
+    ),
+    Wrong(
+        "ELEMENT_WISE_IF",
+        "'ATensor' and 'BTensor' are both Python numbers; one must be an array",
+        lambda condition: dmljax.element_wise_if(condition, 1, 2.0),
+        (CONDITION,),
+        TypeError,
+    ),
+    _wrong_desc(
+        "'ATensor' has {2,1}, while tensor 'ConditionTensor' has {2,3}",
+        a_tensor=tensor("FLOAT32", 2, 1),
+    ),
+    _wrong_desc(
+        "'BTensor' has {3}, while tensor 'ConditionTensor' has {2,3}",
+        b_tensor=tensor("FLOAT32", 3),
+    ),
+    _wrong_desc(
+        "'OutputTensor' has {3,2}, while the inputs and attributes give it {2,3}",
+        output_tensor=tensor("FLOAT32", 3, 2),
+    ),
+    _wrong_desc(
+        "'BTensor' has INT32, while tensor 'ATensor' has FLOAT32",
+        b_tensor=tensor("INT32", 2, 3),
+    ),
+    _wrong_desc(
+        "'OutputTensor' has FLOAT16, while tensor 'ATensor' has FLOAT32",
+        output_tensor=tensor("FLOAT16", 2, 3),
+    ),
+)
 SUBJECT = Subject(
     operator=OPERATORS["element_wise_if"],
     jitted=_element_wise_if._element_wise_if,
     tensor="OutputTensor",
     signature="(condition, a, b, /)",
-    structs={"ELEMENT_WISE_IF": "ConditionTensor ATensor BTensor OutputTensor"},
+    samples=(
+        _if("bytes", (CONDITION, (2, 3), (2, 3))),
+        _if("truth", (CONDITION[0] != 0, (3,), (3,))),
+    ),
+    edges=(
+        *(_if(f"rank {rank}", _ranked(rank)) for rank in range(9)),
+        _if("all bytes", (np.arange(256, dtype=np.uint8), (256,), (256,))),
+        _if("empty", (np.zeros((2, 0), np.uint8), (2, 0), (2, 0))),
+        _if("true", (np.array(True), (), ())),
+    ),
+    examples=_examples(),
+    errors=ERRORS,
     sharded={
         "element_wise_if": Case(
             dmljax.element_wise_if,
@@ -74,45 +140,17 @@ SUBJECT = Subject(
             ("`element_wise_if`", "any dimensions"),
         )
     },
-    samples=(
-        _if("bytes", (CONDITION, (2, 3), (2, 3))),
-        _if("truth", (CONDITION[0] != 0, (3,), (3,))),
-    ),
-    edges=(
-        *(
-            _if(
-                f"rank {rank}",
-                (_condition(shape_of_rank(rank)), *[shape_of_rank(rank)] * 2),
-            )
-            for rank in range(9)
-        ),
-        _if("all bytes", (np.arange(256, dtype=np.uint8), (256,), (256,))),
-        _if("empty", (np.zeros((2, 0), np.uint8), (2, 0), (2, 0))),
-        _if("true", (np.array(True), (), ())),
-    ),
-    plans=("rank 0", "rank 1", "rank 2", "rank 8", "all bytes", "empty", "true"),
-    tables={
-        "ELEMENT_WISE_IF": {
-            "2_0": _tensors((4, 4), "FLOAT16"),
-            "3_0": _tensors((1, 8), tables.SMALL),
-            "5_0": _tensors((1, 8), tables.ALL),
-        }
-    },
-    attributes={"ELEMENT_WISE_IF": lambda rank, data_type: ()},
-    examples=_examples(),
-    fuzzed={
-        "ELEMENT_WISE_IF": Fuzzed(
+    descriptors={
+        "ELEMENT_WISE_IF": Described(
+            "ConditionTensor ATensor BTensor OutputTensor",
+            {
+                "2_0": _tensors((4, 4), "FLOAT16"),
+                "3_0": _tensors((1, 8), tables.SMALL),
+                "5_0": _tensors((1, 8), tables.ALL),
+            },
+            lambda rank, data_type: (),
             _make,
             lambda desc, *arrays: (oracles.element_wise_if(*arrays),),
-            lambda desc, form, *arrays: dmljax.element_wise_if(*arrays),
         )
     },
-    errors=(
-        Wrong(
-            lambda: dmljax.element_wise_if(
-                np.ones(3, bool), np.ones(3, np.float32), np.ones(4, np.float32)
-            ),
-            ("BTensor", "{4}", "{3}", "both must be the same"),
-        ),
-    ),
 )

@@ -12,13 +12,7 @@ import dmljax
 from dmljax import _nonzero_coordinates
 from dmljax._operators import OPERATORS
 from tests import oracles
-from tests.samples import (
-    Fuzzed,
-    Sample,
-    Subject,
-    Wrong,
-    shape_of_rank,
-)
+from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
 from tests.sharded import Case, array
 from tests.subjects import tables
 
@@ -46,11 +40,6 @@ _nonzero = functools.partial(
 )
 
 
-def like(operands: Any, attributes: Any) -> Sample:
-    """A sample of the operator."""
-    return _nonzero("", operands, attributes)
-
-
 @st.composite
 def _examples(draw: Any) -> Sample:
     shape = draw(st.sampled_from([(), (40,), (3, 5), (1, 2, 4), (1, 1, 1)]))
@@ -62,7 +51,7 @@ def _examples(draw: Any) -> Sample:
         truth = st.lists(st.booleans(), min_size=40, max_size=40)
         line = np.array(draw(truth), np.int8)[: int(np.prod(shape))]
         operands = (line.reshape(shape),)
-    return like(operands, {"columns": columns, "fill": fill})
+    return _nonzero("", operands, {"columns": columns, "fill": fill})
 
 
 def _tensors(ranks: Any, coordinate_ranks: Any) -> tables.Row:
@@ -97,14 +86,11 @@ def _sharded(function: Any, more: str, along: str, fits: Any = _only_first) -> C
 
 def _make(maker: Any) -> dmljax.NonzeroCoordinatesDesc:
     sizes = maker.sizes(most=30)
-    effective = len(sizes) - next(
-        (i for i, size in enumerate(sizes) if size > 1), len(sizes)
-    )
-    columns = maker.random.randint(max(effective, 1), len(sizes))
-    rows = (int(np.prod(sizes)), columns)
+    leading = next((i for i, size in enumerate(sizes) if size > 1), len(sizes))
+    columns = maker.random.randint(max(len(sizes) - leading, 1), len(sizes))
     ones = (1,) * maker.random.randint(0, 6)
     count = (1,) * maker.random.randint(1, 8)
-    index = dmljax.DataType.UINT32
+    rows, index = (int(np.prod(sizes)), columns), dmljax.DataType.UINT32
     return dmljax.NonzeroCoordinatesDesc(
         maker.tensor(maker.data_type(tables.SMALL), sizes),
         maker.tensor(index, count, output=True),
@@ -112,10 +98,87 @@ def _make(maker: Any) -> dmljax.NonzeroCoordinatesDesc:
     )
 
 
-def _columns(desc: dmljax.NonzeroCoordinatesDesc) -> int:
-    return desc.output_coordinates_tensor.sizes[-1]
+def _expected(desc: dmljax.NonzeroCoordinatesDesc, x: Any) -> Any:
+    columns = desc.output_coordinates_tensor.sizes[-1]
+    return oracles.nonzero_coordinates(x, columns=columns)
 
 
+# ERRORS
+
+DESC = dmljax.NonzeroCoordinatesDesc(
+    tensor("FLOAT32", 1, 2, 3), tensor("UINT32", 1), tensor("UINT32", 6, 2)
+)
+_wrong_desc = functools.partial(Wrong.descriptor, DESC)
+
+
+def _wrong(text: str, shape: tuple[int, ...] = (2, 3), **options: Any) -> Wrong:
+    call = functools.partial(dmljax.nonzero_coordinates, **options)
+    return Wrong("NONZERO_COORDINATES", text, call, (np.ones(shape, np.int8),))
+
+
+ERRORS = (
+    *(
+        _wrong(
+            f"have {columns} columns; for an input of sizes {sizes} they must have "
+            f"{allowed}",
+            *(shape,),
+            columns=columns,
+        )
+        for shape, sizes, allowed, wrong in (
+            ((2, 3), "{2,3}", "2.", (0, 1, 3)),
+            ((1, 2, 3), "{1,2,3}", "2 to 3.", (1, 4)),
+            ((1, 1), "{1,1}", "1 to 2.", (0,)),
+            ((), "{}", "1.", (0, 2)),
+        )
+        for columns in wrong
+    ),
+    *(
+        _wrong(f"fill is {fill}; it must be a UINT32, 0 to 4294967295", fill=fill)
+        for fill in (-1, 2**32)
+    ),
+    *(
+        _wrong(
+            f"parts is {parts}; it must divide the first dimension of tensor "
+            f"'InputTensor', which has sizes {sizes}",
+            *(shape,),
+            parts=parts,
+        )
+        for parts, shape, sizes in (
+            *((3, (2, 3), "{2,3}"), (0, (2, 3), "{2,3}"), (-2, (2, 3), "{2,3}")),
+            (1, (), "{}"),
+        )
+    ),
+    *(
+        _wrong(f"size is {n}; it must be a number of rows, 0 to 4294967295", size=n)
+        for n in (-1, 2**32)
+    ),
+    Wrong(
+        "NONZERO_COORDINATES",
+        "sizes {65536,65536}, 4294967296 elements; at most 4294967295 are allowed",
+        lambda: jax.eval_shape(
+            dmljax.nonzero_coordinates, jax.ShapeDtypeStruct((2**16, 2**16), np.int8)
+        ),
+    ),
+    _wrong_desc(
+        "'OutputCountTensor' has {1,2}, while the inputs and attributes give it {1,1}",
+        output_count_tensor=tensor("UINT32", 1, 2),
+    ),
+    *(
+        _wrong_desc(
+            f"'OutputCoordinatesTensor' has {{{wrong}}}, while the inputs and "
+            f"attributes give it {{{right}}}",
+            output_coordinates_tensor=tensor("UINT32", *map(int, wrong.split(","))),
+        )
+        for wrong, right in (("5,2", "6,2"), ("2,6,2", "1,6,2"))
+    ),
+    *(
+        _wrong_desc(
+            f"{columns} columns; for an input of sizes {{1,2,3}} they must have 2 to 3",
+            output_coordinates_tensor=tensor("UINT32", 6, columns),
+        )
+        for columns in (1, 4)
+    ),
+)
 SUBJECT = Subject(
     operator=OPERATORS["nonzero_coordinates"],
     jitted=_nonzero_coordinates._nonzero_coordinates,
@@ -123,26 +186,7 @@ SUBJECT = Subject(
     signature=(
         "(x, /, *, columns=None, fill=0, parts=None, size=None, implementation=None)"
     ),
-    structs={
-        "NONZERO_COORDINATES": (
-            "InputTensor OutputCountTensor OutputCoordinatesTensor"
-        ),
-    },
     names=("NonzeroCoordinates",),
-    sharded={
-        "nonzero_coordinates": _sharded(
-            dmljax.nonzero_coordinates,
-            *("", "any dimension of the tensor", lambda parts: True),
-        ),
-        "nonzero_coordinates, vmap": _sharded(lines, "", "the batch of a vmap"),
-        "nonzero_coordinates, parts": _sharded(
-            in_parts, ", `parts=`", "the first dimension"
-        ),
-        "nonzero_coordinates, size": _sharded(
-            functools.partial(dmljax.nonzero_coordinates, size=8),
-            *(", `size=K`", "the first dimension"),
-        ),
-    },
     samples=(
         _nonzero("columns", ((1, 1, 2, 4),), {"columns": 3, "fill": 7}),
         _nonzero("parts", ((4, 1, 3),), {"parts": 2, "fill": 7}),
@@ -192,27 +236,28 @@ SUBJECT = Subject(
         *("first 0 of (6, 5)", "first 11 of (6, 5)", "first 40 of (6, 5)"),
         *("first 9 of parts", "signs", "imaginary"),
     ),
-    tables={
-        "NONZERO_COORDINATES": {
-            "3_0": _tensors((4, 5), (4, 5)),
-            "4_0": _tensors((1, 8), (2, 8)),
-        }
-    },
-    attributes={"NONZERO_COORDINATES": lambda rank, data_type: ()},
     examples=_examples(),
-    fuzzed={
-        "NONZERO_COORDINATES": Fuzzed(
-            _make,
-            lambda desc, x: oracles.nonzero_coordinates(x, columns=_columns(desc)),
-            lambda desc, form, x: dmljax.nonzero_coordinates(
-                x, columns=_columns(desc), implementation=form
-            ),
+    errors=ERRORS,
+    sharded={
+        "nonzero_coordinates": _sharded(
+            dmljax.nonzero_coordinates,
+            *("", "any dimension of the tensor", lambda parts: True),
+        ),
+        "nonzero_coordinates, vmap": _sharded(lines, "", "the batch of a vmap"),
+        "nonzero_coordinates, parts": _sharded(
+            in_parts, ", `parts=`", "the first dimension"
+        ),
+        "nonzero_coordinates, size": _sharded(
+            functools.partial(dmljax.nonzero_coordinates, size=8),
+            *(", `size=K`", "the first dimension"),
+        ),
+    },
+    descriptors={
+        "NONZERO_COORDINATES": Described(
+            "InputTensor OutputCountTensor OutputCoordinatesTensor",
+            {"3_0": _tensors((4, 5), (4, 5)), "4_0": _tensors((1, 8), (2, 8))},
+            lambda rank, data_type: (),
+            *(_make, _expected),
         )
     },
-    errors=(
-        Wrong(
-            lambda: dmljax.nonzero_coordinates(np.ones((2, 3), bool), columns=3),
-            ("3 columns", "{2,3}", "must have 2."),
-        ),
-    ),
 )
