@@ -35,8 +35,7 @@ def test_a_wrong_result_is_kept(x64, tmp_path, monkeypatch, fuzzer):
     monkeypatch.setattr(expected, "same_bits", lambda given, wanted: False)
     monkeypatch.setattr(fuzz.damage, "final_bytes", lambda model: {})
     report = fuzz.Report(0, tmp_path)
-    options = (None,) if fuzzer is fuzz.DescriptorFuzzer else ()
-    fuzzer(0, report, *options).batch()
+    fuzzer(0, report).batch()
     kept = [path.read_bytes() for path in tmp_path.iterdir()]
     assert len(kept) == report.failures == 2
     assert all(b" differs from the oracle\n" in content for content in kept)

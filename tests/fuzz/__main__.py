@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tests import compiling
@@ -27,6 +27,7 @@ from dmljax._check import ModelError, NoKernelError
 from dmljax._model import parse as _model_parse
 from dmljax._model import run as _model
 from dmljax._model.format import Model
+from dmljax._primitive import OperatorPrimitive
 from tests.fuzz import damage, expected
 from tests.fuzz.descriptors import Maker, broken, supported
 
@@ -74,10 +75,10 @@ class Report:
 class DescriptorFuzzer:
     """Runs random descriptors in batches, and compares them with the oracles."""
 
-    def __init__(self, seed: int, report: Report, form: str | None) -> None:
+    def __init__(self, seed: int, report: Report) -> None:
         self.maker = Maker(random.Random(seed))
         self.generator = np.random.default_rng(seed)
-        self.report, self.form = report, form
+        self.report = report
 
     def batch(self) -> None:
         """Makes the descriptors of one program, and runs them."""
@@ -160,7 +161,7 @@ class DescriptorFuzzer:
             return
         for (desc, arrays), outputs in zip(cases, results, strict=True):
             self.report.counts["descriptors run and compared"] += 1
-            wanted = self._wanted(desc, arrays)
+            wanted = expected.outputs(desc, arrays)
             if not all(map(expected.same_bits, outputs, wanted)):
                 bits = [array.tobytes().hex() for array in arrays]
                 self.report.fail(
@@ -170,28 +171,13 @@ class DescriptorFuzzer:
 
     def _results(self, cases: Sequence[tuple[Any, Any]]) -> Any:
         """Computes the outputs of all cases by one program."""
+        operators = [dmljax.create_operator(desc) for desc, _ in cases]
 
-        def run(arrays: list[list[jax.Array]]) -> list[list[jax.Array]]:
-            return [
-                jax.tree.leaves(self._operator(desc)(*given))
-                for (desc, _), given in zip(cases, arrays, strict=True)
-            ]
+        def run(inputs: list[list[jax.Array]]) -> list[list[jax.Array]]:
+            pairs = zip(operators, inputs, strict=True)
+            return [jax.tree.leaves(operator(*arrays)) for operator, arrays in pairs]
 
-        given = [
-            arrays if self.form is None else expected.logical_inputs(desc, arrays)
-            for desc, arrays in cases
-        ]
-        return jax.jit(run)(given)
-
-    def _operator(self, desc: dmljax.OperatorDesc) -> Callable[..., Any]:
-        if self.form is None:
-            return dmljax.create_operator(desc)
-        return expected.in_form(desc, self.form)
-
-    def _wanted(self, desc: Any, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        if self.form is None:
-            return expected.outputs(desc, arrays)
-        return expected.logical_outputs(desc, expected.logical_inputs(desc, arrays))
+        return jax.jit(run)([arrays for _, arrays in cases])
 
 
 # Model files
@@ -278,6 +264,17 @@ class ModelFuzzer:
                 self.report.counts["commands that show prepared"] += len(model.outputs)
 
 
+def use_form(form: str) -> None:
+    """Makes the operators that have a kernel run in this form where they may choose."""
+    call = OperatorPrimitive.__call__
+
+    def chosen(self: Any, *operands: Any, implementation: Any = None, **static: Any):
+        wanted = form if self.kernels else None
+        return call(self, *operands, implementation=implementation or wanted, **static)
+
+    OperatorPrimitive.__call__ = chosen
+
+
 def _turns(seconds: float, *fuzzers: Any) -> Iterator[Any]:
     """Yields the fuzzers in turns, so that each gets about the same time."""
     spent = dict.fromkeys(fuzzers, 0.0)
@@ -316,7 +313,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--device", default="cpu", help="cpu, gpu or tpu")
     parser.add_argument("--only", choices=("descriptors", "models"))
-    parser.add_argument("--form", choices=("xla", "pallas"), help="of the operators")
+    parser.add_argument(
+        "--form", choices=("xla", "pallas"), help="of operators with a kernel"
+    )
     parser.add_argument("--seed", type=int, help="another one each time if absent")
     parser.add_argument("--keep", type=pathlib.Path, default="build/fuzz")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes")
@@ -329,9 +328,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"seed {seed}", flush=True)
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_default_device", jax.devices(arguments.device)[0])
+    if arguments.form:
+        use_form(arguments.form)
     report = Report(seed, arguments.keep.absolute())
     every = {
-        "descriptors": DescriptorFuzzer(seed, report, arguments.form),
+        "descriptors": DescriptorFuzzer(seed, report),
         "models": ModelFuzzer(seed, report),
     }
     fuzzers = [every[arguments.only]] if arguments.only else list(every.values())
