@@ -5,6 +5,7 @@ transformations and of other implementations all read from there.
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -189,10 +190,25 @@ class Wrong(NamedTuple):
     error: type[Exception] = DescriptorError
 
     @classmethod
-    def descriptor(cls, desc: OperatorDesc, text: str, **changes: Any) -> "Wrong":
-        """A descriptor that these changes make wrong."""
-        changed = dataclasses.replace(desc, **changes)
-        return cls(desc.operator, text, lambda: create_operator(changed))
+    def calls(
+        cls, operator: str, function: Any, table: dict[str, tuple[Any, ...]]
+    ) -> tuple["Wrong", ...]:
+        """Calls of a function, from a table: by the text, options and arrays."""
+        return tuple(
+            cls(operator, text, functools.partial(function, **options), tuple(arrays))
+            for text, (options, *arrays) in table.items()
+        )
+
+    @classmethod
+    def descriptors(
+        cls, desc: OperatorDesc, table: dict[str, dict[str, Any]]
+    ) -> tuple["Wrong", ...]:
+        """Descriptors, from a table: by the text, the fields that make `desc` wrong."""
+        return tuple(
+            cls(desc.operator, text, functools.partial(create_operator, changed))
+            for text, changes in table.items()
+            for changed in [dataclasses.replace(desc, **changes)]
+        )
 
 
 class Described(NamedTuple):

@@ -55,65 +55,47 @@ def _make(maker: Any) -> dmljax.ElementWiseIfDesc:
     return dmljax.ElementWiseIfDesc(condition, a, b, output)
 
 
-# ERRORS
-
+NAME = "ELEMENT_WISE_IF"
 MATRIX, WHOLE = (np.ones((2, 3), dtype) for dtype in ("float32", "int32"))
 DESC = dmljax.ElementWiseIfDesc(
     tensor("UINT8", 2, 3), *[tensor("FLOAT32", 2, 3) for _ in range(3)]
 )
-_wrong_desc = functools.partial(Wrong.descriptor, DESC)
-
-
-def _wrong(text: str, *arrays: np.ndarray) -> Wrong:
-    return Wrong("ELEMENT_WISE_IF", text, dmljax.element_wise_if, arrays)
-
-
-ERRORS = (
-    *(
-        _wrong(
-            f"tensor 'ConditionTensor' has data type {name}; it must be UINT8 or BOOL",
+CALLS = {
+    "'ATensor' has {2,1}, while tensor 'Condition": (CONDITION, MATRIX[:, :1], MATRIX),
+    "'BTensor' has {3}, while tensor 'Condition": (CONDITION, MATRIX, MATRIX[0]),
+    "'ATensor' has FLOAT32, while tensor 'BTensor' has": (CONDITION, MATRIX, WHOLE),
+    **{
+        f"tensor 'ConditionTensor' has data type {name}; it must be UINT8 or BOOL": (
             *(np.ones((2, 3), name.lower()), MATRIX, MATRIX),
         )
         for name in ("FLOAT32", "INT32", "INT8", "UINT32")
+    },
+}
+DESCRIPTORS = {
+    "'ATensor' has {2,1}, while tensor 'Condition": ("a", "FLOAT32", 2, 1),
+    "'BTensor' has {3}, while tensor 'ConditionTensor' has {2,3}": ("b", "FLOAT32", 3),
+    "has {3,2}, while the inputs and attributes give it {2,3}": (
+        "output",
+        "FLOAT32",
+        3,
+        2,
     ),
-    _wrong(
-        "sizes. Tensor 'ATensor' has {2,1}, while tensor 'ConditionTensor' has {2,3}",
-        *(CONDITION, MATRIX[:, :1], MATRIX),
+    "'BTensor' has INT32, while tensor 'ATensor' has FLOAT32": ("b", "INT32", 2, 3),
+    "has FLOAT16, while tensor 'ATensor' has FLOAT32": ("output", "FLOAT16", 2, 3),
+}
+ERRORS = (
+    *Wrong.calls(
+        NAME, dmljax.element_wise_if, {t: ({}, *xs) for t, xs in CALLS.items()}
     ),
-    _wrong(
-        "sizes. Tensor 'BTensor' has {3}, while tensor 'ConditionTensor' has {2,3}",
-        *(CONDITION, MATRIX, MATRIX[0]),
-    ),
-    _wrong(
-        "types. Tensor 'ATensor' has FLOAT32, while tensor 'BTensor' has INT32; both",
-        *(CONDITION, MATRIX, WHOLE),
+    *Wrong.descriptors(
+        DESC, {t: {f"{n}_tensor": tensor(*of)} for t, (n, *of) in DESCRIPTORS.items()}
     ),
     Wrong(
-        "ELEMENT_WISE_IF",
-        "'ATensor' and 'BTensor' are both Python numbers; one must be an array",
-        lambda condition: dmljax.element_wise_if(condition, 1, 2.0),
-        (CONDITION,),
-        TypeError,
-    ),
-    _wrong_desc(
-        "'ATensor' has {2,1}, while tensor 'ConditionTensor' has {2,3}",
-        a_tensor=tensor("FLOAT32", 2, 1),
-    ),
-    _wrong_desc(
-        "'BTensor' has {3}, while tensor 'ConditionTensor' has {2,3}",
-        b_tensor=tensor("FLOAT32", 3),
-    ),
-    _wrong_desc(
-        "'OutputTensor' has {3,2}, while the inputs and attributes give it {2,3}",
-        output_tensor=tensor("FLOAT32", 3, 2),
-    ),
-    _wrong_desc(
-        "'BTensor' has INT32, while tensor 'ATensor' has FLOAT32",
-        b_tensor=tensor("INT32", 2, 3),
-    ),
-    _wrong_desc(
-        "'OutputTensor' has FLOAT16, while tensor 'ATensor' has FLOAT32",
-        output_tensor=tensor("FLOAT16", 2, 3),
+        *(
+            NAME,
+            "'ATensor' and 'BTensor' are both Python numbers; one must be an array",
+        ),
+        *(lambda c: dmljax.element_wise_if(c, 1, 2.0), (CONDITION,), TypeError),
     ),
 )
 SUBJECT = Subject(
