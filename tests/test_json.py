@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import json
 import math
-import random
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ from dmljax import (
 from dmljax._operators import DESCRIPTORS
 from dmljax._struct import c_name
 from tests.checks import assert_refused
-from tests.fuzz.descriptors import Maker
+from tests.fuzz.descriptors import made
 from tests.samples import INT32_MIN, tensor
 from tests.subjects import DESCRIBED
 
@@ -43,8 +42,7 @@ def read_back(desc):
 
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_nothing_is_lost(name, x64):
-    maker = Maker(random.Random(name))
-    for desc in (DESCRIBED[name].make(maker) for _ in range(30)):
+    for desc in made(name, 30):
         written = desc.to_json()
         assert written["type"] == f"DML_OPERATOR_{name}"
         present = {

@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import functools
 import pickle
-import random
 
 import chex
 import jax
@@ -25,7 +24,7 @@ from dmljax import (
 from tests import client, client_pyright
 from tests.checks import assert_refused
 from tests.fuzz import expected
-from tests.fuzz.descriptors import Maker
+from tests.fuzz.descriptors import made
 from tests.samples import numbers, tensor
 from tests.subjects import (
     DESCRIBED,
@@ -41,11 +40,6 @@ OLD, SELECT = diagonal_matrix1.OLD, element_wise_if.DESC
 each_descriptor = pytest.mark.parametrize("name", DESCRIBED)
 
 
-def some(name, count):
-    maker = Maker(random.Random(name))
-    return [DESCRIBED[name].make(maker) for _ in range(count)]
-
-
 def pad(value=0.0, **changes):
     item, padded = tensor("FLOAT32", 3), tensor("FLOAT32", 5)
     desc = PaddingDesc(item, padded, PaddingMode.CONSTANT, value, 1, (1,), (1,))
@@ -57,7 +51,7 @@ def pad(value=0.0, **changes):
 
 @each_descriptor
 def test_an_operator_is_a_value(name, x64):
-    for desc in some(name, 5):
+    for desc in made(name, 5):
         operator = create_operator(desc, feature_level=np.int64(0x6400))
         assert type(operator) is Operator
         assert operator.desc is desc
@@ -254,7 +248,7 @@ def leaves(operator, arrays):
 @each_descriptor
 def test_results(name, x64):
     """Of any types, sizes and strides, with and without gaps: in one program."""
-    generator, descs = np.random.default_rng(1), some(name, 20)
+    generator, descs = np.random.default_rng(1), made(name, 20)
     operators = [create_operator(desc) for desc in descs]
     inputs = [expected.random_inputs(generator, desc) for desc in descs]
     found = jax.jit(lambda inputs: list(map(leaves, operators, inputs)))(inputs)

@@ -1,4 +1,4 @@
-"""NONZERO_COORDINATES under test: samples, edges, drawn examples, support, errors."""
+"""NONZERO_COORDINATES under test: samples, edges, errors, sharding, support."""
 
 import functools
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from hypothesis import strategies as st
 
 import dmljax
 from dmljax import _nonzero_coordinates
@@ -38,20 +37,6 @@ _nonzero = functools.partial(
     nonzero_coordinates_oracle,
     linear=False,
 )
-
-
-@st.composite
-def _examples(draw: Any) -> Sample:
-    shape = draw(st.sampled_from([(), (40,), (3, 5), (1, 2, 4), (1, 1, 1)]))
-    rank = next((len(shape) - i for i, n in enumerate(shape) if n > 1), 0)
-    columns = draw(st.integers(max(rank, 1), max(len(shape), 1)) | st.none())
-    fill = draw(st.sampled_from([0, 7, 2**32 - 1, None]))
-    operands = (shape,)
-    if draw(st.booleans()):
-        truth = st.lists(st.booleans(), min_size=40, max_size=40)
-        line = np.array(draw(truth), np.int8)[: int(np.prod(shape))]
-        operands = (line.reshape(shape),)
-    return _nonzero("", operands, {"columns": columns, "fill": fill})
 
 
 def _tensors(ranks: Any, coordinate_ranks: Any) -> tables.Row:
@@ -194,7 +179,27 @@ SUBJECT = Subject(
             _nonzero(f"first {size} of (6, 5)", ((6, 5),), {"size": size, "fill": 7})
             for size in (0, 1, 11, 40)
         ),
-        _nonzero("first 9 of parts", ((4, 6),), {"parts": 2, "size": 9}),
+        *(
+            _nonzero(f"first {options['size']} of {name}", (shape,), options)
+            for name, shape, options in (
+                ("parts", (4, 6), {"parts": 2, "size": 9}),
+                ("one part", (2, 3), {"parts": 1, "size": 0}),
+                (
+                    "columns",
+                    (1, 1, 4, 9),
+                    {"columns": 3, "size": 50, "fill": 2**32 - 1},
+                ),
+                ("few columns", (1, 70), {"columns": 1, "size": 33}),
+                ("nothing", (2, 0), {"size": 2, "fill": 3}),
+                ("undefined rows", (3, 4), {"size": 11, "fill": None}),
+            )
+        ),
+        *(
+            _nonzero(
+                f"first {size} of (3, 3)", (np.eye(3, dtype=np.int8),), {"size": size}
+            )
+            for size in (3, 4)
+        ),
         _nonzero("columns of parts", ((1, 2, 3),), {"parts": 1, "columns": 2}),
         _nonzero("all zero", (np.zeros((3, 3), np.float32),), {"fill": 7}),
         _nonzero("none zero", (np.ones((3, 12), np.float32),), {"fill": 7}),
@@ -214,7 +219,6 @@ SUBJECT = Subject(
         *("first 0 of (6, 5)", "first 11 of (6, 5)", "first 40 of (6, 5)"),
         *("first 9 of parts", "signs", "imaginary"),
     ),
-    examples=_examples(),
     errors=ERRORS,
     sharded={
         "nonzero_coordinates": _sharded(

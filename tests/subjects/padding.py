@@ -1,11 +1,10 @@
-"""PADDING under test: its samples, edges, drawn examples, support table and errors."""
+"""PADDING under test: samples, edges, errors, sharding, support."""
 
 import functools
 import itertools
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 import dmljax
 from dmljax import PaddingMode as Mode
@@ -15,8 +14,6 @@ from tests import oracles
 from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
 from tests.sharded import Case, array
 from tests.subjects import tables
-
-MODES = st.sampled_from(Mode)
 
 
 def padding(x: Any, *value: Any, start: Any, end: Any, **options: Any) -> Any:
@@ -43,14 +40,6 @@ def padding_sample(
     attributes = {"mode": mode, "start": start, "end": end}
     name = f"{mode.name.lower()} {name}"
     return Sample("padding", padding, padding_oracle, name, operands, attributes)
-
-
-@st.composite
-def _examples(draw: Any) -> Sample:
-    shape = draw(st.sampled_from([(), (1,), (3,), (5,), (2, 3), (1, 2, 2)]))
-    pad = st.integers(0, 4) | st.integers(0, 30)
-    pads = st.tuples(*[pad if len(shape) < 3 else st.integers(0, 5)] * len(shape))
-    return padding_sample("", draw(MODES), shape, draw(pads), draw(pads))
 
 
 def _nothing(rank: int) -> tuple[Any, ...]:
@@ -226,7 +215,6 @@ SUBJECT = Subject(
         *("constant rank 0", "edge rank 1", "symmetric rank 3", "wrap rank 4"),
         *("constant empty", "constant empties"),
     ),
-    examples=_examples(),
     errors=ERRORS,
     sharded={
         f"{mode.name}, {name}": _sharded(mode, pads, along, fits)
