@@ -19,9 +19,8 @@ from typing import NoReturn, cast
 
 from dmljax import __version__
 from dmljax._check import ModelError, escaped
-from dmljax._model.format import Model
 from dmljax._model.limits import DEFAULT_SHARE, Budget, parse_size
-from dmljax._model.output import Targets
+from dmljax._model.output import Targets, encodable
 from dmljax._model.parse import ModelText, operator_class, parse_model, read_stream
 from dmljax._model.run import PLATFORMS, compile_model, find_device, prepared
 from dmljax._model.schema import model_schema
@@ -88,9 +87,7 @@ def _complain(message: str) -> None:
     _progress("")
     if sys.stderr is not None:
         text = escaped(f"dmljax: {' '.join(message.split())}")
-        encoding = sys.stderr.encoding or "utf-8"
-        text = text.encode(encoding, "backslashreplace").decode(encoding)
-        print(text, file=sys.stderr)
+        print(encodable(text, sys.stderr), file=sys.stderr)
 
 
 def _discard_output() -> None:
@@ -112,28 +109,17 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def verb(
-        name: str,
-        command: Callable[[argparse.Namespace], int],
-        help_: str,
-        example: str,
+        command: Callable[[argparse.Namespace], int], help_: str, example: str
     ) -> argparse.ArgumentParser:
-        epilog = f"example: {example}; {DOCUMENTATION}"
+        epilog = f"example: dmljax {example}; {DOCUMENTATION}"
+        name = example.split()[0]
         added = commands.add_parser(name, help=help_, description=help_, epilog=epilog)
         added.set_defaults(command=command)
         return added
 
-    models = "run model files of DirectML's DxDispatch"
-    _add_run_arguments(verb("run", _run, models, "dmljax run model.json --check"))
-    verb("examples", _examples, "run the examples of the pages", "dmljax examples")
-    tables = "show the supported ranks and types"
-    support = verb("support", _support, tables, "dmljax support padding")
-    support.add_argument("operator", nargs="?", metavar="OPERATOR")
-    schema = "print the JSON Schema of model files, for editors"
-    verb("schema", _schema, schema, "dmljax schema > model.schema.json")
-    return parser
-
-
-def _add_run_arguments(run: argparse.ArgumentParser) -> None:
+    run = verb(
+        _run, "run model files of DirectML's DxDispatch", "run model.json --check"
+    )
     run.add_argument(
         "models",
         nargs="+",
@@ -162,13 +148,22 @@ def _add_run_arguments(run: argparse.ArgumentParser) -> None:
         "--max-memory",
         type=_size,
         metavar="SIZE",
-        help="what a model may use, such as 512M or 8G; "
         # argparse formats the text by `%`.
-        f"{DEFAULT_SHARE:.0%} of the machine's memory if absent".replace("%", "%%"),
+        help="what a model may use, such as 512M or 8G; "
+        f"{100 * DEFAULT_SHARE:.0f}%% of the machine's memory if absent",
     )
     run.add_argument(
         "--timing", action="store_true", help="show how long compiling and running took"
     )
+    verb(_examples, "run the examples of the pages", "examples")
+    support = verb(_support, "show the supported ranks and types", "support padding")
+    support.add_argument("operator", nargs="?", metavar="OPERATOR")
+    verb(
+        _schema,
+        "print the JSON Schema of model files, for editors",
+        "schema > model.schema.json",
+    )
+    return parser
 
 
 def _size(text: str) -> int:
@@ -187,36 +182,53 @@ def _run(arguments: argparse.Namespace) -> int:
     So a wrong model leaves nothing behind, and no two models are in memory together.
     """
     device = find_device(arguments.device)
-    sources = _sources(arguments)
+    names: list[str] = arguments.models
+    if names.count(STANDARD_INPUT) > 1:
+        raise _UsageError("standard input holds one model; name - once")
+    # Standard input can be read only once, and a model may be parsed twice. So its text
+    # stands for it.
+    budget = Budget(arguments.max_memory)
+    sources = [
+        name if name != STANDARD_INPUT else read_stream(sys.stdin, budget)
+        for name in names
+    ]
 
-    def parsing() -> Callable[[str | ModelText], Model]:
-        """Makes a function that parses all models, and knows what they will write."""
-        targets = Targets(arguments.output_dir, not arguments.no_clobber)
-        return lambda source: parse_model(source, targets, arguments.max_memory)
+    @contextlib.contextmanager
+    def saying(verb: str, number: int) -> Iterator[None]:
+        """Says what is being done, if standard error is a terminal."""
+        name = _name(sources[number - 1])
+        _progress(f"{verb} model {number} of {len(sources)}: {name}")
+        yield
+        _progress("")
+
+    def targets() -> Targets:
+        return Targets(arguments.output_dir, not arguments.no_clobber)
 
     # A single model is checked when it is compiled.
-    checking = arguments.check or len(sources) > 1
-    parsed = parsing()
-    for number, source in enumerate(sources if checking else [], 1):
-        with _working(source, number, sources, "checking"):
-            model = parsed(source)
-        if arguments.check:
-            _say(f"{model.place}: it can run")
-    parsed = parsing()
+    if arguments.check or len(sources) > 1:
+        planned = targets()
+        for number, source in enumerate(sources, 1):
+            with saying("checking", number):
+                model = parse_model(source, planned, arguments.max_memory)
+            if arguments.check:
+                _say(f"{model.place}: it can run")
+    planned = targets()
     for number, source in enumerate([] if arguments.check else sources, 1):
         start = time.perf_counter()
-        with _working(source, number, sources, "compiling"):
-            model = parsed(source)
+        with saying("compiling", number):
+            model = parse_model(source, planned, arguments.max_memory)
             run = compile_model(model, device)
         compiled = time.perf_counter()
-        with _working(source, number, sources, "running"):
+        with saying("running", number):
             results = run()
         end = time.perf_counter()
         with prepared(model, results) as steps:
             if len(sources) > 1:
-                _flushed(f"==> {escaped(_name(source))} <==")
+                # Flushed, before anything more goes to standard error.
+                print(f"==> {escaped(_name(source))} <==", flush=True)
             for step in steps:
-                step(_say)
+                if line := step():
+                    _say(line)
         if arguments.timing:
             _say(
                 f"{model.place}: compile {1000 * (compiled - start):.3g} ms, "
@@ -225,29 +237,8 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _sources(arguments: argparse.Namespace) -> list[str | ModelText]:
-    """Returns the models of the command line.
-
-    Standard input can be read only once, and a model may be parsed twice. So its text
-    stands for it.
-    """
-    names: list[str] = arguments.models
-    if names.count(STANDARD_INPUT) > 1:
-        raise _UsageError("standard input holds one model; name - once")
-    budget = Budget(arguments.max_memory)
-    return [
-        name if name != STANDARD_INPUT else read_stream(sys.stdin, budget)
-        for name in names
-    ]
-
-
 def _name(source: str | ModelText) -> str:
     return source if isinstance(source, str) else source.name
-
-
-def _flushed(line: str) -> None:
-    """Prints a line to standard output before anything more goes to standard error."""
-    print(line, flush=True)
 
 
 def _say(line: str) -> None:
@@ -256,16 +247,6 @@ def _say(line: str) -> None:
         sys.stdout.flush()
     if sys.stderr is not None:
         print(escaped(line), file=sys.stderr)
-
-
-@contextlib.contextmanager
-def _working(
-    source: str | ModelText, number: int, sources: Sequence[object], verb: str
-) -> Iterator[None]:
-    """Says what is being done, if standard error is a terminal."""
-    _progress(f"{verb} model {number} of {len(sources)}: {_name(source)}")
-    yield
-    _progress("")
 
 
 def _progress(line: str) -> None:
@@ -282,7 +263,6 @@ def _progress(line: str) -> None:
 
 
 def _examples(arguments: argparse.Namespace) -> int:
-    del arguments
     find_device(None)  # if there is no device, this says so in one line
     print(f"{IMPORTS}\n")
     verdicts = []
@@ -297,13 +277,11 @@ def _examples(arguments: argparse.Namespace) -> int:
 def _support(arguments: argparse.Namespace) -> int:
     name = arguments.operator
     chosen = DESCRIPTORS.values() if name is None else [operator_class(name)]
-    tables = [support_markdown(cls.operator, cls.support) for cls in chosen]
-    print("\n\n".join(tables))
+    print("\n\n".join(support_markdown(cls.operator, cls.support) for cls in chosen))
     return 0
 
 
 def _schema(arguments: argparse.Namespace) -> int:
-    del arguments
     print(json.dumps(model_schema(), indent=2))
     return 0
 

@@ -19,8 +19,8 @@ from dmljax import (
     PaddingMode,
     TensorDesc,
 )
-from dmljax._json import c_name
 from dmljax._pages.examples import EXAMPLES, Example
+from dmljax._struct import c_name
 from dmljax._types import INT32_MAX
 
 FOLDER = Path(__file__).parent / "models"

@@ -1,48 +1,51 @@
-"""Checks the objects of model files by tables of their fields.
+"""Kinds of JSON values, and objects that are checked by a table of their fields.
 
-A table says of each field what it may hold. `read_fields` checks an object by its
-table, and `schema_of_fields` makes the JSON Schema of the same table, so that both
-agree. The tables themselves are in `_model_format` and `_model_values`.
+A kind is a JSON Schema with words for messages. `read_fields` checks an object by its
+table, and `table_schema` makes the JSON Schema of the same table, so both agree. The
+tables themselves are in `format`.
 """
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
-from dmljax._check import ModelError, as_json, listed, quoted
-from dmljax._json import enum_prefix
-from dmljax._model.json_schema import (
-    INTEGER_SCHEMA,
-    NUMBER_SCHEMA,
-    Schema,
-    or_null,
-    struct_schema,
-)
-from dmljax._support import UP_TO_64_BITS
-from dmljax._tensor import DataType
+from dmljax._check import DescriptorError, ModelError, as_json, listed, quoted
 
-CHANNEL_ORDERS = ("RGB", "BGR")
-DATA_TYPES = (*(data_type.name for data_type in UP_TO_64_BITS), "UNKNOWN")
+Schema = dict[str, Any]
 Value = TypeVar("Value")
+# The types of Python that JSON's types become.
+TYPES: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
 
 
-@dataclasses.dataclass(frozen=True)
-class Kind:
-    """A kind of value that a field may hold, in three forms.
+@contextlib.contextmanager
+def at(place: str) -> Iterator[None]:
+    """Puts the place in the model before the message of an error."""
+    try:
+        yield
+    except (ModelError, DescriptorError) as error:
+        raise ModelError(f"{place}: {error}") from error
+    # A file can cause these two as well: by large numbers, and by many brackets.
+    except MemoryError as error:
+        raise ModelError(f"{place}: there is not enough memory for it.") from error
+    except RecursionError as error:
+        raise ModelError(f"{place}: it is nested too deeply.") from error
 
-    Attributes:
-      words: the form for messages, which goes behind "it must be".
-      holds: whether a value is of this kind.
-      schema: the JSON Schema of such values.
-    """
+
+class Kind(NamedTuple):
+    """A kind of value: the words that go behind "it must be", and its JSON Schema."""
 
     words: str
-    holds: Callable[[Any], bool]
     schema: Schema
 
 
-@dataclasses.dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """A field of an object. One that is not required may be absent or null."""
 
     kind: Kind
@@ -53,71 +56,105 @@ class Field:
 Fields = Mapping[str, Field]
 
 
-def _is(*kinds: type) -> Callable[[Any], bool]:
-    """Makes a test for exactly these types."""
-    # `isinstance` would take True for an integer.
-    return lambda value: type(value) in kinds
+def list_of(items: Schema, **limits: int) -> Schema:
+    """Makes the schema of a list."""
+    return {"type": "array", "items": items, **limits}
 
 
-def _items(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: type(value) is list and all(map(test, value))
+def named(items: Schema) -> Kind:
+    """Makes the kind of an object of items that the file names."""
+    return Kind("an object", {"type": "object", "additionalProperties": items})
 
 
-def _size(value: Any) -> bool:
-    return type(value) is int and 1 <= value < 2**32
+def refer(definition: str) -> Schema:
+    """Makes the schema of what is defined elsewhere in the schema."""
+    return {"$ref": f"#/$defs/{definition}"}
 
 
-def _unsigned(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**64
+def integer_schema(low: int, high: int) -> Schema:
+    """Makes the schema of an integer from `low` to `high`."""
+    return {"type": "integer", "minimum": low, "maximum": high}
+
+
+def or_null(schema: Schema) -> Schema:
+    """Makes the schema of a field that may be null, which stands for absent."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def struct_schema(properties: Schema, needed: Sequence[str]) -> Schema:
+    """Makes the schema of an object that has no other fields than these."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(needed),
+        "additionalProperties": False,
+    }
+
+
+def table_schema(table: Fields) -> Schema:
+    """Makes the schema of an object that a table describes."""
+    properties = {
+        key: (kind.schema if required else or_null(kind.schema))
+        | {"description": description}
+        for key, (kind, description, required) in table.items()
+    }
+    return struct_schema(properties, [key for key in table if table[key].required])
 
 
 def choice(names: Sequence[str], prefix: str = "") -> Kind:
     """Makes the kind of one of some names, each with or without a prefix."""
     every = [*names, *(f"{prefix}{name}" for name in names if prefix)]
     words = f"one of {', '.join(names)}" if len(names) > 1 else f"'{names[0]}'"
-    return Kind(words, lambda value: value in every, {"enum": every})
+    return Kind(words, {"enum": every})
 
 
-# The kinds of values that the format has.
-_NAMES: Schema = {"type": "array", "items": {"type": "string"}}
-OBJECT = Kind("an object", _is(dict), {"type": "object"})
-LIST = Kind("a list", _is(list), {"type": "array"})
-STRING = Kind("a string", _is(str), {"type": "string"})
+OBJECT = Kind("an object", {"type": "object"})
+STRING = Kind("a string", {"type": "string"})
+NONFINITE = {"type": "string", "pattern": "^([nN][aA][nN]|-?[iI][nN][fF])$"}
 NUMBER = Kind(
     "a number, or for floats also 'nan', 'inf' or '-inf'",
-    _is(int, float, str),
-    NUMBER_SCHEMA,
+    {"anyOf": [{"type": "number"}, NONFINITE]},
 )
-BOOLEAN = Kind("true or false", _is(bool), {"type": "boolean"})
-INTEGER = Kind("an integer", _is(int), INTEGER_SCHEMA)
-UNSIGNED = Kind(
-    "an integer from 0 to 2^64 - 1",
-    _unsigned,
-    {"type": "integer", "minimum": 0, "maximum": 2**64 - 1},
-)
-SIZES = Kind(
-    "a list of integers, each from 1 to 2^32 - 1",
-    _items(_size),
-    {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 2**32 - 1}},
-)
-INTEGERS = Kind(
-    "a list of integers", _items(_is(int)), {"type": "array", "items": INTEGER_SCHEMA}
-)
-STRINGS = Kind(
-    "a string or a list of strings",
-    lambda value: type(value) is str or _items(_is(str))(value),
-    {"anyOf": [{"type": "string"}, _NAMES]},
-)
-# UNKNOWN stands for a list of elements that have their own types.
-DATA_TYPE = choice(DATA_TYPES, enum_prefix(DataType))
-CHANNEL_ORDER = Field(choice(CHANNEL_ORDERS), "The order of an image's channels.")
 
 
-def typed(value: Any, kind: Kind, what: str) -> Any:
+def conforms(value: Any, schema: Schema) -> bool:
+    """Whether a value is of the type, and in the limits, that a schema gives.
+
+    What belongs to an object in it, or is defined elsewhere, is read by a function of
+    its own, which knows the place for its messages.
+    """
+    if "$ref" in schema:
+        return True
+    if "anyOf" in schema:
+        return any(conforms(value, each) for each in schema["anyOf"])
+    if "enum" in schema:
+        return value in schema["enum"]
+    # `isinstance` would take True for an integer.
+    if type(value) not in TYPES[schema["type"]]:
+        return False
+    if "items" in schema:
+        return all(conforms(item, schema["items"]) for item in value)
+    return "minimum" not in schema or schema["minimum"] <= value <= schema["maximum"]
+
+
+def require_kind(value: Any, kind: Kind, what: str) -> Any:
     """Returns `value`, which must be of `kind`. `what` names it in the error."""
-    if not kind.holds(value):
+    if not conforms(value, kind.schema):
         raise ModelError(f"{what} is {as_json(value)}; it must be {kind.words}.")
     return value
+
+
+def read_field(fields: Mapping[str, Any], key: str, field: Field) -> Any:
+    """Returns what a field holds, or None if it is absent or null.
+
+    Raises:
+      ModelError: if it is missing, or is of another kind.
+    """
+    value, (kind, _, required) = fields.get(key), field
+    if required and value is None:
+        found = "null" if key in fields else "missing"
+        raise ModelError(f"the field '{key}' is {found}; it must be {kind.words}.")
+    return value if value is None else require_kind(value, kind, f"the field '{key}'")
 
 
 def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
@@ -126,7 +163,7 @@ def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
     Raises:
       ModelError: if a field is unknown, is missing, or holds what its table forbids.
     """
-    fields: dict[str, Any] = typed(value, OBJECT, what)
+    fields: dict[str, Any] = require_kind(value, OBJECT, what)
     # A misspelled field that is ignored would give another result in silence.
     unknown = [key for key in fields if key not in table]
     if unknown:
@@ -134,18 +171,11 @@ def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
             f"there is no field {quoted(unknown[0])}; the fields are "
             f"{', '.join(table)}."
         )
-    for key, field in table.items():
-        if key not in fields and field.required:
-            raise ModelError(
-                f"the field '{key}' is missing; it must be {field.kind.words}."
-            )
-        if key in fields and (field.required or fields[key] is not None):
-            typed(fields[key], field.kind, f"the field '{key}'")
-    # A field that may be absent may be null as well, which means the same.
-    return {key: item for key, item in fields.items() if item is not None}
+    read = {key: read_field(fields, key, field) for key, field in table.items()}
+    return {key: item for key, item in read.items() if item is not None}
 
 
-def spelling(fields: Mapping[str, Any], key: str) -> str | None:
+def find_spelling(fields: Mapping[str, Any], key: str) -> str | None:
     """Returns a key as it is written, which may have a capital letter; None if absent.
 
     Raises:
@@ -160,27 +190,10 @@ def spelling(fields: Mapping[str, Any], key: str) -> str | None:
     return given[0] if given else None
 
 
-def known_name(name: str, what: str, choices: Mapping[str, Value]) -> Value:
+def look_up(name: str, what: str, choices: Mapping[str, Value]) -> Value:
     """Returns what the model has under a name; ModelError if it has nothing."""
     if name not in choices:
         raise ModelError(
             f"the {what} {quoted(name)} is not in the model; it has {listed(choices)}."
         )
     return choices[name]
-
-
-def schema_of_fields(
-    table: Fields, known: Mapping[str, Schema] | None = None
-) -> Schema:
-    """Makes the JSON Schema of an object.
-
-    `known` has schemas of single fields that say more than the table does.
-    """
-    properties = {}
-    for key, field in table.items():
-        schema = (known or {}).get(key, field.kind.schema)
-        if not field.required:
-            schema = or_null(schema)
-        properties[key] = schema | {"description": field.description}
-    needed = [key for key, field in table.items() if field.required]
-    return struct_schema(properties, needed)

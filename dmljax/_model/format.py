@@ -1,7 +1,7 @@
 """The format of model files as tables of fields, and a model that was read.
 
 The tables say what each object of the format may hold. The parser checks objects by
-them, and the JSON Schema is made from them. How a model is read is in `_model_parse`.
+them, and the JSON Schema is made from them. What they refer to is defined in `schema`.
 """
 
 import dataclasses
@@ -11,36 +11,51 @@ from typing import NamedTuple
 import numpy as np
 
 from dmljax._descriptor import OperatorDesc
+from dmljax._json import enum_prefix
 from dmljax._model.fields import (
-    BOOLEAN,
-    CHANNEL_ORDER,
-    DATA_TYPE,
-    INTEGERS,
-    LIST,
+    NUMBER,
     OBJECT,
-    SIZES,
     STRING,
-    STRINGS,
-    UNSIGNED,
     Field,
     Fields,
     Kind,
     choice,
+    integer_schema,
+    list_of,
+    named,
+    or_null,
+    refer,
 )
 from dmljax._model.limits import Budget
 from dmljax._model.output import FileOutput
+from dmljax._support import UP_TO_64_BITS
 from dmljax._tensor import DataType
 
 PREFIX = "DML_OPERATOR_"
+DATA_TYPES = tuple(data_type.name for data_type in UP_TO_64_BITS)
 
-# The test is coarse: `_model_values` has the tables of what such a value may be.
-INITIAL_VALUES = Kind(
-    "a list or an object", lambda value: type(value) in (list, dict, str), {}
+BOOLEAN = Kind("true or false", {"type": "boolean"})
+UNSIGNED = Kind("an integer from 0 to 2^64 - 1", integer_schema(0, 2**64 - 1))
+SIZE = integer_schema(1, 2**32 - 1)
+SIZES = Kind("a list of integers, each from 1 to 2^32 - 1", list_of(SIZE))
+INTEGERS = Kind("a list of integers", list_of({"type": "integer"}))
+STRINGS = Kind(
+    "a string or a list of strings",
+    {"anyOf": [STRING.schema, list_of(STRING.schema)]},
 )
+# UNKNOWN stands for a list of elements that have their own types.
+DATA_TYPE = choice((*DATA_TYPES, "UNKNOWN"), enum_prefix(DataType))
+INITIAL_VALUES = Kind("a list or an object", refer("initialValues"))
+COMMAND_LIST = Kind("a list", list_of(refer("command")))
+BINDINGS = named(or_null(refer("binding")))
+CHANNEL_ORDER = Field(choice(("RGB", "BGR")), "The order of an image's channels.")
+
 MODEL: Fields = {
-    "resources": Field(OBJECT, "Buffers, by name.", required=True),
-    "dispatchables": Field(OBJECT, "Operators, by name.", required=True),
-    "commands": Field(LIST, "What to do, in order.", required=True),
+    "resources": Field(named(refer("resource")), "Buffers, by name.", required=True),
+    "dispatchables": Field(
+        named(refer("dispatchable")), "Operators, by name.", required=True
+    ),
+    "commands": Field(COMMAND_LIST, "What to do, in order.", required=True),
     "$schema": Field(STRING, "Where the schema of this file is; ignored."),
 }
 # A field that is described as "Ignored." means nothing to the operators here. It is in
@@ -54,37 +69,76 @@ RESOURCE: Fields = {
     "resampleMode": Field(choice(["scale"]), "How an image is scaled."),
     "channelOrder": CHANNEL_ORDER,
 }
+COUNT = Field(UNSIGNED, "How many elements there are.", required=True)
+# The objects that `initialValues` may be, by the field that no other of them has.
+GENERATORS: Mapping[str, Fields] = {
+    "value": {
+        "valueCount": COUNT,
+        "value": Field(NUMBER, "Every element.", required=True),
+    },
+    "valueStart": {
+        "valueCount": COUNT,
+        "valueStart": Field(NUMBER, "The first element.", required=True),
+        "valueDelta": Field(NUMBER, "What is added for each next one.", required=True),
+    },
+    "sourcePath": {
+        "sourcePath": Field(
+            STRING,
+            "A .npy file, a .png or .jpg image, or raw little-endian data; relative "
+            "to the folder of the model, or else to the current directory.",
+            required=True,
+        ),
+    },
+}
+# An element of a list whose elements have their own types.
+MIXED_ELEMENT: Fields = {
+    "type": Field(DATA_TYPE, "The data type of this element.", required=True),
+    "value": Field(NUMBER, "The element.", required=True),
+    "name": Field(STRING, "A name for the reader."),
+}
 DISPATCHABLE: Fields = {
     "type": Field(STRING, "The operator, such as DML_OPERATOR_PADDING."),
     "desc": Field(OBJECT, "The fields of the operator's C struct."),
     "Type": Field(STRING, "The same as type."),
     "Desc": Field(OBJECT, "The same as desc."),
-    "bindings": Field(OBJECT, "The resources of tensors that dispatches leave out."),
+    "bindings": Field(BINDINGS, "The resources of tensors that dispatches leave out."),
     "dmlCompileType": Field(STRING, "Ignored."),
     "executionFlags": Field(STRINGS, "Ignored."),
 }
+
+
+def _command(name: str, description: str) -> Field:
+    """Makes the field that names a command, of which the tool ignores the case."""
+    # The name itself comes first, so that editors offer it. A pattern of JSON Schema
+    # has no flag to ignore the case.
+    any_case = "".join(f"[{c.lower()}{c.upper()}]" for c in name)
+    types = [{"enum": [name]}, STRING.schema | {"pattern": f"^{any_case}$"}]
+    return Field(Kind(STRING.words, {"anyOf": types}), description, required=True)
+
+
+RESOURCE_NAME = Field(STRING, "The resource's name.", required=True)
 COMMANDS: Mapping[str, Fields] = {
     "dispatch": {
-        "type": Field(STRING, "Runs an operator.", required=True),
+        "type": _command("dispatch", "Runs an operator."),
         "dispatchable": Field(STRING, "The operator's name.", required=True),
-        "bindings": Field(OBJECT, "The resource of each tensor.", required=True),
+        "bindings": Field(BINDINGS, "The resource of each tensor.", required=True),
         "threadGroupCount": Field(INTEGERS, "Ignored."),
     },
     "print": {
-        "type": Field(STRING, "Prints a resource.", required=True),
-        "resource": Field(STRING, "The resource's name.", required=True),
+        "type": _command("print", "Prints a resource."),
+        "resource": RESOURCE_NAME,
         "verbose": Field(BOOLEAN, "Whether to show each element's bits."),
     },
     "writeFile": {
-        "type": Field(STRING, "Writes a resource to a file.", required=True),
-        "resource": Field(STRING, "The resource's name.", required=True),
+        "type": _command("writeFile", "Writes a resource to a file."),
+        "resource": RESOURCE_NAME,
         "targetPath": Field(STRING, "A .npy, .png, .jpg or raw file.", required=True),
         "dimensions": Field(SIZES, "The sizes of an array, or of an image."),
         "channelOrder": CHANNEL_ORDER,
     },
 }
 BINDING: Fields = {
-    "name": Field(STRING, "The resource's name.", required=True),
+    "name": RESOURCE_NAME,
     "elementOffset": Field(UNSIGNED, "How many elements come before the tensor."),
     "elementSizeInBytes": Field(UNSIGNED, "The size of these elements."),
     "elementCount": Field(UNSIGNED, "How many elements the tensor may span."),
@@ -122,7 +176,7 @@ class Resource:
 
 
 class Binding(NamedTuple):
-    """The place of a tensor: its resource, and the byte from which on it lies there."""
+    """The place of a tensor: its resource, and the byte at which it begins there."""
 
     resource: str
     offset: int
@@ -135,6 +189,11 @@ class Dispatch:
     place: str
     desc: OperatorDesc
     bindings: Mapping[str, Binding]
+
+    @property
+    def written(self) -> set[str]:
+        """The names of the resources that it writes. Two outputs may share one."""
+        return {self.bindings[name].resource for name in self.desc.outputs}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,6 +234,11 @@ class Model:
     commands: tuple[Command, ...]
     reinterpreted: frozenset[str]
     budget: Budget
+
+    @property
+    def dispatches(self) -> tuple[Dispatch, ...]:
+        """The commands that run an operator, in their order."""
+        return tuple(c for c in self.commands if isinstance(c, Dispatch))
 
     @property
     def outputs(self) -> tuple[Print | WriteFile, ...]:

@@ -22,6 +22,8 @@ from dmljax._tensor import DataType
 IMAGE_KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
 IMAGE_TYPES = (DataType.FLOAT64, DataType.FLOAT32, DataType.FLOAT16, DataType.UINT8)
 PILLOW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+# Pillow can't convert other modes, such as CMYK, to RGBA directly.
+CONVERTIBLE_MODES = ("L", "LA", "P", "PA", "RGB", "RGBA")
 WRITTEN_CHANNELS = {"PNG": (1, 3, 4), "JPEG": (1, 3)}
 # The most rows and columns. PNG counts them in 31 bits. JPEG counts them in 16 bits, of
 # which the JPEG library allows a little less.
@@ -41,11 +43,6 @@ class ImageSize(NamedTuple):
     channels: int
     height: int
     width: int
-
-    @property
-    def numbers(self) -> int:
-        """The number of elements of the tensor."""
-        return self.channels * self.height * self.width
 
 
 def is_image(path: Path) -> bool:
@@ -68,7 +65,7 @@ _ONE_THREAD = threading.Lock()
 
 
 @contextlib.contextmanager
-def codec(place: str) -> Iterator[None]:
+def converting(place: str) -> Iterator[None]:
     """Turns whatever a decoder or an encoder raises into an error of the model.
 
     Its warnings are not shown, because it then gives an image nevertheless.
@@ -85,7 +82,7 @@ def codec(place: str) -> Iterator[None]:
         raise ModelError(f"{place} cannot be converted: {reason}") from error
 
 
-def pillow() -> Any:
+def import_pillow() -> Any:
     """Imports Pillow's module of images; ModelError if it is not installed."""
     try:
         from PIL import Image
@@ -94,6 +91,14 @@ def pillow() -> Any:
             "images need Pillow, which is not installed: pip install pillow"
         ) from None
     return Image
+
+
+def _swap_for(order: str, pixels: np.ndarray) -> np.ndarray:
+    """Swaps red and blue of (height, width, channels) for BGR. Alpha stays last."""
+    channels = pixels.shape[-1]
+    if order == "RGB" or channels == 1:
+        return pixels
+    return pixels[..., [2, 1, 0, 3][:channels]]
 
 
 # Reading
@@ -111,38 +116,36 @@ def read_image(
     UINT8 has the numbers of the file, 0 to 255. Floats are in [0, 1].
     """
     check_data_type(data_type)
-    size = _resample_size(fields)
-    library = pillow()
-    with codec(place):
-        image = library.open(io.BytesIO(content), formats=("PNG", "JPEG"))
-        own = ImageSize(_channels(image), image.height, image.width)
-        wanted = size or own
-        # The header is read, but not the pixels yet. Pillow decodes up to 4 channels.
-        budget.check(
-            BYTES_PER_NUMBER * (wanted.numbers + 4 * own.height * own.width), place
+    resample = tuple(fields.get("resampleSize", ()))
+    if resample and (
+        len(resample) != 4 or resample[0] != 1 or resample[1] not in PILLOW_MODES
+    ):
+        raise ModelError(
+            f"the field 'resampleSize' is {show(resample)}; it must be "
+            "{1,channels,height,width} with 1, 3 or 4 channels."
         )
-        if wanted.channels != 1 and image.mode not in (
-            "L",
-            "LA",
-            "P",
-            "PA",
-            "RGB",
-            "RGBA",
-        ):
-            # Pillow can't convert other modes, such as CMYK, to RGBA directly.
+    library = import_pillow()
+    with converting(place):
+        image = library.open(io.BytesIO(content), formats=("PNG", "JPEG"))
+        own = (_count_channels(image), image.height, image.width)
+        channels, height, width = resample[1:] or own
+        # The header is read, but not the pixels yet. Pillow decodes up to 4 channels.
+        numbers = channels * height * width + 4 * image.height * image.width
+        budget.check(BYTES_PER_NUMBER * numbers, place)
+        if channels != 1 and image.mode not in CONVERTIBLE_MODES:
             image = image.convert("RGB")
-        image = image.convert(PILLOW_MODES[wanted.channels])
-        if size:
-            image = image.resize((size.width, size.height), library.Resampling.BICUBIC)
-        pixels = np.asarray(image).reshape(wanted.height, wanted.width, wanted.channels)
+        image = image.convert(PILLOW_MODES[channels])
+        if resample:
+            image = image.resize((width, height), library.Resampling.BICUBIC)
+        pixels = np.asarray(image).reshape(height, width, channels)
     order = fields.get("channelOrder", "RGB")
-    planes = _reorder(pixels, order).transpose(2, 0, 1).ravel()
+    planes = _swap_for(order, pixels).transpose(2, 0, 1).ravel()
     if data_type == DataType.UINT8:
         return planes
     return (planes / 255).astype(data_type.dtype)
 
 
-def _channels(image: Any) -> int:
+def _count_channels(image: Any) -> int:
     """Counts the channels: 1 for grey, 3 for colours, 4 with transparency."""
     # Pillow would cut the numbers of such images to 8 bits.
     if image.mode.startswith(("I", "F")):
@@ -150,27 +153,6 @@ def _channels(image: Any) -> int:
     if image.mode in ("1", "L"):
         return 1
     return 4 if "A" in image.mode or "transparency" in image.info else 3
-
-
-def _resample_size(fields: Mapping[str, Any]) -> ImageSize | None:
-    """Reads the size to scale to; None for the image's own."""
-    sizes = tuple(fields.get("resampleSize", ()))
-    if not sizes:
-        return None
-    if len(sizes) != 4 or sizes[0] != 1 or sizes[1] not in PILLOW_MODES:
-        raise ModelError(
-            f"the field 'resampleSize' is {show(sizes)}; it must be "
-            "{1,channels,height,width} with 1, 3 or 4 channels."
-        )
-    return ImageSize(*sizes[1:])
-
-
-def _reorder(pixels: np.ndarray, order: str) -> np.ndarray:
-    """Swaps red and blue of (height, width, channels) for BGR. Alpha stays last."""
-    if order == "RGB" or pixels.shape[-1] == 1:
-        return pixels
-    swapped: np.ndarray = pixels[..., [2, 1, 0, 3][: pixels.shape[-1]]]
-    return swapped
 
 
 # Writing
@@ -186,15 +168,10 @@ def image_encoder(
     """
     check_data_type(data_type)
     kind = IMAGE_KINDS[path.suffix.lower()]
-    size = _image_size(dimensions, kind)
-    return functools.partial(_encode, pillow(), kind, size, order), size
-
-
-def _image_size(dimensions: tuple[int, ...], kind: str) -> ImageSize:
-    """Reads channels, height and width from {N,C,H,W}, {C,H,W} or {H,W}."""
     channels, most = WRITTEN_CHANNELS[kind], MOST_PIXELS[kind]
-    batch, depth, *size = (1,) * (4 - len(dimensions)) + dimensions
-    if len(dimensions) not in (2, 3, 4) or batch != 1 or depth not in channels:
+    # Of {N,C,H,W}, {C,H,W} or {H,W}.
+    batch, *size = (1,) * (4 - len(dimensions)) + dimensions
+    if len(dimensions) not in (2, 3, 4) or batch != 1 or size[0] not in channels:
         raise ModelError(
             f"the field 'dimensions' is {show(dimensions)}; for an image it must be "
             f"{{1,channels,height,width}}, {{channels,height,width}} or "
@@ -205,7 +182,8 @@ def _image_size(dimensions: tuple[int, ...], kind: str) -> ImageSize:
             f"the field 'dimensions' is {show(dimensions)}; a {kind} image has at most "
             f"{most} rows and columns."
         )
-    return ImageSize(depth, size[0], size[1])
+    image = ImageSize(*size)
+    return functools.partial(_encode, import_pillow(), kind, image, order), image
 
 
 def _encode(
@@ -215,9 +193,9 @@ def _encode(
     if values.dtype != np.uint8:
         unit = np.clip(np.nan_to_num(values.astype(np.float64)), 0, 1)
         values = np.rint(unit * 255).astype(np.uint8)
-    pixels = _reorder(values.reshape(size).transpose(1, 2, 0), order)
+    pixels = _swap_for(order, values.reshape(size).transpose(1, 2, 0))
     pixels = pixels[..., 0] if size.channels == 1 else pixels
     file = io.BytesIO()
-    with codec("the image"):
+    with converting("the image"):
         library.fromarray(np.ascontiguousarray(pixels)).save(file, kind)
     return file.getvalue()

@@ -1,7 +1,7 @@
 """The output of a model: printed text, and files that are written.
 
-Text and files are prepared as a whole before the first is shown, so that an error
-leaves nothing behind. Text has the form that DxDispatch prints.
+Text and files are prepared as a whole before the first is shown, so an error leaves
+nothing behind. Text has the form that DxDispatch prints.
 """
 
 import contextlib
@@ -11,15 +11,15 @@ import io
 import math
 import os
 import shutil
-import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dmljax._check import LONGEST_PATH, ModelError, escaped, quoted, show
+from dmljax._model.fields import at
 from dmljax._model.images import BYTES_PER_NUMBER, Encoder, image_encoder, is_image
 from dmljax._tensor import DataType
 from dmljax._types import is_floating
@@ -70,30 +70,30 @@ class FileOutput(NamedTuple):
 # Printed text
 
 
-def printed(name: str, values: np.ndarray, *, verbose: bool = False) -> str:
+def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> str:
     """Makes the text that the command ``print`` shows of a resource.
 
-    >>> printed("output", np.array([6, 1.5, np.nan]))
+    >>> text_of("output", np.array([6, 1.5, np.nan]))
     "Resource 'output': 6, 1.5, nan"
-    >>> print(printed("output", np.array([6, 1.5], np.float16), verbose=True))
+    >>> print(text_of("output", np.array([6, 1.5], np.float16), verbose=True))
     Resource 'output':
     [0] 6 (0x4600)
     [1] 1.5 (0x3E00)
     """
-    name = escaped(name)
+    title = f"Resource '{escaped(name)}':"
     if not verbose:
-        return f"Resource '{name}': {', '.join(_numbers(values))}"
+        return f"{title} {', '.join(_number_texts(values))}"
     width, digits = len(str(values.size)), 2 * values.itemsize
     bits = values.view(f"u{values.itemsize}")
     # The tool pads the index and the bits with spaces, not with zeros.
     lines = (
         f"[{index:{width}}] {number} (0x{int(bits[index]):{digits}X})"
-        for index, number in enumerate(_numbers(values))
+        for index, number in enumerate(_number_texts(values))
     )
-    return "\n".join((f"Resource '{name}':", *lines))
+    return "\n".join((title, *lines))
 
 
-def _numbers(values: np.ndarray) -> Iterator[str]:
+def _number_texts(values: np.ndarray) -> Iterator[str]:
     """Yields the elements as C++ writes them: floats with up to six digits."""
     floating = is_floating(values.dtype)
     for start in range(0, values.size, CHUNK):
@@ -104,16 +104,16 @@ def _numbers(values: np.ndarray) -> Iterator[str]:
             yield from map(str, part.tolist())
 
 
-def encodable(text: str) -> str:
-    """Escapes the characters that standard output can't encode."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+def encodable(text: str, stream: Any) -> str:
+    """Escapes the characters that a stream, such as standard output, can't encode."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 # Files
 
 
-def file_output(
+def plan_file(
     fields: Mapping[str, Any], data_type: DataType, length: int, targets: Targets
 ) -> FileOutput:
     """Plans the file of a ``writeFile`` command for a resource of `length` elements.
@@ -123,14 +123,14 @@ def file_output(
         or the file cannot be written.
     """
     given = tuple(fields.get("dimensions", ()))
-    path = _target(fields["targetPath"], targets)
+    path = _check_target(fields["targetPath"], targets)
     name = str(targets.folder / fields["targetPath"])
     if given and math.prod(given) != length:
         raise ModelError(
             f"the field 'dimensions' is {show(given)}, {show(math.prod(given))} "
             f"elements, while the resource has {length}; both must be the same."
         )
-    extension, summary = path.suffix.lower(), show(given or (length,))
+    extension, sizes = path.suffix.lower(), given or (length,)
     if extension != ".npy" and not is_image(path):
         size = length * (data_type.dtype.itemsize if data_type else 1)
         return FileOutput(path, name, _to_bytes, f"{size} bytes", 2 * size)
@@ -141,7 +141,7 @@ def file_output(
         )
     if is_image(path):
         order = fields.get("channelOrder", "RGB")
-        encode, pixels = image_encoder(path, given or (length,), data_type, order)
+        encode, pixels = image_encoder(path, sizes, data_type, order)
         summary = f"{pixels.width} x {pixels.height}"
         return FileOutput(path, name, encode, summary, BYTES_PER_NUMBER * length)
     if len(given) > MOST_DIMENSIONS:
@@ -149,51 +149,45 @@ def file_output(
             f"the field 'dimensions' has {len(given)} elements; a .npy file has at "
             f"most {MOST_DIMENSIONS} dimensions."
         )
-    encode = functools.partial(_to_npy, given or (length,))
-    size = length * data_type.dtype.itemsize
-    return FileOutput(path, name, encode, f"{data_type.name} {summary}", 2 * size)
+    encode, size = functools.partial(_to_npy, sizes), length * data_type.dtype.itemsize
+    return FileOutput(path, name, encode, f"{data_type.name} {show(sizes)}", 2 * size)
 
 
-def _target(name: str, targets: Targets) -> Path:
+def _check_target(name: str, targets: Targets) -> Path:
     """Returns the path of a file that can be written; ModelError if it can't be."""
     place = f"targetPath {quoted(name, LONGEST_PATH)}"
     try:
         path = Path(os.path.realpath(targets.folder / name))
-        exists = _exists(path)
+        exists = True
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        exists = False
     except ValueError as error:  # a character that no path may have
         raise ModelError(f"{place} is not a path: {error}.") from error
     except OSError as error:  # such as a name that is too long
         raise ModelError(f"{place} cannot be written: {error.strerror}.") from error
-    # Unlike the method of a Path, os.path.isdir never raises.
-    if not os.path.isdir(path.parent):
-        base = quoted(str(targets.folder.absolute()), LONGEST_PATH)
-        raise ModelError(
-            f"{place} is in a folder that does not exist; it is relative to {base}, "
-            "and no folder is made."
-        )
-    if not os.access(path.parent, os.W_OK):
-        raise ModelError(f"{place} is in a folder that cannot be written.")
-    if exists and not os.path.isfile(path):
-        raise ModelError(f"{place} is there already, and is not a file.")
-    if exists and not targets.clobber:
-        raise ModelError(f"{place} is there already, and --no-clobber keeps it.")
-    if exists and not os.access(path, os.W_OK):
-        raise ModelError(f"{place} is there already, and is read-only.")
+    folder = quoted(str(targets.folder.absolute()), LONGEST_PATH)
+    # Unlike the methods of a Path, os.path.isdir and os.path.isfile never raise.
+    for wrong, reason in (
+        (
+            not os.path.isdir(path.parent),
+            f"is in a folder that does not exist; it is relative to {folder}, and no "
+            "folder is made",
+        ),
+        (not os.access(path.parent, os.W_OK), "is in a folder that cannot be written"),
+        (exists and not os.path.isfile(path), "is there already, and is not a file"),
+        (
+            exists and not targets.clobber,
+            "is there already, and --no-clobber keeps it",
+        ),
+        (exists and not os.access(path, os.W_OK), "is there already, and is read-only"),
+        (path in targets.planned, "is written twice, and --no-clobber keeps it"),
+    ):
+        if wrong:
+            raise ModelError(f"{place} {reason}.")
     if not targets.clobber:
-        if path in targets.planned:
-            raise ModelError(f"{place} is written twice, and --no-clobber keeps it.")
         targets.planned.add(path)
     return path
-
-
-def _exists(path: Path) -> bool:
-    try:
-        os.stat(path)
-    except FileNotFoundError:
-        return False
-    except NotADirectoryError:  # the check of the folder says what is wrong
-        return False
-    return True
 
 
 def _to_npy(dimensions: tuple[int, ...], values: np.ndarray) -> bytes:
@@ -207,37 +201,36 @@ def _to_bytes(values: np.ndarray) -> bytes:
     return values.astype(values.dtype.newbyteorder("<")).tobytes()
 
 
-class StagedFile(NamedTuple):
-    """A file that is written under another name, in the folder where it belongs."""
-
-    output: FileOutput
-    temporary: Path
-
-    def finish(self) -> str:
-        """Gives the file its name, and returns a line about it."""
-        # A file is replaced in one step, so that no reader ever sees half of it.
-        verb = "replaced" if self.output.path.exists() else "wrote"
-        os.replace(self.temporary, self.output.path)
-        return f"{verb} {escaped(self.output.name)} ({self.output.summary})"
-
-
-def stage(
+def stage_file(
     output: FileOutput, values: np.ndarray, cleanup: contextlib.ExitStack
-) -> StagedFile:
-    """Writes the file under another name, which `cleanup` removes."""
-    temporary = output.path.with_name(f".{uuid.uuid4().hex}.tmp")
+) -> Callable[[], str]:
+    """Writes a file under another name, in the folder where it belongs.
+
+    Returns a function that gives the file its name, and returns a line about it. If it
+    is not called, `cleanup` removes the file.
+    """
+    path = output.path
+    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     cleanup.callback(temporary.unlink, missing_ok=True)
     temporary.write_bytes(output.encode(values))
     # A private file stays private when it is replaced.
-    if output.path.exists():
-        shutil.copymode(output.path, temporary)
-    return StagedFile(output, temporary)
+    if path.exists():
+        shutil.copymode(path, temporary)
+
+    def finish() -> str:
+        # A file is replaced in one step, so that no reader ever sees half of it.
+        verb = "replaced" if path.exists() else "wrote"
+        os.replace(temporary, path)
+        return f"{verb} {escaped(output.name)} ({output.summary})"
+
+    return finish
 
 
 @contextlib.contextmanager
-def writing() -> Iterator[None]:
-    """Turns an error of the operating system into one of the model."""
-    try:
-        yield
-    except OSError as error:
-        raise ModelError(f"it cannot be written: {error.strerror}.") from error
+def writing(place: str) -> Iterator[None]:
+    """Turns an error of the operating system into one of the model at a place."""
+    with at(place):
+        try:
+            yield
+        except OSError as error:
+            raise ModelError(f"it cannot be written: {error.strerror}.") from error

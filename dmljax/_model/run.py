@@ -2,12 +2,13 @@
 
 A model is read and checked as a whole, then compiled to one program, then run. What it
 shows is prepared before anything is printed or written, so an error leaves nothing
-behind. Reading is in `_model_parse`, and showing is in `_model_output`.
+behind. Reading is in `parse`, and showing is in `output`.
 """
 
 import contextlib
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -17,9 +18,10 @@ import numpy as np
 from jax import lax
 
 from dmljax._check import ModelError, listed, quoted, shortened
-from dmljax._model.format import Dispatch, Model, Print, WriteFile
-from dmljax._model.output import encodable, printed, stage, writing
-from dmljax._model.parse import at, parse_model
+from dmljax._model.fields import at
+from dmljax._model.format import Dispatch, Model, Print
+from dmljax._model.output import encodable, stage_file, text_of, writing
+from dmljax._model.parse import parse_model
 from dmljax._strides import read, write
 
 PLATFORMS = ("cpu", "gpu", "tpu")
@@ -101,7 +103,7 @@ def run_model(
     results = compile_model(parsed, find_device(device))()
     with prepared(parsed, results) as steps:
         for step in steps:
-            step(lambda line: None)
+            step()
     return {name: np.array(value) for name, value in results.resources.items()}
 
 
@@ -124,14 +126,13 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
     if device is None:
         return None
     present: dict[str, jax.Device] = {}
-    absent: dict[str, RuntimeError] = {}
+    reason = None
     for platform in PLATFORMS:
         try:
             present[platform] = jax.local_devices(backend=platform)[0]
         except RuntimeError as error:  # JAX has no device of this platform
-            absent[platform] = error
+            reason = error if platform == device else reason
     if device not in present:
-        reason = absent.get(device)
         says = f" JAX says: {_one_line(reason)}" if reason else ""
         raise ModelError(
             f"device {quoted(device)} is not present; this machine has "
@@ -162,20 +163,16 @@ def _on_machine(place: str) -> Iterator[None]:
 # Running
 
 
-def _needed(model: Model) -> tuple[list[Version], dict[str, int]]:
-    """Returns the versions that commands show, and how often each resource is written.
-
-    A dispatch that binds two outputs to one resource writes it once.
-    """
-    shown, writes = [], dict.fromkeys(model.resources, 0)
+def _versions_of(model: Model) -> tuple[list[Version], list[Version]]:
+    """Returns the versions that commands show, and the last one of each resource."""
+    shown, count = [], dict.fromkeys(model.resources, 0)
     for command in model.commands:
         if isinstance(command, Dispatch):
-            outputs = {command.bindings[name].resource for name in command.desc.outputs}
-            for name in outputs:
-                writes[name] += 1
+            for name in command.written:
+                count[name] += 1
         else:
-            shown.append((command.resource, writes[command.resource]))
-    return shown, writes
+            shown.append((command.resource, count[command.resource]))
+    return shown, list(count.items())
 
 
 def program(model: Model) -> Callable[[State], Versions]:
@@ -185,23 +182,21 @@ def program(model: Model) -> Callable[[State], Versions]:
     has written are left out: a model may have many resources, and each one in a program
     takes time to compile.
     """
-    shown, writes = _needed(model)
-    needed = {*shown, *writes.items()}
+    shown, last = _versions_of(model)
+    needed = {*shown, *last}
 
     def dmljax_model(state: State) -> Versions:
-        versions: Versions = {}
-        count = dict.fromkeys(state, 0)
-        for command in model.commands:
-            if isinstance(command, Dispatch):
-                with at(command.place):
-                    changed = _apply(command, state)
-                state = state | changed
-                for name, buffer in changed.items():
-                    count[name] += 1
-                    if (name, count[name]) in needed:
-                        resource = model.resources[name]
-                        elements = _elements(buffer, resource.dtype, 0)
-                        versions[name, count[name]] = elements[: resource.length]
+        state, versions, count = dict(state), {}, dict.fromkeys(state, 0)
+        for command in model.dispatches:
+            with at(command.place):
+                _apply(command, state)
+            for name in command.written:
+                count[name] += 1
+                if (name, count[name]) in needed:
+                    resource = model.resources[name]
+                    versions[name, count[name]] = _elements(
+                        state[name], resource.dtype, 0, resource.length
+                    )
         return versions
 
     return dmljax_model
@@ -212,8 +207,7 @@ def initial_state(model: Model) -> dict[str, np.ndarray]:
 
     A resource that is bound as another type than its own is given as bytes.
     """
-    dispatches = [c for c in model.commands if isinstance(c, Dispatch)]
-    bound = {b.resource for c in dispatches for b in c.bindings.values()}
+    bound = {b.resource for c in model.dispatches for b in c.bindings.values()}
     resources = {name: model.resources[name] for name in bound}
     return {
         name: resource.content if name in model.reinterpreted else resource.values
@@ -223,17 +217,13 @@ def initial_state(model: Model) -> dict[str, np.ndarray]:
 
 def results_of(model: Model, versions: Versions) -> Results:
     """Joins what the program returned and what no dispatch has written."""
-    shown, writes = _needed(model)
 
     def values(version: Version) -> Values:
-        if version[1]:
-            return versions[version]
-        return model.resources[version[0]].values
+        name, writes = version
+        return versions[version] if writes else model.resources[name].values
 
-    return Results(
-        {name: values((name, count)) for name, count in writes.items()},
-        [values(version) for version in shown],
-    )
+    shown, last = _versions_of(model)
+    return Results({v[0]: values(v) for v in last}, [values(v) for v in shown])
 
 
 def compile_model(model: Model, device: jax.Device | None) -> Callable[[], Results]:
@@ -241,50 +231,48 @@ def compile_model(model: Model, device: jax.Device | None) -> Callable[[], Resul
     with _on_machine(model.place):
         buffers = jax.device_put(initial_state(model), device)
         compiled = jax.jit(program(model)).lower(buffers).compile()
-    _check_memory(model, compiled)
-    return functools.partial(_run, model, compiled, buffers)
-
-
-def _check_memory(model: Model, compiled: Any) -> None:
-    """Requires that there is room for the temporary memory of the compiled program."""
-    needs = compiled.memory_analysis()
+    needs: Any = compiled.memory_analysis()
     if needs is not None:  # not every backend of JAX has this analysis
         with at(model.place):
             model.budget.check(needs.temp_size_in_bytes, "the compiled program")
 
+    def run() -> Results:
+        # JAX returns before the device has finished. Waiting here has its errors, too.
+        with _on_machine(model.place):
+            return results_of(model, jax.block_until_ready(compiled(buffers)))
 
-def _apply(command: Dispatch, state: State) -> State:
-    """Runs a dispatch, and returns the resources that it has written."""
+    return run
+
+
+def _apply(command: Dispatch, state: State) -> None:
+    """Runs a dispatch, which replaces the resources that it writes."""
     desc, bindings = command.desc, command.bindings
     inputs = []
     for name, tensor in desc.input_tensors().items():
         resource, offset = bindings[name]
-        elements = _elements(state[resource], tensor.dtype, offset)
+        elements = _elements(state[resource], tensor.dtype, offset, tensor.extent)
         inputs.append(read(tensor, elements))
-    changed: State = {}
     outputs = desc.output_tensors().items()
+    # Two outputs may lie in one resource. The second is written to what the first has
+    # left.
     for (name, tensor), value in zip(outputs, desc.evaluate(*inputs), strict=True):
-        # Two outputs may lie in one resource. The second is written to what the first
-        # has left.
         resource, offset = bindings[name]
-        buffer = changed.get(resource, state[resource])
-        elements = _elements(buffer, tensor.dtype, offset)
-        changed[resource] = _with_elements(
-            buffer, write(tensor, value, elements), offset
-        )
-    return changed
+        elements = _elements(state[resource], tensor.dtype, offset, tensor.extent)
+        written = write(tensor, value, elements)
+        state[resource] = _with_elements(state[resource], written, offset)
 
 
-def _elements(buffer: jax.Array, dtype: np.dtype, offset: int) -> jax.Array:
-    """Returns the buffer from a byte on, as elements of a type.
+def _elements(buffer: jax.Array, dtype: np.dtype, offset: int, count: int) -> jax.Array:
+    """Returns what a buffer has from a byte on, as elements of a type.
 
     A buffer that is bound as another type than its own holds bytes. The bytes of an
     element are in little-endian order, as they are on every platform of JAX.
     """
+    # No more than are needed: with 400 dispatches that each pass on the rest of one
+    # buffer, XLA's compiler for CPUs takes a minute, or overflows its stack.
     width = dtype.itemsize
     if buffer.dtype == dtype:
-        return buffer[offset // width :] if offset else buffer
-    count = (buffer.size - offset) // width
+        return buffer[offset // width : offset // width + count]
     part = buffer[offset : offset + count * width]
     return _reinterpreted(part if width == 1 else part.reshape(-1, width), dtype)
 
@@ -305,24 +293,13 @@ def _with_elements(buffer: jax.Array, elements: jax.Array, offset: int) -> jax.A
         start = offset // buffer.dtype.itemsize
     else:
         elements, start = _reinterpreted(elements, np.dtype("uint8")).ravel(), offset
-    before, after = buffer[:start], buffer[start + elements.size :]
-    return jnp.concatenate([before, elements, after])
-
-
-def _run(
-    model: Model, compiled: Callable[[State], Versions], buffers: State
-) -> Results:
-    # JAX returns before the device has finished. Waiting here has its errors, too.
-    with _on_machine(model.place):
-        versions = jax.block_until_ready(compiled(buffers))
-    return results_of(model, versions)
+    return jnp.concatenate([buffer[:start], elements, buffer[start + elements.size :]])
 
 
 # Showing
 
-# Takes one step of showing. A step gives a line about a file that it has written to the
-# function that it is called with.
-Step = Callable[[Callable[[str], None]], None]
+# Takes one step of showing, and returns a line about the file that it has written.
+Step = Callable[[], str | None]
 
 
 @contextlib.contextmanager
@@ -332,27 +309,15 @@ def prepared(model: Model, results: Results) -> Iterator[list[Step]]:
     All text is encoded, and all files are written under other names. If one of them
     can't be made, nothing has been shown and no file stays behind.
     """
-    snapshots = jax.device_get(results.snapshots)
+    steps: list[Step] = []
     with contextlib.ExitStack() as cleanup:
-        yield [
-            _step(command, values, cleanup)
-            for command, values in zip(model.outputs, snapshots, strict=True)
-        ]
-
-
-def _step(
-    command: Print | WriteFile, values: np.ndarray, cleanup: contextlib.ExitStack
-) -> Step:
-    if isinstance(command, Print):
-        text = printed(command.resource, values, verbose=command.verbose)
-        text = encodable(text)
-        return lambda say: print(text)
-    with at(command.place), writing():
-        staged = stage(command.output, values, cleanup)
-
-    def finish(say: Callable[[str], None]) -> None:
-        with at(command.place), writing():
-            line = staged.finish()
-        say(line)
-
-    return finish
+        snapshots = jax.device_get(results.snapshots)
+        for command, values in zip(model.outputs, snapshots, strict=True):
+            if isinstance(command, Print):
+                text = text_of(command.resource, values, verbose=command.verbose)
+                steps.append(functools.partial(print, encodable(text, sys.stdout)))
+            else:
+                with writing(command.place):
+                    finish = stage_file(command.output, values, cleanup)
+                steps.append(writing(command.place)(finish))
+        yield steps

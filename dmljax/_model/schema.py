@@ -1,30 +1,43 @@
 """The JSON Schema of model files, for editors that complete and check them.
 
-The schema is made from the tables by which model files are read, so that both agree.
+It is made from the tables by which model files are read, and from the types of the
+fields of descriptors, by which `dmljax._json` reads these.
 """
 
+import dataclasses
+import enum
+import typing
 from typing import Any
 
-from dmljax._model.fields import schema_of_fields
+from dmljax._json import HIGHEST, LOWEST, enum_prefix, union_member
+from dmljax._model.fields import (
+    NUMBER,
+    STRING,
+    Schema,
+    integer_schema,
+    list_of,
+    or_null,
+    refer,
+    struct_schema,
+    table_schema,
+)
 from dmljax._model.format import (
     BINDING,
     COMMANDS,
     DISPATCHABLE,
+    GENERATORS,
+    MIXED_ELEMENT,
     MODEL,
     PREFIX,
     RESOURCE,
 )
-from dmljax._model.json_schema import (
-    NUMBER_SCHEMA,
-    Schema,
-    or_null,
-    schema_of,
-    struct_schema,
-)
-from dmljax._model.values import GENERATORS, MIXED_ELEMENT
 from dmljax._operators import DESCRIPTORS
+from dmljax._struct import c_name, field_types, is_enum, required
+from dmljax._tensor import DataType, TensorDesc
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+INTEGER = integer_schema(LOWEST, HIGHEST)
+UNION_MEMBERS = sorted({union_member(DataType(number)) for number in range(1, 12)})
 
 
 def model_schema() -> Schema:
@@ -33,88 +46,97 @@ def model_schema() -> Schema:
     A schema can't express the rules of a whole model, such as names that must exist or
     sizes that must fit. `dmljax run --check` finds what breaks these.
     """
-    definitions: dict[str, Any] = {}
-    operators = [_operator(name, definitions) for name in DESCRIPTORS]
-    definitions |= {
-        "resource": schema_of_fields(RESOURCE, {"initialValues": _initial_values()}),
-        "dispatchable": {"anyOf": operators},
-        "command": {"anyOf": [_command(name) for name in COMMANDS]},
-        "binding": _binding(),
-        "bindings": _named(or_null({"$ref": "#/$defs/binding"})),
-    }
-    model = schema_of_fields(
-        MODEL,
-        {
-            "resources": _named({"$ref": "#/$defs/resource"}),
-            "dispatchables": _named({"$ref": "#/$defs/dispatchable"}),
-            "commands": {"type": "array", "items": {"$ref": "#/$defs/command"}},
-        },
-    )
-    title = "A model file of DxDispatch, with the operators of dmljax"
-    return {"$schema": DIALECT, "title": title, **model, "$defs": definitions}
-
-
-def _named(schema: Schema) -> Schema:
-    return {"type": "object", "additionalProperties": schema}
-
-
-def _initial_values() -> Schema:
-    # A list of numbers, a list of elements with their own types, or one of the objects.
-    numbers: Schema = {"type": "array", "items": NUMBER_SCHEMA, "minItems": 1}
-    mixed: Schema = {
-        "type": "array",
-        "items": schema_of_fields(MIXED_ELEMENT),
-        "minItems": 1,
-    }
-    generators = [schema_of_fields(table) for table in GENERATORS.values()]
-    return {"anyOf": [numbers, mixed, *generators]}
-
-
-def _operator(name: str, definitions: Schema) -> Schema:
-    """Makes the schema of a dispatchable of one operator.
-
-    The fields of the C struct are in an object, or stand beside the type.
-    """
-    types = {"enum": [f"{PREFIX}{name}", name]}
-    known: Schema = {
-        "type": types,
-        "Type": types,
-        "bindings": {"$ref": "#/$defs/bindings"},
-    }
-    whole = schema_of_fields(DISPATCHABLE, known)
-    schema_of(DESCRIPTORS[name], definitions)
-    struct = definitions[DESCRIPTORS[name].__name__]
-    reference = {"$ref": f"#/$defs/{DESCRIPTORS[name].__name__}"}
-    properties = whole["properties"] | {"desc": reference, "Desc": reference}
-    # Both fields may be written with a capital letter. A schema for each spelling of
-    # both makes sure that there is one of each.
-    in_desc = [
-        struct_schema(properties, [kind, desc])
-        for kind in ("type", "Type")
-        for desc in ("desc", "Desc")
-    ]
-    inner = {k: v for k, v in whole["properties"].items() if k not in ("desc", "Desc")}
-    beside = [
-        struct_schema(inner | struct["properties"], [kind, *struct["required"]])
-        for kind in ("type", "Type")
-    ]
-    return {"anyOf": [*in_desc, *beside]}
-
-
-def _command(name: str) -> Schema:
-    """Makes the schema of a command."""
-    # The tool ignores the case of a command's name. The name itself comes first, so
-    # that editors offer it. A pattern of JSON Schema has no flag to ignore the case.
-    any_case = "".join(f"[{c.lower()}{c.upper()}]" for c in name)
-    types = {
-        "anyOf": [{"enum": [name]}, {"type": "string", "pattern": f"^{any_case}$"}]
-    }
-    known: Schema = {"type": types, "bindings": {"$ref": "#/$defs/bindings"}}
-    return schema_of_fields(COMMANDS[name], known)
-
-
-def _binding() -> Schema:
+    numbers = list_of(NUMBER.schema, minItems=1)
+    mixed = list_of(table_schema(MIXED_ELEMENT), minItems=1)
+    generators = [table_schema(table) for table in GENERATORS.values()]
+    one = [STRING.schema, table_schema(BINDING)]
     # A list of one binding stands for this binding.
-    one: Schema = {"anyOf": [{"type": "string"}, schema_of_fields(BINDING)]}
-    several = {"type": "array", "items": one, "minItems": 1, "maxItems": 1}
-    return {"anyOf": [*one["anyOf"], several]}
+    several = list_of({"anyOf": one}, minItems=1, maxItems=1)
+    definitions: Schema = {}
+    operators = [_operator_schema(name, definitions) for name in DESCRIPTORS]
+    definitions |= {
+        "initialValues": {"anyOf": [numbers, mixed, *generators]},
+        "resource": table_schema(RESOURCE),
+        "dispatchable": {"anyOf": operators},
+        "command": {"anyOf": [table_schema(table) for table in COMMANDS.values()]},
+        "binding": {"anyOf": [*one, several]},
+    }
+    title = "A model file of DxDispatch, with the operators of dmljax"
+    schema = {"$schema": DIALECT, "title": title, **table_schema(MODEL)}
+    return schema | {"$defs": definitions}
+
+
+def _operator_schema(name: str, definitions: Schema) -> Schema:
+    """Makes the schema of a dispatchable of one operator."""
+    struct = DESCRIPTORS[name].__name__
+    reference = schema_of(DESCRIPTORS[name], definitions)
+    types = or_null({"enum": [f"{PREFIX}{name}", name]})
+    table = table_schema(DISPATCHABLE)["properties"]
+    table |= {key: table[key] | types for key in ("type", "Type")}
+    # The fields of the C struct are in an object, or stand beside the type.
+    inside = struct_schema(table | {"desc": reference, "Desc": reference}, [])
+    del table["desc"], table["Desc"]
+    fields, needed = (definitions[struct][key] for key in ("properties", "required"))
+    beside = struct_schema(table | fields, needed)
+    return {
+        "anyOf": [
+            inside | {"allOf": [_either("type"), _either("desc")]},
+            beside | _either("type"),
+        ]
+    }
+
+
+def _either(key: str) -> Schema:
+    """Makes the schema of an object with a key, which may have a capital letter."""
+    return {"anyOf": [{"required": [key]}, {"required": [key.capitalize()]}]}
+
+
+def schema_of(kind: Any, definitions: Schema) -> Schema:
+    """Makes the JSON Schema of what `from_json` reads as the type `kind`.
+
+    Structs and enums are added to `definitions`, and the schema refers to them.
+    """
+    kind, optional = required(kind)
+    if kind == tuple[int, ...]:
+        schema = list_of(INTEGER)
+    elif dataclasses.is_dataclass(kind) or is_enum(kind):
+        name = kind.__name__
+        if name not in definitions:
+            make = _enum_schema if is_enum(kind) else _struct_schema
+            definitions[name] = {}  # so that a struct that holds itself ends
+            definitions[name] = make(typing.cast(type, kind), definitions)
+        schema = refer(name)
+    elif kind == int | float:
+        members = dict.fromkeys(UNION_MEMBERS, NUMBER.schema)
+        union = struct_schema(members, []) | {"minProperties": 1, "maxProperties": 1}
+        schema = {"anyOf": [*NUMBER.schema["anyOf"], union]}
+    else:
+        schema = NUMBER.schema if kind is float else INTEGER
+    return or_null(schema) if optional else schema
+
+
+def _enum_schema(kind: type[enum.Enum], definitions: Schema) -> Schema:
+    names = list(kind.__members__)
+    full = [f"{enum_prefix(kind)}{name}" for name in names]
+    values = [member.value for member in kind.__members__.values()]
+    one: Schema = {"enum": [*names, *full, *values]}
+    return {"anyOf": [one, list_of(one)]} if issubclass(kind, enum.Flag) else one
+
+
+def _struct_schema(kind: type, definitions: Schema) -> Schema:
+    properties, needed = {}, []
+    for field in dataclasses.fields(kind):
+        key, hint = c_name(field.name), field_types(kind)[field.name]
+        properties[key] = schema_of(hint, definitions)
+        if field.default is not dataclasses.MISSING:
+            properties[key] = or_null(properties[key])
+        elif not required(hint)[1]:
+            needed.append(key)
+    if kind is not TensorDesc:
+        return struct_schema(properties, needed)
+    # A tensor's type may stand beside its fields, or in the object around them.
+    properties["DimensionCount"] = INTEGER
+    buffer = {"Type": {"enum": ["BUFFER", "DML_TENSOR_TYPE_BUFFER"]}}
+    inner = struct_schema(properties, needed)
+    whole = struct_schema(buffer | {"Desc": inner}, ["Desc"])
+    return {"anyOf": [struct_schema(properties | buffer, needed), whole]}

@@ -1,64 +1,38 @@
-"""The initial values of a resource: lists, repeated values, sequences and files.
+"""Resources and their initial values: lists, repeated values, sequences and files.
 
 A resource begins with the values that DxDispatch gives it, or the model is refused.
-Images are in `_images`.
+How image files become values is in `images`.
 """
 
 import io
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dmljax._arguments import check_x64
 from dmljax._check import LONGEST_PATH, ModelError, as_json, listed, quoted, show
 from dmljax._json import NONFINITE, enum_prefix, number_from_json
-from dmljax._model.fields import (
-    DATA_TYPE,
+from dmljax._model.fields import at, read_fields
+from dmljax._model.format import (
     DATA_TYPES,
-    NUMBER,
-    STRING,
-    UNSIGNED,
-    Field,
-    Fields,
-    read_fields,
+    GENERATORS,
+    MIXED_ELEMENT,
+    RESOURCE,
+    Resource,
 )
-from dmljax._model.images import codec, is_image, read_image
+from dmljax._model.images import converting, is_image, read_image
 from dmljax._model.limits import Budget, read_file
-from dmljax._support import UP_TO_64_BITS
 from dmljax._tensor import MAX_ELEMENTS, DataType
 from dmljax._types import LARGEST_DOUBLE, is_floating
 
-COUNT = Field(UNSIGNED, "How many elements there are.", required=True)
-# The objects that `initialValues` may be, by the field that no other of them has.
-GENERATORS: Mapping[str, Fields] = {
-    "value": {
-        "valueCount": COUNT,
-        "value": Field(NUMBER, "Every element.", required=True),
-    },
-    "valueStart": {
-        "valueCount": COUNT,
-        "valueStart": Field(NUMBER, "The first element.", required=True),
-        "valueDelta": Field(NUMBER, "What is added for each next one.", required=True),
-    },
-    "sourcePath": {
-        "sourcePath": Field(
-            STRING,
-            "A .npy file, a .png or .jpg image, or raw little-endian data; relative "
-            "to the folder of the model, or else to the current directory.",
-            required=True,
-        ),
-    },
-}
-# An element of a list whose elements have their own types.
-MIXED_ELEMENT: Fields = {
-    "type": Field(DATA_TYPE, "The data type of this element.", required=True),
-    "value": Field(NUMBER, "The element.", required=True),
-    "name": Field(STRING, "A name for the reader."),
-}
+# A resource is in memory three times: as it is made, on the device, and as it is after
+# the run.
+COPIES = 3
+TYPE = "initialValuesDataType"
 # The versions of .npy files, and NumPy's public readers of their headers. There is none
 # for version 3.0, which only adds names in Unicode to structured types.
 NPY_HEADERS = {
@@ -67,28 +41,41 @@ NPY_HEADERS = {
 }
 
 
-class Recipe(NamedTuple):
-    """The parts that make initial values by an object.
+def read_resource(value: Any, folder: Path, budget: Budget) -> Resource:
+    """Makes a buffer, filled with its initial values.
 
-    Attributes:
-      generator: the object.
-      fields: the fields of the resource, some of which are about images.
-      data_type: the type of the values, or UNKNOWN.
-      folder: the folder of the model.
+    Args:
+      value: the object in the model.
+      folder: the folder that the path of a file is relative to.
       budget: the memory that the model may use.
+
+    Raises:
+      ModelError: if the values do not fit their type or the buffer, or if a file can't
+        be read.
     """
-
-    generator: Mapping[str, Any]
-    fields: Mapping[str, Any]
-    data_type: DataType
-    folder: Path
-    budget: Budget
-
-
-def data_type_of(fields: Mapping[str, Any], key: str) -> DataType:
-    """Returns the data type that a field names, or UNKNOWN if it is not there."""
-    name: str = fields.get(key, "UNKNOWN")
-    return DataType[name.removeprefix(enum_prefix(DataType))]
+    fields = read_fields(value, RESOURCE)
+    data_type, values = initial_values(fields, folder, budget)
+    offset = fields.get("initialValuesOffsetInBytes", 0)
+    end = offset + values.nbytes
+    # A buffer without a given size has a multiple of 4 bytes, as the size has that a
+    # tensor description implies.
+    size = fields.get("sizeInBytes", -(-values.nbytes // 4) * 4)
+    if not end <= size <= MAX_ELEMENTS * values.itemsize:
+        begin = f" and begin at byte {offset}" if offset else ""
+        raise ModelError(
+            f"the field 'sizeInBytes' is {fields.get('sizeInBytes', 'missing')}, while "
+            f"the initial values have {values.nbytes} bytes{begin}; it must be at "
+            f"least {end}, and hold at most {MAX_ELEMENTS} elements."
+        )
+    budget.take(COPIES * size, "it")
+    content = np.zeros(size, np.uint8)
+    content[offset:end] = values.view(np.uint8)
+    # With a size of its own the whole buffer is shown. Otherwise the initial values
+    # are, without what rounding has added.
+    whole = "sizeInBytes" in fields
+    return Resource(
+        data_type, content, size // values.itemsize if whole else values.size
+    )
 
 
 def initial_values(
@@ -97,43 +84,42 @@ def initial_values(
     """Makes the flat initial values of a resource, and says their type.
 
     For a list of mixed types the values are bytes, and the type is UNKNOWN.
-
-    Args:
-      fields: the fields of the resource.
-      folder: the folder that the path of a file is relative to.
-      budget: the memory that the values may use.
-
-    Raises:
-      ModelError: if the values do not fit the type, or a file cannot be read.
     """
     values = fields["initialValues"]
-    data_type = data_type_of(fields, "initialValuesDataType")
+    data_type = _data_type_of(fields, TYPE)
+    mixed = data_type == DataType.UNKNOWN and isinstance(values, list)
     if values == "deferred":
         raise ModelError(
             "the field 'initialValues' is 'deferred', which only ONNX dispatchables "
             "have; give the values."
         )
     if isinstance(values, dict):
-        array = _generated(values, fields, data_type, folder, budget)
+        array = _generate(fields, folder, budget)
     elif not isinstance(values, list):
         raise ModelError(
             f"the field 'initialValues' is {as_json(values)}; it must be a list or an "
             "object."
         )
-    elif data_type == DataType.UNKNOWN and values and isinstance(values[0], dict):
-        array = _mixed(values)
+    elif mixed and values and isinstance(values[0], dict):
+        array = _join_mixed(values)
     else:
-        array = _numbers(values, _known(data_type), "initialValues[{}]")
+        array = _read_numbers(values, _require_type(data_type))
     if not 1 <= array.size <= MAX_ELEMENTS:
         raise ModelError(
             f"the initial values have {array.size} elements; there must be 1 to "
             f"{MAX_ELEMENTS}."
         )
-    mixed = isinstance(values, list) and data_type == DataType.UNKNOWN
     return DataType.UNKNOWN if mixed else DataType[array.dtype.name.upper()], array
 
 
-def _known(data_type: DataType) -> DataType:
+def _data_type_of(fields: Mapping[str, Any], key: str) -> DataType:
+    """Returns the data type that a field names, or UNKNOWN if it is not there."""
+    name: str = fields.get(key, "UNKNOWN")
+    return DataType[name.removeprefix(enum_prefix(DataType))]
+
+
+def _require_type(data_type: DataType) -> DataType:
+    """Returns the type of the values, which must be given and be one of JAX's now."""
     if data_type == DataType.UNKNOWN:
         raise ModelError(
             "the field 'initialValuesDataType' is missing or UNKNOWN; only a .npy file "
@@ -143,16 +129,16 @@ def _known(data_type: DataType) -> DataType:
     return data_type
 
 
-# Lists
+# Numbers
 
 
-def _numbers(values: list[Any], data_type: DataType, place: str) -> np.ndarray:
-    """Makes an array of numbers. `place` is where one stands, for messages.
+def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
+    """Makes an array of a list of numbers.
 
     A number past the largest one of a floating type becomes infinity.
     """
     # Lists may have millions of elements. This loop tests each by plain comparisons,
-    # and only what fails goes to the slower _number, which says what is wrong.
+    # and only what fails goes to the slower _read_number, which says what is wrong.
     if is_floating(data_type.dtype):
         named = (NONFINITE.get(v.lower(), v) if type(v) is str else v for v in values)
         numbers: list[Any] = list(named)
@@ -163,180 +149,146 @@ def _numbers(values: list[Any], data_type: DataType, place: str) -> np.ndarray:
     for index, number in enumerate(numbers):
         kind = type(number)
         if kind not in kinds or (kind is int and not low <= number <= high):
-            _number(values[index], data_type, place.format(index))
-    return _array(numbers, data_type)
+            _read_number(values[index], data_type, f"initialValues[{index}]")
+    return _as_array(numbers, data_type)
 
 
-def _array(numbers: list[int | float], data_type: DataType) -> np.ndarray:
+def _as_array(numbers: list[Any], data_type: DataType) -> np.ndarray:
     wide = np.float64 if is_floating(data_type.dtype) else data_type.dtype
     with np.errstate(over="ignore"):
         return np.array(numbers, wide).astype(data_type.dtype)
 
 
-def _number(value: Any, data_type: DataType, what: str) -> int | float:
-    """Returns `value` as a number that `data_type` holds; ModelError if it is none."""
+def _read_number(value: Any, data_type: DataType, what: str) -> np.ndarray:
+    """Makes an array of one number; ModelError if `data_type` does not hold it."""
     if is_floating(data_type.dtype):
         names = ", ".join(f"'{name}'" for name in NONFINITE)
         wrong = ModelError(
             f"{what} is {as_json(value)}; it must be a number or {names}."
         )
         try:
-            return float(number_from_json(value, wrong))
+            return _as_array([float(number_from_json(value, wrong))], data_type)
         except OverflowError:
             raise ModelError(
                 f"{what} is {as_json(value)}, which is too large for {data_type.name}."
             ) from None
     limits = np.iinfo(data_type.dtype)
     if type(value) is int and limits.min <= value <= limits.max:
-        return value
+        return _as_array([value], data_type)
     raise ModelError(
         f"{what} is {as_json(value)}; {data_type.name} holds the integers "
         f"{limits.min} to {limits.max}."
     )
 
 
-def _mixed(values: list[Any]) -> np.ndarray:
+def _join_mixed(values: list[Any]) -> np.ndarray:
     """Joins the bytes of elements that each have their own type, without gaps."""
-    parts = []
+    content = bytearray()
     for index, value in enumerate(values):
         place = f"initialValues[{index}]"
-        try:
+        with at(place):
             fields = read_fields(value, MIXED_ELEMENT)
-        except ModelError as error:
-            raise ModelError(f"{place}: {error}") from error
-        data_type = data_type_of(fields, "type")
+        data_type = _data_type_of(fields, "type")
         if data_type == DataType.UNKNOWN:
             raise ModelError(
                 f"{place}: the field 'type' is UNKNOWN; it must be one of "
-                f"{', '.join(DATA_TYPES[:-1])}."
+                f"{', '.join(DATA_TYPES)}."
             )
-        element = _number(fields["value"], data_type, f"{place}: the field 'value'")
-        parts.append(_array([element], data_type).tobytes())
-    return np.frombuffer(b"".join(parts), np.uint8)
+        what = f"{place}: the field 'value'"
+        content += _read_number(fields["value"], data_type, what).tobytes()
+    return np.frombuffer(content, np.uint8)
 
 
-# Generators
+# Objects that make the values
 
 
-def _generated(
-    values: dict[str, Any],
-    fields: Mapping[str, Any],
-    data_type: DataType,
-    folder: Path,
-    budget: Budget,
-) -> np.ndarray:
+def _generate(resource: Mapping[str, Any], folder: Path, budget: Budget) -> np.ndarray:
+    """Makes the values that an object describes."""
+    values, data_type = resource["initialValues"], _data_type_of(resource, TYPE)
     kinds = [kind for kind in GENERATORS if kind in values]
     if len(kinds) != 1:
         raise ModelError(
             f"the field 'initialValues' has the fields {listed(values)}; it must have "
             f"one of {', '.join(GENERATORS)}."
         )
-    try:
-        checked = read_fields(values, GENERATORS[kinds[0]])
-    except ModelError as error:
-        raise ModelError(f"the field 'initialValues': {error}") from error
-    return _MAKERS[kinds[0]](Recipe(checked, fields, data_type, folder, budget))
-
-
-def _counted(recipe: Recipe) -> int:
-    """Reads the number of elements, and requires that there is room for them."""
-    count: int = recipe.generator["valueCount"]
+    with at("the field 'initialValues'"):
+        fields = read_fields(values, GENERATORS[kinds[0]])
+    if "sourcePath" in fields:
+        return _read_source(fields["sourcePath"], resource, folder, budget)
+    count, width = fields.pop("valueCount"), _require_type(data_type).dtype.itemsize
+    # One value for every element, or the first one and what is added for each next one.
+    first, *steps = (
+        _read_number(value, data_type, f"the field '{key}'")
+        for key, value in fields.items()
+    )
     if not 1 <= count <= MAX_ELEMENTS:
         raise ModelError(
             f"the field 'valueCount' is {count}; it must be 1 to {MAX_ELEMENTS}."
         )
-    size = count * _known(recipe.data_type).dtype.itemsize
-    recipe.budget.check(size, f"the field 'valueCount' is {count}, which")
-    return count
-
-
-def _scalar(recipe: Recipe, key: str) -> np.ndarray:
-    data_type = _known(recipe.data_type)
-    number = _number(recipe.generator[key], data_type, f"the field '{key}'")
-    return _array([number], data_type)
-
-
-def _constant(recipe: Recipe) -> np.ndarray:
-    return np.repeat(_scalar(recipe, "value"), _counted(recipe))
-
-
-def _sequence(recipe: Recipe) -> np.ndarray:
-    """Makes a sequence of a start and steps of a delta.
-
-    Each value is the one before plus the delta, added in the type as the tool does it:
-    floats are rounded in every step, and integers wrap around.
-    """
-    start, delta = _scalar(recipe, "valueStart"), _scalar(recipe, "valueDelta")
-    steps = np.repeat(delta, _counted(recipe))
-    steps[:1] = start
-    # In place, because the budget has counted one array.
+    budget.check(count * width, f"the field 'valueCount' is {count}, which")
+    if not steps:
+        return np.repeat(first, count)
+    # The sum is computed in the type, as the tool does it: floats are rounded in every
+    # step, and integers wrap around. It is in place, because the budget has counted one
+    # array.
+    array = np.repeat(steps[0], count)
+    array[:1] = first
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.add.accumulate(steps, dtype=steps.dtype, out=steps)
+        return np.add.accumulate(array, dtype=array.dtype, out=array)
 
 
-# Files
-
-
-def _file(recipe: Recipe) -> np.ndarray:
-    generator, fields, data_type, folder, budget = recipe
-    name = generator["sourcePath"]
+def _read_source(
+    name: str, resource: Mapping[str, Any], folder: Path, budget: Budget
+) -> np.ndarray:
+    """Reads a file. Its ending says whether it is an array, an image or raw data."""
+    data_type = _data_type_of(resource, TYPE)
     place = f"sourcePath {quoted(name, LONGEST_PATH)}"
-    path = _found(name, folder, place)
-    content = read_file(path, budget, place)
-    if path.suffix.lower() == ".npy":
-        return _from_npy(content, data_type, place)
-    data_type = _known(data_type)
-    if is_image(path):
-        return read_image(content, data_type, fields, place, budget)
-    if len(content) % data_type.dtype.itemsize:
+    # Unlike the method of a Path, os.path.exists takes any string.
+    found = [path for path in (folder / name, Path(name)) if os.path.exists(path)]
+    if not found:
+        raise ModelError(
+            f"{place} is not a file: there is none in the model's folder "
+            f"{quoted(str(folder), LONGEST_PATH)}, nor in the current directory."
+        )
+    content = read_file(found[0], budget, place)
+    if found[0].suffix.lower() == ".npy":
+        return _read_npy(content, data_type, place)
+    dtype = _require_type(data_type).dtype
+    if is_image(found[0]):
+        return read_image(content, data_type, resource, place, budget)
+    if len(content) % dtype.itemsize:
         raise ModelError(
             f"{place} has {len(content)} bytes; they must be a multiple of "
-            f"{data_type.dtype.itemsize}, the size of an element of {data_type.name}."
+            f"{dtype.itemsize}, the size of an element of {data_type.name}."
         )
     # Raw files are little-endian, as the tool's are.
-    return np.frombuffer(content, data_type.dtype.newbyteorder("<"))
+    return np.frombuffer(content, dtype.newbyteorder("<"))
 
 
-def _found(name: str, folder: Path, place: str) -> Path:
-    """Finds a file in the model's folder, or else in the current directory."""
-    for path in (folder / name, Path(name)):
-        # Unlike the method of a Path, this function takes any string.
-        if os.path.exists(path):
-            return path
-    raise ModelError(
-        f"{place} is not a file: there is none in the model's folder "
-        f"{quoted(str(folder), LONGEST_PATH)}, nor in the current directory."
-    )
-
-
-_MAKERS: Mapping[str, Callable[[Recipe], np.ndarray]] = {
-    "value": _constant,
-    "valueStart": _sequence,
-    "sourcePath": _file,
-}
-
-
-def _from_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
-    array = _npy_array(content, place)
+def _read_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
+    """Reads a .npy file, which must have the given type, if there is one."""
+    array = _view_npy(content, place)
     if array.dtype == bool:
         array = array.astype(np.uint8)
-    own = DataType.__members__.get(array.dtype.name.upper())
-    if own not in UP_TO_64_BITS:
-        names = ", ".join(t.name for t in UP_TO_64_BITS)
-        raise ModelError(f"{place} has type {array.dtype}; it must be one of {names}.")
-    if data_type not in (DataType.UNKNOWN, own):
+    name = array.dtype.name.upper()
+    if name not in DATA_TYPES:
         raise ModelError(
-            f"{place} has data type {own.name}, while 'initialValuesDataType' is "
+            f"{place} has type {array.dtype}; it must be one of "
+            f"{', '.join(DATA_TYPES)}."
+        )
+    if data_type not in (DataType.UNKNOWN, DataType[name]):
+        raise ModelError(
+            f"{place} has data type {name}, while 'initialValuesDataType' is "
             f"{data_type.name}; both must be the same."
         )
-    return array.ravel().astype(_known(own).dtype)
+    return array.ravel().astype(_require_type(DataType[name]).dtype)
 
 
-def _npy_array(content: bytes, place: str) -> np.ndarray:
-    """Reads the array in a .npy file."""
+def _view_npy(content: bytes, place: str) -> np.ndarray:
+    """Returns the array in a .npy file as a view of the content."""
     # np.load would allocate what the header asks for, before it finds that the file has
-    # less. Here the array is a view of the content.
-    with codec(place):
+    # less.
+    with converting(place):
         file = io.BytesIO(content)
         version = np.lib.format.read_magic(file)
         if version not in NPY_HEADERS:

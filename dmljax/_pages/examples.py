@@ -23,7 +23,8 @@ from dmljax._padding import PaddingDesc
 from dmljax._tensor import DataType, TensorDesc
 from dmljax._types import INT32_MIN
 
-Nested = list[Any]  # lists of numbers, nested as a page prints an array
+# The elements of an array, in the order in which a page prints them.
+Elements = list[Any]
 
 
 class Verdict(enum.Enum):
@@ -53,9 +54,9 @@ class Example:
     name: str
     title: str
     desc: OperatorDesc
-    inputs: tuple[Nested, ...]
-    printed: tuple[Nested, ...]
-    expected: tuple[Nested, ...] | None = None
+    inputs: tuple[Elements, ...]
+    printed: tuple[Elements, ...]
+    expected: tuple[Elements, ...] | None = None
     note: str = ""
     known_error: str = ""
 
@@ -86,132 +87,95 @@ class Example:
         return Verdict.DISAGREES
 
 
-def _agree(outputs: list[np.ndarray], arrays: tuple[Nested, ...]) -> bool:
+def _agree(outputs: list[np.ndarray], arrays: tuple[Elements, ...]) -> bool:
     pairs = zip(outputs, arrays, strict=True)
-    return all(np.array_equal(output[: len(array)], array) for output, array in pairs)
+    return all(np.array_equal(out.ravel()[: len(array)], array) for out, array in pairs)
+
+
+def _digits(text: str) -> Elements:
+    """Returns the elements of an array of which each element is one digit."""
+    return [int(digit) for digit in text if digit != " "]
+
+
+def _floats(*sizes: int) -> TensorDesc:
+    return TensorDesc(DataType.FLOAT32, sizes)
+
+
+def _unsigned(*sizes: int) -> TensorDesc:
+    return TensorDesc(DataType.UINT32, sizes)
 
 
 # DIAGONAL_MATRIX1
 
-MATRIX = [[4, 7, 3, 7, 9], [1, 2, 8, 6, 9], [9, 4, 1, 8, 7], [4, 3, 4, 2, 4]]
-
-
-def _diagonal_matrix1(
-    name: str,
-    title: str,
-    value: int,
-    fill: tuple[int, int],
-    printed: Nested,
-    *,
-    x: Nested | None = None,
-    expected: Nested | None = None,
-    known_error: str = "",
-) -> Example:
-    tensor = TensorDesc(DataType.FLOAT32, (4, 5))
-    desc = DiagonalMatrix1Desc(
-        None if x is None else tensor, tensor, DataType.FLOAT32, value, *fill
-    )
-    return Example(
-        f"diagonal_matrix1_{name}",
-        title,
-        desc,
-        () if x is None else (x,),
-        (printed,),
-        None if expected is None else (expected,),
-        known_error=known_error,
-    )
-
+MATRIX = _digits("47379 12869 94187 43424")
+SHAPE = _floats(4, 5)
 
 DIAGONAL_MATRIX1 = (
-    _diagonal_matrix1(
-        "identity",
+    Example(
+        "diagonal_matrix1_identity",
         "the standard identity matrix",
-        7,
-        (0, 1),
-        [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0]],
-        expected=[[7, 0, 0, 0, 0], [0, 7, 0, 0, 0], [0, 0, 7, 0, 0], [0, 0, 0, 7, 0]],
+        DiagonalMatrix1Desc(None, SHAPE, DataType.FLOAT32, 7, 0, 1),
+        (),
+        (_digits("10000 01000 00100 00010"),),
+        expected=(_digits("70000 07000 00700 00070"),),
         known_error="it prints ones for Value 7. Value is used as given.",
     ),
-    _diagonal_matrix1(
-        "strip",
+    Example(
+        "diagonal_matrix1_strip",
         "a diagonal strip, three elements wide",
-        7,
-        (0, 3),
-        [[7, 7, 7, 0, 0], [0, 7, 7, 7, 0], [0, 0, 7, 7, 7], [0, 0, 0, 7, 7]],
+        DiagonalMatrix1Desc(None, SHAPE, DataType.FLOAT32, 7, 0, 3),
+        (),
+        (_digits("77700 07770 00777 00077"),),
     ),
-    _diagonal_matrix1(
-        "upper_triangle",
+    Example(
+        "diagonal_matrix1_upper_triangle",
         "the strictly upper triangle is kept, zeros below it",
-        0,
-        (INT32_MIN, 1),
-        [[0, 7, 3, 7, 9], [0, 0, 8, 6, 9], [0, 0, 0, 8, 7], [0, 0, 0, 0, 4]],
-        x=MATRIX,
+        DiagonalMatrix1Desc(SHAPE, SHAPE, DataType.FLOAT32, 0, INT32_MIN, 1),
+        (MATRIX,),
+        (_digits("07379 00869 00087 00004"),),
     ),
-    _diagonal_matrix1(
-        "diagonal_only",
+    Example(
+        "diagonal_matrix1_diagonal_only",
         "only the diagonal is kept, by inverted bounds",
-        0,
-        (1, 0),
-        [[4, 0, 0, 0, 0], [0, 2, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 2, 0]],
-        x=MATRIX,
+        DiagonalMatrix1Desc(SHAPE, SHAPE, DataType.FLOAT32, 0, 1, 0),
+        (MATRIX,),
+        (_digits("40000 02000 00100 00020"),),
     ),
 )
 
 # ONE_HOT
 
-
-def _one_hot(
-    name: str,
-    title: str,
-    indices: tuple[DataType, Nested],
-    values: Nested,
-    axis: int,
-    printed: Nested,
-    note: str = "",
-) -> Example:
-    index_type, index = indices
-    desc = OneHotDesc(
-        TensorDesc(index_type, np.shape(index)),
-        TensorDesc(DataType.FLOAT32, np.shape(values)),
-        TensorDesc(DataType.FLOAT32, np.shape(printed)),
-        axis,
-    )
-    inputs, outputs = (index, values), (printed,)
-    return Example(f"one_hot_{name}", title, desc, inputs, outputs, note=note)
-
+COLUMN, OUTPUT = _unsigned(1, 1, 3, 1), _floats(1, 1, 3, 4)
+OFF_AND_ON = _floats(1, 1, 1, 2)
 
 ONE_HOT = (
-    _one_hot(
-        "rows",
+    Example(
+        "one_hot_rows",
         "example 1",
-        (DataType.UINT32, [[[[0], [3], [2]]]]),
-        [[[[0, 1]]]],
-        3,
-        [[[[1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]]]],
+        OneHotDesc(COLUMN, OFF_AND_ON, OUTPUT, 3),
+        ([0, 3, 2], [0, 1]),
+        (_digits("1000 0001 0010"),),
     ),
-    _one_hot(
-        "columns",
+    Example(
+        "one_hot_columns",
         "example 2, along another axis",
-        (DataType.UINT32, [[[[0, 2, 1, 0]]]]),
-        [[[[0, 1]]]],
-        2,
-        [[[[1, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0]]]],
+        OneHotDesc(_unsigned(1, 1, 1, 4), OFF_AND_ON, OUTPUT, 2),
+        ([0, 2, 1, 0], [0, 1]),
+        (_digits("1001 0010 0100"),),
     ),
-    _one_hot(
-        "values",
+    Example(
+        "one_hot_values",
         "example 3, with other off and on values",
-        (DataType.UINT32, [[[[0], [3], [2]]]]),
-        [[[[4], [2], [9]]]],
-        3,
-        [[[[2, 4, 4, 4], [4, 4, 4, 2], [4, 4, 2, 4]]]],
+        OneHotDesc(COLUMN, _floats(1, 1, 3, 1), OUTPUT, 3),
+        ([0, 3, 2], [4, 2, 9]),
+        (_digits("2444 4442 4424"),),
     ),
-    _one_hot(
-        "negative",
+    Example(
+        "one_hot_negative",
         "example 4, negative and out-of-bounds indices",
-        (DataType.INT32, [[[[-3], [100], [3]]]]),
-        [[[[0, 1]]]],
-        3,
-        [[[[0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]]]],
+        OneHotDesc(TensorDesc(DataType.INT32, (1, 1, 3, 1)), OFF_AND_ON, OUTPUT, 3),
+        ([-3, 100, 3], [0, 1]),
+        (_digits("0100 0000 0001"),),
         note="Its text ignores an index that exceeds the number of elements; the "
         "number itself is ignored too.",
     ),
@@ -223,12 +187,9 @@ ELEMENT_WISE_IF = (
     Example(
         "element_wise_if",
         "the example",
-        ElementWiseIfDesc(
-            TensorDesc(DataType.UINT8, (2, 2)),
-            *[TensorDesc(DataType.FLOAT32, (2, 2))] * 3,
-        ),
-        ([[1, 0], [1, 1]], [[1, 2], [3, 4]], [[9, 8], [7, 6]]),
-        ([[1, 8], [3, 4]],),
+        ElementWiseIfDesc(TensorDesc(DataType.UINT8, (2, 2)), *[_floats(2, 2)] * 3),
+        (_digits("10 11"), _digits("12 34"), _digits("98 76")),
+        (_digits("18 34"),),
     ),
 )
 
@@ -239,27 +200,18 @@ NONZERO_COORDINATES = (
         "nonzero_coordinates",
         "the example",
         NonzeroCoordinatesDesc(
-            TensorDesc(DataType.FLOAT32, (1, 1, 2, 4)),
-            TensorDesc(DataType.UINT32, (1, 1, 1, 1)),
-            TensorDesc(DataType.UINT32, (1, 1, 8, 3)),
+            _floats(1, 1, 2, 4), _unsigned(1, 1, 1, 1), _unsigned(1, 1, 8, 3)
         ),
-        ([[1.0, 0.0, 0.0, 2.0], [-0.0, 3.5, 0.0, -5.2]],),
-        (
-            [[[[4]]]],
-            [[[[0, 0, 0], [0, 0, 3], [0, 1, 1], [0, 1, 3], *[[0, 0, 0]] * 4]]],
-        ),
+        ([1.0, 0.0, 0.0, 2.0, -0.0, 3.5, 0.0, -5.2],),
+        ([4], _digits("000 003 011 013 000 000 000 000")),
         note="It leaves the rows past the count undefined; here they hold 0.",
     ),
     Example(
         "nonzero_coordinates_sentence",
         "the three coordinates in the text",
-        NonzeroCoordinatesDesc(
-            TensorDesc(DataType.FLOAT32, (2, 6)),
-            TensorDesc(DataType.UINT32, (1,)),
-            TensorDesc(DataType.UINT32, (12, 2)),
-        ),
-        ([[0, 0, 0, 0, 0, 1], [1, 0, 1, 0, 0, 0]],),
-        ([3], [[0, 5], [1, 0], [1, 2]]),
+        NonzeroCoordinatesDesc(_floats(2, 6), _unsigned(1), _unsigned(12, 2)),
+        (_digits("000001 101000"),),
+        ([3], _digits("05 10 12")),
         known_error="its sentence is scrambled. Non-zeros at {0,5}, {1,0} and {1,2} "
         "give these three rows, and 'OutputCount elements' means rows.",
     ),
@@ -267,25 +219,15 @@ NONZERO_COORDINATES = (
 
 # PADDING
 
-PADDED = [[[[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4], [5, 6, 7, 8]]]]
 
-
-def _padding(mode: PaddingMode, value: float, printed: Nested) -> Example:
-    desc = PaddingDesc(
-        TensorDesc(DataType.FLOAT32, (1, 1, 4, 4)),
-        TensorDesc(DataType.FLOAT32, (1, 1, 8, 10)),
-        mode,
-        value,
-        4,
-        (0, 0, 1, 2),
-        (0, 0, 3, 4),
-    )
+def _padding(mode: PaddingMode, value: float, *printed: str) -> Example:
+    tensors = _floats(1, 1, 4, 4), _floats(1, 1, 8, 10)
     return Example(
         f"padding_{mode.name.lower()}",
         f"example {mode + 1}, {mode.name}",
-        desc,
-        (PADDED,),
-        ([[printed]],),
+        PaddingDesc(*tensors, mode, value, 4, (0, 0, 1, 2), (0, 0, 3, 4)),
+        (_digits("1234 5678 1234 5678"),),
+        (_digits("".join(printed)),),
         note="Its printed output misses a comma after the first row.",
     )
 
@@ -294,58 +236,26 @@ PADDING = (
     _padding(
         PaddingMode.CONSTANT,
         9.0,
-        [
-            [9, 9, 9, 9, 9, 9, 9, 9, 9, 9],
-            [9, 9, 1, 2, 3, 4, 9, 9, 9, 9],
-            [9, 9, 5, 6, 7, 8, 9, 9, 9, 9],
-            [9, 9, 1, 2, 3, 4, 9, 9, 9, 9],
-            [9, 9, 5, 6, 7, 8, 9, 9, 9, 9],
-            [9, 9, 9, 9, 9, 9, 9, 9, 9, 9],
-            [9, 9, 9, 9, 9, 9, 9, 9, 9, 9],
-            [9, 9, 9, 9, 9, 9, 9, 9, 9, 9],
-        ],
+        "9999999999 9912349999 9956789999 9912349999",
+        "9956789999 9999999999 9999999999 9999999999",
     ),
     _padding(
         PaddingMode.EDGE,
         0.0,
-        [
-            [1, 1, 1, 2, 3, 4, 4, 4, 4, 4],
-            [1, 1, 1, 2, 3, 4, 4, 4, 4, 4],
-            [5, 5, 5, 6, 7, 8, 8, 8, 8, 8],
-            [1, 1, 1, 2, 3, 4, 4, 4, 4, 4],
-            [5, 5, 5, 6, 7, 8, 8, 8, 8, 8],
-            [5, 5, 5, 6, 7, 8, 8, 8, 8, 8],
-            [5, 5, 5, 6, 7, 8, 8, 8, 8, 8],
-            [5, 5, 5, 6, 7, 8, 8, 8, 8, 8],
-        ],
+        "1112344444 1112344444 5556788888 1112344444",
+        "5556788888 5556788888 5556788888 5556788888",
     ),
     _padding(
         PaddingMode.REFLECTION,
         0.0,
-        [
-            [7, 6, 5, 6, 7, 8, 7, 6, 5, 6],
-            [3, 2, 1, 2, 3, 4, 3, 2, 1, 2],
-            [7, 6, 5, 6, 7, 8, 7, 6, 5, 6],
-            [3, 2, 1, 2, 3, 4, 3, 2, 1, 2],
-            [7, 6, 5, 6, 7, 8, 7, 6, 5, 6],
-            [3, 2, 1, 2, 3, 4, 3, 2, 1, 2],
-            [7, 6, 5, 6, 7, 8, 7, 6, 5, 6],
-            [3, 2, 1, 2, 3, 4, 3, 2, 1, 2],
-        ],
+        "7656787656 3212343212 7656787656 3212343212",
+        "7656787656 3212343212 7656787656 3212343212",
     ),
     _padding(
         PaddingMode.SYMMETRIC,
         0.0,
-        [
-            [2, 1, 1, 2, 3, 4, 4, 3, 2, 1],
-            [2, 1, 1, 2, 3, 4, 4, 3, 2, 1],
-            [6, 5, 5, 6, 7, 8, 8, 7, 6, 5],
-            [2, 1, 1, 2, 3, 4, 4, 3, 2, 1],
-            [6, 5, 5, 6, 7, 8, 8, 7, 6, 5],
-            [6, 5, 5, 6, 7, 8, 8, 7, 6, 5],
-            [2, 1, 1, 2, 3, 4, 4, 3, 2, 1],
-            [6, 5, 5, 6, 7, 8, 8, 7, 6, 5],
-        ],
+        "2112344321 2112344321 6556788765 2112344321",
+        "6556788765 6556788765 2112344321 6556788765",
     ),
 )
 

@@ -1,6 +1,6 @@
 """The examples of the pages as text: what goes in, the call, and what comes out.
 
-`dmljax examples` shows this text. The examples themselves are in `_examples`.
+`dmljax examples` shows this text. The examples themselves are in `examples`.
 """
 
 import collections
