@@ -39,8 +39,8 @@ SECTIONS = {
     "Forms for speed": "form",
 }
 FORMS = {"dmljax xla": "XLA", "dmljax pallas": "kernel"}
-# The usual work: the operator, the case and the direction; and its title in the picture
-# that README shows, if it is there.
+# The usual work: the operator and the case; and its title in the picture that README
+# shows, if it is there.
 IMAGES = "(16, 64, 256, 256)"
 USUAL = {
     ("nonzero_coordinates", "float32 (67108864,), 1.0% non-zero"): "1 % not zero",
@@ -61,8 +61,8 @@ PROGRAMS = {
     "edges of": "edges of\n64 graphs",
 }
 OURS, THEIRS = "#1f5fa8", "#b8b8b8"
-# The bars of a comparison: over jax.numpy, and over the fastest other library.
-COLOURS = ("#1f5fa8", "#7fb2e5")
+# The bars of a comparison, and their colours.
+BARS = {"over jax.numpy": OURS, "over the fastest other library": "#7fb2e5"}
 MARK = "<!-- python -m benchmarks.plot writes the table of {}. -->\n"
 
 
@@ -92,28 +92,14 @@ def of_context(lines: Lines, context: str) -> dict[str, Lines]:
 
 
 def figures(lines: Lines, contenders: Iterable[str]) -> str:
-    """The times of contenders, and the share that the first one reaches."""
-    rows = list(lines.values())
-    names = [name for name in contenders if any(name in row for row in rows)]
+    """The times of contenders, and the share that the default of dmljax reaches."""
+    names = [n for n in contenders if any(n in row for row in lines.values())]
     cells = [
         [_case(key), *(_times(row.get(name)) for name in names), _share(row)]
         for key, row in lines.items()
         if any(name in row for name in names)
     ]
     return table_of(["case", *map(name_of, names), "share"], cells)
-
-
-def costs(lines: Lines) -> str:
-    """What the default of dmljax takes besides time."""
-    cells = []
-    for key, row in lines.items():
-        if "dmljax" not in row:
-            continue
-        line = row["dmljax"]
-        launches = "-" if line["launches"] is None else str(line["launches"])
-        memory = [f"{line['compile_ms']:.0f}", f"{line['peak_mib']:.4g}"]
-        cells.append([_case(key), launches, *memory])
-    return table_of(["case", "launches", "compile, ms", "peak, MiB"], cells)
 
 
 def _case(key: Sequence[str]) -> str:
@@ -217,10 +203,9 @@ def device_page(stem: str) -> str:
         f"Versions: {versions(every)}.",
         f"![The wall time of dmljax over that of others.](benchmarks_{stem}.png)",
         "## Shares of a copy's speed",
-        "Of the largest arrays, from the least case to the best, by an element's bytes.",
+        "Of large arrays, from the least case to the best one.",
         share_table(lines),
     ]
-
     both = {key: row for key, row in lines.items() if row.keys() >= FORMS.keys()}
     sections = [
         (title, of_context(lines, context), [n for n in names if n not in FORMS])
@@ -233,9 +218,6 @@ def device_page(stem: str) -> str:
         parts += [f"## {title}"] if by_operator else []
         for operator, rows in by_operator.items():
             parts += [f"### {operator}", figures(rows, shown)]
-    parts.append("## Costs")
-    for operator, rows in of_context(lines, "operator").items():
-        parts += [f"### {operator}", costs(rows)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -243,7 +225,7 @@ def scaling_page(stem: str) -> str:
     """All figures of several devices."""
     lines = ledger.lines(stem)
     every = [line for row in lines.values() for line in row.values()]
-    counts = sorted(dict.fromkeys(line["contender"] for line in every), key=_count)
+    counts = sorted({line["contender"] for line in every}, key=lambda n: (len(n), n))
     parts = [
         f"# Figures: several devices, {every[0]['device']}",
         "Milliseconds of the slowest device, by its own clock, waiting for others "
@@ -259,10 +241,6 @@ def scaling_page(stem: str) -> str:
         ]
         parts += [f"## {context.capitalize()}", table_of(["work", *counts], rows)]
     return "\n\n".join(parts) + "\n"
-
-
-def _count(devices: str) -> int:
-    return int(devices.split()[0])
 
 
 def _efficiency(line: Line | None) -> str:
@@ -282,11 +260,7 @@ def estimates_page(stem: str) -> str:
         f"columns mean. Nothing was measured on a chip. Versions: {versions(every)}.",
     ]
     # Words break on a phone if there are more columns.
-    units = {
-        "moved_mb": (1, ".1f"),
-        "cycles": (1000, ".0f"),
-        "estimated_ms": (1, ".3g"),
-    }
+    units = {"moved_mb": (1, ".1f"), "cycles": (1e3, ".0f"), "estimated_ms": (1, ".3g")}
     columns = ["case", "MB moved", "1000 cycles", "estimated ms"]
     for title, context in list(SECTIONS.items())[:2]:
         parts.append(f"## {title}")
@@ -346,24 +320,19 @@ def draw_comparison(lines: Lines, path: pathlib.Path) -> None:
     for axes, (operator, rows) in zip(grid.flat, charts.items(), strict=True):
         places = np.arange(len(rows))
         others = (["jnp"], [name for name in NAMES if name not in ("dmljax", "jnp")])
-        for number, (names, colour) in enumerate(zip(others, COLOURS, strict=True)):
+        for number, (names, words) in enumerate(zip(others, BARS, strict=True)):
             ratios = [_ratio(row, names) for row in rows.values()]
-            axes.barh(places + 0.4 * number - 0.2, ratios, height=0.4, color=colour)
+            middle = places + 0.4 * number - 0.2
+            axes.barh(middle, ratios, height=0.4, color=BARS[words], label=words)
         axes.axvline(1, color="black", linewidth=0.8)
         axes.set_yticks(places, list(map(_case, rows)))
         axes.set_title(operator, fontsize=9, loc="left")
         axes.invert_yaxis()
         axes.margins(y=0.01)
         axes.tick_params(labelsize=7)
-    words = ("over jax.numpy", "over the fastest other library")
-    figure.legend(
-        [mpl.patches.Patch(color=colour) for colour in COLOURS],
-        words,
-        title="wall time of dmljax (less is better)",
-        fontsize=8,
-        loc="outside upper center",
-        ncols=2,
-    )
+    handles, words = axes.get_legend_handles_labels()
+    title = "wall time of dmljax (less is better)"
+    figure.legend(handles, words, title=title, loc="outside upper center", ncols=2)
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
 

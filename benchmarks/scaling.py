@@ -121,26 +121,6 @@ def _matrix(elements: int) -> tuple[int, int]:
     return elements // COLUMNS, COLUMNS
 
 
-def _halo(x: jax.Array) -> jax.Array:
-    return dmljax.padding(x, (ROWS, 0), (ROWS, 0), mode=REFLECTION)
-
-
-def _images(x: jax.Array) -> jax.Array:
-    return dmljax.padding(x, (0, 0, 3, 3), (0, 0, 3, 3), mode=REFLECTION)
-
-
-def _triangle(x: jax.Array) -> jax.Array:
-    return dmljax.diagonal_matrix1(x, value=0, fill_begin=-(2**31), fill_end=1)
-
-
-def _hot(indices: jax.Array, values: jax.Array) -> jax.Array:
-    return dmljax.one_hot(indices, values, size=DEPTH)
-
-
-def _in_parts(x: jax.Array) -> dmljax.NonzeroCoordinates:
-    return dmljax.nonzero_coordinates(x, parts=PARTS)
-
-
 def _strips(x: jax.Array) -> Any:
     static = {"start": (3, 3), "end": (3, 3), "mode": REFLECTION}
     return _divisible("padding")(x, **static)
@@ -167,18 +147,21 @@ def _explicit(work: Work) -> Work:
     return dataclasses.replace(work, divided=None, kind=AxisType.Explicit)
 
 
-FLOAT = ("float32",)
+FLOAT, ON = ("float32",), np.array([[0, 1]], np.float32)
 IMAGES = Work(
-    *("padding", "REFLECTION 3 of float32 images, batch divided", _images),
+    *("padding", "REFLECTION 3 of float32 images, batch divided"),
+    lambda x: dmljax.padding(x, (0, 0, 3, 3), (0, 0, 3, 3), mode=REFLECTION),
     *(lambda n: [(n // math.prod(IMAGE), *IMAGE)], FLOAT),
     divided=_strips,
 )
 HALO = Work(
-    *("padding", f"REFLECTION {ROWS} of float32, the padded rows divided", _halo),
+    *("padding", f"REFLECTION {ROWS} of float32, the padded rows divided"),
+    lambda x: dmljax.padding(x, (ROWS, 0), (ROWS, 0), mode=REFLECTION),
     *(lambda n: [_matrix(n)], FLOAT),
 )
 IN_PARTS = Work(
-    *("nonzero_coordinates", "float32, 10 % non-zero, in parts", _in_parts),
+    *("nonzero_coordinates", "float32, 10 % non-zero, in parts"),
+    lambda x: dmljax.nonzero_coordinates(x, parts=PARTS),
     *(lambda n: [(n,)], FLOAT),
     divided=_in_parts_by_divisible,
 )
@@ -187,11 +170,13 @@ SELECT = Work(
     *(lambda n: [_matrix(n)] * 3, ("uint8", *FLOAT, *FLOAT)),
 )
 TRIANGLE = Work(
-    *("diagonal_matrix1", "strictly upper triangle, float32, rows divided", _triangle),
+    *("diagonal_matrix1", "strictly upper triangle, float32, rows divided"),
+    lambda x: dmljax.diagonal_matrix1(x, value=0, fill_begin=-(2**31), fill_end=1),
     *(lambda n: [_matrix(n)], FLOAT),
 )
 ONE_HOT = Work(
-    *("one_hot", f"of {DEPTH}, float32", _hot),
+    *("one_hot", f"of {DEPTH}, float32"),
+    lambda indices, off_on: dmljax.one_hot(indices, off_on + ON, size=DEPTH),
     *(lambda n: [(n // DEPTH, 1), (1, 2)], ("int32", *FLOAT)),
 )
 WORK = (

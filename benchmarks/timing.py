@@ -171,22 +171,22 @@ def traced_by_device(run: Callable[[], None]) -> list[list[Event]]:
 
 def _events(plane: Any) -> list[Event]:
     """The events of one device, in the order of their starts."""
+    marker = before_a_contender.__name__
     # Python 3.12 warns of the types of the profiler, which name no module. Where
     # warnings are errors, as in the tests, the profiler then ends the process.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "builtin type", DeprecationWarning)
         found = [
-            Event(event.start_ns, event.duration_ns / 1e6, _of_marker(event))
+            Event(
+                event.start_ns,
+                event.duration_ns / 1e6,
+                any(marker in str(value) for _, value in event.stats),
+            )
             for line in plane.lines
             if line.name.startswith("Stream")
             for event in line.events
         ]
     return sorted(found, key=lambda event: event.start)
-
-
-def _of_marker(event: Any) -> bool:
-    name = before_a_contender.__name__
-    return any(name in str(value) for _, value in event.stats)
 
 
 def ceilings(libraries: Mapping[str, Library], *, rounds: int) -> dict[str, float]:
