@@ -27,7 +27,7 @@ from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
 from benchmarks import ledger
-from benchmarks.case import FORMS, Case, Functions
+from benchmarks.case import FORMS, Case
 from benchmarks.cases import hot, nonzero, padded, select, upper
 from benchmarks.command import circumstances, named, parsed
 from benchmarks.libraries import ALL
