@@ -8,10 +8,10 @@ from jax import export
 from dmljax._types import (
     check_int32,
     index_mode,
+    integer,
     is_floating,
     is_integer,
     is_sequence,
-    plain_integer,
     x64_enabled,
 )
 from tests.checks import assert_refused
@@ -26,7 +26,7 @@ def test_what_is_a_sequence():
 
 def test_integers_become_pythons():
     for value in (np.int8(7), np.uint64(7), np.array(7), jnp.int32(7), 7):
-        found = plain_integer(value)
+        found = integer(value)
         assert (type(found), found) == (int, 7)
     for value in (
         7.0,
@@ -37,7 +37,7 @@ def test_integers_become_pythons():
         np.bool_(True),
         np.zeros(1, int),
     ):
-        assert plain_integer(value) is value
+        assert integer(value) is value
 
 
 def test_kinds_of_types():
