@@ -10,7 +10,6 @@ import matplotlib.figure
 import numpy as np
 import pytest
 
-import benchmarks.cases
 from benchmarks import forms, ledger, libraries, oracles, plot, run, scaling, tpu
 from benchmarks.case import FORMS
 from benchmarks.cases import cases
@@ -145,7 +144,6 @@ def test_one_wrong_element_is_an_error(all_cases, operator, direction, contender
         if (case.operator, case.direction) == (operator, direction)
     )
     if contender not in case.functions:
-        assert not hasattr(benchmarks.cases, f"{operator}_cases")
         pytest.skip("batches of a sample are compared with no other library")
 
     def wrong(*arrays):
