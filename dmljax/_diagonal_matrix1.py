@@ -31,7 +31,7 @@ from dmljax._coordinates import fills
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._sharding import Part, Partition, aligned
-from dmljax._struct import field, integer, member
+from dmljax._struct import field, member
 from dmljax._support import (
     FLOATS,
     UP_TO_32_BITS,
@@ -42,7 +42,15 @@ from dmljax._support import (
 )
 from dmljax._tensor import DataType, TensorDesc
 from dmljax._transpose import transpose_select
-from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes, check_int32, is_integer
+from dmljax._types import (
+    INT32_MAX,
+    INT32_MIN,
+    Outputs,
+    Sizes,
+    check_int32,
+    integer,
+    is_integer,
+)
 
 NAME = "DIAGONAL_MATRIX1"
 SUPPORT: SupportTable = {

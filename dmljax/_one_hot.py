@@ -18,7 +18,7 @@ from dmljax._coordinates import countable, is_lit
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._sharding import Part, Partition, aligned
-from dmljax._struct import field, integer
+from dmljax._struct import field
 from dmljax._support import (
     FLOATS,
     INDICES,
@@ -31,7 +31,7 @@ from dmljax._support import (
 )
 from dmljax._tensor import DataType, TensorDesc
 from dmljax._transpose import transpose_select
-from dmljax._types import Outputs, is_integer
+from dmljax._types import Outputs, integer, is_integer
 
 NAME = "ONE_HOT"
 

@@ -1,7 +1,5 @@
 """Types of values, and what they can hold."""
 
-import functools
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,10 +8,10 @@ from jax import export
 from dmljax._types import (
     check_int32,
     index_mode,
+    integer,
     is_floating,
     is_integer,
     is_sequence,
-    plain_integer,
     x64_enabled,
 )
 from tests.checks import assert_refused
@@ -28,7 +26,7 @@ def test_what_is_a_sequence():
 
 def test_integers_become_pythons():
     for value in (np.int8(7), np.uint64(7), np.array(7), jnp.int32(7), 7):
-        found = plain_integer(value)
+        found = integer(value)
         assert (type(found), found) == (int, 7)
     for value in (
         7.0,
@@ -39,7 +37,7 @@ def test_integers_become_pythons():
         np.bool_(True),
         np.zeros(1, int),
     ):
-        assert plain_integer(value) is value
+        assert integer(value) is value
 
 
 def test_kinds_of_types():
@@ -58,8 +56,7 @@ def test_int32():
         check_int32("PADDING", "Offset", value)
     for value in (-(2**31) - 1, 2**31):
         text = f"Offset is {value}; it must be an INT32, -2147483648 to 2147483647."
-        call = functools.partial(check_int32, "PADDING", "Offset", value)
-        assert_refused(call, "PADDING", text)
+        assert_refused("PADDING", text, check_int32, "PADDING", "Offset", value)
 
 
 @pytest.mark.parametrize(
