@@ -43,7 +43,7 @@ def parsed(
     parser.add_argument("--only", default="", help="text in a case's name")
     parser.add_argument("--commit", help="of the sources, where git can't tell")
     parser.add_argument(
-        *("--out", "-o"),
+        "--out",
         type=pathlib.Path,
         default=ledger.RESULTS,
         help="the folder of the ledger",

@@ -22,7 +22,7 @@ from dmljax._arguments import (
 from dmljax._check import DescriptorError, require_same, show
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
-from dmljax._sharding import Part, Partition, aligned
+from dmljax._sharding import Partition, aligned
 from dmljax._support import (
     FLOAT16_ONLY,
     UINT8_ONLY,
@@ -61,15 +61,10 @@ def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
     return (jnp.where(condition.astype(bool), a, b),)
 
 
-def _shard(part: Part, *operands: jax.Array, **static: Any) -> Outputs:
-    del part  # an element of the output depends on the same element of the operands
-    return ELEMENT_WISE_IF(*operands, **static)
-
-
 ELEMENT_WISE_IF = OperatorPrimitive(
     "element_wise_if",
     _xla,
-    Partition(_shard, aligned),
+    Partition(None, aligned),
     linear=2,  # a and b
     transpose=transpose_select,
 )

@@ -19,7 +19,7 @@ from jax import lax
 from dmljax._coordinates import filled, is_nonzero, uint32, unravel
 from dmljax._jax import varying_alike
 from dmljax._primitive import Kernel, OperatorPrimitive
-from dmljax._sharding import Layout, Part, Partition, aligned
+from dmljax._sharding import Layout, Partition, aligned
 from dmljax._types import Form, Outputs, index_mode
 
 WORD = 32  # elements of a word, one bit each
@@ -269,11 +269,6 @@ def _layout(
     return Layout(layout.operands, layout.outputs, layout.whole | within)
 
 
-def _shard(part: Part, *operands: jax.Array, **static: Any) -> Outputs:
-    del part  # the lines of a batch do not depend on one another
-    return NONZERO_COORDINATES(*operands, **static)
-
-
 @by_lines
 def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
     from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates
@@ -291,7 +286,7 @@ def _tpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
 NONZERO_COORDINATES = OperatorPrimitive(
     "nonzero_coordinates",
     _compacting(functools.partial(_by_scatter_or_search, _sum_by_xla)),
-    Partition(_shard, _layout),
+    Partition(None, _layout),
     divisible=_compacting(functools.partial(_by_scatter_or_search, _sum_in_levels)),
     on_platform={"cpu": _compacting(_by_loop)},
     # In smaller arrays both forms take as long as their launches

@@ -13,6 +13,7 @@ from jax import lax
 
 from dmljax import _padding_forms as forms
 from dmljax._coordinates import PaddingMode
+from dmljax._jax import varying_alike
 from dmljax._padding_forms import Pads
 from dmljax._primitive import Kernel, OperatorPrimitive
 from dmljax._sharding import Part, Partition, aligned
@@ -146,13 +147,16 @@ def _shard_adjoint(part: Part, cotangent: jax.Array, **static: Any) -> Outputs:
 
     JAX transposes the exchange of halos into one that adds them up.
     """
-    x = jax.ShapeDtypeStruct(part.outputs[0], cotangent.dtype)
+    # The zeros must vary over the same mesh axes as the cotangent, or JAX would add up
+    # the parts of all devices. XLA removes what is computed from them.
+    zeros = jnp.zeros(part.outputs[0], cotangent.dtype)
+    zeros, cotangent = varying_alike(zeros, cotangent)
 
     def pad(x: jax.Array) -> jax.Array:
         (padded,) = _shard(part, *_operands_with_zero(x, static["mode"]), **static)
         return padded
 
-    return tuple(jax.linear_transpose(pad, x)(cotangent))
+    return tuple(jax.vjp(pad, zeros)[1](cotangent))
 
 
 def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:

@@ -137,6 +137,7 @@ class OperatorPrimitive:
             outputs = self._abstract_eval(*whole, **static)
             return over_explicit_mesh(
                 self.name.upper(),
+                self,
                 mesh,
                 self.partition,
                 operands,

@@ -130,13 +130,13 @@ class Partition:
     Attributes:
       shard: what one device does, `(part, *operands, **static) -> outputs`. It gets
         parts of the operands and returns parts of the outputs, and calls the operator's
-        primitive again.
+        primitive again. None: it does nothing else.
       layout: says which dimensions belong together, `(sizes of the operands, sizes of
         the outputs, **static) -> Layout`. There is no default: with `aligned`, an
         operator whose output is longer than its input needs a `shard` that knows it.
     """
 
-    shard: Callable[..., Outputs]
+    shard: Callable[..., Outputs] | None
     layout: Callable[..., Layout]
 
 
@@ -161,13 +161,17 @@ def explicit_parts(x: jax.Array, dimension: int) -> int:
 
 def over_explicit_mesh(
     operator: str,
+    run: Callable[..., Outputs],
     mesh: AbstractMesh,
     partition: Partition,
     operands: Sequence[jax.Array],
     outputs: Sequence[Sizes],
     static: Mapping[str, Any],
 ) -> Outputs:
-    """Returns the outputs, of these sizes. Each device computes its parts of them."""
+    """Returns the outputs, of these sizes. Each device computes its parts of them.
+
+    `run` is the operator itself.
+    """
     sizes = dict(mesh.shape)
     layout = partition.layout([x.shape for x in operands], outputs, **static)
     axes = _declared(operator, layout, operands)
@@ -182,6 +186,8 @@ def over_explicit_mesh(
     )
 
     def shard(*own: jax.Array) -> Outputs:
+        if partition.shard is None:
+            return run(*own, **static)
         return partition.shard(part, *own, **static)
 
     mapped = jax.shard_map(

@@ -25,14 +25,16 @@ def assert_same(actual: Any, expected: Any, name: str = "") -> None:
 
 
 def assert_refused(
-    call: Callable[[], Any],
     operator: str,
     text: str,
+    call: Callable[..., Any],
+    *arguments: Any,
     error: type[Exception] = DescriptorError,
+    **options: Any,
 ) -> str:
     """One line of ours: the operator, then the pieces of `text` between "..."."""
     with pytest.raises(error) as raised:
-        call()
+        call(*arguments, **options)
     message = str(raised.value)
     assert type(raised.value) is error
     assert message.startswith(f"{operator}: ")

@@ -5,13 +5,12 @@ transformations and of other implementations all read from there.
 """
 
 import dataclasses
-import itertools
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from hypothesis.strategies import SearchStrategy
 
 from dmljax import DataType, DescriptorError, OperatorDesc, TensorDesc, create_operator
 from dmljax._operators import Registered
@@ -24,28 +23,25 @@ INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 WIDE = ("float64", "int64", "uint64", "complex128")
 INEXACT = ("float16", "bfloat16", "float32", "float64", "complex64")
 # What DirectML has no name for and JAX has.
-EXTRA = (
-    "bool",
-    "bfloat16",
-    "complex64",
-    "complex128",
-    "float8_e4m3fn",
-    "float8_e5m2",
-    "int4",
-    "uint4",
-)
-# Both zeros, NaN quiet, signalling and negative, infinities, subnormals.
+EXTRA = ("bool", "bfloat16", "complex64", "complex128")
+EXTRA += ("float8_e4m3fn", "float8_e5m2", "int4", "uint4")
+
+
+def special_bits(width: int, mantissa: int) -> tuple[int, ...]:
+    """Both zeros, NaN quiet, signalling and negative, infinities, subnormals."""
+    sign = 1 << (width - 1)
+    infinity = sign - (1 << mantissa)
+    quiet, payload = infinity | 1 << (mantissa - 1), (1 << mantissa) // 5
+    zeros, infinities = (sign, 0), (infinity, infinity | sign)
+    nans = (quiet | payload >> 2, infinity | payload, sign | quiet | payload >> 3)
+    return (*zeros, *nans, *infinities, 1, sign | (1 << mantissa) - 1)
+
+
 SPECIAL_BITS = {
-    "float16": (0x8000, 0, 0x7E12, 0x7D01, 0xFE55, 0x7C00, 0xFC00, 1, 0x83FF),
-    "bfloat16": (0x8000, 0, 0x7FC1, 0x7F91, 0xFFE5, 0x7F80, 0xFF80, 1, 0x807F),
-    "float32": (
-        *(0x8000_0000, 0, 0x7FC1_2345, 0x7F81_2345, 0xFFC5_4321),
-        *(0x7F80_0000, 0xFF80_0000, 1, 0x807F_FFFF),
-    ),
-    "float64": (
-        *(1 << 63, 0, 0x7FF8_0123_4567_89AB, 0x7FF0_0123_4567_89AB),
-        *(0xFFF8_BA98_7654_3210, 0x7FF << 52, 0xFFF << 52, 1, (1 << 63) | 7),
-    ),
+    "float16": special_bits(16, 10),
+    "bfloat16": special_bits(16, 7),
+    "float32": special_bits(32, 23),
+    "float64": special_bits(64, 52),
 }
 SPECIAL_BITS |= {
     "complex64": SPECIAL_BITS["float32"],
@@ -92,10 +88,7 @@ def any_bits(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
     if dtype.name in SPECIAL_BITS:
         width = dtype.itemsize // (1 + (dtype.kind == "c"))
         words = line.view(f"u{width}")
-        special = itertools.islice(
-            itertools.cycle(SPECIAL_BITS[dtype.name]), 2 * seed, 2 * seed + 9
-        )
-        words[:9] = list(special)[: words.size]
+        words[:9] = np.roll(SPECIAL_BITS[dtype.name], -2 * seed)[: words.size]
     return line.reshape(shape)
 
 
@@ -189,10 +182,25 @@ class Wrong(NamedTuple):
     error: type[Exception] = DescriptorError
 
     @classmethod
-    def descriptor(cls, desc: OperatorDesc, text: str, **changes: Any) -> "Wrong":
-        """A descriptor that these changes make wrong."""
-        changed = dataclasses.replace(desc, **changes)
-        return cls(desc.operator, text, lambda: create_operator(changed))
+    def calls(
+        cls, operator: str, function: Any, table: dict[str, tuple[Any, ...]]
+    ) -> tuple["Wrong", ...]:
+        """Calls of a function, from a table: by the text, options and arrays."""
+        return tuple(
+            cls(operator, text, functools.partial(function, **options), tuple(arrays))
+            for text, (options, *arrays) in table.items()
+        )
+
+    @classmethod
+    def descriptors(
+        cls, desc: OperatorDesc, table: dict[str, dict[str, Any]]
+    ) -> tuple["Wrong", ...]:
+        """Descriptors, from a table: by the text, the fields that make `desc` wrong."""
+        return tuple(
+            cls(desc.operator, text, functools.partial(create_operator, changed))
+            for text, changes in table.items()
+            for changed in [dataclasses.replace(desc, **changes)]
+        )
 
 
 class Described(NamedTuple):
@@ -226,7 +234,6 @@ class Subject:
       signature: of the function, without its annotations.
       samples: typical uses, for every type and every transformation.
       edges: the limits of shapes and attributes, for the results alone.
-      examples: draws samples for the tests of properties.
       errors: a wrong call for each rule that no other operator has.
       sharded: by name, calls for each line of the table about sharding on its page.
       descriptors: what is known of its descriptors, by DirectML's name.
@@ -242,7 +249,6 @@ class Subject:
     signature: str
     samples: tuple[Sample, ...]
     edges: tuple[Sample, ...]
-    examples: SearchStrategy[Sample]
     errors: tuple[Wrong, ...]
     sharded: dict[str, Case]
     descriptors: dict[str, Described]

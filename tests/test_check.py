@@ -1,6 +1,5 @@
 """The exceptions, and how messages show names and values."""
 
-import functools
 import pickle
 import re
 import traceback
@@ -54,8 +53,9 @@ def test_a_traceback_has_one_error():
 def test_require():
     require("PADDING", True, "nothing.")
     for error in (dmljax.DescriptorError, NoKernelError):
-        call = functools.partial(require, "PADDING", False, "a rule.", error)
-        assert_refused(call, "PADDING", "PADDING: a rule.", error)
+        assert_refused(
+            "PADDING", ": a", require, "PADDING", False, "a.", error, error=error
+        )
     assert issubclass(NoKernelError, dmljax.DescriptorError)
 
 
@@ -89,8 +89,7 @@ def test_what_is_a_member():
             as_member("PADDING", "PaddingMode", value, PaddingMode) is PaddingMode.EDGE
         )
     for kind, value, text in NOT_MEMBERS:
-        call = functools.partial(as_member, "PADDING", "X", value, kind)
-        assert_refused(call, "PADDING", text)
+        assert_refused("PADDING", text, as_member, "PADDING", "X", value, kind)
 
 
 def test_symbolic_sizes():
@@ -101,7 +100,7 @@ def test_symbolic_sizes():
     assert decide_at_most("PADDING", 3, m)
     assert not decide_at_most("PADDING", m, 2)
     text = "JAX can't decide whether n >= m for these symbolic...['n >= m'])."
-    assert_refused(lambda: decide_at_most("PADDING", m, n), "PADDING", text)
+    assert_refused("PADDING", text, decide_at_most, "PADDING", m, n)
 
 
 @pytest.mark.parametrize(

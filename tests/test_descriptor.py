@@ -5,7 +5,6 @@ operators are in tests/subjects/.
 """
 
 import dataclasses
-import functools
 
 import jax
 import numpy as np
@@ -75,13 +74,13 @@ UNTYPED = [
 
 
 def made(desc, **changes):
-    return functools.partial(create_operator, dataclasses.replace(desc, **changes))
+    return create_operator(dataclasses.replace(desc, **changes))
 
 
 def test_types_of_fields():
     for desc, changes, error, text in UNTYPED:
-        call = made(desc, **changes)
-        assert_refused(call, desc.operator, text, error or DescriptorError)
+        error = error or DescriptorError
+        assert_refused(desc.operator, text, made, desc, error=error, **changes)
 
 
 @pytest.mark.parametrize(
@@ -95,8 +94,8 @@ def test_types_of_fields():
     ],
 )
 def test_fields_are_not_traced(field, desc, change):
-    run = functools.partial(jax.jit(lambda n: made(desc, **change(n))() and n), 1)
-    assert_refused(run, desc.operator, f"{field} is traced;", TypeError)
+    run = jax.jit(lambda n: made(desc, **change(n)) and n)
+    assert_refused(desc.operator, f"{field} is traced;", run, 1, error=TypeError)
 
 
 WIDE = [
@@ -109,17 +108,17 @@ WIDE = [
 def test_wide_types_need_x64():
     for desc, field, item, name, data_type in WIDE:
         text = f"'{name}' has data type {data_type}, which needs JAX's x64 mode"
-        assert_refused(made(desc, **{field: item}), desc.operator, text)
+        assert_refused(desc.operator, text, made, desc, **{field: item})
     text = "'Value' has data type FLOAT64, which needs JAX's x64 mode"
-    assert_refused(made(FILL, value=np.float64(1)), "DIAGONAL_MATRIX1", text)
+    assert_refused("DIAGONAL_MATRIX1", text, made, FILL, value=np.float64(1))
     with jax.enable_x64(True):
-        made(*WIDE[0][:1], output_tensor=WIDE[0][2])()
+        made(OLD, output_tensor=tensor("INT64", 2, 2))
 
 
 def test_the_type_of_numpys_scalar_is_that_of_the_output():
     text = "Value has data type FLOAT16, while the tensor has FLOAT32; both must be"
-    assert_refused(made(FILL, value=np.float16(1)), "DIAGONAL_MATRIX1", text)
-    made(FILL, value=np.float32(1))()
+    assert_refused("DIAGONAL_MATRIX1", text, made, FILL, value=np.float16(1))
+    made(FILL, value=np.float32(1))
 
 
 def test_the_first_of_several_errors():
@@ -140,9 +139,9 @@ def test_the_first_of_several_errors():
         ("'OutputTensor' has {9,9}", {"output_tensor": tensor("FLOAT32", 3, 5)}),
     ):
         error = TypeError if text.startswith("Dimension") else DescriptorError
-        assert_refused(made(PAD, **wrong), "PADDING", text, error)
+        assert_refused("PADDING", text, made, PAD, error=error, **wrong)
         wrong |= mended
-    made(PAD, **wrong)()
+    made(PAD, **wrong)
 
 
 def test_tensors_of_a_descriptor():

@@ -22,7 +22,6 @@ each_form = pytest.mark.parametrize(
     indirect=True,
 )
 by_kernel = functools.partial(nonzero_coordinates, implementation="pallas")
-MASK = np.array([[0, 3, 0, 1], [2, 0, 5, 0], [0, 0, 1, 9]], np.float32)
 
 
 @pytest.fixture
@@ -49,44 +48,7 @@ def test_the_example_of_the_page():
         assert not np.asarray(coordinates)[4:].any()
 
 
-# ROWS: none, fewer than there are non-zeros, as many, one for each element, and more
-
-CASES = [
-    (matrix(1, (1, 1, 4, 9)), {"size": 50, "columns": 3, "fill": 2**32 - 1}),
-    (np.ones((2, 3), np.int8), {"size": 2, "parts": 2}),
-    *((MASK, {"size": size, "fill": 9}) for size in (1, 0, 4, 6, 12, 15)),
-    (matrix(1, (1, 1, 4, 9)), {"size": 5, "columns": 2}),
-    (matrix(2, (1, 70)), {"size": 33, "columns": 1}),
-    (np.ones((2, 3), np.int8), {"size": 4, "parts": 2, "fill": 7}),
-    (np.ones((2, 3), np.int8), {"size": 0, "parts": 1}),
-    (np.zeros((2, 0), np.int8), {"size": 2, "fill": 3}),
-    (np.eye(3, dtype=np.int8), {"size": 7}),
-    (np.zeros((2, 3), np.int8), {"size": 2, "fill": 3}),
-]
-
-
-@each_form
-def test_options(find):
-    cases = CASES[:3] if find is by_kernel else CASES  # which is slow
-
-    @jax.jit
-    def program(*arrays):
-        pairs = zip(arrays, cases, strict=True)
-        return [find(x, **options) for x, (_, options) in pairs]
-
-    outputs = program(*(x for x, _ in cases))
-    for found, (x, options) in zip(outputs, cases, strict=True):
-        assert_same(found, oracles.nonzero_coordinates(x, **options))
-
-
-@each_form
-def test_rows_that_are_left_alone(find):
-    x = matrix()
-    size = np.count_nonzero(x) + 1
-    count, rows = find(x, size=size, fill=None)
-    wanted, valid = oracles.nonzero_coordinates(x, size=size)
-    assert count == wanted
-    np.testing.assert_array_equal(rows[:wanted], valid[:wanted])
+# ROWS
 
 
 @each_form

@@ -55,7 +55,7 @@ def test_levels_of_modes(desc, first, mode):
         else:
             call()
             continue
-        assert_refused(call, desc.operator, text)
+        assert_refused(desc.operator, text, call)
 
 
 def test_a_mode_by_its_number_is_no_other_program():
@@ -73,7 +73,7 @@ def test_what_is_no_mode():
             padding(X, (1, 1), (1, 1), mode=mode)
     traced = jax.jit(lambda mode: padding(X, (1, 1), (1, 1), mode=mode))
     text = "PaddingMode is traced;...name it in jax.jit's static_argnums"
-    assert_refused(functools.partial(traced, 1), "PADDING", text, TypeError)
+    assert_refused("PADDING", text, traced, 1, error=TypeError)
 
 
 def test_the_largest_padding():

@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import enum
 import pickle
-import random
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,17 +12,11 @@ import pytest
 from dmljax import DataType, PaddingMode, TensorDesc, TensorFlags
 from dmljax._operators import DESCRIPTORS
 from dmljax._struct import c_name, field_types, integer, integers, member, required
-from tests.fuzz.descriptors import Maker
+from tests.fuzz.descriptors import made
 from tests.samples import tensor
 from tests.subjects import DESCRIBED
 
 each_descriptor = pytest.mark.parametrize("name", DESCRIBED)
-
-
-def some(name, count=10):
-    """Valid descriptors of one kind, with any optional fields."""
-    maker = Maker(random.Random(name))
-    return [DESCRIBED[name].make(maker) for _ in range(count)]
 
 
 @each_descriptor
@@ -35,7 +28,7 @@ def test_fields_are_those_of_the_struct(name):
 
 @each_descriptor
 def test_a_descriptor_is_a_value(name):
-    for desc in some(name):
+    for desc in made(name, 10):
         same = dataclasses.replace(desc)
         for other in (same, copy.deepcopy(desc), pickle.loads(pickle.dumps(desc))):
             assert other == desc
@@ -69,7 +62,7 @@ def given(struct):
 @each_descriptor
 def test_fields_are_converted(name):
     """Python's types are left: they have a hash, and numbers that do not overflow."""
-    for desc in some(name):
+    for desc in made(name, 10):
         assert repr(given(desc)) == repr(desc)
         assert hash(given(desc)) == hash(desc)
 

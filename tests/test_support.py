@@ -1,6 +1,5 @@
 """Feature levels and support tables, compared with tables typed a second time."""
 
-import functools
 import itertools
 
 import pytest
@@ -154,8 +153,8 @@ def test_ranks_and_types_outside_of_a_row(operator, label, name):
     ]
     for ranks, types, text in wrong:
         desc = described(operator, ranks, types)
-        call = functools.partial(create_operator, desc, feature_level=level)
-        assert_refused(call, operator, f"tensor '{name}' has {text}")
+        text = f"tensor '{name}' has {text}"
+        assert_refused(operator, text, create_operator, desc, feature_level=level)
 
 
 @pytest.mark.parametrize("label", TABLES["NONZERO_COORDINATES"])

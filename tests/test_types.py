@@ -1,7 +1,5 @@
 """Types of values, and what they can hold."""
 
-import functools
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -58,8 +56,7 @@ def test_int32():
         check_int32("PADDING", "Offset", value)
     for value in (-(2**31) - 1, 2**31):
         text = f"Offset is {value}; it must be an INT32, -2147483648 to 2147483647."
-        call = functools.partial(check_int32, "PADDING", "Offset", value)
-        assert_refused(call, "PADDING", text)
+        assert_refused("PADDING", text, check_int32, "PADDING", "Offset", value)
 
 
 @pytest.mark.parametrize(

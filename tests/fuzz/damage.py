@@ -32,7 +32,8 @@ def base_model(maker: Maker) -> dict[str, Any]:
         desc = maker.desc()
         bindings = {}
         for field, tensor in desc.tensors().items():
-            name, key = f"r{number}{field}", expected_name(field)
+            # The name of the field in the C struct.
+            name, key = f"r{number}{field}", field.title().replace("_", "")
             resources[name], bindings[key] = _resource(choose, name, tensor)
         dispatchables[f"d{number}"] = desc.to_json()
         commands.append(
@@ -51,11 +52,6 @@ def base_model(maker: Maker) -> dict[str, Any]:
         "dispatchables": dispatchables,
         "commands": commands,
     }
-
-
-def expected_name(field: str) -> str:
-    """Returns the name that a field has in the C struct."""
-    return "".join(part.capitalize() for part in field.split("_"))
 
 
 def _resource(choose: random.Random, name: str, tensor: Any) -> tuple[Any, Any]:

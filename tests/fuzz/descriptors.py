@@ -123,6 +123,12 @@ class Maker:
         )
 
 
+def made(name: str, count: int) -> list[dmljax.OperatorDesc]:
+    """Makes valid descriptors of one operator, the same in every run."""
+    maker = Maker(random.Random(name))
+    return [DESCRIBED[name].make(maker) for _ in range(count)]
+
+
 # Breaking a rule
 
 

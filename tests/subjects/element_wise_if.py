@@ -1,10 +1,9 @@
-"""ELEMENT_WISE_IF under test: samples, edges, drawn examples, support, errors."""
+"""ELEMENT_WISE_IF under test: samples, edges, errors, sharding, support."""
 
 import functools
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 import dmljax
 from dmljax import _element_wise_if
@@ -33,15 +32,6 @@ def _ranked(rank: int) -> tuple[Any, ...]:
     return numbers(shape, np.uint8, 1) % 3, shape, shape
 
 
-@st.composite
-def _examples(draw: Any) -> Sample:
-    shape = draw(st.sampled_from([(5,), (2, 3), (2, 1, 2)]))
-    count = int(np.prod(shape))
-    byte = st.integers(0, 255) | st.just(0)
-    line = draw(st.lists(byte, min_size=count, max_size=count))
-    return _if("", (np.array(line, np.uint8).reshape(shape), shape, shape))
-
-
 def _tensors(ranks: Any, types: str) -> tables.Row:
     values = dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), (*ranks, types))
     return {"ConditionTensor": (*ranks, "UINT8"), **values}
@@ -55,65 +45,47 @@ def _make(maker: Any) -> dmljax.ElementWiseIfDesc:
     return dmljax.ElementWiseIfDesc(condition, a, b, output)
 
 
-# ERRORS
-
+NAME = "ELEMENT_WISE_IF"
 MATRIX, WHOLE = (np.ones((2, 3), dtype) for dtype in ("float32", "int32"))
 DESC = dmljax.ElementWiseIfDesc(
     tensor("UINT8", 2, 3), *[tensor("FLOAT32", 2, 3) for _ in range(3)]
 )
-_wrong_desc = functools.partial(Wrong.descriptor, DESC)
-
-
-def _wrong(text: str, *arrays: np.ndarray) -> Wrong:
-    return Wrong("ELEMENT_WISE_IF", text, dmljax.element_wise_if, arrays)
-
-
-ERRORS = (
-    *(
-        _wrong(
-            f"tensor 'ConditionTensor' has data type {name}; it must be UINT8 or BOOL",
+CALLS = {
+    "'ATensor' has {2,1}, while tensor 'Condition": (CONDITION, MATRIX[:, :1], MATRIX),
+    "'BTensor' has {3}, while tensor 'Condition": (CONDITION, MATRIX, MATRIX[0]),
+    "'ATensor' has FLOAT32, while tensor 'BTensor' has": (CONDITION, MATRIX, WHOLE),
+    **{
+        f"tensor 'ConditionTensor' has data type {name}; it must be UINT8 or BOOL": (
             *(np.ones((2, 3), name.lower()), MATRIX, MATRIX),
         )
         for name in ("FLOAT32", "INT32", "INT8", "UINT32")
+    },
+}
+DESCRIPTORS = {
+    "'ATensor' has {2,1}, while tensor 'Condition": ("a", "FLOAT32", 2, 1),
+    "'BTensor' has {3}, while tensor 'ConditionTensor' has {2,3}": ("b", "FLOAT32", 3),
+    "has {3,2}, while the inputs and attributes give it {2,3}": (
+        "output",
+        "FLOAT32",
+        3,
+        2,
     ),
-    _wrong(
-        "sizes. Tensor 'ATensor' has {2,1}, while tensor 'ConditionTensor' has {2,3}",
-        *(CONDITION, MATRIX[:, :1], MATRIX),
+    "'BTensor' has INT32, while tensor 'ATensor' has FLOAT32": ("b", "INT32", 2, 3),
+    "has FLOAT16, while tensor 'ATensor' has FLOAT32": ("output", "FLOAT16", 2, 3),
+}
+ERRORS = (
+    *Wrong.calls(
+        NAME, dmljax.element_wise_if, {t: ({}, *xs) for t, xs in CALLS.items()}
     ),
-    _wrong(
-        "sizes. Tensor 'BTensor' has {3}, while tensor 'ConditionTensor' has {2,3}",
-        *(CONDITION, MATRIX, MATRIX[0]),
-    ),
-    _wrong(
-        "types. Tensor 'ATensor' has FLOAT32, while tensor 'BTensor' has INT32; both",
-        *(CONDITION, MATRIX, WHOLE),
+    *Wrong.descriptors(
+        DESC, {t: {f"{n}_tensor": tensor(*of)} for t, (n, *of) in DESCRIPTORS.items()}
     ),
     Wrong(
-        "ELEMENT_WISE_IF",
-        "'ATensor' and 'BTensor' are both Python numbers; one must be an array",
-        lambda condition: dmljax.element_wise_if(condition, 1, 2.0),
-        (CONDITION,),
-        TypeError,
-    ),
-    _wrong_desc(
-        "'ATensor' has {2,1}, while tensor 'ConditionTensor' has {2,3}",
-        a_tensor=tensor("FLOAT32", 2, 1),
-    ),
-    _wrong_desc(
-        "'BTensor' has {3}, while tensor 'ConditionTensor' has {2,3}",
-        b_tensor=tensor("FLOAT32", 3),
-    ),
-    _wrong_desc(
-        "'OutputTensor' has {3,2}, while the inputs and attributes give it {2,3}",
-        output_tensor=tensor("FLOAT32", 3, 2),
-    ),
-    _wrong_desc(
-        "'BTensor' has INT32, while tensor 'ATensor' has FLOAT32",
-        b_tensor=tensor("INT32", 2, 3),
-    ),
-    _wrong_desc(
-        "'OutputTensor' has FLOAT16, while tensor 'ATensor' has FLOAT32",
-        output_tensor=tensor("FLOAT16", 2, 3),
+        *(
+            NAME,
+            "'ATensor' and 'BTensor' are both Python numbers; one must be an array",
+        ),
+        *(lambda c: dmljax.element_wise_if(c, 1, 2.0), (CONDITION,), TypeError),
     ),
 )
 SUBJECT = Subject(
@@ -131,7 +103,6 @@ SUBJECT = Subject(
         _if("empty", (np.zeros((2, 0), np.uint8), (2, 0), (2, 0))),
         _if("true", (np.array(True), (), ())),
     ),
-    examples=_examples(),
     errors=ERRORS,
     sharded={
         "element_wise_if": Case(

@@ -1,4 +1,4 @@
-"""NONZERO_COORDINATES under test: samples, edges, drawn examples, support, errors."""
+"""NONZERO_COORDINATES under test: samples, edges, errors, sharding, support."""
 
 import functools
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from hypothesis import strategies as st
 
 import dmljax
 from dmljax import _nonzero_coordinates
@@ -38,20 +37,6 @@ _nonzero = functools.partial(
     nonzero_coordinates_oracle,
     linear=False,
 )
-
-
-@st.composite
-def _examples(draw: Any) -> Sample:
-    shape = draw(st.sampled_from([(), (40,), (3, 5), (1, 2, 4), (1, 1, 1)]))
-    rank = next((len(shape) - i for i, n in enumerate(shape) if n > 1), 0)
-    columns = draw(st.integers(max(rank, 1), max(len(shape), 1)) | st.none())
-    fill = draw(st.sampled_from([0, 7, 2**32 - 1, None]))
-    operands = (shape,)
-    if draw(st.booleans()):
-        truth = st.lists(st.booleans(), min_size=40, max_size=40)
-        line = np.array(draw(truth), np.int8)[: int(np.prod(shape))]
-        operands = (line.reshape(shape),)
-    return _nonzero("", operands, {"columns": columns, "fill": fill})
 
 
 def _tensors(ranks: Any, coordinate_ranks: Any) -> tables.Row:
@@ -103,80 +88,58 @@ def _expected(desc: dmljax.NonzeroCoordinatesDesc, x: Any) -> Any:
     return oracles.nonzero_coordinates(x, columns=columns)
 
 
-# ERRORS
-
 DESC = dmljax.NonzeroCoordinatesDesc(
     tensor("FLOAT32", 1, 2, 3), tensor("UINT32", 1), tensor("UINT32", 6, 2)
 )
-_wrong_desc = functools.partial(Wrong.descriptor, DESC)
-
-
-def _wrong(text: str, shape: tuple[int, ...] = (2, 3), **options: Any) -> Wrong:
-    call = functools.partial(dmljax.nonzero_coordinates, **options)
-    return Wrong("NONZERO_COORDINATES", text, call, (np.ones(shape, np.int8),))
-
-
-ERRORS = (
-    *(
-        _wrong(
-            f"have {columns} columns; for an input of sizes {sizes} they must have "
-            f"{allowed}",
-            *(shape,),
-            columns=columns,
+WIDE = jax.ShapeDtypeStruct((2**16, 2**16), np.int8)
+MATRIX = np.ones((2, 3), np.int8)
+UINT32 = "it must be a UINT32, 0 to 4294967295"
+FIRST = "it must divide the first dimension of tensor 'InputTensor', which has sizes"
+CALLS = {
+    **{
+        f"{columns} columns; for an input of sizes {sizes} they must have {allowed}": (
+            *({"columns": columns}, np.ones(shape, np.int8)),
         )
         for shape, sizes, allowed, wrong in (
-            ((2, 3), "{2,3}", "2.", (0, 1, 3)),
-            ((1, 2, 3), "{1,2,3}", "2 to 3.", (1, 4)),
-            ((1, 1), "{1,1}", "1 to 2.", (0,)),
-            ((), "{}", "1.", (0, 2)),
+            *(((2, 3), "{2,3}", "2.", (0, 1, 3)), ((1, 1), "{1,1}", "1 to 2.", (0,))),
+            *(((1, 2, 3), "{1,2,3}", "2 to 3.", (1, 4)), ((), "{}", "1.", (0, 2))),
         )
         for columns in wrong
-    ),
-    *(
-        _wrong(f"fill is {fill}; it must be a UINT32, 0 to 4294967295", fill=fill)
-        for fill in (-1, 2**32)
-    ),
-    *(
-        _wrong(
-            f"parts is {parts}; it must divide the first dimension of tensor "
-            f"'InputTensor', which has sizes {sizes}",
-            *(shape,),
-            parts=parts,
+    },
+    **{f"fill is {n}; {UINT32}": ({"fill": n}, MATRIX) for n in (-1, 2**32)},
+    **{f"parts is {n}; {FIRST} {{2,3}}": ({"parts": n}, MATRIX) for n in (3, 0, -2)},
+    f"parts is 1; {FIRST} {{}}": ({"parts": 1}, MATRIX[0, 0]),
+    **{
+        f"size is {n}; it must be a number of rows, 0 to 4294967295": (
+            {"size": n},
+            MATRIX,
         )
-        for parts, shape, sizes in (
-            *((3, (2, 3), "{2,3}"), (0, (2, 3), "{2,3}"), (-2, (2, 3), "{2,3}")),
-            (1, (), "{}"),
-        )
-    ),
-    *(
-        _wrong(f"size is {n}; it must be a number of rows, 0 to 4294967295", size=n)
         for n in (-1, 2**32)
-    ),
+    },
+}
+DESCRIPTORS = {
+    "'OutputCountTensor' has {1,2}, while...give it {1,1}": {
+        "output_count_tensor": tensor("UINT32", 1, 2)
+    },
+    **{
+        text: {"output_coordinates_tensor": tensor("UINT32", *sizes)}
+        for text, sizes in (
+            ("has {5,2}, while the inputs and attributes give it {6,2}", (5, 2)),
+            ("has {2,6,2}, while the inputs and attributes give it {1,6,2}", (2, 6, 2)),
+            ("1 columns; for an input of sizes {1,2,3} they must have 2 to 3", (6, 1)),
+            ("4 columns; for an input of sizes {1,2,3} they must have 2 to 3", (6, 4)),
+        )
+    },
+}
+ERRORS = (
+    *Wrong.calls("NONZERO_COORDINATES", dmljax.nonzero_coordinates, CALLS),
+    *Wrong.descriptors(DESC, DESCRIPTORS),
     Wrong(
-        "NONZERO_COORDINATES",
-        "sizes {65536,65536}, 4294967296 elements; at most 4294967295 are allowed",
-        lambda: jax.eval_shape(
-            dmljax.nonzero_coordinates, jax.ShapeDtypeStruct((2**16, 2**16), np.int8)
+        *(
+            "NONZERO_COORDINATES",
+            "sizes {65536,65536}, 4294967296 elements; at most 429",
         ),
-    ),
-    _wrong_desc(
-        "'OutputCountTensor' has {1,2}, while the inputs and attributes give it {1,1}",
-        output_count_tensor=tensor("UINT32", 1, 2),
-    ),
-    *(
-        _wrong_desc(
-            f"'OutputCoordinatesTensor' has {{{wrong}}}, while the inputs and "
-            f"attributes give it {{{right}}}",
-            output_coordinates_tensor=tensor("UINT32", *map(int, wrong.split(","))),
-        )
-        for wrong, right in (("5,2", "6,2"), ("2,6,2", "1,6,2"))
-    ),
-    *(
-        _wrong_desc(
-            f"{columns} columns; for an input of sizes {{1,2,3}} they must have 2 to 3",
-            output_coordinates_tensor=tensor("UINT32", 6, columns),
-        )
-        for columns in (1, 4)
+        functools.partial(jax.eval_shape, dmljax.nonzero_coordinates, WIDE),
     ),
 )
 SUBJECT = Subject(
@@ -216,7 +179,27 @@ SUBJECT = Subject(
             _nonzero(f"first {size} of (6, 5)", ((6, 5),), {"size": size, "fill": 7})
             for size in (0, 1, 11, 40)
         ),
-        _nonzero("first 9 of parts", ((4, 6),), {"parts": 2, "size": 9}),
+        *(
+            _nonzero(f"first {options['size']} of {name}", (shape,), options)
+            for name, shape, options in (
+                ("parts", (4, 6), {"parts": 2, "size": 9}),
+                ("one part", (2, 3), {"parts": 1, "size": 0}),
+                (
+                    "columns",
+                    (1, 1, 4, 9),
+                    {"columns": 3, "size": 50, "fill": 2**32 - 1},
+                ),
+                ("few columns", (1, 70), {"columns": 1, "size": 33}),
+                ("nothing", (2, 0), {"size": 2, "fill": 3}),
+                ("undefined rows", (3, 4), {"size": 11, "fill": None}),
+            )
+        ),
+        *(
+            _nonzero(
+                f"first {size} of (3, 3)", (np.eye(3, dtype=np.int8),), {"size": size}
+            )
+            for size in (3, 4)
+        ),
         _nonzero("columns of parts", ((1, 2, 3),), {"parts": 1, "columns": 2}),
         _nonzero("all zero", (np.zeros((3, 3), np.float32),), {"fill": 7}),
         _nonzero("none zero", (np.ones((3, 12), np.float32),), {"fill": 7}),
@@ -236,7 +219,6 @@ SUBJECT = Subject(
         *("first 0 of (6, 5)", "first 11 of (6, 5)", "first 40 of (6, 5)"),
         *("first 9 of parts", "signs", "imaginary"),
     ),
-    examples=_examples(),
     errors=ERRORS,
     sharded={
         "nonzero_coordinates": _sharded(

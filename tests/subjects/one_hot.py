@@ -1,4 +1,4 @@
-"""ONE_HOT under test: its samples, edges, drawn examples, support table and errors."""
+"""ONE_HOT under test: samples, edges, errors, sharding, support."""
 
 import functools
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from hypothesis import strategies as st
 
 import dmljax
 from dmljax import _one_hot
@@ -34,20 +33,6 @@ def _hot_limits(dtype: str, size: int, *indices: int) -> Sample:
     values = (*inside, *indices, int(limits.min), int(limits.max))
     lines = np.array([[value] for value in values], jnp.dtype(dtype))
     return _hot(f"{dtype} of {size}", lines, (2,), size)
-
-
-@st.composite
-def _examples(draw: Any) -> Sample:
-    axis, shape = draw(st.integers(-3, 2)), [2, 3, 2]
-    shape[axis] = 1
-    size = draw(st.sampled_from([1, 3, 20, 130]))
-    limits = jnp.iinfo(draw(st.sampled_from(("int8", "uint8", "int32", "uint32"))))
-    low, high = int(limits.min), int(limits.max)
-    near = st.integers(max(-size - 2, low), min(size + 2, high))
-    index = near | st.integers(low, high) | st.sampled_from([low, high])
-    count = int(np.prod(shape))
-    line = draw(st.lists(index, min_size=count, max_size=count))
-    return _hot("", np.array(line, limits.dtype).reshape(shape), (2,), size, axis)
 
 
 def _tensors(ranks: Any, indices: str, values: str) -> tables.Row:
@@ -87,87 +72,53 @@ def _expected(desc: dmljax.OneHotDesc, *arrays: Any) -> Any:
     return (oracles.one_hot(*arrays, size=size, axis=desc.axis),)
 
 
-# ERRORS
-
 INDICES, VALUES = np.ones((2, 1), np.int32), np.ones(3, np.float32)
+WHOLE = np.ones((2, 3), np.int32)
 DESC = dmljax.OneHotDesc(
     tensor("INT32", 2, 1), tensor("FLOAT32", 1, 2), tensor("FLOAT32", 2, 3), 1
 )
-_wrong_desc = functools.partial(Wrong.descriptor, DESC)
-
-
-def _wrong(text: str, *arrays: Any, size: int = 3, axis: int = -1) -> Wrong:
-    """A wrong call of the function. Arrays that are not given are right."""
-    call = functools.partial(dmljax.one_hot, size=size, axis=axis)
-    return Wrong("ONE_HOT", text, call, arrays + (INDICES, VALUES)[len(arrays) :])
-
-
-ERRORS = (
-    *(
-        _wrong(
-            f"tensor 'IndicesTensor' has data type {name}; it must be an integer type",
-            INDICES.astype(dtype),
-        )
-        for name, dtype in (("FLOAT32", np.float32), ("BOOL", bool))
-    ),
-    *(
-        _wrong(
-            f"Axis is {axis}; it must be in [-2, 2), as tensor 'IndicesTensor' has 2 d",
-            axis=axis,
+RULE = "it must be an integer type"
+CALLS = {
+    f"'IndicesTensor' has data type FLOAT32; {RULE}": ({}, INDICES.astype("f"), VALUES),
+    f"'IndicesTensor' has data type BOOL; {RULE}": ({}, INDICES > 0, VALUES),
+    **{
+        f"Axis is {axis}; it must be in [-2, 2), as tensor 'IndicesTensor' has 2 dim": (
+            *({"axis": axis}, INDICES, VALUES),
         )
         for axis in (2, -3)
-    ),
-    _wrong(
-        "Axis is 0, while tensor 'IndicesTensor' has 0 dimensions; it must have one of "
-        "size 1 along Axis. Write indices[None]",
-        np.ones((), np.int32),
-        axis=0,
-    ),
-    _wrong(
-        "tensor 'IndicesTensor' has sizes {2,3}; its size along Axis 1 is 3 and must "
-        "be 1. jnp.expand_dims",
-        np.ones((2, 3), np.int32),
-    ),
-    _wrong(
-        "tensor 'ValuesTensor' has sizes {1}, 1 element; it must have at least 2",
-        *(INDICES, VALUES[:1]),
-    ),
-    _wrong("sizes {3,0}, 0 elements;", INDICES, np.ones((3, 0), np.float32)),
-    *(
-        _wrong(
-            f"the size of the output along Axis 1 is {size}; it must be in [1, 2^31)",
-            size=size,
+    },
+    "Axis is 0, while tensor 'IndicesTensor' has 0 dimensions; it must have one of size"
+    " 1 along Axis. Write indices[None]": ({"axis": 0}, INDICES[0, 0], VALUES),
+    "'IndicesTensor' has sizes {2,3}; its size along Axis 1 is 3 and must be 1. jnp.exp"
+    "and_dims": ({}, WHOLE, VALUES),
+    "sizes {1}, 1 element; it must have at least 2, off and": ({}, INDICES, VALUES[:1]),
+    "sizes {0,3}, 0 elements; it": ({}, INDICES, np.ones((0, 3), np.float32)),
+    **{
+        f"the size of the output along Axis 1 is {size}; it must be in [1, 2^31)": (
+            *({"size": size}, INDICES, VALUES),
         )
         for size in (0, -1, 2**31)
-    ),
-    _wrong_desc(
-        "counts. Tensor 'ValuesTensor' has 1, while tensor 'IndicesTensor' has 2; both",
-        values_tensor=tensor("FLOAT32", 2),
-    ),
-    _wrong_desc(
-        "counts. Tensor 'OutputTensor' has 3, while tensor 'IndicesTensor' has 2; both",
-        output_tensor=tensor("FLOAT32", 1, 2, 3),
-    ),
-    *(
-        _wrong_desc(f"Axis is {axis}; it must be less than the 2 dim", axis=axis)
-        for axis in (2, -1)
-    ),
-    _wrong_desc(
-        "'IndicesTensor' has sizes {2,2}; its size along Axis 1 is 2 and must be 1",
-        indices_tensor=tensor("INT32", 2, 2),
-    ),
-    _wrong_desc(
-        "'OutputTensor' has {2,3}, while the inputs and attributes give it {4,3}",
-        indices_tensor=tensor("INT32", 4, 1),
-    ),
-    _wrong_desc(
-        "'ValuesTensor' has sizes {1,1}, 1 element; it must have at least 2",
-        values_tensor=tensor("FLOAT32", 1, 1),
-    ),
-    _wrong_desc(
-        "'OutputTensor' has FLOAT32, while tensor 'ValuesTensor' has FLOAT16",
-        values_tensor=tensor("FLOAT16", 1, 2),
-    ),
+    },
+}
+DESCRIPTORS = {
+    "Tensor 'ValuesTensor' has 1, while tensor 'IndicesTensor' has 2; both must be": {
+        "values_tensor": tensor("FLOAT32", 2)
+    },
+    "Tensor 'OutputTensor' has 3, while tensor 'IndicesTensor' has 2; both must be": {
+        "output_tensor": tensor("FLOAT32", 1, 2, 3)
+    },
+    "Axis is 2; it must be less than the 2 dimensions of": {"axis": 2},
+    "Axis is -1; it must be less than the 2 dimensions of": {"axis": -1},
+    "along Axis 1 is 2 and must be 1": {"indices_tensor": tensor("INT32", 2, 2)},
+    "has {2,3}, while...give it {4,3}": {"indices_tensor": tensor("INT32", 4, 1)},
+    "sizes {1,1}, 1 element;": {"values_tensor": tensor("FLOAT32", 1, 1)},
+    "'OutputTensor' has FLOAT32, while tensor 'ValuesTensor' has FLOAT16": {
+        "values_tensor": tensor("FLOAT16", 1, 2)
+    },
+}
+ERRORS = (
+    *Wrong.calls("ONE_HOT", functools.partial(dmljax.one_hot, size=3), CALLS),
+    *Wrong.descriptors(DESC, DESCRIPTORS),
 )
 SUBJECT = Subject(
     operator=OPERATORS["one_hot"],
@@ -214,7 +165,6 @@ SUBJECT = Subject(
         _hot_limits("uint64", 3, 2**63 + 1, 2**40, 2**32 + 2, 2**64 - 3, 2**63),
         _hot("empty", np.zeros((0, 1), np.int32), (2,), 3),
     ),
-    examples=_examples(),
     errors=ERRORS,
     sharded={
         "one_hot": Case(

@@ -1,11 +1,10 @@
-"""PADDING under test: its samples, edges, drawn examples, support table and errors."""
+"""PADDING under test: samples, edges, errors, sharding, support."""
 
 import functools
 import itertools
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 import dmljax
 from dmljax import PaddingMode as Mode
@@ -15,8 +14,6 @@ from tests import oracles
 from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
 from tests.sharded import Case, array
 from tests.subjects import tables
-
-MODES = st.sampled_from(Mode)
 
 
 def padding(x: Any, *value: Any, start: Any, end: Any, **options: Any) -> Any:
@@ -43,14 +40,6 @@ def padding_sample(
     attributes = {"mode": mode, "start": start, "end": end}
     name = f"{mode.name.lower()} {name}"
     return Sample("padding", padding, padding_oracle, name, operands, attributes)
-
-
-@st.composite
-def _examples(draw: Any) -> Sample:
-    shape = draw(st.sampled_from([(), (1,), (3,), (5,), (2, 3), (1, 2, 2)]))
-    pad = st.integers(0, 4) | st.integers(0, 30)
-    pads = st.tuples(*[pad if len(shape) < 3 else st.integers(0, 5)] * len(shape))
-    return padding_sample("", draw(MODES), shape, draw(pads), draw(pads))
 
 
 def _nothing(rank: int) -> tuple[Any, ...]:
@@ -114,8 +103,6 @@ def _expected(desc: Any, x: Any) -> Any:
     return _expected1(desc, x, value)
 
 
-# ERRORS
-
 MATRIX = np.ones((2, 3), np.float32)
 DESC = dmljax.PaddingDesc(
     *(tensor("FLOAT32", 2, 3), tensor("FLOAT32", 3, 5)),
@@ -125,75 +112,52 @@ TYPED = dmljax.Padding1Desc(
     *(tensor("INT32", 2), tensor("INT32", 3)),
     *(Mode.CONSTANT, dmljax.DataType.INT32, 1, 1, (0,), (1,)),
 )
-_wrong_desc = functools.partial(Wrong.descriptor, DESC)
-WHOLE = ", while the inputs and attributes give it {3,5}"
+LARGE = "each element must be a UINT32, less than 2^32"
+CALLS = {
+    "StartPadding has 1 element, while tensor 'InputTensor' has 2 dimensions; both": (
+        *({"start": (1,)}, MATRIX),
+    ),
+    "EndPadding has 3 elements, while...has 2 dim": ({"end": (1, 1, 1)}, MATRIX),
+    "StartPadding has 2 elements, while...has 0 dim": ({}, MATRIX[0, 0]),
+    "StartPadding is {-1,0}; no element may be negative": ({"start": (-1, 0)}, MATRIX),
+    "EndPadding is {0,-2}; no element may be negative": ({"end": (0, -2)}, MATRIX),
+    f"StartPadding is {{4294967296,0}}; {LARGE}": ({"start": (2**32, 0)}, MATRIX),
+    f"EndPadding is {{0,{2**62}}}; {LARGE}": ({"end": (0, 2**62)}, MATRIX),
+    **{
+        f"tensor 'InputTensor' has sizes {{0,3}}; {mode.name} has nothing to repeat al"
+        "ong axis 0, whose size is 0": ({"mode": mode}, MATRIX[:0])
+        for mode in tuple(Mode)[1:]
+    },
+}
+DESCRIPTORS = {
+    "has {3,6}, while...give it {3,5}": {"output_tensor": tensor("FLOAT32", 3, 6)},
+    "has {15}, while...give it {3,5}": {"output_tensor": tensor("FLOAT32", 15)},
+    "has FLOAT16, while...has FLOAT32": {"output_tensor": tensor("FLOAT16", 3, 5)},
+    "DimensionCount is 3, while tensor 'InputTensor' has 2 dim": {"dimension_count": 3},
+    "StartPadding has 1 element, while": {"start_padding": (1,)},
+    "EndPadding is {0,-2}; no element may be negative": {"end_padding": (0, -2)},
+}
+TYPED_DESCRIPTORS = {
+    "PaddingValueDataType is FLOAT16, while tensor 'OutputTensor' has INT32; both": {
+        "padding_value_data_type": dmljax.DataType.FLOAT16
+    },
+    "is 2147483648; INT32 holds -2147483648 to 2147483647": {"padding_value": 2**31},
+    # The value has to fit under every mode, although only CONSTANT uses it.
+    "PaddingValue is 10.6; INT32 holds whole numbers": {
+        "padding_value": 10.6,
+        "padding_mode": Mode.WRAP,
+    },
+}
 
 
-def _wrong(
-    text: str, start: Any = (1, 1), end: Any = (1, 1), x: Any = MATRIX, **options: Any
-) -> Wrong:
-    def call(x: Any) -> Any:
-        return dmljax.padding(x, start, end, **options)
-
-    return Wrong("PADDING", text, call, (x,))
+def _pad(x: Any, start: Any = (1, 1), end: Any = (1, 1), **options: Any) -> Any:
+    return dmljax.padding(x, start, end, **options)
 
 
 ERRORS = (
-    _wrong(
-        "StartPadding has 1 element, while tensor 'InputTensor' has 2 dimensions; both",
-        (1,),
-    ),
-    _wrong("EndPadding has 3 elements, while", end=(1, 1, 1)),
-    _wrong("StartPadding has 2 elements,...has 0 dimensions", x=MATRIX[0, 0]),
-    _wrong("StartPadding is {-1,0}; no element may be negative", (-1, 0)),
-    _wrong("EndPadding is {0,-2}; no element may be negative", end=(0, -2)),
-    _wrong(
-        "StartPadding is {4294967296,0}; each element must be a UINT32, less than 2^32",
-        (2**32, 0),
-    ),
-    _wrong("EndPadding is {0,4611686018427387904}; each element", end=(0, 2**62)),
-    *(
-        _wrong(
-            f"tensor 'InputTensor' has sizes {{0,3}}; {mode.name} has nothing to repeat"
-            " along axis 0, whose size is 0",
-            x=MATRIX[:0],
-            mode=mode,
-        )
-        for mode in tuple(Mode)[1:]
-    ),
-    _wrong_desc(
-        f"'OutputTensor' has {{3,6}}{WHOLE}", output_tensor=tensor("FLOAT32", 3, 6)
-    ),
-    _wrong_desc(
-        f"'OutputTensor' has {{15}}{WHOLE}", output_tensor=tensor("FLOAT32", 15)
-    ),
-    _wrong_desc(
-        "'OutputTensor' has FLOAT16, while tensor 'InputTensor' has FLOAT32",
-        output_tensor=tensor("FLOAT16", 3, 5),
-    ),
-    _wrong_desc(
-        "DimensionCount is 3, while tensor 'InputTensor' has 2 dimensions; both",
-        dimension_count=3,
-    ),
-    _wrong_desc("StartPadding has 1 element, while", start_padding=(1,)),
-    _wrong_desc("EndPadding is {0,-2}; no element", end_padding=(0, -2)),
-    Wrong.descriptor(
-        TYPED,
-        "PaddingValueDataType is FLOAT16, while tensor 'OutputTensor' has INT32; both",
-        padding_value_data_type=dmljax.DataType.FLOAT16,
-    ),
-    Wrong.descriptor(
-        TYPED,
-        "PaddingValue is 2147483648; INT32 holds -2147483648 to 2147483647",
-        padding_value=2**31,
-    ),
-    # The value has to fit under every mode, although only CONSTANT uses it.
-    Wrong.descriptor(
-        TYPED,
-        "PaddingValue is 10.6; INT32 holds whole numbers",
-        padding_value=10.6,
-        padding_mode=Mode.WRAP,
-    ),
+    *Wrong.calls("PADDING", _pad, CALLS),
+    *Wrong.descriptors(DESC, DESCRIPTORS),
+    *Wrong.descriptors(TYPED, TYPED_DESCRIPTORS),
 )
 SUBJECT = Subject(
     operator=OPERATORS["padding"],
@@ -251,7 +215,6 @@ SUBJECT = Subject(
         *("constant rank 0", "edge rank 1", "symmetric rank 3", "wrap rank 4"),
         *("constant empty", "constant empties"),
     ),
-    examples=_examples(),
     errors=ERRORS,
     sharded={
         f"{mode.name}, {name}": _sharded(mode, pads, along, fits)

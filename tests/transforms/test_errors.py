@@ -18,8 +18,8 @@ WRONG = [wrong for subject in SUBJECTS.values() for wrong in subject.errors]
 def test_wrong_calls(wrong):
     """The message is the same in a program, and shows no dimension of a batch."""
     call, arrays = wrong.call, wrong.arrays
-    what = wrong.operator, wrong.text, wrong.error
-    message = assert_refused(lambda: call(*arrays), *what)
+    text, error = wrong.text, wrong.error
+    message = assert_refused(wrong.operator, text, call, *arrays, error=error)
     mapped = jax.vmap(lambda _, *arrays: call(*arrays))
     batch = np.arange(2, dtype=np.int32), *(np.stack([x] * 2) for x in arrays)
     for run, given in (
@@ -27,7 +27,7 @@ def test_wrong_calls(wrong):
         (mapped, batch),
         (jax.jit(mapped), batch),
     ):
-        with pytest.raises(wrong.error) as raised:
+        with pytest.raises(error) as raised:
             run(*given)
         assert str(raised.value) == message
 
