@@ -1,8 +1,7 @@
 """PADDING: inflates a tensor with constant, edge, mirrored or repeated values.
 
-Here are the support tables, the function and the descriptors. The primitive is in
-`_padding_primitive`, its forms are in `_padding_forms`, and the formula is
-`_coordinates.source_index`.
+The primitive is in `_padding_primitive`, its forms are in `_padding_forms`, and the
+formula is `_coordinates.source_index`.
 """
 
 import jax
