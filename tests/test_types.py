@@ -11,7 +11,6 @@ from dmljax._types import (
     is_floating,
     is_integer,
     is_sequence,
-    plain_integer,
     x64_enabled,
 )
 from tests.checks import assert_refused
@@ -22,22 +21,6 @@ def test_what_is_a_sequence():
         assert is_sequence(values)
     for values in (1, "12", b"12", np.zeros(()), {1}, None, jnp.zeros(2)):
         assert not is_sequence(values)
-
-
-def test_integers_become_pythons():
-    for value in (np.int8(7), np.uint64(7), np.array(7), jnp.int32(7), 7):
-        found = plain_integer(value)
-        assert (type(found), found) == (int, 7)
-    for value in (
-        7.0,
-        "7",
-        None,
-        True,
-        np.float32(7),
-        np.bool_(True),
-        np.zeros(1, int),
-    ):
-        assert plain_integer(value) is value
 
 
 def test_kinds_of_types():
