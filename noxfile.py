@@ -181,4 +181,6 @@ def tpu(session: nox.Session) -> None:
     """The kernels for TPUs, compiled by libtpu, for which no TPU is needed."""
     session.install("-e", ".[test]", "jax[tpu]")
     platform = {"JAX_PLATFORMS": "cpu"}
-    session.run(*PYTEST, "tests/pallas/tpu/test_compiled.py", *session.posargs, env=platform)
+    session.run(
+        *PYTEST, "tests/pallas/tpu/test_compiled.py", *session.posargs, env=platform
+    )
