@@ -1,12 +1,23 @@
-"""One piece of work that is timed."""
+"""A piece of work that is timed: `Case`, of which `benchmarks.cases` has all.
+
+How it is timed belongs to `benchmarks.run`, and how a library gets its arrays to
+`benchmarks.libraries`.
+"""
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from benchmarks.data import Data
 from benchmarks.oracles import Oracle
-from benchmarks.others import Functions
+
+# By contender. A contender is a library, and where it has several ways to do the work,
+# a word for the way: "dmljax", "jnp", "torch", "dmljax pallas".
+Functions = dict[str, Callable[..., Any]]
+# The contenders of an operator that has a kernel, besides the one that is the default.
+FORMS = ("dmljax xla", "dmljax pallas")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,16 +29,18 @@ class Case:
       name: what is done, in words; unique with `direction` and `context`.
       inputs: the arrays, not made yet.
       output: the largest output, of which only the sizes and the type count.
-      functions: by contender, the operator as a function of its library's arrays.
+      functions: by contender, what does the work, a function of its library's arrays.
       oracle: what the results must hold, a function of the inputs in NumPy.
-      dtype: the type of what the operator moves.
-      bytes: the fewest that must be read and written.
+      moved: the fewest bytes that must be read and written, if these are not those of
+        all inputs and of the output.
       ceiling: "copy" or "fill", the bandwidth that the work is held against. None if
         memory is not what limits it.
       direction: "forward" or "gradient".
-      context: "alone"; "pipeline" between two elementwise operations inside jit; or
-        "program", a larger part of what users run.
-      wrt: the input whose gradient is computed, if it is. The first of `inputs`, which
+      context: what is around the operator. "operator": nothing, it is a program of its
+        own. "pipeline": an elementwise operation before and after it. "program": a
+        larger part of what users run. In these three, functions of JAX run inside
+        `jit`. "call": they are called outside of `jit`. "form": two forms of dmljax.
+      wrt: the input that is differentiated, if one is. The first of `inputs`, which
         `functions` do not take, is then the cotangent.
     """
 
@@ -37,12 +50,23 @@ class Case:
     output: Data
     functions: Functions
     oracle: Oracle
-    dtype: str
-    bytes: int
+    moved: int | None = None
     ceiling: str | None = "copy"
     direction: str = "forward"
-    context: str = "alone"
+    context: str = "operator"
     wrt: int | None = None
+
+    @property
+    def dtype(self) -> str:
+        """The type of what the operator moves."""
+        return self.inputs[-1].dtype if self.inputs else self.output.dtype
+
+    @property
+    def bytes(self) -> int:
+        """The fewest that must be read and written."""
+        if self.moved is not None:
+            return self.moved
+        return sum(data.nbytes for data in (*self.inputs, self.output))
 
     @property
     def elements(self) -> int:

@@ -1,4 +1,8 @@
-"""The work that is timed: one table, from which every figure of the ledger comes."""
+"""The work that is timed: every case of the ledger comes from `cases`.
+
+Here belong the operators as programs of their own, by size, type and attributes. What
+users run belongs into `benchmarks.programs`.
+"""
 
 import dataclasses
 import functools
@@ -10,11 +14,10 @@ import jax
 import numpy as np
 
 import dmljax
-from benchmarks import oracles, others
-from benchmarks.case import Case
+from benchmarks import calls, forms, oracles, others
+from benchmarks.case import FORMS, Case, Functions
 from benchmarks.data import Data
 from benchmarks.oracles import Oracle, Sample
-from benchmarks.others import Functions
 from benchmarks.programs import programs
 from dmljax import PaddingMode
 from dmljax._operators import OPERATORS
@@ -23,17 +26,10 @@ from dmljax._operators import OPERATORS
 SMALL = (2**12, 2**16, 2**20, 2**24)
 TYPES = ("float32", "float16", "int8")
 DENSITIES = (0.001, 0.01, 0.1, 0.5, 1.0)
-MODES = {
-    PaddingMode.CONSTANT: "constant",
-    PaddingMode.EDGE: "edge",
-    PaddingMode.REFLECTION: "reflect",
-    PaddingMode.SYMMETRIC: "symmetric",
-    PaddingMode.WRAP: "wrap",
-}
 # The diagonals below the strictly upper triangle, and the main one.
 BELOW, MAIN = (-(2**31), 1), (0, 1)
-JAX = ("dmljax", "dmljax, xla", "dmljax, pallas", "jnp")
-DIFFERENTIABLE = (*JAX, "torch")
+# What runs inside `jit`.
+INSIDE_JIT = ("dmljax", *FORMS, "jnp")
 
 
 def cases(elements: int) -> Iterator[Case]:
@@ -53,51 +49,27 @@ def cases(elements: int) -> Iterator[Case]:
 
         yield from samples.of_operator(operator, elements)
     yield from programs(elements)
+    yield from calls.cases()
+    yield from forms.cases(jax.default_backend(), elements)
 
 
-def _case(
-    operator: str,
-    name: str,
-    inputs: Sequence[Data],
-    output: Data,
-    functions: Functions,
-    oracle: Oracle,
-    *,
-    ceiling: str = "copy",
-) -> Case:
-    if "jnp" in functions:
-        functions = functions | {"jnp, outside jit": functions["jnp"]}
-    return Case(
-        operator,
-        name,
-        tuple(inputs),
-        output,
-        functions,
-        oracle,
-        dtype=inputs[-1].dtype if inputs else output.dtype,
-        bytes=sum(data.nbytes for data in (*inputs, output)),
-        ceiling=ceiling,
-    )
-
-
-def _ours(
+def ours(
     operator: str, function: Callable[..., Any], *arguments: Any, **attributes: Any
 ) -> Functions:
-    """The operator by default and, where there is a kernel, each of its forms.
+    """The operator by default, and by each of its forms if it has a kernel."""
 
-    The default depends on whether the operator is called inside jit.
-    """
-    forms: dict[str, str | None] = {"dmljax": None, "dmljax, outside jit": None}
-    if "cuda" in OPERATORS[operator].primitive.kernels:
-        forms |= {"dmljax, xla": "xla", "dmljax, pallas": "pallas"}
+    def call(*arrays: Any, **form: str) -> Any:
+        return function(*arrays, *arguments, **attributes, **form)
 
-    def call(form: str | None, *arrays: Any) -> Any:
-        return function(*arrays, *arguments, implementation=form, **attributes)
+    has_kernel = bool(OPERATORS[operator].primitive.kernels)
+    forms = {f: f.split()[1] for f in FORMS if has_kernel}
+    return {"dmljax": call} | {
+        name: functools.partial(call, implementation=form)
+        for name, form in forms.items()
+    }
 
-    return {name: functools.partial(call, form) for name, form in forms.items()}
 
-
-def _gradient(
+def gradient(
     case: Case, wrt: int, oracle: Oracle, inputs: Sequence[int], **more: Any
 ) -> Case:
     """The cotangent of input `wrt`, which needs to read only `inputs`."""
@@ -110,9 +82,9 @@ def _gradient(
         case,
         inputs=(cotangent, *case.inputs),
         output=result,
-        functions=_only(case.functions | more, DIFFERENTIABLE),
+        functions=_only(case.functions | more, (*INSIDE_JIT, "torch")),
         oracle=oracle,
-        bytes=sum(data.nbytes for data in (*read, result)),
+        moved=sum(data.nbytes for data in (*read, result)),
         ceiling="copy",
         direction="gradient",
         wrt=wrt,
@@ -123,7 +95,7 @@ def _only(functions: Functions, names: Sequence[str]) -> Functions:
     return {name: functions[name] for name in names if name in functions}
 
 
-def _alone_and_in_a_pipeline(case: Case) -> Iterator[Case]:
+def with_pipeline(case: Case) -> Iterator[Case]:
     """The case, and the same between an operation on its data and one on its result."""
     yield case
 
@@ -140,7 +112,7 @@ def _alone_and_in_a_pipeline(case: Case) -> Iterator[Case]:
         case,
         functions={
             name: functools.partial(pipeline, function)
-            for name, function in _only(case.functions, JAX).items()
+            for name, function in _only(case.functions, INSIDE_JIT).items()
         },
         oracle=oracle,
         context="pipeline",
@@ -153,7 +125,7 @@ def _doubled(case: Case, arrays: Sequence[Any]) -> list[Any]:
     return [x * 2 if i in chosen else x for i, x in enumerate(arrays)]
 
 
-def _sizes(elements: int, dtype: str) -> list[int]:
+def sizes(elements: int, dtype: str) -> list[int]:
     """Small and large numbers of elements, none above `elements`."""
     small = (size // np.dtype(dtype).itemsize for size in SMALL)
     return sorted({elements, *(min(size, elements) for size in small)})
@@ -165,27 +137,28 @@ def _sizes(elements: int, dtype: str) -> list[int]:
 def element_wise_if_cases(elements: int) -> Iterator[Case]:
     """Three types, both types of the condition, and both gradients."""
     for dtype in TYPES:
-        for size in _sizes(elements, dtype):
-            yield from _alone_and_in_a_pipeline(_select(size, dtype))
-    yield _select(elements, "float32", "bool")
-    case = _select(elements, "float32")
+        for size in sizes(elements, dtype):
+            yield from with_pipeline(select((size,), dtype))
+    yield select((elements,), "float32", "bool")
+    case = select((elements,), "float32")
     for wrt, name in ((1, "a"), (2, "b")):
         oracle = functools.partial(oracles.element_wise_if_gradient, of_a=name == "a")
-        gradient = _gradient(case, wrt, oracle, (0,))
-        yield dataclasses.replace(gradient, name=f"{case.name}, of {name}")
+        one = gradient(case, wrt, oracle, (0,))
+        yield dataclasses.replace(one, name=f"{case.name}, of {name}")
 
 
-def _select(size: int, dtype: str, condition: str = "uint8") -> Case:
-    return _case(
+def select(shape: tuple[int, ...], dtype: str, condition: str = "uint8") -> Case:
+    """Selects from two arrays, by a condition of this type."""
+    return Case(
         "element_wise_if",
-        f"{dtype} x {size}, {condition} condition",
-        [
-            Data((size,), condition, low=0, high=2),
-            Data((size,), dtype, seed=1),
-            Data((size,), dtype, seed=2),
-        ],
-        Data((size,), dtype),
-        _ours("element_wise_if", dmljax.element_wise_if)
+        f"{dtype} {shape}, {condition} condition",
+        (
+            Data(shape, condition, low=0, high=2),
+            Data(shape, dtype, seed=1),
+            Data(shape, dtype, seed=2),
+        ),
+        Data(shape, dtype),
+        ours("element_wise_if", dmljax.element_wise_if)
         | others.element_wise_if(dtype, condition),
         oracles.element_wise_if,
     )
@@ -197,16 +170,16 @@ def _select(size: int, dtype: str, condition: str = "uint8") -> Case:
 def diagonal_matrix1_cases(elements: int) -> Iterator[Case]:
     """Triangles of three types, batched, of odd width, gradients; identities."""
     for dtype in TYPES:
-        for size in _sizes(elements, dtype):
-            yield from _alone_and_in_a_pipeline(_upper(_square(size), dtype))
+        for size in sizes(elements, dtype):
+            yield from with_pipeline(upper(_square(size), dtype))
         yield _identity(_square(elements), dtype)
     height, width = _square(elements)
-    yield _upper((max(elements // 4096, 1), 64, 64), "float32")
-    yield _upper((height - 1, width + 1), "float32")
+    yield upper((max(elements // 4096, 1), 64, 64), "float32")
+    yield upper((height - 1, width + 1), "float32")
     for dtype in ("float32", "float16"):
-        case = _upper(_square(elements), dtype)
+        case = upper(_square(elements), dtype)
         oracle = _filled(oracles.diagonal_matrix1_gradient, case.output, 0, BELOW)
-        yield _gradient(case, 0, oracle, ())
+        yield gradient(case, 0, oracle, ())
 
 
 def _square(elements: int) -> tuple[int, int]:
@@ -220,25 +193,20 @@ def _filled(
     span: tuple[int, int],
 ) -> Oracle:
     begin, end = span
-    return functools.partial(
-        formula,
-        shape=output.shape,
-        dtype=output.dtype,
-        value=value,
-        begin=begin,
-        end=end,
-    )
+    fill = {"value": value, "begin": begin, "end": end}
+    return functools.partial(formula, shape=output.shape, dtype=output.dtype, **fill)
 
 
-def _upper(shape: tuple[int, ...], dtype: str) -> Case:
+def upper(shape: tuple[int, ...], dtype: str) -> Case:
+    """Keeps what lies above the main diagonal."""
     begin, end = BELOW
     fill = {"value": 0, "fill_begin": begin, "fill_end": end}
-    return _case(
+    return Case(
         "diagonal_matrix1",
         f"strictly upper triangle, {dtype} {shape}",
-        [Data(shape, dtype)],
+        (Data(shape, dtype),),
         Data(shape, dtype),
-        _ours("diagonal_matrix1", dmljax.diagonal_matrix1, **fill)
+        ours("diagonal_matrix1", dmljax.diagonal_matrix1, **fill)
         | others.strictly_upper(dtype),
         _filled(oracles.diagonal_matrix1, Data(shape, dtype), 0, BELOW),
     )
@@ -247,12 +215,12 @@ def _upper(shape: tuple[int, ...], dtype: str) -> Case:
 def _identity(shape: tuple[int, ...], dtype: str) -> Case:
     begin, end = MAIN
     fill = {"shape": shape, "dtype": dtype, "fill_begin": begin, "fill_end": end}
-    return _case(
+    return Case(
         "diagonal_matrix1",
         f"identity, {dtype} {shape}",
-        [],
+        (),
         Data(shape, dtype),
-        _ours("diagonal_matrix1", dmljax.diagonal_matrix1, **fill)
+        ours("diagonal_matrix1", dmljax.diagonal_matrix1, **fill)
         | others.identity(shape, dtype),
         _filled(oracles.diagonal_matrix1, Data(shape, dtype), 1, MAIN),
         ceiling="fill",
@@ -265,26 +233,25 @@ def _identity(shape: tuple[int, ...], dtype: str) -> Case:
 def one_hot_cases(elements: int) -> Iterator[Case]:
     """Shallow to very deep, along two axes, types of indices and of values."""
     for dtype in TYPES:
-        for size in _sizes(elements, dtype):
-            yield from _alone_and_in_a_pipeline(_hot(_rows(size, 128), 128, dtype))
+        for size in sizes(elements, dtype):
+            yield from with_pipeline(hot(_rows(size, 128), 128, dtype))
     for depth in (4, 1000, 50000):
-        yield _hot(_rows(elements, depth), depth, "float32")
-    for index in ("uint8", "uint32"):
-        yield _hot(_rows(elements, 128), 128, "float32", index=index)
+        yield hot(_rows(elements, depth), depth, "float32")
+    yield hot(_rows(elements, 128), 128, "float32", index="uint8")
     side = math.isqrt(_rows(elements, 128)[0])
     for dtype in TYPES:
-        yield _hot((side, 1, side), 128, dtype, axis=1)
-    case = _hot(_rows(elements, 128), 128, "float32")
+        yield hot((side, 1, side), 128, dtype, axis=1)
+    case = hot(_rows(elements, 128), 128, "float32")
     oracle = functools.partial(oracles.one_hot_gradient, axis=-1)
     functions = others.one_hot_by_comparison(128, -1)
-    yield _gradient(case, 1, oracle, (0,), torch=functions["torch"])
+    yield gradient(case, 1, oracle, (0,), torch=functions["torch"])
 
 
 def _rows(elements: int, depth: int) -> tuple[int, int]:
     return (max(elements // depth, 1), 1)
 
 
-def _hot(
+def hot(
     indices: tuple[int, ...],
     depth: int,
     dtype: str,
@@ -292,15 +259,16 @@ def _hot(
     axis: int = -1,
     index: str = "int32",
 ) -> Case:
+    """Sequences of a depth along an axis."""
     shape = list(indices)
     shape[axis] = depth
     output = Data(tuple(shape), dtype)
-    return _case(
+    return Case(
         "one_hot",
         f"{dtype} {output.shape}, axis {axis}, {index} indices",
-        [Data(indices, index, low=0, high=depth), Data((2,), dtype, values=(0, 1))],
+        (Data(indices, index, low=0, high=depth), Data((2,), dtype, values=(0, 1))),
         output,
-        _ours("one_hot", dmljax.one_hot, size=depth, axis=axis)
+        ours("one_hot", dmljax.one_hot, size=depth, axis=axis)
         | others.one_hot(output.shape, axis, dtype, index),
         functools.partial(oracles.one_hot, size=depth, axis=axis),
         ceiling="fill",
@@ -317,37 +285,34 @@ def padding_cases(elements: int) -> Iterator[Case]:
     odd, wide = (*batch, side - 1, side + 1), min(100, side - 1)
     around = [
         (image, ((0, 0), (0, 0), (wide, wide), (wide, wide))),
-        (image, ((3, 3), (0, 0), (0, 0), (0, 0))),
         (image, ((0, 0), (0, 0), (0, 0), (0, 3))),
         (odd, ((0, 0), (0, 0), (3, 3), (5, 5))),
     ]
-    for mode in MODES:
+    for mode in PaddingMode:
         for shape, pads in [(image, _by_three(image)), *around]:
-            case = _padded(shape, pads, mode, "float32")
+            case = padded(shape, pads, mode, "float32")
             yield case
             oracle = functools.partial(
-                oracles.padding_gradient, pads=pads, mode=MODES[mode]
+                oracles.padding_gradient, pads=pads, mode=others.numpy_mode(mode)
             )
             # The adjoint has no kernel.
             functions = _only(case.functions, ("dmljax", "jnp", "torch"))
             case = dataclasses.replace(case, functions=functions)
-            yield _gradient(case, 0, oracle, ())
+            yield gradient(case, 0, oracle, ())
         for dtype in ("float16", "int8"):
-            yield _padded(image, _by_three(image), mode, dtype)
-    for size in _sizes(elements, "float32")[:-1]:
+            yield padded(image, _by_three(image), mode, dtype)
+    for size in sizes(elements, "float32")[:-1]:
         small = _image(size)
         mode = PaddingMode.REFLECTION
-        yield from _alone_and_in_a_pipeline(
-            _padded(small, _by_three(small), mode, "float32")
-        )
+        yield from with_pipeline(padded(small, _by_three(small), mode, "float32"))
     for dtype in ("float16", "int8"):
-        for size in _sizes(elements, dtype)[:-1]:
+        for size in sizes(elements, dtype)[:-1]:
             rows = (1, max(size // 256, 4), 256)
             for mode in (PaddingMode.CONSTANT, PaddingMode.REFLECTION):
-                yield _padded(rows, _by_three(rows), mode, dtype)
+                yield padded(rows, _by_three(rows), mode, dtype)
         colours = (max(elements // 2**18, 1), *_image(elements)[2:], 3)
         borders = ((0, 0), (3, 3), (3, 3), (0, 0))
-        yield _padded(colours, borders, PaddingMode.EDGE, dtype)
+        yield padded(colours, borders, PaddingMode.EDGE, dtype)
 
 
 def _image(elements: int) -> tuple[int, int, int, int]:
@@ -362,23 +327,25 @@ def _by_three(image: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
     return ((0, 0),) * (len(image) - 2) + ((3, 3), (3, 3))
 
 
-def _padded(
+def padded(
     shape: tuple[int, ...],
     pads: tuple[tuple[int, int], ...],
     mode: PaddingMode,
     dtype: str,
 ) -> Case:
+    """Adds so many elements before and after each axis."""
     start, end = zip(*pads, strict=True)
     output = tuple(map(sum, zip(start, shape, end, strict=True)))
     amounts = f"{start}" if start == end else f"{start}, {end}"
-    return _case(
+    name = others.numpy_mode(mode)
+    return Case(
         "padding",
         f"{mode.name} {amounts} of {dtype} {shape}",
-        [Data(shape, dtype)],
+        (Data(shape, dtype),),
         Data(output, dtype),
-        _ours("padding", dmljax.padding, start, end, mode=mode)
-        | others.padding(shape, pads, MODES[mode], dtype),
-        functools.partial(oracles.padding, pads=pads, mode=MODES[mode]),
+        ours("padding", dmljax.padding, start, end, mode=mode)
+        | others.padding(shape, pads, name, dtype),
+        functools.partial(oracles.padding, pads=pads, mode=name),
     )
 
 
@@ -387,31 +354,22 @@ def _padded(
 
 def nonzero_coordinates_cases(elements: int) -> Iterator[Case]:
     """From almost empty to full, of three types and ranks; with an undefined tail."""
-    line, image, cube = (elements,), _image(elements), _cube(elements)
-    for size in _sizes(elements // 2, "float64"):
-        yield from _alone_and_in_a_pipeline(_nonzero((size,), "float64", 0.1))
+    line, image = (elements,), _image(elements)
     for dtype in ("float32", "uint8"):
         for kept in (1024, elements // 16):
-            yield _nonzero(line, dtype, 0.01, size=min(kept, elements))
+            yield nonzero(line, dtype, 0.01, size=min(kept, elements))
     for dtype in ("float32", "float16", "uint8"):
-        for size in _sizes(elements, dtype)[:-1]:
-            yield from _alone_and_in_a_pipeline(_nonzero((size,), dtype, 0.1))
+        for size in sizes(elements, dtype)[:-1]:
+            yield from with_pipeline(nonzero((size,), dtype, 0.1))
         for density in DENSITIES:
-            yield from _alone_and_in_a_pipeline(_nonzero(line, dtype, density))
-            yield _nonzero(image, dtype, density)
+            yield from with_pipeline(nonzero(line, dtype, density))
+            yield nonzero(image, dtype, density)
         for density in (0.01, 0.5):
-            yield _nonzero(line, dtype, density, undefined=True)
-            yield _nonzero(image, dtype, density, undefined=True)
-    yield _nonzero(cube, "float32", 0.1)
+            yield nonzero(line, dtype, density, undefined=True)
+            yield nonzero(image, dtype, density, undefined=True)
 
 
-def _cube(elements: int) -> tuple[int, ...]:
-    """Of rank 8, the first axis the longest."""
-    side = max(2 ** (int(math.log2(elements)) // 8), 1)
-    return (max(elements // side**7, 1), *(side,) * 7)
-
-
-def _nonzero(
+def nonzero(
     shape: tuple[int, ...],
     dtype: str,
     density: float,
@@ -419,25 +377,21 @@ def _nonzero(
     undefined: bool = False,
     size: int | None = None,
 ) -> Case:
+    """Finds the non-zero elements, of which there is this part."""
     x = Data(shape, dtype, density=density)
     rows = Data((size or x.size, len(shape)), "uint32")
     written = x.nonzeros() if undefined else rows.shape[0]
     words = f"{dtype} {shape}, {density:.1%} non-zero"
     words += ", undefined tail" if undefined else ""
-    case = _case(
+    options = {"fill": None if undefined else 0, "size": size}
+    return Case(
         "nonzero_coordinates",
         words + (f", {size} rows" if size else ""),
-        [x],
+        (x,),
         rows,
-        _ours(
-            "nonzero_coordinates",
-            dmljax.nonzero_coordinates,
-            fill=None if undefined else 0,
-            size=size,
-        )
+        ours("nonzero_coordinates", dmljax.nonzero_coordinates, **options)
         | others.nonzero_coordinates(dtype, undefined=undefined, size=size),
         functools.partial(oracles.nonzero_coordinates, undefined=undefined, size=size),
+        # The count has 4 bytes, as a coordinate has.
+        moved=x.nbytes + (written * len(shape) + 1) * 4,
     )
-    # The count has 4 bytes, as a coordinate has.
-    bytes_ = x.nbytes + (written * len(shape) + 1) * 4
-    return dataclasses.replace(case, bytes=bytes_)

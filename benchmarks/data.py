@@ -8,6 +8,8 @@ import numpy as np
 
 # Odd, and no divisor of any size, so that no two rows of an array are alike.
 BLOCK = 2**20 + 7
+# One more than the largest number that is drawn, and the mean of the numbers.
+HIGH, MEAN = 101, 50.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Data:
     shape: tuple[int, ...]
     dtype: str
     low: int = 1
-    high: int = 101
+    high: int = HIGH
     density: float = 1.0
     seed: int = 0
     values: tuple[int, ...] = ()

@@ -1,68 +1,137 @@
-"""The ledgers: one figure a line, of which the newest counts."""
+"""The ledger: what was measured, as tables in a folder. Each fact is there once.
 
-import collections
-import json
+    results/runs.csv        a run: the device, versions, the commit, the command
+    results/cases.csv       a case: what was done, in which context
+    results/<device>.csv    the newest figures of a contender in a case
+
+A row of a device's table has the numbers of its case and of its run. A new measurement
+replaces the row of the same case and contender; git has the old one. Figures have four
+digits. The first runs have the command without its options, which were not kept.
+"""
+
+import csv
+import io
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 RESULTS = pathlib.Path(__file__).with_name("results")
+VERSIONED = ("jax", "numpy", "torch", "onnxruntime", "libtpu")
+SPEEDS = ("copy_gb_per_s", "fill_gb_per_s")
+RUN = ("device", "date", "commit", "command", "python", *VERSIONED, *SPEEDS)
+# What tells one case from another, and what else is known about it.
+LABEL = ("operator", "name", "direction", "context")
+CASE = (*LABEL, "dtype", "elements", "bytes", "ceiling")
+TEXTS = {"case", "run", "contender", *LABEL, "dtype", "ceiling", *RUN} - {*SPEEDS}
+
+# A figure with its case and its run, by the names of columns.
 Line = dict[str, Any]
-# By operator, case, direction and context: the line of each contender.
-Rows = dict[tuple[str, str, str, str], dict[str, Line]]
+# By LABEL: the line of each contender.
+Lines = dict[tuple[str, ...], dict[str, Line]]
+_Table = list[dict[str, str]]
 
 
-def path(name: str) -> pathlib.Path:
-    """The ledger of a device, whose name is JAX's; or of some of its figures."""
-    return RESULTS / f"{name.lower().replace(' ', '-')}.jsonl"
+def file_of(device: str) -> str:
+    """The name of a device's table; `device` is JAX's name of it."""
+    return f"{device.lower().replace(' ', '-')}.csv"
 
 
-def read(ledger: pathlib.Path) -> list[Line]:
-    """All lines, the oldest first."""
-    return [json.loads(text) for text in ledger.read_text().splitlines()]
+def ready(folder: pathlib.Path) -> None:
+    """Makes the folder, and raises the error of one that can't be written."""
+    folder.mkdir(exist_ok=True)
+    (folder / "runs.csv").open("a").close()
 
 
-def append(ledger: pathlib.Path, lines: Iterable[Line]) -> None:
-    """Adds lines to a ledger, which may be new."""
-    ledger.parent.mkdir(exist_ok=True)
-    with ledger.open("a") as file:
-        file.writelines(json.dumps(line) + "\n" for line in lines)
+def read(device: str, folder: pathlib.Path = RESULTS) -> list[Line]:
+    """All figures of a device."""
+    cases, runs = (_by_number(folder, kind) for kind in ("case", "run"))
+    return [
+        {
+            column: _parsed(column, text)
+            for column, text in (runs[r["run"]] | cases[r["case"]] | r).items()
+        }
+        for r in _load(folder / file_of(device))
+    ]
 
 
-def ready(chosen: pathlib.Path | None, name: str) -> pathlib.Path:
-    """The ledger that was chosen, or else the one of this name; makes it if it is new.
-
-    Raises the error of a file that can't be written before anything is timed.
-    """
-    ledger = chosen or path(name)
-    append(ledger, ())
-    return ledger
-
-
-def newest(lines: Iterable[Line]) -> Rows:
-    """The newest figure of each contender in each case."""
-    rows: Rows = collections.defaultdict(dict)
-    for line in lines:
-        key = (line["operator"], line["case"], line["direction"], line["context"])
-        rows[key][line["contender"]] = line
-    return dict(rows)
+def lines(device: str, folder: pathlib.Path = RESULTS) -> Lines:
+    """The figures of a device by case and contender."""
+    found: Lines = {}
+    for line in read(device, folder):
+        label = tuple(line[column] for column in LABEL)
+        found.setdefault(label, {})[line["contender"]] = line
+    return found
 
 
-VERSIONS = ("python", "jax", "numpy", "torch", "cupy", "onnxruntime")
+def write(
+    device: str,
+    run: Mapping[str, Any],
+    measured: Iterable[Mapping[str, Any]],
+    folder: pathlib.Path = RESULTS,
+) -> None:
+    """Writes what a run has measured of some cases and contenders."""
+    cases, runs = (_by_number(folder, kind) for kind in ("case", "run"))
+    path = folder / file_of(device)
+    rows = {(row["case"], row["contender"]): row for row in _load(path)}
+    number = _number(runs, RUN, {column: _shown(run, column) for column in RUN})
+    for line in measured:
+        case = _number(cases, LABEL, {column: _shown(line, column) for column in CASE})
+        known = {"case": case, "contender": line["contender"], "run": number}
+        figures = {c: _shown(line, c) for c in line if c not in (*CASE, "contender")}
+        rows[case, line["contender"]] = known | figures
+    _save(path, list(rows.values()))
+    others = (p for p in folder.glob("*.csv") if p.stem not in ("cases", "runs"))
+    used = [row for other in others for row in _load(other)]
+    for kind, table in (("case", cases), ("run", runs)):
+        named = {row[kind] for row in used}
+        _save(
+            folder / f"{kind}s.csv",
+            [{kind: number} | row for number, row in table.items() if number in named],
+        )
 
 
-def versions(line: Line) -> str:
-    """The versions that a figure depends on, in words."""
-    return ", ".join(f"{name} {line[name]}" for name in VERSIONS if line[name])
+def _number(
+    table: dict[str, dict[str, str]], identity: Sequence[str], row: dict[str, str]
+) -> str:
+    """The number of a row in a table, which it enters if it is new."""
+    same = (
+        n for n, known in table.items() if all(known[c] == row[c] for c in identity)
+    )
+    number = next(same, str(1 + max(map(int, table), default=0)))
+    table[number] = row
+    return number
 
 
-def circumstances(lines: Sequence[Line]) -> str:
-    """The device, the version of JAX and the last day that the figures are of."""
-    day = max(line["date"] for line in lines)
-    return f"{lines[-1]['device']}, JAX {lines[-1]['jax']}, {day}"
+def _by_number(folder: pathlib.Path, kind: str) -> dict[str, dict[str, str]]:
+    return {row.pop(kind): row for row in _load(folder / f"{kind}s.csv")}
 
 
-def table_of(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    rows = [columns, ["---"] * len(columns), *lines]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+def _load(path: pathlib.Path) -> _Table:
+    return list(csv.DictReader(path.read_text().splitlines())) if path.exists() else []
+
+
+def _save(path: pathlib.Path, rows: _Table) -> None:
+    columns = dict.fromkeys(column for row in rows for column in row)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    # A process that is killed now leaves the old table.
+    new = path.with_suffix(".new")
+    new.write_text(text.getvalue())
+    new.replace(path)
+
+
+def _shown(line: Mapping[str, Any], column: str) -> str:
+    value = line.get(column)
+    if isinstance(value, float):
+        return f"{float(f'{value:.4g}'):g}"
+    return "" if value is None else str(value)
+
+
+def _parsed(column: str, text: str) -> Any:
+    if column in TEXTS:
+        return text
+    if not text:
+        return None
+    return int(text) if text.isdigit() else float(text)

@@ -1,4 +1,7 @@
-"""How each library gets its arrays, makes a call ready, and gives elements back."""
+"""How each library gets its arrays, makes a call ready, and gives elements back.
+
+What a library is asked to do belongs to `benchmarks.others` and `benchmarks.programs`.
+"""
 
 import dataclasses
 import functools
@@ -15,6 +18,8 @@ import numpy as np
 from benchmarks.others import module, torch_device
 
 POISON = 0xA5
+Call = Callable[..., Any]
+Arrays = Sequence[Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +30,7 @@ class Prepared:
       run: the call.
       wait: for a result of it.
       compile_ms: from the function to the compiled program; None if there is none.
-      peak_bytes: of inputs, outputs and what is between; None if unknown.
+      peak_bytes: of a program's inputs, outputs and what is between.
     """
 
     run: Callable[[], Any]
@@ -50,11 +55,11 @@ class Library:
         return array
 
     def prepare(
-        self, function: Callable[..., Any], arrays: Sequence[Any], wrt: int | None
+        self, function: Call, arrays: Arrays, wrt: int | None = None, jit: bool = True
     ) -> Prepared:
         """The call of `function`; with `wrt`, of its gradient in that input.
 
-        The gradient's first array is the cotangent of the output.
+        The gradient's first array is the cotangent of the output. Only JAX has `jit`.
         """
         assert wrt is None, "no derivatives"
         return Prepared(functools.partial(function, *arrays), self.wait)
@@ -81,7 +86,7 @@ class OnnxRuntime(Library):
 
 
 class Jax(Library):
-    """JAX: ours and jax.numpy's, inside jit."""
+    """JAX: dmljax and jax.numpy."""
 
     needs = ("jax",)
     platforms: tuple[str, ...] = ("cpu", "gpu")
@@ -92,9 +97,11 @@ class Jax(Library):
         return on_device
 
     def prepare(
-        self, function: Callable[..., Any], arrays: Sequence[Any], wrt: int | None
+        self, function: Call, arrays: Arrays, wrt: int | None = None, jit: bool = True
     ) -> Prepared:
-        """Compiled for these arrays."""
+        """Compiled for these arrays, unless it is called outside of `jit`."""
+        if not jit:
+            return super().prepare(function, arrays, wrt)
         program = function if wrt is None else _pullback(function, wrt)
         start = time.perf_counter()
         compiled = jax.jit(program).lower(*arrays).compile()
@@ -123,17 +130,6 @@ class Jax(Library):
         """Gathered on the device: a large result is not copied."""
         # Unsigned: numbers of more than 2^31 elements must not become negative.
         return np.asarray(_gather(output, positions.astype(np.uint32)))
-
-
-class OutsideJit(Jax):
-    """JAX: ours and jax.numpy's, called as they are, outside of jit."""
-
-    def prepare(
-        self, function: Callable[..., Any], arrays: Sequence[Any], wrt: int | None
-    ) -> Prepared:
-        """The function itself, which compiles when it is first called."""
-        assert wrt is None, "a gradient is computed in programs of JAX's"
-        return Prepared(functools.partial(function, *arrays), self.wait)
 
 
 def _peak_bytes(compiled: jax.stages.Compiled) -> int | None:
@@ -180,7 +176,7 @@ class Torch(Library):
         return tensor.to(torch_device())
 
     def prepare(
-        self, function: Callable[..., Any], arrays: Sequence[Any], wrt: int | None
+        self, function: Call, arrays: Arrays, wrt: int | None = None, jit: bool = True
     ) -> Prepared:
         """The gradient's graph is built once: only the way back is called."""
         if wrt is None:
@@ -192,16 +188,7 @@ class Torch(Library):
             run = functools.partial(
                 grad, function(*inputs), x, cotangent, retain_graph=True
             )
-        return Prepared(run, self.wait, peak_bytes=self._peak_bytes(run))
-
-    def _peak_bytes(self, run: Callable[[], Any]) -> int | None:
-        if torch_device() == "cpu":
-            return None
-        cuda = module("torch").cuda
-        cuda.reset_peak_memory_stats()
-        self.wait(run())
-        peak_bytes: int = cuda.max_memory_allocated()
-        return peak_bytes
+        return Prepared(run, self.wait)
 
     def wait(self, result: Any) -> None:
         """Waits for all that was launched."""
@@ -223,71 +210,34 @@ class Torch(Library):
             module("torch").cuda.empty_cache()
 
 
-class Cupy(Library):
-    """CuPy, on a GPU."""
-
-    needs = ("cupy",)
-    platforms = ("gpu",)
-
-    def put(self, array: np.ndarray) -> Any:
-        """An array on the first GPU."""
-        return module("cupy").asarray(array)
-
-    def wait(self, result: Any) -> None:
-        """Waits for all that was launched."""
-        module("cupy").cuda.Stream.null.synchronize()
-
-    def take(self, output: Any, positions: np.ndarray) -> np.ndarray:
-        """Gathered on the device."""
-        cupy = module("cupy")
-        elements: np.ndarray = cupy.asnumpy(output.reshape(-1)[cupy.asarray(positions)])
-        return elements
-
-    def release(self) -> None:
-        """Empties the pool of the GPU's memory."""
-        module("cupy").get_default_memory_pool().free_all_blocks()
-
-
-_JAX, _OUTSIDE = Jax(), OutsideJit()
-# By contender. A kernel is interpreted but on a GPU, and forms are compared only there.
+_JAX = Jax()
+# By the first word of a contender's name.
 ALL: dict[str, Library] = {
     "dmljax": _JAX,
-    "dmljax, outside jit": _OUTSIDE,
-    "dmljax, xla": _JAX,
-    "dmljax, pallas": _JAX,
     "jnp": _JAX,
-    "jnp, outside jit": _OUTSIDE,
     "numpy": Library(),
     "torch": Torch(),
-    "cupy": Cupy(),
     "onnxruntime": OnnxRuntime(),
 }
-FORMS = ("dmljax, xla", "dmljax, pallas")
-# The libraries whose versions a figure depends on.
-VERSIONED = ("jax", "jaxlib", "numpy", "torch", "cupy", "onnxruntime")
 
 
 def available(platform: str) -> dict[str, Library]:
-    """The contenders on `platform`; says which are not installed."""
-    contenders = {}
+    """The libraries for `platform`; says which are not installed."""
+    found = {}
     for name, library in ALL.items():
-        if platform not in library.platforms or (name in FORMS and platform != "gpu"):
-            continue
-        missing = [need for need in library.needs if not _installed(need)]
-        if missing:
-            print(f"{name} is left out: no {', '.join(missing)}", file=sys.stderr)
-        else:
-            contenders[name] = library
-    return contenders
+        if platform in library.platforms:
+            missing = [need for need in library.needs if not _installed(need)]
+            if missing:
+                print(f"{name} is left out: no {', '.join(missing)}", file=sys.stderr)
+            else:
+                found[name] = library
+    return found
 
 
-def versions(contenders: Mapping[str, Library]) -> dict[str, str | None]:
-    """The version of each library; None if it is no contender."""
-    names = {name for library in contenders.values() for name in library.needs}
-    return {
-        name: module(name).__version__ if name in names | {"jaxlib", "numpy"} else None
-        for name in VERSIONED
-    }
+def versions(libraries: Mapping[str, Library]) -> dict[str, str]:
+    """The versions of what these libraries need."""
+    names = {"numpy"} | {name for one in libraries.values() for name in one.needs}
+    return {name: module(name).__version__ for name in sorted(names)}
 
 
 def _installed(name: str) -> bool:

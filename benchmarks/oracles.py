@@ -2,7 +2,7 @@
 
 They share no code with dmljax. Small results are compared in full. Of a large one a
 grid of coordinates is compared: on each axis the borders, what an operator names as
-special, and others at random.
+special, and others at random. A program has its oracle beside it.
 """
 
 import dataclasses
@@ -14,10 +14,6 @@ import numpy as np
 
 # Elements: results up to this size are compared in full, about so many of larger ones.
 COMPARED = 2**17
-# The mean of the numbers that `benchmarks.data` draws.
-MEAN = 50.5
-# Rows and columns of a convolution's result that are compared.
-CORNER = 8
 # Sums of products may be off by so much. A GPU multiplies float32 with 11 bits (TF32).
 RTOL = {"float32": 0.01, "bfloat16": 0.05}
 
@@ -223,94 +219,3 @@ def nonzero_coordinates(
         Sample((), (), np.array(count, np.uint32)),
         Sample(shape, (rows, columns), values[:, columns], rows=min(count, shape[0])),
     ]
-
-
-def scaled(weights: Any) -> Any:
-    """Weights so small that a convolution keeps the size of positive numbers."""
-    return weights * (1 / (9 * weights.shape[1] * MEAN))
-
-
-def convolutions(
-    images: np.ndarray, weights: np.ndarray, *, mode: Any, back: bool
-) -> Any:
-    """A corner of the first image after all blocks, or of the gradient of their sum.
-
-    The corner depends on one more row and column for each block, so it is cheap. All
-    numbers are positive, so the positive part changes nothing.
-    """
-    side, channels = images.shape[-1], images.shape[1]
-    corner = min(side, CORNER)
-    size = min(side, corner + len(weights))
-    blocks = scaled(weights.astype(np.float64))
-    if back:
-        values = np.ones((channels, size, size))
-        for weight in blocks[::-1]:
-            values = _block_back(values, weight, mode, whole=size == side)
-    else:
-        values = images[0, :, :size, :size].astype(np.float64)
-        around = (1, 1 if size == side else 0)
-        for weight in blocks:
-            values = _convolved(np.pad(values, ((0, 0), around, around), mode), weight)
-    line = np.arange(corner)
-    axes = (np.arange(1), np.arange(channels), line, line)
-    values = values[None, :, :corner, :corner].astype(images.dtype)
-    return [Sample(images.shape, axes, values, rtol=RTOL[str(images.dtype)])]
-
-
-def _convolved(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The sums over 3 x 3 windows and over channels, without padding."""
-    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(1, 2))
-    return np.moveaxis(np.tensordot(windows, weight, ((0, 3, 4), (1, 2, 3))), -1, 0)
-
-
-def _block_back(
-    cotangent: np.ndarray, weight: np.ndarray, mode: str, *, whole: bool
-) -> np.ndarray:
-    """The cotangent of a block's input, from that of its output.
-
-    If the cotangent is not whole, its last row and column can't be told.
-    """
-    size = cotangent.shape[-1]
-    turned = weight[..., ::-1, ::-1].swapaxes(0, 1)
-    sums = _convolved(np.pad(cotangent, ((0, 0), (2, 2), (2, 2))), turned)
-    end = size + 1 if whole else size
-    for axis in (1, 2):
-        lines = np.moveaxis(sums, axis, 0)
-        inside = lines[1:end].copy()
-        if mode == "reflect":
-            inside[1] += lines[0]
-            if whole:
-                inside[-2] += lines[-1]
-        sums = np.moveaxis(inside, 0, axis)
-    return sums
-
-
-def router(expert: np.ndarray) -> Any:
-    """The number of tokens of the same expert before each token."""
-    line = expert[:, 0]
-    order = np.argsort(line, kind="stable")
-    starts = np.searchsorted(line[order], line[order])
-    places = np.empty(len(line), np.int32)
-    places[order] = np.arange(len(line)) - starts
-    axes = grid(places.shape)
-    return [Sample(places.shape, axes, places[axes[0]])]
-
-
-def causal_softmax(scores: np.ndarray) -> Any:
-    """Exponentials up to the token itself, over their sum."""
-    axes = grid(scores.shape)
-    batch, rows, columns = axes
-    powers = np.exp(scores[np.ix_(batch, rows)].astype(np.float64))
-    powers *= np.arange(scores.shape[-1]) <= rows[:, None]
-    values = (powers / powers.sum(-1, keepdims=True))[..., columns]
-    rtol = RTOL[str(scores.dtype)]
-    return [Sample(scores.shape, axes, values.astype(scores.dtype), rtol=rtol)]
-
-
-def graphs(adjacency: np.ndarray, features: np.ndarray) -> Any:
-    """The product of the adjacency matrix, transposed, with the features."""
-    axes = grid(features.shape)
-    graph, node, feature = axes
-    edges = adjacency[graph][:, :, node].astype(np.float32)
-    sums = edges.swapaxes(1, 2) @ features[graph][:, :, feature]
-    return [Sample(features.shape, axes, sums)]

@@ -1,4 +1,4 @@
-"""The operators in other libraries: jax.numpy, NumPy, CuPy, PyTorch, ONNX Runtime.
+"""The operators in other libraries: jax.numpy, NumPy, PyTorch, ONNX Runtime.
 
 Each function returns, by contender, a function of that library's arrays that does the
 same work. A library that has no such operation is left out; none is imported before its
@@ -15,18 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-Functions = dict[str, Callable[..., Any]]
+from benchmarks.case import Functions
+from dmljax import PaddingMode
+
 Pads = Sequence[tuple[int, int]]
 # The libraries with NumPy's interface.
-ARRAY_MODULES = {"jnp": "jax.numpy", "numpy": "numpy", "cupy": "cupy"}
-# NumPy's names of the modes of padding, and PyTorch's and ONNX's where they have it.
-TORCH_MODES = {
-    "constant": "constant",
-    "edge": "replicate",
-    "reflect": "reflect",
-    "wrap": "circular",
-}
-ONNX_MODES = ("constant", "edge", "reflect", "wrap")
+ARRAY_MODULES = {"jnp": "jax.numpy", "numpy": "numpy"}
+# The modes of padding that PyTorch and ONNX have, and what PyTorch calls them.
+MODES = ("constant", "edge", "reflect", "wrap")
+TORCH_NAMES = {"edge": "replicate", "wrap": "circular"}
 ONNX_OPSET, ONNX_IR_VERSION = 19, 9
 ONNX_BOOL = 9
 
@@ -34,6 +31,11 @@ ONNX_BOOL = 9
 def module(name: str) -> Any:
     """A library, imported when it is needed: it may not be installed."""
     return importlib.import_module(name)
+
+
+def numpy_mode(mode: PaddingMode) -> str:
+    """NumPy's name of a mode of padding."""
+    return "reflect" if mode is PaddingMode.REFLECTION else mode.name.lower()
 
 
 def torch_device() -> str:
@@ -157,13 +159,13 @@ def padding(shape: tuple[int, ...], pads: Pads, mode: str, dtype: str) -> Functi
     )
     padded = [axis for axis, pad in enumerate(pads) if any(pad)]
     trailing = len(shape) - min(padded) <= 2 and dtype.startswith("float")
-    if mode == "constant" or (mode in TORCH_MODES and trailing):
+    if mode == "constant" or (mode in MODES and trailing):
         kept = pads if mode == "constant" else pads[-2:]
         backwards = [amount for pad in kept[::-1] for amount in pad]
         functions["torch"] = lambda x: module("torch").nn.functional.pad(
-            x, backwards, mode=TORCH_MODES[mode]
+            x, backwards, mode=TORCH_NAMES.get(mode, mode)
         )
-    if mode in ONNX_MODES and dtype == "float32":
+    if mode in MODES and dtype == "float32":
         amounts = [start for start, _ in pads] + [end for _, end in pads]
         functions["onnxruntime"] = onnx(
             ("Pad", ["in0", "pads"], "out", {"mode": mode}),

@@ -1,483 +1,406 @@
-"""Draws and tabulates the ledgers for the documentation.
+"""Tables and pictures of the ledger.
 
     python -m benchmarks.plot
 
-For each ledger in benchmarks/results it writes docs/benchmarks_<device>_share.png, the
-share of a copy's speed that each case reaches, docs/benchmarks_<device>.png, the wall
-time of dmljax beside that of others, and docs/benchmarks_<device>.md, all figures. Of a
-ledger of several devices it writes one picture and the figures. It also writes the
-tables in docs/benchmarks.md, and the picture that README.md shows.
+It writes what is in git: the tables in docs/benchmarks.md, and the picture that README
+shows. The build of the documentation calls `write_pages`, for a page of each table of
+the ledger, with all figures.
 """
 
-import functools
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
-from benchmarks import ledger, plot_scaling
-from benchmarks.ledger import Line, Rows, circumstances, table_of, versions
+from benchmarks import ledger
+from benchmarks.ledger import Line, Lines
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
-# More elements than the small cases have: what the pictures show.
-LARGE = 2**20
-REACHED, MISSED = "#1f5fa8", "#d9822b"
-# The colours of what is compared inside jit, and of calls.
-BY_CONTEXT = {"inside jit": "#1f5fa8", "calls": "#7fb2e5"}
-# The share of the ceiling to reach, by operator and direction, for elements of 1 to 8
-# bytes. The gradient of one_hot is one pass over the cotangent.
-TARGETS: dict[tuple[str, str], dict[int, float]] = {
-    ("element_wise_if", "forward"): dict.fromkeys((1, 2, 4), 0.90),
-    ("element_wise_if", "gradient"): dict.fromkeys((1, 2, 4), 0.85),
-    ("diagonal_matrix1", "forward"): {1: 0.75, 2: 0.85, 4: 0.90},
-    ("diagonal_matrix1", "gradient"): dict.fromkeys((1, 2, 4), 0.85),
-    ("one_hot", "forward"): dict.fromkeys((1, 2, 4), 0.80),
-    ("one_hot", "gradient"): dict.fromkeys((1, 2, 4), 0.80),
-    ("padding", "forward"): dict.fromkeys((1, 2, 4), 0.90),
-    ("padding", "gradient"): dict.fromkeys((1, 2, 4), 0.75),
-    ("nonzero_coordinates", "forward"): dict.fromkeys((1, 2, 4, 8), 0.85),
-}
-# By words in the case: if fewer bytes are moved, the launches count for more.
-TARGETS_BY_CASE = {"undefined tail": 0.75, " rows": 0.65}
-# The device whose figures README.md shows.
+# The device whose figures README and docs/benchmarks.md show.
 OVERVIEW = "NVIDIA H200"
-# The usual work of each operator: what docs/benchmarks.md calls it, the operator, the
-# case, and the direction.
-USUAL = (
-    (
-        "`element_wise_if`, 2^26 float32",
-        *("element_wise_if", "float32 x 67108864, uint8 condition", "forward"),
-    ),
-    (
-        "`element_wise_if`, 2^26 int8",
-        *("element_wise_if", "int8 x 67108864, uint8 condition", "forward"),
-    ),
-    (
-        "`diagonal_matrix1`, triangle of 8192 x 8192 float32",
-        *(
-            "diagonal_matrix1",
-            "strictly upper triangle, float32 (8192, 8192)",
-            "forward",
-        ),
-    ),
-    (
-        "`diagonal_matrix1`, identity of 8192 x 8192 int8",
-        *("diagonal_matrix1", "identity, int8 (8192, 8192)", "forward"),
-    ),
-    (
-        "`one_hot`, 67 108 sequences of 1000 float32",
-        *("one_hot", "float32 (67108, 1000), axis -1, int32 indices", "forward"),
-    ),
-    (
-        "`padding`, REFLECTION by 3 of 16 x 64 images of 256 x 256 float32",
-        *(
-            "padding",
-            "REFLECTION (0, 0, 3, 3) of float32 (16, 64, 256, 256)",
-            "forward",
-        ),
-    ),
-    (
-        "its gradient",
-        *(
-            "padding",
-            "REFLECTION (0, 0, 3, 3) of float32 (16, 64, 256, 256)",
-            "gradient",
-        ),
-    ),
-    (
-        "`padding`, the same in float16",
-        *(
-            "padding",
-            "REFLECTION (0, 0, 3, 3) of float16 (16, 64, 256, 256)",
-            "forward",
-        ),
-    ),
-    (
-        "`nonzero_coordinates`, 2^26 float32, 0.1 % not zero",
-        *("nonzero_coordinates", "float32 (67108864,), 0.1% non-zero", "forward"),
-    ),
-    (
-        "`nonzero_coordinates`, 1 % not zero",
-        *("nonzero_coordinates", "float32 (67108864,), 1.0% non-zero", "forward"),
-    ),
-    (
-        "`nonzero_coordinates`, 50 % not zero",
-        *("nonzero_coordinates", "float32 (67108864,), 50.0% non-zero", "forward"),
-    ),
-)
-# Programs inside of jit are compared with each other, and calls with calls. The values
-# are the names in tables, and the first of each is dmljax.
-INSIDE = {"dmljax": "dmljax", "jnp": "jax.numpy"}
-CALLS = {
-    "dmljax, outside jit": "dmljax",
-    "jnp, outside jit": "jax.numpy",
+# More elements than small cases have: what pictures and shares are about.
+LARGE = 2**20
+NAMES = {
+    "dmljax": "dmljax",
+    "jnp": "jax.numpy",
     "numpy": "NumPy",
     "torch": "PyTorch",
-    "cupy": "CuPy",
     "onnxruntime": "ONNX Runtime",
 }
-COMPARED = {"inside jit": INSIDE, "calls": CALLS}
-MARK = "<!-- python -m benchmarks.plot writes this table{}. -->\n"
-# README.md's picture shows the usual work with these numbers, by these names.
-SHOWN = {
-    9: "2^26 float32, 1 % not zero",
-    5: "reflect by 3, float32",
-    4: "1000 classes, float32",
-    2: "triangle, float32",
-    1: "2^26 int8",
+# The sections of a page: the title, and the context of the cases.
+SECTIONS = {
+    "One operator": "operator",
+    "Between two elementwise operations": "pipeline",
+    "Programs": "program",
+    "Calls of small arrays outside of `jit`": "call",
+    "Forms for speed": "form",
 }
+FORMS = {"dmljax xla": "XLA", "dmljax pallas": "kernel"}
+# The usual work: the operator and the case; and its title in the picture that README
+# shows, if it is there.
+IMAGES = "(16, 64, 256, 256)"
+USUAL = {
+    ("nonzero_coordinates", "float32 (67108864,), 1.0% non-zero"): "1 % not zero",
+    ("nonzero_coordinates", "float32 (67108864,), 50.0% non-zero"): "",
+    ("padding", f"REFLECTION (0, 0, 3, 3) of float32 {IMAGES}"): "reflect by 3",
+    ("padding", f"REFLECTION (0, 0, 3, 3) of float16 {IMAGES}"): "",
+    ("one_hot", "float32 (67108, 1000), axis -1, int32 indices"): "1000 classes",
+    ("diagonal_matrix1", "strictly upper triangle, float32 (8192, 8192)"): "triangle",
+    ("element_wise_if", "float32 (67108864,), uint8 condition"): "2^26 float32",
+    ("element_wise_if", "int8 (67108864,), uint8 condition"): "",
+}
+# The programs in the picture, and their titles.
+PROGRAMS = {
+    "6 convolutions, REFLECTION by 1, float32": "6 convolutions,\nreflect, float32",
+    "6 convolutions, REFLECTION by 1, bfloat16": "6 convolutions,\nreflect, bfloat16",
+    "causal softmax, float32": "causal softmax,\nfloat32",
+    "causal softmax, bfloat16": "causal softmax,\nbfloat16",
+    "edges of": "edges of\n64 graphs",
+}
+OURS, THEIRS = "#1f5fa8", "#b8b8b8"
+# The bars of a comparison, and their colours.
+BARS = {"over jax.numpy": OURS, "over the fastest other library": "#7fb2e5"}
+MARK = "<!-- python -m benchmarks.plot writes the table of {}. -->\n"
 
 
-def wall(line: Line) -> float:
-    """Milliseconds of the wall time; on a CPU there is no other."""
-    return float(line["wall_ms"] if "wall_ms" in line else line["ms"])
+# TABLES
 
 
-def page(rows: Rows, name: str) -> str:
-    """All figures as a page."""
-    last = list(rows.values())[-1]["dmljax"]
-    on_gpu = last["launches"] is not None
-    cells = (
-        "A cell has two times. The first is that of the device: all kernels, copies "
-        "and fills that a call launches, by the clock of the GPU. The second is the "
-        "wall time of a call while many are in flight. It is at least the time that "
-        "Python needs for a call."
-        if on_gpu
-        else "The figures are wall times of calls in flight."
-    )
-    parts = [
-        f"# Figures: {last['device']}",
-        "The figures are microseconds, and medians of many calls. Less is better. "
-        f"Versions: {versions(last)}, {last['date']}.",
-        f"- {cells}",
-        "- **Inside `jit`**, the functions of dmljax and of jax.numpy are compiled as "
-        "a program. **Calls** are made as they are, outside of `jit`. Gradients of "
-        "dmljax and jax.numpy are timed inside `jit` only.\n"
-        "- **share** is the time of a copy of the same bytes "
-        f"({last['copy_gb_per_s']:.0f} GB/s read and written), divided by the time of "
-        "the device for dmljax. If almost nothing is read, it is that of a fill "
-        f"({last['fill_gb_per_s']:.0f} GB/s) instead of a copy. More is better. Both "
-        "speeds are measured in the same run. A share above 1 is possible, because a "
-        "cache holds small arrays and parts of large ones.\n"
-        '- A program "in a pipeline" has an elementwise operation before and after '
-        "the operator.",
-        f"![The share of a copy's speed, for each case.]({name}_share.png)",
-        "![The wall time of dmljax over that of jax.numpy inside jit, and over that of "
-        f"the fastest other library for calls.]({name}.png)",
-    ]
-    for title, context, names in (
-        ("## Inside `jit`", "alone", INSIDE),
-        ("## Calls", "alone", CALLS),
-        ("## In a pipeline, inside `jit`", "pipeline", INSIDE),
-        ("## Programs", "program", INSIDE | {"torch": "PyTorch, calls"}),
-    ):
-        parts += _section(title, rows, context, functools.partial(table, names=names))
-    parts += _section("## Implementations and costs", rows, "alone", cost_table)
-    return "\n\n".join(parts) + "\n"
+def table_of(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown."""
+    columns = list(columns)
+    every = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in every)
 
 
-def _section(
-    title: str, rows: Rows, context: str, tabulate: Callable[[Rows], str]
-) -> list[str]:
-    """A table for each operator, below a title; nothing if there are no figures."""
-    chosen = {key: row for key, row in rows.items() if key[3] == context}
-    parts = [title] if chosen else []
-    for operator in dict.fromkeys(operator for operator, *_ in chosen):
-        of_one = {key: row for key, row in chosen.items() if key[0] == operator}
-        parts += [f"### {operator}", tabulate(of_one)]
-    return parts
+def name_of(contender: str) -> str:
+    """A contender's name for readers: of its library, and of its way if it has one."""
+    library, *way = contender.split()
+    return FORMS.get(contender) or ", ".join([NAMES[library], *way])
 
 
-def table(rows: Rows, names: Mapping[str, str]) -> str:
-    """The times of these contenders for one operator; the share is the first one's."""
-    ours = next(iter(names))
-    shown = [name for name in names if any(name in row for row in rows.values())]
-    lines = [
-        [_label(key), *(_times(row, name) for name in shown), _share(row, ours)]
-        for key, row in rows.items()
+def of_context(lines: Lines, context: str) -> dict[str, Lines]:
+    """The cases of a context, by operator."""
+    found: dict[str, Lines] = {}
+    for key, row in lines.items():
+        if key[3] == context:
+            found.setdefault(key[0], {})[key] = row
+    return found
+
+
+def figures(lines: Lines, contenders: Iterable[str]) -> str:
+    """The times of contenders, and the share that the default of dmljax reaches."""
+    names = [n for n in contenders if any(n in row for row in lines.values())]
+    cells = [
+        [_case(key), *(_times(row.get(name)) for name in names), _share(row)]
+        for key, row in lines.items()
         if any(name in row for name in names)
     ]
-    return table_of(["case", *(names[name] for name in shown), "share"], lines)
+    return table_of(["case", *map(name_of, names), "share"], cells)
 
 
-def _times(row: dict[str, Line], name: str) -> str:
-    """The device's time and the wall time, or only this if they are the same."""
-    if name not in row:
-        return "-"
-    line = row[name]
-    times = [line["ms"]] if line["launches"] is not None else []
-    return " / ".join(map(_microseconds, (*times, wall(line))))
+def _case(key: Sequence[str]) -> str:
+    _, name, direction, _ = key
+    return f"{name}, gradient" if direction == "gradient" else name
 
 
-def _share(row: dict[str, Line], name: str) -> str:
-    share = row[name]["share"] if name in row else None
-    return "-" if share is None else f"{share:.2f}"
+def _times(line: Line | None) -> str:
+    """The device's time and the wall time, as far as they were measured."""
+    times = [line[clock] for clock in ("ms", "wall_ms")] if line else []
+    return " / ".join(_microseconds(ms) for ms in times if ms is not None) or "-"
 
 
-def cost_table(rows: Rows) -> str:
-    """The times of both implementations of one operator, and what they cost."""
-    columns = ["case", "xla", "pallas", "launches", "compile, ms", "peak, MiB"]
-    lines = [
-        [
-            _label(key),
-            *(_times(row, f"dmljax, {form}") for form in ("xla", "pallas")),
-            *_costs(row),
-        ]
-        for key, row in rows.items()
-    ]
-    return table_of(columns, lines)
-
-
-def _label(key: tuple[str, str, str, str]) -> str:
-    """Returns the name of a case, to be shown beside that of its operator."""
-    _, case, direction, _ = key
-    return case + {"forward": "", "gradient": ", gradient"}[direction]
-
-
-def _microseconds(milliseconds: float) -> str:
-    time = 1000 * milliseconds
+def _microseconds(ms: float) -> str:
+    time = 1000 * ms
     return (
         f"{time:.2f}" if time < 1 else f"{time:.3g}" if time < 1000 else f"{time:.0f}"
     )
 
 
-def _costs(row: dict[str, Line]) -> list[str]:
-    ours, jitted = _ours(row), row["dmljax"]
-    launches = "-" if ours["launches"] is None else str(ours["launches"])
-    peak = f"{jitted['peak_bytes'] / 2**20:.4g}"
-    return [launches, f"{jitted['compile_ms']:.0f}", peak]
+def _milliseconds(row: Mapping[str, Line], name: str) -> str:
+    return f"{row[name]['wall_ms']:#.3g}".rstrip(".") if name in row else "-"
 
 
-def usual_rows(rows: Rows) -> list[dict[str, Line]]:
-    """The figures of each line of USUAL."""
-    return [rows[operator, case, way, "alone"] for _, operator, case, way in USUAL]
+def _share(row: Mapping[str, Line]) -> str:
+    share = row["dmljax"]["share"] if "dmljax" in row else None
+    return "-" if share is None else f"{share:.2f}"
 
 
-def overview_page(text: str, rows: Rows) -> str:
-    """The text of docs/benchmarks.md, with its tables written anew."""
-    usual = [
-        [line[0], *_milliseconds(row, INSIDE), *_milliseconds(row, SHOWN_CALLS)]
-        for line, row in zip(USUAL, usual_rows(rows), strict=True)
+def usual_table(lines: Lines) -> str:
+    """The usual work of each operator."""
+    keys = [(*key, "forward", "operator") for key in USUAL]
+    return _wall_table("work", {key: lines[key] for key in keys})
+
+
+def program_table(lines: Lines) -> str:
+    """The programs."""
+    chosen = {key: row for key, row in lines.items() if key[3] == "program"}
+    return _wall_table("program", chosen)
+
+
+def _wall_table(what: str, lines: Lines) -> str:
+    names = ("dmljax", "jnp", "torch")
+    rows = [
+        [f"`{key[0]}`, {_case(key)}", *(_milliseconds(row, name) for name in names)]
+        for key, row in lines.items()
     ]
-    inside = [f"{name} inside `jit`" for name in INSIDE.values()]
-    calls = [f"{name}, call" for name in SHOWN_CALLS.values()]
-    text = _with_table(text, "", table_of(["work", *inside, *calls], usual))
-    programs = [
-        [_label(key), *_milliseconds(row, PROGRAMS)]
-        for key, row in rows.items()
-        if key[3] == "program"
+    return table_of([what, *map(name_of, names)], rows)
+
+
+def share_table(lines: Lines) -> str:
+    """The least and the largest share of large arrays, by the bytes of an element."""
+    shares: dict[tuple[str, str], dict[int, list[float]]] = {}
+    for key, row in _large(lines).items():
+        line = row["dmljax"]
+        by_size = shares.setdefault((key[0], key[2]), {})
+        by_size.setdefault(np.dtype(line["dtype"]).itemsize, []).append(line["share"])
+    cells = [
+        [f"`{operator}`" + (", gradient" if direction == "gradient" else "")]
+        + [_range(by_size.get(size, [])) for size in (4, 2, 1)]
+        for (operator, direction), by_size in shares.items()
     ]
-    columns = ["program", *PROGRAMS.values()]
-    return _with_table(text, " of programs", table_of(columns, programs))
+    return table_of(["operator", "4 bytes", "2 bytes", "1 byte"], cells)
 
 
-# The calls in the table of the usual work, and who runs programs.
-SHOWN_CALLS = {
-    name: CALLS[name] for name in ("dmljax, outside jit", "jnp, outside jit", "torch")
-}
-PROGRAMS = INSIDE | {"torch": "PyTorch"}
+def _range(numbers: Sequence[float]) -> str:
+    ends = [f"{end(numbers):.2f}" for end in (min, max)] if numbers else ["-"]
+    return " to ".join(dict.fromkeys(ends))
 
 
-def _milliseconds(row: dict[str, Line], names: Iterable[str]) -> list[str]:
-    return [
-        f"{wall(row[name]):#.3g}".rstrip(".") if name in row else "-" for name in names
-    ]
-
-
-def _with_table(text: str, which: str, table: str) -> str:
-    mark = MARK.format(which)
-    before, after = text.split(mark)
-    return before + mark + table + after[after.index("\n\n") :]
-
-
-def _ours(row: dict[str, Line]) -> Line:
-    """The figure of a call, or that inside of jit if no call was timed."""
-    return row.get("dmljax, outside jit", row["dmljax"])
-
-
-def _large(rows: Rows) -> Rows:
+def _large(lines: Lines) -> Lines:
+    """The operators as programs of their own, on large arrays."""
     return {
         key: row
-        for key, row in rows.items()
-        if key[3] == "alone" and row["dmljax"]["elements"] > LARGE
+        for key, row in lines.items()
+        if key[3] == "operator" and next(iter(row.values()))["elements"] > LARGE
     }
 
 
-def _target(ours: Line) -> float:
-    for words, target in TARGETS_BY_CASE.items():
-        if words in ours["case"]:
-            return target
-    itemsize = np.dtype(ours["dtype"]).itemsize
-    return TARGETS[ours["operator"], ours["direction"]][itemsize]
+# PAGES
 
 
-def draw_shares(rows: Rows, path: pathlib.Path) -> None:
-    """For each operator the share of each case, and a line at what it aims for."""
-
-    def shares(axes: Axes, lines: Sequence[dict[str, Line]]) -> None:
-        ours = [_ours(row) for row in lines]
-        values, targets = [line["share"] for line in ours], list(map(_target, ours))
-        places = np.arange(len(ours))
-        good = np.array(values) >= np.array(targets)
-        _bars(axes, values, good)
-        axes.vlines(targets, places - 0.5, places + 0.5, color="black", linewidth=0.8)
-
-    label = (
-        "share of a copy's speed (more is better; a cache makes more than 1 possible)"
-    )
-    words = ("reaches its target", "falls short of it", "target")
-    _draw(rows, path, shares, label, words)
+def versions(lines: Iterable[Line]) -> str:
+    """The newest version of each library, and the days of the first and last figure."""
+    every = sorted(lines, key=lambda line: line["date"])
+    newest = {n: line[n] for line in every for n in ledger.VERSIONED if line[n]}
+    days = dict.fromkeys((every[0]["date"], every[-1]["date"]))
+    known = (f"{name} {version}" for name, version in newest.items())
+    return f"{', '.join(known)}; {' to '.join(days)}"
 
 
-def draw_comparison(rows: Rows, path: pathlib.Path) -> None:
-    """The wall time over that of the fastest other, a bar for each context."""
+def device_page(stem: str) -> str:
+    """All figures of a device, of which `stem` is the name of its table."""
+    lines = ledger.lines(stem)
+    every = [line for row in lines.values() for line in row.values()]
+    names = dict.fromkeys(line["contender"] for line in every)
+    parts = [
+        f"# Figures: {every[0]['device']}",
+        "Microseconds, and medians of many calls. [How it is "
+        "measured](benchmarks.md#how-it-is-measured) says what a cell means. "
+        f"Versions: {versions(every)}.",
+        f"![The wall time of dmljax over that of others.](benchmarks_{stem}.png)",
+        "## Shares of a copy's speed",
+        "Of large arrays, from the least case to the best one.",
+        share_table(lines),
+    ]
+    both = {key: row for key, row in lines.items() if row.keys() >= FORMS.keys()}
+    sections = [
+        (title, of_context(lines, context), [n for n in names if n not in FORMS])
+        for title, context in SECTIONS.items()
+    ] + [
+        (f"XLA's code and kernels, {context}", of_context(both, context), list(FORMS))
+        for context in ("operator", "pipeline")
+    ]
+    for title, by_operator, shown in sections:
+        parts += [f"## {title}"] if by_operator else []
+        for operator, rows in by_operator.items():
+            parts += [f"### {operator}", figures(rows, shown)]
+    return "\n\n".join(parts) + "\n"
 
-    def ratios(axes: Axes, lines: Sequence[dict[str, Line]]) -> None:
-        for number, (context, names) in enumerate(COMPARED.items()):
-            found = [_ratio(row, names) for row in lines]
-            places = np.arange(len(lines)) + 0.4 * number - 0.2
-            axes.barh(places, found, height=0.4, color=BY_CONTEXT[context])
-        axes.axvline(1, color="black", linewidth=0.8)
 
-    label = "wall time of dmljax over that of the fastest other (less is better)"
-    words = ("inside jit, over jax.numpy", "calls, over the fastest", "the same time")
-    _draw(rows, path, ratios, label, words, tuple(BY_CONTEXT.values()))
+def scaling_page(stem: str) -> str:
+    """All figures of several devices."""
+    lines = ledger.lines(stem)
+    every = [line for row in lines.values() for line in row.values()]
+    counts = sorted({line["contender"] for line in every}, key=lambda n: (len(n), n))
+    parts = [
+        f"# Figures: several devices, {every[0]['device']}",
+        "Milliseconds of the slowest device, by its own clock, waiting for others "
+        "included; medians of many calls. In brackets are two "
+        "[efficiencies](benchmarks.md#on-several-h200s): beside one device with its "
+        f"default code, and beside one with the same. Versions: {versions(every)}.",
+    ]
+    for context in sorted({key[3] for key in lines}, reverse=True):
+        rows = [
+            [f"{key[0]}, {_case(key)}", *(_efficiency(row.get(n)) for n in counts)]
+            for key, row in lines.items()
+            if key[3] == context
+        ]
+        parts += [f"## {context.capitalize()}", table_of(["work", *counts], rows)]
+    return "\n\n".join(parts) + "\n"
 
 
-def _ratio(row: dict[str, Line], names: Iterable[str]) -> float:
-    """The time of the first over the least of the others; 0 if there are none."""
-    ours, *others = names
-    times = [wall(row[name]) for name in others if name in row]
-    return wall(row[ours]) / min(times) if ours in row and times else 0
+def _efficiency(line: Line | None) -> str:
+    if line is None:
+        return "-"
+    pair = f"{line['efficiency']:.2f}, {line['efficiency_of_form']:.2f}"
+    return f"{line['ms']:.4g} ({pair})"
 
 
-def _bars(axes: Axes, values: Sequence[float], good: np.ndarray) -> None:
-    colors = np.where(good, REACHED, MISSED)
-    axes.barh(np.arange(len(values)), values, color=colors.tolist())
+def estimates_page(stem: str) -> str:
+    """All estimates for TPUs."""
+    lines = ledger.lines(stem)
+    every = [line for row in lines.values() for line in row.values()]
+    parts = [
+        "# Appendix: estimates for TPUs",
+        "[Estimates for TPUs](../benchmarks.md#estimates-for-tpus) says what the "
+        f"columns mean. Nothing was measured on a chip. Versions: {versions(every)}.",
+    ]
+    # Words break on a phone if there are more columns.
+    units = {"moved_mb": (1, ".1f"), "cycles": (1e3, ".0f"), "estimated_ms": (1, ".3g")}
+    columns = ["case", "MB moved", "1000 cycles", "estimated ms"]
+    for title, context in list(SECTIONS.items())[:2]:
+        parts.append(f"## {title}")
+        for operator, rows in of_context(lines, context).items():
+            names = dict.fromkeys(name for row in rows.values() for name in row)
+            cells = [
+                [key[1]]
+                + [
+                    " / ".join(
+                        f"{row[n][column] / unit:{form}}" if n in row else "-"
+                        for n in names
+                    )
+                    for column, (unit, form) in units.items()
+                ]
+                for key, row in rows.items()
+            ]
+            words = f"A cell has: {' / '.join(map(name_of, names))}."
+            parts += [f"### {operator}", words, table_of(columns, cells)]
+    return "\n\n".join(parts) + "\n"
 
 
-def draw_overview(rows: Rows, path: pathlib.Path) -> None:
-    """Some usual work, inside of jit and as calls, beside that of other libraries."""
-    usual = usual_rows(rows)
+def write_pages(docs: pathlib.Path = DOCS) -> None:
+    """Writes a page of each table of the ledger, and a picture of each device."""
+    mpl.use("Agg")
+    for path in sorted(ledger.RESULTS.glob("*.csv")):
+        if path.stem == "tpu":
+            (docs / "background").mkdir(exist_ok=True)
+            page = docs / "background" / "tpu_estimates.md"
+            page.write_text(estimates_page(path.stem))
+        elif path.stem.endswith("-scaling"):
+            page = docs / f"benchmarks_{path.stem}.md"
+            page.write_text(scaling_page(path.stem))
+        elif path.stem not in ("runs", "cases"):
+            page = docs / f"benchmarks_{path.stem}.md"
+            page.write_text(device_page(path.stem))
+            draw_comparison(ledger.lines(path.stem), page.with_suffix(".png"))
+
+
+# PICTURES
+
+
+def draw_comparison(lines: Lines, path: pathlib.Path) -> None:
+    """The wall time of dmljax over that of others, a chart for each operator."""
+    charts = {
+        operator: rows | of_context(lines, "program").get(operator, {})
+        for operator, rows in of_context(_large(lines) or lines, "operator").items()
+    }
+    heights = [len(rows) + 4 for rows in charts.values()]
     figure, grid = pyplot.subplots(
-        *(len(COMPARED), len(SHOWN)),
-        figsize=(7.4, 3.6),
-        height_ratios=(1, 2),
-        layout="constrained",
-    )
-    for line, (context, names) in zip(grid, COMPARED.items(), strict=True):
-        for axes, (number, title) in zip(line, SHOWN.items(), strict=True):
-            row = {
-                names[n]: wall(usual[number][n]) for n in names if n in usual[number]
-            }
-            colors = [BY_CONTEXT[context]] + ["#b8b8b8"] * (len(row) - 1)
-            bars = axes.barh(list(row), list(row.values()), color=colors)
-            axes.bar_label(
-                bars, [f"{time:.2g}" for time in row.values()], fontsize=7, padding=2
-            )
-            if names is INSIDE:
-                axes.set_title(f"{USUAL[number][1]}\n{title}", fontsize=7)
-            axes.invert_yaxis()
-            axes.tick_params(labelsize=7, length=0)
-            axes.set_xticks([])
-            axes.margins(x=0.5)
-            if axes is not line[0]:
-                axes.set_yticks([])
-        line[0].set_ylabel(context, fontsize=8)
-    figure.suptitle(
-        f"Milliseconds for a call, wall time; less is better. {_where(rows)}",
-        fontsize=8,
-    )
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
-
-
-def _where(rows: Rows) -> str:
-    return circumstances([row["dmljax"] for row in rows.values()])
-
-
-def _draw(
-    rows: Rows,
-    path: pathlib.Path,
-    bars: Callable[[Axes, Sequence[dict[str, Line]]], None],
-    label: str,
-    words: tuple[str, str, str],
-    colors: tuple[str, ...] = (REACHED, MISSED),
-) -> None:
-    """A chart for each operator, below each other; a legend of the words above."""
-    operators = list(dict.fromkeys(operator for operator, *_ in rows))
-    groups = [[key for key in rows if key[0] == operator] for operator in operators]
-    heights = [len(group) + 4 for group in groups]
-    figure, grid = pyplot.subplots(
-        len(groups),
+        len(charts),
         squeeze=False,
         figsize=(7.4, 0.16 * sum(heights) + 0.8),
         height_ratios=heights,
         sharex=True,
         layout="constrained",
     )
-    for axes, operator, group in zip(grid.flat, operators, groups, strict=True):
-        bars(axes, [rows[key] for key in group])
-        axes.set_yticks(np.arange(len(group)), list(map(_label, group)))
+    for axes, (operator, rows) in zip(grid.flat, charts.items(), strict=True):
+        places = np.arange(len(rows))
+        others = (["jnp"], [name for name in NAMES if name not in ("dmljax", "jnp")])
+        for number, (names, words) in enumerate(zip(others, BARS, strict=True)):
+            ratios = [_ratio(row, names) for row in rows.values()]
+            middle = places + 0.4 * number - 0.2
+            axes.barh(middle, ratios, height=0.4, color=BARS[words], label=words)
+        axes.axvline(1, color="black", linewidth=0.8)
+        axes.set_yticks(places, list(map(_case, rows)))
         axes.set_title(operator, fontsize=9, loc="left")
         axes.invert_yaxis()
         axes.margins(y=0.01)
         axes.tick_params(labelsize=7)
-    grid.flat[-1].set_xlabel(label, fontsize=8)
-    samples = [*(Patch(color=c) for c in colors), Line2D([], [], color="black")]
-    figure.legend(
-        *(samples, words),
-        title=_where(rows),
-        fontsize=8,
-        loc="outside upper center",
-        ncols=3,
-    )
-    figure.savefig(path, dpi=130)
+    handles, words = axes.get_legend_handles_labels()
+    title = "wall time of dmljax (less is better)"
+    figure.legend(handles, words, title=title, loc="outside upper center", ncols=2)
+    figure.savefig(path, dpi=110)
     pyplot.close(figure)
 
 
-def measured(path: pathlib.Path) -> Rows:
-    """The newest figures of one ledger.
-
-    Figures without a wall time are of earlier code and are left out, unless there are
-    no others.
-    """
-    rows = ledger.newest(ledger.read(path))
-    return {key: row for key, row in rows.items() if "wall_ms" in row["dmljax"]} or rows
+def _ratio(row: Mapping[str, Line], names: Iterable[str]) -> float:
+    """The time of dmljax over the least of the others; 0 if there are none."""
+    times = [row[name]["wall_ms"] for name in names if name in row]
+    return row["dmljax"]["wall_ms"] / min(times) if times and "dmljax" in row else 0
 
 
-def write(path: pathlib.Path, folder: pathlib.Path) -> None:
-    """The page and the pictures of one ledger."""
-    rows = measured(path)
-    name = f"benchmarks_{path.stem}"
-    # Of a run of small arrays all are shown.
-    shown = _large(rows) or rows
-    draw_shares(shown, folder / f"{name}_share.png")
-    draw_comparison(shown, folder / f"{name}.png")
-    (folder / f"{name}.md").write_text(page(rows, name))
+def draw_overview(lines: Lines, path: pathlib.Path) -> None:
+    """The usual work and programs, beside jax.numpy and PyTorch."""
+    shown = {key: title for key, title in USUAL.items() if title}
+    usual = [lines[*key, "forward", "operator"] for key in shown]
+    titles = [f"{operator}\n{title}" for (operator, _), title in shown.items()]
+    programs = [
+        next(
+            row
+            for key, row in lines.items()
+            if key[2:] == ("forward", "program") and key[1].startswith(text)
+        )
+        for text in PROGRAMS
+    ]
+    figure, grid = pyplot.subplots(2, len(shown), layout="constrained")
+    figure.set_size_inches(7.4, 3.4)
+    rows, words = usual + programs, titles + list(PROGRAMS.values())
+    for axes, row, title in zip(grid.flat, rows, words, strict=True):
+        _draw_bars(axes, row, title)
+        if axes not in grid[:, 0]:
+            axes.set_yticks([])
+    for axes, label in zip(grid[:, 0], ("one operator", "programs"), strict=True):
+        axes.set_ylabel(label, fontsize=8)
+    every = [line for row in lines.values() for line in row.values()]
+    title = f"Milliseconds of wall time; less is better. {OVERVIEW}, {versions(every)}"
+    figure.suptitle(title, fontsize=7)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
 
 
-# At the end of a ledger's name. No page shows the host's time of calls, nor forms.
-SCALING, UNDRAWN = "_scaling", ("_calls", "_forms")
+def _draw_bars(axes: Axes, row: Mapping[str, Line], title: str) -> None:
+    times = {name: row[name]["wall_ms"] for name in ("dmljax", "jnp", "torch")}
+    colours = [OURS, THEIRS, THEIRS]
+    bars = axes.barh([NAMES[n] for n in times], list(times.values()), color=colours)
+    axes.bar_label(bars, [f"{ms:.2g}" for ms in times.values()], fontsize=7, padding=2)
+    axes.set_title(title, fontsize=7)
+    axes.invert_yaxis()
+    axes.tick_params(labelsize=7, length=0)
+    axes.set_xticks([])
+    axes.margins(x=0.5)
 
 
-def main(docs: pathlib.Path = DOCS) -> None:
-    """Writes the page and the pictures of each ledger, and the picture of README.md."""
+# WHAT IS IN GIT
+
+
+def with_tables(text: str, lines: Lines) -> str:
+    """The text of docs/benchmarks.md, with its tables written anew."""
+    for what, table in (("usual work", usual_table), ("programs", program_table)):
+        before, after = text.split(MARK.format(what))
+        text = before + MARK.format(what) + table(lines) + after[after.index("\n\n") :]
+    return text
+
+
+def main() -> None:
+    """Writes the tables in docs/benchmarks.md, and the picture of README."""
     mpl.use("Agg")
-    for path in sorted(ledger.RESULTS.glob("*.jsonl")):
-        if path.stem.endswith(UNDRAWN):
-            continue
-        if path != ledger.path("TPU"):  # of estimates: benchmarks.tpu writes its page
-            (plot_scaling.write if path.stem.endswith(SCALING) else write)(path, docs)
-    gpu = measured(ledger.path(OVERVIEW))
-    draw_overview(gpu, docs / "benchmarks_overview.png")
-    text = (DOCS / "benchmarks.md").read_text()
-    (docs / "benchmarks.md").write_text(overview_page(text, gpu))
+    lines, page = ledger.lines(OVERVIEW), DOCS / "benchmarks.md"
+    page.write_text(with_tables(page.read_text(), lines))
+    draw_overview(lines, DOCS / "benchmarks_overview.png")
 
 
 if __name__ == "__main__":

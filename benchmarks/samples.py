@@ -29,15 +29,15 @@ def of_operator(operator: str, elements: int) -> Iterator[Case]:
     subject = SUBJECTS[operator]
     sample = subject.samples[0]
     for dtype in (dtype for dtype in cases.TYPES if dtype in subject.data_types):
-        for size in cases._sizes(elements, dtype):
+        for size in cases.sizes(elements, dtype):
             case = _batch(sample, dtype, size)
-            yield from cases._alone_and_in_a_pipeline(case)
+            yield from cases.with_pipeline(case)
     case = _batch(sample, "float32", elements)
     fixed = set(range(len(sample.operands))) - set(sample.open_operands)
     for wrt in sample.differentiable:
         oracle = _by_lines(functools.partial(_pulled_back, sample, wrt))
-        gradient = cases._gradient(case, wrt, oracle, sorted(fixed))
-        yield dataclasses.replace(gradient, name=f"{case.name}, of operand {wrt}")
+        one = cases.gradient(case, wrt, oracle, sorted(fixed))
+        yield dataclasses.replace(one, name=f"{case.name}, of operand {wrt}")
 
 
 def _batch(sample: samples.Sample, dtype: str, size: int) -> Case:
@@ -45,16 +45,16 @@ def _batch(sample: samples.Sample, dtype: str, size: int) -> Case:
     outputs = jax.tree.leaves(sample.expected(*arrays))
     lines = max(size // max(array.size for array in (*arrays, *outputs)), 1)
 
-    def run(*arrays: Any, implementation: Any) -> Any:
+    def run(*arrays: Any, implementation: Any = None) -> Any:
         form = dataclasses.replace(sample, implementation=implementation)
         return jax.vmap(form.run)(*arrays)
 
-    return cases._case(
+    return Case(
         sample.operator,
         f"{sample.name}, {dtype} x {size}",
-        [_data(sample, i, array, lines) for i, array in enumerate(arrays)],
+        tuple(_data(sample, i, array, lines) for i, array in enumerate(arrays)),
         max((_like(output, lines) for output in outputs), key=lambda data: data.size),
-        cases._ours(sample.operator, run),
+        cases.ours(sample.operator, run),
         _by_lines(lambda *line: jax.tree.leaves(sample.expected(*line))),
     )
 

@@ -1,4 +1,4 @@
-"""Times one program over 1, 2, 4, .. devices and appends the figures to a ledger.
+"""Times one program over 1, 2, 4, .. devices, and writes the figures to the ledger.
 
     python -m benchmarks.scaling                    on all devices of this machine
     python -m benchmarks.scaling --elements 4096    small arrays: a quick test
@@ -14,6 +14,7 @@ second efficiency: that beside one device which runs the same form.
 """
 
 import dataclasses
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,11 +27,10 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import dmljax
 from benchmarks import ledger
+from benchmarks.command import circumstances, device_name, named, parsed
 from benchmarks.libraries import ALL
-from benchmarks.run import circumstances, commit, named, parsed
-from benchmarks.timing import Timing, timing, traced_by_device
-from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
-from dmljax._padding_forms import by_axes, select
+from benchmarks.timing import Timing, has_clock, in_rounds, traced_by_device
+from dmljax._operators import OPERATORS
 
 # Of an array on one device: 1 GiB of float32 on a GPU.
 ELEMENTS = {"cpu": 2**20, "gpu": 2**28}
@@ -53,7 +53,6 @@ class Work:
       function: of the arrays.
       shapes: of the arrays, given the number of elements.
       dtypes: theirs.
-      communicates: what docs/sharding.md says.
       gradient: whether the way back is timed, in the last array.
       divided: what several devices run with automatic axes, if one device runs another
         form by default.
@@ -65,15 +64,14 @@ class Work:
     function: Callable[..., Any]
     shapes: Callable[[int], Sequence[tuple[int, ...]]]
     dtypes: Sequence[str]
-    communicates: str = "nothing"
     gradient: bool = False
     divided: Callable[..., Any] | None = None
     kind: AxisType = AxisType.Auto
 
     @property
     def axes(self) -> str:
-        """The kind of the mesh axis, as the ledger calls it."""
-        return {AxisType.Auto: "automatic", AxisType.Explicit: "explicit"}[self.kind]
+        """The kind of the mesh axis, in words."""
+        return f"{'explicit' if self.kind == AxisType.Explicit else 'automatic'} axes"
 
     @property
     def direction(self) -> str:
@@ -83,7 +81,7 @@ class Work:
     @property
     def label(self) -> str:
         """What tells it from all others."""
-        return f"{self.operator} {self.case} {self.direction}, {self.axes} axes"
+        return f"{self.operator} {self.case} {self.direction}, {self.axes}"
 
     def run(self, *operands: jax.Array) -> Any:
         """What is timed; a gradient's last operand is the cotangent."""
@@ -123,40 +121,21 @@ def _matrix(elements: int) -> tuple[int, int]:
     return elements // COLUMNS, COLUMNS
 
 
-def _halo(x: jax.Array) -> jax.Array:
-    return dmljax.padding(x, (ROWS, 0), (ROWS, 0), mode=REFLECTION)
-
-
-def _images(x: jax.Array) -> jax.Array:
-    return dmljax.padding(x, (0, 0, 3, 3), (0, 0, 3, 3), mode=REFLECTION)
-
-
-def _triangle(x: jax.Array) -> jax.Array:
-    return dmljax.diagonal_matrix1(x, value=0, fill_begin=-(2**31), fill_end=1)
-
-
-def _hot(indices: jax.Array) -> jax.Array:
-    return dmljax.one_hot(indices, np.array([0, 1], np.float32), size=DEPTH)
-
-
-def _hot_of(indices: jax.Array, values: jax.Array) -> jax.Array:
-    return dmljax.one_hot(indices, values, size=DEPTH)
-
-
-def _in_parts(x: jax.Array) -> dmljax.NonzeroCoordinates:
-    return dmljax.nonzero_coordinates(x, parts=PARTS)
-
-
 def _strips(x: jax.Array) -> Any:
-    return by_axes(select)(x, start=(3, 3), end=(3, 3), mode=REFLECTION)
+    static = {"start": (3, 3), "end": (3, 3), "mode": REFLECTION}
+    return _divisible("padding")(x, **static)
 
 
 def _in_parts_by_divisible(x: jax.Array) -> Any:
-    divisible = NONZERO_COORDINATES.divisible
-    assert divisible is not None
     first = jnp.arange(PARTS, dtype=np.uint32)[:, None] * np.uint32(x.size // PARTS)
-    lines = x.reshape(PARTS, -1)
-    return divisible(lines, first, rank=1, size=None, columns=1, fill=0)
+    static = {"rank": 1, "size": None, "columns": 1, "fill": 0}
+    return _divisible("nonzero_coordinates")(x.reshape(PARTS, -1), first, **static)
+
+
+def _divisible(operator: str) -> Callable[..., Any]:
+    form = OPERATORS[operator].primitive.divisible
+    assert form is not None
+    return form
 
 
 def _with_gradient(work: Work) -> tuple[Work, Work]:
@@ -164,105 +143,82 @@ def _with_gradient(work: Work) -> tuple[Work, Work]:
     return work, dataclasses.replace(work, gradient=True, divided=None)
 
 
-def _explicit(work: Work, **changes: Any) -> Work:
-    return dataclasses.replace(work, divided=None, kind=AxisType.Explicit, **changes)
+def _explicit(work: Work) -> Work:
+    return dataclasses.replace(work, divided=None, kind=AxisType.Explicit)
 
 
+FLOAT, ON = ("float32",), np.array([[0, 1]], np.float32)
 IMAGES = Work(
-    "padding",
-    "REFLECTION 3 of float32 images, batch divided",
-    _images,
-    lambda n: [(n // int(np.prod(IMAGE)), *IMAGE)],
-    ("float32",),
+    *("padding", "REFLECTION 3 of float32 images, batch divided"),
+    lambda x: dmljax.padding(x, (0, 0, 3, 3), (0, 0, 3, 3), mode=REFLECTION),
+    *(lambda n: [(n // math.prod(IMAGE), *IMAGE)], FLOAT),
     divided=_strips,
 )
 HALO = Work(
-    "padding",
-    f"REFLECTION {ROWS} of float32, the padded rows divided",
-    _halo,
-    lambda n: [_matrix(n)],
-    ("float32",),
-    "the strips",
+    *("padding", f"REFLECTION {ROWS} of float32, the padded rows divided"),
+    lambda x: dmljax.padding(x, (ROWS, 0), (ROWS, 0), mode=REFLECTION),
+    *(lambda n: [_matrix(n)], FLOAT),
 )
 IN_PARTS = Work(
-    "nonzero_coordinates",
-    "float32, 10 % non-zero, in parts",
-    _in_parts,
-    lambda n: [(n,)],
-    ("float32",),
+    *("nonzero_coordinates", "float32, 10 % non-zero, in parts"),
+    lambda x: dmljax.nonzero_coordinates(x, parts=PARTS),
+    *(lambda n: [(n,)], FLOAT),
     divided=_in_parts_by_divisible,
 )
+SELECT = Work(
+    *("element_wise_if", "float32", dmljax.element_wise_if),
+    *(lambda n: [_matrix(n)] * 3, ("uint8", *FLOAT, *FLOAT)),
+)
+TRIANGLE = Work(
+    *("diagonal_matrix1", "strictly upper triangle, float32, rows divided"),
+    lambda x: dmljax.diagonal_matrix1(x, value=0, fill_begin=-(2**31), fill_end=1),
+    *(lambda n: [_matrix(n)], FLOAT),
+)
+ONE_HOT = Work(
+    *("one_hot", f"of {DEPTH}, float32"),
+    lambda indices, off_on: dmljax.one_hot(indices, off_on + ON, size=DEPTH),
+    *(lambda n: [(n // DEPTH, 1), (1, 2)], ("int32", *FLOAT)),
+)
 WORK = (
-    *_with_gradient(
-        Work(
-            "element_wise_if",
-            "float32",
-            dmljax.element_wise_if,
-            lambda n: [_matrix(n)] * 3,
-            ("uint8", "float32", "float32"),
-        )
-    ),
-    *_with_gradient(
-        Work(
-            "diagonal_matrix1",
-            "strictly upper triangle, float32, rows divided",
-            _triangle,
-            lambda n: [_matrix(n)],
-            ("float32",),
-        )
-    ),
-    Work(
-        "one_hot",
-        f"of {DEPTH}, float32",
-        _hot,
-        lambda n: [(n // DEPTH, 1)],
-        ("int32",),
-    ),
-    Work(
-        "one_hot",
-        f"of {DEPTH}, float32",
-        _hot_of,
-        lambda n: [(n // DEPTH, 1), (1, 2)],
-        ("int32", "float32"),
-        "the sums",
-        gradient=True,
-    ),
+    *_with_gradient(SELECT),
+    *_with_gradient(TRIANGLE),
+    *_with_gradient(ONE_HOT),
     *_with_gradient(IMAGES),
     *map(_explicit, _with_gradient(IMAGES)),
     *_with_gradient(HALO),
-    *(_explicit(work, communicates="the halo") for work in _with_gradient(HALO)),
+    *map(_explicit, _with_gradient(HALO)),
     IN_PARTS,
     _explicit(IN_PARTS),
     Work(
         "nonzero_coordinates",
         "float32, 10 % non-zero, as a whole",
-        dmljax.nonzero_coordinates,
-        lambda n: [(n,)],
-        ("float32",),
-        "as `jnp.argwhere`",
+        *(dmljax.nonzero_coordinates, lambda n: [(n,)], FLOAT),
     ),
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Times all work on every number of devices."""
-    options = parsed(argv, "benchmarks.scaling", __doc__)
-    platform = jax.default_backend()
-    run = circumstances(jax.devices()[0], {"dmljax": ALL["dmljax"]})
-    run["commit"] = options.commit or commit()
-    elements = options.elements or ELEMENTS[platform]
+    options = parsed(argv, "benchmarks.scaling", __doc__, "--elements", "--rounds")
     chosen = named(WORK, options.only, lambda work: work.label)
-    out = ledger.ready(options.out, f"{run['device']}_scaling")
+    ledger.ready(options.out)
+    elements = options.elements or ELEMENTS[jax.default_backend()]
+    name = device_name(jax.devices()[0])
+    run = circumstances(options, name, {"dmljax": ALL["dmljax"]})
     for work in chosen:
         for line in lines(work, elements, options.rounds):
-            ledger.append(out, [run | line])
-            name = f"{work.label}, {line['scaling']}, {line['devices']}"
-            shown = ("ms", "wall_ms", "efficiency", "efficiency_of_form")
-            print(name, *(line[key] for key in shown))
+            ledger.write(table_of(name), run, [line], options.out)
+            columns = ("contender", "ms", "wall_ms", "efficiency", "efficiency_of_form")
+            print(work.label, line["context"], *(line[column] for column in columns))
     return 0
 
 
-def lines(work: Work, elements: int, rounds: int) -> Iterator[dict[str, Any]]:
+def table_of(device: str) -> str:
+    """The name of the ledger's table of several devices of a kind."""
+    return f"{device} scaling"
+
+
+def lines(work: Work, elements: int, rounds: int) -> Iterator[ledger.Line]:
     """The lines of one kind of work."""
     counts = [2**i for i in range(len(jax.devices()).bit_length())]
     expected = results(work, 1, CHECKED)
@@ -277,25 +233,21 @@ def lines(work: Work, elements: int, rounds: int) -> Iterator[dict[str, Any]]:
         for devices in counts:
             total = elements * (devices if scaling == "weak" else 1)
             taken, wall = _timed(work, devices, total, rounds)
-            share = taken.median * (1 if scaling == "weak" else devices)
+            part = taken.median * (1 if scaling == "weak" else devices)
             single = single or taken.median
             of_form = of_form or single
             yield {
                 "operator": work.operator,
-                "case": work.case,
+                "name": work.case,
                 "direction": work.direction,
-                "axes": work.axes,
-                "communicates": work.communicates,
-                "scaling": scaling,
-                "devices": devices,
-                "elements": total,
-                "ms": round(taken.median, 6),
-                "ms_p20": round(taken.p20, 6),
-                "ms_p80": round(taken.p80, 6),
-                "wall_ms": round(wall, 6),
+                "context": f"{scaling} scaling, {work.axes}",
+                "elements": elements,
+                "contender": f"{devices} device{'s' if devices > 1 else ''}",
+                **taken.columns("ms"),
+                "wall_ms": wall,
                 "launches": taken.launches,
-                "efficiency": round(single / share, 3),
-                "efficiency_of_form": round(of_form / share, 3),
+                "efficiency": round(single / part, 3),
+                "efficiency_of_form": round(of_form / part, 3),
             }
 
 
@@ -329,17 +281,15 @@ def _timed(
     start = time.perf_counter()
     run()
     wall = (time.perf_counter() - start) / rounds * 1e3
-    if jax.default_backend() == "cpu":
-        return timing([wall]), wall
+    if not has_clock():
+        return Timing((wall,)), wall
     times = [device for device in traced_by_device(run) if device]
     if len(times) != devices or any(len(device) % rounds for device in times):
         events = [len(device) for device in times]
         raise RuntimeError(f"{devices} GPUs have {events} events in {rounds} calls")
-    sums = [
-        np.reshape([event.ms for event in device], (rounds, -1)).sum(1)
-        for device in times
-    ]
-    return timing(np.max(sums, axis=0), len(times[0]) // rounds), wall
+    found = [in_rounds([event.ms for event in device], rounds) for device in times]
+    longest = np.max([one.times for one in found], axis=0)
+    return Timing(tuple(longest.tolist()), found[0].launches), wall
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Clocks: medians of what runs on a device, and the ceilings of its memory."""
+"""Clocks: how long calls take, and how fast a device's memory is."""
 
 import dataclasses
 import itertools
@@ -6,7 +6,7 @@ import random
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.libraries import Library, Prepared
-from benchmarks.others import module, torch_device
 
 # Of the arrays that are copied and filled: far more than the caches hold.
 CEILING_BYTES = {"cpu": 2**27, "gpu": 2**29}
@@ -25,39 +24,52 @@ TRACES = 3
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """Milliseconds for one call.
+    """Milliseconds of a call, one number for each round.
 
     Attributes:
-      median: of all calls.
-      p20: the 20th percentile.
-      p80: the 80th percentile.
+      times: of the rounds.
       launches: kernels, copies and fills in one call on a GPU, whose own clock measured
         them; None if the host's clock measured.
     """
 
-    median: float
-    p20: float
-    p80: float
+    times: tuple[float, ...]
     launches: int | None = None
+
+    @property
+    def median(self) -> float:
+        """Of all rounds."""
+        return float(np.median(self.times))
+
+    def columns(self, name: str) -> dict[str, float]:
+        """The median and two percentiles, as columns of the ledger."""
+        p20, p80 = map(float, np.percentile(self.times, (20, 80)))
+        return {name: self.median, f"{name}_p20": p20, f"{name}_p80": p80}
 
 
 Calls = Mapping[str, Prepared]
 Timings = dict[str, Timing]
 
 
-def measure(calls: Calls, *, rounds: int, repeats: int) -> tuple[Timings, Timings]:
-    """Returns the time that the device works, and the wall time, for each call.
+def has_clock() -> bool:
+    """Whether the device has a clock of its own. A CPU's is that of the host."""
+    return jax.default_backend() != "cpu"
 
-    The wall time is that of calls in flight: a contender makes `repeats` calls, and the
-    last result is waited for. Contenders take turns, round after round, so that noise
-    hits them alike. A CPU has no clock of its own, so there both times are the same.
+
+def wall_times(calls: Calls, *, rounds: int, repeats: int) -> Timings:
+    """The host's time for each call, of calls in flight.
+
+    A contender makes `repeats` calls, and the last result is waited for. Contenders
+    take turns, round after round, so that noise hits them alike.
     """
-    for call in calls.values():
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for name, call in _in_turn(calls, rounds):
         call.wait(call.run())
-    wall = _wall(calls, rounds, repeats)
-    if jax.default_backend() == "cpu":
-        return wall, wall
-    return _on_gpu(calls, rounds), wall
+        start = time.perf_counter()
+        for _ in range(repeats):
+            result = call.run()
+        call.wait(result)
+        samples[name].append((time.perf_counter() - start) / repeats * 1e3)
+    return {name: Timing(tuple(times)) for name, times in samples.items()}
 
 
 def _in_turn(calls: Calls, rounds: int) -> Iterable[tuple[str, Prepared]]:
@@ -72,34 +84,26 @@ def _in_turn(calls: Calls, rounds: int) -> Iterable[tuple[str, Prepared]]:
         yield from order
 
 
-def _wall(calls: Calls, rounds: int, repeats: int) -> Timings:
-    samples: dict[str, list[float]] = {name: [] for name in calls}
-    for name, call in _in_turn(calls, rounds):
+def device_times(calls: Calls, *, rounds: int) -> Timings:
+    """The device's time for each call: what one call launches, summed."""
+    for call in calls.values():
         call.wait(call.run())
-        start = time.perf_counter()
-        for _ in range(repeats):
-            result = call.run()
-        call.wait(result)
-        samples[name].append((time.perf_counter() - start) / repeats * 1e3)
-    return {name: timing(times) for name, times in samples.items()}
-
-
-def _on_gpu(calls: Calls, rounds: int) -> Timings:
-    """The device's clock: what one call launches, summed."""
     for _ in range(TRACES):
         found = dict(zip(calls, _traced(calls, rounds), strict=True))
         if all(times and len(times) % rounds == 0 for times in found.values()):
-            return {
-                name: timing(
-                    np.reshape(times, (rounds, -1)).sum(1), len(times) // rounds
-                )
-                for name, times in found.items()
-            }
+            return {name: in_rounds(times, rounds) for name, times in found.items()}
     counts = {name: len(times) for name, times in found.items()}
     raise RuntimeError(
         f"the traces of {rounds} calls have these numbers of events on the GPU's "
         f"streams: {counts}; each call must have as many, and at least one."
     )
+
+
+def in_rounds(times: Sequence[float], rounds: int) -> Timing:
+    """The times of calls, given those of all that they launch."""
+    launches = len(times) // rounds
+    sums = np.reshape(times, (rounds, launches)).sum(1)
+    return Timing(tuple(sums.tolist()), launches)
 
 
 def _traced(calls: Calls, rounds: int) -> list[list[float]]:
@@ -167,12 +171,17 @@ def traced_by_device(run: Callable[[], None]) -> list[list[Event]]:
 
 def _events(plane: Any) -> list[Event]:
     """The events of one device, in the order of their starts."""
+    marker = before_a_contender.__name__
     # Python 3.12 warns of the types of the profiler, which name no module. Where
     # warnings are errors, as in the tests, the profiler then ends the process.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "builtin type", DeprecationWarning)
         found = [
-            Event(event.start_ns, event.duration_ns / 1e6, _of_marker(event))
+            Event(
+                event.start_ns,
+                event.duration_ns / 1e6,
+                any(marker in str(value) for _, value in event.stats),
+            )
             for line in plane.lines
             if line.name.startswith("Stream")
             for event in line.events
@@ -180,73 +189,36 @@ def _events(plane: Any) -> list[Event]:
     return sorted(found, key=lambda event: event.start)
 
 
-def _of_marker(event: Any) -> bool:
-    name = before_a_contender.__name__
-    return any(name in str(value) for _, value in event.stats)
-
-
-def timing(times: Any, launches: int | None = None) -> Timing:
-    """The median and two percentiles of some times."""
-    median, p20, p80 = map(float, np.percentile(times, (50, 20, 80)))
-    return Timing(median, p20, p80, launches)
-
-
 def ceilings(libraries: Mapping[str, Library], *, rounds: int) -> dict[str, float]:
     """GB/s of the fastest copy (read and written) and of the fastest fill (written)."""
     size = CEILING_BYTES[jax.default_backend()]
-    ways = _jax_ways(size // 4, libraries["jnp"])
+    ones, library = np.ones(size // 4, np.float32), libraries["jnp"]
+    source, one = library.put(ones), library.put(np.array(1, np.float32))
+    copies = {
+        "negate": library.prepare(jnp.negative, [source]),
+        "copy": Prepared(lambda: jnp.copy(source), library.wait),
+    }
+    fills = {"full": library.prepare(lambda x: jnp.full(ones.size, x), [one])}
     if "torch" in libraries:
-        ways = _joined(ways, _torch_ways(size // 4, libraries["torch"]))
+        torch = libraries["torch"]
+        target = torch.put(ones.copy())
+        copies["copy_"] = torch.prepare(target.copy_, [torch.put(ones)])
+        fills["fill_"] = torch.prepare(target.fill_, [2])
     if "numpy" in libraries:
-        ways = _joined(ways, _numpy_ways(size // 4, libraries["numpy"]))
+        numpy, array = libraries["numpy"], ones.copy()
+        copies["copyto"] = numpy.prepare(np.copyto, [array, ones])
+        fills["fill"] = numpy.prepare(array.fill, [np.float32(2)])
     moved = {"copy": 2 * size, "fill": size}
     return {
         kind: moved[kind] / 1e6 / _fastest(calls, rounds)
-        for kind, calls in ways.items()
+        for kind, calls in (("copy", copies), ("fill", fills))
     }
 
 
 def _fastest(calls: Calls, rounds: int) -> float:
-    on_device, _ = measure(calls, rounds=rounds, repeats=1)
-    return min(timing.median for timing in on_device.values())
-
-
-Ways = dict[str, dict[str, Prepared]]
-
-
-def _joined(first: Ways, second: Ways) -> Ways:
-    return {kind: calls | second[kind] for kind, calls in first.items()}
-
-
-def _prepared(library: Library, function: Callable[..., Any], *arrays: Any) -> Prepared:
-    return library.prepare(function, arrays, None)
-
-
-def _jax_ways(elements: int, library: Library) -> Ways:
-    source = library.put(np.ones(elements, np.float32))
-    one = library.put(np.array(1, np.float32))
-    return {
-        "copy": {
-            "negate": _prepared(library, jnp.negative, source),
-            "copy": Prepared(lambda: jnp.copy(source), library.wait),
-        },
-        "fill": {"full": _prepared(library, lambda x: jnp.full(elements, x), one)},
-    }
-
-
-def _torch_ways(elements: int, library: Library) -> Ways:
-    torch = module("torch")
-    source = torch.ones(elements, device=torch_device())
-    target = torch.ones_like(source)
-    return {
-        "copy": {"copy_": _prepared(library, target.copy_, source)},
-        "fill": {"fill_": _prepared(library, lambda: target.fill_(2))},
-    }
-
-
-def _numpy_ways(elements: int, library: Library) -> Ways:
-    source, target = np.ones(elements, np.float32), np.ones(elements, np.float32)
-    return {
-        "copy": {"copyto": _prepared(library, np.copyto, target, source)},
-        "fill": {"fill": _prepared(library, target.fill, np.float32(2))},
-    }
+    timings = (
+        device_times(calls, rounds=rounds)
+        if has_clock()
+        else wall_times(calls, rounds=rounds, repeats=1)
+    )
+    return min(timing.median for timing in timings.values())

@@ -1,26 +1,24 @@
-"""What the compiler for TPUs says of the kernels and of XLA's forms, without a TPU.
+"""What the compiler for TPUs says of dmljax and of jax.numpy, without a TPU.
 
-    python -m benchmarks.tpu                  adds to benchmarks/results/tpu.jsonl
-    python -m benchmarks.tpu --only padding   the operators whose name begins so
-    python -m benchmarks.tpu --page           writes docs/background/tpu_estimates.md
+    python -m benchmarks.tpu                  estimates all cases, for the ledger
+    python -m benchmarks.tpu --only padding   the cases whose text has this in it
 
 It needs libtpu, of the version that `pip install "jax[tpu]"` brings. Nothing runs: the
 figures are estimates, of the memory that a program moves and of the cycles that the
 compiler has scheduled.
 """
 
-import argparse
 import contextlib
 import dataclasses
 import functools
 import importlib.metadata
-import math
 import os
 import pathlib
 import re
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -28,14 +26,15 @@ import numpy as np
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
-import dmljax
 from benchmarks import ledger
-from benchmarks.run import named
+from benchmarks.case import FORMS, Case
+from benchmarks.cases import hot, nonzero, padded, select, upper
+from benchmarks.command import circumstances, named, parsed
+from benchmarks.libraries import ALL
 from dmljax import PaddingMode
 
 Struct = jax.ShapeDtypeStruct
 TYPES = ("float32", "bfloat16", "int8")
-FORMS = ("xla", "pallas")
 # Where there is no TPU, the compiler must be told that there is none to ask; and that
 # it is not alone, if it is not.
 ENVIRONMENT = {
@@ -67,111 +66,56 @@ CHIPS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Case:
-    """A use of an operator.
-
-    Attributes:
-      operator: under what name the default looks it up.
-      name: the sizes and attributes.
-      function: `(*arrays, implementation)`.
-      arrays: what it takes; the last has the type that is moved.
-      context: "alone", or "pipeline" between two elementwise operations.
-    """
-
-    operator: str
-    name: str
-    function: Callable[..., Any]
-    arrays: tuple[Struct, ...]
-    context: str = "alone"
-
-    def form(self, implementation: str) -> Callable[..., Any]:
-        """The program, by one of the forms."""
-        call = functools.partial(self.function, implementation=implementation)
-        if self.context == "alone":
-            return call
-
-        def between(*arrays: jax.Array) -> Any:
-            *others, last = arrays
-            one = np.ones((), last.dtype)
-            return jax.tree.map(lambda y: y + y, call(*others, last + one))
-
-        return between
-
-
-def cases() -> Iterator[Case]:
-    """All cases, alone and in a pipeline."""
-    for dtype in TYPES:
-        for case in (*_selects(dtype), *_paddings(dtype), *_nonzeros(dtype)):
-            yield case
-            yield dataclasses.replace(case, context="pipeline")
-
-
-def _selects(dtype: str) -> Iterator[Case]:
-    x = Struct((4096, 4096), dtype)
-    yield Case(
-        "element_wise_if",
-        f"{dtype} {x.shape}",
-        dmljax.element_wise_if,
-        (Struct(x.shape, np.uint8), x, x),
-    )
-    yield Case(
-        "diagonal_matrix1",
-        f"{dtype} {x.shape}",
-        lambda x, implementation: dmljax.diagonal_matrix1(
-            x, value=0, implementation=implementation
-        ),
-        (x,),
-    )
-    for axis, shape in ((-1, (65536, 1)), (1, (64, 1, 1024))):
-        yield Case(
-            "one_hot",
-            f"{dtype} {shape}, size 256, axis {axis}",
-            functools.partial(dmljax.one_hot, size=256, axis=axis),
-            (Struct(shape, np.int32), Struct((2,), dtype)),
-        )
-
-
-IMAGES = (16, 64, 128, 128)
 MATRICES = (64, 512, 512)
 # What is padded and by how much, and in which modes.
-ALL = tuple(PaddingMode)
+EVERY = tuple(PaddingMode)
 MOST = (PaddingMode.CONSTANT, PaddingMode.REFLECTION)
 PADDINGS = (
     (MATRICES, (3, 0, 0), MOST),
-    (MATRICES, (0, 3, 0), ALL),
+    (MATRICES, (0, 3, 0), EVERY),
     (MATRICES, (0, 0, 3), MOST),
     (MATRICES, (0, 8, 128), MOST[1:]),
     ((16, 128, 128, 128), (0, 3, 3, 0), MOST[1:]),
-    (IMAGES, (0, 0, 3, 3), MOST),
+    ((16, 64, 128, 128), (0, 0, 3, 3), MOST),
     ((256, 1024), (100, 0), MOST[1:]),
     ((64, 512, 4), (0, 0, 1000), MOST[1:]),
 )
 
 
-def _paddings(dtype: str) -> Iterator[Case]:
-    for shape, pads, modes in PADDINGS:
-        for mode in modes:
-            constant = mode is PaddingMode.CONSTANT
-            yield Case(
-                "padding constant" if constant else "padding",
-                f"{dtype} {shape} by {pads}, {mode.name.lower()}",
-                functools.partial(_pad, pads, mode),
-                (Struct(shape, dtype),),
-            )
+def cases() -> Iterator[Case]:
+    """All cases, by themselves and between two operations."""
+    for dtype in TYPES:
+        for case in (
+            select((4096, 4096), dtype),
+            upper((4096, 4096), dtype),
+            hot((65536, 1), 256, dtype),
+            hot((64, 1, 1024), 256, dtype, axis=1),
+            *(
+                padded(shape, tuple((pad, pad) for pad in pads), mode, dtype)
+                for shape, pads, modes in PADDINGS
+                for mode in modes
+            ),
+            nonzero((2**16,), dtype, 0.1),
+            nonzero((1024, 1024), dtype, 0.1),
+        ):
+            yield case
+            functions = {name: _between(f) for name, f in case.functions.items()}
+            yield dataclasses.replace(case, context="pipeline", functions=functions)
 
 
-def _pad(
-    pads: tuple[int, ...], mode: PaddingMode, x: jax.Array, implementation: Any
-) -> jax.Array:
-    return dmljax.padding(x, pads, pads, mode=mode, implementation=implementation)
+def _between(function: Callable[..., Any]) -> Callable[..., Any]:
+    def between(*arrays: Any) -> Any:
+        *others, last = arrays
+        results = function(*others, last + np.ones((), last.dtype))
+        return jax.tree.map(lambda y: y + y, results)
+
+    return between
 
 
-def _nonzeros(dtype: str) -> Iterator[Case]:
-    for shape in ((2**16,), (1024, 1024)):
-        function = dmljax.nonzero_coordinates
-        name = f"{dtype} {shape}"
-        yield Case("nonzero_coordinates", name, function, (Struct(shape, dtype),))
+def contenders(case: Case) -> tuple[str, ...]:
+    """Of an operator with a kernel both forms, of which one is the default."""
+    forms = FORMS if case.functions.keys() >= set(FORMS) else ("dmljax",)
+    return (*forms, "jnp")
 
 
 # WHAT THE COMPILER SAYS
@@ -266,11 +210,12 @@ def _files(folder: pathlib.Path) -> dict[pathlib.Path, int]:
     return {path: path.stat().st_size for path in folder.iterdir()}
 
 
-def figures(case: Case, form: str, chip: str, folder: pathlib.Path) -> ledger.Line:
+def figures(case: Case, contender: str, chip: str, folder: pathlib.Path) -> ledger.Line:
     """A line of the ledger."""
     for path in _settled(folder):
         path.unlink()
-    program = compiled(case.form(form), chip, *case.arrays)
+    arrays = [Struct(data.shape, data.dtype) for data in case.inputs]
+    program = compiled(case.functions[contender], chip, *arrays)
     moved = float(program.cost_analysis()["bytes accessed"])
     issued = sum(
         cycles(path.read_text())
@@ -279,82 +224,33 @@ def figures(case: Case, form: str, chip: str, folder: pathlib.Path) -> ledger.Li
         and not re.search(r"-(TLP|<late-\w+>)-|schedule-analysis", path.name)
     )
     seconds = moved / CHIPS[chip].bandwidth, issued / CHIPS[chip].clock
-    outputs = jax.tree.leaves(jax.eval_shape(case.form(form), *case.arrays))
-    return {
-        "operator": case.operator,
-        "case": f"{chip} {case.name}",
-        "direction": "forward",
-        "context": case.context,
-        "contender": f"dmljax, {form}",
-        "dtype": np.dtype(case.arrays[-1].dtype).name,
-        "elements": max(math.prod(x.shape) for x in (*case.arrays, *outputs)),
-        "bytes": int(moved),
+    return {column: getattr(case, column) for column in ledger.CASE} | {
+        "name": f"{chip} {case.name}",
+        "contender": contender,
+        "moved_mb": moved / 1e6,
         "cycles": issued,
         "vmem": vector_memory(program),
         "temporary": program.memory_analysis().temp_size_in_bytes,
-        "estimated_ms": float(f"{1e3 * max(seconds):.4g}"),
-        "jax": jax.__version__,
-        "libtpu": importlib.metadata.version("libtpu"),
+        "estimated_ms": 1e3 * max(seconds),
     }
 
 
-DOCS = pathlib.Path(__file__).parent.parent / "docs"
-PAGE = DOCS / "background" / "tpu_estimates.md"
-MARK = "<!-- python -m benchmarks.tpu --page writes what follows. -->\n"
-
-
-def page(text: str, lines: list[ledger.Line]) -> str:
-    """The page with the figures of the ledger."""
-    return text[: text.index(MARK) + len(MARK)] + "\n" + table(lines)
-
-
-def table(lines: list[ledger.Line]) -> str:
-    """The newest figures, XLA's form before the kernel: a table for each operator.
-
-    The vector memory has no column: with six columns, words break on a phone.
-    """
-    tables: dict[str, list[str]] = {}
-    for (operator, case, _, context), row in ledger.newest(lines).items():
-        forms = [row[f"dmljax, {form}"] for form in FORMS]
-        columns = [
-            " / ".join(f"{form[key] / unit:{shown}}" for form in forms)
-            for key, unit, shown in (
-                ("bytes", 1e6, ".1f"),
-                ("cycles", 1e3, ".0f"),
-                ("estimated_ms", 1, ".3g"),
-            )
-        ]
-        ratio = forms[1]["estimated_ms"] / forms[0]["estimated_ms"]
-        cells = [f"{case}, {context}", *columns, f"{ratio:.2f}"]
-        head = [
-            f"## {operator}",
-            "",
-            "| call | MB moved | 1000 cycles | estimated ms | ratio |",
-            "|---|---|---|---|---|",
-        ]
-        tables.setdefault(operator, head).append(f"| {' | '.join(cells)} |")
-    return "\n\n".join("\n".join(rows) for rows in tables.values()) + "\n"
-
-
-def main() -> None:
-    """Writes the ledger."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=pathlib.Path, default=ledger.path("TPU"))
-    parser.add_argument("--only", default="", help="text in an operator's name")
-    parser.add_argument("--page", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.page:
-        PAGE.write_text(page(PAGE.read_text(), ledger.read(arguments.out)))
-        return
-    chosen = named(tuple(cases()), arguments.only, lambda case: case.operator)
+def main(argv: Sequence[str] | None = None) -> int:
+    """Writes the estimates to the ledger."""
+    options = parsed(argv, "benchmarks.tpu", __doc__)
+    every = [(case, name) for case in cases() for name in contenders(case)]
+    chosen = named(every, options.only, lambda pair: f"{pair[0].label} {pair[1]}")
+    ledger.ready(options.out)
     with schedules() as folder:
+        libtpu = {"libtpu": importlib.metadata.version("libtpu")}
+        run = circumstances(options, "TPU", {"dmljax": ALL["dmljax"]}) | libtpu
         for chip in CHIPS:
-            for case in chosen:
-                for form in FORMS:
-                    line = figures(case, form, chip, folder)
-                    ledger.append(arguments.out, [line])
-                    print(*(line[key] for key in list(line)[:11]), line["estimated_ms"])
+            for case, contender in chosen:
+                line = figures(case, contender, chip, folder)
+                ledger.write("TPU", run, [line], options.out)
+                print(chip, case.label, contender, line["cycles"], line["estimated_ms"])
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -77,8 +77,7 @@ def _reaches(top_x: Any, matrix: tuple[int, int] | None, bound: Any) -> Any:
 def is_lit(index: Any, position: Any, size: int) -> Any:
     """Whether `index` lights `position`, which is in [0, size) and of the same type.
 
-    An unsigned index lights its own position. A negative one counts from the end: it
-    lights the position for which ``index - position`` is -size.
+    A negative index counts from the end: ``index - position`` is -size where it lights.
     """
     if not jnp.issubdtype(index.dtype, np.signedinteger):
         return index == position
@@ -120,9 +119,7 @@ def is_nonzero(x: jax.Array) -> jax.Array:
 
 
 def zero_patterns(dtype: np.dtype) -> tuple[int, ...]:
-    """Returns the bits of the zeros of a floating-point type.
-
-    They differ by type: some have no negative zero, and some have no zero at all.
+    """Returns the bits of the zeros of a floating-point type, which has up to two.
 
     >>> [hex(pattern) for pattern in zero_patterns(np.dtype("float16"))]
     ['0x0', '0x8000']
@@ -151,10 +148,9 @@ def last_sizes(sizes: tuple[int, ...], columns: int) -> tuple[int, ...]:
 
 
 def unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
-    """Returns the last coordinates of the elements with numbers `flat`.
+    """Returns the last coordinates, (..., columns), of the elements with these numbers.
 
-    The result is (..., columns). In a part of a tensor, the first coordinate may be
-    past the size of the part.
+    In a part of a tensor, the first coordinate may be past the size of the part.
     """
     sizes = last_sizes(sizes, columns)
     strides = packed_strides(sizes)

@@ -1,6 +1,7 @@
 """DIAGONAL_MATRIX1: fills a span of diagonals with a value.
 
-The formula is `_coordinates.fills`.
+All of the operator is here, except for its formula, `_coordinates.fills`. So is the
+older DIAGONAL_MATRIX.
 """
 
 from typing import Any
@@ -25,12 +26,12 @@ from dmljax._arguments import (
     strong,
     unwrapped,
 )
-from dmljax._check import counted, decide_at_most, require, require_same, show
+from dmljax._check import DescriptorError, counted, decide_at_most, require_same, show
 from dmljax._coordinates import fills
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._sharding import Part, Partition, aligned
-from dmljax._struct import field, integer, member
+from dmljax._struct import field, member
 from dmljax._support import (
     FLOATS,
     UP_TO_32_BITS,
@@ -41,7 +42,15 @@ from dmljax._support import (
 )
 from dmljax._tensor import DataType, TensorDesc
 from dmljax._transpose import transpose_select
-from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes, check_int32, is_integer
+from dmljax._types import (
+    INT32_MAX,
+    INT32_MIN,
+    Outputs,
+    Sizes,
+    check_int32,
+    integer,
+    is_integer,
+)
 
 NAME = "DIAGONAL_MATRIX1"
 SUPPORT: SupportTable = {
@@ -49,8 +58,7 @@ SUPPORT: SupportTable = {
         ("InputTensor", "OutputTensor"), Support(2, 4, UP_TO_64_BITS)
     )
 }
-# The older operator, DIAGONAL_MATRIX, has a single diagonal and no input. The table is
-# that of DML_DIAGONAL_MATRIX_OPERATOR_DESC in Microsoft's reference.
+# The table of DML_DIAGONAL_MATRIX_OPERATOR_DESC in Microsoft's reference.
 DIAGONAL_MATRIX_SUPPORT: SupportTable = {
     FeatureLevel.V2_0: {"OutputTensor": Support(4, 4, FLOATS)},
     FeatureLevel.V2_1: {"OutputTensor": Support(4, 4, UP_TO_32_BITS)},
@@ -60,21 +68,14 @@ DIAGONAL_MATRIX_SUPPORT: SupportTable = {
 
 
 def _xla(
-    *operands: jax.Array,
-    matrix: tuple[int, int],
-    fill_begin: int | None,
-    fill_end: int | None,
+    *operands: jax.Array, matrix: tuple[int, int], **static: int | None
 ) -> Outputs:
-    """The operator in jax.numpy.
-
-    The last operands are the value and the input. `fills` explains those before them.
-    """
-    # Diagonals are counted in int32, as the bounds are, which may be INT32_MIN or
-    # INT32_MAX. The mask is an iota in the program, so it takes no memory.
+    # `fills` explains the operands in front. Diagonals are counted in int32, as the
+    # bounds are. The mask is made from an iota, and takes no memory.
     *data, value, x = operands
     shape = (1,) * (x.ndim - 2) + matrix
     row, column = (lax.broadcasted_iota(np.int32, shape, x.ndim - i) for i in (2, 1))
-    filled = fills(column - row, data, matrix, fill_begin, fill_end)
+    filled = fills(column - row, data, matrix, **static)
     return (jnp.where(filled, value, x),)
 
 
@@ -82,8 +83,8 @@ def _shard(
     part: Part, *operands: jax.Array, matrix: tuple[int, int], **static: Any
 ) -> Outputs:
     height, width = own = part.outputs[0][-2:]
-    # If rows or columns are divided, the first element of a part is on another
-    # diagonal than that of the matrix. This diagonal is one more operand.
+    # If rows or columns are divided, the first element of a part is on a diagonal of
+    # its own. This diagonal is one more operand.
     if own != matrix:
         rank = operands[-1].ndim
         row, column = (part.index(rank - i) for i in (2, 1))
@@ -117,7 +118,7 @@ def diagonal_matrix1(
     0 is the main diagonal, and positive diagonals lie to its right. An element is
     filled if ``(fill_end >= fill_begin) ^ (top_x >= fill_begin) ^ (top_x < fill_end)``.
 
-    So if fill_begin < fill_end, the diagonals in [fill_begin, fill_end) are filled. If
+    If fill_begin < fill_end, the diagonals in [fill_begin, fill_end) are filled. If
     fill_begin > fill_end, all diagonals outside of [fill_end, fill_begin) are filled.
     If the bounds are equal, nothing is filled.
 
@@ -158,97 +159,84 @@ def diagonal_matrix1(
 
     See DML_DIAGONAL_MATRIX1_OPERATOR_DESC in directml.h.
     """
-    zeros = None
+    zeros: Any = None
     if x is None:
-        zeros = _zeros(shape, dtype)
+        zeros = _describe(shape, dtype)
     else:
         x = as_array(NAME, "InputTensor", x)
-        if shape is not None or dtype is not None:
-            _check_same(x, shape, dtype)
+        if shape is not None:
+            sizes = as_sizes(NAME, "shape", shape)
+            require_same(NAME, "sizes", ("shape", sizes), ("InputTensor", x.shape))
+        if dtype is not None:
+            types = ("dtype", as_dtype(NAME, dtype)), ("InputTensor", x.dtype)
+            require_same(NAME, "data types", *types)
     value, constant = as_scalar(NAME, "Value", value, x if zeros is None else zeros)
-    begin, end, bounds = _bounds(fill_begin, fill_end)
+    begin, end, bounds = _split_bounds(fill_begin, fill_end)
     return _diagonal_matrix1(x, value, bounds, constant, zeros, begin, end)
 
 
-def _bounds(
+def _describe(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct:
+    """Describes the zeros that stand for an input of None."""
+    if shape is None:
+        raise TypeError(f"{NAME}: one of 'x' and 'shape' must be given.")
+    sizes = as_sizes(NAME, "shape", shape)
+    if not all(decide_at_most(NAME, 0, size) for size in sizes):
+        raise DescriptorError(
+            f"{NAME}: shape is {show(sizes)}; no size may be negative."
+        )
+    kind = as_dtype(NAME, np.float32 if dtype is None else dtype)
+    check_x64(NAME, "dtype", kind)
+    return jax.ShapeDtypeStruct(sizes, kind)
+
+
+def _split_bounds(
     fill_begin: ArrayLike, fill_end: ArrayLike
 ) -> tuple[int | None, int | None, tuple[Any, ...]]:
-    """Returns the bounds as attributes and as data.
-
-    The attributes are None if a bound is data, and the data has then both bounds.
-    """
+    """Returns both bounds as attributes, or None and None, and both bounds as data."""
     # Python integers are the usual case. The rest of the function costs some
-    # microseconds, which is as much as a small call takes.
+    # microseconds, as much as a small call takes.
     if type(fill_begin) is int and type(fill_end) is int:
         return fill_begin, fill_end, ()
     given = map(unwrapped, (fill_begin, fill_end))
-    # A symbolic size is no number yet when the program is traced, so it is data.
-    bounds = (jnp.asarray(x) if is_symbolic_dim(x) else x for x in given)
-    named = list(zip(("DiagonalFillBegin", "DiagonalFillEnd"), bounds, strict=True))
-    if not any(isinstance(bound, jax.Array) for _, bound in named):
-        begin, end = (as_integer(NAME, *bound) for bound in named)
-        return begin, end, ()
-    return None, None, tuple(_as_bound(*bound) for bound in named)
+    # A symbolic size is no number yet when the program is traced: it is data.
+    begin, end = (jnp.asarray(x) if is_symbolic_dim(x) else x for x in given)
+    named = ("DiagonalFillBegin", begin), ("DiagonalFillEnd", end)
+    if isinstance(begin, jax.Array) or isinstance(end, jax.Array):
+        return None, None, tuple(_as_bound(*bound) for bound in named)
+    begin, end = (as_integer(NAME, *bound) for bound in named)
+    return begin, end, ()
 
 
 def _as_bound(name: str, bound: ArrayLike) -> Any:
-    """Returns a bound as an int32 scalar.
-
-    A Python number that is traced has no value to check yet, so it saturates.
-    """
+    """Returns a bound as an int32 scalar. A Python number that is traced saturates."""
     int32 = np.dtype(np.int32)
     if not isinstance(bound, jax.Array):
         number = as_integer(NAME, name, bound)
         check_int32(NAME, name, number)
         return np.asarray(number, int32)
     weak = jax.typeof(bound).weak_type and is_integer(bound.dtype)
-    require(
-        NAME,
-        weak or bound.dtype == int32,
-        f"{name} has data type {show(bound.dtype)}; a bound that is an array must have "
-        "INT32.",
-    )
-    require(
-        NAME,
-        bound.shape == (),
-        f"{name} has sizes {show(bound.shape)}; it must be a scalar.",
-    )
+    if not weak and bound.dtype != int32:
+        raise DescriptorError(
+            f"{NAME}: {name} has data type {show(bound.dtype)}; a bound that is an "
+            "array must have INT32."
+        )
+    if bound.shape != ():
+        raise DescriptorError(
+            f"{NAME}: {name} has sizes {show(bound.shape)}; it must be a scalar."
+        )
     if bound.dtype.itemsize > int32.itemsize:
         bound = jnp.clip(bound, INT32_MIN, INT32_MAX)
     return bound.astype(int32)
 
 
-def _check_same(x: Any, shape: Sizes | None, dtype: DTypeLike | None) -> None:
-    """Requires that `shape` and `dtype`, where given, are those of the input."""
-    if shape is not None:
-        sizes = as_sizes(NAME, "shape", shape)
-        require_same(NAME, "sizes", ("shape", sizes), ("InputTensor", x.shape))
-    if dtype is not None:
-        types = ("dtype", as_dtype(NAME, dtype)), ("InputTensor", x.dtype)
-        require_same(NAME, "data types", *types)
-
-
 def _check_diagonals(operator: str, shape: tuple[int, ...]) -> None:
-    """Requires that the numbers of the diagonals of a matrix are INT32."""
     # JAX takes a symbolic size to be below 2^31.
-    require(
-        operator,
-        all(size <= 2**31 for size in shape[-2:] if isinstance(size, int)),
-        f"tensor 'OutputTensor' has sizes {show(shape)}; a matrix has at most 2^31 "
-        "rows and 2^31 columns, because the number of a diagonal is an INT32.",
-    )
-
-
-def _zeros(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct:
-    """Describes the zeros that stand for an input of None."""
-    if shape is None:
-        raise TypeError(f"{NAME}: one of 'x' and 'shape' must be given.")
-    shape = as_sizes(NAME, "shape", shape)
-    whole = all(decide_at_most(NAME, 0, size) for size in shape)
-    require(NAME, whole, f"shape is {show(shape)}; no size may be negative.")
-    type_ = as_dtype(NAME, np.float32 if dtype is None else dtype)
-    check_x64(NAME, "dtype", type_)
-    return jax.ShapeDtypeStruct(shape, type_)
+    if any(size > 2**31 for size in shape[-2:] if isinstance(size, int)):
+        raise DescriptorError(
+            f"{operator}: tensor 'OutputTensor' has sizes {show(shape)}; a matrix has "
+            "at most 2^31 rows and 2^31 columns, because the number of a diagonal is "
+            "an INT32."
+        )
 
 
 @compiled
@@ -263,29 +251,23 @@ def _diagonal_matrix1(
     fill_end: int | None,
 ) -> jax.Array:
     described: Any = zeros if x is None else x
-    shape, dtype = described.shape, described.dtype
-    rank = len(shape)
-    require(
-        NAME,
-        rank >= 2,
-        f"tensor 'OutputTensor' has sizes {show(shape)}, {counted(rank, 'dimension')}; "
-        "a matrix has at least 2.",
-    )
+    shape, rank = described.shape, len(described.shape)
+    if rank < 2:
+        raise DescriptorError(
+            f"{NAME}: tensor 'OutputTensor' has sizes {show(shape)}, "
+            f"{counted(rank, 'dimension')}; a matrix has at least 2."
+        )
     _check_diagonals(NAME, shape)
     if fill_begin is not None and fill_end is not None:
         check_int32(NAME, "DiagonalFillBegin", fill_begin)
         check_int32(NAME, "DiagonalFillEnd", fill_end)
-    filling = in_type(NAME, "Value", Scalar(value, constant), dtype)
+    filling = in_type(NAME, "Value", Scalar(value, constant), described.dtype)
+    scalars = [strong(y).reshape((1,) * rank) for y in (*bounds, filling)]
     # One zero for each matrix is shared by its elements: no array is read.
     if x is None:
-        x = jnp.zeros((*shape[:-2], 1, 1), dtype)
+        x = jnp.zeros((*shape[:-2], 1, 1), described.dtype)
     (output,) = DIAGONAL_MATRIX1(
-        *(strong(bound).reshape((1,) * rank) for bound in bounds),
-        filling.reshape((1,) * rank),
-        strong(x),
-        matrix=shape[-2:],
-        fill_begin=fill_begin,
-        fill_end=fill_end,
+        *scalars, strong(x), matrix=shape[-2:], fill_begin=fill_begin, fill_end=fill_end
     )
     return output
 
@@ -337,21 +319,10 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
         """Returns the output for the input, if there is one."""
         value = self.scalar("Value", self.value)
         bounds = self.diagonal_fill_begin, self.diagonal_fill_end
-        return (_evaluated(self.output_tensor, arrays, value, *bounds),)
-
-
-def _evaluated(
-    output: TensorDesc,
-    arrays: tuple[jax.Array, ...],
-    value: Scalar,
-    fill_begin: int,
-    fill_end: int,
-) -> jax.Array:
-    """Runs the operator of a descriptor on its input, if `arrays` has one."""
-    (x,) = arrays or (None,)
-    zeros = None if arrays else jax.ShapeDtypeStruct(output.sizes, output.dtype)
-    array, constant = value
-    return _diagonal_matrix1(x, array, (), constant, zeros, fill_begin, fill_end)
+        (x,) = arrays or (None,)
+        output = self.output_tensor
+        zeros = None if arrays else jax.ShapeDtypeStruct(output.sizes, output.dtype)
+        return (_diagonal_matrix1(x, value.array, (), value.constant, zeros, *bounds),)
 
 
 class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
@@ -389,9 +360,10 @@ class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
 
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output, which depends on the attributes alone."""
-        value = Scalar(cast_float_value(self.value, self.output_tensor.dtype), None)
-        # The bounds are INT32, so an offset of INT32_MAX gets an empty span. No matrix
-        # has such a diagonal.
+        output = self.output_tensor
+        zeros = jax.ShapeDtypeStruct(output.sizes, output.dtype)
+        value = cast_float_value(self.value, output.dtype)
+        # The bounds are INT32: an offset of INT32_MAX gets an empty span. No matrix has
+        # such a diagonal.
         end = min(self.offset + 1, INT32_MAX)
-        bounds = self.offset, end
-        return (_evaluated(self.output_tensor, arrays, value, *bounds),)
+        return (_diagonal_matrix1(None, value, (), None, zeros, self.offset, end),)

@@ -1,7 +1,6 @@
 """ELEMENT_WISE_IF: selects between two tensors, element by element.
 
-The file has the support table, XLA's form, what a device does with its part, the
-function and the descriptor. Most of it decides which type a scalar operand has.
+All of the operator is here. Most of it decides which type a scalar operand has.
 """
 
 from typing import Any
@@ -20,10 +19,10 @@ from dmljax._arguments import (
     strong,
     typed_as,
 )
-from dmljax._check import require, require_same, show
+from dmljax._check import DescriptorError, require_same, show
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
-from dmljax._sharding import Part, Partition, aligned
+from dmljax._sharding import Partition, aligned
 from dmljax._support import (
     FLOAT16_ONLY,
     UINT8_ONLY,
@@ -44,10 +43,8 @@ def _tensors(
     min_rank: int, max_rank: int, data_types: tuple[DataType, ...]
 ) -> dict[str, Support]:
     values = Support(min_rank, max_rank, data_types)
-    condition = Support(min_rank, max_rank, UINT8_ONLY)
-    return {"ConditionTensor": condition} | dict.fromkeys(
-        ("ATensor", "BTensor", "OutputTensor"), values
-    )
+    tensors = dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), values)
+    return {"ConditionTensor": Support(min_rank, max_rank, UINT8_ONLY)} | tensors
 
 
 # The page names FLOAT16 alone for level 2_0, and so does the table here.
@@ -60,30 +57,20 @@ SUPPORT: SupportTable = {
 
 def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
     # A select, never arithmetic: NaN in the side that is not selected must not leak.
-    # Every uint8 except 0 selects `a`, so it is compared with 0 and not taken as a bit.
+    # Every uint8 except 0 selects `a`: astype compares with 0, and takes no bit.
     return (jnp.where(condition.astype(bool), a, b),)
-
-
-def _shard(part: Part, *operands: jax.Array, **static: Any) -> Outputs:
-    del part  # an element of the output depends on the same element of the operands
-    return ELEMENT_WISE_IF(*operands, **static)
 
 
 ELEMENT_WISE_IF = OperatorPrimitive(
     "element_wise_if",
     _xla,
-    Partition(_shard, aligned),
+    Partition(None, aligned),
     linear=2,  # a and b
     transpose=transpose_select,
 )
 
 
-def element_wise_if(
-    condition: ArrayLike,
-    a: ArrayLike,
-    b: ArrayLike,
-    /,
-) -> jax.Array:
+def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.Array:
     """Selects from `a` where `condition` is not zero, and from `b` elsewhere.
 
     ``output[c] = a[c] if condition[c] != 0 else b[c]``
@@ -120,78 +107,57 @@ def element_wise_if(
     See DML_ELEMENT_WISE_IF_OPERATOR_DESC in directml.h.
     """
     condition = as_array(NAME, "ConditionTensor", condition)
-    first, second = _operands(a, b)
-    return _element_wise_if(
-        condition, first.array, second.array, first.constant, second.constant
-    )
-
-
-def _operands(a: ArrayLike, b: ArrayLike) -> tuple[Scalar, Scalar]:
-    """Returns `a` and `b`, of which a Python number takes the type of the other one."""
-    if is_python_number(a):
-        if is_python_number(b):
-            raise TypeError(
-                f"{NAME}: 'ATensor' and 'BTensor' are both Python numbers; one must be "
-                "an array, which gives the result its type."
-            )
-        second = as_array(NAME, "BTensor", b)
-        return as_scalar(NAME, "ATensor", a, second), Scalar(second, None)
-    first = as_array(NAME, "ATensor", a)
-    if is_python_number(b):
-        return Scalar(first, None), as_scalar(NAME, "BTensor", b, first)
-    return Scalar(first, None), Scalar(as_array(NAME, "BTensor", b), None)
+    if is_python_number(a) and is_python_number(b):
+        raise TypeError(
+            f"{NAME}: 'ATensor' and 'BTensor' are both Python numbers; one must be an "
+            "array, which gives the result its type."
+        )
+    # A Python number takes the type of the other operand.
+    other = as_array(NAME, "BTensor", b) if is_python_number(a) else None
+    a, constant_a = as_scalar(NAME, "ATensor", a, other)
+    b, constant_b = as_scalar(NAME, "BTensor", b, a)
+    return _element_wise_if(condition, a, b, constant_a, constant_b)
 
 
 @compiled
 def _element_wise_if(
     condition: jax.Array,
-    a: jax.Array | None,
-    b: jax.Array | None,
+    a: Any,
+    b: Any,
     /,
     constant_a: int | None,
     constant_b: int | None,
 ) -> jax.Array:
     # The page has UINT8. A bool is what a comparison in JAX returns.
-    require(
-        NAME,
-        condition.dtype in (np.uint8, np.bool_),
-        f"tensor 'ConditionTensor' has data type {show(condition.dtype)}; it must be "
-        "UINT8 or BOOL.",
-    )
-    operands = []
-    selected = _of_one_type(Scalar(a, constant_a), Scalar(b, constant_b))
-    for name, value in zip(("ATensor", "BTensor"), selected, strict=True):
-        # A scalar has size 1 in every dimension of the normal form, and so is shared.
+    if condition.dtype not in (np.uint8, np.bool_):
+        raise DescriptorError(
+            f"{NAME}: tensor 'ConditionTensor' has data type {show(condition.dtype)}; "
+            "it must be UINT8 or BOOL."
+        )
+    # At most one of the operands is None, where a constant stands for it.
+    if a is None:
+        a = in_type(NAME, "ATensor", Scalar(None, constant_a), b.dtype)
+    elif b is None:
+        b = in_type(NAME, "BTensor", Scalar(None, constant_b), a.dtype)
+    # A Python number that was traced takes the type of the other operand. Two arrays of
+    # different types are an error: types are not promoted.
+    elif _gives_way(a) > _gives_way(b):
+        a = typed_as(NAME, "ATensor", a, b.dtype)
+    elif _gives_way(b) > _gives_way(a):
+        b = typed_as(NAME, "BTensor", b, a.dtype)
+    require_same(NAME, "data types", ("ATensor", a.dtype), ("BTensor", b.dtype))
+    operands = [condition]
+    for name, value in (("ATensor", a), ("BTensor", b)):
+        # A scalar has size 1 in every dimension of the normal form: it is shared.
         if value.ndim == 0:
             value = value.reshape((1,) * condition.ndim)
         else:
             sizes = ("ConditionTensor", condition.shape)
             require_same(NAME, "sizes", (name, value.shape), sizes)
-        operands.append(value)
-    (output,) = ELEMENT_WISE_IF(condition, *operands)
+        # Results are never weakly typed, or a later operation could promote them.
+        operands.append(strong(value))
+    (output,) = ELEMENT_WISE_IF(*operands)
     return output
-
-
-def _of_one_type(a: Scalar, b: Scalar) -> tuple[jax.Array, jax.Array]:
-    """Returns `a` and `b` in one type.
-
-    A Python number, traced or not, takes the type of the other one. Two arrays of
-    different types are an error: types are not promoted.
-    """
-    first, second = a.array, b.array
-    # At most one of them is a constant, which has no array and no type.
-    if first is None:
-        return in_type(NAME, "ATensor", a, second.dtype), strong(second)
-    if second is None:
-        return strong(first), in_type(NAME, "BTensor", b, first.dtype)
-    if _gives_way(first) > _gives_way(second):
-        first = typed_as(NAME, "ATensor", first, second.dtype)
-    elif _gives_way(second) > _gives_way(first):
-        second = typed_as(NAME, "BTensor", second, first.dtype)
-    types = ("ATensor", first.dtype), ("BTensor", second.dtype)
-    require_same(NAME, "data types", *types)
-    # Results are never weakly typed, or a later operation could promote them.
-    return strong(first), strong(second)
 
 
 def _gives_way(array: jax.Array) -> int:

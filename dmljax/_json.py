@@ -32,8 +32,7 @@ LOWEST, HIGHEST = -(2**63), 2**64 - 1
 def enum_prefix(kind: type[enum.Enum]) -> str:
     """Returns what C puts before the names of an enum's values.
 
-    It follows from the name of the enum. The names of flags lose their plural. An enum
-    with another name in C has its prefix in ``C_PREFIX``.
+    It follows from the enum's name, without the plural of flags, or is its C_PREFIX.
 
     >>> from dmljax import PaddingMode, TensorFlags
     >>> enum_prefix(PaddingMode), enum_prefix(TensorFlags), enum_prefix(DataType)
@@ -52,7 +51,7 @@ def enum_prefix(kind: type[enum.Enum]) -> str:
 def to_json(value: Any) -> Any:
     """Turns a descriptor, or a part of one, into what JSON can hold.
 
-    Fields that are None or have their default are left out, as model files do.
+    Fields that are None or have their default are left out.
     """
     if dataclasses.is_dataclass(value):
         fields = [(f, getattr(value, f.name)) for f in dataclasses.fields(value)]
@@ -181,10 +180,9 @@ def _read_struct(
 def _tensor_fields(
     value: Mapping[str, Any], operator: str, field: str
 ) -> dict[str, Any]:
-    """Returns the fields of a tensor, in whichever form the file has it.
+    """Returns the fields of a tensor.
 
-    In the C header a DML_TENSOR_DESC has a type and a pointer to the struct with the
-    fields. A file may have both objects, or the fields alone.
+    A file may have them alone, or in the `Desc` of a DML_TENSOR_DESC, as in C.
     """
     fields = dict(value)
     kind = fields.pop("Type", "BUFFER")

@@ -1,7 +1,6 @@
 """NONZERO_COORDINATES: the coordinates of all elements that are not zero.
 
-This file has the support table, the function and the descriptor. The primitive and its
-forms are in `_nonzero_coordinates_primitive`.
+The primitive and its forms are in `_nonzero_coordinates_primitive`.
 """
 
 import math
@@ -14,7 +13,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
 from dmljax._arguments import as_array, as_integer, as_size
-from dmljax._check import decide_at_most, require, show
+from dmljax._check import DescriptorError, decide_at_most, show
 from dmljax._coordinates import uint32
 from dmljax._descriptor import OperatorDesc
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
@@ -87,8 +86,8 @@ def nonzero_coordinates(
     """Finds the coordinates of all elements that are not zero.
 
     If r is less than the count, ``coordinates[r]`` holds the coordinates of the r-th
-    element that is not zero, in ascending row-major order. The other rows, which are
-    called the rows past the count, hold `fill`.
+    element that is not zero, in ascending row-major order. The other rows are called
+    the rows past the count. They hold `fill`.
 
     Both 0.0 and -0.0 are zero. NaN, infinities and subnormal numbers are not.
 
@@ -137,37 +136,34 @@ def nonzero_coordinates(
 
     See DML_NONZERO_COORDINATES_OPERATOR_DESC in directml.h.
     """
-    if implementation is not None:
-        check_implementation(NAME, implementation)
+    check_implementation(NAME, implementation)
     x = as_array(NAME, "InputTensor", x)
     if columns is not None:
         columns = as_integer(NAME, "columns", columns)
     if fill is not None:
         fill = as_integer(NAME, "fill", fill)
-        require(
-            NAME,
-            0 <= fill < 2**32,
-            f"fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}.",
-        )
+        if not 0 <= fill < 2**32:
+            raise DescriptorError(
+                f"{NAME}: fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}."
+            )
     if parts is not None:
         parts = as_integer(NAME, "parts", parts)
-        require(
-            NAME,
-            parts > 0 and x.ndim > 0 and x.shape[0] % parts == 0,
-            f"parts is {parts}; it must divide the first dimension of tensor "
-            f"'InputTensor', which has sizes {show(x.shape)}.",
-        )
+        if parts <= 0 or x.ndim == 0 or x.shape[0] % parts != 0:
+            raise DescriptorError(
+                f"{NAME}: parts is {parts}; it must divide the first dimension of "
+                f"tensor 'InputTensor', which has sizes {show(x.shape)}."
+            )
     if size is not None:
         size = as_size(NAME, "size", size)
         # A symbolic size must be at least 1, because JAX can't scatter into an array
         # that may be empty.
         known = isinstance(size, int)
         within = 0 <= size <= MAX_ELEMENTS if known else decide_at_most(NAME, 1, size)
-        require(
-            NAME,
-            within,
-            f"size is {size}; it must be a number of rows, 0 to {MAX_ELEMENTS}.",
-        )
+        if not within:
+            raise DescriptorError(
+                f"{NAME}: size is {size}; it must be a number of rows, 0 to "
+                f"{MAX_ELEMENTS}."
+            )
     return _nonzero_coordinates(x, columns, fill, parts, size, implementation)
 
 
@@ -181,14 +177,13 @@ def _nonzero_coordinates(
     size: int | None,
     implementation: Implementation,
 ) -> NonzeroCoordinates:
-    # The shape is checked here, while the program is traced, so that a repeated call
-    # outside of jit does not pay for it.
-    rank, columns = x.ndim, max(x.ndim, 1) if columns is None else columns
+    # This check runs while the program is traced. A repeated call does not pay for it.
+    columns = max(x.ndim, 1) if columns is None else columns
     _check_columns(x.shape, columns)
-    operands = (x,) if parts is None else _in_parts(x, parts)
+    operands = (x,) if parts is None else _split(x, parts)
     outputs = NONZERO_COORDINATES(
         *operands,
-        rank=rank,
+        rank=x.ndim,
         size=size,
         columns=columns,
         fill=fill,
@@ -197,64 +192,53 @@ def _nonzero_coordinates(
     return NonzeroCoordinates(*outputs)
 
 
-def _in_parts(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
+def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
     """Returns the parts of the first dimension as a batch, and their first numbers.
 
-    An element's *number* is its place in the flat tensor. The form adds the first
+    An element's *number* is its index in the flat tensor. The form adds the first
     number of a part to the numbers that it finds there.
     """
     # A part may not straddle two devices: finding its rows would need an exchange.
     devices = explicit_parts(x, 0)
-    require(
-        NAME,
-        parts % devices == 0,
-        f"parts is {parts}; it must be a multiple of {devices}, the number of devices "
-        "over which the first dimension is sharded.",
-    )
-    shape, sharding = (parts, x.shape[0] // parts, *x.shape[1:]), None
-    mesh = explicit_mesh(x)
+    if parts % devices != 0:
+        raise DescriptorError(
+            f"{NAME}: parts is {parts}; it must be a multiple of {devices}, the number "
+            "of devices over which the first dimension is sharded."
+        )
+    sharding, mesh = None, explicit_mesh(x)
     if mesh:
         # JAX asks which of the two new dimensions keeps the sharding of the first.
         first, *rest = jax.typeof(x).sharding.spec
         sharding = NamedSharding(mesh, PartitionSpec(first, None, *rest))
+    shape = (parts, x.shape[0] // parts, *x.shape[1:])
     split = lax.reshape(x, shape, out_sharding=sharding)
     numbers = lax.iota(np.uint32, parts) * uint32(x.size // parts)
     return split, numbers.reshape((parts,) + (1,) * x.ndim)
 
 
-def effective_rank(sizes: tuple[int, ...]) -> int:
-    """Returns the number of dimensions without the leading ones of size 1.
-
-    >>> effective_rank((1, 2, 1, 4)), effective_rank((1, 1))
-    (3, 0)
-    """
-    leading = next((i for i, size in enumerate(sizes) if size != 1), len(sizes))
-    return len(sizes) - leading
-
-
 def _check_columns(sizes: tuple[int, ...], columns: int) -> None:
     elements = math.prod(sizes)
-    require(
-        NAME,
-        # JAX can't decide this for most symbolic sizes, so they are let through.
-        not isinstance(elements, int) or elements <= MAX_ELEMENTS,
-        f"tensor 'InputTensor' has sizes {show(sizes)}, {elements} elements; "
-        f"at most {MAX_ELEMENTS} are allowed.",
-    )
-    low, high = max(effective_rank(sizes), 1), max(len(sizes), 1)
+    # JAX can't decide this for most symbolic sizes, and they are let through.
+    if isinstance(elements, int) and elements > MAX_ELEMENTS:
+        raise DescriptorError(
+            f"{NAME}: tensor 'InputTensor' has sizes {show(sizes)}, {elements} "
+            f"elements; at most {MAX_ELEMENTS} are allowed."
+        )
+    # Only leading dimensions of size 1 may be left out.
+    ones = next((i for i, size in enumerate(sizes) if size != 1), len(sizes))
+    low, high = max(len(sizes) - ones, 1), max(len(sizes), 1)
     allowed = str(low) if low == high else f"{low} to {high}"
-    require(
-        NAME,
-        low <= columns <= high,
-        f"the coordinates have {columns} columns; for an input of sizes {show(sizes)} "
-        f"they must have {allowed}.",
-    )
+    if not low <= columns <= high:
+        raise DescriptorError(
+            f"{NAME}: the coordinates have {columns} columns; for an input of sizes "
+            f"{show(sizes)} they must have {allowed}."
+        )
 
 
 class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
     """Describes NONZERO_COORDINATES, as DML_NONZERO_COORDINATES_OPERATOR_DESC does.
 
-    The operator returns a ``NonzeroCoordinates``, whose arrays have the sizes of the
+    The operator returns a ``NonzeroCoordinates``. Its arrays have the sizes of the
     output tensors. The rows past the count hold 0.
 
     Attributes:
@@ -278,38 +262,29 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
 
     operator = NAME
     support = SUPPORT
-    outputs = (
-        "output_count_tensor",
-        "output_coordinates_tensor",
-    )
+    outputs = ("output_count_tensor", "output_coordinates_tensor")
     same_type = ()
 
     input_tensor: TensorDesc
     output_count_tensor: TensorDesc
     output_coordinates_tensor: TensorDesc
 
-    def output_shapes(
-        self, level: FeatureLevel
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
         """Returns the sizes of both outputs, and checks the number of columns."""
         del level
         sizes = self.input_tensor.sizes
-        coordinates = self.output_coordinates_tensor.sizes
-        _check_columns(sizes, coordinates[-1])
-        rows = (math.prod(sizes), coordinates[-1])
+        *ones, _, columns = self.output_coordinates_tensor.sizes
+        _check_columns(sizes, columns)
         count = (1,) * len(self.output_count_tensor.sizes)
-        return count, (1,) * (len(coordinates) - 2) + rows
+        return count, ((1,) * len(ones) + (math.prod(sizes), columns))
 
     def evaluate(self, *arrays: jax.Array) -> NonzeroCoordinates:
         """Returns the count and the coordinates, in the sizes of their tensors."""
-        # DirectML leaves the rows from the count on undefined. They are 0 here, so that
-        # the result is a function of the input.
+        # DirectML leaves the rows past the count undefined. They are 0 here: the result
+        # is a function of the input.
         columns = self.output_coordinates_tensor.sizes[-1]
-        outputs = _nonzero_coordinates(*arrays, columns, 0, None, None, None)
-        shaped = (
-            value.reshape(tensor.sizes)
-            for value, tensor in zip(
-                outputs, self.output_tensors().values(), strict=True
-            )
+        found = _nonzero_coordinates(*arrays, columns, 0, None, None, None)
+        return NonzeroCoordinates(
+            found.count.reshape(self.output_count_tensor.sizes),
+            found.coordinates.reshape(self.output_coordinates_tensor.sizes),
         )
-        return NonzeroCoordinates(*shaped)

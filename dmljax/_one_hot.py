@@ -1,7 +1,6 @@
 """ONE_HOT: sequences that are off everywhere except at one index.
 
-The file has the support table, XLA's form, what a device does with its part, the
-function and the descriptor. The formula is `_coordinates.is_lit`.
+All of the operator is here, except for its formula, `_coordinates.is_lit`.
 """
 
 import math
@@ -14,12 +13,12 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from dmljax._arguments import as_array, as_integer, as_size, strong
-from dmljax._check import counted, decide_at_most, require, require_same, show
+from dmljax._check import DescriptorError, counted, decide_at_most, require_same, show
 from dmljax._coordinates import countable, is_lit
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._sharding import Part, Partition, aligned
-from dmljax._struct import field, integer
+from dmljax._struct import field
 from dmljax._support import (
     FLOATS,
     INDICES,
@@ -32,7 +31,7 @@ from dmljax._support import (
 )
 from dmljax._tensor import DataType, TensorDesc
 from dmljax._transpose import transpose_select
-from dmljax._types import Outputs, is_integer
+from dmljax._types import Outputs, integer, is_integer
 
 NAME = "ONE_HOT"
 
@@ -59,7 +58,7 @@ SUPPORT: SupportTable = {
 def _xla(
     index: jax.Array, on: jax.Array, off: jax.Array, *, size: int, axis: int
 ) -> Outputs:
-    # The static axis is negative, so that a batch dimension in front leaves it alone.
+    # The static axis is negative: a batch dimension in front leaves it alone.
     index = countable(index)
     axis += index.ndim
     shape = tuple(size if i == axis else 1 for i in range(index.ndim))
@@ -68,32 +67,19 @@ def _xla(
 
 
 def _shard(
-    part: Part,
-    index: jax.Array,
-    *values: jax.Array,
-    size: int,
-    axis: int,
-    **static: Any,
+    part: Part, index: jax.Array, *pair: jax.Array, size: int, axis: int, **static: Any
 ) -> Outputs:
-    # A part of the sequences' axis is a shorter sequence, which begins further on.
+    # A part of the sequences' axis is a shorter sequence. It begins at `first`.
     own = part.outputs[0][axis]
     if own != size:
-        index = _counted_from(index, part.index(index.ndim + axis), own, size)
-    return ONE_HOT(index, *values, size=own, axis=axis, **static)
-
-
-def _counted_from(index: jax.Array, part: jax.Array, own: int, size: int) -> jax.Array:
-    """Turns indices into `size` positions into indices into the `own` ones of a part.
-
-    An index of another part becomes `own`, which lights nothing.
-    """
-    index = countable(index)
-    # Negative indices count from the end of the whole axis, not of the part.
-    if jnp.issubdtype(index.dtype, np.signedinteger):
-        index = jnp.where(index < 0, index + size, index)
-    first = part.astype(index.dtype) * own
-    inside = (index >= first) & (index < first + own)
-    return jnp.where(inside, index - first, own)
+        index = countable(index)
+        # Negative indices count from the end of the whole axis, not of the part.
+        if jnp.issubdtype(index.dtype, np.signedinteger):
+            index = jnp.where(index < 0, index + size, index)
+        first = part.index(index.ndim + axis).astype(index.dtype) * own
+        inside = (index >= first) & (index < first + own)
+        index = jnp.where(inside, index - first, own)  # `own` lights nothing
+    return ONE_HOT(index, *pair, size=own, axis=axis, **static)
 
 
 ONE_HOT = OperatorPrimitive(
@@ -106,12 +92,7 @@ ONE_HOT = OperatorPrimitive(
 
 
 def one_hot(
-    indices: ArrayLike,
-    values: ArrayLike,
-    /,
-    *,
-    size: int,
-    axis: int = -1,
+    indices: ArrayLike, values: ArrayLike, /, *, size: int, axis: int = -1
 ) -> jax.Array:
     """Makes sequences along `axis` that are off everywhere except at their index.
 
@@ -160,38 +141,28 @@ def one_hot(
 def _one_hot(
     indices: jax.Array, values: jax.Array, /, size: int, axis: int
 ) -> jax.Array:
-    # The next checks run while the program is traced. A repeated call outside of
-    # jit finds the compiled program and does not pay for it.
-    require(
-        NAME,
-        is_integer(indices.dtype),
-        f"tensor 'IndicesTensor' has data type {show(indices.dtype)}; it must be an "
-        "integer type.",
-    )
+    # The checks run while the program is traced. A repeated call does not pay for them.
+    if not is_integer(indices.dtype):
+        raise DescriptorError(
+            f"{NAME}: tensor 'IndicesTensor' has data type {show(indices.dtype)}; it "
+            "must be an integer type."
+        )
     rank = indices.ndim
-    require(
-        NAME,
-        rank > 0,
-        f"Axis is {axis}, while tensor 'IndicesTensor' has 0 dimensions; it must have "
-        "one of size 1 along Axis. Write indices[None].",
-    )
-    require(
-        NAME,
-        -rank <= axis < rank,
-        f"Axis is {axis}; it must be in [{-rank}, {rank}), as tensor 'IndicesTensor' "
-        f"has {counted(rank, 'dimension')}.",
-    )
+    if rank == 0:
+        raise DescriptorError(
+            f"{NAME}: Axis is {axis}, while tensor 'IndicesTensor' has 0 dimensions; "
+            "it must have one of size 1 along Axis. Write indices[None]."
+        )
+    if not -rank <= axis < rank:
+        raise DescriptorError(
+            f"{NAME}: Axis is {axis}; it must be in [{-rank}, {rank}), as tensor "
+            f"'IndicesTensor' has {counted(rank, 'dimension')}."
+        )
     axis %= rank
     _check_sizes(indices.shape, values.shape, size, axis)
     # Later elements are ignored, as the page says.
-    off, on = strong(values).ravel()[:2]
-    (output,) = ONE_HOT(
-        strong(indices),
-        on.reshape((1,) * rank),
-        off.reshape((1,) * rank),
-        size=size,
-        axis=axis - rank,
-    )
+    off, on = (x.reshape((1,) * rank) for x in strong(values).ravel()[:2])
+    (output,) = ONE_HOT(strong(indices), on, off, size=size, axis=axis - rank)
     return output
 
 
@@ -199,27 +170,26 @@ def _check_sizes(
     indices: tuple[int, ...], values: tuple[int, ...], size: int, axis: int
 ) -> tuple[int, ...]:
     """Checks the sizes of the inputs, and returns those of the output."""
-    require(
-        NAME,
-        indices[axis] == 1,
-        f"tensor 'IndicesTensor' has sizes {show(indices)}; its size along Axis {axis} "
-        f"is {indices[axis]} and must be 1. jnp.expand_dims(indices, axis) adds an "
-        "axis of size 1.",
-    )
+    if indices[axis] != 1:
+        raise DescriptorError(
+            f"{NAME}: tensor 'IndicesTensor' has sizes {show(indices)}; its size along "
+            f"Axis {axis} is {indices[axis]} and must be 1. jnp.expand_dims(indices, "
+            "axis) adds an axis of size 1."
+        )
     elements = math.prod(values)
-    require(
-        NAME,
-        decide_at_most(NAME, 2, elements),
-        f"tensor 'ValuesTensor' has sizes {show(values)}, "
-        f"{counted(elements, 'element')}; it must have at least 2, off and on.",
-    )
-    require(
-        NAME,
-        # Positions are counted in int32 where the indices have no wider type. JAX takes
-        # a symbolic size to be below 2^31 as well.
-        decide_at_most(NAME, 1, size) and (not isinstance(size, int) or size < 2**31),
-        f"the size of the output along Axis {axis} is {size}; it must be in [1, 2^31).",
-    )
+    if not decide_at_most(NAME, 2, elements):
+        raise DescriptorError(
+            f"{NAME}: tensor 'ValuesTensor' has sizes {show(values)}, "
+            f"{counted(elements, 'element')}; it must have at least 2, off and on."
+        )
+    # Positions are counted in int32 where the indices have no wider type. JAX takes a
+    # symbolic size to be below 2^31.
+    large = isinstance(size, int) and size >= 2**31
+    if large or not decide_at_most(NAME, 1, size):
+        raise DescriptorError(
+            f"{NAME}: the size of the output along Axis {axis} is {size}; it must be "
+            "in [1, 2^31)."
+        )
     return (*indices[:axis], size, *indices[axis + 1 :])
 
 
@@ -259,19 +229,18 @@ class OneHotDesc(OperatorDesc[jax.Array]):
         del level
         # ONNX Runtime gives ValuesTensor rank 4 whatever the others have. The page
         # forbids that.
-        indices, values, output = self.tensors().values()
-        rank = ("IndicesTensor", len(indices.sizes))
-        for name, tensor in (("ValuesTensor", values), ("OutputTensor", output)):
-            require_same(NAME, "dimension counts", (name, len(tensor.sizes)), rank)
+        indices, values, output = (tensor.sizes for tensor in self.tensors().values())
+        rank = len(indices)
+        for name, sizes in (("ValuesTensor", values), ("OutputTensor", output)):
+            ranks = (name, len(sizes)), ("IndicesTensor", rank)
+            require_same(NAME, "dimension counts", *ranks)
         # The C field is unsigned. Only the function takes an axis from the end.
-        require(
-            NAME,
-            0 <= self.axis < rank[1],
-            f"Axis is {self.axis}; it must be less than the {rank[1]} dimensions of "
-            "tensor 'IndicesTensor'.",
-        )
-        size = output.sizes[self.axis]
-        return (_check_sizes(indices.sizes, values.sizes, size, self.axis),)
+        if not 0 <= self.axis < rank:
+            raise DescriptorError(
+                f"{NAME}: Axis is {self.axis}; it must be less than the {rank} "
+                "dimensions of tensor 'IndicesTensor'."
+            )
+        return (_check_sizes(indices, values, output[self.axis], self.axis),)
 
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the indices and the values."""

@@ -1,11 +1,8 @@
 """PADDING: inflates a tensor with constant, edge, mirrored or repeated values.
 
-The file has the support tables, the function, and the descriptors. What the primitive
-does is in `_padding_primitive`, its jax.numpy forms are in `_padding_forms`, and the
+The primitive is in `_padding_primitive`, its forms are in `_padding_forms`, and the
 formula is `_coordinates.source_index`.
 """
-
-from typing import Any
 
 import jax
 import numpy as np
@@ -21,12 +18,13 @@ from dmljax._arguments import (
     in_type,
     strong,
 )
-from dmljax._check import as_member, counted, decide_at_most, require, show
+from dmljax._check import DescriptorError, as_member, counted, decide_at_most, show
 from dmljax._coordinates import PaddingMode
 from dmljax._descriptor import OperatorDesc
+from dmljax._padding_forms import Pads
 from dmljax._padding_primitive import PADDING
 from dmljax._primitive import Implementation, check_implementation, compiled
-from dmljax._struct import field, integer, integers, member
+from dmljax._struct import field, integers, member
 from dmljax._support import (
     FLOATS,
     UP_TO_32_BITS,
@@ -36,7 +34,7 @@ from dmljax._support import (
     SupportTable,
 )
 from dmljax._tensor import DataType, TensorDesc
-from dmljax._types import Sizes
+from dmljax._types import Sizes, integer
 
 NAME = "PADDING"
 BOTH = ("InputTensor", "OutputTensor")
@@ -46,20 +44,14 @@ SUPPORT: SupportTable = {
     FeatureLevel.V3_1: dict.fromkeys(BOTH, Support(1, 8, UP_TO_32_BITS)),
     FeatureLevel.V5_0: dict.fromkeys(BOTH, Support(1, 8, UP_TO_64_BITS)),
 }
-# PADDING1 is the same operator with a typed value, which came later.
-PADDING1_SUPPORT: SupportTable = {
-    FeatureLevel.V5_0: dict.fromkeys(BOTH, Support(1, 8, UP_TO_64_BITS))
-}
+PADDING1_SUPPORT: SupportTable = {FeatureLevel.V5_0: SUPPORT[FeatureLevel.V5_0]}
 # Ends the message to a caller who passes what np.pad takes.
 PAIRS = (
     " StartPadding is added before the axes, and EndPadding after them. Pairs (before, "
     "after), as np.pad takes them, become both by start, end = zip(*pairs)."
 )
-# The level from which on each mode exists, whatever the types and ranks.
+# The modes that came after the operator, and their first levels.
 MODE_LEVELS = {
-    PaddingMode.CONSTANT: FeatureLevel.V1_0,
-    PaddingMode.EDGE: FeatureLevel.V1_0,
-    PaddingMode.REFLECTION: FeatureLevel.V1_0,
     PaddingMode.SYMMETRIC: FeatureLevel.V3_0,
     PaddingMode.WRAP: FeatureLevel.V6_4,
 }
@@ -116,18 +108,18 @@ def padding(
 
     See DML_PADDING_OPERATOR_DESC in directml.h.
     """
-    if implementation is not None:
-        check_implementation(NAME, implementation)
+    check_implementation(NAME, implementation)
     x = as_array(NAME, "InputTensor", x)
-    # The compiled function is cached by the mode, so a number and its mode must not
-    # compile it twice.
+    # A compiled program is cached by the mode. A mode and its number share one program.
     if type(mode) is not PaddingMode:
-        mode = _as_mode(mode)
+        array = isinstance(mode, (jax.Array, np.ndarray))
+        number = as_integer(NAME, "PaddingMode", mode) if array else mode
+        mode = as_member(NAME, "PaddingMode", number, PaddingMode)
     scalar = Scalar(None, None)
     if mode is PaddingMode.CONSTANT:
         scalar = as_scalar(NAME, "PaddingValue", value, x, cast=True)
     elif type(value) not in (int, float):
-        as_array(NAME, "PaddingValue", value)  # which is not used, but is a number
+        as_array(NAME, "PaddingValue", value)  # it is not used, but must be a number
     return _padding(
         x,
         *scalar,
@@ -138,81 +130,62 @@ def padding(
     )
 
 
-def _as_mode(mode: Any) -> PaddingMode:
-    """Returns a mode by its number, which may be an array with a known value."""
-    if isinstance(mode, (jax.Array, np.ndarray)):
-        mode = as_integer(NAME, "PaddingMode", mode)
-    return as_member(NAME, "PaddingMode", mode, PaddingMode)
-
-
 @compiled
 def _padding(
     x: jax.Array,
     value: jax.Array | None,
     /,
     constant: int | None,
-    start: tuple[int, ...],
-    end: tuple[int, ...],
+    start: Pads,
+    end: Pads,
     mode: PaddingMode,
     implementation: Implementation,
 ) -> jax.Array:
-    # The padding is checked while the program is traced: a repeated call is not slower
-    # for it. XLA itself would accept a negative padding, and crop.
-    output_sizes(NAME, x.shape, start, end, mode)
+    # This check runs while the program is traced. A repeated call does not pay for it.
+    _check_padding(NAME, x.shape, start, end, mode)
     # Results are never weakly typed, or a later operation could promote them.
-    x, values = strong(x), []
+    operands = [strong(x)]
     if mode is PaddingMode.CONSTANT:
         scalar = Scalar(value, constant)
-        values = [in_type(NAME, "PaddingValue", scalar, x.dtype, cast=True)]
+        filling = in_type(NAME, "PaddingValue", scalar, x.dtype, cast=True)
+        operands.append(filling.reshape((1,) * x.ndim))
     (output,) = PADDING(
-        x,
-        *(v.reshape((1,) * x.ndim) for v in values),
-        start=start,
-        end=end,
-        mode=mode,
-        implementation=implementation,
+        *operands, start=start, end=end, mode=mode, implementation=implementation
     )
     return output
 
 
-def output_sizes(
-    operator: str,
-    sizes: tuple[int, ...],
-    start: tuple[int, ...],
-    end: tuple[int, ...],
-    mode: PaddingMode,
+def _check_padding(
+    operator: str, sizes: tuple[int, ...], start: Pads, end: Pads, mode: PaddingMode
 ) -> tuple[int, ...]:
     """Checks the padding against the input, and returns the sizes of the output."""
     for name, pads in (("StartPadding", start), ("EndPadding", end)):
-        require(
-            operator,
-            len(pads) == len(sizes),
-            f"{name} has {counted(len(pads), 'element')}, while tensor 'InputTensor' "
-            f"has {counted(len(sizes), 'dimension')}; both must be the same.",
-        )
-        require(
-            operator,
-            all(decide_at_most(operator, 0, pad) for pad in pads),
-            f"{name} is {show(pads)}; no element may be negative.",
-        )
-        require(
-            operator,
-            # The C struct has UINT32; JAX can't compare a symbolic size with so much.
-            all(pad < 2**32 for pad in pads if isinstance(pad, int)),
-            f"{name} is {show(pads)}; each element must be a UINT32, less than 2^32.",
-        )
+        if len(pads) != len(sizes):
+            raise DescriptorError(
+                f"{operator}: {name} has {counted(len(pads), 'element')}, while tensor "
+                f"'InputTensor' has {counted(len(sizes), 'dimension')}; both must be "
+                "the same."
+            )
+        # XLA itself would accept a negative padding, and crop.
+        if not all(decide_at_most(operator, 0, pad) for pad in pads):
+            raise DescriptorError(
+                f"{operator}: {name} is {show(pads)}; no element may be negative."
+            )
+        # The C struct has UINT32; JAX can't compare a symbolic size with so much.
+        if any(pad >= 2**32 for pad in pads if isinstance(pad, int)):
+            raise DescriptorError(
+                f"{operator}: {name} is {show(pads)}; each element must be a UINT32, "
+                "less than 2^32."
+            )
     padded = tuple(map(sum, zip(start, sizes, end, strict=True)))
-    # An axis of size 0 has nothing to repeat. Descriptors have no such axis, but arrays
-    # may.
+    # The arrays of a descriptor have no axis of size 0, but other arrays may.
     for axis, size in enumerate(sizes):
-        require(
-            operator,
-            mode == PaddingMode.CONSTANT
-            or padded[axis] == size
-            or decide_at_most(operator, 1, size),
-            f"tensor 'InputTensor' has sizes {show(sizes)}; {mode.name} has nothing to "
-            f"repeat along axis {axis}, whose size is 0.",
-        )
+        repeats = mode is not PaddingMode.CONSTANT and padded[axis] != size
+        if repeats and not decide_at_most(operator, 1, size):
+            raise DescriptorError(
+                f"{operator}: tensor 'InputTensor' has sizes {show(sizes)}; "
+                f"{mode.name} has nothing to repeat along axis {axis}, whose size is 0."
+            )
     return padded
 
 
@@ -253,32 +226,32 @@ class PaddingDesc(OperatorDesc[jax.Array]):
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input with the padding added."""
-        return (_described_sizes(self, level),)
+        return (_check_fields(self, level),)
 
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the input."""
         # The field is a FLOAT: a value of another type goes through float32, as in C.
-        dtype = self.output_tensor.dtype
-        value = Scalar(cast_float_value(self.padding_value, dtype), None)
-        return _evaluated(self, value, *arrays)
+        value = cast_float_value(self.padding_value, self.output_tensor.dtype)
+        pads = self.start_padding, self.end_padding
+        return (_padding(*arrays, value, None, *pads, self.padding_mode, None),)
 
 
 class Padding1Desc(OperatorDesc[jax.Array]):
     """Describes PADDING1, as DML_PADDING1_OPERATOR_DESC does.
 
     PADDING1 is PADDING with a value of the tensors' type. Its value keeps all its bits,
-    while the value of PADDING is rounded to float32.
+    while the value of PADDING is rounded to float32. All other fields are those of
+    ``PaddingDesc``.
 
     Attributes:
       input_tensor: the tensor that the padding is added to.
-      output_tensor: a tensor of the input's type. Its size along each axis is that of
-        the input plus both paddings.
+      output_tensor: a tensor of the input's type.
       padding_mode: where the values of the padding come from.
       padding_value_data_type: the type of both tensors.
       padding_value: a number that this type holds, used only by CONSTANT.
-      dimension_count: the rank of both tensors and the length of both lists.
-      start_padding: for each axis, the number of elements to add before it.
-      end_padding: for each axis, the number of elements to add after it.
+      dimension_count: the rank of both tensors.
+      start_padding: the padding before each axis.
+      end_padding: the padding after each axis.
 
     >>> import jax.numpy as jnp
     >>> from dmljax import create_operator
@@ -307,37 +280,30 @@ class Padding1Desc(OperatorDesc[jax.Array]):
         # The value has to fit under every mode, although CONSTANT alone uses it.
         self.check_value_type(self.padding_value_data_type, "PaddingValueDataType")
         self.scalar("PaddingValue", self.padding_value)
-        return (_described_sizes(self, level),)
+        return (_check_fields(self, level),)
 
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the input."""
         value = self.scalar("PaddingValue", self.padding_value)
-        return _evaluated(self, value, *arrays)
+        pads = self.start_padding, self.end_padding
+        return (_padding(*arrays, *value, *pads, self.padding_mode, None),)
 
 
-def _described_sizes(
+def _check_fields(
     desc: PaddingDesc | Padding1Desc, level: FeatureLevel
 ) -> tuple[int, ...]:
-    sizes = desc.input_tensor.sizes
-    first = MODE_LEVELS[desc.padding_mode]
-    require(
-        desc.operator,
-        level >= first,
-        f"PaddingMode {desc.padding_mode.name} exists from feature level {first.label} "
-        f"on, while the feature level asked for is {level.label}.",
-    )
-    require(
-        desc.operator,
-        desc.dimension_count == len(sizes),
-        f"DimensionCount is {desc.dimension_count}, while tensor 'InputTensor' has "
-        f"{len(sizes)} dimensions; both must be the same.",
-    )
+    """Checks what both descriptors have, and returns the sizes of the output."""
+    sizes, mode = desc.input_tensor.sizes, desc.padding_mode
+    first = MODE_LEVELS.get(mode, FeatureLevel.V1_0)
+    if level < first:
+        raise DescriptorError(
+            f"{desc.operator}: PaddingMode {mode.name} exists from feature level "
+            f"{first.label} on, while the feature level asked for is {level.label}."
+        )
+    if desc.dimension_count != len(sizes):
+        raise DescriptorError(
+            f"{desc.operator}: DimensionCount is {desc.dimension_count}, while tensor "
+            f"'InputTensor' has {len(sizes)} dimensions; both must be the same."
+        )
     pads = desc.start_padding, desc.end_padding
-    return output_sizes(desc.operator, sizes, *pads, desc.padding_mode)
-
-
-def _evaluated(
-    desc: PaddingDesc | Padding1Desc, value: Scalar, x: jax.Array
-) -> tuple[jax.Array]:
-    pads, mode = (desc.start_padding, desc.end_padding), desc.padding_mode
-    return (_padding(x, *value, *pads, mode, None),)
+    return _check_padding(desc.operator, sizes, *pads, mode)

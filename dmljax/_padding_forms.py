@@ -1,7 +1,7 @@
 """PADDING and its adjoint in jax.numpy: the forms that XLA compiles.
 
 The *adjoint* is the transpose of padding as a linear map. It gives each input element
-the sum over the output elements that repeat this element. It is written in closed form,
+the sum over the output elements that repeat this element. We write it in closed form,
 by slices, reversals and sums. The transpose that JAX derives from a gather is a
 scatter-add: it is slower, and the order of its sums may change from run to run.
 
@@ -20,6 +20,8 @@ from dmljax._check import at_most
 from dmljax._coordinates import PaddingMode, fold, source_index
 from dmljax._types import Form, Outputs, index_mode
 
+# The padding before or after each of the last axes. The axes before them are a batch.
+Pads = tuple[int, ...]
 # On a CPU, strips are joined to arrays of so many bytes at most, by the bytes of an
 # element. Joining takes 0.3 to 0.9 of the time of the gather
 # (results/x86_64-cpu.csv). Larger arrays leave a core's cache between the axes.
@@ -33,14 +35,10 @@ def by_axes(pad: Callable[..., jax.Array]) -> Form:
     """
 
     def form(
-        x: jax.Array,
-        *value: jax.Array,
-        start: tuple[int, ...],
-        end: tuple[int, ...],
-        mode: PaddingMode,
+        x: jax.Array, *value: jax.Array, start: Pads, end: Pads, mode: PaddingMode
     ) -> Outputs:
         if mode is PaddingMode.CONSTANT:
-            return (_constant(x, *value, start=start, end=end),)
+            return (_pad_constant(x, value[0], start, end),)
         for axis, before, after in _padded_axes(x.ndim, start, end):
             fits = _has_strips(x.shape[axis], before, after, mode)
             x = (pad if fits else gather)(x, axis, before, after, mode)
@@ -49,29 +47,16 @@ def by_axes(pad: Callable[..., jax.Array]) -> Form:
     return form
 
 
-def _has_strips(size: int, before: int, after: int, mode: PaddingMode) -> bool:
-    """Whether the padding on each side of an axis is one slice of the input.
+def _padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]]:
+    """Returns (axis, before, after) for each axis that is padded."""
+    axes = range(rank - len(start), rank)
+    return [pads for pads in zip(axes, start, end, strict=True) if any(pads[1:])]
 
-    It is one only if it repeats no element twice. Whether a symbolic size allows that
-    is not known.
-    """
+
+def _has_strips(size: int, before: int, after: int, mode: PaddingMode) -> bool:
+    """Whether the padding is known to repeat no element twice on a side of an axis."""
     known = all(isinstance(n, int) for n in (before, size, after))
     return known and max(before, after) <= size - (mode is PaddingMode.REFLECTION)
-
-
-def _padded_axes(
-    rank: int, start: tuple[int, ...], end: tuple[int, ...]
-) -> list[tuple[int, int, int]]:
-    """Returns (axis, before, after) for each axis that is padded.
-
-    `start` and `end` speak of the last axes; the axes before them are a batch.
-    """
-    axes = range(rank - len(start), rank)
-    return [
-        (axis, before, after)
-        for axis, before, after in zip(axes, start, end, strict=True)
-        if before or after
-    ]
 
 
 def gather(
@@ -79,17 +64,16 @@ def gather(
 ) -> jax.Array:
     """Pads along one axis by an index for each position: the definition.
 
-    XLA fuses the gathers of all axes into one loop, which reaches 0.9 of an H200's copy
+    XLA fuses the gathers of all axes into one loop. It reaches 0.9 of an H200's copy
     bandwidth for float32 (results/nvidia-h200.csv).
     """
     size, stop = x.shape[axis], before + x.shape[axis] + after
     # The greatest number here is a position that is shifted by a period, which has at
     # most 2 * size elements. Indexing also computes with the other sizes of `x`.
     with index_mode(stop + 2 * size, *x.shape) as integer:
-        position = lax.iota(integer, stop)
-        index = source_index(position, stop, before, size, mode)
+        index = source_index(lax.iota(integer, stop), stop, before, size, mode)
         where = (*[slice(None)] * axis, index)
-        # Every index is inside, so XLA need not compare them with the size again.
+        # Every index is inside, and XLA need not compare it with the size again.
         return x.at[where].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
@@ -103,19 +87,20 @@ def select(
     the strips alone, and the selects are fused with them. On one device the gather is
     faster: each of these selects reads two arrays.
     """
-    size = x.shape[axis]
-    length = before + size + after
+    end = before + x.shape[axis]
+    length = end + after
     padded = _extend(x, axis, before, length)
     with index_mode(length) as integer:
         line = tuple(length if i == axis else 1 for i in range(x.ndim))
         position = lax.broadcasted_iota(integer, line, axis)
-    if before:
-        strip = _extend(_strip(x, axis, -before, before, mode), axis, 0, length)
-        padded = jnp.where(position < before, strip, padded)
-    if after:
-        strip = _strip(x, axis, size, after, mode)
-        strip = _extend(strip, axis, before + size, length)
-        padded = jnp.where(position >= before + size, strip, padded)
+        if before:
+            strip = _take_strip(x, axis, -before, before, mode)
+            strip = _extend(strip, axis, 0, length)
+            padded = jnp.where(position < before, strip, padded)
+        if after:
+            strip = _take_strip(x, axis, x.shape[axis], after, mode)
+            strip = _extend(strip, axis, end, length)
+            padded = jnp.where(position >= end, strip, padded)
     return padded
 
 
@@ -130,15 +115,12 @@ def join_if_small(
     most = JOINED_BYTES.get(x.dtype.itemsize, 0)
     if not (isinstance(x.size, int) and x.size * x.dtype.itemsize <= most):
         return gather(x, axis, before, after, mode)
-    sides = ((-before, before), (x.shape[axis], after))
-    first, last = (
-        [_strip(x, axis, where, length, mode)] if length else []
-        for where, length in sides
-    )
-    return lax.concatenate([*first, x, *last], axis)
+    first = _take_strip(x, axis, -before, before, mode)
+    last = _take_strip(x, axis, x.shape[axis], after, mode)
+    return lax.concatenate([first, x, last], axis)
 
 
-def _strip(
+def _take_strip(
     x: jax.Array, axis: int, first: int, length: int, mode: PaddingMode
 ) -> jax.Array:
     """Returns the padding at input coordinates [first, first + length).
@@ -155,32 +137,27 @@ def _strip(
     source = first % period
     if source + length <= size:
         return lax.slice_in_dim(x, source, source + length, axis=axis)
-    # Otherwise the strip is in the mirrored half of a period, where coordinates fall.
-    last = mirror - source  # the element that the first of the strip mirrors
+    # The strip is in the mirrored half of a period, in which coordinates fall. Its
+    # first element mirrors element `last`.
+    last = mirror - source
     part = lax.slice_in_dim(x, last - length + 1, last + 1, axis=axis)
     return lax.rev(part, (axis,))
 
 
-def _constant(
-    x: jax.Array, value: jax.Array, *, start: tuple[int, ...], end: tuple[int, ...]
-) -> jax.Array:
-    batch = x.ndim - len(start)
-    config = [(0, 0, 0)] * batch + [(s, e, 0) for s, e in zip(start, end, strict=True)]
+def _pad_constant(x: jax.Array, value: jax.Array, start: Pads, end: Pads) -> jax.Array:
+    config = [(0, 0, 0)] * x.ndim
+    for axis, before, after in _padded_axes(x.ndim, start, end):
+        config[axis] = (before, after, 0)
     # XLA's pad takes one scalar. A vmap over the value makes one value for each batch
-    # element, which is then selected beside a padding of zeros.
+    # element, and this value is selected beside a padding of zeros.
     if value.size == 1:
         return lax.pad(x, value.reshape(()), config)
     padded = lax.pad(x, x.dtype.type(0), config)
-    return jnp.where(inside(padded.shape, start, end), padded, value)
+    return jnp.where(is_inside(padded.shape, start, end), padded, value)
 
 
-def inside(
-    shape: tuple[int, ...], start: tuple[int, ...], end: tuple[int, ...]
-) -> jax.Array:
-    """Says which elements of an output of `shape` come from the input.
-
-    The result has size 1 in the batch dimensions, in which all elements are alike.
-    """
+def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> jax.Array:
+    """Says which output elements come from the input. Batch dimensions have size 1."""
     result = jnp.ones((1,) * len(shape), bool)
     for axis, before, after in _padded_axes(len(shape), start, end):
         line = tuple(n if i == axis else 1 for i, n in enumerate(shape))
@@ -194,36 +171,28 @@ def inside(
 
 
 def adjoint(
-    cotangent: jax.Array,
-    *,
-    start: tuple[int, ...],
-    end: tuple[int, ...],
-    mode: PaddingMode,
+    cotangent: jax.Array, *, start: Pads, end: Pads, mode: PaddingMode
 ) -> Outputs:
     """Adds the padding of the cotangent to its inside, one axis after the other.
 
-    The order of summation is fixed, so every run gives the same bits. The program has
-    the same size whatever the padding.
+    The order of summation is fixed: every run gives the same bits. The program has the
+    same size whatever the padding.
     """
-    # Padding goes from the first axis to the last, so its transpose goes back.
+    # Padding goes from the first axis to the last, and its transpose goes back.
     for axis, before, after in reversed(_padded_axes(cotangent.ndim, start, end)):
-        cotangent = _unpadded(cotangent, axis, before, after, mode)
+        cotangent = _unpad_axis(cotangent, axis, before, after, mode)
     return (cotangent,)
 
 
 def adjoint_on_cpu(
-    cotangent: jax.Array,
-    *,
-    start: tuple[int, ...],
-    end: tuple[int, ...],
-    mode: PaddingMode,
+    cotangent: jax.Array, *, start: Pads, end: Pads, mode: PaddingMode
 ) -> Outputs:
     """Computes the adjoint by adding to the cotangent in place, and cutting at the end.
 
-    Memory traffic decides on a CPU. The additions in place touch the strips alone, so a
-    core passes over the inside twice, and not once for each axis. This pays where the
-    padding of several axes is smaller than the inside. Otherwise, and for the sums of
-    EDGE, the padding is cut off first, so that less is moved afterwards.
+    Memory traffic decides on a CPU. The additions in place touch the strips alone. A
+    core then passes over the inside twice, and not once for each axis. This pays where
+    the padding of several axes is smaller than the inside. Otherwise, and for the sums
+    of EDGE, the padding is cut off first: less is moved afterwards.
     """
     pads = _padded_axes(cotangent.ndim, start, end)
     offsets, sizes = [0] * cotangent.ndim, list(cotangent.shape)
@@ -232,12 +201,12 @@ def adjoint_on_cpu(
         # EDGE adds sums, and CONSTANT nothing.
         adds = mode not in (PaddingMode.EDGE, PaddingMode.CONSTANT)
         if len(pads) == 1 or not (adds and at_most(before + after, size)):
-            cotangent = _unpadded(cotangent, axis, before, after, mode)
+            cotangent = _unpad_axis(cotangent, axis, before, after, mode)
             continue
         offsets[axis] = before
         for first, last in _sides(before, size, after):
             part = lax.slice_in_dim(cotangent, first, last, axis=axis)
-            part, target = _fold_stretch(part, first - before, size, axis, mode)
+            part, target = _bring_inside(part, first - before, size, axis, mode)
             offset = before + target
             stop = offset + part.shape[axis]
             part += lax.slice_in_dim(cotangent, offset, stop, axis=axis)
@@ -246,7 +215,7 @@ def adjoint_on_cpu(
     return (lax.slice(cotangent, offsets, stops),)
 
 
-def _unpadded(
+def _unpad_axis(
     cotangent: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
     """Computes the adjoint along one axis: the inside, and the padding added to it."""
@@ -256,7 +225,7 @@ def _unpadded(
         return result
     for first, last in _sides(before, size, after):
         part = lax.slice_in_dim(cotangent, first, last, axis=axis)
-        part, target = _fold_stretch(part, first - before, size, axis, mode)
+        part, target = _bring_inside(part, first - before, size, axis, mode)
         result += _extend(part, axis, target, size)
     return result
 
@@ -267,32 +236,31 @@ def _sides(before: int, size: int, after: int) -> list[tuple[int, int]]:
     return [(first, last) for first, last in sides if first != last]
 
 
-def _fold_stretch(
+def _bring_inside(
     part: jax.Array, first: int, size: int, axis: int, mode: PaddingMode
 ) -> tuple[jax.Array, int]:
     """Returns what a stretch of padding adds to the inside, and from which element on.
 
     The stretch begins at the input coordinate `first`; the inside has `size` elements.
     A stretch within one period is added as it is, or reversed. A longer one is cut into
-    periods, whose sum is added.
+    periods, and their sum is added.
     """
     length = part.shape[axis]
-    # The sums keep the type of the cotangent, as every addition of this file does: JAX
-    # would otherwise widen integers, and the transpose must return the operand's type.
+    # JAX would widen integers that are summed. The cotangent keeps its type.
     if mode is PaddingMode.EDGE:
         total = part.sum(axis, keepdims=True, dtype=part.dtype)
         return total, 0 if at_most(first, 0) else size - 1
     period, mirror = fold(size, mode)
-    source = _remainder(first, period)
+    source = _find_in_period(first, period)
     if at_most(source + length, size):
         return part, source
     last = mirror - source  # the element that the first of the stretch mirrors
     if at_most(last + 1, size) and at_most(length - 1, last):
         return lax.rev(part, (axis,)), last - length + 1
-    # Zeros make the stretch a whole number of periods, so that it can be reshaped.
-    folds = -(-(source + length) // period)
-    part = _extend(part, axis, source, folds * period)
-    shape = (*part.shape[:axis], folds, period, *part.shape[axis + 1 :])
+    # With zeros the stretch is a whole number of periods, and can be reshaped.
+    periods = -(-(source + length) // period)
+    part = _extend(part, axis, source, periods * period)
+    shape = (*part.shape[:axis], periods, period, *part.shape[axis + 1 :])
     part = part.reshape(shape).sum(axis, dtype=part.dtype)
     direct = lax.slice_in_dim(part, 0, size, axis=axis)
     if at_most(period, size):
@@ -301,7 +269,7 @@ def _fold_stretch(
     return direct + _extend(mirrored, axis, mirror - period + 1, size), 0
 
 
-def _remainder(position: int, period: int) -> int:
+def _find_in_period(position: int, period: int) -> int:
     """Returns ``position % period``, without a division where none is needed.
 
     JAX can compare a symbolic sum with a size, but decides little about a remainder.

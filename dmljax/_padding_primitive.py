@@ -1,11 +1,10 @@
 """PADDING and its adjoint as primitives: forms, kernels, derivatives, partition.
 
-Each is the transpose of the other. So padding has derivatives of every order in forward
-and in reverse mode, and each of them is again padding or its adjoint. What the forms
-compute is in `_padding_forms`.
+Each is the transpose of the other: every derivative of padding, in forward and in
+reverse mode, is padding or its adjoint. The forms are in `_padding_forms`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -14,17 +13,19 @@ from jax import lax
 
 from dmljax import _padding_forms as forms
 from dmljax._coordinates import PaddingMode
+from dmljax._jax import varying_alike
+from dmljax._padding_forms import Pads
 from dmljax._primitive import Kernel, OperatorPrimitive
 from dmljax._sharding import Part, Partition, aligned
 from dmljax._transpose import needs_cotangent, unbroadcast
 from dmljax._types import Outputs
 
 
-def _zero_value(cotangent: jax.Array, mode: PaddingMode) -> list[jax.Array]:
-    """Returns the value operand of padding with 0: a list, empty but for CONSTANT."""
+def _operands_with_zero(x: jax.Array, mode: PaddingMode) -> list[jax.Array]:
+    """Returns the operands that pad `x`, with 0 for the value of CONSTANT."""
     if mode is not PaddingMode.CONSTANT:
-        return []
-    return [jnp.zeros((1,) * cotangent.ndim, cotangent.dtype)]
+        return [x]
+    return [x, jnp.zeros((1,) * x.ndim, x.dtype)]
 
 
 def _transpose(
@@ -33,23 +34,16 @@ def _transpose(
     cotangents: Sequence[jax.Array],
     operands: Sequence[Any],
 ) -> list[jax.Array | None]:
-    """Transposes padding.
-
-    The input's cotangent is the adjoint. The value's cotangent is the sum over the
-    padding.
-    """
+    """Gives the input the adjoint, and the value the sum over the padding."""
     (cotangent,) = cotangents
     x, *value = operands
     result: list[jax.Array | None] = [None] * len(operands)
     if needs_cotangent(x):
-        # The adjoint has no kernel, so the gradient of a padding for which the caller
-        # asked for the kernel runs XLA's form.
-        by_kernel = static["implementation"] == "pallas"
-        own = static | {"implementation": "xla"} if by_kernel else static
-        (folded,) = ADJOINT(cotangent, **own)
-        result[0] = unbroadcast(folded, x)
+        # The adjoint has no kernel, and runs XLA's form whatever the caller asked for.
+        (sums,) = ADJOINT(cotangent, **static | {"implementation": "xla"})
+        result[0] = unbroadcast(sums, x)
     if value and needs_cotangent(value[0]):
-        inside = forms.inside(cotangent.shape, static["start"], static["end"])
+        inside = forms.is_inside(cotangent.shape, static["start"], static["end"])
         outside = jnp.where(inside, cotangent.dtype.type(0), cotangent)
         result[1] = unbroadcast(outside, value[0])
     return result
@@ -61,49 +55,38 @@ def _transpose_adjoint(
     cotangents: Sequence[jax.Array],
     operands: Sequence[Any],
 ) -> Outputs:
-    # The adjoint under CONSTANT cuts, so its transpose pads with 0.
-    (cotangent,) = cotangents
-    return PADDING(cotangent, *_zero_value(cotangent, static["mode"]), **static)
+    # The adjoint under CONSTANT cuts, and its transpose pads with 0.
+    return PADDING(*_operands_with_zero(cotangents[0], static["mode"]), **static)
 
 
 # THE PARTITION
 
 
 def _shard(
-    part: Part,
-    x: jax.Array,
-    *value: jax.Array,
-    start: tuple[int, ...],
-    end: tuple[int, ...],
-    **static: Any,
+    part: Part, x: jax.Array, *value: jax.Array, start: Pads, end: Pads, **static: Any
 ) -> Outputs:
     """Pads the axes that are whole on the device, then each axis that is divided."""
-    pads = list(zip(start, end, strict=True))
-    batch = x.ndim - len(pads)
-    divided = [
-        part.count(axis) > 1 and any(own) for axis, own in enumerate(pads, batch)
-    ]
-    here = [(0, 0) if away else own for away, own in zip(divided, pads, strict=True)]
-    x = _pad(x, value, here, **static)
-    for axis, away in enumerate(divided, batch):
-        if away:
-            x = _pad_divided(part, x, value, axis, *pads[axis - batch], **static)
+    pads = dict(enumerate(zip(start, end, strict=True), x.ndim - len(start)))
+    divided = [axis for axis in pads if part.count(axis) > 1 and any(pads[axis])]
+    whole = {axis: pads[axis] for axis in pads if axis not in divided}
+    x = _pad((x, *value), whole, **static)
+    for axis in divided:
+        x = _pad_across_devices(part, x, value, axis, *pads[axis], **static)
     return (x,)
 
 
 def _pad(
-    x: jax.Array,
-    value: Sequence[jax.Array],
-    pads: Sequence[tuple[int, int]],
-    **static: Any,
+    operands: Sequence[jax.Array], pads: Mapping[int, tuple[int, int]], **static: Any
 ) -> jax.Array:
-    """Pads the last axes of `x` by these amounts, before and after."""
-    start, end = zip(*pads, strict=True) if pads else ((), ())
-    (padded,) = PADDING(x, *value, start=start, end=end, **static)
+    """Pads axes by these amounts, before and after."""
+    rank = operands[0].ndim
+    axes = range(min(pads, default=rank), rank)
+    start, end = (tuple(pads.get(axis, (0, 0))[i] for axis in axes) for i in (0, 1))
+    (padded,) = PADDING(*operands, start=start, end=end, **static)
     return padded
 
 
-def _pad_divided(
+def _pad_across_devices(
     part: Part,
     x: jax.Array,
     value: Sequence[jax.Array],
@@ -114,35 +97,32 @@ def _pad_divided(
     mode: PaddingMode,
     **static: Any,
 ) -> jax.Array:
-    """Pads `x` along an axis that is divided among devices: the device's part of it.
+    """Pads an axis that is divided among devices, and returns the device's part.
 
-    A part of the output lies within the part of the input and its *halo*: as many
+    This part lies in a window of the device's part of the input and its *halo*: as many
     elements of its neighbours as are padded. Only the halo is exchanged. If the padding
     is larger than a part, the axis is gathered.
     """
-    count, size = part.count(axis), x.shape[axis]
+    index, count, size = part.index(axis), part.count(axis), x.shape[axis]
     own = (before + count * size + after) // count  # the size of the output's part
 
     def pad(x: jax.Array, before: int, after: int) -> jax.Array:
-        pads = [(before, after)] + [(0, 0)] * (x.ndim - axis - 1)
-        return _pad(x, value, pads, mode=mode, **static)
+        return _pad((x, *value), {axis: (before, after)}, mode=mode, **static)
+
+    def cut(x: jax.Array, first: int, last: int | None = None) -> jax.Array:
+        return lax.slice_in_dim(x, first, last, axis=axis)
 
     # A neighbour has `size` elements. REFLECTION at the ends needs one more than it
     # pads, because it does not repeat the edge.
-    index = part.index(axis)
     if max(before, after) > size - (mode is PaddingMode.REFLECTION):
         padded = pad(part.gathered(x, axis), before, after)
         return lax.dynamic_slice_in_dim(padded, index * own, own, axis)
-
-    def cut(x: jax.Array, first: int, last: int) -> jax.Array:
-        return lax.slice_in_dim(x, first, last, axis=axis)
-
-    # At the ends of the whole axis a device has no neighbour, and computes the padding.
+    # A device at an end of the whole axis has no neighbour there, and needs padding.
     # Under WRAP its neighbour is the device at the other end. All devices run the same
-    # program, so every one computes both, and selects by its index.
+    # program: each of them computes both, and selects by its index.
     window, cyclic = [x], mode is PaddingMode.WRAP
     if before:
-        halo = part.neighbour(cut(x, size - before, size), axis, 1, cyclic=cyclic)
+        halo = part.neighbour(cut(x, -before), axis, 1, cyclic=cyclic)
         if not cyclic:
             edge = pad(cut(x, 0, min(size, before + 1)), before, 0)
             halo = jnp.where(index == 0, cut(edge, 0, before), halo)
@@ -150,9 +130,8 @@ def _pad_divided(
     if after:
         halo = part.neighbour(cut(x, 0, after), axis, -1, cyclic=cyclic)
         if not cyclic:
-            near = min(size, after + 1)
-            edge = pad(cut(x, size - near, size), 0, after)
-            halo = jnp.where(index == count - 1, cut(edge, near, near + after), halo)
+            edge = pad(cut(x, -min(size, after + 1)), 0, after)
+            halo = jnp.where(index == count - 1, cut(edge, -after), halo)
         window.append(halo)
     # In coordinates of the output, the window of part k begins at k * size, and the
     # part of the output at k * own.
@@ -161,17 +140,16 @@ def _pad_divided(
 
 
 def _shard_adjoint(part: Part, cotangent: jax.Array, **static: Any) -> Outputs:
-    """Transposes what the devices do together to pad.
+    """Transposes `_shard`. JAX makes the exchange of halos one that adds them up."""
 
-    JAX transposes the exchange of halos into one that adds them up.
-    """
-    x = jax.ShapeDtypeStruct(part.outputs[0], cotangent.dtype)
+    def pad(x: jax.Array) -> Outputs:
+        return _shard(part, *_operands_with_zero(x, static["mode"]), **static)
 
-    def pad(x: jax.Array) -> jax.Array:
-        (padded,) = _shard(part, x, *_zero_value(x, static["mode"]), **static)
-        return padded
-
-    return tuple(jax.linear_transpose(pad, x)(cotangent))
+    # The input varies over the mesh axes as the cotangent does. Otherwise its cotangent
+    # would be the sum over the devices.
+    x = jnp.zeros(part.outputs[0], cotangent.dtype)
+    x, cotangent = varying_alike(x, cotangent)
+    return tuple(jax.linear_transpose(pad, x)((cotangent,)))
 
 
 def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:

@@ -3,16 +3,14 @@
 Every operator is one JAX primitive that takes its operands in a *normal form*. All
 operands have the same rank. Along the leading, batch dimensions an operand has either
 the full size, or size 1 if it is shared. Static attributes speak of trailing axes only.
-So one more batch dimension changes no attribute, and one batching rule serves every
+One more batch dimension changes no attribute, and one batching rule serves every
 operator.
 
-A *form* is one way to compute an operator: in jax.numpy, or by a kernel. The lowering
-rule chooses the form when a program is lowered, for the platform that it is lowered
-for. So a program that is exported on one machine has the right form on another. The
-operators are primitives because jax.custom_vjp has no forward mode, jax.custom_jvp has
-no linear_transpose, and neither can choose by platform.
-
-What single operators compute does not belong here, nor how arguments are checked.
+A *form* is one way to compute an operator: in jax.numpy, or by a kernel. It is chosen
+when a program is lowered, for the platform that it is lowered for. A program that is
+exported on one machine has the right form on another. The operators are primitives
+because jax.custom_vjp has no forward mode, jax.custom_jvp has no linear_transpose, and
+neither can choose by platform.
 """
 
 import dataclasses
@@ -50,8 +48,7 @@ class Kernel:
 
     Attributes:
       form: takes the arguments of `OperatorPrimitive.xla`, and `interpret=`, which says
-        whether a CPU runs the kernel. It imports the kernel's module when it is called,
-        so that a program without kernels imports none.
+        whether a CPU runs the kernel. It imports the kernel's module when it is called.
       default_from: the kernel is the default if an operand or an output has at least
         this number of elements. None: it runs only if the caller asks for it.
     """
@@ -129,13 +126,7 @@ class OperatorPrimitive:
         implementation: Implementation = None,
         **static: Any,
     ) -> Outputs:
-        """Computes the outputs, as a tuple.
-
-        Args:
-          operands: the arrays, in normal form.
-          implementation: the form that the caller asked for, or None.
-          static: the attributes, which are hashable.
-        """
+        """Computes the outputs for operands in normal form and hashable attributes."""
         serve_experimental()
         static |= {"implementation": implementation}
         mesh = explicit_mesh(*operands)
@@ -146,6 +137,7 @@ class OperatorPrimitive:
             outputs = self._abstract_eval(*whole, **static)
             return over_explicit_mesh(
                 self.name.upper(),
+                self,
                 mesh,
                 self.partition,
                 operands,
@@ -246,11 +238,7 @@ class OperatorPrimitive:
         series: Sequence[Sequence[jax.Array]],
         **static: Any,
     ) -> tuple[Outputs, list[tuple[jax.Array, ...]]]:
-        """Computes the outputs, and the terms of their Taylor series.
-
-        The terms of a degree are the operator on the operands' terms of this degree,
-        because it is linear in them.
-        """
+        """Runs the operator on the terms of each degree, since it is linear in them."""
         outputs = self(*primals, **static)
         first = max(len(primals) - self.linear, 0)
         by_degree = [
@@ -284,9 +272,8 @@ Result = TypeVar("Result")
 def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
     """Compiles a function whose arrays stand before the `/` in its signature.
 
-    All other arguments are static. They are passed by position, because JAX finds a
-    compiled program by position faster than by name. Profiles show the operations under
-    the name of the function.
+    All other arguments are static, and passed by position, by which JAX finds a program
+    faster. Profiles show the operations under the name of the function.
     """
     kinds = [p.kind for p in inspect.signature(function).parameters.values()]
     static = [

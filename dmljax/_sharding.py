@@ -1,13 +1,10 @@
 """What a device does with its part of an array that is sharded over explicit mesh axes.
 
 A *part* is what one device holds of an array. With explicit axes a sharding belongs to
-an array's type, so the parts are known when a call is traced. The call then becomes a
-`jax.shard_map`, in which each device runs the operator on its own part. An operator
-describes by a `Partition` which dimensions of its operands and outputs belong together,
-and what a device does with its parts.
-
-With automatic axes XLA divides a program when it compiles it. Nothing here takes part
-in that. What a single operator sends between devices is in that operator's file.
+an array's type, and the parts are known when a call is traced. The call then becomes a
+`jax.shard_map`, in which each device runs the operator on its own part. With automatic
+axes XLA divides a program when it compiles it, without this file. What a single
+operator sends between devices is in that operator's file.
 """
 
 import dataclasses
@@ -49,16 +46,11 @@ class Part:
     """Which part of the arrays a device holds.
 
     The methods take the number of a dimension as the first output counts it.
-
-    Attributes:
-      mesh: the size of each mesh axis.
-      axes: the mesh axes over which a dimension is divided, by the dimension's name.
-      outputs: the sizes of a part of each output.
     """
 
-    mesh: Mapping[str, int]
-    axes: Mapping[str, Names]
-    outputs: tuple[Sizes, ...]
+    mesh: Mapping[str, int]  # the size of each mesh axis
+    axes: Mapping[str, Names]  # the mesh axes that divide a dimension, by its name
+    outputs: tuple[Sizes, ...]  # the sizes of a part of each output
 
     def mesh_axes(self, dimension: int) -> Names:
         """Returns the mesh axes over which a dimension is divided."""
@@ -136,15 +128,15 @@ class Partition:
     """The division of one operator among devices.
 
     Attributes:
-      shard: computes what one device does, `(part, *operands, **static) -> outputs`.
-        It gets parts of the operands and returns parts of the outputs. It calls the
-        operator's primitive again.
+      shard: what one device does, `(part, *operands, **static) -> outputs`. It gets
+        parts of the operands and returns parts of the outputs, and calls the operator's
+        primitive again. None: it does nothing else.
       layout: says which dimensions belong together, `(sizes of the operands, sizes of
         the outputs, **static) -> Layout`. There is no default: with `aligned`, an
         operator whose output is longer than its input needs a `shard` that knows it.
     """
 
-    shard: Callable[..., Outputs]
+    shard: Callable[..., Outputs] | None
     layout: Callable[..., Layout]
 
 
@@ -169,13 +161,17 @@ def explicit_parts(x: jax.Array, dimension: int) -> int:
 
 def over_explicit_mesh(
     operator: str,
+    run: Callable[..., Outputs],
     mesh: AbstractMesh,
     partition: Partition,
     operands: Sequence[jax.Array],
     outputs: Sequence[Sizes],
     static: Mapping[str, Any],
 ) -> Outputs:
-    """Returns the outputs, of these sizes. Each device computes its parts of them."""
+    """Returns the outputs, of these sizes. Each device computes its parts of them.
+
+    `run` is the operator itself.
+    """
     sizes = dict(mesh.shape)
     layout = partition.layout([x.shape for x in operands], outputs, **static)
     axes = _declared(operator, layout, operands)
@@ -190,6 +186,8 @@ def over_explicit_mesh(
     )
 
     def shard(*own: jax.Array) -> Outputs:
+        if partition.shard is None:
+            return run(*own, **static)
         return partition.shard(part, *own, **static)
 
     mapped = jax.shard_map(

@@ -81,19 +81,6 @@ class Support(NamedTuple):
 SupportTable = Mapping[FeatureLevel, Mapping[str, Support]]
 
 
-def support_at(operator: str, table: SupportTable, level: FeatureLevel) -> FeatureLevel:
-    """Returns the level whose row of `table` holds at `level`."""
-    first = min(table)
-    require(
-        operator,
-        level >= first,
-        f"the operator exists from feature level {first.label} on, "
-        f"while the feature level asked for is {level.label}.",
-    )
-    # A row has all that its level supports, so it replaces the rows before it.
-    return max(row for row in table if row <= level)
-
-
 def check_support(
     operator: str,
     table: SupportTable,
@@ -101,7 +88,15 @@ def check_support(
     tensors: Mapping[str, TensorDesc],
 ) -> None:
     """Requires that the ranks and types of all tensors are supported at `level`."""
-    row = table[support_at(operator, table, level)]
+    first = min(table)
+    require(
+        operator,
+        level >= first,
+        f"the operator exists from feature level {first.label} on, "
+        f"while the feature level asked for is {level.label}.",
+    )
+    # A row has all that its level supports, and replaces the rows before it.
+    row = table[max(each for each in table if each <= level)]
     for name, tensor in tensors.items():
         support, rank = row[name], len(tensor.sizes)
         require(

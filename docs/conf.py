@@ -9,6 +9,7 @@ build executes.
 import logging
 import os
 import pathlib
+import sys
 import sysconfig
 import zlib
 
@@ -23,6 +24,8 @@ from dmljax._support import support_markdown
 # Programs in the notebooks are small, so compiling them takes longer than running them.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 HERE = pathlib.Path(__file__).parent
+# The benchmarks, whose figures are pages, are beside the documentation.
+sys.path.insert(0, str(HERE.parent))
 # Notebooks import docs/drawing.py as `docs.drawing`.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -123,8 +126,16 @@ def add_support_tables(
         source[0] = "\n\n".join([source[0], *tables])
 
 
+def write_figures(app: sphinx.application.Sphinx) -> None:
+    """Writes the pages that have the ledger's figures, and their pictures."""
+    from benchmarks import plot
+
+    plot.write_pages(pathlib.Path(app.srcdir))
+
+
 def setup(app: sphinx.application.Sphinx) -> None:
     """Is called by Sphinx."""
+    app.connect("builder-inited", write_figures)
     app.connect("source-read", add_support_tables)
 
 

@@ -1,17 +1,19 @@
 """What several files of tests do with a sample, a program or a mesh."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
+from dmljax import DescriptorError
 from tests import samples
-from tests.samples import Fill, Sample
+from tests.samples import Fill, Sample, Wrong
 
 
-def assert_same(actual: Any, expected: Any) -> None:
+def assert_same(actual: Any, expected: Any, name: str = "") -> None:
     """Same type, which is not weak, same sizes and same bits, output by output."""
     actual, expected = jax.tree.leaves(actual), jax.tree.leaves(expected)
     for one, other in zip(actual, expected, strict=True):
@@ -19,7 +21,45 @@ def assert_same(actual: Any, expected: Any) -> None:
         assert (one.dtype, one.shape) == (other.dtype, other.shape)
         assert not jax.typeof(one).weak_type
         raw = (np.frombuffer(np.asarray(x).tobytes(), np.uint8) for x in (one, other))
-        np.testing.assert_array_equal(*raw)
+        np.testing.assert_array_equal(*raw, name)
+
+
+def assert_refused(
+    operator: str,
+    text: str,
+    call: Callable[..., Any],
+    *arguments: Any,
+    error: type[Exception] = DescriptorError,
+    **options: Any,
+) -> str:
+    """One line of ours: the operator, then the pieces of `text` between "..."."""
+    with pytest.raises(error) as raised:
+        call(*arguments, **options)
+    message = str(raised.value)
+    assert type(raised.value) is error
+    assert message.startswith(f"{operator}: ")
+    assert message.endswith(".")
+    assert message.isprintable()
+    assert len(message) < 400
+    pieces = map(re.escape, text.split("..."))
+    assert re.search(".*".join(pieces), message), message
+    return message
+
+
+def assert_wrong(wrong: Wrong) -> None:
+    """The message is the same in a program, and shows no dimension of a batch."""
+    call, arrays, error = wrong.call, wrong.arrays, wrong.error
+    message = assert_refused(wrong.operator, wrong.text, call, *arrays, error=error)
+    mapped = jax.vmap(lambda _, *arrays: call(*arrays))
+    batch = np.arange(2, dtype=np.int32), *(np.stack([x] * 2) for x in arrays)
+    for run, given in (
+        (jax.jit(call), arrays),
+        (mapped, batch),
+        (jax.jit(mapped), batch),
+    ):
+        with pytest.raises(error) as raised:
+            run(*given)
+        assert str(raised.value) == message
 
 
 def check(

@@ -53,10 +53,11 @@ def routed(indices: jax.Array, experts: int) -> tuple[jax.Array, jax.Array]:
 
 
 def described() -> dml.Operator[jax.Array]:
-    """A descriptor, with integers and arrays for enum values and sizes."""
-    item = TensorDesc(DataType.FLOAT32, [2, 3], np.array([4, 1]))
-    output = TensorDesc(1, (np.arange(2) + 4).tolist())
-    desc = dml.PaddingDesc(item, output, 2, 0.0, 2, [1, 0], np.array([1, 2]))
+    """A descriptor, and its operator at a level by its number."""
+    item = TensorDesc(DataType.FLOAT32, (2, 3), (4, 1))
+    output = TensorDesc(DataType.FLOAT32, (4, 5))
+    reflection = PaddingMode.REFLECTION
+    desc = dml.PaddingDesc(item, output, reflection, 0.0, 2, (1, 0), (1, 2))
     operator = dml.create_operator(desc, feature_level=0x6400)
     assert_type(operator, dml.Operator[jax.Array])
     assert_type(operator(np.ones(8, np.float32)), jax.Array)

@@ -33,36 +33,22 @@ def diagonal_matrix1(x, *, shape=None, dtype=None, value, fill_begin, fill_end):
 # ONE_HOT
 
 
-def _is_on(coordinate, indices, size, axis):
-    """Whether coordinate[axis] is the index, or index + size for a negative index."""
-    sequence = list(coordinate)
-    sequence[axis] = 0
-    index = int(indices[tuple(sequence)])
-    return coordinate[axis] == (index + size if index < 0 else index)
-
-
 def one_hot(indices, values, *, size, axis):
-    """Returns values[1] at the index of each sequence, and values[0] elsewhere."""
+    """Returns values[1] at the index of each sequence, and values[0] elsewhere.
+
+    A negative index counts from the end.
+    """
     indices, values = np.asarray(indices), np.asarray(values)
     off, on = values.ravel()[:2]
     shape = list(indices.shape)
     shape[axis] = size
-    output = np.empty(shape, values.dtype)
-    for coordinate in np.ndindex(output.shape):
-        output[coordinate] = on if _is_on(coordinate, indices, size, axis) else off
+    output = np.full(shape, off, values.dtype)
+    for coordinate in np.ndindex(indices.shape):
+        sequence, index = list(coordinate), int(indices[coordinate])
+        sequence[axis] = index + size if index < 0 else index
+        if 0 <= sequence[axis] < size:
+            output[tuple(sequence)] = on
     return output
-
-
-def one_hot_adjoint(cotangent, indices, *, axis):
-    """Returns (off_bar, on_bar): sums of the cotangent over the off and on elements."""
-    cotangent, indices = np.asarray(cotangent), np.asarray(indices)
-    size = cotangent.shape[axis]
-    totals = _zeros(2, cotangent.dtype)
-    for coordinate in np.ndindex(cotangent.shape):
-        on = _is_on(coordinate, indices, size, axis)
-        totals[int(on)] += _number(cotangent[coordinate])
-    off_bar, on_bar = _cast(totals, cotangent.dtype)
-    return off_bar, on_bar
 
 
 # ELEMENT_WISE_IF
@@ -175,7 +161,7 @@ def padding_adjoint(cotangent, start_padding, end_padding, *, mode):
     cotangent = np.asarray(cotangent)
     axes = zip(cotangent.shape, start_padding, end_padding, strict=True)
     sizes = tuple(n - int(s) - int(e) for n, s, e in axes)
-    x_bar, value_bar = _zeros(sizes, cotangent.dtype), _zeros((), cotangent.dtype)
+    x_bar, value_bar = np.zeros(sizes, object), np.zeros((), object)
     for coordinate in np.ndindex(cotangent.shape):
         source = _source_coordinate(coordinate, start_padding, sizes, mode)
         if source is None:
@@ -200,12 +186,12 @@ def cast_padding_value(value, dtype):
     return dtype.type(min(max(math.trunc(float(single)), low), high))
 
 
-# Tensor descriptions
+# Tensor descriptions. Strides of None mean packed.
 
 
 def packed_strides(sizes):
     """Returns strides, of which each is the product of the sizes after it."""
-    return tuple(_product(sizes[i + 1 :]) for i in range(len(sizes)))
+    return tuple(math.prod(map(int, sizes[i + 1 :])) for i in range(len(sizes)))
 
 
 def _offset(coordinate, strides):
@@ -213,13 +199,8 @@ def _offset(coordinate, strides):
     return sum(int(c) * int(s) for c, s in zip(coordinate, strides, strict=True))
 
 
-def _product(sizes):
-    """Multiplies sizes as Python integers, which do not overflow."""
-    return math.prod(int(size) for size in sizes)
-
-
 def strided_read(buffer, sizes, strides):
-    """Reads buffer[dot(c, strides)] for each c. Strides of None mean packed."""
+    """Reads buffer[dot(c, strides)] for each c."""
     buffer = np.asarray(buffer)
     strides = packed_strides(sizes) if strides is None else strides
     output = np.empty(sizes, buffer.dtype)
@@ -240,16 +221,13 @@ def strided_write(values, strides, length):
 
 def implied_bytes(sizes, strides, item_size):
     """Returns (sum((size - 1) * stride) + 1) * item_size, rounded up to 4 bytes."""
-    if strides is None:
-        size_in_bytes = _product(sizes) * item_size
-    else:
-        last = [int(size) - 1 for size in sizes]
-        size_in_bytes = (_offset(last, strides) + 1) * item_size
-    return -(-size_in_bytes // 4) * 4
+    strides = packed_strides(sizes) if strides is None else strides
+    last = [int(size) - 1 for size in sizes]
+    return -(-(_offset(last, strides) + 1) * item_size // 4) * 4
 
 
 def strides_overlap(sizes, strides) -> bool:
-    """Whether two coordinates have the same offset. Strides of None mean packed."""
+    """Whether two coordinates have the same offset."""
     strides = packed_strides(sizes) if strides is None else strides
     offsets = [_offset(coordinate, strides) for coordinate in np.ndindex(*sizes)]
     return len(set(offsets)) < len(offsets)
@@ -265,22 +243,16 @@ def _typed(value, dtype):
 
 
 def _number(scalar):
-    """Returns a scalar as a Python number: an exact int, a float or a complex."""
+    """Returns a scalar as a Python number, whose sums are exact for integers."""
     kinds = {"i": int, "u": int, "c": complex}
     return kinds.get(scalar.dtype.kind, float)(scalar)
 
 
-def _zeros(shape, dtype):
-    """Makes zeros to which numbers can be added without rounding to dtype."""
-    return np.full(shape, _number(np.zeros((), dtype)), object)
-
-
 def _cast(totals, dtype):
-    """Casts such sums to dtype: integers wrap around, and floats are rounded."""
+    """Casts sums of Python numbers to dtype. Integers wrap around."""
     if dtype.kind in "iu":
-        modulus = 1 << (8 * dtype.itemsize)
-        unsigned = np.dtype(f"u{dtype.itemsize}")
-        remainders = [total % modulus for total in totals.flat]
-        return np.array(remainders, unsigned).view(dtype).reshape(totals.shape)
+        bits = 8 * dtype.itemsize
+        wrapped = [total % (1 << bits) for total in totals.flat]
+        return np.array(wrapped, f"u{dtype.itemsize}").view(dtype).reshape(totals.shape)
     with np.errstate(over="ignore"):
         return totals.astype(complex if dtype.kind == "c" else float).astype(dtype)

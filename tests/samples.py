@@ -5,14 +5,14 @@ transformations and of other implementations all read from there.
 """
 
 import dataclasses
-import itertools
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from hypothesis.strategies import SearchStrategy
 
+from dmljax import DataType, DescriptorError, OperatorDesc, TensorDesc, create_operator
 from dmljax._operators import Registered
 from tests.sharded import Case
 
@@ -23,28 +23,25 @@ INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 WIDE = ("float64", "int64", "uint64", "complex128")
 INEXACT = ("float16", "bfloat16", "float32", "float64", "complex64")
 # What DirectML has no name for and JAX has.
-EXTRA = (
-    "bool",
-    "bfloat16",
-    "complex64",
-    "complex128",
-    "float8_e4m3fn",
-    "float8_e5m2",
-    "int4",
-    "uint4",
-)
-# Both zeros, NaN quiet, signalling and negative, infinities, subnormals.
+EXTRA = ("bool", "bfloat16", "complex64", "complex128")
+EXTRA += ("float8_e4m3fn", "float8_e5m2", "int4", "uint4")
+
+
+def special_bits(width: int, mantissa: int) -> tuple[int, ...]:
+    """Both zeros, NaN quiet, signalling and negative, infinities, subnormals."""
+    sign = 1 << (width - 1)
+    infinity = sign - (1 << mantissa)
+    quiet, payload = infinity | 1 << (mantissa - 1), (1 << mantissa) // 5
+    zeros, infinities = (sign, 0), (infinity, infinity | sign)
+    nans = (quiet | payload >> 2, infinity | payload, sign | quiet | payload >> 3)
+    return (*zeros, *nans, *infinities, 1, sign | (1 << mantissa) - 1)
+
+
 SPECIAL_BITS = {
-    "float16": (0x8000, 0, 0x7E12, 0x7D01, 0xFE55, 0x7C00, 0xFC00, 1, 0x83FF),
-    "bfloat16": (0x8000, 0, 0x7FC1, 0x7F91, 0xFFE5, 0x7F80, 0xFF80, 1, 0x807F),
-    "float32": (
-        *(0x8000_0000, 0, 0x7FC1_2345, 0x7F81_2345, 0xFFC5_4321),
-        *(0x7F80_0000, 0xFF80_0000, 1, 0x807F_FFFF),
-    ),
-    "float64": (
-        *(1 << 63, 0, 0x7FF8_0123_4567_89AB, 0x7FF0_0123_4567_89AB),
-        *(0xFFF8_BA98_7654_3210, 0x7FF << 52, 0xFFF << 52, 1, (1 << 63) | 7),
-    ),
+    "float16": special_bits(16, 10),
+    "bfloat16": special_bits(16, 7),
+    "float32": special_bits(32, 23),
+    "float64": special_bits(64, 52),
 }
 SPECIAL_BITS |= {
     "complex64": SPECIAL_BITS["float32"],
@@ -91,10 +88,7 @@ def any_bits(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
     if dtype.name in SPECIAL_BITS:
         width = dtype.itemsize // (1 + (dtype.kind == "c"))
         words = line.view(f"u{width}")
-        special = itertools.islice(
-            itertools.cycle(SPECIAL_BITS[dtype.name]), 2 * seed, 2 * seed + 9
-        )
-        words[:9] = list(special)[: words.size]
+        words[:9] = np.roll(SPECIAL_BITS[dtype.name], -2 * seed)[: words.size]
     return line.reshape(shape)
 
 
@@ -171,24 +165,61 @@ class Sample:
 
 
 class Wrong(NamedTuple):
-    """A wrong call, and what its message must have in it."""
-
-    call: Callable[[], Any]
-    parts: tuple[str, ...]
-
-
-class Fuzzed(NamedTuple):
-    """How the fuzzer makes and checks descriptors of one kind.
+    """A wrong call of an operator.
 
     Attributes:
-      make: makes a valid one at random, by the tools of a `tests.fuzz` Maker.
-      oracle: `(desc, *arrays) -> outputs` in NumPy; all tensors are packed.
-      function: `(desc, form, *arrays) -> output` by the public function.
+      operator: DirectML's name, which the message begins with.
+      text: pieces of the message in their order, with "..." between them.
+      call: of `arrays`, inside of a traced program or outside.
+      arrays: what it is called with.
+      error: which exception it raises.
     """
 
+    operator: str
+    text: str
+    call: Callable[..., Any]
+    arrays: tuple[np.ndarray, ...] = ()
+    error: type[Exception] = DescriptorError
+
+    @classmethod
+    def calls(
+        cls, operator: str, function: Any, table: dict[str, tuple[Any, ...]]
+    ) -> tuple["Wrong", ...]:
+        """Calls of a function, from a table: by the text, options and arrays."""
+        return tuple(
+            cls(operator, text, functools.partial(function, **options), tuple(arrays))
+            for text, (options, *arrays) in table.items()
+        )
+
+    @classmethod
+    def descriptors(
+        cls, desc: OperatorDesc, table: dict[str, dict[str, Any]]
+    ) -> tuple["Wrong", ...]:
+        """Descriptors, from a table: by the text, the fields that make `desc` wrong."""
+        return tuple(
+            cls(desc.operator, text, functools.partial(create_operator, changed))
+            for text, changes in table.items()
+            for changed in [dataclasses.replace(desc, **changes)]
+        )
+
+
+class Described(NamedTuple):
+    """A descriptor of an operator, typed a second time from DirectML's pages.
+
+    Attributes:
+      fields: of the C struct, in their order.
+      table: the support table, by feature level.
+      attributes: `(rank, data type) -> values` of the fields behind the tensors, which
+        fit an output of this rank and type.
+      make: makes a valid descriptor at random, by the tools of a `tests.fuzz` Maker.
+      oracle: `(desc, *arrays) -> outputs` in NumPy. All tensors are packed.
+    """
+
+    fields: str
+    table: dict[str, dict[str, tuple[int, int, str]]]
+    attributes: Callable[[int, Any], tuple[Any, ...]]
     make: Callable[[Any], Any]
     oracle: Callable[..., tuple[Any, ...]]
-    function: Callable[..., Any]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -197,40 +228,31 @@ class Subject:
 
     Attributes:
       operator: its entry in the registry.
-      jitted: the function that is compiled, whose cache grows by one per retrace.
-      tensor: whose types in the support table are those of the operands filled at will.
+      jitted: the function that is compiled. Its cache grows by one for each trace.
+      tensor: the operands that are filled at will have the types of this tensor in the
+        support table.
+      signature: of the function, without its annotations.
       samples: typical uses, for every type and every transformation.
       edges: the limits of shapes and attributes, for the results alone.
-      plans: the names of the edges that kernels run. A kernel is slow to interpret, so
-        it runs one edge for each way in which it can be launched; the formulas that it
-        shares with the other forms have all edges there.
-      attributes: by descriptor, the attributes that fit an output of a rank and a type,
-        in the order of the C struct.
-      signature: of the function, without its annotations.
-      structs: by descriptor, the fields of the C struct in their order, retyped.
-      names: what else the operator makes public: enums and named tuples.
+      errors: a wrong call for each rule that no other operator has.
       sharded: by name, calls for each line of the table about sharding on its page.
+      descriptors: what is known of its descriptors, by DirectML's name.
+      plans: the names of the edges that a kernel runs. A kernel is slow to interpret,
+        so it runs one edge for each way to launch it.
+      names: what else the operator makes public: enums and named tuples.
       extra: the types of JAX alone that the operator takes.
-      tables: by descriptor and level, the support table of the page, retyped.
-      examples: draws samples for the tests of properties.
-      errors: wrong calls, one for each rule that no other operator has.
-      fuzzed: by descriptor, what the fuzzer needs.
     """
 
     operator: Registered
     jitted: Any
     tensor: str
+    signature: str
     samples: tuple[Sample, ...]
     edges: tuple[Sample, ...]
-    plans: tuple[str, ...]
-    tables: dict[str, dict[str, Any]]
-    examples: SearchStrategy[Sample]
     errors: tuple[Wrong, ...]
-    attributes: dict[str, Callable[[int, Any], tuple[Any, ...]]]
-    signature: str
-    structs: dict[str, str]
     sharded: dict[str, Case]
-    fuzzed: dict[str, Fuzzed]
+    descriptors: dict[str, Described]
+    plans: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     extra: tuple[str, ...] = EXTRA
 
@@ -249,16 +271,15 @@ class Subject:
 
     @property
     def kernel_samples(self) -> tuple[Sample, ...]:
-        """The samples by kernel, if the operator has one."""
-        if not self.primitive.kernels:
-            return ()
-        return tuple(sample.by_kernel() for sample in self.samples)
+        """The samples by kernel: none if the operator has no kernel."""
+        kept = self.samples if self.primitive.kernels else ()
+        return tuple(sample.by_kernel() for sample in kept)
 
     @property
     def kernel_edges(self) -> tuple[Sample, ...]:
-        """The edges that kernels run, by kernel."""
-        edges = {edge.name: edge for edge in self.edges}
-        return tuple(edges[name].by_kernel() for name in self.plans)
+        """The edges that a kernel runs, by kernel: none if there is no kernel."""
+        kept = self.edges if self.primitive.kernels else ()
+        return tuple(edge.by_kernel() for edge in kept if edge.name in self.plans)
 
 
 def shape_of_rank(rank: int) -> tuple[int, ...]:
@@ -266,6 +287,6 @@ def shape_of_rank(rank: int) -> tuple[int, ...]:
     return tuple(2 - i % 2 for i in range(rank))[::-1]
 
 
-def integers(dtype: Any, *values: int) -> np.ndarray:
-    """A vector of integers of any width."""
-    return np.array(values, dtype)
+def tensor(data_type: str, *sizes: int, strides: Any = None, **rest: Any) -> TensorDesc:
+    """Describes a tensor by the name of its type and by its sizes."""
+    return TensorDesc(DataType[data_type], sizes, strides, **rest)

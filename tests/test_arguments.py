@@ -1,36 +1,148 @@
-"""What the functions accept and refuse: values, scalars, containers, attributes."""
+"""What callers may pass as an array, a scalar, a size or an integer, and what not."""
 
-import dataclasses
 import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import export
 
+import dmljax
 from dmljax import (
-    DataType,
     DescriptorError,
-    DiagonalMatrix1Desc,
-    DiagonalMatrixDesc,
-    FeatureLevel,
-    PaddingDesc,
     PaddingMode,
-    TensorDesc,
-    create_operator,
     diagonal_matrix1,
     element_wise_if,
     nonzero_coordinates,
     one_hot,
     padding,
 )
+from dmljax._arguments import as_integer, as_sizes, cast_float_value, check_float
+from tests import oracles
+from tests.checks import assert_refused
+from tests.samples import WIDE, tensor
+from tests.subjects import SUBJECTS
 
-CONDITION = np.array([[1, 0, 2], [0, 1, 0]], np.uint8)
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
+CONDITION = np.array([[1, 0, 2], [0, 1, 0]], np.uint8)
 INDICES = np.array([[0], [2]], np.int32)
 VALUES = np.array([4, 2], np.float32)
 ONES = (1, 1)
-pad = functools.partial(padding, X, ONES, ONES)
+HUGE = 10**5000
+
+
+def described(x):
+    tensors = tensor("FLOAT32", 2, 3), tensor("FLOAT32", 4, 5)
+    desc = dmljax.PaddingDesc(*tensors, PaddingMode.EDGE, 0.0, 2, ONES, ONES)
+    return dmljax.create_operator(desc)(x)
+
+
+def select(condition=CONDITION, a=X, b=-X):
+    return element_wise_if(condition, a, b)
+
+
+def hot(indices=INDICES, values=VALUES, **options):
+    return one_hot(indices, values, **{"size": 3, **options})
+
+
+def pad(x=X, start=ONES, end=ONES, **options):
+    return padding(x, start, end, **options)
+
+
+# ARRAYS
+
+DIAGONAL, NONZERO = "DIAGONAL_MATRIX1", "NONZERO_COORDINATES"
+IF, HOT = "ELEMENT_WISE_IF", "ONE_HOT"
+VALUE = np.float32(7)
+# Every place of an array: the operator, the tensor, a right array, and a call.
+PLACES = {
+    "diagonal": (DIAGONAL, "InputTensor", X, diagonal_matrix1),
+    "indices": (HOT, "IndicesTensor", INDICES, hot),
+    "values": (HOT, "ValuesTensor", VALUES, lambda v: hot(values=v)),
+    "condition": (IF, "ConditionTensor", CONDITION, select),
+    "a": (IF, "ATensor", X + 1, lambda a: select(a=a)),
+    "b": (IF, "BTensor", X + 1, lambda b: select(b=b)),
+    "nonzero": (NONZERO, "InputTensor", X, nonzero_coordinates),
+    "padding": ("PADDING", "InputTensor", X, pad),
+    "descriptor": ("PADDING", "InputTensor", X, described),
+    "fill": (DIAGONAL, "Value", VALUE, lambda v: diagonal_matrix1(X, value=v)),
+    "pad": ("PADDING", "PaddingValue", VALUE, lambda v: pad(value=v)),
+    "ignored": ("PADDING", "PaddingValue", VALUE, lambda v: pad(value=v, mode=4)),
+}
+
+
+class Strange:
+    """NumPy would convert it to an array."""
+
+    def __array__(self):
+        return X
+
+
+def under_x64(dtype):
+    with jax.enable_x64(True):
+        return jnp.ones((2, 3), dtype)
+
+
+NO_ARRAY = "must be a number or an array, not "
+CONVERT = "; convert it with jnp.asarray"
+ELEMENTS = "; they must be numbers of a type that JAX has, in native byte order"
+# What is refused in every place: how it is made, the error, and a part of its text.
+REFUSED = {
+    "None": (lambda: None, TypeError, f"{NO_ARRAY}NoneType."),
+    "text": (lambda: "1", TypeError, f"{NO_ARRAY}str."),
+    "bytes": (lambda: b"1", TypeError, f"{NO_ARRAY}bytes."),
+    "a list": (lambda: [1.0], TypeError, f"must be an array, not list{CONVERT}"),
+    "a set": (lambda: {1}, TypeError, f"must be an array, not set{CONVERT}"),
+    "an object": (Strange, TypeError, f"must be an array, not Strange{CONVERT}"),
+    "a mask": (
+        *(lambda: np.ma.masked_array(X, X > 1), TypeError),
+        "is a masked array, whose mask would be lost; pass its filled() values, and",
+    ),
+    **{
+        f"elements of {dtype}": (
+            functools.partial(np.ones, (2, 3), dtype),
+            *(TypeError, f"has elements of type {np.dtype(dtype)}{ELEMENTS}"),
+        )
+        for dtype in (object, "U1", "M8[s]", "longdouble", "V4", ">f4", ">i2", "G")
+    },
+    "a key": (
+        *(lambda: jax.random.key(0), TypeError),
+        f"has elements of type key<fry>{ELEMENTS}",
+    ),
+    **{
+        f"{name} of {dtype}": (
+            *(functools.partial(make, dtype), DescriptorError),
+            f"has data type {dtype.upper()}, which needs JAX's x64 mode. Turn it on "
+            "with jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1, or",
+        )
+        for name, make in (
+            ("NumPy's array", functools.partial(np.ones, (2, 3))),
+            ("NumPy's scalar", lambda dtype: np.dtype(dtype).type(1)),
+            ("JAX's array", under_x64),
+        )
+        for dtype in WIDE
+    },
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_array(name):
+    make, error, text = REFUSED[name]
+    for place, (operator, argument, _, call) in PLACES.items():
+        if (place, name) != ("diagonal", "None"):  # which stands for zeros
+            assert_refused(operator, f"'{argument}' {text}", call, make(), error=error)
+
+
+@pytest.mark.parametrize(
+    "place", ["diagonal", "indices", "values", "nonzero", "padding"]
+)
+def test_an_integer_of_more_than_32_bits_is_no_array(place):
+    operator, argument, _, call = PLACES[place]
+    for value in (2**31, -(2**31) - 1, 2**63):
+        assert_refused(operator, f"'{argument}' has...INT64,...x64", call, value)
+    text = f"'{argument}' has elements of type object"
+    assert_refused(operator, text, call, 2**64, error=TypeError)
 
 
 class Parameter:
@@ -44,501 +156,316 @@ class Parameter:
         return self.value
 
 
-# VALUES THAT JAX WOULD CHANGE IN SILENCE
-
-MATRIX_CALLS = {
-    "diagonal_matrix1": diagonal_matrix1,
-    "one_hot": lambda i: one_hot(i, VALUES, size=3),
-    "one_hot values": lambda v: one_hot(INDICES, v, size=3),
-    "condition": lambda c: element_wise_if(c, X, X),
-    "a": lambda a: element_wise_if(CONDITION, a, X),
-    "b": lambda b: element_wise_if(CONDITION, X, b),
-    "nonzero_coordinates": nonzero_coordinates,
-    "padding": lambda x: padding(x, ONES, ONES),
-    "descriptor": lambda x: described(0.0)(x),
-}
-SCALAR_CALLS = {
-    "diagonal value": lambda v: diagonal_matrix1(X, value=v),
-    "scalar a": lambda a: element_wise_if(CONDITION, a, X),
-    "scalar b": lambda b: element_wise_if(CONDITION, X, b),
-    "padding value": lambda v: pad(value=v),
-    "ignored value": lambda v: pad(value=v, mode=PaddingMode.EDGE),
-}
-CALLS = [
-    pytest.param(call, shape, id=name)
-    for calls, shape in ((MATRIX_CALLS, (2, 3)), (SCALAR_CALLS, ()))
-    for name, call in calls.items()
-]
-
-
-@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64", "complex128"])
-@pytest.mark.parametrize(("call", "shape"), CALLS)
-def test_wide_arrays_made_under_x64(call, shape, dtype):
-    with jax.enable_x64(True):
-        array = jnp.ones(shape, dtype)
-    assert array.dtype == dtype
-    with pytest.raises(DescriptorError, match=rf"{dtype.upper()}.* x64 mode"):
-        call(array)
-
-
-def described(value, data_type="FLOAT32", mode=PaddingMode.CONSTANT):
-    item, padded = (TensorDesc(DataType[data_type], n) for n in ((2, 3), (4, 5)))
-    return create_operator(PaddingDesc(item, padded, mode, value, 2, ONES, ONES))
-
-
-KINDS = ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
-
-
-@pytest.mark.parametrize("dtype", KINDS)
-@pytest.mark.parametrize("call", ["padding", "diagonal", "select"])
-def test_a_traced_integer_saturates(call, dtype):
-    x = jnp.zeros((1, 1), dtype)
-    calls = {
-        "padding": lambda v: padding(x, (1, 0), (0, 0), value=v)[0, 0],
-        "diagonal": lambda v: diagonal_matrix1(x, value=v)[0, 0],
-        "select": lambda v: element_wise_if(jnp.ones((1, 1), bool), v, x)[0, 0],
-    }
-    limits = np.iinfo(dtype)
-    function = jax.jit(calls[call])
-    for value in (0, 1, 300, -5, 70000, 2**31 - 1, -(2**31)):
-        found = function(value)
-        assert found.dtype == dtype
-        assert int(found) == min(max(value, int(limits.min)), int(limits.max))
-
-
-@pytest.mark.parametrize("dtype", KINDS)
-def test_a_traced_float_pads_as_it_does_untraced(dtype):
-    x = jnp.zeros(1, dtype)
-    call = functools.partial(padding, x, (1,), (0,))
-    traced = jax.jit(lambda v: call(value=v))
-    for value in (10.6, -10.6, 1e30, -1e30, np.inf, -np.inf, np.nan):
-        assert int(traced(float(value))[0]) == int(call(value=float(value))[0])
-
-
-def test_a_traced_float_is_no_integer_elsewhere():
-    whole = jnp.zeros((2, 3), jnp.int32)
-    for call in (
-        lambda v: diagonal_matrix1(whole, value=v),
-        lambda v: element_wise_if(CONDITION, whole, v),
-    ):
-        with pytest.raises(DescriptorError, match=r"FLOAT32, while .* INT32"):
-            jax.jit(call)(1.0)
-
-
-@pytest.mark.parametrize(("call", "shape"), CALLS)
-def test_masks_are_not_dropped(call, shape):
-    array = np.ma.masked_array(np.ones(shape, np.float32), np.ones(shape, bool))
-    with pytest.raises(TypeError, match="masked array, whose mask would be lost"):
-        call(array)
-
-
-@pytest.mark.parametrize(("call", "shape"), CALLS)
-def test_lists_are_refused(call, shape):
-    value = [1.0] if shape == () else X.tolist()
-    with pytest.raises(TypeError, match="not list; convert it"):
-        call(value)
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_an_array(place):
+    """NumPy's arrays, JAX's, and objects that wrap one."""
+    _, _, array, call = PLACES[place]
+    expected = jax.tree.leaves(call(array))
+    for value in (jnp.asarray(array), Parameter(array), Parameter(jnp.asarray(array))):
+        jax.tree.map(
+            np.testing.assert_array_equal, jax.tree.leaves(call(value)), expected
+        )
+    jitted = jax.jit(lambda x: jax.tree.leaves(call(Parameter(x))))
+    jax.tree.map(np.testing.assert_array_equal, jitted(array), expected)
 
 
 @pytest.mark.parametrize(
-    "value", [1j, np.complex64(1j), 10**400, -(10**400), "1", True]
+    ("number", "dtype"),
+    [
+        *((True, "bool"), (7, "int32"), (-(2**31), "int32"), (1.5, "float32")),
+        *((2j, "complex64"), (2**40, "int64"), (2**63, "uint64"), (0.1, "float64")),
+    ],
+    indirect=["dtype"],
 )
-def test_values_of_descriptors(value):
-    matrix = TensorDesc(DataType.FLOAT32, (2, 3))
-    rule = "a real number that a floating-point type holds"
-    for mode in (PaddingMode.CONSTANT, PaddingMode.EDGE):
-        with pytest.raises(DescriptorError, match=f"PADDING: PaddingValue.*{rule}"):
-            described(value, mode=mode)
-    with pytest.raises(DescriptorError, match=f"DIAGONAL_MATRIX: Value.*{rule}"):
-        create_operator(DiagonalMatrixDesc(matrix, 0, value))
-    desc = DiagonalMatrix1Desc(matrix, matrix, DataType.FLOAT32, value, 0, 1)
-    with pytest.raises(DescriptorError, match=f"DIAGONAL_MATRIX1: Value.*{rule}"):
-        create_operator(desc)
+def test_a_python_number_is_an_array_of_its_type(number, dtype):
+    found = padding(number, (), ())
+    assert (np.asarray(found), found.dtype) == (number, dtype)
+
+
+# SCALARS
+
+# The value is the last element of each of these results.
+SCALARS = {
+    "Value": lambda x, value: diagonal_matrix1(x, value=value),
+    "PaddingValue": lambda x, value: padding(x, (0, 0), (0, 1), value=value),
+    "ATensor": lambda x, value: element_wise_if(np.ones((1, 1), bool), value, x),
+    "BTensor": lambda x, value: element_wise_if(np.zeros((1, 1), bool), x, value),
+}
+padding_value = SCALARS["PaddingValue"]
+# Python's numbers, and for float32 scalars that have a type.
+NUMBERS = {
+    "float32": (
+        *(0.1, 7, True, 0, -0.0, -(2**70), np.nan, -np.inf, 1e300, np.float32(7)),
+        *(np.full((), 7, np.float32), jnp.float32(7), jnp.asarray(7.0)),
+        *(jnp.finfo(jnp.float32).min, Parameter(jnp.float32(7))),
+    ),
+    "float16": (0.1, 1e6),
+    "bfloat16": (0.1, 2**70, jnp.asarray(2.5)),
+    "float8_e5m2": (1,),
+    "complex64": (1 - 2j, 3, 1),
+    "int4": (0, -8),
+    "int8": (-128, 127, 3.0),
+    "uint8": (255, 0.0),
+    "int32": (True, 2**31 - 1),
+    "uint32": (2**32 - 1,),
+    "bool": (True, 1, 0, 1.0),
+    "float64": (0.1, 2**1023, -int(np.finfo(np.float64).max)),
+    "int64": (-(2**63),),
+    "uint64": (2**64 - 1,),
+}
+
+
+@pytest.mark.parametrize("dtype", NUMBERS, indirect=True)
+def test_a_number_takes_the_type_of_the_tensor(dtype):
+    x = np.zeros((1, 1), dtype)
+    for number in NUMBERS[dtype.name]:
+        value = getattr(number, "value", number)
+        with np.errstate(over="ignore"):
+            exact = float(value) if jnp.issubdtype(dtype, np.floating) else value
+            expected = np.asarray(exact).astype(dtype)
+        for call in SCALARS.values():
+            found = call(x, number)
+            assert not found.weak_type
+            assert found.dtype == dtype
+            assert np.asarray(found)[0, -1].tobytes() == expected.tobytes()
+
+
+SAME = "both must be the same"
+# By name of the type: numbers that it can't hold, and what the message says.
+MISFITS = [
+    ("int32", 2.5j, "is 2.5j; INT32 has no imaginary part"),
+    ("float32", 1j, "is 1j; FLOAT32 has no imaginary part"),
+    ("int32", 2**31, "is 2147483648; INT32 holds -2147483648 to 2147483647"),
+    ("int8", 128, "is 128; INT8 holds -128 to 127"),
+    ("int8", -129, "is -129; INT8 holds -128 to 127"),
+    ("uint8", -1, "is -1; UINT8 holds 0 to 255"),
+    ("uint8", 256, "is 256; UINT8 holds 0 to 255"),
+    ("float32", 2**1024, "is about 2^1024; FLOAT32 holds no numbers of this size"),
+    ("complex64", -HUGE, "is about -2^16609; COMPLEX64 holds no numbers of this size"),
+    ("int32", HUGE, "is about 2^16609; INT32 holds -2147483648 to"),
+    *(("bool", n, f"is {n}; BOOL holds False and True") for n in (2, -1, 0.5)),
+    *(
+        ("int32", n, f"is {n}; INT32 holds whole numbers")
+        for n in (2.5, np.nan, -np.inf)
+    ),
+    ("int32", 1e30, "is 1e+30; INT32 holds -2147483648 to 2147483647"),
+    # These have a type of their own, and another one.
+    ("float32", np.float16(1), SAME),
+    ("float32", np.int32(1), SAME),
+    ("float16", np.float32(1), SAME),
+    ("int32", np.int8(1), SAME),
+    ("int32", np.uint32(1), SAME),
+    ("float32", np.bool_(True), SAME),
+    ("int32", np.float32(2.5), SAME),
+]
+
+
+@pytest.mark.parametrize("misfit", MISFITS, ids=lambda one: f"{one[0]} {one[2]}")
+def test_a_number_that_the_type_does_not_hold(misfit):
+    dtype, number, text = misfit
+    x = np.zeros((1, 1), dtype)
+    for name, call in SCALARS.items():
+        if call is padding_value and type(number) is float and dtype == "int32":
+            # PADDING truncates a float for an integer tensor, as its page says.
+            expected = oracles.cast_padding_value(number, dtype)
+            assert call(x, number)[0, -1] == expected
+            continue
+        with pytest.raises(DescriptorError) as raised:
+            call(x, number)
+        assert name in str(raised.value)
+        assert text in str(raised.value)
+
+
+def test_a_value_is_a_scalar():
+    for operator, name in ((DIAGONAL, "Value"), ("PADDING", "PaddingValue")):
+        text = f"{name} has sizes {{1}}; it must be a scalar"
+        assert_refused(operator, text, SCALARS[name], X, jnp.ones(1))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
+)
+def test_a_traced_number_saturates(dtype):
+    """A traced number has no value to refuse yet. It never wraps around."""
+    x, limits = np.zeros((1, 1), dtype), np.iinfo(dtype)
+    every = jax.jit(lambda v: [call(x, v) for call in SCALARS.values()])
+    for value in (0, 1, 300, -5, 70000, 2**31 - 1, -(2**31)):
+        expected = min(max(value, int(limits.min)), int(limits.max))
+        for found in every(value):
+            assert (found.dtype, int(found[0, -1])) == (dtype, expected)
+    traced = jax.jit(lambda v: padding_value(x, v))
+    for value in (10.6, -10.6, 1e30, -1e30, np.inf, -np.inf, np.nan):
+        assert int(traced(value)[0, -1]) == int(padding_value(x, value)[0, -1])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number", "taken"),
+    [
+        *(("float16", 1, True), ("float16", 1.5, True), ("float16", 1j, False)),
+        *(("complex64", 1.5, True), ("complex64", 1j, True), ("bool", 1, False)),
+        *(("int32", 1.5, False), ("uint8", 1j, False)),
+    ],
+)
+def test_which_traced_numbers_a_type_takes(dtype, number, taken):
+    x = np.zeros((1, 1), dtype)
+    for name, call in SCALARS.items():
+        run = functools.partial(jax.eval_shape, functools.partial(call, x), number)
+        truncated = call is padding_value and (dtype, number) == ("int32", 1.5)
+        if taken or truncated:
+            assert run().dtype == dtype
+        else:
+            with pytest.raises(DescriptorError, match=f"{name}.*must be the same"):
+                run()
 
 
 @pytest.mark.parametrize("mode", [False, True])
 def test_a_large_float_is_the_same_integer_traced_or_not(mode):
     """A traced float has JAX's default type, to which any float is rounded."""
     with jax.enable_x64(mode):
-        x = jnp.zeros(1, jnp.int32)
-        pad = functools.partial(padding, x, (0,), (1,))
-        found = (
-            pad(value=123456789.0)[1],
-            jax.jit(lambda v: pad(value=v))(123456789.0)[1],
-        )
-    assert found == ((123456789,) * 2 if mode else (123456792,) * 2)
-
-
-@pytest.mark.parametrize("dtype", [">f4", np.longdouble, "U3", ">i2"])
-def test_a_dtype_that_jax_does_not_have(dtype):
-    with pytest.raises(
-        TypeError, match="a type of numbers that JAX has, in native byte"
-    ):
-        diagonal_matrix1(shape=(2, 2), dtype=dtype)
-
-
-def test_bounds_that_wrap_an_array():
-    wrapped = Parameter(jnp.int32(1)), Parameter(np.int32(3))
-    for bounds in (wrapped, (wrapped[0], 3), (1, wrapped[1])):
-        begin, end = bounds
-        found = diagonal_matrix1(X, value=7, fill_begin=begin, fill_end=end)
-        np.testing.assert_array_equal(found, [[0, 7, 7], [3, 4, 7]])
-
-
-def test_sizes_of_rank_0_are_refused():
-    for call in (
-        lambda: padding(X, np.array(1), (1, 1)),
-        lambda: diagonal_matrix1(shape=np.array(3)),
-        lambda: TensorDesc(1, np.array(3)),
-    ):
-        with pytest.raises(TypeError, match="must be a sequence of integers"):
-            call()
-
-
-def test_the_largest_integers_of_a_double(x64):
-    largest = int(np.finfo(np.float64).max)
-    fill = functools.partial(diagonal_matrix1, shape=(1, 1), dtype=np.float64)
-    assert fill(value=-largest)[0, 0] == -float(largest)
-    assert fill(value=2**1023)[0, 0] == 2.0**1023
-    with pytest.raises(DescriptorError, match="holds no numbers of this size"):
-        fill(value=largest + 1)
-
-
-# SCALARS
-
-SCALARS = {
-    "Python": 7.0,
-    "Python zero": 0.0,
-    "integer": 7,
-    "NumPy": np.float32(7),
-    "NumPy array": np.full((), 7, np.float32),
-    "JAX": jnp.float32(7),
-    "weak": jnp.asarray(7.0),
-    "limit": jnp.finfo(jnp.float32).min,
-    "parameter": Parameter(jnp.float32(7)),
-}
-NUMBERS = {name: value for name, value in SCALARS.items() if name != "parameter"}
-
-
-def select(condition, a, b):
-    return element_wise_if(condition, a, b)
+        x = jnp.zeros((1, 1), jnp.int32)
+        traced = jax.jit(lambda v: padding_value(x, v))(123456789.0)
+        found = [padding_value(x, 123456789.0)[0, -1], traced[0, -1]]
+    assert found == [123456789 if mode else 123456792] * 2
 
 
 @pytest.mark.parametrize("name", SCALARS)
-def test_scalars(name):
-    value = SCALARS[name]
-    number = np.float32(value.value if isinstance(value, Parameter) else value)
-    for found, expected in (
-        (select(CONDITION, X, value), np.where(CONDITION != 0, X, number)),
-        (select(CONDITION, value, X), np.where(CONDITION != 0, number, X)),
-        (pad(value=value), np.pad(X, 1, constant_values=number)),
-        (
-            diagonal_matrix1(X, value=value, fill_begin=1, fill_end=9),
-            np.where(np.triu(np.ones_like(X), 1), number, X),
-        ),
+def test_a_new_number_compiles_nothing(name):
+    """Except for 0 and 1, which are parts of their programs."""
+
+    def programs():
+        return sum(subject.jitted._cache_size() for subject in SUBJECTS.values())
+
+    x = np.zeros((1, 1), np.float32)
+    jax.clear_caches()
+    for new, same in ((0.0, (0, False)), (1.0, (1, True)), (2.5, (3, -0.0, -(2**40)))):
+        size = programs()
+        SCALARS[name](x, new)
+        assert programs() == size + 1
+        for number in same:
+            SCALARS[name](x, number)
+        assert programs() == size + 1
+
+
+def test_a_float_attribute_is_rounded_to_float32_and_saturates(x64):
+    """A descriptor's FLOAT, in every type of its tensor."""
+    for name in SUBJECTS["padding"].data_types[:11]:
+        for value in (
+            *(10.6, -10.6, -0.5, -0.0, 0.1, 127.9, -129.0, 255.5, 256.0, 1e6, 9.3e18),
+            *(16777217.0, 2147483647.0, 4294967295.0, -2147483649.0, 1.9e19, 1e300),
+            *(-1e300, np.nan, np.inf, -np.inf),
+        ):
+            found = cast_float_value(value, np.dtype(name))
+            expected = oracles.cast_padding_value(value, name)
+            assert (found.dtype, found.tobytes()) == (name, expected.tobytes())
+    # The same casts in plain numbers, whatever the oracle says.
+    for name, value, expected in (
+        *(("uint8", 10.6, 10), ("int8", -10.6, -10), ("uint8", -1.0, 0)),
+        *(("int8", 300.0, 127), ("int32", 3e9, 2**31 - 1), ("int16", np.nan, 0)),
+        *(("uint32", np.inf, 2**32 - 1), ("int32", -np.inf, -(2**31))),
+        ("float64", 0.1, float(np.float32(0.1))),
     ):
-        assert not found.weak_type
-        np.testing.assert_array_equal(found, expected, strict=True)
+        assert cast_float_value(value, np.dtype(name)) == expected
 
 
-def scanned(condition, a, b):
-    def step(carry, x):
-        return carry, select(condition, x, carry)
+def test_what_is_no_float_attribute():
+    for value in (1j, np.complex64(1j), HUGE, -HUGE, "1", True, None):
+        text = "X is ...; it must be a real number that a floating-point type holds"
+        assert_refused("PADDING", text, check_float, "PADDING", "X", value)
 
-    return jax.lax.scan(step, b, jnp.asarray(a)[None])[1][0]
+
+# INTEGERS AND SIZES
+
+# Each attribute that is an integer: its operator, its name, and a call.
+INTEGERS = [
+    (DIAGONAL, "DiagonalFillBegin", lambda n: diagonal_matrix1(X, fill_begin=n)),
+    (DIAGONAL, "DiagonalFillEnd", lambda n: diagonal_matrix1(X, fill_end=n)),
+    (DIAGONAL, "shape", lambda n: diagonal_matrix1(shape=(2, n))),
+    (HOT, "Axis", lambda n: hot(axis=n)),
+    (HOT, "size", lambda n: hot(size=n)),
+    *(
+        (NONZERO, name, lambda n, name=name: nonzero_coordinates(X, **{name: n}))
+        for name in ("columns", "fill", "parts", "size")
+    ),
+    ("PADDING", "StartPadding", lambda n: pad(start=(n, 1))),
+    ("PADDING", "EndPadding", lambda n: pad(end=[1, n])),
+]
+STATIC = "must be an integer that is known when the program is traced, not "
+WRONG_INTEGERS = [
+    (1.0, TypeError, f"{STATIC}float"),
+    ("1", TypeError, f"{STATIC}str"),
+    (None, TypeError, f"{STATIC}NoneType"),
+    (np.float32(1), TypeError, f"{STATIC}float32"),
+    (True, TypeError, "is True, a boolean; it must be an integer"),
+    (np.False_, TypeError, "is False, a boolean; it must be an integer"),
+    (HUGE, DescriptorError, "is about 2^16609; it must be an "),
+    (-(2**64), DescriptorError, "is -18446744073709551616; it must be an "),
+]
 
 
-@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize(("operator", "name", "call"), INTEGERS)
+def test_what_is_no_integer(operator, name, call):
+    for value, error, text in WRONG_INTEGERS:
+        if value is not None or operator != NONZERO:  # where it stands for a default
+            assert_refused(operator, f"{name} {text}", call, value, error=error)
+    if not name.startswith("Diagonal"):  # a bound may be traced
+        text = f"{name} is traced;...Close over it, or name it in jax.jit's static_arg"
+        for run, array in (
+            (jax.jit(call), np.int32(1)),
+            (jax.vmap(call), np.ones(2, "i")),
+        ):
+            assert_refused(operator, text, run, array, error=TypeError)
+
+
+# Pairs, as np.pad takes them.
+PAIRS = [((1, 1), (1, 1)), [[1, 1], [1, 1]], np.ones((2, 2), int)]
+
+
 @pytest.mark.parametrize(
-    "transform",
+    ("operator", "name", "call"),
     [
-        jax.jit,
-        jax.checkpoint,
-        lambda f: jax.jit(jax.checkpoint(f)),
-        lambda f: (
-            lambda c, a, b: jax.vmap(f, (None, None, 0))(
-                c, a, jnp.array([b], jnp.float32)
-            )[0]
-        ),
-        lambda f: jax.jit(scanned),
-    ],
-    ids=["jit", "checkpoint", "both", "vmap", "scan"],
-)
-def test_scalars_as_arguments(transform, name):
-    value = NUMBERS[name]
-    found = transform(select)(CONDITION, X, value)
-    expected = np.where(CONDITION != 0, X, np.float32(value))
-    np.testing.assert_array_equal(found, expected, strict=True)
-
-
-def test_the_derivative_in_a_scalar():
-    weights = np.array([[1, 20, 300], [4000, 50000, 600000]], np.float32)
-    gradient = jax.grad(lambda b: (select(CONDITION, X, b) * weights).sum())
-    outside = weights[CONDITION == 0].sum()
-    assert gradient(1.0) == jax.jit(gradient)(1.0) == gradient(np.float32(1)) == outside
-    per_example = jax.vmap(gradient)(jnp.ones(2))
-    np.testing.assert_array_equal(per_example, [outside] * 2)
-
-
-def test_the_type_of_two_scalars():
-    for a, b, dtype in (
-        (np.float16(1), 0.0, "float16"),
-        (2, jnp.int8(1), "int8"),
-        (jnp.float32(1), np.float32(2), "float32"),
-    ):
-        found = select(CONDITION, a, b)
-        expected = np.where(CONDITION != 0, a, b).astype(dtype)
-        np.testing.assert_array_equal(found, expected, strict=True)
-        traced = jax.jit(select)(CONDITION, a, b)
-        np.testing.assert_array_equal(traced, expected, strict=True)
-    with pytest.raises(DescriptorError, match=r"'ATensor' has FLOAT32.*'BTensor' has"):
-        select(CONDITION, X, np.int32(1))
-    with pytest.raises(DescriptorError, match=r"'BTensor' has \{1\}"):
-        select(CONDITION, X, np.ones(1, np.float32))
-
-
-def test_a_traced_number_gives_way_to_a_weak_array():
-    weak = jnp.full((2, 3), 1.5)
-    assert weak.weak_type
-    found = jax.jit(select)(CONDITION, weak, 0)
-    np.testing.assert_array_equal(found, np.where(CONDITION, 1.5, 0).astype("float32"))
-
-
-@pytest.mark.parametrize(
-    ("call", "array"),
-    [
-        (diagonal_matrix1, X),
-        (lambda i: one_hot(i, VALUES, size=3), INDICES),
-        (lambda v: one_hot(INDICES, v, size=3), VALUES),
-        (lambda c: select(c, X, 2.0), CONDITION),
-        (lambda a: select(CONDITION, a, X), X + 1),
-        (lambda b: select(CONDITION, X, b), X + 1),
-        (lambda x: nonzero_coordinates(x).coordinates, X),
-        (lambda x: padding(x, ONES, ONES), X),
-        (lambda x: described(0.0)(x), X),
+        (DIAGONAL, "shape", lambda ns: diagonal_matrix1(shape=ns)),
+        ("PADDING", "StartPadding", lambda ns: pad(start=ns)),
+        ("PADDING", "EndPadding", lambda ns: pad(end=ns)),
     ],
 )
-def test_objects_with_an_array(call, array):
-    expected = call(array)
-    for value in (array, jnp.asarray(array)):
-        np.testing.assert_array_equal(call(Parameter(value)), expected)
-    jitted = jax.jit(lambda x: call(Parameter(x)))
-    np.testing.assert_array_equal(jitted(array), expected)
-
-
-# ATTRIBUTES
-
-
-class Strange:
-    def __array__(self):
-        return X
-
-
-HUGE = 10**5000
-REFUSED = {
-    "mode a list": (lambda: pad(mode=[]), r"PADDING: PaddingMode is \[\];.*WRAP\. Wri"),
-    "mode a name": (lambda: pad(mode="EDGE"), r"is 'EDGE';.*Write PaddingMode\.EDGE\."),
-    **{
-        f"mode {other}": (
-            lambda other=other: pad(mode=other),
-            rf"is '{other}';.*WRAP\. Write PaddingMode\.{mode}\.$",
-        )
-        for other, mode in (
-            *(("edge", "EDGE"), ("reflect", "REFLECTION"), ("REFLECT", "REFLECTION")),
-            *(("replicate", "EDGE"), ("circular", "WRAP"), ("symmetric", "SYMMETRIC")),
-        )
-    },
-    "mode of no name": (lambda: pad(mode="mean"), r"Write for example PaddingMode\."),
-    **{
-        f"{name} in pairs of type {type(pairs).__name__}": (
-            lambda pads=pads: padding(INDICES, *pads),
-            rf"PADDING: {name} has .*1, 1.* for an axis; .* = zip\(\*pairs\)\.$",
-        )
-        for pairs in (((1, 1), (1, 1)), [[1, 1], [1, 1]], np.ones((2, 2), int))
-        for name, pads in (
-            ("StartPadding", (pairs, 0)),
-            ("EndPadding", ((1, 1), pairs)),
-        )
-    },
-    "mode a boolean": (lambda: pad(mode=True), "PaddingMode is True"),
-    "mode a type": (lambda: pad(mode=DataType.FLOAT32), "PaddingMode is <DataType"),
-    "no form": (
-        lambda: pad(implementation=[]),
-        r"implementation is \[\];.*None, 'xla'",
-    ),
-    "no form of if": (
-        lambda: element_wise_if(CONDITION, X, X, implementation={}),
-        r"ELEMENT_WISE_IF: implementation is \{\};",
-    ),
-    "pad 2^62": (
-        lambda: padding(X, (2**62, 0), ONES),
-        r"StartPadding is \{4611686018427387904,0\};.*less than 2\^32",
-    ),
-    "pad 10^5000": (
-        lambda: padding(X, ONES, (HUGE, 0)),
-        r"EndPadding is about 2\^16609",
-    ),
-    "size 10^5000": (
-        lambda: one_hot(INDICES, VALUES, size=HUGE),
-        r"size is about 2\^16609; it must be an integer of at most 64 bits",
-    ),
-    "bound 10^5000": (
-        lambda: diagonal_matrix1(X, fill_end=-HUGE),
-        r"DiagonalFillEnd is about -2\^16609; it must be an INT32",
-    ),
-    "value 10^5000": (lambda: pad(value=HUGE), r"PaddingValue is about 2\^16609;"),
-    "ignored value": (
-        lambda: pad(mode=PaddingMode.EDGE, value="one"),
-        r"PADDING: 'PaddingValue' must be a number or an array, not str\.$",
-    ),
-    "ignored None": (
-        lambda: pad(mode=PaddingMode.WRAP, value=None),
-        "'PaddingValue' must be a number or an array, not NoneType",
-    ),
-    "size True": (
-        lambda: one_hot(INDICES, VALUES, size=True),
-        "ONE_HOT: size is True, a boolean; it must be an integer",
-    ),
-    "axis False": (
-        lambda: one_hot(INDICES, VALUES, size=3, axis=np.False_),
-        "Axis is False, a boolean",
-    ),
-    "columns True": (
-        lambda: nonzero_coordinates(X, columns=True),
-        "NONZERO_COORDINATES: columns is True, a boolean",
-    ),
-    "padding True": (
-        lambda: padding(X, (True, 1), ONES),
-        "StartPadding is True, a bool",
-    ),
-    "bound True": (
-        lambda: diagonal_matrix1(X, fill_begin=True),
-        "FillBegin is True, a",
-    ),
-    "traced lists": (
-        lambda: jax.jit(padding)(X, (0, 1), (0, 1)),
-        "PADDING: StartPadding is traced;.*Close over it.*static_argnums",
-    ),
-    "traced array": (
-        lambda: jax.jit(padding)(X, np.zeros(2, np.int32), (0, 1)),
-        "StartPadding is traced;.*static_argnums",
-    ),
-    "sizes a string": (
-        lambda: diagonal_matrix1(shape="23"),
-        "DIAGONAL_MATRIX1: shape must be a sequence of integers, not str",
-    ),
-    "indices of rank 0": (
-        lambda: one_hot(np.int32(1), VALUES, size=3),
-        r"ONE_HOT: Axis is -1, while .*'IndicesTensor' has 0 dimensions;.*\[None\]",
-    ),
-    "what NumPy would convert": (
-        lambda: padding(Strange(), ONES, ONES),
-        "'InputTensor' must be an array, not Strange; convert it with jnp.asarray",
-    ),
-    # Descriptors
-    "type a name": (
-        lambda: TensorDesc("FLOAT32", (2, 3)),
-        r"TensorDesc: data_type is 'FLOAT32';.*Write DataType\.FLOAT32\.",
-    ),
-    "type 99": (lambda: TensorDesc(99, (2, 3)), "TensorDesc: data_type is 99; it must"),
-    "type a mode": (
-        lambda: TensorDesc(PaddingMode.EDGE, (2, 3)),
-        "data_type is <PaddingMode.EDGE: 1>; it must be one of UNKNOWN, FLOAT32",
-    ),
-    "type True": (lambda: TensorDesc(True, (2, 3)), "TensorDesc: data_type is True;"),
-    "sizes a number": (
-        lambda: TensorDesc(DataType.FLOAT32, 6),
-        r"TensorDesc: sizes is 6; it must be a sequence of integers, such as \(2, 3\)",
-    ),
-    "sizes text": (
-        lambda: TensorDesc(DataType.FLOAT32, "23"),
-        "sizes is '23'; it must",
-    ),
-    "strides a number": (lambda: TensorDesc(1, (2, 3), 1), "TensorDesc: strides is 1;"),
-    "flags": (
-        lambda: TensorDesc(1, (2, 3), flags=-1),
-        "TensorDesc: flags is -1; it must be 0, NONE, or 1, OWNED_BY_DML",
-    ),
-    "size True of a tensor": (
-        lambda: of(TensorDesc(1, (True, 3))),
-        r"tensor 'InputTensor' has sizes \{True,3\}; each must be an integer",
-    ),
-    "total size": (
-        lambda: of(TensorDesc(1, (2, 3), total_tensor_size_in_bytes=2**100)),
-        r"'InputTensor' has TotalTensorSizeInBytes 1267.*less than 2\^64",
-    ),
-    "total size of an output": (
-        lambda: of(None, TensorDesc(1, (2, 3), (3, 1), 2**40)),
-        "'OutputTensor' has TotalTensorSizeInBytes 1099511627776, a buffer of 27",
-    ),
-    "alignment": (
-        lambda: of(TensorDesc(1, (2, 3), guaranteed_base_offset_alignment=2**100)),
-        r"GuaranteedBaseOffsetAlignment 1267.*a power of two.*less than 2\^32",
-    ),
-    "level": (
-        lambda: create_operator(of().desc, feature_level="6_4"),
-        r"create_operator: feature_level is '6_4';.*for example FeatureLevel\.V6_4",
-    ),
-    "level a boolean": (
-        lambda: create_operator(of().desc, feature_level=True),
-        "is True",
-    ),
-    "offset True": (
-        lambda: create_operator(DiagonalMatrixDesc(TensorDesc(1, (2, 3)), True, 1.0)),
-        "DIAGONAL_MATRIX: Offset is True, a boolean",
-    ),
-    "mode of a descriptor": (
-        lambda: described(0.0, mode="EDGE"),
-        r"PADDING: PaddingMode is 'EDGE';.*Write PaddingMode\.EDGE\.",
-    ),
-    "pads of a descriptor": (
-        lambda: create_operator(
-            PaddingDesc(*[TensorDesc(1, (2,))] * 2, 1, 0.0, 1, (False,), (0,))
-        ),
-        "PADDING: StartPadding is False, a boolean",
-    ),
-}
-
-
-def of(item=None, output=None):
-    """An operator that changes nothing."""
-    plain, none = TensorDesc(DataType.FLOAT32, (2, 3)), (0, 0)
-    tensors = item or plain, output or plain
-    return create_operator(PaddingDesc(*tensors, PaddingMode.EDGE, 0, 2, none, none))
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name):
-    """One line of ours, which names operator or struct, argument, rule and value."""
-    call, text = REFUSED[name]
-    with pytest.raises((DescriptorError, TypeError), match=text) as raised:
-        call()
-    message = str(raised.value)
-    assert "\n" not in message
-    assert message.endswith(".")
-    assert len(message) < 400
-
-
-def test_what_sizes_and_modes_may_be():
-    expected = np.pad(X, ((1, 0), (0, 2)), mode="reflect")
-    for start, end in (
-        ([1, 0], [0, 2]),
-        (np.array([1, 0]), np.array([0, 2], np.uint8)),
-        ((np.int64(1), 0), (0, jnp.int32(2))),
-        (range(1, -1, -1), range(0, 4, 2)),
+def test_what_is_no_sequence_of_integers(operator, name, call):
+    for value, kind in (
+        (5, "int"),
+        ("34", "str"),
+        (np.array(3), "ndarray"),
+        ({3}, "set"),
     ):
-        for mode in (PaddingMode.REFLECTION, 2, np.int64(2), np.asarray(2)):
-            found = padding(X, start, end, mode=mode)
-            np.testing.assert_array_equal(found, expected)
-    zeros = diagonal_matrix1(shape=np.array([2, 3]), value=0)
-    np.testing.assert_array_equal(zeros, np.zeros((2, 3), np.float32), strict=True)
-    bytes_ = jnp.uint32(24), np.int64(8)
-    item = TensorDesc(1, np.array([2, 3]), np.array([3, 1]), bytes_[0], np.int64(0))
-    item = dataclasses.replace(item, guaranteed_base_offset_alignment=bytes_[1])
-    assert item == TensorDesc(DataType.FLOAT32, (2, 3), (3, 1), 24, item.flags, 8)
-    start = (jnp.array(0), 0)
-    desc = PaddingDesc(item, item, np.int64(1), 0, np.array(2), start, np.zeros(2, int))
-    assert type(desc.dimension_count) is int
-    assert desc.start_padding == desc.end_padding == (0, 0)
-    operator = create_operator(desc, feature_level=np.int64(0x6400))
-    assert operator.feature_level is FeatureLevel.V6_4
-    np.testing.assert_array_equal(operator(np.arange(6, dtype="f")), np.arange(6))
+        text = f"{name} must be a sequence of integers, not {kind}"
+        assert_refused(operator, text, call, value, error=TypeError)
+    text = f"{name} has ...1, 1... for an axis; it must have one integer for each axis"
+    text += "" if name == "shape" else "...become both by start, end = zip(*pairs)"
+    for value in PAIRS:
+        assert_refused(operator, text, call, value, error=TypeError)
+    traced, ones = jax.jit(call), np.ones(2, np.int32)
+    assert_refused(operator, f"{name} is traced;", traced, ones, error=TypeError)
+
+
+def test_what_is_an_integer_or_a_sequence_of_integers():
+    for value in (3, np.int8(3), np.uint64(3), np.array(3), jnp.int32(3)):
+        found = as_integer("ONE_HOT", "size", value)
+        assert (type(found), found) == (int, 3)
+    for value in (2**64 - 1, 1 - 2**64):
+        assert as_integer("ONE_HOT", "size", value) == value
+    (symbol,) = export.symbolic_shape("n")
+    for given, expected in (
+        *(([1, 0], (1, 0)), (np.array([0, 2], np.uint8), (0, 2)), ((), ())),
+        *((range(1, -1, -1), (1, 0)), ((np.int64(1), jnp.int32(2)), (1, 2))),
+        ((symbol, 2), (symbol, 2)),
+    ):
+        found = as_sizes("PADDING", "StartPadding", given)
+        assert found == expected
+        assert all(type(n) in (int, type(symbol)) for n in found)
+
+
+def test_a_dtype_that_jax_does_not_have():
+    for dtype in (">f4", "G", "U3", "M8[s]", str, "float31"):
+        text = "dtype 'float31' is not a data type"
+        if dtype != "float31":
+            text = f"dtype is {np.dtype(dtype)}; it must be a type of numbers that JAX "
+        options = {"shape": (2, 2), "dtype": dtype}
+        assert_refused(DIAGONAL, text, diagonal_matrix1, error=TypeError, **options)

@@ -2,9 +2,6 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
-
-from dmljax._coordinates import PaddingMode, source_index
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,24 +22,6 @@ class Axis:
         """Whether there is any padding."""
         return self.before + self.after > 0
 
-    def source(self, position: Any, mode: PaddingMode, stop: int | None = None) -> Any:
-        """Returns the input coordinate of an output coordinate.
-
-        It is the nearest one where CONSTANT has none, so that a kernel may read there.
-        `stop` is by default the size of the output. For positions that are not below
-        it, the result may be any coordinate of the input.
-        """
-        if not self.is_padded:
-            return position
-        if mode is PaddingMode.CONSTANT:
-            mode = PaddingMode.EDGE
-        stop = self.output if stop is None else stop
-        return source_index(position, stop, self.before, self.size, mode)
-
-    def is_inside(self, position: Any) -> Any:
-        """Whether an output coordinate is one of the input's."""
-        return (position >= self.before) & (position < self.before + self.size)
-
 
 def axes_of(
     shape: tuple[int, ...], start: tuple[int, ...], end: tuple[int, ...]
@@ -54,7 +33,7 @@ def axes_of(
 
 def merged(axes: Sequence[Axis]) -> list[Axis]:
     """Merges neighbouring dimensions that are not padded into one."""
-    # A kernel computes a coordinate by a division for each dimension, so fewer are
+    # A kernel computes a position by a division for each dimension, so fewer are
     # faster.
     result: list[Axis] = []
     for axis in axes:

@@ -2,17 +2,16 @@
 
 import argparse
 import collections
+import itertools
 import os
 import pathlib
 import random
-import re
 import resource
-import subprocess
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tests import compiling
@@ -27,6 +26,7 @@ from dmljax._check import ModelError, NoKernelError
 from dmljax._model import parse as _model_parse
 from dmljax._model import run as _model
 from dmljax._model.format import Model
+from dmljax._primitive import OperatorPrimitive
 from tests.fuzz import damage, expected
 from tests.fuzz.descriptors import Maker, broken, supported
 
@@ -56,6 +56,10 @@ class Report:
         path.write_bytes(what.encode("utf-8", "replace") + b"\n" + content)
         print(f"FAILED: {what.strip().splitlines()[-1][:200]} ({path})", flush=True)
 
+    def raised(self, content: str | bytes) -> None:
+        """Keeps the exception that is handled, which should not have been raised."""
+        self.fail(traceback.format_exc(limit=-3), content)
+
     def show(self, seconds: float) -> None:
         """Prints the counts."""
         for name, count in sorted(self.counts.items()):
@@ -74,14 +78,14 @@ class Report:
 class DescriptorFuzzer:
     """Runs random descriptors in batches, and compares them with the oracles."""
 
-    def __init__(self, seed: int, report: Report, form: str | None) -> None:
+    def __init__(self, seed: int, report: Report) -> None:
         self.maker = Maker(random.Random(seed))
         self.generator = np.random.default_rng(seed)
-        self.report, self.form = report, form
+        self.report = report
 
     def batch(self) -> None:
         """Makes the descriptors of one program, and runs them."""
-        cases = []
+        cases: list[tuple[dmljax.OperatorDesc, list[np.ndarray]]] = []
         while len(cases) < BATCH:
             desc = self.maker.desc()
             kind = self.maker.random.random()
@@ -89,7 +93,7 @@ class DescriptorFuzzer:
                 self._must_refuse(broken(self.maker, desc))
                 continue
             if kind < 0.25:
-                desc = self._wild(desc)
+                desc = self._damaged(desc)
             else:
                 self._check_level(desc)
             if desc is not None:
@@ -106,25 +110,21 @@ class DescriptorFuzzer:
             accepted = False
         self.report.counts["valid descriptors checked at a level"] += 1
         if accepted != supported(desc, level):
-            self.report.fail(
-                f"{'accepted' if accepted else 'refused'} at {level!r}", repr(desc)
-            )
+            self.report.fail(f"accepted: {accepted}, at {level!r}", repr(desc))
 
     def _must_refuse(self, desc: dmljax.OperatorDesc) -> None:
+        self.report.counts["broken descriptors refused"] += 1
         try:
             dmljax.create_operator(desc)
             self.report.fail("a broken descriptor is accepted", repr(desc))
-        except (dmljax.DescriptorError, TypeError) as error:
-            if not str(error).startswith(f"{desc.operator}: "):
-                self.report.fail(traceback.format_exc(limit=-3), repr(desc))
-            self.report.counts["broken descriptors refused"] += 1
-        except Exception:
-            self.report.fail(traceback.format_exc(limit=-3), repr(desc))
+        except Exception as error:
+            ours = isinstance(error, (dmljax.DescriptorError, TypeError))
+            if not (ours and str(error).startswith(f"{desc.operator}: ")):
+                self.report.raised(repr(desc))
 
-    def _wild(self, desc: dmljax.OperatorDesc) -> dmljax.OperatorDesc | None:
+    def _damaged(self, desc: dmljax.OperatorDesc) -> dmljax.OperatorDesc | None:
         """Damages the JSON of a descriptor; None if it is then refused, or large."""
-        fields = {"desc": desc.to_json()["desc"]}
-        choose = self.maker.random
+        fields, choose = {"desc": desc.to_json()["desc"]}, self.maker.random
         choose.choice(damage.STRUCTURAL)(choose, fields)
         try:
             found = type(desc).from_json(fields.get("desc"))
@@ -133,34 +133,38 @@ class DescriptorFuzzer:
             self.report.counts["damaged descriptors refused"] += 1
             return None
         except Exception:
-            self.report.fail(traceback.format_exc(limit=-3), repr(fields))
+            self.report.raised(repr(fields))
             return None
-        spans = [
-            max(t.buffer_length, np.prod(t.sizes)) for t in found.tensors().values()
-        ]
-        if max(spans) <= MOST_ELEMENTS:
-            return found
-        self.report.counts["large descriptors accepted, not run"] += 1
-        return None
+        tensors = found.tensors().values()
+        if max(max(t.buffer_length, np.prod(t.sizes)) for t in tensors) > MOST_ELEMENTS:
+            self.report.counts["large descriptors accepted, not run"] += 1
+            return None
+        return found
 
     def _run(
         self, cases: Sequence[tuple[dmljax.OperatorDesc, list[np.ndarray]]]
     ) -> None:
+        """Computes the outputs of all cases by one program, and compares them."""
+        operators = [dmljax.create_operator(desc) for desc, _ in cases]
+
+        def run(inputs: list[list[jax.Array]]) -> list[list[jax.Array]]:
+            pairs = zip(operators, inputs, strict=True)
+            return [jax.tree.leaves(operator(*arrays)) for operator, arrays in pairs]
+
         try:
-            results = jax.device_get(self._results(cases))
+            results = jax.device_get(jax.jit(run)([arrays for _, arrays in cases]))
         except Exception as error:
             if len(cases) > 1:
                 for case in cases:
                     self._run([case])
-                return
-            if isinstance(error, NoKernelError):
+            elif isinstance(error, NoKernelError):
                 self.report.counts["descriptors that no kernel takes"] += 1
-                return
-            self.report.fail(traceback.format_exc(limit=-3), repr(cases[0]))
+            else:
+                self.report.raised(repr(cases[0]))
             return
         for (desc, arrays), outputs in zip(cases, results, strict=True):
             self.report.counts["descriptors run and compared"] += 1
-            wanted = self._wanted(desc, arrays)
+            wanted = expected.outputs(desc, arrays)
             if not all(map(expected.same_bits, outputs, wanted)):
                 bits = [array.tobytes().hex() for array in arrays]
                 self.report.fail(
@@ -168,30 +172,16 @@ class DescriptorFuzzer:
                     f"{desc!r}\n{bits}\n{outputs}\n{wanted}",
                 )
 
-    def _results(self, cases: Sequence[tuple[Any, Any]]) -> Any:
-        """Computes the outputs of all cases by one program."""
 
-        def run(arrays: list[list[jax.Array]]) -> list[list[jax.Array]]:
-            return [
-                jax.tree.leaves(self._operator(desc)(*given))
-                for (desc, _), given in zip(cases, arrays, strict=True)
-            ]
+def use_form(form: str) -> None:
+    """Makes the operators that have a kernel run in this form where they may choose."""
+    call = OperatorPrimitive.__call__
 
-        given = [
-            arrays if self.form is None else expected.logical_inputs(desc, arrays)
-            for desc, arrays in cases
-        ]
-        return jax.jit(run)(given)
+    def chosen(self: Any, *operands: Any, implementation: Any = None, **static: Any):
+        wanted = form if self.kernels else None
+        return call(self, *operands, implementation=implementation or wanted, **static)
 
-    def _operator(self, desc: dmljax.OperatorDesc) -> Callable[..., Any]:
-        if self.form is None:
-            return dmljax.create_operator(desc)
-        return expected.in_form(desc, self.form)
-
-    def _wanted(self, desc: Any, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        if self.form is None:
-            return expected.outputs(desc, arrays)
-        return expected.logical_outputs(desc, expected.logical_inputs(desc, arrays))
+    OperatorPrimitive.__call__ = chosen
 
 
 # Model files
@@ -221,19 +211,17 @@ class ModelFuzzer:
     def _parsed(self, text: bytes) -> Model | None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         start = time.process_time()  # whatever else the machine does
+        model = None
         try:
-            model = _model_parse.parse_model(
-                _model_parse.ModelText("the fuzzer", text), max_memory=LARGEST
-            )
+            given = _model_parse.ModelText("the fuzzer", text)
+            model = _model_parse.parse_model(given, max_memory=LARGEST)
         except ModelError as error:
-            model = None
             self.report.counts["damaged model files refused"] += 1
             message = str(error)
             if not message.isprintable() or len(message) > 600:
                 self.report.fail(f"a message of {len(message)} characters", text)
         except Exception:
-            model = None
-            self.report.fail(traceback.format_exc(limit=-3), text)
+            self.report.raised(text)
         seconds = time.process_time() - start
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         self.report.slowest = max(self.report.slowest, seconds)
@@ -264,50 +252,17 @@ class ModelFuzzer:
             for case in accepted if len(accepted) > 1 else ():
                 self._run([case])
             if len(accepted) == 1:
-                self.report.fail(traceback.format_exc(limit=-3), accepted[0][1])
+                self.report.raised(accepted[0][1])
             return
         for (model, text), versions in zip(accepted, results, strict=True):
             result = _model.results_of(model, versions)
             self.report.counts["model files run and compared"] += 1
-            wanted = damage.final_bytes(model)
             given = {n: np.asarray(v).tobytes() for n, v in result.resources.items()}
-            if given != wanted:
+            if given != damage.final_bytes(model):
                 self.report.fail("a model differs from the oracle", text)
             # The output is prepared in full. No step is taken, so nothing is shown.
             with _model.prepared(model, result):
                 self.report.counts["commands that show prepared"] += len(model.outputs)
-
-
-def _turns(seconds: float, *fuzzers: Any) -> Iterator[Any]:
-    """Yields the fuzzers in turns, so that each gets about the same time."""
-    spent = dict.fromkeys(fuzzers, 0.0)
-    while sum(spent.values()) < seconds:
-        fuzzer = min(fuzzers, key=lambda one: spent[one])
-        start = time.perf_counter()
-        yield fuzzer
-        spent[fuzzer] += time.perf_counter() - start
-
-
-def _in_parallel(jobs: int, seed: int, options: Sequence[str]) -> int:
-    """Runs several processes, each with a seed of its own, and adds up their counts."""
-    command = [sys.executable, "-m", "tests.fuzz", *options, "--jobs", "1", "--seed"]
-    processes = {
-        one: subprocess.Popen([*command, str(one)], stdout=subprocess.PIPE, text=True)
-        for one in range(seed, seed + jobs)
-    }
-    totals: collections.Counter[str] = collections.Counter()
-    for one, process in processes.items():
-        for line in process.communicate()[0].splitlines():
-            if count := re.fullmatch(r" *(\d+) (.*)", line):
-                totals[count[2]] += int(count[1])
-            else:
-                print(line)
-        # A signal, as of a compiler that aborts, is a negative number.
-        if process.returncode:
-            print(f"FAILED: the process of seed {one} ended with {process.returncode}")
-    for name, number in sorted(totals.items()):
-        print(f"{number:9} {name}")
-    return int(any(process.returncode for process in processes.values()))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -316,32 +271,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--device", default="cpu", help="cpu, gpu or tpu")
     parser.add_argument("--only", choices=("descriptors", "models"))
-    parser.add_argument("--form", choices=("xla", "pallas"), help="of the operators")
+    parser.add_argument(
+        "--form", choices=("xla", "pallas"), help="of operators with a kernel"
+    )
     parser.add_argument("--seed", type=int, help="another one each time if absent")
     parser.add_argument("--keep", type=pathlib.Path, default="build/fuzz")
-    parser.add_argument("--jobs", type=int, default=1, help="how many processes")
     arguments = parser.parse_args(argv)
     seed = arguments.seed if arguments.seed is not None else time.time_ns() % 10**9
-    if arguments.jobs > 1:
-        return _in_parallel(
-            arguments.jobs, seed, sys.argv[1:] if argv is None else argv
-        )
     print(f"seed {seed}", flush=True)
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_default_device", jax.devices(arguments.device)[0])
+    if arguments.form:
+        use_form(arguments.form)
     report = Report(seed, arguments.keep.absolute())
-    every = {
-        "descriptors": DescriptorFuzzer(seed, report, arguments.form),
-        "models": ModelFuzzer(seed, report),
-    }
-    fuzzers = [every[arguments.only]] if arguments.only else list(every.values())
+    kinds = {"descriptors": DescriptorFuzzer, "models": ModelFuzzer}
+    chosen = [arguments.only] if arguments.only else kinds
+    fuzzers = [kinds[name](seed, report) for name in chosen]
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)  # so that the files that models write go there
-        for fuzzer in _turns(60 * arguments.minutes, *fuzzers):
+        for fuzzer in itertools.cycle(fuzzers):
             fuzzer.batch()
             jax.clear_caches()
-    report.show(time.perf_counter() - start)
+            seconds = time.perf_counter() - start
+            if seconds >= 60 * arguments.minutes:
+                break
+    report.show(seconds)
     return 1 if report.failures else 0
 
 

@@ -14,25 +14,16 @@ import numpy as np
 import dmljax
 from dmljax import DataType as T
 from dmljax import FeatureLevel, PaddingMode, TensorDesc, TensorFlags
-from tests.subjects import SUBJECTS
+from tests.samples import INT32_MAX, INT32_MIN
+from tests.subjects import DESCRIBED
 
-INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
-FUZZED = {
-    name: fuzzed
-    for subject in SUBJECTS.values()
-    for name, fuzzed in subject.fuzzed.items()
-}
-TABLES = {
-    name: table
-    for subject in SUBJECTS.values()
-    for name, table in subject.tables.items()
-}
+NONFINITE = (math.inf, -math.inf, math.nan)
 MODE_LEVELS = {PaddingMode.SYMMETRIC: 0x3000, PaddingMode.WRAP: 0x6400}
 
 
 def supported(desc: dmljax.OperatorDesc, level: int) -> bool:
     """Whether the pages support a valid descriptor at a level."""
-    table = TABLES[desc.operator].items()
+    table = DESCRIBED[desc.operator].table.items()
     rows = [row for label, row in table if FeatureLevel[f"V{label}"] <= level]
     if not rows or level < MODE_LEVELS.get(getattr(desc, "padding_mode", None), 0):
         return False
@@ -52,7 +43,7 @@ class Maker:
 
     def desc(self) -> dmljax.OperatorDesc:
         """Makes a descriptor of any operator that is valid at the newest level."""
-        return FUZZED[self.random.choice(sorted(FUZZED))].make(self)
+        return DESCRIBED[self.random.choice(sorted(DESCRIBED))].make(self)
 
     def level(self) -> FeatureLevel:
         """Chooses the newest level, or any other."""
@@ -116,7 +107,7 @@ class Maker:
         """Chooses a number of the data type, now and then a limit, NaN or infinity."""
         if data_type.dtype.kind == "f":
             return self.random.choice(
-                (0.0, -0.0, 1.5, -7.25, 0.1, math.inf, -math.inf, 65504.0, 6e-8, 1e-40)
+                (0.0, -0.0, 1.5, -7.25, 0.1, 65504.0, 6e-8, 1e-40, *NONFINITE)
             )
         limits = np.iinfo(data_type.dtype)
         low, high = int(limits.min), int(limits.max)
@@ -127,9 +118,15 @@ class Maker:
         return self.random.choice(
             (
                 *(0.0, -0.0, 10.6, -10.6, 255.5, -1.0, 3e9, -3e9, 1e19, 1e30, 0.1, 7),
-                *(math.inf, -math.inf, 65519.9, 65520.0, 1e-8, 2**31, 2**63, 2**64),
+                *(*NONFINITE, 65519.9, 65520.0, 1e-8, 2**31, 2**63, 2**64),
             )
         )
+
+
+def made(name: str, count: int) -> list[dmljax.OperatorDesc]:
+    """Makes valid descriptors of one operator, the same in every run."""
+    maker = Maker(random.Random(name))
+    return [DESCRIBED[name].make(maker) for _ in range(count)]
 
 
 # Breaking a rule

@@ -4,14 +4,13 @@ import numpy as np
 
 import dmljax
 from tests import oracles, samples
-from tests.fuzz.descriptors import FUZZED
-from tests.subjects import SUBJECTS
+from tests.subjects import DESCRIBED, SUBJECTS
 
 COMPUTING = {
     name
     for subject in SUBJECTS.values()
     if not all(sample.moves for sample in subject.samples)
-    for name in subject.fuzzed
+    for name in subject.descriptors
 }
 
 
@@ -76,7 +75,7 @@ def logical_outputs(
 ) -> list[np.ndarray]:
     """Computes the outputs by the oracle of the operator."""
     return [
-        np.asarray(output) for output in FUZZED[desc.operator].oracle(desc, *inputs)
+        np.asarray(output) for output in DESCRIBED[desc.operator].oracle(desc, *inputs)
     ]
 
 
@@ -100,9 +99,3 @@ def same_bits(first: np.ndarray, second: np.ndarray) -> bool:
         second.shape,
         second.tobytes(),
     )
-
-
-def in_form(desc, form):
-    """Returns the operator of the descriptor as a function in one form."""
-    function = FUZZED[desc.operator].function
-    return lambda *arrays: function(desc, form, *arrays)

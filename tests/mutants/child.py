@@ -1,67 +1,52 @@
-"""Runs pytest once, in a process of its own, with or without a fault."""
+"""Runs tests in a process of its own, with or without a fault."""
 
 import importlib.machinery
 import importlib.util
 import json
 import os
+import resource
 import signal
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.mutants.fault import ROOT, Fault, parts
+from tests.mutants.generate import ROOT, Fault, path_of
 
 OPTIONS = (
-    *("-q", "--tb=short", "--no-header", "-p", "no:cacheprovider", "-m", ""),
-    # pytest warns that it can't rewrite the assertions of plugins that are imported
-    # already, as they are here before the process is forked.
-    "-Wignore:Module already imported",
+    *("-q", "--tb=short", "--no-header", "-p", "no:cacheprovider", f"--rootdir={ROOT}"),
+    "--assert=plain",  # or pytest would load the files that it rewrites from the disk
 )
+# A fault may ask for any amount of memory. The tests need a quarter of this.
+MOST_BYTES = 12 * 2**30
 
 
-class Loader(importlib.machinery.SourceFileLoader):
-    """Compiles the source of a module with a fault. The file does not change."""
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.module, str(fault.path))
-        self.fault = fault
-
-    def get_code(self, fullname: str) -> Any:
-        """Compiles the code anew: a cached file would have it without the fault."""
-        source = self.fault.changed(self.fault.path.read_text())
-        return compile(source, self.path, "exec", dont_inherit=True)
-
-
-class Finder:
-    """Finds the module that has the fault, and leaves all others to Python."""
+class Finder(importlib.machinery.SourceFileLoader):
+    """Finds and loads the module that has the fault. Python finds all the others."""
 
     def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.module, str(path_of(fault.module)))
         self.fault = fault
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         """Returns the module with the fault, or None for any other module."""
         if name != self.fault.module:
             return None
-        package = self.fault.path.name == "__init__.py"
-        return importlib.util.spec_from_file_location(
-            name,
-            self.fault.path,
-            loader=Loader(self.fault),
-            submodule_search_locations=[str(self.fault.path.parent)]
-            if package
-            else None,
-        )
+        return importlib.util.spec_from_file_location(name, self.path, loader=self)
+
+    def get_code(self, fullname: str) -> Any:
+        """Returns the code with the fault. A cached file would be without it."""
+        return self.fault.code()
 
 
 class Reporter:
-    """A plugin of pytest that selects tests, notes outcomes, and limits the time."""
+    """A plugin of pytest: orders the tests, limits their time, notes outcomes."""
 
-    def __init__(self, path: Path, tests: Sequence[str], limit: int) -> None:
+    def __init__(self, path: Path, limit: int) -> None:
         self.path, self.limit = path, limit
-        self.wanted = [parts(test) for test in tests]
 
     def note(self, event: str, test: str) -> None:
         """Adds a line to the notes, which are there even if the process is killed."""
@@ -69,18 +54,17 @@ class Reporter:
             file.write(json.dumps([event, test]) + "\n")
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Keeps the tests that are wanted, if there is a choice."""
-        if self.wanted:
-            items[:] = [item for item in items if self.is_wanted(item)]
-        self.note("selected", str(len(items)))
+        """Runs the first case of every function, then the second of each, and so on.
 
-    def is_wanted(self, item: Any) -> bool:
-        """Whether an item of pytest is one of the wanted tests."""
-        function, _, case = item.name.partition("[")
-        return any(
-            (item.path.name, function) == (Path(file).name, wanted) and text in case
-            for file, wanted, text in self.wanted
-        )
+        The cases of one function mostly pass or fail together.
+        """
+        cases: Counter[str] = Counter()
+        order = {}
+        for item in items:
+            function = item.nodeid.partition("[")[0]
+            cases[function] += 1
+            order[item] = cases[function]
+        items.sort(key=order.__getitem__)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Limits the time by a signal, which also ends code that is not Python."""
@@ -97,33 +81,37 @@ class Reporter:
     def pytest_collectreport(self, report: Any) -> None:
         """Notes a file of tests that can't be imported."""
         if report.failed:
-            self.note("broken", report.nodeid)
+            self.note("import", report.nodeid)
 
 
-def run(
-    fault: Fault | None,
-    arguments: Sequence[str],
-    tests: Sequence[str],
-    path: Path,
-    limit: int,
-) -> None:
-    """Runs pytest.
+def run(fault: Fault | None, tests: Sequence[str], path: Path, limit: int) -> None:
+    """Runs tests: with a fault, one file after the other until a test fails.
 
     Args:
       fault: the fault to put into its module, or None.
-      arguments: the arguments for pytest.
-      tests: the tests to run of those that pytest finds; if empty, all of them.
+      tests: files of tests, or single tests. Those that are marked as slow run last.
       path: the file for notes on the tests. The output of pytest goes beside it.
       limit: the seconds that a test may take.
     """
     # In a session of its own, so that what the tests start can be ended with it.
     os.setsid()
+    os.chdir(ROOT)
     log = os.open(path.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(limit)
-    if fault is not None:
-        sys.meta_path.insert(0, Finder(fault))
-    options = [*OPTIONS, f"--rootdir={ROOT}", *(["-x"] if fault else [])]
-    pytest.main([*options, *arguments], plugins=[Reporter(path, tests, limit)])
+    reporter = Reporter(path, limit)
+    if fault is None:
+        pytest.main([*OPTIONS, "-m", "", *tests], plugins=[reporter])
+        return
+    sys.meta_path.insert(0, Finder(fault))
+    good = pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED
+    for mark in ("not slow", "slow"):
+        for file in tests:
+            status = pytest.main([*OPTIONS, "-x", "-m", mark, file], plugins=[reporter])
+            if status not in good:
+                # If no test failed, it is tests/conftest.py that was not imported.
+                reporter.note("import", f"pytest ends with {status!r}")
+                return

@@ -4,13 +4,19 @@ import importlib
 import importlib.util
 
 from dmljax._operators import OPERATORS
-from tests.samples import Sample, Subject
+from tests.samples import Described, Sample, Subject
 
 # tests/test_registry.py says which file is missing, if one is.
 SUBJECTS: dict[str, Subject] = {
     name: importlib.import_module(f"{__name__}.{name}").SUBJECT
     for name in OPERATORS
     if importlib.util.find_spec(f"{__name__}.{name}")
+}
+# By DirectML's names of the operators, which are more than the functions.
+DESCRIBED: dict[str, Described] = {
+    name: described
+    for subject in SUBJECTS.values()
+    for name, described in subject.descriptors.items()
 }
 # A transformation does not depend on the kernel that runs after it: it has all samples
 # by XLA's forms, and one of each operator by kernel.

@@ -1,23 +1,24 @@
-"""DIAGONAL_MATRIX1 under test: samples, edges, drawn examples, support, errors."""
+"""DIAGONAL_MATRIX1 under test: samples, edges, errors, sharding, support."""
 
 import functools
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
-from hypothesis import strategies as st
 
 import dmljax
-from dmljax import _diagonal_matrix1
+from dmljax import DataType, _diagonal_matrix1
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import (
     INT32_MAX,
     INT32_MIN,
-    Fuzzed,
+    Described,
     Sample,
     Subject,
     Wrong,
     shape_of_rank,
+    tensor,
 )
 from tests.sharded import Case, array
 from tests.subjects import tables
@@ -35,29 +36,15 @@ def diagonal_matrix1_oracle(value: Any, x: Any = None, **attributes: Any) -> Any
     return oracles.diagonal_matrix1(x, value=value, dtype=dtype, **attributes)
 
 
-_diagonal = functools.partial(
-    Sample, "diagonal_matrix1", diagonal_matrix1, diagonal_matrix1_oracle
-)
-
-
-def _span(begin: int, end: int) -> dict[str, int]:
-    return {"fill_begin": begin, "fill_end": end}
-
-
-def like(operands: Any, attributes: Any) -> Sample:
-    """A sample of the operator."""
-    return _diagonal("", operands, attributes)
-
-
-@st.composite
-def _examples(draw: Any) -> Sample:
-    shape = draw(st.sampled_from([(3, 4), (4, 2), (2, 3, 3), (1, 5)]))
-    near = st.integers(-6, 6)
-    bound = near | st.sampled_from([INT32_MIN, INT32_MIN + 1, INT32_MAX - 1, INT32_MAX])
-    attributes = {"fill_begin": draw(bound), "fill_end": draw(bound)}
-    if draw(st.booleans()):
-        return like(((),), attributes | {"shape": shape})
-    return like(((), shape), attributes)
+def _diagonal(
+    name: str, shape: tuple[int, ...], begin: int, end: int, *, given: bool = True
+) -> Sample:
+    """A sample, whose input has this shape, or whose result has it without an input."""
+    operands = ((), shape) if given else ((),)
+    attributes = {"fill_begin": begin, "fill_end": end}
+    attributes |= {} if given else {"shape": shape}
+    functions = diagonal_matrix1, diagonal_matrix1_oracle
+    return Sample("diagonal_matrix1", *functions, name, operands, attributes)
 
 
 def _make1(maker: Any) -> dmljax.DiagonalMatrix1Desc:
@@ -68,8 +55,7 @@ def _make1(maker: Any) -> dmljax.DiagonalMatrix1Desc:
         maker.tensor(data_type, sizes, output=True),
         data_type,
         maker.number(data_type),
-        maker.int32(),
-        maker.int32(),
+        *(maker.int32(), maker.int32()),
     )
 
 
@@ -79,27 +65,96 @@ def _make(maker: Any) -> dmljax.DiagonalMatrixDesc:
     return dmljax.DiagonalMatrixDesc(output, maker.int32(), maker.float32())
 
 
-def _described(desc: Any, *x: Any) -> dict[str, Any]:
-    """The attributes of the function, and of the oracle, for a descriptor."""
-    tensor = desc.output_tensor
-    made = {} if x else {"shape": tensor.sizes, "dtype": tensor.dtype}
-    if isinstance(desc, dmljax.DiagonalMatrix1Desc):
-        span = _span(desc.diagonal_fill_begin, desc.diagonal_fill_end)
-        return made | span | {"value": desc.value}
-    value = oracles.cast_padding_value(desc.value, tensor.dtype)
-    return made | _span(desc.offset, desc.offset + 1) | {"value": value}
+def _expected1(desc: Any, x: Any = None) -> Any:
+    made, begin = desc.output_tensor, desc.diagonal_fill_begin
+    span = {"fill_begin": begin, "fill_end": desc.diagonal_fill_end}
+    like = {"shape": made.sizes, "dtype": made.dtype, "value": desc.value}
+    return (oracles.diagonal_matrix1(x, **like, **span),)
 
 
-def _expected(desc: Any, *x: Any) -> Any:
-    return (oracles.diagonal_matrix1(*(x or (None,)), **_described(desc, *x)),)
+def _expected(desc: Any) -> Any:
+    made, span = desc.output_tensor, (desc.offset, desc.offset + 1)
+    value = oracles.cast_padding_value(desc.value, made.dtype)
+    like = {"shape": made.sizes, "dtype": made.dtype, "value": value}
+    return (
+        oracles.diagonal_matrix1(None, **like, fill_begin=span[0], fill_end=span[1]),
+    )
 
 
-def _called(desc: Any, form: Any, *x: Any) -> Any:
-    attributes = _described(desc, *x)
-    attributes["fill_end"] = min(attributes["fill_end"], INT32_MAX)
-    return dmljax.diagonal_matrix1(*x, **attributes)
+MATRIX = np.ones((2, 3), np.float32)
+DESC = dmljax.DiagonalMatrix1Desc(
+    *[tensor("FLOAT32", 2, 3)] * 2, DataType.FLOAT32, 1.0, 0, 1
+)
+OLD = dmljax.DiagonalMatrixDesc(tensor("FLOAT32", 2, 3), 1, 1.0)
+INT8 = dmljax.DiagonalMatrix1Desc(None, tensor("INT8", 2, 3), DataType.INT8, 1, 0, 1)
+LARGE = "a matrix has at most 2^31 rows and 2^31 columns"
+INT32 = "it must be an INT32, -2147483648 to 2147483647"
+CALLS = {
+    "'OutputTensor' has sizes {3}, 1 dimension; a matrix has at least 2": (
+        {},
+        MATRIX[0],
+    ),
+    "'OutputTensor' has sizes {}, 0 dimensions; a": ({}, MATRIX[0, 0]),
+    "'OutputTensor' has sizes {4}, 1 dimension; a": ({"shape": (4,)},),
+    f"sizes {{1,{2**31 + 1}}}; {LARGE}": ({"shape": (1, 2**31 + 1), "dtype": "int8"},),
+    f"sizes {{{2**31 + 1},1}}; {LARGE}": ({"shape": (2**31 + 1, 1), "dtype": "int8"},),
+    "shape is {-1,2}; no size may be negative": ({"shape": (-1, 2)},),
+    "'shape' has {3,2}, while tensor 'InputTensor' has {2,3}": (
+        {"shape": (3, 2)},
+        MATRIX,
+    ),
+    "'shape' has {}, while tensor 'InputTensor' has {2,3}": ({"shape": ()}, MATRIX),
+    "'dtype' has FLOAT16, while tensor 'InputT": ({"dtype": jnp.float16}, MATRIX),
+    "'dtype' has data type FLOAT64, which needs JAX's x64": (
+        {"shape": (2, 2), "dtype": np.float64},
+    ),
+    f"DiagonalFillBegin is 2147483648; {INT32}": ({"fill_begin": 2**31}, MATRIX),
+    f"DiagonalFillEnd is -2147483649; {INT32}": ({"fill_end": INT32_MIN - 1}, MATRIX),
+}
+BOUNDS = {
+    "DiagonalFillBegin has data type INT8;...must have INT32": ({}, np.int8(1)),
+    "DiagonalFillBegin has data type FLOAT32;": ({}, np.float32(1)),
+    "DiagonalFillBegin has sizes {3}; it must be a scalar": ({}, np.zeros(3, np.int32)),
+}
+DESCRIPTORS = {
+    "has {2,3}, while...give it {3,2}": {"input_tensor": tensor("FLOAT32", 3, 2)},
+    "'InputTensor' has FLOAT16": {"input_tensor": tensor("FLOAT16", 2, 3)},
+    "ValueDataType is INT32, while tensor 'OutputTensor' has FLOAT32; both": {
+        "value_data_type": DataType.INT32
+    },
+    f"DiagonalFillBegin is 2147483648; {INT32}": {"diagonal_fill_begin": 2**31},
+    f"DiagonalFillEnd is -2147483649; {INT32}": {"diagonal_fill_end": INT32_MIN - 1},
+}
 
 
+def _bounded(begin: Any) -> Any:
+    return dmljax.diagonal_matrix1(MATRIX, fill_begin=jnp.asarray(begin))
+
+
+ERRORS = (
+    *Wrong.calls("DIAGONAL_MATRIX1", dmljax.diagonal_matrix1, CALLS),
+    *Wrong.calls("DIAGONAL_MATRIX1", _bounded, BOUNDS),
+    Wrong(
+        *("DIAGONAL_MATRIX1", "one of 'x' and 'shape' must be given"),
+        *(dmljax.diagonal_matrix1, (), TypeError),
+    ),
+    *Wrong.descriptors(DESC, DESCRIPTORS),
+    *Wrong.descriptors(
+        INT8,
+        {
+            "Value is 0.5; INT8 holds whole numbers": {"value": 0.5},
+            "Value is 128; INT8 holds -128 to 127": {"value": 128},
+            LARGE: {"output_tensor": tensor("INT8", 2**31 + 1, 1)},
+        },
+    ),
+    *Wrong.descriptors(
+        OLD,
+        {
+            LARGE: {"output_tensor": tensor("FLOAT16", 1, 2**31 + 1)},
+            f"Offset is 2147483648; {INT32}": {"offset": 2**31},
+        },
+    ),
+)
 SUBJECT = Subject(
     operator=OPERATORS["diagonal_matrix1"],
     jitted=_diagonal_matrix1._diagonal_matrix1,
@@ -107,30 +162,14 @@ SUBJECT = Subject(
     signature=(
         "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=0, fill_end=1)"
     ),
-    structs={
-        "DIAGONAL_MATRIX": "OutputTensor Offset Value",
-        "DIAGONAL_MATRIX1": (
-            "InputTensor OutputTensor ValueDataType Value DiagonalFillBegin "
-            "DiagonalFillEnd"
-        ),
-    },
-    sharded={
-        "diagonal_matrix1": Case(
-            functools.partial(
-                dmljax.diagonal_matrix1, value=2, fill_begin=-9, fill_end=4
-            ),
-            (array(),),
-            ("`diagonal_matrix1`", "batch, rows, columns"),
-        )
-    },
     samples=(
-        _diagonal("band", ((), (3, 4)), _span(-1, 2)),
-        _diagonal("outside", ((), (2, 3, 2)), _span(1, -1)),
-        _diagonal("no input", ((),), _span(0, 2) | {"shape": (2, 3)}),
+        _diagonal("band", (3, 4), -1, 2),
+        _diagonal("outside", (2, 3, 2), 1, -1),
+        _diagonal("no input", (2, 3), 0, 2, given=False),
     ),
     edges=(
         *(
-            _diagonal(f"from {begin} to {end}", ((), (4, 3)), _span(begin, end))
+            _diagonal(f"from {begin} to {end}", (4, 3), begin, end)
             for begin, end in (
                 *((0, 0), (1, 1), (-9, -9), (-3, -2), (2, 3), (3, 9), (-9, -4)),
                 *((2, -1), (0, -1), (1, 0), (9, 3), (3, -4), (-3, -9)),
@@ -142,52 +181,53 @@ SUBJECT = Subject(
             )
         ),
         *(
-            _diagonal(
-                f"rank {rank}", ((), (*shape_of_rank(rank - 2), 3, 2)), _span(0, 1)
-            )
+            _diagonal(f"rank {rank}", (*shape_of_rank(rank - 2), 3, 2), 0, 1)
             for rank in range(2, 9)
         ),
         *(
-            _diagonal(f"sizes {shape} from {span[0]}", ((), shape), _span(*span))
+            _diagonal(f"sizes {shape} from {span[0]}", shape, *span)
             for shape in ((1, 1), (1, 5), (5, 1), (1, 1, 1, 1))
             for span in ((0, 1), (1, 0))
         ),
         *(
-            _diagonal(f"empty {shape}", ((), shape), _span(1, -1))
+            _diagonal(f"empty {shape}", shape, 1, -1)
             for shape in ((0, 0), (0, 3), (3, 0), (0, 2, 3), (2, 0, 0))
         ),
-        _diagonal("no input empty", ((),), _span(0, 2) | {"shape": (0, 3)}),
-        _diagonal("no input batch", ((),), _span(1, 0) | {"shape": (2, 1, 3, 2)}),
-        _diagonal("no input nothing", ((),), _span(1, 1) | {"shape": (2, 2)}),
-    ),
-    plans=(
-        *("from -9 to -4", "from 2 to -1", "from 0 to 0"),
-        *(f"from {INT32_MIN} to 2", f"from {INT32_MAX} to {INT32_MIN}"),
-        *("rank 2", "rank 3", "rank 8", "sizes (1, 5) from 0", "sizes (5, 1) from 1"),
-        *("empty (0, 2, 3)", "no input empty", "no input batch", "no input nothing"),
-    ),
-    tables={
-        "DIAGONAL_MATRIX1": {"5_1": tables.matrices((2, 4), tables.ALL)},
-        "DIAGONAL_MATRIX": {
-            "2_0": {"OutputTensor": (4, 4, tables.FLOATS)},
-            "2_1": {"OutputTensor": (4, 4, tables.SMALL)},
-            "4_0": {"OutputTensor": (2, 4, tables.SMALL)},
-            "5_1": {"OutputTensor": (2, 4, tables.ALL)},
-        },
-    },
-    attributes={
-        "DIAGONAL_MATRIX1": lambda rank, data_type: (data_type, 1, 0, 1),
-        "DIAGONAL_MATRIX": lambda rank, data_type: (0, 1.0),
-    },
-    examples=_examples(),
-    fuzzed={
-        "DIAGONAL_MATRIX1": Fuzzed(_make1, _expected, _called),
-        "DIAGONAL_MATRIX": Fuzzed(_make, _expected, _called),
-    },
-    errors=(
-        Wrong(
-            lambda: dmljax.diagonal_matrix1(np.ones(3, np.float32)),
-            ("OutputTensor", "{3}", "at least 2"),
+        *(
+            _diagonal(f"no input {shape}", shape, *span, given=False)
+            for shape, span in (
+                *(((0, 3), (0, 2)), ((2, 1, 3, 2), (1, 0)), ((2, 2), (1, 1))),
+            )
         ),
     ),
+    errors=ERRORS,
+    sharded={
+        "diagonal_matrix1": Case(
+            functools.partial(
+                dmljax.diagonal_matrix1, value=2, fill_begin=-9, fill_end=4
+            ),
+            (array(),),
+            ("`diagonal_matrix1`", "batch, rows, columns"),
+        )
+    },
+    descriptors={
+        "DIAGONAL_MATRIX1": Described(
+            "InputTensor OutputTensor ValueDataType Value DiagonalFillBegin "
+            "DiagonalFillEnd",
+            {"5_1": tables.matrices((2, 4), tables.ALL)},
+            lambda rank, data_type: (data_type, 1, 0, 1),
+            *(_make1, _expected1),
+        ),
+        "DIAGONAL_MATRIX": Described(
+            "OutputTensor Offset Value",
+            {
+                "2_0": {"OutputTensor": (4, 4, tables.FLOATS)},
+                "2_1": {"OutputTensor": (4, 4, tables.SMALL)},
+                "4_0": {"OutputTensor": (2, 4, tables.SMALL)},
+                "5_1": {"OutputTensor": (2, 4, tables.ALL)},
+            },
+            lambda rank, data_type: (0, 1.0),
+            *(_make, _expected),
+        ),
+    },
 )

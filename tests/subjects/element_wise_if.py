@@ -1,22 +1,22 @@
-"""ELEMENT_WISE_IF under test: samples, edges, drawn examples, support, errors."""
+"""ELEMENT_WISE_IF under test: samples, edges, errors, sharding, support."""
 
 import functools
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 import dmljax
 from dmljax import _element_wise_if
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import (
-    Fuzzed,
+    Described,
     Sample,
     Subject,
     Wrong,
     numbers,
     shape_of_rank,
+    tensor,
 )
 from tests.sharded import Case, array
 from tests.subjects import tables
@@ -27,23 +27,9 @@ _if = functools.partial(
 CONDITION = np.array([[0, 1, 2], [128, 0, 255]], np.uint8)
 
 
-def _condition(shape: tuple[int, ...]) -> np.ndarray:
-    return numbers(shape, np.uint8, 1) % 3
-
-
-def like(operands: Any, attributes: Any) -> Sample:
-    """A sample of the operator."""
-    return _if("", operands, attributes)
-
-
-@st.composite
-def _examples(draw: Any) -> Sample:
-    shape = draw(st.sampled_from([(5,), (2, 3), (2, 1, 2)]))
-    count = int(np.prod(shape))
-    byte = st.integers(0, 255) | st.just(0)
-    line = draw(st.lists(byte, min_size=count, max_size=count))
-    condition = np.array(line, np.uint8).reshape(shape)
-    return like((condition, shape, shape), {})
+def _ranked(rank: int) -> tuple[Any, ...]:
+    shape = shape_of_rank(rank)
+    return numbers(shape, np.uint8, 1) % 3, shape, shape
 
 
 def _tensors(ranks: Any, types: str) -> tables.Row:
@@ -53,20 +39,71 @@ def _tensors(ranks: Any, types: str) -> tables.Row:
 
 def _make(maker: Any) -> dmljax.ElementWiseIfDesc:
     sizes, data_type = maker.sizes(), maker.data_type(tables.ALL)
-    return dmljax.ElementWiseIfDesc(
-        maker.tensor(dmljax.DataType.UINT8, sizes),
-        maker.tensor(data_type, sizes),
-        maker.tensor(data_type, sizes),
-        maker.tensor(data_type, sizes, output=True),
-    )
+    condition = maker.tensor(dmljax.DataType.UINT8, sizes)
+    a, b = (maker.tensor(data_type, sizes) for _ in "ab")
+    output = maker.tensor(data_type, sizes, output=True)
+    return dmljax.ElementWiseIfDesc(condition, a, b, output)
 
 
+NAME = "ELEMENT_WISE_IF"
+MATRIX, WHOLE = (np.ones((2, 3), dtype) for dtype in ("float32", "int32"))
+DESC = dmljax.ElementWiseIfDesc(
+    tensor("UINT8", 2, 3), *[tensor("FLOAT32", 2, 3) for _ in range(3)]
+)
+CALLS = {
+    "'ATensor' has {2,1}, while tensor 'Condition": (CONDITION, MATRIX[:, :1], MATRIX),
+    "'BTensor' has {3}, while tensor 'Condition": (CONDITION, MATRIX, MATRIX[0]),
+    "'ATensor' has FLOAT32, while tensor 'BTensor' has": (CONDITION, MATRIX, WHOLE),
+    **{
+        f"tensor 'ConditionTensor' has data type {name}; it must be UINT8 or BOOL": (
+            *(np.ones((2, 3), name.lower()), MATRIX, MATRIX),
+        )
+        for name in ("FLOAT32", "INT32", "INT8", "UINT32")
+    },
+}
+DESCRIPTORS = {
+    "'ATensor' has {2,1}, while tensor 'Condition": ("a", "FLOAT32", 2, 1),
+    "'BTensor' has {3}, while tensor 'ConditionTensor' has {2,3}": ("b", "FLOAT32", 3),
+    "has {3,2}, while the inputs and attributes give it {2,3}": (
+        "output",
+        "FLOAT32",
+        3,
+        2,
+    ),
+    "'BTensor' has INT32, while tensor 'ATensor' has FLOAT32": ("b", "INT32", 2, 3),
+    "has FLOAT16, while tensor 'ATensor' has FLOAT32": ("output", "FLOAT16", 2, 3),
+}
+ERRORS = (
+    *Wrong.calls(
+        NAME, dmljax.element_wise_if, {t: ({}, *xs) for t, xs in CALLS.items()}
+    ),
+    *Wrong.descriptors(
+        DESC, {t: {f"{n}_tensor": tensor(*of)} for t, (n, *of) in DESCRIPTORS.items()}
+    ),
+    Wrong(
+        *(
+            NAME,
+            "'ATensor' and 'BTensor' are both Python numbers; one must be an array",
+        ),
+        *(lambda c: dmljax.element_wise_if(c, 1, 2.0), (CONDITION,), TypeError),
+    ),
+)
 SUBJECT = Subject(
     operator=OPERATORS["element_wise_if"],
     jitted=_element_wise_if._element_wise_if,
     tensor="OutputTensor",
     signature="(condition, a, b, /)",
-    structs={"ELEMENT_WISE_IF": "ConditionTensor ATensor BTensor OutputTensor"},
+    samples=(
+        _if("bytes", (CONDITION, (2, 3), (2, 3))),
+        _if("truth", (CONDITION[0] != 0, (3,), (3,))),
+    ),
+    edges=(
+        *(_if(f"rank {rank}", _ranked(rank)) for rank in range(9)),
+        _if("all bytes", (np.arange(256, dtype=np.uint8), (256,), (256,))),
+        _if("empty", (np.zeros((2, 0), np.uint8), (2, 0), (2, 0))),
+        _if("true", (np.array(True), (), ())),
+    ),
+    errors=ERRORS,
     sharded={
         "element_wise_if": Case(
             dmljax.element_wise_if,
@@ -74,45 +111,17 @@ SUBJECT = Subject(
             ("`element_wise_if`", "any dimensions"),
         )
     },
-    samples=(
-        _if("bytes", (CONDITION, (2, 3), (2, 3))),
-        _if("truth", (CONDITION[0] != 0, (3,), (3,))),
-    ),
-    edges=(
-        *(
-            _if(
-                f"rank {rank}",
-                (_condition(shape_of_rank(rank)), *[shape_of_rank(rank)] * 2),
-            )
-            for rank in range(9)
-        ),
-        _if("all bytes", (np.arange(256, dtype=np.uint8), (256,), (256,))),
-        _if("empty", (np.zeros((2, 0), np.uint8), (2, 0), (2, 0))),
-        _if("true", (np.array(True), (), ())),
-    ),
-    plans=("rank 0", "rank 1", "rank 2", "rank 8", "all bytes", "empty", "true"),
-    tables={
-        "ELEMENT_WISE_IF": {
-            "2_0": _tensors((4, 4), "FLOAT16"),
-            "3_0": _tensors((1, 8), tables.SMALL),
-            "5_0": _tensors((1, 8), tables.ALL),
-        }
-    },
-    attributes={"ELEMENT_WISE_IF": lambda rank, data_type: ()},
-    examples=_examples(),
-    fuzzed={
-        "ELEMENT_WISE_IF": Fuzzed(
+    descriptors={
+        "ELEMENT_WISE_IF": Described(
+            "ConditionTensor ATensor BTensor OutputTensor",
+            {
+                "2_0": _tensors((4, 4), "FLOAT16"),
+                "3_0": _tensors((1, 8), tables.SMALL),
+                "5_0": _tensors((1, 8), tables.ALL),
+            },
+            lambda rank, data_type: (),
             _make,
             lambda desc, *arrays: (oracles.element_wise_if(*arrays),),
-            lambda desc, form, *arrays: dmljax.element_wise_if(*arrays),
         )
     },
-    errors=(
-        Wrong(
-            lambda: dmljax.element_wise_if(
-                np.ones(3, bool), np.ones(3, np.float32), np.ones(4, np.float32)
-            ),
-            ("BTensor", "{4}", "{3}", "both must be the same"),
-        ),
-    ),
 )

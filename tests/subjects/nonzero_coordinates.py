@@ -1,4 +1,4 @@
-"""NONZERO_COORDINATES under test: samples, edges, drawn examples, support, errors."""
+"""NONZERO_COORDINATES under test: samples, edges, errors, sharding, support."""
 
 import functools
 from typing import Any
@@ -6,19 +6,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from hypothesis import strategies as st
 
 import dmljax
 from dmljax import _nonzero_coordinates
 from dmljax._operators import OPERATORS
 from tests import oracles
-from tests.samples import (
-    Fuzzed,
-    Sample,
-    Subject,
-    Wrong,
-    shape_of_rank,
-)
+from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
 from tests.sharded import Case, array
 from tests.subjects import tables
 
@@ -44,25 +37,6 @@ _nonzero = functools.partial(
     nonzero_coordinates_oracle,
     linear=False,
 )
-
-
-def like(operands: Any, attributes: Any) -> Sample:
-    """A sample of the operator."""
-    return _nonzero("", operands, attributes)
-
-
-@st.composite
-def _examples(draw: Any) -> Sample:
-    shape = draw(st.sampled_from([(), (40,), (3, 5), (1, 2, 4), (1, 1, 1)]))
-    rank = next((len(shape) - i for i, n in enumerate(shape) if n > 1), 0)
-    columns = draw(st.integers(max(rank, 1), max(len(shape), 1)) | st.none())
-    fill = draw(st.sampled_from([0, 7, 2**32 - 1, None]))
-    operands = (shape,)
-    if draw(st.booleans()):
-        truth = st.lists(st.booleans(), min_size=40, max_size=40)
-        line = np.array(draw(truth), np.int8)[: int(np.prod(shape))]
-        operands = (line.reshape(shape),)
-    return like(operands, {"columns": columns, "fill": fill})
 
 
 def _tensors(ranks: Any, coordinate_ranks: Any) -> tables.Row:
@@ -97,14 +71,11 @@ def _sharded(function: Any, more: str, along: str, fits: Any = _only_first) -> C
 
 def _make(maker: Any) -> dmljax.NonzeroCoordinatesDesc:
     sizes = maker.sizes(most=30)
-    effective = len(sizes) - next(
-        (i for i, size in enumerate(sizes) if size > 1), len(sizes)
-    )
-    columns = maker.random.randint(max(effective, 1), len(sizes))
-    rows = (int(np.prod(sizes)), columns)
+    leading = next((i for i, size in enumerate(sizes) if size > 1), len(sizes))
+    columns = maker.random.randint(max(len(sizes) - leading, 1), len(sizes))
     ones = (1,) * maker.random.randint(0, 6)
     count = (1,) * maker.random.randint(1, 8)
-    index = dmljax.DataType.UINT32
+    rows, index = (int(np.prod(sizes)), columns), dmljax.DataType.UINT32
     return dmljax.NonzeroCoordinatesDesc(
         maker.tensor(maker.data_type(tables.SMALL), sizes),
         maker.tensor(index, count, output=True),
@@ -112,10 +83,65 @@ def _make(maker: Any) -> dmljax.NonzeroCoordinatesDesc:
     )
 
 
-def _columns(desc: dmljax.NonzeroCoordinatesDesc) -> int:
-    return desc.output_coordinates_tensor.sizes[-1]
+def _expected(desc: dmljax.NonzeroCoordinatesDesc, x: Any) -> Any:
+    columns = desc.output_coordinates_tensor.sizes[-1]
+    return oracles.nonzero_coordinates(x, columns=columns)
 
 
+DESC = dmljax.NonzeroCoordinatesDesc(
+    tensor("FLOAT32", 1, 2, 3), tensor("UINT32", 1), tensor("UINT32", 6, 2)
+)
+WIDE = jax.ShapeDtypeStruct((2**16, 2**16), np.int8)
+MATRIX = np.ones((2, 3), np.int8)
+UINT32 = "it must be a UINT32, 0 to 4294967295"
+FIRST = "it must divide the first dimension of tensor 'InputTensor', which has sizes"
+CALLS = {
+    **{
+        f"{columns} columns; for an input of sizes {sizes} they must have {allowed}": (
+            *({"columns": columns}, np.ones(shape, np.int8)),
+        )
+        for shape, sizes, allowed, wrong in (
+            *(((2, 3), "{2,3}", "2.", (0, 1, 3)), ((1, 1), "{1,1}", "1 to 2.", (0,))),
+            *(((1, 2, 3), "{1,2,3}", "2 to 3.", (1, 4)), ((), "{}", "1.", (0, 2))),
+        )
+        for columns in wrong
+    },
+    **{f"fill is {n}; {UINT32}": ({"fill": n}, MATRIX) for n in (-1, 2**32)},
+    **{f"parts is {n}; {FIRST} {{2,3}}": ({"parts": n}, MATRIX) for n in (3, 0, -2)},
+    f"parts is 1; {FIRST} {{}}": ({"parts": 1}, MATRIX[0, 0]),
+    **{
+        f"size is {n}; it must be a number of rows, 0 to 4294967295": (
+            {"size": n},
+            MATRIX,
+        )
+        for n in (-1, 2**32)
+    },
+}
+DESCRIPTORS = {
+    "'OutputCountTensor' has {1,2}, while...give it {1,1}": {
+        "output_count_tensor": tensor("UINT32", 1, 2)
+    },
+    **{
+        text: {"output_coordinates_tensor": tensor("UINT32", *sizes)}
+        for text, sizes in (
+            ("has {5,2}, while the inputs and attributes give it {6,2}", (5, 2)),
+            ("has {2,6,2}, while the inputs and attributes give it {1,6,2}", (2, 6, 2)),
+            ("1 columns; for an input of sizes {1,2,3} they must have 2 to 3", (6, 1)),
+            ("4 columns; for an input of sizes {1,2,3} they must have 2 to 3", (6, 4)),
+        )
+    },
+}
+ERRORS = (
+    *Wrong.calls("NONZERO_COORDINATES", dmljax.nonzero_coordinates, CALLS),
+    *Wrong.descriptors(DESC, DESCRIPTORS),
+    Wrong(
+        *(
+            "NONZERO_COORDINATES",
+            "sizes {65536,65536}, 4294967296 elements; at most 429",
+        ),
+        functools.partial(jax.eval_shape, dmljax.nonzero_coordinates, WIDE),
+    ),
+)
 SUBJECT = Subject(
     operator=OPERATORS["nonzero_coordinates"],
     jitted=_nonzero_coordinates._nonzero_coordinates,
@@ -123,26 +149,7 @@ SUBJECT = Subject(
     signature=(
         "(x, /, *, columns=None, fill=0, parts=None, size=None, implementation=None)"
     ),
-    structs={
-        "NONZERO_COORDINATES": (
-            "InputTensor OutputCountTensor OutputCoordinatesTensor"
-        ),
-    },
     names=("NonzeroCoordinates",),
-    sharded={
-        "nonzero_coordinates": _sharded(
-            dmljax.nonzero_coordinates,
-            *("", "any dimension of the tensor", lambda parts: True),
-        ),
-        "nonzero_coordinates, vmap": _sharded(lines, "", "the batch of a vmap"),
-        "nonzero_coordinates, parts": _sharded(
-            in_parts, ", `parts=`", "the first dimension"
-        ),
-        "nonzero_coordinates, size": _sharded(
-            functools.partial(dmljax.nonzero_coordinates, size=8),
-            *(", `size=K`", "the first dimension"),
-        ),
-    },
     samples=(
         _nonzero("columns", ((1, 1, 2, 4),), {"columns": 3, "fill": 7}),
         _nonzero("parts", ((4, 1, 3),), {"parts": 2, "fill": 7}),
@@ -172,7 +179,27 @@ SUBJECT = Subject(
             _nonzero(f"first {size} of (6, 5)", ((6, 5),), {"size": size, "fill": 7})
             for size in (0, 1, 11, 40)
         ),
-        _nonzero("first 9 of parts", ((4, 6),), {"parts": 2, "size": 9}),
+        *(
+            _nonzero(f"first {options['size']} of {name}", (shape,), options)
+            for name, shape, options in (
+                ("parts", (4, 6), {"parts": 2, "size": 9}),
+                ("one part", (2, 3), {"parts": 1, "size": 0}),
+                (
+                    "columns",
+                    (1, 1, 4, 9),
+                    {"columns": 3, "size": 50, "fill": 2**32 - 1},
+                ),
+                ("few columns", (1, 70), {"columns": 1, "size": 33}),
+                ("nothing", (2, 0), {"size": 2, "fill": 3}),
+                ("undefined rows", (3, 4), {"size": 11, "fill": None}),
+            )
+        ),
+        *(
+            _nonzero(
+                f"first {size} of (3, 3)", (np.eye(3, dtype=np.int8),), {"size": size}
+            )
+            for size in (3, 4)
+        ),
         _nonzero("columns of parts", ((1, 2, 3),), {"parts": 1, "columns": 2}),
         _nonzero("all zero", (np.zeros((3, 3), np.float32),), {"fill": 7}),
         _nonzero("none zero", (np.ones((3, 12), np.float32),), {"fill": 7}),
@@ -192,27 +219,27 @@ SUBJECT = Subject(
         *("first 0 of (6, 5)", "first 11 of (6, 5)", "first 40 of (6, 5)"),
         *("first 9 of parts", "signs", "imaginary"),
     ),
-    tables={
-        "NONZERO_COORDINATES": {
-            "3_0": _tensors((4, 5), (4, 5)),
-            "4_0": _tensors((1, 8), (2, 8)),
-        }
+    errors=ERRORS,
+    sharded={
+        "nonzero_coordinates": _sharded(
+            dmljax.nonzero_coordinates,
+            *("", "any dimension of the tensor", lambda parts: True),
+        ),
+        "nonzero_coordinates, vmap": _sharded(lines, "", "the batch of a vmap"),
+        "nonzero_coordinates, parts": _sharded(
+            in_parts, ", `parts=`", "the first dimension"
+        ),
+        "nonzero_coordinates, size": _sharded(
+            functools.partial(dmljax.nonzero_coordinates, size=8),
+            *(", `size=K`", "the first dimension"),
+        ),
     },
-    attributes={"NONZERO_COORDINATES": lambda rank, data_type: ()},
-    examples=_examples(),
-    fuzzed={
-        "NONZERO_COORDINATES": Fuzzed(
-            _make,
-            lambda desc, x: oracles.nonzero_coordinates(x, columns=_columns(desc)),
-            lambda desc, form, x: dmljax.nonzero_coordinates(
-                x, columns=_columns(desc), implementation=form
-            ),
+    descriptors={
+        "NONZERO_COORDINATES": Described(
+            "InputTensor OutputCountTensor OutputCoordinatesTensor",
+            {"3_0": _tensors((4, 5), (4, 5)), "4_0": _tensors((1, 8), (2, 8))},
+            lambda rank, data_type: (),
+            *(_make, _expected),
         )
     },
-    errors=(
-        Wrong(
-            lambda: dmljax.nonzero_coordinates(np.ones((2, 3), bool), columns=3),
-            ("3 columns", "{2,3}", "must have 2."),
-        ),
-    ),
 )

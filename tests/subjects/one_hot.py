@@ -1,4 +1,4 @@
-"""ONE_HOT under test: its samples, edges, drawn examples, support table and errors."""
+"""ONE_HOT under test: samples, edges, errors, sharding, support."""
 
 import functools
 from typing import Any
@@ -6,27 +6,22 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from hypothesis import strategies as st
 
 import dmljax
 from dmljax import _one_hot
 from dmljax._operators import OPERATORS
 from tests import oracles
-from tests.samples import (
-    Fuzzed,
-    Sample,
-    Subject,
-    Wrong,
-    integers,
-    shape_of_rank,
-)
+from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
 from tests.sharded import Case, array
 from tests.subjects import tables
 
-ONE_HOT_INDICES = ("int8", "uint8", "int32", "uint32")
 
-
-_hot = functools.partial(Sample, "one_hot", dmljax.one_hot, oracles.one_hot)
+def _hot(
+    name: str, indices: np.ndarray, values: tuple[int, ...], size: int, axis: int = -1
+) -> Sample:
+    operands, attributes = (indices, values), {"size": size, "axis": axis}
+    functions = dmljax.one_hot, oracles.one_hot
+    return Sample("one_hot", *functions, name, operands, attributes)
 
 
 def _hot_limits(dtype: str, size: int, *indices: int) -> Sample:
@@ -36,38 +31,13 @@ def _hot_limits(dtype: str, size: int, *indices: int) -> Sample:
     around = (size, size - 1, size + 1, 0, *((-1, -size, -size - 1) * signed))
     inside = (i for i in around if limits.min <= i <= limits.max)
     values = (*inside, *indices, int(limits.min), int(limits.max))
-    array = np.array([[value] for value in values], jnp.dtype(dtype))
-    name = f"{dtype} of {size}"
-    return _hot(name, (array, (2,)), {"size": size, "axis": -1})
-
-
-def like(operands: Any, attributes: Any) -> Sample:
-    """A sample of the operator."""
-    return _hot("", operands, attributes)
-
-
-@st.composite
-def _examples(draw: Any) -> Sample:
-    axis = draw(st.integers(-3, 2))
-    shape = [2, 3, 2]
-    shape[axis] = 1
-    size = draw(st.sampled_from([1, 3, 20, 130]))
-    limits = jnp.iinfo(draw(st.sampled_from(ONE_HOT_INDICES)))
-    low, high = int(limits.min), int(limits.max)
-    near = st.integers(max(-size - 2, low), min(size + 2, high))
-    index = near | st.integers(low, high) | st.sampled_from([low, high])
-    count = int(np.prod(shape))
-    line = draw(st.lists(index, min_size=count, max_size=count))
-    indices = np.array(line, limits.dtype).reshape(shape)
-    return like((indices, (2,)), {"size": size, "axis": axis})
+    lines = np.array([[value] for value in values], jnp.dtype(dtype))
+    return _hot(f"{dtype} of {size}", lines, (2,), size)
 
 
 def _tensors(ranks: Any, indices: str, values: str) -> tables.Row:
-    return {
-        "IndicesTensor": (*ranks, indices),
-        "ValuesTensor": (*ranks, values),
-        "OutputTensor": (*ranks, values),
-    }
+    others = dict.fromkeys(("ValuesTensor", "OutputTensor"), (*ranks, values))
+    return {"IndicesTensor": (*ranks, indices), **others}
 
 
 def columns_of_32(indices: Any, **options: Any) -> Any:
@@ -97,16 +67,105 @@ def _make(maker: Any) -> dmljax.OneHotDesc:
     )
 
 
-def _described(desc: dmljax.OneHotDesc) -> dict[str, Any]:
-    return {"size": desc.output_tensor.sizes[desc.axis], "axis": desc.axis}
+def _expected(desc: dmljax.OneHotDesc, *arrays: Any) -> Any:
+    size = desc.output_tensor.sizes[desc.axis]
+    return (oracles.one_hot(*arrays, size=size, axis=desc.axis),)
 
 
+INDICES, VALUES = np.ones((2, 1), np.int32), np.ones(3, np.float32)
+WHOLE = np.ones((2, 3), np.int32)
+DESC = dmljax.OneHotDesc(
+    tensor("INT32", 2, 1), tensor("FLOAT32", 1, 2), tensor("FLOAT32", 2, 3), 1
+)
+RULE = "it must be an integer type"
+CALLS = {
+    f"'IndicesTensor' has data type FLOAT32; {RULE}": ({}, INDICES.astype("f"), VALUES),
+    f"'IndicesTensor' has data type BOOL; {RULE}": ({}, INDICES > 0, VALUES),
+    **{
+        f"Axis is {axis}; it must be in [-2, 2), as tensor 'IndicesTensor' has 2 dim": (
+            *({"axis": axis}, INDICES, VALUES),
+        )
+        for axis in (2, -3)
+    },
+    "Axis is 0, while tensor 'IndicesTensor' has 0 dimensions; it must have one of size"
+    " 1 along Axis. Write indices[None]": ({"axis": 0}, INDICES[0, 0], VALUES),
+    "'IndicesTensor' has sizes {2,3}; its size along Axis 1 is 3 and must be 1. jnp.exp"
+    "and_dims": ({}, WHOLE, VALUES),
+    "sizes {1}, 1 element; it must have at least 2, off and": ({}, INDICES, VALUES[:1]),
+    "sizes {0,3}, 0 elements; it": ({}, INDICES, np.ones((0, 3), np.float32)),
+    **{
+        f"the size of the output along Axis 1 is {size}; it must be in [1, 2^31)": (
+            *({"size": size}, INDICES, VALUES),
+        )
+        for size in (0, -1, 2**31)
+    },
+}
+DESCRIPTORS = {
+    "Tensor 'ValuesTensor' has 1, while tensor 'IndicesTensor' has 2; both must be": {
+        "values_tensor": tensor("FLOAT32", 2)
+    },
+    "Tensor 'OutputTensor' has 3, while tensor 'IndicesTensor' has 2; both must be": {
+        "output_tensor": tensor("FLOAT32", 1, 2, 3)
+    },
+    "Axis is 2; it must be less than the 2 dimensions of": {"axis": 2},
+    "Axis is -1; it must be less than the 2 dimensions of": {"axis": -1},
+    "along Axis 1 is 2 and must be 1": {"indices_tensor": tensor("INT32", 2, 2)},
+    "has {2,3}, while...give it {4,3}": {"indices_tensor": tensor("INT32", 4, 1)},
+    "sizes {1,1}, 1 element;": {"values_tensor": tensor("FLOAT32", 1, 1)},
+    "'OutputTensor' has FLOAT32, while tensor 'ValuesTensor' has FLOAT16": {
+        "values_tensor": tensor("FLOAT16", 1, 2)
+    },
+}
+ERRORS = (
+    *Wrong.calls("ONE_HOT", functools.partial(dmljax.one_hot, size=3), CALLS),
+    *Wrong.descriptors(DESC, DESCRIPTORS),
+)
 SUBJECT = Subject(
     operator=OPERATORS["one_hot"],
     jitted=_one_hot._one_hot,
     tensor="ValuesTensor",
     signature="(indices, values, /, *, size, axis=-1)",
-    structs={"ONE_HOT": "IndicesTensor ValuesTensor OutputTensor Axis"},
+    samples=(
+        _hot("rows", np.array([[0], [2], [-1], [3]], np.int32), (2,), 3),
+        _hot(
+            "columns", np.array([[[1, 0, 4]], [[2, 9, 3]]], np.uint32), (1, 2, 2), 4, 1
+        ),
+    ),
+    edges=(
+        *(
+            _hot(
+                f"axis {axis}",
+                np.arange(-3, 3, dtype=np.int32).reshape(shape),
+                *((2, 1), 3, axis),
+            )
+            for shape, axis in (
+                *(((1, 2, 3), 0), ((2, 1, 3), 1), ((2, 3, 1), 2)),
+                *(((1, 2, 3), -3), ((2, 1, 3), -2), ((2, 3, 1), -1)),
+            )
+        ),
+        *(
+            _hot(
+                f"rank {rank}",
+                np.ones((1, *shape_of_rank(rank - 1)), np.int32),
+                *((2,), 2, 0),
+            )
+            for rank in range(1, 9)
+        ),
+        *(
+            _hot(f"values {shape}", np.array([[0], [1], [2]], np.int32), shape, 3, 1)
+            for shape in ((3,), (2, 1), (1, 1, 1, 3), (2, 2))
+        ),
+        *(_hot_limits(dtype, 3) for dtype in ("int8", "uint8", "int16", "uint16")),
+        *(_hot_limits(dtype, 1) for dtype in ("int32", "uint32")),
+        *(_hot_limits(dtype, 300) for dtype in ("int8", "uint8")),
+        *(_hot_limits(dtype, 40) for dtype in ("int4", "uint4")),
+        _hot_limits("int32", 3),
+        _hot_limits("uint32", 3, 2**31, 2**32 - 3),
+        _hot_limits("int64", 3, 2**40, 2**32, 2**32 + 1, -(2**32), -(2**32) - 1),
+        _hot_limits("uint64", 3, 2**63 + 1, 2**40, 2**32 + 2, 2**64 - 3, 2**63),
+        _hot("empty", np.zeros((0, 1), np.int32), (2,), 3),
+    ),
+    errors=ERRORS,
     sharded={
         "one_hot": Case(
             columns_of_32,
@@ -124,89 +183,18 @@ SUBJECT = Subject(
             divided=False,
         ),
     },
-    samples=(
-        _hot(
-            "rows",
-            (np.array([[0], [2], [-1], [3]], np.int32), (2,)),
-            {"size": 3, "axis": -1},
-        ),
-        _hot(
-            "columns",
-            (np.array([[[1, 0, 4]], [[2, 9, 3]]], np.uint32), (1, 2, 2)),
-            {"size": 4, "axis": 1},
-        ),
-    ),
-    edges=(
-        *(
-            _hot(
-                f"axis {axis}",
-                (np.arange(-3, 3, dtype=np.int32).reshape(shape), (2, 1)),
-                {"size": 3, "axis": axis},
-            )
-            for shape, axis in (
-                *(((1, 2, 3), 0), ((2, 1, 3), 1), ((2, 3, 1), 2)),
-                *(((1, 2, 3), -3), ((2, 1, 3), -2), ((2, 3, 1), -1)),
-            )
-        ),
-        *(
-            _hot(
-                f"rank {rank}",
-                (np.ones((1, *shape_of_rank(rank - 1)), np.int32), (2,)),
-                {"size": 2, "axis": 0},
-            )
-            for rank in range(1, 9)
-        ),
-        *(
-            _hot(
-                f"values {shape}",
-                (integers(np.int32, 0, 1, 2)[:, None], shape),
-                {"size": 3, "axis": 1},
-            )
-            for shape in ((3,), (2, 1), (1, 1, 1, 3), (2, 2))
-        ),
-        *(_hot_limits(dtype, 3) for dtype in ("int8", "uint8", "int16", "uint16")),
-        *(_hot_limits(dtype, 1) for dtype in ("int32", "uint32")),
-        *(_hot_limits(dtype, 300) for dtype in ("int8", "uint8")),
-        *(_hot_limits(dtype, 40) for dtype in ("int4", "uint4")),
-        _hot_limits("int32", 3),
-        _hot_limits("uint32", 3, 2**31, 2**32 - 3),
-        _hot_limits("int64", 3, 2**40, 2**32, 2**32 + 1, -(2**32), -(2**32) - 1),
-        _hot_limits("uint64", 3, 2**63 + 1, 2**40, 2**32 + 2, 2**64 - 3, 2**63),
-        _hot(
-            "empty",
-            (np.zeros((0, 1), np.int32), (2,)),
-            {"size": 3, "axis": -1},
-        ),
-    ),
-    plans=(
-        *("axis 0", "axis 1", "axis 2", "rank 1", "rank 8", "values (1, 1, 1, 3)"),
-        *("int8 of 3", "uint16 of 3", "uint32 of 3", "int8 of 300", "uint8 of 300"),
-        *("int4 of 40", "uint4 of 40", "int32 of 1", "int64 of 3", "uint64 of 3"),
-        "empty",
-    ),
-    tables={
-        "ONE_HOT": {
-            "2_0": _tensors((4, 4), "UINT32", tables.FLOATS),
-            "2_1": _tensors((4, 4), "UINT32", tables.SMALL),
-            "3_0": _tensors((1, 8), tables.INDEX, tables.SMALL),
-            "4_1": _tensors((1, 8), tables.INDEX, tables.ALL),
-        }
-    },
-    attributes={"ONE_HOT": lambda rank, data_type: (rank - 1,)},
-    examples=_examples(),
-    fuzzed={
-        "ONE_HOT": Fuzzed(
+    descriptors={
+        "ONE_HOT": Described(
+            "IndicesTensor ValuesTensor OutputTensor Axis",
+            {
+                "2_0": _tensors((4, 4), "UINT32", tables.FLOATS),
+                "2_1": _tensors((4, 4), "UINT32", tables.SMALL),
+                "3_0": _tensors((1, 8), tables.INDEX, tables.SMALL),
+                "4_1": _tensors((1, 8), tables.INDEX, tables.ALL),
+            },
+            lambda rank, data_type: (rank - 1,),
             _make,
-            lambda desc, *arrays: (oracles.one_hot(*arrays, **_described(desc)),),
-            lambda desc, form, *arrays: dmljax.one_hot(*arrays, **_described(desc)),
+            _expected,
         )
     },
-    errors=(
-        Wrong(
-            lambda: dmljax.one_hot(
-                np.ones((2, 1), np.int32), np.ones(1, np.float32), size=3
-            ),
-            ("ValuesTensor", "{1}", "at least 2"),
-        ),
-    ),
 )

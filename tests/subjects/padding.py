@@ -1,28 +1,19 @@
-"""PADDING under test: its samples, edges, drawn examples, support table and errors."""
+"""PADDING under test: samples, edges, errors, sharding, support."""
 
 import functools
 import itertools
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 import dmljax
 from dmljax import PaddingMode as Mode
 from dmljax import _padding
 from dmljax._operators import OPERATORS
 from tests import oracles
-from tests.samples import (
-    Fuzzed,
-    Sample,
-    Subject,
-    Wrong,
-    shape_of_rank,
-)
+from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
 from tests.sharded import Case, array
 from tests.subjects import tables
-
-MODES = st.sampled_from(Mode)
 
 
 def padding(x: Any, *value: Any, start: Any, end: Any, **options: Any) -> Any:
@@ -49,14 +40,6 @@ def padding_sample(
     attributes = {"mode": mode, "start": start, "end": end}
     name = f"{mode.name.lower()} {name}"
     return Sample("padding", padding, padding_oracle, name, operands, attributes)
-
-
-@st.composite
-def _examples(draw: Any) -> Sample:
-    shape = draw(st.sampled_from([(), (1,), (3,), (5,), (2, 3), (1, 2, 2)]))
-    pad = st.integers(0, 4) | st.integers(0, 30)
-    pads = st.tuples(*[pad if len(shape) < 3 else st.integers(0, 5)] * len(shape))
-    return padding_sample("", draw(MODES), shape, draw(pads), draw(pads))
 
 
 def _nothing(rank: int) -> tuple[Any, ...]:
@@ -104,31 +87,78 @@ def _make(maker: Any) -> dmljax.PaddingDesc:
 
 def _make1(maker: Any) -> dmljax.Padding1Desc:
     source, output, start, end = _padded(maker)
-    mode, data_type = maker.random.choice(list(Mode)), output.data_type
-    value = maker.number(data_type)
-    return dmljax.Padding1Desc(
-        source, output, mode, data_type, value, len(start), start, end
-    )
+    typed = output.data_type, maker.number(output.data_type)
+    mode, pads = maker.random.choice(list(Mode)), (len(start), start, end)
+    return dmljax.Padding1Desc(source, output, mode, *typed, *pads)
 
 
-def _value(desc: Any) -> Any:
-    """The value in the type of the tensors."""
-    if isinstance(desc, dmljax.Padding1Desc):
-        return desc.padding_value
-    return oracles.cast_padding_value(desc.padding_value, desc.output_tensor.dtype)
+def _expected1(desc: Any, x: Any, value: Any = None) -> Any:
+    value = desc.padding_value if value is None else value
+    start, end, mode = desc.start_padding, desc.end_padding, desc.padding_mode.name
+    return (oracles.padding(x, start, end, mode=mode, value=value),)
 
 
 def _expected(desc: Any, x: Any) -> Any:
-    start, end, mode = desc.start_padding, desc.end_padding, desc.padding_mode.name
-    return (oracles.padding(x, start, end, mode=mode, value=_value(desc)),)
+    value = oracles.cast_padding_value(desc.padding_value, desc.output_tensor.dtype)
+    return _expected1(desc, x, value)
 
 
-def _called(desc: Any, form: Any, x: Any) -> Any:
-    options = {"mode": desc.padding_mode, "value": _value(desc)}
-    pads = desc.start_padding, desc.end_padding
-    return dmljax.padding(x, *pads, **options, implementation=form)
+MATRIX = np.ones((2, 3), np.float32)
+DESC = dmljax.PaddingDesc(
+    *(tensor("FLOAT32", 2, 3), tensor("FLOAT32", 3, 5)),
+    *(Mode.EDGE, 0.0, 2, (1, 0), (0, 2)),
+)
+TYPED = dmljax.Padding1Desc(
+    *(tensor("INT32", 2), tensor("INT32", 3)),
+    *(Mode.CONSTANT, dmljax.DataType.INT32, 1, 1, (0,), (1,)),
+)
+LARGE = "each element must be a UINT32, less than 2^32"
+CALLS = {
+    "StartPadding has 1 element, while tensor 'InputTensor' has 2 dimensions; both": (
+        *({"start": (1,)}, MATRIX),
+    ),
+    "EndPadding has 3 elements, while...has 2 dim": ({"end": (1, 1, 1)}, MATRIX),
+    "StartPadding has 2 elements, while...has 0 dim": ({}, MATRIX[0, 0]),
+    "StartPadding is {-1,0}; no element may be negative": ({"start": (-1, 0)}, MATRIX),
+    "EndPadding is {0,-2}; no element may be negative": ({"end": (0, -2)}, MATRIX),
+    f"StartPadding is {{4294967296,0}}; {LARGE}": ({"start": (2**32, 0)}, MATRIX),
+    f"EndPadding is {{0,{2**62}}}; {LARGE}": ({"end": (0, 2**62)}, MATRIX),
+    **{
+        f"tensor 'InputTensor' has sizes {{0,3}}; {mode.name} has nothing to repeat al"
+        "ong axis 0, whose size is 0": ({"mode": mode}, MATRIX[:0])
+        for mode in tuple(Mode)[1:]
+    },
+}
+DESCRIPTORS = {
+    "has {3,6}, while...give it {3,5}": {"output_tensor": tensor("FLOAT32", 3, 6)},
+    "has {15}, while...give it {3,5}": {"output_tensor": tensor("FLOAT32", 15)},
+    "has FLOAT16, while...has FLOAT32": {"output_tensor": tensor("FLOAT16", 3, 5)},
+    "DimensionCount is 3, while tensor 'InputTensor' has 2 dim": {"dimension_count": 3},
+    "StartPadding has 1 element, while": {"start_padding": (1,)},
+    "EndPadding is {0,-2}; no element may be negative": {"end_padding": (0, -2)},
+}
+TYPED_DESCRIPTORS = {
+    "PaddingValueDataType is FLOAT16, while tensor 'OutputTensor' has INT32; both": {
+        "padding_value_data_type": dmljax.DataType.FLOAT16
+    },
+    "is 2147483648; INT32 holds -2147483648 to 2147483647": {"padding_value": 2**31},
+    # The value has to fit under every mode, although only CONSTANT uses it.
+    "PaddingValue is 10.6; INT32 holds whole numbers": {
+        "padding_value": 10.6,
+        "padding_mode": Mode.WRAP,
+    },
+}
 
 
+def _pad(x: Any, start: Any = (1, 1), end: Any = (1, 1), **options: Any) -> Any:
+    return dmljax.padding(x, start, end, **options)
+
+
+ERRORS = (
+    *Wrong.calls("PADDING", _pad, CALLS),
+    *Wrong.descriptors(DESC, DESCRIPTORS),
+    *Wrong.descriptors(TYPED, TYPED_DESCRIPTORS),
+)
 SUBJECT = Subject(
     operator=OPERATORS["padding"],
     jitted=_padding._padding,
@@ -137,35 +167,7 @@ SUBJECT = Subject(
         "(x, start_padding, end_padding, /, *, mode=<PaddingMode.CONSTANT: 0>, "
         "value=0, implementation=None)"
     ),
-    structs={
-        "PADDING": (
-            "InputTensor OutputTensor PaddingMode PaddingValue DimensionCount "
-            "StartPadding EndPadding"
-        ),
-        "PADDING1": (
-            "InputTensor OutputTensor PaddingMode PaddingValueDataType PaddingValue "
-            "DimensionCount StartPadding EndPadding"
-        ),
-    },
     names=("PaddingMode",),
-    sharded={
-        f"{mode.name}, {name}": _sharded(mode, pads, along, fits)
-        for mode in Mode
-        for name, pads, along, fits in (
-            (
-                *("batch", NARROW, "dimensions that are not padded"),
-                lambda parts: parts[0] == 1 and parts[2] == 8,
-            ),
-            (
-                *("narrow", NARROW, "a padded dimension"),
-                lambda parts: parts[0] > 1,
-            ),
-            (
-                *("wide", WIDE, "a dimension padded by more than a part"),
-                lambda parts: parts[0] in (4, 8) and max(parts[1:]) == 1,
-            ),
-        )
-    },
     samples=tuple(
         padding_sample("matrix", mode, (3, 2), (5, 1), (4, 3)) for mode in Mode
     ),
@@ -213,28 +215,44 @@ SUBJECT = Subject(
         *("constant rank 0", "edge rank 1", "symmetric rank 3", "wrap rank 4"),
         *("constant empty", "constant empties"),
     ),
-    tables={
-        "PADDING": {
-            "1_0": tables.matrices((4, 5), tables.FLOATS),
-            "2_1": tables.matrices((4, 5), tables.SMALL),
-            "3_1": tables.matrices((1, 8), tables.SMALL),
-            "5_0": tables.matrices((1, 8), tables.ALL),
-        },
-        "PADDING1": {"5_0": tables.matrices((1, 8), tables.ALL)},
+    errors=ERRORS,
+    sharded={
+        f"{mode.name}, {name}": _sharded(mode, pads, along, fits)
+        for mode in Mode
+        for name, pads, along, fits in (
+            (
+                *("batch", NARROW, "dimensions that are not padded"),
+                lambda parts: parts[0] == 1 and parts[2] == 8,
+            ),
+            (
+                *("narrow", NARROW, "a padded dimension"),
+                lambda parts: parts[0] > 1,
+            ),
+            (
+                *("wide", WIDE, "a dimension padded by more than a part"),
+                lambda parts: parts[0] in (4, 8) and max(parts[1:]) == 1,
+            ),
+        )
     },
-    attributes={
-        "PADDING": lambda rank, data_type: (Mode.EDGE, 0.0, *_nothing(rank)),
-        "PADDING1": lambda rank, data_type: (Mode.EDGE, data_type, 0, *_nothing(rank)),
-    },
-    examples=_examples(),
-    fuzzed={
-        "PADDING": Fuzzed(_make, _expected, _called),
-        "PADDING1": Fuzzed(_make1, _expected, _called),
-    },
-    errors=(
-        Wrong(
-            lambda: dmljax.padding(np.ones((2, 3), np.float32), (0, -1), (0, 0)),
-            ("StartPadding", "{0,-1}", "negative"),
+    descriptors={
+        "PADDING": Described(
+            "InputTensor OutputTensor PaddingMode PaddingValue DimensionCount "
+            "StartPadding EndPadding",
+            {
+                "1_0": tables.matrices((4, 5), tables.FLOATS),
+                "2_1": tables.matrices((4, 5), tables.SMALL),
+                "3_1": tables.matrices((1, 8), tables.SMALL),
+                "5_0": tables.matrices((1, 8), tables.ALL),
+            },
+            lambda rank, data_type: (Mode.EDGE, 0.0, *_nothing(rank)),
+            *(_make, _expected),
         ),
-    ),
+        "PADDING1": Described(
+            "InputTensor OutputTensor PaddingMode PaddingValueDataType PaddingValue "
+            "DimensionCount StartPadding EndPadding",
+            {"5_0": tables.matrices((1, 8), tables.ALL)},
+            lambda rank, data_type: (Mode.EDGE, data_type, 0, *_nothing(rank)),
+            *(_make1, _expected1),
+        ),
+    },
 )

@@ -1,1 +1,20 @@
-"""Kernels for NVIDIA GPUs, through Mosaic GPU; not public."""
+"""Kernels for NVIDIA GPUs, through Mosaic GPU; not public.
+
+A kernel says what one *thread* does. `_threads` has the operations of a thread, and
+`_launch` runs a kernel in all threads of all programs. On a CPU, `_lockstep` does. The
+words of the parent package hold here, and these:
+
+- *warp*: 32 threads that run together and can exchange numbers. A thread is a *lane* of
+  its warp.
+- *number*: what a thread holds: an integer without a sign, or a truth value.
+- *memory*: an array that threads load from and store to. A *shared* memory is one that
+  all threads of a program have for themselves.
+- *bits*: an integer that has the same bits as an element, whatever its type.
+- *word*: 32 bits of memory: one, two or four neighbouring elements, of which the first
+  has the lowest bits.
+- *post*: a word by which a program tells a number to others.
+
+`_padding` and the files `_nonzero_*` define their own words at their beginning.
+"""
+
+WARP = 32  # the threads of a warp

@@ -9,7 +9,7 @@ import jax
 from jax.experimental import pallas as pl
 
 from dmljax._jax import code_per_thread, struct
-from dmljax.pallas import WARP
+from dmljax.pallas.gpu import WARP
 
 
 def launch_threads(
@@ -28,11 +28,11 @@ def launch_threads(
 
     All arrays have two dimensions: lines, and the elements of a line. The kernel is
     called with a `_threads.Threads` or its like; with memories of the operands, of the
-    outputs, of `posts`, and of what a program has for itself, which is `shared` by its
-    threads and described by sizes and types; and with `static` as keywords. `posts` are
-    the lines and sizes of arrays through which programs tell each other numbers. They
-    hold 0 when the launch begins. The kernel is named `dmljax_{operator}` in a profile.
-    Mosaic GPU starts threads in groups of four warps.
+    outputs, of `posts`, and of what each program has for itself, which `shared`
+    describes by sizes and types; and with `static` as keywords, among them the plan.
+    `posts` are the lines and sizes of arrays by which programs tell each other numbers.
+    They hold 0 when the launch begins. The kernel is named `dmljax_{operator}` in a
+    profile. Mosaic GPU starts threads in groups of four warps.
     """
     if interpret:
         from dmljax.pallas.gpu._lockstep import run
@@ -47,7 +47,6 @@ def launch_threads(
 
     mlir = code_per_thread()
     assert mlir is not None  # `kernels_available` has said so
-
     given = len(operands) + len(outputs)
 
     def body(*references: Any) -> None:
@@ -66,12 +65,16 @@ def launch_threads(
         kinds = (mosaic_gpu.RefType(),) * len(references)
         mlir.inline(arg_types=kinds)(code)(*references)
 
-    scratch = [mosaic_gpu.SMEM((max(size, 1),), dtype) for size, dtype in shared]
+    # JAX 0.10.1 has other names for these arguments, which later versions deprecate.
+    kind = "shape" if jax.__version_info__ < (0, 10, 2) else "type"
+    arrays: dict[str, Any] = {
+        f"out_{kind}": tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
+        f"scratch_{kind}s": [
+            mosaic_gpu.SMEM((max(size, 1),), dtype) for size, dtype in shared
+        ],
+    }
     results: Sequence[jax.Array] = mosaic_gpu.kernel(
         body,
-        **_of_outputs_and_scratch(
-            tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs), scratch
-        ),
         grid=(programs,),
         grid_names=("program",),
         num_threads=warps // 4,
@@ -79,14 +82,6 @@ def launch_threads(
         # Kernels have barriers where they need them.
         compiler_params=mosaic_gpu.CompilerParams(unsafe_no_auto_barriers=True),
         kernel_name=f"dmljax_{operator}",
+        **arrays,
     )(*operands)
     return results
-
-
-def _of_outputs_and_scratch(outputs: Any, scratch: Any) -> dict[str, Any]:
-    """Names these arguments of `mosaic_gpu.kernel` as this JAX does.
-
-    JAX 0.10.1 has other names, which later versions deprecate.
-    """
-    kind = "shape" if jax.__version_info__ < (0, 10, 2) else "type"
-    return {f"out_{kind}": outputs, f"scratch_{kind}s": scratch}

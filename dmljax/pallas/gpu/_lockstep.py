@@ -4,11 +4,13 @@ A CPU runs the kernels that are written as code per thread in this way, because 
 interpreter refuses them. All threads of all programs take each step together. So the
 results are those of a GPU, but some mistakes are not noticed here: a missing barrier;
 a barrier, or an operation of a warp, that only some threads reach; two programs that
-store to one place; and a wait for a program that has not started, which may hang a GPU.
-`tests/races.py` finds the first three. On a GPU, compute-sanitizer finds the first.
+store to one element; and a wait for a program that has not started, which may hang a
+GPU. `tests/pallas/gpu/races.py` finds the first three. On a GPU, compute-sanitizer
+finds the first.
 
 A number is an array of uint32, or of truth values, of (programs, threads). A memory
-holds an array, which each store replaces.
+holds an array, which each store replaces. `_threads` says what the operations do; here
+stands only what differs.
 """
 
 import contextlib
@@ -21,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax.pallas import WARP
+from dmljax.pallas.gpu import WARP
 
 UNWRITTEN = 0xA5A5A5A5  # what memory holds before a kernel stores to it
 _POSTED = np.uint32(2**31)  # the bit of a word that says that it was posted
@@ -45,41 +47,32 @@ class Memory:
 
     @property
     def bits(self) -> int:
-        """The bits of an element."""
         return 8 * self.held.array.dtype.itemsize
 
     @property
     def size(self) -> int:
-        """The elements of a line."""
         return self.held.array.shape[1]
 
     def at(self, line: Any) -> "Memory":
-        """The memory of one line."""
         return dataclasses.replace(self, line=line)
 
     def part(self, offset: Any) -> "Memory":
-        """The memory from this offset on."""
         return dataclasses.replace(self, start=self.start + offset)
 
     def post(self, offset: Any, number: Any) -> None:
-        """Posts a number of at most 31 bits for other programs, at most once."""
         self.store(offset, number | _POSTED)
 
     def wait(self, offset: Any) -> jax.Array:
-        """Returns the number that another program posted: all are at the same step."""
+        """Does not wait, because all programs are at the same step."""
         word = self.load(offset)
         return jnp.where(word >= _POSTED, word - _POSTED, np.uint32(UNWRITTEN))
 
     def peek(self, offset: Any) -> jax.Array:
-        """The number that another program posted, plus 1; or 0 if none has yet."""
         word = self.load(offset)
         return (word & ~_POSTED) + (word >> 31)
 
     def claim(self, offset: Any) -> jax.Array:
-        """Counts in a word of memory: the first call returns 0, the second one 1.
-
-        At most one thread of a program is active.
-        """
+        """Counts for all programs that claim at this step, one thread of each."""
         word, active = self.load(offset), self.threads.active
         claims = jnp.any(active, 1)
         lines = self.threads.number(self.line)[:, 0]
@@ -91,64 +84,56 @@ class Memory:
         return word + before
 
     def load(self, offset: Any) -> jax.Array:
-        """The element at this offset, in 32 bits."""
         return self.words(offset, 1)[0]
 
     def words(self, offset: Any, elements: int) -> list[jax.Array]:
-        """So many elements from this offset on, as words of 32 bits."""
-        t = self.threads
-        offset = offset + self.start
-        within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
-        place = t.number(offset)[..., None] + within
-        line = self.line if isinstance(self.line, int) else self.line[..., None]
-        # An address that is no multiple of the size gives nothing of use.
-        place = jnp.where(self._misaligned(offset, elements), self.size, place)
+        """Gives nothing of use at an address that is no multiple of the size."""
+        line, offsets, misaligned = self._locate(offset, elements)
+        offsets = jnp.where(misaligned, self.size, offsets)
         unwritten = self.held.array.dtype.type(UNWRITTEN & (2**self.bits - 1))
-        found = self.held.array.at[line, place].get(
+        found = self.held.array.at[line, offsets].get(
             mode="fill", fill_value=unwritten, wrap_negative_indices=False
         )
         count = max(elements * self.bits // 32, 1)
-        split = found.astype(np.uint32).reshape(*t.shape, count, -1)
-        shift = lax.broadcasted_iota(np.uint32, (1, 1, 1, split.shape[-1]), 3)
-        words = (split << (shift * self.bits)).sum(-1, dtype=np.uint32)
+        split = found.astype(np.uint32).reshape(*self.threads.shape, count, -1)
+        words = (split << self._shifts(split.shape[-1])).sum(-1, dtype=np.uint32)
         return [words[..., i] for i in range(count)]
 
-    def store(self, offset: Any, *numbers: Any) -> None:
-        """Stores numbers from this offset on, in the threads that are active."""
-        self.put(offset, len(numbers), numbers)
-
-    def put(self, offset: Any, elements: int, words: Sequence[Any]) -> None:
-        """Stores elements that lie in words of 32 bits, in the threads that are active.
+    def store(self, offset: Any, *words: Any, elements: int | None = None) -> None:
+        """Stores in the threads that are active.
 
         A store outside of the line, which a GPU would make somewhere else, spoils all.
         So does one to an address that is no multiple of the size.
         """
-        t, array = self.threads, self.held.array
-        offset = offset + self.start
+        t, array, elements = self.threads, self.held.array, elements or len(words)
         joined = jnp.stack([t.number(word) for word in words], 2)[..., None]
-        shift = lax.broadcasted_iota(np.uint32, (1, 1, 1, elements // len(words)), 3)
-        values = (joined >> (shift * self.bits)) & np.uint32(2**self.bits - 1)
-        values = values.reshape(*t.shape, elements).astype(array.dtype)
-        within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
-        place = t.number(offset)[..., None] + within
+        values = joined >> self._shifts(elements // len(words))
+        values = (values & np.uint32(2**self.bits - 1)).reshape(*t.shape, elements)
+        line, offsets, misaligned = self._locate(offset, elements)
         active = t.active[..., None]
-        wrong = self._misaligned(offset, elements) | (place >= self.size)
-        outside = jnp.any(active & wrong)
-        place = jnp.where(active, place, np.uint32(2**32 - 1))
-        line = self.line if isinstance(self.line, int) else self.line[..., None]
-        stored = array.at[line, place].set(values, mode="drop")
+        wrong = jnp.any(active & (misaligned | (offsets >= self.size)))
+        offsets = jnp.where(active, offsets, np.uint32(2**32 - 1))
+        stored = array.at[line, offsets].set(values.astype(array.dtype), mode="drop")
         spoiled = _unwritten(array.shape, array.dtype)
-        self.held.array = jnp.where(outside, spoiled, stored)
+        self.held.array = jnp.where(wrong, spoiled, stored)
 
-    def _misaligned(self, offset: Any, elements: int) -> jax.Array:
-        """Whether the address is no multiple of the size of so many elements."""
+    def _locate(self, offset: Any, elements: int) -> tuple[Any, jax.Array, jax.Array]:
+        """Returns the line and the offsets of elements, and whether they can't be."""
         t = self.threads
-        address = t.number(self.line) * np.uint32(self.size) + t.number(offset)
-        return (address % np.uint32(elements) != 0)[..., None]
+        offset = t.number(offset + self.start)
+        address = t.number(self.line) * np.uint32(self.size) + offset
+        misaligned = (address % np.uint32(elements) != 0)[..., None]
+        within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
+        line = self.line if isinstance(self.line, int) else self.line[..., None]
+        return line, offset[..., None] + within, misaligned
+
+    def _shifts(self, count: int) -> jax.Array:
+        """Returns where in a word each of its elements begins."""
+        return lax.broadcasted_iota(np.uint32, (1, 1, 1, count), 3) * self.bits
 
 
 class Threads:
-    """The operations of `_threads.Threads` in all threads together."""
+    """All threads of all programs together: `_threads.Threads`."""
 
     def __init__(self, programs: int, threads: int) -> None:
         self.threads = threads
@@ -159,53 +144,43 @@ class Threads:
         self.memories: list[Held] = []
 
     def memory(self, array: jax.Array) -> Memory:
-        """The memory of all programs that holds this array of (lines, size)."""
+        """Makes a memory of all programs that holds this array of (lines, size)."""
         self.memories.append(Held(array))
         return Memory(self.memories[-1], self, 0)
 
     def shared(self, size: int, dtype: np.dtype) -> Memory:
-        """A memory of its own for each program."""
+        """Makes a memory of its own for each program."""
         held = self.memory(_unwritten((self.shape[0], size), dtype))
         return held.at(self.program)
 
     def number(self, value: Any) -> jax.Array:
-        """A number of all threads."""
+        """Returns a number of all threads."""
         return jnp.broadcast_to(jnp.asarray(value, np.uint32), self.shape)
 
-    def constant(self, value: int, like: Any = None) -> jax.Array:
-        """A number that is the same in all threads."""
-        del like
-        return self.number(np.uint32(value))
+    constant = number
 
-    @staticmethod
-    def narrow(number: jax.Array) -> jax.Array:
-        """The number itself, as for `wide`."""
+    def narrow(self, number: jax.Array) -> jax.Array:
         return number
 
-    @staticmethod
-    def as_wide(number: jax.Array, other: jax.Array) -> jax.Array:
-        """The number itself, as for `wide`."""
-        del other
+    def wide(self, number: jax.Array) -> jax.Array:
+        """Returns the number: on a CPU, arrays have fewer than 2^32 elements here."""
         return number
 
-    @staticmethod
-    def wide(number: jax.Array) -> jax.Array:
-        """The number itself: on a CPU, arrays have fewer than 2^32 elements here."""
-        return number
-
-    @staticmethod
-    def select(condition: jax.Array, one: Any, other: Any) -> jax.Array:
-        """`one` where the condition holds, else `other`."""
+    def select(self, condition: jax.Array, one: Any, other: Any) -> jax.Array:
         return jnp.where(condition, one, other)
 
-    @staticmethod
-    def ones(number: jax.Array) -> jax.Array:
-        """Counts the bits that are set."""
+    def minimum(self, one: Any, other: Any) -> jax.Array:
+        return jnp.minimum(one, other)
+
+    def maximum(self, one: Any, other: Any) -> jax.Array:
+        return jnp.maximum(one, other)
+
+    def ones(self, number: jax.Array) -> jax.Array:
         return lax.population_count(number)
 
     @contextlib.contextmanager
     def when(self, condition: Any) -> Iterator[None]:
-        """A context in which only threads with this condition store."""
+        """Makes a context in which only threads with this condition store."""
         before = self.active
         self.active = before & condition
         yield
@@ -217,8 +192,6 @@ class Threads:
         body: Callable[..., Sequence[jax.Array]],
         *carry: jax.Array,
     ) -> Sequence[jax.Array]:
-        """`carry = body(*carry)` while the condition holds for them."""
-
         def restore(arrays: Sequence[jax.Array]) -> None:
             for held, array in zip(self.memories, arrays, strict=True):
                 held.array = array
@@ -248,37 +221,32 @@ class Threads:
     def loop(
         self, rounds: Any, body: Callable[..., Sequence[jax.Array]], *carry: jax.Array
     ) -> Sequence[jax.Array]:
-        """`carry = body(i, *carry)` for all i below `rounds`, which may vary."""
-
         def step(i: jax.Array, *carry: jax.Array) -> Sequence[jax.Array]:
             return [i + 1, *body(i, *carry)]
 
-        first = self.constant(0)
-        return self.repeat(lambda i, *_: i < rounds, step, first, *carry)[1:]
+        start = self.constant(0)
+        return self.repeat(lambda i, *_: i < rounds, step, start, *carry)[1:]
 
     def warp_scan(self, number: jax.Array) -> jax.Array:
-        """The sum of this thread's number and of those below it in the warp."""
         return number.reshape(-1, WARP).cumsum(1, dtype=np.uint32).reshape(self.shape)
 
     def warp_sum(self, number: jax.Array) -> jax.Array:
-        """The sum of the numbers of the warp."""
         sums = number.reshape(-1, WARP).sum(1, keepdims=True, dtype=np.uint32)
         return jnp.broadcast_to(sums, (sums.size, WARP)).reshape(self.shape)
 
     def shuffle_xor(self, number: jax.Array, mask: int) -> jax.Array:
-        """The number of the thread of the warp whose number differs in this bit."""
+        """Takes a mask of one bit."""
         return number.reshape(-1, 2, mask)[:, ::-1].reshape(self.shape)
 
     def shuffle(self, number: jax.Array, lane: Any) -> jax.Array:
-        """The number of this thread of the warp."""
         lane = self.thread // WARP * WARP + self.number(lane)
         return jnp.take_along_axis(number, lane, axis=1)
 
     def barrier(self) -> None:
-        """Nothing: all threads are at the same step."""
+        """Does nothing: all threads are at the same step."""
 
     def warp_barrier(self) -> None:
-        """Nothing: all threads are at the same step."""
+        """Does nothing, likewise."""
 
 
 def run(
@@ -291,7 +259,7 @@ def run(
     shared: Sequence[tuple[int, Any]],
     **static: Any,
 ) -> Sequence[jax.Array]:
-    """The outputs of a kernel; `_launch.launch_threads` says what it is called with."""
+    """Returns the outputs of a kernel: `_launch.launch_threads` on a CPU."""
     t = Threads(programs, threads)
     taken = [t.memory(operand) for operand in operands]
     made = [t.memory(_unwritten(out.shape, out.dtype)) for out in outputs]

@@ -18,27 +18,26 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.dtypes import itemsize_bits
 
 from dmljax._coordinates import is_nonzero, zero_patterns
-from dmljax._types import is_floating
+from dmljax._types import is_floating, is_integer
 
 BIT_WORD = 32  # the elements of a bit word
 
 
 def as_bits(x: jax.Array) -> tuple[jax.Array, int, int]:
-    """The bits of (lines, elements), the width of an element, and which bits matter.
+    """Returns the bits of (lines, elements), their width, and which of them matter.
 
-    The width is 8, 16, 32 or 64; the array has words of at most 32 bits, so two for an
-    element of 64. The third result has those bits that make an element non-zero.
+    An element has 8, 16, 32 or 64 bits, and the array has words of at most 32, so two
+    for an element of 64. An element is not zero if one of the bits that matter is set.
     """
     dtype = x.dtype
-    floating = is_floating(dtype)
-    width = jnp.finfo(dtype).bits if floating else 8 * dtype.itemsize
+    width, floating = itemsize_bits(dtype), is_floating(dtype)
     zeros = zero_patterns(dtype) if floating else (0,)
-    if width in (8, 16, 32, 64) and zeros and (floating or dtype.kind in "iu"):
+    if width in (8, 16, 32, 64) and zeros and (floating or is_integer(dtype)):
         # The largest zero pattern is the sign bit alone, in types with a negative zero.
         # The other bits matter, and no comparison flushes a subnormal number to zero.
         keep = 2**width - 1 - max(zeros)
@@ -60,7 +59,7 @@ def bits_of_words(words: Sequence[Any], width: int, keep: int) -> Any:
 
 
 def nonzero_bits(word: Any, width: int, keep: int) -> Any:
-    """For each element of a word, of `width` bits: whether one of `keep` is set."""
+    """Tests for each element of a word, of `width` bits, if one of `keep` is set."""
     # The elements of a word are tested together, because comparing each of them takes
     # more instructions.
     starts = range(0, BIT_WORD, width)
@@ -79,10 +78,10 @@ def nonzero_bits(word: Any, width: int, keep: int) -> Any:
 
 
 def transposed(t: Any, word: Any, size: int) -> Any:
-    """Chunk i of thread k of a group becomes chunk k of thread i.
+    """Turns slice i of thread k of a group into slice k of thread i.
 
-    A chunk has `size` bits, and a group as many threads as a word has chunks. In each
-    step half of the chunks change places with those of another thread:
+    A slice has `size` bits, and a group as many threads as a word has slices. In each
+    step threads exchange half of their slices:
 
         thread 0  a0 a1     a0 b0
         thread 1  b0 b1     a1 b1
@@ -90,8 +89,8 @@ def transposed(t: Any, word: Any, size: int) -> Any:
     group = BIT_WORD // size
     step = group // 2
     while step:
-        chunks = (i for i in range(group) if not i & step)
-        low = np.uint32(sum((2**size - 1) << (i * size) for i in chunks))
+        slices = (i for i in range(group) if not i & step)
+        low = np.uint32(sum((2**size - 1) << (i * size) for i in slices))
         other = t.shuffle_xor(word, step)
         lower = (word & low) | ((other & low) << (step * size))
         upper = (word & ~low) | ((other & ~low) >> (step * size))

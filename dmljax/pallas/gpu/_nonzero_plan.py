@@ -1,14 +1,17 @@
-"""What is known about a call of NONZERO_COORDINATES on a GPU before it runs.
+"""The plan of NONZERO_COORDINATES on a GPU, and what a program of it has.
 
-Here belongs how a line is divided among programs. `_nonzero_coordinates` says what
-lines, shares, tiles and rows are.
+Here belongs how a line is divided among programs, and which memories they have.
+`_nonzero_coordinates` says what shares, tiles and rows are.
 """
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-from dmljax.pallas import WARP
+import numpy as np
+
+from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._nonzero_bits import BIT_WORD
 
 TILE = WARP * BIT_WORD  # elements of a tile
@@ -17,7 +20,7 @@ WARPS = 8  # of a program
 # array's programs run together, if there are no more than these.
 PROGRAMS = 512
 MOST_TILES = 16  # for each warp, whose bit words a program keeps in shared memory
-GROUP = 512  # programs
+GROUP = 512  # programs of a group, of which the last one posts their sum
 LOAD_BYTES = 16  # that a thread loads at once, the most that it can
 # A thread makes so many loads at once, if it has several tiles. A tile of wide elements
 # takes more of them.
@@ -26,57 +29,34 @@ STORED = 4  # values that a thread stores at once, the most that it can
 PIECE = 4  # tiles of a piece of middle size
 CLAIM = 1024  # rows, of which a part of the tail has a multiple
 CLAIMS = 2  # parts for each program, at most
-
-
-class Tail(NamedTuple):
-    """The places of words through which programs divide the tail of a line.
-
-    Attributes:
-      started: whether the last program of the line has started.
-      begin: the first row of the tail.
-      claims: how many parts of the tail programs have claimed.
-    """
-
-    started: int
-    begin: int
-    claims: int
+LISTED = TILE + STORED  # elements of a warp's list
+# A bit word of padding behind those of a tile lets threads read every fourth or every
+# 16th word without access to the same bank.
+WORDS = WARP + 1  # that a tile takes in shared memory
 
 
 @dataclasses.dataclass(frozen=True)
 class NonzeroPlan:
-    """What is known about a call before it runs.
+    """The plan of a call."""
 
-    Attributes:
-      batch: the number of lines.
-      elements: the elements of a line.
-      rows: the rows to write for each line. Those of non-zeros past them are left out.
-      sizes: the sizes of the dimensions that have a column.
-      width: the bits of an element.
-      keep: those of its bits that make it non-zero if one of them is set.
-      fill: the value of all columns in rows past the count; None to leave them alone.
-    """
-
-    batch: int
-    elements: int
-    rows: int
-    sizes: tuple[int, ...]
-    width: int
-    keep: int
-    fill: int | None
+    batch: int  # the number of lines
+    elements: int  # the elements of a line
+    rows: int  # to write for each line; those of non-zeros past them are left out
+    sizes: tuple[int, ...]  # of the dimensions that have a column
+    width: int  # the bits of an element
+    keep: int  # the bits of which one makes an element non-zero if it is set
+    fill: int | None  # the values of rows past the count; None leaves them alone
 
     @property
-    def columns(self) -> int:
-        """The values of a row."""
+    def columns(self) -> int:  # the values of a row
         return len(self.sizes)
 
     @property
-    def warps(self) -> int:
-        """The warps of a program."""
+    def warps(self) -> int:  # of a program
         return WARPS
 
     @property
-    def tiles(self) -> int:
-        """The tiles of a share for each warp."""
+    def tiles(self) -> int:  # of a share for each warp
         of_line = -(-self.elements // (WARPS * TILE))
         of_all = of_line * self.batch
         # Shares are smaller if this fills all rounds of programs alike. A last round of
@@ -86,26 +66,20 @@ class NonzeroPlan:
         return tiles if tiles < PIECE else -(-tiles // PIECE) * PIECE
 
     @property
-    def pieces(self) -> tuple[int, ...]:
-        """The tiles of pieces that have several. There are pieces of one tile as well.
-
-        A thread adds up PIECE tiles, and so knows how many non-zeros such a piece has.
-        """
+    def pieces(self) -> tuple[int, ...]:  # the tiles that a piece may have, besides one
+        # A thread adds up PIECE tiles, so it knows how many non-zeros a piece has.
         return () if self.tiles % PIECE else (PIECE, self.tiles)
 
     @property
-    def at_once(self) -> int:
-        """The tiles that a warp loads at once."""
+    def at_once(self) -> int:  # the tiles that a warp loads at once
         return math.gcd(self.tiles, max(1, LOADS * self.loaded(True) // BIT_WORD))
 
     @property
-    def share(self) -> int:
-        """The elements of a share; the last one of a line may have fewer."""
+    def share(self) -> int:  # its elements; the last share of a line may have fewer
         return WARPS * self.tiles * TILE
 
     @property
-    def programs(self) -> int:
-        """The programs of a line."""
+    def programs(self) -> int:  # of a line
         return -(-self.elements // self.share)
 
     @property
@@ -120,26 +94,26 @@ class NonzeroPlan:
         return self.programs // 2
 
     @property
-    def group(self) -> int:
-        """The programs of a group, of which the last one posts their sum."""
+    def group(self) -> int:  # the programs of a group
         return GROUP
 
     @property
-    def groups(self) -> int:
-        """The groups of the programs of a line."""
+    def groups(self) -> int:  # of the programs of a line
         return -(-self.programs // self.group)
 
     @property
-    def posts(self) -> int:
-        """The words of a line through which its programs tell each other numbers.
+    def posts(self) -> int:  # of a line, whose only program needs none
+        return 0 if self.programs == 1 else self.tail[0] + 3 * self.claims
 
-        They are the counts of programs, the sums of all groups but the last one, and
-        those of `tail`. The only program of a line needs none.
+    @property
+    def tail(self) -> tuple[int, int, int]:
+        """The offsets of the posts about the tail, which follow those of counts.
+
+        They say whether the last program of the line has started, which is the first
+        row of the tail, and how many parts of it programs have claimed.
         """
-        if self.programs == 1:
-            return 0
-        counts = self.programs + self.groups - 1
-        return counts + len(Tail._fields) if self.claims else counts
+        counts = self.programs + self.groups - 1  # of programs, and of groups but one
+        return counts, counts + 1, counts + 2
 
     @property
     def claims(self) -> bool:
@@ -152,37 +126,30 @@ class NonzeroPlan:
         return few and self.programs > 1 and self.fill is not None
 
     @property
-    def tail(self) -> "Tail":
-        """The places of the words that are about the tail."""
-        first = self.programs + self.groups - 1
-        return Tail(*range(first, first + len(Tail._fields)))
-
-    @property
-    def part(self) -> int:
-        """The rows of a part of the tail."""
+    def part(self) -> int:  # the rows of a part of the tail
         parts = CLAIMS * min(self.programs, PROGRAMS)
         return -(-self.rows // (parts * CLAIM)) * CLAIM
 
     @property
-    def stored(self) -> int:
-        """The values that a thread stores at once.
-
-        They are several only if every line starts at a multiple of them.
-        """
+    def stored(self) -> int:  # the values that a thread stores at once
+        # They are several only if every line starts at a multiple of them.
         aligned = self.batch == 1 or self.rows * self.columns % STORED == 0
         return STORED if aligned else 1
 
     @property
+    def whole_rows(self) -> bool:  # whether these values are one row, or several
+        return self.stored % self.columns == 0
+
+    @property
     def rows_at_once(self) -> int:
-        """The rows that the values which a thread stores at once can belong to."""
+        """The most rows that have some of the values that a thread stores at once.
+
+        Four values are four rows of one column, one row of four, or parts of two rows
+        of three.
+        """
         if self.columns % self.stored == 0:
             return 1
         return self.stored // self.columns if self.whole_rows else 2
-
-    @property
-    def whole_rows(self) -> bool:
-        """Whether the values that a thread stores at once are one row, or several."""
-        return self.stored % self.columns == 0
 
     @property
     def rows_past_elements(self) -> tuple[int, int]:
@@ -191,16 +158,66 @@ class NonzeroPlan:
         return more, -(-more // self.programs)
 
     def loaded(self, whole: bool) -> int:
-        """The elements that a thread loads at once; `whole` says of a whole tile.
+        """Returns how many elements a thread loads at once, of a whole tile or another.
 
         Loads are aligned, so all lines must start, and a cut tile end, between two.
         """
         most = LOAD_BYTES * 8 // self.width
         return most if whole and self.batch == 1 else math.gcd(most, self.elements)
 
-    def program_and_line(self, t: Any) -> tuple[Any, Any]:
-        """Returns the program's number among those of its line, and the line."""
+    @property
+    def shared(self) -> list[tuple[int, Any]]:
+        """The sizes and types of the shared memories, in the order of `Program`."""
+        word, tiles = np.uint32, self.warps * self.tiles
+        of_tiles = (tiles * WORDS, word), (tiles, word), (tiles, word)
+        return [
+            *of_tiles,
+            (self.warps * LISTED, np.uint16),
+            (self.warps, word),
+            (3, word),
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A program, as each of its threads sees it: the plan and the memories."""
+
+    t: Any  # the thread
+    plan: NonzeroPlan
+    index: Any  # how many programs of the line come before this one
+    bits: Any  # the elements of the line, as `as_bits` makes them
+    origins: Sequence[Any]  # of a part of a tensor: the offset of the line in it
+    count: Any  # where the line's number of non-zeros goes
+    out: Any  # the rows of the line
+    posts: Any  # of the line, if the plan has any
+    # The rest is shared by the threads.
+    bit_words: Any  # of the share, WORDS for each tile
+    nonzeros: Any  # for each tile of the share, how many non-zeros it has
+    starts: Any  # for each tile, how many non-zeros of the share lie before it
+    listed: Any  # a list for each warp
+    sums: Any  # a number for each warp
+    # Whether the program fills parts of the tail; which part it has claimed; and where
+    # the tail begins.
+    claimed: Any
+
+    @classmethod
+    def of(cls, t: Any, memories: Sequence[Any], plan: NonzeroPlan) -> "Program":
+        """Returns the program of a thread, given the memories of the launch."""
+        index, line = t.program, 0
         # A grid of two dimensions would limit one of them to 65 535.
-        if self.batch == 1:
-            return t.program, 0
-        return t.program % self.programs, t.program // self.programs
+        if plan.batch > 1:
+            index, line = t.program % plan.programs, t.program // plan.programs
+        shared = len(plan.shared)
+        bits, *arrays = [memory.at(line) for memory in memories[:-shared]]
+        posts = arrays.pop() if plan.posts else None
+        *origins, count, out = arrays
+        own = memories[-shared:]
+        return cls(t, plan, index, bits, origins, count, out, posts, *own)
+
+    @property
+    def warp(self) -> Any:  # of the thread
+        return self.t.thread // WARP
+
+    @property
+    def lane(self) -> Any:  # of the thread
+        return self.t.thread % WARP

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,58 +19,23 @@ class Block:
     The pipeline moves these parts. It numbers the blocks of an array along each
     dimension, and fetches a block only if the numbers differ from the last program's.
 
-    Attributes:
-      sizes: the sizes of the block.
-      index_map: takes a point of the grid, and gives the block's number along each
-        dimension of the array.
-      axes: the dimensions of the grid that `index_map` depends on.
-      scalar: whether the block is in the memory of the scalars (SMEM) instead.
-      whole: whether the kernel gets the whole array, which then stays in the TPU's main
-        memory. The pipeline moves nothing of it.
-      elements: how many elements are moved in all programs together. None if dimension
-        i of the grid counts the blocks along dimension i of the array: then `moved`
-        computes it.
+    If a block has no sizes, the kernel gets the whole array, which then stays in the
+    TPU's main memory, and the pipeline moves nothing of it.
     """
 
     sizes: tuple[int, ...]
+    # Takes a point of the grid, and gives the block's number along each dimension of
+    # the array.
     index_map: Callable[..., tuple[Any, ...]]
-    axes: tuple[int, ...]
-    scalar: bool = False
-    whole: bool = False
-    elements: int | None = None
+    elements: int  # that are moved in all programs together
+    scalar: bool = False  # whether the block is in the memory of the scalars instead
 
     def spec(self) -> pl.BlockSpec:
-        """This block as Pallas wants it described."""
-        if self.whole:
+        """Returns this block as Pallas wants it described."""
+        if not self.sizes:
             return pl.BlockSpec(memory_space=pl.ANY)
         space = tpu.SMEM if self.scalar else None
         return pl.BlockSpec(self.sizes, self.index_map, memory_space=space)
-
-    def moved(self, grid: tuple[int, ...], shape: tuple[int, ...]) -> int:
-        """How many elements of an array of `shape` are moved in the whole grid."""
-        if self.elements is not None:
-            return self.elements
-        # The last dimension of the grid changes fastest. Dimensions behind the last one
-        # that moves the block leave it where it is; those before it that do not name a
-        # block make the pipeline go over the whole array again.
-        moving = [axis for axis in self.axes if grid[axis] > 1]
-        rounds = math.prod(
-            size
-            for axis, size in enumerate(grid[: max(moving, default=0)])
-            if axis not in self.axes
-        )
-        # The last block along a dimension may reach past the end of the array. What is
-        # past the end is not moved.
-        along = (
-            size if steps * block - size < block else steps * block
-            for steps, block, size in zip(
-                (n if axis in self.axes else 1 for axis, n in enumerate(grid)),
-                self.sizes,
-                shape,
-                strict=True,
-            )
-        )
-        return rounds * math.prod(along)
 
 
 def launch_blocks(
@@ -96,7 +60,7 @@ def launch_blocks(
     """
     arrays: list[Any] = [*operands, *outputs]
     moved = sum(
-        block.moved(grid, array.shape) * array.dtype.itemsize
+        block.elements * array.dtype.itemsize
         for block, array in zip(blocks, arrays, strict=True)
     )
     specs = [block.spec() for block in blocks]

@@ -5,21 +5,20 @@ what is between: it *compacts*, that is, it writes the offsets of the non-zero e
 one behind the other. XLA's scatter takes 7 cycles for each element, by the compiler's
 estimate, and the kernel a tenth of one.
 
-The input is a batch of *lines*: independent tensors, flat. Here a *row* is 128
-neighbouring elements of a line, one for each lane, and a program has a block of ROWS
-rows. A TPU has no scatter, and gathers only within a tile, so there are two steps. The
-drawing has rows of 4 lanes:
+A *vector* is 128 neighbouring elements of a line, one for each lane, and a program has
+a block of VECTORS of them. A TPU has no scatter, and gathers only within a tile, so
+there are two steps. The drawing has vectors of 4 lanes:
 
     elements    0 x x 0 | 0 0 0 0 | x x 0 x      offsets 1, 2, 8, 9 and 11 are not zero
-    turned      1 2 ? ? | ? ? ? ? | 11 ? 8 9     step 1: each row alone
-    output      1 2 8 9 | 11 ? ? ?               step 2: rows laid over one another
+    turned      1 2 ? ? | ? ? ? ? | 11 ? 8 9     step 1: each vector alone
+    output      1 2 8 9 | 11 ? ? ?               step 2: vectors laid over one another
 
-1. In each row, the non-zeros move next to each other, to the lanes where they belong in
-   the output; behind the last lane they go on at lane 0. A lane finds its element by
-   bisection of the row's prefix sums.
-2. Row by row, the program overwrites a *window* of the output from the position on at
-   which the row before ended. What a row leaves behind its non-zeros is undefined (?),
-   and the next row overwrites it.
+1. In each vector, the non-zeros move next to each other, to the lanes where they belong
+   in the output; behind the last lane they go on at lane 0. A lane finds its element by
+   bisection of the vector's prefix sums.
+2. Vector by vector, the program overwrites a *window* of the output from the offset on
+   at which the vector before ended. What a vector leaves behind its non-zeros is
+   undefined (?), and the next vector overwrites it.
 
 A window starts at a tile, and usually inside what the last block wrote. So the programs
 of a line run in order.
@@ -37,20 +36,16 @@ from jax.experimental.pallas import tpu
 from dmljax._check import NoKernelError, require
 from dmljax._coordinates import filled, is_nonzero, unravel
 from dmljax._types import Outputs
-from dmljax.pallas.tpu._blocks import LANES
+from dmljax.pallas.tpu import LANES, SUBLANES
 from dmljax.pallas.tpu._launch import Block, launch_blocks
 
-ROWS = 256  # rows of a block
-SUBLANES = 8  # rows of a tile of int32
+VECTORS = 256  # of a block
 INTEGER = np.dtype(np.int32)
-# Rows of a window. A block's output starts anywhere in the first tile, and its last row
-# is laid over two rows, of which the second may be in one more tile.
-REACH = ROWS + 2 * SUBLANES
 
 
 def nonzero_coordinates(
     x: jax.Array,
-    *first: jax.Array,
+    *origins: jax.Array,
     sizes: tuple[int, ...],
     rows: int,
     columns: int,
@@ -63,7 +58,7 @@ def nonzero_coordinates(
     # block has past the end.
     require(
         "NONZERO_COORDINATES",
-        elements < 2**31 - ROWS * LANES,
+        elements < 2**31 - VECTORS * LANES,
         f"the kernel for TPUs counts {elements} elements in 32 bits, of which one is "
         "the sign; use implementation=None or 'xla'.",
         NoKernelError,
@@ -75,63 +70,56 @@ def nonzero_coordinates(
         " use implementation=None or 'xla'.",
         NoKernelError,
     )
-    blocks = pl.cdiv(elements, ROWS * LANES)
-    nonzero = jnp.pad(is_nonzero(x), ((0, 0), (0, blocks * ROWS * LANES - elements)))
-    nonzero = nonzero.reshape(-1, blocks * ROWS, LANES)
+    blocks = pl.cdiv(elements, VECTORS * LANES)
+    nonzero = jnp.pad(is_nonzero(x), ((0, 0), (0, blocks * VECTORS * LANES - elements)))
+    nonzero = nonzero.reshape(-1, blocks * VECTORS, LANES)
     ones = nonzero.sum(2, dtype=np.int32)
     ends = jnp.cumsum(ones, axis=1, dtype=np.int32)
     # The matrix unit adds numbers of this type exactly, if they are 0 or 1.
-    flat = _compacted(nonzero.astype(jnp.bfloat16), ends - ones, interpret)
+    flat = _compact(nonzero.astype(jnp.bfloat16), ends - ones, interpret)
     flat = flat.reshape(flat.shape[0], -1)[:, :elements]
     count = ends[:, -1].astype(np.uint32)
     valid = lax.broadcasted_iota(np.uint32, flat.shape, 1) < count[:, None]
-    offset = sum((f[:, None] for f in first), flat.astype(np.uint32))
+    offset = sum((origin[:, None] for origin in origins), flat.astype(np.uint32))
     coordinates = unravel(jnp.where(valid, offset, 0), sizes, columns)
     return count, filled(coordinates, valid, fill)
 
 
-def _compacted(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array:
-    """The offsets of the non-zeros in order, int32; undefined past the last one.
+def _compact(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array:
+    """Returns the offsets of the non-zeros in order; undefined past the last one.
 
-    `nonzero` is (lines, rows, lanes), 1 or 0. `starts` is (lines, rows): how many
-    non-zeros there are before each row.
+    `nonzero` is (lines, vectors, lanes), 1 or 0. `starts` is (lines, vectors): how many
+    non-zeros there are before each vector.
     """
-    lines, rows, _ = nonzero.shape
-    blocks = rows // ROWS
+    lines, vectors, _ = nonzero.shape
+    blocks = vectors // VECTORS
+    # A block's output starts anywhere in the first tile of its window, and its last
+    # vector is laid over two, of which the second may be in one more tile.
+    window = VECTORS + 2 * SUBLANES
     (flat,) = launch_blocks(
-        _kernel,
-        starts.reshape(lines * blocks, 1, ROWS),
+        _compact_block,
+        starts.reshape(lines * blocks, 1, VECTORS),
         nonzero,
         operator="nonzero_coordinates",
         grid=(lines, blocks),
         blocks=[
             # The program reads these one by one, as scalars.
             Block(
-                (1, 1, ROWS),
+                (1, 1, VECTORS),
                 lambda line, block: (line * np.int32(blocks) + block, 0, 0),
-                (0, 1),
+                starts.size,
                 scalar=True,
-                elements=starts.size,
             ),
             Block(
-                (1, ROWS, LANES),
-                lambda line, block: (line, block, 0),
-                (0, 1),
-                elements=nonzero.size,
+                (1, VECTORS, LANES), lambda line, block: (line, block, 0), nonzero.size
             ),
             # Windows overlap, and start at any tile: the kernel writes them itself.
-            Block(
-                (),
-                lambda *_: (),
-                (),
-                whole=True,
-                elements=lines * blocks * REACH * LANES,
-            ),
+            Block((), lambda *_: (), lines * blocks * window * LANES),
         ],
-        outputs=(jax.ShapeDtypeStruct((lines, rows + REACH, LANES), np.int32),),
+        outputs=(jax.ShapeDtypeStruct((lines, vectors + window, LANES), np.int32),),
         scratch=[
-            tpu.VMEM((ROWS, LANES), INTEGER),
-            tpu.VMEM((REACH, LANES), INTEGER),
+            tpu.VMEM((VECTORS, LANES), INTEGER),
+            tpu.VMEM((window, LANES), INTEGER),
             tpu.SMEM((1,), INTEGER),
             tpu.SemaphoreType.DMA,
         ],
@@ -141,42 +129,38 @@ def _compacted(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Arr
     return flat
 
 
-def _kernel(
-    starts: Any,
-    nonzero: Any,
-    out: Any,
-    turned: Any,
-    window: Any,
-    origin: Any,
-    copied: Any,
+def _compact_block(
+    starts: Any, nonzero: Any, out: Any, turned: Any, window: Any, low: Any, copied: Any
 ) -> None:
     """Writes the offsets of a block's non-zeros."""
     line, block = pl.program_id(0), pl.program_id(1)
-    first = starts[0, 0, 0]
-    low = _tile_of(first)
+    before = starts[0, 0, 0]
+    # The window starts at the tile of the output that has the first non-zero.
+    tile = lax.div(before, jnp.int32(SUBLANES * LANES)) * jnp.int32(SUBLANES)
 
     # The window is still that of the last block. The tile in which the last block ended
     # becomes the first one.
     @pl.when(block > 0)
     def _() -> None:
-        window[:SUBLANES] = window[pl.ds(pl.multiple_of(low - origin[0], SUBLANES), 8)]
+        end = pl.multiple_of(tile - low[0], SUBLANES)
+        window[:SUBLANES] = window[pl.ds(end, SUBLANES)]
 
-    origin[0] = low
-    turned[...] = _turned(nonzero[0], first, block)
+    low[0] = tile
+    turned[...] = _turn(nonzero[0], before, block)
     lane = lax.broadcasted_iota(np.int32, (1, LANES), 1)
 
-    def lay(row: Any, carry: Any) -> Any:
-        start = starts[0, 0, row]
-        target = lax.div(start, jnp.int32(LANES)) - low
-        offsets = turned[pl.ds(row, 1)]
-        before = window[pl.ds(target, 1)]
+    def lay(vector: Any, carry: Any) -> Any:
+        start = starts[0, 0, vector]
+        target = lax.div(start, jnp.int32(LANES)) - tile
+        offsets = turned[pl.ds(vector, 1)]
+        others = window[pl.ds(target, 1)]
         kept = lane < lax.rem(start, jnp.int32(LANES))
-        window[pl.ds(target, 1)] = jnp.where(kept, before, offsets)
+        window[pl.ds(target, 1)] = jnp.where(kept, others, offsets)
         window[pl.ds(target + 1, 1)] = offsets
         return carry
 
-    lax.fori_loop(0, ROWS, lay, 0)
-    written = out.at[line, pl.ds(pl.multiple_of(low, SUBLANES), REACH)]
+    lax.fori_loop(0, VECTORS, lay, 0)
+    written = out.at[line, pl.ds(pl.multiple_of(tile, SUBLANES), window.shape[0])]
     copy = tpu.make_async_copy(window, written, copied)
     copy.start()
     # The next block writes over what is past the end of this one, so this copy has to
@@ -184,45 +168,42 @@ def _kernel(
     copy.wait()
 
 
-def _tile_of(offset: Any) -> Any:
-    """The first row of the tile that has this offset of the output."""
-    return lax.div(offset, jnp.int32(SUBLANES * LANES)) * jnp.int32(SUBLANES)
+def _turn(nonzero: Any, start: Any, block: Any) -> Any:
+    """Moves the offsets of the non-zeros of each vector to the lanes of the output.
 
-
-def _turned(nonzero: Any, first: Any, block: Any) -> Any:
-    """In each row the offsets of its non-zeros, from the lane on where they belong.
-
-    `first` is how many non-zeros there are before the block.
+    `start` is how many non-zeros there are before the block.
     """
-    lane = lax.broadcasted_iota(np.int32, (ROWS, LANES), 1)
+    lane = lax.broadcasted_iota(np.int32, (VECTORS, LANES), 1)
     # Mosaic has no cumulative sum. A product with a triangle of ones is one, and runs
     # on the matrix unit.
-    ends = _sums(nonzero, _triangle(LANES, lambda i, j: i <= j))
-    ones = _sums(nonzero, jnp.ones((LANES, LANES), nonzero.dtype))
-    before = _sums(_triangle(ROWS, lambda i, j: i > j), ones.astype(nonzero.dtype))
-    # The rank of the non-zero that belongs in each lane, among those of the row.
-    rank = (lane - first - before) & np.int32(LANES - 1)
-    found = jnp.zeros((ROWS, LANES), np.int32)
+    ends = _multiply(nonzero, _triangle(LANES, lambda i, j: i <= j))
+    ones = _multiply(nonzero, jnp.ones((LANES, LANES), nonzero.dtype))
+    before = _multiply(
+        _triangle(VECTORS, lambda i, j: i > j), ones.astype(nonzero.dtype)
+    )
+    # The rank of the non-zero that belongs in each lane, among those of the vector.
+    rank = (lane - start - before) & np.int32(LANES - 1)
+    found = jnp.zeros((VECTORS, LANES), np.int32)
     step = LANES // 2
-    # Bisection: `found` counts the elements of the row that come before that non-zero.
+    # Bisection: `found` counts the elements of the vector before that non-zero.
     while step:
         end = jnp.take_along_axis(
             ends, found + np.int32(step - 1), axis=1, mode="promise_in_bounds"
         )
         found = jnp.where(end <= rank, found + np.int32(step), found)
         step //= 2
-    row = lax.broadcasted_iota(np.int32, (ROWS, LANES), 0)
-    return (block * np.int32(ROWS) + row) * np.int32(LANES) + found
+    vector = lax.broadcasted_iota(np.int32, (VECTORS, LANES), 0)
+    return (block * np.int32(VECTORS) + vector) * np.int32(LANES) + found
 
 
-def _sums(a: Any, b: Any) -> Any:
-    """The product of two matrices of small integers."""
+def _multiply(a: Any, b: Any) -> Any:
+    """Multiplies two matrices of small integers."""
     # The matrix unit sums products of bfloat16 in float32, which has all integers up to
     # 2^24. The entries are at most 128, and bfloat16 has all integers up to 256.
     return jnp.dot(a, b, preferred_element_type=np.float32).astype(np.int32)
 
 
 def _triangle(size: int, holds: Any) -> Any:
-    """A square matrix that is 1 where `holds(row, column)`."""
+    """Returns a square matrix that is 1 where `holds(row, column)`."""
     row, column = (lax.broadcasted_iota(np.int32, (size, size), i) for i in (0, 1))
     return jnp.where(holds(row, column), 1.0, 0.0).astype(jnp.bfloat16)

@@ -22,70 +22,112 @@ one layout of tiles serves all types. docs/tpu.md has the estimates.
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.dtypes import itemsize_bits
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
 from dmljax._check import NoKernelError, require, show
-from dmljax._coordinates import PaddingMode
-from dmljax._types import INT32_MAX, Outputs
-from dmljax.pallas._axes import Axis, merged
-from dmljax.pallas.tpu._blocks import (
-    LANES,
-    block_of,
-    for_mosaic,
-    from_bits,
-    padded,
-    shared_block,
-    to_bits,
-)
+from dmljax._coordinates import PaddingMode, source_index
+from dmljax._types import INT32_MAX, Outputs, is_floating
+from dmljax.pallas._axes import Axis, axes_of, merged
+from dmljax.pallas.tpu import LANES, SUBLANES
 from dmljax.pallas.tpu._launch import Block, launch_blocks
 
-SUBLANES = 8  # rows of a tile of int32
-# Elements of a block at most, if a minor dimension is padded. In int32 they are 2 MiB.
-# The scratch matrices, and what the pipeline fetches and writes, share the 16 MiB of
-# vector memory.
-ELEMENTS = 2**19
+# Rows of a block are a multiple of this, which is a multiple of the rows of a tile of
+# each type.
+ROWS = 32
+# The elements of a block, with those that its tiles have and do not use. In int32 they
+# are 1 MiB. If a padded minor dimension needs more, a block may have twice as many: the
+# scratch matrices, and what the pipeline fetches and writes, share the 16 MiB of vector
+# memory.
+ELEMENTS = 2**18
+MOST_ELEMENTS = 2**19
 
 
 @dataclasses.dataclass(frozen=True)
-class MosaicPaddingPlan:
-    """What is known about a launch of PADDING before it runs.
+class PaddingPlan:
+    """The plan of a launch."""
 
-    Attributes:
-      axes: the dimensions, at least two. Unpadded leading neighbours count as one.
-      mode: where the values of the padding come from.
-    """
-
-    axes: tuple[Axis, ...]
+    axes: tuple[Axis, ...]  # at least two; unpadded leading neighbours count as one
     mode: PaddingMode
 
     @property
-    def block(self) -> tuple[int, ...]:
-        """The sizes of a block of the output."""
-        shape = tuple(axis.output for axis in self.axes)
-        minor = len(shape) - 2
+    def shape(self) -> tuple[int, ...]:  # of the output
+        return tuple(axis.output for axis in self.axes)
+
+    @property
+    def block(self) -> tuple[int, ...]:  # the sizes of a block of the output
         fixed = {
-            i: 1 if i < minor else axis.output
+            i: axis.output if i >= len(self.axes) - 2 else 1
             for i, axis in enumerate(self.axes)
             if axis.is_padded
         }
-        return block_of(shape, fixed)
+        return block_of(self.shape, fixed)
 
     @property
-    def source_block(self) -> tuple[int, ...]:
-        """The sizes of the block of the input that a block of the output needs."""
-        minor = len(self.axes) - 2
-        return tuple(
-            axis.size if axis.is_padded and i >= minor else size
-            for i, (axis, size) in enumerate(zip(self.axes, self.block, strict=True))
-        )
+    def source_block(self) -> tuple[int, ...]:  # what of the input this block needs
+        *leading, _, _ = self.block
+        minor = zip(self.axes[-2:], self.block[-2:], strict=True)
+        return (*leading, *(a.size if a.is_padded else size for a, size in minor))
+
+    @property
+    def elements(self) -> int:  # of the block, with the unused ones of its tiles
+        *leading, rows, columns = self.block
+        return math.prod((*leading, *_whole_tiles(rows, columns)))
+
+    @property
+    def scratch(self) -> list[tuple[int, int]]:
+        """The sizes of the scratch matrices: as read, and after each axis is padded."""
+        sizes = list(self.source_block[-2:])
+        found = [_whole_tiles(*sizes)]
+        for i, axis in enumerate(self.axes[-2:]):
+            if axis.is_padded:
+                sizes[i] = axis.output
+                found.append(_whole_tiles(*sizes))
+        return found if len(found) > 1 else []
+
+
+def _whole_tiles(rows: int, columns: int) -> tuple[int, int]:
+    """Returns the sizes of a matrix of int32, rounded up to whole tiles."""
+    return _round_up(rows, SUBLANES), _round_up(columns, LANES)
+
+
+def _round_up(size: int, step: int) -> int:
+    return pl.cdiv(size, step) * step
+
+
+def block_of(shape: tuple[int, ...], fixed: Mapping[int, int]) -> tuple[int, ...]:
+    """Returns the sizes of a block of an array of `shape`, which has ELEMENTS at most.
+
+    `fixed` has the sizes along some dimensions. Along the others the block has the
+    whole size, or if that does not fit, a multiple of a tile's size. The last dimension
+    takes the room first, then the one before it, and so on.
+
+    >>> block_of((7, 3, 200), {}), block_of((3, 5000, 1000), {})
+    ((7, 3, 200), (1, 256, 1000))
+    >>> block_of((1, 10**6), {}), block_of((9, 5000, 1000), {1: 5000})
+    ((1, 32768), (1, 5000, 128))
+    """
+    last = len(shape) - 1
+    # The rows are not known yet when the columns are. They have at least this many.
+    rows = fixed.get(last - 1, min(shape[-2], ROWS))
+    room = ELEMENTS // _round_up(rows, SUBLANES)
+    block: list[int] = []
+    for axis in range(last, -1, -1):
+        step = {last: LANES, last - 1: ROWS}.get(axis, 1)
+        if axis == last - 1:
+            room = ELEMENTS // _round_up(block[0], LANES)
+        fits = max(room // step, 1) * step
+        block.append(fixed.get(axis, min(shape[axis], fits)))
+        room //= _round_up(block[-1], step)
+    return tuple(reversed(block))
 
 
 def padding(
@@ -104,78 +146,88 @@ def padding(
     # It has size 1 if there is no batch, or if each line of it has a value of its own.
     lines = len(start) == 1 and (batch == 0 or any(y.size > 1 for y in value))
     one = (1,) if lines else ()
-    pads = [(0, 0)] * (batch + len(one)) + list(zip(start, end, strict=True))
     taken = [
         y.reshape(y.shape[:batch] + one + y.shape[batch:])
-        for y in for_mosaic("padding", (x, *value))
+        for y in for_mosaic(x, *value)
     ]
-    axes = tuple(map(Axis, taken[0].shape, *zip(*pads, strict=True)))
+    axes = axes_of(taken[0].shape, start, end)
     shape = tuple(axis.output for axis in axes)
+    padded = taken[0]
     if x.size == 0:
-        padded_x = jnp.broadcast_to(
-            taken[1] if value else taken[0].dtype.type(0), shape
-        )
+        padded = jnp.broadcast_to(taken[1] if value else padded.dtype.type(0), shape)
     elif any(axis.is_padded for axis in axes):
-        padded_x = _padded(taken, axes, mode, interpret)
-    else:
-        padded_x = taken[0]
-    return (padded_x.reshape(sizes + shape[batch + len(one) :]).astype(x.dtype),)
+        padded = _pad(taken, axes, mode, interpret)
+    return (padded.reshape(sizes + shape[batch + len(one) :]).astype(x.dtype),)
 
 
-def _padded(
-    operands: Sequence[jax.Array],
-    axes: tuple[Axis, ...],
-    mode: PaddingMode,
-    interpret: Any,
+def _pad(
+    operands: Sequence[jax.Array], axes: list[Axis], mode: PaddingMode, interpret: Any
 ) -> jax.Array:
-    """The padded array, by one launch or by two."""
+    """Pads an array, by one launch or by two."""
     x, *value = operands
     *leading, rows, columns = axes
     # A block has all of each padded minor dimension. If that is too large, rows are
     # padded first, and columns in a second launch. The order does not matter.
     both = rows.is_padded and columns.is_padded
-    if both and _elements(MosaicPaddingPlan(axes, mode)) > ELEMENTS:
+    if both and PaddingPlan(tuple(axes), mode).elements > MOST_ELEMENTS:
         unpadded = Axis(columns.size, 0, 0)
-        x = _padded((x, *value), (*leading, rows, unpadded), mode, interpret)
+        x = _pad((x, *value), [*leading, rows, unpadded], mode, interpret)
         done = [Axis(axis.output, 0, 0) for axis in (*leading, rows)]
-        return _padded((x, *value), (*done, columns), mode, interpret)
+        return _pad((x, *value), [*done, columns], mode, interpret)
     outer = merged(leading)
-    plan = MosaicPaddingPlan((*outer, rows, columns), mode)
+    plan = PaddingPlan((*outer, rows, columns), mode)
+    output = tuple(axis.output for axis in axes)
     require(
         "PADDING",
-        _elements(plan) <= ELEMENTS,
+        plan.elements <= MOST_ELEMENTS,
         f"the kernel for TPUs has a padded minor dimension in vector memory as a "
-        f"whole, and {show(tuple(axis.output for axis in axes))} is too large for "
-        "that; use implementation=None or 'xla'.",
+        f"whole, and {show(output)} is too large for that; use implementation=None or "
+        "'xla'.",
         NoKernelError,
     )
-    shape = tuple(axis.output for axis in plan.axes)
     source = x.reshape(tuple(axis.size for axis in plan.axes))
-    values = [_merged_value(y, leading, outer) for y in value]
-    block = plan.block
-    (output,) = launch_blocks(
-        _kernel,
+    values = [_merge_value(y, leading, outer) for y in value]
+    # Of the input, the pipeline fetches what each block repeats, again and again.
+    moved = (a.output if i < len(outer) else a.size for i, a in enumerate(plan.axes))
+
+    def source_map(*program: Any) -> tuple[Any, ...]:
+        each = zip(outer, program, strict=False)
+        return (*(_source(axis, i, mode) for axis, i in each), *program[-2:])
+
+    def value_map(*program: Any) -> tuple[Any, ...]:
+        each = zip(values[0].shape, program, strict=True)
+        return tuple(i if size > 1 else 0 for size, i in each)
+
+    def value_block(shape: Sequence[int]) -> tuple[int, ...]:
+        each = zip(shape, plan.block, strict=True)
+        return tuple(in_block if size > 1 else 1 for size, in_block in each)
+
+    (padded,) = launch_blocks(
+        _pad_block,
         source,
         *values,
         operator="padding",
-        grid=tuple(map(pl.cdiv, shape, block)),
+        grid=tuple(map(pl.cdiv, plan.shape, plan.block)),
         blocks=[
-            Block(plan.source_block, _index_map(plan), tuple(range(len(shape)))),
-            *(shared_block(y.shape, shape, block) for y in values),
-            shared_block(shape, shape, block),
+            Block(plan.source_block, source_map, math.prod(moved)),
+            *(Block(value_block(y.shape), value_map, y.size) for y in values),
+            Block(plan.block, lambda *program: program, math.prod(plan.shape)),
         ],
-        outputs=(jax.ShapeDtypeStruct(shape, x.dtype),),
-        scratch=[tpu.VMEM(sizes, np.dtype(np.int32)) for sizes in _scratch(plan)],
+        outputs=(jax.ShapeDtypeStruct(plan.shape, x.dtype),),
+        scratch=[tpu.VMEM(sizes, np.dtype(np.int32)) for sizes in plan.scratch],
         interpret=interpret,
         plan=plan,
     )
-    return output.reshape(tuple(axis.output for axis in axes))
+    return padded.reshape(output)
 
 
-def _merged_value(
+def _merge_value(
     value: jax.Array, leading: Sequence[Axis], outer: Sequence[Axis]
 ) -> jax.Array:
-    """The value in the merged dimensions: one, or one for each unpadded position."""
+    """Returns the value in the merged dimensions.
+
+    It is one, or one for each position in the leading dimensions that are not padded.
+    """
     if value.size == 1:
         return value.reshape((1,) * (len(outer) + 2))
     sizes = [1 if axis.is_padded else axis.size for axis in leading]
@@ -184,103 +236,72 @@ def _merged_value(
 
 
 def _source(axis: Axis, position: Any, mode: PaddingMode) -> Any:
-    """The input position that any output position repeats."""
+    """Returns the input position that any output position repeats.
+
+    It is the nearest one where CONSTANT has none, so that a kernel may read there.
+    """
+    if not axis.is_padded:
+        return position
+    if mode is PaddingMode.CONSTANT:
+        mode = PaddingMode.EDGE
     # The last tile may reach past the end of the axis, and its sources must still be
-    # inside the input. `stop` says that no position is too large.
-    return axis.source(position, mode, stop=INT32_MAX)
+    # inside the input. INT32_MAX says that no position is too large.
+    return source_index(position, INT32_MAX, axis.before, axis.size, mode)
 
 
-def _index_map(plan: MosaicPaddingPlan) -> Callable[..., tuple[Any, ...]]:
-    """Gives the block of the input that a program needs."""
-    minor = len(plan.axes) - 2
-
-    def index_map(*program: Any) -> tuple[Any, ...]:
-        return tuple(
-            _source(axis, index, plan.mode) if i < minor else index
-            for i, (axis, index) in enumerate(zip(plan.axes, program, strict=True))
-        )
-
-    return index_map
+def _is_inside(axis: Axis, position: Any) -> Any:
+    """Whether an output position is not of the padding."""
+    return (position >= axis.before) & (position < axis.before + axis.size)
 
 
-def _elements(plan: MosaicPaddingPlan) -> int:
-    """The elements of a block of the output, with the unused ones of its tiles."""
-    *leading, rows, columns = plan.block
-    return math.prod(leading) * padded(rows, SUBLANES) * padded(columns, LANES)
-
-
-def _scratch(plan: MosaicPaddingPlan) -> list[tuple[int, int]]:
-    """The sizes of the scratch matrices: as read, and after each axis is padded."""
-    # A tile is loaded, gathered from and stored as a whole, so sizes are rounded up.
-    *_, rows, columns = plan.source_block
-    sizes = [rows, columns]
-    shapes = [(padded(rows, SUBLANES), padded(columns, LANES))]
-    for i, axis in enumerate(plan.axes[-2:]):
-        if axis.is_padded:
-            sizes[i] = axis.output
-            shapes.append((padded(sizes[0], SUBLANES), padded(sizes[1], LANES)))
-    return shapes if len(shapes) > 1 else []
-
-
-def _kernel(x: Any, *references: Any, plan: MosaicPaddingPlan) -> None:
+def _pad_block(x: Any, *references: Any, plan: PaddingPlan) -> None:
     """Writes a block of the output, matrix by matrix."""
     # Only CONSTANT has a value, as the second operand.
     constant = plan.mode is PaddingMode.CONSTANT
     value = references[0] if constant else None
     output, *scratch = references[constant:]
-    leading = output.shape[:-2]
+    *leading, height, width = output.shape
     # Along a padded leading dimension, all of the block is inside or all is outside.
     outside: list[Any] = [
-        ~axis.is_inside(pl.program_id(i))
+        ~_is_inside(axis, pl.program_id(i))
         for i, axis in enumerate(plan.axes[:-2])
         if axis.is_padded and constant
     ]
 
     def write(offset: Any, carry: Any) -> Any:
-        positions = _unravelled(offset, leading)
-        fill: Any = None if value is None else to_bits(_at(value, positions))
-        bits = _matrix(to_bits(_at(x, positions)), scratch, fill, plan)
+        positions: tuple[Any, ...] = ()
+        for size in reversed(leading):
+            positions = (lax.rem(offset, jnp.int32(size)), *positions)
+            offset = lax.div(offset, jnp.int32(size))
+        fill: Any = None if value is None else to_bits(_matrix_at(value, positions))
+        bits = _pad_matrix(to_bits(_matrix_at(x, positions)), scratch, fill, plan)
         for is_outside in outside:
             bits = jnp.where(is_outside, fill, bits)
-        *_, height, width = output.shape
         output[positions] = from_bits(bits[:height, :width], output.dtype)
         return carry
 
     lax.fori_loop(0, math.prod(leading), write, 0)
 
 
-def _unravelled(offset: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
-    """The positions in dimensions of these sizes of the element at this offset."""
-    positions = []
-    for size in reversed(sizes):
-        positions.append(lax.rem(offset, jnp.int32(size)))
-        offset = lax.div(offset, jnp.int32(size))
-    return tuple(reversed(positions))
+def _matrix_at(block: Any, positions: Sequence[Any]) -> Any:
+    """Loads a matrix of a block, which may have size 1 for all positions."""
+    each = zip(positions, block.shape[:-2], strict=True)
+    return block[tuple(0 if size == 1 else position for position, size in each)]
 
 
-def _at(reference: Any, positions: Sequence[Any]) -> Any:
-    """The matrix at these positions of a block, which has size 1 where it is shared."""
-    sizes = reference.shape[:-2]
-    return reference[
-        tuple(0 if size == 1 else i for i, size in zip(positions, sizes, strict=True))
-    ]
-
-
-def _matrix(
-    bits: Any, scratch: Sequence[Any], fill: Any, plan: MosaicPaddingPlan
-) -> Any:
-    """The bits of a matrix with its rows and columns padded."""
+def _pad_matrix(bits: Any, scratch: Sequence[Any], fill: Any, plan: PaddingPlan) -> Any:
+    """Pads the rows and columns of a matrix of bits."""
     if not scratch:
         return bits
     height, width = bits.shape
     scratch[0][:height, :width] = bits
     stages = [(i, axis) for i, axis in enumerate(plan.axes[-2:]) if axis.is_padded]
     for (i, axis), source, target in zip(stages, scratch, scratch[1:], strict=False):
-        _pad(source, target, i, axis, fill, plan.mode)
+        _pad_dimension(source, target, i, axis, fill, plan.mode)
     return scratch[-1][...]
 
 
-def _pad(
+def _pad_dimension(
     source: Any, target: Any, dimension: int, axis: Axis, fill: Any, mode: PaddingMode
 ) -> None:
     """Pads one dimension of a matrix, by tiles of the output."""
@@ -290,6 +311,10 @@ def _pad(
     vector = [1, 1]
     vector[dimension] = tile
     top = jnp.int32((axis.size - 1) // tile)
+
+    def span(start: Any) -> Any:
+        own = pl.ds(pl.multiple_of(start, tile), tile)
+        return (own, slice(None)) if dimension == 0 else (slice(None), own)
 
     def write(i: Any, carry: Any) -> Any:
         first = i * jnp.int32(tile)
@@ -308,17 +333,56 @@ def _pad(
         tiles += [high] if mode is PaddingMode.WRAP else []
         values = jnp.zeros(shape, np.int32)
         for each in tiles:
-            span = pl.ds(pl.multiple_of(each * tile, tile), tile)
-            part = source[span, :] if dimension == 0 else source[:, span]
+            part = source[span(each * tile)]
             part = jnp.take_along_axis(
                 part, sources & (tile - 1), axis=dimension, mode="promise_in_bounds"
             )
             values = jnp.where(lax.div(sources, jnp.int32(tile)) == each, part, values)
         if mode is PaddingMode.CONSTANT:
-            inside = jnp.broadcast_to(axis.is_inside(position), shape)
+            inside = jnp.broadcast_to(_is_inside(axis, position), shape)
             values = jnp.where(inside, values, fill)
-        span = pl.ds(pl.multiple_of(first, tile), tile)
-        target[(span, slice(None)) if dimension == 0 else (slice(None), span)] = values
+        target[span(first)] = values
         return carry
 
     lax.fori_loop(0, target.shape[dimension] // tile, write, 0)
+
+
+# ELEMENTS OF ANY TYPE, AS INTEGERS OF 32 BITS
+
+
+def for_mosaic(*operands: jax.Array) -> list[jax.Array]:
+    """Returns the operands in types that Mosaic computes with.
+
+    Booleans, and integers of less than a byte, become bytes. Types of which Mosaic has
+    no vectors are an error.
+    """
+    taken = []
+    for operand in operands:
+        dtype, bits = operand.dtype, itemsize_bits(operand.dtype)
+        # A TPU computes with bfloat16, and not with float16.
+        few = bits in (8, 16, 32) if is_floating(dtype) else bits <= 32
+        require(
+            "PADDING",
+            few and dtype != np.float16,
+            f"the kernel for TPUs takes no {show(dtype)}, for which Mosaic has no "
+            "vectors; use implementation=None or 'xla'.",
+            NoKernelError,
+        )
+        is_narrow = bits < 8 or dtype == np.bool_
+        taken.append(operand.astype(np.int8) if is_narrow else operand)
+    return taken
+
+
+def to_bits(x: Any) -> Any:
+    """Returns the bits of `x` as int32, inside a kernel."""
+    if is_floating(x.dtype):
+        x = lax.bitcast_convert_type(x, np.dtype(f"int{8 * x.dtype.itemsize}"))
+    return x.astype(np.int32)
+
+
+def from_bits(bits: Any, dtype: np.dtype) -> Any:
+    """Returns the values of type `dtype` with these bits: the inverse of `to_bits`."""
+    if is_floating(dtype):
+        bits = bits.astype(np.dtype(f"int{8 * dtype.itemsize}"))
+        return lax.bitcast_convert_type(bits, dtype)
+    return bits.astype(dtype)

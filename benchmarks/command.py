@@ -1,0 +1,82 @@
+"""What the commands of the benchmarks share: arguments, circumstances, choosing cases.
+
+`benchmarks.run`, `benchmarks.scaling` and `benchmarks.tpu` are commands.
+"""
+
+import argparse
+import datetime
+import pathlib
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import jax
+
+from benchmarks import ledger
+from benchmarks.libraries import Library, versions
+
+_T = TypeVar("_T")
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--elements": {"type": int, "help": "of a large array on one device"},
+    "--rounds": {"type": int, "default": 15},
+    "--resume": {"action": "store_true", "help": "skip what was timed at this commit"},
+    "--only": {"default": "", "help": "text in a case's name"},
+    "--commit": {"help": "of the sources, where git can't tell"},
+    "--out": {"type": pathlib.Path, "default": ledger.RESULTS, "help": "the ledger"},
+}
+COMMON = ("--only", "--commit", "--out")
+
+
+def parsed(
+    argv: Sequence[str] | None, name: str, about: str | None, *options: str
+) -> argparse.Namespace:
+    """The arguments of a command, which has some options besides the common ones."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {name}",
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for option in (*options, *COMMON):
+        parser.add_argument(option, **_OPTIONS[option])
+    found = parser.parse_args(argv)
+    arguments = sys.argv[1:] if argv is None else argv
+    found.command = shlex.join(["python", "-m", name, *arguments])
+    return found
+
+
+def circumstances(
+    options: argparse.Namespace, device: str, libraries: Mapping[str, Library]
+) -> ledger.Line:
+    """What figures depend on besides the case: the columns of a run in the ledger."""
+    return {
+        "device": device,
+        "date": datetime.date.today().isoformat(),
+        "commit": options.commit or _commit(),
+        "command": options.command,
+        "python": platform.python_version(),
+        **versions(libraries),
+    }
+
+
+def device_name(device: jax.Device) -> str:
+    """JAX's name of a device, and the architecture of a CPU."""
+    if device.platform == "cpu":
+        return f"{platform.machine()} CPU"
+    return str(device.device_kind)
+
+
+def named(cases: Iterable[_T], only: str, text: Callable[[_T], str]) -> list[_T]:
+    """The cases with `only` in their text; ends the program if there are none."""
+    chosen = [case for case in cases if only in text(case)]
+    if not chosen:
+        sys.exit(f"no case has {only!r} in its text")
+    return chosen
+
+
+def _commit() -> str:
+    """Of the sources, as git names it."""
+    command = ["git", "describe", "--always", "--dirty"]
+    return subprocess.check_output(command, text=True).strip()

@@ -1,0 +1,254 @@
+"""Meshes of virtual devices, and what the pages of the operators say is sent on them.
+
+The page of each operator says in a table what devices send, with automatic and explicit
+mesh axes. `check_both` compares the collectives of a compiled program with the words of
+the table, and its results with those of one device.
+"""
+
+import functools
+import math
+import pathlib
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from tests.sharded import SHAPE, Case, array
+from tests.subjects import SUBJECTS
+from tests.subjects.nonzero_coordinates import MASK
+
+DOCS = pathlib.Path(__file__).parent.parent / "docs"
+MESHES = {
+    "2": ((2,), ("a",)),
+    "4": ((4,), ("a",)),
+    "8": ((8,), ("a",)),
+    "2x2": ((2, 2), ("a", "b")),
+    "2x4": ((2, 4), ("a", "b")),
+}
+SPECS = {
+    "2": (P("a"),),
+    "4": (P("a"),),
+    "8": (P("a"), P(None, None, "a")),
+    "2x2": (P("a", "b"), P("b", None, "a"), P(("a", "b"))),
+    "2x4": (P("a", "b"), P("b", None, "a"), P(("a", "b"))),
+}
+CASES = {
+    name: case
+    for subject in SUBJECTS.values()
+    for name, case in subject.sharded.items()
+}
+Parts = tuple[int, ...]
+
+
+class Sent(NamedTuple):
+    """What the devices send in a program, and what the program is."""
+
+    found: list[tuple[str, int]]  # kinds of collectives, and elements that each brings
+    case: Case
+    parts: Parts
+    gradient: bool
+
+    @property
+    def kinds(self) -> set[str]:
+        return {kind for kind, _ in self.found}
+
+    @property
+    def elements(self) -> int:
+        return sum(size for _, size in self.found)
+
+    @property
+    def row(self) -> int:
+        """The elements of one index of the first dimension that a device holds."""
+        return math.prod(SHAPE[1:]) // math.prod(self.parts[1:])
+
+    def is_dimension(self) -> bool:
+        """Whether it is the first dimension, or in a gradient the sum of its parts."""
+        rows = SHAPE[0] // self.parts[0] if self.gradient else SHAPE[0]
+        kind = "reduce-scatter" if self.gradient else "all-gather"
+        return self.found == [(kind, rows * self.row)]
+
+
+# What the words of the table say.
+MEANINGS: dict[str, Callable[[Sent], bool]] = {
+    "nothing": lambda sent: not sent.found,
+    "the halo": lambda sent: (
+        sent.found
+        == sorted(("collective-permute", n * sent.row) for n in sent.case.pads)
+    ),
+    "the strips": lambda sent: sent.elements <= 4 * sum(sent.case.pads) * sent.row,
+    # With automatic axes, XLA adds up along one mesh axis after the other.
+    "the sums": lambda sent: (
+        sent.kinds == {"all-reduce"}
+        and sent.elements <= 2 * sum(count > 1 for count in sent.parts)
+    ),
+    "the dimension": Sent.is_dimension,
+    "the output twice": lambda sent: (
+        sent.elements <= 2 * (SHAPE[0] + sum(sent.case.pads)) * sent.row
+    ),
+    "the tensor": lambda sent: (
+        sent.kinds == {"all-gather"} and max(sent.found)[1] == MASK.size
+    ),
+    "as `jnp.argwhere`": lambda sent: sent.elements <= 3 * MASK.size,
+    "counts": lambda sent: sent.elements <= MASK.size // 16,
+}
+
+
+@functools.cache
+def table() -> dict[tuple[str, str], dict[AxisType, str]]:
+    """The words for automatic and for explicit axes, by call and dimensions."""
+    pages = (path.read_text() for path in (DOCS / "operators").glob("*.md"))
+    sections = (page.partition("\n## Sharding\n")[2] for page in pages)
+    tables = "\n".join(section.partition("\n## ")[0] for section in sections)
+    row = r"^\| (`.*?) \| (.*?) \| (.*?) \| (.*?) \|$"
+    lines = re.findall(row, tables, re.MULTILINE)
+    return {
+        (operator, along): {AxisType.Auto: auto, AxisType.Explicit: explicit}
+        for operator, along, auto, explicit in lines
+    }
+
+
+# PROGRAMS
+
+
+def parts_of(mesh: str, spec: P) -> Parts:
+    """The number of parts of each dimension."""
+    sizes = dict(zip(*reversed(MESHES[mesh]), strict=True))
+
+    def parts(entry: Any) -> int:
+        names = entry if isinstance(entry, tuple) else (entry,)
+        return math.prod(sizes[name] for name in names if name)
+
+    return tuple(map(parts, (*spec, None, None, None)))[:3]
+
+
+def divisions(
+    meshes: Sequence[str] = ("2", "4", "8", "2x4"),
+    devices: int = 8,
+    alike: Sequence[P] = (),
+) -> pytest.MarkDecorator:
+    """The cases under the specs of these meshes that their lines speak of.
+
+    Cases that need more than so many devices are skipped. Meshes of 2 and of 4 devices
+    are slow tests: 8 devices have the same collectives, and more ways to divide. So are
+    the specs `alike`, which divide as others do.
+    """
+
+    def marks(mesh: str, spec: P) -> list[pytest.MarkDecorator]:
+        needed = math.prod(MESHES[mesh][0])
+        reason = "there are fewer devices here"
+        slow = [pytest.mark.slow] if mesh in ("2", "4") or spec in alike else []
+        return [pytest.mark.skipif(needed > devices, reason=reason), *slow]
+
+    return pytest.mark.parametrize(
+        ("case", "mesh", "spec"),
+        [
+            pytest.param(
+                *(case, mesh, spec), id=f"{name}-{mesh}-{spec}", marks=marks(mesh, spec)
+            )
+            for name, case in CASES.items()
+            for mesh in meshes
+            for spec in SPECS[mesh]
+            if case.fits(parts_of(mesh, spec))
+        ],
+    )
+
+
+def sharding_of(
+    mesh: str, spec: P, kind: AxisType = AxisType.Auto, platform: str = "cpu"
+) -> NamedSharding:
+    """A sharding over the first devices of a platform."""
+    sizes, names = MESHES[mesh]
+    devices = jax.devices(platform)[: math.prod(sizes)]
+    types = (kind,) * len(sizes)
+    made = jax.make_mesh(sizes, names, axis_types=types, devices=devices)
+    return NamedSharding(made, spec)
+
+
+def collectives(text: str) -> list[tuple[str, int]]:
+    """The collectives in the text of a compiled program, and the elements of each.
+
+    One may bring several arrays. One that is started apart from its end names, before
+    its results, its operands, and on a TPU scalars of its own after them.
+    """
+    kinds = "all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter"
+    found = []
+    for arrays, kind, start in re.findall(rf"= (.*?) ({kinds})(-start)?\(", text):
+        sizes = [
+            math.prod(int(size) for size in shape.split(",") if size)
+            for shape in re.findall(r"\w\[([\d,]*)\]", arrays)
+            if shape or not start
+        ]
+        results = sizes[len(sizes) // 2 :] if start else sizes
+        found += [(kind, size) for size in results]
+    return sorted(found)
+
+
+def assert_equal(outputs: Any, expected: Any, what: str = "") -> None:
+    """The same values, wherever they lie."""
+    for one, other in zip(*map(jax.tree.leaves, (outputs, expected)), strict=True):
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other), err_msg=what)
+
+
+def run(
+    function: Callable[..., Any], sharding: NamedSharding, *arrays: Any, one: Any = None
+) -> tuple[str, Any]:
+    """Runs a sharded program, and compares its outputs with those of one device.
+
+    Returns the text of the compiled program and its outputs. `one` has the outputs of
+    one device, if they are known.
+    """
+    placed = [jax.device_put(x, sharding) for x in arrays]
+    jitted = jax.jit(function)
+    compiled = jitted.lower(*placed).compile()
+    outputs = compiled(*placed)
+    assert_equal(outputs, jitted(*arrays) if one is None else one)
+    return compiled.as_text(), outputs
+
+
+def pulled_back(case: Case) -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
+    """The function that pulls a cotangent back to the last operand, and its arrays."""
+
+    def pull(*operands: Any) -> Any:
+        *first, last, cotangent = operands
+        return jax.vjp(lambda x: case.function(*first, x), last)[1](cotangent)[0]
+
+    shape = jax.eval_shape(case.function, *case.arrays).shape
+    return pull, (*case.arrays, array(shape=shape))
+
+
+@functools.cache
+def on_one_device(case: Case, gradient: bool = False) -> Any:
+    """What is compared with the outputs on all the meshes."""
+    function, arrays = pulled_back(case) if gradient else (case.function, case.arrays)
+    return jax.jit(function)(*arrays)
+
+
+def check_sent(
+    text: str, case: Case, parts: Parts, kind: AxisType, gradient: bool = False
+) -> None:
+    """Compares the text of a compiled program with what the page says is sent."""
+    sent = Sent(collectives(text), case, parts, gradient)
+    word = table()[case.line][kind]
+    assert MEANINGS[word](sent), f"{word}: {sent.found}"
+
+
+def check_both(
+    case: Case, mesh: str, spec: P, kind: AxisType, platform: str = "cpu"
+) -> None:
+    """A call and, if there is one, its gradient: against the page and one device."""
+    sharding, parts = sharding_of(mesh, spec, kind, platform), parts_of(mesh, spec)
+    programs = [(case.function, case.arrays)]
+    if case.differentiable:
+        programs.append(pulled_back(case))
+    for gradient, (function, arrays) in enumerate(programs):
+        one = on_one_device(case, bool(gradient))
+        text, outputs = run(function, sharding, *arrays, one=one)
+        check_sent(text, case, parts, kind, bool(gradient))
+        last = jax.tree.leaves(outputs)[-1]
+        if case.divided:
+            assert last.sharding.is_equivalent_to(sharding, last.ndim)

@@ -1,0 +1,110 @@
+"""Says which modules get faults, which tests try them, and which change no result."""
+
+import fnmatch
+import functools
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.mutants.generate import ROOT, Fault, faults, path_of
+
+# The modules that compute or check something for every call, as patterns of files.
+COVERED = (
+    *("_arguments", "_tensor", "_strides", "_overlap", "_coordinates", "_primitive"),
+    *("_transpose", "_sharding", "_padding_forms", "_padding_primitive"),
+    *("_nonzero_coordinates_primitive", "_diagonal_matrix1", "_one_hot"),
+    *("_element_wise_if", "pallas/gpu/_*", "pallas/tpu/_*"),
+)
+# Only a GPU runs these. A CPU runs `_lockstep` in their place.
+NOT_ON_A_CPU = ("dmljax.pallas.gpu._threads", "dmljax.pallas.gpu._launch")
+
+# A file with a module's name, in the same folder, tests it: tests/test_tensor.py is for
+# dmljax/_tensor.py. These run after it, the likely ones first. "operators" is any
+# test_operators.py below tests/, and a folder stands for its files.
+ALSO = (
+    ("_arguments", "results errors"),
+    ("_tensor", "descriptor strides errors public_api"),
+    ("_strides", "descriptor"),
+    ("_overlap", "tensor"),
+    ("_coordinates", "results properties"),
+    ("_primitive", "results derivatives vmap export lowering sharded_programs"),
+    ("_transpose", "derivatives"),
+    ("_sharding", "sharded_programs"),
+    ("_padding_*", "padding results derivatives vmap sharding sharded_programs"),
+    ("_nonzero_coordinates_primitive", "nonzero_coordinates results vmap sharding"),
+    ("_diagonal_matrix1", "results errors derivatives vmap sharding"),
+    ("_one_hot", "results errors derivatives vmap sharding"),
+    ("_element_wise_if", "results errors derivatives vmap sharding"),
+    ("pallas.gpu.*", "kernels lockstep words races blocks compiled"),
+    ("pallas.tpu.*", "tpu tpu_lowering"),
+)
+
+# Faults that change no result, by the reason. A row has the module, the scope, what
+# changes ("*" for anything), and a text that the changed lines have.
+EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
+    "It changes how long a call takes, or from which size on another form runs.": (
+        ("_overlap", "MOST_*", "*", ""),
+        ("_overlap", "_reduce", "if False", "sorted(axes)"),
+        ("_strides", "_corner", "*", "2 * math.prod(kept)"),
+        ("_strides", "write", "True -> False", "unique_indices"),
+    ),
+    "The value has no part in what follows.": (
+        ("_overlap", "_limit", "1 -> 2, 1 -> 0", "if others else 1"),
+        ("_strides", "_offsets", "0 -> 1, 0 -> -1", "sizes[axis] > 1"),
+    ),
+}
+
+
+def is_equivalent(fault: Fault) -> bool:
+    """Whether `EQUIVALENT` has the fault."""
+    return any(matches(row, fault) for rows in EQUIVALENT.values() for row in rows)
+
+
+def matches(row: tuple[str, str, str, str], fault: Fault) -> bool:
+    """Whether a row of `EQUIVALENT` speaks of a fault."""
+    module, scope, what, text = row
+    same = fnmatch.fnmatchcase(fault.module, f"dmljax.{module}")
+    same = same and fnmatch.fnmatchcase(fault.scope, scope) and text in fault.lines
+    return same and (what == "*" or fault.what in what.split(", "))
+
+
+def drawn(names: Sequence[str], sample: int, seed: int) -> Iterator[Fault]:
+    """Yields so many faults at random, or all, without those that change no code."""
+    every = [fault for module in modules(names) for fault in faults(module)]
+    random.Random(seed).shuffle(every)
+    effective = (fault for fault in every if fault.has_effect())
+    return itertools.islice(effective, sample or None)
+
+
+def modules(names: Sequence[str]) -> list[str]:
+    """Returns the modules that get faults, or those with a name, such as "_overlap"."""
+    files = [f for one in names or COVERED for f in _found("dmljax", f"{one}.py")]
+    found = [".".join(file.with_suffix("").parts) for file in files]
+    if not found:
+        raise SystemExit(f"no module has the name {' or '.join(names)}")
+    return [name for name in found if names or name not in NOT_ON_A_CPU]
+
+
+@functools.cache
+def tests_of(module: str) -> tuple[str, ...]:
+    """Returns the files that test a module. The first has its own examples."""
+    path = path_of(module).relative_to(ROOT)
+    own = f"{path.parent.relative_to('dmljax')}/test_{path.stem.strip('_')}.py"
+    files = [path, *_found("tests", own)]
+    for pattern, names in ALSO:
+        if fnmatch.fnmatchcase(module, f"dmljax.{pattern}"):
+            for name in names.split():
+                files += found_tests(name)
+    return tuple(dict.fromkeys(map(str, files)))
+
+
+def found_tests(name: str) -> list[Path]:
+    """Returns the files that a name of `ALSO` stands for."""
+    return [*_found("tests", f"**/test_{name}.py"), *_found("tests", f"{name}/test_*")]
+
+
+def _found(folder: str, pattern: str) -> Iterator[Path]:
+    """Yields the files of a folder that match, relative to the checkout."""
+    for path in sorted((ROOT / folder).glob(pattern)):
+        yield path.relative_to(ROOT)

@@ -1,0 +1,157 @@
+"""The layout of the package: docs/design.md has every file, and imports point down."""
+
+import ast
+import pathlib
+import re
+import sys
+
+import dmljax
+from dmljax._operators import OPERATORS
+
+PACKAGE = pathlib.Path(dmljax.__file__).parent
+DESIGN = PACKAGE.parent / "docs" / "design.md"
+SOURCES = {
+    path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8")
+    for path in PACKAGE.rglob("*.py")
+}
+TREES = {name: ast.parse(text) for name, text in SOURCES.items()}
+MOST_LINES = 450
+LEAST_COMMENTS = 0.03  # of the package's lines
+PRINTING = {"_model/run.py", "__main__.py"}
+
+# WHO IMPORTS WHOM
+
+
+def room(name):
+    """The folder of a file; "" for the files that lie side by side."""
+    return name.rpartition("/")[0]
+
+
+def file_of(module):
+    """The file of a module of the package by its dotted name; None if there is none."""
+    stem = "/".join(module.split(".")[1:])
+    names = f"{stem}.py", f"{stem}/__init__.py".removeprefix("/")
+    return next((name for name in names if name in SOURCES), None)
+
+
+def modules_of(name):
+    """The modules that a file imports, anywhere in it, with the names it takes."""
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def imported(name):
+    """The files of the package that a file imports."""
+    own = [pair for pair in modules_of(name) if pair[0].split(".")[0] == "dmljax"]
+    # A name that is no module is one of the package's, or of the module's.
+    return {file_of(f"{module}.{part}") or file_of(module) for module, part in own}
+
+
+ARROWS = [(name, other) for name in SOURCES for other in imported(name)]
+
+
+# The files of the page's table from the top down, as patterns; and the files that the
+# lines about any operator stand for, with their operators.
+TABLE = DESIGN.read_text().split("\n## Files\n")[1].split("\n## ")[0]
+LINES = re.findall(r"^\| `([\w/*.<>]+)` \|", TABLE, re.MULTILINE)
+OWNERS = {
+    line.replace("<operator>", operator): (operator, line)
+    for line in LINES
+    for operator in OPERATORS
+    if "<operator>" in line
+}
+
+
+def layer_of(name):
+    """The line of the table that speaks of a file."""
+    _, pattern = OWNERS.get(name, (None, name))
+    found = [line for line in (pattern, f"{room(name)}/*.py") if line in LINES]
+    assert found, f"docs/design.md has no line for {name} in its table of files"
+    return LINES.index(found[0])
+
+
+def test_every_file_is_in_the_table_and_every_line_has_a_file():
+    assert set(map(layer_of, SOURCES)) == set(range(len(LINES)))
+
+
+def test_imports_point_down():
+    upwards = [arrow for arrow in ARROWS if layer_of(arrow[1]) < layer_of(arrow[0])]
+    assert upwards == []
+
+
+def test_no_operator_imports_another():
+    across = [
+        (name, other)
+        for name, other in ARROWS
+        if {name, other} <= set(OWNERS) and OWNERS[name][0] != OWNERS[other][0]
+    ]
+    assert across == []
+
+
+# Beside its own files, those that import a room's files, or the rooms that do.
+ENTER = {
+    "_model": {"__init__.py", "__main__.py"},
+    "_pages": {"__main__.py"},
+    "pallas": {"_primitive.py", "pallas/gpu", "pallas/tpu"},
+    "pallas/gpu": set(OWNERS),
+    "pallas/tpu": set(OWNERS),
+}
+BELOW_KERNELS = {"_coordinates.py", "_types.py", "_jax.py", "_check.py", "_tensor.py"}
+
+
+def test_rooms_are_entered_by_few():
+    assert {room(name) for name in SOURCES} - {""} == set(ENTER)
+    for name, other in ARROWS:
+        if room(other) and room(name) != room(other):
+            assert ENTER[room(other)] & {name, room(name)}, f"{name} imports {other}"
+
+
+def test_kernels_know_no_operator():
+    """They evaluate formulas; an operator names its kernels, not the other way."""
+    for name, other in ARROWS:
+        if name.startswith("pallas/") and not other.startswith("pallas/"):
+            assert other in BELOW_KERNELS, f"{name} imports {other}"
+
+
+def test_sources_import_nothing_but_the_dependencies():
+    """Besides the standard library, pillow for images, and what type checkers have."""
+    found = {module.split(".")[0] for name in SOURCES for module, _ in modules_of(name)}
+    allowed = {"dmljax", "jax", "numpy", "chex", "PIL", "typing_extensions"}
+    assert found - set(sys.stdlib_module_names) <= allowed
+
+
+# WHAT IS IN A FILE
+
+
+def test_no_import_is_hidden_in_a_string():
+    for name, text in SOURCES.items():
+        if name == "_jax.py":  # which imports modules of JAX that may be missing
+            text = text.replace("return importlib.import_module(name)", "")
+        assert not re.search("import_module|__import__", text), name
+
+
+def test_private_names_are_read_in_one_file():
+    """None of JAX's own private modules, and no environment variable."""
+    words = ["jax._src", "os.environ", "getenv"]
+    undocumented = ["module_context", "manual_axis_type", "axis_context"]
+    for name, text in SOURCES.items():
+        sought = words + (undocumented if name != "_jax.py" else [])
+        assert [word for word in sought if word in text] == [], name
+
+
+def test_only_models_print():
+    for name, tree in TREES.items():
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        assert name in PRINTING or "print" not in names, name
+
+
+def test_files_are_short_and_have_comments():
+    lines = {name: text.splitlines() for name, text in SOURCES.items()}
+    assert {n: len(own) for n, own in lines.items() if len(own) > MOST_LINES} == {}
+    everything = [line for own in lines.values() for line in own]
+    assert max(map(len, everything)) <= 88
+    comments = sum(line.lstrip().startswith("#") for line in everything)
+    assert comments >= LEAST_COMMENTS * len(everything)

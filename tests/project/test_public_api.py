@@ -1,0 +1,191 @@
+"""The public names, their signatures and docstrings; and what an import does."""
+
+import dataclasses
+import enum
+import inspect
+import os
+import pathlib
+import pickle
+import re
+import subprocess
+import sys
+import tomllib
+import types
+
+import jax.numpy as jnp
+import pytest
+
+import dmljax
+from dmljax import _operators
+from dmljax._operators import OPERATORS
+from tests.subjects import SUBJECTS
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+PACKAGE = ROOT / "dmljax"
+SIGNATURES = {
+    **{name: subject.signature for name, subject in SUBJECTS.items()},
+    "create_operator": "(desc, *, feature_level=<FeatureLevel.V6_4: 25600>)",
+    "run_model": "(model, *, device=None, max_memory=None)",
+}
+DESCRIPTORS = [cls.__name__ for cls in _operators.DESCRIPTORS.values()]
+OF_OPERATORS = [name for subject in SUBJECTS.values() for name in subject.names]
+ENUMS = ["DataType", "FeatureLevel", "TensorFlags"]
+ERRORS = ["DescriptorError", "ModelError"]
+OTHERS = ["Operator", "OperatorDesc", "TensorDesc"]
+CLASSES = [*DESCRIPTORS, *OF_OPERATORS, *ENUMS, *ERRORS, *OTHERS]
+NAMES = {*CLASSES, *SIGNATURES, "Implementation"}
+each_function = pytest.mark.parametrize("name", SIGNATURES)
+
+
+def public(name):
+    return getattr(dmljax, name)
+
+
+# NAMES
+
+
+def test_all_names_are_listed_and_nothing_else_is_public():
+    assert sorted(dmljax.__all__) == sorted(NAMES)
+    found = {
+        name
+        for name, value in vars(dmljax).items()
+        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+    }
+    assert found | {"run_model"} == NAMES  # it is imported when it is asked for
+    with pytest.raises(AttributeError, match="module 'dmljax' has no attribute 'run'"):
+        public("run")
+
+
+def test_star_import():
+    namespace = {}
+    exec("from dmljax import *", namespace)
+    assert namespace.keys() - {"__builtins__"} == NAMES
+
+
+def test_kinds():
+    for names, kinds in (
+        (DESCRIPTORS, dmljax.OperatorDesc),
+        (ENUMS, enum.IntEnum | enum.IntFlag),
+        (OF_OPERATORS, enum.IntEnum | tuple),
+        (ERRORS, ValueError),
+    ):
+        assert all(issubclass(public(name), kinds) for name in names)
+    for name in SIGNATURES:
+        assert inspect.isfunction(public(name))
+        assert not (PACKAGE / f"{name}.py").exists()  # which the function would hide
+
+
+def test_classes_have_their_public_name():
+    """In tracebacks, in representations and in pickles."""
+    for name in CLASSES:
+        assert (public(name).__module__, public(name).__qualname__) == ("dmljax", name)
+        assert pickle.loads(pickle.dumps(public(name))) is public(name)
+
+
+def test_the_result_of_nonzero_coordinates():
+    result = dmljax.nonzero_coordinates(jnp.ones(2))
+    assert type(result) is dmljax.NonzeroCoordinates
+    assert result._fields == ("count", "coordinates")
+    assert result.count is result[0]
+    assert result.coordinates is result[1]
+
+
+# SIGNATURES AND DOCSTRINGS
+
+
+@each_function
+def test_signatures(name):
+    signature = inspect.signature(public(name))
+    parameters = signature.parameters.values()
+    empty = inspect.Signature.empty
+    assert empty not in {
+        signature.return_annotation,
+        *(p.annotation for p in parameters),
+    }
+    bare = [parameter.replace(annotation=empty) for parameter in parameters]
+    assert str(inspect.Signature(bare)) == SIGNATURES[name]
+    assert (PACKAGE / "py.typed").is_file()
+
+
+def sections(name):
+    """The docstring, and its sections by name."""
+    text = inspect.getdoc(public(name))
+    parts = re.split(r"^(Args|Attributes|Returns|Raises):\n", text, flags=re.MULTILINE)
+    return text, dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def entries(section):
+    """The names that a section explains."""
+    return re.findall(r"^  (\w+):", section, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", [*CLASSES, *SIGNATURES])
+def test_everything_has_a_docstring(name):
+    first, *rest = public(name).__doc__.splitlines()
+    assert first.endswith(".")
+    assert not rest or rest[0] == ""
+
+
+@each_function
+def test_docstrings_of_functions(name):
+    """Those of operators have the formula, the errors and the page, too."""
+    text, parts = sections(name)
+    assert entries(parts["Args"]) == list(inspect.signature(public(name)).parameters)
+    assert parts["Returns"].strip()
+    assert parts["Raises"].strip()
+    assert "\n>>> " in text
+    if name in OPERATORS:
+        assert "``" in text.split("Args:")[0]
+        assert {"DescriptorError", "TypeError"} <= set(entries(parts["Raises"]))
+        assert text.endswith(f"See DML_{name.upper()}_OPERATOR_DESC in directml.h.")
+
+
+@pytest.mark.parametrize("name", [*DESCRIPTORS, "TensorDesc", "NonzeroCoordinates"])
+def test_docstrings_of_structs(name):
+    _, parts = sections(name)
+    if dataclasses.is_dataclass(public(name)):
+        fields = [field.name for field in dataclasses.fields(public(name))]
+    else:
+        fields = list(public(name)._fields)
+    assert entries(parts["Attributes"]) == fields
+
+
+@pytest.mark.parametrize("name", ["TensorDesc", "DataType", "FeatureLevel", *ERRORS])
+def test_examples_of_classes(name):
+    assert ">>> " in public(name).__doc__
+
+
+# THE IMPORT
+
+
+def test_dependencies():
+    """With lower bounds only."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    dependencies = tomllib.loads(text)["project"]["dependencies"]
+    bounds = [re.fullmatch(r"([a-z]+)>=[0-9.]+", text) for text in dependencies]
+    assert [bound[1] for bound in bounds] == ["jax", "jaxlib", "numpy", "chex"]
+
+
+IMPORT = """
+import jax
+before = dict(jax.config.values)
+import dmljax
+assert dict(jax.config.values) == before
+try:
+    jax.devices()
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_import_is_quiet_starts_no_backend_and_leaves_the_configuration_alone():
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", IMPORT],
+        cwd=ROOT,
+        env={**os.environ, "JAX_PLATFORMS": "nowhere"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "'nowhere'" in done.stdout  # so an import that looks for one would fail

@@ -1,0 +1,194 @@
+"""The documentation in a browser: nothing is cut off, all is readable and found.
+
+`nox -s site` builds the pages and runs these tests in Chromium. They are skipped where
+selenium, the browser, or its driver is not installed.
+"""
+
+import functools
+import http.server
+import pathlib
+import shutil
+import threading
+
+import pytest
+
+SITE = pathlib.Path(__file__).parent.parent.parent / "docs" / "_build" / "html"
+BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+webdriver = pytest.importorskip("selenium.webdriver", exc_type=ImportError)
+wait = pytest.importorskip("selenium.webdriver.support.wait", exc_type=ImportError)
+pytestmark = pytest.mark.skipif(
+    not (BROWSER and DRIVER), reason="chromium or chromedriver is not installed"
+)
+if BROWSER and DRIVER and not (SITE / "index.html").exists():
+    pytest.skip(
+        f"{SITE} is not built; run nox -s site, which builds and tests it",
+        allow_module_level=True,
+    )
+
+HEIGHT = 900
+WIDTHS = {"a laptop": 1280, "a tablet": 800, "a phone": 390}  # in CSS pixels
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"),
+    *("--no-first-run", "--disable-background-networking", "--hide-scrollbars"),
+    *("--disable-component-update", "--disable-sync"),
+)
+# Pages that Sphinx makes have no content of their own.
+MADE = {"genindex", "search", "py-modindex"}
+PAGES = sorted(
+    name
+    for path in SITE.rglob("*.html")
+    if (name := str(path.relative_to(SITE).with_suffix(""))) not in MADE
+)
+# A reader may look for these words, and each page has the answer.
+SEARCHES = {
+    "operators/padding": ("PADDING", "padding", "pad", "PADDING1"),
+    "operators/element_wise_if": ("ELEMENT_WISE_IF", "element_wise_if", "where"),
+    "operators/diagonal_matrix1": (
+        *("DIAGONAL_MATRIX1", "DIAGONAL_MATRIX", "diagonal_matrix1"),
+        *("tril", "triu", "eye"),
+    ),
+    "operators/nonzero_coordinates": (
+        *("NONZERO_COORDINATES", "nonzero_coordinates", "argwhere", "nonzero"),
+    ),
+    "operators/one_hot": ("ONE_HOT", "one_hot"),
+}
+
+
+@pytest.fixture(scope="module")
+def address():
+    """The address of a server for the pages."""
+    handler = functools.partial(QuietHandler, directory=SITE)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """A handler that does not write each request to standard error."""
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver.set_page_load_timeout(60)
+    yield driver
+    driver.quit()
+
+
+def resize(browser, width):
+    metrics = {"width": width, "height": HEIGHT, "deviceScaleFactor": 1}
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", metrics | {"mobile": False}
+    )
+
+
+# Elements of the content that are wider than their place, or reach beyond the window.
+# A box may be half a pixel wider by rounding.
+CUT_OFF = """
+const found = [];
+const describe = e =>
+  `<${e.localName}> ${(e.textContent || e.src || "").trim().slice(0, 60)}`;
+const page = document.documentElement;
+if (page.scrollWidth > window.innerWidth + 1) found.push("the whole page");
+const kinds = "table, td, th, pre, img, svg, object, figure, p, li, dt, dd, h1, h2, h3";
+for (const e of document.querySelectorAll("article :is(" + kinds + ")")) {
+  const box = e.getBoundingClientRect();
+  if (box.width === 0) continue;  // in a part that is folded up
+  const outside = box.right > window.innerWidth + 1 || box.left < -1;
+  const cut = e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 &&
+    getComputedStyle(e).display !== "inline";
+  if (outside || cut) found.push(describe(e));
+}
+return found;
+"""
+OPEN_ALL = "document.querySelectorAll('article details').forEach(e => e.open = true)"
+BROKEN_IMAGES = """
+return [...document.images].filter(e => !e.complete || e.naturalWidth === 0)
+  .map(e => e.src);
+"""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_is_cut_off(browser, address, page):
+    browser.get(f"{address}/{page}.html")
+    browser.execute_script(OPEN_ALL)
+    for device, width in WIDTHS.items():
+        resize(browser, width)
+        assert browser.execute_script("return window.innerWidth") == width
+        assert (device, browser.execute_script(CUT_OFF)) == (device, [])
+    assert browser.execute_script(BROKEN_IMAGES) == []
+
+
+# The texts whose colour is too close to that of what lies behind them. 4.5 is what the
+# Web Content Accessibility Guidelines ask for (level AA).
+HARD_TO_READ = """
+const parse = text => {
+  let parts = text.match(/[\\d.]+/g).map(Number);
+  if (text.startsWith("color(")) parts = [...parts.slice(0, 3).map(p => 255 * p),
+    parts[3] ?? 1];
+  return parts.length === 3 ? [...parts, 1] : parts;
+};
+const over = (top, below) =>
+  [0, 1, 2].map(i => top[3] * top[i] + (1 - top[3]) * below[i]).concat(1);
+const behind = e => {
+  const layers = [];
+  for (; e; e = e.parentElement)
+    layers.push(parse(getComputedStyle(e).backgroundColor));
+  return layers.reduceRight((below, top) => over(top, below), [255, 255, 255, 1]);
+};
+const luminance = colour => {
+  const [r, g, b] = colour.slice(0, 3).map(c => c / 255).map(
+    c => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const found = new Set();
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const text = walker.currentNode.textContent.trim();
+  const e = walker.currentNode.parentElement;
+  if (!text || !e.checkVisibility({opacityProperty: true, visibilityProperty: true}) ||
+      e.closest("script, style, svg, .headerlink")) continue;
+  const below = behind(e), colour = over(parse(getComputedStyle(e).color), below);
+  const [dark, light] = [luminance(colour), luminance(below)].sort((a, b) => a - b);
+  const contrast = (light + 0.05) / (dark + 0.05);
+  if (contrast < 4.5) found.add(
+    `${contrast.toFixed(1)}: ${text.slice(0, 40)} (${e.localName}.${e.className})`);
+}
+return [...found];
+"""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_text_is_readable(browser, address, page):
+    resize(browser, WIDTHS["a laptop"])
+    browser.get(f"{address}/{page}.html")
+    browser.execute_script(OPEN_ALL)
+    for theme in ("light", "dark"):
+        browser.execute_script(f"document.body.dataset.theme = '{theme}'")
+        assert (theme, browser.execute_script(HARD_TO_READ)) == (theme, [])
+
+
+# The addresses of what was found, as soon as the search has come to its end.
+RESULTS = """
+const summary = document.querySelector("#search-results .search-summary");
+return /finished|not match/.test(summary?.textContent) &&
+  [...document.querySelectorAll("#search-results li > a")].map(e => e.href);
+"""
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), [(p, words) for p, all_ in SEARCHES.items() for words in all_]
+)
+def test_search_finds_the_operator(browser, address, page, words):
+    resize(browser, WIDTHS["a laptop"])
+    browser.get(f"{address}/search.html?q={words}")
+    found = wait.WebDriverWait(browser, 20).until(lambda b: b.execute_script(RESULTS))
+    assert any(f"/{page}.html" in result for result in found[:10])

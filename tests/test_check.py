@@ -1,0 +1,145 @@
+"""The exceptions, and how messages show names and values."""
+
+import pickle
+import re
+import traceback
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+
+import dmljax
+from dmljax import DataType, FeatureLevel, PaddingMode, TensorFlags
+from dmljax._check import (
+    NoKernelError,
+    as_json,
+    as_member,
+    as_python,
+    at_most,
+    counted,
+    decide_at_most,
+    listed,
+    quoted,
+    require,
+    show,
+)
+from tests.checks import assert_refused
+
+HUGE = 10**5000
+DEEP = []
+for _ in range(2000):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize("error", [dmljax.DescriptorError, dmljax.ModelError])
+def test_an_exception_is_public(error):
+    """In tracebacks and in pickles."""
+    assert error is getattr(dmljax, error.__name__)
+    assert issubclass(error, ValueError)
+    again = pickle.loads(pickle.dumps(error("PADDING: text.")))
+    assert (type(again), again.args) == (error, ("PADDING: text.",))
+    assert b"dmljax._" not in pickle.dumps(error())
+
+
+def test_a_traceback_has_one_error():
+    with pytest.raises(ValueError, match="negative") as raised:
+        dmljax.padding(jnp.ones(3), (-1,), (0,))
+    text = "".join(traceback.format_exception(raised.value))
+    assert "\ndmljax.DescriptorError: PADDING: StartPadding is {-1}; " in text
+    assert not re.search("During handling|direct cause", text)
+
+
+def test_require():
+    require("PADDING", True, "nothing.")
+    for error in (dmljax.DescriptorError, NoKernelError):
+        assert_refused(
+            "PADDING", ": a", require, "PADDING", False, "a.", error, error=error
+        )
+    assert issubclass(NoKernelError, dmljax.DescriptorError)
+
+
+MODES = "it must be one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP. Write "
+NOT_MEMBERS = [
+    *(
+        (PaddingMode, value, f"is {value!r}; {MODES}for example PaddingMode.WRAP.")
+        for value in ([], True, np.True_, 5, -1, 1.0, None, "mean", DataType.FLOAT32)
+    ),
+    (PaddingMode, HUGE, f"is about 2^16609; {MODES}for example PaddingMode.WRAP."),
+    # The names that other libraries have for a mode.
+    *(
+        (PaddingMode, name, f"is '{name}'; {MODES}PaddingMode.{mode}.")
+        for name, mode in (
+            *(("EDGE", "EDGE"), ("edge", "EDGE"), ("symmetric", "SYMMETRIC")),
+            *(("reflect", "REFLECTION"), ("REFLECT", "REFLECTION")),
+            *(("mirror", "REFLECTION"), ("replicate", "EDGE"), ("nearest", "EDGE")),
+            *(("circular", "WRAP"), ("zeros", "CONSTANT")),
+        )
+    ),
+    (DataType, "FLOAT32", "UNKNOWN, FLOAT32,...INT4. Write DataType.FLOAT32."),
+    (DataType, PaddingMode.EDGE, "is <PaddingMode.EDGE: 1>; it must be one of UNK"),
+    (FeatureLevel, "6_4", "V1_0,...V6_4. Write for example FeatureLevel.V6_4."),
+    (FeatureLevel, 0x6401, "is 25601; it must be one of V1_0,"),
+]
+
+
+def test_what_is_a_member():
+    for value in (PaddingMode.EDGE, 1, np.int64(1), np.uint8(1)):
+        assert (
+            as_member("PADDING", "PaddingMode", value, PaddingMode) is PaddingMode.EDGE
+        )
+    for kind, value, text in NOT_MEMBERS:
+        assert_refused("PADDING", text, as_member, "PADDING", "X", value, kind)
+
+
+def test_symbolic_sizes():
+    n, m = export.symbolic_shape("n, m", constraints=["m >= 3"])
+    assert [at_most(1, 1), at_most(2, 1), at_most(1, n), at_most(m, n)] == [
+        *(True, False, True, False)
+    ]
+    assert decide_at_most("PADDING", 3, m)
+    assert not decide_at_most("PADDING", m, 2)
+    text = "JAX can't decide whether n >= m for these symbolic...['n >= m'])."
+    assert_refused("PADDING", text, decide_at_most, "PADDING", m, n)
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "text"),
+    [
+        (as_python, 2**128 - 1, str(2**128 - 1)),
+        (as_python, 2**128, "about 2^128"),
+        (as_python, -HUGE, "about -2^16609"),
+        (as_python, True, "True"),
+        (show, (), "{}"),
+        (show, (2, 3), "{2,3}"),
+        (show, (True, HUGE, 2.5), "{True,about 2^16609,2.5}"),
+        (show, (1,) * 16, "{1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}"),
+        (show, (1,) * 17, "{1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,... (17 elements)}"),
+        (show, -HUGE, "about -2^16609"),
+        (show, np.dtype("float16"), "FLOAT16"),
+        (show, DataType.INT8, "INT8"),
+        (show, TensorFlags.NONE, "NONE"),
+        (quoted, "x" * 60, f"'{'x' * 60}'"),
+        (quoted, "x" * 61, f"'{'x' * 57}... (61 characters)'"),
+        (quoted, "a\x1b[31m\n\u202e", "'a\\x1b[31m\\n\\u202e'"),
+        (as_json, None, "null"),
+        (as_json, True, "true"),
+        (as_json, {"ä": [1, 2.5]}, '{"ä": [1, 2.5]}'),
+        (as_json, {1: {2}}, '{"1": "{2}"}'),
+        (as_json, "a\n", "'a\\n'"),
+        (as_json, [0] * 99, f"{str([0] * 99)[:57]}... (297 characters)"),
+        (as_json, HUGE, "too long to show (of type int)"),
+        (as_json, DEEP, "too long to show (of type list)"),
+        (listed, [], "none"),
+        (listed, "ab", "'a', 'b'"),
+        (listed, "abcdefghijkl", ", ".join(f"'{c}'" for c in "abcdefghijkl")),
+        (listed, "a" * 13, "'a', " * 11 + "'a', ... (13 in all)"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_how_a_value_is_shown(function, value, text):
+    assert function(value) == text
+
+
+def test_counted():
+    assert [counted(n, "size") for n in (0, 1, 2)] == ["0 sizes", "1 size", "2 sizes"]

@@ -1,0 +1,170 @@
+"""The formulas of the operators, compared with those of the oracles."""
+
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import dmljax
+from dmljax import PaddingMode
+from dmljax._coordinates import (
+    countable,
+    filled,
+    fills,
+    fold,
+    is_lit,
+    is_nonzero,
+    last_sizes,
+    source_index,
+    unravel,
+    zero_patterns,
+)
+from tests import oracles, samples
+from tests.samples import INT32_MAX, INT32_MIN
+
+FAR = (INT32_MIN, INT32_MIN + 1, INT32_MAX - 1, INT32_MAX)
+
+
+# DIAGONAL_MATRIX1
+
+
+@pytest.mark.parametrize("matrix", [(3, 4), (4, 2), (1, 1), (1, 3), (3, 1)])
+def test_diagonals(matrix):
+    """As attributes, as data, and in a part that begins on another diagonal."""
+    y, x = np.indices(matrix, np.int32)
+    bounds = (*range(-6, 7), *FAR)
+    for begin, end in itertools.product(bounds, bounds):
+        wanted = np.vectorize(oracles.diagonal_fills)(y, x, begin, end)
+        data = np.int32(begin), np.int32(end)
+        origin = np.int32(2)
+        for found in (
+            fills(x - y, (), matrix, begin, end),
+            fills(x - y, data, matrix, None, None),
+            fills(x - y - origin, (origin,), matrix, begin, end),
+            fills(x - y - origin, (origin, *data), matrix, None, None),
+        ):
+            np.testing.assert_array_equal(found, wanted, f"{begin} to {end}")
+
+
+# ONE_HOT
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"], indirect=True)
+def test_what_an_index_lights(dtype, size):
+    limits = np.iinfo(dtype)
+    near = [n for n in range(-2 * size - 2, 2 * size + 3) if n >= limits.min]
+    far = [limits.min, limits.min + 1, limits.max - 1, limits.max, limits.max // 2 + 1]
+    index = np.array([*near, *far], dtype)
+    position = np.arange(size).astype(dtype)
+    with np.errstate(over="ignore"):
+        found = is_lit(index[:, None], position, size)
+    wanted = oracles.one_hot(index[:, None], np.array([False, True]), size=size, axis=1)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_indices_that_can_count():
+    for name, wide in (
+        *(("int4", "int32"), ("uint4", "uint32"), ("int8", "int32")),
+        *(("uint16", "uint32"), ("int32", "int32"), ("uint32", "uint32")),
+    ):
+        found = countable(np.array([7], name))
+        assert (found.dtype, found) == (wide, 7)
+
+
+# NONZERO_COORDINATES
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    sorted({*samples.SPECIAL_BITS, "int8", *samples.EXTRA} - {"bool"}),
+    indirect=True,
+)
+def test_what_is_not_zero(dtype):
+    """By the bits: subnormal numbers, and no negative zero."""
+    values = np.concatenate(
+        [samples.any_bits((64,), dtype, seed) for seed in range(5)]
+        + [np.array([0.0, -0.0]).astype(dtype)]
+    )
+    wanted = np.array([oracles.nonzero(value) for value in values])
+    assert 0 < wanted.sum() < wanted.size
+    np.testing.assert_array_equal(is_nonzero(jnp.asarray(values)), wanted)
+
+
+def test_zeros_of_a_type():
+    for name, patterns in (
+        ("float32", (0, 1 << 31)),
+        ("bfloat16", (0, 1 << 15)),
+        ("float8_e4m3fn", (0, 0x80)),
+        ("float8_e4m3b11fnuz", (0,)),
+        ("float8_e8m0fnu", ()),
+    ):
+        assert zero_patterns(jnp.dtype(name)) == patterns
+
+
+def test_coordinates_of_numbers():
+    for sizes in ((), (7,), (3, 4), (2, 1, 3), (1, 1, 5, 2), (1, 1)):
+        flat = np.arange(int(np.prod(sizes)), dtype=np.uint32)
+        rank = len(sizes) - next((i for i, n in enumerate(sizes) if n > 1), len(sizes))
+        for columns in range(max(rank, 1), max(len(sizes), 1) + 1):
+            last = last_sizes(sizes, columns)
+            assert last == ((1,) * columns + sizes)[-columns:]
+            wanted = np.stack(np.unravel_index(flat, last), -1)
+            np.testing.assert_array_equal(unravel(flat, sizes, columns), wanted)
+    # A part of a tensor may begin behind the first coordinates that it has itself.
+    assert unravel(np.uint32([25]), (3, 4), 2).tolist() == [[6, 1]]
+
+
+def test_rows_that_are_filled():
+    rows = np.array([[1, 2], [0, 0]], np.uint32)
+    valid = np.array([True, False])
+    for fill in (0, None):
+        assert filled(rows, valid, fill) is rows
+    assert filled(rows, valid, 2**32 - 1).tolist() == [[1, 2], [2**32 - 1] * 2]
+
+
+# PADDING
+
+MODES = {"CONSTANT": 0, "EDGE": 1, "REFLECTION": 2, "SYMMETRIC": 3, "WRAP": 4}
+REPEATING = tuple(PaddingMode)[1:]
+
+
+def test_modes():
+    assert {mode.name: int(mode) for mode in PaddingMode} == MODES
+    for name, mode in PaddingMode.OTHER_NAMES.items():
+        assert name not in MODES
+        assert mode in MODES
+
+
+@pytest.mark.parametrize("mode", REPEATING, ids=lambda mode: mode.name)
+def test_sources(mode):
+    """The last position decides whether there is a division, a select or neither."""
+    positions = np.arange(40, dtype=np.int32)
+    for size, start, stop in itertools.product(
+        (1, 2, 3, 5), (0, 1, 4, 7), range(1, 41, 3)
+    ):
+        position = np.minimum(positions, stop - 1)  # of one shape: it compiles once
+        found = source_index(position, stop, start, size, mode)
+        wanted = [oracles.padding_source(p - start, size, mode.name) for p in position]
+        np.testing.assert_array_equal(found, wanted, f"{size} {start} {stop}")
+
+
+def test_periods():
+    for mode, of_three, of_one in (
+        (PaddingMode.REFLECTION, (4, 4), (1, 0)),
+        (PaddingMode.SYMMETRIC, (6, 5), (2, 1)),
+        (PaddingMode.WRAP, (3, 5), (1, 1)),
+    ):
+        assert (fold(3, mode), fold(1, mode)) == (of_three, of_one)
+
+
+def test_the_example_of_the_page():
+    x = np.array([[1, 2], [3, 4]], np.int32)
+    for mode, row in (
+        *(("CONSTANT", [9, 1, 2, 9, 9]), ("EDGE", [1, 1, 2, 2, 2])),
+        *(("REFLECTION", [2, 1, 2, 1, 2]), ("SYMMETRIC", [1, 1, 2, 2, 1])),
+        ("WRAP", [2, 1, 2, 1, 2]),
+    ):
+        found = dmljax.padding(x, (0, 1), (0, 2), mode=MODES[mode], value=9)
+        assert found[0].tolist() == row

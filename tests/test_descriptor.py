@@ -1,0 +1,167 @@
+"""The checks that all descriptors share: types of fields, then of tensors, then sizes.
+
+What single tensors must fulfil is tested in test_tensor.py, and the rules of single
+operators are in tests/subjects/.
+"""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from dmljax import DescriptorError, FeatureLevel, OperatorDesc, create_operator
+from tests.checks import assert_refused
+from tests.samples import tensor
+from tests.subjects import diagonal_matrix1, element_wise_if, one_hot, padding
+
+FILL, OLD = diagonal_matrix1.DESC, diagonal_matrix1.OLD
+HOT, SELECT = one_hot.DESC, element_wise_if.DESC
+PAD, PAD1 = padding.DESC, padding.TYPED
+STATIC = "must be an integer that is known when the program is traced, not"
+REAL = "it must be a real number that a floating-point type holds"
+# A field of another type is an error when the operator is made, not when it runs.
+UNTYPED = [
+    (
+        FILL,
+        {"diagonal_fill_begin": 0.5},
+        TypeError,
+        f"DiagonalFillBegin {STATIC} float",
+    ),
+    (
+        FILL,
+        {"diagonal_fill_end": None},
+        TypeError,
+        f"DiagonalFillEnd {STATIC} NoneType",
+    ),
+    (
+        FILL,
+        {"output_tensor": None},
+        None,
+        "OutputTensor is None; it must be TensorDesc",
+    ),
+    (
+        FILL,
+        {"value_data_type": "INT8"},
+        None,
+        "ValueDataType is 'INT8'; it must be one",
+    ),
+    (OLD, {"offset": 1.5}, TypeError, f"Offset {STATIC} float"),
+    (OLD, {"offset": True}, TypeError, "Offset is True, a boolean; it must be an int"),
+    (HOT, {"axis": 1.0}, TypeError, f"Axis {STATIC} float"),
+    (SELECT, {"a_tensor": None}, None, "ATensor is None; it must be TensorDesc"),
+    (PAD, {"padding_mode": 7}, None, "PaddingMode is 7; it must be one of CONSTANT"),
+    (PAD, {"padding_mode": "EDGE"}, None, "is 'EDGE';...Write PaddingMode.EDGE"),
+    (PAD, {"start_padding": (1.0, 0.0)}, TypeError, f"StartPadding {STATIC} float"),
+    (PAD, {"start_padding": (False, 0)}, TypeError, "StartPadding is False, a boolean"),
+    (
+        PAD,
+        {"end_padding": None},
+        TypeError,
+        "EndPadding must be a sequence of integers",
+    ),
+    (PAD, {"input_tensor": 3}, None, "InputTensor is 3; it must be TensorDesc"),
+    (PAD, {"input_tensor": "x"}, None, "InputTensor is 'x'; it must be TensorDesc"),
+    *(
+        (desc, {field: value}, None, f"{name} is {value!r}; {REAL}")
+        for value in (1j, np.complex64(1j), "1", True, None)
+        for desc, field, name in (
+            *((PAD, "padding_value", "PaddingValue"), (OLD, "value", "Value")),
+            *((PAD1, "padding_value", "PaddingValue"), (FILL, "value", "Value")),
+        )
+    ),
+]
+
+
+def made(desc, **changes):
+    return create_operator(dataclasses.replace(desc, **changes))
+
+
+def test_types_of_fields():
+    for desc, changes, error, text in UNTYPED:
+        error = error or DescriptorError
+        assert_refused(desc.operator, text, made, desc, error=error, **changes)
+
+
+@pytest.mark.parametrize(
+    ("field", "desc", "change"),
+    [
+        ("Axis", HOT, lambda n: {"axis": n}),
+        ("DiagonalFillBegin", FILL, lambda n: {"diagonal_fill_begin": n}),
+        ("Offset", OLD, lambda n: {"offset": n}),
+        ("StartPadding", PAD, lambda n: {"start_padding": (n, 0)}),
+        ("DimensionCount", PAD, lambda n: {"dimension_count": n}),
+    ],
+)
+def test_fields_are_not_traced(field, desc, change):
+    run = jax.jit(lambda n: made(desc, **change(n)) and n)
+    assert_refused(desc.operator, f"{field} is traced;", run, 1, error=TypeError)
+
+
+WIDE = [
+    (OLD, "output_tensor", tensor("INT64", 2, 2), "OutputTensor", "INT64"),
+    (HOT, "indices_tensor", tensor("UINT64", 2, 1), "IndicesTensor", "UINT64"),
+    (PAD, "input_tensor", tensor("FLOAT64", 2, 3), "InputTensor", "FLOAT64"),
+]
+
+
+def test_wide_types_need_x64():
+    for desc, field, item, name, data_type in WIDE:
+        text = f"'{name}' has data type {data_type}, which needs JAX's x64 mode"
+        assert_refused(desc.operator, text, made, desc, **{field: item})
+    text = "'Value' has data type FLOAT64, which needs JAX's x64 mode"
+    assert_refused("DIAGONAL_MATRIX1", text, made, FILL, value=np.float64(1))
+    with jax.enable_x64(True):
+        made(OLD, output_tensor=tensor("INT64", 2, 2))
+
+
+def test_the_type_of_numpys_scalar_is_that_of_the_output():
+    text = "Value has data type FLOAT16, while the tensor has FLOAT32; both must be"
+    assert_refused("DIAGONAL_MATRIX1", text, made, FILL, value=np.float16(1))
+    made(FILL, value=np.float32(1))
+
+
+def test_the_first_of_several_errors():
+    """The types of fields, each tensor, its support, x64 mode, and all tensors."""
+    wrong = {
+        "dimension_count": 2.0,
+        "input_tensor": tensor("FLOAT64", 2, 0),
+        "output_tensor": tensor("UINT4", 9, 9),
+        "start_padding": (-1, 0),
+    }
+    for text, mended in (
+        (f"DimensionCount {STATIC} float", {"dimension_count": 2}),
+        ("'InputTensor' has sizes {2,0}", {"input_tensor": tensor("FLOAT64", 2, 3)}),
+        ("data type UINT4; feature level", {"output_tensor": tensor("INT32", 9, 9)}),
+        ("needs JAX's x64 mode", {"input_tensor": tensor("FLOAT32", 2, 3)}),
+        ("mismatched tensor data types", {"output_tensor": tensor("FLOAT32", 9, 9)}),
+        ("StartPadding is {-1,0}", {"start_padding": (1, 0)}),
+        ("'OutputTensor' has {9,9}", {"output_tensor": tensor("FLOAT32", 3, 5)}),
+    ):
+        error = TypeError if text.startswith("Dimension") else DescriptorError
+        assert_refused("PADDING", text, made, PAD, error=error, **wrong)
+        wrong |= mended
+    made(PAD, **wrong)
+
+
+def test_tensors_of_a_descriptor():
+    assert list(FILL.tensors()) == ["input_tensor", "output_tensor"]
+    given = dataclasses.replace(FILL, input_tensor=None)
+    assert list(given.tensors()) == list(given.output_tensors()) == ["output_tensor"]
+    assert given.input_tensors() == {}
+    assert SELECT.input_tensors() == {
+        name: getattr(SELECT, name)
+        for name in ("condition_tensor", "a_tensor", "b_tensor")
+    }
+
+
+def test_a_descriptor_says_what_it_checks_and_computes():
+    class Partial(OperatorDesc):
+        operator = "PARTIAL"
+
+        def output_shapes(self, level):
+            return ()
+
+    with pytest.raises(TypeError, match="evaluate"):
+        Partial()
+    assert PAD.output_shapes(FeatureLevel.V6_4) == ((3, 5),)

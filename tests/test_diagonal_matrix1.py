@@ -1,0 +1,181 @@
+"""DIAGONAL_MATRIX1: triangles, and bounds that are data: traced, batched, sharded.
+
+Its wrong calls and its edge cases are in tests/subjects/diagonal_matrix1.py.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from dmljax import create_operator, diagonal_matrix1
+from dmljax._diagonal_matrix1 import _diagonal_matrix1
+from tests import oracles
+from tests.checks import assert_same
+from tests.samples import INT32_MAX, INT32_MIN, tensor
+from tests.subjects.diagonal_matrix1 import OLD
+
+X = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
+SPANS = (
+    *((0, 1), (-1, 3), (2, 2), (0, 0), (3, -1), (1, 0), (-9, 9), (9, -9)),
+    *((INT32_MIN, INT32_MAX), (INT32_MAX, INT32_MIN), (INT32_MIN, INT32_MIN)),
+    *((INT32_MAX, INT32_MAX), (INT32_MIN, 1), (1, INT32_MAX), (1, INT32_MIN)),
+)
+BEGIN, END = np.array(SPANS, np.int32).T
+
+
+def expected(x, begin, end, value=7):
+    return oracles.diagonal_matrix1(x, value=value, fill_begin=begin, fill_end=end)
+
+
+def filled(x, begin, end, value=7, **options):
+    return diagonal_matrix1(x, value=value, fill_begin=begin, fill_end=end, **options)
+
+
+# TRIANGLES AND SINGLE DIAGONALS
+
+
+def test_triangles():
+    """The limits of INT32 in their real use."""
+    x, diagonals = np.arange(20, dtype=np.int32).reshape(4, 5), range(-5, 7)
+
+    @jax.jit
+    def program(x):
+        return [
+            (filled(x, INT32_MIN, k, 0), filled(x, k + 1, INT32_MAX, 0))
+            for k in diagonals
+        ]
+
+    for k, found in zip(diagonals, program(x), strict=True):
+        assert_same(found, (np.triu(x, k), np.tril(x, k)))
+
+
+def test_the_defaults_are_the_identity():
+    assert_same(diagonal_matrix1(shape=(2, 3)), np.eye(2, 3, dtype=np.float32))
+    assert_same(
+        diagonal_matrix1(shape=np.array([2, 3]), value=0), np.zeros((2, 3), "f")
+    )
+    assert_same(
+        diagonal_matrix1(X, shape=[3, 4], dtype="float32"), expected(X, 0, 1, 1)
+    )
+
+
+def test_the_largest_matrices():
+    for shape in ((2**31, 0), (0, 2**31), (0, 1, 2**31)):
+        made = jax.eval_shape(functools.partial(diagonal_matrix1, shape=shape))
+        assert made.shape == shape
+
+
+@pytest.mark.parametrize("offset", [INT32_MIN, INT32_MIN + 1, -3, -1, 0, 3, INT32_MAX])
+def test_offsets_of_the_older_descriptor(offset):
+    """No matrix has the last diagonals. -3 is the lower left corner of this matrix."""
+    output = tensor("FLOAT32", 1, 1, 4, 4)
+    desc = dataclasses.replace(OLD, output_tensor=output, offset=offset, value=2.5)
+    zeros = np.zeros(output.sizes, np.float32)
+    assert_same(create_operator(desc)(), expected(zeros, offset, offset + 1, 2.5))
+
+
+# BOUNDS THAT ARE DATA
+
+
+def test_every_span_as_data():
+    """Each of a batch has its own span, and each alone has it too."""
+    wanted = np.stack([expected(X, *span) for span in SPANS])
+    jitted = jax.jit(functools.partial(filled, X))
+    assert_same(jax.jit(jax.vmap(functools.partial(filled, X)))(BEGIN, END), wanted)
+    for begin, end, matrix in zip(BEGIN, END, wanted, strict=True):
+        assert_same(jitted(begin, end), matrix)
+    assert jitted._cache_size() == 1
+
+
+def test_windows_of_heads():
+    """One bound is data, the other is not. The input is a batch, or is None."""
+    heads = np.stack([X, 2 * X, 3 * X])
+    begins = np.array([-2, INT32_MIN, 1], np.int32)
+    output = jax.jit(jax.vmap(lambda x, b: filled(x, b, 2)))(heads, begins)
+    assert_same(
+        output, np.stack([expected(*one, 2) for one in zip(heads, begins, strict=True)])
+    )
+    shape = (2, *X.shape)
+    window = functools.partial(filled, None, 0, shape=shape)
+    output = jax.jit(jax.vmap(window, out_axes=1))(begins)
+    zeros = np.zeros(shape, np.float32)
+    assert_same(output, np.stack([expected(zeros, 0, b) for b in begins], axis=1))
+
+
+def test_gradients():
+    """In the input and the value. A bound is an integer and has none."""
+
+    def energy(x, value, begin, end):
+        return jnp.sum(filled(x, begin, end, value) * X)
+
+    gradient = jax.jit(jax.vmap(jax.grad(energy, (0, 1)), (None, None, 0, 0)))
+    for span, by_x, by_value in zip(SPANS, *gradient(X, 7.0, BEGIN, END), strict=True):
+        mask = expected(np.zeros_like(X), *span, 1)
+        np.testing.assert_array_equal(by_x, X * (1 - mask))
+        assert by_value == np.sum(X * mask)
+
+
+@pytest.mark.parametrize(
+    "spec", [P("a", "b", "c"), P(None, "b", None), P("a")], ids=str
+)
+def test_over_explicit_axes(spec):
+    """Also where a device's part begins at another diagonal."""
+    devices, types = jax.devices("cpu")[:8], (AxisType.Explicit,) * 3
+    mesh = jax.make_mesh((2, 2, 2), ("a", "b", "c"), axis_types=types, devices=devices)
+    x = np.arange(48, dtype=np.float32).reshape(2, 4, 6)
+    with jax.set_mesh(mesh):
+        shared, of_each = jax.jit(filled), jax.jit(jax.vmap(filled))
+        sharded = jax.device_put(x, NamedSharding(mesh, spec))
+        for begin, end in SPANS[::2]:
+            np.testing.assert_array_equal(
+                shared(sharded, begin, end), expected(x, begin, end)
+            )
+        begins, ends = BEGIN[-2:], END[-2:]
+        along = NamedSharding(mesh, P(spec[0]))
+        bounds = [jax.device_put(bound, along) for bound in (begins, ends)]
+        wanted = [expected(*one) for one in zip(x, begins, ends, strict=True)]
+        np.testing.assert_array_equal(of_each(sharded, *bounds), wanted)
+
+
+def test_static_bounds_keep_their_program():
+    """No operand for a bound, and no comparison that is the same for all elements."""
+    triangle = jax.jit(lambda x: filled(x, INT32_MIN, 1))
+    assert "fill_begin=-2147483648" in str(jax.make_jaxpr(triangle)(X))
+    assert triangle.lower(X).as_text().count("stablehlo.compare") == 1
+
+
+class Parameter:
+    """As flax's nnx.Param: no array, but it has one."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __jax_array__(self):
+        return self.value
+
+
+def test_bounds_of_every_kind():
+    """Arrays are data. Another one compiles nothing."""
+    wanted = expected(X, 1, 3)
+    for begin, end in (
+        *((np.int64(1), np.array(3)), (Parameter(np.int32(1)), 3)),
+        *((1, Parameter(jnp.int32(3))), (jnp.int32(1), 3), (1, jnp.asarray(3))),
+    ):
+        assert_same(filled(X, begin, end), wanted)
+    before = _diagonal_matrix1._cache_size()
+    for begin in (-3, 0, 4):
+        assert_same(filled(X, jnp.int32(begin), 2), expected(X, begin, 2))
+    assert _diagonal_matrix1._cache_size() <= before + 1
+
+
+def test_a_traced_python_number_saturates(x64):
+    jitted = jax.jit(lambda begin, end: filled(X, begin, end))
+    for begin, end in ((-(2**40), 1), (2**40, 1), (-1, 2**40)):
+        limits = (min(max(b, INT32_MIN), INT32_MAX) for b in (begin, end))
+        assert_same(jitted(begin, end), expected(X, *limits))

@@ -1,0 +1,91 @@
+"""ELEMENT_WISE_IF: which type a scalar takes, and that nothing leaks.
+
+Its wrong calls and its edge cases are in tests/subjects/element_wise_if.py.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dmljax import DescriptorError, element_wise_if
+from tests import oracles
+from tests.checks import assert_same
+
+CONDITION = np.array([[1, 0, 2], [0, 1, 0]], np.uint8)
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+# Scalars of every kind that takes the type of X, or has it.
+NUMBERS = [
+    *(7.0, 0.0, 7, True, np.float32(7), np.full((), 7, np.float32)),
+    *(jnp.float32(7), jnp.asarray(7.0), jnp.finfo(jnp.float32).min),
+]
+
+
+def scanned(condition, a, b):
+    def step(carry, x):
+        return carry, element_wise_if(condition, x, carry)
+
+    return jax.lax.scan(step, b, jnp.asarray(a)[None])[1][0]
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        element_wise_if,
+        jax.checkpoint(element_wise_if),
+        lambda c, a, b: jax.vmap(element_wise_if, (None, None, 0))(
+            c, a, jnp.stack([b])
+        )[0],
+        scanned,
+    ],
+    ids=["jit", "checkpoint", "vmap", "scan"],
+)
+def test_traced_scalars(select):
+    """In one program: the numbers are its arguments."""
+    numbers = [number for number in NUMBERS if number is not True]
+    found = jax.jit(lambda bs: [select(CONDITION, X, b) for b in bs])(numbers)
+    for output, number in zip(found, numbers, strict=True):
+        assert_same(output, np.where(CONDITION != 0, X, np.float32(number)))
+
+
+def test_types_of_scalars():
+    """Python's numbers take the other's type. So do weak arrays, but for them."""
+    weak = jnp.full((2, 3), 1.5)
+    assert weak.weak_type
+    for a, b, dtype in (
+        *((np.float16(1), 0.0, "float16"), (2, jnp.int8(1), "int8")),
+        *((jnp.float32(1), np.float32(2), "float32"), (weak, 0, "float32")),
+        *((weak, np.float16(1), "float16"), (np.float64(1).astype("f2"), 1, "float16")),
+        (jnp.bfloat16(1), weak, "bfloat16"),
+    ):
+        expected = np.where(CONDITION != 0, a, b).astype(dtype)
+        assert_same(element_wise_if(CONDITION, a, b), expected)
+        assert_same(jax.jit(element_wise_if)(CONDITION, a, b), expected)
+    for b, text in (
+        (np.int32(1), r"'ATensor' has FLOAT32.*'BTensor' has INT32"),
+        (np.ones(1, np.float32), r"'BTensor' has \{1\}"),
+        (jnp.ones((2, 1)), r"'BTensor' has \{2,1\}"),
+    ):
+        with pytest.raises(DescriptorError, match=text):
+            element_wise_if(CONDITION, X, b)
+
+
+def test_the_derivative_in_a_scalar():
+    weights = np.array([[1, 20, 300], [4000, 50000, 600000]], np.float32)
+    gradient = jax.grad(lambda b: (element_wise_if(CONDITION, X, b) * weights).sum())
+    outside = weights[CONDITION == 0].sum()
+    assert gradient(1.0) == jax.jit(gradient)(1.0) == gradient(np.float32(1)) == outside
+    each = jax.jit(jax.vmap(gradient))(jnp.ones(2))
+    np.testing.assert_array_equal(each, [outside] * 2)
+
+
+@pytest.mark.parametrize("other", [np.nan, np.inf, -np.inf])
+def test_nothing_leaks(other):
+    """From neither side, also where it is a number."""
+    condition = np.array([0, 1, 255, 0], np.uint8)
+    x = np.array([1, -0.0, 1e-45, np.nan], np.float32)
+    full = np.full(4, other, np.float32)
+    for sides, numbers in (((x, full), (x, other)), ((full, x), (other, x))):
+        expected = oracles.element_wise_if(condition, *sides)
+        for pair in (sides, numbers):
+            assert_same(element_wise_if(condition, *pair), expected)

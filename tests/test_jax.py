@@ -1,0 +1,342 @@
+"""JAX outside its documented API: each name hidden in turn, and experimental modules.
+
+Without a name the operators do with less, or raise one error that says what this JAX
+lacks, as the table in `dmljax._jax` says.
+"""
+
+import functools
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+from jax.experimental import jet, roofline
+from jax.extend.core import Primitive
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import dmljax
+from dmljax import _jax
+from tests import blocks
+from tests.samples import INT32_MIN
+
+X = np.arange(32, dtype=np.float32).reshape(4, 8) % 5
+PAIR = np.array([2, 7], np.float32)
+
+
+# WHAT IS RUN WITHOUT A NAME
+
+
+def operators(x, pair):
+    """Every operator that has a derivative."""
+    indices = x[:, :1].astype(np.int32)
+    return (
+        dmljax.diagonal_matrix1(x, value=pair[1]),
+        dmljax.element_wise_if(x > 3, x, 2 * x),
+        dmljax.one_hot(indices, pair, size=4),
+        dmljax.padding(x, (0, 2), (0, 2), mode=dmljax.PaddingMode.WRAP),
+    )
+
+
+def everything(x, pair):
+    return operators(x, pair), dmljax.nonzero_coordinates(x)
+
+
+def energy(x, pair):
+    return sum(jnp.sum(y**2) for y in operators(x, pair))
+
+
+@jax.jit
+def transformed(batch, pair):
+    outputs = jax.vmap(everything, (0, None))(batch, pair)
+    return outputs, jax.grad(energy, (0, 1))(batch[0], pair)
+
+
+def mesh(axis_type):
+    devices = jax.devices("cpu")[:2]
+    return jax.make_mesh((2,), ("rows",), axis_types=(axis_type,), devices=devices)
+
+
+MANY = jax.ShapeDtypeStruct((2**14,), np.float32)
+
+
+def exported():
+    """What it gives here; and then for a GPU, where a kernel would be the default."""
+    outputs = export.export(jax.jit(everything))(X, PAIR).call(X, PAIR)
+    find = jax.jit(dmljax.nonzero_coordinates)
+    return outputs, export.export(find, platforms=["cuda"])(MANY).out_avals[0].shape
+
+
+def per_thread():
+    """Counts the launches of kernels in the program for a GPU."""
+    find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    program = jax.jit(find).trace(X).lower(lowering_platforms=("cuda",))
+    return program.as_text().count("@mosaic_gpu_v2(")
+
+
+def automatic():
+    x = jax.device_put(X, NamedSharding(mesh(AxisType.Auto), P("rows")))
+    return jax.jit(everything)(x, PAIR)
+
+
+def explicit():
+    """The lines of nonzero_coordinates as a batch, as it does not divide a tensor."""
+    both = mesh(AxisType.Explicit)
+    with jax.set_mesh(both):
+        x = jax.device_put(X, NamedSharding(both, P("rows")))
+        outputs = jax.jit(operators)(x, PAIR)
+        found = jax.jit(jax.vmap(dmljax.nonzero_coordinates))(x)
+        return outputs, found, jax.jit(jax.grad(energy, (0, 1)))(x, PAIR)
+
+
+def mapped(**options):
+    specs = {"in_specs": (P("rows"), P()), "out_specs": P("rows")}
+    shard = jax.shard_map(operators, mesh=mesh(AxisType.Auto), **specs, **options)
+    loss = jax.grad(lambda *xs: sum(jnp.sum(y**2) for y in shard(*xs)), (0, 1))
+    return jax.jit(loss)(X, PAIR)
+
+
+USES = {
+    "eager": lambda: everything(X, PAIR),
+    "jit, grad and vmap": lambda: transformed(np.stack([X, -X]), PAIR),
+    "export": exported,
+    "automatic": automatic,
+    "explicit": explicit,
+    "mapped": mapped,
+    "mapped without check_vma": lambda: mapped(check_vma=False),
+    "kernel per thread": per_thread,
+    "kernel": lambda: dmljax.nonzero_coordinates(X, implementation="pallas"),
+}
+LACKS = "mosaic_gpu, which this JAX, .*, does not have"
+PER_THREAD = ("code per thread", "pointer", "dialects")
+# The uses that fail, and what is in the message. All others give the same as before.
+ERRORS = {
+    ("devices", "kernel"): (dmljax.DescriptorError, "axis_context.num_devices"),
+    ("devices", "kernel per thread"): (dmljax.DescriptorError, "num_devices"),
+    **{
+        (name, "kernel per thread"): (dmljax.DescriptorError, LACKS)
+        for name in PER_THREAD
+    },
+    ("manual axes", "mapped"): (ValueError, "cotangent type"),
+    ("replace", "explicit"): (NotImplementedError, "LoweringRuleContext.replace"),
+    ("replace", "mapped"): (NotImplementedError, "LoweringRuleContext.replace"),
+}
+if not blocks.INTERPRETED:  # then the kernel runs as code per thread, too
+    ERRORS |= {(name, "kernel"): (dmljax.DescriptorError, LACKS) for name in PER_THREAD}
+# The names that are read when a program is made. Each takes seconds, because everything
+# is compiled again, so those without which the same use fails are hidden together.
+HIDDEN = [
+    PER_THREAD,
+    *(
+        ("devices",),
+        ("export",),
+        ("manual axes",),
+        ("replace",),
+        ("compute capability",),
+    ),
+]
+EXPERIMENTAL = ("jet", "roofline", "roofline result")
+
+
+@functools.cache
+def before(use):
+    """What a use gives with all names."""
+    return USES[use]()
+
+
+@pytest.fixture
+def hide(monkeypatch):
+    """A function that hides a name of the table."""
+
+    def hide(*names):
+        read = _jax._read
+        monkeypatch.setattr(
+            _jax, "_read", lambda n, x: _jax._MISSING if n in names else read(n, x)
+        )
+        jax.clear_caches()
+
+    yield hide
+    jax.clear_caches()
+
+
+def test_the_table_is_complete():
+    assert set(_jax.UNDOCUMENTED) == {
+        *EXPERIMENTAL,
+        *(n for names in HIDDEN for n in names),
+    }
+
+
+@pytest.mark.parametrize(("name", "use"), ERRORS)
+def test_an_error_without(name, use, hide):
+    hide(name)
+    error, message = ERRORS[name, use]
+    with pytest.raises(error, match=message):
+        USES[use]()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", HIDDEN, ids=", ".join)
+def test_the_same_without(names, hide):
+    uses = [use for use in USES if not any((name, use) in ERRORS for name in names)]
+    expected = [before(use) for use in uses]
+    hide(*names)
+    outputs = [USES[use]() for use in uses]
+    jax.tree.map(np.testing.assert_array_equal, outputs, expected)
+
+
+def test_an_export_has_the_default_kernel_where_jax_does_not_say_that_it_is_one(hide):
+    find = jax.jit(dmljax.nonzero_coordinates)
+    for calls in (0, 1):
+        program = export.export(find, platforms=["cuda"])(MANY)
+        assert program.mlir_module().count("@mosaic_gpu_v2(") == calls
+        hide("export")
+
+
+# MODULES
+
+
+def test_a_module_that_jax_does_not_have(monkeypatch):
+    """Or a module of a package that it does not have."""
+    assert _jax.module("jax.experimental.no_such_module") is None
+    assert _jax._read("jet", None) is _jax._MISSING
+    monkeypatch.setitem(sys.modules, "jax.experimental.mosaic", None)
+    monkeypatch.delitem(sys.modules, "jax.experimental.mosaic.gpu", raising=False)
+    assert _jax.module("jax.experimental.mosaic.gpu") is None
+
+
+def test_a_module_that_lacks_another_is_an_error(tmp_path, monkeypatch):
+    (tmp_path / "lacking.py").write_text("import there_is_no_such_module")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="there_is_no_such_module"):
+        _jax.module("lacking")
+
+
+IMPORTS = """
+import sys, jax, jax.extend.core, chex
+before = set(sys.modules)
+import dmljax
+print(*(set(sys.modules) - before))
+x = jax.numpy.ones(2**16)
+dmljax.padding(x, (1,), (1,)), dmljax.nonzero_coordinates(x, size=1)
+print(*(name for name in sys.modules if name.startswith("dmljax")))
+dmljax.run_model
+print("dmljax._model.run" in sys.modules)
+"""
+
+
+def test_an_import_loads_only_what_programs_use():
+    """No module besides what `import jax, jax.extend.core, chex` loads and our own.
+
+    Neither the import nor calls on a CPU load a kernel, or what reads model files and
+    shows the pages' examples.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS],
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported, loaded, asked = done.stdout.splitlines()
+    assert set(loaded.split()) == set(imported.split())
+    # A kernel is in a folder of dmljax.pallas.
+    own = re.compile(r"dmljax(\.pallas)?(\._(?!model|pages|main)\w+)?")
+    assert [name for name in imported.split() if not own.fullmatch(name)] == []
+    assert asked == "True"
+
+
+# EXPERIMENTAL MODULES
+
+
+@pytest.mark.parametrize("name", EXPERIMENTAL)
+def test_rules_without(name, hide):
+    hide(name)
+    primitive = Primitive("with_fewer_rules")
+    _jax.register_experimental(primitive, lambda: None)
+    _jax.serve_experimental()
+    assert (primitive in jet.jet_rules) == (name != "jet")
+    primitive.def_abstract_eval(lambda x: x)
+    _, result = roofline.roofline(primitive.bind)(X)
+    assert result.unfused_hbm_bytes == (8 * X.size if name == "jet" else 0)
+
+
+SMALL = (np.arange(12, dtype=np.float32).reshape(3, 4) - 5) / 8
+INDICES = np.array([[1], [-1], [9]], np.int32)
+WRAP = dmljax.PaddingMode.WRAP
+# Each use of x, and the bytes that it reads and writes: of 4 but for the condition's.
+MOVED = {
+    "diagonal_matrix1": (
+        lambda x: dmljax.diagonal_matrix1(x, value=0, fill_begin=INT32_MIN, fill_end=1),
+        4 * (1 + 12 + 12),
+    ),
+    "element_wise_if": (
+        lambda x: dmljax.element_wise_if(SMALL > 0, x, -x),
+        12 + 4 * 3 * 12,
+    ),
+    "one_hot": (
+        lambda x: dmljax.one_hot(INDICES, x[0, :2], size=5),
+        4 * (3 + 2 + 15),
+    ),
+    "padding": (
+        lambda x: dmljax.padding(x, (1, 2), (0, 7), mode=WRAP),
+        4 * (12 + 4 * 13),
+    ),
+    "padding by a value": (
+        lambda x: dmljax.padding(x, (1, 2), (0, 1), value=x[1, 1]),
+        4 * (12 + 1 + 4 * 7),
+    ),
+}
+
+
+@pytest.mark.parametrize("use", MOVED)
+def test_taylor_series(use):
+    """Against derivatives of derivatives along a line."""
+    operator, _ = MOVED[use]
+
+    def curve(t):
+        return jnp.sin(operator(jnp.exp(t * SMALL)))
+
+    terms = [curve]
+    for _ in range(3):
+        terms.append(jax.jacfwd(terms[-1]))
+    t = jnp.float32(0.5)
+    wanted = jax.jit(lambda t: [term(t) for term in terms])(t)
+    one, zero = jnp.ones_like(t), jnp.zeros_like(t)
+    first, rest = jax.jit(lambda t: jet.jet(curve, (t,), ((one, zero, zero),)))(t)
+    for term, other in zip([first, *rest], wanted, strict=True):
+        np.testing.assert_allclose(term, other, rtol=1e-4, atol=1e-4)
+
+
+def test_taylor_series_of_a_program_with_nonzero_coordinates():
+    def cubed(x):
+        count, _ = dmljax.nonzero_coordinates(x)
+        return x**3 * count.astype(np.float32)
+
+    x, one, zero = jnp.float32([0, 2]), jnp.ones(2), jnp.zeros(2)
+    with jax.numpy_dtype_promotion("standard"):  # which jet itself needs
+        first, rest = jet.jet(cubed, (x,), ((one, zero, zero),))
+    np.testing.assert_allclose([first, *rest], [x**3, 3 * x**2, 6 * x, [6, 6]], 1e-5)
+
+
+@pytest.mark.parametrize("use", MOVED)
+def test_bytes(use):
+    """JAX counts its own operations beside: a slice, a reshape, a negation."""
+    operator, moved = MOVED[use]
+    _, whole = roofline.roofline(operator)(SMALL)
+    equations = jax.make_jaxpr(operator)(SMALL).jaxpr.eqns
+    alone = {equation.primitive.name for equation in equations} <= {"jit", "pjit"}
+    assert whole.unfused_hbm_bytes == moved or (
+        not alone and whole.unfused_hbm_bytes > moved
+    )
+    _, backward = roofline.roofline(jax.grad(lambda x: operator(x).sum()))(SMALL)
+    assert backward.unfused_hbm_bytes >= 4 * 12
+
+
+def test_bytes_of_nonzero_coordinates():
+    _, result = roofline.roofline(dmljax.nonzero_coordinates)(SMALL)
+    assert result.unfused_hbm_bytes == 4 * (12 + 1 + 12 * 2)

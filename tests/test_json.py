@@ -1,0 +1,268 @@
+"""Descriptors are written to JSON and read from it."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+from dmljax import (
+    DataType,
+    DiagonalMatrix1Desc,
+    Padding1Desc,
+    PaddingDesc,
+    PaddingMode,
+    TensorDesc,
+    TensorFlags,
+    create_operator,
+)
+from dmljax._operators import DESCRIPTORS
+from dmljax._struct import c_name
+from tests.checks import assert_refused
+from tests.fuzz.descriptors import made
+from tests.samples import tensor
+from tests.subjects import DESCRIBED
+
+VECTOR = tensor("FLOAT32", 2)
+PAD = PaddingDesc(VECTOR, VECTOR, PaddingMode.EDGE, 0.0, 1, (0,), (0,))
+FIELDS = PAD.to_json()["desc"]
+FILL = DiagonalMatrix1Desc(None, tensor("INT8", 2, 2), DataType.INT8, -7, 1, 0)
+
+
+def read_back(desc):
+    """Writes a descriptor to JSON without NaN, and reads it."""
+    text = json.dumps(desc.to_json()["desc"], allow_nan=False)
+    return type(desc).from_json(json.loads(text))
+
+
+# WRITING
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_nothing_is_lost(name, x64):
+    for desc in made(name, 30):
+        written = desc.to_json()
+        assert written["type"] == f"DML_OPERATOR_{name}"
+        present = {
+            c_name(field.name)
+            for field in dataclasses.fields(desc)
+            if getattr(desc, field.name) is not None
+        }
+        fields = DESCRIBED[name].fields.split()
+        assert list(written["desc"]) == [one for one in fields if one in present]
+        # Equal operators have the same bits, of NaN and of zeros too.
+        assert create_operator(read_back(desc)) == create_operator(desc)
+
+
+def test_numbers_keep_their_bits():
+    for value in (math.nan, math.inf, -math.inf, -0.0, 1e-45, 0.1, 1e300):
+        plain = dataclasses.replace(PAD, padding_value=value)
+        for given in (value, np.float64(value)):
+            desc = dataclasses.replace(PAD, padding_value=given)
+            assert repr(read_back(desc)) == repr(plain)
+    for value in (2**64 - 1, -(2**63), 0.1, np.int8(-7)):
+        found = read_back(dataclasses.replace(FILL, value=value))
+        assert found == dataclasses.replace(FILL, value=value)
+        assert type(found.value) in (int, float)
+
+
+def test_what_is_written_of_a_tensor():
+    """Fields that have their defaults are left out."""
+    assert FIELDS["InputTensor"] == {"DataType": "FLOAT32", "Sizes": [2]}
+    assert "InputTensor" not in FILL.to_json()["desc"]
+    item = TensorDesc(DataType.UINT8, (2,), (1,), 4, TensorFlags.OWNED_BY_DML, 16)
+    full = dataclasses.replace(FILL, input_tensor=item).to_json()
+    assert full["desc"]["InputTensor"] == {
+        "DataType": "UINT8",
+        "Sizes": [2],
+        "Strides": [1],
+        "TotalTensorSizeInBytes": 4,
+        "Flags": "OWNED_BY_DML",
+        "GuaranteedBaseOffsetAlignment": 16,
+    }
+
+
+# READING
+
+
+def read(kind=PaddingDesc, **changes):
+    return kind.from_json(FIELDS | changes)
+
+
+def read_tensor(**fields):
+    return read(
+        InputTensor={"DataType": "FLOAT16", "Sizes": [2, 3]} | fields
+    ).input_tensor
+
+
+MATRIX = tensor("FLOAT16", 2, 3)
+MINE = dataclasses.replace(MATRIX, flags=TensorFlags.OWNED_BY_DML)
+BROADCAST = TensorDesc(DataType.FLOAT16, (2, 3), (0, 1), 8)
+
+
+def test_forms_of_a_tensor():
+    for fields, expected in (
+        ({}, MATRIX),
+        ({"DataType": 2, "DimensionCount": 2}, MATRIX),
+        ({"Strides": [], "TotalTensorSizeInBytes": 0, "Flags": None}, MATRIX),
+        ({"Strides": None, "TotalTensorSizeInBytes": None, "Flags": "NONE"}, MATRIX),
+        ({"Type": "DML_TENSOR_TYPE_BUFFER", "Flags": 0}, MATRIX),
+        ({"Flags": [], "GuaranteedBaseOffsetAlignment": None}, MATRIX),
+        ({"Flags": ["DML_TENSOR_FLAG_OWNED_BY_DML", "NONE"]}, MINE),
+        ({"Strides": [0, 1], "TotalTensorSizeInBytes": 8}, BROADCAST),
+    ):
+        assert read_tensor(**fields) == expected
+    inner = {"DataType": "FLOAT16", "Sizes": [2, 3], "DimensionCount": 2}
+    assert read(InputTensor={"Type": "BUFFER", "Desc": inner}).input_tensor == MATRIX
+
+
+def test_forms_of_an_enum():
+    """Its short name, its full name, and its number."""
+    for prefix, kind, found in (
+        (
+            "DML_TENSOR_DATA_TYPE_",
+            DataType,
+            lambda v: read_tensor(DataType=v).data_type,
+        ),
+        ("DML_TENSOR_FLAG_", TensorFlags, lambda v: read_tensor(Flags=v).flags),
+        ("DML_PADDING_MODE_", PaddingMode, lambda v: read(PaddingMode=v).padding_mode),
+    ):
+        for name, member in kind.__members__.items():
+            for value in (name, f"{prefix}{name}", int(member)):
+                assert found(value) is member
+
+
+def test_forms_of_a_number():
+    for value, text in (
+        *(
+            ("nan", "nan"),
+            ("NaN", "nan"),
+            ("inf", "inf"),
+            ("-inf", "-inf"),
+            ("Inf", "inf"),
+        ),
+        (9, "9.0"),
+    ):
+        assert repr(read(PaddingValue=value).padding_value) == text
+    for data_type, value, expected in (
+        *(("FLOAT32", 9, 9), ("FLOAT32", {"Float32": 1.5}, 1.5), ("UINT8", 3, 3)),
+        *(("FLOAT16", {"UInt16": 0x3E00}, 1.5), ("FLOAT16", {"UInt16": 0xBE00}, -1.5)),
+        *(("UINT8", {"UInt8": 3}, 3), ("INT64", {"Int64": -(2**63)}, -(2**63))),
+        *(("FLOAT64", "-inf", -math.inf), ("FLOAT64", {"Float64": 0.1}, 0.1)),
+    ):
+        fields = {"PaddingValueDataType": data_type, "PaddingValue": value}
+        assert repr(read(Padding1Desc, **fields).padding_value) == repr(expected)
+
+
+def test_a_tensor_that_is_null_is_absent():
+    written = FILL.to_json()["desc"] | {"InputTensor": None}
+    assert DiagonalMatrix1Desc.from_json(written) == FILL
+
+
+NUMBER = "; it must be a number, 'nan', 'inf' or '-inf'"
+INTEGER = "; it must be an integer of at most 64 bits"
+MODES = "; it must be one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP"
+TYPES = "; it must be one of UNKNOWN, FLOAT32,"
+OBJECT = "; it must be an object with the fields of the C struct"
+COUNT = ", while 'desc.InputTensor.Sizes' has 2 elements; both must be the same"
+# A field, values that it can't have, and what the message says of each of them.
+VALUES = [
+    ("PaddingMode", ("MIRROR", 5, True, 1.0, "DML_TENSOR_DATA_TYPE_EDGE"), MODES),
+    ("PaddingValue", ("ten", True, [1], 10**400), NUMBER),
+    ("DimensionCount", (2.0, True, "1", 2**64, -(2**63) - 1), INTEGER),
+    ("StartPadding", (1, None), "; it must be a list of integers"),
+    ("InputTensor", ([], "x"), OBJECT),
+]
+TENSOR_VALUES = [
+    ("DataType", ("FLOAT8", "DML_TYPE_FLOAT16", True), TYPES),
+    ("Sizes", (2, {}), "; it must be a list of integers"),
+    ("TotalTensorSizeInBytes", (False, 8.0), INTEGER),
+    ("Flags", (2, "MINE", {}), "; it must be one of NONE, OWNED_BY_DML"),
+    ("Type", ("IMAGE", 1), "; it must be BUFFER"),
+    ("DimensionCount", (3, 2.0, True), COUNT),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "path", "field", "values", "rule"),
+    [
+        *((read, "desc", *case) for case in VALUES),
+        *((read_tensor, "desc.InputTensor", *case) for case in TENSOR_VALUES),
+    ],
+)
+def test_values_of_the_wrong_type(call, path, field, values, rule):
+    for value in values:
+        if value is None:
+            text = f"'{path}' has no field '{field}', which is required"
+        else:
+            shown = repr(value) if isinstance(value, str) else json.dumps(value)
+            text = f"field '{path}.{field}' is {shown[:50]}...{rule}"
+        assert_refused("PADDING", text, call, **{field: value})
+
+
+def test_what_else_is_refused():
+    for call, fields, text in (
+        (
+            read,
+            {"Padding": 1},
+            "'desc' has an unknown field 'Padding'; its fields are I",
+        ),
+        (
+            read,
+            {"StartPadding": [1, "0"]},
+            f"field 'desc.StartPadding' is '0'{INTEGER}",
+        ),
+        *(
+            (read, {n: None}, f"'desc' has no field '{n}', which is req")
+            for n in FIELDS
+        ),
+        (read_tensor, {"DataType": None}, "has no field 'DataType', which is required"),
+        (read_tensor, {"Sizes": [2, 3.0]}, f"InputTensor.Sizes' is 3.0{INTEGER}"),
+        (
+            read_tensor,
+            {"Flags": ["MINE"]},
+            "Flags' is 'MINE'; it must be one of NONE, OW",
+        ),
+        (
+            read_tensor,
+            {"Size": [2]},
+            "unknown field 'Size'; its fields are DataType, Si",
+        ),
+        (read_tensor, {"Desc": 3}, "unknown field 'Desc'; its fields are"),
+        (
+            read_tensor,
+            {"Desc": {}},
+            "has the fields 'DataType', 'Sizes' beside 'Desc'; t",
+        ),
+    ):
+        assert_refused("PADDING", text, call, **fields)
+    for data_type, value, text in (
+        (
+            "UINT8",
+            {"Int8": 3},
+            "for UINT8 it must be a number, or an object with the one",
+        ),
+        (
+            "FLOAT16",
+            {"UInt16": 2**16},
+            "the one member 'UInt16', the bits of the number",
+        ),
+        ("FLOAT16", {"UInt16": 1.5}, "the one member 'UInt16', the bits of the number"),
+        (
+            "FLOAT32",
+            {},
+            "is {}; for FLOAT32 it must be a number, or an object with the",
+        ),
+        ("FLOAT32", {"Float32": 1, "Int8": 1}, "with the one member 'Float32'."),
+        ("FLOAT32", {"Float32": "1"}, NUMBER),
+    ):
+        fields = {"PaddingValueDataType": data_type, "PaddingValue": value}
+        assert_refused("PADDING1", text, read, Padding1Desc, **fields)
+
+
+def test_what_is_no_object():
+    for value, shown in ((None, "null"), ([], "[]"), ("desc", "'desc'"), (1, "1")):
+        for name, desc in DESCRIPTORS.items():
+            text = f"field 'desc' is {shown}{OBJECT}"
+            assert_refused(name, text, desc.from_json, value)

@@ -1,0 +1,315 @@
+"""What `create_operator` returns: a value, a static argument, a function of arrays."""
+
+import copy
+import dataclasses
+import pickle
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dmljax import (
+    DescriptorError,
+    FeatureLevel,
+    NonzeroCoordinates,
+    Operator,
+    PaddingDesc,
+    PaddingMode,
+    TensorFlags,
+    create_operator,
+)
+from tests import client, client_pyright
+from tests.checks import assert_refused, assert_wrong
+from tests.fuzz import expected
+from tests.fuzz.descriptors import made
+from tests.samples import Wrong, numbers, tensor
+from tests.subjects import (
+    DESCRIBED,
+    diagonal_matrix1,
+    element_wise_if,
+    nonzero_coordinates,
+    one_hot,
+    padding,
+)
+
+NAN = float("nan")
+OLD, SELECT = diagonal_matrix1.OLD, element_wise_if.DESC
+each_descriptor = pytest.mark.parametrize("name", DESCRIBED)
+
+
+def pad(value=0.0, **changes):
+    item, padded = tensor("FLOAT32", 3), tensor("FLOAT32", 5)
+    desc = PaddingDesc(item, padded, PaddingMode.CONSTANT, value, 1, (1,), (1,))
+    return dataclasses.replace(desc, **changes)
+
+
+# A VALUE
+
+
+@each_descriptor
+def test_an_operator_is_a_value(name, x64):
+    for desc in made(name, 5):
+        operator = create_operator(desc, feature_level=np.int64(0x6400))
+        assert type(operator) is Operator
+        assert operator.desc is desc
+        assert operator.feature_level is FeatureLevel.V6_4
+        for other in (
+            create_operator(dataclasses.replace(desc)),
+            copy.copy(operator),
+            copy.deepcopy(operator),
+            pickle.loads(pickle.dumps(operator)),
+        ):
+            assert other == operator
+            assert hash(other) == hash(operator)
+        assert repr(desc) in repr(operator)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            operator.desc = desc
+
+
+def test_operators_that_differ():
+    """A NaN equals itself, and -0.0 is not 0.0."""
+    base = create_operator(pad())
+    others = [
+        create_operator(pad(), feature_level=FeatureLevel.V6_3),
+        *(create_operator(pad(value)) for value in (-0.0, NAN, -NAN, 1.0)),
+        create_operator(pad(padding_mode=PaddingMode.EDGE)),
+        create_operator(pad(input_tensor=tensor("FLOAT32", 3, strides=(1,)))),
+        create_operator(padding.TYPED),
+    ]
+    assert all(base != other for other in [*others, pad()])
+    assert len({base, *others}) == len(others) + 1
+    assert base == create_operator(pad(np.float32(0))) == create_operator(pad(0))
+    assert create_operator(pad(NAN)) == create_operator(pad(np.float32("nan")))
+
+
+def test_the_hash_is_not_part_of_a_pickle():
+    """Hashes of strings and None differ from process to process."""
+    operator = create_operator(pad(NAN))
+    before = pickle.dumps(operator)
+    hash(operator)
+    operator(np.zeros(3, np.float32))
+    assert pickle.dumps(operator) == before
+
+
+def test_equal_operators_are_traced_once(monkeypatch):
+    traces, evaluate = [], PaddingDesc.evaluate
+
+    def counted(self, *arrays):
+        traces.append(self)
+        return evaluate(self, *arrays)
+
+    monkeypatch.setattr(PaddingDesc, "evaluate", counted)
+    # Sizes that no other test has.
+    sizes = {
+        "input_tensor": tensor("FLOAT32", 11),
+        "output_tensor": tensor("FLOAT32", 13),
+    }
+    first, second = (create_operator(pad(float("nan"), **sizes)) for _ in range(2))
+    x = jnp.zeros(11)
+    static = jax.jit(lambda operator, x: operator(x), static_argnums=0)
+    for call in (first, second, jax.jit(first), jax.jit(second)):
+        call(x)
+    static(first, x), static(second, x)
+    assert static._cache_size() == 1
+    assert len(traces) == 1
+    create_operator(pad(1.0, **sizes))(x)
+    assert len(traces) == 2
+
+
+def test_a_negative_zero_is_not_the_program_of_zero():
+    x = np.ones(3, np.float32)
+    signs = [np.signbit(create_operator(pad(zero))(x)[0]) for zero in (0.0, -0.0, 0.0)]
+    assert signs == [False, True, False]
+
+
+def test_x64_mode_is_needed_in_a_call_too():
+    with jax.enable_x64(True):
+        wide = dataclasses.replace(OLD, output_tensor=tensor("FLOAT64", 2, 2))
+        operator = create_operator(wide)
+        assert operator().dtype == np.float64
+    with pytest.raises(DescriptorError, match="'OutputTensor' has data type FLOAT64"):
+        operator()
+
+
+def test_levels():
+    """The newest one, unless another one is asked for."""
+    wrap, make = pad(padding_mode=PaddingMode.WRAP), create_operator
+    assert make(wrap) == make(wrap, feature_level=FeatureLevel.V6_4)
+    text = "while the feature level asked for is 6_3"
+    assert_refused("PADDING", text, make, wrap, feature_level=0x6300)
+    for level in (0, 0x6401, "6_4", None, True):
+        text = f"feature_level is {level!r}; it must be one of V1_0,...Write for exam"
+        assert_refused("create_operator", text, make, wrap, feature_level=level)
+
+
+@pytest.mark.parametrize("value", [tensor("INT8", 3), None, {}, PaddingDesc])
+def test_what_is_no_descriptor(value):
+    for make in (create_operator, Operator):
+        with pytest.raises(TypeError, match="takes an operator descriptor such as Pa"):
+            make(value)
+
+
+# ARRAYS AND TENSORS
+
+MATRIX, WHOLE = (np.ones((2, 3), dtype) for dtype in ("float32", "int32"))
+FLAT = pad(input_tensor=tensor("FLOAT32", 3, strides=(2,)))
+SAME = "; both must be the same"
+BUFFER = "'InputTensor' has strides, so its array must be a flat buffer of at least 5"
+UNFIT = {
+    "0 input arrays were given;...has 1 input tensors (InputTensor)": (pad(),),
+    "4 input...3 input tensors (ConditionTensor, ATensor": (SELECT, *[MATRIX] * 4),
+    "1 input arrays were given;...has 0 input tensors (none)": (OLD, MATRIX),
+    f"'InputTensor' has {{2,3}}, while...has {{3}}{SAME}": (pad(), MATRIX),
+    f"'InputTensor' has INT32, while...has FLOAT32{SAME}": (pad(), WHOLE[0]),
+    "'ConditionTensor' has BOOL, while...UINT8": (SELECT, MATRIX > 0, MATRIX, MATRIX),
+    "'BTensor' has {1}, while...{2,3}": (
+        SELECT,
+        np.uint8(WHOLE),
+        MATRIX,
+        MATRIX[0, :1],
+    ),
+    f"{BUFFER} elements; its sizes are {{4}}": (FLAT, np.ones(4, np.float32)),
+    f"{BUFFER} elements; its sizes are {{2,5}}": (FLAT, np.ones((2, 5), np.float32)),
+}
+
+
+@pytest.mark.parametrize("text", UNFIT)
+def test_arrays_that_do_not_fit(text):
+    desc, *arrays = UNFIT[text]
+    error = TypeError if "input tensors" in text else DescriptorError
+    operator = create_operator(desc)
+    assert_wrong(Wrong(desc.operator, text, operator, tuple(arrays), error))
+
+
+def test_rules_hold_without_chex():
+    chex.disable_asserts()
+    try:
+        with pytest.raises(
+            DescriptorError, match="a flat buffer of at least 5 elements"
+        ):
+            create_operator(FLAT)(np.ones(3, np.float32))
+    finally:
+        chex.enable_asserts()
+
+
+@pytest.mark.parametrize("wrong", [jnp.zeros((5, 1)), jnp.zeros(5, jnp.int32)])
+def test_what_a_descriptor_promises_is_asserted(monkeypatch, wrong):
+    """A mistake of the package, not of a caller, fails where it is made."""
+    operator = create_operator(pad(3.0))
+    monkeypatch.setattr(PaddingDesc, "evaluate", lambda self, *arrays: (wrong,))
+    jax.clear_caches()
+    with pytest.raises(AssertionError, match=r"\(5, 1\)|int32"):
+        operator(jnp.zeros(3))
+
+
+# RESULTS
+
+
+def leaves(operator, arrays):
+    return jax.tree.leaves(operator(*arrays))
+
+
+@each_descriptor
+def test_results(name, x64):
+    """Of any types, sizes and strides, with and without gaps: in one program."""
+    generator, descs = np.random.default_rng(1), made(name, 20)
+    operators = [create_operator(desc) for desc in descs]
+    inputs = [expected.random_inputs(generator, desc) for desc in descs]
+    found = jax.jit(lambda inputs: list(map(leaves, operators, inputs)))(inputs)
+    for desc, arrays, outputs in zip(descs, inputs, found, strict=True):
+        wanted = expected.outputs(desc, arrays)
+        assert all(map(expected.same_bits, outputs, wanted)), desc
+        assert not any(output.weak_type for output in outputs)
+
+
+def test_named_results():
+    desc = dataclasses.replace(
+        nonzero_coordinates.DESC, output_count_tensor=tensor("UINT32", 1, 1)
+    )
+    found = create_operator(desc)(np.ones((1, 2, 3), np.float32))
+    assert isinstance(found, NonzeroCoordinates)
+    assert (found.count.shape, found.coordinates.shape) == ((1, 1), (6, 2))
+
+
+# TRANSFORMATIONS
+
+
+def with_gaps(sizes):
+    axes = range(len(sizes))
+    return tuple(int(np.prod([n + 1 for n in sizes[i + 1 :]])) * 2 for i in axes)
+
+
+def strided(desc):
+    """The descriptor with gaps in its inputs and with transposed outputs."""
+    changes = {}
+    for name, item in desc.tensors().items():
+        strides = with_gaps(item.sizes)
+        if name in desc.outputs:
+            strides = with_gaps(item.sizes[::-1])[::-1]
+        changes[name] = dataclasses.replace(item, strides=strides)
+    return dataclasses.replace(desc, **changes)
+
+
+# Descriptors, and the operands in which each is linear.
+STRIDED = {
+    "DIAGONAL_MATRIX1": (strided(diagonal_matrix1.DESC), (0,)),
+    "ONE_HOT": (strided(one_hot.DESC), (1,)),
+    "ELEMENT_WISE_IF": (strided(SELECT), (1, 2)),
+    "NONZERO_COORDINATES": (strided(nonzero_coordinates.DESC), ()),
+    "PADDING": (strided(padding.DESC), (0,)),
+}
+
+
+def buffers(desc, seed):
+    items = desc.input_tensors().values()
+    return [numbers((t.extent,), t.dtype, seed + i) for i, t in enumerate(items)]
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_batches_and_derivatives(name):
+    """The operator is made while a program is traced."""
+    desc, linear = STRIDED[name]
+    samples = [buffers(desc, seed) for seed in range(3)]
+    batch = [np.stack(arrays) for arrays in zip(*samples, strict=True)]
+
+    @jax.jit
+    def program(batch):
+        operator = create_operator(desc)
+        outputs = jax.vmap(lambda *arrays: leaves(operator, arrays))(*batch)
+        return outputs, jax.jacrev(operator, linear)(*samples[0]) if linear else ()
+
+    found, jacobians = program(batch)
+    wanted = [expected.outputs(desc, arrays) for arrays in samples]
+    for output, values in zip(found, zip(*wanted, strict=True), strict=True):
+        np.testing.assert_array_equal(output, np.stack(values), strict=True)
+    # A linear function is known by its differences.
+    for argument, jacobian in zip(linear, jacobians, strict=True):
+        for i, column in enumerate(np.moveaxis(jacobian, -1, 0)):
+            moved = [array.copy() for array in samples[0]]
+            moved[argument][i] += 1
+            difference = expected.outputs(desc, moved)[0] - wanted[0][0]
+            np.testing.assert_array_equal(column, difference)
+
+
+def test_coordinates_pass_through_a_gradient():
+    desc, _ = STRIDED["NONZERO_COORDINATES"]
+    operator, (array,) = create_operator(desc), buffers(desc, 0)
+
+    def loss(buffer):
+        return buffer.sum() * operator(buffer).count.sum().astype(np.float32)
+
+    count = float(expected.outputs(desc, [array])[0].sum())
+    gradient = jax.jit(jax.grad(loss))(array)
+    np.testing.assert_array_equal(gradient, np.full_like(array, count))
+
+
+# TYPES
+
+
+def test_the_typed_programs_run():
+    client.main()
+    desc = client.described().desc
+    item = dataclasses.replace(desc.input_tensor, flags=TensorFlags.OWNED_BY_DML)
+    assert client_pyright.described() == dataclasses.replace(desc, input_tensor=item)

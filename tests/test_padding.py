@@ -1,0 +1,115 @@
+"""PADDING: modes by feature level and by number, and the values of both descriptors.
+
+Its wrong calls are in tests/subjects/padding.py, its forms in test_padding_forms.py.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dmljax import (
+    DataType,
+    DescriptorError,
+    FeatureLevel,
+    PaddingDesc,
+    PaddingMode,
+    create_operator,
+    padding,
+)
+from dmljax._padding import _padding
+from tests.checks import assert_refused
+from tests.samples import tensor
+from tests.subjects.padding import DESC, TYPED
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+# The level from which on each mode exists.
+MODE_LEVELS = {"CONSTANT": "1_0", "EDGE": "1_0", "REFLECTION": "1_0"}
+MODE_LEVELS |= {"SYMMETRIC": "3_0", "WRAP": "6_4"}
+
+
+@pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
+@pytest.mark.parametrize(("desc", "first"), [(DESC, "1_0"), (TYPED, "5_0")])
+def test_levels_of_modes(desc, first, mode):
+    data_type = "FLOAT32" if desc is DESC else "INT32"
+    changes = {"padding_mode": mode, "dimension_count": 4}
+    changes |= dict.fromkeys(
+        ("input_tensor", "output_tensor"), tensor(data_type, *[1] * 4)
+    )
+    changes |= dict.fromkeys(("start_padding", "end_padding"), (0,) * 4)
+    described = dataclasses.replace(desc, **changes)
+    for level in FeatureLevel:
+        call = functools.partial(create_operator, described, feature_level=level)
+        since = FeatureLevel[f"V{MODE_LEVELS[mode.name]}"]
+        asked = f"while the feature level asked for is {level.label}"
+        if level < FeatureLevel[f"V{first}"]:
+            text = f"the operator exists from feature level {first} on, {asked}"
+        elif level < since:
+            text = (
+                f"PaddingMode {mode.name} exists from feature level {since.label} on, "
+            )
+            text += asked
+        else:
+            call()
+            continue
+        assert_refused(desc.operator, text, call)
+
+
+def test_a_mode_by_its_number_is_no_other_program():
+    before = _padding._cache_size()
+    wanted = np.pad(X, ((3, 1), (1, 1)), mode="wrap")
+    for mode in (PaddingMode.WRAP, 4, np.int32(4), np.array(4), jnp.int32(4)):
+        np.testing.assert_array_equal(padding(X, (3, 1), (1, 1), mode=mode), wanted)
+    assert _padding._cache_size() == before + 1
+
+
+def test_what_is_no_mode():
+    """The other values are those of every enum, in test_check.py."""
+    for mode in ("reflect", 5, None, True, np.array(7)):
+        with pytest.raises(DescriptorError, match=r"PADDING: PaddingMode is .* Write "):
+            padding(X, (1, 1), (1, 1), mode=mode)
+    traced = jax.jit(lambda mode: padding(X, (1, 1), (1, 1), mode=mode))
+    text = "PaddingMode is traced;...name it in jax.jit's static_argnums"
+    assert_refused("PADDING", text, traced, 1, error=TypeError)
+
+
+def test_the_largest_padding():
+    x = jax.ShapeDtypeStruct((2, 0), np.int8)
+    padded = jax.eval_shape(lambda x: padding(x, (0, 0), (2**32 - 1, 0)), x)
+    assert padded.shape == (2**32 + 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "value", "rounded"),
+    [
+        ("FLOAT64", 0.1, float(np.float32(0.1))),
+        ("INT32", 2**24 + 1, 2**24),
+        ("INT64", 2**53 + 1, 2**53),
+        ("INT64", -(2**63), -(2**63)),
+        ("UINT64", 2**64 - 1, 2**64 - 1),
+        ("FLOAT16", 0.1, np.float16(0.1)),
+        ("FLOAT32", -0.0, -0.0),
+        ("INT8", -10.6, -10),
+        ("UINT8", 300, 255),
+    ],
+)
+def test_values_of_descriptors(data_type, value, rounded, x64):
+    """That of PADDING is a FLOAT. That of PADDING1 is typed, and keeps all its bits."""
+    kind = DataType[data_type]
+    tensors = {
+        "input_tensor": tensor(data_type, 2),
+        "output_tensor": tensor(data_type, 3),
+    }
+    typed = dataclasses.replace(
+        TYPED, **tensors, padding_value=value, padding_value_data_type=kind
+    )
+    plain = PaddingDesc(*tensors.values(), PaddingMode.CONSTANT, value, 1, (0,), (1,))
+    for desc, expected in ((plain, rounded), (typed, value)):
+        if desc is typed and (data_type, value) in (("INT8", -10.6), ("UINT8", 300)):
+            continue  # which it does not hold
+        found = create_operator(desc)(np.ones(2, kind.dtype))
+        last = np.asarray(expected).astype(kind.dtype)
+        assert np.asarray(found)[2].tobytes() == last.tobytes()

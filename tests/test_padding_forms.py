@@ -1,0 +1,133 @@
+"""Each form of PADDING and of its adjoint, by itself."""
+
+import functools
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+from dmljax import PaddingMode, padding
+from dmljax._padding_primitive import ADJOINT, PADDING
+from tests import oracles, samples
+
+REPEATING = tuple(PaddingMode)[1:]
+each_mode = pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
+FORMS = {
+    "definition": PADDING.xla,
+    "strips": PADDING.divisible,
+    "cpu": PADDING.on_platform["cpu"],
+}
+ADJOINTS = {"definition": ADJOINT.xla, "cpu": ADJOINT.on_platform["cpu"]}
+# Any amount at either end, so that a fold may begin and end anywhere.
+LINES = [
+    ((size,), (start,), (end,))
+    for size in (1, 2, 3, 5)
+    for start, end in (
+        *((0, 7), (9, 0), (4 * size, 5 * size), (4 * size + 1, 11), (1, 1)),
+        *((size - 1, size), (size, size - 1), (size + 1, 0), (0, size + 1), (1, 2)),
+    )
+]
+CASES = [
+    *LINES,
+    *(
+        ((3, 4), *pads)
+        for pads in (((1, 1), (1, 1)), ((2, 3), (0, 1)), ((0, 5), (4, 0)))
+    ),
+    *(
+        ((3, 4), *pads)
+        for pads in (((0, 0), (0, 0)), ((7, 1), (9, 2)), ((1, 9), (0, 9)))
+    ),
+    ((2, 3, 4), (1, 0, 2), (1, 0, 1)),
+    ((5, 1, 4), (2, 3, 0), (1, 0, 0)),
+]
+
+
+def assert_each(form, inputs, oracle):
+    """One program for all cases."""
+
+    @jax.jit
+    def program(inputs):
+        cases = zip(inputs, CASES, strict=True)
+        return [form(x, start=start, end=end)[0] for x, (_, start, end) in cases]
+
+    for x, (_, *pads), found in zip(inputs, CASES, program(inputs), strict=True):
+        expected = oracle(x, *pads)
+        np.testing.assert_array_equal(found, expected, f"{x.shape} {pads}", strict=True)
+
+
+# In a type of one byte, whose strips are joined on a CPU, and in another one.
+each_type = pytest.mark.parametrize("dtype", ["int8", "float32"])
+
+
+@pytest.mark.parametrize("name", FORMS)
+@each_mode
+@each_type
+def test_padding(mode, name, dtype):
+    def form(x, **pads):
+        value = (
+            [np.full((1,) * x.ndim, 7, dtype)] if mode is PaddingMode.CONSTANT else []
+        )
+        return FORMS[name](x, *value, **pads, mode=mode)
+
+    inputs = [samples.numbers(shape, dtype, 1) for shape, _, _ in CASES]
+    oracle = functools.partial(oracles.padding, mode=mode.name, value=7)
+    assert_each(form, inputs, oracle)
+
+
+@pytest.mark.parametrize("name", ADJOINTS)
+@each_mode
+@each_type
+def test_adjoint(mode, name, dtype):
+    """Every fold comes back to its element. Sums keep their type, and wrap around."""
+    shapes = [tuple(map(sum, zip(*case, strict=True))) for case in CASES]
+    inputs = [samples.numbers(n, dtype, 1) * np.asarray(40, dtype) for n in shapes]
+    form = functools.partial(ADJOINTS[name], mode=mode)
+    assert_each(
+        form,
+        inputs,
+        lambda y, *pads: oracles.padding_adjoint(y, *pads, mode=mode.name)[0],
+    )
+
+
+@pytest.mark.parametrize(
+    "pads", [((1, 1), (1, 1)), ((0, 5), (4, 0)), ((0, 0), (0, 0))], ids=str
+)
+def test_the_adjoint_in_the_value(pads):
+    def pad(x, value):
+        return padding(x, *pads, value=value)
+
+    operands = np.zeros((3, 4), np.float32), np.float32(0)
+    cotangent = samples.numbers(jax.eval_shape(pad, *operands).shape, "float32", 1)
+    found = jax.linear_transpose(pad, *operands)(cotangent)
+    expected = oracles.padding_adjoint(cotangent, *pads, mode="CONSTANT")
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_batch_of_values():
+    x = samples.numbers((3, 2, 2), "float32", 1)
+    values = np.array([5, 6, 7], np.float32)
+    pad = jax.vmap(lambda x, value: padding(x, (1, 0), (0, 2), value=value))
+    for one, line, value in zip(jax.jit(pad)(x, values), x, values, strict=True):
+        expected = oracles.padding(line, (1, 0), (0, 2), mode="CONSTANT", value=value)
+        np.testing.assert_array_equal(one, expected)
+
+
+# LONG AXES
+
+LONG = 720_000_000
+
+
+@pytest.mark.parametrize(
+    ("mode", "end"),
+    [
+        *itertools.product(REPEATING, [2**31 - LONG]),
+        # Start 1 is folded to almost two sizes ahead: the last is at 2^31 or so.
+        *itertools.product([PaddingMode.REFLECTION, PaddingMode.SYMMETRIC], [1]),
+    ],
+)
+def test_indices_of_long_axes_have_64_bits(mode, end):
+    x = jax.ShapeDtypeStruct((LONG,), np.int8)
+    pad = jax.jit(lambda x: padding(x, (1,), (end,), mode=mode))
+    assert "xi64>" in pad.lower(x).as_text()

@@ -1,0 +1,288 @@
+"""Which form of an operator runs, as the text of the program shows it.
+
+A toy operator has every kind of form. Each computes something else, so that the program
+shows which one it is.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+import dmljax
+from dmljax import DescriptorError, PaddingMode
+from dmljax._check import NoKernelError
+from dmljax._primitive import Kernel, OperatorPrimitive
+from dmljax._sharding import Partition, aligned
+from dmljax.pallas import _platforms
+from tests.meshes import sharding_of
+from tests.subjects import SUBJECTS
+
+# What a form computes, and the operation of StableHLO that shows it.
+FORMS = {
+    "definition": (jnp.sin, "sine"),
+    "for CPUs": (jnp.cos, "cosine"),
+    "divisible": (jnp.tan, "tan"),
+    "kernel": (jnp.tanh, "tanh"),
+    "interpreted kernel": (jnp.exp, "exponential"),
+}
+LEAST = 8  # elements from which on the kernel for GPUs is the default
+
+
+def form(name):
+    return lambda x, *, times: (jnp.tile(FORMS[name][0](x), times),)
+
+
+def kernel(x, *, times, interpret):
+    if x.dtype == np.float16:
+        raise NoKernelError("TOY: the kernel has no float16.")
+    return form("interpreted kernel" if interpret else "kernel")(x, times=times)
+
+
+TOY = OperatorPrimitive(
+    "toy",
+    form("definition"),
+    Partition(lambda part, x, **static: TOY(x, **static), aligned),
+    on_platform={"cpu": form("for CPUs")},
+    divisible=form("divisible"),
+    kernels={"cuda": Kernel(kernel, LEAST), "tpu": Kernel(kernel)},
+)
+
+
+def toy(x, times=1, implementation=None):
+    (output,) = TOY(x, times=times, implementation=implementation)
+    return output
+
+
+def struct(size=LEAST, dtype="float32", **options):
+    return jax.ShapeDtypeStruct((size,), dtype, **options)
+
+
+def forms_in(text):
+    """The forms of the toy in a program's text."""
+    found = [name for name, (_, shown) in FORMS.items() if f".{shown} " in text]
+    return ", ".join(found)
+
+
+def lowered(function, *arrays, platform="cuda"):
+    """The program's text for a platform, whatever machine this is."""
+    traced = jax.jit(function).trace(*arrays)
+    return traced.lower(lowering_platforms=(platform,)).as_text()
+
+
+def chosen(*arrays, platform="cuda", **options):
+    """Which form runs."""
+    function = functools.partial(toy, **options)
+    return forms_in(lowered(function, *arrays or (struct(),), platform=platform))
+
+
+# THE DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("platform", "expected"),
+    [
+        *(("cpu", "for CPUs"), ("cuda", "kernel"), ("tpu", "definition")),
+        *(("rocm", "definition"), ("METAL", "definition")),
+    ],
+)
+def test_the_default(platform, expected):
+    assert chosen(platform=platform) == expected
+    of_jnp = expected.replace("kernel", "definition")
+    assert chosen(platform=platform, implementation="xla") == of_jnp
+
+
+@pytest.mark.parametrize(
+    ("size", "times", "expected"),
+    [
+        *((LEAST - 1, 1, "definition"), (LEAST, 0, "kernel")),
+        *((LEAST // 2 - 1, 2, "definition"), (LEAST // 2, 2, "kernel")),
+    ],
+)
+def test_the_default_looks_at_the_largest_operand_or_output(size, times, expected):
+    assert chosen(struct(size), times=times) == expected
+
+
+def test_a_call_outside_of_jit_runs_the_same_code(monkeypatch):
+    """As if a CPU could run kernels: it interprets them."""
+    monkeypatch.setattr(_platforms, "kernels_available", lambda platform: True)
+    fresh = dataclasses.replace(TOY)  # so that no other test finds what is compiled
+    large, small = (np.linspace(1, 2, size, dtype="f4") for size in (LEAST, LEAST - 1))
+    for x, expected in (large, "interpreted kernel"), (small, "for CPUs"):
+        (alone,), (inside,) = fresh(x, times=1), jax.jit(lambda x: fresh(x, times=1))(x)
+        np.testing.assert_array_equal(alone, inside)
+        if jax.default_backend() == "cpu":
+            np.testing.assert_allclose(alone, FORMS[expected][0](x), 1e-6)
+
+
+def launches(function, *arrays, platform="cuda"):
+    """How many kernels of Pallas a program launches."""
+    text = lowered(function, *arrays, platform=platform)
+    return text.count({"cuda": "@mosaic_gpu_v2(", "tpu": "@tpu_custom_call("}[platform])
+
+
+@pytest.mark.parametrize(("platform", "least"), [("cuda", 2**12), ("tpu", 2**16)])
+def test_nonzero_coordinates_runs_its_kernel_from_a_size_on(platform, least):
+    for dtype in ("uint8", "float32"):
+        for size, expected in (least, 1), (least - 1, 0):
+            x = struct(size, dtype)
+            found = launches(dmljax.nonzero_coordinates, x, platform=platform)
+            assert found == expected
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_padding_runs_its_kernel_if_it_is_asked_for(platform):
+    def pad(x, **options):
+        return dmljax.padding(x, (8, 8), (8, 8), mode=PaddingMode.EDGE, **options)
+
+    for implementation, expected in (None, 0), ("xla", 0), ("pallas", 1):
+        function = functools.partial(pad, implementation=implementation)
+        x = jax.ShapeDtypeStruct((2**9, 2**9), np.int8)
+        found = launches(function, x, platform=platform)
+        assert found == expected
+
+
+def test_the_gradient_of_a_padding_by_kernel_launches_no_other():
+    """The adjoint has no kernel."""
+
+    def pad(x):
+        return dmljax.padding(x, (8,), (8,), implementation="pallas")
+
+    def gradient(x, cotangent):
+        output, pull = jax.vjp(pad, x)
+        return output, pull(cotangent)
+
+    assert launches(gradient, struct(64), struct(80)) == 1
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_a_program_names_the_operator(name):
+    """In a jaxpr, and in a profile."""
+    sample = SUBJECTS[name].samples[0]
+    jaxpr = jax.make_jaxpr(sample.run)(*sample.arrays())
+    assert f"dmljax_{name}" in str(jaxpr)
+    text = jax.jit(sample.run).lower(*sample.arrays()).as_text(debug_info=True)
+    assert f"dmljax.{name}" in text
+
+
+# A KERNEL THAT IS ASKED FOR
+
+
+@pytest.mark.parametrize(
+    ("platform", "expected"),
+    [("cpu", "interpreted kernel"), ("cuda", "kernel"), ("tpu", "kernel")],
+)
+def test_a_kernel_that_is_asked_for_runs_for_any_size(platform, expected):
+    assert chosen(struct(1), platform=platform, implementation="pallas") == expected
+
+
+def assert_refused(message, *arrays, platform="cuda", function=toy):
+    """The kernel is, and no other form runs instead."""
+    asking = functools.partial(function, implementation="pallas")
+    with pytest.raises(DescriptorError, match=f"^TOY: .*{message}"):
+        lowered(asking, *arrays or (struct(),), platform=platform)
+
+
+def test_what_the_kernel_itself_refuses_runs_by_default_in_xla():
+    x = struct(LEAST, "float16")
+    assert_refused("the kernel has no float16", x)
+    assert chosen(x) == "definition"
+
+
+@pytest.mark.parametrize("platform", ["rocm", "METAL"])
+def test_other_platforms_have_no_kernel(platform):
+    """A kernel that is asked for is refused there, and not run by an interpreter."""
+    assert_refused("no kernel for this platform", platform=platform)
+
+
+def test_without_the_backend_there_is_no_kernel(monkeypatch):
+    monkeypatch.setattr(_platforms, "kernels_available", lambda platform: False)
+    assert chosen() == "definition"
+    assert_refused(rf"{_platforms.BACKENDS['cuda']}, which this JAX.*None or 'xla'")
+
+
+@pytest.mark.parametrize("found", [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0)])
+def test_old_gpus_run_a_kernel_only_if_it_is_asked_for(found, monkeypatch):
+    monkeypatch.setattr(_platforms, "compute_capability", lambda: found)
+    assert chosen() == ("kernel" if found >= (9, 0) else "definition")
+    assert chosen(platform="tpu", implementation="pallas") == "kernel"
+    least = (8, 0) if jax.__version_info__ >= (0, 11, 2) else (9, 0)
+    if found >= least:
+        assert chosen(implementation="pallas") == "kernel"
+    else:
+        assert_refused(rf"compute capability \({least[0]}, 0\) or later")
+
+
+# EXPORTS AND MANY DEVICES
+
+
+@pytest.mark.parametrize(
+    ("size", "implementation", "expected"),
+    [
+        *((LEAST, "pallas", "kernel"), (LEAST, None, "definition")),
+        ("size", None, "definition"),
+    ],
+)
+def test_an_export_has_a_kernel_only_if_it_is_asked_for(size, implementation, expected):
+    """The machine that runs it may have an older GPU."""
+    shape = export.symbolic_shape(str(size))
+    function = functools.partial(toy, implementation=implementation)
+    program = export.export(jax.jit(function), platforms=("cuda",))
+    text = program(jax.ShapeDtypeStruct(shape, np.float32)).mlir_module()
+    assert forms_in(text) == expected
+
+
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
+def test_the_divisible_form_runs_where_xla_divides_a_program(platform):
+    """With automatic axes, also if only the sharding of the output says so."""
+    sharding = sharding_of("8", P("a"))
+    x = struct(8 * LEAST, sharding=sharding)
+    assert chosen(x, platform=platform) == "divisible"
+    function = jax.jit(lambda: toy(jnp.ones(8 * LEAST)), out_shardings=sharding)
+    text = function.trace().lower(lowering_platforms=(platform,)).as_text()
+    assert forms_in(text) == "divisible"
+
+
+MESSAGE = r"XLA may divide .*jax\.shard_map\(f, mesh=mesh, in_specs="
+
+
+def test_a_kernel_that_xla_would_have_to_divide_is_refused():
+    """The message shows the shard_map in which it runs."""
+    assert_refused(MESSAGE, struct(8 * LEAST, sharding=sharding_of("8", P("a"))))
+
+
+def shard(axis_names, function=toy, **options):
+    """The function of each part, over both axes of a mesh or over one of them."""
+    sharding = sharding_of("2x4", P("a"))
+    return jax.shard_map(
+        functools.partial(function, **options),
+        mesh=sharding.mesh,
+        in_specs=P("a"),
+        out_specs=P("a"),
+        axis_names=axis_names,
+        check_vma=axis_names == {"a", "b"},
+    )
+
+
+def test_each_device_runs_the_kernel_where_the_types_say_how_arrays_are_divided():
+    """The sizes are those of a part."""
+    for size, expected in (2 * LEAST, "kernel"), (2 * LEAST - 2, "definition"):
+        assert forms_in(lowered(shard({"a", "b"}), struct(size))) == expected
+        sharding = sharding_of("2x4", P("a"), AxisType.Explicit)
+        assert chosen(struct(size, sharding=sharding)) == expected
+
+
+def test_a_kernel_in_a_shard_map_over_some_axes_is_refused():
+    assert forms_in(lowered(shard({"a"}), struct())) == "divisible"
+
+    def function(x, **options):
+        return shard({"a"}, **options)(x)
+
+    message = r"over the axes that are not manual\. Leave out axis_names="
+    assert_refused(message, struct(), function=function)

@@ -1,0 +1,156 @@
+"""Tensors are read from flat buffers, and written to them, through their strides."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dmljax._strides import read, write
+from tests import oracles
+from tests.samples import tensor
+
+LAYOUTS = [
+    ((4,), (0,)),
+    ((4,), (3,)),
+    ((1,), (2**32 - 1,)),
+    ((1, 1), (9, 7)),
+    ((1, 3), (7, 1)),
+    ((1, 3, 4), (2**32 - 1, 0, 2)),
+    ((2, 3, 2), (0, 3, 2)),
+    ((3, 4), (1, 1)),
+    ((3, 4), (2, 1)),
+    ((1, 3, 2, 2), (12, 1, 6, 3)),
+    # The order of the axes is not its own inverse, which shows a wrong way back.
+    ((2, 3, 4), (1, 8, 2)),
+    ((2, 3, 4), (16, 1, 4)),
+    ((2, 2, 2, 2), (1, 2, 4, 8)),
+    ((2, 1, 2, 1, 2, 1, 2, 2), (1, 0, 2, 0, 4, 9, 8, 16)),
+    # Corners of packed arrays, with gaps.
+    ((3, 4), (6, 1)),
+    ((4, 3), (1, 5)),
+    ((3, 4), (8, 2)),
+    ((2, 1, 3, 4), (24, 5, 6, 1)),
+    # No such corners: nearly all gaps, or strides that do not divide one another.
+    ((2, 2), (100, 1)),
+    ((2, 2), (7, 3)),
+    ((3, 4), (1, 3)),
+]
+
+
+def drawn(count):
+    """Sizes and strides. Each stride steps over all smaller axes, some with gaps."""
+    generator = np.random.default_rng(0)
+    for _ in range(count):
+        sizes = generator.integers(1, 5, generator.integers(1, 4))
+        strides, span = np.zeros_like(sizes), 0
+        for axis in generator.permutation(len(sizes)):
+            strides[axis] = span + generator.choice([1, 1, 2, 3])
+            span += strides[axis] * (sizes[axis] - 1)
+        yield tuple(map(int, sizes)), tuple(map(int, strides))
+
+
+TENSORS = [
+    tensor("INT32", *sizes, strides=strides)
+    for sizes, strides in (*LAYOUTS, *drawn(30))
+]
+OUTPUTS = [
+    item for item in TENSORS if not oracles.strides_overlap(item.sizes, item.strides)
+]
+MORE = (0, 5)  # elements of a buffer behind the tensor
+
+
+def buffer_for(item, more):
+    return np.arange(1, item.extent + more + 1, dtype=np.int32)
+
+
+def test_read():
+    buffers = [[buffer_for(item, more) for item in TENSORS] for more in MORE]
+
+    @jax.jit
+    def program(buffers):
+        return [list(map(read, TENSORS, of_some)) for of_some in buffers]
+
+    for of_some, found in zip(buffers, program(buffers), strict=True):
+        for item, buffer, one in zip(TENSORS, of_some, found, strict=True):
+            expected = oracles.strided_read(buffer, item.sizes, item.strides)
+            np.testing.assert_array_equal(one, expected, f"{item}")
+
+
+def test_write():
+    """The rest of the buffer stays as it is."""
+    values = [-np.arange(1, np.prod(t.sizes) + 1, dtype=np.int32) for t in OUTPUTS]
+    values = [one.reshape(t.sizes) for one, t in zip(values, OUTPUTS, strict=True)]
+    buffers = [[buffer_for(item, more) for item in OUTPUTS] for more in MORE]
+
+    @jax.jit
+    def program(values, buffers):
+        return [list(map(write, OUTPUTS, values, of_some)) for of_some in buffers]
+
+    for of_some, found in zip(buffers, program(values, buffers), strict=True):
+        for item, value, buffer, one in zip(
+            OUTPUTS, values, of_some, found, strict=True
+        ):
+            written = oracles.strided_write(value, item.strides, buffer.size)
+            expected = np.where(written == 0, buffer, written)
+            np.testing.assert_array_equal(one, expected, f"{item}")
+
+
+def test_corners_of_packed_arrays_take_no_index_for_each_element():
+    for sizes, strides, by_index in (
+        *(((3, 4), (6, 1), False), ((2, 3, 4), (16, 1, 4), False)),
+        *(((3, 4), (9, 1), True), ((2, 2), (7, 3), True)),
+    ):
+        item = tensor("INT32", *sizes, strides=strides)
+        buffer, values = buffer_for(item, 0), np.zeros(sizes, np.int32)
+        reading = jax.make_jaxpr(functools.partial(read, item))(buffer)
+        writing = jax.make_jaxpr(functools.partial(write, item))(values, buffer)
+        assert ("gather" in str(reading)) == ("scatter" in str(writing)) == by_index
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides"), [((3, 2), (0, 1)), ((3, 4), (1, 1)), ((2, 3), (1, 2))]
+)
+def test_the_gradient_of_an_element_that_is_read_twice_is_a_sum(sizes, strides):
+    item = tensor("FLOAT32", *sizes, strides=strides)
+    weights = np.power(3.0, np.arange(np.prod(sizes)), dtype=np.float32).reshape(sizes)
+    expected = np.zeros(item.extent, np.float32)
+    for coordinate in np.ndindex(sizes):
+        expected[np.dot(coordinate, strides)] += weights[coordinate]
+    gradient = jax.grad(lambda buffer: (read(item, buffer) * weights).sum())
+    buffer = jnp.ones(item.extent)
+    np.testing.assert_array_equal(jax.jit(gradient)(buffer), expected)
+    # Additions may run in parallel only where no two have one target. Along an axis of
+    # stride 0 they are a sum.
+    text = str(jax.make_jaxpr(gradient)(buffer))
+    assert ("unique_indices=False" in text) == (strides == (1, 1))
+
+
+# OFFSETS PAST 31 BITS
+
+FAR = tensor("INT8", 2, 2, strides=(2**31, 1))
+LONG = 2**31 + 8
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.vmap], ids=["one", "batch"])
+def test_offsets_past_31_bits(transform):
+    """They are 64-bit integers where they have to be, even without x64 mode."""
+    batch = (3,) if transform is jax.vmap else ()
+    buffer = jax.ShapeDtypeStruct((*batch, FAR.extent), jnp.int8)
+    values = jax.ShapeDtypeStruct((*batch, 2, 2), jnp.int8)
+    reading = transform(functools.partial(read, FAR))
+    writing = transform(functools.partial(write, FAR))
+    assert "xi64>" in jax.jit(reading).lower(buffer).as_text()
+    assert "xi64>" in jax.jit(writing).lower(values, buffer).as_text()
+
+
+@pytest.mark.parametrize("strides", [(1, 1), (2**20, 2)])
+def test_buffers_that_are_longer_than_their_tensors(strides):
+    """An index may be as large as the buffer, of which the tensor is a small part."""
+    item = tensor("INT8", 2, 2, strides=strides)
+    buffer = jax.ShapeDtypeStruct((LONG,), jnp.int8)
+    assert jax.eval_shape(functools.partial(read, item), buffer).shape == (2, 2)
+    values = jax.ShapeDtypeStruct((2, 2), jnp.int8)
+    write_it = functools.partial(write, item)
+    assert jax.eval_shape(write_it, values, buffer).shape == (LONG,)

@@ -1,0 +1,90 @@
+"""Descriptors are values, and their fields are those of the C structs."""
+
+import copy
+import dataclasses
+import enum
+import pickle
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dmljax import DataType, PaddingMode, TensorDesc, TensorFlags
+from dmljax._operators import DESCRIPTORS
+from dmljax._struct import c_name, field_types, integer, integers, member, required
+from tests.fuzz.descriptors import made
+from tests.samples import tensor
+from tests.subjects import DESCRIBED
+
+each_descriptor = pytest.mark.parametrize("name", DESCRIBED)
+
+
+@each_descriptor
+def test_fields_are_those_of_the_struct(name):
+    kind = DESCRIPTORS[name]
+    assert kind.operator == name
+    assert list(map(c_name, field_types(kind))) == DESCRIBED[name].fields.split()
+
+
+@each_descriptor
+def test_a_descriptor_is_a_value(name):
+    for desc in made(name, 10):
+        same = dataclasses.replace(desc)
+        for other in (same, copy.deepcopy(desc), pickle.loads(pickle.dumps(desc))):
+            assert other == desc
+            assert hash(other) == hash(desc)
+            assert repr(other) == repr(desc)
+        first = next(iter(field_types(type(desc))))
+        changed = dataclasses.replace(desc, **{first: tensor("INT8", 99)})
+        assert changed != desc
+        assert len({desc, same, changed}) == 2
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(desc, first, None)
+
+
+def as_given(value, hint):
+    """What a caller may write in place of a value: a list, an array, a number."""
+    if isinstance(value, TensorDesc):
+        return given(value)
+    if isinstance(value, enum.Enum):
+        return np.int64(value) if value % 2 else int(value)
+    if isinstance(value, tuple):
+        return list(value) if len(value) % 2 else np.array(value)
+    return np.int64(value) if hint is int else value
+
+
+def given(struct):
+    hints = field_types(type(struct))
+    values = {n: as_given(getattr(struct, n), hint) for n, hint in hints.items()}
+    return type(struct)(**values)
+
+
+@each_descriptor
+def test_fields_are_converted(name):
+    """Python's types are left: they have a hash, and numbers that do not overflow."""
+    for desc in made(name, 10):
+        assert repr(given(desc)) == repr(desc)
+        assert hash(given(desc)) == hash(desc)
+
+
+def test_what_a_converter_can_not_convert_stays():
+    """The checks refuse it, with a message that names the operator."""
+    for convert, values in (
+        (integer, ("1", 1.5, None, True)),
+        (integers, (1, "12", None, np.array(3))),
+        (member(PaddingMode), ("EDGE", 7, True, 1.0, DataType.FLOAT32)),
+    ):
+        for value in values:
+            assert convert(value) is value
+    assert integer(jnp.int32(3)) == 3
+    assert integers([np.int8(3), "x"]) == (3, "x")
+    assert member(PaddingMode)(np.uint8(1)) is PaddingMode.EDGE
+
+
+def test_types_of_fields():
+    """They are looked up once: `create_operator` asks for them several times."""
+    assert field_types(TensorDesc) is field_types(TensorDesc)
+    assert field_types(TensorDesc)["strides"] == tuple[int, ...] | None
+    assert required(tuple[int, ...] | None) == (tuple[int, ...], True)
+    assert required(int | float) == (int | float, False)
+    assert required(TensorFlags) == (TensorFlags, False)

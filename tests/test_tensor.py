@@ -1,0 +1,227 @@
+"""Tensor descriptions: what every tensor of every operator must fulfil."""
+
+import functools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dmljax import DataType, DescriptorError, TensorDesc, TensorFlags
+from dmljax._tensor import check_tensor
+from tests import oracles
+from tests.checks import assert_refused
+from tests.samples import tensor
+
+HUGE = 10**5000
+# DML_TENSOR_DATA_TYPE in order, typed a second time from the C header.
+DATA_TYPES = (
+    "UNKNOWN FLOAT32 FLOAT16 UINT32 UINT16 UINT8 INT32 INT16 INT8 FLOAT64 UINT64 "
+    "INT64 UINT4 INT4"
+)
+
+
+def test_enums():
+    assert [kind.name for kind in DataType] == DATA_TYPES.split()
+    assert [int(kind) for kind in DataType] == list(range(14))
+    assert all(kind.dtype == kind.name.lower() for kind in list(DataType)[1:])
+    assert {n: int(flag) for n, flag in TensorFlags.__members__.items()} == {
+        "NONE": 0,
+        "OWNED_BY_DML": 1,
+    }
+
+
+# What a tensor can't even be made of. The operator is not known there.
+SEQUENCE = "it must be a sequence of integers, such as (2, 3)."
+UNMADE = [
+    ({"data_type": "FLOAT32"}, "data_type is 'FLOAT32';...Write DataType.FLOAT32."),
+    ({"data_type": 99}, "data_type is 99; it must be one of UNKNOWN, FLOAT32"),
+    *(
+        ({"flags": n}, f"flags is {n!r}; it must be 0, NONE, or 1, OWNED_BY_DML.")
+        for n in (-1, "1", True)
+    ),
+    *(
+        ({"sizes": n}, f"sizes is {n!r}; {SEQUENCE}")
+        for n in (6, "23", np.array(3), None)
+    ),
+    ({"strides": 1}, f"strides is 1; {SEQUENCE}"),
+]
+
+
+def test_what_no_tensor_is_made_of():
+    for changes, text in UNMADE:
+        error = TypeError if SEQUENCE in text else DescriptorError
+        fields = {"data_type": 1, "sizes": (2, 3)} | changes
+        assert_refused("TensorDesc", text, TensorDesc, error=error, **fields)
+
+
+# THE RULES
+
+
+def sized(*sizes, data_type="FLOAT32", **fields):
+    return tensor(data_type, *sizes, **fields)
+
+
+def of(data_type="FLOAT32", **fields):
+    return tensor(data_type, 2, 3, **fields)
+
+
+def total(size, *sizes, data_type="FLOAT32", strides=None):
+    sizes = sizes or (2, 3)
+    return tensor(data_type, *sizes, strides=strides, total_tensor_size_in_bytes=size)
+
+
+def aligned(alignment, data_type="FLOAT32"):
+    return of(data_type, guaranteed_base_offset_alignment=alignment)
+
+
+BYTES = "TotalTensorSizeInBytes"
+NEED = "; its sizes and strides need an integer of at least"
+ALIGNMENT = "GuaranteedBaseOffsetAlignment"
+OVERLAP = ", so that elements share an offset; an output's elements must not overlap"
+# Wrapped at 32 bits, this size would be small.
+WRAPPED = 65536 * 65535 * 8 % 2**32
+REFUSED = [
+    (of("UNKNOWN"), "data type UNKNOWN; its elements must have a type"),
+    (sized(), "0 dimensions; a tensor has 1 to 8"),
+    (sized(*[1] * 9), "9 dimensions; a tensor has 1 to 8"),
+    *(
+        (sized(*sizes), f"sizes {text}; each must be an integer of at least 1")
+        for sizes, text in (
+            *(((2, 0), "{2,0}"), ((-2, 3), "{-2,3}"), ((2.0, 3), "{2.0,3}")),
+            *((("2", 3), "{2,3}"), ((True, 3), "{True,3}"), ((HUGE * 0, 1), "{0,1}")),
+        )
+    ),
+    (
+        sized(65536, 65536, data_type="INT8"),
+        "sizes {65536,65536}, 4294967296 elements; at most 4294967295 are allowed",
+    ),
+    (sized(*[2**16] * 4), f"{2**64} elements; at most 4294967295 are"),
+    (sized(HUGE), "sizes {about 2^16609}, about 2^16609 elements;"),
+    (of(strides=(1,)), "1 stride {1} for 2 sizes {2,3}; there must be one for each"),
+    (of(strides=(3, 1, 1)), "3 strides {3,1,1} for 2 sizes {2,3}"),
+    (of(strides=()), "0 strides {} for 2 sizes {2,3}"),
+    (sized(2, strides=(1, 1)), "2 strides {1,1} for 1 size {2}"),
+    *(
+        (of(strides=(n, 1)), f"strides {{{n},1}}; each must be an integer in [0, 2^32)")
+        for n in (-3, 2**32, 3.0, True)
+    ),
+    (total(23), f"{BYTES} 23{NEED} 24"),
+    (total(3, 3, data_type="UINT8"), f"{BYTES} 3{NEED} 4"),
+    (total(39, strides=(7, 1)), f"{BYTES} 39{NEED} 40"),
+    (total(-24), f"{BYTES} -24{NEED} 24"),
+    (total(24.0), f"{BYTES} 24.0{NEED} 24"),
+    (total(True, 1, data_type="UINT8"), f"{BYTES} True{NEED} 4"),
+    (total(WRAPPED, 65536, 65535, data_type="FLOAT64"), f"{NEED} {65536 * 65535 * 8}"),
+    (total(8, 2, 2, strides=(2**30 - 1, 1)), f"{BYTES} 8{NEED} {2**32 + 4}"),
+    (total(2**64), f"{BYTES} {2**64}; it must be a UINT64, less than 2^64"),
+    (total(HUGE), f"{BYTES} about 2^16609; it must be a UINT64"),
+    *(
+        (aligned(n), f"{ALIGNMENT} {n}; it must be 0 or a power of two of at least 4")
+        for n in (3, 12, 2, 1, -4, 4.0, True)
+    ),
+    (
+        aligned(4, "FLOAT64"),
+        f"{ALIGNMENT} 4;...at least 8, the size of an element of F",
+    ),
+    (aligned(2**32), f"{ALIGNMENT} 4294967296;...of FLOAT32, and less than 2^32"),
+    (of(flags=2), "Flags 2; it must be 0, NONE, or 1, OWNED_BY_DML"),
+    (of(flags=3), "Flags 3; it must be 0"),
+]
+# These are legal inputs.
+REFUSED_OUTPUTS = [
+    *(
+        (sized(*sizes, strides=strides), f"{text}{OVERLAP}")
+        for sizes, strides, text in (
+            ((2, 3), (0, 1), "sizes {2,3} and strides {0,1}"),
+            ((2, 3), (2, 1), "sizes {2,3} and strides {2,1}"),
+            ((3, 4), (3, 2), "sizes {3,4} and strides {3,2}"),
+        )
+    ),
+    (
+        of(strides=(2**32 - 1, 1)),
+        "sizes {2,3} and strides {4294967295,1}, which span 4294967298 elements of a "
+        "buffer; an output spans at most 4294967295",
+    ),
+    (
+        sized(
+            *[16] * 7,
+            data_type="INT8",
+            strides=(8009, 8011, 8017, 8039, 8053, 8059, 8069),
+        ),
+        "...and whether its elements share an offset would take too long to find out;",
+    ),
+    (
+        total(2**40, strides=(3, 1)),
+        f"{BYTES} 1099511627776, a buffer of 274877906944 elements; an output spans at",
+    ),
+]
+ACCEPTED_OUTPUTS = [
+    sized(2, data_type="INT8", strides=(2**32 - 2,)),  # spans 2^32 - 1 elements
+    total(4 * (2**32 - 1), strides=(3, 1)),
+    total(2**40),  # a packed output has its own sizes, whatever its buffer has
+    *(aligned(alignment) for alignment in (0, 4, 2**31)),
+    of("UINT8", guaranteed_base_offset_alignment=1),
+    of(flags=TensorFlags.OWNED_BY_DML),
+    sized(*[1] * 8),
+]
+ACCEPTED = [
+    *ACCEPTED_OUTPUTS,
+    *(of(strides=strides) for strides in ((0, 0), (2**32 - 1, 1))),
+    sized(65535, 65537, data_type="INT8"),  # 2^32 - 1 elements
+    sized(9, 9, strides=(2**32 - 1, 2**32 - 1)),
+    total(65536 * 65535 * 8, 65536, 65535, data_type="FLOAT64"),
+    total(2**64 - 1),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case[1])
+def test_what_no_tensor_may_be(case):
+    item, text = case
+    for output in (False, True):
+        call = functools.partial(check_tensor, "PADDING", "X", output=output)
+        assert_refused("PADDING", f"tensor 'X' has ...{text}", call, item)
+
+
+@pytest.mark.parametrize("case", REFUSED_OUTPUTS, ids=lambda case: case[1])
+def test_what_no_output_may_be(case):
+    item, text = case
+    call = functools.partial(check_tensor, "PADDING", "X", item)
+    assert_refused("PADDING", f"tensor 'X' has {text}", call, output=True)
+    call(output=False)
+
+
+def test_what_a_tensor_may_be():
+    for item in ACCEPTED:
+        check_tensor("PADDING", "X", item, output=item in ACCEPTED_OUTPUTS)
+
+
+# WHAT FOLLOWS FROM THE FIELDS
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(1, 2**32 - 1)] * 2), min_size=1, max_size=8),
+    st.booleans(),
+    st.sampled_from(DATA_TYPES.split()[1:12]),
+)
+def test_implied_size(axes, packed, data_type):
+    sizes, strides = zip(*axes, strict=True)
+    strides = None if packed else strides
+    item = tensor(data_type, *sizes, strides=strides)
+    width = np.dtype(data_type.lower()).itemsize
+    implied = oracles.implied_bytes(sizes, strides, width)
+    assert item.implied_size_in_bytes == implied
+    assert -(-item.extent * width // 4) * 4 == implied
+
+
+def test_lengths():
+    for item, extent, length in (
+        (of(), 6, 6),
+        (of(strides=(8, 2)), 13, 13),
+        (total(60, strides=(8, 2)), 13, 15),
+        (total(16, data_type="FLOAT16", strides=(4, 1)), 7, 8),
+        (total(8, data_type="UINT8", strides=(3, 1)), 6, 8),
+    ):
+        assert (item.extent, item.buffer_length) == (extent, length)
+    assert of().element_strides == (3, 1)
+    assert of(strides=[1, 2]).element_strides == (1, 2)

@@ -1,0 +1,162 @@
+"""What the derivatives and the batches of samples must be, computed without JAX.
+
+An operator is linear in the operands that are filled at will. The oracle, applied to
+unit vectors, gives a matrix for each of them, and every derivative is exact arithmetic
+of matrices.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.samples import Sample
+from tests.subjects import SUBJECTS
+
+BATCH = 3
+Uses = Sequence[Sample]
+
+# JAX transforms an operator without looking at its form, so few tests have kernels.
+FORMS: dict[str, Uses] = {name: one.samples for name, one in SUBJECTS.items()}
+KERNELS: dict[str, Uses] = {
+    f"{name} by kernel": one.kernel_samples[:1]
+    for name, one in SUBJECTS.items()
+    if one.kernel_samples
+}
+
+
+def each_operator(
+    groups: dict[str, Uses] = FORMS, linear: bool | None = None
+) -> pytest.MarkDecorator:
+    """A test of each group of samples, or of the groups that are linear or not."""
+
+    def marks(first: Sample) -> Any:
+        # It takes seconds to interpret the kernel of NONZERO_COORDINATES.
+        return pytest.mark.slow if first.implementation and not first.linear else ()
+
+    chosen = [
+        pytest.param(uses, id=name, marks=marks(uses[0]))
+        for name, uses in groups.items()
+        if linear in (None, uses[0].linear)
+    ]
+    return pytest.mark.parametrize("uses", chosen)
+
+
+def in_one_program(
+    function: Callable[..., Any], uses: Uses, inputs: Iterable[Any]
+) -> list[Any]:
+    """What `function(sample, *inputs)` gives for each sample.
+
+    One program computes all of them, because it is compiling that takes time.
+    """
+
+    @jax.jit
+    def program(all_inputs: list[Any]) -> list[Any]:
+        pairs = zip(uses, all_inputs, strict=True)
+        return [function(sample, *own) for sample, own in pairs]
+
+    return program(list(inputs))
+
+
+def assert_equal(actual: Any, expected: Any, sample: Any = "") -> None:
+    """The same tree of values; integers in floats, so that no sum is rounded."""
+    actual, expected = jax.tree.leaves(actual), jax.tree.leaves(expected)
+    for one, other in zip(actual, expected, strict=True):
+        assert one.shape == other.shape, sample
+        np.testing.assert_array_equal(
+            np.asarray(one, other.dtype), other, err_msg=str(sample)
+        )
+
+
+# ONE SAMPLE
+
+
+def opened(sample: Sample, arrays: Sequence[Any]) -> Callable[..., Any]:
+    """The function of the open operands alone."""
+
+    def function(*operands: Any) -> Any:
+        values = dict(zip(sample.open_operands, operands, strict=True))
+        return sample.run(*(values.get(i, array) for i, array in enumerate(arrays)))
+
+    return function
+
+
+def only_open(sample: Sample, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """The open operands."""
+    return tuple(arrays[i] for i in sample.open_operands)
+
+
+def matrices(sample: Sample, arrays: Sequence[Any]) -> list[np.ndarray]:
+    """For each open operand, the matrix that maps it to the output, made flat."""
+    zeros = [
+        np.zeros_like(array, float) if i in sample.open_operands else array
+        for i, array in enumerate(arrays)
+    ]
+
+    def column(position: int, unit: np.ndarray) -> Any:
+        basis = list(zeros)
+        basis[position] = unit.reshape(zeros[position].shape)
+        return sample.expected(*basis).ravel()
+
+    return [
+        np.stack([column(i, unit) for unit in np.eye(arrays[i].size)], axis=1)
+        for i in sample.open_operands
+    ]
+
+
+def pushed(dense: list[np.ndarray], tangents: Sequence[np.ndarray]) -> Any:
+    """The flat tangent of the output."""
+    return sum(a @ tangent.ravel() for a, tangent in zip(dense, tangents, strict=True))
+
+
+def pulled(
+    dense: list[np.ndarray], cotangent: np.ndarray, primals: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """The cotangent of each operand."""
+    pairs = zip(dense, primals, strict=True)
+    return [(cotangent.ravel() @ a).reshape(primal.shape) for a, primal in pairs]
+
+
+def energy(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A scalar that is quadratic in the output."""
+    return lambda *operands: 0.5 * jnp.sum(function(*operands) ** 2)
+
+
+def expected_gradient(sample: Sample, arrays: Sequence[Any]) -> list[np.ndarray]:
+    """The gradient of the energy in each open operand."""
+    output = sample.expected(*arrays)
+    return pulled(matrices(sample, arrays), output, only_open(sample, arrays))
+
+
+# BATCHES
+
+
+def batches(sample: Sample, count: int = BATCH) -> list[list[np.ndarray]]:
+    """For each operand a batch of arrays that differ."""
+    filled = [sample.arrays(seed=seed) for seed in range(count)]
+
+    def shuffled(array: Any, seed: int) -> np.ndarray:
+        """An array of data with the same elements in another order."""
+        return np.roll(array.ravel(), seed).reshape(array.shape)
+
+    return [
+        [arrays[i] for arrays in filled]
+        if i in sample.open_operands
+        else [shuffled(operand, i + seed) for seed in range(count)]
+        for i, operand in enumerate(sample.operands)
+    ]
+
+
+def expected_batch(sample: Sample, *operands: Any) -> Any:
+    """The oracle, element by element of a batch."""
+    outputs = [sample.expected(*arrays) for arrays in zip(*operands, strict=True)]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *outputs)
+
+
+def expected_gradients(sample: Sample, *operands: Any) -> list[np.ndarray]:
+    """The gradient of the energy of a batch in each open operand."""
+    each = [expected_gradient(sample, one) for one in zip(*operands, strict=True)]
+    return [np.stack(column) for column in zip(*each, strict=True)]

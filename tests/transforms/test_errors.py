@@ -1,0 +1,25 @@
+"""Every operator refuses what breaks its rules, outside of a program and inside.
+
+The wrong calls are in tests/subjects/. The rules that all operators share are tested in
+the files of `_arguments`, `_descriptor` and `_tensor`.
+"""
+
+import pytest
+
+from tests.checks import assert_wrong, check
+from tests.subjects import SUBJECTS
+
+WRONG = [wrong for subject in SUBJECTS.values() for wrong in subject.errors]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda one: f"{one.operator}-{one.text}")
+def test_wrong_calls(wrong):
+    assert_wrong(wrong)
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_a_right_call_after_an_error(name):
+    """An error leaves nothing in a cache."""
+    for wrong in SUBJECTS[name].errors[:3]:
+        assert_wrong(wrong)
+    check(SUBJECTS[name].samples[0])

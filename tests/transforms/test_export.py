@@ -1,0 +1,310 @@
+"""Programs that are exported: as bytes, for other platforms, with symbolic sizes."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+
+import dmljax
+from dmljax import PaddingMode
+from tests.transforms.matrices import (
+    FORMS,
+    KERNELS,
+    assert_equal,
+    batches,
+    each_operator,
+    expected_batch,
+    matrices,
+    only_open,
+    opened,
+    pulled,
+)
+
+F32 = np.float32
+# What JAX calls the platform of this machine in an export.
+HERE = {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend())
+each_linear = each_operator(linear=True)
+
+
+def numbers(*shape):
+    return np.arange(np.prod(shape), dtype=F32).reshape(shape) % 7 - 2
+
+
+# EVERY OPERATOR
+
+
+@each_operator(FORMS | KERNELS)
+def test_export_for_every_platform(uses):
+    """No kernel is for all three, and each of those here is for a CPU and for a GPU."""
+    platforms = ("cpu", "cuda") if uses[0].implementation else ("cpu", "cuda", "tpu")
+    inputs = [sample.arrays() for sample in uses]
+
+    @jax.jit
+    def program(inputs):
+        pairs = zip(uses, inputs, strict=True)
+        return [sample.run(*arrays) for sample, arrays in pairs]
+
+    outputs = export.export(program, platforms=platforms)(inputs).call(inputs)
+    for sample, arrays, output in zip(uses, inputs, outputs, strict=True):
+        assert_equal(output, sample.expected(*arrays), sample)
+
+
+@each_linear
+def test_exported_bytes_with_derivative(uses):
+    pytest.importorskip("flatbuffers")
+    inputs = [sample.arrays() for sample in uses]
+    functions = list(map(opened, uses, inputs))
+    primals = list(map(only_open, uses, inputs))
+
+    @jax.jit
+    def program(primals):
+        pairs = zip(functions, primals, strict=True)
+        return [function(*own) for function, own in pairs]
+
+    written = export.export(program)(primals).serialize(vjp_order=1)
+    read = export.deserialize(written)
+    outputs = [sample.expected(*own) for sample, own in zip(uses, inputs, strict=True)]
+    assert_equal(read.call(primals), outputs)
+    expected = [
+        pulled(matrices(sample, arrays), output, own)
+        for sample, arrays, output, own in zip(
+            uses, inputs, outputs, primals, strict=True
+        )
+    ]
+    found = read.vjp().call(*jax.tree.leaves(primals), *outputs)
+    assert_equal(found, expected)
+
+
+def test_the_result_of_nonzero_coordinates_as_bytes():
+    """A program that returns the NamedTuple gives it back when it is read again."""
+    pytest.importorskip("flatbuffers")
+    x = numbers(3, 4)
+    program = export.export(jax.jit(dmljax.nonzero_coordinates))(x)
+    found = export.deserialize(program.serialize()).call(x)
+    assert isinstance(found, dmljax.NonzeroCoordinates)
+    assert_equal(found, dmljax.nonzero_coordinates(x))
+
+
+@each_linear
+def test_export_of_a_batch_whose_size_is_not_known(uses):
+    """Forward and back; a kernel would have to know it."""
+    operands = [batches(sample) for sample in uses]
+    stacks = [list(map(np.stack, own)) for own in operands]
+    (size,) = export.symbolic_shape("size")
+    structs = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct((size, *x.shape[1:]), x.dtype), stacks
+    )
+
+    @jax.jit
+    def program(stacks):
+        results = []
+        for sample, arrays in zip(uses, stacks, strict=True):
+            output, back = jax.vjp(jax.vmap(sample.run), *arrays)
+            results.append((output, only_open(sample, back(output))))
+        return results
+
+    found = export.export(program, platforms=("cpu", "cuda"))(structs).call(stacks)
+    for sample, own, (output, _) in zip(uses, operands, found, strict=True):
+        assert_equal(output, expected_batch(sample, *own), sample)
+    assert_equal(found, program(stacks))
+
+
+# A KERNEL IS NEVER IN AN EXPORT UNLESS IT WAS ASKED FOR
+
+LARGE = jax.ShapeDtypeStruct((2**25,), np.uint8)
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_a_plain_export_has_no_kernel(platform):
+    """The array is large enough for the kernel to be the default."""
+    find = jax.jit(dmljax.nonzero_coordinates)
+    program = export.export(find, platforms=[platform])(LARGE)
+    assert "custom_call" not in program.mlir_module()
+
+
+def test_a_kernel_that_was_asked_for_is_exported():
+    """JAX promises that later versions run the calls of Mosaic GPU."""
+    find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    program = export.export(jax.jit(find), platforms=["cuda"])(LARGE)
+    assert program.mlir_module().count("@mosaic_gpu_v2(") == 1
+
+
+# SYMBOLIC SIZES
+
+
+def structs(arrays, specs, constraints=()):
+    """Types with symbolic sizes: of each array, as its spec says."""
+    types = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
+    return export.symbolic_args_specs(types, list(specs), constraints=constraints)
+
+
+def with_gradient(function, data):
+    """The outputs, and the cotangents of the operands after the first `data`."""
+
+    def both(*operands):
+        fixed, free = operands[:data], operands[data:]
+        output, pull = jax.vjp(lambda *xs: function(*fixed, *xs), *free)
+        return output, pull(output)
+
+    return both
+
+
+def padded(mode, start, end):
+    return lambda x: dmljax.padding(x, start, end, mode=mode)
+
+
+def to_a_multiple(x):
+    """Up to a multiple of 8, and by the input's own size."""
+    pads = (0, x.shape[1]), (-x.shape[0] % 8, 1)
+    modes = PaddingMode.CONSTANT, PaddingMode.REFLECTION
+    return [padded(mode, *pads)(x) for mode in modes]
+
+
+CONDITION = np.array([[0, 1, 2], [1, 0, 0]], np.uint8)
+INDICES = np.array([[[1, -1, 4]], [[0, 2, -4]]], np.int8)
+# A function, how many of its operands are data, the sizes, operands to call it with.
+USES = {
+    # Without any constraint: the padding may be larger than the input.
+    "padding": (
+        lambda x: [padded(mode, (1, 3), (2, 0))(x) for mode in PaddingMode],
+        0,
+        ("h, w",),
+        [(numbers(2, 1),), (numbers(4, 6),)],
+    ),
+    "padding to a multiple": (
+        to_a_multiple,
+        0,
+        ("h, w",),
+        [(numbers(3, 1),), (numbers(8, 3),)],
+    ),
+    "padding by a value": (
+        lambda x, value: dmljax.padding(x, (1, 0), (0, 2), value=value),
+        0,
+        ("h, w", ""),
+        [(numbers(2, 3), F32(5)), (numbers(1, 1), F32(6))],
+    ),
+    "diagonal_matrix1": (
+        lambda x, value: dmljax.diagonal_matrix1(
+            x, value=value, fill_begin=-1, fill_end=2
+        ),
+        0,
+        ("h, w", ""),
+        [(numbers(2, 5), F32(5)), (numbers(4, 1), F32(6))],
+    ),
+    "diagonal_matrix1 of a shape": (
+        lambda x, value: dmljax.diagonal_matrix1(
+            shape=x.shape, value=value, fill_begin=1, fill_end=x.shape[0] // 2
+        ),
+        1,
+        ("h, w", ""),
+        [(numbers(2, 5), F32(5)), (numbers(7, 4), F32(6))],
+    ),
+    "element_wise_if": (
+        dmljax.element_wise_if,
+        1,
+        ("h, w",) * 3,
+        [(CONDITION, numbers(2, 3), numbers(2, 3) + 9)],
+    ),
+    "one_hot": (
+        lambda indices, values: dmljax.one_hot(
+            indices, values, size=indices.shape[2] + 1, axis=1
+        ),
+        1,
+        ("h, 1, w", "2"),
+        [(INDICES, numbers(2)), (INDICES[:, :, :1], numbers(2))],
+    ),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_height_and_width(use):
+    """Forward and gradient: lowered for one matrix, and run for a symbolic batch."""
+    function, data, specs, calls = USES[use]
+    alone = with_gradient(function, data)
+    export.export(jax.jit(alone), platforms=["cuda"])(*structs(calls[0], specs))
+    batched = jax.jit(with_gradient(jax.vmap(function), data))
+    stacks = [
+        [np.stack([x, x[..., ::-1] if x.ndim else x]) for x in xs] for xs in calls
+    ]
+    types = structs(stacks[0], [f"b, {spec}" if spec else "b" for spec in specs])
+    program = export.export(batched, platforms=[HERE])(*types)
+    for xs in stacks:
+        assert_equal(program.call(*xs), batched(*xs))
+
+
+@pytest.mark.parametrize("mode", [PaddingMode.REFLECTION, PaddingMode.SYMMETRIC])
+def test_a_constraint_makes_the_gradient_slices(mode):
+    """Sizes larger than the padding: no remainder, and no sum over folds."""
+    function = with_gradient(padded(mode, (1, 3), (2, 0)), 0)
+    for constraints, divides in (((), True), (("h >= 4", "w >= 4"), False)):
+        types = structs([numbers(4, 4)], ["h, w"], constraints)
+        module = export.export(jax.jit(function))(*types).mlir_module()
+        assert ("stablehlo.dynamic_reshape" in module) == divides
+
+
+def in_every_way(x):
+    """Of a batch whose sizes but the first are known."""
+    find = dmljax.nonzero_coordinates
+    return (
+        jax.vmap(find)(x),
+        jax.vmap(functools.partial(find, size=2, parts=3, fill=9))(x),
+        find(x, size=5),
+        find(x, size=x.shape[0]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "spec"),
+    [
+        (in_every_way, "b, 3, 4"),
+        (functools.partial(dmljax.nonzero_coordinates, fill=9), "b, h, w"),
+    ],
+)
+def test_nonzero_coordinates(function, spec):
+    arrays = [numbers(2, 3, 4), np.zeros((1, 3, 4), F32)]
+    types = structs(arrays[:1], [spec])
+    jitted = jax.jit(function)
+    export.export(jitted, platforms=["cuda"])(*types)
+    program = export.export(jitted, platforms=[HERE])(*types)
+    for x in arrays:
+        assert_equal(program.call(x), jitted(x))
+
+
+UNDECIDED = {
+    "h - 3 >= 0": lambda x: dmljax.padding(x, (0,), (x.shape[0] - 3,)),
+    "h - 1 >= 1": lambda x: dmljax.padding(x[1:], (0,), (3,), mode=PaddingMode.WRAP),
+    "h >= 2": lambda x: dmljax.one_hot(np.zeros((3, 1), np.int32), x, size=3),
+    "h - 2 >= 1": lambda x: dmljax.one_hot(
+        np.zeros((3, 1), np.int32), jnp.ones(2), size=x.shape[0] - 2
+    ),
+    "h - 3 >= 1": lambda x: dmljax.nonzero_coordinates(x, size=x.shape[0] - 3),
+    "h - 4 >= 0": lambda x: dmljax.diagonal_matrix1(shape=(2, x.shape[0] - 4)),
+}
+
+
+@pytest.mark.parametrize("constraint", UNDECIDED)
+def test_what_cannot_be_decided(constraint):
+    """The error says which constraint to add; with it, the program is exported."""
+    function = jax.jit(UNDECIDED[constraint])
+    (x,) = structs([numbers(6)], ["h"])
+    with pytest.raises(dmljax.DescriptorError) as raised:
+        export.export(function)(x)
+    assert f"constraints=['{constraint}']" in str(raised.value)
+    (x,) = structs([numbers(6)], ["h"], [constraint])
+    export.export(function)(x)
+
+
+def test_a_kernel_needs_numbers():
+    (x,) = structs([numbers(6)], ["h"])
+    function = jax.jit(lambda x: dmljax.padding(x, (1,), (0,), implementation="pallas"))
+    with pytest.raises(dmljax.DescriptorError, match="the sizes are symbolic"):
+        export.export(function)(x)
+
+
+def test_sizes_that_differ():
+    x, y = structs([numbers(6), numbers(6)], ["h", "k"])
+    with pytest.raises(dmljax.DescriptorError, match=r"\{h\}|\{k\}"):
+        export.export(jax.jit(lambda x, y: dmljax.element_wise_if(x > 0, x, y)))(x, y)

@@ -1,0 +1,164 @@
+"""The results of every operator: bit for bit those of the oracle.
+
+Compiling takes most of the time, so that a program has many samples.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dmljax._check import NoKernelError
+from tests import samples
+from tests.checks import assert_refused, assert_same, check, each, needs_x64
+from tests.subjects import LINEAR, SAMPLES, SUBJECTS
+
+each_subject = pytest.mark.parametrize("name", SUBJECTS)
+WITH_KERNEL = [name for name, one in SUBJECTS.items() if one.kernel_samples]
+each_with_kernel = pytest.mark.parametrize("name", WITH_KERNEL)
+
+
+def compiled(uses):
+    """One program for all of these samples, of the arrays of each."""
+    return jax.jit(
+        lambda inputs: [one.run(*x) for one, x in zip(uses, inputs, strict=True)]
+    )
+
+
+def assert_all_same(uses, program, inputs):
+    for sample, arrays, output in zip(uses, inputs, program(inputs), strict=True):
+        assert_same(output, sample.expected(*arrays), str(sample))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        pytest.param(name, dtype, id=f"{name}-{dtype}")
+        for name, subject in SUBJECTS.items()
+        for dtype in subject.data_types
+    ],
+    indirect=["dtype"],
+)
+def test_data_types(name, dtype):
+    """Also NaN, infinity and subnormals: in every place, selected and not."""
+    uses = SUBJECTS[name].samples
+    program = compiled(uses)
+    fills = [(samples.numbers, 0), *((samples.bits, seed) for seed in range(5))]
+    for fill, seed in fills:
+        inputs = [sample.arrays(dtype, fill, seed) for sample in uses]
+        assert_all_same(uses, program, inputs)
+
+
+@pytest.mark.parametrize("dtype", samples.REPLACED, indirect=True)
+@each_subject
+def test_every_value_of_replaced_types(name, dtype):
+    """XLA's CPU moves these types as wider ones.
+
+    One NaN may come out as another there, and a subnormal number as zero.
+    """
+    tiny, uses = float(jnp.finfo(dtype).tiny), SUBJECTS[name].samples
+    program = compiled(uses)
+    for seed in range(5):
+        inputs = [sample.arrays(dtype, samples.any_bits, seed) for sample in uses]
+        expected = [sample.expected(*x) for sample, x in zip(uses, inputs, strict=True)]
+        pairs = (jax.tree.leaves(outputs) for outputs in (program(inputs), expected))
+        for one, other in zip(*pairs, strict=True):
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            with np.errstate(invalid="ignore"):  # signalling NaN
+                values = [np.asarray(x).astype(np.float64) for x in (one, other)]
+            flushed = [np.where(abs(x) < tiny, 0, x) for x in values]
+            np.testing.assert_array_equal(*flushed)
+
+
+def forms():
+    """The jax.numpy forms of every operator. The first one is a CPU's own."""
+    for name, subject in SUBJECTS.items():
+        primitive = subject.primitive
+        own = primitive.on_platform.get("cpu")
+        for form in dict.fromkeys((own, primitive.xla, primitive.divisible)):
+            if form is not None:
+                label = (
+                    "cpu" if form is own else "xla" if form is primitive.xla else "div"
+                )
+                yield pytest.param(name, form, id=f"{name}-{label}")
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["32 bits", "64 bits"])
+@pytest.mark.parametrize(("name", "form"), list(forms()))
+def test_edges(name, form, wide, monkeypatch):
+    subject = SUBJECTS[name]
+    uses = [edge for edge in subject.edges if needs_x64(edge) == wide]
+    monkeypatch.setitem(subject.primitive.on_platform, "cpu", form)
+    # Whatever another form has compiled is not found again.
+    jax.clear_caches()
+    with jax.enable_x64(wide):
+        inputs = [edge.arrays(fill=samples.bits) for edge in uses]
+        assert_all_same(uses, compiled(uses), inputs)
+    jax.clear_caches()
+
+
+@each(SAMPLES)
+def test_without_jit(sample):
+    with jax.disable_jit():
+        check(sample)
+
+
+@each(SAMPLES)
+def test_abstract_evaluation_agrees(sample):
+    arrays = sample.arrays()
+    outputs = jax.tree.leaves(jax.eval_shape(sample.run, *arrays))
+    expected = jax.tree.leaves(sample.expected(*arrays))
+    for output, other in zip(outputs, expected, strict=True):
+        assert (output.shape, output.dtype) == (other.shape, other.dtype)
+        assert not output.weak_type
+
+
+@each(SAMPLES)
+def test_calls_outside_of_a_program(sample):
+    """NumPy's arrays are arrays, results repeat, and new data compiles nothing."""
+    jitted = SUBJECTS[sample.operator].jitted
+    sample.run(*sample.arrays())
+    size = jitted._cache_size()
+    for seed in (1, 2, 2):
+        arrays = sample.arrays(fill=samples.bits, seed=seed)
+        assert_same(sample.run(*arrays), sample.expected(*arrays))
+    assert jitted._cache_size() == size
+
+
+@each_with_kernel
+def test_implementations(name):
+    for sample in SUBJECTS[name].samples:
+        arrays = sample.arrays()
+        named = dataclasses.replace(sample, implementation="xla")
+        assert_same(named.run(*arrays), sample.expected(*arrays))
+        for other in ("cuda", "XLA", "alone", "", 0, [], {}):
+            options = sample.attributes | {"implementation": other}
+            text = f"implementation is {other!r}; it must be one of None, 'xla', 'pal"
+            assert_refused(name.upper(), text, sample.function, *arrays, **options)
+
+
+@each_with_kernel
+def test_a_kernel_that_is_not_there(name, monkeypatch):
+    """A form that is asked for by name never gives way to another one in silence."""
+    sample = SUBJECTS[name].kernel_samples[0]
+    monkeypatch.delitem(SUBJECTS[name].primitive.kernels, "cuda")
+    jax.clear_caches()
+    text = "implementation='pallas' was asked for, and there is no kernel"
+    arrays = sample.arrays()
+    assert_refused(name.upper(), text, sample.run, *arrays, error=NoKernelError)
+
+
+@each(LINEAR)
+def test_weak_operands_give_strong_results(sample):
+    arrays = list(sample.arrays())
+    for i in sample.open_operands:
+        arrays[i] = np.full(arrays[i].shape, 2.0, np.float32)
+    weak = [
+        jnp.full(x.shape, 2.0) if i in sample.open_operands else x
+        for i, x in enumerate(arrays)
+    ]
+    assert all(jax.typeof(weak[i]).weak_type for i in sample.open_operands)
+    # Without an input the result takes its type from the value alone.
+    assert_same(sample.run(*weak), sample.expected(*arrays))

@@ -1,0 +1,347 @@
+"""One program over many devices: results, and what the devices send one another.
+
+Every line of the tables about sharding is compiled on meshes of eight virtual devices.
+What is only about explicit mesh axes is tested in test_sharding.py.
+"""
+
+import dataclasses
+import functools
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import serialize_executable
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import dmljax
+from dmljax import PaddingMode
+from tests import meshes
+from tests.checks import eight_devices
+from tests.meshes import CASES, DOCS, check_both, collectives, run, sharding_of
+from tests.sharded import array
+from tests.subjects.nonzero_coordinates import MASK, lines, nonzero_coordinates
+from tests.subjects.one_hot import columns_of_32
+from tests.subjects.padding import NARROW, pad_rows
+from tests.transforms.matrices import (
+    FORMS,
+    KERNELS,
+    assert_equal,
+    batches,
+    each_operator,
+    energy,
+    expected_batch,
+    expected_gradients,
+    in_one_program,
+)
+
+each_linear = each_operator(linear=True)
+each_kind = pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+
+# BATCHES OF EVERY OPERATOR
+
+
+def sharded_batches(uses):
+    """A mesh, the operands as batches of eight, and the arrays: one for each device."""
+    mesh = eight_devices(AxisType.Auto)
+    operands = [batches(sample, count=8) for sample in uses]
+    stacks = [list(map(np.stack, own)) for own in operands]
+    return mesh, operands, jax.device_put(stacks, NamedSharding(mesh, P("batch")))
+
+
+@each_operator()
+def test_sharded_batch(uses):
+    _, operands, arrays = sharded_batches(uses)
+    outputs = in_one_program(lambda s, *xs: jax.vmap(s.run)(*xs), uses, arrays)
+    for sample, own, output in zip(uses, operands, outputs, strict=True):
+        assert_equal(output, expected_batch(sample, *own), sample)
+
+
+@each_linear
+def test_gradient_of_sharded_batch(uses):
+    _, operands, arrays = sharded_batches(uses)
+
+    def derive(sample, *stacked):
+        mapped = energy(jax.vmap(sample.run))
+        return jax.grad(mapped, sample.open_operands)(*stacked)
+
+    outputs = in_one_program(derive, uses, arrays)
+    for sample, own, gradient in zip(uses, operands, outputs, strict=True):
+        assert_equal(gradient, expected_gradients(sample, *own), sample)
+
+
+@each_operator(FORMS | KERNELS)
+def test_shard_map(uses):
+    """Forward; and the gradient, where all devices share the last open operand."""
+    mesh, operands, arrays = sharded_batches(uses)
+
+    def mapped(sample, shared=None):
+        last = [i == shared for i in range(len(sample.operands))]
+        in_axes = [None if one else 0 for one in last]
+        return jax.shard_map(
+            sample.run if all(last) else jax.vmap(sample.run, in_axes),
+            mesh=mesh,
+            in_specs=tuple(P() if one else P("batch") for one in last),
+            out_specs=P("batch"),
+        )
+
+    def derive(sample, *stacked):
+        output = mapped(sample)(*stacked)
+        if not sample.linear:
+            return output, []
+        last = sample.open_operands[-1]
+        stacked = [x[0] if i == last else x for i, x in enumerate(stacked)]
+        gradient = jax.grad(energy(mapped(sample, last)), sample.open_operands)
+        return output, gradient(*stacked)
+
+    outputs = in_one_program(derive, uses, arrays)
+    for sample, own, (output, gradient) in zip(uses, operands, outputs, strict=True):
+        assert_equal(output, expected_batch(sample, *own), sample)
+        if sample.linear:
+            last = sample.open_operands[-1]
+            own[last] = [own[last][0]] * 8
+            expected = expected_gradients(sample, *own)
+            expected[-1] = expected[-1].sum(0)
+            assert_equal(gradient, expected, sample)
+
+
+# WHAT THE TABLES SAY
+
+
+def test_every_line_of_the_page_has_a_case():
+    """A line has a case in a subject, and a new word has one of the MEANINGS."""
+    assert {case.line for case in CASES.values()} == set(meshes.table())
+    words = {word for by_axes in meshes.table().values() for word in by_axes.values()}
+    assert words == set(meshes.MEANINGS)
+
+
+@meshes.divisions(alike=[P("b", None, "a"), P(("a", "b"))])
+def test_automatic_axes(case, mesh, spec):
+    check_both(case, mesh, spec, AxisType.Auto)
+
+
+@meshes.divisions(meshes=["2x4"], alike=[P("b", None, "a")])
+def test_explicit_axes(case, mesh, spec):
+    check_both(case, mesh, spec, AxisType.Explicit)
+
+
+@each_kind
+@pytest.mark.parametrize("dtype", ["int64", "complex128"])
+def test_nonzero_coordinates_in_x64_mode(dtype, kind, x64):
+    case = CASES["nonzero_coordinates"]
+    wide = dataclasses.replace(case, arrays=(MASK.astype(dtype),))
+    check_both(wide, "8", P("a"), kind)
+
+
+def test_the_depth_of_one_hot_is_divided():
+    """Which only the sharding of the output can ask for."""
+    indices = (np.arange(64) % 50 - 20).astype(np.int8).reshape(8, 1, 8)
+    sharding = sharding_of("2x4", P("a"))
+    placed = jax.device_put(indices, sharding)
+    wanted = NamedSharding(sharding.mesh, P("a", "b"))
+    program = jax.jit(columns_of_32, out_shardings=wanted).lower(placed).compile()
+    assert collectives(program.as_text()) == []
+    assert_equal(program(placed), columns_of_32(indices))
+
+
+# HOW ARRAYS AND DEVICES MAY LIE
+
+
+def test_parts_of_a_padded_dimension_may_be_uneven():
+    """With automatic axes: XLA pads the parts, which must not reach the results."""
+
+    def pull(x):
+        def twice(x):
+            uses = [(mode, (3, 2)) for mode in PaddingMode]
+            uses += [
+                (PaddingMode.EDGE, (0, 1)),
+                (PaddingMode.WRAP, (5, 0)),
+                (PaddingMode.REFLECTION, (140, 131)),
+                (PaddingMode.REFLECTION, (128, 0)),  # by the size itself
+            ]
+            padded = [pad_rows(x, pads, mode) for mode, pads in uses]
+            weighted = [y * jnp.where(y > 1, y, 2 * y) for y in padded]
+            return sum(map(jnp.sum, weighted)), padded
+
+        return jax.value_and_grad(twice, has_aux=True)(x)
+
+    run(pull, sharding_of("8", P("a")), array())
+
+
+@each_kind
+def test_a_batch_of_lines_that_are_sharded_anyhow(kind):
+    specs = P("a", "b"), P(None, "a"), P(None, None, ("a", "b")), P("b", None, "a")
+    program, x = jax.jit(lambda arrays: list(map(lines, arrays))), MASK[:8]
+    placed = [jax.device_put(x, sharding_of("2x4", spec, kind)) for spec in specs]
+    assert_equal(program(placed), program([x] * len(specs)))
+
+
+def test_rows_of_a_sharded_tensor():
+    """A part counts from the first element of the whole; `fill` is no coordinate."""
+
+    def found(x):
+        return [nonzero_coordinates(x, fill=fill) for fill in (0, 7, None)]
+
+    run(found, sharding_of("8", P("a")), MASK)
+
+
+def test_a_part_of_a_mesh_axis_divides_a_dimension():
+    """As after a reshape; the names of mesh axes have no words for it."""
+    x = array(shape=(16, 8))
+
+    def function(x):
+        y = dmljax.padding(
+            x.reshape(2, 8, 8), (0, 4, 0), (0, 4, 0), mode=PaddingMode.EDGE
+        )
+        return y, *dmljax.nonzero_coordinates(y, parts=2)
+
+    run(function, sharding_of("2x4", P("b", "a")), x)
+
+
+@pytest.mark.parametrize("order", [[0, 2, 3, 4, 5, 1, 6, 7], range(7, -1, -1)])
+def test_devices_in_any_order(order):
+    devices = np.array(jax.devices("cpu"))[list(order)].reshape(2, 4)
+    sharding = NamedSharding(Mesh(devices, ("a", "b")), P("a", "b"))
+    function = functools.partial(pad_rows, pads=NARROW, mode=PaddingMode.REFLECTION)
+    run(function, sharding, array())
+
+
+def test_several_meshes_in_one_program():
+    """Each call is divided over the mesh of what it is given."""
+    flat, square = sharding_of("8", P("a")), sharding_of("2x4", P("a", "b"))
+
+    @jax.jit
+    def both(x, y):
+        rows = dmljax.nonzero_coordinates(x)
+        return rows.coordinates, pad_rows(y, NARROW, PaddingMode.EDGE)
+
+    outputs = both(jax.device_put(MASK, flat), jax.device_put(array(), square))
+    assert_equal(outputs, both(MASK, array()))
+
+
+def test_64_bit_types(x64):
+    x = np.arange(64) * 2**40
+
+    def function(x):
+        return dmljax.padding(x, (3,), (5,), mode=PaddingMode.WRAP)
+
+    run(function, sharding_of("8", P("a")), x)
+
+
+# WHAT PROGRAMS DO WITH THEM
+
+
+def in_a_loop(x):
+    """Operators whose results go round, in whole numbers that stay small."""
+
+    def step(x, _):
+        y = pad_rows(x, NARROW, PaddingMode.SYMMETRIC)[:128]
+        y = dmljax.element_wise_if(y > 1, -2 * y, y + 1)
+        count, rows = dmljax.nonzero_coordinates(y[:, 0, 0])
+        return y + rows[:, :, None].astype(y.dtype), count
+
+    final, counts = jax.lax.scan(step, x, None, length=3)
+    return jnp.sum(final * final), counts
+
+
+def test_a_scan_and_its_gradient():
+    program = jax.value_and_grad(in_a_loop, has_aux=True)
+    run(program, sharding_of("8", P("a")), array())
+
+
+@each_kind
+def test_second_derivatives(kind):
+    """Exactly: a quadratic form of small whole numbers."""
+
+    def loss(x):
+        y = dmljax.padding(x, (1,), (7,), mode=PaddingMode.REFLECTION)
+        return jnp.sum(dmljax.element_wise_if(y > 0, y * y, 3 * y))
+
+    x = array(shape=(16,))
+
+    def both(x, direction):
+        product = jax.jvp(jax.grad(loss), (x,), (direction,))
+        # JAX's own hessian makes a matrix that is sharded twice.
+        return product, jax.hessian(loss)(x) if kind == AxisType.Auto else None
+
+    run(both, sharding_of("8", P("a"), kind), x, x[::-1].copy())
+
+
+# PROGRAMS THAT ARE KEPT
+
+
+@each_kind
+@pytest.mark.parametrize(
+    "name", ["SYMMETRIC, narrow", "nonzero_coordinates", "one_hot"]
+)
+def test_an_exported_program_communicates_as_the_compiled_one(name, kind):
+    case, sharding = CASES[name], sharding_of("8", P("a"), kind)
+    placed = [jax.device_put(x, sharding) for x in case.arrays]
+    program = jax.jit(lambda *arrays: jax.tree.leaves(case.function(*arrays)))
+    exported = jax.export.export(program, platforms=["cpu"])(*placed)
+    again = jax.jit(jax.export.deserialize(exported.serialize()).call)
+    assert_equal(again(*placed), meshes.on_one_device(case))
+    texts = (f.lower(*placed).compile().as_text() for f in (program, again))
+    compiled, called = map(collectives, texts)
+    assert called == compiled
+
+
+KEPT = [name for name in CASES if not name.endswith(("batch", "wide"))]
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_compiled_program_is_serialized(name):
+    case, sharding = CASES[name], sharding_of("2", P("a"))
+    placed = [jax.device_put(x, sharding) for x in case.arrays]
+    program = jax.jit(lambda *arrays: jax.tree.leaves(case.function(*arrays)))
+    compiled = program.lower(*placed).compile()
+    again = serialize_executable.deserialize_and_load(
+        *serialize_executable.serialize(compiled),
+        backend="cpu",
+        execution_devices=list(sharding.mesh.devices.flat),
+    )
+    assert_equal(again(*placed), compiled(*placed))
+
+
+def output_of(*command):
+    """What another Python process prints."""
+    done = subprocess.run(
+        [sys.executable, *command],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        cwd=DOCS.parent,
+        env=os.environ | {"PYTHONPATH": str(DOCS.parent)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_a_second_process_finds_every_program_in_the_persistent_cache(tmp_path):
+    """Batch- and row-sharded programs of all operators, forward and gradient."""
+    command = "-m", "tests.transforms.cached_programs", str(tmp_path)
+    hits, misses = map(int, output_of(*command).split())
+    assert hits == 0
+    assert misses >= len(KEPT)
+    assert output_of(*command).split() == [str(misses), "0"]
+
+
+@pytest.mark.slow
+def test_two_processes():
+    """The example of the page, over the loopback device."""
+    shown = output_of(str(DOCS / "two_processes.py"))
+    kept = [i for i in range(16) if i % 3 == 0]
+    rows = kept + [0] * 10
+    padded = [int(i % 3 == 0) for i in [*range(12, 16), *range(16)]]
+    for process in (0, 1):
+        assert f"process {process}, rows: {rows}" in shown
+        ten = padded[process * 10 :][:10]
+        assert f"process {process}, padded: {ten}" in shown
+    assert "process 0, counts: [2, 1]" in shown
+    assert "process 1, counts: [1, 2]" in shown
