@@ -25,8 +25,8 @@ CORE = (
     "tests/transforms/test_export.py",
 )
 SPHINX = ("sphinx-build", "-q", "-W", "-b", "html", "docs", "docs/_build/html")
-# The newest JAX leaves out the tests of kernels, which a CPU simulates, and those of the
-# project's tools: the benchmarks, the faults, the layout of the files and the pictures.
+# The newest JAX leaves out the tests of kernels, which a CPU simulates, and those of
+# the project's tools: benchmarks, faults, the layout of the files and the pictures.
 LEFT_OUT = [
     pathlib.Path("tests/pallas"),
     *(
