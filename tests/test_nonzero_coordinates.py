@@ -37,17 +37,6 @@ def matrix(seed=0, shape=(3, 4)):
     return np.random.default_rng(seed).integers(0, 2, shape).astype(np.float32)
 
 
-def test_the_example_of_the_page():
-    x = np.zeros((1, 1, 2, 4), np.float32)
-    x[0, 0, [0, 0, 1, 1], [0, 3, 1, 3]] = 1
-    rows = np.array([(0, 0, 0, 0), (0, 0, 0, 3), (0, 0, 1, 1), (0, 0, 1, 3)])
-    for columns in (2, 3, 4):
-        count, coordinates = nonzero_coordinates(x, columns=columns)
-        assert (int(count), coordinates.shape) == (4, (8, columns))
-        np.testing.assert_array_equal(coordinates[:4], rows[:, -columns:])
-        assert not np.asarray(coordinates)[4:].any()
-
-
 # ROWS
 
 

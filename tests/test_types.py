@@ -42,12 +42,12 @@ def test_integers_become_pythons():
 
 def test_kinds_of_types():
     floating = ("float16", "bfloat16", "float32", "float64", "float8_e5m2")
-    integer = ("int4", "uint4", "int8", "uint64")
-    for name in (*floating, *integer, "bool", "complex64"):
+    integers = ("int4", "uint4", "int8", "uint64")
+    for name in (*floating, *integers, "bool", "complex64"):
         dtype = jnp.dtype(name)
         assert (is_floating(dtype), is_integer(dtype)) == (
             name in floating,
-            name in integer,
+            name in integers,
         )
 
 
