@@ -356,9 +356,8 @@ def draw_overview(lines: Lines, path: pathlib.Path) -> None:
         )
         for text in PROGRAMS
     ]
-    figure, grid = pyplot.subplots(
-        *(2, len(shown)), figsize=(7.4, 3.4), layout="constrained"
-    )
+    figure, grid = pyplot.subplots(2, len(shown), layout="constrained")
+    figure.set_size_inches(7.4, 3.4)
     rows, words = usual + programs, titles + list(PROGRAMS.values())
     for axes, row, title in zip(grid.flat, rows, words, strict=True):
         _draw_bars(axes, row, title)
@@ -367,10 +366,8 @@ def draw_overview(lines: Lines, path: pathlib.Path) -> None:
     for axes, label in zip(grid[:, 0], ("one operator", "programs"), strict=True):
         axes.set_ylabel(label, fontsize=8)
     every = [line for row in lines.values() for line in row.values()]
-    figure.suptitle(
-        f"Milliseconds of wall time; less is better. {OVERVIEW}, {versions(every)}",
-        fontsize=7,
-    )
+    title = f"Milliseconds of wall time; less is better. {OVERVIEW}, {versions(every)}"
+    figure.suptitle(title, fontsize=7)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
 
@@ -392,10 +389,7 @@ def _draw_bars(axes: Axes, row: Mapping[str, Line], title: str) -> None:
 
 def with_tables(text: str, lines: Lines) -> str:
     """The text of docs/benchmarks.md, with its tables written anew."""
-    for what, table in (
-        ("usual work", usual_table),
-        ("programs", program_table),
-    ):
+    for what, table in (("usual work", usual_table), ("programs", program_table)):
         before, after = text.split(MARK.format(what))
         text = before + MARK.format(what) + table(lines) + after[after.index("\n\n") :]
     return text

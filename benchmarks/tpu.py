@@ -22,12 +22,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
 from benchmarks import ledger
 from benchmarks.case import FORMS, Case
-from benchmarks.cases import hot, nonzero, padded, select, upper, with_pipeline
+from benchmarks.cases import hot, nonzero, padded, select, upper
 from benchmarks.command import circumstances, named, parsed
 from benchmarks.libraries import ALL
 from dmljax import PaddingMode
@@ -82,24 +83,39 @@ PADDINGS = (
 
 
 def cases() -> Iterator[Case]:
-    """All cases, by themselves and in a pipeline."""
+    """All cases, by themselves and between two operations."""
     for dtype in TYPES:
-        yield from with_pipeline(select((4096, 4096), dtype))
-        yield from with_pipeline(upper((4096, 4096), dtype))
-        yield from with_pipeline(hot((65536, 1), 256, dtype))
-        yield from with_pipeline(hot((64, 1, 1024), 256, dtype, axis=1))
-        for shape, amounts, modes in PADDINGS:
-            pads = tuple((amount, amount) for amount in amounts)
-            for mode in modes:
-                yield from with_pipeline(padded(shape, pads, mode, dtype))
-        yield from with_pipeline(nonzero((2**16,), dtype, 0.1))
-        yield from with_pipeline(nonzero((1024, 1024), dtype, 0.1))
+        for case in (
+            select((4096, 4096), dtype),
+            upper((4096, 4096), dtype),
+            hot((65536, 1), 256, dtype),
+            hot((64, 1, 1024), 256, dtype, axis=1),
+            *(
+                padded(shape, tuple((pad, pad) for pad in pads), mode, dtype)
+                for shape, pads, modes in PADDINGS
+                for mode in modes
+            ),
+            nonzero((2**16,), dtype, 0.1),
+            nonzero((1024, 1024), dtype, 0.1),
+        ):
+            yield case
+            functions = {name: _between(f) for name, f in case.functions.items()}
+            yield dataclasses.replace(case, context="pipeline", functions=functions)
 
 
-def contenders(case: Case) -> Iterator[str]:
+def _between(function: Callable[..., Any]) -> Callable[..., Any]:
+    def between(*arrays: Any) -> Any:
+        *others, last = arrays
+        results = function(*others, last + np.ones((), last.dtype))
+        return jax.tree.map(lambda y: y + y, results)
+
+    return between
+
+
+def contenders(case: Case) -> tuple[str, ...]:
     """Of an operator with a kernel both forms, of which one is the default."""
     forms = FORMS if case.functions.keys() >= set(FORMS) else ("dmljax",)
-    yield from (*forms, "jnp")
+    return (*forms, "jnp")
 
 
 # WHAT THE COMPILER SAYS
@@ -222,18 +238,17 @@ def figures(case: Case, contender: str, chip: str, folder: pathlib.Path) -> ledg
 def main(argv: Sequence[str] | None = None) -> int:
     """Writes the estimates to the ledger."""
     options = parsed(argv, "benchmarks.tpu", __doc__)
-    chosen = named(cases(), options.only, lambda case: case.label)
+    every = [(case, name) for case in cases() for name in contenders(case)]
+    chosen = named(every, options.only, lambda pair: f"{pair[0].label} {pair[1]}")
     ledger.ready(options.out)
     with schedules() as folder:
         libtpu = {"libtpu": importlib.metadata.version("libtpu")}
         run = circumstances(options, "TPU", {"dmljax": ALL["dmljax"]}) | libtpu
         for chip in CHIPS:
-            for case in chosen:
-                lines = [figures(case, name, chip, folder) for name in contenders(case)]
-                ledger.write("TPU", run, lines, options.out)
-                for line in lines:
-                    times = (line[c] for c in ("contender", "cycles", "estimated_ms"))
-                    print(chip, case.label, *times)
+            for case, contender in chosen:
+                line = figures(case, contender, chip, folder)
+                ledger.write("TPU", run, [line], options.out)
+                print(chip, case.label, contender, line["cycles"], line["estimated_ms"])
     return 0
 
 

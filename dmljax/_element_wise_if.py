@@ -114,11 +114,9 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.
         )
     # A Python number takes the type of the other operand.
     other = as_array(NAME, "BTensor", b) if is_python_number(a) else None
-    first = as_scalar(NAME, "ATensor", a, other)
-    second = as_scalar(NAME, "BTensor", b, first.array)
-    return _element_wise_if(
-        condition, first.array, second.array, first.constant, second.constant
-    )
+    a, constant_a = as_scalar(NAME, "ATensor", a, other)
+    b, constant_b = as_scalar(NAME, "BTensor", b, a)
+    return _element_wise_if(condition, a, b, constant_a, constant_b)
 
 
 @compiled

@@ -1,7 +1,6 @@
 """NONZERO_COORDINATES: the coordinates of all elements that are not zero.
 
-Here are the support table, the function and the descriptor. The primitive and its forms
-are in `_nonzero_coordinates_primitive`.
+The primitive and its forms are in `_nonzero_coordinates_primitive`.
 """
 
 import math
@@ -196,7 +195,7 @@ def _nonzero_coordinates(
 def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
     """Returns the parts of the first dimension as a batch, and their first numbers.
 
-    An element's *number* is its place in the flat tensor. The form adds the first
+    An element's *number* is its index in the flat tensor. The form adds the first
     number of a part to the numbers that it finds there.
     """
     # A part may not straddle two devices: finding its rows would need an exchange.

@@ -1,8 +1,7 @@
 """PADDING: inflates a tensor with constant, edge, mirrored or repeated values.
 
-Here are the support tables, the function and the descriptors. The primitive is in
-`_padding_primitive`, its forms are in `_padding_forms`, and the formula is
-`_coordinates.source_index`.
+The primitive is in `_padding_primitive`, its forms are in `_padding_forms`, and the
+formula is `_coordinates.source_index`.
 """
 
 import jax
@@ -25,7 +24,7 @@ from dmljax._descriptor import OperatorDesc
 from dmljax._padding_forms import Pads
 from dmljax._padding_primitive import PADDING
 from dmljax._primitive import Implementation, check_implementation, compiled
-from dmljax._struct import field, integer, integers, member
+from dmljax._struct import field, integers, member
 from dmljax._support import (
     FLOATS,
     UP_TO_32_BITS,
@@ -35,7 +34,7 @@ from dmljax._support import (
     SupportTable,
 )
 from dmljax._tensor import DataType, TensorDesc
-from dmljax._types import Sizes
+from dmljax._types import Sizes, integer
 
 NAME = "PADDING"
 BOTH = ("InputTensor", "OutputTensor")

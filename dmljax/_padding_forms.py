@@ -54,10 +54,7 @@ def _padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]
 
 
 def _has_strips(size: int, before: int, after: int, mode: PaddingMode) -> bool:
-    """Whether the padding repeats no element twice on a side of an axis.
-
-    Whether a symbolic size allows that is not known.
-    """
+    """Whether the padding is known to repeat no element twice on a side of an axis."""
     known = all(isinstance(n, int) for n in (before, size, after))
     return known and max(before, after) <= size - (mode is PaddingMode.REFLECTION)
 
@@ -160,10 +157,7 @@ def _pad_constant(x: jax.Array, value: jax.Array, start: Pads, end: Pads) -> jax
 
 
 def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> jax.Array:
-    """Says which elements of an output of `shape` come from the input.
-
-    The result has size 1 in the batch dimensions, in which all elements are alike.
-    """
+    """Says which output elements come from the input. Batch dimensions have size 1."""
     result = jnp.ones((1,) * len(shape), bool)
     for axis, before, after in _padded_axes(len(shape), start, end):
         line = tuple(n if i == axis else 1 for i, n in enumerate(shape))

@@ -13,6 +13,7 @@ from jax import lax
 
 from dmljax import _padding_forms as forms
 from dmljax._coordinates import PaddingMode
+from dmljax._jax import varying_alike
 from dmljax._padding_forms import Pads
 from dmljax._primitive import Kernel, OperatorPrimitive
 from dmljax._sharding import Part, Partition, aligned
@@ -38,11 +39,8 @@ def _transpose(
     x, *value = operands
     result: list[jax.Array | None] = [None] * len(operands)
     if needs_cotangent(x):
-        # The adjoint has no kernel. The gradient of a padding for which the caller
-        # asked for the kernel runs XLA's form.
-        by_kernel = static["implementation"] == "pallas"
-        own = static | {"implementation": "xla"} if by_kernel else static
-        (sums,) = ADJOINT(cotangent, **own)
+        # The adjoint has no kernel, and runs XLA's form whatever the caller asked for.
+        (sums,) = ADJOINT(cotangent, **static | {"implementation": "xla"})
         result[0] = unbroadcast(sums, x)
     if value and needs_cotangent(value[0]):
         inside = forms.is_inside(cotangent.shape, static["start"], static["end"])
@@ -142,17 +140,16 @@ def _pad_across_devices(
 
 
 def _shard_adjoint(part: Part, cotangent: jax.Array, **static: Any) -> Outputs:
-    """Transposes what the devices do together to pad.
+    """Transposes `_shard`. JAX makes the exchange of halos one that adds them up."""
 
-    JAX transposes the exchange of halos into one that adds them up.
-    """
-    x = jax.ShapeDtypeStruct(part.outputs[0], cotangent.dtype)
+    def pad(x: jax.Array) -> Outputs:
+        return _shard(part, *_operands_with_zero(x, static["mode"]), **static)
 
-    def pad(x: jax.Array) -> jax.Array:
-        (padded,) = _shard(part, *_operands_with_zero(x, static["mode"]), **static)
-        return padded
-
-    return tuple(jax.linear_transpose(pad, x)(cotangent))
+    # The input varies over the mesh axes as the cotangent does. Otherwise its cotangent
+    # would be the sum over the devices.
+    x = jnp.zeros(part.outputs[0], cotangent.dtype)
+    x, cotangent = varying_alike(x, cotangent)
+    return tuple(jax.linear_transpose(pad, x)((cotangent,)))
 
 
 def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:

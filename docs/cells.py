@@ -126,11 +126,11 @@ def block(caption: str, values: Any, kinds: Any = "value") -> Block:
     unknown = set(names.ravel().tolist()) - set(KINDS)
     if unknown:
         raise ValueError(f"{unknown} are no kinds of cells; there are {KINDS}")
-    texts = tuple(tuple(_shown(value) for value in row) for row in array)
+    texts = tuple(tuple(_number(value) for value in row) for row in array)
     return Block(caption, texts, tuple(map(tuple, names.tolist())))
 
 
-def _shown(value: Any) -> str:
+def _number(value: Any) -> str:
     """A number as people write it: 3 for 3.0, and a real minus sign."""
     return f"{value:g}".replace("-", "\N{MINUS SIGN}")
 

@@ -5,7 +5,6 @@ compiles them as users' programs are compiled.
 """
 
 import gc
-import importlib.util
 import os
 
 from tests import compiling
@@ -33,12 +32,6 @@ if blocks.INTERPRETED:
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
-
-collect_ignore = []
-# The programs of users need what the extra `clients` installs.
-CLIENTS = ("flax", "equinox", "optax")
-if not all(map(importlib.util.find_spec, CLIENTS)):
-    collect_ignore.append("test_clients.py")
 
 hypothesis.settings.register_profile(
     "dmljax",
@@ -83,12 +76,3 @@ def real_blocks(small_blocks):
         jax.clear_caches()
         yield
     jax.clear_caches()
-
-
-def pytest_collection_modifyitems(items):
-    """The page about many devices is an example for eight of the default kind."""
-    if jax.device_count() < 8:
-        few = pytest.mark.skip(reason="there are few devices")
-        for item in items:
-            if item.path.name == "sharding.md":
-                item.add_marker(few)

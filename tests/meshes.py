@@ -10,7 +10,7 @@ import math
 import pathlib
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -43,70 +43,58 @@ CASES = {
     for name, case in subject.sharded.items()
 }
 Parts = tuple[int, ...]
-# The kinds of collectives, and the elements that each brings.
-Found = list[tuple[str, int]]
 
 
-def rest_of(parts: Parts) -> int:
-    """The elements of one index of the first dimension that a device holds."""
-    return math.prod(SHAPE[1:]) // math.prod(parts[1:])
+class Sent(NamedTuple):
+    """What the devices send in a program, and what the program is."""
+
+    found: list[tuple[str, int]]  # kinds of collectives, and elements that each brings
+    case: Case
+    parts: Parts
+    gradient: bool
+
+    @property
+    def kinds(self) -> set[str]:
+        return {kind for kind, _ in self.found}
+
+    @property
+    def elements(self) -> int:
+        return sum(size for _, size in self.found)
+
+    @property
+    def row(self) -> int:
+        """The elements of one index of the first dimension that a device holds."""
+        return math.prod(SHAPE[1:]) // math.prod(self.parts[1:])
+
+    def is_dimension(self) -> bool:
+        """Whether it is the first dimension, or in a gradient the sum of its parts."""
+        rows = SHAPE[0] // self.parts[0] if self.gradient else SHAPE[0]
+        kind = "reduce-scatter" if self.gradient else "all-gather"
+        return self.found == [(kind, rows * self.row)]
 
 
-def nothing(found: Found, case: Case, parts: Parts, gradient: bool) -> bool:
-    return found == []
-
-
-def halo(found: Found, case: Case, parts: Parts, gradient: bool) -> bool:
-    rest = rest_of(parts)
-    return found == sorted(("collective-permute", n * rest) for n in case.pads)
-
-
-def strips(found: Found, case: Case, parts: Parts, gradient: bool) -> bool:
-    strip = sum(case.pads) * rest_of(parts)
-    return sum(size for _, size in found) <= 4 * strip
-
-
-def sums(found: Found, case: Case, parts: Parts, gradient: bool) -> bool:
+# What the words of the table say.
+MEANINGS: dict[str, Callable[[Sent], bool]] = {
+    "nothing": lambda sent: not sent.found,
+    "the halo": lambda sent: (
+        sent.found
+        == sorted(("collective-permute", n * sent.row) for n in sent.case.pads)
+    ),
+    "the strips": lambda sent: sent.elements <= 4 * sum(sent.case.pads) * sent.row,
     # With automatic axes, XLA adds up along one mesh axis after the other.
-    axes = sum(count > 1 for count in parts)
-    numbers = sum(size for _, size in found)
-    return {kind for kind, _ in found} == {"all-reduce"} and numbers <= 2 * axes
-
-
-def dimension(found: Found, case: Case, parts: Parts, gradient: bool) -> bool:
-    size = SHAPE[0] // parts[0] if gradient else SHAPE[0]
-    kind = "reduce-scatter" if gradient else "all-gather"
-    return found == [(kind, size * rest_of(parts))]
-
-
-def output_twice(found: Found, case: Case, parts: Parts, gradient: bool) -> bool:
-    size = (SHAPE[0] + sum(case.pads)) * rest_of(parts)
-    return sum(size for _, size in found) <= 2 * size
-
-
-def tensor(found: Found, case: Case, parts: Parts, gradient: bool) -> bool:
-    return {kind for kind, _ in found} == {"all-gather"} and max(found)[1] == MASK.size
-
-
-def as_argwhere(found: Found, case: Case, parts: Parts, gradient: bool) -> bool:
-    return sum(size for _, size in found) <= 3 * MASK.size
-
-
-def counts(found: Found, case: Case, parts: Parts, gradient: bool) -> bool:
-    return sum(size for _, size in found) <= MASK.size // 16
-
-
-# What the words of the table stand for, as a check of the collectives.
-MEANINGS = {
-    "nothing": nothing,
-    "the halo": halo,
-    "the strips": strips,
-    "the sums": sums,
-    "the dimension": dimension,
-    "the output twice": output_twice,
-    "the tensor": tensor,
-    "as `jnp.argwhere`": as_argwhere,
-    "counts": counts,
+    "the sums": lambda sent: (
+        sent.kinds == {"all-reduce"}
+        and sent.elements <= 2 * sum(count > 1 for count in sent.parts)
+    ),
+    "the dimension": Sent.is_dimension,
+    "the output twice": lambda sent: (
+        sent.elements <= 2 * (SHAPE[0] + sum(sent.case.pads)) * sent.row
+    ),
+    "the tensor": lambda sent: (
+        sent.kinds == {"all-gather"} and max(sent.found)[1] == MASK.size
+    ),
+    "as `jnp.argwhere`": lambda sent: sent.elements <= 3 * MASK.size,
+    "counts": lambda sent: sent.elements <= MASK.size // 16,
 }
 
 
@@ -181,8 +169,8 @@ def sharding_of(
     return NamedSharding(made, spec)
 
 
-def collectives(text: str) -> Found:
-    """The collectives in the text of a compiled program.
+def collectives(text: str) -> list[tuple[str, int]]:
+    """The collectives in the text of a compiled program, and the elements of each.
 
     One may bring several arrays. One that is started apart from its end names, before
     its results, its operands, and on a TPU scalars of its own after them.
@@ -200,19 +188,26 @@ def collectives(text: str) -> Found:
     return sorted(found)
 
 
-def run(
-    function: Callable[..., Any], sharding: NamedSharding, *arrays: Any
-) -> tuple[Found, Any]:
-    """The collectives of the compiled program, and what it computes."""
-    placed = [jax.device_put(x, sharding) for x in arrays]
-    compiled = jax.jit(function).lower(*placed).compile()
-    return collectives(compiled.as_text()), compiled(*placed)
-
-
 def assert_equal(outputs: Any, expected: Any, what: str = "") -> None:
     """The same values, wherever they lie."""
     for one, other in zip(*map(jax.tree.leaves, (outputs, expected)), strict=True):
         np.testing.assert_array_equal(np.asarray(one), np.asarray(other), err_msg=what)
+
+
+def run(
+    function: Callable[..., Any], sharding: NamedSharding, *arrays: Any, one: Any = None
+) -> tuple[str, Any]:
+    """Runs a sharded program, and compares its outputs with those of one device.
+
+    Returns the text of the compiled program and its outputs. `one` has the outputs of
+    one device, if they are known.
+    """
+    placed = [jax.device_put(x, sharding) for x in arrays]
+    jitted = jax.jit(function)
+    compiled = jitted.lower(*placed).compile()
+    outputs = compiled(*placed)
+    assert_equal(outputs, jitted(*arrays) if one is None else one)
+    return compiled.as_text(), outputs
 
 
 def pulled_back(case: Case) -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
@@ -233,19 +228,27 @@ def on_one_device(case: Case, gradient: bool = False) -> Any:
     return jax.jit(function)(*arrays)
 
 
+def check_sent(
+    text: str, case: Case, parts: Parts, kind: AxisType, gradient: bool = False
+) -> None:
+    """Compares the text of a compiled program with what the page says is sent."""
+    sent = Sent(collectives(text), case, parts, gradient)
+    word = table()[case.line][kind]
+    assert MEANINGS[word](sent), f"{word}: {sent.found}"
+
+
 def check_both(
     case: Case, mesh: str, spec: P, kind: AxisType, platform: str = "cpu"
 ) -> None:
     """A call and, if there is one, its gradient: against the page and one device."""
-    sharding = sharding_of(mesh, spec, kind, platform)
-    means = MEANINGS[table()[case.line][kind]]
-    for gradient in (False, True)[: 1 + case.differentiable]:
-        function, arrays = (
-            pulled_back(case) if gradient else (case.function, case.arrays)
-        )
-        found, outputs = run(function, sharding, *arrays)
-        assert means(found, case, parts_of(mesh, spec), gradient), found
-        assert_equal(outputs, on_one_device(case, gradient))
+    sharding, parts = sharding_of(mesh, spec, kind, platform), parts_of(mesh, spec)
+    programs = [(case.function, case.arrays)]
+    if case.differentiable:
+        programs.append(pulled_back(case))
+    for gradient, (function, arrays) in enumerate(programs):
+        one = on_one_device(case, bool(gradient))
+        text, outputs = run(function, sharding, *arrays, one=one)
+        check_sent(text, case, parts, kind, bool(gradient))
         last = jax.tree.leaves(outputs)[-1]
         if case.divided:
             assert last.sharding.is_equivalent_to(sharding, last.ndim)

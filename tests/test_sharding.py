@@ -21,7 +21,7 @@ from dmljax import DescriptorError, PaddingMode
 from dmljax._primitive import OperatorPrimitive
 from dmljax._sharding import Layout, Partition, aligned
 from tests import samples
-from tests.meshes import CASES, assert_equal, check_both, run, sharding_of
+from tests.meshes import CASES, assert_equal, check_both, collectives, run, sharding_of
 from tests.samples import Sample
 from tests.sharded import SHAPE, array
 from tests.subjects import SUBJECTS
@@ -233,9 +233,8 @@ def test_mesh_axes_in_another_order_than_in_the_mesh():
 def test_rows_that_a_padding_sends(pads, mode, sent):
     """A whole part at the start, and some rows at the end alone."""
     function = functools.partial(pad_rows, pads=pads, mode=mode)
-    found, output = run(function, sharding_of("8", P("a"), AxisType.Explicit), array())
-    assert_equal(output, jax.jit(function)(array()))
-    assert found == [(sent[0], sent[1] * math.prod(SHAPE[1:]))]
+    text, _ = run(function, sharding_of("8", P("a"), AxisType.Explicit), array())
+    assert collectives(text) == [(sent[0], sent[1] * math.prod(SHAPE[1:]))]
 
 
 def test_an_array_that_is_not_sharded_is_divided_like_the_others():

@@ -1,4 +1,4 @@
-"""The pages of the documentation are true: their examples, messages and tables."""
+"""The documentation is true: its examples, messages, tables, figures and links."""
 
 import doctest
 import pathlib
@@ -13,15 +13,30 @@ from dmljax.__main__ import main
 from dmljax._operators import DESCRIPTORS, OPERATORS
 from dmljax._padding import MODE_LEVELS
 
-DOCS = pathlib.Path(__file__).parent.parent / "docs"
-# The pages that pyproject.toml names run as doctests of their own.
-PAGES = sorted(
-    path
-    for folder in ("operators", "how_to", "reference", "background", ".")
-    for path in (DOCS / folder).glob("*.md")
-    if ">>>" in path.read_text()
-    and path.name not in ("sharding.md", "transformations.md")
-)
+ROOT = pathlib.Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+TEXTS = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"))
+    if "_build" not in path.parts
+}
+# This page is an example for eight devices of the default kind.
+FEW = pytest.mark.skipif(jax.device_count() < 8, reason="there are few devices")
+EXAMPLES = [
+    pytest.param(page, marks=FEW if page == "docs/sharding.md" else ())
+    for page, text in TEXTS.items()
+    if ">>>" in text and page.startswith("docs/")
+]
+H200 = ledger.lines("NVIDIA H200")
+
+
+def section(page, heading):
+    """The part of a page below a heading."""
+    text = TEXTS[f"docs/{page}"]
+    return text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+# EXAMPLES
 
 
 @pytest.fixture
@@ -33,10 +48,10 @@ def whole_messages():
     jax.config.update("jax_traceback_filtering", before)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", EXAMPLES)
 def test_examples_and_messages(page, whole_messages):
     failed, attempted = doctest.testfile(
-        str(page), module_relative=False, optionflags=doctest.ELLIPSIS
+        str(ROOT / page), module_relative=False, optionflags=doctest.ELLIPSIS
     )
     assert attempted
     assert not failed
@@ -52,32 +67,18 @@ def test_examples_and_messages(page, whole_messages):
     ],
 )
 def test_every_member_of_an_enum_is_in_its_table(enum, page):
-    text = (DOCS / page).read_text()
-    table = re.search(rf"\| `{enum.__name__}` \|.*\n\|[-|]+\n((\|.*\n)+)", text)
+    table = re.search(
+        rf"\| `{enum.__name__}` \|.*\n\|[-|]+\n((\|.*\n)+)", TEXTS[f"docs/{page}"]
+    )
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", table[1], re.MULTILINE)
     assert {name: int(number, 0) for name, number in rows} == {
         name: int(member) for name, member in enum.__members__.items()
     }
 
 
-@pytest.mark.parametrize("name", OPERATORS)
-def test_figures_about_cost_are_in_the_ledger(name):
-    """Milliseconds with three digits, and shares with two."""
-    text = (DOCS / "operators" / f"{name}.md").read_text()
-    section = text.split("\n## Cost\n")[1].split("\n## ")[0]
-    newest = ledger.newest(ledger.read(ledger.path("NVIDIA H200")))
-    rows = [row for (operator, *_), row in newest.items() if operator == name]
-    lines = [line for row in rows for line in row.values()]
-    known = {f"{line['ms']:#.3g}" for line in lines}
-    known |= {f"{line['share']:.2f}" for line in lines if line["share"] is not None}
-    figures = set(re.findall(r"\b\d+\.\d+\b", section))
-    assert bool(figures) == bool(lines)  # what was measured has figures, and no other
-    assert figures <= known
-
-
 def test_levels_that_add_nothing():
-    text = (DOCS / "descriptors.md").read_text()
-    empty = re.findall(r"^\| `(V\d_\d)` \| \w+ \| nothing \|$", text, re.MULTILINE)
+    row = r"^\| `(V\d_\d)` \| \w+ \| nothing \|$"
+    empty = re.findall(row, TEXTS["docs/descriptors.md"], re.MULTILINE)
     tables = [desc.support for desc in DESCRIPTORS.values()]
     levels = {level for table in tables for level in table} | set(MODE_LEVELS.values())
     assert set(empty) == {level.name for level in dmljax.FeatureLevel} - {
@@ -87,9 +88,7 @@ def test_levels_that_add_nothing():
 
 CONSOLE = re.findall(
     r"^```console\n\$ dmljax (.+)\n([^$]*?)^```$",
-    "".join(
-        (DOCS / f"{name}.md").read_text() for name in ("command_line", "model_files")
-    ),
+    TEXTS["docs/command_line.md"] + TEXTS["docs/model_files.md"],
     re.MULTILINE,
 )
 
@@ -97,8 +96,8 @@ CONSOLE = re.findall(
 @pytest.fixture
 def model_of_the_page(tmp_path, monkeypatch):
     """The file that docs/model_files.md shows, in the current directory."""
-    page = (DOCS / "model_files.md").read_text()
-    (text,) = re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    block = r"^```json\n(.*?)^```$"
+    (text,) = re.findall(block, TEXTS["docs/model_files.md"], re.MULTILINE | re.DOTALL)
     (tmp_path / "model.json").write_text(text)
     monkeypatch.chdir(tmp_path)
 
@@ -123,7 +122,7 @@ def test_messages_about_models(page, right, wrong, model_of_the_page, capsys):
     path = pathlib.Path("model.json")
     path.write_text(path.read_text().replace(right, wrong))
     assert main(["run", "model.json"]) == 2
-    assert capsys.readouterr().err in (DOCS / page).read_text()
+    assert capsys.readouterr().err in TEXTS[f"docs/{page}"]
 
 
 # An edit of the page's model, and what the message then says, as errors.md explains it.
@@ -141,8 +140,9 @@ REFUSED = {
 
 
 def test_every_reason_for_a_refusal_has_an_edit():
-    text = (DOCS / "how_to" / "errors.md").read_text()
-    table = text.split("| the message says |")[1].split("\n\n")[0]
+    table = (
+        TEXTS["docs/how_to/errors.md"].split("| the message says |")[1].split("\n\n")[0]
+    )
     assert re.findall(r"^\| `(.+?)` \|", table, re.MULTILINE) == list(REFUSED)
 
 
@@ -159,13 +159,82 @@ def test_a_model_is_refused_as_the_page_says(message, model_of_the_page, capsys)
 def test_every_option_of_the_command_line_is_described(verb, capsys):
     assert main([verb, "--help"]) == 0
     options = set(re.findall(r"^  (--[\w-]+)", capsys.readouterr().out, re.MULTILINE))
-    page = (DOCS / "command_line.md").read_text()
-    section = page.split(f"\n## dmljax {verb}\n")[1].split("\n## ")[0]
-    assert set(re.findall(r"^\| `(--[\w-]+)", section, re.MULTILINE)) == options
+    text = section("command_line.md", f"dmljax {verb}")
+    assert set(re.findall(r"^\| `(--[\w-]+)", text, re.MULTILINE)) == options
 
 
 def test_every_verb_of_the_command_line_is_described(capsys):
     assert main(["--help"]) == 0
     verbs = re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE)
-    page = (DOCS / "command_line.md").read_text()
-    assert re.findall(r"^## dmljax (\w+)$", page, re.MULTILINE) == verbs
+    text = TEXTS["docs/command_line.md"]
+    assert re.findall(r"^## dmljax (\w+)$", text, re.MULTILINE) == verbs
+
+
+# FIGURES
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_figures_about_cost_are_in_the_ledger(name):
+    """Milliseconds with three digits, and shares with two."""
+    found = [lines for (operator, *_), lines in H200.items() if operator == name]
+    lines = [line for by_contender in found for line in by_contender.values()]
+    shown = {"ms": "#.3g", "share": ".2f"}
+    known = {
+        format(line[column], digits)
+        for line in lines
+        for column, digits in shown.items()
+        if line[column] is not None
+    }
+    figures = set(re.findall(r"\b\d+\.\d+\b", section(f"operators/{name}.md", "Cost")))
+    assert bool(figures) == bool(lines)  # what was measured has figures, and no other
+    assert figures <= known
+
+
+def test_the_gains_that_readme_names_are_those_of_the_ledger():
+    def gains(operator, case, context):
+        return sorted(
+            round(line["jnp"]["wall_ms"] / line["dmljax"]["wall_ms"])
+            for key, line in H200.items()
+            if (key[0], *key[2:]) == (operator, "forward", context)
+            and re.fullmatch(case, key[1])
+        )
+
+    found = gains("nonzero_coordinates", r"float32 \(67108864,\), .*zero", "pipeline")
+    padded = r"REFLECTION \(0, 0, 3, 3\) of float32 \(16, 64, 256, 256\)"
+    (times,) = gains("padding", padded, "operator")
+    for page in ("README.md", "docs/index.md"):
+        assert f"takes {found[0]} to {found[-1]} times as long" in TEXTS[page]
+        assert f"takes {times} times as long" in TEXTS[page]
+
+
+# NAMES AND LINKS
+
+
+def test_every_public_name_is_documented():
+    documented = re.findall(r"auto\w+:: dmljax\.(\w+)", "".join(TEXTS.values()))
+    assert set(documented) == set(dmljax.__all__)
+
+
+def test_links_between_pages_lead_somewhere():
+    for page, text in TEXTS.items():
+        # Brackets in code are no links.
+        prose = re.sub(r"^```.*?^```$|`[^`\n]+`", "code", text, flags=re.M | re.S)
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
+            place = (ROOT / page).parent / link
+            assert place.exists(), f"{page} links to {link}"
+
+
+def test_the_version_is_in_the_changelog_and_the_citation():
+    assert f"## {dmljax.__version__}" in TEXTS["CHANGELOG.md"]
+    assert f"\nversion: {dmljax.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_the_tests_of_transformations_exist():
+    """Each row of the table has some, and each that it names is there."""
+    rows = re.findall(r"^\| .*$", TEXTS["docs/transformations.md"], re.MULTILINE)[1:]
+    sources = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    known = set(re.findall(r"^def (test_\w+)", sources, re.MULTILINE))
+    for row in rows:
+        named = re.findall(r"`(test_\w+)`", row)
+        assert named, row
+        assert set(named) <= known, row

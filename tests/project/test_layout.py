@@ -3,125 +3,155 @@
 import ast
 import pathlib
 import re
+import sys
 
 import dmljax
 from dmljax._operators import OPERATORS
 
 PACKAGE = pathlib.Path(dmljax.__file__).parent
-DESIGN = pathlib.Path(__file__).parent.parent / "docs" / "design.md"
-SOURCES = {str(path.relative_to(PACKAGE)): path for path in PACKAGE.rglob("*.py")}
-MOST_LINES = 410
+DESIGN = PACKAGE.parent / "docs" / "design.md"
+SOURCES = {
+    path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8")
+    for path in PACKAGE.rglob("*.py")
+}
+TREES = {name: ast.parse(text) for name, text in SOURCES.items()}
+MOST_LINES = 450
+LEAST_COMMENTS = 0.03  # of the package's lines
+PRINTING = {"_model/run.py", "__main__.py"}
+
+# WHO IMPORTS WHOM
 
 
-def layers():
-    """The files of the page's table from the top down, as patterns."""
-    table = DESIGN.read_text().split("\n## Files\n")[1].split("\n## ")[0]
-    return re.findall(r"^\| `([\w/*.<>]+)` \|", table, re.MULTILINE)
-
-
-def stands_for(pattern, name):
-    """Whether a pattern of the table stands for a file."""
-    patterns = [pattern.replace("<operator>", operator) for operator in OPERATORS]
-    same_folder = pattern.count("/") == name.count("/")
-    return same_folder and any(map(pathlib.PurePath(name).match, patterns))
-
-
-def operator_of(name):
-    """The operator whose file this is; None if it is no operator's."""
-    patterns = [pattern for pattern in layers() if "<operator>" in pattern]
-    for operator in OPERATORS:
-        if name in [pattern.replace("<operator>", operator) for pattern in patterns]:
-            return operator
-    return None
-
-
-def layer_of(name):
-    """The first line of the table that speaks of a file."""
-    found = [i for i, p in enumerate(layers()) if stands_for(p, name)]
-    assert found, f"docs/design.md has no line for {name} in its table of files"
-    return found[0]
+def room(name):
+    """The folder of a file; "" for the files that lie side by side."""
+    return name.rpartition("/")[0]
 
 
 def file_of(module):
     """The file of a module of the package by its dotted name; None if there is none."""
     stem = "/".join(module.split(".")[1:])
-    for name in (f"{stem}.py", f"{stem}/__init__.py".removeprefix("/")):
-        if name in SOURCES:
-            return name
-    return None
+    names = f"{stem}.py", f"{stem}/__init__.py".removeprefix("/")
+    return next((name for name in names if name in SOURCES), None)
 
 
-def imported(path):
-    """The files of the package that a file imports, anywhere in it."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+def modules_of(name):
+    """The modules that a file imports, anywhere in it, with the names it takes."""
+    for node in ast.walk(TREES[name]):
         if isinstance(node, ast.Import):
-            found |= {
-                file_of(alias.name)
-                for alias in node.names
-                if alias.name[:6] == "dmljax"
-            }
-        elif isinstance(node, ast.ImportFrom) and node.module.startswith("dmljax"):
-            modules = [file_of(f"{node.module}.{alias.name}") for alias in node.names]
-            # A name that is no module is one of the package's, or of the module's.
-            found |= {module or file_of(node.module) for module in modules}
-    return found
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def imported(name):
+    """The files of the package that a file imports."""
+    own = [pair for pair in modules_of(name) if pair[0].split(".")[0] == "dmljax"]
+    # A name that is no module is one of the package's, or of the module's.
+    return {file_of(f"{module}.{part}") or file_of(module) for module, part in own}
+
+
+ARROWS = [(name, other) for name in SOURCES for other in imported(name)]
+
+
+# The files of the page's table from the top down, as patterns; and the files that the
+# lines about any operator stand for, with their operators.
+TABLE = DESIGN.read_text().split("\n## Files\n")[1].split("\n## ")[0]
+LINES = re.findall(r"^\| `([\w/*.<>]+)` \|", TABLE, re.MULTILINE)
+OWNERS = {
+    line.replace("<operator>", operator): (operator, line)
+    for line in LINES
+    for operator in OPERATORS
+    if "<operator>" in line
+}
+
+
+def layer_of(name):
+    """The line of the table that speaks of a file."""
+    _, pattern = OWNERS.get(name, (None, name))
+    found = [line for line in (pattern, f"{room(name)}/*.py") if line in LINES]
+    assert found, f"docs/design.md has no line for {name} in its table of files"
+    return LINES.index(found[0])
 
 
 def test_every_file_is_in_the_table_and_every_line_has_a_file():
-    names = {layer_of(name) for name in SOURCES}
-    assert names == set(range(len(layers())))
+    assert set(map(layer_of, SOURCES)) == set(range(len(LINES)))
 
 
 def test_imports_point_down():
-    upwards = [
-        f"{name} imports {other}"
-        for name, path in SOURCES.items()
-        for other in imported(path)
-        if layer_of(other) < layer_of(name)
-    ]
+    upwards = [arrow for arrow in ARROWS if layer_of(arrow[1]) < layer_of(arrow[0])]
     assert upwards == []
 
 
 def test_no_operator_imports_another():
-    for name, path in SOURCES.items():
-        others = {operator_of(other) for other in imported(path)} - {None}
-        if operator_of(name):
-            assert others <= {operator_of(name)}, name
+    across = [
+        (name, other)
+        for name, other in ARROWS
+        if {name, other} <= set(OWNERS) and OWNERS[name][0] != OWNERS[other][0]
+    ]
+    assert across == []
 
 
-def test_no_import_is_hidden_in_a_string():
-    for name, path in SOURCES.items():
-        text = path.read_text()
-        if name == "_jax.py":  # which imports modules of JAX that may be missing
-            text = text.replace("return importlib.import_module(name)", "")
-        assert "import_module" not in text, name
-        assert "__import__" not in text, name
+# Beside its own files, those that import a room's files, or the rooms that do.
+ENTER = {
+    "_model": {"__init__.py", "__main__.py"},
+    "_pages": {"__main__.py"},
+    "pallas": {"_primitive.py", "pallas/gpu", "pallas/tpu"},
+    "pallas/gpu": set(OWNERS),
+    "pallas/tpu": set(OWNERS),
+}
+BELOW_KERNELS = {"_coordinates.py", "_types.py", "_jax.py", "_check.py", "_tensor.py"}
 
 
-def test_undocumented_names_are_read_in_one_file():
-    for name, path in SOURCES.items():
-        text = path.read_text()
-        assert "jax._src" not in text, name
-        if name != "_jax.py":
-            for word in (
-                "module_context",
-                "manual_axis_type",
-                "axis_context",
-                "opaque",
-            ):
-                assert word not in text, f"{name} has {word}"
-
-
-def test_no_file_is_long():
-    lengths = {name: path.read_text().count("\n") for name, path in SOURCES.items()}
-    assert {n: lines for n, lines in lengths.items() if lines > MOST_LINES} == {}
+def test_rooms_are_entered_by_few():
+    assert {room(name) for name in SOURCES} - {""} == set(ENTER)
+    for name, other in ARROWS:
+        if room(other) and room(name) != room(other):
+            assert ENTER[room(other)] & {name, room(name)}, f"{name} imports {other}"
 
 
 def test_kernels_know_no_operator():
     """They evaluate formulas; an operator names its kernels, not the other way."""
-    for name, path in SOURCES.items():
-        if name.startswith("pallas/"):
-            below = {"_coordinates.py", "_tensor.py", "_jax.py", "_check.py"}
-            others = {n for n in imported(path) if not n.startswith("pallas/")}
-            assert others <= below, name
+    for name, other in ARROWS:
+        if name.startswith("pallas/") and not other.startswith("pallas/"):
+            assert other in BELOW_KERNELS, f"{name} imports {other}"
+
+
+def test_sources_import_nothing_but_the_dependencies():
+    """Besides the standard library, pillow for images, and what type checkers have."""
+    found = {module.split(".")[0] for name in SOURCES for module, _ in modules_of(name)}
+    allowed = {"dmljax", "jax", "numpy", "chex", "PIL", "typing_extensions"}
+    assert found - set(sys.stdlib_module_names) <= allowed
+
+
+# WHAT IS IN A FILE
+
+
+def test_no_import_is_hidden_in_a_string():
+    for name, text in SOURCES.items():
+        if name == "_jax.py":  # which imports modules of JAX that may be missing
+            text = text.replace("return importlib.import_module(name)", "")
+        assert not re.search("import_module|__import__", text), name
+
+
+def test_private_names_are_read_in_one_file():
+    """None of JAX's own private modules, and no environment variable."""
+    words = ["jax._src", "os.environ", "getenv"]
+    undocumented = ["module_context", "manual_axis_type", "axis_context"]
+    for name, text in SOURCES.items():
+        sought = words + (undocumented if name != "_jax.py" else [])
+        assert [word for word in sought if word in text] == [], name
+
+
+def test_only_models_print():
+    for name, tree in TREES.items():
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        assert name in PRINTING or "print" not in names, name
+
+
+def test_files_are_short_and_have_comments():
+    lines = {name: text.splitlines() for name, text in SOURCES.items()}
+    assert {n: len(own) for n, own in lines.items() if len(own) > MOST_LINES} == {}
+    everything = [line for own in lines.values() for line in own]
+    assert max(map(len, everything)) <= 88
+    comments = sum(line.lstrip().startswith("#") for line in everything)
+    assert comments >= LEAST_COMMENTS * len(everything)

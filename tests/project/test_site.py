@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-SITE = pathlib.Path(__file__).parent.parent / "docs" / "_build" / "html"
+SITE = pathlib.Path(__file__).parent.parent.parent / "docs" / "_build" / "html"
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 webdriver = pytest.importorskip("selenium.webdriver", exc_type=ImportError)
 wait = pytest.importorskip("selenium.webdriver.support.wait", exc_type=ImportError)

@@ -3,6 +3,7 @@
 An operator that only moves elements has exact derivatives, which `matrices` predicts.
 """
 
+import functools
 import itertools
 
 import jax
@@ -306,7 +307,25 @@ def test_no_derivative_passes_through_a_program(uses):
         assert {leaf.dtype for leaf in jax.tree.leaves(tangents)} == {float0}
 
 
-# PROGRAMS OF PADDING
+# PROGRAMS
+
+
+@pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
+@each_operator()
+def test_donation(uses):
+    """What the operands lay in may hold the outputs; the next call has its own."""
+    inputs = [sample.arrays() for sample in uses]
+    given = list(map(only_open, uses, inputs))
+    functions = list(map(opened, uses, inputs))
+
+    @functools.partial(jax.jit, donate_argnums=0)
+    def program(given):
+        return [function(*own) for function, own in zip(functions, given, strict=True)]
+
+    for _ in range(2):
+        outputs = program(jax.tree.map(jnp.array, given))
+        for sample, arrays, output in zip(uses, inputs, outputs, strict=True):
+            assert_equal(output, sample.expected(*arrays), sample)
 
 
 def lowered(mode, pad):
