@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax.extend.core import jaxprs_in_params
 
-from dmljax import DescriptorError, nonzero_coordinates
+from dmljax import nonzero_coordinates
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
 from dmljax.pallas.gpu import _lockstep
 from tests import blocks, oracles
@@ -106,20 +106,6 @@ def test_more_rows_than_elements(lines):
     x = matrix(1, (lines, 3000)) if lines else matrix()
     size = 5 * x.size + 7
     assert_same(by_kernel(x, size=size, fill=7), wanted(x, size))
-
-
-def test_more_rows_than_the_kernel_counts_are_refused():
-    """The default form writes them. Nothing is run here: they have 8 GiB and more."""
-
-    def find(implementation):
-        return lambda x: nonzero_coordinates(
-            x, size=2**31, implementation=implementation
-        )
-
-    x = jax.ShapeDtypeStruct((5,), np.float32)
-    jax.jit(find(None)).lower(x)
-    with pytest.raises(DescriptorError, match=r"size=2147483648 is too large for the"):
-        jax.jit(find("pallas")).lower(x)
 
 
 @pytest.mark.parametrize("rows", [pytest.param(3, marks=pytest.mark.slow), 5003])

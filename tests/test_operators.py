@@ -4,6 +4,7 @@ A message names what is missing and where to add it. CONTRIBUTING.md has the rec
 """
 
 import pathlib
+import re
 
 import pytest
 
@@ -12,14 +13,16 @@ from benchmarks import libraries, run
 from benchmarks.samples import of_operator
 from dmljax import _operators
 from dmljax._operators import DESCRIPTORS, OPERATORS
-from tests import meshes, oracles, sanitized
+from tests import oracles, sanitized
 from tests.subjects import DESCRIBED, SAMPLES, SUBJECTS
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 
 
-def sharded():
-    return {line[0].strip("`").split("`")[0] for line in meshes.table()}
+def pages(pattern=""):
+    """The operators whose page has this pattern."""
+    texts = {p.stem: p.read_text() for p in (DOCS / "operators").glob("*.md")}
+    return {name for name, text in texts.items() if re.search(pattern, text)}
 
 
 def has_gpu_kernel(name):
@@ -50,8 +53,9 @@ NEEDS = {
         "RUNS in tests/sanitized.py",
         lambda: {*sanitized.RUNS} | {n for n in OPERATORS if not has_gpu_kernel(n)},
     ),
-    "a page": (PAGE, lambda: {path.stem for path in (DOCS / "operators").glob("*.md")}),
-    "a table about sharding": (f"the section Sharding of {PAGE}", sharded),
+    "a page": (PAGE, pages),
+    "a table about sharding": (PAGE, lambda: pages(r"\n## Sharding\n[^#]*\n\|")),
+    "a section about cost": (PAGE, lambda: pages("\n## Cost\n")),
 }
 
 
