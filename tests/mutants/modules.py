@@ -36,8 +36,8 @@ ALSO = (
     ("_diagonal_matrix1", "results errors derivatives vmap sharding"),
     ("_one_hot", "results errors derivatives vmap sharding"),
     ("_element_wise_if", "results errors derivatives vmap sharding"),
-    ("pallas.gpu.*", "pallas/gpu kernels lockstep words races blocks compiled"),
-    ("pallas.tpu.*", "pallas/tpu tpu tpu_lowering"),
+    ("pallas.gpu.*", "pallas/gpu"),
+    ("pallas.tpu.*", "pallas/tpu"),
 )
 
 # Faults that change no result, by the reason. A row has the module, the scope, what
