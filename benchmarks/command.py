@@ -23,31 +23,24 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--elements": {"type": int, "help": "of a large array on one device"},
     "--rounds": {"type": int, "default": 15},
     "--resume": {"action": "store_true", "help": "skip what was timed at this commit"},
+    "--only": {"default": "", "help": "text in a case's name"},
+    "--commit": {"help": "of the sources, where git can't tell"},
+    "--out": {"type": pathlib.Path, "default": ledger.RESULTS, "help": "the ledger"},
 }
+COMMON = ("--only", "--commit", "--out")
 
 
 def parsed(
     argv: Sequence[str] | None, name: str, about: str | None, *options: str
 ) -> argparse.Namespace:
-    """The arguments of a command, with those of `_OPTIONS` that it takes.
-
-    Raises the error of a ledger that can't be written before anything is timed.
-    """
+    """The arguments of a command, which has some options besides the common ones."""
     parser = argparse.ArgumentParser(
         prog=f"python -m {name}",
         description=about,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    for option in options:
+    for option in (*options, *COMMON):
         parser.add_argument(option, **_OPTIONS[option])
-    parser.add_argument("--only", default="", help="text in a case's name")
-    parser.add_argument("--commit", help="of the sources, where git can't tell")
-    parser.add_argument(
-        "--out",
-        type=pathlib.Path,
-        default=ledger.RESULTS,
-        help="the folder of the ledger",
-    )
     found = parser.parse_args(argv)
     arguments = sys.argv[1:] if argv is None else argv
     found.command = shlex.join(["python", "-m", name, *arguments])
@@ -86,6 +79,4 @@ def named(cases: Iterable[_T], only: str, text: Callable[[_T], str]) -> list[_T]
 def _commit() -> str:
     """Of the sources, as git names it."""
     command = ["git", "describe", "--always", "--dirty"]
-    return subprocess.run(
-        command, capture_output=True, check=True, text=True
-    ).stdout.strip()
+    return subprocess.check_output(command, text=True).strip()

@@ -73,12 +73,10 @@ def write(
     cases, runs = (_by_number(folder, kind) for kind in ("case", "run"))
     path = folder / file_of(device)
     rows = {(row["case"], row["contender"]): row for row in _load(path)}
+    number = _number(runs, RUN, {column: _shown(run, column) for column in RUN})
     for line in measured:
         case = _number(cases, LABEL, {column: _shown(line, column) for column in CASE})
-        known = {"case": case, "contender": line["contender"]}
-        known["run"] = _number(
-            runs, RUN, {column: _shown(run, column) for column in RUN}
-        )
+        known = {"case": case, "contender": line["contender"], "run": number}
         figures = {c: _shown(line, c) for c in line if c not in (*CASE, "contender")}
         rows[case, line["contender"]] = known | figures
     _save(path, list(rows.values()))
@@ -96,13 +94,12 @@ def _number(
     table: dict[str, dict[str, str]], identity: Sequence[str], row: dict[str, str]
 ) -> str:
     """The number of a row in a table, which it enters if it is new."""
-    for number, other in table.items():
-        if all(other[column] == row[column] for column in identity):
-            table[number] = row
-            return number
-    new = str(1 + max(map(int, table), default=0))
-    table[new] = row
-    return new
+    same = (
+        n for n, known in table.items() if all(known[c] == row[c] for c in identity)
+    )
+    number = next(same, str(1 + max(map(int, table), default=0)))
+    table[number] = row
+    return number
 
 
 def _by_number(folder: pathlib.Path, kind: str) -> dict[str, dict[str, str]]:

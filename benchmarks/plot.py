@@ -82,6 +82,14 @@ def name_of(contender: str) -> str:
     return FORMS.get(contender) or ", ".join([NAMES[library], *way])
 
 
+def in_order(contenders: Iterable[str]) -> list[str]:
+    """Each contender once, by its library."""
+    libraries = list(NAMES)
+    return sorted(
+        dict.fromkeys(contenders), key=lambda n: libraries.index(n.split()[0])
+    )
+
+
 def of_context(lines: Lines, context: str) -> dict[str, Lines]:
     """The cases of a context, by operator."""
     found: dict[str, Lines] = {}
@@ -114,10 +122,7 @@ def _times(line: Line | None) -> str:
 
 
 def _microseconds(ms: float) -> str:
-    time = 1000 * ms
-    return (
-        f"{time:.2f}" if time < 1 else f"{time:.3g}" if time < 1000 else f"{time:.0f}"
-    )
+    return f"{float(f'{1000 * ms:.3g}'):g}"
 
 
 def _milliseconds(row: Mapping[str, Line], name: str) -> str:
@@ -195,7 +200,7 @@ def device_page(stem: str) -> str:
     """All figures of a device, of which `stem` is the name of its table."""
     lines = ledger.lines(stem)
     every = [line for row in lines.values() for line in row.values()]
-    names = dict.fromkeys(line["contender"] for line in every)
+    names = in_order(line["contender"] for line in every)
     parts = [
         f"# Figures: {every[0]['device']}",
         "Microseconds, and medians of many calls. [How it is "
@@ -265,7 +270,7 @@ def estimates_page(stem: str) -> str:
     for title, context in list(SECTIONS.items())[:2]:
         parts.append(f"## {title}")
         for operator, rows in of_context(lines, context).items():
-            names = dict.fromkeys(name for row in rows.values() for name in row)
+            names = in_order(name for row in rows.values() for name in row)
             cells = [
                 [key[1]]
                 + [
@@ -356,9 +361,8 @@ def draw_overview(lines: Lines, path: pathlib.Path) -> None:
         )
         for text in PROGRAMS
     ]
-    figure, grid = pyplot.subplots(
-        *(2, len(shown)), figsize=(7.4, 3.4), layout="constrained"
-    )
+    figure, grid = pyplot.subplots(2, len(shown), layout="constrained")
+    figure.set_size_inches(7.4, 3.4)
     rows, words = usual + programs, titles + list(PROGRAMS.values())
     for axes, row, title in zip(grid.flat, rows, words, strict=True):
         _draw_bars(axes, row, title)
@@ -367,10 +371,8 @@ def draw_overview(lines: Lines, path: pathlib.Path) -> None:
     for axes, label in zip(grid[:, 0], ("one operator", "programs"), strict=True):
         axes.set_ylabel(label, fontsize=8)
     every = [line for row in lines.values() for line in row.values()]
-    figure.suptitle(
-        f"Milliseconds of wall time; less is better. {OVERVIEW}, {versions(every)}",
-        fontsize=7,
-    )
+    title = f"Milliseconds of wall time; less is better. {OVERVIEW}, {versions(every)}"
+    figure.suptitle(title, fontsize=7)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
 
@@ -392,10 +394,7 @@ def _draw_bars(axes: Axes, row: Mapping[str, Line], title: str) -> None:
 
 def with_tables(text: str, lines: Lines) -> str:
     """The text of docs/benchmarks.md, with its tables written anew."""
-    for what, table in (
-        ("usual work", usual_table),
-        ("programs", program_table),
-    ):
+    for what, table in (("usual work", usual_table), ("programs", program_table)):
         before, after = text.split(MARK.format(what))
         text = before + MARK.format(what) + table(lines) + after[after.index("\n\n") :]
     return text

@@ -27,7 +27,7 @@ from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
 from benchmarks import ledger
-from benchmarks.case import FORMS, Case, Functions
+from benchmarks.case import FORMS, Case
 from benchmarks.cases import hot, nonzero, padded, select, upper
 from benchmarks.command import circumstances, named, parsed
 from benchmarks.libraries import ALL
@@ -98,17 +98,18 @@ def cases() -> Iterator[Case]:
             nonzero((2**16,), dtype, 0.1),
             nonzero((1024, 1024), dtype, 0.1),
         ):
-            functions = {
-                n: functools.partial(_between, case, n) for n in case.functions
-            }
             yield case
+            functions = {name: _between(f) for name, f in case.functions.items()}
             yield dataclasses.replace(case, context="pipeline", functions=functions)
 
 
-def _between(case: Case, contender: str, *arrays: Any) -> Any:
-    *others, last = arrays
-    results = case.functions[contender](*others, last + np.ones((), last.dtype))
-    return jax.tree.map(lambda y: y + y, results)
+def _between(function: Callable[..., Any]) -> Callable[..., Any]:
+    def between(*arrays: Any) -> Any:
+        *others, last = arrays
+        results = function(*others, last + np.ones((), last.dtype))
+        return jax.tree.map(lambda y: y + y, results)
+
+    return between
 
 
 def contenders(case: Case) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from dmljax._coordinates import fills
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._sharding import Part, Partition, aligned
-from dmljax._struct import field, integer, member
+from dmljax._struct import field, member
 from dmljax._support import (
     FLOATS,
     UP_TO_32_BITS,
@@ -42,7 +42,15 @@ from dmljax._support import (
 )
 from dmljax._tensor import DataType, TensorDesc
 from dmljax._transpose import transpose_select
-from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes, check_int32, is_integer
+from dmljax._types import (
+    INT32_MAX,
+    INT32_MIN,
+    Outputs,
+    Sizes,
+    check_int32,
+    integer,
+    is_integer,
+)
 
 NAME = "DIAGONAL_MATRIX1"
 SUPPORT: SupportTable = {
@@ -50,8 +58,6 @@ SUPPORT: SupportTable = {
         ("InputTensor", "OutputTensor"), Support(2, 4, UP_TO_64_BITS)
     )
 }
-# The older operator, DIAGONAL_MATRIX, has a single diagonal and no input. The table is
-# that of DML_DIAGONAL_MATRIX_OPERATOR_DESC in Microsoft's reference.
 DIAGONAL_MATRIX_SUPPORT: SupportTable = {
     FeatureLevel.V2_0: {"OutputTensor": Support(4, 4, FLOATS)},
     FeatureLevel.V2_1: {"OutputTensor": Support(4, 4, UP_TO_32_BITS)},
@@ -61,17 +67,14 @@ DIAGONAL_MATRIX_SUPPORT: SupportTable = {
 
 
 def _xla(
-    *operands: jax.Array,
-    matrix: tuple[int, int],
-    fill_begin: int | None,
-    fill_end: int | None,
+    *operands: jax.Array, matrix: tuple[int, int], **static: int | None
 ) -> Outputs:
     # `fills` explains the operands in front. Diagonals are counted in int32, as the
     # bounds are. The mask is made from an iota, and takes no memory.
     *data, value, x = operands
     shape = (1,) * (x.ndim - 2) + matrix
     row, column = (lax.broadcasted_iota(np.int32, shape, x.ndim - i) for i in (2, 1))
-    filled = fills(column - row, data, matrix, fill_begin, fill_end)
+    filled = fills(column - row, data, matrix, **static)
     return (jnp.where(filled, value, x),)
 
 
@@ -157,7 +160,7 @@ def diagonal_matrix1(
     """
     zeros: Any = None
     if x is None:
-        zeros = _describe_zeros(shape, dtype)
+        zeros = _describe(shape, dtype)
     else:
         x = as_array(NAME, "InputTensor", x)
         if shape is not None:
@@ -171,9 +174,7 @@ def diagonal_matrix1(
     return _diagonal_matrix1(x, value, bounds, constant, zeros, begin, end)
 
 
-def _describe_zeros(
-    shape: Sizes | None, dtype: DTypeLike | None
-) -> jax.ShapeDtypeStruct:
+def _describe(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct:
     """Describes the zeros that stand for an input of None."""
     if shape is None:
         raise TypeError(f"{NAME}: one of 'x' and 'shape' must be given.")
@@ -190,10 +191,7 @@ def _describe_zeros(
 def _split_bounds(
     fill_begin: ArrayLike, fill_end: ArrayLike
 ) -> tuple[int | None, int | None, tuple[Any, ...]]:
-    """Returns the bounds as attributes and as data.
-
-    The attributes are None if a bound is data, and the data has then both bounds.
-    """
+    """Returns both bounds as attributes, or None and None, and both bounds as data."""
     # Python integers are the usual case. The rest of the function costs some
     # microseconds, as much as a small call takes.
     if type(fill_begin) is int and type(fill_end) is int:
@@ -209,10 +207,7 @@ def _split_bounds(
 
 
 def _as_bound(name: str, bound: ArrayLike) -> Any:
-    """Returns a bound as an int32 scalar.
-
-    A Python number that is traced has no value to check yet: it saturates.
-    """
+    """Returns a bound as an int32 scalar. A Python number that is traced saturates."""
     int32 = np.dtype(np.int32)
     if not isinstance(bound, jax.Array):
         number = as_integer(NAME, name, bound)
@@ -277,9 +272,7 @@ def _diagonal_matrix1(
 
 
 class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
-    """Describes DIAGONAL_MATRIX1, as DML_DIAGONAL_MATRIX1_OPERATOR_DESC does.
-
-    ``diagonal_matrix1`` says what the operator computes.
+    """Describes ``diagonal_matrix1``, as DML_DIAGONAL_MATRIX1_OPERATOR_DESC does.
 
     Attributes:
       input_tensor: the tensor whose elements are kept where nothing is filled, of the

@@ -114,11 +114,9 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.
         )
     # A Python number takes the type of the other operand.
     other = as_array(NAME, "BTensor", b) if is_python_number(a) else None
-    first = as_scalar(NAME, "ATensor", a, other)
-    second = as_scalar(NAME, "BTensor", b, first.array)
-    return _element_wise_if(
-        condition, first.array, second.array, first.constant, second.constant
-    )
+    a, constant_a = as_scalar(NAME, "ATensor", a, other)
+    b, constant_b = as_scalar(NAME, "BTensor", b, a)
+    return _element_wise_if(condition, a, b, constant_a, constant_b)
 
 
 @compiled
@@ -156,7 +154,6 @@ def _element_wise_if(
         else:
             sizes = ("ConditionTensor", condition.shape)
             require_same(NAME, "sizes", (name, value.shape), sizes)
-        # Results are never weakly typed, or a later operation could promote them.
         operands.append(strong(value))
     (output,) = ELEMENT_WISE_IF(*operands)
     return output
@@ -173,10 +170,9 @@ def _gives_way(array: jax.Array) -> int:
 
 
 class ElementWiseIfDesc(OperatorDesc[jax.Array]):
-    """Describes ELEMENT_WISE_IF, as DML_ELEMENT_WISE_IF_OPERATOR_DESC does.
+    """Describes ``element_wise_if``, as DML_ELEMENT_WISE_IF_OPERATOR_DESC does.
 
-    ``element_wise_if`` says what the operator computes. All four tensors have the same
-    sizes. Strides of 0 broadcast an input.
+    All four tensors have the same sizes. Strides of 0 broadcast an input.
 
     Attributes:
       condition_tensor: UINT8. Every value except 0 selects from `a_tensor`.

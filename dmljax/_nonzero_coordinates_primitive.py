@@ -1,9 +1,9 @@
 """NONZERO_COORDINATES as a primitive, and its jax.numpy forms.
 
-Each form first packs one bit for each element into *words* of 32 bits: set if the
-element is not zero. Then it compacts the set bits into rows of coordinates, each form
+Each form first packs one bit for each element into *words* of 32 bits. A bit is set if
+its element is not zero. Then each form compacts the set bits into rows of coordinates,
 in its own way. A *line* is one tensor of a batch, flat. The *number* of an element is
-its place in the line.
+its index in the line.
 """
 
 import functools
@@ -19,21 +19,21 @@ from jax import lax
 from dmljax._coordinates import filled, is_nonzero, uint32, unravel
 from dmljax._jax import varying_alike
 from dmljax._primitive import Kernel, OperatorPrimitive
-from dmljax._sharding import Layout, Partition, aligned
+from dmljax._sharding import Layout, Partition, Sizes, aligned
 from dmljax._types import Form, Outputs, index_mode
 
 WORD = 32  # elements of a word, one bit each
 BLOCK = 16  # numbers that one level of a running sum adds up
 
 
-def _packed(x: jax.Array) -> jax.Array:
+def _pack(x: jax.Array) -> jax.Array:
     """Packs the bits of x != 0, for x of (lines, elements), into (lines, words)."""
     lines, elements = x.shape
     words = -(-elements // WORD)
     nonzero = jnp.pad(is_nonzero(x), ((0, 0), (0, words * WORD - elements)))
     lanes = nonzero.reshape(lines, words, WORD).astype(np.uint32)
     lane = lax.broadcasted_iota(np.uint32, (1, 1, WORD), 2)
-    # Each bit has a place of its own, so the sum is the same as an or. XLA fuses the
+    # Each term has a bit of its own: the sum is the same as an or. XLA fuses the
     # comparison into it, and reads the input once.
     return (lanes << lane).sum(2, dtype=np.uint32)
 
@@ -49,72 +49,50 @@ def by_lines(lines: Callable[..., Outputs]) -> Form:
     """
 
     def form(
-        x: jax.Array,
-        *first: jax.Array,
-        rank: int,
-        size: int | None,
-        columns: int,
-        fill: int | None,
-        **static: Any,
+        x: jax.Array, *first: jax.Array, rank: int, size: int | None, **static: Any
     ) -> Outputs:
         batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
         elements = math.prod(sizes)
         rows = elements if size is None else size
-        shape = (*batch, rows, columns)
+        shape = (*batch, rows, static["columns"])
         # Kernels and scatters need something to work on. Without elements, or without
         # rows, the outputs are simple.
         if 0 in (*x.shape, *shape):
             count = is_nonzero(x).sum(range(len(batch), x.ndim), dtype=np.uint32)
-            return count, jnp.full(shape, fill or 0, np.uint32)
+            return count, jnp.full(shape, static["fill"] or 0, np.uint32)
+        flat = x.reshape(math.prod(batch), elements)
         numbers = (jnp.broadcast_to(f, (*batch, *[1] * rank)).ravel() for f in first)
-        count, coordinates = lines(
-            x.reshape(math.prod(batch), elements),
-            *numbers,
-            sizes=sizes,
-            rows=rows,
-            columns=columns,
-            fill=fill,
-            **static,
-        )
+        count, coordinates = lines(flat, *numbers, sizes=sizes, rows=rows, **static)
         return count.reshape(batch), coordinates.reshape(shape)
 
     return form
 
 
-# Compacts words into rows. It takes the words, the number of each line's first element,
-# the sizes of the tensor, and the numbers of rows and columns. It returns coordinates
-# (lines, rows, columns), with 0 past the count.
-Compact = Callable[[jax.Array, jax.Array, tuple[int, ...], int, int], jax.Array]
+def _by_words(compact: Callable[..., jax.Array]) -> Form:
+    """Makes a form of the operator, given how set bits are compacted into rows.
 
+    `compact` takes the words, the number of each line's first element, and `sizes=`,
+    `rows=` and `columns=`. It returns (lines, rows, columns) coordinates, with 0 past
+    the count.
+    """
 
-def _compacting(compact: Compact) -> Form:
-    """Makes a form of the operator, given how set bits are compacted into rows."""
-
+    @by_lines
     def form(
-        x: jax.Array,
-        *first: jax.Array,
-        sizes: tuple[int, ...],
-        rows: int,
-        columns: int,
-        fill: int | None,
+        x: jax.Array, *first: jax.Array, fill: int | None, **static: Any
     ) -> Outputs:
-        words = _packed(x)
+        words = _pack(x)
         count = lax.population_count(words).sum(1, dtype=np.uint32)
         # `first` is empty, or has the numbers of the lines' first elements.
         number = sum(first, jnp.zeros(x.shape[0], np.uint32))
-        coordinates = compact(words, number, sizes, rows, columns)
+        coordinates = compact(words, number, **static)
         row = lax.broadcasted_iota(np.uint32, coordinates.shape[:2], 1)
         return count, filled(coordinates, row < count[:, None], fill)
 
-    return by_lines(form)
+    return form
 
 
-# The running sum of a line of numbers.
-RunningSum = Callable[[jax.Array], jax.Array]
-
-
-def _by_scatter_or_search(
-    running_sum: RunningSum,
+def _scatter_or_search(
+    running_sum: Callable[[jax.Array], jax.Array],
     words: jax.Array,
     first: jax.Array,
     sizes: tuple[int, ...],
@@ -131,27 +109,23 @@ def _by_scatter_or_search(
     elements = math.prod(sizes)
     with index_mode(elements, rows):
         scatters = rows == elements or not isinstance(elements, int)
-        form = functools.partial(_scattered if scatters else _searched, rows)
+        find = functools.partial(_scatter if scatters else _search, rows)
         ones = lax.population_count(words)
         starts = jax.vmap(running_sum)(ones) - ones  # set bits before each word
-        flat = jax.vmap(form)(words, starts, first)
+        flat = jax.vmap(find)(words, starts, first)
     return unravel(flat, sizes, columns)  # element 0, past the count, gives zeros
-
-
-def _sum_by_xla(line: jax.Array) -> jax.Array:
-    return jnp.cumsum(line, dtype=line.dtype)
 
 
 def _sum_in_levels(line: jax.Array) -> jax.Array:
     """The running sum by sums within blocks, and by a running sum of the blocks.
 
     XLA divides this sum well among devices. Along a divided dimension, XLA (of JAX
-    0.11) turns `jnp.cumsum` into a loop with a step for each number. On two H200s, the
+    0.11) turns `lax.cumsum` into a loop with a step for each number. On two H200s, the
     loop took 0.36 s for 2^15 numbers, and this sum takes 0.5 ms for 2^20.
     """
     (size,) = line.shape
     if not isinstance(size, int):
-        return _sum_by_xla(line)  # JAX can't say how many levels there are
+        return lax.cumsum(line)  # JAX can't say how many levels there are
     count = -(-size // BLOCK)
     blocks = jnp.pad(line, (0, count * BLOCK - size)).reshape(count, BLOCK)
     row, column = (lax.broadcasted_iota(np.int32, (BLOCK, BLOCK), i) for i in (0, 1))
@@ -164,19 +138,16 @@ def _sum_in_levels(line: jax.Array) -> jax.Array:
     return sums.ravel()[:size]
 
 
-def _scattered(
+def _scatter(
     rows: int, words: jax.Array, starts: jax.Array, first: jax.Array
 ) -> jax.Array:
-    """Writes the number of each element that is not zero into its row.
-
-    The row of an element is the number of non-zeros before it. The result is (rows,).
-    """
+    """Writes each non-zero's number into its row: how many non-zeros are before it."""
     lane = lax.broadcasted_iota(np.uint32, (1, WORD), 1)
     lower = (jnp.uint32(1) << lane) - 1
     row = starts[:, None] + lax.population_count(words[:, None] & lower)
     is_set = (words[:, None] >> lane) & 1
-    # An element that is zero gets a row past the end, where the scatter drops it. So
-    # the other indices are unique, and XLA needs no atomic operations.
+    # An element that is zero gets a row past the end, where the scatter drops it. The
+    # other indices are unique, and XLA needs no atomic operations.
     row = jnp.where(is_set.astype(bool), row, uint32(rows)).ravel()
     number = first + lax.iota(np.uint32, row.size)
     found = jnp.zeros(rows, np.uint32)
@@ -185,31 +156,26 @@ def _scattered(
     )
 
 
-def _searched(
+def _search(
     rows: int, words: jax.Array, starts: jax.Array, first: jax.Array
 ) -> jax.Array:
-    """Searches the word of each row, and then the row's bit in the word.
-
-    The result is (rows,).
-    """
+    """Finds the word of each row, and then the row's bit in the word, as (rows,)."""
     row = lax.iota(np.uint32, rows)
     # The last word before which there are at most `row` set bits has the row's bit.
     word = jnp.searchsorted(starts, row, side="right") - 1
     rank = row - starts[word]
-    # Bisection: the bit is at least `step` further if at most `rank` bits below that
-    # are set.
+    # Bisection: the bit is `step` further if at most `rank` bits are set below that.
     bits, lane = words[word], jnp.zeros_like(row)
     for step in (16, 8, 4, 2, 1):
         below = (jnp.uint32(1) << (lane + step)) - 1
-        lane += jnp.where(lax.population_count(bits & below) <= rank, step, 0).astype(
-            np.uint32
-        )
+        further = lax.population_count(bits & below) <= rank
+        lane += jnp.where(further, np.uint32(step), np.uint32(0))
     number = first + word.astype(np.uint32) * np.uint32(WORD) + lane
     total = starts[-1] + lax.population_count(words[-1])
     return jnp.where(row < total, number, 0)
 
 
-def _by_loop(
+def _walk_words(
     words: jax.Array, first: jax.Array, sizes: tuple[int, ...], rows: int, columns: int
 ) -> jax.Array:
     """Compacts by one walk over the words, which visits the set bits in their order.
@@ -220,8 +186,7 @@ def _by_loop(
     with index_mode(words.size * WORD, lines * rows) as integer:
 
         def visit_word(k: jax.Array, state: Any) -> Any:
-            # `row` counts through all lines. A new line begins at its own rows,
-            # whatever the line before has left.
+            # `row` counts through all lines. A new line begins at its own rows.
             line = k // width
             row = jnp.where(k % width == 0, line * rows, state[0])
             word = lax.dynamic_index_in_dim(words.ravel(), k, keepdims=False)
@@ -250,16 +215,11 @@ def _by_loop(
         row, found, _ = varying_alike(zero, found, words)
         stop = jnp.asarray(words.size, integer)
         _, found = lax.fori_loop(zero, stop, visit_word, (row, found))
-    coordinates: jax.Array = found.reshape(lines, rows, columns)
-    return coordinates
+    return lax.reshape(found, (lines, rows, columns))
 
 
 def _layout(
-    operands: Sequence[tuple[int, ...]],
-    outputs: Sequence[tuple[int, ...]],
-    *,
-    rank: int,
-    **static: Any,
+    operands: Sequence[Sizes], outputs: Sequence[Sizes], *, rank: int, **static: Any
 ) -> Layout:
     """Divides batches only. A tensor is whole: a row depends on all elements before."""
     layout = aligned(operands, outputs, **static)
@@ -285,10 +245,10 @@ def _tpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
 
 NONZERO_COORDINATES = OperatorPrimitive(
     "nonzero_coordinates",
-    _compacting(functools.partial(_by_scatter_or_search, _sum_by_xla)),
+    _by_words(functools.partial(_scatter_or_search, lax.cumsum)),
     Partition(None, _layout),
-    divisible=_compacting(functools.partial(_by_scatter_or_search, _sum_in_levels)),
-    on_platform={"cpu": _compacting(_by_loop)},
+    divisible=_by_words(functools.partial(_scatter_or_search, _sum_in_levels)),
+    on_platform={"cpu": _by_words(_walk_words)},
     # In smaller arrays both forms take as long as their launches
     # (results/nvidia-h200.csv; for TPUs the compiler's estimates in results/tpu.csv).
     kernels={"cuda": Kernel(_gpu_kernel, 2**12), "tpu": Kernel(_tpu_kernel, 2**16)},

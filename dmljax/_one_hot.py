@@ -18,7 +18,7 @@ from dmljax._coordinates import countable, is_lit
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._sharding import Part, Partition, aligned
-from dmljax._struct import field, integer
+from dmljax._struct import field
 from dmljax._support import (
     FLOATS,
     INDICES,
@@ -31,7 +31,7 @@ from dmljax._support import (
 )
 from dmljax._tensor import DataType, TensorDesc
 from dmljax._transpose import transpose_select
-from dmljax._types import Outputs, is_integer
+from dmljax._types import Outputs, integer, is_integer
 
 NAME = "ONE_HOT"
 
@@ -67,12 +67,7 @@ def _xla(
 
 
 def _shard(
-    part: Part,
-    index: jax.Array,
-    *values: jax.Array,
-    size: int,
-    axis: int,
-    **static: Any,
+    part: Part, index: jax.Array, *pair: jax.Array, size: int, axis: int, **static: Any
 ) -> Outputs:
     # A part of the sequences' axis is a shorter sequence. It begins at `first`.
     own = part.outputs[0][axis]
@@ -84,7 +79,7 @@ def _shard(
         first = part.index(index.ndim + axis).astype(index.dtype) * own
         inside = (index >= first) & (index < first + own)
         index = jnp.where(inside, index - first, own)  # `own` lights nothing
-    return ONE_HOT(index, *values, size=own, axis=axis, **static)
+    return ONE_HOT(index, *pair, size=own, axis=axis, **static)
 
 
 ONE_HOT = OperatorPrimitive(
@@ -146,7 +141,6 @@ def one_hot(
 def _one_hot(
     indices: jax.Array, values: jax.Array, /, size: int, axis: int
 ) -> jax.Array:
-    # The checks run while the program is traced. A repeated call does not pay for them.
     if not is_integer(indices.dtype):
         raise DescriptorError(
             f"{NAME}: tensor 'IndicesTensor' has data type {show(indices.dtype)}; it "

@@ -49,17 +49,12 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class Registered:
-    """One operator of the registry.
+    """One operator of the registry."""
 
-    Attributes:
-      function: the public function.
-      primitive: the primitive that the function binds.
-      descriptors: the C structs that the function evaluates. The first one has the name
-        of the operator. Others are older or newer versions of it.
-    """
-
-    function: Callable[..., Any]
-    primitive: OperatorPrimitive
+    function: Callable[..., Any]  # the public function
+    primitive: OperatorPrimitive  # what the function binds
+    # The C structs that the function evaluates. The first one has the name of the
+    # operator. Others are older or newer versions of it.
     descriptors: tuple[type[OperatorDesc], ...]
 
 

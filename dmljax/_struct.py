@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from dmljax._check import is_number_of
-from dmljax._types import Sizes, is_sequence, plain_integer
+from dmljax._types import Sizes, integer, is_sequence
 
 Given = TypeVar("Given")
 Kept = TypeVar("Kept")
@@ -52,15 +52,9 @@ class Struct:
                 object.__setattr__(self, each.name, value)
 
 
-def integer(value: int) -> int:
-    """Converts an integer of NumPy or JAX."""
-    number: int = plain_integer(value)
-    return number
-
-
 def integers(values: Sizes) -> tuple[int, ...]:
     """Converts a sequence or an array of integers to a tuple."""
-    kept: Any = tuple(map(plain_integer, values)) if is_sequence(values) else values
+    kept: Any = tuple(map(integer, values)) if is_sequence(values) else values
     return typing.cast("tuple[int, ...]", kept)
 
 

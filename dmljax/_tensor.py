@@ -16,8 +16,8 @@ import numpy as np
 
 from dmljax._check import DescriptorError, as_member, as_python, counted, require, show
 from dmljax._overlap import overlap
-from dmljax._struct import Struct, field, integer, integers
-from dmljax._types import Sizes, is_sequence, plain_integer
+from dmljax._struct import Struct, field, integers
+from dmljax._types import Sizes, integer, is_sequence
 
 # DirectML counts elements in 32 bits.
 MAX_ELEMENTS = 2**32 - 1
@@ -99,7 +99,7 @@ def _data_type(value: DataType | int) -> DataType:
 
 def _flags(value: TensorFlags | int) -> TensorFlags:
     """Converts flags. Unknown ones are refused by `check_tensor`, which knows more."""
-    flags = plain_integer(value)
+    flags = integer(value)
     require(
         "TensorDesc",
         isinstance(flags, int) and not isinstance(flags, bool) and flags >= 0,
@@ -140,7 +140,7 @@ class TensorDesc(Struct):
     data_type: DataType = field(_data_type)
     sizes: tuple[int, ...] = field(_integers("sizes"))
     strides: tuple[int, ...] | None = field(_strides, default=None)
-    total_tensor_size_in_bytes: int | None = field(plain_integer, default=None)
+    total_tensor_size_in_bytes: int | None = field(integer, default=None)
     flags: TensorFlags = field(_flags, default=TensorFlags.NONE)
     guaranteed_base_offset_alignment: int = field(integer, default=0)
 

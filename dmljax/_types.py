@@ -35,14 +35,15 @@ def is_sequence(values: Any) -> bool:
     return isinstance(values, Sequence) and not text
 
 
-def plain_integer(value: Any) -> Any:
+def integer(value: int) -> int:
     """Returns an integer of NumPy or JAX as Python's, which has a hash and no overflow.
 
-    Anything else stays as it is, so that the checks can name it.
+    Anything else stays as it is, and the checks can name it.
     """
-    array = isinstance(value, (np.generic, np.ndarray, jax.Array))
-    known = array and not isinstance(value, jax.core.Tracer)
-    return int(value) if known and not value.ndim and is_integer(value.dtype) else value
+    given: Any = value
+    array = isinstance(given, (np.generic, np.ndarray, jax.Array))
+    known = array and not isinstance(given, jax.core.Tracer) and not given.ndim
+    return int(given) if known and is_integer(given.dtype) else value
 
 
 def check_int32(operator: str, name: str, value: int) -> None:
@@ -56,10 +57,7 @@ def check_int32(operator: str, name: str, value: int) -> None:
 
 
 def is_floating(dtype: np.dtype) -> bool:
-    """Whether `dtype` is a real floating-point type, including those of 4 and 8 bits.
-
-    NumPy's own `issubdtype` does not know these types.
-    """
+    """Whether `dtype` is a real floating-point type, also one of 4 or 8 bits."""
     return jnp.issubdtype(dtype, jnp.floating)
 
 

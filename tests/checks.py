@@ -10,7 +10,7 @@ import pytest
 
 from dmljax import DescriptorError
 from tests import samples
-from tests.samples import Fill, Sample
+from tests.samples import Fill, Sample, Wrong
 
 
 def assert_same(actual: Any, expected: Any, name: str = "") -> None:
@@ -44,6 +44,22 @@ def assert_refused(
     pieces = map(re.escape, text.split("..."))
     assert re.search(".*".join(pieces), message), message
     return message
+
+
+def assert_wrong(wrong: Wrong) -> None:
+    """The message is the same in a program, and shows no dimension of a batch."""
+    call, arrays, error = wrong.call, wrong.arrays, wrong.error
+    message = assert_refused(wrong.operator, wrong.text, call, *arrays, error=error)
+    mapped = jax.vmap(lambda _, *arrays: call(*arrays))
+    batch = np.arange(2, dtype=np.int32), *(np.stack([x] * 2) for x in arrays)
+    for run, given in (
+        (jax.jit(call), arrays),
+        (mapped, batch),
+        (jax.jit(mapped), batch),
+    ):
+        with pytest.raises(error) as raised:
+            run(*given)
+        assert str(raised.value) == message
 
 
 def check(

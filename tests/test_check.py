@@ -53,9 +53,8 @@ def test_a_traceback_has_one_error():
 def test_require():
     require("PADDING", True, "nothing.")
     for error in (dmljax.DescriptorError, NoKernelError):
-        assert_refused(
-            "PADDING", ": a", require, "PADDING", False, "a.", error, error=error
-        )
+        arguments = "PADDING", False, "a rule.", error
+        assert_refused("PADDING", ": a rule.", require, *arguments, error=error)
     assert issubclass(NoKernelError, dmljax.DescriptorError)
 
 
@@ -85,18 +84,17 @@ NOT_MEMBERS = [
 
 def test_what_is_a_member():
     for value in (PaddingMode.EDGE, 1, np.int64(1), np.uint8(1)):
-        assert (
-            as_member("PADDING", "PaddingMode", value, PaddingMode) is PaddingMode.EDGE
-        )
+        assert as_member("PADDING", "X", value, PaddingMode) is PaddingMode.EDGE
     for kind, value, text in NOT_MEMBERS:
         assert_refused("PADDING", text, as_member, "PADDING", "X", value, kind)
 
 
 def test_symbolic_sizes():
     n, m = export.symbolic_shape("n, m", constraints=["m >= 3"])
-    assert [at_most(1, 1), at_most(2, 1), at_most(1, n), at_most(m, n)] == [
-        *(True, False, True, False)
-    ]
+    assert at_most(1, 1)
+    assert at_most(1, n)
+    assert not at_most(2, 1)
+    assert not at_most(m, n)
     assert decide_at_most("PADDING", 3, m)
     assert not decide_at_most("PADDING", m, 2)
     text = "JAX can't decide whether n >= m for these symbolic...['n >= m'])."

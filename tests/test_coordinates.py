@@ -6,13 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import dmljax
 from dmljax import PaddingMode
 from dmljax._coordinates import (
-    countable,
-    filled,
     fills,
-    fold,
     is_lit,
     is_nonzero,
     last_sizes,
@@ -64,15 +60,6 @@ def test_what_an_index_lights(dtype, size):
     np.testing.assert_array_equal(found, wanted)
 
 
-def test_indices_that_can_count():
-    for name, wide in (
-        *(("int4", "int32"), ("uint4", "uint32"), ("int8", "int32")),
-        *(("uint16", "uint32"), ("int32", "int32"), ("uint32", "uint32")),
-    ):
-        found = countable(np.array([7], name))
-        assert (found.dtype, found) == (wide, 7)
-
-
 # NONZERO_COORDINATES
 
 
@@ -116,14 +103,6 @@ def test_coordinates_of_numbers():
     assert unravel(np.uint32([25]), (3, 4), 2).tolist() == [[6, 1]]
 
 
-def test_rows_that_are_filled():
-    rows = np.array([[1, 2], [0, 0]], np.uint32)
-    valid = np.array([True, False])
-    for fill in (0, None):
-        assert filled(rows, valid, fill) is rows
-    assert filled(rows, valid, 2**32 - 1).tolist() == [[1, 2], [2**32 - 1] * 2]
-
-
 # PADDING
 
 MODES = {"CONSTANT": 0, "EDGE": 1, "REFLECTION": 2, "SYMMETRIC": 3, "WRAP": 4}
@@ -148,23 +127,3 @@ def test_sources(mode):
         found = source_index(position, stop, start, size, mode)
         wanted = [oracles.padding_source(p - start, size, mode.name) for p in position]
         np.testing.assert_array_equal(found, wanted, f"{size} {start} {stop}")
-
-
-def test_periods():
-    for mode, of_three, of_one in (
-        (PaddingMode.REFLECTION, (4, 4), (1, 0)),
-        (PaddingMode.SYMMETRIC, (6, 5), (2, 1)),
-        (PaddingMode.WRAP, (3, 5), (1, 1)),
-    ):
-        assert (fold(3, mode), fold(1, mode)) == (of_three, of_one)
-
-
-def test_the_example_of_the_page():
-    x = np.array([[1, 2], [3, 4]], np.int32)
-    for mode, row in (
-        *(("CONSTANT", [9, 1, 2, 9, 9]), ("EDGE", [1, 1, 2, 2, 2])),
-        *(("REFLECTION", [2, 1, 2, 1, 2]), ("SYMMETRIC", [1, 1, 2, 2, 1])),
-        ("WRAP", [2, 1, 2, 1, 2]),
-    ):
-        found = dmljax.padding(x, (0, 1), (0, 2), mode=MODES[mode], value=9)
-        assert found[0].tolist() == row

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dmljax import DescriptorError, FeatureLevel, OperatorDesc, create_operator
+from dmljax._struct import c_name
 from tests.checks import assert_refused
 from tests.samples import tensor
 from tests.subjects import diagonal_matrix1, element_wise_if, one_hot, padding
@@ -20,54 +21,29 @@ HOT, SELECT = one_hot.DESC, element_wise_if.DESC
 PAD, PAD1 = padding.DESC, padding.TYPED
 STATIC = "must be an integer that is known when the program is traced, not"
 REAL = "it must be a real number that a floating-point type holds"
+KIND = "it must be TensorDesc"
 # A field of another type is an error when the operator is made, not when it runs.
 UNTYPED = [
-    (
-        FILL,
-        {"diagonal_fill_begin": 0.5},
-        TypeError,
-        f"DiagonalFillBegin {STATIC} float",
-    ),
-    (
-        FILL,
-        {"diagonal_fill_end": None},
-        TypeError,
-        f"DiagonalFillEnd {STATIC} NoneType",
-    ),
-    (
-        FILL,
-        {"output_tensor": None},
-        None,
-        "OutputTensor is None; it must be TensorDesc",
-    ),
-    (
-        FILL,
-        {"value_data_type": "INT8"},
-        None,
-        "ValueDataType is 'INT8'; it must be one",
-    ),
-    (OLD, {"offset": 1.5}, TypeError, f"Offset {STATIC} float"),
-    (OLD, {"offset": True}, TypeError, "Offset is True, a boolean; it must be an int"),
-    (HOT, {"axis": 1.0}, TypeError, f"Axis {STATIC} float"),
-    (SELECT, {"a_tensor": None}, None, "ATensor is None; it must be TensorDesc"),
-    (PAD, {"padding_mode": 7}, None, "PaddingMode is 7; it must be one of CONSTANT"),
-    (PAD, {"padding_mode": "EDGE"}, None, "is 'EDGE';...Write PaddingMode.EDGE"),
-    (PAD, {"start_padding": (1.0, 0.0)}, TypeError, f"StartPadding {STATIC} float"),
-    (PAD, {"start_padding": (False, 0)}, TypeError, "StartPadding is False, a boolean"),
-    (
-        PAD,
-        {"end_padding": None},
-        TypeError,
-        "EndPadding must be a sequence of integers",
-    ),
-    (PAD, {"input_tensor": 3}, None, "InputTensor is 3; it must be TensorDesc"),
-    (PAD, {"input_tensor": "x"}, None, "InputTensor is 'x'; it must be TensorDesc"),
+    (FILL, "diagonal_fill_begin", 0.5, f"{STATIC} float"),
+    (FILL, "diagonal_fill_end", None, f"{STATIC} NoneType"),
+    (FILL, "output_tensor", None, f"is None; {KIND}"),
+    (FILL, "value_data_type", "INT8", "is 'INT8'; it must be one of UNKNOWN, FLOAT32"),
+    (OLD, "offset", 1.5, f"{STATIC} float"),
+    (OLD, "offset", True, "is True, a boolean; it must be an integer"),
+    (HOT, "axis", 1.0, f"{STATIC} float"),
+    (SELECT, "a_tensor", None, f"is None; {KIND}"),
+    (PAD, "padding_mode", 7, "is 7; it must be one of CONSTANT, EDGE"),
+    (PAD, "padding_mode", "EDGE", "is 'EDGE'; it must be...Write PaddingMode.EDGE"),
+    (PAD, "start_padding", (1.0, 0.0), f"{STATIC} float"),
+    (PAD, "start_padding", (False, 0), "is False, a boolean"),
+    (PAD, "end_padding", None, "must be a sequence of integers, not NoneType"),
+    *((PAD, "input_tensor", value, f"is {value!r}; {KIND}") for value in (3, "x")),
     *(
-        (desc, {field: value}, None, f"{name} is {value!r}; {REAL}")
+        (desc, field, value, f"is {value!r}; {REAL}")
         for value in (1j, np.complex64(1j), "1", True, None)
-        for desc, field, name in (
-            *((PAD, "padding_value", "PaddingValue"), (OLD, "value", "Value")),
-            *((PAD1, "padding_value", "PaddingValue"), (FILL, "value", "Value")),
+        for desc, field in (
+            *((PAD, "padding_value"), (PAD1, "padding_value")),
+            *((OLD, "value"), (FILL, "value")),
         )
     ),
 ]
@@ -78,37 +54,40 @@ def made(desc, **changes):
 
 
 def test_types_of_fields():
-    for desc, changes, error, text in UNTYPED:
-        error = error or DescriptorError
+    for desc, field, value, text in UNTYPED:
+        integer = any(rule in text for rule in (STATIC, "boolean", "sequence"))
+        error, changes = TypeError if integer else DescriptorError, {field: value}
+        text = f"{c_name(field)} {text}"
         assert_refused(desc.operator, text, made, desc, error=error, **changes)
 
 
 @pytest.mark.parametrize(
-    ("field", "desc", "change"),
+    ("desc", "field"),
     [
-        ("Axis", HOT, lambda n: {"axis": n}),
-        ("DiagonalFillBegin", FILL, lambda n: {"diagonal_fill_begin": n}),
-        ("Offset", OLD, lambda n: {"offset": n}),
-        ("StartPadding", PAD, lambda n: {"start_padding": (n, 0)}),
-        ("DimensionCount", PAD, lambda n: {"dimension_count": n}),
+        *((HOT, "axis"), (FILL, "diagonal_fill_begin"), (OLD, "offset")),
+        *((PAD, "start_padding"), (PAD, "dimension_count")),
     ],
 )
-def test_fields_are_not_traced(field, desc, change):
-    run = jax.jit(lambda n: made(desc, **change(n)) and n)
-    assert_refused(desc.operator, f"{field} is traced;", run, 1, error=TypeError)
+def test_fields_are_not_traced(desc, field):
+    def run(n):
+        return made(desc, **{field: (n, 0) if field == "start_padding" else n}) and n
+
+    text = f"{c_name(field)} is traced;"
+    assert_refused(desc.operator, text, jax.jit(run), 1, error=TypeError)
 
 
 WIDE = [
-    (OLD, "output_tensor", tensor("INT64", 2, 2), "OutputTensor", "INT64"),
-    (HOT, "indices_tensor", tensor("UINT64", 2, 1), "IndicesTensor", "UINT64"),
-    (PAD, "input_tensor", tensor("FLOAT64", 2, 3), "InputTensor", "FLOAT64"),
+    (OLD, "output_tensor", "INT64", 2, 2),
+    (HOT, "indices_tensor", "UINT64", 2, 1),
+    (PAD, "input_tensor", "FLOAT64", 2, 3),
 ]
 
 
 def test_wide_types_need_x64():
-    for desc, field, item, name, data_type in WIDE:
-        text = f"'{name}' has data type {data_type}, which needs JAX's x64 mode"
-        assert_refused(desc.operator, text, made, desc, **{field: item})
+    for desc, field, kind, *sizes in WIDE:
+        text = f"'{c_name(field)}' has data type {kind}, which needs JAX's x64 mode"
+        changes = {field: tensor(kind, *sizes)}
+        assert_refused(desc.operator, text, made, desc, **changes)
     text = "'Value' has data type FLOAT64, which needs JAX's x64 mode"
     assert_refused("DIAGONAL_MATRIX1", text, made, FILL, value=np.float64(1))
     with jax.enable_x64(True):

@@ -1,4 +1,4 @@
-"""DIAGONAL_MATRIX1: triangles, and bounds that are data: traced, batched, sharded.
+"""DIAGONAL_MATRIX1: bounds that are data: traced, batched, sharded.
 
 Its wrong calls and its edge cases are in tests/subjects/diagonal_matrix1.py.
 """
@@ -35,24 +35,6 @@ def expected(x, begin, end, value=7):
 
 def filled(x, begin, end, value=7, **options):
     return diagonal_matrix1(x, value=value, fill_begin=begin, fill_end=end, **options)
-
-
-# TRIANGLES AND SINGLE DIAGONALS
-
-
-def test_triangles():
-    """The limits of INT32 in their real use."""
-    x, diagonals = np.arange(20, dtype=np.int32).reshape(4, 5), range(-5, 7)
-
-    @jax.jit
-    def program(x):
-        return [
-            (filled(x, INT32_MIN, k, 0), filled(x, k + 1, INT32_MAX, 0))
-            for k in diagonals
-        ]
-
-    for k, found in zip(diagonals, program(x), strict=True):
-        assert_same(found, (np.triu(x, k), np.tril(x, k)))
 
 
 def test_the_defaults_are_the_identity():

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from jax.extend.core import jaxprs_in_params
 
-from dmljax import DescriptorError, nonzero_coordinates
+from dmljax import nonzero_coordinates
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
 from dmljax.pallas.gpu import _lockstep
-from tests import blocks, oracles
+from tests import oracles
 from tests.checks import assert_same
+from tests.pallas import blocks
 
 each_form = pytest.mark.parametrize(
     "find",
@@ -35,17 +36,6 @@ def find(request, monkeypatch):
 
 def matrix(seed=0, shape=(3, 4)):
     return np.random.default_rng(seed).integers(0, 2, shape).astype(np.float32)
-
-
-def test_the_example_of_the_page():
-    x = np.zeros((1, 1, 2, 4), np.float32)
-    x[0, 0, [0, 0, 1, 1], [0, 3, 1, 3]] = 1
-    rows = np.array([(0, 0, 0, 0), (0, 0, 0, 3), (0, 0, 1, 1), (0, 0, 1, 3)])
-    for columns in (2, 3, 4):
-        count, coordinates = nonzero_coordinates(x, columns=columns)
-        assert (int(count), coordinates.shape) == (4, (8, columns))
-        np.testing.assert_array_equal(coordinates[:4], rows[:, -columns:])
-        assert not np.asarray(coordinates)[4:].any()
 
 
 # ROWS
@@ -117,20 +107,6 @@ def test_more_rows_than_elements(lines):
     x = matrix(1, (lines, 3000)) if lines else matrix()
     size = 5 * x.size + 7
     assert_same(by_kernel(x, size=size, fill=7), wanted(x, size))
-
-
-def test_more_rows_than_the_kernel_counts_are_refused():
-    """The default form writes them. Nothing is run here: they have 8 GiB and more."""
-
-    def find(implementation):
-        return lambda x: nonzero_coordinates(
-            x, size=2**31, implementation=implementation
-        )
-
-    x = jax.ShapeDtypeStruct((5,), np.float32)
-    jax.jit(find(None)).lower(x)
-    with pytest.raises(DescriptorError, match=r"size=2147483648 is too large for the"):
-        jax.jit(find("pallas")).lower(x)
 
 
 @pytest.mark.parametrize("rows", [pytest.param(3, marks=pytest.mark.slow), 5003])

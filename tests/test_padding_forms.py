@@ -90,30 +90,6 @@ def test_adjoint(mode, name, dtype):
     )
 
 
-@pytest.mark.parametrize(
-    "pads", [((1, 1), (1, 1)), ((0, 5), (4, 0)), ((0, 0), (0, 0))], ids=str
-)
-def test_the_adjoint_in_the_value(pads):
-    def pad(x, value):
-        return padding(x, *pads, value=value)
-
-    operands = np.zeros((3, 4), np.float32), np.float32(0)
-    cotangent = samples.numbers(jax.eval_shape(pad, *operands).shape, "float32", 1)
-    found = jax.linear_transpose(pad, *operands)(cotangent)
-    expected = oracles.padding_adjoint(cotangent, *pads, mode="CONSTANT")
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_a_batch_of_values():
-    x = samples.numbers((3, 2, 2), "float32", 1)
-    values = np.array([5, 6, 7], np.float32)
-    pad = jax.vmap(lambda x, value: padding(x, (1, 0), (0, 2), value=value))
-    for one, line, value in zip(jax.jit(pad)(x, values), x, values, strict=True):
-        expected = oracles.padding(line, (1, 0), (0, 2), mode="CONSTANT", value=value)
-        np.testing.assert_array_equal(one, expected)
-
-
 # LONG AXES
 
 LONG = 720_000_000

@@ -5,13 +5,12 @@ import dataclasses
 import enum
 import pickle
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dmljax import DataType, PaddingMode, TensorDesc, TensorFlags
 from dmljax._operators import DESCRIPTORS
-from dmljax._struct import c_name, field_types, integer, integers, member, required
+from dmljax._struct import c_name, field_types, integers, member, required
 from tests.fuzz.descriptors import made
 from tests.samples import tensor
 from tests.subjects import DESCRIBED
@@ -70,13 +69,11 @@ def test_fields_are_converted(name):
 def test_what_a_converter_can_not_convert_stays():
     """The checks refuse it, with a message that names the operator."""
     for convert, values in (
-        (integer, ("1", 1.5, None, True)),
         (integers, (1, "12", None, np.array(3))),
         (member(PaddingMode), ("EDGE", 7, True, 1.0, DataType.FLOAT32)),
     ):
         for value in values:
             assert convert(value) is value
-    assert integer(jnp.int32(3)) == 3
     assert integers([np.int8(3), "x"]) == (3, "x")
     assert member(PaddingMode)(np.uint8(1)) is PaddingMode.EDGE
 

@@ -89,7 +89,7 @@ REFUSED = [
         (sized(*sizes), f"sizes {text}; each must be an integer of at least 1")
         for sizes, text in (
             *(((2, 0), "{2,0}"), ((-2, 3), "{-2,3}"), ((2.0, 3), "{2.0,3}")),
-            *((("2", 3), "{2,3}"), ((True, 3), "{True,3}"), ((HUGE * 0, 1), "{0,1}")),
+            *((("2", 3), "{2,3}"), ((True, 3), "{True,3}")),
         )
     ),
     (

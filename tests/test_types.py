@@ -8,10 +8,10 @@ from jax import export
 from dmljax._types import (
     check_int32,
     index_mode,
+    integer,
     is_floating,
     is_integer,
     is_sequence,
-    plain_integer,
     x64_enabled,
 )
 from tests.checks import assert_refused
@@ -26,29 +26,18 @@ def test_what_is_a_sequence():
 
 def test_integers_become_pythons():
     for value in (np.int8(7), np.uint64(7), np.array(7), jnp.int32(7), 7):
-        found = plain_integer(value)
-        assert (type(found), found) == (int, 7)
-    for value in (
-        7.0,
-        "7",
-        None,
-        True,
-        np.float32(7),
-        np.bool_(True),
-        np.zeros(1, int),
-    ):
-        assert plain_integer(value) is value
+        assert (type(integer(value)), integer(value)) == (int, 7)
+    others = (7.0, "7", None, True, np.float32(7), np.bool_(True), np.zeros(1, int))
+    assert all(integer(value) is value for value in others)
 
 
 def test_kinds_of_types():
     floating = ("float16", "bfloat16", "float32", "float64", "float8_e5m2")
-    integer = ("int4", "uint4", "int8", "uint64")
-    for name in (*floating, *integer, "bool", "complex64"):
+    whole = ("int4", "uint4", "int8", "uint64")
+    for name in (*floating, *whole, "bool", "complex64"):
         dtype = jnp.dtype(name)
-        assert (is_floating(dtype), is_integer(dtype)) == (
-            name in floating,
-            name in integer,
-        )
+        kinds = name in floating, name in whole
+        assert (is_floating(dtype), is_integer(dtype)) == kinds
 
 
 def test_int32():

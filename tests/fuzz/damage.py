@@ -23,30 +23,27 @@ VALUES = (
 
 
 def base_model(maker: Maker) -> dict[str, Any]:
-    """Makes a valid model of one to three dispatches of random descriptors."""
+    """Makes a valid model of one or two dispatches of random descriptors."""
     choose = maker.random
     resources: dict[str, Any] = {}
     dispatchables: dict[str, Any] = {}
-    commands: list[Any] = []
+    commands: list[dict[str, Any]] = []
     for number in range(choose.randint(1, 2)):
-        desc = maker.desc()
-        bindings = {}
+        desc, bindings, named = maker.desc(), {}, f"d{number}"
         for field, tensor in desc.tensors().items():
-            # The name of the field in the C struct.
-            name, key = f"r{number}{field}", field.title().replace("_", "")
-            resources[name], bindings[key] = _resource(choose, name, tensor)
-        dispatchables[f"d{number}"] = desc.to_json()
-        commands.append(
-            {"type": "dispatch", "dispatchable": f"d{number}", "bindings": bindings}
-        )
+            name = f"r{number}{field}"
+            resources[name], binding = _resource(choose, name, tensor)
+            bindings[field.title().replace("_", "")] = binding
+        dispatchables[named] = desc.to_json()
+        dispatch = {"type": "dispatch", "dispatchable": named, "bindings": bindings}
+        commands.append(dispatch)
     for name in resources:
         if choose.random() < 0.3:
             verbose = choose.random() < 0.3
             commands.append({"type": "print", "resource": name, "verbose": verbose})
         if choose.random() < 0.2:
-            target = f"{name}{choose.choice(('.bin', '.npy'))}"
-            write = {"type": "writeFile", "resource": name, "targetPath": target}
-            commands.append(write)
+            path = f"{name}{choose.choice(('.bin', '.npy'))}"
+            commands.append({"type": "writeFile", "resource": name, "targetPath": path})
     return {
         "resources": resources,
         "dispatchables": dispatchables,
@@ -93,52 +90,54 @@ def damaged(choose: random.Random, source: dict[str, Any]) -> bytes:
     return bytes(text)
 
 
-def _places(value: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+def _places(value: Any) -> list[tuple[Any, Any]]:
     """Lists every place in a JSON value, as its container and its key."""
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, item in items:
+    found = []
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
         found.append((value, key))
-        if isinstance(item, (dict, list)):
-            _places(item, found)
+        found += _places(item) if isinstance(item, (dict, list)) else []
     return found
 
 
+def _place(choose: random.Random, model: Any, *kinds: type) -> tuple[Any, Any]:
+    """Chooses a place in a container of these kinds; one that is outside if none is."""
+    places = [(p, k) for p, k in _places(model) if isinstance(p, kinds or (dict, list))]
+    return choose.choice(places or [({"x": 1}, "x")])
+
+
 def _replace(choose: random.Random, model: dict[str, Any]) -> None:
-    parent, key = choose.choice(_places(model, []) or [({}, "x")])
+    parent, key = _place(choose, model)
     parent[key] = copy.deepcopy(choose.choice(VALUES))
 
 
 def _number(choose: random.Random, model: dict[str, Any]) -> None:
     """Puts another number in the place of one."""
-    places = [(p, k) for p, k in _places(model, []) if type(p[k]) in (int, float)]
-    for parent, key in [choose.choice(places)] if places else []:
-        near = parent[key] + choose.choice((-1, 1, 4))
-        limits = [value for value in VALUES if type(value) is int]
-        parent[key] = choose.choice((near, near, parent[key] * 2, *limits))
+    places = [(p, k) for p, k in _places(model) if type(p[k]) in (int, float)]
+    parent, key = choose.choice(places or [({"x": 1}, "x")])
+    near = parent[key] + choose.choice((-1, 1, 4))
+    limits = [value for value in VALUES if type(value) is int]
+    parent[key] = choose.choice((near, near, parent[key] * 2, *limits))
 
 
 def _remove(choose: random.Random, model: dict[str, Any]) -> None:
-    for parent, key in [choose.choice(_places(model, []) or [({"x": 1}, "x")])]:
-        del parent[key]
+    parent, key = _place(choose, model)
+    del parent[key]
 
 
 def _rename(choose: random.Random, model: dict[str, Any]) -> None:
-    places = [(p, k) for p, k in _places(model, []) if isinstance(p, dict)]
-    for parent, key in [choose.choice(places)] if places else []:
-        name = choose.choice((key.lower(), key + "x", key[:-1], "Strides", "desc", ""))
-        parent[name] = parent.pop(key)
+    parent, key = _place(choose, model, dict)
+    name = choose.choice((key.lower(), key + "x", key[:-1], "Strides", "desc", ""))
+    parent[name] = parent.pop(key)
 
 
 def _swap(choose: random.Random, model: dict[str, Any]) -> None:
-    places = _places(model, [])
-    if len(places) > 1:
-        (first, i), (second, j) = choose.sample(places, 2)
-        first[i], second[j] = copy.deepcopy(second[j]), copy.deepcopy(first[i])
+    (first, i), (second, j) = (_place(choose, model) for _ in "ab")
+    first[i], second[j] = copy.deepcopy(second[j]), copy.deepcopy(first[i])
 
 
 def _repeat(choose: random.Random, model: dict[str, Any]) -> None:
-    places = [(p, k) for p, k in _places(model, []) if isinstance(p, list)]
-    for parent, key in [choose.choice(places)] if places else []:
+    parent, key = _place(choose, model, list)
+    if isinstance(parent, list):
         parent[key:key] = copy.deepcopy([parent[key]] * choose.choice((1, 2, 9)))
 
 
@@ -186,8 +185,7 @@ def final_bytes(model: Model) -> dict[str, bytes]:
 
 
 def _dispatch(command: Dispatch, state: dict[str, np.ndarray]) -> None:
-    desc = command.desc
-    inputs = []
+    desc, inputs = command.desc, []
     for field, tensor in desc.input_tensors().items():
         name, offset = command.bindings[field]
         size = tensor.extent * tensor.dtype.itemsize
@@ -198,10 +196,8 @@ def _dispatch(command: Dispatch, state: dict[str, np.ndarray]) -> None:
         desc.output_tensors().items(), results, strict=True
     ):
         name, offset = command.bindings[field]
-        strides = tensor.element_strides
-        width = tensor.dtype.itemsize
-        shaped = value.reshape(tensor.sizes)
+        width, shaped = tensor.dtype.itemsize, value.reshape(tensor.sizes)
         for coordinate in np.ndindex(tensor.sizes):
-            place = offset + width * int(np.dot(coordinate, strides))
+            place = offset + width * int(np.dot(coordinate, tensor.element_strides))
             element = np.frombuffer(shaped[coordinate].tobytes(), np.uint8)
             state[name][place : place + width] = element

@@ -19,7 +19,6 @@ from benchmarks.data import Data
 from dmljax._operators import OPERATORS
 
 LINEAR = [name for name, one in OPERATORS.items() if one.primitive.linear]
-BANDWIDTHS = {"copy": 10.0, "fill": 10.0}
 # The commit is named, as the tests may run where there is no git.
 QUICK = ("--rounds", "1", "--commit", "test")
 SMALL = (*QUICK, "--elements", "1024")
@@ -159,7 +158,7 @@ def test_one_wrong_element_is_an_error(all_cases, operator, direction, contender
 
     bad = dataclasses.replace(case, functions={contender: wrong})
     with pytest.raises(RuntimeError, match=f"{contender} is wrong in {operator}"):
-        run.time_case(bad, libraries.ALL, BANDWIDTHS, rounds=1)
+        run.time_case(bad, libraries.ALL, {bad.ceiling: 10.0}, rounds=1)
 
 
 def test_poison_takes_the_place_of_a_result():
@@ -283,7 +282,7 @@ def test_figures_are_microseconds_of_the_device_and_of_the_host():
     ours = {"ms": 0.1424, "wall_ms": 1.5, "share": 0.5}
     row = {"dmljax": ours, "jnp": {"ms": None, "wall_ms": 0.0005}}
     table = plot.figures({("padding", "x", "gradient", ""): row}, ["dmljax", "jnp"])
-    assert table.splitlines()[2] == "| x, gradient | 142 / 1500 | 0.50 | 0.50 |"
+    assert table.splitlines()[2] == "| x, gradient | 142 / 1500 | 0.5 | 0.50 |"
 
 
 # SEVERAL DEVICES AND TPUS

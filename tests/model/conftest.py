@@ -1,0 +1,9 @@
+"""Every test here has an empty folder of its own as its current directory."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

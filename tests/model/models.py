@@ -1,0 +1,151 @@
+"""Small models, edits of them, and the message of one that is refused."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import dmljax
+
+
+def data(data_type, values, **more):
+    return {"initialValuesDataType": data_type, "initialValues": values} | more
+
+
+def zeros(data_type, count):
+    return data(data_type, {"valueCount": count, "value": 0})
+
+
+def source(path, data_type="UINT8", **more):
+    return data(data_type, {"sourcePath": path}, **more)
+
+
+def tensor(data_type, *sizes, **more):
+    return {"DataType": data_type, "Sizes": list(sizes)} | more
+
+
+def pad(sizes=(3,), start=(1,), end=(1,), mode="EDGE", data_type="FLOAT32"):
+    padded = map(sum, zip(start, sizes, end, strict=True))
+    desc = {
+        "InputTensor": tensor(data_type, *sizes),
+        "OutputTensor": tensor(data_type, *padded),
+        "PaddingMode": mode,
+        "PaddingValue": 0,
+        "DimensionCount": len(sizes),
+        "StartPadding": list(start),
+        "EndPadding": list(end),
+    }
+    return {"type": "DML_OPERATOR_PADDING", "desc": desc}
+
+
+def diagonal(data_type, value, *sizes):
+    return {
+        "OutputTensor": tensor(data_type, *sizes),
+        "ValueDataType": data_type,
+        "Value": value,
+        "DiagonalFillBegin": 0,
+        "DiagonalFillEnd": 1,
+    }
+
+
+def nonzero(size):
+    desc = {
+        "InputTensor": tensor("UINT8", size),
+        "OutputCountTensor": tensor("UINT32", 1),
+        "OutputCoordinatesTensor": tensor("UINT32", size, 1),
+    }
+    return {"type": "NONZERO_COORDINATES", "desc": desc}
+
+
+def dispatch(dispatchable, **bindings):
+    return {"type": "dispatch", "dispatchable": dispatchable, "bindings": bindings}
+
+
+def show(resource, **more):
+    return {"type": "print", "resource": resource} | more
+
+
+def save(resource, path, **more):
+    command = {"type": "writeFile", "resource": resource, "targetPath": str(path)}
+    return command | more
+
+
+def model(resources, dispatchables, *commands):
+    return {
+        "resources": resources,
+        "dispatchables": dispatchables,
+        "commands": list(commands),
+    }
+
+
+def holding(resource, *commands):
+    """A model with one resource, `r`, and no operators."""
+    return model({"r": resource}, {}, *commands)
+
+
+def values_of(resource):
+    """What a resource holds, by a model that does nothing with it."""
+    return dmljax.run_model(holding(resource))["r"]
+
+
+def padding_model():
+    """A model that pads, prints and writes. It gives 1, 1, 2, 3, 3."""
+    return model(
+        {"input": data("FLOAT32", [1, 2, 3]), "output": zeros("FLOAT32", 5)},
+        {"pad": pad()},
+        dispatch("pad", InputTensor={"name": "input"}, OutputTensor="output"),
+        show("output"),
+        save("output", "written.npy"),
+    )
+
+
+def edited(original, path, value):
+    """A copy of a model with another value at a path of keys, or with ... with none.
+
+    The path may begin with the name of a resource or of a dispatchable, or with the
+    type of a command, as in `pad.desc.PaddingMode` or `print.resource`, or with the
+    bindings of the dispatch.
+    """
+    result = copy.deepcopy(original)
+    *keys, last = path.split(".")
+    roots = [result, result["resources"], result["dispatchables"]]
+    roots += [{c["type"]: c} for c in result["commands"]] + result["commands"][:1]
+    parent = next((root for root in roots if (keys or [last])[0] in root), result)
+    for key in keys:
+        parent = parent[key]
+    if value is ...:
+        del parent[last]
+    else:
+        parent[last] = value
+    return result
+
+
+def padded(path, value):
+    """What the model of a padding gives after an edit."""
+    model = edited(padding_model(), path, value)
+    return dmljax.run_model(model)["output"].tolist()
+
+
+def refusal(model, **options):
+    """The message that refuses a model: one line that is not too long."""
+    with pytest.raises(dmljax.ModelError) as caught:
+        dmljax.run_model(model, **options)
+    message = str(caught.value)
+    assert message.isprintable()
+    assert len(message) < 500
+    return message
+
+
+def refused(path, value):
+    """The message that refuses the model of a padding after an edit."""
+    return refusal(edited(padding_model(), path, value))
+
+
+def write_image(path, mode="RGBA"):
+    """Writes an image of 5 rows and 7 columns, and returns its planes."""
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 4), np.uint8)
+    colours = pixels if mode == "RGBA" else np.ascontiguousarray(pixels[..., :3])
+    written = image.fromarray(colours).convert(mode)
+    written.save(path)
+    return np.asarray(written).reshape(5, 7, -1).transpose(2, 0, 1)

@@ -1,0 +1,93 @@
+"""The tables of the format: which fields each object has, and of which kind."""
+
+import numpy as np
+import pytest
+
+import dmljax
+from dmljax import DataType
+from dmljax._model.format import Resource
+from tests.model import models as m
+
+UNSIGNED = "an integer from 0 to 2^64 - 1"
+SIZES = "a list of integers, each from 1 to 2^32 - 1"
+NUMBER = "a number, or for floats also 'nan', 'inf' or '-inf'"
+VALUES = "input.initialValues"
+ORDER = "one of RGB, BGR"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "kind"),
+    [
+        ("resources", [], "an object"),
+        ("dispatchables", [], "an object"),
+        ("commands", {}, "a list"),
+        ("$schema", 1, "a string"),
+        ("input.initialValuesDataType", "FLOAT8", "one of FLOAT64, FLOAT32"),
+        ("input.initialValues", 1, "a list or an object"),
+        ("input.initialValuesOffsetInBytes", -1, UNSIGNED),
+        ("input.sizeInBytes", "16", UNSIGNED),
+        ("input.resampleSize", [0], SIZES),
+        ("input.resampleMode", "crop", "'scale'"),
+        ("input.channelOrder", "GBR", ORDER),
+        ("output.initialValues.value", True, NUMBER),
+        ("output.initialValues.valueCount", 3.0, UNSIGNED),
+        (VALUES, {"valueCount": 3, "valueStart": [1]}, NUMBER),
+        (VALUES, {"valueCount": 3, "valueStart": 1, "valueDelta": {}}, NUMBER),
+        (VALUES, {"sourcePath": 1}, "a string"),
+        (VALUES, {"valueStart": 1, "valueCount": None}, UNSIGNED),
+        ("pad.type", 1, "a string"),
+        ("pad.desc", [], "an object"),
+        ("pad", {"Type": 1}, "a string"),
+        ("pad", {"type": "PADDING", "Desc": []}, "an object"),
+        ("pad.bindings", [], "an object"),
+        ("pad.dmlCompileType", 1, "a string"),
+        ("pad.executionFlags", [1], "a string or a list of strings"),
+        ("dispatch.type", 1, "a string"),
+        ("dispatch.dispatchable", 1, "a string"),
+        ("bindings", [], "an object"),
+        ("dispatch.threadGroupCount", 1, "a list of integers"),
+        ("print.resource", 1, "a string"),
+        ("print.verbose", 1, "true or false"),
+        ("writeFile.resource", 1, "a string"),
+        ("writeFile.targetPath", 1, "a string"),
+        ("writeFile.dimensions", [-5, -1], SIZES),
+        ("writeFile.channelOrder", 1, ORDER),
+        ("bindings.InputTensor.name", 1, "a string"),
+        ("bindings.InputTensor.elementOffset", -1, UNSIGNED),
+        ("bindings.InputTensor.elementSizeInBytes", "4", UNSIGNED),
+        ("bindings.InputTensor.elementCount", 1.0, UNSIGNED),
+        ("bindings.InputTensor.format", 1, "a string"),
+        ("bindings.InputTensor.elementStride", "4", UNSIGNED),
+        ("bindings.InputTensor.shape", 1, "a list of integers"),
+        ("bindings.InputTensor.counter", 1, "a string"),
+        ("bindings.InputTensor.counterOffsetBytes", -1, UNSIGNED),
+    ],
+)
+def test_each_field_has_a_kind(path, value, kind):
+    message = m.refused(path, value)
+    key = [*value][-1] if value and isinstance(value, dict) else path.split(".")[-1]
+    assert f"the field '{key}' is " in message
+    assert f"; it must be {kind}" in message
+
+
+def test_fields_that_mean_nothing_here():
+    source = m.padding_model()
+    for path, value in {
+        "$schema": "./model.schema.json",
+        "pad.dmlCompileType": "DmlCompileOp",
+        "pad.executionFlags": ["NONE"],
+        "dispatch.threadGroupCount": [1, 1, 1],
+        "bindings.InputTensor.format": "R32_FLOAT",
+        "bindings.InputTensor.elementStride": 9,
+        "bindings.InputTensor.shape": [7],
+        "bindings.InputTensor.counter": "none",
+        "bindings.InputTensor.counterOffsetBytes": 4,
+    }.items():
+        source = m.edited(source, path, value)
+    assert dmljax.run_model(source)["output"].tolist() == [1, 1, 2, 3, 3]
+
+
+def test_a_resource():
+    content = np.arange(8, dtype=np.uint8)
+    assert Resource(DataType.UINT16, content, 3).values.tolist() == [256, 770, 1284]
+    assert Resource(DataType.UNKNOWN, content, 3).values.tolist() == [0, 1, 2]

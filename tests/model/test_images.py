@@ -1,0 +1,164 @@
+"""Images that are read and written."""
+
+import math
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import dmljax
+from dmljax._model.images import converting
+from docs import make_models
+from tests.model import models as m
+
+image = pytest.importorskip("PIL.Image")
+
+
+def test_a_photograph(folder):
+    (folder / "docs/models/out").mkdir(parents=True)
+    dmljax.run_model(make_models.FOLDER / "photograph_edge.json")
+    photograph = np.asarray(image.open(make_models.FOLDER / "astronaut.jpg"))
+    padded = np.asarray(image.open("docs/models/out/edge.png"))
+    pads = ((64, 64), (64, 64), (0, 0))
+    np.testing.assert_array_equal(padded, np.pad(photograph, pads, mode="edge"))
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+@pytest.mark.parametrize("data_type", ["UINT8", "FLOAT32", "FLOAT16"])
+def test_images_go_through_unchanged(mode, data_type):
+    planes = m.write_image("in.png", mode)
+    sizes = [len(mode), 5, 7] if mode != "L" else [5, 7]
+    command = m.save("r", "OUT.PNG", dimensions=sizes)
+    result = dmljax.run_model(m.holding(m.source("in.png", data_type), command))["r"]
+    scale = 1 if data_type == "UINT8" else 255
+    expected = (planes.ravel() / scale).astype(data_type.lower())
+    np.testing.assert_array_equal(result, expected)
+    np.testing.assert_array_equal(m.values_of(m.source("OUT.PNG")), planes.ravel())
+
+
+def test_the_channel_order():
+    planes = m.write_image("in.png")
+    command = m.save("r", "same.png", dimensions=[1, 4, 5, 7], channelOrder="BGR")
+    resource = m.source("in.png", channelOrder="BGR")
+    result = dmljax.run_model(m.holding(resource, command))["r"]
+    np.testing.assert_array_equal(result, planes[[2, 1, 0, 3]].ravel())
+    np.testing.assert_array_equal(m.values_of(m.source("same.png")), planes.ravel())
+
+
+@pytest.mark.parametrize("size", [[1, 1, 5, 7], [1, 3, 4, 6], [1, 4, 10, 2]])
+def test_an_image_is_resampled(size):
+    planes = m.write_image("in.png")
+    options = {"resampleSize": size, "resampleMode": "scale"}
+    values = m.values_of(m.source("in.png", "FLOAT32", **options))
+    assert values.shape == (np.prod(size),)
+    assert 0 <= values.min() < values.max() <= 1
+    same = m.values_of(m.source("in.png", resampleSize=[1, *planes.shape]))
+    np.testing.assert_array_equal(same, planes.ravel())
+
+
+@pytest.mark.parametrize(
+    ("mode", "name", "channels"),
+    [
+        ("1", "bits.png", 1),
+        ("P", "palette.png", 3),
+        ("LA", "alpha.png", 4),
+        ("CMYK", "cmyk.jpg", 3),
+        ("L", "grey.jpeg", 1),
+    ],
+)
+def test_other_kinds_of_images(mode, name, channels):
+    m.write_image(name, mode)
+    assert m.values_of(m.source(name)).size == channels * 35
+    assert m.values_of(m.source(name, resampleSize=[1, 4, 5, 7])).size == 4 * 35
+
+
+def test_written_floats_are_clipped_and_rounded():
+    floats = ["nan", "-inf", "inf", -0.5, 1.5, 0.5, 0.001, 0.999]
+    commands = [m.save("r", f"out.{end}", dimensions=[2, 4]) for end in ("png", "jpg")]
+    dmljax.run_model(m.holding(m.data("FLOAT32", floats), *commands))
+    pixels = np.asarray(image.open("out.png")).ravel().tolist()
+    assert pixels == [0, 0, 255, 0, 255, 128, 0, 255]
+    with image.open("out.jpg") as written:
+        assert written.format == "JPEG"
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"initialValuesDataType": "INT32"}, "an image has data type INT32; it must"),
+        ({"resampleSize": [3, 5, 7]}, "the field 'resampleSize' is {3,5,7}; it must"),
+        ({"resampleSize": [2, 3, 5, 7]}, "the field 'resampleSize' is {2,3,5,7}; it"),
+        ({"resampleSize": [1, 2, 5, 7]}, "the field 'resampleSize' is {1,2,5,7}; it"),
+        ({"resampleSize": [1, 3, 9**5, 9**5]}, "sourcePath 'in.png' needs 175 GiB of"),
+    ],
+)
+def test_a_wrong_image_resource(more, message):
+    m.write_image("in.png")
+    assert message in m.refusal(m.holding(m.source("in.png") | more), max_memory=2**30)
+
+
+def test_images_that_can_not_be_read(folder):
+    m.write_image("cut.png")
+    (folder / "cut.png").write_bytes((folder / "cut.png").read_bytes()[:80])
+    (folder / "text.png").write_bytes(b"no image")
+    image.fromarray(np.ones((5, 7), np.uint16)).save("deep.png")
+    for name, reason in {
+        "cut.png": "",
+        "text.png": "cannot identify image file",
+        "deep.png": "its pixels have more than 8 bits (mode I;16)",
+    }.items():
+        message = m.refusal(m.holding(m.source(name)))
+        assert f"sourcePath '{name}' cannot be converted: {reason}" in message
+        assert "object at 0x" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "message"),
+    [
+        ("out.png", [35], "'dimensions' is {35}; for an image it must be {1,channels,"),
+        ("out.png", [5, 7, 1], "is {5,7,1}; for an image"),
+        ("out.png", [2, 1, 5, 7], "is {2,1,5,7}; for an image"),
+        ("out.png", [1, 1, 1, 5, 7], "is {1,1,1,5,7}; for an image"),
+        ("out.png", [2, 6, 1], "or {height,width}, with 1, 3, 4 channels."),
+        ("out.jpg", [4, 3, 1], "or {height,width}, with 1, 3 channels."),
+        ("out.jpg", [1, 70_000], "{1,70000}; a JPEG image has at most 65500 rows and"),
+    ],
+)
+def test_an_image_that_can_not_be_written(name, sizes, message):
+    command = m.save("r", name, dimensions=sizes)
+    assert message in m.refusal(m.holding(m.zeros("UINT8", math.prod(sizes)), command))
+    integers = m.holding(m.zeros("INT32", math.prod(sizes)), command)
+    assert "an image has data type INT32; it must" in m.refusal(integers)
+
+
+def test_images_without_pillow(monkeypatch):
+    m.write_image("in.png")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    message = "images need Pillow, which is not installed: pip install pillow"
+    assert m.refusal(m.holding(m.source("in.png"))).endswith(message)
+    command = m.save("r", "out.png", dimensions=[1, 1])
+    assert m.refusal(m.holding(m.data("UINT8", [1]), command)).endswith(message)
+
+
+def test_filters_of_warnings_are_restored_when_threads_use_images():
+    entered, left = threading.Event(), threading.Event()
+    before = list(warnings.filters)
+
+    def first():
+        with converting("the first"):
+            entered.set()
+            left.wait(0.05)  # the second would enter here
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert entered.wait(10)
+    with converting("the second"):
+        left.set()
+        thread.join(0.05)
+    thread.join()
+    assert warnings.filters == before

@@ -1,0 +1,125 @@
+"""What a model prints, and the files that it writes."""
+
+import os
+
+import numpy as np
+import pytest
+
+import dmljax
+from tests.model import models as m
+from tests.model.test_values import MIXED
+
+# Text
+
+
+@pytest.mark.parametrize(
+    ("data_type", "values", "text"),
+    [
+        ("INT8", [-65], "-65"),
+        ("UINT32", [2**32 - 1], "4294967295"),
+        ("FLOAT32", [1e6, 123456, 0.1, -0.0], "1e+06, 123456, 0.1, -0"),
+        ("FLOAT16", ["nan", "inf", "-inf", 0.1], "nan, inf, -inf, 0.0999756"),
+    ],
+)
+def test_what_is_printed(data_type, values, text, capsys):
+    dmljax.run_model(m.model({"a b": m.data(data_type, values)}, {}, m.show("a b")))
+    assert capsys.readouterr().out == f"Resource 'a b': {text}\n"
+
+
+def test_what_is_printed_with_bits(capsys):
+    resource = m.data("INT16", [-2, *range(9)])
+    dmljax.run_model(m.holding(resource, m.show("r", verbose=True)))
+    _, first, second, *_, last = capsys.readouterr().out.splitlines()
+    shown = ["[ 0] -2 (0xFFFE)", "[ 1] 0 (0x   0)", "[ 9] 8 (0x   8)"]
+    assert [first, second, last] == shown
+
+
+def test_a_list_of_mixed_types_is_not_printed():
+    mixed = {"initialValues": MIXED}
+    message = m.refusal(m.holding(mixed, m.show("r")))
+    assert message.endswith("types and cannot be printed; write it to a file.")
+    message = m.refusal(m.holding(mixed, m.save("r", "r.npy")))
+    assert "a .npy file needs one data type, and the resource has a list" in message
+
+
+# Files
+
+
+def test_arrays_and_raw_data(folder):
+    source = m.holding(
+        m.data("INT32", [1, -2, 3]),
+        m.save("r", "flat.npy"),
+        m.save("r", "sized.NPY", dimensions=[1, 3]),
+        m.save("r", folder / "raw.bin"),
+    )
+    dmljax.run_model(source)
+    assert sorted(os.listdir()) == ["flat.npy", "raw.bin", "sized.NPY"]
+    for array, expected in (
+        (np.load("flat.npy"), [1, -2, 3]),
+        (np.load("sized.NPY"), [[1, -2, 3]]),
+        (np.fromfile("raw.bin", "<i4"), [1, -2, 3]),
+    ):
+        assert array.dtype == np.int32
+        assert array.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "message"),
+    [
+        ("r.npy", {"dimensions": [2, 3]}, "'dimensions' is {2,3}, 6 elements, while"),
+        ("r.npy", {"dimensions": [1] * 70 + [5]}, "at most 64 dimensions."),
+        (".", {}, "targetPath '.' is there already, and is not a file."),
+        ("/dev/null", {}, "is there already, and is not a file."),
+        ("a\0b", {}, "is not a path: embedded null byte."),
+        ("x" * 300, {}, "cannot be written: File name too long."),
+        ("kept.bin/r.npy", {}, "is in a folder that does not exist; it is relative t"),
+    ],
+)
+def test_a_wrong_target(folder, path, more, message):
+    (folder / "kept.bin").write_bytes(b"kept")
+    command = m.save("r", path, **more)
+    refused = m.refusal(m.holding(m.zeros("FLOAT32", 5), command))
+    assert refused.startswith("model, command 1 (writeFile): ")
+    assert message in refused
+
+
+@pytest.mark.parametrize(
+    ("protected", "message"),
+    [
+        ("", "targetPath 'kept.bin' is in a folder that cannot be written."),
+        ("kept.bin", "targetPath 'kept.bin' is there already, and is read-only."),
+    ],
+)
+def test_a_target_without_permission(folder, monkeypatch, protected, message):
+    """The superuser may write everything, so the test says what is not allowed."""
+    (folder / "kept.bin").write_bytes(b"kept")
+    monkeypatch.setattr(os, "access", lambda path, mode: path != folder / protected)
+    refused = m.refusal(m.holding(m.zeros("FLOAT32", 5), m.save("r", "kept.bin")))
+    assert refused.endswith(message)
+    assert (folder / "kept.bin").read_bytes() == b"kept"
+
+
+@pytest.mark.parametrize(
+    "fails", ["os.replace", "pathlib.Path.write_bytes", "dmljax._model.output._to_npy"]
+)
+def test_a_full_disk(folder, capsys, monkeypatch, fails):
+    """All is written under other names first, and these files are removed."""
+
+    def refuse(*arguments):
+        raise OSError(28, "No space left on device")
+
+    (folder / "written.npy").write_bytes(b"kept")
+    monkeypatch.setattr(fails, refuse)
+    message = "model, command 3 (writeFile): it cannot be written: No space left on de"
+    assert m.refusal(m.padding_model()).startswith(message)
+    assert bool(capsys.readouterr().out) == (fails == "os.replace")
+    assert os.listdir() == ["written.npy"]
+    assert (folder / "written.npy").read_bytes() == b"kept"
+
+
+def test_a_private_file_stays_private(folder):
+    (folder / "written.npy").touch(0o600)
+    dmljax.run_model(m.padding_model())
+    status = (folder / "written.npy").stat()
+    assert status.st_size > 0
+    assert status.st_mode & 0o777 == 0o600

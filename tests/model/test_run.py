@@ -1,0 +1,225 @@
+"""Models that run: what they give, as one program, and on which device."""
+
+import itertools
+import logging
+
+import jax
+import numpy as np
+import pytest
+
+import dmljax
+from dmljax._model.parse import parse_model
+from dmljax._model.run import compile_model, find_device, initial_state, program
+from dmljax._pages.examples import EXAMPLES
+from docs import make_models
+from tests.model import models as m
+
+# The models of the documentation
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_the_model_of_a_page_example_agrees_with_it(example, capsys):
+    results = dmljax.run_model(make_models.FOLDER / f"{example.name}.json")
+    expected = example.expected or example.printed
+    lines = capsys.readouterr().out.splitlines()
+    for field, array, line in zip(example.desc.outputs, expected, lines, strict=True):
+        name = field.removesuffix("_tensor")
+        np.testing.assert_array_equal(results[name][: len(array)], array)
+        assert line.startswith(f"Resource '{name}': " + ", ".join(map(str, array)))
+
+
+def test_the_models_on_disk_are_the_ones_that_are_made():
+    files = make_models.FOLDER.glob("*.json")
+    on_disk = {path.name: path.read_text() for path in files}
+    assert on_disk == make_models.model_files()
+
+
+def test_a_chain_of_four_operators_is_one_program(folder, capsys, caplog):
+    (folder / "docs/models/out").mkdir(parents=True)
+    with jax.log_compiles(), caplog.at_level(logging.WARNING):
+        results = dmljax.run_model(make_models.FOLDER / "chain.json")
+    finished = [m for m in caplog.messages if m.startswith("Finished XLA compilation")]
+    assert len(finished) == 1
+    assert "dmljax_model" in finished[0]
+    matrix = np.arange(1, 10, dtype=np.float32).reshape(3, 3)
+    triangle = np.triu(np.pad(matrix, 1, mode="reflect"))
+    np.testing.assert_array_equal(results["triangle"], triangle.ravel())
+    count = np.count_nonzero(triangle)
+    assert capsys.readouterr().out.splitlines()[1] == f"Resource 'count': {count}"
+    coordinates = np.load("docs/models/out/coordinates.npy")
+    np.testing.assert_array_equal(coordinates[:count], np.argwhere(triangle))
+
+
+# What commands give
+
+
+def test_a_resource_is_shown_as_it_is_at_the_command(capsys):
+    bindings = {"InputTensor": "input", "OutputTensor": "output"}
+    commands = [
+        m.show("output"),
+        m.dispatch("pad", **bindings),
+        {"type": "PRINT", "resource": "output"},
+        m.save("output", "first.bin"),
+        m.dispatch("wrap", **bindings),
+        m.save("output", "second.bin"),
+        m.show("output"),
+    ]
+    source = m.edited(m.padding_model(), "commands", commands)
+    source["dispatchables"]["wrap"] = m.pad(mode="WRAP")
+    dmljax.run_model(source)
+    assert capsys.readouterr().out.splitlines() == [
+        "Resource 'output': 0, 0, 0, 0, 0",
+        "Resource 'output': 1, 1, 2, 3, 3",
+        "Resource 'output': 3, 1, 2, 3, 1",
+    ]
+    assert np.fromfile("first.bin", "<f4").tolist() == [1, 1, 2, 3, 3]
+    assert np.fromfile("second.bin", "<f4").tolist() == [3, 1, 2, 3, 1]
+
+
+def test_elements_that_no_output_covers_stay():
+    source = m.edited(m.padding_model(), "pad.desc.OutputTensor.Strides", [2])
+    source["resources"]["output"] = m.data("FLOAT32", {"valueCount": 12, "value": 7})
+    binding = {"name": "output", "elementOffset": 1}
+    source["commands"] = [m.dispatch("pad", InputTensor="input", OutputTensor=binding)]
+    output = dmljax.run_model(source)["output"]
+    assert output.tolist() == [7, 1, 7, 1, 7, 2, 7, 3, 7, 3, 7, 7]
+
+
+def test_an_input_is_read_before_it_is_overwritten():
+    source = m.edited(m.padding_model(), "bindings.InputTensor", "output")
+    source["resources"]["output"]["initialValues"] = [1, 2, 3, 4, 5]
+    source["commands"] = source["commands"][:1]
+    results = dmljax.run_model(source)
+    assert results["output"].tolist() == [1, 1, 2, 3, 3]
+    results["output"][0] = 9  # the array is the caller's, who may write to it
+
+
+def test_elements_and_their_bytes_are_returned_by_one_program():
+    """Without a barrier between them, XLA's compiler for GPUs ends the process."""
+    desc = m.diagonal("UINT32", 5, 2, 3)
+    source = m.model(
+        {"elements": m.zeros("UINT32", 6), "raw": m.zeros("UINT8", 24)},
+        {"matrix": {"type": "DIAGONAL_MATRIX1", "desc": desc}},
+        *(m.dispatch("matrix", OutputTensor=name) for name in ("elements", "raw")),
+    )
+    results = dmljax.run_model(source)
+    assert results["elements"].tolist() == [5, 0, 0, 0, 5, 0]
+    assert results["raw"].tobytes() == results["elements"].tobytes()
+    parsed = parse_model(source)
+    lowered = jax.jit(program(parsed)).lower(initial_state(parsed))
+    lines = lowered.as_text().splitlines()
+    converted = [n for n, line in enumerate(lines) if ".bitcast_convert" in line]
+    assert len(converted) == 2  # the bytes are read as elements, and written
+    assert all(".optimization_barrier" in lines[n - 1] for n in converted)
+
+
+def test_int64_stays_exact_in_x64_mode(x64):
+    source = m.model(
+        {"in": m.data("INT64", [2**53 + 1, -(2**63)]), "out": m.zeros("INT64", 4)},
+        {"pad": m.pad((2,), data_type="INT64")},
+        m.dispatch("pad", InputTensor="in", OutputTensor="out"),
+    )
+    first, last = 2**53 + 1, -(2**63)
+    assert dmljax.run_model(source)["out"].tolist() == [first, first, last, last]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [jax.disable_jit, jax.debug_nans, jax.debug_infs],
+    ids=lambda s: s.__name__,
+)
+def test_settings_for_debugging_do_not_change_a_model(setting):
+    with setting(True):
+        output = m.padded("input.initialValues", ["nan", 2, "inf"])
+    np.testing.assert_array_equal(output, [np.nan, np.nan, 2, np.inf, np.inf])
+
+
+# The size of the program
+
+
+def test_many_resources_and_commands_take_no_time_to_compile(capsys):
+    source = m.padding_model()
+    source["resources"] |= {f"r{n}": m.data("UINT8", [n % 256]) for n in range(2000)}
+    source["commands"] += [m.show("r7"), m.show("output")] * 500
+    parsed = parse_model(source)
+    text = jax.jit(program(parsed)).lower(initial_state(parsed)).as_text()
+    assert len(text) < 10_000
+    assert dmljax.run_model(source)["r300"].tolist() == [300 % 256]
+    lines = capsys.readouterr().out.splitlines()
+    output = "Resource 'output': 1, 1, 2, 3, 3"
+    assert lines == [output, *["Resource 'r7': 7", output] * 500]
+
+
+def test_a_dispatch_takes_only_what_it_needs_of_a_buffer():
+    """Otherwise XLA's compiler for CPUs overflows its stack after a few hundred."""
+    places = [{"name": "all", "elementOffset": 3 * n} for n in range(21)]
+    source = m.model(
+        {"all": m.data("INT32", [1, 2, 3], sizeInBytes=12 * len(places))},
+        {"copy": m.pad((3,), (0,), (0,), data_type="INT32")},
+        *(
+            m.dispatch("copy", InputTensor=one, OutputTensor=other)
+            for one, other in itertools.pairwise(places)
+        ),
+    )
+    assert dmljax.run_model(source)["all"].tolist() == [1, 2, 3] * len(places)
+    parsed = parse_model(source)
+    steps = jax.make_jaxpr(program(parsed))(initial_state(parsed)).eqns
+    sizes = [out.aval.size for step in steps for out in step.outvars]
+    # Each dispatch joins the elements before and behind its output with the output.
+    assert sum(size > 3 for size in sizes) <= 3 * len(places)
+
+
+# The machine
+
+
+@pytest.mark.parametrize("device", ["cpu", "device"])
+def test_the_device(device):
+    chosen = jax.devices("cpu")[-1] if device == "device" else device
+    results = compile_model(parse_model(m.padding_model()), find_device(chosen))()
+    found = jax.devices("cpu")[0] if device == "cpu" else chosen
+    assert results.resources["output"].devices() == {found}
+    assert dmljax.run_model(m.padding_model(), device=chosen)["output"][0] == 1
+
+
+def test_a_device_that_is_not_there(monkeypatch):
+    there = {"cpu": jax.local_devices(backend="cpu")}
+
+    def find(backend="cpu"):
+        if backend not in there:
+            raise RuntimeError(f"{backend} is\nnot ready")
+        return there[backend]
+
+    monkeypatch.setattr(jax, "local_devices", find)
+    message = "device '{}' is not present; this machine has 'cpu'."
+    assert m.refusal(m.padding_model(), device="npu") == message.format("npu")
+    says = message.format("gpu") + " JAX says: gpu is not ready"
+    assert m.refusal(m.padding_model(), device="gpu") == says
+
+
+@pytest.mark.parametrize("error", [RuntimeError, AssertionError])
+def test_jax_without_a_device(error, monkeypatch):
+    def refuse():
+        raise error("no\nplatform")
+
+    monkeypatch.setattr(jax, "local_devices", refuse)
+    message = m.refusal(m.padding_model())
+    assert message.startswith("JAX finds no device")
+    assert message.endswith(": no platform")
+
+
+def test_what_the_device_refuses(monkeypatch):
+    def refuse(*arguments):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of\nmemory")
+
+    monkeypatch.setattr(jax, "device_put", refuse)
+    assert m.refusal(m.padding_model()) == (
+        "model: the device could not run it: RESOURCE_EXHAUSTED: out of memory"
+    )
+
+
+def test_the_memory_of_the_compiled_program(monkeypatch):
+    class Needs:
+        temp_size_in_bytes = 2**40
+
+    monkeypatch.setattr(jax.stages.Compiled, "memory_analysis", lambda self: Needs)
+    assert "model: the compiled program needs 1 TiB" in m.refusal(m.padding_model())

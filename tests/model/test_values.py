@@ -1,0 +1,228 @@
+"""Resources and their initial values."""
+
+import io
+import json
+import struct
+
+import jax
+import numpy as np
+import pytest
+
+import dmljax
+from tests.model import models as m
+
+
+def line(count, start, delta):
+    return {"valueDelta": delta, "valueStart": start, "valueCount": count}
+
+
+@pytest.mark.parametrize(
+    ("data_type", "values", "expected"),
+    [
+        ("FLOAT32", [1, 2.5, "nan", "INF", "-Inf"], [1, 2.5, np.nan, np.inf, -np.inf]),
+        ("FLOAT16", [65504, 65520, 1e-9], [65504, np.inf, 0]),
+        ("DML_TENSOR_DATA_TYPE_UINT8", [0, 255], [0, 255]),
+        ("INT8", [-128, 127], [-128, 127]),
+        ("UINT32", [2**32 - 1], [2**32 - 1]),
+        ("INT16", {"valueCount": 3, "value": -7}, [-7, -7, -7]),
+        ("FLOAT32", {"valueCount": 2, "value": "nan"}, [np.nan, np.nan]),
+        ("UINT8", line(4, 250, 3), [250, 253, 0, 3]),
+        ("INT32", line(1, 5, -1), [5]),
+        # Every sum is rounded to the type.
+        ("FLOAT16", line(5, 2046, 1), [2046, 2047, 2048, 2048, 2048]),
+    ],
+)
+def test_initial_values(data_type, values, expected):
+    name = data_type.removeprefix("DML_TENSOR_DATA_TYPE_").lower()
+    result = m.values_of(m.data(data_type, values))
+    assert result.dtype == name
+    np.testing.assert_array_equal(result, np.array(expected, name))
+
+
+# The size of the buffer
+
+OFFSET = "initialValuesOffsetInBytes"
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, [0x0201, 0x0403]),
+        ({"sizeInBytes": 9}, [0x0201, 0x0403, 0, 0]),
+        ({"sizeInBytes": 8, OFFSET: 3}, [0, 0x0100, 0x0302, 0x0004]),
+    ],
+)
+def test_the_size_and_the_offset(more, expected):
+    assert m.values_of(m.data("UINT16", [0x0201, 0x0403], **more)).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"sizeInBytes": 11}, "is 11, while the initial values have 12 bytes; it must"),
+        ({"sizeInBytes": 2**60}, "at least 12, and hold at most 4294967295 elements"),
+        ({OFFSET: 8}, "is missing, while the initial values have 12 bytes and begin"),
+        ({OFFSET: 8, "sizeInBytes": 19}, "and begin at byte 8; it must be at least 20"),
+    ],
+)
+def test_a_wrong_size(more, message):
+    assert message in m.refusal(m.holding(m.data("FLOAT32", [1, 2, 3], **more)))
+
+
+# Elements of different types
+
+MIXED = [
+    {"name": "count", "type": "UINT32", "value": 6},
+    {"type": "DML_TENSOR_DATA_TYPE_FLOAT16", "value": 1.5},
+    {"type": "INT8", "value": -1},
+    {"type": "FLOAT64", "value": "inf"},
+]
+
+
+def test_a_list_of_mixed_types(folder):
+    resource = m.data("UNKNOWN", MIXED, sizeInBytes=20)
+    results = dmljax.run_model(m.holding(resource, m.save("r", "r.bin")))
+    packed = struct.pack("<IebdBBBBB", 6, 1.5, -1, np.inf, *bytes(5))
+    assert results["r"].tobytes() == packed == (folder / "r.bin").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("element", "message"),
+    [
+        (7, "it is 7; it must be an object."),
+        ({"type": "INT8", "value": 128}, "the field 'value' is 128; INT8 holds the"),
+        ({"type": "INT8"}, "the field 'value' is missing; it must be a number, or"),
+        ({"type": 7, "value": 1}, "the field 'type' is 7; it must be one of FLOAT64"),
+        (MIXED[2] | {"name": 1}, "the field 'name' is 1; it must be a string"),
+        ({"type": "UNKNOWN", "value": 1}, "the field 'type' is UNKNOWN; it must b"),
+    ],
+)
+def test_a_wrong_list_of_mixed_types(element, message):
+    resource = {"initialValues": [*MIXED, element]}
+    message = f"model, resource 'r': initialValues[4]: {message}"
+    assert m.refusal(m.holding(resource)).startswith(message)
+
+
+# What is refused
+
+INTEGERS = "UINT8 holds the integers 0 to 255."
+FLOATS = "it must be a number or 'nan', 'inf', '-inf'."
+COUNT = "it must be 1 to 4294967295."
+
+
+@pytest.mark.parametrize(
+    ("data_type", "values", "message"),
+    [
+        ("UINT8", [0, 256], f"initialValues[1] is 256; {INTEGERS}"),
+        ("UINT8", [0, -1], f"initialValues[1] is -1; {INTEGERS}"),
+        ("UINT8", [2.0], f"initialValues[0] is 2.0; {INTEGERS}"),
+        ("UINT8", ["nan"], f"initialValues[0] is 'nan'; {INTEGERS}"),
+        ("UINT8", [True], f"initialValues[0] is true; {INTEGERS}"),
+        ("UINT8", {"valueCount": 2, "value": 256}, f"'value' is 256; {INTEGERS}"),
+        ("FLOAT32", [1, "x"], f"initialValues[1] is 'x'; {FLOATS}"),
+        ("FLOAT32", [1, None], f"initialValues[1] is null; {FLOATS}"),
+        ("FLOAT32", [True], f"initialValues[0] is true; {FLOATS}"),
+        ("FLOAT32", [10**400], "characters), which is too large for FLOAT32."),
+        ("FLOAT32", [], "values have 0 elements; there must be 1 to 4294967295."),
+        ("UINT8", "none", "'initialValues' is 'none'; it must be a list or an object."),
+        ("UINT8", {"valueCount": 3}, "has the fields 'valueCount'; it must have on"),
+        ("UINT8", {"value": 1, "valueStart": 1}, "of value, valueStart, sourcePath."),
+        ("UINT8", {"value": 1}, "'initialValues': the field 'valueCount' is missing"),
+        ("UINT8", {"valueCount": 0, "value": 1}, f"'valueCount' is 0; {COUNT}"),
+        ("UINT8", {"valueCount": 2**32, "value": 1}, COUNT),
+        ("INT64", [1], "INT64, which needs JAX's x64 mode"),
+        (None, [1], "'initialValuesDataType' is missing or UNKNOWN; only a .npy file"),
+        ("UNKNOWN", {"valueCount": 3, "value": 1}, "is missing or UNKNOWN; only a"),
+    ],
+)
+def test_wrong_values(data_type, values, message):
+    assert message in m.refusal(m.holding(m.data(data_type, values)))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("output.initialValues.valueCount", 2**21, "2097152, which needs 8 MiB of me"),
+        ("output.sizeInBytes", 2**20, "it needs 3 MiB of memory"),
+        ("output.initialValues", {"sourcePath": "b.bin"}, "'b.bin' needs 1 GiB of me"),
+    ],
+)
+def test_memory_is_counted_before_it_is_allocated(path, value, message):
+    with open("b.bin", "wb") as file:
+        file.truncate(2**30)
+    assert message in m.refusal(
+        m.edited(m.padding_model(), path, value), max_memory=2**20
+    )
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    ("array", "data_type"),
+    [
+        (np.arange(6, dtype="<f4").reshape(2, 3), "FLOAT32"),
+        (np.asfortranarray(np.arange(6, dtype=">i2").reshape(2, 3)), None),
+        (np.array([0.5, np.inf], ">f2"), "UNKNOWN"),
+        (np.array([True, False]), "UINT8"),
+        (np.array(7, np.uint32), None),
+    ],
+)
+def test_npy_files(array, data_type):
+    np.save("in.npy", array)
+    result = m.values_of(m.source("in.npy", data_type))
+    kind = "uint8" if array.dtype == bool else array.dtype.newbyteorder("=")
+    assert result.dtype == kind
+    np.testing.assert_array_equal(result, array.ravel())
+
+
+def test_the_folder_of_a_source(folder):
+    """The model's folder comes before the current directory. Raw data is little."""
+    (folder / "models").mkdir()
+    text = json.dumps(m.holding(m.source("in.bin", "UINT16")))
+    (folder / "models/m.json").write_text(text)
+    np.array([1, 2], "<u2").tofile("in.bin")
+    assert dmljax.run_model("models/m.json")["r"].tolist() == [1, 2]
+    np.array([3, 4], "<u2").tofile("models/in.bin")
+    assert dmljax.run_model("models/m.json")["r"].tolist() == [3, 4]
+
+
+def npy(array):
+    """The content of a file."""
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("no.npy", None, "'no.npy' is not a file: there is none in the model's folder"),
+        ("a\0b", None, "is not a file"),
+        (".", None, "sourcePath '.' cannot be read: Is a directory"),
+        ("raw.dat", b"12345", "'raw.dat' has 5 bytes; they must be a multiple of 4"),
+        ("raw.dat", b"", "the initial values have 0 elements"),
+        ("a.npy", b"no array", "sourcePath 'a.npy' cannot be converted: "),
+        ("a.npy", npy(np.ones(25))[:200], "it has 72 bytes of data for sizes {25}"),
+        ("a.npy", npy(np.ones(3)).replace(b"(3,), ", b"(3e9,)"), "be converted: "),
+        ("a.npy", npy(np.ones(3)).replace(b"\1\0", b"\3\0", 1), "version (3, 0); it"),
+        ("a.npy", npy(np.array([{}])), "cannot be converted: it holds Python objects"),
+        ("a.npy", npy(np.ones(3, complex)), "has type complex128; it must be one of"),
+        ("a.npy", npy(np.array(["a"])), "has type <U1; it must be one of FLOAT64, "),
+        ("a.npy", npy(np.int32([1])), "'a.npy' has data type INT32, while 'initialV"),
+        ("a.npy", npy(np.arange(3)), "'initialValuesDataType' is FLOAT32; both must"),
+    ],
+)
+def test_a_wrong_source(folder, name, content, message):
+    if content is not None:
+        (folder / name).write_bytes(content)
+    assert message in m.refused("input.initialValues", {"sourcePath": name})
+
+
+def test_wide_values_in_x64_mode():
+    np.save("wide.npy", np.arange(3))
+    resource = {"initialValues": {"sourcePath": "wide.npy"}}
+    assert "INT64, which needs JAX's x64 mode" in m.refusal(m.holding(resource))
+    with jax.enable_x64(True):
+        assert m.values_of(resource).tolist() == [0, 1, 2]
+        assert m.values_of(m.data("FLOAT64", [0.1, 1e300])).tolist() == [0.1, 1e300]
