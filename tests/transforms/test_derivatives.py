@@ -1,6 +1,6 @@
 """Every derivative of every operator, forward and in reverse, of batches and in loops.
 
-An operator that only moves elements has exact derivatives, which `matrices` predicts.
+An operator that only moves elements has exact derivatives, which `dense` predicts.
 """
 
 import itertools
@@ -16,33 +16,16 @@ import dmljax
 from dmljax import PaddingMode
 from tests import samples
 from tests.samples import Sample
-from tests.transforms.matrices import (
-    BATCH,
-    FORMS,
-    KERNELS,
-    assert_equal,
-    batches,
-    check,
-    each_operator,
-    energy,
-    expected_gradient,
-    expected_gradients,
-    matrices,
-    only_open,
-    opened,
-    pulled,
-    pushed,
-    shared,
-)
+from tests.transforms import dense
 
-each_linear = each_operator(linear=True)
+each_linear = dense.each_operator(linear=True)
 
 
 def cases():
     """Every operator in every type that has a derivative, and the kernels in one."""
-    for name, uses in (FORMS | KERNELS).items():
+    for name, uses in (dense.FORMS | dense.KERNELS).items():
         if uses[0].linear:
-            for dtype in samples.INEXACT if name in FORMS else ("float32",):
+            for dtype in samples.INEXACT if name in dense.FORMS else ("float32",):
                 yield pytest.param(uses, dtype, id=f"{name}-{dtype}")
 
 
@@ -52,12 +35,12 @@ def test_derivatives(uses, dtype):
 
     def inputs(sample):
         arrays = sample.arrays(dtype)
-        tangents = only_open(sample, sample.arrays(dtype, seed=1))
+        tangents = dense.only_open(sample, sample.arrays(dtype, seed=1))
         shape = sample.expected(*arrays).shape
         return arrays, tangents, samples.numbers(shape, dtype, 2)
 
     def run(sample, arrays, tangents, cotangent):
-        function, primals = opened(sample, arrays), only_open(sample, arrays)
+        function, primals = dense.opened(sample, arrays)
         first, tangent = jax.jvp(function, primals, tangents)
         second, push = jax.linearize(function, *primals)
         third, pull = jax.vjp(function, *primals)
@@ -68,11 +51,11 @@ def test_derivatives(uses, dtype):
 
     def expected(sample, arrays, tangents, cotangent):
         output = sample.expected(*arrays)
-        tangent = pushed(matrices(sample, arrays), tangents).astype(dtype)
+        tangent = dense.pushed(dense.matrices(sample, arrays), tangents).astype(dtype)
         pushes = [tangent.reshape(output.shape)] * 2
-        return [output] * 3, (pushes, pulled(sample, arrays, cotangent) * 2)
+        return [output] * 3, (pushes, dense.pulled(sample, arrays, cotangent) * 2)
 
-    check(uses, inputs, run, expected)
+    dense.check(uses, inputs, run, expected)
 
 
 @each_linear
@@ -80,25 +63,24 @@ def test_gradient_and_hessian(uses):
     """Of a quadratic function of the output; and the Jacobians."""
 
     def run(sample, *arrays):
-        function, primals = opened(sample, arrays), only_open(sample, arrays)
+        function, primals = dense.opened(sample, arrays)
         argnums = tuple(range(len(primals)))
         jacobians = [f(function, argnums) for f in (jax.jacfwd, jax.jacrev)]
-        quadratic = (f(energy(function), argnums) for f in (jax.grad, jax.hessian))
+        quadratic = (
+            f(dense.energy(function), argnums) for f in (jax.grad, jax.hessian)
+        )
         return [derivative(*primals) for derivative in (*jacobians, *quadratic)]
 
     def expected(sample, *arrays):
-        dense = matrices(sample, arrays)
-        shapes = [operand.shape for operand in only_open(sample, arrays)]
-        of_output = [(a, sample.expected(*arrays).shape) for a in dense]
-        jacobians = [
-            a.reshape(output + shape)
-            for (a, output), shape in zip(of_output, shapes, strict=True)
-        ]
-        pairs = itertools.product(zip(dense, shapes, strict=True), repeat=2)
+        shape = sample.expected(*arrays).shape
+        sizes = [operand.shape for operand in dense.only_open(sample, arrays)]
+        maps = list(zip(dense.matrices(sample, arrays), sizes, strict=True))
+        jacobians = [a.reshape(shape + own) for a, own in maps]
+        pairs = itertools.product(maps, repeat=2)
         hessian = [(a.T @ b).reshape(one + other) for (a, one), (b, other) in pairs]
-        return [*jacobians * 2, expected_gradient(sample, *arrays), hessian]
+        return [*jacobians * 2, dense.expected_gradient(sample, *arrays), hessian]
 
-    check(uses, Sample.arrays, run, expected)
+    dense.check(uses, Sample.arrays, run, expected)
 
 
 @each_linear
@@ -115,24 +97,26 @@ def test_gradients_of_batches(uses):
         def gradient(batched):
             pairs = list(enumerate(operands))
             in_axes = [0 if i in batched else None for i, _ in pairs]
-            mapped = energy(jax.vmap(sample.run, in_axes))
+            mapped = dense.energy(jax.vmap(sample.run, in_axes))
             arrays = (x if i in batched else x[0] for i, x in pairs)
             return jax.grad(mapped, sample.open_operands)(*arrays)
 
-        of_each = jax.vmap(jax.grad(energy(sample.run), sample.open_operands))
+        of_each = jax.vmap(jax.grad(dense.energy(sample.run), sample.open_operands))
         return of_each(*operands), list(map(gradient, choices(sample)))
 
     def expected(sample, *operands):
         def gradient(batched):
-            lines = (x if i in batched else shared(x) for i, x in enumerate(operands))
-            found = expected_gradients(sample, *lines)
+            lines = (
+                x if i in batched else dense.shared(x) for i, x in enumerate(operands)
+            )
+            found = dense.expected_gradients(sample, *lines)
             pairs = zip(found, sample.open_operands, strict=True)
             return [x if i in batched else x.sum(0) for x, i in pairs]
 
-        of_each = expected_gradients(sample, *operands)
+        of_each = dense.expected_gradients(sample, *operands)
         return of_each, list(map(gradient, choices(sample)))
 
-    check(uses, batches, run, expected)
+    dense.check(uses, dense.batches, run, expected)
 
 
 @each_linear
@@ -140,10 +124,10 @@ def test_gradient_of_scan(uses):
     """In what is scanned over, and in what is carried along."""
 
     def inputs(sample):
-        return sample.arrays(), only_open(sample, batches(sample))
+        return sample.arrays(), dense.only_open(sample, dense.batches(sample))
 
     def run(sample, arrays, lines):
-        function = opened(sample, arrays)
+        function, _ = dense.opened(sample, arrays)
 
         def program(scale, lines):
             def step(carry, line):
@@ -157,13 +141,13 @@ def test_gradient_of_scan(uses):
         return jax.grad(program, (0, 1))(jnp.float32(2), lines)
 
     def expected(sample, arrays, lines):
-        dense = matrices(sample, arrays)
-        y = [pushed(dense, [x[b] for x in lines]) for b in range(BATCH)]
-        each = [pulled(sample, arrays, 4 * one) for one in y]
+        maps = dense.matrices(sample, arrays)
+        y = [dense.pushed(maps, [x[b] for x in lines]) for b in range(dense.BATCH)]
+        each = [dense.pulled(sample, arrays, 4 * one) for one in y]
         by_lines = [np.stack(column) for column in zip(*each, strict=True)]
         return np.float32(2 * np.sum(np.square(y))), by_lines
 
-    check(uses, inputs, run, expected)
+    dense.check(uses, inputs, run, expected)
 
 
 @each_linear
@@ -171,13 +155,15 @@ def test_gradient_of_wrapped_program(uses):
     """Recomputed, and compiled inside of what is compiled."""
 
     def run(sample, *arrays):
-        function, primals = opened(sample, arrays), only_open(sample, arrays)
+        function, primals = dense.opened(sample, arrays)
         return [
-            jax.grad(energy(wrapped), tuple(range(len(primals))))(*primals)
+            jax.grad(dense.energy(wrapped), tuple(range(len(primals))))(*primals)
             for wrapped in (jax.checkpoint(function), jax.jit(jax.jit(function)))
         ]
 
-    check(uses, Sample.arrays, run, lambda *given: expected_gradient(*given) * 2)
+    dense.check(
+        uses, Sample.arrays, run, lambda *given: dense.expected_gradient(*given) * 2
+    )
 
 
 @each_linear
@@ -193,17 +179,22 @@ def test_nan_stays_where_it_belongs(uses):
         return arrays, base, cotangents
 
     def run(sample, arrays, base, cotangents):
-        _, pull = jax.vjp(opened(sample, arrays), *only_open(sample, arrays))
+        function, primals = dense.opened(sample, arrays)
+        _, pull = jax.vjp(function, *primals)
         return jax.vmap(pull)(cotangents)
 
     def expected(sample, arrays, base, cotangents):
-        pairs = zip(matrices(sample, arrays), pulled(sample, arrays, base), strict=True)
+        pairs = zip(
+            dense.matrices(sample, arrays),
+            dense.pulled(sample, arrays, base),
+            strict=True,
+        )
         return [
             np.where(a != 0, np.nan, clean.ravel()).reshape(-1, *clean.shape)
             for a, clean in pairs
         ]
 
-    check(uses, inputs, run, expected)
+    dense.check(uses, inputs, run, expected)
 
 
 @each_linear
@@ -211,7 +202,8 @@ def test_gradients_repeat(uses):
     """The order of a sum does not change, and so neither do its bits."""
 
     def pull(sample, arrays):
-        output, pull = jax.vjp(opened(sample, arrays), *only_open(sample, arrays))
+        function, primals = dense.opened(sample, arrays)
+        output, pull = jax.vjp(function, *primals)
         return pull(np.random.default_rng(0).normal(size=output.shape).astype("f4"))
 
     program = jax.jit(lambda inputs: list(map(pull, uses, inputs)))
@@ -223,7 +215,7 @@ def test_gradients_repeat(uses):
 # WHAT HAS NO DERIVATIVE
 
 
-@each_operator()
+@dense.each_operator()
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_integers_have_tangents_of_type_float0(uses, dtype):
     """All operands; or those that are data, beside others with their own type."""
@@ -236,10 +228,11 @@ def test_integers_have_tangents_of_type_float0(uses, dtype):
             for i, x in enumerate(arrays)
         )
         outputs, tangent = jax.jvp(sample.run, arrays, tangents)
-        assert_equal(outputs, sample.expected(*arrays), sample)
+        dense.assert_equal(outputs, sample.expected(*arrays), sample)
         if dtype == "float32":
-            dense = pushed(matrices(sample, arrays), only_open(sample, tangents))
-            assert_equal(tangent, dense.reshape(outputs.shape), sample)
+            maps = dense.matrices(sample, arrays)
+            pushed = dense.pushed(maps, dense.only_open(sample, tangents))
+            dense.assert_equal(tangent, pushed.reshape(outputs.shape), sample)
         else:
             assert {x.dtype for x in jax.tree.leaves(tangent)} == {float0}
         _, pull = jax.vjp(sample.run, *arrays)
@@ -247,7 +240,7 @@ def test_integers_have_tangents_of_type_float0(uses, dtype):
         assert types == [(x.dtype, x.shape) for x in tangents]
 
 
-@each_operator(linear=False)
+@dense.each_operator(linear=False)
 def test_no_derivative_passes_through_a_program(uses):
     def run(sample, x):
         def program(x):
@@ -269,24 +262,24 @@ def test_no_derivative_passes_through_a_program(uses):
         hessian = weight * np.eye(x.size).reshape(x.shape * 2)
         return weight * x, np.stack([weight * x] * 2), hessian
 
-    check(uses, Sample.arrays, run, expected)
+    dense.check(uses, Sample.arrays, run, expected)
 
 
 # PROGRAMS
 
 
 @pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
-@each_operator()
+@dense.each_operator()
 def test_donation(uses):
     """The outputs may take the memory of the operands; the next call has its own."""
 
     def twice(program, inputs):
         donating = jax.jit(program, donate_argnums=0)
         first, second = (donating(jax.tree.map(jnp.array, inputs)) for _ in range(2))
-        assert_equal(first, second)
+        dense.assert_equal(first, second)
         return second
 
-    check(uses, Sample.arrays, Sample.run, Sample.expected, twice)
+    dense.check(uses, Sample.arrays, Sample.run, Sample.expected, twice)
 
 
 def lowered(mode, pad):
@@ -300,10 +293,10 @@ def lowered(mode, pad):
         return dmljax.padding(x, (pad, 0), (pad, 1), mode=mode, **value)
 
     def backward(x):
-        return jax.grad(energy(forward))(x)
+        return jax.grad(dense.energy(forward))(x)
 
     def both(x):
-        return jax.grad(energy(backward))(x[0]), jax.vmap(backward)(x)
+        return jax.grad(dense.energy(backward))(x[0]), jax.vmap(backward)(x)
 
     traced = jax.jit(both).trace(jax.ShapeDtypeStruct((2, 4, 3), np.float32))
     return [traced.lower(lowering_platforms=(p,)).as_text() for p in ("cpu", "cuda")]

@@ -11,24 +11,12 @@ from jax import export
 import dmljax
 from dmljax import PaddingMode
 from tests.samples import Sample
-from tests.transforms.matrices import (
-    FORMS,
-    KERNELS,
-    assert_equal,
-    batches,
-    check,
-    each_operator,
-    expected_batch,
-    expected_gradients,
-    only_open,
-    opened,
-    pulled,
-)
+from tests.transforms import dense
 
 F32 = np.float32
 # What JAX calls the platform of this machine in an export.
 HERE = {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend())
-each_linear = each_operator(linear=True)
+each_linear = dense.each_operator(linear=True)
 
 
 def numbers(*shape):
@@ -38,7 +26,7 @@ def numbers(*shape):
 # EVERY OPERATOR
 
 
-@each_operator(FORMS | KERNELS)
+@dense.each_operator(dense.FORMS | dense.KERNELS)
 def test_export_for_every_platform(uses):
     """The kernels here are for CPUs and for NVIDIA GPUs."""
     platforms = ("cpu", "cuda") if uses[0].implementation else ("cpu", "cuda", "tpu")
@@ -46,26 +34,25 @@ def test_export_for_every_platform(uses):
     def exported(program, inputs):
         return export.export(program, platforms=platforms)(inputs).call(inputs)
 
-    check(uses, Sample.arrays, Sample.run, Sample.expected, exported)
+    dense.check(uses, Sample.arrays, Sample.run, Sample.expected, exported)
 
 
 @each_linear
 def test_exported_bytes_with_derivative(uses):
     pytest.importorskip("flatbuffers")
     inputs = [sample.arrays() for sample in uses]
-    primals = list(map(only_open, uses, inputs))
     outputs = [sample.expected(*own) for sample, own in zip(uses, inputs, strict=True)]
+    functions, primals = zip(*map(dense.opened, uses, inputs), strict=True)
 
     @jax.jit
     def program(primals):
-        functions = map(opened, uses, inputs)
         return [f(*own) for f, own in zip(functions, primals, strict=True)]
 
     written = export.export(program)(primals).serialize(vjp_order=1)
     read = export.deserialize(written)
-    assert_equal(read.call(primals), outputs)
+    dense.assert_equal(read.call(primals), outputs)
     found = read.vjp().call(*jax.tree.leaves(primals), *outputs)
-    assert_equal(found, list(map(pulled, uses, inputs, outputs)))
+    dense.assert_equal(found, list(map(dense.pulled, uses, inputs, outputs)))
 
 
 def test_the_result_of_nonzero_coordinates_as_bytes():
@@ -75,7 +62,7 @@ def test_the_result_of_nonzero_coordinates_as_bytes():
     program = export.export(jax.jit(dmljax.nonzero_coordinates))(x)
     found = export.deserialize(program.serialize()).call(x)
     assert isinstance(found, dmljax.NonzeroCoordinates)
-    assert_equal(found, dmljax.nonzero_coordinates(x))
+    dense.assert_equal(found, dmljax.nonzero_coordinates(x))
 
 
 @each_linear
@@ -85,11 +72,11 @@ def test_export_of_a_batch_whose_size_is_not_known(uses):
 
     def run(sample, *operands):
         output, pull = jax.vjp(jax.vmap(sample.run), *operands)
-        return output, only_open(sample, pull(output))
+        return output, dense.only_open(sample, pull(output))
 
     def expected(sample, *operands):
-        gradients = expected_gradients(sample, *operands)
-        return expected_batch(sample, *operands), gradients
+        gradients = dense.expected_gradients(sample, *operands)
+        return dense.expected_batch(sample, *operands), gradients
 
     def exported(program, inputs):
         structs = jax.tree.map(
@@ -97,7 +84,7 @@ def test_export_of_a_batch_whose_size_is_not_known(uses):
         )
         return export.export(program, platforms=("cpu", "cuda"))(structs).call(inputs)
 
-    check(uses, batches, run, expected, exported)
+    dense.check(uses, dense.batches, run, expected, exported)
 
 
 # A KERNEL IS NEVER IN AN EXPORT UNLESS IT WAS ASKED FOR
@@ -200,7 +187,7 @@ def test_height_and_width(use):
     types = structs(stacks[0], [f"b, {spec}" if spec else "b" for spec in specs])
     program = export.export(batched, platforms=[HERE])(*types)
     for xs in stacks:
-        assert_equal(program.call(*xs), batched(*xs))
+        dense.assert_equal(program.call(*xs), batched(*xs))
 
 
 @pytest.mark.parametrize("mode", [PaddingMode.REFLECTION, PaddingMode.SYMMETRIC])
@@ -238,7 +225,7 @@ def test_nonzero_coordinates(function, spec):
     export.export(jitted, platforms=["cuda"])(*types)
     program = export.export(jitted, platforms=[HERE])(*types)
     for x in arrays:
-        assert_equal(program.call(x), jitted(x))
+        dense.assert_equal(program.call(x), jitted(x))
 
 
 UNDECIDED = {

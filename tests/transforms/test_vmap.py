@@ -6,19 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tests.transforms.matrices import (
-    BATCH,
-    FORMS,
-    KERNELS,
-    batches,
-    check,
-    each_operator,
-    expected_batch,
-    shared,
-)
+from tests.transforms import dense
 
 
-@each_operator()
+@dense.each_operator()
 def test_vmap_of_one_operand_along_every_axis(uses):
     """The value of PADDING and DIAGONAL_MATRIX1 is an operand as any other."""
 
@@ -36,18 +27,18 @@ def test_vmap_of_one_operand_along_every_axis(uses):
 
     def expected(sample, *operands):
         batched = (
-            [x if j == i else shared(x) for j, x in enumerate(operands)]
+            [x if j == i else dense.shared(x) for j, x in enumerate(operands)]
             for i in range(len(operands))
         )
         return [
-            [expected_batch(sample, *own)] * own[i].ndim
+            [dense.expected_batch(sample, *own)] * own[i].ndim
             for i, own in enumerate(batched)
         ]
 
-    check(uses, batches, run, expected)
+    dense.check(uses, dense.batches, run, expected)
 
 
-@each_operator(FORMS | KERNELS)
+@dense.each_operator(dense.FORMS | dense.KERNELS)
 def test_vmap_of_all_operands(uses):
     """Each along another axis."""
 
@@ -56,10 +47,10 @@ def test_vmap_of_all_operands(uses):
         arrays = map(jnp.moveaxis, operands, [0] * len(axes), axes)
         return jax.vmap(sample.run, axes)(*arrays)
 
-    check(uses, batches, run, expected_batch)
+    dense.check(uses, dense.batches, run, dense.expected_batch)
 
 
-@each_operator()
+@dense.each_operator()
 def test_nested_vmap(uses):
     """The first operand in the outer batch and the others in the inner one; and all."""
 
@@ -67,29 +58,31 @@ def test_nested_vmap(uses):
         inner = functools.partial(jax.vmap, in_axes=[None, *(0 for _ in others)])
         apart = inner(sample.run) if others else sample.run
         apart = jax.vmap(apart, [0, *(None for _ in others)])
-        pairs = (x.reshape(2, BATCH, *x.shape[1:]) for x in (first, *others))
+        pairs = (x.reshape(2, dense.BATCH, *x.shape[1:]) for x in (first, *others))
         both = jax.vmap(jax.vmap(sample.run), 1)(*pairs)
         return apart(first, *others), both
 
     def expected(sample, first, *others):
         count = len(first)
         rows = (
-            expected_batch(sample, [x] * count, *others)
+            dense.expected_batch(sample, [x] * count, *others)
             if others
             else sample.expected(x)
             for x in first
         )
-        both = expected_batch(sample, first, *others)
-        both = jax.tree.map(lambda x: x.reshape(2, BATCH, *x.shape[1:]), both)
+        both = dense.expected_batch(sample, first, *others)
+        both = jax.tree.map(lambda x: x.reshape(2, dense.BATCH, *x.shape[1:]), both)
         return (
             jax.tree.map(lambda *xs: np.stack(xs), *rows),
             jax.tree.map(lambda x: x.swapaxes(0, 1), both),
         )
 
-    check(uses, functools.partial(batches, count=2 * BATCH), run, expected)
+    dense.check(
+        uses, functools.partial(dense.batches, count=2 * dense.BATCH), run, expected
+    )
 
 
-@each_operator()
+@dense.each_operator()
 def test_vmap_of_few(uses):
     """A batch of one is a batch, and a batch may be empty."""
 
@@ -98,7 +91,7 @@ def test_vmap_of_few(uses):
         return mapped(*operands), mapped(*(x[:0] for x in operands))
 
     def expected(sample, *operands):
-        one = expected_batch(sample, *operands)
+        one = dense.expected_batch(sample, *operands)
         return one, jax.tree.map(lambda x: x[:0], one)
 
-    check(uses, functools.partial(batches, count=1), run, expected)
+    dense.check(uses, functools.partial(dense.batches, count=1), run, expected)

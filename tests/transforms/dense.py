@@ -80,14 +80,16 @@ def check(
 # ONE SAMPLE
 
 
-def opened(sample: Sample, arrays: Arrays) -> Callable[..., Any]:
-    """The function of the open operands alone."""
+def opened(
+    sample: Sample, arrays: Arrays
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The function of the open operands alone, and these operands."""
 
     def function(*operands: Any) -> Any:
         values = dict(zip(sample.open_operands, operands, strict=True))
         return sample.run(*(values.get(i, array) for i, array in enumerate(arrays)))
 
-    return function
+    return function, only_open(sample, arrays)
 
 
 def only_open(sample: Sample, arrays: Arrays) -> tuple[Any, ...]:
