@@ -28,7 +28,7 @@ def lines(elements):
 @pytest.mark.parametrize(
     ("elements", "every", "cores"),
     [
-        (TILE + 9, 5, 1),
+        (2 * TILE - 71, 5, 1),
         pytest.param(3 * TILE - 71, 1, 1, marks=pytest.mark.slow),
         pytest.param(3 * TILE - 71, 3, 2, marks=pytest.mark.slow),
         pytest.param(TILE, 3, 1, marks=pytest.mark.slow),
