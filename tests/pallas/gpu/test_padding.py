@@ -48,7 +48,7 @@ def assert_pads(x, start, end, mode, value=7):
 # least w elements that are not padded.
 ROWS = {
     "no chunk is inside": lambda c, p, w: ((2 * c + 1, c - 1), (0, 1), (0, 1)),
-    "one chunk may be inside": lambda c, p, w: ((p, c), (0, 2), (0, c + 1)),
+    "one chunk may be inside": lambda c, p, w: ((p, c), (0, 2), (0, c + 2)),
     "two may be": lambda c, p, w: ((2 * c + 1, 2 * c + 1), (0, 0), (0, 2)),
     "a unit": lambda c, p, w: ((3, w - 1), (1, 0), (2, 0)),
     "rows of chunks": lambda c, p, w: ((3, w), (1, 0), (2, 0)),
