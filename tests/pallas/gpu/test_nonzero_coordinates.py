@@ -46,7 +46,7 @@ SIZES = {
         lambda share, every: constants.MOST_TILES * every + TILE + 7
     ),
 }
-FAST = ("whole tiles, which are no share", "several pieces")
+FAST = ("whole tiles, which are no share", "more programs than run together")
 
 
 def size_of(name):

@@ -48,7 +48,7 @@ def assert_pads(x, start, end, mode, value=7):
 # least w elements that are not padded.
 ROWS = {
     "no chunk is inside": lambda c, p, w: ((2 * c + 1, c - 1), (0, 1), (0, 1)),
-    "one chunk may be inside": lambda c, p, w: ((2 * c + 1, c), (0, 2), (0, c + 1)),
+    "one chunk may be inside": lambda c, p, w: ((p, c), (0, 2), (0, c + 2)),
     "two may be": lambda c, p, w: ((2 * c + 1, 2 * c + 1), (0, 0), (0, 2)),
     "a unit": lambda c, p, w: ((3, w - 1), (1, 0), (2, 0)),
     "rows of chunks": lambda c, p, w: ((3, w), (1, 0), (2, 0)),
@@ -64,7 +64,7 @@ ROWS = {
     "rank 8": lambda c, p, w: ((2, 1, 2, 1, 2, 1, 2, 3), (1,) * 8, (0,) * 8),
 }
 FAST = [
-    *(("no chunk is inside", CONSTANT, "int8"), ("two may be", WRAP, "float16")),
+    *(("one chunk may be inside", CONSTANT, "int8"), ("two may be", WRAP, "float16")),
     *(("a unit", CONSTANT, "int8"), ("rows of no chunks", EDGE, "float16")),
     *(("a gap of programs", REFLECTION, "int8"), ("far", SYMMETRIC, "float32")),
     *(
