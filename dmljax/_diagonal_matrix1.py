@@ -297,10 +297,10 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
 
     input_tensor: TensorDesc | None
     output_tensor: TensorDesc
-    value_data_type: DataType = field(member(DataType))
+    value_data_type: DataType = field(converter=member(DataType))
     value: int | float
-    diagonal_fill_begin: int = field(integer)
-    diagonal_fill_end: int = field(integer)
+    diagonal_fill_begin: int = field(converter=integer)
+    diagonal_fill_end: int = field(converter=integer)
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input, or of the output if there is no input."""
@@ -345,7 +345,7 @@ class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
     same_type = ("output_tensor",)
 
     output_tensor: TensorDesc
-    offset: int = field(integer)
+    offset: int = field(converter=integer)
     value: float
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:

@@ -221,7 +221,7 @@ class OneHotDesc(OperatorDesc[jax.Array]):
     indices_tensor: TensorDesc
     values_tensor: TensorDesc
     output_tensor: TensorDesc
-    axis: int = field(integer)
+    axis: int = field(converter=integer)
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the indices, with the output's size along the axis."""

@@ -64,7 +64,7 @@ class Operator(Struct, Generic[Result], eq=False):
     """
 
     desc: OperatorDesc[Result]
-    feature_level: FeatureLevel = field(_level, default=FeatureLevel.V6_4)
+    feature_level: FeatureLevel = field(converter=_level, default=FeatureLevel.V6_4)
 
     def __post_init__(self) -> None:
         """Checks the descriptor, so that every operator that exists is a legal one."""

@@ -216,11 +216,11 @@ class PaddingDesc(OperatorDesc[jax.Array]):
 
     input_tensor: TensorDesc
     output_tensor: TensorDesc
-    padding_mode: PaddingMode = field(member(PaddingMode))
+    padding_mode: PaddingMode = field(converter=member(PaddingMode))
     padding_value: float
-    dimension_count: int = field(integer)
-    start_padding: tuple[int, ...] = field(integers)
-    end_padding: tuple[int, ...] = field(integers)
+    dimension_count: int = field(converter=integer)
+    start_padding: tuple[int, ...] = field(converter=integers)
+    end_padding: tuple[int, ...] = field(converter=integers)
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input with the padding added."""
@@ -265,12 +265,12 @@ class Padding1Desc(OperatorDesc[jax.Array]):
 
     input_tensor: TensorDesc
     output_tensor: TensorDesc
-    padding_mode: PaddingMode = field(member(PaddingMode))
-    padding_value_data_type: DataType = field(member(DataType))
+    padding_mode: PaddingMode = field(converter=member(PaddingMode))
+    padding_value_data_type: DataType = field(converter=member(DataType))
     padding_value: int | float
-    dimension_count: int = field(integer)
-    start_padding: tuple[int, ...] = field(integers)
-    end_padding: tuple[int, ...] = field(integers)
+    dimension_count: int = field(converter=integer)
+    start_padding: tuple[int, ...] = field(converter=integers)
+    end_padding: tuple[int, ...] = field(converter=integers)
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input with the padding added."""

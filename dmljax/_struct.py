@@ -22,7 +22,7 @@ Member = TypeVar("Member", bound=enum.IntEnum)
 
 
 def field(
-    converter: Callable[[Given], Kept], *, default: Any = dataclasses.MISSING
+    *, converter: Callable[[Given], Kept], default: Any = dataclasses.MISSING
 ) -> Any:
     """Declares a field of a `Struct` that callers may give as another type.
 

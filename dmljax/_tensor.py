@@ -93,6 +93,10 @@ def _strides(values: Sizes | None) -> tuple[int, ...] | None:
     return None if values is None else _integers("strides")(values)
 
 
+def _total(value: int | None) -> int | None:
+    return None if value is None else integer(value)
+
+
 def _data_type(value: DataType | int) -> DataType:
     return as_member("TensorDesc", "data_type", value, DataType)
 
@@ -137,12 +141,12 @@ class TensorDesc(Struct):
     8
     """
 
-    data_type: DataType = field(_data_type)
-    sizes: tuple[int, ...] = field(_integers("sizes"))
-    strides: tuple[int, ...] | None = field(_strides, default=None)
-    total_tensor_size_in_bytes: int | None = field(integer, default=None)
-    flags: TensorFlags = field(_flags, default=TensorFlags.NONE)
-    guaranteed_base_offset_alignment: int = field(integer, default=0)
+    data_type: DataType = field(converter=_data_type)
+    sizes: tuple[int, ...] = field(converter=_integers("sizes"))
+    strides: tuple[int, ...] | None = field(converter=_strides, default=None)
+    total_tensor_size_in_bytes: int | None = field(converter=_total, default=None)
+    flags: TensorFlags = field(converter=_flags, default=TensorFlags.NONE)
+    guaranteed_base_offset_alignment: int = field(converter=integer, default=0)
 
     @property
     def dtype(self) -> np.dtype:
