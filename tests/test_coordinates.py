@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dmljax import PaddingMode
 from dmljax._coordinates import (
+    PaddingMode,
     fills,
     is_lit,
     is_nonzero,
