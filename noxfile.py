@@ -25,8 +25,8 @@ CORE = (
     "tests/transforms/test_export.py",
 )
 SPHINX = ("sphinx-build", "-q", "-W", "-b", "html", "docs", "docs/_build/html")
-# The newest JAX leaves out the tests of kernels, which a CPU simulates, and those of the
-# project's tools: the benchmarks, the faults, the layout of the files and the pictures.
+# The newest JAX leaves out the tests of kernels, which a CPU simulates, and those of
+# the project's tools: benchmarks, faults, the layout of the files and the pictures.
 LEFT_OUT = [
     pathlib.Path("tests/pallas"),
     *(
@@ -154,9 +154,10 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session(python=OLDEST)
 def mutants(session: nox.Session) -> None:
-    """A fixed sample of the table of faults: the tests find each."""
+    """Generated faults in two modules of which the tests catch every fault."""
     session.install("-e", ".[test]")
-    arguments = session.posargs or ("--sample", "12", "--seed", "0", "--limit", "30")
+    faults = ("--module", "_tensor", "--module", "_strides", "--sample", "40")
+    arguments = session.posargs or (*faults, "--seed", "0", "--limit", "30")
     session.run("python", "-m", "tests.mutants", *arguments)
 
 
@@ -181,4 +182,6 @@ def tpu(session: nox.Session) -> None:
     """The kernels for TPUs, compiled by libtpu, for which no TPU is needed."""
     session.install("-e", ".[test]", "jax[tpu]")
     platform = {"JAX_PLATFORMS": "cpu"}
-    session.run(*PYTEST, "tests/pallas/tpu/test_compiled.py", *session.posargs, env=platform)
+    session.run(
+        *PYTEST, "tests/pallas/tpu/test_compiled.py", *session.posargs, env=platform
+    )

@@ -19,8 +19,8 @@ from benchmarks.case import Functions
 from dmljax import PaddingMode
 
 Pads = Sequence[tuple[int, int]]
-# The libraries with NumPy's interface.
-ARRAY_MODULES = {"jnp": "jax.numpy", "numpy": "numpy"}
+# The libraries with NumPy's names; PyTorch has some of these names.
+ARRAYS = ("jnp", "numpy")
 # The modes of padding that PyTorch and ONNX have, and what PyTorch calls them.
 MODES = ("constant", "edge", "reflect", "wrap")
 TORCH_NAMES = {"edge": "replicate", "wrap": "circular"}
@@ -43,16 +43,16 @@ def torch_device() -> str:
     return "cuda" if jax.default_backend() == "gpu" else "cpu"
 
 
-def _array_libraries(function: Callable[..., Any], **attributes: Any) -> Functions:
-    """One function, given the module, for all libraries with NumPy's interface."""
+def _array_libraries(
+    function: Callable[..., Any], names: Sequence[str] = ARRAYS, **attributes: Any
+) -> Functions:
+    """One function, given the module, for several libraries."""
 
     def call(name: str, *arrays: Any) -> Any:
-        return function(module(name), *arrays, **attributes)
+        library = module("jax.numpy" if name == "jnp" else name)
+        return function(library, *arrays, **attributes)
 
-    return {
-        contender: functools.partial(call, name)
-        for contender, name in ARRAY_MODULES.items()
-    }
+    return {name: functools.partial(call, name) for name in names}
 
 
 # ELEMENT_WISE_IF
@@ -64,8 +64,7 @@ def element_wise_if(dtype: str, condition: str) -> Functions:
     def where(library: Any, flags: Any, a: Any, b: Any) -> Any:
         return library.where(flags if condition == "bool" else flags != 0, a, b)
 
-    functions = _array_libraries(where)
-    functions["torch"] = lambda *arrays: where(module("torch"), *arrays)
+    functions = _array_libraries(where, (*ARRAYS, "torch"))
     if dtype == "float32":
         functions["onnxruntime"] = onnx(
             ("Cast", ["in0"], "truth", {"to": ONNX_BOOL}),
@@ -79,13 +78,14 @@ def element_wise_if(dtype: str, condition: str) -> Functions:
 
 def strictly_upper(dtype: str) -> Functions:
     """triu: what lies above the main diagonal is kept."""
-    functions = _array_libraries(lambda library, x: library.triu(x, 1))
-    functions["torch"] = lambda x: module("torch").triu(x, 1)
+
+    def triu(library: Any, x: Any) -> Any:
+        return library.triu(x, 1)
+
+    functions = _array_libraries(triu, (*ARRAYS, "torch"))
     if dtype == "float32":
-        one = {"one": np.array(1, np.int64)}
-        functions["onnxruntime"] = onnx(
-            ("Trilu", ["in0", "one"], "out", {}), constants=one
-        )
+        node: Node = ("Trilu", ["in0", "one"], "out", {})
+        functions["onnxruntime"] = onnx(node, one=np.array(1, np.int64))
     return functions
 
 
@@ -116,14 +116,11 @@ def one_hot(shape: tuple[int, ...], axis: int, dtype: str, index: str) -> Functi
     functions = _array_libraries(_compared, size=shape[axis], axis=axis)
     functions["torch"] = torch_one_hot
     if dtype == "float32" and index == "int32":
-        constants: dict[str, np.ndarray] = {
-            "axis": np.array([axis], np.int64),
-            "depth": np.array(shape[axis], np.int32),
-        }
         functions["onnxruntime"] = onnx(
             ("Squeeze", ["in0", "axis"], "indices", {}),
             ("OneHot", ["indices", "depth", "in1"], "out", {"axis": axis}),
-            constants=constants,
+            axis=np.array([axis], np.int64),
+            depth=np.array(shape[axis], np.int32),
         )
     return functions
 
@@ -169,7 +166,7 @@ def padding(shape: tuple[int, ...], pads: Pads, mode: str, dtype: str) -> Functi
         amounts = [start for start, _ in pads] + [end for _, end in pads]
         functions["onnxruntime"] = onnx(
             ("Pad", ["in0", "pads"], "out", {"mode": mode}),
-            constants={"pads": np.array(amounts, np.int64)},
+            pads=np.array(amounts, np.int64),
         )
     return functions
 
@@ -184,13 +181,12 @@ def nonzero_coordinates(dtype: str, *, undefined: bool, size: int | None) -> Fun
     returns, unless the rows past the count are undefined.
     """
     filled = _as_it_is if undefined else functools.partial(_with_rows, size)
-    functions = _array_libraries(
-        lambda library, x: filled(library, x, library.argwhere(x))
-    )
+
+    def argwhere(library: Any, x: Any) -> Any:
+        return filled(library, x, library.argwhere(x))
+
+    functions = _array_libraries(argwhere, (*ARRAYS, "torch"))
     functions["jnp"] = functools.partial(_jnp_nonzero, size)
-    functions["torch"] = lambda x: filled(
-        module("torch"), x, module("torch").nonzero(x)
-    )
     if dtype in ("float32", "uint8"):
         by_axis = onnx(("NonZero", ["in0"], "out", {}))
         functions["onnxruntime"] = lambda x: filled(np, x, by_axis(x).T)
@@ -222,14 +218,12 @@ def _jnp_nonzero(size: int | None, x: Any) -> Any:
 Node = tuple[str, list[str], str, dict[str, Any]]
 
 
-def onnx(
-    *nodes: Node, constants: Mapping[str, np.ndarray] | None = None
-) -> Callable[..., np.ndarray]:
+def onnx(*nodes: Node, **constants: np.ndarray) -> Callable[..., np.ndarray]:
     """A model as a function of its inputs in0, in1, ...; its output is out."""
 
     @functools.cache
     def session(inputs: tuple[tuple[np.dtype, tuple[int, ...]], ...]) -> Any:
-        model = _onnx_model(nodes, constants or {}, inputs)
+        model = _onnx_model(nodes, constants, inputs)
         return module("onnxruntime").InferenceSession(
             model, providers=["CPUExecutionProvider"]
         )

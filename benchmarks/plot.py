@@ -82,6 +82,14 @@ def name_of(contender: str) -> str:
     return FORMS.get(contender) or ", ".join([NAMES[library], *way])
 
 
+def in_order(contenders: Iterable[str]) -> list[str]:
+    """Each contender once, by its library."""
+    libraries = list(NAMES)
+    return sorted(
+        dict.fromkeys(contenders), key=lambda n: libraries.index(n.split()[0])
+    )
+
+
 def of_context(lines: Lines, context: str) -> dict[str, Lines]:
     """The cases of a context, by operator."""
     found: dict[str, Lines] = {}
@@ -114,10 +122,7 @@ def _times(line: Line | None) -> str:
 
 
 def _microseconds(ms: float) -> str:
-    time = 1000 * ms
-    return (
-        f"{time:.2f}" if time < 1 else f"{time:.3g}" if time < 1000 else f"{time:.0f}"
-    )
+    return f"{float(f'{1000 * ms:.3g}'):g}"
 
 
 def _milliseconds(row: Mapping[str, Line], name: str) -> str:
@@ -195,7 +200,7 @@ def device_page(stem: str) -> str:
     """All figures of a device, of which `stem` is the name of its table."""
     lines = ledger.lines(stem)
     every = [line for row in lines.values() for line in row.values()]
-    names = dict.fromkeys(line["contender"] for line in every)
+    names = in_order(line["contender"] for line in every)
     parts = [
         f"# Figures: {every[0]['device']}",
         "Microseconds, and medians of many calls. [How it is "
@@ -265,7 +270,7 @@ def estimates_page(stem: str) -> str:
     for title, context in list(SECTIONS.items())[:2]:
         parts.append(f"## {title}")
         for operator, rows in of_context(lines, context).items():
-            names = dict.fromkeys(name for row in rows.values() for name in row)
+            names = in_order(name for row in rows.values() for name in row)
             cells = [
                 [key[1]]
                 + [

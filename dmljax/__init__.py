@@ -10,7 +10,7 @@ model files of DirectML's tool DxDispatch.
 Array([3, 2, 1, 2, 3, 2], dtype=int32)
 """
 
-from typing import TYPE_CHECKING, Any
+import typing
 
 from dmljax import _operators
 from dmljax._check import DescriptorError, ModelError
@@ -21,7 +21,7 @@ from dmljax._primitive import Implementation
 from dmljax._support import FeatureLevel
 from dmljax._tensor import DataType, TensorDesc, TensorFlags
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from dmljax._model.run import run_model
 
 __version__ = "0.1.0"
@@ -41,7 +41,7 @@ __all__ = [
 __all__ += _operators.__all__
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     # Programs that run no model files do not wait for the imports that these need.
     if name == "run_model":
         from dmljax._model.run import run_model

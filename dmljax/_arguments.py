@@ -112,8 +112,9 @@ def _is_of_numbers(dtype: np.dtype) -> bool:
     # JAX has no arrays with swapped bytes, but a compiled function that is cached for
     # the type takes them as they are, and computes with wrong numbers.
     number = jnp.issubdtype(dtype, np.number) or jnp.issubdtype(dtype, np.bool_)
-    most = 16 if dtype.kind == "c" else 8
-    return number and dtype.isnative and dtype.itemsize <= most
+    return (
+        number and dtype.isnative and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
+    )
 
 
 def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
@@ -195,12 +196,12 @@ def typed_as(
     if array.dtype == dtype:
         return array
     weak = isinstance(array, jax.Array) and jax.typeof(array).weak_type
-    held = "biuf" if is_floating(dtype) or cast else "biu" if is_integer(dtype) else "b"
+    held = "biuf" if is_floating(dtype) else "biu" if is_integer(dtype) else "b"
     if jnp.issubdtype(dtype, np.complexfloating):
         held = "biufc"
     require(
         operator,
-        weak and array.dtype.kind in held,
+        weak and array.dtype.kind in held + "f" * cast,
         f"{name} has data type {show(array.dtype)}, while the tensor has "
         f"{show(dtype)}; both must be the same.",
     )

@@ -58,7 +58,6 @@ SUPPORT: SupportTable = {
         ("InputTensor", "OutputTensor"), Support(2, 4, UP_TO_64_BITS)
     )
 }
-# The table of DML_DIAGONAL_MATRIX_OPERATOR_DESC in Microsoft's reference.
 DIAGONAL_MATRIX_SUPPORT: SupportTable = {
     FeatureLevel.V2_0: {"OutputTensor": Support(4, 4, FLOATS)},
     FeatureLevel.V2_1: {"OutputTensor": Support(4, 4, UP_TO_32_BITS)},
@@ -273,9 +272,7 @@ def _diagonal_matrix1(
 
 
 class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
-    """Describes DIAGONAL_MATRIX1, as DML_DIAGONAL_MATRIX1_OPERATOR_DESC does.
-
-    ``diagonal_matrix1`` says what the operator computes.
+    """Describes ``diagonal_matrix1``, as DML_DIAGONAL_MATRIX1_OPERATOR_DESC does.
 
     Attributes:
       input_tensor: the tensor whose elements are kept where nothing is filled, of the

@@ -154,7 +154,6 @@ def _element_wise_if(
         else:
             sizes = ("ConditionTensor", condition.shape)
             require_same(NAME, "sizes", (name, value.shape), sizes)
-        # Results are never weakly typed, or a later operation could promote them.
         operands.append(strong(value))
     (output,) = ELEMENT_WISE_IF(*operands)
     return output
@@ -171,10 +170,9 @@ def _gives_way(array: jax.Array) -> int:
 
 
 class ElementWiseIfDesc(OperatorDesc[jax.Array]):
-    """Describes ELEMENT_WISE_IF, as DML_ELEMENT_WISE_IF_OPERATOR_DESC does.
+    """Describes ``element_wise_if``, as DML_ELEMENT_WISE_IF_OPERATOR_DESC does.
 
-    ``element_wise_if`` says what the operator computes. All four tensors have the same
-    sizes. Strides of 0 broadcast an input.
+    All four tensors have the same sizes. Strides of 0 broadcast an input.
 
     Attributes:
       condition_tensor: UINT8. Every value except 0 selects from `a_tensor`.

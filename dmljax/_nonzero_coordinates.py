@@ -177,7 +177,6 @@ def _nonzero_coordinates(
     size: int | None,
     implementation: Implementation,
 ) -> NonzeroCoordinates:
-    # This check runs while the program is traced. A repeated call does not pay for it.
     columns = max(x.ndim, 1) if columns is None else columns
     _check_columns(x.shape, columns)
     operands = (x,) if parts is None else _split(x, parts)
@@ -195,8 +194,7 @@ def _nonzero_coordinates(
 def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
     """Returns the parts of the first dimension as a batch, and their first numbers.
 
-    An element's *number* is its index in the flat tensor. The form adds the first
-    number of a part to the numbers that it finds there.
+    The form adds the first number of a part to the numbers that it finds there.
     """
     # A part may not straddle two devices: finding its rows would need an exchange.
     devices = explicit_parts(x, 0)
@@ -280,8 +278,7 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
 
     def evaluate(self, *arrays: jax.Array) -> NonzeroCoordinates:
         """Returns the count and the coordinates, in the sizes of their tensors."""
-        # DirectML leaves the rows past the count undefined. They are 0 here: the result
-        # is a function of the input.
+        # DirectML leaves the rows past the count undefined. They are 0 here.
         columns = self.output_coordinates_tensor.sizes[-1]
         found = _nonzero_coordinates(*arrays, columns, 0, None, None, None)
         return NonzeroCoordinates(

@@ -141,10 +141,7 @@ def _sum_in_levels(line: jax.Array) -> jax.Array:
 def _scatter(
     rows: int, words: jax.Array, starts: jax.Array, first: jax.Array
 ) -> jax.Array:
-    """Writes the number of each element that is not zero into its row, of (rows,).
-
-    The row of an element is the count of the non-zeros before it.
-    """
+    """Writes each non-zero's number into its row: how many non-zeros are before it."""
     lane = lax.broadcasted_iota(np.uint32, (1, WORD), 1)
     lower = (jnp.uint32(1) << lane) - 1
     row = starts[:, None] + lax.population_count(words[:, None] & lower)
@@ -167,8 +164,7 @@ def _search(
     # The last word before which there are at most `row` set bits has the row's bit.
     word = jnp.searchsorted(starts, row, side="right") - 1
     rank = row - starts[word]
-    # Bisection: the bit is at least `step` further if at most `rank` bits below that
-    # are set.
+    # Bisection: the bit is `step` further if at most `rank` bits are set below that.
     bits, lane = words[word], jnp.zeros_like(row)
     for step in (16, 8, 4, 2, 1):
         below = (jnp.uint32(1) << (lane + step)) - 1
@@ -219,8 +215,7 @@ def _walk_words(
         row, found, _ = varying_alike(zero, found, words)
         stop = jnp.asarray(words.size, integer)
         _, found = lax.fori_loop(zero, stop, visit_word, (row, found))
-    coordinates: jax.Array = found.reshape(lines, rows, columns)
-    return coordinates
+    return lax.reshape(found, (lines, rows, columns))
 
 
 def _layout(

@@ -141,7 +141,6 @@ def one_hot(
 def _one_hot(
     indices: jax.Array, values: jax.Array, /, size: int, axis: int
 ) -> jax.Array:
-    # The checks run while the program is traced. A repeated call does not pay for them.
     if not is_integer(indices.dtype):
         raise DescriptorError(
             f"{NAME}: tensor 'IndicesTensor' has data type {show(indices.dtype)}; it "

@@ -82,9 +82,9 @@ def padding(
         (EndPadding).
       mode: a ``PaddingMode``, or its number (PaddingMode).
       value: a scalar of the type of `x`, used only by CONSTANT (PaddingValue). A Python
-        number is converted to this type. If this is an integer type, a Python float is
-        truncated toward zero. A float that is out of range becomes the nearest value of
-        the type, and NaN becomes 0.
+        number is converted to this type. For an integer type, a float is truncated
+        toward zero. One that is out of range becomes the nearest value of the type, and
+        NaN becomes 0.
       implementation: "pallas" for the Pallas kernel; None or "xla" for XLA's code.
 
     Returns:
@@ -112,9 +112,9 @@ def padding(
     x = as_array(NAME, "InputTensor", x)
     # A compiled program is cached by the mode. A mode and its number share one program.
     if type(mode) is not PaddingMode:
-        array = isinstance(mode, (jax.Array, np.ndarray))
-        number = as_integer(NAME, "PaddingMode", mode) if array else mode
-        mode = as_member(NAME, "PaddingMode", number, PaddingMode)
+        if isinstance(mode, (jax.Array, np.ndarray)):
+            mode = as_integer(NAME, "PaddingMode", mode)
+        mode = as_member(NAME, "PaddingMode", mode, PaddingMode)
     scalar = Scalar(None, None)
     if mode is PaddingMode.CONSTANT:
         scalar = as_scalar(NAME, "PaddingValue", value, x, cast=True)
@@ -141,9 +141,7 @@ def _padding(
     mode: PaddingMode,
     implementation: Implementation,
 ) -> jax.Array:
-    # This check runs while the program is traced. A repeated call does not pay for it.
     _check_padding(NAME, x.shape, start, end, mode)
-    # Results are never weakly typed, or a later operation could promote them.
     operands = [strong(x)]
     if mode is PaddingMode.CONSTANT:
         scalar = Scalar(value, constant)
@@ -240,8 +238,7 @@ class Padding1Desc(OperatorDesc[jax.Array]):
     """Describes PADDING1, as DML_PADDING1_OPERATOR_DESC does.
 
     PADDING1 is PADDING with a value of the tensors' type. Its value keeps all its bits,
-    while the value of PADDING is rounded to float32. All other fields are those of
-    ``PaddingDesc``.
+    while the value of PADDING is rounded to float32.
 
     Attributes:
       input_tensor: the tensor that the padding is added to.

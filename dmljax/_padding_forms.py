@@ -2,8 +2,9 @@
 
 The *adjoint* is the transpose of padding as a linear map. It gives each input element
 the sum over the output elements that repeat this element. We write it in closed form,
-by slices, reversals and sums. The transpose that JAX derives from a gather is a
-scatter-add: it is slower, and the order of its sums may change from run to run.
+by slices, reversals and sums in a fixed order. The program has the same size whatever
+the padding. The transpose that JAX derives from a gather is a scatter-add: it is
+slower, and the order of its sums may change from run to run.
 
 A *strip* is the padding on one side of one axis, if it is one slice of the input,
 perhaps reversed. Derivative rules, kernels and the division among devices are in
@@ -173,11 +174,7 @@ def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> jax.Array:
 def adjoint(
     cotangent: jax.Array, *, start: Pads, end: Pads, mode: PaddingMode
 ) -> Outputs:
-    """Adds the padding of the cotangent to its inside, one axis after the other.
-
-    The order of summation is fixed: every run gives the same bits. The program has the
-    same size whatever the padding.
-    """
+    """Adds the padding of the cotangent to its inside, one axis after the other."""
     # Padding goes from the first axis to the last, and its transpose goes back.
     for axis, before, after in reversed(_padded_axes(cotangent.ndim, start, end)):
         cotangent = _unpad_axis(cotangent, axis, before, after, mode)
@@ -195,12 +192,12 @@ def adjoint_on_cpu(
     of EDGE, the padding is cut off first: less is moved afterwards.
     """
     pads = _padded_axes(cotangent.ndim, start, end)
+    # EDGE adds sums, and CONSTANT nothing.
+    in_place = len(pads) > 1 and mode not in (PaddingMode.EDGE, PaddingMode.CONSTANT)
     offsets, sizes = [0] * cotangent.ndim, list(cotangent.shape)
     for axis, before, after in pads:
         size = sizes[axis] = sizes[axis] - before - after
-        # EDGE adds sums, and CONSTANT nothing.
-        adds = mode not in (PaddingMode.EDGE, PaddingMode.CONSTANT)
-        if len(pads) == 1 or not (adds and at_most(before + after, size)):
+        if not (in_place and at_most(before + after, size)):
             cotangent = _unpad_axis(cotangent, axis, before, after, mode)
             continue
         offsets[axis] = before
@@ -270,10 +267,8 @@ def _bring_inside(
 
 
 def _find_in_period(position: int, period: int) -> int:
-    """Returns ``position % period``, without a division where none is needed.
-
-    JAX can compare a symbolic sum with a size, but decides little about a remainder.
-    """
+    """Returns ``position % period``."""
+    # JAX can compare a symbolic sum with a size, but decides little about a remainder.
     for shifted in (position, position + period):
         if at_most(0, shifted) and at_most(shifted + 1, period):
             return shifted

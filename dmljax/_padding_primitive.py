@@ -4,7 +4,7 @@ Each is the transpose of the other: every derivative of padding, in forward and 
 reverse mode, is padding or its adjoint. The forms are in `_padding_forms`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -66,24 +66,17 @@ def _shard(
     part: Part, x: jax.Array, *value: jax.Array, start: Pads, end: Pads, **static: Any
 ) -> Outputs:
     """Pads the axes that are whole on the device, then each axis that is divided."""
-    pads = dict(enumerate(zip(start, end, strict=True), x.ndim - len(start)))
-    divided = [axis for axis in pads if part.count(axis) > 1 and any(pads[axis])]
-    whole = {axis: pads[axis] for axis in pads if axis not in divided}
-    x = _pad((x, *value), whole, **static)
-    for axis in divided:
-        x = _pad_across_devices(part, x, value, axis, *pads[axis], **static)
+    batch = x.ndim - len(start)
+    padded = [i for i in range(len(start)) if start[i] or end[i]]
+    divided = [i for i in padded if part.count(batch + i) > 1]
+    start_here, end_here = (
+        tuple(0 if i in divided else n for i, n in enumerate(pads))
+        for pads in (start, end)
+    )
+    (x,) = PADDING(x, *value, start=start_here, end=end_here, **static)
+    for i in divided:
+        x = _pad_across_devices(part, x, value, batch + i, start[i], end[i], **static)
     return (x,)
-
-
-def _pad(
-    operands: Sequence[jax.Array], pads: Mapping[int, tuple[int, int]], **static: Any
-) -> jax.Array:
-    """Pads axes by these amounts, before and after."""
-    rank = operands[0].ndim
-    axes = range(min(pads, default=rank), rank)
-    start, end = (tuple(pads.get(axis, (0, 0))[i] for axis in axes) for i in (0, 1))
-    (padded,) = PADDING(*operands, start=start, end=end, **static)
-    return padded
 
 
 def _pad_across_devices(
@@ -107,7 +100,10 @@ def _pad_across_devices(
     own = (before + count * size + after) // count  # the size of the output's part
 
     def pad(x: jax.Array, before: int, after: int) -> jax.Array:
-        return _pad((x, *value), {axis: (before, after)}, mode=mode, **static)
+        others = (0,) * (x.ndim - axis - 1)
+        start, end = (before, *others), (after, *others)
+        (padded,) = PADDING(x, *value, start=start, end=end, mode=mode, **static)
+        return padded
 
     def cut(x: jax.Array, first: int, last: int | None = None) -> jax.Array:
         return lax.slice_in_dim(x, first, last, axis=axis)

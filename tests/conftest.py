@@ -21,7 +21,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from tests import blocks, samples
+from tests import samples
+from tests.pallas import blocks
 
 # Tracing makes many small objects that live on; looking through all of them for cycles
 # as often as Python does took a seventh of the time. A GPU's memory is scarcer: there,

@@ -23,19 +23,20 @@ from tests.subjects import SUBJECTS
 from tests.subjects.nonzero_coordinates import MASK
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
-MESHES = {
-    "2": ((2,), ("a",)),
-    "4": ((4,), ("a",)),
-    "8": ((8,), ("a",)),
-    "2x2": ((2, 2), ("a", "b")),
-    "2x4": ((2, 4), ("a", "b")),
-}
+TWICE = P("a", "b"), P("b", None, "a"), P(("a", "b"))
+# By the sizes of a mesh, how arrays of three dimensions are divided on it.
 SPECS = {
     "2": (P("a"),),
     "4": (P("a"),),
     "8": (P("a"), P(None, None, "a")),
-    "2x2": (P("a", "b"), P("b", None, "a"), P(("a", "b"))),
-    "2x4": (P("a", "b"), P("b", None, "a"), P(("a", "b"))),
+    "2x2": TWICE,
+    "2x4": TWICE,
+}
+# The sizes and the names of the axes.
+MESHES = {
+    name: (sizes, ("a", "b")[: len(sizes)])
+    for name in SPECS
+    for sizes in [tuple(map(int, name.split("x")))]
 }
 CASES = {
     name: case
@@ -118,12 +119,9 @@ def table() -> dict[tuple[str, str], dict[AxisType, str]]:
 def parts_of(mesh: str, spec: P) -> Parts:
     """The number of parts of each dimension."""
     sizes = dict(zip(*reversed(MESHES[mesh]), strict=True))
-
-    def parts(entry: Any) -> int:
-        names = entry if isinstance(entry, tuple) else (entry,)
-        return math.prod(sizes[name] for name in names if name)
-
-    return tuple(map(parts, (*spec, None, None, None)))[:3]
+    entries = [e if isinstance(e, tuple) else (e,) for e in (*spec, None, None, None)]
+    parts = (math.prod(sizes.get(axis, 1) for axis in axes) for axes in entries)
+    return tuple(parts)[:3]
 
 
 def divisions(

@@ -22,7 +22,7 @@ from jax.sharding import PartitionSpec as P
 
 import dmljax
 from dmljax import _jax
-from tests import blocks
+from tests.pallas import blocks
 from tests.samples import INT32_MIN
 
 X = np.arange(32, dtype=np.float32).reshape(4, 8) % 5

@@ -13,8 +13,9 @@ from jax.extend.core import jaxprs_in_params
 from dmljax import nonzero_coordinates
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
 from dmljax.pallas.gpu import _lockstep
-from tests import blocks, oracles
+from tests import oracles
 from tests.checks import assert_same
+from tests.pallas import blocks
 
 each_form = pytest.mark.parametrize(
     "find",

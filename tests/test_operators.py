@@ -13,7 +13,8 @@ from benchmarks import libraries, run
 from benchmarks.samples import of_operator
 from dmljax import _operators
 from dmljax._operators import DESCRIPTORS, OPERATORS
-from tests import oracles, sanitized
+from tests import oracles
+from tests.pallas.gpu import sanitized
 from tests.subjects import DESCRIBED, SAMPLES, SUBJECTS
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
@@ -50,7 +51,7 @@ NEEDS = {
         )
     },
     "runs of its kernel for the sanitizer": (
-        "RUNS in tests/sanitized.py",
+        "RUNS in tests/pallas/gpu/sanitized.py",
         lambda: {*sanitized.RUNS} | {n for n in OPERATORS if not has_gpu_kernel(n)},
     ),
     "a page": (PAGE, pages),

@@ -90,14 +90,8 @@ def test_written_floats_are_clipped_and_rounded():
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (
-            {"initialValuesDataType": "INT32"},
-            "an image has data type INT32; it must be",
-        ),
-        (
-            {"resampleSize": [3, 5, 7]},
-            "the field 'resampleSize' is {3,5,7}; it must be",
-        ),
+        ({"initialValuesDataType": "INT32"}, "an image has data type INT32; it must"),
+        ({"resampleSize": [3, 5, 7]}, "the field 'resampleSize' is {3,5,7}; it must"),
         ({"resampleSize": [2, 3, 5, 7]}, "the field 'resampleSize' is {2,3,5,7}; it"),
         ({"resampleSize": [1, 2, 5, 7]}, "the field 'resampleSize' is {1,2,5,7}; it"),
         ({"resampleSize": [1, 3, 9**5, 9**5]}, "sourcePath 'in.png' needs 175 GiB of"),
@@ -126,11 +120,7 @@ def test_images_that_can_not_be_read(folder):
 @pytest.mark.parametrize(
     ("name", "sizes", "message"),
     [
-        (
-            "out.png",
-            [35],
-            "'dimensions' is {35}; for an image it must be {1,channels,h",
-        ),
+        ("out.png", [35], "'dimensions' is {35}; for an image it must be {1,channels,"),
         ("out.png", [5, 7, 1], "is {5,7,1}; for an image"),
         ("out.png", [2, 1, 5, 7], "is {2,1,5,7}; for an image"),
         ("out.png", [1, 1, 1, 5, 7], "is {1,1,1,5,7}; for an image"),
@@ -142,10 +132,8 @@ def test_images_that_can_not_be_read(folder):
 def test_an_image_that_can_not_be_written(name, sizes, message):
     command = m.save("r", name, dimensions=sizes)
     assert message in m.refusal(m.holding(m.zeros("UINT8", math.prod(sizes)), command))
-    command = m.save("r", name, dimensions=[3, 4])
-    assert "data type INT32; it must" in m.refusal(
-        m.holding(m.zeros("INT32", 12), command)
-    )
+    integers = m.holding(m.zeros("INT32", math.prod(sizes)), command)
+    assert "an image has data type INT32; it must" in m.refusal(integers)
 
 
 def test_images_without_pillow(monkeypatch):

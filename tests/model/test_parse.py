@@ -72,11 +72,7 @@ def test_a_wrong_part(path, value, message):
     [
         ("", "x", "command 1 (dispatch): the resource 'x' is not in the model"),
         ("", ["input", "output"], "it must be the name of one resource, or an object"),
-        (
-            ".name",
-            ...,
-            "binding of 'InputTensor': the field 'name' is missing; it",
-        ),
+        (".name", ..., "binding of 'InputTensor': the field 'name' is missing; it mu"),
         (".elementOffset", 1, "'InputTensor' spans 3 elements of FLOAT32, while resou"),
         (".elementOffset", 9, "while resource 'input' has 0 where it is bound; it mus"),
         (".elementCount", 4, "binding of 'InputTensor' reaches to byte 16, while reso"),

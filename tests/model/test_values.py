@@ -197,44 +197,20 @@ def npy(array):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (
-            "none.npy",
-            None,
-            "none.npy' is not a file: there is none in the model's fold",
-        ),
+        ("no.npy", None, "'no.npy' is not a file: there is none in the model's folder"),
         ("a\0b", None, "is not a file"),
         (".", None, "sourcePath '.' cannot be read: Is a directory"),
-        (
-            "raw.dat",
-            b"12345",
-            "'raw.dat' has 5 bytes; they must be a multiple of 4, the",
-        ),
+        ("raw.dat", b"12345", "'raw.dat' has 5 bytes; they must be a multiple of 4"),
         ("raw.dat", b"", "the initial values have 0 elements"),
-        ("bad.npy", b"no array", "sourcePath 'bad.npy' cannot be converted: "),
-        ("short.npy", npy(np.ones(25))[:200], "it has 72 bytes of data for sizes {25}"),
-        ("long.npy", npy(np.ones(3)).replace(b"(3,), ", b"(3e9,)"), "be converted: "),
-        (
-            "new.npy",
-            npy(np.ones(3)).replace(b"\1\0", b"\3\0", 1),
-            "has version (3, 0);",
-        ),
-        ("object.npy", npy(np.array([{}])), "converted: it holds Python objects"),
-        (
-            "complex.npy",
-            npy(np.ones(3, complex)),
-            "has type complex128; it must be one",
-        ),
-        ("text.npy", npy(np.array(["a"])), "has type <U1; it must be one of FLOAT64, "),
-        (
-            "other.npy",
-            npy(np.int32([1])),
-            "has data type INT32, while 'initialValuesData",
-        ),
-        (
-            "wide.npy",
-            npy(np.arange(3)),
-            "'initialValuesDataType' is FLOAT32; both must",
-        ),
+        ("a.npy", b"no array", "sourcePath 'a.npy' cannot be converted: "),
+        ("a.npy", npy(np.ones(25))[:200], "it has 72 bytes of data for sizes {25}"),
+        ("a.npy", npy(np.ones(3)).replace(b"(3,), ", b"(3e9,)"), "be converted: "),
+        ("a.npy", npy(np.ones(3)).replace(b"\1\0", b"\3\0", 1), "version (3, 0); it"),
+        ("a.npy", npy(np.array([{}])), "cannot be converted: it holds Python objects"),
+        ("a.npy", npy(np.ones(3, complex)), "has type complex128; it must be one of"),
+        ("a.npy", npy(np.array(["a"])), "has type <U1; it must be one of FLOAT64, "),
+        ("a.npy", npy(np.int32([1])), "'a.npy' has data type INT32, while 'initialV"),
+        ("a.npy", npy(np.arange(3)), "'initialValuesDataType' is FLOAT32; both must"),
     ],
 )
 def test_a_wrong_source(folder, name, content, message):

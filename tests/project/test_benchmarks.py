@@ -282,7 +282,7 @@ def test_figures_are_microseconds_of_the_device_and_of_the_host():
     ours = {"ms": 0.1424, "wall_ms": 1.5, "share": 0.5}
     row = {"dmljax": ours, "jnp": {"ms": None, "wall_ms": 0.0005}}
     table = plot.figures({("padding", "x", "gradient", ""): row}, ["dmljax", "jnp"])
-    assert table.splitlines()[2] == "| x, gradient | 142 / 1500 | 0.50 | 0.50 |"
+    assert table.splitlines()[2] == "| x, gradient | 142 / 1500 | 0.5 | 0.50 |"
 
 
 # SEVERAL DEVICES AND TPUS

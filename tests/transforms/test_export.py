@@ -10,23 +10,13 @@ from jax import export
 
 import dmljax
 from dmljax import PaddingMode
-from tests.transforms.matrices import (
-    FORMS,
-    KERNELS,
-    assert_equal,
-    batches,
-    each_operator,
-    expected_batch,
-    matrices,
-    only_open,
-    opened,
-    pulled,
-)
+from tests.samples import Sample
+from tests.transforms import dense
 
 F32 = np.float32
 # What JAX calls the platform of this machine in an export.
 HERE = {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend())
-each_linear = each_operator(linear=True)
+each_linear = dense.each_operator(linear=True)
 
 
 def numbers(*shape):
@@ -36,46 +26,33 @@ def numbers(*shape):
 # EVERY OPERATOR
 
 
-@each_operator(FORMS | KERNELS)
+@dense.each_operator(dense.FORMS | dense.KERNELS)
 def test_export_for_every_platform(uses):
-    """No kernel is for all three, and each of those here is for a CPU and for a GPU."""
+    """The kernels here are for CPUs and for NVIDIA GPUs."""
     platforms = ("cpu", "cuda") if uses[0].implementation else ("cpu", "cuda", "tpu")
-    inputs = [sample.arrays() for sample in uses]
 
-    @jax.jit
-    def program(inputs):
-        pairs = zip(uses, inputs, strict=True)
-        return [sample.run(*arrays) for sample, arrays in pairs]
+    def exported(program, inputs):
+        return export.export(program, platforms=platforms)(inputs).call(inputs)
 
-    outputs = export.export(program, platforms=platforms)(inputs).call(inputs)
-    for sample, arrays, output in zip(uses, inputs, outputs, strict=True):
-        assert_equal(output, sample.expected(*arrays), sample)
+    dense.check(uses, Sample.arrays, Sample.run, Sample.expected, exported)
 
 
 @each_linear
 def test_exported_bytes_with_derivative(uses):
     pytest.importorskip("flatbuffers")
     inputs = [sample.arrays() for sample in uses]
-    functions = list(map(opened, uses, inputs))
-    primals = list(map(only_open, uses, inputs))
+    outputs = [sample.expected(*own) for sample, own in zip(uses, inputs, strict=True)]
+    functions, primals = zip(*map(dense.opened, uses, inputs), strict=True)
 
     @jax.jit
     def program(primals):
-        pairs = zip(functions, primals, strict=True)
-        return [function(*own) for function, own in pairs]
+        return [f(*own) for f, own in zip(functions, primals, strict=True)]
 
     written = export.export(program)(primals).serialize(vjp_order=1)
     read = export.deserialize(written)
-    outputs = [sample.expected(*own) for sample, own in zip(uses, inputs, strict=True)]
-    assert_equal(read.call(primals), outputs)
-    expected = [
-        pulled(matrices(sample, arrays), output, own)
-        for sample, arrays, output, own in zip(
-            uses, inputs, outputs, primals, strict=True
-        )
-    ]
+    dense.assert_equal(read.call(primals), outputs)
     found = read.vjp().call(*jax.tree.leaves(primals), *outputs)
-    assert_equal(found, expected)
+    dense.assert_equal(found, list(map(dense.pulled, uses, inputs, outputs)))
 
 
 def test_the_result_of_nonzero_coordinates_as_bytes():
@@ -85,31 +62,29 @@ def test_the_result_of_nonzero_coordinates_as_bytes():
     program = export.export(jax.jit(dmljax.nonzero_coordinates))(x)
     found = export.deserialize(program.serialize()).call(x)
     assert isinstance(found, dmljax.NonzeroCoordinates)
-    assert_equal(found, dmljax.nonzero_coordinates(x))
+    dense.assert_equal(found, dmljax.nonzero_coordinates(x))
 
 
 @each_linear
 def test_export_of_a_batch_whose_size_is_not_known(uses):
     """Forward and back; a kernel would have to know it."""
-    operands = [batches(sample) for sample in uses]
-    stacks = [list(map(np.stack, own)) for own in operands]
     (size,) = export.symbolic_shape("size")
-    structs = jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct((size, *x.shape[1:]), x.dtype), stacks
-    )
 
-    @jax.jit
-    def program(stacks):
-        results = []
-        for sample, arrays in zip(uses, stacks, strict=True):
-            output, back = jax.vjp(jax.vmap(sample.run), *arrays)
-            results.append((output, only_open(sample, back(output))))
-        return results
+    def run(sample, *operands):
+        output, pull = jax.vjp(jax.vmap(sample.run), *operands)
+        return output, dense.only_open(sample, pull(output))
 
-    found = export.export(program, platforms=("cpu", "cuda"))(structs).call(stacks)
-    for sample, own, (output, _) in zip(uses, operands, found, strict=True):
-        assert_equal(output, expected_batch(sample, *own), sample)
-    assert_equal(found, program(stacks))
+    def expected(sample, *operands):
+        gradients = dense.expected_gradients(sample, *operands)
+        return dense.expected_batch(sample, *operands), gradients
+
+    def exported(program, inputs):
+        structs = jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct((size, *x.shape[1:]), x.dtype), inputs
+        )
+        return export.export(program, platforms=("cpu", "cuda"))(structs).call(inputs)
+
+    dense.check(uses, dense.batches, run, expected, exported)
 
 
 # A KERNEL IS NEVER IN AN EXPORT UNLESS IT WAS ASKED FOR
@@ -156,51 +131,33 @@ def padded(mode, start, end):
     return lambda x: dmljax.padding(x, start, end, mode=mode)
 
 
-def to_a_multiple(x):
-    """Up to a multiple of 8, and by the input's own size."""
-    pads = (0, x.shape[1]), (-x.shape[0] % 8, 1)
-    modes = PaddingMode.CONSTANT, PaddingMode.REFLECTION
-    return [padded(mode, *pads)(x) for mode in modes]
+def of_a_matrix(x, value):
+    """Padding of more than the input has; and by amounts that depend on its sizes."""
+    height, width = x.shape
+    to_a_multiple = (0, width), (-height % 8, 1)
+    fill = functools.partial(dmljax.diagonal_matrix1, value=value)
+    return [
+        *(padded(mode, (1, 3), (2, 0))(x) for mode in PaddingMode),
+        padded(PaddingMode.REFLECTION, *to_a_multiple)(x),
+        dmljax.padding(x, *to_a_multiple, value=value),
+        fill(x, fill_begin=-1, fill_end=2),
+        fill(shape=x.shape, fill_begin=1, fill_end=height // 2),
+    ]
+
+
+def hot(indices, values):
+    return dmljax.one_hot(indices, values, size=indices.shape[2] + 1, axis=1)
 
 
 CONDITION = np.array([[0, 1, 2], [1, 0, 0]], np.uint8)
 INDICES = np.array([[[1, -1, 4]], [[0, 2, -4]]], np.int8)
 # A function, how many of its operands are data, the sizes, operands to call it with.
 USES = {
-    # Without any constraint: the padding may be larger than the input.
-    "padding": (
-        lambda x: [padded(mode, (1, 3), (2, 0))(x) for mode in PaddingMode],
-        0,
-        ("h, w",),
-        [(numbers(2, 1),), (numbers(4, 6),)],
-    ),
-    "padding to a multiple": (
-        to_a_multiple,
-        0,
-        ("h, w",),
-        [(numbers(3, 1),), (numbers(8, 3),)],
-    ),
-    "padding by a value": (
-        lambda x, value: dmljax.padding(x, (1, 0), (0, 2), value=value),
+    "padding and diagonal_matrix1": (
+        of_a_matrix,
         0,
         ("h, w", ""),
-        [(numbers(2, 3), F32(5)), (numbers(1, 1), F32(6))],
-    ),
-    "diagonal_matrix1": (
-        lambda x, value: dmljax.diagonal_matrix1(
-            x, value=value, fill_begin=-1, fill_end=2
-        ),
-        0,
-        ("h, w", ""),
-        [(numbers(2, 5), F32(5)), (numbers(4, 1), F32(6))],
-    ),
-    "diagonal_matrix1 of a shape": (
-        lambda x, value: dmljax.diagonal_matrix1(
-            shape=x.shape, value=value, fill_begin=1, fill_end=x.shape[0] // 2
-        ),
-        1,
-        ("h, w", ""),
-        [(numbers(2, 5), F32(5)), (numbers(7, 4), F32(6))],
+        [(numbers(*sizes), F32(5)) for sizes in ((2, 1), (8, 3))],
     ),
     "element_wise_if": (
         dmljax.element_wise_if,
@@ -209,9 +166,7 @@ USES = {
         [(CONDITION, numbers(2, 3), numbers(2, 3) + 9)],
     ),
     "one_hot": (
-        lambda indices, values: dmljax.one_hot(
-            indices, values, size=indices.shape[2] + 1, axis=1
-        ),
+        hot,
         1,
         ("h, 1, w", "2"),
         [(INDICES, numbers(2)), (INDICES[:, :, :1], numbers(2))],
@@ -232,7 +187,7 @@ def test_height_and_width(use):
     types = structs(stacks[0], [f"b, {spec}" if spec else "b" for spec in specs])
     program = export.export(batched, platforms=[HERE])(*types)
     for xs in stacks:
-        assert_equal(program.call(*xs), batched(*xs))
+        dense.assert_equal(program.call(*xs), batched(*xs))
 
 
 @pytest.mark.parametrize("mode", [PaddingMode.REFLECTION, PaddingMode.SYMMETRIC])
@@ -270,7 +225,7 @@ def test_nonzero_coordinates(function, spec):
     export.export(jitted, platforms=["cuda"])(*types)
     program = export.export(jitted, platforms=[HERE])(*types)
     for x in arrays:
-        assert_equal(program.call(x), jitted(x))
+        dense.assert_equal(program.call(x), jitted(x))
 
 
 UNDECIDED = {

@@ -2,7 +2,7 @@
 
 An operator is linear in the operands that are filled at will. The oracle, applied to
 unit vectors, gives a matrix for each of them, and every derivative is exact arithmetic
-of matrices.
+of matrices. `check` runs all samples of an operator in one program.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +17,7 @@ from tests.samples import Sample
 from tests.subjects import SUBJECTS
 
 BATCH = 3
+Arrays = Sequence[Any]
 Uses = Sequence[Sample]
 
 # JAX transforms an operator without looking at its form, so few tests have kernels.
@@ -45,51 +46,58 @@ def each_operator(
     return pytest.mark.parametrize("uses", chosen)
 
 
-def in_one_program(
-    function: Callable[..., Any], uses: Uses, inputs: Iterable[Any]
-) -> list[Any]:
-    """What `function(sample, *inputs)` gives for each sample.
-
-    One program computes all of them, because it is compiling that takes time.
-    """
-
-    @jax.jit
-    def program(all_inputs: list[Any]) -> list[Any]:
-        pairs = zip(uses, all_inputs, strict=True)
-        return [function(sample, *own) for sample, own in pairs]
-
-    return program(list(inputs))
-
-
 def assert_equal(actual: Any, expected: Any, sample: Any = "") -> None:
     """The same tree of values; integers in floats, so that no sum is rounded."""
     actual, expected = jax.tree.leaves(actual), jax.tree.leaves(expected)
     for one, other in zip(actual, expected, strict=True):
         assert one.shape == other.shape, sample
-        np.testing.assert_array_equal(
-            np.asarray(one, other.dtype), other, err_msg=str(sample)
-        )
+        one = np.asarray(one, other.dtype)
+        np.testing.assert_array_equal(one, other, err_msg=str(sample))
+
+
+def check(
+    uses: Uses,
+    inputs_of: Callable[[Sample], Iterable[Any]],
+    run: Callable[..., Any],
+    expected: Callable[..., Any],
+    execute: Callable[[Any, Any], Any] = lambda program, inputs: program(inputs),
+) -> None:
+    """Compares `run(sample, *inputs)` with `expected(sample, *inputs)` for each sample.
+
+    One program computes all of them, because it is compiling that takes time. `execute`
+    gives the outputs of the program for the inputs.
+    """
+    inputs = [tuple(inputs_of(sample)) for sample in uses]
+
+    @jax.jit
+    def program(inputs: list[Any]) -> list[Any]:
+        return [run(sample, *own) for sample, own in zip(uses, inputs, strict=True)]
+
+    for sample, own, output in zip(uses, inputs, execute(program, inputs), strict=True):
+        assert_equal(output, expected(sample, *own), sample)
 
 
 # ONE SAMPLE
 
 
-def opened(sample: Sample, arrays: Sequence[Any]) -> Callable[..., Any]:
-    """The function of the open operands alone."""
+def opened(
+    sample: Sample, arrays: Arrays
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The function of the open operands alone, and these operands."""
 
     def function(*operands: Any) -> Any:
         values = dict(zip(sample.open_operands, operands, strict=True))
         return sample.run(*(values.get(i, array) for i, array in enumerate(arrays)))
 
-    return function
+    return function, only_open(sample, arrays)
 
 
-def only_open(sample: Sample, arrays: Sequence[Any]) -> tuple[Any, ...]:
+def only_open(sample: Sample, arrays: Arrays) -> tuple[Any, ...]:
     """The open operands."""
     return tuple(arrays[i] for i in sample.open_operands)
 
 
-def matrices(sample: Sample, arrays: Sequence[Any]) -> list[np.ndarray]:
+def matrices(sample: Sample, arrays: Arrays) -> list[np.ndarray]:
     """For each open operand, the matrix that maps it to the output, made flat."""
     zeros = [
         np.zeros_like(array, float) if i in sample.open_operands else array
@@ -107,17 +115,15 @@ def matrices(sample: Sample, arrays: Sequence[Any]) -> list[np.ndarray]:
     ]
 
 
-def pushed(dense: list[np.ndarray], tangents: Sequence[np.ndarray]) -> Any:
+def pushed(dense: list[np.ndarray], tangents: Arrays) -> Any:
     """The flat tangent of the output."""
     return sum(a @ tangent.ravel() for a, tangent in zip(dense, tangents, strict=True))
 
 
-def pulled(
-    dense: list[np.ndarray], cotangent: np.ndarray, primals: Sequence[np.ndarray]
-) -> list[np.ndarray]:
-    """The cotangent of each operand."""
-    pairs = zip(dense, primals, strict=True)
-    return [(cotangent.ravel() @ a).reshape(primal.shape) for a, primal in pairs]
+def pulled(sample: Sample, arrays: Arrays, cotangent: Any) -> list[np.ndarray]:
+    """The cotangent of each open operand."""
+    pairs = zip(matrices(sample, arrays), only_open(sample, arrays), strict=True)
+    return [(cotangent.ravel() @ a).reshape(operand.shape) for a, operand in pairs]
 
 
 def energy(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,16 +131,15 @@ def energy(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *operands: 0.5 * jnp.sum(function(*operands) ** 2)
 
 
-def expected_gradient(sample: Sample, arrays: Sequence[Any]) -> list[np.ndarray]:
+def expected_gradient(sample: Sample, *arrays: Any) -> list[np.ndarray]:
     """The gradient of the energy in each open operand."""
-    output = sample.expected(*arrays)
-    return pulled(matrices(sample, arrays), output, only_open(sample, arrays))
+    return pulled(sample, arrays, sample.expected(*arrays))
 
 
 # BATCHES
 
 
-def batches(sample: Sample, count: int = BATCH) -> list[list[np.ndarray]]:
+def batches(sample: Sample, count: int = BATCH) -> list[np.ndarray]:
     """For each operand a batch of arrays that differ."""
     filled = [sample.arrays(seed=seed) for seed in range(count)]
 
@@ -143,11 +148,18 @@ def batches(sample: Sample, count: int = BATCH) -> list[list[np.ndarray]]:
         return np.roll(array.ravel(), seed).reshape(array.shape)
 
     return [
-        [arrays[i] for arrays in filled]
-        if i in sample.open_operands
-        else [shuffled(operand, i + seed) for seed in range(count)]
+        np.stack(
+            [arrays[i] for arrays in filled]
+            if i in sample.open_operands
+            else [shuffled(operand, i + seed) for seed in range(count)]
+        )
         for i, operand in enumerate(sample.operands)
     ]
+
+
+def shared(operand: np.ndarray) -> np.ndarray:
+    """A batch whose arrays are all the first one."""
+    return np.stack([operand[0]] * len(operand))
 
 
 def expected_batch(sample: Sample, *operands: Any) -> Any:
@@ -158,5 +170,5 @@ def expected_batch(sample: Sample, *operands: Any) -> Any:
 
 def expected_gradients(sample: Sample, *operands: Any) -> list[np.ndarray]:
     """The gradient of the energy of a batch in each open operand."""
-    each = [expected_gradient(sample, one) for one in zip(*operands, strict=True)]
+    each = [expected_gradient(sample, *one) for one in zip(*operands, strict=True)]
     return [np.stack(column) for column in zip(*each, strict=True)]

@@ -1,6 +1,6 @@
 """Small runs of the kernels of one operator, for compute-sanitizer.
 
-    python -m tests.sanitized nonzero_coordinates
+    python -m tests.pallas.gpu.sanitized nonzero_coordinates
 
 Each kernel has blocks that are whole and cut, aligned and not.
 """
@@ -16,20 +16,12 @@ import pytest
 
 import dmljax
 from dmljax.pallas.gpu import _nonzero_plan
-from tests import blocks
+from tests.pallas import blocks
 
 DTYPES = (np.float32, np.float16, np.uint8)  # a kernel for each size of an element
 ELEMENTS = (1, 8192, 20000, 20001)
 PALLAS = {"implementation": "pallas"}
 random = np.random.default_rng(0)
-
-
-def element_wise_if(dtype: type) -> Iterator[Any]:
-    """Lines of all lengths."""
-    for elements in ELEMENTS:
-        x = random.integers(0, 3, elements).astype(dtype)
-        condition = random.integers(0, 2, elements).astype(np.uint8)
-        yield dmljax.element_wise_if(condition, x, x, **PALLAS)
 
 
 def nonzero_coordinates(dtype: type) -> Iterator[Any]:
@@ -43,7 +35,7 @@ def nonzero_coordinates(dtype: type) -> Iterator[Any]:
             x = _sparse((elements,), density, dtype)
             for fill in (0, None):
                 yield dmljax.nonzero_coordinates(x, fill=fill, **PALLAS)
-    yield dmljax.nonzero_coordinates(_matrices(dtype), **PALLAS)
+    yield dmljax.nonzero_coordinates(_sparse((3, 65, 127), 0.9, dtype), **PALLAS)
     with pytest.MonkeyPatch.context() as patch:
         blocks.put(patch, {_nonzero_plan: blocks.SMALL[_nonzero_plan]})
         for density in (0.01, 0.2, 0.6):
@@ -58,23 +50,6 @@ def _sparse(shape: tuple[int, ...], density: float, dtype: type) -> np.ndarray:
     return (random.random(shape) < density).astype(dtype)
 
 
-def diagonal_matrix1(dtype: type) -> Iterator[Any]:
-    """Rows of odd length."""
-    yield dmljax.diagonal_matrix1(_matrices(dtype), value=1, **PALLAS)
-
-
-def _matrices(dtype: type) -> np.ndarray:
-    return random.integers(0, 9, (3, 65, 127)).astype(dtype)
-
-
-def one_hot(dtype: type) -> Iterator[Any]:
-    """Along the last axis, another axis, and an axis of one position."""
-    values = np.array([0, 1], dtype)
-    for shape, axis in (((300, 1, 7), 1), ((333, 1), 1), ((1, 2049), 0)):
-        indices = random.integers(-40, 40, shape).astype(np.int32)
-        yield dmljax.one_hot(indices, values, size=33, axis=axis, **PALLAS)
-
-
 def padding(dtype: type) -> Iterator[Any]:
     """All modes, of two and of three axes; rows of few elements; and a long one."""
     for shape, pads in (
@@ -86,18 +61,14 @@ def padding(dtype: type) -> Iterator[Any]:
             yield dmljax.padding(image, pads, pads, mode=mode, **PALLAS)
 
 
-RUNS = {
-    run.__name__: run
-    for run in (
-        *(element_wise_if, nonzero_coordinates, diagonal_matrix1, one_hot),
-        padding,
-    )
-}
+RUNS = {run.__name__: run for run in (nonzero_coordinates, padding)}
 
 
 def main() -> None:
     """Runs the kernels of an operator."""
-    parser = argparse.ArgumentParser(prog="tests.sanitized", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="tests.pallas.gpu.sanitized", description=__doc__
+    )
     parser.add_argument("operator", choices=RUNS)
     run = RUNS[parser.parse_args().operator]
     for dtype in DTYPES:

@@ -17,7 +17,7 @@ not store the same one.
 
 import dataclasses
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -26,32 +26,17 @@ from jax import lax
 from dmljax.pallas.gpu import WARP, _lockstep
 
 NOBODY = np.uint32(2**32 - 1)
+# Accesses are remembered twice: by warp since the last barrier of the program, and by
+# thread since the last one of the warp or of the program. Here are the sizes of both.
+SCOPES = (WARP, 1)
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
-    """The threads, or the warps, that have accessed an element since a barrier.
+class Accesses:
+    """Who has accessed each element: (scopes, loads and stores, programs, size)."""
 
-    Attributes:
-      lowest: for each element, their lowest number; NOBODY if there are none.
-      highest: for each element, their highest number, plus 1; 0 if there are none.
-    """
-
-    lowest: _lockstep.Held
-    highest: _lockstep.Held
-
-    def add(self, where: Any, number: Any) -> None:
-        """Remembers that the thread or warp of this number has accessed an element."""
-        low, high = self.lowest, self.highest
-        low.array = low.array.at[where].min(number, mode="drop")
-        high.array = high.array.at[where].max(number + 1, mode="drop")
-
-    def by_others(self, where: Any, number: Any) -> Any:
-        """Whether a thread or warp of another number has accessed the element."""
-        options = {"mode": "fill", "fill_value": 0}
-        low = self.lowest.array.at[where].get(**options)
-        high = self.highest.array.at[where].get(**options)
-        return (high > 0) & ((low != number) | (high != number + 1))
+    lowest: _lockstep.Held  # the lowest index of a warp or thread; NOBODY if none has
+    highest: _lockstep.Held  # the highest one, plus 1; 0 if none has
 
     def forget(self, where: Any) -> None:
         """Forgets who has accessed these elements."""
@@ -60,29 +45,12 @@ class Seen:
         high.array = jnp.where(where, np.uint32(0), high.array)
 
 
-class Accesses(NamedTuple):
-    """The accesses to the elements of a shared memory.
-
-    Attributes:
-      warps_read: the warps that have read since the last barrier of the program.
-      warps_stored: the warps that have stored since then.
-      threads_read: the threads that have read since the last barrier of their warp or
-        of the program.
-      threads_stored: the threads that have stored since then.
-    """
-
-    warps_read: Seen
-    warps_stored: Seen
-    threads_read: Seen
-    threads_stored: Seen
-
-
-def _places(memory: Any, offset: Any, elements: int) -> Any:
-    """The places that each thread accesses; NOBODY for threads that are not active."""
+def _offsets(memory: Any, offset: Any, elements: int) -> Any:
+    """The offsets that each thread accesses; NOBODY for threads that are not active."""
     t = memory.threads
     within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
-    place = t.number(offset + memory.start)[..., None] + within
-    return jnp.where(t.active[..., None], place, NOBODY)
+    offsets = t.number(offset + memory.start)[..., None] + within
+    return jnp.where(t.active[..., None], offsets, NOBODY)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,27 +60,27 @@ class Memory(_lockstep.Memory):
     accesses: Any = None
 
     def words(self, offset: Any, elements: int) -> list[Any]:
-        """As `_lockstep.Memory.words`."""
         self._watch(offset, elements, stores=False)
         return super().words(offset, elements)
 
-    def put(self, offset: Any, elements: int, words: Any) -> None:
-        """As `_lockstep.Memory.put`."""
-        self._watch(offset, elements, stores=True)
-        super().put(offset, elements, words)
+    def store(self, offset: Any, *words: Any, elements: int | None = None) -> None:
+        self._watch(offset, elements or len(words), stores=True)
+        super().store(offset, *words, elements=elements)
 
     def _watch(self, offset: Any, elements: int, *, stores: bool) -> None:
-        t, seen = self.threads, self.accesses
-        where = (t.program[..., None], _places(self, offset, elements))
-        thread = t.thread[..., None]
-        warp = thread // WARP
-        (seen.warps_stored if stores else seen.warps_read).add(where, warp)
-        (seen.threads_stored if stores else seen.threads_read).add(where, thread)
-        race = seen.warps_stored.by_others(where, warp)
-        race |= seen.threads_stored.by_others(where, thread)
-        if stores:
-            race |= seen.warps_read.by_others(where, warp)
-            race |= seen.threads_read.by_others(where, thread)
+        t, low, high = self.threads, self.accesses.lowest, self.accesses.highest
+        where = (t.program[..., None], _offsets(self, offset, elements))
+        race: Any = False
+        for scope, size in enumerate(SCOPES):
+            number = t.thread[..., None] // size
+            at = (scope, int(stores), *where)
+            low.array = low.array.at[at].min(number, mode="drop")
+            high.array = high.array.at[at].max(number + 1, mode="drop")
+            for kind in (0, 1) if stores else (1,):
+                options = {"mode": "fill", "fill_value": 0}
+                first = low.array.at[(scope, kind, *where)].get(**options)
+                last = high.array.at[(scope, kind, *where)].get(**options)
+                race |= (last > 0) & ((first != number) | (last != number + 1))
         t.races.array += jnp.sum(race, dtype=np.uint32)  # one for each element
 
 
@@ -122,15 +90,14 @@ class Output(_lockstep.Memory):
 
     stores: Any = None
 
-    def put(self, offset: Any, elements: int, words: Any) -> None:
-        """As `_lockstep.Memory.put`."""
+    def store(self, offset: Any, *words: Any, elements: int | None = None) -> None:
         line = self.threads.number(self.line)[..., None]
-        where = (line, _places(self, offset, elements))
+        where = (line, _offsets(self, offset, elements or len(words)))
         self.stores.array = self.stores.array.at[where].add(1, mode="drop")
-        super().put(offset, elements, words)
+        super().store(offset, *words, elements=elements)
 
     def claim(self, offset: Any) -> Any:
-        """As `_lockstep.Memory.claim`, which may store to a place many times."""
+        """It may store to an element many times."""
         memory = _lockstep.Memory(self.held, self.threads, self.line, self.start)
         return memory.claim(offset)
 
@@ -138,22 +105,19 @@ class Output(_lockstep.Memory):
 class Watched(_lockstep.Threads):
     """`_lockstep.Threads`, which counts races, what is partial, and stores.
 
-    Attributes:
-      stores: for each memory of all programs, how often each element was stored.
-      races: how many accesses are races.
-      partial: how many barriers and operations of a warp were reached by some threads
-        and not by all.
-      sites: the file and the line of each barrier that was reached.
-      without: the place in `sites` of a barrier that is left out; a number past the
-        last one leaves out none.
+    `without` is the index in `sites` of a barrier that is left out; a number past the
+    last one leaves out none.
     """
 
     def __init__(self, programs: int, threads: int, without: Any) -> None:
         super().__init__(programs, threads)
-        self.races = self._held(np.zeros((), np.uint32))
+        self.races = self._held(np.zeros((), np.uint32))  # accesses that are races
+        # Barriers and operations of a warp that some threads reached and others not.
         self.partial = self._held(np.zeros((), np.uint32))
+        # For each memory of all programs, how often each element was stored.
         self.stores: list[_lockstep.Held] = []
         self.watched: list[Accesses] = []
+        # The file and the line of each barrier that was reached.
         self.sites: list[tuple[str, int]] = []
         self.without = without
 
@@ -162,21 +126,15 @@ class Watched(_lockstep.Threads):
         return self.memories[-1]
 
     def memory(self, array: Any) -> Output:
-        """The memory of all programs that holds this array."""
         memory = super().memory(array)
         self.stores.append(self._held(np.zeros(array.shape, np.uint32)))
         return Output(memory.held, self, 0, stores=self.stores[-1])
 
     def shared(self, size: int, dtype: np.dtype) -> Memory:
-        """A memory of its own for each program."""
         memory = super().shared(size, dtype)
-        shape = (self.shape[0], size)
-
-        def seen() -> Seen:
-            nobody = np.full(shape, NOBODY)
-            return Seen(self._held(nobody), self._held(np.zeros(shape, np.uint32)))
-
-        self.watched.append(Accesses(*(seen() for _ in range(4))))
+        shape = (len(SCOPES), 2, self.shape[0], size)
+        low, high = np.full(shape, NOBODY), np.zeros(shape, np.uint32)
+        self.watched.append(Accesses(self._held(low), self._held(high)))
         return Memory(memory.held, self, memory.line, accesses=self.watched[-1])
 
     def _together(self, threads: int) -> Any:
@@ -195,39 +153,31 @@ class Watched(_lockstep.Threads):
         return self._together(threads) & (self.without != self.sites.index(site))
 
     def barrier(self) -> None:
-        """Forgets all accesses of the programs that reach it."""
-        programs = self._at_barrier(self.threads)
+        programs = self._at_barrier(self.threads)  # (programs, 1)
         for accesses in self.watched:
-            for seen in accesses:
-                seen.forget(programs)
+            accesses.forget(programs)
 
     def warp_barrier(self) -> None:
-        """Forgets what the threads of the warps that reach it have accessed.
-
-        It does not forget what these warps have accessed: other warps do not wait here.
-        """
+        """It does not order what these warps do with what others do."""
         warps = self._at_barrier(WARP)
         for accesses in self.watched:
-            for seen in (accesses.threads_read, accesses.threads_stored):
-                warp = jnp.minimum(seen.lowest.array // WARP, warps.shape[1] - 1)
-                seen.forget(jnp.take_along_axis(warps, warp.astype(np.int32), 1))
+            low = accesses.lowest.array[1]
+            warp = jnp.minimum(low // WARP, warps.shape[1] - 1).astype(np.int32)
+            reached = jnp.take_along_axis(warps[None], warp, 2)
+            accesses.forget(jnp.stack([jnp.zeros_like(reached), reached]))
 
     def warp_scan(self, number: Any) -> Any:
-        """As `_lockstep.Threads.warp_scan`."""
         self._together(WARP)
         return super().warp_scan(number)
 
     def warp_sum(self, number: Any) -> Any:
-        """As `_lockstep.Threads.warp_sum`."""
         self._together(WARP)
         return super().warp_sum(number)
 
     def shuffle(self, number: Any, lane: Any) -> Any:
-        """As `_lockstep.Threads.shuffle`."""
         self._together(WARP)
         return super().shuffle(number, lane)
 
     def shuffle_xor(self, number: Any, mask: int) -> Any:
-        """As `_lockstep.Threads.shuffle_xor`."""
         self._together(WARP)
         return super().shuffle_xor(number, mask)

@@ -1,8 +1,8 @@
 """The sizes of the kernels' blocks, which the tests make small.
 
 A CPU takes time to compile what a thread does with each element of a chunk, and arrays
-would have to be large to have several blocks. With the sizes below, a few hundred
-elements are many blocks, of which the last one is cut.
+would have to be large to have several programs. With the sizes below, a few hundred or
+thousand elements have several programs, of which the last one is cut.
 """
 
 from types import ModuleType
@@ -12,7 +12,7 @@ import jax
 import pytest
 
 from dmljax.pallas.gpu import _nonzero_plan, _padding
-from dmljax.pallas.tpu import _nonzero_coordinates as _tpu_nonzero_coordinates
+from dmljax.pallas.tpu import _nonzero_coordinates
 
 Sizes = dict[ModuleType, dict[str, Any]]
 
@@ -21,8 +21,8 @@ SMALL: Sizes = {
     _padding: {"CHUNK_BYTES": 8, "WARPS": 1},
     _nonzero_plan: {"WARPS": 4, "PROGRAMS": 3, "MOST_TILES": 8, "GROUP": 2},
 }
-# Of those for TPUs, whose interpreter takes time for every row.
-SMALL_ON_TPU: Sizes = {_tpu_nonzero_coordinates: {"ROWS": 8, "REACH": 24}}
+# Of those for TPUs, whose interpreter takes time for every vector.
+SMALL_ON_TPU: Sizes = {_nonzero_coordinates: {"VECTORS": 8}}
 REAL: Sizes = {
     module: {name: getattr(module, name) for name in sizes}
     for module, sizes in SMALL.items()

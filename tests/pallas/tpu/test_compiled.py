@@ -3,7 +3,7 @@
 No TPU is needed: `pip install libtpu`, of the version that `jax[tpu]` asks for. It is
 large, and so this is a check of its own:
 
-    JAX_PLATFORMS=cpu python -m pytest tests/test_tpu_compiled.py
+    JAX_PLATFORMS=cpu python -m pytest tests/pallas/tpu/test_compiled.py
 """
 
 import functools
@@ -17,10 +17,11 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 import dmljax
 from benchmarks import tpu
 from dmljax import PaddingMode
-from tests import test_sharding
+from tests import meshes
 from tests.checks import needs_x64
+from tests.pallas.tpu.test_lowered import WITH_KERNEL, has_work, uses
+from tests.pallas.tpu.test_padding import TYPES
 from tests.subjects import SUBJECTS
-from tests.test_tpu_lowering import TYPES, WITH_KERNEL, has_work, uses
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("libtpu") is None or jax.default_backend() != "cpu",
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.skipif(
 VECTOR_MEMORY = 16 * 2**20
 each_chip = pytest.mark.parametrize("chip", tpu.CHIPS)
 each_operator = pytest.mark.parametrize("name", WITH_KERNEL)
+each_type = pytest.mark.parametrize("dtype", TYPES)
 struct = jax.ShapeDtypeStruct
 
 
@@ -46,7 +48,7 @@ def check(sample, chip, dtype="float32"):
     assert kernels(program, sample.operator) == has_work(sample)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
+@each_type
 @each_operator
 @each_chip
 def test_every_type(chip, name, dtype):
@@ -62,23 +64,7 @@ def test_edges(chip, name):
             check(sample, chip)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("shape", [(5, 700, 1300), (100_003,), (3, 1, 70_001)])
-@each_chip
-def test_blocks_of_selects(chip, shape, dtype):
-    x, condition = struct(shape, dtype), struct(shape, bool)
-    select = functools.partial(dmljax.element_wise_if, implementation="pallas")
-    assert kernels(tpu.compiled(select, chip, condition, x, x), "element_wise_if") == 1
-    fill = functools.partial(dmljax.diagonal_matrix1, implementation="pallas")
-    if len(shape) > 1:
-        program = tpu.compiled(lambda x: fill(x), chip, x)
-        assert kernels(program, "diagonal_matrix1") == 1
-    indices, values = struct((*shape, 1), np.int32), struct((2,), dtype)
-    hot = functools.partial(dmljax.one_hot, size=300, implementation="pallas")
-    assert kernels(tpu.compiled(hot, chip, indices, values), "one_hot") == 1
-
-
-@pytest.mark.parametrize("dtype", TYPES)
+@each_type
 @pytest.mark.parametrize(
     ("shape", "pads", "expected"),
     [
@@ -87,25 +73,19 @@ def test_blocks_of_selects(chip, shape, dtype):
         ((5, 300, 700), (0, 0, 800), 1),
         ((2, 3, 100, 200), (1, 0, 7, 9), 1),
         ((3, 800, 600), (0, 9, 9), 2),
-        ((30_000, 3), (300, 0), 0),
     ],
 )
 @each_chip
 def test_blocks_of_padding(chip, shape, pads, expected, dtype):
-    """One kernel, or two where a matrix is large; a column of tiles must fit."""
-    pad = functools.partial(dmljax.padding, mode=PaddingMode.SYMMETRIC)
-    x = struct(shape, dtype)
-    if not expected:
-        with pytest.raises(dmljax.DescriptorError, match="too large"):
-            tpu.compiled(lambda x: pad(x, pads, pads, implementation="pallas"), chip, x)
-        return
+    """One kernel, or two where a matrix is large."""
+    options = {"mode": PaddingMode.SYMMETRIC, "implementation": "pallas"}
     program = tpu.compiled(
-        lambda x: pad(x, pads, pads, implementation="pallas"), chip, x
+        lambda x: dmljax.padding(x, pads, pads, **options), chip, struct(shape, dtype)
     )
     assert kernels(program, "padding") == expected
 
 
-@pytest.mark.parametrize("dtype", TYPES)
+@each_type
 @pytest.mark.parametrize("shape", [(1000, 1100), (3, 40_000)])
 @each_chip
 def test_blocks_of_nonzero_coordinates(chip, shape, dtype):
@@ -124,43 +104,23 @@ def test_batches(chip, name):
     assert kernels(program, name) == 1
 
 
-@each_chip
-def test_a_part_of_a_matrix(chip):
-    """The diagonal of its first element is an operand."""
-    static = {"matrix": (70, 300), "fill_begin": -40, "fill_end": 9}
-    part = functools.partial(
-        SUBJECTS["diagonal_matrix1"].primitive, implementation="pallas", **static
-    )
-    origin, value = struct((1, 1, 1), np.int32), struct((1, 1, 1), np.float32)
-    x = struct((3, 70, 300), np.float32)
-    program = tpu.compiled(lambda *x: part(*x), chip, origin, value, x)
-    assert kernels(program, "diagonal_matrix1") == 1
-
-
-# The lines of the pages whose programs have no kernel for TPUs: a sum, and K rows.
-WITHOUT_KERNEL = (
-    ("`jax.grad` of `one_hot`, by `values`", "batch"),
-    ("`nonzero_coordinates`, `size=K`", "the first dimension"),
-)
-
-
 @pytest.mark.parametrize("implementation", ["xla", "pallas"])
-@test_sharding.divisions(["4", "2x2"])
+@meshes.divisions(["4", "2x2"])
 def test_four_chips_communicate_what_the_page_says(case, mesh, spec, implementation):
     """With explicit axes, which make a shard_map: this compiler can't ask."""
-    if implementation == "pallas" and case.line in WITHOUT_KERNEL:
-        pytest.skip("this program has no kernel for TPUs")
-    sizes, names = test_sharding.MESHES[mesh]
+    operator, _ = case.line
+    if implementation == "pallas":
+        if operator.split("`")[1] not in WITH_KERNEL or "size=K" in operator:
+            pytest.skip("this program has no kernel for TPUs")
+        case = case.by_kernel()
+    sizes, names = meshes.MESHES[mesh]
     chips = np.array(tpu.devices("v5e")[:4]).reshape(sizes)
     square = Mesh(chips, names, axis_types=(AxisType.Explicit,) * len(sizes))
     sharding = NamedSharding(square, spec)
     placed = [struct(x.shape, x.dtype, sharding=sharding) for x in case.arrays]
-    function = functools.partial(case.function, implementation=implementation)
-    program = jax.jit(function).lower(*placed).compile()
-    parts = test_sharding.parts_of(mesh, spec)
-    found = test_sharding.collectives(program.as_text())
-    words = test_sharding.table()[case.line][AxisType.Explicit]
-    meaning = test_sharding.MEANINGS[words]
-    assert meaning(found, case=case, parts=parts, gradient=False), found
+    program = jax.jit(case.function).lower(*placed).compile()
+    found = meshes.collectives(program.as_text())
+    meaning = meshes.MEANINGS[meshes.table()[case.line][AxisType.Explicit]]
+    assert meaning(found, case, meshes.parts_of(mesh, spec), False), found
     if case.line != ("`padding`", "a padded dimension"):  # where WRAP only slices
         assert ("dmljax_" in program.as_text()) == (implementation == "pallas")

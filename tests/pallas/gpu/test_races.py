@@ -3,7 +3,6 @@
 The kernel of NONZERO_COORDINATES is the only one with barriers. It stores no row twice.
 """
 
-import functools
 import pathlib
 from unittest import mock
 
@@ -12,14 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dmljax.pallas.gpu import WARP, _lockstep, _nonzero_coordinates, _nonzero_plan
-from tests import blocks, races
+from dmljax.pallas.gpu import WARP, _lockstep, _nonzero_plan
+from tests.pallas import blocks
+from tests.pallas.gpu import races
+from tests.subjects import SUBJECTS
 
 pytestmark = pytest.mark.skipif(
     not blocks.INTERPRETED, reason="a GPU runs the kernels for real"
 )
-NONE = 99  # the number of no barrier
-KERNELS = pathlib.Path(_nonzero_coordinates.__file__).parent.glob("_nonzero_*.py")
+NONE = 99  # the index of no barrier
+KERNELS = pathlib.Path(_nonzero_plan.__file__).parent.glob("_nonzero_*.py")
 # A line of several programs, which claim parts of the tail; a line of one program; and
 # two tensors of three dimensions, of which no tail is written.
 CALLS = (
@@ -33,8 +34,7 @@ DENSITIES = (0.01, 0.2, 0.6)
 
 
 @pytest.mark.slow
-def test_no_access_is_a_race_and_every_barrier_is_needed(monkeypatch):
-    blocks.put(monkeypatch, {_nonzero_plan: blocks.SMALL[_nonzero_plan]})
+def test_no_access_is_a_race_and_every_barrier_is_needed():
     random, needed = np.random.default_rng(0), {}
     for shape, options in CALLS:
         run, watched = _watched(**options)
@@ -68,13 +68,15 @@ def _watched(rank, **options):
             return watched[-1]
 
         with mock.patch.object(_lockstep, "Threads", make):
-            _nonzero_coordinates.nonzero_coordinates(
-                x, rank=rank, columns=rank, interpret=True, **options
-            )
+            form = SUBJECTS["nonzero_coordinates"].primitive.kernels["cuda"].form
+            form(x, rank=rank, columns=rank, interpret=True, **options)
         most = [jnp.max(held.array) for held in watched[-1].stores]
         return watched[-1].races.array, watched[-1].partial.array, jnp.stack(most).max()
 
     return run, watched
+
+
+# THE WATCHER
 
 
 @pytest.mark.parametrize("distance", [1, WARP])
@@ -85,21 +87,15 @@ def test_a_race_is_two_accesses_without_a_barrier(kinds, without, barrier, dista
     """Each thread accesses an element, and then that of another thread."""
     t = races.Watched(1, 2 * WARP, without)
     memory = t.shared(3 * WARP, np.dtype(np.uint32)).part(WARP)
-    first, second = (functools.partial(_access, memory, k) for k in kinds.split(", "))
-    first(t.thread)
+    access = {"load": memory.load, "store": lambda i: memory.store(i, i)}
+    first, second = kinds.split(", ")
+    access[first](t.thread)
     if barrier is not None:
         getattr(t, barrier)()
-    second(t.thread ^ distance)
+    access[second](t.thread ^ distance)
     one_warp = barrier == "warp_barrier" and distance < WARP
     prevented = without == NONE and (barrier == "barrier" or one_warp)
     assert int(t.races.array) == (0 if prevented else 2 * WARP)
-
-
-def _access(memory, kind, place):
-    if kind == "store":
-        memory.store(place, place)
-    else:
-        memory.load(place)
 
 
 def test_loads_of_one_element_are_no_race_and_a_store_after_them_is():
@@ -150,20 +146,16 @@ def test_stores_of_all_programs_to_an_element_are_counted():
     assert t.stores[0].array.tolist() == [[0, 2, 2, 2, *[0] * (WARP - 3)]]
 
 
-@pytest.mark.parametrize(
-    ("operation", "threads"),
-    [
-        (lambda t: t.barrier(), 2 * WARP),
-        (lambda t: t.warp_barrier(), WARP),
-        (lambda t: t.warp_sum(t.thread), WARP),
-        (lambda t: t.warp_scan(t.thread), WARP),
-        (lambda t: t.shuffle(t.thread, 0), WARP),
-        (lambda t: t.shuffle_xor(t.thread, 1), WARP),
-    ],
-)
+# What an operation takes behind the thread's number.
+OPERATIONS = {"warp_sum": (), "warp_scan": (), "shuffle": (0,), "shuffle_xor": (1,)}
+
+
+@pytest.mark.parametrize("name", ["barrier", "warp_barrier", *OPERATIONS])
 @pytest.mark.parametrize("active", [1, WARP, 2 * WARP])
-def test_what_only_some_threads_reach_is_partial(operation, threads, active):
+def test_what_only_some_threads_reach_is_partial(name, active):
     t = races.Watched(1, 2 * WARP, NONE)
+    arguments = (t.thread, *OPERATIONS[name]) if name in OPERATIONS else ()
     with t.when(t.thread < active):
-        operation(t)
+        getattr(t, name)(*arguments)
+    threads = 2 * WARP if name == "barrier" else WARP
     assert int(t.partial.array) == (1 if active % threads else 0)

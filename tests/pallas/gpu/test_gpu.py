@@ -1,0 +1,266 @@
+"""Tests of what only a GPU can show: races, real sizes, memory.
+
+They are skipped where there is no GPU. The rest of the suite runs the kernels for real,
+too, where it finds one.
+"""
+
+import functools
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType
+
+import dmljax
+from dmljax import PaddingMode
+from tests import meshes
+from tests.pallas.gpu import sanitized
+
+pytestmark = pytest.mark.skipif(
+    jax.default_backend() != "gpu", reason="there is no GPU here"
+)
+LARGE = 2**24 + 5  # many programs, of which the last one's share is cut
+DENSITIES = (0.001, 0.1, 0.6, 1.0)
+TYPES = ("float32", "float16", "int8")
+PADS = (0, 0, 3, 300)
+find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+
+
+def sparse(elements, density):
+    x = jax.random.uniform(jax.random.key(1), (elements,))
+    return jnp.where(x < density, 1 + x, 0)
+
+
+def image(dtype):
+    return jax.random.normal(jax.random.key(0), (3, 5, 251, 508)).astype(dtype)
+
+
+def pad(x, mode, **options):
+    return dmljax.padding(x, PADS, PADS, mode=mode, **options)
+
+
+def gradient(x, mode):
+    def energy(x):
+        out = pad(x, mode)
+        return (out * jnp.cos(out)).sum()
+
+    return jax.grad(energy)(x)
+
+
+def padding_of(function, dtype, **options):
+    """For each mode, a function, and what makes its array."""
+    return {
+        mode.name: (
+            functools.partial(function, mode=mode, **options),
+            functools.partial(image, dtype),
+        )
+        for mode in PaddingMode
+    }
+
+
+# Functions, and what makes their arrays, by name.
+FORWARD = {
+    **{
+        f"nonzero_coordinates {density}": (
+            find,
+            functools.partial(sparse, LARGE, density),
+        )
+        for density in DENSITIES
+    },
+    **{f"padding {mode}": use for mode, use in padding_of(pad, "float32").items()},
+    **{
+        f"padding {mode} of {dtype} by kernel": use
+        for dtype in TYPES
+        for mode, use in padding_of(pad, dtype, implementation="pallas").items()
+    },
+}
+BACK = {
+    f"gradient of padding {mode}": use
+    for mode, use in padding_of(gradient, "float32").items()
+}
+
+
+@pytest.mark.parametrize("name", [*FORWARD, *BACK])
+def test_twenty_runs_have_the_same_bits(name):
+    function, make = (FORWARD | BACK)[name]
+    call, x = jax.jit(function), make()
+    equal = jax.jit(jnp.array_equal)
+    first = jax.tree.map(bits, call(x))
+    for _ in range(20):
+        again = jax.tree.map(bits, call(x))
+        assert jax.tree.all(jax.tree.map(equal, first, again))
+
+
+def bits(x):
+    return jax.lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}")
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_memory_is_that_of_the_arguments_and_the_outputs(name):
+    function, make = FORWARD[name]
+    memory = jax.jit(function).lower(make()).compile().memory_analysis()
+    needed = memory.argument_size_in_bytes + memory.output_size_in_bytes
+    assert memory.temp_size_in_bytes <= 0.05 * needed
+
+
+# MORE THAN 2^31 ELEMENTS
+
+
+def sampled(size, count=100_000):
+    """Sorted offsets of elements: the first, the last, those around 2^31, any."""
+    random = np.random.default_rng(0).integers(0, size, count)
+    chosen = [*range(64), *range(size - 64, size)]
+    chosen += range(2**31 - 64, min(2**31 + 64, size))
+    return np.unique(np.concatenate([random, chosen]))
+
+
+def test_nonzero_coordinates_of_more_than_31_bits():
+    """In one process, because JAX keeps the memory that it once took from a GPU."""
+    for elements in (2**31 + 12, 2**32 - 4):
+        for fill in (0, None):
+            check_many_rows(elements, fill)
+
+
+def check_many_rows(elements, fill):
+    """One element in 61 is not zero: row r is element 61 r, and more is at the end."""
+
+    @jax.jit
+    def run():
+        offset = jax.lax.broadcasted_iota(np.uint32, (elements,), 0)
+        x = ((offset % 61 == 0) | (offset >= np.uint32(elements - 3))).astype(np.uint8)
+        return find(x, fill=fill)
+
+    count, rows = run()
+    every = -(-elements // 61)
+    tail = [n for n in range(elements - 3, elements) if n % 61]
+    assert int(count) == every + len(tail)
+    some = sampled(every)
+    with jax.enable_x64(True):
+        picked = np.asarray(rows[:, 0].at[jnp.asarray(some)].get())
+    np.testing.assert_array_equal(picked, (61 * some).astype(np.uint32))
+    assert np.asarray(rows[every : every + len(tail), 0]).tolist() == tail
+    if fill is not None:
+        with jax.enable_x64(True):
+            past = sampled(elements - int(count)) + int(count)
+            assert not np.asarray(rows[:, 0].at[jnp.asarray(past)].get()).any()
+
+
+@pytest.mark.parametrize("implementation", ["xla", "pallas"])
+@pytest.mark.parametrize("mode", PaddingMode)
+def test_padding_of_more_than_31_bits(mode, implementation):
+    """As bytes in two dimensions, whose element is a hash of its position."""
+    odd = (2**16 + 1, 2**15 + 3)
+    shape = odd if implementation == "xla" else (2**16 + 2, 2**15 + 6)
+    pads = (5, 7)
+
+    def value(row, column):
+        return (row * 31 + column * 17) % 251
+
+    @jax.jit
+    def run():
+        row, column = (jax.lax.broadcasted_iota(np.int32, shape, i) for i in (0, 1))
+        x = value(row, column).astype(np.uint8)
+        return dmljax.padding(
+            *(x, pads, pads), mode=mode, value=253, implementation=implementation
+        )
+
+    modes = ("constant", "edge", "reflect", "symmetric", "wrap")
+    sources = [
+        np.pad(
+            np.arange(size),
+            pad,
+            modes[mode],
+            **({"constant_values": -1} if mode == PaddingMode.CONSTANT else {}),
+        )
+        for size, pad in zip(shape, pads, strict=True)
+    ]
+    out = run()
+    assert out.size > 2**31
+    where = np.unravel_index(sampled(out.size), out.shape)
+    row, column = (s[i] for s, i in zip(sources, where, strict=True))
+    expected = np.where((row < 0) | (column < 0), 253, value(row, column))
+    np.testing.assert_array_equal(out[where], expected)
+
+
+# PROGRAMS THAT WAIT FOR ONE ANOTHER
+
+
+def test_every_call_of_a_program_has_posts_of_its_own():
+    """Programs of a launch wait for numbers, which must be 0 before each launch."""
+    x = np.random.default_rng(0).random((3, 1 << 20)) < 0.1
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def run(implementation, lines):
+        find = functools.partial(
+            dmljax.nonzero_coordinates, implementation=implementation
+        )
+        _, found = jax.lax.scan(lambda _, line: (None, find(line)), None, lines)
+        return found, [find(line) for line in lines], jax.vmap(find)(lines)
+
+    for _ in range(3):
+        same = jax.tree.map(jnp.array_equal, run("pallas", x), run("xla", x))
+        assert all(jax.tree.leaves(same))
+
+
+@pytest.mark.parametrize("size", [None, 2**20])
+@pytest.mark.parametrize("density", [0.01, 0.2, 0.6])
+def test_rows_of_many_programs_are_those_of_xla(density, size):
+    """A piece has all tiles of a warp, half of them, or one; programs claim parts."""
+    x = sparse(LARGE, density)
+    by_kernel, by_xla = (
+        jax.jit(
+            functools.partial(
+                dmljax.nonzero_coordinates, size=size, implementation=implementation
+            )
+        )
+        for implementation in ("pallas", "xla")
+    )
+    same = jax.tree.map(jnp.array_equal, by_kernel(x), by_xla(x))
+    assert all(jax.tree.leaves(same))
+
+
+# THE SANITIZER
+
+ROOT = pathlib.Path(__file__).parents[3]
+sanitizer = shutil.which("compute-sanitizer")
+
+
+@pytest.mark.skipif(sanitizer is None, reason="compute-sanitizer is not installed")
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck"])
+@pytest.mark.parametrize("operator", sanitized.RUNS)
+def test_the_sanitizer_finds_nothing(operator, tool):
+    """Small runs of the kernels of an operator, in a process of its own.
+
+    Every array has an allocation of its own there, so that no neighbour hides an
+    access out of bounds.
+    """
+    command = [sanitizer, "--tool", tool, "--error-exitcode", "1"]
+    done = subprocess.run(
+        [*command, sys.executable, "-m", "tests.pallas.gpu.sanitized", operator],
+        cwd=ROOT,
+        env={**os.environ, "XLA_PYTHON_CLIENT_ALLOCATOR": "platform"},
+        capture_output=True,
+        text=True,
+        timeout=300,  # A kernel that waits without end would stop all tests.
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ERROR SUMMARY: 0 errors" in done.stdout + done.stderr or (
+        "RACECHECK SUMMARY: 0 hazards" in done.stdout + done.stderr
+    )
+    assert "every kernel ran" in done.stdout
+
+
+# SEVERAL GPUS
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+@meshes.divisions(["2", "4", "2x2"], devices=jax.device_count())
+def test_several_gpus(case, mesh, spec, kind):
+    """Values and collectives, as on virtual devices."""
+    meshes.check_both(case, mesh, spec, kind, "gpu")

@@ -1,0 +1,169 @@
+"""NONZERO_COORDINATES on a GPU: rows and counts at each boundary of the plan.
+
+On a CPU `_lockstep` runs the kernel with small blocks, on a GPU it runs for real. Each
+size is a program, which takes seconds to compile, and runs with much data.
+"""
+
+import jax
+import numpy as np
+import pytest
+
+from dmljax import DescriptorError
+from dmljax.pallas.gpu import _nonzero_plan as constants
+from tests import samples
+from tests.checks import check, needs_x64
+from tests.pallas import blocks
+from tests.pallas.gpu.nonzero import assert_finds, finder, lines, plan_of
+from tests.subjects import SUBJECTS
+
+SLOW = pytest.mark.slow
+TILE = constants.TILE
+
+
+def some(cases, fast):
+    """The cases as parameters, of which these are not slow tests."""
+    return [pytest.param(c, id=str(c), marks=() if c in fast else SLOW) for c in cases]
+
+
+# SIZES
+
+# With one tile for each warp, a share has this many elements; with as many programs as
+# run together, all shares have this many. A function, because blocks become small when
+# the tests have begun.
+SIZES = {
+    "one element": lambda share, every: 1,
+    "whole tiles, which are no share": lambda share, every: share - TILE,
+    "a share but for one": lambda share, every: share - 1,
+    "a share": lambda share, every: share,
+    "a share and one": lambda share, every: share + 1,
+    "one tile for each warp": lambda share, every: every,
+    "two tiles": lambda share, every: every + 1,
+    "too few tiles for a piece": lambda share, every: (constants.PIECE - 1) * every,
+    "a piece": lambda share, every: (constants.PIECE - 1) * every + 1,
+    "several pieces": lambda share, every: constants.PIECE * every + 1,
+    "the most tiles": lambda share, every: constants.MOST_TILES * every,
+    "more programs than run together": (
+        lambda share, every: constants.MOST_TILES * every + TILE + 7
+    ),
+}
+FAST = ("whole tiles, which are no share", "more programs than run together")
+
+
+def size_of(name):
+    share = constants.WARPS * TILE
+    return SIZES[name](share, constants.PROGRAMS * share)
+
+
+@pytest.mark.parametrize("name", some(SIZES, FAST))
+def test_sizes(name):
+    elements = size_of(name)
+    find = finder()
+    for line in lines(plan_of(elements)):
+        assert_finds(find, line.astype(np.uint8))
+
+
+def test_the_sizes_are_boundaries_of_the_plan():
+    """Shares, pieces and groups have one tile or program less, as many, and more."""
+    plans = [plan_of(size_of(name)) for name in SIZES]
+    most, group = constants.MOST_TILES, constants.GROUP
+    assert {plan.tiles for plan in plans} >= {1, 2, constants.PIECE, most}
+    assert {len(plan.pieces) for plan in plans} == {0, 2}
+    if blocks.INTERPRETED:
+        programs = {plan.programs for plan in plans}
+        assert programs >= {1, group, group + 1, constants.PROGRAMS + 1}
+    assert {plan.elements % plan.share == 0 for plan in plans} == {True, False}
+
+
+# TYPES
+
+# For each, how many elements a thread loads at once: as many as an aligned load has, if
+# the number of elements is a multiple of it.
+LOADS = [
+    *(("uint8", 16), ("uint8", 8), ("uint8", 2), ("uint8", 1)),
+    *(("float16", 8), ("bfloat16", 1), ("float32", 4), ("int32", 2), ("float64", 2)),
+]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "loaded"),
+    [
+        pytest.param(*case, marks=SLOW if i % 6 != 2 else ())
+        for i, case in enumerate(LOADS)
+    ],
+    indirect=["dtype"],
+)
+def test_types(dtype, loaded):
+    """Of a share and a part; negative ones where the type has them, both zeros."""
+    elements = constants.WARPS * TILE + TILE + loaded
+    plan = plan_of(elements, dtype)
+    assert plan.loaded(False) == loaded
+    find = finder()
+    for i, line in enumerate(lines(plan)):
+        values = np.where(line, 1 - 2 * (i % 2), -0.0).astype(dtype)
+        assert_finds(find, values)
+
+
+# LINES
+
+
+@pytest.mark.parametrize("more", some((0, 1, 4), (1,)))
+def test_lines(more):
+    """Lines of several programs, which begin at an aligned address or not."""
+    elements = constants.WARPS * TILE + 4 * TILE // 2 + more
+    of_line = lines(plan_of(elements, batch=3))
+    find = finder()
+    for i in range(0, len(of_line) - 2, 2):
+        assert_finds(find, np.stack(of_line[i : i + 3]).astype(np.uint8))
+
+
+def test_parts_of_a_tensor():
+    """The second operand has the offset of each part."""
+    sizes, count = (4, 700), 2
+    find = finder(rank=2)
+    x = np.random.default_rng(0).integers(0, 2, (count, *sizes)).astype(np.float32)
+    origins = np.array([0, 5 * 2800], np.uint32).reshape(count, 1, 1)
+    found, coordinates = find(x, origins)
+    for i in range(count):
+        rows = np.argwhere(x[i])
+        rows[:, 0] += origins[i, 0, 0] // sizes[1]
+        assert int(found[i]) == len(rows)
+        np.testing.assert_array_equal(coordinates[i, : len(rows)], rows)
+
+
+# SAMPLES
+
+
+SUBJECT = SUBJECTS["nonzero_coordinates"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "sample", [*SUBJECT.kernel_samples, *SUBJECT.kernel_edges], ids=str
+)
+def test_samples_and_edges(sample):
+    """New data in a compiled program costs nothing."""
+    with jax.enable_x64(needs_x64(sample)):
+        check(sample, fill=samples.numbers)
+        for seed in range(5):
+            check(sample, seed=seed)
+
+
+@pytest.mark.skipif(not blocks.INTERPRETED, reason="all tests have real blocks")
+def test_blocks_of_users(monkeypatch):
+    """A full share, a crowded one, a sparse one and one that is cut."""
+    blocks.put(monkeypatch, blocks.REAL)
+    share = constants.WARPS * TILE
+    x = np.random.default_rng(0).integers(0, 3, 3 * share + 100).astype(np.uint8)
+    x[:share] = 1
+    x[2 * share :] *= np.arange(share + 100) % 100 == 1
+    assert plan_of(x.size).programs == 4
+    assert_finds(finder(), x)
+
+
+# WHAT IS REFUSED
+
+
+def test_more_rows_than_a_program_can_write_are_refused():
+    x = jax.ShapeDtypeStruct((100,), np.uint8)
+    with pytest.raises(DescriptorError, match="size=2148532224 is too large"):
+        jax.eval_shape(finder(size=2**31 + 2**20), x)

@@ -1,0 +1,70 @@
+"""How the elements of NONZERO_COORDINATES are divided among programs."""
+
+import numpy as np
+import pytest
+
+from dmljax.pallas.gpu import _nonzero_plan as constants
+from tests.pallas.gpu.nonzero import plan_of
+
+pytestmark = pytest.mark.usefixtures("real_blocks")
+# What a processor of an H200 has of shared memory for all programs that it runs.
+SHARED_MEMORY = 227 * 1024
+random = np.random.default_rng(0)
+
+
+def plans():
+    """Plans of few and of many elements, and of batches."""
+    for power in np.linspace(0, 32, 200):
+        elements = int(2**power)
+        batch = int(2 ** random.uniform(0, 32 - power))
+        rows = int(elements * random.choice([0.001, 0.1, 0.5, 1, 3])) + 1
+        for lines in {1, batch}:
+            yield plan_of(elements, batch=lines, rows=rows)
+
+
+def test_shares_cover_a_line():
+    for plan in plans():
+        assert plan.share * (plan.programs - 1) < plan.elements
+        assert plan.elements <= plan.share * plan.programs
+        assert plan.group * (plan.groups - 1) < plan.programs
+        assert plan.programs <= plan.group * plan.groups
+
+
+def test_programs_run_together():
+    """Four fit into a processor's memory. Smaller shares make no more rounds."""
+    most = constants.PROGRAMS * constants.MOST_TILES * constants.WARPS * constants.TILE
+    for plan in plans():
+        used = sum(size * np.dtype(dtype).itemsize for size, dtype in plan.shared)
+        assert 4 * used <= SHARED_MEMORY
+        assert plan.tiles <= constants.MOST_TILES
+        if plan.batch == 1:
+            rounds = -(-plan.programs // constants.PROGRAMS)
+            assert rounds == -(-plan.elements // most)
+
+
+def test_a_piece_has_whole_tiles_of_one_warp():
+    for plan in plans():
+        assert plan.tiles % plan.at_once == 0
+        assert all(plan.tiles % piece == 0 for piece in plan.pieces)
+
+
+def test_loads_and_stores_are_aligned():
+    for plan in plans():
+        for whole in (True, False):
+            size = plan.loaded(whole) * plan.width // 8
+            assert size <= constants.LOAD_BYTES
+            if plan.batch > 1 or not whole:
+                assert plan.elements % plan.loaded(whole) == 0
+        assert plan.batch == 1 or plan.rows * plan.columns % plan.stored == 0
+
+
+def test_parts_of_the_tail():
+    """A few for each program, of many rows; no part reaches past the posts."""
+    claimed = [plan for plan in plans() if plan.claims]
+    assert claimed
+    for plan in claimed:
+        parts = -(-plan.rows // plan.part)
+        assert parts <= constants.CLAIMS * plan.programs
+        assert plan.part % constants.CLAIM == 0
+        assert max(plan.tail) < plan.posts
+    assert plan_of(2**20, rows=2**16, fill=None).claims is False

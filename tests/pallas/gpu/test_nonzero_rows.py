@@ -1,0 +1,82 @@
+"""The rows of NONZERO_COORDINATES on a GPU: columns, fewer rows, more rows, the tail.
+
+`lines` has counts that cut what is stored at once anywhere.
+"""
+
+import numpy as np
+import pytest
+
+from dmljax.pallas.gpu import _nonzero_plan as constants
+from tests.pallas.gpu.nonzero import assert_finds, finder, lines, plan_of
+
+SLOW = pytest.mark.slow
+
+
+def shape_of(columns):
+    """Sizes of which every one is needed, and some 1; the last one makes a share."""
+    sizes = [2, 3, *(1, 2) * columns][: columns - 1]
+    share = constants.WARPS * constants.TILE
+    return (*sizes, share // int(np.prod(sizes)) + 5)
+
+
+# One row of four columns is what a thread stores at once. Two columns are half of that,
+# three and five reach into another row, and eight are two stores.
+@pytest.mark.parametrize(
+    "columns", [3, *(pytest.param(n, marks=SLOW) for n in (1, 2, 4, 5, 8))]
+)
+def test_columns(columns):
+    """One for each dimension but the first, of size 1."""
+    shape = (1, *shape_of(columns))
+    find = finder(rank=columns + 1, columns=columns)
+    for line in lines(plan_of(int(np.prod(shape)), sizes=shape[1:])):
+        assert_finds(find, line.reshape(shape).astype(np.uint8))
+
+
+# Rows: fewer than programs share out in parts, as many, more, up to half of the
+# elements, all, and more than there are.
+ROWS = {
+    "one": lambda n: 1,
+    "no parts": lambda n: constants.CLAIM,
+    "parts": lambda n: constants.CLAIM + 1,
+    "half": lambda n: n // 2,
+    "more than half": lambda n: n // 2 + 1,
+    "all but one": lambda n: n - 1,
+    "one more": lambda n: n + 1,
+    "more": lambda n: 2 * n + 3,
+}
+CLAIMED = ("parts", "half")
+
+
+@pytest.mark.parametrize(
+    ("name", "fill", "columns"),
+    [
+        ("parts", 7, 1),
+        ("more", 2**32 - 1, 1),
+        *(pytest.param(name, 0, 1, marks=SLOW) for name in ROWS),
+        *(pytest.param(name, 3, 3, marks=SLOW) for name in ("half", "one more")),
+        *(pytest.param(name, None, 1, marks=SLOW) for name in ("half", "more")),
+    ],
+)
+def test_rows(name, fill, columns):
+    """Of a line of several programs, of which the last one is cut."""
+    elements = constants.WARPS * constants.TILE * 4 + 600
+    shape = (2, 3, elements // 6)[3 - columns :] if columns > 1 else (elements,)
+    elements = int(np.prod(shape))
+    rows = ROWS[name](elements)
+    plan = plan_of(elements, rows=rows, sizes=shape, fill=fill)
+    assert plan.programs > 1
+    assert plan.claims == (name in CLAIMED and fill is not None)
+    find = finder(rank=len(shape), size=rows, fill=fill)
+    for line in lines(plan):
+        assert_finds(find, line.reshape(shape).astype(np.uint8))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [1023, 2048])
+def test_rows_of_lines(rows):
+    """Lines whose rows begin at an aligned address or not, with tails of their own."""
+    elements = constants.WARPS * constants.TILE + 9
+    of_line = lines(plan_of(elements, batch=2, rows=rows))
+    find = finder(size=rows)
+    for i in range(0, len(of_line) - 1, 2):
+        assert_finds(find, np.stack(of_line[i : i + 2]).astype(np.uint8))

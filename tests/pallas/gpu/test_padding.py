@@ -1,0 +1,212 @@
+"""PADDING on a GPU: results at each boundary of the plan.
+
+On a CPU `_lockstep` runs the kernel with small chunks, on a GPU it runs for real. Rows
+of odd length begin at every offset in a chunk.
+"""
+
+import functools
+import types
+from unittest import mock
+
+import jax
+import numpy as np
+import pytest
+
+from dmljax import PaddingMode
+from dmljax.pallas._axes import Axis, axes_of
+from dmljax.pallas.gpu import WARP, _padding, _threads
+from tests import samples
+from tests.checks import assert_same, check, needs_x64
+from tests.pallas import blocks
+from tests.subjects import SUBJECTS
+
+SLOW = pytest.mark.slow
+SUBJECT = SUBJECTS["padding"]
+CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP = PaddingMode
+NUMPY = dict(
+    zip(PaddingMode, ("constant", "edge", "reflect", "symmetric", "wrap"), strict=True)
+)
+
+
+def assert_pads(x, start, end, mode, value=7):
+    """Compares the kernel, compiled anew, with NumPy."""
+    form = SUBJECT.primitive.kernels["cuda"].form
+    static = {"start": start, "end": end, "mode": mode}
+    pad = jax.jit(functools.partial(form, **static, interpret=blocks.INTERPRETED))
+    constant = mode is CONSTANT
+    value = np.asarray(value, x.dtype)
+    ones = (1,) * x.ndim
+    (found,) = pad(x, value.reshape(ones)) if constant else pad(x)
+    pads = list(zip(start, end, strict=True))
+    options = {"constant_values": value} if constant else {}
+    assert_same(found, np.pad(x, pads, NUMPY[mode], **options))
+
+
+# ROWS
+
+# Sizes and pads for chunks of c elements, of which a program has p, and rows of at
+# least w elements that are not padded.
+ROWS = {
+    "no chunk is inside": lambda c, p, w: ((2 * c + 1, c - 1), (0, 1), (0, 1)),
+    "one chunk may be inside": lambda c, p, w: ((p, c), (0, 2), (0, c + 2)),
+    "two may be": lambda c, p, w: ((2 * c + 1, 2 * c + 1), (0, 0), (0, 2)),
+    "a unit": lambda c, p, w: ((3, w - 1), (1, 0), (2, 0)),
+    "rows of chunks": lambda c, p, w: ((3, w), (1, 0), (2, 0)),
+    "rows of no chunks": lambda c, p, w: ((3, w + 1), (1, 0), (2, 0)),
+    "units of three": lambda c, p, w: ((2, 5, 6, 3), (0, 2, 1, 0), (0, 1, 2, 0)),
+    "a gap of programs": lambda c, p, w: ((p + 3,), (p + 5,), (2,)),
+    "far": lambda c, p, w: ((2, 3), (0, 4 * c), (0, 5 * c)),
+    "two rows in a word": lambda c, p, w: ((12, 1), (0, 1), (0, 0)),
+    "a row behind the last chunk": lambda c, p, w: ((3, 1), (0, 5), (0, 0)),
+    "no whole word": lambda c, p, w: ((7, 1), (0, 0), (0, 2)),
+    "all axes": lambda c, p, w: ((5, 7, 2 * c + 5), (1, 2, 3), (2, 0, 4)),
+    "no period": lambda c, p, w: ((4, 3, c), (0, 2, 0), (1, 0, 0)),
+    "rank 8": lambda c, p, w: ((2, 1, 2, 1, 2, 1, 2, 3), (1,) * 8, (0,) * 8),
+}
+FAST = [
+    *(("one chunk may be inside", CONSTANT, "int8"), ("two may be", WRAP, "float16")),
+    *(("a unit", CONSTANT, "int8"), ("rows of no chunks", EDGE, "float16")),
+    *(("a gap of programs", REFLECTION, "int8"), ("far", SYMMETRIC, "float32")),
+    *(
+        ("a row behind the last chunk", CONSTANT, "int8"),
+        ("all axes", CONSTANT, "int8"),
+    ),
+]
+ALL = [
+    *((name, mode, "int8") for name in ROWS for mode in (CONSTANT, REFLECTION, WRAP)),
+    *((name, CONSTANT, "float16") for name in ROWS),
+    *(("all axes", mode, "float32") for mode in PaddingMode),
+    *((name, SYMMETRIC, "float64") for name in ("two may be", "all axes")),
+    *((name, CONSTANT, "bool") for name in ("far", "no whole word")),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "dtype"),
+    [*FAST, *(pytest.param(*case, marks=SLOW) for case in ALL if case not in FAST)],
+    indirect=["dtype"],
+)
+def test_rows(name, mode, dtype):
+    chunk = _padding.CHUNK_BYTES // dtype.itemsize
+    program = chunk * WARP * _padding.WARPS
+    sizes = ROWS[name](chunk, program, _padding.ROW_BYTES // dtype.itemsize)
+    x = np.random.default_rng(0).integers(0, 99, sizes[0]).astype(dtype)
+    assert_pads(x, *sizes[1:], mode)
+
+
+def test_the_rows_are_boundaries_of_the_plan():
+    plans = {}
+    for name, rows in ROWS.items():
+        chunk = _padding.CHUNK_BYTES
+        axes = axes_of(*rows(chunk, chunk * WARP * _padding.WARPS, _padding.ROW_BYTES))
+        plans[name] = _padding.plan_of(axes, CONSTANT, 1, 1)
+    insides = {plan.row.size * plan.unit - plan.chunk for plan in plans.values()}
+    assert insides >= {-1, 0, plans["two may be"].chunk + 1}
+    assert {plan.unit for plan in plans.values()} >= {1, 3, _padding.ROW_BYTES - 1}
+    assert {plan.gap == 0 for plan in plans.values()} == {True, False}
+    assert {plan.word for plan in plans.values()} == {1, 2, 4}
+    assert {plan.length % plan.word == 0 for plan in plans.values()} == {True, False}
+    assert {plan.elements % plan.chunk == 0 for plan in plans.values()} == {True, False}
+    assert any(plan.gap * plan.word > WARP * plan.chunk for plan in plans.values())
+
+
+# VALUES
+
+# The sizes of a batch of inputs, and of the values.
+BATCHES = [
+    *(((3, 4, 2), (3, 1, 2)), ((3, 4), (3, 4)), ((1, 4), (3, 1)), ((3, 4), (1, 4))),
+    ((2, 3), (1, 1)),
+]
+
+
+@pytest.mark.parametrize(
+    ("own", "sizes"),
+    [pytest.param(*case, marks=SLOW if i else ()) for i, case in enumerate(BATCHES)],
+)
+def test_values_of_a_batch(own, sizes):
+    random, whole = np.random.default_rng(0), np.broadcast_shapes(own, sizes)
+    x = random.integers(0, 99, (*own, 5, 20)).astype(np.int8)
+    value = random.integers(0, 99, (*sizes, 1, 1)).astype(np.int8)
+    pads = {"start": (1, 2), "end": (0, 3), "mode": CONSTANT}
+    form = SUBJECT.primitive.kernels["cuda"].form
+    pad = jax.jit(functools.partial(form, **pads, interpret=blocks.INTERPRETED))
+    (found,) = pad(x, value)
+    x, value = (np.broadcast_to(a, (*whole, *a.shape[-2:])) for a in (x, value))
+    expected = np.broadcast_to(value, (*whole, 6, 25)).copy()
+    expected[..., 1:, 2:-3] = x
+    np.testing.assert_array_equal(found, expected)
+
+
+# NUMBERS OF 32 BITS
+
+
+def source(position, axis, mode):
+    """The position that the page repeats, in numbers of any size."""
+    i, size = position - axis.before, axis.size
+    if mode in (CONSTANT, EDGE):
+        return min(max(i, 0), size - 1)
+    mirror = {REFLECTION: 2 * size - 2, SYMMETRIC: 2 * size - 1, WRAP: 2 * size - 1}[
+        mode
+    ]
+    period = {REFLECTION: mirror, SYMMETRIC: 2 * size, WRAP: size}[mode]
+    return min(i % period, mirror - i % period)
+
+
+@pytest.mark.parametrize("mode", PaddingMode)
+def test_the_most_that_32_bits_can_count(mode):
+    """Positions in the longest axes, padded before, after, and by several periods."""
+    most = 2**32 - 1
+    t = types.SimpleNamespace(select=np.where, minimum=np.minimum)
+    for axis in (
+        *(Axis((most - 9) // 3, 9, 0), Axis((most - 9) // 3, 0, 9)),
+        *(Axis(2, most // 4 - 1, most // 4 - 1), Axis(*(most // 6,) * 3)),
+    ):
+        assert most - 9 < _padding.plan_of([axis], mode, 1, 1).most <= most
+        ends = (0, axis.before, axis.before + axis.size, axis.output)
+        positions = [end + i for end in ends for i in range(-4, 4)]
+        positions = [n for n in positions if 0 <= n < axis.output]
+        number = np.array(positions, np.uint32)
+        found = _padding._source_position(t, axis, number, mode)
+        assert found.tolist() == [source(n, axis, mode) for n in positions]
+
+
+@pytest.mark.usefixtures("real_blocks")
+@pytest.mark.parametrize("more", [0, 1])
+def test_numbers_are_wide_if_a_sum_needs_it(more):
+    """In fewer than 2^32 elements, too: positions are added to sizes."""
+    program = WARP * _padding.WARPS * _padding.CHUNK_BYTES
+    size = (2**32 - 1 - 2 * program - 2) // 3 + more
+    x = jax.ShapeDtypeStruct((size,), np.uint8)
+    form = SUBJECT.primitive.kernels["cuda"].form
+    static = {"start": (1,), "end": (1,), "mode": SYMMETRIC, "interpret": False}
+    traced = jax.jit(functools.partial(form, **static)).trace(x)
+    wide = _threads.Threads.wide
+    with mock.patch.object(
+        _threads.Threads, "wide", autospec=True, side_effect=wide
+    ) as spy:
+        traced.lower(lowering_platforms=("cuda",))
+    assert spy.called == bool(more)
+
+
+# SAMPLES
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        pytest.param(s, id=str(s), marks=SLOW)
+        for s in (*SUBJECT.kernel_samples, *SUBJECT.kernel_edges)
+    ],
+)
+def test_samples_and_edges(sample):
+    with jax.enable_x64(needs_x64(sample)):
+        check(sample, fill=samples.numbers)
+        check(sample)
+
+
+@pytest.mark.skipif(not blocks.INTERPRETED, reason="all tests have real blocks")
+@pytest.mark.parametrize("mode", [CONSTANT, pytest.param(SYMMETRIC, marks=SLOW)])
+def test_blocks_of_users(monkeypatch, mode):
+    blocks.put(monkeypatch, blocks.REAL)
+    x = np.random.default_rng(0).integers(0, 99, (3, 9, 1300)).astype(np.int8)
+    assert_pads(x, (0, 2, 300), (0, 1, 301), mode)

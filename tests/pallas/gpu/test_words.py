@@ -1,0 +1,45 @@
+"""From data types to the integers that kernels for GPUs move, for every bit pattern.
+
+The kernels themselves are then tested with one type of each size.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dmljax.pallas.gpu._words import on_bits, packed, unpacked
+from tests.checks import assert_same
+from tests.pallas.patterns import TYPES, patterns
+
+
+@pytest.mark.parametrize("dtype", TYPES, indirect=True)
+def test_elements_are_moved_as_unsigned_integers(dtype):
+    """The integers are as large as an element, or as a part of 4 bytes."""
+    x = patterns(dtype)
+    seen = []
+
+    def form(a, b):
+        seen.extend([a.dtype, b.dtype])
+        return (jnp.where(jnp.arange(a.size) % 3 == 0, a, b),)
+
+    (result,) = on_bits(form)(jnp.asarray(x), jnp.asarray(x[::-1]))
+    assert_same(result, np.where(np.arange(x.size) % 3 == 0, x, x[::-1]))
+    size = dtype.itemsize
+    word = dtype if dtype.kind == "b" else np.dtype(f"uint{8 * min(size, 4)}")
+    assert seen == [word] * 2 * max(size // 4, 1)
+
+
+def test_floats_of_four_bits_are_moved_as_wider_ones():
+    x = jnp.arange(-6, 7).astype(jnp.float4_e2m1fn)
+    (output,) = on_bits(lambda a, b: (jnp.concatenate([a, b]),))(x, x[::-1])
+    assert_same(output, jnp.concatenate([x, x[::-1]]))
+
+
+@pytest.mark.parametrize("width", [8, 16, 32])
+def test_elements_of_words(width):
+    """Those of a word lie side by side, the first one in its lowest bits."""
+    elements = patterns(np.dtype(f"uint{width}"))[-4 * (32 // width) :]
+    words = np.ascontiguousarray(elements).view(np.uint32)
+    taken = unpacked(list(words), elements.size, width)
+    np.testing.assert_array_equal(taken, elements)
+    np.testing.assert_array_equal(packed(taken, width), words)

@@ -1,0 +1,23 @@
+"""All types that the operators take, and bit patterns of them."""
+
+import numpy as np
+
+from tests import samples, subjects
+
+TYPES = sorted(
+    {dtype for subject in subjects.SUBJECTS.values() for dtype in subject.data_types}
+)
+
+
+def patterns(dtype: np.dtype) -> np.ndarray:
+    """Every bit pattern of up to 16 bits; of more, special values and any others."""
+    if dtype.name in ("bool", "int4", "uint4"):
+        low, high = {"bool": (0, 2), "int4": (-8, 8), "uint4": (0, 16)}[dtype.name]
+        return np.arange(low, high).astype(dtype)
+    if dtype.itemsize <= 2:
+        every = np.arange(2 ** (8 * dtype.itemsize))
+        return every.astype(f"u{dtype.itemsize}").view(dtype)
+    lines = [samples.any_bits((512,), dtype, seed) for seed in range(8)]
+    powers = 1 << np.arange(8 * dtype.itemsize, dtype=object)  # one bit alone is set
+    raw = b"".join(int(p).to_bytes(dtype.itemsize, "little") for p in powers)
+    return np.concatenate([*lines, np.frombuffer(raw, dtype)])

@@ -1,0 +1,47 @@
+"""The interpreter for TPUs, which keeps a TPU's memories apart.
+
+It reports races, also of cores that share the programs, fills what nobody has written
+with NaN, and does not let a kernel read outside of an array.
+"""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from jax.experimental.pallas import tpu
+
+from tests.pallas import blocks
+from tests.subjects import SUBJECTS
+
+INTERPRETER = tpu.InterpretParams(
+    detect_races=True, uninitialized_memory="nan", out_of_bounds_reads="raise"
+)
+
+
+@pytest.fixture
+def interpreter(monkeypatch, capfd):
+    """For a number of cores, the interpreter; it reports no race, or the test fails."""
+    blocks.put(monkeypatch, blocks.SMALL_ON_TPU)
+    # Its cores wait for each other forever on a GPU.
+    with jax.default_device(jax.devices("cpu")[0]):
+        yield lambda cores=1: dataclasses.replace(
+            INTERPRETER, num_cores_or_threads=cores
+        )
+    tpu.reset_tpu_interpret_mode_state()
+    assert "RACE" not in capfd.readouterr().out
+
+
+@pytest.fixture
+def agrees(interpreter):
+    """Compares the kernel with the definition, in the operator's normal form."""
+
+    def compare(name, *operands, cores=1, **static):
+        operator = SUBJECTS[name].primitive
+        form = operator.kernels["tpu"].form
+        kernel = form(*operands, **static, interpret=interpreter(cores))
+        jax.tree.map(
+            np.testing.assert_array_equal, kernel, operator.xla(*operands, **static)
+        )
+
+    return compare

@@ -1,0 +1,58 @@
+"""NONZERO_COORDINATES on a TPU: results in the interpreter."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dmljax.pallas.tpu import LANES, SUBLANES, _nonzero_coordinates
+from tests.subjects import SUBJECTS
+
+TILE = SUBLANES * LANES
+
+
+def lines(elements):
+    """Lines of every density, and cut at the edges of vectors, tiles and blocks."""
+    random, offset = np.random.default_rng(0), np.arange(elements)
+    block = _nonzero_coordinates.VECTORS * LANES
+    found = [random.random(elements) < density for density in (0.001, 0.1, 0.6)]
+    for edge in (0, LANES, TILE, block, elements):
+        found += [offset < edge + i for i in (-1, 0, 1)]
+    found.append((offset >= block) & (random.random(elements) < 0.5))  # one is empty
+    found.append((offset < block) | (offset % 7 == 0))  # one is full
+    return found
+
+
+@pytest.mark.parametrize(
+    ("elements", "some", "cores"),
+    [
+        (3 * TILE - 71, slice(2, None, 6), 1),
+        pytest.param(3 * TILE - 71, slice(None), 1, marks=pytest.mark.slow),
+        pytest.param(3 * TILE - 71, slice(0, None, 3), 2, marks=pytest.mark.slow),
+        pytest.param(TILE, slice(0, None, 3), 1, marks=pytest.mark.slow),
+        pytest.param(5, slice(0, None, 3), 1, marks=pytest.mark.slow),
+    ],
+)
+def test_lines(interpreter, elements, some, cores):
+    """Blocks of a few vectors; lines side by side, whose ends are not aligned."""
+    form = SUBJECTS["nonzero_coordinates"].primitive.kernels["tpu"].form
+    static = {"rank": 1, "columns": 1, "fill": 7, "size": None}
+    find = jax.jit(functools.partial(form, **static, interpret=interpreter(cores)))
+    stack = np.stack(lines(elements)[some])
+    counts, coordinates = map(np.asarray, find(jnp.asarray(stack)))
+    for line, count, found in zip(stack, counts, coordinates, strict=True):
+        expected = np.flatnonzero(line)
+        assert count == len(expected)
+        np.testing.assert_array_equal(found[: len(expected), 0], expected)
+        assert (found[len(expected) :] == 7).all()
+
+
+@pytest.mark.slow
+def test_batches_and_parts(agrees):
+    x = jnp.asarray(np.random.default_rng(0).random((2, 2, 70, 40)) < 0.4)
+    static = {"rank": 2, "columns": 2, "fill": 3, "size": None}
+    agrees("nonzero_coordinates", x, **static)
+    origins = jnp.arange(2, dtype=np.uint32).reshape(1, 2, 1, 1) * 2800
+    agrees("nonzero_coordinates", x, origins, **static)
