@@ -6,8 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dmljax import PaddingMode
 from dmljax._coordinates import (
+    PaddingMode,
+    countable,
+    filled,
     fills,
     is_lit,
     is_nonzero,
@@ -60,6 +62,12 @@ def test_what_an_index_lights(dtype, size):
     np.testing.assert_array_equal(found, wanted)
 
 
+def test_indices_that_can_count():
+    for name, wide in (("int4", "int32"), ("uint16", "uint32"), ("int32", "int32")):
+        found = countable(np.array([7], name))
+        assert (found.dtype, found) == (wide, 7)
+
+
 # NONZERO_COORDINATES
 
 
@@ -101,6 +109,12 @@ def test_coordinates_of_numbers():
             np.testing.assert_array_equal(unravel(flat, sizes, columns), wanted)
     # A part of a tensor may begin behind the first coordinates that it has itself.
     assert unravel(np.uint32([25]), (3, 4), 2).tolist() == [[6, 1]]
+
+
+def test_rows_that_are_filled():
+    rows, valid = np.array([[1, 2], [0, 0]], np.uint32), np.array([True, False])
+    assert filled(rows, valid, 0) is filled(rows, valid, None) is rows
+    assert filled(rows, valid, 2**32 - 1).tolist() == [[1, 2], [2**32 - 1] * 2]
 
 
 # PADDING

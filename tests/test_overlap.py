@@ -49,6 +49,10 @@ def test_strides_of_which_three_or_more_meet():
         ((50000, 40000), (40001, 3), False),
         ((50000, 40002), (40001, 3), True),
         ((2, 2), (2**20, 2**20), True),
+        # More coordinates than are tried one by one: two axes meet, or several rounds
+        # in which each axis limits the others leave none.
+        ((2000, 2000), (1009, 1013), True),
+        ((3000, 3000, 50, 7), (21000, 10**7, 7, 5), False),
         # The stride of a size of 1 counts for nothing, and a stride of 0 for all.
         ((1, 1, 7), (0, 0, 1), False),
         ((1, 2), (5, 0), True),
