@@ -28,7 +28,7 @@ from tests.checks import assert_refused
 
 HUGE = 10**5000
 DEEP = []
-for _ in range(2000):
+for _ in range(100_000):
     DEEP = [DEEP]
 
 

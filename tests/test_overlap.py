@@ -68,3 +68,9 @@ def test_strides_of_which_three_or_more_meet():
 )
 def test_chosen_strides(sizes, strides, shared):
     assert overlap(sizes, strides) is shared
+
+
+def test_axes_that_are_too_long_to_compare_and_meet():
+    """2^32 offsets are not compared, and two of these axes alone share one."""
+    assert overlap((2**16, 2**16), (2**10, 1)) is True
+    assert overlap((2**16, 2**16), (1, 2**10)) is True
