@@ -12,18 +12,19 @@ from tests.pallas.tpu.conftest import INTERPRETER, dataclasses
 
 def planted(kernel, *, into=lambda i: (i, 0), out_of=lambda i: (i, 0)):
     """Two programs, on two cores."""
+    call = pl.pallas_call(
+        kernel,
+        grid=(2,),
+        in_specs=[pl.BlockSpec((8, 128), out_of)],
+        out_specs=pl.BlockSpec((8, 128), into),
+        out_shape=jax.ShapeDtypeStruct((16, 128), np.float32),
+        interpret=dataclasses.replace(INTERPRETER, num_cores_or_threads=2),
+        compiler_params=tpu.CompilerParams(dimension_semantics=("parallel",)),
+    )
     try:
-        return jax.block_until_ready(
-            pl.pallas_call(
-                kernel,
-                grid=(2,),
-                in_specs=[pl.BlockSpec((8, 128), out_of)],
-                out_specs=pl.BlockSpec((8, 128), into),
-                out_shape=jax.ShapeDtypeStruct((16, 128), np.float32),
-                interpret=dataclasses.replace(INTERPRETER, num_cores_or_threads=2),
-                compiler_params=tpu.CompilerParams(dimension_semantics=("parallel",)),
-            )(jnp.ones((16, 128), np.float32))
-        )
+        # The two cores wait for each other forever on a GPU.
+        with jax.default_device(jax.devices("cpu")[0]):
+            return jax.block_until_ready(call(jnp.ones((16, 128), np.float32)))
     finally:
         tpu.reset_tpu_interpret_mode_state()
 
