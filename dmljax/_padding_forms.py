@@ -12,6 +12,7 @@ perhaps reversed. Derivative rules, kernels and the division among devices are i
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -48,6 +49,26 @@ def by_axes(pad: Callable[..., jax.Array]) -> Form:
     return form
 
 
+def padded_sizes(
+    *operands: jax.Array, start: Pads, end: Pads, **static: Any
+) -> list[tuple[int, ...]]:
+    """Returns the sizes of a padded array; under CONSTANT, the value may be a batch."""
+    del static
+    sizes = list(
+        jnp.broadcast_shapes(*(x.shape[: x.ndim - len(start)] for x in operands))
+    )
+    inside = operands[0].shape[operands[0].ndim - len(start) :]
+    return [(*sizes, *map(sum, zip(start, inside, end, strict=True)))]
+
+
+def unpadded_sizes(
+    cotangent: jax.Array, *, start: Pads, end: Pads, **static: Any
+) -> list[tuple[int, ...]]:
+    """Returns the sizes of an array whose padding has the cotangent's."""
+    start, end = (tuple(-n for n in pads) for pads in (start, end))
+    return padded_sizes(cotangent, start=start, end=end)
+
+
 def _padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]]:
     """Returns (axis, before, after) for each axis that is padded."""
     axes = range(rank - len(start), rank)
@@ -73,9 +94,14 @@ def gather(
     # most 2 * size elements. Indexing also computes with the other sizes of `x`.
     with index_mode(stop + 2 * size, *x.shape) as integer:
         index = source_index(lax.iota(integer, stop), stop, before, size, mode)
-        where = (*[slice(None)] * axis, index)
+        # Indexing in jax.numpy takes 3 times as long to trace.
+        others = tuple(i for i in range(x.ndim) if i != axis)
+        dimensions = lax.GatherDimensionNumbers(others, (axis,), (axis,))
+        sizes = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
         # Every index is inside, and XLA need not compare it with the size again.
-        return x.at[where].get(mode="promise_in_bounds", wrap_negative_indices=False)
+        return lax.gather(
+            x, lax.expand_dims(index, [1]), dimensions, sizes, mode="promise_in_bounds"
+        )
 
 
 def select(

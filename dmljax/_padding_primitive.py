@@ -15,9 +15,13 @@ from dmljax import _padding_forms as forms
 from dmljax._coordinates import PaddingMode
 from dmljax._jax import varying_alike
 from dmljax._padding_forms import Pads
-from dmljax._primitive import Kernel, OperatorPrimitive
+from dmljax._primitive import (
+    Kernel,
+    OperatorPrimitive,
+    needs_cotangent,
+    unbroadcast,
+)
 from dmljax._sharding import Part, Partition, aligned
-from dmljax._transpose import needs_cotangent, unbroadcast
 from dmljax._types import Outputs
 
 
@@ -164,6 +168,7 @@ PADDING = OperatorPrimitive(
     "padding",
     forms.by_axes(forms.gather),
     Partition(_shard, aligned),
+    forms.padded_sizes,
     on_platform={"cpu": forms.by_axes(forms.join_if_small)},
     divisible=forms.by_axes(forms.select),
     linear=2,  # the input, and under CONSTANT the value
@@ -174,6 +179,7 @@ ADJOINT = OperatorPrimitive(
     "padding_adjoint",
     forms.adjoint,
     Partition(_shard_adjoint, aligned),
+    forms.unpadded_sizes,
     on_platform={"cpu": forms.adjoint_on_cpu},
     linear=1,
     transpose=_transpose_adjoint,
