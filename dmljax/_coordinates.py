@@ -75,15 +75,16 @@ def _reaches(top_x: Any, matrix: tuple[int, int] | None, bound: Any) -> Any:
     height, width = matrix
     if bound <= 1 - height or bound >= width:
         return bound < width
-    return lax.ge(top_x, bound)
+    return lax.ge(top_x, to_scalar(bound, top_x.dtype))
 
 
 # ONE_HOT
 
 
 def is_lit(index: Any, position: Any, size: int) -> Any:
-    """Whether `index` lights `position`, which is in [0, size) and of the same type.
+    """Whether `index` lights `position`, which is in [0, size).
 
+    Both have one shape and one type.
     A negative index counts from the end: ``index - position`` is -size where it lights.
     """
     if not jnp.issubdtype(index.dtype, np.signedinteger):

@@ -231,11 +231,12 @@ def _walk_words(
 
 
 def _sizes(
-    x: jax.Array, *, rank: int, size: int | None, columns: int, **static: Any
+    x: jax.Array, *first: jax.Array, rank: int, size: int | None, **static: Any
 ) -> list[tuple[int, ...]]:
-    del static
+    del first
     batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
-    return [batch, (*batch, math.prod(sizes) if size is None else size, columns)]
+    rows = math.prod(sizes) if size is None else size
+    return [batch, (*batch, rows, static["columns"])]
 
 
 def _layout(

@@ -169,7 +169,7 @@ PADDING = OperatorPrimitive(
     forms.by_axes(forms.gather),
     Partition(_shard, aligned),
     forms.padded_sizes,
-    on_platform={"cpu": forms.by_axes(forms.join_if_small)},
+    on_platform={"cpu": forms.on_cpu},
     divisible=forms.by_axes(forms.select),
     linear=2,  # the input, and under CONSTANT the value
     transpose=_transpose,
