@@ -139,7 +139,7 @@ def on_cpu(
     Both pass over the array once for each axis. Joining copies rows of bytes, and a
     gather computes an index for each element.
     """
-    pad = _join if _has_long_rows(x, start, end) else gather
+    pad = join if _has_long_rows(x, start, end) else gather
     (padded,) = by_axes(pad)(x, *value, start=start, end=end, mode=mode)
     if pad is gather and mode is not PaddingMode.CONSTANT:
         # XLA's CPU would fuse the gather into a reduction that follows, and a mean over
@@ -162,7 +162,7 @@ def _has_long_rows(x: jax.Array, start: Pads, end: Pads) -> bool:
     return narrow and known and row >= JOINED_ROW and inner < GATHERED_RUN
 
 
-def _join(
+def join(
     x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
     """Pads along one axis by joining strips to `x`."""
