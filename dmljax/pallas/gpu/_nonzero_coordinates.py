@@ -39,9 +39,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from dmljax._check import NoKernelError, require
 from dmljax._coordinates import last_sizes
 from dmljax._types import Outputs
+from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
 from dmljax.pallas.gpu._nonzero_bits import (
@@ -76,18 +76,13 @@ def nonzero_coordinates(
     last = last_sizes(sizes, columns)
     plan = NonzeroPlan(batch, elements, rows, last, width, keep, fill)
     _, past = plan.rows_past_elements
-    for holds, problem in (
-        (
-            (plan.share + past) * columns < 2**31,
-            f"size={rows} is too large for the kernel and {elements} elements",
-        ),
-        (
-            plan.programs * batch < 2**31,
-            f"the kernel can't find elements in {batch} tensors at once",
-        ),
+    too_large = f"size={rows} is too large for the kernel and {elements} elements"
+    too_many = f"the kernel can't find elements in {batch} tensors at once"
+    for size, problem in (
+        ((plan.share + past) * columns, too_large),
+        (plan.programs * batch, too_many),
     ):
-        message = f"{problem}; use implementation=None or 'xla'."
-        require("NONZERO_COORDINATES", holds, message, NoKernelError)
+        require_fit("NONZERO_COORDINATES", size < 2**31, problem)
     count, coordinates = launch_threads(
         _find_rows,
         bits,

@@ -32,7 +32,6 @@ from dmljax._tensor import packed_strides
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._nonzero_bits import BIT_WORD
 from dmljax.pallas.gpu._nonzero_plan import LISTED, PIECE, TILE, WORDS, Program
-from dmljax.pallas.gpu._words import unpacked
 
 # Takes a number and a count, and gives what has this number, and the next ones.
 Some = Callable[[Any, int], list[Any]]
@@ -112,7 +111,8 @@ def write_rows(
 
                 def elements(i: Any, count: int) -> list[Any]:
                     if count > 1 and plan.whole_rows:
-                        return unpacked(listed.words(late + i, count), count, 16)
+                        words = listed.words(late + i, count)  # two elements in each
+                        return [word >> k & 0xFFFF for word in words for k in (0, 16)]
                     return [listed.load(late + i + k) for k in range(count)]
 
                 _write(p, row, nonzeros, of_piece, elements)
