@@ -164,31 +164,31 @@ def _pad(
         "the kernel for TPUs has a padded minor dimension in vector memory as a whole, "
         f"and {show(output)} is too large for that",
     )
-    values = (
-        [_merge_value(value, leading, outer)] if mode is PaddingMode.CONSTANT else []
+    # The value in the dimensions of the plan: one, or one for each position in those
+    # leading dimensions that are not padded.
+    sizes, shape = (
+        [1 if axis.is_padded or value.size == 1 else axis.size for axis in dimensions]
+        for dimensions in (leading, outer)
     )
+    value = jnp.broadcast_to(value, (*sizes, 1, 1)).reshape((*shape, 1, 1))
 
     def source_map(*program: Any) -> tuple[Any, ...]:
         each = zip(outer, program, strict=False)
         return (*(_source(axis, i, mode) for axis, i in each), *program[-2:])
 
     def value_map(*program: Any) -> tuple[Any, ...]:
-        each = zip(values[0].shape, program, strict=True)
+        each = zip(value.shape, program, strict=True)
         return tuple(i if size > 1 else 0 for size, i in each)
-
-    def value_block(shape: Sequence[int]) -> tuple[int, ...]:
-        each = zip(shape, plan.block, strict=True)
-        return tuple(in_block if size > 1 else 1 for size, in_block in each)
 
     (padded,) = launch_blocks(
         _pad_block,
         x.reshape(tuple(axis.size for axis in plan.axes)),
-        *values,
+        value,
         operator="padding",
         grid=tuple(map(pl.cdiv, plan.shape, plan.block)),
         blocks=[
             pl.BlockSpec(plan.source_block, source_map),
-            *(pl.BlockSpec(value_block(y.shape), value_map) for y in values),
+            pl.BlockSpec(tuple(map(min, value.shape, plan.block)), value_map),
             pl.BlockSpec(plan.block, lambda *program: program),
         ],
         outputs=(jax.ShapeDtypeStruct(plan.shape, x.dtype),),
@@ -197,22 +197,6 @@ def _pad(
         plan=plan,
     )
     return padded.reshape(output)
-
-
-def _merge_value(
-    value: jax.Array, leading: Sequence[Axis], outer: Sequence[Axis]
-) -> jax.Array:
-    """Returns the value in the merged dimensions.
-
-    It is one, or one for each position in the leading dimensions that are not padded.
-    """
-    if value.size == 1:
-        return value.reshape((1,) * (len(outer) + 2))
-    sizes, shape = (
-        [1 if axis.is_padded else axis.size for axis in axes]
-        for axes in (leading, outer)
-    )
-    return jnp.broadcast_to(value, (*sizes, 1, 1)).reshape((*shape, 1, 1))
 
 
 def _source(axis: Axis, position: Any, mode: PaddingMode) -> Any:
@@ -234,18 +218,16 @@ def _is_inside(axis: Axis, position: Any) -> Any:
     return (position >= axis.before) & (position < axis.before + axis.size)
 
 
-def _pad_block(x: Any, *references: Any, plan: PaddingPlan) -> None:
+def _pad_block(
+    x: Any, value: Any, output: Any, *scratch: Any, plan: PaddingPlan
+) -> None:
     """Writes a block of the output, matrix by matrix."""
-    # Only CONSTANT has a value, as the second operand.
-    constant = plan.mode is PaddingMode.CONSTANT
-    value = references[0] if constant else None
-    output, *scratch = references[constant:]
     *leading, height, width = output.shape
     # Along a padded leading dimension, all of the block is inside or all is outside.
     outside: list[Any] = [
         ~_is_inside(axis, pl.program_id(i))
         for i, axis in enumerate(plan.axes[:-2])
-        if axis.is_padded and constant
+        if axis.is_padded and plan.mode is PaddingMode.CONSTANT
     ]
 
     def write(offset: Any, carry: Any) -> Any:
@@ -253,7 +235,7 @@ def _pad_block(x: Any, *references: Any, plan: PaddingPlan) -> None:
         for size in reversed(leading):
             positions = (lax.rem(offset, jnp.int32(size)), *positions)
             offset = lax.div(offset, jnp.int32(size))
-        fill: Any = None if value is None else _matrix_at(value, positions)
+        fill = _matrix_at(value, positions)
         bits = _pad_matrix(_matrix_at(x, positions), scratch, fill, plan)
         for is_outside in outside:
             bits = jnp.where(is_outside, fill, bits)
