@@ -44,12 +44,7 @@ from dmljax._types import Outputs
 from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
-from dmljax.pallas.gpu._nonzero_bits import (
-    BIT_WORD,
-    as_bits,
-    bits_of_words,
-    transposed,
-)
+from dmljax.pallas.gpu._nonzero_bits import BIT_WORD, as_bits, bits_of_words, transposed
 from dmljax.pallas.gpu._nonzero_plan import PIECE, TILE, WORDS, NonzeroPlan, Program
 from dmljax.pallas.gpu._nonzero_rows import (
     claim_part,
