@@ -60,10 +60,7 @@ def _alike(*operands: Any) -> list[Any]:
 
 
 def _arithmetic(name: str) -> Callable[[Any, Any], "Number"]:
-    def method(self: "Number", other: Any) -> "Number":
-        return Number(getattr(arith, name)(*_alike(self, other)))
-
-    return method
+    return lambda self, other: Number(getattr(arith, name)(*_alike(self, other)))
 
 
 def _comparison(name: str) -> Callable[[Any, Any], "Number"]:
@@ -226,8 +223,7 @@ class Threads:
     def _index(self, read: Callable[[Any], Any]) -> Number:
         return Number(arith.index_cast(integer(32), read(gpu.Dimension.x)))
 
-    def constant(self, value: int) -> Number:
-        return constant(value)
+    constant = staticmethod(constant)
 
     def narrow(self, number: Number) -> Number:
         """Returns the lower 32 bits of a number."""
