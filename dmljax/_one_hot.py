@@ -1,6 +1,6 @@
 """ONE_HOT: sequences that are off everywhere except at one index.
 
-All of the operator is here, except for its formula, `_coordinates.is_lit`.
+All of the operator is here, except for its formula, `_coordinates.wrapped`.
 """
 
 import math
@@ -8,13 +8,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
 from dmljax._arguments import as_array, as_integer, as_size, strong
 from dmljax._check import DescriptorError, counted, decide_at_most, require_same, show
-from dmljax._coordinates import countable, is_lit
+from dmljax._coordinates import countable, wrapped
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
@@ -64,8 +63,8 @@ def _xla(
     # A comparison of the full size costs nothing where XLA fuses it. One that is
     # broadcast keeps XLA from some fusions.
     position = lax.broadcasted_iota(index.dtype, sizes, axis + index.ndim)
-    index = lax.broadcast_in_dim(index, sizes, range(index.ndim))
-    return select(is_lit(index, position, size), on, off)
+    lit = lax.broadcast_in_dim(wrapped(index, size), sizes, range(index.ndim))
+    return select(lax.eq(lit, position), on, off)
 
 
 def _sizes(*operands: jax.Array, size: int, axis: int) -> list[tuple[int, ...]]:
@@ -82,8 +81,7 @@ def _shard(
     if own != size:
         index = countable(index)
         # Negative indices count from the end of the whole axis, not of the part.
-        if jnp.issubdtype(index.dtype, np.signedinteger):
-            index = jnp.where(index < 0, index + size, index)
+        index = wrapped(index, size)
         first = part.index(index.ndim + axis).astype(index.dtype) * own
         inside = (index >= first) & (index < first + own)
         index = jnp.where(inside, index - first, own)  # `own` lights nothing
