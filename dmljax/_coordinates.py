@@ -20,7 +20,7 @@ import numpy as np
 from jax import lax
 
 from dmljax._tensor import packed_strides
-from dmljax._types import x64_enabled
+from dmljax._types import INT32_MIN, x64_enabled
 
 # DIAGONAL_MATRIX1
 
@@ -68,13 +68,11 @@ def _fill_on_circle(top_x: jax.Array, data: Sequence[Any]) -> jax.Array:
     without a sign are distances on this circle. If bounds differ between the matrices
     of a batch, this takes two operations for an element. The page's formula takes four.
     """
-    *origin, begin, end = (
-        lax.bitcast_convert_type(number, np.uint32) for number in data
-    )
-    distance = lax.bitcast_convert_type(top_x, np.uint32) - begin
-    for first in origin:
-        distance += first
-    return distance < end - begin
+    # Comparing numbers with a sign after adding INT32_MIN compares them without it.
+    *origin, begin, end = data
+    zero = begin + np.int32(INT32_MIN)
+    distance = top_x - (zero - sum(origin, np.int32(0)))
+    return distance < end - zero
 
 
 def _reaches(top_x: jax.Array, matrix: tuple[int, int], bound: int) -> Any:
@@ -275,11 +273,12 @@ def source_index(
     shift = (-start) % period
     shifted, periods = lax.add(position, typed(shift)), (stop - 1 + shift) // period
     # An integer division can cost more than the rest of a kernel. There is none where
-    # the output is known to reach over at most two periods. Of a symbolic size that is
-    # not known.
-    if not isinstance(periods, int) or periods > 1:
+    # the output is known to reach over at most three periods, as one strip on each side
+    # does. Of a symbolic size that is not known.
+    if not isinstance(periods, int) or periods > 2:
         shifted = lax.rem(shifted, typed(period))
-    elif periods:
-        inside, past = lax.lt(shifted, typed(period)), lax.sub(shifted, typed(period))
-        shifted = lax.select(inside, shifted, past)
+    else:
+        for _ in range(periods):
+            past = lax.sub(shifted, typed(period))
+            shifted = lax.select(lax.lt(shifted, typed(period)), shifted, past)
     return lax.min(shifted, lax.sub(typed(mirror), shifted))
