@@ -69,10 +69,9 @@ def _fill_on_circle(top_x: jax.Array, data: Sequence[Any]) -> jax.Array:
     of a batch, this takes two operations for an element. The page's formula takes four.
     """
     # Comparing numbers with a sign after adding INT32_MIN compares them without it.
-    *origin, begin, end = data
+    *origin, begin, end = map(jnp.asarray, data)
     zero = begin + np.int32(INT32_MIN)
-    distance = top_x - (zero - sum(origin, np.int32(0)))
-    return distance < end - zero
+    return top_x - (zero - sum(origin, np.int32(0))) < end - zero
 
 
 def _reaches(top_x: jax.Array, matrix: tuple[int, int], bound: int) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
@@ -141,12 +142,21 @@ def one_hot(
         as_array(NAME, "ValuesTensor", values),
         as_size(NAME, "size", size),
         as_integer(NAME, "Axis", axis),
+        _are_truth_values(values),
     )
+
+
+def _are_truth_values(values: ArrayLike) -> bool:
+    """Whether off is 0 and on is 1, and JAX knows it while it traces a call."""
+    if not isinstance(values, np.ndarray) or values.size < 2:
+        return False
+    wanted = np.array([0, 1]).astype(values.dtype)
+    return bool(values.ravel()[:2].tobytes() == wanted.tobytes())
 
 
 @compiled
 def _one_hot(
-    indices: jax.Array, values: jax.Array, /, size: int, axis: int
+    indices: jax.Array, values: jax.Array, /, size: int, axis: int, truth: bool
 ) -> jax.Array:
     if not is_integer(indices.dtype):
         raise DescriptorError(
@@ -167,10 +177,14 @@ def _one_hot(
     axis %= rank
     _check_sizes(indices.shape, values.shape, size, axis)
     # Later elements are ignored, as the page says.
-    flat = lax.reshape(strong(values), (values.size,) + (1,) * (rank - 1))
+    # XLA fuses a conversion of truth values further than a select: the loss of labels
+    # takes 0.188 ms on an H200, and 0.219 with a select (results/nvidia-h200.csv).
+    pair = jnp.array([False, True]) if truth else strong(values)
+    flat = lax.reshape(pair, (pair.size,) + (1,) * (rank - 1))
     off, on = (lax.slice_in_dim(flat, i, i + 1) for i in (0, 1))
     (output,) = ONE_HOT(strong(indices), on, off, size=size, axis=axis - rank)
-    return output
+    converted: jax.Array = lax.convert_element_type(output, values.dtype)
+    return converted
 
 
 def _check_sizes(
@@ -252,4 +266,4 @@ class OneHotDesc(OperatorDesc[jax.Array]):
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the indices and the values."""
         size = self.output_tensor.sizes[self.axis]
-        return (_one_hot(*arrays, size, self.axis),)
+        return (_one_hot(*arrays, size, self.axis, False),)
