@@ -159,7 +159,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
         if k in "xy" and not jax.typeof(a).weak_type
     ]
     if len(strong) == 2:
-        require_same(name, "data types", *strong)
+        require_same(name, "data types", strong[0], strong[1])
     spread = {k: jnp.broadcast_to(array, shape) for k, array in large.items()}
     return element_wise_if(*(given | spread).values())
 
