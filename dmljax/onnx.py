@@ -34,7 +34,6 @@ from dmljax._arguments import (
     as_sizes,
     in_type,
     is_python_number,
-    unwrapped,
 )
 from dmljax._check import decide_at_most, require, require_same, show
 from dmljax._diagonal_matrix1 import diagonal_matrix1
@@ -249,9 +248,8 @@ def compress(
 
 def _concrete(value: Any) -> Any:
     """Returns a ``jax.Array`` that is not traced as NumPy's, and all else as it is."""
-    given = unwrapped(value)
-    known = isinstance(given, jax.Array) and not isinstance(given, jax.core.Tracer)
-    return np.asarray(given) if known else given
+    known = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+    return np.asarray(value) if known else value
 
 
 def _only(name: str, argument: str, value: Any) -> Any:

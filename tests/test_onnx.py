@@ -133,6 +133,25 @@ def test_constants_of_jax_are_static():
     assert shapes == [(6, 4), (3, 4), (3, 4, 5), (3, 4)]
 
 
+def test_symbolic_sizes():
+    def program(x):
+        lit = dox.one_hot(x, x.shape[0], OFF_ON)
+        chosen = dox.compress(dox.trilu(lit), x[0], axis=1, size=3)
+        ends = [-1, 0, 2, x.shape[1]]
+        return chosen, dox.pad(dox.where(x > 1, x, x[:1]), ends, mode="edge")
+
+    sizes = jax.export.symbolic_shape("a, b", constraints=["a >= 2"])
+    described = jax.ShapeDtypeStruct(sizes, np.float32)
+    exported = jax.export.export(jax.jit(program))(described)
+    results = exported.call(X)
+    assert [str(out.shape) for out in exported.out_avals] == [
+        "(a, 3, a)",
+        "(a + 1, 2*b)",
+    ]
+    for one, other in zip(results, program(X), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def ours(x, v, chosen):
     return [
         dox.pad(x, [-1, 0, 1, 2], v[0]),
