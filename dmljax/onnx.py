@@ -72,9 +72,10 @@ def pad(
     """
     name = "dmljax.onnx.pad"
     x = as_array(name, "data", data)
-    require(name, mode in _MODES, f"mode is {mode!r}; it must be one of {[*_MODES]}.")
-    widths = as_sizes(name, "pads", _concrete(pads))
-    every = range(x.ndim) if axes is None else as_sizes(name, "axes", _concrete(axes))
+    known = isinstance(mode, str) and mode in _MODES
+    require(name, known, f"mode is {mode!r}; it must be one of {[*_MODES]}.")
+    widths = as_sizes(name, "pads", _as_numpy(pads))
+    every = range(x.ndim) if axes is None else as_sizes(name, "axes", _as_numpy(axes))
     places = [_as_axis(name, "axes", axis, x.ndim) for axis in every]
     n = len(places)
     require(name, len({*places}) == n, f"axes is {axes}; none may occur twice.")
@@ -122,7 +123,7 @@ def one_hot(
     off_on = as_array(name, "values", values)
     sizes = show(off_on.shape)
     require(name, sizes == "{2}", f"values has sizes {sizes}; it must have {{2}}.")
-    length = _only(name, "depth", depth)
+    length = _as_number(name, "depth", depth)
     whole = isinstance(length, float) and math.isfinite(length)
     size = as_size(name, "depth", int(length) if whole else length)
     long = decide_at_most(name, 1, size)
@@ -191,7 +192,7 @@ def trilu(x: ArrayLike, k: Any = 0, *, upper: bool | int = True) -> jax.Array:
     sizes = show(matrix.shape)
     require(name, matrix.ndim >= 2, f"x has sizes {sizes}; it must have at least two.")
     require(name, upper in (0, 1), f"upper is {upper!r}; it must be True or False.")
-    diagonal = as_integer(name, "k", _only(name, "k", k))
+    diagonal = as_integer(name, "k", _as_number(name, "k", k))
     return (dnp.triu if upper else dnp.tril)(matrix, diagonal)
 
 
@@ -212,7 +213,7 @@ def eye_like(
     kind: Any = array.dtype if dtype is None else dtype
     if isinstance(kind, int):
         kind = dict(enumerate(_TYPES.split())).get(kind, kind)
-    diagonal = as_integer(name, "k", _only(name, "k", k))
+    diagonal = as_integer(name, "k", _as_number(name, "k", k))
     # No matrix has diagonals beyond int32.
     begin, end = (min(max(n, INT32_MIN), INT32_MAX) for n in (diagonal, diagonal + 1))
     return diagonal_matrix1(
@@ -246,15 +247,15 @@ def compress(
     return dnp.compress(chosen, values, axis, size=size)
 
 
-def _concrete(value: Any) -> Any:
+def _as_numpy(value: Any) -> Any:
     """Returns a ``jax.Array`` that is not traced as NumPy's, and all else as it is."""
     known = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
     return np.asarray(value) if known else value
 
 
-def _only(name: str, argument: str, value: Any) -> Any:
+def _as_number(name: str, argument: str, value: Any) -> Any:
     """Returns a number, or the only element of an array."""
-    given = _concrete(value)
+    given = _as_numpy(value)
     if isinstance(given, (np.ndarray, np.generic)):
         rule = f"{argument} has sizes {show(given.shape)}; it must be one number."
         require(name, given.size == 1, rule)

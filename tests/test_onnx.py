@@ -210,6 +210,7 @@ ERRORS = {
     "pad": {
         "data...must be an array": call([1], [1, 1], error=TypeError),
         "mode is 'mean'; it must be one of": call(X, [1] * 4, mode="mean"),
+        "mode is [1]; it must be one of": call(X, [1] * 4, mode=[1]),
         "pads has 3 elements; it must have 2 for each of 2 axes.": call(X, WIDE),
         "axes has 2; it must be in [-2, 2).": call(X, [1, 1], axes=[2]),
         "axes is [1, -1]; none may occur": call(X, [1] * 4, axes=[1, -1]),
