@@ -58,7 +58,8 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
       operator: DirectML's name of the operator, such as "PADDING".
       support: the ranks and types of its tensors, by feature level.
       outputs: the names of the fields that are output tensors.
-      same_type: the names of the tensors that must have the same data type.
+      same_type: the names of the tensors that must have the same data type, if they are
+        there.
 
     >>> from dmljax import DataType, PaddingDesc, PaddingMode, TensorDesc
     >>> vector = TensorDesc(DataType.FLOAT32, (3,))
@@ -71,7 +72,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
     operator: ClassVar[str]
     support: ClassVar[SupportTable]
     outputs: ClassVar[tuple[str, ...]] = ("output_tensor",)
-    same_type: ClassVar[tuple[str, ...]]
+    same_type: ClassVar[tuple[str, ...]] = ("input_tensor", "output_tensor")
 
     @abc.abstractmethod
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
