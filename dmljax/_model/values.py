@@ -162,7 +162,9 @@ def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
 
 
 def _as_array(numbers: list[Any], data_type: DataType) -> np.ndarray:
-    wide = np.float64 if is_floating(data_type.dtype) else data_type.dtype
+    wide: Any = np.float64 if is_floating(data_type.dtype) else data_type.dtype
+    if data_type == DataType.FLOAT16:  # which the tool reads as FLOAT32 first
+        wide = np.float32
     with np.errstate(over="ignore"):
         return np.array(numbers, wide).astype(data_type.dtype)
 

@@ -22,7 +22,9 @@ def line(count, start, delta):
     ("data_type", "values", "expected"),
     [
         ("FLOAT32", [1, 2.5, "nan", "INF", "-Inf"], [1, 2.5, np.nan, np.inf, -np.inf]),
-        ("FLOAT16", [65504, 65520, 1e-9], [65504, np.inf, 0]),
+        ("FLOAT16", [65504, 65520, 1e-9, 10**300], [65504, np.inf, 0, np.inf]),
+        # As FLOAT32 it is in the middle of 1 and the next FLOAT16, and then even.
+        ("FLOAT16", [1 + 2**-11 + 2**-30], [1]),
         ("DML_TENSOR_DATA_TYPE_UINT8", [0, 255], [0, 255]),
         ("INT8", [-128, 127], [-128, 127]),
         ("UINT32", [2**32 - 1], [2**32 - 1]),
