@@ -135,7 +135,7 @@ MOST_BITS = 128  # of an integer; no legal one has more than 64
 
 
 def as_python(value: Any) -> str:
-    """Writes a value as Python does, except for an integer of very many digits.
+    """Writes a value as Python does, but shortened, and in one line.
 
     Python itself refuses to write an integer of more than 4300 digits.
 
@@ -144,7 +144,7 @@ def as_python(value: Any) -> str:
     """
     if type(value) is int and value.bit_length() > MOST_BITS:
         return f"about {'-' * (value < 0)}2^{value.bit_length() - 1}"
-    return repr(value)
+    return shortened(" ".join(repr(value).split()))
 
 
 def show(value: Any) -> str:

@@ -24,6 +24,7 @@ from dmljax._arguments import (
 from dmljax._check import (
     DescriptorError,
     as_member,
+    as_python,
     require,
     require_same,
     show,
@@ -198,5 +199,5 @@ def _check_kind(operator: str, name: str, value: Any, kind: Any) -> None:
         check_float(operator, name, value)
     elif not isinstance(value, kind):
         raise DescriptorError(
-            f"{operator}: {name} is {value!r}; it must be {kind.__name__}."
+            f"{operator}: {name} is {as_python(value)}; it must be {kind.__name__}."
         )
