@@ -81,8 +81,8 @@ def _integers(name: str) -> Callable[[Sizes], tuple[int, ...]]:
     def convert(values: Sizes) -> tuple[int, ...]:
         if not is_sequence(values):
             raise TypeError(
-                f"TensorDesc: {name} is {values!r}; it must be a sequence of integers, "
-                "such as (2, 3)."
+                f"TensorDesc: {name} is {as_python(values)}; it must be a sequence of "
+                "integers, such as (2, 3)."
             )
         return integers(values)
 
@@ -107,7 +107,7 @@ def _flags(value: TensorFlags | int) -> TensorFlags:
     require(
         "TensorDesc",
         isinstance(flags, int) and not isinstance(flags, bool) and flags >= 0,
-        f"flags is {flags!r}; it must be 0, NONE, or 1, OWNED_BY_DML.",
+        f"flags is {as_python(flags)}; it must be 0, NONE, or 1, OWNED_BY_DML.",
     )
     return TensorFlags(flags)
 
