@@ -156,7 +156,7 @@ def as_python(value: Any) -> str:
     if type(value) is int and value.bit_length() > MOST_BITS:
         return f"about {'-' * (value < 0)}2^{value.bit_length() - 1}"
     try:
-        return shortened(repr(value))
+        return shortened(" ".join(repr(value).split()))
     except ValueError:  # there is such an integer inside
         return f"too long to show (of type {type(value).__name__})"
 
