@@ -16,6 +16,7 @@ import numpy as np
 from jax.errors import InconclusiveDimensionOperation
 
 Member = TypeVar("Member", bound=enum.IntEnum)
+Named = tuple[str, Any]  # the name of a tensor, and a value of it
 
 
 class DescriptorError(ValueError):
@@ -89,16 +90,12 @@ def decide_at_most(operator: str, low: int, high: int) -> bool:
 
 
 def require_same(
-    operator: str,
-    what: str,
-    first: tuple[str, Any],
-    second: tuple[str, Any],
-    remedy: str = "",
+    operator: str, what: str, first: Named, second: Named, remedy: str = ""
 ) -> None:
-    """Requires that two tensors, given as (name, value), agree in `what`.
+    """Requires that two tensors agree in `what`.
 
-    The remedy of a function says what to write. A descriptor has none, and its names
-    are those of DirectML.
+    A message about a function has a remedy. One about a descriptor has none, and calls
+    its tensors by DirectML's names.
     """
     (one, first_value), (other, second_value) = first, second
     if first_value != second_value:

@@ -157,8 +157,7 @@ def diagonal_matrix1(
            [0., 7., 7., 0.]], dtype=float32)
 
     Mask the scores of attention: no query sees a later key. The value is the lowest
-    number of their type. That of float32 would be an error for bfloat16, and float16
-    would make it -inf.
+    number of their type. The lowest float32 would become -inf in bfloat16.
 
     >>> import jax.numpy as jnp
     >>> scores = jnp.ones((2, 2), jnp.bfloat16)
@@ -209,30 +208,25 @@ def _split_bounds(
         return fill_begin, fill_end, ()
     if fill_begin is LEFT_OUT and fill_end is LEFT_OUT:
         return 0, 1, ()
-    if fill_end is LEFT_OUT:
+    if fill_begin is LEFT_OUT or fill_end is LEFT_OUT:
+        one, other = (END, BEGIN) if fill_begin is LEFT_OUT else (BEGIN, END)
         raise TypeError(
-            f"{NAME}: {BEGIN} is given, and {END} is not. Write fill_end=None to "
-            "fill all diagonals from fill_begin on, or fill_end=fill_begin + 1 for one."
+            f"{NAME}: {one} is given, and {other} is not. Write {other.split()[0]}="
+            "None for no bound, or fill_end=fill_begin + 1 for one diagonal."
         )
-    if fill_begin is LEFT_OUT:
-        raise TypeError(
-            f"{NAME}: {END} is given, and {BEGIN} is not. Write fill_begin=None to "
-            "fill all diagonals before fill_end, or fill_begin=fill_end - 1 for one."
-        )
-    given = (unwrapped(x) for x in (fill_begin, fill_end))
-    # A symbolic size is no number yet when the program is traced: it is data.
-    begin, end = (jnp.asarray(x) if is_symbolic_dim(x) else x for x in given)
     # No matrix has diagonal INT32_MIN, but one with 2^31 columns has INT32_MAX. All
     # diagonals from `begin` on are all outside of [INT32_MIN, begin).
-    named = [
-        (n, INT32_MIN if b is None else b) for n, b in ((BEGIN, begin), (END, end))
-    ]
+    bounds = (INT32_MIN if x is None else unwrapped(x) for x in (fill_begin, fill_end))
+    # A symbolic size is no number yet when the program is traced: it is data.
+    begin, end = (jnp.asarray(x) if is_symbolic_dim(x) else x for x in bounds)
+    named = (BEGIN, begin), (END, end)
     if isinstance(begin, jax.Array) or isinstance(end, jax.Array):
-        begin, last = (_as_bound(*bound) for bound in named)
-        first = jnp.maximum(begin, np.int32(INT32_MIN + 1)) if end is None else begin
-        return None, None, (first, last)
-    first, last = (as_integer(NAME, *bound) for bound in named)
-    return first + (end is None and first == INT32_MIN), last, ()
+        begin, end = (_as_bound(*bound) for bound in named)
+        if fill_end is None:
+            begin = jnp.maximum(begin, np.int32(INT32_MIN + 1))
+        return None, None, (begin, end)
+    begin, end = (as_integer(NAME, *bound) for bound in named)
+    return begin + (fill_end is None and begin == INT32_MIN), end, ()
 
 
 def _as_bound(name: str, bound: ArrayLike) -> Any:

@@ -4,7 +4,6 @@ All of the operator is here, except for its formula, `_coordinates.is_lit`.
 """
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -35,14 +34,9 @@ from dmljax._transpose import transpose_select
 from dmljax._types import Outputs, integer, is_integer
 
 NAME = "ONE_HOT"
-# The arguments of the function in messages, and their names in those of a descriptor.
-NAMES = {
-    "indices (IndicesTensor)": "tensor 'IndicesTensor'",
-    "values (ValuesTensor)": "tensor 'ValuesTensor'",
-    "axis (Axis)": "Axis",
-    "size": "the size of tensor 'OutputTensor' along Axis",
-}
-INDEX, VALUES, AXIS, SIZE = NAMES
+# The arguments of the function, as its messages name them.
+INDEX, VALUES = "indices (IndicesTensor)", "values (ValuesTensor)"
+AXIS, SIZE = "axis (Axis)", "size"
 
 
 def _tensors(
@@ -170,7 +164,8 @@ def _one_hot(
             f"has {counted(rank, 'dimension')}."
         )
     axis %= rank
-    _check_sizes(NAMES, indices.shape, values.shape, size, axis)
+    names = INDEX, VALUES, AXIS, SIZE
+    _check_sizes(names, indices.shape, values.shape, size, axis)
     # Later elements are ignored, as the page says.
     off, on = (x.reshape((1,) * rank) for x in strong(values).ravel()[:2])
     (output,) = ONE_HOT(strong(indices), on, off, size=size, axis=axis - rank)
@@ -178,7 +173,7 @@ def _one_hot(
 
 
 def _check_sizes(
-    names: Iterable[str],
+    names: tuple[str, ...],
     indices: tuple[int, ...],
     values: tuple[int, ...],
     size: int,
@@ -257,7 +252,9 @@ class OneHotDesc(OperatorDesc[jax.Array]):
                 "dimensions of tensor 'IndicesTensor'."
             )
         size, axis = output[self.axis], self.axis
-        return (_check_sizes(NAMES.values(), indices, values, size, axis),)
+        tensors = (f"tensor '{name}Tensor'" for name in ("Indices", "Values"))
+        names = *tensors, "Axis", "the size of tensor 'OutputTensor' along Axis"
+        return (_check_sizes(names, indices, values, size, axis),)
 
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the indices and the values."""

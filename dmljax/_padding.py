@@ -4,8 +4,6 @@ The primitive is in `_padding_primitive`, its forms are in `_padding_forms`, and
 formula is `_coordinates.source_index`.
 """
 
-import contextlib
-from collections.abc import Iterable
 from typing import Literal
 
 import jax
@@ -50,14 +48,9 @@ SUPPORT: SupportTable = {
     FeatureLevel.V5_0: dict.fromkeys(BOTH, Support(1, 8, UP_TO_64_BITS)),
 }
 PADDING1_SUPPORT: SupportTable = {FeatureLevel.V5_0: SUPPORT[FeatureLevel.V5_0]}
-# The arguments of the function in messages, and their names in those of a descriptor.
-NAMES = {
-    "x (InputTensor)": "tensor 'InputTensor'",
-    "start_padding (StartPadding)": "StartPadding",
-    "end_padding (EndPadding)": "EndPadding",
-}
-X, START, END = NAMES
-MODE, VALUE = "mode (PaddingMode)", "value (PaddingValue)"
+# The arguments of the function, as its messages name them.
+X, MODE, VALUE = "x (InputTensor)", "mode (PaddingMode)", "value (PaddingValue)"
+START, END = "start_padding (StartPadding)", "end_padding (EndPadding)"
 # Ends the message to a caller who passes what np.pad takes.
 PAIRS = (
     " 0 adds nothing. One list of pairs (before, after), as np.pad takes it, becomes "
@@ -135,9 +128,12 @@ def padding(
         rule = "it must have one integer for each axis"
         raise TypeError(f"{NAME}: {END} is missing; {rule}.{PAIRS}")
     end = as_sizes(NAME, END, end_padding, PAIRS)
-    # A compiled program is cached by the mode, which shares one with its number.
+    # A compiled program is cached by the mode. Its numbers and names share one program.
     if type(mode) is not PaddingMode:
-        mode = _as_mode(mode)
+        if isinstance(mode, (jax.Array, np.ndarray)):
+            mode = as_integer(NAME, MODE, mode)
+        named = PaddingMode._missing_(mode)
+        mode = as_member(NAME, MODE, mode if named is None else named, PaddingMode)
     scalar = Scalar(None, None)
     if mode is PaddingMode.CONSTANT:
         scalar = as_scalar(NAME, VALUE, value, x, cast=True)
@@ -151,16 +147,6 @@ def padding(
 padding.__defaults__ = (LEFT_OUT,)
 
 
-def _as_mode(mode: object) -> PaddingMode:
-    """Returns the mode of this number or name."""
-    if isinstance(mode, (jax.Array, np.ndarray)):
-        mode = as_integer(NAME, MODE, mode)
-    elif isinstance(mode, str):
-        with contextlib.suppress(ValueError):  # as_member says what to write
-            return PaddingMode(mode)
-    return as_member(NAME, MODE, mode, PaddingMode)
-
-
 @compiled
 def _padding(
     x: jax.Array,
@@ -172,7 +158,7 @@ def _padding(
     mode: PaddingMode,
     implementation: Implementation,
 ) -> jax.Array:
-    _check_padding(NAME, list(NAMES), x.shape, start, end, mode)
+    _check_padding((NAME, X, START, END), x.shape, start, end, mode)
     operands = [strong(x)]
     if mode is PaddingMode.CONSTANT:
         scalar = Scalar(value, constant)
@@ -185,15 +171,10 @@ def _padding(
 
 
 def _check_padding(
-    operator: str,
-    names: Iterable[str],
-    sizes: tuple[int, ...],
-    start: Pads,
-    end: Pads,
-    mode: PaddingMode,
+    names: tuple[str, ...], sizes: Pads, start: Pads, end: Pads, mode: PaddingMode
 ) -> tuple[int, ...]:
     """Checks the padding against the input, and returns the sizes of the output."""
-    x, *both = names
+    operator, x, *both = names
     for name, pads in zip(both, (start, end), strict=True):
         if len(pads) != len(sizes):
             given, rank = counted(len(pads), "element"), len(sizes)
@@ -341,5 +322,5 @@ def _check_fields(
             f"{desc.operator}: DimensionCount is {desc.dimension_count}, while tensor "
             f"'InputTensor' has {len(sizes)} dimensions; both must be the same."
         )
-    pads = desc.start_padding, desc.end_padding
-    return _check_padding(desc.operator, NAMES.values(), sizes, *pads, mode)
+    names = desc.operator, "tensor 'InputTensor'", "StartPadding", "EndPadding"
+    return _check_padding(names, sizes, desc.start_padding, desc.end_padding, mode)

@@ -134,10 +134,11 @@ BOUNDS = {
     ),
 }
 ALONE = {
-    f"{BEGIN} is given, and {END} is not. Write fill_end=None to fill all diagonals fr"
-    "om fill_begin on, or fill_end=fill_begin + 1 for one": {"fill_begin": 1},
-    f"{END} is given, and {BEGIN} is not. Write fill_begin=None to fill all diagonals "
-    "before fill_end, or fill_begin=fill_end - 1 for one": {"fill_end": None},
+    f"{BEGIN} is given, and {END} is not. Write fill_end=None for no bound, or fill_end"
+    "=fill_begin + 1 for one diagonal": {"fill_begin": 1},
+    f"{END} is given, and {BEGIN} is not. Write fill_begin=None for no bound, or": {
+        "fill_end": None
+    },
 }
 DESCRIPTORS = {
     "has {2,3}, while...give it {3,2}": {"input_tensor": tensor("FLOAT32", 3, 2)},
