@@ -124,7 +124,8 @@ def diagonal_matrix1(
     If fill_begin < fill_end, the diagonals in [fill_begin, fill_end) are filled. If
     fill_begin > fill_end, all diagonals outside of [fill_end, fill_begin) are filled.
     If the bounds are equal, nothing is filled. If both are left out, the main diagonal
-    is filled.
+    is filled, as jnp.fill_diagonal does it for a matrix. (Of an array with three
+    dimensions, that function fills the elements ``x[i, i, i]``.)
 
     Args:
       x: (..., height, width) of any type (InputTensor). The leading dimensions are a
