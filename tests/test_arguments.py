@@ -497,7 +497,7 @@ def test_what_is_an_integer_or_a_sequence_of_integers():
 
 
 def test_a_dtype_that_jax_does_not_have():
-    wrong = (">f4", "G", "U3", "M8[s]", "m8", str, "float6_e2m3fn", "float6_e3m2fn")
+    wrong = (">f4", "G", "U3", "M8[s]", "m8[s]", str, "float6_e2m3fn", "float6_e3m2fn")
     for dtype in (*wrong, "float31"):
         text = "dtype is 'float31'; it must be a data type such as jnp.float32"
         if dtype != "float31":
