@@ -16,6 +16,7 @@ from dmljax._arguments import (
     as_integer,
     as_scalar,
     as_sizes,
+    cast_float_value,
     check_float,
     check_x64,
     typed_as,
@@ -155,6 +156,9 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
           DescriptorError: if this type can't hold it.
         """
         output = self._first_output()
+        # DxDispatch reads a FLOAT16 as FLOAT32 first. So two roundings may be visible.
+        if type(value) is float and output.data_type is DataType.FLOAT16:
+            value = float(cast_float_value(value, DataType.FLOAT32.dtype))
         scalar = as_scalar(self.operator, name, value, output)
         # A NumPy scalar has a type of its own, which must be the output's.
         if scalar.array is not None:

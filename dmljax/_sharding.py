@@ -191,7 +191,9 @@ def over_explicit_mesh(
         return partition.shard(part, *own, **static)
 
     mapped = jax.shard_map(
-        shard,
+        # The index of a part must not become a residual of a gradient: inside of the
+        # caller's own shard_map over other axes, JAX has no sharding for it.
+        jax.checkpoint(shard),
         mesh=mesh,
         in_specs=in_specs,
         out_specs=out_specs,

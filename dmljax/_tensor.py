@@ -90,11 +90,18 @@ def _integers(name: str) -> Callable[[Sizes], tuple[int, ...]]:
 
 
 def _strides(values: Sizes | None) -> tuple[int, ...] | None:
-    return None if values is None else _integers("strides")(values)
+    # In JSON an empty list stands for no strides, and 0 for the smallest size.
+    strides = None if values is None else _integers("strides")(values)
+    rule = "strides is (); it must be None, or have one stride for each size."
+    require("TensorDesc", strides != (), rule)
+    return strides
 
 
 def _total(value: int | None) -> int | None:
-    return None if value is None else integer(value)
+    total = None if value is None else integer(value)
+    rule = "total_tensor_size_in_bytes is 0; write None for the smallest size."
+    require("TensorDesc", type(total) is not int or total != 0, rule)
+    return total
 
 
 def _data_type(value: DataType | int) -> DataType:
@@ -131,7 +138,8 @@ class TensorDesc(Struct):
         and not smaller than an element.
 
     Raises:
-      DescriptorError: if the data type is unknown, or if the flags are not an integer.
+      DescriptorError: if the data type is unknown, if the flags are not an integer, if
+        the strides are empty, or if the total size is 0.
         ``create_operator`` enforces the other rules, because it knows the operator and
         whether the tensor is an output.
       TypeError: if the sizes or the strides are not a sequence.

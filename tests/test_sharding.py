@@ -222,6 +222,29 @@ def test_mesh_axes_in_another_order_than_in_the_mesh():
     assert_equal(program(x), program(array()))
 
 
+def test_a_gradient_inside_a_shard_map_over_some_axes():
+    """The other explicit axis divides the rows, which are padded."""
+
+    def energy(x):
+        outputs = [pad_rows(x, NARROW, mode) for mode in PaddingMode]
+        turned = x.transpose(1, 2, 0)
+        outputs.append(dmljax.diagonal_matrix1(turned, fill_begin=-9, fill_end=3))
+        return sum(jnp.sum(y**2) for y in outputs)[None]
+
+    sharding = sharding_of("2x4", P("a", "b"), AxisType.Explicit)
+    mapped = jax.shard_map(
+        energy,
+        mesh=sharding.mesh,
+        in_specs=P(None, "b"),
+        out_specs=P("b"),
+        axis_names={"b"},
+    )
+    gradient, expected = (
+        jax.grad(lambda x, f=f: jnp.sum(f(x))) for f in (mapped, energy)
+    )
+    run(gradient, sharding, array(), one=jax.jit(expected)(array()))
+
+
 @pytest.mark.parametrize(
     ("pads", "mode", "sent"),
     [

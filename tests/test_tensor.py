@@ -45,6 +45,10 @@ UNMADE = [
         for n in (6, "23", np.array(3), None)
     ),
     ({"strides": 1}, f"strides is 1; {SEQUENCE}"),
+    ({"sizes": "2" * 300_000}, f"... (300002 characters); {SEQUENCE}"),
+    # In JSON these two stand for None.
+    ({"strides": ()}, "strides is (); it must be None, or have one stride for each"),
+    ({"total_tensor_size_in_bytes": 0}, "total_tensor_size_in_bytes is 0; write None"),
 ]
 
 
@@ -100,7 +104,6 @@ REFUSED = [
     (sized(HUGE), "sizes {about 2^16609}, about 2^16609 elements;"),
     (of(strides=(1,)), "strides {1} for 2 sizes {2,3}; there must be one for each"),
     (of(strides=(3, 1, 1)), "strides {3,1,1} for 2 sizes {2,3}"),
-    (of(strides=()), "strides {} for 2 sizes {2,3}"),
     (sized(2, strides=(1, 1)), "strides {1,1} for 1 size {2}"),
     *(
         (of(strides=(n, 1)), f"strides {{{n},1}}; each must be an integer in [0, 2^32)")

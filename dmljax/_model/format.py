@@ -200,6 +200,7 @@ class Dispatch:
 class Print:
     """A command that prints a resource."""
 
+    place: str
     resource: str
     verbose: bool
 

@@ -45,7 +45,7 @@ from dmljax._model.format import (
     Resource,
     WriteFile,
 )
-from dmljax._model.jsonc import read_jsonc
+from dmljax._model.jsonc import read_jsonc, unique
 from dmljax._model.limits import Budget, read_file
 from dmljax._model.output import HERE, Targets, plan_file
 from dmljax._model.values import read_resource
@@ -56,8 +56,6 @@ from dmljax._tensor import DataType, TensorDesc
 
 # The bytes that Python's objects take, at most, for each byte of JSON text.
 BYTES_PER_CHARACTER = 32
-# The bytes of an element as text, as ``print`` shows it without and with ``verbose``.
-TEXT_BYTES, VERBOSE_BYTES = 24, 72
 # The bytes of the offset that an element of a strided tensor may need.
 OFFSET_BYTES = 8
 TYPE = Field(STRING, "What kind of object it is.", required=True)
@@ -139,9 +137,10 @@ def _load(source: Source, budget: Budget) -> Any:
         return read_jsonc(read_file(Path(source), budget, "it", BYTES_PER_CHARACTER))
     # A dict is taken as its JSON would be read: lists for tuples, and names as keys.
     try:
-        return json.loads(json.dumps(dict(source)))
+        text = json.dumps(dict(source))
     except (TypeError, ValueError) as error:
         raise ModelError(f"what it holds is not JSON: {error}.") from error
+    return json.loads(text, object_pairs_hook=unique)
 
 
 def operator_class(name: str) -> type[OperatorDesc]:
@@ -226,19 +225,19 @@ class _Parser:
                 return self._dispatch(fields, place)
             resource = look_up(fields["resource"], "resource", self.resources)
             if kind == "print":
-                return self._print(fields, resource)
+                return self._print(fields, resource, place)
             return self._write_file(fields, resource, place)
 
-    def _print(self, fields: Mapping[str, Any], resource: Resource) -> Print:
+    def _print(
+        self, fields: Mapping[str, Any], resource: Resource, place: str
+    ) -> Print:
         if resource.data_type == DataType.UNKNOWN:
             raise ModelError(
                 f"the resource {quoted(fields['resource'])} has a list of elements "
                 "with their own types and cannot be printed; write it to a file."
             )
-        verbose = fields.get("verbose", False)
-        text = VERBOSE_BYTES if verbose else TEXT_BYTES
-        self.budget.take(resource.length * (text + resource.dtype.itemsize), "it")
-        return Print(fields["resource"], verbose)
+        self.budget.take(resource.content.nbytes, "it")
+        return Print(place, fields["resource"], fields.get("verbose", False))
 
     def _write_file(
         self, fields: Mapping[str, Any], resource: Resource, place: str

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from dmljax._arguments import check_x64
-from dmljax._check import LONGEST_PATH, ModelError, as_json, listed, quoted, show
+from dmljax._check import (
+    LONGEST_PATH,
+    ModelError,
+    as_json,
+    listed,
+    quoted,
+    shortened,
+    show,
+)
 from dmljax._json import NONFINITE, enum_prefix, number_from_json
 from dmljax._model.fields import at, read_fields
 from dmljax._model.format import (
@@ -154,7 +162,9 @@ def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
 
 
 def _as_array(numbers: list[Any], data_type: DataType) -> np.ndarray:
-    wide = np.float64 if is_floating(data_type.dtype) else data_type.dtype
+    wide: Any = np.float64 if is_floating(data_type.dtype) else data_type.dtype
+    if data_type == DataType.FLOAT16:  # which the tool reads as FLOAT32 first
+        wide = np.float32
     with np.errstate(over="ignore"):
         return np.array(numbers, wide).astype(data_type.dtype)
 
@@ -243,18 +253,15 @@ def _read_source(
     """Reads a file. Its ending says whether it is an array, an image or raw data."""
     data_type = _data_type_of(resource, TYPE)
     place = f"sourcePath {quoted(name, LONGEST_PATH)}"
-    # Unlike the method of a Path, os.path.exists takes any string.
-    found = [path for path in (folder / name, Path(name)) if os.path.exists(path)]
-    if not found:
-        raise ModelError(
-            f"{place} is not a file: there is none in the model's folder "
-            f"{quoted(str(folder), LONGEST_PATH)}, nor in the current directory."
-        )
-    content = read_file(found[0], budget, place)
-    if found[0].suffix.lower() == ".npy":
+    # Unlike the methods of a Path, os.path.exists never raises.
+    inside, outside = folder / name, Path(name)
+    path = outside if os.path.exists(outside) > os.path.exists(inside) else inside
+    where = f"in {quoted(str(folder), LONGEST_PATH)} or the current directory"
+    content = read_file(path, budget, f"{place} ({where})")
+    if path.suffix.lower() == ".npy":
         return _read_npy(content, data_type, place)
     dtype = _require_type(data_type).dtype
-    if is_image(found[0]):
+    if is_image(path):
         return read_image(content, data_type, resource, place, budget)
     if len(content) % dtype.itemsize:
         raise ModelError(
@@ -273,7 +280,7 @@ def _read_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
     name = array.dtype.name.upper()
     if name not in DATA_TYPES:
         raise ModelError(
-            f"{place} has type {array.dtype}; it must be one of "
+            f"{place} has type {shortened(str(array.dtype))}; it must be one of "
             f"{', '.join(DATA_TYPES)}."
         )
     if data_type not in (DataType.UNKNOWN, DataType[name]):

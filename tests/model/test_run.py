@@ -194,6 +194,11 @@ def test_a_device_that_is_not_there(monkeypatch):
     assert m.refusal(m.padding_model(), device="npu") == message.format("npu")
     says = message.format("gpu") + " JAX says: gpu is not ready"
     assert m.refusal(m.padding_model(), device="gpu") == says
+    for other in (0, ["cpu"], jax.devices("cpu")):
+        with pytest.raises(
+            TypeError, match=r"device is .*; it must be a jax\.Device, "
+        ):
+            dmljax.run_model(m.padding_model(), device=other)
 
 
 @pytest.mark.parametrize("error", [RuntimeError, AssertionError])

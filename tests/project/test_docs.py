@@ -135,7 +135,7 @@ REFUSED = {
     "feature level ... supports": ('"DataType": "FLOAT32"', '"DataType": "UINT4"'),
     "needs JAX's x64 mode": ("FLOAT32", "FLOAT64"),
     "it needs ... of memory": ("[1, 2, 3]", "[" + "1, " * 99999 + "1]"),
-    "is not a file": ("[1, 2, 3]", '{"sourcePath": "nothing.npy"}'),
+    "cannot be read: No such file": ("[1, 2, 3]", '{"sourcePath": "nothing.npy"}'),
 }
 
 

@@ -27,36 +27,32 @@ def some(cases, fast):
 
 # SIZES
 
-# With one tile for each warp, a share has this many elements; with as many programs as
-# run together, all shares have this many. A function, because blocks become small when
-# the tests have begun.
-SIZES = {
-    "one element": lambda share, every: 1,
-    "whole tiles, which are no share": lambda share, every: share - TILE,
-    "a share but for one": lambda share, every: share - 1,
+# The sizes at which a plan changes. With one tile for each warp, a share has this many
+# elements; with as many programs as run together, all shares have this many. Functions,
+# because blocks become small when the tests have begun.
+BOUNDARIES = {
+    "a tile": lambda share, every: TILE,
     "a share": lambda share, every: share,
-    "a share and one": lambda share, every: share + 1,
+    "a group": lambda share, every: constants.GROUP * share,
     "one tile for each warp": lambda share, every: every,
-    "two tiles": lambda share, every: every + 1,
-    "too few tiles for a piece": lambda share, every: (constants.PIECE - 1) * every,
-    "a piece": lambda share, every: (constants.PIECE - 1) * every + 1,
-    "several pieces": lambda share, every: constants.PIECE * every + 1,
+    "a piece": lambda share, every: (constants.PIECE - 1) * every,
+    "several pieces": lambda share, every: constants.PIECE * every,
     "the most tiles": lambda share, every: constants.MOST_TILES * every,
-    "more programs than run together": (
-        lambda share, every: constants.MOST_TILES * every + TILE + 7
-    ),
 }
-FAST = ("whole tiles, which are no share", "more programs than run together")
+SIZES = [(name, more) for name in BOUNDARIES for more in (-1, 0, 1)]
+SIZES += [("a share", -TILE), ("the most tiles", TILE + 7), ("a tile", 1 - TILE)]
+FAST = [("a share", -TILE), ("the most tiles", TILE + 7)]
 
 
-def size_of(name):
+def size_of(case):
+    name, more = case
     share = constants.WARPS * TILE
-    return SIZES[name](share, constants.PROGRAMS * share)
+    return BOUNDARIES[name](share, constants.PROGRAMS * share) + more
 
 
-@pytest.mark.parametrize("name", some(SIZES, FAST))
-def test_sizes(name):
-    elements = size_of(name)
+@pytest.mark.parametrize("case", some(SIZES, FAST))
+def test_sizes(case):
+    elements = size_of(case)
     find = finder()
     for line in lines(plan_of(elements)):
         assert_finds(find, line.astype(np.uint8))
@@ -64,7 +60,7 @@ def test_sizes(name):
 
 def test_the_sizes_are_boundaries_of_the_plan():
     """Shares, pieces and groups have one tile or program less, as many, and more."""
-    plans = [plan_of(size_of(name)) for name in SIZES]
+    plans = [plan_of(size_of(case)) for case in SIZES]
     most, group = constants.MOST_TILES, constants.GROUP
     assert {plan.tiles for plan in plans} >= {1, 2, constants.PIECE, most}
     assert {len(plan.pieces) for plan in plans} == {0, 2}
