@@ -26,8 +26,6 @@ from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
 from dmljax._sharding import Partition, aligned
 from dmljax._support import (
-    FLOAT16_ONLY,
-    UINT8_ONLY,
     UP_TO_32_BITS,
     UP_TO_64_BITS,
     FeatureLevel,
@@ -47,12 +45,12 @@ def _tensors(
 ) -> dict[str, Support]:
     values = Support(min_rank, max_rank, data_types)
     tensors = dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), values)
-    return {"ConditionTensor": Support(min_rank, max_rank, UINT8_ONLY)} | tensors
+    return {"ConditionTensor": Support(min_rank, max_rank, (DataType.UINT8,))} | tensors
 
 
 # The page names FLOAT16 alone for level 2_0, and so does the table here.
 SUPPORT: SupportTable = {
-    FeatureLevel.V2_0: _tensors(4, 4, FLOAT16_ONLY),
+    FeatureLevel.V2_0: _tensors(4, 4, (DataType.FLOAT16,)),
     FeatureLevel.V3_0: _tensors(1, 8, UP_TO_32_BITS),
     FeatureLevel.V5_0: _tensors(1, 8, UP_TO_64_BITS),
 }

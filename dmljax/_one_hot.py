@@ -1,6 +1,6 @@
 """ONE_HOT: sequences that are off everywhere except at one index.
 
-All of the operator is here, except for its formula, `_coordinates.is_lit`.
+All of the operator is here, except for its formula, `_coordinates.wrapped`.
 """
 
 import math
@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 
 from dmljax._arguments import as_array, as_integer, as_size, strong
 from dmljax._check import DescriptorError, counted, decide_at_most, require_same, show
-from dmljax._coordinates import countable, is_lit
+from dmljax._coordinates import countable, wrapped
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
@@ -67,8 +67,8 @@ def _xla(
     # A comparison of the full size costs nothing where XLA fuses it. One that is
     # broadcast keeps XLA from some fusions.
     position = lax.broadcasted_iota(index.dtype, sizes, axis + index.ndim)
-    index = lax.broadcast_in_dim(index, sizes, range(index.ndim))
-    return select(is_lit(index, position, size), on, off)
+    lit = lax.broadcast_in_dim(wrapped(index, size), sizes, range(index.ndim))
+    return select(lax.eq(lit, position), on, off)
 
 
 def _sizes(*operands: jax.Array, size: int, axis: int) -> list[tuple[int, ...]]:
@@ -85,8 +85,7 @@ def _shard(
     if own != size:
         index = countable(index)
         # Negative indices count from the end of the whole axis, not of the part.
-        if jnp.issubdtype(index.dtype, np.signedinteger):
-            index = jnp.where(index < 0, index + size, index)
+        index = wrapped(index, size)
         first = part.index(index.ndim + axis).astype(index.dtype) * own
         inside = (index >= first) & (index < first + own)
         index = jnp.where(inside, index - first, own)  # `own` lights nothing
@@ -149,12 +148,21 @@ def one_hot(
         as_array(NAME, VALUES, values),
         as_size(NAME, SIZE, size),
         as_integer(NAME, AXIS, axis),
+        _are_truth_values(values),
     )
+
+
+def _are_truth_values(values: ArrayLike) -> bool:
+    """Whether off is 0 and on is 1, and JAX knows it while it traces a call."""
+    if not isinstance(values, np.ndarray) or values.size < 2:
+        return False
+    wanted = np.array([0, 1]).astype(values.dtype)
+    return bool(values.ravel()[:2].tobytes() == wanted.tobytes())
 
 
 @compiled
 def _one_hot(
-    indices: jax.Array, values: jax.Array, /, size: int, axis: int
+    indices: jax.Array, values: jax.Array, /, size: int, axis: int, truth: bool
 ) -> jax.Array:
     if not is_integer(indices.dtype):
         raise DescriptorError(
@@ -176,10 +184,14 @@ def _one_hot(
     names = INDEX, VALUES, AXIS, SIZE
     _check_sizes(names, indices.shape, values.shape, size, axis)
     # Later elements are ignored, as the page says.
-    flat = lax.reshape(strong(values), (values.size,) + (1,) * (rank - 1))
+    # XLA fuses a conversion of truth values further than a select: the loss of labels
+    # takes 0.188 ms on an H200, and 0.219 with a select (results/nvidia-h200.csv).
+    pair = jnp.array([False, True]) if truth else strong(values)
+    flat = lax.reshape(pair, (pair.size,) + (1,) * (rank - 1))
     off, on = (lax.slice_in_dim(flat, i, i + 1) for i in (0, 1))
     (output,) = ONE_HOT(strong(indices), on, off, size=size, axis=axis - rank)
-    return output
+    converted: jax.Array = lax.convert_element_type(output, values.dtype)
+    return converted
 
 
 def _check_sizes(
@@ -269,4 +281,4 @@ class OneHotDesc(OperatorDesc[jax.Array]):
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the indices and the values."""
         size = self.output_tensor.sizes[self.axis]
-        return (_one_hot(*arrays, size, self.axis),)
+        return (_one_hot(*arrays, size, self.axis, False),)

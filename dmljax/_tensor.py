@@ -269,10 +269,8 @@ def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
 def _byte_problem(tensor: TensorDesc, output: bool) -> str | None:
     """Says which rule the size in bytes, the alignment or the flags break."""
     width, total = tensor.dtype.itemsize, tensor.total_tensor_size_in_bytes
-    implied, alignment = (
-        tensor.implied_size_in_bytes,
-        tensor.guaranteed_base_offset_alignment,
-    )
+    implied = tensor.implied_size_in_bytes
+    alignment = tensor.guaranteed_base_offset_alignment
     if not (total is None or (type(total) is int and total >= implied)):
         return (
             f"TotalTensorSizeInBytes {as_python(total)}; its sizes and strides need an "

@@ -306,7 +306,7 @@ def one_hot(
         index = jnp.where(index == number.astype(index.dtype), number, -1)
     index = jnp.expand_dims(index, axis)
     size = as_size("dmljax.numpy.one_hot", "num_classes", num_classes)
-    off_on = jnp.array([0, 1], jnp.result_type(float) if dtype is None else dtype)
+    off_on = np.array([0, 1], jnp.result_type(float) if dtype is None else dtype)
     if size == 0:  # the operator has no such sequences
         shape = [*index.shape]
         shape[axis] = 0

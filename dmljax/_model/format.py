@@ -40,8 +40,7 @@ SIZE = integer_schema(1, 2**32 - 1)
 SIZES = Kind("a list of integers, each from 1 to 2^32 - 1", list_of(SIZE))
 INTEGERS = Kind("a list of integers", list_of({"type": "integer"}))
 STRINGS = Kind(
-    "a string or a list of strings",
-    {"anyOf": [STRING.schema, list_of(STRING.schema)]},
+    "a string or a list of strings", {"anyOf": [STRING.schema, list_of(STRING.schema)]}
 )
 # UNKNOWN stands for a list of elements that have their own types.
 DATA_TYPE = choice((*DATA_TYPES, "UNKNOWN"), enum_prefix(DataType))
@@ -87,7 +86,7 @@ GENERATORS: Mapping[str, Fields] = {
             "A .npy file, a .png or .jpg image, or raw little-endian data; relative "
             "to the folder of the model, or else to the current directory.",
             required=True,
-        ),
+        )
     },
 }
 # An element of a list whose elements have their own types.

@@ -12,13 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dmljax._check import (
-    LONGEST_PATH,
-    ModelError,
-    as_json,
-    quoted,
-    shortened,
-)
+from dmljax._check import LONGEST_PATH, ModelError, as_json, quoted, shortened
 from dmljax._descriptor import OperatorDesc
 from dmljax._model.fields import (
     OBJECT,
