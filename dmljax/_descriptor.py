@@ -123,11 +123,11 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
             check_tensor(self.operator, c_name(name), tensor, output=output)
         check_support(self.operator, self.support, level, named)
         for name, tensor in named.items():
-            check_x64(self.operator, name, tensor.dtype)
+            check_x64(self.operator, f"tensor '{name}'", tensor.dtype)
         same = [name for name in self.same_type if name in tensors]
         for name in same[1:]:
-            pair = [(c_name(n), tensors[n].dtype) for n in (name, same[0])]
-            require_same(self.operator, "data types", *pair)
+            one, other = ((c_name(n), tensors[n].dtype) for n in (name, same[0]))
+            require_same(self.operator, "data types", one, other)
         shapes = self.output_shapes(level)
         for (name, tensor), shape in zip(
             self.output_tensors().items(), shapes, strict=True

@@ -238,8 +238,8 @@ def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
         return None
     if len(strides) != len(sizes):
         return (
-            f"{counted(len(strides), 'stride')} {show(strides)} for "
-            f"{counted(len(sizes), 'size')} {show(sizes)}; there must be one for each."
+            f"strides {show(strides)} for {counted(len(sizes), 'size')} {show(sizes)}; "
+            "there must be one for each."
         )
     if not all(type(stride) is int and 0 <= stride < 2**32 for stride in strides):
         return f"strides {show(strides)}; each must be an integer in [0, 2^32)."

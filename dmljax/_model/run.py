@@ -101,6 +101,11 @@ def run_model(
     >>> results["output"]
     array([3., 1., 2., 3., 1.], dtype=float32)
     """
+    if not isinstance(model, (str, os.PathLike, Mapping)):
+        raise TypeError(
+            f"run_model: model is {as_python(model)}; it must be the path of a file, "
+            "or a dict of its content."
+        )
     with at("max_memory"):
         limit = as_limit(max_memory)
     parsed = parse_model(model, max_memory=limit)

@@ -13,14 +13,7 @@ from typing import Any
 import numpy as np
 
 from dmljax._arguments import check_x64
-from dmljax._check import (
-    LONGEST_PATH,
-    ModelError,
-    as_json,
-    listed,
-    quoted,
-    shortened,
-)
+from dmljax._check import LONGEST_PATH, ModelError, as_json, listed, quoted, shortened
 from dmljax._json import NONFINITE, enum_prefix, number_from_json
 from dmljax._model.fields import at, read_fields
 from dmljax._model.format import (
@@ -125,7 +118,7 @@ def _require_type(data_type: DataType) -> DataType:
             "the field 'initialValuesDataType' is missing or UNKNOWN; only a .npy file "
             "and a list of objects with 'type' and 'value' carry their own types."
         )
-    check_x64("initialValuesDataType", "initialValues", data_type.dtype)
+    check_x64("initialValuesDataType", "'initialValues'", data_type.dtype)
     return data_type
 
 
