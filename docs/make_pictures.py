@@ -323,11 +323,11 @@ def _sparse(x: jax.Array = SPARSE, caption: str = "x") -> Block:
 
 @drawn
 def nonzero_coordinates() -> str:
-    """Nine rows for nine elements."""
-    shown = line(_sparse(), ARROW, *_coordinates("coordinates"))
+    """A count, three rows, and two rows past the count."""
+    shown = line(_sparse(), ARROW, *_coordinates("coordinates, size=5", size=5))
     title = (
         "A 3 by 3 matrix with three elements that are not 0. The count is 3. The "
-        "coordinates have nine rows: three valid ones, and six that hold 0."
+        "coordinates have five rows: three valid ones, and two that hold 0."
     )
     return picture(title, [shown], FOUND)
 
