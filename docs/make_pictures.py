@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 import dmljax as dml
 from dmljax import DataType, PaddingMode, TensorDesc
-from docs import drawing
+from docs import drawing, gallery  # noqa: F401  (gallery adds to DIAGRAMS)
 from docs.cells import Block, Line, block, line, picture
 from docs.diagrams import DIAGRAMS
 
