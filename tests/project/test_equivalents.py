@@ -13,6 +13,7 @@ DOCS = pathlib.Path(__file__).parent.parent.parent / "docs"
 PAGES = {
     "equivalents.md": "jax",
     "how_to/torch.md": "torch",
+    "how_to/tensorflow.md": "tensorflow",
     "how_to/onnx.md": "onnx",
 }
 ROW = re.compile(r"^\| `(.+?)` \| `(.+?)` \|(?: .*\|)?$", re.MULTILINE)
