@@ -8,7 +8,7 @@ has a formula of its own, for numbers without a sign.
 
 import enum
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -182,7 +182,8 @@ class PaddingMode(enum.IntEnum):
     - WRAP: element i mod n, 2 3 | 1 2 3 | 1 2.
 
     The values are DirectML's numbers. SYMMETRIC exists from feature level 3_0 on, and
-    WRAP from 6_4 on.
+    WRAP from 6_4 on. A name makes a mode, in any case: ``PaddingMode("reflection")`` or
+    ``PaddingMode("reflect")``, as jax.numpy calls it.
 
     >>> import dmljax, jax.numpy as jnp
     >>> x = jnp.array([1, 2, 3])
@@ -196,7 +197,7 @@ class PaddingMode(enum.IntEnum):
     """
 
     __module__ = "dmljax"
-    # What NumPy, PyTorch, ONNX and SciPy call a mode. A message says which one it is.
+    # What other libraries call a mode. A message says which one it is.
     OTHER_NAMES = enum.nonmember(
         {
             "REFLECT": "REFLECTION",
@@ -213,6 +214,15 @@ class PaddingMode(enum.IntEnum):
     REFLECTION = 2
     SYMMETRIC = 3
     WRAP = 4
+
+    if TYPE_CHECKING:
+
+        def __new__(cls, value: int | str) -> Self: ...
+
+    @classmethod
+    def _missing_(cls, value: object) -> "PaddingMode | None":
+        name = value.upper() if isinstance(value, str) else ""
+        return cls.__members__.get("REFLECTION" if name == "REFLECT" else name)
 
 
 def fold(size: int, mode: PaddingMode) -> tuple[int, int]:

@@ -23,6 +23,7 @@ from dmljax._arguments import (
 from dmljax._check import (
     DescriptorError,
     as_member,
+    as_python,
     require,
     require_same,
     show,
@@ -120,11 +121,11 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
             check_tensor(self.operator, c_name(name), tensor, output=output)
         check_support(self.operator, self.support, level, named)
         for name, tensor in named.items():
-            check_x64(self.operator, name, tensor.dtype)
+            check_x64(self.operator, f"tensor '{name}'", tensor.dtype)
         same = [name for name in self.same_type if name in tensors]
         for name in same[1:]:
-            pair = [(c_name(n), tensors[n].dtype) for n in (name, same[0])]
-            require_same(self.operator, "data types", *pair)
+            one, other = ((c_name(n), tensors[n].dtype) for n in (name, same[0]))
+            require_same(self.operator, "data types", one, other)
         shapes = self.output_shapes(level)
         for (name, tensor), shape in zip(
             self.output_tensors().items(), shapes, strict=True
@@ -193,5 +194,5 @@ def _check_kind(operator: str, name: str, value: Any, kind: Any) -> None:
         check_float(operator, name, value)
     elif not isinstance(value, kind):
         raise DescriptorError(
-            f"{operator}: {name} is {value!r}; it must be {kind.__name__}."
+            f"{operator}: {name} is {as_python(value)}; it must be {kind.__name__}."
         )

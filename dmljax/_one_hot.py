@@ -34,6 +34,9 @@ from dmljax._transpose import transpose_select
 from dmljax._types import Outputs, integer, is_integer
 
 NAME = "ONE_HOT"
+# The arguments of the function, as its messages name them.
+INDEX, VALUES = "indices (IndicesTensor)", "values (ValuesTensor)"
+AXIS, SIZE = "axis (Axis)", "size"
 
 
 def _tensors(
@@ -120,6 +123,9 @@ def one_hot(
       TypeError: if `indices` or `values` is not an array, or if `size` or `axis` is not
         an integer.
 
+    Labels of -1 or -100 often stand for "ignore". A negative label counts from the end
+    here. Make it out of range: ``jnp.where(labels < 0, size, labels)``.
+
     >>> import jax.numpy as jnp
     >>> indices = jnp.array([[0], [-1], [5]])
     >>> one_hot(indices, jnp.array([4.0, 2.0]), size=3)
@@ -130,10 +136,10 @@ def one_hot(
     See DML_ONE_HOT_OPERATOR_DESC in directml.h.
     """
     return _one_hot(
-        as_array(NAME, "IndicesTensor", indices),
-        as_array(NAME, "ValuesTensor", values),
-        as_size(NAME, "size", size),
-        as_integer(NAME, "Axis", axis),
+        as_array(NAME, INDEX, indices),
+        as_array(NAME, VALUES, values),
+        as_size(NAME, SIZE, size),
+        as_integer(NAME, AXIS, axis),
     )
 
 
@@ -143,22 +149,23 @@ def _one_hot(
 ) -> jax.Array:
     if not is_integer(indices.dtype):
         raise DescriptorError(
-            f"{NAME}: tensor 'IndicesTensor' has data type {show(indices.dtype)}; it "
-            "must be an integer type."
+            f"{NAME}: {INDEX} has data type {show(indices.dtype)}; it must be an "
+            "integer type. Write indices.astype(jnp.int32)."
         )
     rank = indices.ndim
     if rank == 0:
         raise DescriptorError(
-            f"{NAME}: Axis is {axis}, while tensor 'IndicesTensor' has 0 dimensions; "
-            "it must have one of size 1 along Axis. Write indices[None]."
+            f"{NAME}: {AXIS} is {axis}, while {INDEX} has 0 dimensions; it must have "
+            "one of size 1 along axis. Write indices[None]."
         )
     if not -rank <= axis < rank:
         raise DescriptorError(
-            f"{NAME}: Axis is {axis}; it must be in [{-rank}, {rank}), as tensor "
-            f"'IndicesTensor' has {counted(rank, 'dimension')}."
+            f"{NAME}: {AXIS} is {axis}; it must be in [{-rank}, {rank}), as {INDEX} "
+            f"has {counted(rank, 'dimension')}."
         )
     axis %= rank
-    _check_sizes(indices.shape, values.shape, size, axis)
+    names = INDEX, VALUES, AXIS, SIZE
+    _check_sizes(names, indices.shape, values.shape, size, axis)
     # Later elements are ignored, as the page says.
     off, on = (x.reshape((1,) * rank) for x in strong(values).ravel()[:2])
     (output,) = ONE_HOT(strong(indices), on, off, size=size, axis=axis - rank)
@@ -166,28 +173,33 @@ def _one_hot(
 
 
 def _check_sizes(
-    indices: tuple[int, ...], values: tuple[int, ...], size: int, axis: int
+    names: tuple[str, ...],
+    indices: tuple[int, ...],
+    values: tuple[int, ...],
+    size: int,
+    axis: int,
 ) -> tuple[int, ...]:
     """Checks the sizes of the inputs, and returns those of the output."""
+    index_name, values_name, axis_name, size_name = names
     if indices[axis] != 1:
         raise DescriptorError(
-            f"{NAME}: tensor 'IndicesTensor' has sizes {show(indices)}; its size along "
-            f"Axis {axis} is {indices[axis]} and must be 1. jnp.expand_dims(indices, "
-            "axis) adds an axis of size 1."
+            f"{NAME}: {index_name} has sizes {show(indices)}; its size along "
+            f"{axis_name} {axis} is {indices[axis]} and must be 1. "
+            "jnp.expand_dims(indices, axis) adds an axis of size 1."
         )
     elements = math.prod(values)
     if not decide_at_most(NAME, 2, elements):
         raise DescriptorError(
-            f"{NAME}: tensor 'ValuesTensor' has sizes {show(values)}, "
-            f"{counted(elements, 'element')}; it must have at least 2, off and on."
+            f"{NAME}: {values_name} has sizes {show(values)}, "
+            f"{counted(elements, 'element')}; it must have at least 2, off and on, as "
+            "jnp.array([0.0, 1.0]) has."
         )
     # Positions are counted in int32 where the indices have no wider type. JAX takes a
     # symbolic size to be below 2^31.
     large = isinstance(size, int) and size >= 2**31
     if large or not decide_at_most(NAME, 1, size):
         raise DescriptorError(
-            f"{NAME}: the size of the output along Axis {axis} is {size}; it must be "
-            "in [1, 2^31)."
+            f"{NAME}: {size_name} is {size}; it must be in [1, 2^31)."
         )
     return (*indices[:axis], size, *indices[axis + 1 :])
 
@@ -239,7 +251,10 @@ class OneHotDesc(OperatorDesc[jax.Array]):
                 f"{NAME}: Axis is {self.axis}; it must be less than the {rank} "
                 "dimensions of tensor 'IndicesTensor'."
             )
-        return (_check_sizes(indices, values, output[self.axis], self.axis),)
+        size, axis = output[self.axis], self.axis
+        tensors = (f"tensor '{name}Tensor'" for name in ("Indices", "Values"))
+        names = *tensors, "Axis", "the size of tensor 'OutputTensor' along Axis"
+        return (_check_sizes(names, indices, values, size, axis),)
 
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the indices and the values."""

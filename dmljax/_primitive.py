@@ -25,7 +25,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import AbstractMesh, use_abstract_mesh
 
-from dmljax._check import DescriptorError, NoKernelError
+from dmljax._check import DescriptorError, NoKernelError, as_python
 from dmljax._jax import (
     is_local,
     on_one_device,
@@ -259,10 +259,12 @@ class OperatorPrimitive:
 
 def check_implementation(operator: str, implementation: Any) -> None:
     """Requires that the form that a caller asks for is a known one."""
-    if implementation not in (None, "xla", "pallas"):
+    # An array would be compared element by element.
+    name = implementation is None or isinstance(implementation, str)
+    if not (name and implementation in (None, "xla", "pallas")):
         raise DescriptorError(
-            f"{operator}: implementation is {implementation!r}; it must be one of "
-            "None, 'xla', 'pallas'."
+            f"{operator}: implementation is {as_python(implementation)}; it must be "
+            "one of None, 'xla', 'pallas'."
         )
 
 

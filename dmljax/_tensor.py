@@ -81,8 +81,8 @@ def _integers(name: str) -> Callable[[Sizes], tuple[int, ...]]:
     def convert(values: Sizes) -> tuple[int, ...]:
         if not is_sequence(values):
             raise TypeError(
-                f"TensorDesc: {name} is {values!r}; it must be a sequence of integers, "
-                "such as (2, 3)."
+                f"TensorDesc: {name} is {as_python(values)}; it must be a sequence of "
+                "integers, such as (2, 3)."
             )
         return integers(values)
 
@@ -107,7 +107,7 @@ def _flags(value: TensorFlags | int) -> TensorFlags:
     require(
         "TensorDesc",
         isinstance(flags, int) and not isinstance(flags, bool) and flags >= 0,
-        f"flags is {flags!r}; it must be 0, NONE, or 1, OWNED_BY_DML.",
+        f"flags is {as_python(flags)}; it must be 0, NONE, or 1, OWNED_BY_DML.",
     )
     return TensorFlags(flags)
 
@@ -229,8 +229,8 @@ def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
         return None
     if len(strides) != len(sizes):
         return (
-            f"{counted(len(strides), 'stride')} {show(strides)} for "
-            f"{counted(len(sizes), 'size')} {show(sizes)}; there must be one for each."
+            f"strides {show(strides)} for {counted(len(sizes), 'size')} {show(sizes)}; "
+            "there must be one for each."
         )
     if not all(type(stride) is int and 0 <= stride < 2**32 for stride in strides):
         return f"strides {show(strides)}; each must be an integer in [0, 2^32)."

@@ -15,9 +15,11 @@ from dmljax import DataType, Implementation, PaddingMode, TensorDesc
 
 
 def padded(x: jax.Array, implementation: Implementation = None) -> jax.Array:
-    """Sizes as tuples, lists, ranges and NumPy arrays; a mode by name and by number."""
+    """Sizes as tuples, lists, ranges and NumPy arrays; modes, names and numbers."""
     before: list[int] = [1] * x.ndim
     y = dml.padding(x, before, (0,) * x.ndim, mode=PaddingMode.REFLECTION)
+    y = dml.padding(y, start_padding=before, end_padding=before, mode="reflect")
+    y = dml.padding(y, before, end_padding=before, mode=PaddingMode("WRAP"))
     y = dml.padding(y, np.ones(x.ndim, np.int32), range(x.ndim), mode=1)
     return dml.padding(
         y, np.array(before), before, value=np.float32(2), implementation=implementation
@@ -35,10 +37,10 @@ def masked(scores: jax.Array) -> jax.Array:
     """A causal mask, in place and made of nothing."""
     length = scores.shape[-1]
     mask = dml.diagonal_matrix1(
-        shape=[length, length], dtype=jnp.uint8, fill_end=2**31 - 1
+        shape=[length, length], dtype=jnp.uint8, fill_begin=0, fill_end=None
     )
     kept = dml.element_wise_if(mask, scores, jnp.finfo(scores.dtype).min)
-    return dml.diagonal_matrix1(kept, value=0, fill_begin=-(2**31))
+    return dml.diagonal_matrix1(kept, value=0, fill_begin=None, fill_end=1)
 
 
 def routed(indices: jax.Array, experts: int) -> tuple[jax.Array, jax.Array]:

@@ -128,6 +128,12 @@ def test_modes():
     for name, mode in PaddingMode.OTHER_NAMES.items():
         assert name not in MODES
         assert mode in MODES
+    for name, number in (MODES | {"REFLECT": 2}).items():
+        for written in (name, name.lower(), name.title()):
+            assert PaddingMode(written) is PaddingMode(number)
+    for wrong in ("mirror", "", "WRAP ", 5, None):
+        with pytest.raises(ValueError, match="is not a valid PaddingMode"):
+            PaddingMode(wrong)
 
 
 @pytest.mark.parametrize("mode", REPEATING, ids=lambda mode: mode.name)

@@ -125,7 +125,7 @@ def _require_type(data_type: DataType) -> DataType:
             "the field 'initialValuesDataType' is missing or UNKNOWN; only a .npy file "
             "and a list of objects with 'type' and 'value' carry their own types."
         )
-    check_x64("initialValuesDataType", "initialValues", data_type.dtype)
+    check_x64("initialValuesDataType", "'initialValues'", data_type.dtype)
     return data_type
 
 
