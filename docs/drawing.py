@@ -52,7 +52,7 @@ STYLE: dict[Any, Any] = {
 def text_of(figure: Figure) -> str:
     """A figure as the text of an SVG file that follows the reader's mode."""
     file = io.StringIO()
-    style: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.03}
+    style: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.01}
     figure.savefig(file, format="svg", metadata={"Date": None}, **style)
     return themed(file.getvalue())
 

@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 240, 140  # in pixels
 
 def photograph(step: int) -> jax.Array:
     """A square photograph of 512 pixels that comes with Matplotlib, made smaller."""
-    file = cbook.get_sample_data("grace_hopper.jpg")
+    file = cbook.get_sample_data("grace_hopper.jpg", asfileobj=False)
     return jnp.asarray(pyplot.imread(file)[:512:step, ::step]) / 255  # type: ignore
 
 
@@ -61,9 +61,7 @@ def gallery_attention(axes: Axes) -> None:
     lowest = jnp.finfo(jnp.float32).min
     real = jnp.broadcast_to(jnp.arange(16) >= 4, (16, 16))
     scores = dml.element_wise_if(real, scores, lowest)
-    scores = dml.diagonal_matrix1(
-        scores, value=lowest, fill_begin=1, fill_end=2**31 - 1
-    )
+    scores = dml.diagonal_matrix1(scores, value=lowest, fill_begin=1, fill_end=None)
     weights = jax.nn.softmax(scores)
     image(axes, 50, jnp.where((weights > 0) & real.T, weights, jnp.nan), 140)
 

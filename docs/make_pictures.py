@@ -26,7 +26,6 @@ from docs.diagrams import DIAGRAMS
 
 DOCS = pathlib.Path(__file__).parent
 FOLDER = DOCS / "pictures"
-LOWEST, HIGHEST = -(2**31), 2**31 - 1
 ARROW = "\N{RIGHTWARDS ARROW}"
 
 DRAWN: dict[str, Callable[[], str]] = {}
@@ -102,7 +101,9 @@ def padding_gradient() -> str:
 DIAGONALS = {"value": "kept from x", "new": "filled with value"}
 
 
-def _filled(shape: tuple[int, int], begin: int, end: int, caption: str) -> Block:
+def _filled(
+    shape: tuple[int, int], begin: int | None, end: int | None, caption: str
+) -> Block:
     """The matrix 1, 2, 3, .. with some diagonals filled with 0."""
     x = jnp.arange(1, 1 + shape[0] * shape[1], dtype=jnp.float32).reshape(shape)
     output = dml.diagonal_matrix1(x, value=0, fill_begin=begin, fill_end=end)
@@ -148,10 +149,10 @@ def diagonal_matrix1_order() -> str:
 
 @drawn
 def diagonal_matrix1_triangles() -> str:
-    """Both triangles, and a band, by bounds at the limits of INT32."""
+    """Both triangles, and a band, by bounds that may be missing."""
     shown = line(
-        _filled((4, 5), LOWEST, 0, "-2^31, 0: triu"),
-        _filled((4, 5), 1, HIGHEST, "1, 2^31-1: tril"),
+        _filled((4, 5), None, 0, "None, 0: triu"),
+        _filled((4, 5), 1, None, "1, None: tril"),
         _filled((4, 5), 2, -1, "2, -1: a band"),
         heading="fill_begin, fill_end",
     )

@@ -202,7 +202,7 @@ def test_the_gains_that_readme_names_are_those_of_the_ledger():
     found = gains("nonzero_coordinates", r"float32 \(67108864,\), .*zero", "pipeline")
     padded = r"REFLECTION \(0, 0, 3, 3\) of float32 \(16, 64, 256, 256\)"
     (times,) = gains("padding", padded, "operator")
-    for page in ("README.md", "docs/index.md"):
+    for page in ("README.md",):
         assert f"takes {found[0]} to {found[-1]} times as long" in TEXTS[page]
         assert f"takes {times} times as long" in TEXTS[page]
 
