@@ -16,7 +16,7 @@ WIDTH, HEIGHT = 240, 140  # in pixels
 def photograph(step: int) -> jax.Array:
     """A square photograph of 512 pixels that comes with Matplotlib, made smaller."""
     file = cbook.get_sample_data("grace_hopper.jpg", asfileobj=False)
-    return jnp.asarray(pyplot.imread(file)[:512:step, ::step]) / 255  # type: ignore
+    return jnp.asarray(pyplot.imread(file)[:512:step, ::step]) / 255
 
 
 def image(axes: Axes, left: float, values: jax.Array, width: float = 115) -> None:
