@@ -16,6 +16,7 @@ from dmljax._arguments import (
     as_integer,
     as_scalar,
     as_sizes,
+    cast_float_value,
     check_float,
     check_x64,
     typed_as,
@@ -155,6 +156,9 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
           DescriptorError: if this type can't hold it.
         """
         output = self._first_output()
+        # C has no half-precision type: such a value is a float32 before it is one.
+        if output.data_type == DataType.FLOAT16 and type(value) is float:
+            return Scalar(cast_float_value(value, output.dtype), None)
         scalar = as_scalar(self.operator, name, value, output)
         # A NumPy scalar has a type of its own, which must be the output's.
         if scalar.array is not None:

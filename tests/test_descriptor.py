@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 
+import dmljax
 from dmljax import DescriptorError, FeatureLevel, OperatorDesc, create_operator
 from dmljax._struct import c_name
 from tests.checks import assert_refused
@@ -97,6 +98,13 @@ def test_wide_types_need_x64():
     assert_refused("DIAGONAL_MATRIX1", text, made, FILL, value=np.float64(1))
     with jax.enable_x64(True):
         made(OLD, output_tensor=tensor("INT64", 2, 2))
+
+
+def test_a_half_is_rounded_twice():
+    """As DirectML's tool does it: first to float32, which is between two halves."""
+    half, value = tensor("FLOAT16", 1, 1), 1 + 2**-11 + 2**-40
+    desc = dmljax.DiagonalMatrix1Desc(None, half, half.data_type, value, 0, 1)
+    assert create_operator(desc)().tolist() == [[1]]
 
 
 def test_the_type_of_numpys_scalar_is_that_of_the_output():

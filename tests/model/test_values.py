@@ -11,6 +11,8 @@ import pytest
 import dmljax
 from tests.model import models as m
 
+TWICE = 1 + 2**-11 + 2**-40  # its nearest half is 1 + 2**-10
+
 
 def line(count, start, delta):
     return {"valueDelta": delta, "valueStart": start, "valueCount": count}
@@ -21,6 +23,9 @@ def line(count, start, delta):
     [
         ("FLOAT32", [1, 2.5, "nan", "INF", "-Inf"], [1, 2.5, np.nan, np.inf, -np.inf]),
         ("FLOAT16", [65504, 65520, 1e-9], [65504, np.inf, 0]),
+        # The nearest float32 lies between two halves, and the even one is taken.
+        ("FLOAT16", [TWICE, 1], [1, 1]),
+        ("FLOAT16", {"valueCount": 2, "value": TWICE}, [1, 1]),
         ("DML_TENSOR_DATA_TYPE_UINT8", [0, 255], [0, 255]),
         ("INT8", [-128, 127], [-128, 127]),
         ("UINT32", [2**32 - 1], [2**32 - 1]),
