@@ -151,6 +151,14 @@ def cut_empty_lines(app: sphinx.application.Sphinx, page: nodes.document) -> Non
         block[:] = [nodes.Text(text)]
 
 
+def hide_figures(app: sphinx.application.Sphinx, page: nodes.document) -> None:
+    """Keeps the pages of figures out of the search, where they hide those of users."""
+    del page
+    name = app.env.docname
+    if name.startswith("benchmarks_") or name == "development/tpu_estimates":
+        app.env.metadata[name]["nosearch"] = "yes"
+
+
 def theme_plots(app: sphinx.application.Sphinx, error: Exception | None) -> None:
     """Lets the plots of the notebooks follow the reader's light or dark mode."""
     del error
@@ -165,6 +173,7 @@ def setup(app: sphinx.application.Sphinx) -> None:
     app.connect("builder-inited", write_figures)
     app.connect("source-read", add_support_tables)
     app.connect("doctree-read", cut_empty_lines)
+    app.connect("doctree-read", hide_figures)
     app.connect("build-finished", theme_plots)
 
 
