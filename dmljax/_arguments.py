@@ -58,7 +58,7 @@ def check_x64(operator: str, name: str, dtype: np.dtype) -> None:
         x64_enabled() or not wide,
         f"{name} has data type {show(dtype)}, which needs JAX's x64 mode. Turn it on "
         "with jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1, or "
-        "convert the data to a 32-bit type.",
+        "convert the data to a type of 32 bits, as .astype('float32') does.",
     )
 
 

@@ -133,7 +133,8 @@ def diagonal_matrix1(
     If fill_begin < fill_end, the diagonals in [fill_begin, fill_end) are filled. If
     fill_begin > fill_end, all diagonals outside of [fill_end, fill_begin) are filled.
     If the bounds are equal, nothing is filled. If both are left out, the main diagonal
-    is filled.
+    is filled, as jnp.fill_diagonal does it for a matrix. (Of an array with three
+    dimensions, that function fills the elements ``x[i, i, i]``.)
 
     Args:
       x: (..., height, width) of any type (InputTensor). The leading dimensions are a
@@ -211,30 +212,30 @@ def _split_bounds(
     fill_begin: ArrayLike | None, fill_end: ArrayLike | None
 ) -> tuple[int | None, int | None, tuple[Any, ...]]:
     """Returns both bounds as attributes, or None and None, and both bounds as data."""
-    # Python integers are the usual case. The rest of the function costs some
-    # microseconds, as much as a small call takes.
-    if type(fill_begin) is int and type(fill_end) is int:
-        return fill_begin, fill_end, ()
     if fill_begin is LEFT_OUT and fill_end is LEFT_OUT:
         return 0, 1, ()
-    if fill_begin is LEFT_OUT or fill_end is LEFT_OUT:
-        one, other = (END, BEGIN) if fill_begin is LEFT_OUT else (BEGIN, END)
-        raise TypeError(
-            f"{NAME}: {one} is given, and {other} is not. Write {other.split()[0]}="
-            "None for no bound, or fill_end=fill_begin + 1 for one diagonal."
-        )
     # No matrix has diagonal INT32_MIN, but one with 2^31 columns has INT32_MAX. All
     # diagonals from `begin` on are all outside of [INT32_MIN, begin).
-    bounds = (INT32_MIN if x is None else unwrapped(x) for x in (fill_begin, fill_end))
-    # A symbolic size is no number yet when the program is traced: it is data.
-    begin, end = (jnp.asarray(x) if is_symbolic_dim(x) else x for x in bounds)
-    named = (BEGIN, begin), (END, end)
-    if isinstance(begin, jax.Array) or isinstance(end, jax.Array):
-        begin, end = (_as_bound(*bound) for bound in named)
-        if fill_end is None:
-            begin = jnp.maximum(begin, np.int32(INT32_MIN + 1))
-        return None, None, (begin, end)
-    begin, end = (as_integer(NAME, *bound) for bound in named)
+    begin: Any = INT32_MIN if fill_begin is None else fill_begin
+    end: Any = INT32_MIN if fill_end is None else fill_end
+    # Other bounds than Python's integers cost some microseconds, as a small call does.
+    if not (type(begin) is int and type(end) is int):
+        if begin is LEFT_OUT or end is LEFT_OUT:
+            one, other = (END, BEGIN) if begin is LEFT_OUT else (BEGIN, END)
+            raise TypeError(
+                f"{NAME}: {one} is given, and {other} is not. Write {other.split()[0]}="
+                "None for no bound, or fill_end=fill_begin + 1 for one diagonal."
+            )
+        # A symbolic size is no number yet when the program is traced: it is data.
+        bounds = (jnp.asarray(x) if is_symbolic_dim(x) else x for x in (begin, end))
+        begin, end = map(unwrapped, bounds)
+        named = (BEGIN, begin), (END, end)
+        if isinstance(begin, jax.Array) or isinstance(end, jax.Array):
+            begin, end = (_as_bound(*bound) for bound in named)
+            if fill_end is None:
+                begin = jnp.maximum(begin, np.int32(INT32_MIN + 1))
+            return None, None, (begin, end)
+        begin, end = (as_integer(NAME, *bound) for bound in named)
     return begin + (fill_end is None and begin == INT32_MIN), end, ()
 
 

@@ -432,6 +432,23 @@ def test_what_is_no_integer(operator, name, call):
             assert_refused(operator, text, run, array, error=TypeError)
 
 
+# All that is static, by name. A tuple has a hash.
+STATIC_ARGUMENTS = [
+    (diagonal_matrix1, (X,), {"fill_begin": 1, "fill_end": None, "shape": (2, 3)}),
+    (diagonal_matrix1, (), {"shape": (2, 3), "dtype": "int8"}),
+    (one_hot, (INDICES, VALUES), {"size": 3, "axis": 1}),
+    (nonzero_coordinates, (X,), {"size": 3, "fill": 9, "parts": 1, "columns": 2}),
+    (padding, (X,), {"start_padding": (1, 0), "end_padding": ONES, "mode": "wrap"}),
+]
+
+
+@pytest.mark.parametrize(("function", "arrays", "static"), STATIC_ARGUMENTS)
+def test_the_remedy_for_what_is_traced(function, arrays, static):
+    jitted = jax.jit(function, static_argnames=tuple(static))
+    found, wanted = jitted(*arrays, **static), function(*arrays, **static)
+    jax.tree.map(np.testing.assert_array_equal, found, wanted)
+
+
 # Pairs, as np.pad takes them.
 PAIRS = [((1, 1), (1, 1)), [[1, 1], [1, 1]], np.ones((2, 2), int)]
 
@@ -480,7 +497,7 @@ def test_what_is_an_integer_or_a_sequence_of_integers():
 
 
 def test_a_dtype_that_jax_does_not_have():
-    wrong = (">f4", "G", "U3", "M8[s]", "m8", str, "float6_e2m3fn", "float6_e3m2fn")
+    wrong = (">f4", "G", "U3", "M8[s]", "m8[s]", str, "float6_e2m3fn", "float6_e3m2fn")
     for dtype in (*wrong, "float31"):
         text = "dtype is 'float31'; it must be a data type such as jnp.float32"
         if dtype != "float31":
