@@ -189,7 +189,7 @@ def call(*arrays, error=DescriptorError, **options):
 INTEGER = "must be an integer that is known"
 ERRORS = {
     "pad": {
-        "'data' must be an array": call([1], [1, 1], error=TypeError),
+        "data...must be an array": call([1], [1, 1], error=TypeError),
         "mode is 'mean'; it must be one of": call(X, [1] * 4, mode="mean"),
         "pads has 3 elements; it must have 2 for each of 2 axes.": call(X, WIDE),
         "axes has 2; it must be in [-2, 2).": call(X, [1, 1], axes=[2]),
@@ -207,7 +207,7 @@ ERRORS = {
         "constant_value has sizes {4}; it must be a scalar": call(X, [0] * 4, X[0]),
     },
     "one_hot": {
-        "'indices' has data type INT64, which needs": call(WIDE, 3, OFF_ON),
+        "indices...has data type INT64, which needs": call(WIDE, 3, OFF_ON),
         "values has sizes {3,4}; it must have {2}.": call(X, 3, X),
         "depth is 0; it must be at least 1.": call(X, 0.9, OFF_ON),
         "depth has sizes {3}; it must be one number.": call(X, WIDE, OFF_ON),
@@ -215,12 +215,10 @@ ERRORS = {
         "axis has 3; it must be in [-3, 3).": call(X, 3, OFF_ON, axis=3),
     },
     "where": {
-        "data types. Tensor 'x' has FLOAT32, while tensor 'y' has INT8": call(
-            X > 1, X, CUBE[0]
-        ),
-        "'condition' must be a number or an array": call(None, X, X, error=TypeError),
+        "data types...x...has FLOAT32, while...y...has INT8": call(X > 1, X, CUBE[0]),
+        "condition...must be a number or an array": call(None, X, X, error=TypeError),
     },
-    "nonzero": {"'x' has data type INT64, which needs": call(WIDE)},
+    "nonzero": {"x...has data type INT64, which needs": call(WIDE)},
     "trilu": {
         "x has sizes {4}; it must have at least two.": call(X[0]),
         "upper is 2; it must be True or False.": call(X, upper=2),
@@ -229,8 +227,8 @@ ERRORS = {
     },
     "eye_like": {
         "x has sizes {2,3,4}; it must have two.": call(CUBE),
-        "dtype 'string' is not a data type": call(X, dtype=8, error=TypeError),
-        "dtype 99 is not a data type": call(X, dtype=99, error=TypeError),
+        "dtype...'string'...data type": call(X, dtype=8, error=TypeError),
+        "dtype...99...data type": call(X, dtype=99, error=TypeError),
         f"k {INTEGER}": call(X, k=0.5, error=TypeError),
     },
     "compress": {
@@ -261,7 +259,7 @@ def test_errors(name):
     ],
 )
 def test_what_must_be_static(name, argument, program):
-    text = f"{argument} is traced; it must be an integer"
+    text = f"{argument} is traced; it must be"
     traced = jax.jit(program)
     assert_refused(f"dmljax.onnx.{name}", text, traced, np.int32([1]), error=TypeError)
 
