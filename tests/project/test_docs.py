@@ -59,6 +59,21 @@ def test_examples_and_messages(page, whole_messages):
     assert not failed
 
 
+TUTORIALS = [page for page in TEXTS if page.startswith("docs/tutorials/")]
+
+
+@pytest.mark.parametrize("page", TUTORIALS)
+def test_a_tutorial_can_be_copied_and_downloaded(page):
+    """The build runs it in an empty folder; here are the things that it can't notice."""
+    code = "".join(re.findall(r"^```\{code-cell\}.*?^```", TEXTS[page], re.M | re.S))
+    assert "import docs" not in code
+    assert "from docs" not in code
+    if code:
+        name = pathlib.Path(page).stem
+        offer = rf"\{{nb-download\}}`{name}.ipynb`. It takes about \d+ seconds"
+        assert re.search(offer, TEXTS[page])
+
+
 @pytest.mark.parametrize(
     ("enum", "page"),
     [
