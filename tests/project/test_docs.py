@@ -64,7 +64,7 @@ TUTORIALS = [page for page in TEXTS if page.startswith("docs/tutorials/")]
 
 @pytest.mark.parametrize("page", TUTORIALS)
 def test_a_tutorial_can_be_copied_and_downloaded(page):
-    """The build runs it in an empty folder; here are the things that it can't notice."""
+    """The build runs it in an empty folder, and can't notice these things."""
     code = "".join(re.findall(r"^```\{code-cell\}.*?^```", TEXTS[page], re.M | re.S))
     assert "import docs" not in code
     assert "from docs" not in code
