@@ -247,7 +247,9 @@ def test_links_between_pages_lead_somewhere():
         prose = re.sub(r"^```.*?^```$|`[^`\n]+`", "code", text, flags=re.M | re.S)
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
             place = (ROOT / page).parent / link
-            assert place.exists(), f"{page} links to {link}"
+            # The build of the documentation draws these, and test_pictures tests them.
+            built = place.parent.name == "pictures"
+            assert built or place.exists(), f"{page} links to {link}"
 
 
 def test_the_version_is_in_the_changelog_and_the_citation():
