@@ -91,7 +91,7 @@ def slow(session: nox.Session) -> None:
 def newest(session: nox.Session) -> None:
     """The newest Python and JAX: users' programs, and README's tests but `LEFT_OUT`.
 
-    It also installs ONNX, so that the table of docs/how_to/onnx.md is tested.
+    It also installs ONNX, for its own tests and for docs/how_to/onnx.md.
     """
     session.install("-e", ".[test,clients,onnx]")
     session.run("python", "-c", "import jax, sys; print(sys.version, jax.__version__)")

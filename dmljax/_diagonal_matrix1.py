@@ -328,7 +328,6 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
 
     operator = NAME
     support = SUPPORT
-    same_type = ("input_tensor", "output_tensor")
 
     input_tensor: TensorDesc | None
     output_tensor: TensorDesc
@@ -377,7 +376,6 @@ class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
 
     operator = "DIAGONAL_MATRIX"
     support = DIAGONAL_MATRIX_SUPPORT
-    same_type = ("output_tensor",)
 
     output_tensor: TensorDesc
     offset: int = field(converter=integer)

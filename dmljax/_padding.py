@@ -232,7 +232,6 @@ class PaddingDesc(OperatorDesc[jax.Array]):
 
     operator = NAME
     support = SUPPORT
-    same_type = ("input_tensor", "output_tensor")
 
     input_tensor: TensorDesc
     output_tensor: TensorDesc
@@ -281,7 +280,6 @@ class Padding1Desc(OperatorDesc[jax.Array]):
 
     operator = "PADDING1"
     support = PADDING1_SUPPORT
-    same_type = ("input_tensor", "output_tensor")
 
     input_tensor: TensorDesc
     output_tensor: TensorDesc

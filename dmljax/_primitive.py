@@ -266,7 +266,8 @@ class OperatorPrimitive:
         self, cotangents: Sequence[Any], *operands: Any, **static: Any
     ) -> Sequence[jax.Array | None]:
         assert self.transpose is not None, "only linear operators are transposed"
-        cotangents = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
+        # A caller of jax.vjp may give an array of NumPy.
+        cotangents = [jnp.asarray(ad.instantiate_zeros(each)) for each in cotangents]
         return self.transpose(self, static, cotangents, operands)
 
 

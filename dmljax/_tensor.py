@@ -63,7 +63,8 @@ class TensorFlags(enum.IntFlag):
     """Names the flags of a tensor, as DML_TENSOR_FLAGS does.
 
     OWNED_BY_DML lets DirectML keep a copy of a constant tensor, in any layout. dmljax
-    accepts the flag, but it has no effect.
+    accepts the flag. It has an effect in model files alone, if a dispatchable binds the
+    tensor.
 
     >>> TensorFlags.OWNED_BY_DML == 1
     True

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import dmljax as dml
+import dmljax.numpy as dnp
+import dmljax.onnx as dox
 from dmljax import DataType, Implementation, PaddingMode, TensorDesc
 
 
@@ -54,6 +56,15 @@ def routed(indices: jax.Array, experts: int) -> tuple[jax.Array, jax.Array]:
     return count, coordinates
 
 
+def entered(x: jax.Array) -> jax.Array:
+    """The names of jax.numpy and of ONNX."""
+    rows, columns = dnp.nonzero(x, size=2)
+    y = dnp.pad(x, ((1, 0), (0, 1)), mode="edge")[rows, columns]
+    one_hot = dox.one_hot(dnp.argwhere(y)[:, 0], 3, np.array([0, 1], np.float32))
+    eye = dox.eye_like(dox.pad(one_hot, [1, 1], axes=jnp.array([0])), dtype=1)
+    return dox.where(dox.trilu(eye) > 0, eye, 0.0)
+
+
 def described() -> dml.Operator[jax.Array]:
     """A descriptor, and its operator at a level by its number."""
     item = TensorDesc(DataType.FLOAT32, (2, 3), (4, 1))
@@ -94,6 +105,7 @@ def main() -> None:
     jax.grad(lambda scale: selected(condition, x, scale).sum())(2.0)
     masked(jnp.ones((3, 3)))
     routed(jnp.array([0, 2]), experts=3)
+    entered(x)
     operator = described()
     assert (
         jax.jit(operator)(jnp.ones(8)).shape

@@ -147,11 +147,11 @@ def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
 
 
 def _as_array(numbers: list[Any], data_type: DataType) -> np.ndarray:
-    wide: Any = np.float64 if is_floating(data_type.dtype) else data_type.dtype
-    if data_type == DataType.FLOAT16:  # which the tool reads as FLOAT32 first
-        wide = np.float32
+    dtype = data_type.dtype
+    # The tool reads a half as a float32, and so rounds it twice.
+    first = np.promote_types(dtype, np.float32) if is_floating(dtype) else dtype
     with np.errstate(over="ignore"):
-        return np.array(numbers, wide).astype(data_type.dtype)
+        return np.array(numbers, first).astype(dtype)
 
 
 def _read_number(value: Any, data_type: DataType, what: str) -> np.ndarray:

@@ -13,6 +13,8 @@ import pytest
 import dmljax
 from tests.model import models as m
 
+TWICE = 1 + 2**-11 + 2**-40  # its nearest half is 1 + 2**-10
+
 
 def line(count, start, delta):
     return {"valueDelta": delta, "valueStart": start, "valueCount": count}
@@ -23,8 +25,9 @@ def line(count, start, delta):
     [
         ("FLOAT32", [1, 2.5, "nan", "INF", "-Inf"], [1, 2.5, np.nan, np.inf, -np.inf]),
         ("FLOAT16", [65504, 65520, 1e-9, 10**300], [65504, np.inf, 0, np.inf]),
-        # As FLOAT32 it is in the middle of 1 and the next FLOAT16, and then even.
-        ("FLOAT16", [1 + 2**-11 + 2**-30], [1]),
+        # The nearest float32 lies between two halves, and the even one is taken.
+        ("FLOAT16", [TWICE, 1], [1, 1]),
+        ("FLOAT16", {"valueCount": 2, "value": TWICE}, [1, 1]),
         ("DML_TENSOR_DATA_TYPE_UINT8", [0, 255], [0, 255]),
         ("INT8", [-128, 127], [-128, 127]),
         ("UINT32", [2**32 - 1], [2**32 - 1]),

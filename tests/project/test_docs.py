@@ -211,7 +211,9 @@ def test_the_gains_that_readme_names_are_those_of_the_ledger():
 
 
 def test_every_public_name_is_documented():
-    documented = re.findall(r"auto\w+:: dmljax\.(\w+)", "".join(TEXTS.values()))
+    documented = re.findall(
+        r"auto(?!module)\w+:: dmljax\.(\w+)", "".join(TEXTS.values())
+    )
     assert set(documented) == set(dmljax.__all__)
 
 

@@ -56,13 +56,10 @@ def nonzero_coordinates(
     elements = x.shape[1]
     # Mosaic has no integers of 64 bits, so offsets are int32, also those that the last
     # block has past the end.
-    counts = f"counts {elements} elements in 32 bits, of which one is the sign"
-    writes = f"writes {elements} rows, one for each element, not {rows}"
-    for holds, what in (
-        (elements < 2**31 - VECTORS * LANES, counts),
-        (rows == elements, writes),
-    ):
-        require_fit("NONZERO_COORDINATES", holds, f"the kernel for TPUs {what}")
+    counts = f"the kernel for TPUs counts {elements} elements in 31 bits"
+    require_fit("NONZERO_COORDINATES", elements < 2**31 - VECTORS * LANES, counts)
+    writes = f"the kernel for TPUs writes {elements} rows, one for each element"
+    require_fit("NONZERO_COORDINATES", rows == elements, f"{writes}, not {rows}")
     blocks = pl.cdiv(elements, VECTORS * LANES)
     nonzero = jnp.pad(is_nonzero(x), ((0, 0), (0, blocks * VECTORS * LANES - elements)))
     nonzero = nonzero.reshape(-1, blocks * VECTORS, LANES)
