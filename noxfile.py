@@ -136,13 +136,16 @@ def site(session: nox.Session) -> None:
 
 @nox.session(python=OLDEST)
 def wheel(session: nox.Session) -> None:
-    """The package as users get it: README's first command, without the sources."""
+    """The files of a release, and README's first command without the sources."""
     folder = pathlib.Path(session.create_tmp()).resolve()
     shutil.rmtree(folder / "dist", ignore_errors=True)
     shutil.rmtree(folder / "docs", ignore_errors=True)
-    session.install("build")
+    session.install("build", "twine", "readme_renderer[md]")
+    # The wheel is built from the archive of the sources, which therefore is complete.
     session.run_install("python", "-m", "build", "--outdir", f"{folder}/dist")
     (built,) = (folder / "dist").glob("*.whl")
+    (sources,) = (folder / "dist").glob("*.tar.gz")
+    session.run("twine", "check", "--strict", str(built), str(sources))
     session.install("--force-reinstall", "--no-deps", str(built))
     session.install(f"{built}[images]")
     shutil.copytree("docs/models", folder / "docs" / "models")

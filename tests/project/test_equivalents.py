@@ -16,6 +16,7 @@ ONNX = "how_to/onnx.md"
 PAGES = {
     "equivalents.md": "jax",
     "how_to/torch.md": "torch",
+    "how_to/tensorflow.md": "tensorflow",
     ONNX: "onnx",
 }
 ROW = re.compile(r"^\| `(.+?)` \| `(.+?)` \|(?: .*\|)?$", re.MULTILINE)
