@@ -51,10 +51,14 @@ EDGES = SHARED["patches of wrapped images"]._replace(
 )
 
 
-def _np_patches(x: np.ndarray) -> np.ndarray:
+def _patches(x: Any, turned: Callable[..., Any]) -> Any:
     n, colours, rows, columns = x.shape
     squares = x.reshape(n, colours, rows // 16, 16, columns // 16, 16)
-    return squares.transpose(0, 2, 4, 1, 3, 5).reshape(n, -1, colours * 256)
+    return turned(squares, (0, 2, 4, 1, 3, 5)).reshape(n, -1, colours * 256)
+
+
+def _torch_patches(x: Any, mode: str) -> Any:
+    return _patches(_torch_pad(x, 16, mode), module("torch").permute)
 
 
 # CONVOLUTIONS
@@ -165,14 +169,14 @@ PROGRAMS = {
     ),
     "patches of wrapped images": Timed(
         SHARED["patches of wrapped images"],
-        lambda x: _np_patches(np.pad(x, BY_16, "wrap")),
-        {"torch": lambda x: _np_patches(_torch_pad(x, 16, "wrap"))},
+        lambda x: _patches(np.pad(x, BY_16, "wrap"), np.transpose),
+        {"torch": lambda x: _torch_patches(x, "wrap")},
         rtol=0,
     ),
     "patches of images, edges repeated": Timed(
         EDGES,
-        lambda x: _np_patches(np.pad(x, BY_16, "edge")),
-        {"torch": lambda x: _np_patches(_torch_pad(x, 16, "edge"))},
+        lambda x: _patches(np.pad(x, BY_16, "edge"), np.transpose),
+        {"torch": lambda x: _torch_patches(x, "edge")},
         rtol=0,
     ),
     "6 reflect-padded convolutions": Timed(

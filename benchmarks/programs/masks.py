@@ -170,7 +170,8 @@ def _jax_nn(implementation: Any) -> Any:
 
 
 def _np_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-    q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
+    # NumPy is slow if the axes of a matrix do not lie side by side.
+    q, k, v = (np.ascontiguousarray(x.swapaxes(1, 2)) for x in (q, k, v))
     x = q @ k.swapaxes(2, 3) * SCALE
     return np.asarray(np_softmax(x, _tri(x)) @ v).swapaxes(1, 2)
 
