@@ -4,9 +4,13 @@ Each page of DirectML defines its operator by a formula of an output coordinate.
 in jax.numpy and kernels for TPUs evaluate the functions here, on arrays of any size or
 on scalars inside of a kernel. How a form runs does not belong here. A kernel for GPUs
 has a formula of its own, for numbers without a sign.
+
+The functions use `jax.lax` where one of `jax.numpy` would do: a function of jax.numpy
+is a `jit` of its own, which JAX traces for some hundred microseconds.
 """
 
 import enum
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,9 +56,12 @@ def fills(
         top_x = top_x + origin
     limits = None if data else matrix
     begins, ends = (_reaches(top_x, limits, bound) for bound in (begin, end))
-    filled = (end < begin) ^ begins ^ ends
+    filled = end < begin
+    for side in (begins, ends):
+        if side is not False:
+            filled = side ^ filled if filled is not False else side
     known = isinstance(filled, bool)
-    return jnp.broadcast_to(filled, top_x.shape) if known else filled
+    return lax.full(top_x.shape, filled) if known else filled
 
 
 def _reaches(top_x: Any, matrix: tuple[int, int] | None, bound: Any) -> Any:
@@ -68,24 +75,26 @@ def _reaches(top_x: Any, matrix: tuple[int, int] | None, bound: Any) -> Any:
     height, width = matrix
     if bound <= 1 - height or bound >= width:
         return bound < width
-    return top_x >= bound
+    return lax.ge(top_x, to_scalar(bound, top_x.dtype))
 
 
 # ONE_HOT
 
 
 def is_lit(index: Any, position: Any, size: int) -> Any:
-    """Whether `index` lights `position`, which is in [0, size) and of the same type.
+    """Whether `index` lights `position`, which is in [0, size).
 
+    Both have one shape and one type.
     A negative index counts from the end: ``index - position`` is -size where it lights.
     """
     if not jnp.issubdtype(index.dtype, np.signedinteger):
-        return index == position
+        return lax.eq(index, position)
     # One of the difference d and -size - d is 0 exactly if d is 0 or -size, and then it
     # is the greater one. Far outside d wraps around, but not to one of these. XLA
     # splits a fusion that has two comparisons in two kernels, so there is only one.
-    difference = index - position
-    return jnp.maximum(difference, -size - difference) == 0
+    difference = lax.sub(index, position)
+    mirrored = lax.sub(to_scalar(-size, index.dtype), difference)
+    return lax.eq(lax.max(difference, mirrored), to_scalar(0, index.dtype))
 
 
 def countable(index: Any) -> Any:
@@ -108,16 +117,15 @@ def is_nonzero(x: jax.Array) -> jax.Array:
         return is_nonzero(x.real) | is_nonzero(x.imag)
     if not jnp.issubdtype(x.dtype, np.floating):
         return x.astype(bool)
-    nonzero = jnp.ones(x.shape, bool)
     # JAX may lower this in another thread, which is not in x64 mode although there are
     # elements of 64 bits.
     with jax.enable_x64(x.dtype.itemsize == 8 or x64_enabled()):
         bits = lax.bitcast_convert_type(x, jnp.dtype(f"uint{jnp.finfo(x.dtype).bits}"))
-        for pattern in zero_patterns(x.dtype):
-            nonzero &= bits != jnp.asarray(pattern, bits.dtype)
-    return nonzero
+        tests = (lax.ne(bits, bits.dtype.type(p)) for p in zero_patterns(x.dtype))
+        return functools.reduce(lax.bitwise_and, tests, lax.full_like(bits, True, bool))
 
 
+@functools.cache
 def zero_patterns(dtype: np.dtype) -> tuple[int, ...]:
     """Returns the bits of the zeros of a floating-point type, which has up to two.
 
@@ -156,14 +164,22 @@ def unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
     strides = packed_strides(sizes)
     # Each coordinate is a quotient and a remainder of its own. A chain of divisions,
     # each of the rest of the one before, would have to run one after the other.
-    quotients = [flat // uint32(stride) for stride in strides]
-    rest = [q % uint32(size) for q, size in zip(quotients, sizes, strict=True)]
-    return jnp.stack([quotients[0], *rest[1:]], axis=-1)
+    quotients = [lax.div(flat, to_scalar(stride, np.uint32)) for stride in strides]
+    rest = (
+        lax.rem(quotient, to_scalar(size, np.uint32))
+        for quotient, size in zip(quotients[1:], sizes[1:], strict=True)
+    )
+    columns_ = [lax.expand_dims(x, [-1]) for x in (quotients[0], *rest)]
+    return lax.concatenate(columns_, flat.ndim)
 
 
-def uint32(size: int) -> Any:
-    """Returns a size, which may be symbolic, as a uint32 scalar."""
-    return np.uint32(size) if isinstance(size, int) else jnp.asarray(size, np.uint32)
+def to_scalar(size: Any, dtype: np.dtype | type) -> Any:
+    """Returns a size, which may be symbolic, as a scalar of a type."""
+    return (
+        np.dtype(dtype).type(size)
+        if isinstance(size, int)
+        else jnp.asarray(size, dtype)
+    )
 
 
 # PADDING
@@ -244,16 +260,21 @@ def source_index(
       size: the size of the input.
       mode: a mode other than CONSTANT.
     """
+
+    def typed(size: int) -> Any:
+        return to_scalar(size, position.dtype)
+
     if mode is PaddingMode.EDGE:
-        return jnp.clip(position - start, 0, size - 1)
+        return lax.clamp(typed(0), lax.sub(position, typed(start)), typed(size - 1))
     period, mirror = fold(size, mode)
     shift = (-start) % period
-    shifted, periods = position + shift, (stop - 1 + shift) // period
+    shifted, periods = lax.add(position, typed(shift)), (stop - 1 + shift) // period
     # An integer division can cost more than the rest of a kernel. There is none where
     # the output is known to reach over at most two periods. Of a symbolic size that is
     # not known.
     if not isinstance(periods, int) or periods > 1:
-        shifted = lax.rem(shifted, jnp.full_like(shifted, period))
+        shifted = lax.rem(shifted, typed(period))
     elif periods:
-        shifted = jnp.where(shifted < period, shifted, shifted - period)
-    return jnp.minimum(shifted, mirror - shifted)
+        inside, past = lax.lt(shifted, typed(period)), lax.sub(shifted, typed(period))
+        shifted = lax.select(inside, shifted, past)
+    return lax.min(shifted, lax.sub(typed(mirror), shifted))

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.typing import ArrayLike
 
 from dmljax._arguments import (
@@ -22,6 +23,7 @@ from dmljax._arguments import (
 from dmljax._check import DescriptorError, require_same, show
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
+from dmljax._select import select, transpose_select
 from dmljax._sharding import Partition, aligned
 from dmljax._support import (
     FLOAT16_ONLY,
@@ -33,7 +35,6 @@ from dmljax._support import (
     SupportTable,
 )
 from dmljax._tensor import DataType, TensorDesc
-from dmljax._transpose import transpose_select
 from dmljax._types import Outputs
 
 NAME = "ELEMENT_WISE_IF"
@@ -58,13 +59,16 @@ SUPPORT: SupportTable = {
 def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
     # A select, never arithmetic: NaN in the side that is not selected must not leak.
     # Every uint8 except 0 selects `a`: astype compares with 0, and takes no bit.
-    return (jnp.where(condition.astype(bool), a, b),)
+    sizes = jnp.broadcast_shapes(condition.shape, a.shape, b.shape)
+    condition = lax.broadcast_in_dim(condition, sizes, range(len(sizes)))
+    return select(lax.convert_element_type(condition, bool), a, b)
 
 
 ELEMENT_WISE_IF = OperatorPrimitive(
     "element_wise_if",
     _xla,
     Partition(None, aligned),
+    lambda *operands: [jnp.broadcast_shapes(*(x.shape for x in operands))],
     linear=2,  # a and b
     transpose=transpose_select,
 )

@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 
 from dmljax._arguments import as_array, as_integer, as_size
 from dmljax._check import DescriptorError, decide_at_most, show
-from dmljax._coordinates import uint32
+from dmljax._coordinates import to_scalar
 from dmljax._descriptor import OperatorDesc
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
 from dmljax._primitive import Implementation, check_implementation, compiled
@@ -210,7 +210,7 @@ def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
         sharding = NamedSharding(mesh, PartitionSpec(first, None, *rest))
     shape = (parts, x.shape[0] // parts, *x.shape[1:])
     split = lax.reshape(x, shape, out_sharding=sharding)
-    numbers = lax.iota(np.uint32, parts) * uint32(x.size // parts)
+    numbers = lax.iota(np.uint32, parts) * to_scalar(x.size // parts, np.uint32)
     return split, numbers.reshape((parts,) + (1,) * x.ndim)
 
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._coordinates import filled, is_nonzero, uint32, unravel
+from dmljax._coordinates import filled, is_nonzero, to_scalar, unravel
 from dmljax._jax import varying_alike
 from dmljax._primitive import Kernel, OperatorPrimitive
 from dmljax._sharding import Layout, Partition, Sizes, aligned
@@ -30,12 +30,13 @@ def _pack(x: jax.Array) -> jax.Array:
     """Packs the bits of x != 0, for x of (lines, elements), into (lines, words)."""
     lines, elements = x.shape
     words = -(-elements // WORD)
-    nonzero = jnp.pad(is_nonzero(x), ((0, 0), (0, words * WORD - elements)))
-    lanes = nonzero.reshape(lines, words, WORD).astype(np.uint32)
-    lane = lax.broadcasted_iota(np.uint32, (1, 1, WORD), 2)
-    # Each term has a bit of its own: the sum is the same as an or. XLA fuses the
-    # comparison into it, and reads the input once.
-    return (lanes << lane).sum(2, dtype=np.uint32)
+    lanes = lax.convert_element_type(is_nonzero(x), np.uint32)
+    lanes = lax.pad(lanes, np.uint32(0), ((0, 0, 0), (0, words * WORD - elements, 0)))
+    lanes = lax.reshape(lanes, (lines, words, WORD))
+    lane = lax.broadcasted_iota(np.uint32, lanes.shape, 2)
+    # XLA fuses the comparison into the reduction, and reads the input once.
+    bits = lax.shift_left(lanes, lane)
+    return lax.reduce(bits, np.uint32(0), lax.bitwise_or, (2,))
 
 
 def by_lines(lines: Callable[..., Outputs]) -> Form:
@@ -81,9 +82,10 @@ def _by_words(compact: Callable[..., jax.Array]) -> Form:
         x: jax.Array, *first: jax.Array, fill: int | None, **static: Any
     ) -> Outputs:
         words = _pack(x)
-        count = lax.population_count(words).sum(1, dtype=np.uint32)
+        ones = lax.population_count(words)
+        count = lax.reduce(ones, np.uint32(0), lax.add, (1,))
         # `first` is empty, or has the numbers of the lines' first elements.
-        number = sum(first, jnp.zeros(x.shape[0], np.uint32))
+        number = sum(first, lax.full((x.shape[0],), 0, np.uint32))
         coordinates = compact(words, number, **static)
         row = lax.broadcasted_iota(np.uint32, coordinates.shape[:2], 1)
         return count, filled(coordinates, row < count[:, None], fill)
@@ -148,7 +150,7 @@ def _scatter(
     is_set = (words[:, None] >> lane) & 1
     # An element that is zero gets a row past the end, where the scatter drops it. The
     # other indices are unique, and XLA needs no atomic operations.
-    row = jnp.where(is_set.astype(bool), row, uint32(rows)).ravel()
+    row = jnp.where(is_set.astype(bool), row, to_scalar(rows, np.uint32)).ravel()
     number = first + lax.iota(np.uint32, row.size)
     found = jnp.zeros(rows, np.uint32)
     return found.at[row].set(
@@ -184,38 +186,57 @@ def _walk_words(
     """
     lines, width = words.shape
     with index_mode(words.size * WORD, lines * rows) as integer:
+        zero, one, each = (to_scalar(n, integer) for n in (0, 1, rows))
+        flat = lax.reshape(words, (lines * width,))
 
         def visit_word(k: jax.Array, state: Any) -> Any:
             # `row` counts through all lines. A new line begins at its own rows.
-            line = k // width
-            row = jnp.where(k % width == 0, line * rows, state[0])
-            word = lax.dynamic_index_in_dim(words.ravel(), k, keepdims=False)
-            number = first[line] + (k % width).astype(np.uint32) * WORD
-            end = (line + 1) * rows
+            line, within = (f(k, to_scalar(width, integer)) for f in (lax.div, lax.rem))
+            begin = lax.mul(line, each)
+            row = lax.select(lax.eq(within, zero), begin, state[0])
+            word = lax.dynamic_index_in_dim(flat, k, keepdims=False)
+            within = lax.convert_element_type(within, np.uint32)
+            number = lax.add(
+                lax.dynamic_index_in_dim(first, line, keepdims=False),
+                lax.mul(within, np.uint32(WORD)),
+            )
+            end = lax.add(begin, each)
 
             def has_bit(state: Any) -> Any:
                 word, row, _ = state
-                return (word != 0) & (row < end)
+                return lax.bitwise_and(lax.ne(word, np.uint32(0)), lax.lt(row, end))
 
             def visit_bit(state: Any) -> Any:
                 word, row, found = state
-                # `word & -word` is the lowest set bit alone, and `word & (word - 1)`
-                # is the word without it.
-                lane = lax.population_count((word & -word) - 1)
-                coordinates = unravel(number + lane, sizes, columns)
+                # `word & (word - 1)` is the word without its lowest set bit, and what
+                # that leaves of `word` is the bit alone.
+                rest = lax.bitwise_and(word, lax.sub(word, np.uint32(1)))
+                lane = lax.population_count(
+                    lax.sub(lax.bitwise_xor(word, rest), np.uint32(1))
+                )
+                coordinates = unravel(lax.add(number, lane), sizes, columns)
                 found = lax.dynamic_update_index_in_dim(found, coordinates, row, 0)
-                return word & (word - 1), row + 1, found
+                return rest, lax.add(row, one), found
 
             return lax.while_loop(has_bit, visit_bit, (word, row, state[1]))[1:]
 
-        zero = jnp.zeros((), integer)
-        found = jnp.zeros((lines * rows, columns), np.uint32)
+        zero = lax.full((), 0, integer)
+        found = lax.full((lines * rows, columns), 0, np.uint32)
         # Inside a shard_map JAX requires that a loop's state varies over the same mesh
         # axes before and after a round.
         row, found, _ = varying_alike(zero, found, words)
-        stop = jnp.asarray(words.size, integer)
+        stop = to_scalar(words.size, integer)
         _, found = lax.fori_loop(zero, stop, visit_word, (row, found))
     return lax.reshape(found, (lines, rows, columns))
+
+
+def _sizes(
+    x: jax.Array, *first: jax.Array, rank: int, size: int | None, **static: Any
+) -> list[tuple[int, ...]]:
+    del first
+    batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
+    rows = math.prod(sizes) if size is None else size
+    return [batch, (*batch, rows, static["columns"])]
 
 
 def _layout(
@@ -247,6 +268,8 @@ NONZERO_COORDINATES = OperatorPrimitive(
     "nonzero_coordinates",
     _by_words(functools.partial(_scatter_or_search, lax.cumsum)),
     Partition(None, _layout),
+    _sizes,
+    np.dtype(np.uint32),
     divisible=_by_words(functools.partial(_scatter_or_search, _sum_in_levels)),
     on_platform={"cpu": _by_words(_walk_words)},
     # In smaller arrays both forms take as long as their launches

@@ -17,6 +17,7 @@ from dmljax._check import DescriptorError, counted, decide_at_most, require_same
 from dmljax._coordinates import countable, is_lit
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
+from dmljax._select import select, transpose_select
 from dmljax._sharding import Part, Partition, aligned
 from dmljax._struct import field
 from dmljax._support import (
@@ -30,7 +31,6 @@ from dmljax._support import (
     SupportTable,
 )
 from dmljax._tensor import DataType, TensorDesc
-from dmljax._transpose import transpose_select
 from dmljax._types import Outputs, integer, is_integer
 
 NAME = "ONE_HOT"
@@ -60,10 +60,18 @@ def _xla(
 ) -> Outputs:
     # The static axis is negative: a batch dimension in front leaves it alone.
     index = countable(index)
-    axis += index.ndim
-    shape = tuple(size if i == axis else 1 for i in range(index.ndim))
-    position = lax.broadcasted_iota(index.dtype, shape, axis)
-    return (jnp.where(is_lit(index, position, size), on, off),)
+    (sizes,) = _sizes(index, on, off, size=size, axis=axis)
+    # A comparison of the full size costs nothing where XLA fuses it. One that is
+    # broadcast keeps XLA from some fusions.
+    position = lax.broadcasted_iota(index.dtype, sizes, axis + index.ndim)
+    index = lax.broadcast_in_dim(index, sizes, range(index.ndim))
+    return select(is_lit(index, position, size), on, off)
+
+
+def _sizes(*operands: jax.Array, size: int, axis: int) -> list[tuple[int, ...]]:
+    sizes = list(jnp.broadcast_shapes(*(x.shape for x in operands)))
+    sizes[axis] = size
+    return [tuple(sizes)]
 
 
 def _shard(
@@ -86,6 +94,7 @@ ONE_HOT = OperatorPrimitive(
     "one_hot",
     _xla,
     Partition(_shard, aligned),
+    _sizes,
     linear=2,  # on and off
     transpose=transpose_select,
 )
@@ -160,7 +169,8 @@ def _one_hot(
     axis %= rank
     _check_sizes(indices.shape, values.shape, size, axis)
     # Later elements are ignored, as the page says.
-    off, on = (x.reshape((1,) * rank) for x in strong(values).ravel()[:2])
+    flat = lax.reshape(strong(values), (values.size,) + (1,) * (rank - 1))
+    off, on = (lax.slice_in_dim(flat, i, i + 1) for i in (0, 1))
     (output,) = ONE_HOT(strong(indices), on, off, size=size, axis=axis - rank)
     return output
 

@@ -11,7 +11,9 @@ perhaps reversed. Derivative rules, kernels and the division among devices are i
 `_padding_primitive`.
 """
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,10 +25,9 @@ from dmljax._types import Form, Outputs, index_mode
 
 # The padding before or after each of the last axes. The axes before them are a batch.
 Pads = tuple[int, ...]
-# On a CPU, strips are joined to arrays of so many bytes at most, by the bytes of an
-# element. Joining takes 0.3 to 0.9 of the time of the gather
-# (results/x86_64-cpu.csv). Larger arrays leave a core's cache between the axes.
-JOINED_BYTES = {1: 2**20, 2: 2**18}
+# On a CPU, strips are joined to rows of at least so many elements, unless a gather can
+# copy runs of so many elements that lie side by side (results/x86_64-cpu.csv).
+JOINED_ROW, GATHERED_RUN = 96, 16
 
 
 def by_axes(pad: Callable[..., jax.Array]) -> Form:
@@ -46,6 +47,26 @@ def by_axes(pad: Callable[..., jax.Array]) -> Form:
         return (x,)
 
     return form
+
+
+def padded_sizes(
+    *operands: jax.Array, start: Pads, end: Pads, **static: Any
+) -> list[tuple[int, ...]]:
+    """Returns the sizes of a padded array; under CONSTANT, the value may be a batch."""
+    del static
+    sizes = list(
+        jnp.broadcast_shapes(*(x.shape[: x.ndim - len(start)] for x in operands))
+    )
+    inside = operands[0].shape[operands[0].ndim - len(start) :]
+    return [(*sizes, *map(sum, zip(start, inside, end, strict=True)))]
+
+
+def unpadded_sizes(
+    cotangent: jax.Array, *, start: Pads, end: Pads, **static: Any
+) -> list[tuple[int, ...]]:
+    """Returns the sizes of an array whose padding has the cotangent's."""
+    start, end = (tuple(-n for n in pads) for pads in (start, end))
+    return padded_sizes(cotangent, start=start, end=end)
 
 
 def _padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]]:
@@ -73,9 +94,14 @@ def gather(
     # most 2 * size elements. Indexing also computes with the other sizes of `x`.
     with index_mode(stop + 2 * size, *x.shape) as integer:
         index = source_index(lax.iota(integer, stop), stop, before, size, mode)
-        where = (*[slice(None)] * axis, index)
+        # Indexing in jax.numpy takes 3 times as long to trace.
+        others = tuple(i for i in range(x.ndim) if i != axis)
+        dimensions = lax.GatherDimensionNumbers(others, (axis,), (axis,))
+        sizes = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
         # Every index is inside, and XLA need not compare it with the size again.
-        return x.at[where].get(mode="promise_in_bounds", wrap_negative_indices=False)
+        return lax.gather(
+            x, lax.expand_dims(index, [1]), dimensions, sizes, mode="promise_in_bounds"
+        )
 
 
 def select(
@@ -105,17 +131,41 @@ def select(
     return padded
 
 
-def join_if_small(
+def on_cpu(
+    x: jax.Array, *value: jax.Array, start: Pads, end: Pads, mode: PaddingMode
+) -> Outputs:
+    """Pads by joining strips if rows are long and elements narrow, else by a gather.
+
+    Both pass over the array once for each axis. Joining copies rows of bytes, and a
+    gather computes an index for each element.
+    """
+    pad = join if _has_long_rows(x, start, end) else gather
+    (padded,) = by_axes(pad)(x, *value, start=start, end=end, mode=mode)
+    if pad is gather and mode is not PaddingMode.CONSTANT:
+        # XLA's CPU would fuse the gather into a reduction that follows, and a mean over
+        # rows then takes 2 to 15 times as long (results/x86_64-cpu.csv).
+        padded = lax.optimization_barrier(padded)
+    return (padded,)
+
+
+def _has_long_rows(x: jax.Array, start: Pads, end: Pads) -> bool:
+    """Whether strips of this array are joined faster than it is gathered on a CPU.
+
+    A row is what follows an index of the last padded axis and of those before it.
+    """
+    axes = _padded_axes(x.ndim, start, end)
+    inner = math.prod(x.shape[axes[-1][0] + 1 :]) if axes else 0
+    row = inner * x.shape[axes[-1][0]] if axes else 0
+    # XLA moves bfloat16, whose kind is "V", by way of float32 on a CPU.
+    narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
+    known = isinstance(row, int) and isinstance(inner, int)
+    return narrow and known and row >= JOINED_ROW and inner < GATHERED_RUN
+
+
+def join(
     x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
-    """Pads along one axis of a small array by joining strips to it.
-
-    A gather computes an index for each element. Joining copies rows of bytes, but
-    passes over the array once for each axis.
-    """
-    most = JOINED_BYTES.get(x.dtype.itemsize, 0)
-    if not (isinstance(x.size, int) and x.size * x.dtype.itemsize <= most):
-        return gather(x, axis, before, after, mode)
+    """Pads along one axis by joining strips to `x`."""
     first = _take_strip(x, axis, -before, before, mode)
     last = _take_strip(x, axis, x.shape[axis], after, mode)
     return lax.concatenate([first, x, last], axis)

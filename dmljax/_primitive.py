@@ -21,9 +21,10 @@ from typing import Any, Literal, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jax.sharding import AbstractMesh, use_abstract_mesh
+from jax.sharding import AbstractMesh, get_abstract_mesh, use_abstract_mesh
 
 from dmljax._check import DescriptorError, NoKernelError
 from dmljax._jax import (
@@ -77,6 +78,9 @@ class OperatorPrimitive:
       xla: the definition in jax.numpy, `(*operands, **static) -> outputs`. It works on
         every platform.
       partition: says how arrays that are sharded over explicit mesh axes are divided.
+      sizes: the sizes of the outputs, `(*operands, **static) -> sizes of each`. None:
+        the definition is traced to learn them, which doubles the time of a trace.
+      dtype: the type of the outputs. None: that of the last operand.
       on_platform: for a platform ("cpu", "cuda", "tpu"), a jax.numpy form that is
         faster there than `xla`.
       divisible: a jax.numpy form that XLA divides among devices without sending whole
@@ -93,6 +97,8 @@ class OperatorPrimitive:
     name: str
     xla: Form
     partition: Partition
+    sizes: Callable[..., Sequence[tuple[int, ...]]] | None = None
+    dtype: np.dtype | None = None
     on_platform: Mapping[str, Form] = dataclasses.field(default_factory=dict)
     divisible: Form | None = None
     linear: int = 0
@@ -201,6 +207,13 @@ class OperatorPrimitive:
     ) -> list[jax.core.ShapedArray]:
         """Returns the types of the outputs, which are those of the definition."""
         del implementation
+        # With a mesh, a type also says how the output is sharded or over which axes it
+        # varies, which follows from the operations of the definition.
+        meshes = [get_abstract_mesh(), *(x.sharding.mesh for x in operands)]
+        if self.sizes and all(mesh.empty for mesh in meshes):
+            dtype = self.dtype or operands[-1].dtype
+            sizes = self.sizes(*operands, **static)
+            return [jax.core.ShapedArray(each, dtype) for each in sizes]
         definition = functools.partial(self.xla, **static)
         return list(jax.make_jaxpr(definition)(*operands).out_avals)
 
@@ -257,6 +270,18 @@ class OperatorPrimitive:
         return self.transpose(self, static, cotangents, operands)
 
 
+def needs_cotangent(operand: Any) -> bool:
+    """Whether a transpose rule has to return a cotangent for this operand."""
+    return isinstance(operand, ad.UndefinedPrimal)
+
+
+def unbroadcast(cotangent: jax.Array, operand: ad.UndefinedPrimal) -> jax.Array:
+    """Sums the cotangent along the dimensions in which `operand` is shared."""
+    shape = operand.aval.shape
+    shared = [i for i, n in enumerate(shape) if n != cotangent.shape[i]]
+    return cotangent.sum(shared, keepdims=True, dtype=cotangent.dtype)
+
+
 def check_implementation(operator: str, implementation: Any) -> None:
     """Requires that the form that a caller asks for is a known one."""
     if implementation not in (None, "xla", "pallas"):
@@ -285,7 +310,7 @@ def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
         with jax.named_scope(f"dmljax.{function.__name__.strip('_')}"):
             return function(*arguments)
 
-    jitted: Callable[..., Result] = jax.jit(scoped, static_argnums=static)
+    jitted: Callable[..., Result] = jax.jit(scoped, static_argnums=static, inline=True)
     return jitted
 
 

@@ -57,7 +57,7 @@ def test_what_an_index_lights(dtype, size):
     index = np.array([*near, *far], dtype)
     position = np.arange(size).astype(dtype)
     with np.errstate(over="ignore"):
-        found = is_lit(index[:, None], position, size)
+        found = is_lit(*np.broadcast_arrays(index[:, None], position), size)
     wanted = oracles.one_hot(index[:, None], np.array([False, True]), size=size, axis=1)
     np.testing.assert_array_equal(found, wanted)
 
