@@ -28,7 +28,7 @@ from benchmarks.command import circumstances, device_name, named, parsed
 from benchmarks.libraries import ALL
 from dmljax import numpy as dnp
 from dmljax._operators import OPERATORS
-from dmljax._programs import causal, tril
+from dmljax._programs import CAUSAL
 
 Struct = jax.ShapeDtypeStruct
 Function = Callable[[jax.Array], jax.Array]
@@ -94,6 +94,10 @@ def _select(select: Callable[..., jax.Array]) -> Function:
     return lambda x: select(x > 0, x, 0.0)
 
 
+def _tril(x: jax.Array) -> jax.Array:
+    return jnp.where(jnp.tril(jnp.ones(x.shape[-2:], bool)), x, -jnp.inf)
+
+
 def _ours_hot(indices: jax.Array) -> jax.Array:
     return dmljax.one_hot(indices[..., None], ON, size=CLASSES)
 
@@ -122,7 +126,7 @@ PAIRS = (
     ),
     Work(
         *("diagonal_matrix1", "causal mask"),
-        {"dmljax": causal, "jnp": lambda x: jnp.where(tril(x), x, -jnp.inf)},
+        {"dmljax": CAUSAL["dmljax"], "jnp": _tril},
     ),
     Work(
         *("one_hot", f"{CLASSES} classes"),

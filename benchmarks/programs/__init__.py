@@ -19,8 +19,8 @@ SMALL = 2**18
 def programs(elements: int) -> Iterator[Case]:
     """All of them, for arrays of about so many elements; and some for small ones."""
     for name, timed in PROGRAMS.items():
-        yield from cases_of(name, timed, elements, timed.program.dtypes)
+        yield from cases_of(name, timed, elements, timed.dtypes)
     if elements > SMALL:
         for name, timed in PROGRAMS.items():
-            dtypes = timed.program.dtypes[:1]
+            dtypes = timed.dtypes[:1]
             yield from cases_of(name, timed, SMALL, dtypes, compiled=False)

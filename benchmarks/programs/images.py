@@ -1,30 +1,44 @@
 """Images that are padded: PADDING."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 import dmljax
 from benchmarks.others import TORCH_NAMES, module
-from benchmarks.programs.timed import Timed
+from benchmarks.programs.timed import Timed, with_ways
 from dmljax import PaddingMode
-from dmljax._programs import BY_3, BY_16, PADS, Input, Program, images, patches
-from dmljax._programs import PROGRAMS as SHARED
+from dmljax import _programs as shared
+from dmljax._programs import BY_3, BY_16, Input, Program, images, patches
 
 BLOCKS, CHANNELS = 6, 64
 BY_1, BY_2 = (((0, 0), (by, by), (by, by), (0, 0)) for by in (1, 2))
 LAYOUT = ("NHWC", "OHWI", "NHWC")
+DTYPES = ("bfloat16", "float32", "uint8")
 
 
-def _with_pads(use: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
-    """A program by all ways to pad."""
-    return {
-        name: (lambda *arrays, pad=pad: use(pad, *arrays)) for name, pad in PADS.items()
-    }
+def _take(x: jax.Array, pads: Any, mode: Any) -> jax.Array:
+    """jnp.pad by indices that NumPy computes."""
+    for axis, around in enumerate(pads):
+        if any(around):
+            indices = np.pad(np.arange(x.shape[axis]), around, mode)
+            x = jnp.take(x, indices, axis, mode="clip")
+    return x
+
+
+def _kernel(x: jax.Array, pads: Any, mode: str) -> jax.Array:
+    start, end = zip(*pads, strict=True)
+    assert mode == "reflect"
+    mirrored = PaddingMode.REFLECTION
+    return dmljax.padding(x, start, end, mode=mirrored, implementation="pallas")
+
+
+PADS = {**shared.PADS, "jnp take": _take}
 
 
 def _torch_pad(x: Any, by: int, mode: str = "reflect") -> Any:
@@ -32,23 +46,14 @@ def _torch_pad(x: Any, by: int, mode: str = "reflect") -> Any:
     return pad(x, (by,) * 4, mode=TORCH_NAMES.get(mode, mode))
 
 
-def _kernel(x: jax.Array) -> jax.Array:
-    sides = (0, 0, 3, 3)
-    padding = functools.partial(dmljax.padding, mode=PaddingMode.REFLECTION)
-    return padding(x, sides, sides, implementation="pallas")
+def _padded(
+    program: Callable[..., Any], inputs: Any = images, ways: Any = PADS
+) -> Program:
+    return Program("padding", inputs, program, ways)
 
 
-ALONE = Program(
-    "padding",
-    images,
-    _with_pads(lambda pad, x: pad(x, BY_3, "reflect")) | {"dmljax pallas": _kernel},
-    ("bfloat16", "float32", "uint8"),
-)
-SQUARES = Program("padding", images, _with_pads(lambda f, x: f(x * x, BY_3, "reflect")))
-EDGES = SHARED["patches of wrapped images"]._replace(
-    spellings=_with_pads(lambda pad, x: patches(pad(x, BY_16, "edge"))),
-    dtypes=("uint8",),
-)
+def _mean(library: Any, x: Any) -> Any:
+    return library.mean(x, 3, dtype=np.float32)
 
 
 def _patches(x: Any, turned: Callable[..., Any]) -> Any:
@@ -57,8 +62,17 @@ def _patches(x: Any, turned: Callable[..., Any]) -> Any:
     return turned(squares, (0, 2, 4, 1, 3, 5)).reshape(n, -1, colours * 256)
 
 
-def _torch_patches(x: Any, mode: str) -> Any:
-    return _patches(_torch_pad(x, 16, mode), module("torch").permute)
+def _patched(mode: str, program: Program, dtypes: Sequence[str]) -> Timed:
+    def in_torch(x: Any) -> Any:
+        return _patches(_torch_pad(x, 16, mode), module("torch").permute)
+
+    return Timed(
+        with_ways(program, PADS),
+        lambda x: _patches(np.pad(x, BY_16, mode), np.transpose),  # type: ignore[call-overload]
+        {"torch": in_torch},
+        dtypes=dtypes,
+        rtol=0,
+    )
 
 
 # CONVOLUTIONS
@@ -70,27 +84,15 @@ def _photographs(elements: int, dtype: str) -> tuple[Input, ...]:
     return (((16, rows, rows, CHANNELS), dtype, 10),)
 
 
-def _with_blocks(elements: int, dtype: str) -> tuple[Input, ...]:
-    weights = ((BLOCKS, CHANNELS, 3, 3, CHANNELS), dtype, 10)
-    return *_photographs(elements, dtype), weights
-
-
-def _with_kernel(elements: int, dtype: str) -> tuple[Input, ...]:
-    return *_photographs(elements, dtype), ((CHANNELS, 5, 5, 1), dtype, 10)
+def _with_weights(
+    shape: tuple[int, ...], elements: int, dtype: str
+) -> tuple[Input, ...]:
+    return *_photographs(elements, dtype), (shape, dtype, 10)
 
 
 def _scaled(weights: Any) -> Any:
     """Weights so small that a convolution keeps the size of positive numbers."""
     return weights * (1 / (9 * CHANNELS * 4.5))
-
-
-def _blocks(convolve: Callable[..., Any]) -> Callable[..., Any]:
-    def blocks(x: jax.Array, weights: jax.Array) -> jax.Array:
-        for weight in _scaled(weights):
-            x = x + jax.nn.relu(convolve(x, weight))
-        return x
-
-    return blocks
 
 
 def _convolve(x: jax.Array, weight: jax.Array, around: int = 0, groups: int = 1) -> Any:
@@ -101,8 +103,14 @@ def _convolve(x: jax.Array, weight: jax.Array, around: int = 0, groups: int = 1)
     )
 
 
-def _padded(pad: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, weight: _convolve(pad(x, BY_1, "reflect"), weight)
+def _blocks(convolve: Any, x: jax.Array, weights: jax.Array) -> jax.Array:
+    for weight in _scaled(weights):
+        x = x + jax.nn.relu(convolve(x, weight))
+    return x
+
+
+def _convolutions(pad: Any, x: jax.Array, weights: jax.Array) -> jax.Array:
+    return _blocks(lambda x, w: _convolve(pad(x, BY_1, "reflect"), w), x, weights)
 
 
 def _depthwise(pad: Any, x: jax.Array, weight: jax.Array) -> Any:
@@ -141,57 +149,69 @@ def _torch_depthwise(x: Any, weight: Any) -> Any:
     return _torch_convolve(around, weight, CHANNELS).permute(0, 2, 3, 1)
 
 
-CONVOLUTIONS = Program(
-    "padding",
-    _with_blocks,
-    {n: _blocks(_padded(pad)) for n, pad in PADS.items()},
-)
-DEPTHWISE = Program("padding", _with_kernel, _with_pads(_depthwise))
-
 PROGRAMS = {
     "reflect padding between two operations": Timed(
-        SHARED["reflect padding between two operations"],
+        with_ways(shared.PROGRAMS["reflect padding between two operations"], PADS),
         lambda x: np.pad(x * 2, BY_3, "reflect") + 1,
         {"torch": lambda x: _torch_pad(x * 2, 3) + 1},
+        dtypes=DTYPES,
         rtol=0,
     ),
     "reflect padding": Timed(
-        ALONE,
+        _padded(
+            lambda pad, x: pad(x, BY_3, "reflect"),
+            ways={**PADS, "dmljax pallas": _kernel},
+        ),
         lambda x: np.pad(x, BY_3, "reflect"),
         {"torch": lambda x: _torch_pad(x, 3)},
+        dtypes=DTYPES,
         rtol=0,
     ),
+    "mean of reflect-padded rows": Timed(
+        _padded(lambda pad, x: _mean(jnp, pad(x * 2, BY_3, "reflect"))),
+        lambda x: _mean(np, np.pad(x * 2, BY_3, "reflect")),
+        {"torch": lambda x: _torch_pad(x * 2, 3).float().mean(3)},
+        dtypes=DTYPES,
+        rtol=0.01,
+    ),
     "reflect padding of squares": Timed(
-        SQUARES,
+        _padded(lambda pad, x: pad(x * x, BY_3, "reflect")),
         lambda x: np.pad(x * x, BY_3, "reflect"),
         {"torch": lambda x: _torch_pad(x * x, 3)},
         directions=("gradient",),
     ),
-    "patches of wrapped images": Timed(
-        SHARED["patches of wrapped images"],
-        lambda x: _patches(np.pad(x, BY_16, "wrap"), np.transpose),
-        {"torch": lambda x: _torch_patches(x, "wrap")},
-        rtol=0,
+    "patches of wrapped images": _patched(
+        "wrap", shared.PROGRAMS["patches of wrapped images"], DTYPES
     ),
-    "patches of images, edges repeated": Timed(
-        EDGES,
-        lambda x: _patches(np.pad(x, BY_16, "edge"), np.transpose),
-        {"torch": lambda x: _torch_patches(x, "edge")},
-        rtol=0,
+    "patches of images, edges repeated": _patched(
+        "edge",
+        shared.PROGRAMS["patches of wrapped images"]._replace(
+            run=lambda pad, x: patches(pad(x, BY_16, "edge"))
+        ),
+        ("uint8",),
     ),
     "6 reflect-padded convolutions": Timed(
-        CONVOLUTIONS,
+        _padded(
+            _convolutions,
+            functools.partial(_with_weights, (BLOCKS, CHANNELS, 3, 3, CHANNELS)),
+        ),
         _np_blocks,
         {"torch": _torch_blocks},
-        {"zero padding": _blocks(lambda x, weight: _convolve(x, weight, 1))},
+        references={
+            "zero padding": functools.partial(
+                _blocks, lambda x, weight: _convolve(x, weight, 1)
+            )
+        },
         shared=(1,),
         ceiling=None,
     ),
     "reflect-padded depthwise convolution": Timed(
-        DEPTHWISE,
+        _padded(_depthwise, functools.partial(_with_weights, (CHANNELS, 5, 5, 1))),
         lambda x, weight: np.einsum("nhwcij,cij->nhwc", _windows(x, 2), weight[..., 0]),
         {"torch": _torch_depthwise},
-        {"zero padding": lambda x, weight: _convolve(x, weight, 2, CHANNELS)},
+        references={
+            "zero padding": lambda x, weight: _convolve(x, weight, 2, CHANNELS)
+        },
         shared=(1,),
         ceiling=None,
     ),

@@ -8,27 +8,27 @@ import numpy as np
 
 import dmljax
 from benchmarks.others import module
-from benchmarks.programs.timed import BOTH, Timed
-from dmljax._programs import (
-    PROGRAMS as SHARED,
-)
-from dmljax._programs import (
-    Input,
-    Program,
-    rows_of,
-)
+from benchmarks.programs.timed import BOTH, Timed, with_ways
+from dmljax._programs import PROGRAMS as SHARED
+from dmljax._programs import Input, Program, Ways
 
-ON = np.array([0, 1], np.float32)
+CLASSES = 19
 
 
 def _hot(library: Any, indices: Any, size: int) -> Any:
+    """A comparison with all numbers, as booleans."""
     device = {"device": indices.device} if library.__name__ == "torch" else {}
     return indices[..., None] == library.arange(size, **device)
 
 
-def _one_hot(indices: jax.Array, size: int, dtype: Any) -> jax.Array:
-    return dmljax.one_hot(indices[..., None], ON.astype(dtype), size=size)
-
+# One-hot arrays of a type.
+HOT: Ways = {
+    "dmljax": lambda i, size, dtype: dmljax.one_hot(
+        i[..., None], np.array([0, 1], dtype), size=size
+    ),
+    "jnp one_hot": lambda i, size, dtype: jax.nn.one_hot(i, size, dtype=dtype),
+    "jnp equal": lambda i, size, dtype: _hot(jnp, i, size).astype(dtype),
+}
 
 # LABEL SMOOTHING
 
@@ -47,19 +47,20 @@ def _torch_smoothing(x: Any, labels: Any) -> Any:
 
 
 def _vocabulary(elements: int, dtype: str) -> tuple[Input, ...]:
-    return rows_of(32000, ((), "int32", 32000))(elements * 4, dtype)
+    rows = max(elements >> 13, 1)
+    return ((rows, 32000), dtype, 10), ((rows,), "int32", 32000)
 
 
-SMOOTHING = SHARED["label smoothing"]
+SMOOTHING = with_ways(
+    SHARED["label smoothing"],
+    {"jnp where": lambda i, n: jnp.where(_hot(jnp, i, n), 0.9, 0) + 0.1 / n},
+)
 
 # A TABLE, AND A SEGMENTATION
 
-CLASSES = 19
-
 
 def _table(elements: int, dtype: str) -> tuple[Input, ...]:
-    rows = max(elements // 1024, 1)
-    return ((512, 1024), dtype, 10), ((rows,), "int32", 512)
+    return ((512, 1024), dtype, 10), ((elements >> 10,), "int32", 512)
 
 
 def _segmentation(elements: int, dtype: str) -> tuple[Input, ...]:
@@ -81,31 +82,14 @@ def _torch_dice(x: Any, labels: Any) -> Any:
 TABLE = Program(
     "one_hot",
     _table,
-    {
-        "dmljax": lambda table, i: _one_hot(i, len(table), table.dtype) @ table,
-        "jnp one_hot": lambda table, i: (
-            jax.nn.one_hot(i, len(table), dtype=table.dtype) @ table
-        ),
-        "jnp equal": lambda table, i: (
-            _hot(jnp, i, len(table)).astype(table.dtype) @ table
-        ),
-        "jnp take": lambda table, i: table[i],
-    },
+    lambda hot, table, i: hot(i, len(table), table.dtype) @ table,
+    HOT,
 )
 DICE = Program(
     "one_hot",
     _segmentation,
-    {
-        "dmljax": lambda x, i: _dice(
-            _one_hot(i, CLASSES, np.float32), x.astype(np.float32)
-        ),
-        "jnp one_hot": lambda x, i: _dice(
-            jax.nn.one_hot(i, CLASSES), x.astype(np.float32)
-        ),
-        "jnp where": lambda x, i: _dice(
-            jnp.where(_hot(jnp, i, CLASSES), 1.0, 0.0), x.astype(np.float32)
-        ),
-    },
+    lambda hot, x, i: _dice(hot(i, CLASSES, np.float32), x.astype(np.float32)),
+    HOT,
 )
 
 # EXPERTS AND CONDITIONS
@@ -140,9 +124,10 @@ PROGRAMS = {
         SMOOTHING, _np_smoothing, {"torch": _torch_smoothing}, directions=BOTH
     ),
     "label smoothing of a vocabulary": Timed(
-        SMOOTHING._replace(inputs=_vocabulary, dtypes=("bfloat16",)),
+        SMOOTHING._replace(inputs=_vocabulary),
         _np_smoothing,
         {"torch": _torch_smoothing},
+        dtypes=("bfloat16",),
         directions=BOTH,
     ),
     "product with a table": Timed(
@@ -152,6 +137,7 @@ PROGRAMS = {
             "torch": lambda table, i: _hot(module("torch"), i, 512).to(table) @ table,
             "torch embedding": lambda table, i: table[i],
         },
+        more={"jnp take": lambda table, i: table[i]},
         whole=True,
         ceiling=None,
     ),
@@ -160,11 +146,25 @@ PROGRAMS = {
         lambda x, i: _dice(_hot(np, i, CLASSES), x),
         {"torch": _torch_dice},
     ),
-    "router": Timed(SHARED["router"], _np_places, {"torch": _torch_places}, whole=True),
+    "router": Timed(
+        with_ways(
+            SHARED["router"],
+            {"jnp equal": lambda i, n: _hot(jnp, i, n).astype(np.int32)},
+        ),
+        _np_places,
+        {"torch": _torch_places},
+        dtypes=("int32",),
+        whole=True,
+    ),
     "masked mean": Timed(
         SHARED["masked mean"],
         lambda x, keep: (x * keep).sum(1) / keep.sum(1),
         {"torch": _torch_mean},
+        more={
+            "jnp mean": lambda x, keep: jnp.mean(
+                x, 1, dtype=np.float32, where=keep != 0
+            )
+        },
         directions=BOTH,
     ),
     "safe logarithm": Timed(

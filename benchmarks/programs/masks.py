@@ -10,35 +10,36 @@ import numpy as np
 import dmljax
 from benchmarks.others import module
 from benchmarks.programs.timed import BOTH, Timed
-from dmljax._programs import (
-    PROGRAMS as SHARED,
-)
-from dmljax._programs import (
-    Input,
-    Program,
-    causal,
-    iota,
-    scores,
-    softmax,
-    tril,
-)
+from dmljax._programs import CAUSAL, Input, Program, iota, scores, softmax
+from dmljax._programs import PROGRAMS as SHARED
 
-REFERENCES = {"no mask": lambda x, *_: softmax(x)}
+REFERENCES = {"no mask": lambda x, *_: softmax(lambda x: x, x)}
 SCALE = 1 / 128
 
 
-def np_softmax(x: np.ndarray, keep: Any) -> np.ndarray:
-    """Of what is kept."""
+def _masked(mask: Any, x: jax.Array, *lengths: Any) -> jax.Array:
+    return softmax(lambda x: mask(x, *lengths), x)
+
+
+def _keep(x: jax.Array, mask: jax.Array) -> jax.Array:
+    return jnp.where(mask, x, -jnp.inf)
+
+
+def _np_softmax(x: np.ndarray, keep: Any) -> np.ndarray:
     powers = np.exp(x - x.max(-1, keepdims=True)) * keep
     return np.asarray(powers / powers.sum(-1, keepdims=True))
+
+
+def _torch_softmax(x: Any, keep: Any) -> Any:
+    return x.masked_fill(~keep, -math.inf).float().softmax(-1).to(x.dtype)
 
 
 def _tri(x: Any) -> np.ndarray:
     return np.tri(x.shape[-1], dtype=bool)
 
 
-def _torch_softmax(x: Any, keep: Any) -> Any:
-    return x.masked_fill(~keep, -math.inf).float().softmax(-1).to(x.dtype)
+def _tril(x: Any) -> jax.Array:
+    return jnp.tril(jnp.ones(x.shape[-2:], bool))
 
 
 def _torch_tril(x: Any) -> Any:
@@ -64,18 +65,19 @@ def _until(line: Any, last: Any) -> Any:
 
 def _lengths(x: jax.Array, last: jax.Array) -> jax.Array:
     known = jnp.broadcast_to(_until(jnp.arange(x.shape[-1]), last), x.shape)
-    return softmax(dmljax.element_wise_if(known, causal(x), -jnp.inf))
+    return dmljax.element_wise_if(known, CAUSAL["dmljax"](x), -jnp.inf)
 
 
 LENGTHS = Program(
     "element_wise_if",
     _with_last,
+    _masked,
     {
         "dmljax": _lengths,
-        "jnp tril": lambda x, last: softmax(
-            x, tril(x) & _until(jnp.arange(x.shape[-1]), last)
+        "jnp tril": lambda x, last: _keep(
+            x, _tril(x) & _until(jnp.arange(x.shape[-1]), last)
         ),
-        "jnp full iota": lambda x, last: softmax(
+        "jnp full iota": lambda x, last: _keep(
             x, (iota(x, 3) <= iota(x, 2)) & _until(iota(x, 3), last)
         ),
     },
@@ -86,37 +88,31 @@ LENGTHS = Program(
 WIDTH = 128
 
 
-def _window(x: jax.Array, width: Any) -> jax.Array:
+def _window(x: jax.Array, width: Any = WIDTH) -> jax.Array:
     ends = {"fill_begin": 1, "fill_end": -width}
     return dmljax.diagonal_matrix1(x, value=-jnp.inf, **ends)
 
 
-def _within(row: Any, column: Any, width: Any) -> Any:
+def _within(row: Any, column: Any, width: Any = WIDTH) -> Any:
     return (column <= row) & (row - column <= width)
 
 
-def _square(x: Any, width: Any) -> Any:
-    line = jnp.arange(x.shape[-1])
+def _square(line: Any, width: Any = WIDTH) -> Any:
     return _within(line[:, None], line, width)
 
 
-def _np_within(x: Any, width: Any) -> Any:
-    line = np.arange(x.shape[-1])
-    return _within(line[:, None], line, width)
-
-
-def _torch_window(x: Any, width: Any = WIDTH) -> Any:
-    line = _torch_line(x)
-    return _torch_softmax(x, _within(line[:, None], line, width))
+def _of_heads(widths: Any) -> Any:
+    return widths[:, None, None]
 
 
 WINDOW = Program(
     "diagonal_matrix1",
     scores,
+    _masked,
     {
-        "dmljax": lambda x: softmax(_window(x, WIDTH)),
-        "jnp square": lambda x: softmax(x, _square(x, WIDTH)),
-        "jnp full iota": lambda x: softmax(x, _within(iota(x, 2), iota(x, 3), WIDTH)),
+        "dmljax": _window,
+        "jnp square": lambda x: _keep(x, _square(jnp.arange(x.shape[-1]))),
+        "jnp full iota": lambda x: _keep(x, _within(iota(x, 2), iota(x, 3))),
     },
 )
 
@@ -130,13 +126,14 @@ def _with_widths(elements: int, dtype: str) -> tuple[Input, ...]:
 WINDOWS = Program(
     "diagonal_matrix1",
     _with_widths,
+    _masked,
     {
-        "dmljax": lambda x, widths: softmax(
-            jax.vmap(_window, (1, 0), 1)(x, widths),
+        "dmljax": jax.vmap(_window, (1, 0), 1),
+        "jnp square": lambda x, widths: _keep(
+            x, _square(jnp.arange(x.shape[-1]), _of_heads(widths))
         ),
-        "jnp square": lambda x, widths: softmax(x, _square(x, widths[:, None, None])),
-        "jnp full iota": lambda x, widths: softmax(
-            x, _within(iota(x, 2), iota(x, 3), widths[:, None, None])
+        "jnp full iota": lambda x, widths: _keep(
+            x, _within(iota(x, 2), iota(x, 3), _of_heads(widths))
         ),
     },
 )
@@ -149,22 +146,16 @@ def _tokens(elements: int, dtype: str) -> tuple[Input, ...]:
     return (((batch, length, heads, 64), dtype, high),) * 3
 
 
-def _attention(mask: Any) -> Any:
-    def attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-        x = mask(jnp.einsum("bqhd,bkhd->bhqk", q, k) * SCALE)
-        return jnp.einsum("bhqk,bkhd->bqhd", softmax(x), v)
-
-    return attention
+def _attention(mask: Any, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+    x = jnp.einsum("bqhd,bkhd->bhqk", q, k) * SCALE
+    return jnp.einsum("bhqk,bkhd->bqhd", softmax(mask, x), v)
 
 
 def _jax_nn(implementation: Any) -> Any:
     def attention(q: jax.Array, k: jax.Array, v: jax.Array) -> Any:
-        static: dict[str, Any] = {
-            "is_causal": True,
-            "implementation": implementation,
-            "scale": SCALE,
-        }
-        return jax.nn.dot_product_attention(q, k, v, **static)
+        return jax.nn.dot_product_attention(
+            *(q, k, v), is_causal=True, implementation=implementation, scale=SCALE
+        )
 
     return attention
 
@@ -173,7 +164,7 @@ def _np_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
     # NumPy is slow if the axes of a matrix do not lie side by side.
     q, k, v = (np.ascontiguousarray(x.swapaxes(1, 2)) for x in (q, k, v))
     x = q @ k.swapaxes(2, 3) * SCALE
-    return np.asarray(np_softmax(x, _tri(x)) @ v).swapaxes(1, 2)
+    return np.asarray(_np_softmax(x, _tri(x)) @ v).swapaxes(1, 2)
 
 
 def _torch_attention(q: Any, k: Any, v: Any) -> Any:
@@ -188,56 +179,50 @@ def _torch_sdpa(q: Any, k: Any, v: Any) -> Any:
     return sdpa(q, k, v, is_causal=True, scale=SCALE).transpose(1, 2)
 
 
-ATTENTION = Program(
-    "diagonal_matrix1",
-    _tokens,
-    {
-        "dmljax": _attention(causal),
-        "jnp tril": _attention(lambda x: jnp.where(tril(x), x, -jnp.inf)),
-        "jnp full iota": _attention(
-            lambda x: jnp.where(iota(x, 3) <= iota(x, 2), x, -jnp.inf)
-        ),
-        "jnp dot_product_attention": _jax_nn("xla"),
-        "jnp cudnn": _jax_nn("cudnn"),
-    },
-)
-
 PROGRAMS = {
     "causal softmax": Timed(
         SHARED["causal softmax"],
-        lambda x: np_softmax(x, _tri(x)),
+        lambda x: _np_softmax(x, _tri(x)),
         {"torch": lambda x: _torch_softmax(x, _torch_tril(x))},
-        REFERENCES,
+        references=REFERENCES,
     ),
     "causal softmax of several lengths": Timed(
         LENGTHS,
-        lambda x, last: np_softmax(x, _tri(x) & _until(np.arange(x.shape[-1]), last)),
+        lambda x, last: _np_softmax(x, _tri(x) & _until(np.arange(x.shape[-1]), last)),
         {
             "torch": lambda x, last: _torch_softmax(
                 x, _torch_tril(x) & _until(_torch_line(x), last)
             )
         },
-        REFERENCES,
+        references=REFERENCES,
     ),
     "softmax of a window": Timed(
         WINDOW,
-        lambda x: np_softmax(x, _np_within(x, WIDTH)),
-        {"torch": _torch_window},
-        REFERENCES,
+        lambda x: _np_softmax(x, _square(np.arange(x.shape[-1]))),
+        {"torch": lambda x: _torch_softmax(x, _square(_torch_line(x)))},
+        references=REFERENCES,
     ),
     "softmax of a window for each head": Timed(
         WINDOWS,
-        lambda x, widths: np_softmax(x, _np_within(x, widths[:, None, None])),
-        {"torch": lambda x, widths: _torch_window(x, widths[:, None, None])},
-        REFERENCES,
+        lambda x, w: _np_softmax(x, _square(np.arange(x.shape[-1]), _of_heads(w))),
+        {
+            "torch": lambda x, w: _torch_softmax(
+                x, _square(_torch_line(x), _of_heads(w))
+            )
+        },
+        references=REFERENCES,
         shared=(1,),
     ),
     "causal attention": Timed(
-        ATTENTION,
+        Program("diagonal_matrix1", _tokens, _attention, CAUSAL),
         _np_attention,
         {"torch": _torch_attention, "torch sdpa": _torch_sdpa},
-        {"no mask": _attention(lambda x: x)},
-        BOTH,
+        more={
+            "jnp dot_product_attention": _jax_nn("xla"),
+            "jnp cudnn": _jax_nn("cudnn"),
+        },
+        references={"no mask": lambda *x: _attention(lambda x: x, *x)},
+        directions=BOTH,
         wrt=(0, 1, 2),
         atol=0.1,
         ceiling=None,

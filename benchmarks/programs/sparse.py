@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import jax
 import numpy as np
 
+import dmljax
 from benchmarks.others import module
-from benchmarks.programs.timed import BOTH, Timed
+from benchmarks.programs.timed import BOTH, Timed, with_ways
 from dmljax._programs import PROGRAMS as SHARED
 
 LIMIT = 97
@@ -41,14 +43,22 @@ def _torch_sums(distances: Any, features: Any) -> Any:
     return sums.reshape(features.shape)
 
 
+def _by_coordinates(condition: jax.Array, x: jax.Array, size: int) -> jax.Array:
+    found = dmljax.nonzero_coordinates(condition, size=size, fill=len(x))
+    return x.at[found.coordinates[:, 0]].get(mode="fill", fill_value=0)
+
+
 PROGRAMS = {
     "elements above a limit": Timed(
-        SHARED["elements above a limit"],
+        with_ways(
+            SHARED["elements above a limit"], {"dmljax coordinates": _by_coordinates}
+        ),
         lambda x: _kept(x[x > LIMIT], len(x) // 32),
         {
             "torch": lambda x: x[x > LIMIT],
             "torch nonzero_static": _torch_nonzero_static,
         },
+        dtypes=("float32", "bfloat16"),
         whole=True,
         count=lambda x: int((x > LIMIT).sum()),
         rtol=0,
@@ -63,6 +73,9 @@ PROGRAMS = {
         rtol=0,
     ),
     "edges of graphs": Timed(
-        SHARED["edges of graphs"], _np_sums, {"torch": _torch_sums}
+        SHARED["edges of graphs"],
+        _np_sums,
+        {"torch": _torch_sums},
+        dtypes=("float32",),
     ),
 }

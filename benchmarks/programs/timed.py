@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -13,7 +13,7 @@ from benchmarks.case import Case, Functions
 from benchmarks.data import Data
 from benchmarks.oracles import RTOL, Sample, grid
 from benchmarks.others import module
-from dmljax._programs import Program
+from dmljax._programs import Program, Ways
 
 FORWARD, BOTH = ("forward",), ("forward", "gradient")
 # How far an input is moved to find a derivative: sums of whole numbers stay exact.
@@ -29,9 +29,11 @@ class Timed:
 
     Attributes:
       program: in JAX.
+      dtypes: the types that it is used with.
       oracle: the program in NumPy. It gets float64 in place of other floats, and
         returns one array.
       torch: the program in PyTorch, by contender.
+      more: other spellings in JAX, by contender.
       references: other programs, which show what a part of this one costs.
       directions: "gradient" is the result and the gradient by inputs `wrt`.
       wrt: the inputs that are differentiated.
@@ -46,10 +48,10 @@ class Timed:
 
     program: Program
     oracle: Callable[..., np.ndarray]
-    torch: Mapping[str, Callable[..., Any]]
-    references: Mapping[str, Callable[..., Any]] = dataclasses.field(
-        default_factory=dict
-    )
+    torch: Functions
+    more: Functions = dataclasses.field(default_factory=dict)
+    references: Functions = dataclasses.field(default_factory=dict)
+    dtypes: Sequence[str] = ("bfloat16", "float32")
     directions: Sequence[str] = FORWARD
     wrt: Sequence[int] = (0,)
     shared: Sequence[int] = ()
@@ -58,6 +60,11 @@ class Timed:
     rtol: float | None = None
     atol: float = 0.0
     ceiling: str | None = "copy"
+
+
+def with_ways(program: Program, ways: Ways) -> Program:
+    """The program, in more ways."""
+    return program._replace(ways={**program.ways, **ways})
 
 
 def cases_of(
@@ -103,7 +110,7 @@ def _functions(timed: Timed, dtype: str, back: bool, compiled: bool) -> Function
     here = jax.default_backend(), dtype
     in_jax = {
         name: function
-        for name, function in timed.program.spellings.items()
+        for name, function in (timed.program.spellings | timed.more).items()
         if all(map(str.startswith, here, ONLY.get(name, ("", ""))))
     }
     in_jax |= {f"reference {name}": one for name, one in timed.references.items()}
