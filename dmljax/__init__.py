@@ -31,19 +31,9 @@ if typing.TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [*_operators.__all__]  # the functions come first
-__all__ += [
-    "DataType",
-    "DescriptorError",
-    "FeatureLevel",
-    "Implementation",
-    "ModelError",
-    "Operator",
-    "OperatorDesc",
-    "TensorDesc",
-    "TensorFlags",
-    "create_operator",
-    "run_model",
-]
+__all__ += ["DataType", "DescriptorError", "FeatureLevel", "Implementation"]
+__all__ += ["ModelError", "Operator", "OperatorDesc", "TensorDesc", "TensorFlags"]
+__all__ += ["create_operator", "run_model"]
 
 
 def __getattr__(name: str) -> typing.Any:

@@ -10,6 +10,7 @@ Results go to standard output. Everything else that is said goes to standard err
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -137,34 +138,27 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(command=command)
         return added
 
-    run = verb(
-        _run, "run model files of DirectML's DxDispatch", "run model.json --check"
-    )
-    run.add_argument(
+    about = "run model files of DirectML's DxDispatch"
+    run = verb(_run, about, "run model.json --check")
+    option = run.add_argument
+    flag = functools.partial(option, action="store_true")
+    option(
         "models",
         nargs="+",
         metavar="MODEL.json",
         help="model files; - reads one from standard input",
     )
-    run.add_argument(
-        "--device", choices=PLATFORMS, help="where; JAX's default if absent"
-    )
-    run.add_argument(
-        "--check", action="store_true", help="check the models and do not run them"
-    )
-    run.add_argument(
+    option("--device", choices=PLATFORMS, help="where; JAX's default if absent")
+    flag("--check", help="check the models and do not run them")
+    option(
         "--output-dir",
         type=_folder,
         default=Path(),
         metavar="FOLDER",
         help="what each targetPath is relative to; the current directory if absent",
     )
-    run.add_argument(
-        "--no-clobber",
-        action="store_true",
-        help="refuse to replace a file that is there already",
-    )
-    run.add_argument(
+    flag("--no-clobber", help="refuse to replace a file that is there already")
+    option(
         "--max-memory",
         type=_size,
         metavar="SIZE",
@@ -172,17 +166,12 @@ def _parser() -> argparse.ArgumentParser:
         help="what a model may use, such as 512M or 8G; "
         f"{100 * DEFAULT_SHARE:.0f}%% of the machine's memory if absent",
     )
-    run.add_argument(
-        "--timing", action="store_true", help="show how long compiling and running took"
-    )
+    flag("--timing", help="show how long compiling and running took")
     verb(_examples, "run the examples of the pages", "examples")
     support = verb(_support, "show the supported ranks and types", "support padding")
     support.add_argument("operator", nargs="?", metavar="OPERATOR")
-    verb(
-        _schema,
-        "print the JSON Schema of model files, for editors",
-        "schema > model.schema.json",
-    )
+    about = "print the JSON Schema of model files, for editors"
+    verb(_schema, about, "schema > model.schema.json")
     return parser
 
 

@@ -34,14 +34,7 @@ from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
 from dmljax._sharding import Part, Partition, aligned
 from dmljax._struct import field, member
-from dmljax._support import (
-    FLOATS,
-    UP_TO_32_BITS,
-    UP_TO_64_BITS,
-    FeatureLevel,
-    Support,
-    SupportTable,
-)
+from dmljax._support import FLOATS, UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel, Support
 from dmljax._tensor import DataType, TensorDesc
 from dmljax._types import (
     INT32_MAX,
@@ -57,12 +50,12 @@ NAME = "DIAGONAL_MATRIX1"
 # The arguments of the function, as its messages name them.
 X, VALUE = "x (InputTensor)", "value (Value)"
 BEGIN, END = "fill_begin (DiagonalFillBegin)", "fill_end (DiagonalFillEnd)"
-SUPPORT: SupportTable = {
+SUPPORT = {
     FeatureLevel.V5_1: dict.fromkeys(
         ("InputTensor", "OutputTensor"), Support(2, 4, UP_TO_64_BITS)
     )
 }
-DIAGONAL_MATRIX_SUPPORT: SupportTable = {
+DIAGONAL_MATRIX_SUPPORT = {
     FeatureLevel.V2_0: {"OutputTensor": Support(4, 4, FLOATS)},
     FeatureLevel.V2_1: {"OutputTensor": Support(4, 4, UP_TO_32_BITS)},
     FeatureLevel.V4_0: {"OutputTensor": Support(2, 4, UP_TO_32_BITS)},

@@ -25,13 +25,7 @@ from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
 from dmljax._sharding import Partition, aligned
-from dmljax._support import (
-    UP_TO_32_BITS,
-    UP_TO_64_BITS,
-    FeatureLevel,
-    Support,
-    SupportTable,
-)
+from dmljax._support import UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel, Support
 from dmljax._tensor import DataType, TensorDesc
 from dmljax._types import Outputs
 
@@ -49,7 +43,7 @@ def _tensors(
 
 
 # The page names FLOAT16 alone for level 2_0, and so does the table here.
-SUPPORT: SupportTable = {
+SUPPORT = {
     FeatureLevel.V2_0: _tensors(4, 4, (DataType.FLOAT16,)),
     FeatureLevel.V3_0: _tensors(1, 8, UP_TO_32_BITS),
     FeatureLevel.V5_0: _tensors(1, 8, UP_TO_64_BITS),

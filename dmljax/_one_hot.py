@@ -28,7 +28,6 @@ from dmljax._support import (
     UP_TO_64_BITS,
     FeatureLevel,
     Support,
-    SupportTable,
 )
 from dmljax._tensor import DataType, TensorDesc
 from dmljax._types import Outputs, integer, is_integer
@@ -50,7 +49,7 @@ def _tensors(
     }
 
 
-SUPPORT: SupportTable = {
+SUPPORT = {
     FeatureLevel.V2_0: _tensors(4, UINT32_ONLY, FLOATS),
     FeatureLevel.V2_1: _tensors(4, UINT32_ONLY, UP_TO_32_BITS),
     FeatureLevel.V3_0: _tensors(1, INDICES, UP_TO_32_BITS),

@@ -28,26 +28,19 @@ from dmljax._padding_forms import Pads
 from dmljax._padding_primitive import PADDING
 from dmljax._primitive import Implementation, check_implementation, compiled
 from dmljax._struct import field, integers, member
-from dmljax._support import (
-    FLOATS,
-    UP_TO_32_BITS,
-    UP_TO_64_BITS,
-    FeatureLevel,
-    Support,
-    SupportTable,
-)
+from dmljax._support import FLOATS, UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel, Support
 from dmljax._tensor import DataType, TensorDesc
 from dmljax._types import Sizes, integer
 
 NAME = "PADDING"
 BOTH = ("InputTensor", "OutputTensor")
-SUPPORT: SupportTable = {
+SUPPORT = {
     FeatureLevel.V1_0: dict.fromkeys(BOTH, Support(4, 5, FLOATS)),
     FeatureLevel.V2_1: dict.fromkeys(BOTH, Support(4, 5, UP_TO_32_BITS)),
     FeatureLevel.V3_1: dict.fromkeys(BOTH, Support(1, 8, UP_TO_32_BITS)),
     FeatureLevel.V5_0: dict.fromkeys(BOTH, Support(1, 8, UP_TO_64_BITS)),
 }
-PADDING1_SUPPORT: SupportTable = {FeatureLevel.V5_0: SUPPORT[FeatureLevel.V5_0]}
+PADDING1_SUPPORT = {FeatureLevel.V5_0: SUPPORT[FeatureLevel.V5_0]}
 # The arguments of the function, as its messages name them.
 X, MODE, VALUE = "x (InputTensor)", "mode (PaddingMode)", "value (PaddingValue)"
 START, END = "start_padding (StartPadding)", "end_padding (EndPadding)"

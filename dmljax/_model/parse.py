@@ -217,29 +217,21 @@ class _Parser:
             fields = read_fields(value, COMMANDS[kind])
             if kind == "dispatch":
                 return self._dispatch(fields, place)
-            resource = look_up(fields["resource"], "resource", self.resources)
+            name = fields["resource"]
+            resource = look_up(name, "resource", self.resources)
+            data_type, size = resource.data_type, resource.content.nbytes
             if kind == "print":
-                return self._print(fields, resource, place)
-            return self._write_file(fields, resource, place)
-
-    def _print(
-        self, fields: Mapping[str, Any], resource: Resource, place: str
-    ) -> Print:
-        if resource.data_type == DataType.UNKNOWN:
-            raise ModelError(
-                f"the resource {quoted(fields['resource'])} has a list of elements "
-                "with their own types and cannot be printed; write it to a file."
-            )
-        self.budget.take(resource.content.nbytes, "it")
-        return Print(place, fields["resource"], fields.get("verbose", False))
-
-    def _write_file(
-        self, fields: Mapping[str, Any], resource: Resource, place: str
-    ) -> WriteFile:
-        output = plan_file(fields, resource.data_type, resource.length, self.targets)
-        self.budget.take(resource.content.nbytes, "it")
-        self.budget.check(output.working_bytes, "it")
-        return WriteFile(place, fields["resource"], output)
+                if data_type == DataType.UNKNOWN:
+                    raise ModelError(
+                        f"the resource {quoted(name)} has a list of elements with "
+                        "their own types and cannot be printed; write it to a file."
+                    )
+                self.budget.take(size, "it")
+                return Print(place, name, fields.get("verbose", False))
+            output = plan_file(fields, data_type, resource.length, self.targets)
+            self.budget.take(size, "it")
+            self.budget.check(output.working_bytes, "it")
+            return WriteFile(place, name, output)
 
     def _dispatch(self, fields: Mapping[str, Any], place: str) -> Dispatch:
         name = fields["dispatchable"]
