@@ -25,7 +25,7 @@ from dmljax import __version__
 from dmljax._check import ModelError, escaped, shortened
 from dmljax._model.limits import DEFAULT_SHARE, Budget, as_limit
 from dmljax._model.output import Targets, encodable
-from dmljax._model.parse import ModelText, operator_class, parse_model, read_stream
+from dmljax._model.parse import operator_class, parse_model, read_stream
 from dmljax._model.run import (
     PLATFORMS,
     compile_model,
@@ -209,11 +209,12 @@ def _run(arguments: argparse.Namespace) -> int:
         for name in names
     ]
 
+    called = ["standard input" if n == STANDARD_INPUT else n for n in names]
+
     @contextlib.contextmanager
     def saying(verb: str, number: int) -> Iterator[None]:
         """Says what is being done, if standard error is a terminal."""
-        name = _name(sources[number - 1])
-        _progress(f"{verb} model {number} of {len(sources)}: {name}")
+        _progress(f"{verb} model {number} of {len(sources)}: {called[number - 1]}")
         yield
         _progress("")
 
@@ -236,7 +237,7 @@ def _run(arguments: argparse.Namespace) -> int:
         with _signals_raised():
             written = write_outputs(model, results)
         if len(sources) > 1:
-            print(f"==> {escaped(_name(source))} <==")
+            print(f"==> {escaped(called[number - 1])} <==")
         for line in written:
             _say(line)
         print_outputs(model, results)
@@ -268,10 +269,6 @@ def _signals_raised() -> Iterator[None]:
     finally:
         for number in changed:
             signal.signal(number, signal.SIG_DFL)
-
-
-def _name(source: str | ModelText) -> str:
-    return source if isinstance(source, str) else source.name
 
 
 def _say(line: str) -> None:

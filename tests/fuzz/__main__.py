@@ -213,8 +213,7 @@ class ModelFuzzer:
         start = time.process_time()  # whatever else the machine does
         model = None
         try:
-            given = _model_parse.ModelText("the fuzzer", text)
-            model = _model_parse.parse_model(given, max_memory=LARGEST)
+            model = _model_parse.parse_model(text, max_memory=LARGEST)
         except ModelError as error:
             self.report.counts["damaged model files refused"] += 1
             message = str(error)
