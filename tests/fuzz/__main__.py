@@ -127,8 +127,6 @@ class Fuzzer:
         self.generator = np.random.default_rng(seed)
         self.report = report
 
-    # Descriptors
-
     def descriptors(self) -> None:
         """Checks descriptors, and runs one in ten."""
         found = [self._checked() for _ in range(CHECKS * BATCH)]
@@ -166,8 +164,6 @@ class Fuzzer:
                 self.report.fail(f"{desc.operator} differs from the oracle", kept)
 
         return Case("run", (desc, arrays), lambda own: operator(*own), arrays, compare)
-
-    # Model files
 
     def models(self) -> None:
         """Damages model files, and runs those that are accepted."""
