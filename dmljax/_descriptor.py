@@ -59,7 +59,8 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
       operator: DirectML's name of the operator, such as "PADDING".
       support: the ranks and types of its tensors, by feature level.
       outputs: the names of the fields that are output tensors.
-      same_type: the names of the tensors that must have the same data type.
+      same_type: the names of the tensors that must have the same data type, if they are
+        there.
 
     >>> from dmljax import DataType, PaddingDesc, PaddingMode, TensorDesc
     >>> vector = TensorDesc(DataType.FLOAT32, (3,))
@@ -72,7 +73,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
     operator: ClassVar[str]
     support: ClassVar[SupportTable]
     outputs: ClassVar[tuple[str, ...]] = ("output_tensor",)
-    same_type: ClassVar[tuple[str, ...]]
+    same_type: ClassVar[tuple[str, ...]] = ("input_tensor", "output_tensor")
 
     @abc.abstractmethod
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
@@ -122,11 +123,11 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
             check_tensor(self.operator, c_name(name), tensor, output=output)
         check_support(self.operator, self.support, level, named)
         for name, tensor in named.items():
-            check_x64(self.operator, name, tensor.dtype)
+            check_x64(self.operator, f"tensor '{name}'", tensor.dtype)
         same = [name for name in self.same_type if name in tensors]
         for name in same[1:]:
-            pair = [(c_name(n), tensors[n].dtype) for n in (name, same[0])]
-            require_same(self.operator, "data types", *pair)
+            one, other = ((c_name(n), tensors[n].dtype) for n in (name, same[0]))
+            require_same(self.operator, "data types", one, other)
         shapes = self.output_shapes(level)
         for (name, tensor), shape in zip(
             self.output_tensors().items(), shapes, strict=True
@@ -156,9 +157,9 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
           DescriptorError: if this type can't hold it.
         """
         output = self._first_output()
-        # DxDispatch reads a FLOAT16 as FLOAT32 first. So two roundings may be visible.
-        if type(value) is float and output.data_type is DataType.FLOAT16:
-            value = float(cast_float_value(value, DataType.FLOAT32.dtype))
+        # C has no half-precision type: such a value is a float32 before it is one.
+        if output.data_type == DataType.FLOAT16 and type(value) is float:
+            return Scalar(cast_float_value(value, output.dtype), None)
         scalar = as_scalar(self.operator, name, value, output)
         # A NumPy scalar has a type of its own, which must be the output's.
         if scalar.array is not None:

@@ -36,7 +36,8 @@ def _pack(x: jax.Array) -> jax.Array:
     lane = lax.broadcasted_iota(np.uint32, lanes.shape, 2)
     # XLA fuses the comparison into the reduction, and reads the input once.
     bits = lax.shift_left(lanes, lane)
-    return lax.reduce(bits, np.uint32(0), lax.bitwise_or, (2,))
+    packed: jax.Array = lax.reduce(bits, np.uint32(0), lax.bitwise_or, (2,))
+    return packed
 
 
 def by_lines(lines: Callable[..., Outputs]) -> Form:

@@ -115,8 +115,7 @@ def _pad_across_devices(
     # A neighbour has `size` elements. REFLECTION at the ends needs one more than it
     # pads, because it does not repeat the edge.
     if max(before, after) > size - (mode is PaddingMode.REFLECTION):
-        padded = pad(part.gathered(x, axis), before, after)
-        return lax.dynamic_slice_in_dim(padded, index * own, own, axis)
+        return part.cut(pad(part.gathered(x, axis), before, after), axis)
     # A device at an end of the whole axis has no neighbour there, and needs padding.
     # Under WRAP its neighbour is the device at the other end. All devices run the same
     # program: each of them computes both, and selects by its index.

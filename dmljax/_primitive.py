@@ -266,7 +266,8 @@ class OperatorPrimitive:
         self, cotangents: Sequence[Any], *operands: Any, **static: Any
     ) -> Sequence[jax.Array | None]:
         assert self.transpose is not None, "only linear operators are transposed"
-        cotangents = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
+        # A caller of jax.vjp may give an array of NumPy.
+        cotangents = [jnp.asarray(ad.instantiate_zeros(each)) for each in cotangents]
         return self.transpose(self, static, cotangents, operands)
 
 
@@ -284,7 +285,9 @@ def unbroadcast(cotangent: jax.Array, operand: ad.UndefinedPrimal) -> jax.Array:
 
 def check_implementation(operator: str, implementation: Any) -> None:
     """Requires that the form that a caller asks for is a known one."""
-    if implementation not in (None, "xla", "pallas"):
+    # An array would be compared element by element.
+    name = implementation is None or isinstance(implementation, str)
+    if not (name and implementation in (None, "xla", "pallas")):
         raise DescriptorError(
             f"{operator}: implementation is {as_python(implementation)}; it must be "
             "one of None, 'xla', 'pallas'."

@@ -90,9 +90,19 @@ class Part:
     def gathered(self, x: jax.Array, dimension: int) -> jax.Array:
         """Joins the parts of `x` along a dimension. Every device gets the result."""
         mesh_axes = self.mesh_axes(dimension)
+        if not mesh_axes:
+            return x
         # `tiled` joins along the dimension itself; the default stacks along a new one.
         whole: jax.Array = lax.all_gather(x, mesh_axes, axis=dimension, tiled=True)
         return whole
+
+    def cut(self, whole: jax.Array, dimension: int) -> jax.Array:
+        """Returns the device's part of an array that is whole along a dimension."""
+        if not self.mesh_axes(dimension):
+            return whole
+        size = whole.shape[dimension] // self.count(dimension)
+        first = self.index(dimension) * size
+        return lax.dynamic_slice_in_dim(whole, first, size, axis=dimension)
 
 
 def aligned(

@@ -63,7 +63,8 @@ class TensorFlags(enum.IntFlag):
     """Names the flags of a tensor, as DML_TENSOR_FLAGS does.
 
     OWNED_BY_DML lets DirectML keep a copy of a constant tensor, in any layout. dmljax
-    accepts the flag, but it has no effect.
+    accepts the flag. It has an effect in model files alone, if a dispatchable binds the
+    tensor.
 
     >>> TensorFlags.OWNED_BY_DML == 1
     True
@@ -237,8 +238,8 @@ def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
         return None
     if len(strides) != len(sizes):
         return (
-            f"{counted(len(strides), 'stride')} {show(strides)} for "
-            f"{counted(len(sizes), 'size')} {show(sizes)}; there must be one for each."
+            f"strides {show(strides)} for {counted(len(sizes), 'size')} {show(sizes)}; "
+            "there must be one for each."
         )
     if not all(type(stride) is int and 0 <= stride < 2**32 for stride in strides):
         return f"strides {show(strides)}; each must be an integer in [0, 2^32)."
@@ -269,10 +270,8 @@ def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
 def _byte_problem(tensor: TensorDesc, output: bool) -> str | None:
     """Says which rule the size in bytes, the alignment or the flags break."""
     width, total = tensor.dtype.itemsize, tensor.total_tensor_size_in_bytes
-    implied, alignment = (
-        tensor.implied_size_in_bytes,
-        tensor.guaranteed_base_offset_alignment,
-    )
+    implied = tensor.implied_size_in_bytes
+    alignment = tensor.guaranteed_base_offset_alignment
     if not (total is None or (type(total) is int and total >= implied)):
         return (
             f"TotalTensorSizeInBytes {as_python(total)}; its sizes and strides need an "

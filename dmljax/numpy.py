@@ -15,6 +15,7 @@ As in jax.numpy, 64-bit input becomes 32 bits where x64 mode is off. Nothing is 
 here: a function brings its arguments into the form that an operator takes.
 """
 
+import itertools
 import operator
 from typing import Any
 
@@ -77,7 +78,7 @@ def pad(
     Array([2, 1, 2, 3, 2, 1], dtype=int32)
     """
     name = "dmljax.numpy.pad"
-    x = _as_array("pad", array)
+    x = _as_array("pad", "array", array)
     if mode not in _MODES or reflect_type != "even":
         raise NotImplementedError(
             f"{name} has the modes {', '.join(_MODES)} with reflect_type='even', not "
@@ -100,15 +101,12 @@ def _pad_constant(
     values = lax.convert_element_type(values, x.dtype)
     if values.ndim == 0:
         return padding(x, starts, ends, value=values)
-    before, after = _split_sides("constant_values", values, x.ndim)
-    none = (0,) * x.ndim
+    sides = _split_sides("constant_values", values, x.ndim)
     # One side after the other: a later axis gets the corners, as in jax.numpy.
-    for axis in range(x.ndim):
-        start, end = (
-            (*none[:axis], widths[axis], *none[axis + 1 :]) for widths in (starts, ends)
-        )
-        x = padding(x, start, none, value=before[axis])
-        x = padding(x, none, end, value=after[axis])
+    for axis, side in itertools.product(range(x.ndim), (0, 1)):
+        pads = [[0] * x.ndim, [0] * x.ndim]
+        pads[side][axis] = (starts, ends)[side][axis]
+        x = padding(x, *pads, value=sides[side][axis])
     return x
 
 
@@ -122,7 +120,7 @@ def argwhere(
     Returns:
       (size, rank) integers of JAX's default type.
     """
-    x = _as_array("argwhere", a)
+    x = _as_array("argwhere", "a", a)
     columns = nonzero(jnp.atleast_1d(x), size=size, fill_value=fill_value)
     return jnp.stack(columns, 1)[:, : x.ndim]
 
@@ -145,7 +143,7 @@ def nonzero(
     >>> nonzero(jnp.array([0, 5, 7, 0]), size=3, fill_value=-1)
     (Array([ 1,  2, -1], dtype=int32),)
     """
-    x = _as_array("nonzero", a)
+    x = _as_array("nonzero", "a", a)
     if x.ndim == 0:
         raise ValueError(
             "dmljax.numpy.nonzero: a has 0 dimensions. Write jnp.atleast_1d(a)."
@@ -179,7 +177,7 @@ def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: Any = None
 ) -> jax.Array:
     """Finds non-zero elements of the flat array, as ``jax.numpy.flatnonzero`` does."""
-    flat = jnp.ravel(_as_array("flatnonzero", a))
+    flat = jnp.ravel(_as_array("flatnonzero", "a", a))
     return nonzero(flat, size=size, fill_value=fill_value)[0]
 
 
@@ -198,8 +196,9 @@ def extract(
     >>> extract(x > 2, x, size=3)
     Array([5., 7., 0.], dtype=float32)
     """
-    flat = jnp.ravel(_as_array("extract", condition))
-    return compress(flat, arr, size=size, fill_value=fill_value)
+    flat = jnp.ravel(_as_array("extract", "condition", condition))
+    values = _as_array("extract", "arr", arr)
+    return compress(flat, values, size=size, fill_value=fill_value)
 
 
 def compress(
@@ -223,9 +222,9 @@ def compress(
     >>> compress(jnp.array([True, False, True]), jnp.array([[1, 2, 3]]), axis=1)
     Array([[1, 3]], dtype=int32)
     """
-    chosen = _as_array("compress", condition)
-    values = _as_array("compress", a)
-    fill = _as_array("compress", fill_value)
+    chosen = _as_array("compress", "condition", condition)
+    values = _as_array("compress", "a", a)
+    fill = _as_array("compress", "fill_value", fill_value)
     if chosen.ndim != 1:
         raise ValueError(
             "dmljax.numpy.compress: condition has "
@@ -306,7 +305,7 @@ def one_hot(
         index = jnp.where(index == number.astype(index.dtype), number, -1)
     index = jnp.expand_dims(index, axis)
     size = as_size("dmljax.numpy.one_hot", "num_classes", num_classes)
-    off_on = jnp.array([0, 1], jnp.result_type(float) if dtype is None else dtype)
+    off_on = np.array([0, 1], jnp.result_type(float) if dtype is None else dtype)
     if size == 0:  # the operator has no such sequences
         shape = [*index.shape]
         shape[axis] = 0
@@ -316,14 +315,14 @@ def one_hot(
     return _one_hot(index, off_on, size=size, axis=axis)
 
 
-def _as_array(function: str, value: ArrayLike) -> jax.Array:
+def _as_array(function: str, name: str, value: ArrayLike) -> jax.Array:
     """Returns an argument as an array, and refuses a list, as jax.numpy does."""
     given = unwrapped(value)
     arrays = (jax.Array, np.ndarray, np.generic)
     if not isinstance(given, (*arrays, int, float, complex)):
         raise TypeError(
-            f"dmljax.numpy.{function}: an argument is {type(given).__name__}; it must "
-            "be an array or a number. Convert it with jnp.asarray."
+            f"dmljax.numpy.{function}: {name} is {type(given).__name__}; it must be an "
+            "array or a number. Convert it with jnp.asarray."
         )
     return jnp.asarray(given)
 
@@ -350,15 +349,15 @@ def _find(
     if isinstance(found.count, jax.core.Tracer):
         raise jax.errors.ConcretizationTypeError(
             found.count,
-            "dmljax.numpy needs size=, the number of elements to return, in programs "
-            "that are traced, as by jit and vmap.",
+            "A program that is traced, as by jit and vmap, needs size=, the number of "
+            "elements to return.",
         )
     return found, int(found.count)
 
 
 def _clear_diagonals(function: str, m: ArrayLike, begin: int, end: int) -> jax.Array:
     """Puts 0 on the diagonals from `begin` on and before `end`."""
-    x = _as_array(function, m)
+    x = _as_array(function, "m", m)
     if x.ndim < 2:
         raise ValueError(
             f"dmljax.numpy.{function}: m has {counted(x.ndim, 'dimension')}; it must "

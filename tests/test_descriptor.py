@@ -47,7 +47,12 @@ UNTYPED = [
     (PAD, "padding_mode", "EDGE", "is 'EDGE'; it must be...Write PaddingMode.EDGE"),
     (PAD, "start_padding", (1.0, 0.0), f"{STATIC} float"),
     (PAD, "start_padding", (False, 0), "is False, a boolean"),
-    (PAD, "end_padding", None, "must be a sequence of integers, not NoneType"),
+    (
+        PAD,
+        "end_padding",
+        None,
+        "must be a sequence of integers, one for each axis, not",
+    ),
     *((PAD, "input_tensor", value, f"is {value!r}; {KIND}") for value in (3, "x")),
     *(
         (desc, field, value, f"is {value!r}; {REAL}")
@@ -99,7 +104,7 @@ def test_wide_types_need_x64():
         text = f"'{c_name(field)}' has data type {kind}, which needs JAX's x64 mode"
         changes = {field: tensor(kind, *sizes)}
         assert_refused(desc.operator, text, made, desc, **changes)
-    text = "'Value' has data type FLOAT64, which needs JAX's x64 mode"
+    text = ": Value has data type FLOAT64, which needs JAX's x64 mode"
     assert_refused("DIAGONAL_MATRIX1", text, made, FILL, value=np.float64(1))
     with jax.enable_x64(True):
         made(OLD, output_tensor=tensor("INT64", 2, 2))

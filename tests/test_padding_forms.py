@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import re
 
 import jax
 import numpy as np
@@ -107,3 +108,11 @@ def test_indices_of_long_axes_have_64_bits(mode, end):
     x = jax.ShapeDtypeStruct((LONG,), np.int32)
     pad = jax.jit(lambda x: padding(x, (1,), (end,), mode=mode))
     assert "xi64>" in pad.lower(x).as_text()
+
+
+@pytest.mark.parametrize("mode", REPEATING)
+def test_strips_of_long_axes_are_placed_in_64_bits(mode):
+    form = functools.partial(PADDING.divisible, start=(1,), end=(1,), mode=mode)
+    text = jax.jit(form).lower(jax.ShapeDtypeStruct((2**33,), np.int8)).as_text()
+    compared = re.findall(r"stablehlo.compare .*x(i\d+)>\) ->", text)
+    assert compared == ["i64", "i64"]

@@ -1,5 +1,6 @@
 """JSON with comments and trailing commas, as the parser of DxDispatch reads it."""
 
+import collections
 import json
 import re
 from typing import Any, NoReturn
@@ -57,11 +58,8 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # Python's parser would take the last one in silence.
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise ModelError(f"the name {quoted(name)} occurs twice in one object.")
-            seen.add(name)
+        ((name, _),) = collections.Counter(name for name, _ in pairs).most_common(1)
+        raise ModelError(f"the name {quoted(name)} occurs twice in one object.")
     return fields
 
 

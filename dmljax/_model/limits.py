@@ -74,7 +74,8 @@ def as_limit(value: int | str | None) -> int | None:
         if not match:
             raise ModelError(f"{quoted(value)} is not a size such as 512M or 8G.")
         return int(float(match[1]) * UNITS[match[2].upper()])
-    if not isinstance(value, int | np.integer | None) or isinstance(value, bool):
+    other = isinstance(value, (bool, np.timedelta64))  # integers, for Python and NumPy
+    if other or not isinstance(value, int | np.integer | None):
         raise TypeError(
             f"run_model: max_memory is {as_python(value)}; it must be an integer, the "
             "number of bytes, or text such as '8G'."

@@ -12,13 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dmljax._check import (
-    LONGEST_PATH,
-    ModelError,
-    as_json,
-    quoted,
-    shortened,
-)
+from dmljax._check import LONGEST_PATH, ModelError, as_json, quoted, shortened
 from dmljax._descriptor import OperatorDesc
 from dmljax._model.fields import (
     OBJECT,
@@ -52,7 +46,7 @@ from dmljax._model.values import read_resource
 from dmljax._operators import DESCRIPTORS
 from dmljax._struct import c_name
 from dmljax._support import FeatureLevel
-from dmljax._tensor import DataType, TensorDesc
+from dmljax._tensor import DataType, TensorDesc, TensorFlags
 
 # The bytes that Python's objects take, at most, for each byte of JSON text.
 BYTES_PER_CHARACTER = 32
@@ -259,9 +253,20 @@ class _Parser:
                 f"tensor {quoted(key)} of {quoted(name)}: {reason}; each of its "
                 f"tensors must be bound to a resource: {', '.join(tensors)}."
             )
-        bindings: dict[str, Binding] = {}
+        bindings, inputs = dict[str, Binding](), desc.input_tensors()
         for key, (field, tensor) in tensors.items():
-            bindings[field] = self._place_tensor(key, tensor, bound[key])
+            binding = self._place_tensor(key, tensor, bound[key])
+            # The tool initializes all dispatchables before the first command. DirectML
+            # then copies owned inputs, and takes no other resource for them later.
+            flagged = tensor.flags == TensorFlags.OWNED_BY_DML
+            owned = flagged and key in first and field in inputs
+            if owned and key in fields["bindings"]:
+                raise ModelError(
+                    f"tensor {quoted(key)} of {quoted(name)} has the flag "
+                    "OWNED_BY_DML, and the dispatchable binds it; the command must "
+                    "not bind it again."
+                )
+            bindings[field] = binding._replace(owned=owned)
             # A dispatch takes memory for a tensor beside its resource.
             width = tensor.dtype.itemsize + (OFFSET_BYTES if tensor.strides else 0)
             self.budget.check(math.prod(tensor.sizes) * width, f"tensor '{key}'")
@@ -327,7 +332,7 @@ def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:
     """
     taken: list[tuple[str, int, int, str]] = []
     for field, tensor in desc.output_tensors().items():
-        name, offset = bindings[field]
+        name, offset, _ = bindings[field]
         end = offset + tensor.extent * tensor.dtype.itemsize
         for other, start, stop, first in taken:
             if other == name and offset < stop and start < end:

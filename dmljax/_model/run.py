@@ -101,6 +101,11 @@ def run_model(
     >>> results["output"]
     array([3., 1., 2., 3., 1.], dtype=float32)
     """
+    if not isinstance(model, (str, os.PathLike, Mapping)):
+        raise TypeError(
+            f"run_model: model is {as_python(model)}; it must be the path of a file, "
+            "or a dict of its content."
+        )
     with at("max_memory"):
         limit = as_limit(max_memory)
     parsed = parse_model(model, max_memory=limit)
@@ -193,11 +198,11 @@ def program(model: Model) -> Callable[[State], Versions]:
     shown, last = _versions_of(model)
     needed = {*shown, *last}
 
-    def dmljax_model(state: State) -> Versions:
-        state, versions, count = dict(state), {}, dict.fromkeys(state, 0)
+    def dmljax_model(initial: State) -> Versions:
+        state, versions, count = dict(initial), {}, dict.fromkeys(initial, 0)
         for command in model.dispatches:
             with at(command.place):
-                _apply(command, state)
+                _apply(command, state, initial)
             for name in command.written:
                 count[name] += 1
                 if (name, count[name]) in needed:
@@ -253,19 +258,20 @@ def compile_model(model: Model, device: jax.Device | None) -> Callable[[], Resul
     return run
 
 
-def _apply(command: Dispatch, state: State) -> None:
+def _apply(command: Dispatch, state: State, initial: State) -> None:
     """Runs a dispatch, which replaces the resources that it writes."""
     desc, bindings = command.desc, command.bindings
     inputs = []
     for name, tensor in desc.input_tensors().items():
-        resource, offset = bindings[name]
-        elements = _elements(state[resource], tensor.dtype, offset, tensor.extent)
+        resource, offset, owned = bindings[name]
+        buffer = (initial if owned else state)[resource]
+        elements = _elements(buffer, tensor.dtype, offset, tensor.extent)
         inputs.append(read(tensor, elements))
     outputs = desc.output_tensors().items()
     # Two outputs may lie in one resource. The second is written to what the first has
     # left.
     for (name, tensor), value in zip(outputs, desc.evaluate(*inputs), strict=True):
-        resource, offset = bindings[name]
+        resource, offset, _ = bindings[name]
         elements = _elements(state[resource], tensor.dtype, offset, tensor.extent)
         written = write(tensor, value, elements)
         state[resource] = _with_elements(state[resource], written, offset)

@@ -220,7 +220,8 @@ NONZERO_COORDINATES = (
 # PADDING
 
 
-def _padding(mode: PaddingMode, value: float, *printed: str) -> Example:
+def _padding(mode: PaddingMode, *printed: str) -> Example:
+    value = 9.0 if mode is PaddingMode.CONSTANT else 0.0
     tensors = _floats(1, 1, 4, 4), _floats(1, 1, 8, 10)
     return Example(
         f"padding_{mode.name.lower()}",
@@ -235,25 +236,21 @@ def _padding(mode: PaddingMode, value: float, *printed: str) -> Example:
 PADDING = (
     _padding(
         PaddingMode.CONSTANT,
-        9.0,
         "9999999999 9912349999 9956789999 9912349999",
         "9956789999 9999999999 9999999999 9999999999",
     ),
     _padding(
         PaddingMode.EDGE,
-        0.0,
         "1112344444 1112344444 5556788888 1112344444",
         "5556788888 5556788888 5556788888 5556788888",
     ),
     _padding(
         PaddingMode.REFLECTION,
-        0.0,
         "7656787656 3212343212 7656787656 3212343212",
         "7656787656 3212343212 7656787656 3212343212",
     ),
     _padding(
         PaddingMode.SYMMETRIC,
-        0.0,
         "2112344321 2112344321 6556788765 2112344321",
         "6556788765 6556788765 2112344321 6556788765",
     ),

@@ -127,6 +127,12 @@ def test_capital_letters_and_optional_tensors():
 def test_bindings_of_a_command_replace_those_of_the_dispatchable():
     bindings = {"InputTensor": "output", "OutputTensor": "output"}
     assert m.padded("pad.bindings", bindings) == [1, 1, 2, 3, 3]
+    source = m.edited(m.padding_model(), "pad.bindings", bindings)
+    source = m.edited(source, "pad.desc.InputTensor.Flags", "OWNED_BY_DML")
+    assert m.refusal(source).endswith(
+        "tensor 'InputTensor' of 'pad' has the flag OWNED_BY_DML, and the dispatchable "
+        "binds it; the command must not bind it again."
+    )
 
 
 # Bindings

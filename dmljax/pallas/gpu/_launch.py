@@ -19,8 +19,8 @@ def launch_threads(
     programs: int,
     warps: int,
     outputs: Sequence[jax.ShapeDtypeStruct],
-    shared: Sequence[tuple[int, Any]],
     interpret: bool,
+    shared: Sequence[tuple[int, Any]] = (),
     posts: Sequence[tuple[int, int]] = (),
     **static: Any,
 ) -> Sequence[jax.Array]:

@@ -41,7 +41,7 @@ class NonzeroPlan:
 
     batch: int  # the number of lines
     elements: int  # the elements of a line
-    rows: int  # to write for each line; those of non-zeros past them are left out
+    rows: int  # to write for each line, at most one for each element
     sizes: tuple[int, ...]  # of the dimensions that have a column
     width: int  # the bits of an element
     keep: int  # the bits of which one makes an element non-zero if it is set
@@ -151,12 +151,6 @@ class NonzeroPlan:
             return 1
         return self.stored // self.columns if self.whole_rows else 2
 
-    @property
-    def rows_past_elements(self) -> tuple[int, int]:
-        """How many more rows than elements there are, and how many a program fills."""
-        more = max(self.rows - self.elements, 0)
-        return more, -(-more // self.programs)
-
     def loaded(self, whole: bool) -> int:
         """Returns how many elements a thread loads at once, of a whole tile or another.
 
@@ -169,13 +163,9 @@ class NonzeroPlan:
     def shared(self) -> list[tuple[int, Any]]:
         """The sizes and types of the shared memories, in the order of `Program`."""
         word, tiles = np.uint32, self.warps * self.tiles
-        of_tiles = (tiles * WORDS, word), (tiles, word), (tiles, word)
-        return [
-            *of_tiles,
-            (self.warps * LISTED, np.uint16),
-            (self.warps, word),
-            (3, word),
-        ]
+        of_tiles = [(tiles * WORDS, word), (tiles, word), (tiles, word)]
+        lists = (self.warps * LISTED, np.uint16)
+        return [*of_tiles, lists, (self.warps, word), (3, word)]
 
 
 @dataclasses.dataclass(frozen=True)

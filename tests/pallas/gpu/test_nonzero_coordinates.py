@@ -8,7 +8,6 @@ import jax
 import numpy as np
 import pytest
 
-from dmljax import DescriptorError
 from dmljax.pallas.gpu import _nonzero_plan as constants
 from tests import samples
 from tests.checks import check, needs_x64
@@ -154,12 +153,3 @@ def test_blocks_of_users(monkeypatch):
     x[2 * share :] *= np.arange(share + 100) % 100 == 1
     assert plan_of(x.size).programs == 4
     assert_finds(finder(), x)
-
-
-# WHAT IS REFUSED
-
-
-def test_more_rows_than_a_program_can_write_are_refused():
-    x = jax.ShapeDtypeStruct((100,), np.uint8)
-    with pytest.raises(DescriptorError, match="size=2148532224 is too large"):
-        jax.eval_shape(finder(size=2**31 + 2**20), x)

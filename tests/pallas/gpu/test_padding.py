@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dmljax import PaddingMode
-from dmljax.pallas._axes import Axis, axes_of
+from dmljax.pallas._padding import Axis
 from dmljax.pallas.gpu import WARP, _padding, _threads
 from tests import samples
 from tests.checks import assert_same, check, needs_x64
@@ -101,7 +101,8 @@ def test_the_rows_are_boundaries_of_the_plan():
     plans = {}
     for name, rows in ROWS.items():
         chunk = _padding.CHUNK_BYTES
-        axes = axes_of(*rows(chunk, chunk * WARP * _padding.WARPS, _padding.ROW_BYTES))
+        sizes = rows(chunk, chunk * WARP * _padding.WARPS, _padding.ROW_BYTES)
+        axes = list(map(Axis, *sizes))
         plans[name] = _padding.plan_of(axes, CONSTANT, 1, 1)
     insides = {plan.row.size * plan.unit - plan.chunk for plan in plans.values()}
     assert insides >= {-1, 0, plans["two may be"].chunk + 1}

@@ -1,4 +1,4 @@
-"""From data types to the integers that kernels for GPUs move, for every bit pattern.
+"""From data types to the integers that kernels of PADDING move, for every bit pattern.
 
 The kernels themselves are then tested with one type of each size.
 """
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dmljax.pallas.gpu._words import on_bits, packed, unpacked
+from dmljax.pallas._padding import on_bits
 from tests.checks import assert_same
 from tests.pallas.patterns import TYPES, patterns
 
@@ -33,13 +33,3 @@ def test_floats_of_four_bits_are_moved_as_wider_ones():
     x = jnp.arange(-6, 7).astype(jnp.float4_e2m1fn)
     (output,) = on_bits(lambda a, b: (jnp.concatenate([a, b]),))(x, x[::-1])
     assert_same(output, jnp.concatenate([x, x[::-1]]))
-
-
-@pytest.mark.parametrize("width", [8, 16, 32])
-def test_elements_of_words(width):
-    """Those of a word lie side by side, the first one in its lowest bits."""
-    elements = patterns(np.dtype(f"uint{width}"))[-4 * (32 // width) :]
-    words = np.ascontiguousarray(elements).view(np.uint32)
-    taken = unpacked(list(words), elements.size, width)
-    np.testing.assert_array_equal(taken, elements)
-    np.testing.assert_array_equal(packed(taken, width), words)
