@@ -178,7 +178,11 @@ class Torch(Library):
     def prepare(
         self, function: Call, arrays: Arrays, wrt: int | None = None, jit: bool = True
     ) -> Prepared:
-        """The gradient's graph is built once: only the way back is called."""
+        """The gradient's graph is built once: only the way back is called.
+
+        Products of float32 are made in TF32 on a GPU, as XLA makes them.
+        """
+        module("torch").set_float32_matmul_precision("high")
         if wrt is None:
             run = functools.partial(function, *arrays)
         else:
@@ -215,6 +219,7 @@ _JAX = Jax()
 ALL: dict[str, Library] = {
     "dmljax": _JAX,
     "jnp": _JAX,
+    "reference": _JAX,
     "numpy": Library(),
     "torch": Torch(),
     "onnxruntime": OnnxRuntime(),

@@ -28,7 +28,8 @@ class Sample:
       values: at the grid.
       rows: if not None, an output of only so many leading rows is right as well: the
         rest is defined by a static shape alone.
-      rtol: how far a number may be off.
+      rtol: how far a number may be off, as a part of itself.
+      atol: how far any number may be off besides.
     """
 
     shape: tuple[int, ...]
@@ -36,6 +37,7 @@ class Sample:
     values: np.ndarray
     rows: int | None = None
     rtol: float = 0.0
+    atol: float = 0.0
 
     def leading(self) -> "Sample":
         """The sample of an output of the leading rows alone."""
@@ -81,6 +83,7 @@ def compare(
             np.asarray(found, np.float64),
             np.asarray(sample.values, np.float64),
             rtol=sample.rtol,
+            atol=sample.atol,
         )
 
 

@@ -18,6 +18,9 @@ from benchmarks.libraries import Library, Prepared
 
 # Of the arrays that are copied and filled: far more than the caches hold.
 CEILING_BYTES = {"cpu": 2**27, "gpu": 2**29}
+# Of a slow contender: how long the calls in flight may take; and after how long it
+# makes no more rounds, if it made the fewest.
+FLIGHT_SECONDS, MOST_SECONDS, FEWEST = 0.1, 1.0, 3
 # A trace now and then has an event more than the calls made.
 TRACES = 3
 
@@ -58,18 +61,30 @@ def has_clock() -> bool:
 def wall_times(calls: Calls, *, rounds: int, repeats: int) -> Timings:
     """The host's time for each call, of calls in flight.
 
-    A contender makes `repeats` calls, and the last result is waited for. Contenders
-    take turns, round after round, so that noise hits them alike.
+    A contender makes `repeats` calls, or fewer if they are slow, and the last result is
+    waited for. Contenders take turns, round after round, so that noise hits them alike.
     """
     samples: dict[str, list[float]] = {name: [] for name in calls}
+    flights, spent = dict.fromkeys(calls, 1), dict.fromkeys(calls, 0.0)
+    for name, call in calls.items():
+        seconds = _seconds(call, 1)
+        flights[name] = max(min(repeats, int(FLIGHT_SECONDS / seconds)), 1)
     for name, call in _in_turn(calls, rounds):
-        call.wait(call.run())
-        start = time.perf_counter()
-        for _ in range(repeats):
-            result = call.run()
-        call.wait(result)
-        samples[name].append((time.perf_counter() - start) / repeats * 1e3)
+        if spent[name] < MOST_SECONDS or len(samples[name]) < FEWEST:
+            call.wait(call.run())
+            seconds = _seconds(call, flights[name])
+            samples[name].append(seconds / flights[name] * 1e3)
+            spent[name] += seconds
     return {name: Timing(tuple(times)) for name, times in samples.items()}
+
+
+def _seconds(call: Prepared, repeats: int) -> float:
+    """What so many calls take together."""
+    start = time.perf_counter()
+    for _ in range(repeats):
+        result = call.run()
+    call.wait(result)
+    return time.perf_counter() - start
 
 
 def _in_turn(calls: Calls, rounds: int) -> Iterable[tuple[str, Prepared]]:

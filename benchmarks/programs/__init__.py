@@ -1,18 +1,26 @@
-"""Parts of programs that users run, each in every spelling that is known to be good.
+"""Programs that users run, each in every spelling that is known to be good.
 
-A file of this folder has one program: its cases, by type and size; a contender for each
-spelling, which the second word of its name tells from others ("jnp where"); and its
-oracle. All cases have the context "program". The operators as programs of their own
-are in `benchmarks.cases`.
+Ten of them are in `dmljax._programs`. A file of this folder has others, which need the
+same operators, and for all of them what the results must be, what PyTorch computes, and
+what they are compared with. All cases have the context "program".
 """
 
 from collections.abc import Iterator
 
 from benchmarks.case import Case
-from benchmarks.programs import convolutions, graphs, router, softmax
+from benchmarks.programs import images, labels, masks, sparse
+from benchmarks.programs.timed import cases_of
+
+PROGRAMS = masks.PROGRAMS | labels.PROGRAMS | images.PROGRAMS | sparse.PROGRAMS
+# The elements of the arrays of a small program.
+SMALL = 2**18
 
 
 def programs(elements: int) -> Iterator[Case]:
-    """All of them, for arrays of about so many elements."""
-    for program in (convolutions, router, softmax, graphs):
-        yield from program.cases(elements)
+    """All of them, for arrays of about so many elements; and some for small ones."""
+    for name, timed in PROGRAMS.items():
+        yield from cases_of(name, timed, elements, timed.dtypes)
+    if elements > SMALL:
+        for name, timed in PROGRAMS.items():
+            dtypes = timed.dtypes[:1]
+            yield from cases_of(name, timed, SMALL, dtypes, compiled=False)

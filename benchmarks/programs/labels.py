@@ -1,0 +1,176 @@
+"""Labels, experts and conditions: ONE_HOT and ELEMENT_WISE_IF."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import dmljax
+from benchmarks.others import module
+from benchmarks.programs.timed import BOTH, Timed, with_ways
+from dmljax._programs import PROGRAMS as SHARED
+from dmljax._programs import Input, Program, Ways
+
+CLASSES = 19
+
+
+def _hot(library: Any, indices: Any, size: int) -> Any:
+    """A comparison with all numbers, as booleans."""
+    device = {"device": indices.device} if library.__name__ == "torch" else {}
+    return indices[..., None] == library.arange(size, **device)
+
+
+# One-hot arrays of a type.
+HOT: Ways = {
+    "dmljax": lambda i, size, dtype: dmljax.one_hot(
+        i[..., None], np.array([0, 1], dtype), size=size
+    ),
+    "jnp one_hot": lambda i, size, dtype: jax.nn.one_hot(i, size, dtype=dtype),
+    "jnp equal": lambda i, size, dtype: _hot(jnp, i, size).astype(dtype),
+}
+
+# LABEL SMOOTHING
+
+
+def _np_smoothing(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    x = x - x.max(-1, keepdims=True)
+    logs = x - np.log(np.exp(x).sum(-1, keepdims=True))
+    chosen = np.take_along_axis(logs, labels[:, None], -1)[:, 0]
+    return np.asarray(-0.9 * chosen - 0.1 * logs.mean(-1))
+
+
+def _torch_smoothing(x: Any, labels: Any) -> Any:
+    cross_entropy = module("torch").nn.functional.cross_entropy
+    static = {"label_smoothing": 0.1, "reduction": "none"}
+    return cross_entropy(x.float(), labels.long(), **static)
+
+
+def _vocabulary(elements: int, dtype: str) -> tuple[Input, ...]:
+    rows = max(elements >> 13, 1)
+    return ((rows, 32000), dtype, 10), ((rows,), "int32", 32000)
+
+
+SMOOTHING = with_ways(
+    SHARED["label smoothing"],
+    {"jnp where": lambda i, n: jnp.where(_hot(jnp, i, n), 0.9, 0) + 0.1 / n},
+)
+
+# A TABLE, AND A SEGMENTATION
+
+
+def _table(elements: int, dtype: str) -> tuple[Input, ...]:
+    return ((512, 1024), dtype, 10), ((elements >> 10,), "int32", 512)
+
+
+def _segmentation(elements: int, dtype: str) -> tuple[Input, ...]:
+    rows = 2 ** max(round(np.log2(elements / 256) / 2), 3)  # 512 for 2^26 elements
+    shape = (max(elements // 4 // rows**2, 1), rows, rows)
+    return ((*shape, CLASSES), dtype, 10), (shape, "int32", CLASSES)
+
+
+def _dice(hot: Any, x: Any) -> Any:
+    both, each = (hot * x).sum((1, 2)), hot.sum((1, 2)) + x.sum((1, 2))
+    return 2 * both / each
+
+
+def _torch_dice(x: Any, labels: Any) -> Any:
+    hot = module("torch").nn.functional.one_hot(labels.long(), CLASSES)
+    return _dice(hot.float(), x.float())
+
+
+TABLE = Program(
+    "one_hot",
+    _table,
+    lambda hot, table, i: hot(i, len(table), table.dtype) @ table,
+    HOT,
+)
+DICE = Program(
+    "one_hot",
+    _segmentation,
+    lambda hot, x, i: _dice(hot(i, CLASSES, np.float32), x.astype(np.float32)),
+    HOT,
+)
+
+# EXPERTS AND CONDITIONS
+
+
+def _np_places(experts: np.ndarray) -> np.ndarray:
+    """The number of tokens of the same expert before each token."""
+    order = np.argsort(experts, kind="stable")
+    places = np.empty(len(experts), np.int32)
+    starts = np.searchsorted(experts[order], experts[order])
+    places[order] = np.arange(len(experts)) - starts
+    return places
+
+
+def _torch_places(experts: Any) -> Any:
+    hot = module("torch").nn.functional.one_hot(experts.long(), 64).int()
+    return (hot.cumsum(0) * hot).sum(1) - 1
+
+
+def _torch_mean(x: Any, keep: Any) -> Any:
+    kept = keep != 0
+    return module("torch").where(kept, x.float(), 0.0).sum(1) / kept.sum(1)
+
+
+def _torch_log(x: Any) -> Any:
+    where, positive = module("torch").where, x > 0.5
+    return where(positive, where(positive, x, 1.0).log(), 0.0)
+
+
+PROGRAMS = {
+    "label smoothing": Timed(
+        SMOOTHING, _np_smoothing, {"torch": _torch_smoothing}, directions=BOTH
+    ),
+    "label smoothing of a vocabulary": Timed(
+        SMOOTHING._replace(inputs=_vocabulary),
+        _np_smoothing,
+        {"torch": _torch_smoothing},
+        dtypes=("bfloat16",),
+        directions=BOTH,
+    ),
+    "product with a table": Timed(
+        TABLE,
+        lambda table, i: table[i],
+        {
+            "torch": lambda table, i: _hot(module("torch"), i, 512).to(table) @ table,
+            "torch embedding": lambda table, i: table[i],
+        },
+        more={"jnp take": lambda table, i: table[i]},
+        whole=True,
+        ceiling=None,
+    ),
+    "dice sums of a segmentation": Timed(
+        DICE,
+        lambda x, i: _dice(_hot(np, i, CLASSES), x),
+        {"torch": _torch_dice},
+    ),
+    "router": Timed(
+        with_ways(
+            SHARED["router"],
+            {"jnp equal": lambda i, n: _hot(jnp, i, n).astype(np.int32)},
+        ),
+        _np_places,
+        {"torch": _torch_places},
+        dtypes=("int32",),
+        whole=True,
+    ),
+    "masked mean": Timed(
+        SHARED["masked mean"],
+        lambda x, keep: (x * keep).sum(1) / keep.sum(1),
+        {"torch": _torch_mean},
+        more={
+            "jnp mean": lambda x, keep: jnp.mean(
+                x, 1, dtype=np.float32, where=keep != 0
+            )
+        },
+        directions=BOTH,
+    ),
+    "safe logarithm": Timed(
+        SHARED["safe logarithm"],
+        lambda x: np.where(x > 0.5, np.log(np.where(x > 0.5, x, 1)), 0),
+        {"torch": _torch_log},
+        directions=("gradient",),
+    ),
+}

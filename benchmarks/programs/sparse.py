@@ -1,0 +1,81 @@
+"""Elements, rows and edges that a condition chooses: NONZERO_COORDINATES."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+import dmljax
+from benchmarks.others import module
+from benchmarks.programs.timed import BOTH, Timed, with_ways
+from dmljax._programs import PROGRAMS as SHARED
+
+LIMIT = 97
+
+
+def _kept(x: np.ndarray, rows: int) -> np.ndarray:
+    """The first rows, and zeros past the last one."""
+    kept = np.zeros((rows, *x.shape[1:]), x.dtype)
+    kept[: len(x)] = x[:rows]
+    return kept
+
+
+def _torch_nonzero_static(x: Any) -> Any:
+    # The rows past the count name an element that is not one of x.
+    torch = module("torch")
+    size, longer = len(x) // 32, torch.nn.functional.pad(x, (0, 1))
+    static = {"size": size, "fill_value": len(x)}
+    return longer[torch.nonzero_static(x > LIMIT, **static)[:, 0]]
+
+
+def _np_sums(distances: np.ndarray, features: np.ndarray) -> np.ndarray:
+    """The product of the adjacency matrix, transposed, with the features."""
+    sums: np.ndarray = (distances < 1).swapaxes(1, 2).astype(np.float64) @ features
+    return sums
+
+
+def _torch_sums(distances: Any, features: Any) -> Any:
+    graph, source, target = (distances < 1).nonzero(as_tuple=True)
+    nodes = features.shape[1]
+    flat = features.reshape(-1, features.shape[-1])
+    sent = flat[graph * nodes + source]
+    sums = module("torch").zeros_like(flat).index_add_(0, graph * nodes + target, sent)
+    return sums.reshape(features.shape)
+
+
+def _by_coordinates(condition: jax.Array, x: jax.Array, size: int) -> jax.Array:
+    found = dmljax.nonzero_coordinates(condition, size=size, fill=len(x))
+    return x.at[found.coordinates[:, 0]].get(mode="fill", fill_value=0)
+
+
+PROGRAMS = {
+    "elements above a limit": Timed(
+        with_ways(
+            SHARED["elements above a limit"], {"dmljax coordinates": _by_coordinates}
+        ),
+        lambda x: _kept(x[x > LIMIT], len(x) // 32),
+        {
+            "torch": lambda x: x[x > LIMIT],
+            "torch nonzero_static": _torch_nonzero_static,
+        },
+        dtypes=("float32", "bfloat16"),
+        whole=True,
+        count=lambda x: int((x > LIMIT).sum()),
+        rtol=0,
+    ),
+    "rows of a mask": Timed(
+        SHARED["rows of a mask"],
+        lambda x, keep: _kept(x[keep != 0], len(x) * 5 // 8),
+        {"torch": lambda x, keep: x[keep != 0]},
+        directions=BOTH,
+        whole=True,
+        count=lambda x, keep: int((keep != 0).sum()),
+        rtol=0,
+    ),
+    "edges of graphs": Timed(
+        SHARED["edges of graphs"],
+        _np_sums,
+        {"torch": _torch_sums},
+        dtypes=("float32",),
+    ),
+}
