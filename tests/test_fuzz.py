@@ -24,6 +24,14 @@ def test_a_failure_is_kept(x64, tmp_path, monkeypatch, kind):
     assert (len(refused) > 0) == (kind == "descriptors")
 
 
+def test_nothing_fails(x64, tmp_path, monkeypatch):
+    monkeypatch.setattr(fuzz, "BATCH", 12)
+    report = fuzz.Report(0, tmp_path)
+    fuzz.Fuzzer(0, report).models()
+    assert report.counts["models run"] > 0
+    assert report.counts["failures"] == 0
+
+
 @pytest.mark.parametrize("failures", [0, 2])
 def test_the_exit_status(capsys, tmp_path, monkeypatch, failures):
     def batch(self):

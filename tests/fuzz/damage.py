@@ -12,6 +12,7 @@ from tests import oracles
 from tests.fuzz import expected
 from tests.fuzz.descriptors import Maker
 
+State = dict[str, np.ndarray]
 # Values that take the place of others: limits of C's types, and other types.
 VALUES = (
     *(0, 1, -1, 2, 3, 4, 7, 8, 16, 255, 256, 1000, 65535, 2**16),
@@ -37,7 +38,9 @@ def base_model(maker: Maker) -> dict[str, Any]:
             name = f"r{number}{field}"
             resources[name], binding = _resource(choose, name, tensor)
             bindings[field.title().replace("_", "")] = binding
-        dispatchables[named] = desc.to_json()
+        # Tensors that are bound here may be owned.
+        first = {k: bindings.pop(k) for k in [*bindings] if choose.random() < 0.2}
+        dispatchables[named] = desc.to_json() | {"bindings": first}
         dispatch = {"type": "dispatch", "dispatchable": named, "bindings": bindings}
         commands.append(dispatch)
     for name in resources:
@@ -138,28 +141,29 @@ def _damage_text(choose: random.Random, text: bytearray) -> None:
 
 def final_bytes(model: Model) -> dict[str, bytes]:
     """Computes by the oracles what the resources hold at the end."""
-    state = {name: r.content.copy() for name, r in model.resources.items()}
-    for command in model.commands:
-        if isinstance(command, Dispatch):
-            _dispatch(command, state)
+    initial = {name: r.content for name, r in model.resources.items()}
+    state = {name: content.copy() for name, content in initial.items()}
+    for command in model.dispatches:
+        _dispatch(command, initial, state)
     return {
         name: state[name][: resource.length * resource.dtype.itemsize].tobytes()
         for name, resource in model.resources.items()
     }
 
 
-def _dispatch(command: Dispatch, state: dict[str, np.ndarray]) -> None:
+def _dispatch(command: Dispatch, initial: State, state: State) -> None:
     desc, inputs = command.desc, []
     for field, tensor in desc.input_tensors().items():
-        name, offset = command.bindings[field]
+        name, offset, owned = command.bindings[field]
         size = tensor.extent * tensor.dtype.itemsize
-        elements = state[name][offset : offset + size].copy().view(tensor.dtype)
+        buffer = (initial if owned else state)[name]
+        elements = buffer[offset : offset + size].copy().view(tensor.dtype)
         inputs.append(oracles.strided_read(elements, tensor.sizes, tensor.strides))
     results = expected.logical_outputs(desc, inputs)
     for (field, tensor), value in zip(
         desc.output_tensors().items(), results, strict=True
     ):
-        name, offset = command.bindings[field]
+        name, offset, _ = command.bindings[field]
         width, shaped = tensor.dtype.itemsize, value.reshape(tensor.sizes)
         for coordinate in np.ndindex(tensor.sizes):
             place = offset + width * int(np.dot(coordinate, tensor.element_strides))

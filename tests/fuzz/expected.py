@@ -38,17 +38,6 @@ def random_inputs(
     return arrays
 
 
-def logical_inputs(
-    desc: dmljax.OperatorDesc, arrays: list[np.ndarray]
-) -> list[np.ndarray]:
-    """Returns the inputs as the oracles take them, read through the strides."""
-    tensors = desc.input_tensors().values()
-    return [
-        oracles.strided_read(array.ravel(), tensor.sizes, tensor.strides)
-        for tensor, array in zip(tensors, arrays, strict=True)
-    ]
-
-
 def logical_outputs(
     desc: dmljax.OperatorDesc, inputs: list[np.ndarray]
 ) -> list[np.ndarray]:
@@ -60,7 +49,11 @@ def logical_outputs(
 
 def outputs(desc: dmljax.OperatorDesc, arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Returns what the operator of the descriptor must return, laid out by strides."""
-    results = logical_outputs(desc, logical_inputs(desc, arrays))
+    inputs = [
+        oracles.strided_read(array.ravel(), tensor.sizes, tensor.strides)
+        for tensor, array in zip(desc.input_tensors().values(), arrays, strict=True)
+    ]
+    results = logical_outputs(desc, inputs)
     return [
         value.reshape(tensor.sizes)
         if tensor.strides is None
@@ -73,8 +66,5 @@ def outputs(desc: dmljax.OperatorDesc, arrays: list[np.ndarray]) -> list[np.ndar
 
 def same_bits(first: np.ndarray, second: np.ndarray) -> bool:
     """Whether two arrays have one type, one shape and the same bytes."""
-    return (first.dtype, first.shape, first.tobytes()) == (
-        second.dtype,
-        second.shape,
-        second.tobytes(),
-    )
+    one, other = ((x.dtype, x.shape, x.tobytes()) for x in (first, second))
+    return one == other
