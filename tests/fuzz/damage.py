@@ -177,25 +177,26 @@ def final_bytes(model: Model) -> dict[str, bytes]:
     state = {name: r.content.copy() for name, r in model.resources.items()}
     for command in model.commands:
         if isinstance(command, Dispatch):
-            _dispatch(command, state)
+            _dispatch(command, model, state)
     return {
         name: state[name][: resource.length * resource.dtype.itemsize].tobytes()
         for name, resource in model.resources.items()
     }
 
 
-def _dispatch(command: Dispatch, state: dict[str, np.ndarray]) -> None:
+def _dispatch(command: Dispatch, model: Model, state: dict[str, np.ndarray]) -> None:
     desc, inputs = command.desc, []
     for field, tensor in desc.input_tensors().items():
-        name, offset = command.bindings[field]
+        name, offset, owned = command.bindings[field]
         size = tensor.extent * tensor.dtype.itemsize
-        elements = state[name][offset : offset + size].copy().view(tensor.dtype)
+        content = model.resources[name].content if owned else state[name]
+        elements = content[offset : offset + size].copy().view(tensor.dtype)
         inputs.append(oracles.strided_read(elements, tensor.sizes, tensor.strides))
     results = expected.logical_outputs(desc, inputs)
     for (field, tensor), value in zip(
         desc.output_tensors().items(), results, strict=True
     ):
-        name, offset = command.bindings[field]
+        name, offset, _ = command.bindings[field]
         width, shaped = tensor.dtype.itemsize, value.reshape(tensor.sizes)
         for coordinate in np.ndindex(tensor.sizes):
             place = offset + width * int(np.dot(coordinate, tensor.element_strides))
