@@ -34,9 +34,9 @@ def _pack(x: jax.Array) -> jax.Array:
     lanes = lax.pad(lanes, np.uint32(0), ((0, 0, 0), (0, words * WORD - elements, 0)))
     lanes = lax.reshape(lanes, (lines, words, WORD))
     lane = lax.broadcasted_iota(np.uint32, lanes.shape, 2)
-    # XLA fuses the comparison into the reduction, and reads the input once. Each term
-    # has a bit of its own: the sum is the same as an or, which XLA's CPU can't do
-    # across devices.
+    # Each term has a bit of its own: the sum is the same as an or, which GPUs can't
+    # reduce among each other. XLA fuses the comparison into it, and reads the input
+    # once.
     bits = lax.shift_left(lanes, lane)
     packed: jax.Array = lax.reduce(bits, np.uint32(0), lax.add, (2,))
     return packed
