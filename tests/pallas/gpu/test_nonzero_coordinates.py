@@ -82,7 +82,7 @@ LOADS = [
 @pytest.mark.parametrize(
     ("dtype", "loaded"),
     [
-        pytest.param(*case, marks=SLOW if i % 6 != 2 else ())
+        pytest.param(*case, marks=SLOW if i < 8 else ())
         for i, case in enumerate(LOADS)
     ],
     indirect=["dtype"],
