@@ -46,12 +46,14 @@ ALSO = (
 # changes ("*" for anything), and a text that the changed lines have.
 EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     "It changes how long a call takes, or from which size on another form runs.": (
+        ("_select", "transpose_select", "if False", "needs_cotangent"),
         ("_overlap", "MOST_*", "*", ""),
         ("_overlap", "_reduce", "if False", "sorted(axes)"),
         ("_strides", "_corner", "*", "2 * math.prod(kept)"),
         ("_strides", "write", "True -> False", "unique_indices"),
     ),
     "The value has no part in what follows.": (
+        ("_coordinates", "fold", "- -> +, 2 -> 3, 1 -> 2, 1 -> 0", "PaddingMode.WRAP"),
         ("_overlap", "_limit", "1 -> 2, 1 -> 0", "if others else 1"),
         ("_strides", "_offsets", "0 -> 1, 0 -> -1", "sizes[axis] > 1"),
     ),
