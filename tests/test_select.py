@@ -1,4 +1,4 @@
-"""How selects choose. Their results are compared in tests/transforms/test_results.py."""
+"""How selects choose. tests/transforms/test_results.py compares their results."""
 
 import jax
 import numpy as np
