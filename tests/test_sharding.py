@@ -287,8 +287,10 @@ def test_what_explicit_axes_cannot_do():
     ("name", "spec"),
     [
         ("REFLECTION, narrow", P("a", None, "b")),
-        ("nonzero_coordinates, vmap", P("a")),
-        pytest.param("nonzero_coordinates, parts", P("a"), marks=pytest.mark.slow),
+        *(
+            pytest.param(f"nonzero_coordinates, {by}", P("a"), marks=pytest.mark.slow)
+            for by in ("vmap", "parts")
+        ),
     ],
 )
 def test_a_kernel_runs_on_each_part(name, spec):
