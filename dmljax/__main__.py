@@ -174,7 +174,20 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--timing", action="store_true", help="show how long compiling and running took"
     )
-    verb(_examples, "run the examples of the pages", "examples")
+    examples = verb(
+        _examples, "run the examples of Microsoft's pages", "examples padding"
+    )
+    examples.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="show these examples whole: those of an operator, or one such as "
+        "padding_edge",
+    )
+    examples.add_argument(
+        "--verbose", action="store_true", help="show all examples whole"
+    )
+    verb(_compare, "time ten programs, beside jax.numpy", "compare")
     support = verb(_support, "show the supported ranks and types", "support padding")
     support.add_argument("operator", nargs="?", metavar="OPERATOR")
     verb(
@@ -302,14 +315,33 @@ def _progress(line: str) -> None:
 
 def _examples(arguments: argparse.Namespace) -> int:
     find_device(None)  # if there is no device, this says so in one line
-    print(f"{IMPORTS}\n")
-    verdicts = []
-    for example in EXAMPLES:
-        text, verdict = show_example(example)
-        print(f"{text}\n")
+    beginning = (arguments.name or "").lower()
+    chosen = [example for example in EXAMPLES if example.name.startswith(beginning)]
+    if not chosen:
+        names = ", ".join(example.name for example in EXAMPLES)
+        raise _UsageError(f"no example is named {arguments.name!r}; there are {names}")
+    verbose = arguments.verbose or arguments.name is not None
+    if verbose:
+        print(f"{IMPORTS}\n")
+    verdicts, address = [], ""
+    for example in chosen:
+        if address != example.address:
+            address = example.address
+            print(address)
+        text, verdict = show_example(example, verbose)
+        print(text)
         verdicts.append(verdict)
     print(summary(verdicts))
     return WRONG_RESULT if Verdict.DISAGREES in verdicts else 0
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from dmljax._compare import lines  # and ten programs, for this command alone
+
+    find_device(None)
+    for line in lines():
+        print(line, flush=True)
+    return 0
 
 
 def _support(arguments: argparse.Namespace) -> int:
