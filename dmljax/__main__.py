@@ -139,8 +139,7 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     about = "run model files of DirectML's DxDispatch"
-    run = verb(_run, about, "run model.json --check")
-    option = run.add_argument
+    option = verb(_run, about, "run model.json --check").add_argument
     flag = functools.partial(option, action="store_true")
     option(
         "models",
@@ -152,8 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     flag("--check", help="check the models and do not run them")
     option(
         "--output-dir",
-        type=_folder,
-        default=Path(),
+        default=".",
         metavar="FOLDER",
         help="what each targetPath is relative to; the current directory if absent",
     )
@@ -167,7 +165,12 @@ def _parser() -> argparse.ArgumentParser:
         f"{100 * DEFAULT_SHARE:.0f}%% of the machine's memory if absent",
     )
     flag("--timing", help="show how long compiling and running took")
-    verb(_examples, "run the examples of the pages", "examples")
+    about = "run the examples of Microsoft's pages"
+    option = verb(_examples, about, "examples padding").add_argument
+    about = "show whole examples: those of an operator, or one such as padding_edge"
+    option("name", nargs="?", metavar="NAME", help=about)
+    option("--verbose", action="store_true", help="show all examples whole")
+    verb(_compare, "time ten programs, beside jax.numpy", "compare")
     support = verb(_support, "show the supported ranks and types", "support padding")
     support.add_argument("operator", nargs="?", metavar="OPERATOR")
     about = "print the JSON Schema of model files, for editors"
@@ -180,12 +183,6 @@ def _size(text: str) -> int | None:
         return as_limit(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _folder(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("it is empty; write . for the current folder")
-    return Path(text)
 
 
 # Running models
@@ -203,7 +200,9 @@ def _run(arguments: argparse.Namespace) -> int:
     # Standard input can be read only once, and a model may be parsed twice. So its text
     # stands for it.
     budget = Budget(arguments.max_memory)
-    targets = Targets(arguments.output_dir, not arguments.no_clobber)
+    if not arguments.output_dir:  # which a Path would take for the current folder
+        raise _UsageError("--output-dir is empty; write . for the current folder")
+    targets = Targets(Path(arguments.output_dir), not arguments.no_clobber)
     sources = [
         name if name != STANDARD_INPUT else read_stream(sys.stdin, budget)
         for name in names
@@ -293,14 +292,33 @@ def _progress(line: str) -> None:
 
 def _examples(arguments: argparse.Namespace) -> int:
     find_device(None)  # if there is no device, this says so in one line
-    print(f"{IMPORTS}\n")
-    verdicts = []
-    for example in EXAMPLES:
-        text, verdict = show_example(example)
-        print(f"{text}\n")
+    beginning = (arguments.name or "").lower()
+    chosen = [example for example in EXAMPLES if example.name.startswith(beginning)]
+    if not chosen:
+        names = ", ".join(example.name for example in EXAMPLES)
+        raise _UsageError(f"no example is named {arguments.name!r}; there are {names}")
+    verbose = arguments.verbose or arguments.name is not None
+    if verbose:
+        print(f"{IMPORTS}\n")
+    verdicts, address = [], ""
+    for example in chosen:
+        if address != example.address:
+            address = example.address
+            print(address)
+        text, verdict = show_example(example, verbose)
+        print(text)
         verdicts.append(verdict)
     print(summary(verdicts))
     return WRONG_RESULT if Verdict.DISAGREES in verdicts else 0
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from dmljax._compare import lines  # and ten programs, for this command alone
+
+    find_device(None)
+    for line in lines():
+        print(line, flush=True)
+    return 0
 
 
 def _support(arguments: argparse.Namespace) -> int:

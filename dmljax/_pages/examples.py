@@ -65,6 +65,14 @@ class Example:
         """The struct that the page describes."""
         return f"DML_{self.desc.operator}_OPERATOR_DESC"
 
+    @property
+    def address(self) -> str:
+        """Where Microsoft has the page."""
+        newer = self.desc.operator == "DIAGONAL_MATRIX1"
+        folder = "ai/directml/api" if newer else "win32/api/directml"
+        windows = "https://learn.microsoft.com/en-us/windows"
+        return f"{windows}/{folder}/ns-directml-{self.page.lower()}"
+
     def arrays(self) -> list[np.ndarray]:
         """Returns the inputs in their types and sizes."""
         tensors = self.desc.input_tensors().values()
