@@ -13,8 +13,11 @@ Array([3, 2, 1, 2, 3, 2], dtype=int32)
 
 Each operator is also a descriptor, such as ``PaddingDesc``, which ``create_operator``
 turns into a function. ``run_model`` runs the model files of DirectML's tool DxDispatch.
+``dmljax.numpy`` and ``dmljax.onnx`` have the operators under the names of jax.numpy and
+of ONNX.
 """
 
+import importlib
 import typing
 
 from dmljax import _operators
@@ -47,9 +50,11 @@ __all__ += [
 
 
 def __getattr__(name: str) -> typing.Any:
-    # Programs that run no model files do not wait for the imports that these need.
+    # Programs that use none of these do not wait for the imports that they need.
     if name == "run_model":
         from dmljax._model.run import run_model
 
         return run_model
+    if name in ("numpy", "onnx"):
+        return importlib.import_module(f"dmljax.{name}")
     raise AttributeError(f"module 'dmljax' has no attribute {name!r}")

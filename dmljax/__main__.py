@@ -154,8 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument(
         "--output-dir",
-        type=_folder,
-        default=Path(),
+        default=".",
         metavar="FOLDER",
         help="what each targetPath is relative to; the current directory if absent",
     )
@@ -175,7 +174,20 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--timing", action="store_true", help="show how long compiling and running took"
     )
-    verb(_examples, "run the examples of the pages", "examples")
+    examples = verb(
+        _examples, "run the examples of Microsoft's pages", "examples padding"
+    )
+    examples.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="show these examples whole: those of an operator, or one such as "
+        "padding_edge",
+    )
+    examples.add_argument(
+        "--verbose", action="store_true", help="show all examples whole"
+    )
+    verb(_compare, "time ten programs, beside jax.numpy", "compare")
     support = verb(_support, "show the supported ranks and types", "support padding")
     support.add_argument("operator", nargs="?", metavar="OPERATOR")
     verb(
@@ -193,12 +205,6 @@ def _size(text: str) -> int | None:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _folder(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("it is empty; write . for the current folder")
-    return Path(text)
-
-
 # Running models
 
 
@@ -214,7 +220,9 @@ def _run(arguments: argparse.Namespace) -> int:
     # Standard input can be read only once, and a model may be parsed twice. So its text
     # stands for it.
     budget = Budget(arguments.max_memory)
-    targets = Targets(arguments.output_dir, not arguments.no_clobber)
+    if not arguments.output_dir:  # which a Path would take for the current folder
+        raise _UsageError("--output-dir is empty; write . for the current folder")
+    targets = Targets(Path(arguments.output_dir), not arguments.no_clobber)
     sources = [
         name if name != STANDARD_INPUT else read_stream(sys.stdin, budget)
         for name in names
@@ -307,14 +315,33 @@ def _progress(line: str) -> None:
 
 def _examples(arguments: argparse.Namespace) -> int:
     find_device(None)  # if there is no device, this says so in one line
-    print(f"{IMPORTS}\n")
-    verdicts = []
-    for example in EXAMPLES:
-        text, verdict = show_example(example)
-        print(f"{text}\n")
+    beginning = (arguments.name or "").lower()
+    chosen = [example for example in EXAMPLES if example.name.startswith(beginning)]
+    if not chosen:
+        names = ", ".join(example.name for example in EXAMPLES)
+        raise _UsageError(f"no example is named {arguments.name!r}; there are {names}")
+    verbose = arguments.verbose or arguments.name is not None
+    if verbose:
+        print(f"{IMPORTS}\n")
+    verdicts, address = [], ""
+    for example in chosen:
+        if address != example.address:
+            address = example.address
+            print(address)
+        text, verdict = show_example(example, verbose)
+        print(text)
         verdicts.append(verdict)
     print(summary(verdicts))
     return WRONG_RESULT if Verdict.DISAGREES in verdicts else 0
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from dmljax._compare import lines  # and ten programs, for this command alone
+
+    find_device(None)
+    for line in lines():
+        print(line, flush=True)
+    return 0
 
 
 def _support(arguments: argparse.Namespace) -> int:

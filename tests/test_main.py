@@ -113,7 +113,7 @@ def test_where_files_are_written(capsys, folder):
     message = "targetPath 'written.npy' is there already, and --no-clobber keeps it."
     rejects(capsys, [*run, "there", "--no-clobber"], message)
     rejects(capsys, [*run, "no"], f"it is relative to '{folder}/no', and no folder")
-    rejects(capsys, [*run, ""], "--output-dir: it is empty; write . for the current f")
+    rejects(capsys, [*run, ""], "--output-dir is empty; write . for the current folde")
 
 
 def test_no_file_is_written_twice(capsys):
@@ -306,7 +306,7 @@ def test_help_and_version(capsys):
     assert capsys.readouterr().out == f"{dmljax.__version__}\n"
     assert command_line.main(["--help"]) == 0
     assert "example: dmljax run docs/models/" in capsys.readouterr().out
-    for verb in ("run", "examples", "support", "schema"):
+    for verb in ("run", "examples", "compare", "support", "schema"):
         assert command_line.main([verb, "--help"]) == 0
         words = " ".join(capsys.readouterr().out.split())
         assert f"example: dmljax {verb}" in words
