@@ -19,7 +19,6 @@ from benchmarks.data import Data
 from benchmarks.others import numpy_mode
 from dmljax import PaddingMode
 from dmljax._operators import OPERATORS
-from dmljax._padding_primitive import ADJOINT
 from dmljax.pallas.gpu import _nonzero_coordinates, _padding
 from dmljax.pallas.gpu._nonzero_plan import NonzeroPlan
 
@@ -36,9 +35,6 @@ def _on_cpu(elements: int) -> Iterator[Case]:
     for mode in (PaddingMode.REFLECTION, PaddingMode.EDGE, PaddingMode.WRAP):
         for dtype, side in (("int8", 512), ("float16", 192)):
             yield _joined(mode, dtype, side)
-    for mode in (PaddingMode.REFLECTION, PaddingMode.WRAP):
-        for pad in (1, 8):
-            yield _adjoint(elements, mode, pad)
     for density in (0.001, 0.1, 1.0):
         primitive = OPERATORS["nonzero_coordinates"].primitive
         x = Data((elements,), "float32", density=density)
@@ -58,10 +54,6 @@ def _on_gpu(elements: int) -> Iterator[Case]:
             words = f"rank {rank}, a sixteenth of the rows: "
             words += "programs claim parts of the tail"
             yield some(0.01, 1 / 16, words, _NoClaims, rank)
-        # uint8 does not reach 0.85 of a copy's speed without this.
-        for density in (0.1, 0.5):
-            words = "half of the programs fill rows before they write any"
-            yield some(density, 1, words, _AllWriteFirst)
 
 
 def _pair(
@@ -107,30 +99,6 @@ def _joined(mode: PaddingMode, dtype: str, side: int) -> Case:
         (primitive.on_platform["cpu"], primitive.xla),
     )
     return _padded(name, x, (3, 3, 0), mode, *forms)
-
-
-def _adjoint(elements: int, mode: PaddingMode, pad: int) -> Case:
-    """The gradient, whose special form works in place."""
-    shape, pads = _images(elements), (0, 0, pad, pad)
-    sizes = tuple(size + 2 * pad for size, pad in zip(shape, pads, strict=True))
-    x = np.broadcast_to(np.float32(0), shape)  # counts by its sizes and its type
-    around = [(pad, pad) for pad in pads]
-
-    def oracle(cotangent: np.ndarray) -> Any:
-        return oracles.padding_gradient(
-            cotangent, x, pads=around, mode=numpy_mode(mode)
-        )
-
-    static = {"start": pads, "end": pads, "mode": mode}
-    return _pair(
-        "padding_adjoint",
-        f"{mode.name} {pad}",
-        Data(sizes, "float32"),
-        Data(shape, "float32"),
-        oracle,
-        functools.partial(ADJOINT.on_platform["cpu"], **static),
-        functools.partial(ADJOINT.xla, **static),
-    )
 
 
 class _NothingCopied(_padding.PaddingPlan):
@@ -183,15 +151,6 @@ class _NoClaims(NonzeroPlan):
     def claims(self) -> bool:
         """None."""
         return False
-
-
-class _AllWriteFirst(NonzeroPlan):
-    """The plan of coordinates whose programs all write rows before they fill others."""
-
-    @property
-    def fill_first(self) -> int:
-        """None."""
-        return 0
 
 
 def _some_rows(

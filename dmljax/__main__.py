@@ -154,8 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument(
         "--output-dir",
-        type=_folder,
-        default=Path(),
+        default=".",
         metavar="FOLDER",
         help="what each targetPath is relative to; the current directory if absent",
     )
@@ -206,12 +205,6 @@ def _size(text: str) -> int | None:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _folder(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("it is empty; write . for the current folder")
-    return Path(text)
-
-
 # Running models
 
 
@@ -227,7 +220,9 @@ def _run(arguments: argparse.Namespace) -> int:
     # Standard input can be read only once, and a model may be parsed twice. So its text
     # stands for it.
     budget = Budget(arguments.max_memory)
-    targets = Targets(arguments.output_dir, not arguments.no_clobber)
+    if not arguments.output_dir:  # which a Path would take for the current folder
+        raise _UsageError("--output-dir is empty; write . for the current folder")
+    targets = Targets(Path(arguments.output_dir), not arguments.no_clobber)
     sources = [
         name if name != STANDARD_INPUT else read_stream(sys.stdin, budget)
         for name in names

@@ -19,12 +19,7 @@ from jax import lax
 from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
-from dmljax._check import (
-    DescriptorError,
-    as_python,
-    require,
-    show,
-)
+from dmljax._check import DescriptorError, as_python, require, show
 from dmljax._types import (
     LARGEST_DOUBLE,
     Sizes,

@@ -15,12 +15,7 @@ from dmljax import _padding_forms as forms
 from dmljax._coordinates import PaddingMode
 from dmljax._jax import varying_alike
 from dmljax._padding_forms import Pads
-from dmljax._primitive import (
-    Kernel,
-    OperatorPrimitive,
-    needs_cotangent,
-    unbroadcast,
-)
+from dmljax._primitive import Kernel, OperatorPrimitive, needs_cotangent, unbroadcast
 from dmljax._sharding import Part, Partition, aligned
 from dmljax._types import Outputs
 
@@ -180,7 +175,6 @@ ADJOINT = OperatorPrimitive(
     forms.adjoint,
     Partition(_shard_adjoint, aligned),
     forms.unpadded_sizes,
-    on_platform={"cpu": forms.adjoint_on_cpu},
     linear=1,
     transpose=_transpose_adjoint,
 )

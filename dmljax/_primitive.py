@@ -127,10 +127,7 @@ class OperatorPrimitive:
         return Primitive(f"dmljax_{self.name}")
 
     def __call__(
-        self,
-        *operands: jax.Array,
-        implementation: Implementation = None,
-        **static: Any,
+        self, *operands: jax.Array, implementation: Implementation = None, **static: Any
     ) -> Outputs:
         """Computes the outputs for operands in normal form and hashable attributes."""
         serve_experimental()
@@ -200,10 +197,7 @@ class OperatorPrimitive:
         return outputs
 
     def _abstract_eval(
-        self,
-        *operands: jax.core.ShapedArray,
-        implementation: Any,
-        **static: Any,
+        self, *operands: jax.core.ShapedArray, implementation: Any, **static: Any
     ) -> list[jax.core.ShapedArray]:
         """Returns the types of the outputs, which are those of the definition."""
         del implementation

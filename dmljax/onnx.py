@@ -5,15 +5,17 @@
 >>> dox.pad(jnp.array([1, 2, 3]), [-1, 2], mode="edge")
 Array([2, 3, 3, 3], dtype=int32)
 
-The functions do what ONNX's newest operators do, and need no ONNX. What decides the
-sizes of a result is static: `pads`, `axes`, `depth`, `k` and `size` are numbers, lists
-or arrays, also of 64 bits, that are known when a program is traced. All other arrays
-are data. Data of 64 bits need JAX's x64 mode, as everywhere but in ``dmljax.numpy``.
-Types are never promoted.
+The functions do what ONNX's newest operators do, whose pages describe the arguments,
+and need no ONNX. What decides the sizes of a result is static: `pads`, `axes`, `depth`,
+`k` and `size` are numbers, lists or arrays, also of 64 bits, that are known when a
+program is traced. All other arrays are data, of any type. Data of 64 bits need JAX's
+x64 mode, as everywhere but in ``dmljax.numpy``. Types are never promoted. Results are
+differentiable in the data that they copy.
 
-Nothing is computed here: a function brings its arguments into the form that an operator
-takes. An argument that breaks a rule is a ``DescriptorError``, or a TypeError if it is
-of another kind.
+Without `size`, ``nonzero`` and ``compress`` return as many as there are: then the call
+must be outside of ``jit``. Past the count the result is 0. Nothing is computed here: a
+function brings its arguments into the form that an operator takes. An argument that
+breaks a rule is a ``DescriptorError``, or a TypeError if it is of another kind.
 """
 
 import math
@@ -40,9 +42,10 @@ from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._element_wise_if import element_wise_if
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
-from dmljax._types import INT32_MAX, INT32_MIN, Sizes, is_floating
+from dmljax._types import INT32_MIN, Sizes, is_floating
 
 __all__ = ["compress", "eye_like", "nonzero", "one_hot", "pad", "trilu", "where"]
+HERE = "dmljax.onnx."
 # The modes of ONNX, and their numbers in DirectML.
 _MODES = {"constant": 0, "edge": 1, "reflect": 2, "wrap": 4}
 # The data types, each at its number in ONNX.
@@ -62,15 +65,10 @@ def pad(
 ) -> jax.Array:
     """Pads an array, as ONNX's Pad does.
 
-    Args:
-      data: (...) of any type. The result is differentiable in it.
-      pads: how many elements to add before each of the axes, and then how many to add
-        after each. A negative number cuts off elements. All is cut before it is padded.
-      constant_value: the scalar that "constant" adds. None stands for 0.
-      axes: the axes that `pads` speaks of. None stands for all.
-      mode: "constant", "edge", "reflect" or "wrap".
+    `pads` has how many elements to add before each of the `axes`, and then how many to
+    add after each. A negative number cuts off elements. All is cut before it is padded.
     """
-    name = "dmljax.onnx.pad"
+    name = HERE + "pad"
     x = as_array(name, "data", data)
     known = isinstance(mode, str) and mode in _MODES
     require(name, known, f"mode is {mode!r}; it must be one of {[*_MODES]}.")
@@ -81,22 +79,23 @@ def pad(
     require(name, len({*places}) == n, f"axes is {axes}; none may occur twice.")
     rule = f"pads has {len(widths)} elements; it must have 2 for each of {n} axes."
     require(name, len(widths) == 2 * n, rule)
-    starts, ends = [0] * x.ndim, [0] * x.ndim
-    for axis, start, end in zip(places, widths[:n], widths[n:], strict=True):
-        starts[axis], ends[axis] = start, end
+    sides = zip(widths[:n], widths[n:], strict=True)
+    pairs = [(0, 0)] * x.ndim
+    for axis, (start, end) in zip(places, sides, strict=True):
+        pairs[axis] = start, end
         left = x.shape[axis] + min(start, 0) + min(end, 0)
         least = 1 if mode != "constant" and max(start, end) > 0 else 0
         rule = f"pads leaves {left} elements of data along axis {axis}; {mode} needs "
         require(name, decide_at_most(name, least, left), f"{rule}at least {least}.")
     if any(width < 0 for width in widths):
-        cut = zip(starts, x.shape, ends, strict=True)
-        x = x[*(slice(max(-a, 0), size + min(b, 0)) for a, size, b in cut)]
+        cut = zip(pairs, x.shape, strict=True)
+        x = x[*(slice(max(-a, 0), size + min(b, 0)) for (a, b), size in cut)]
     value: Any = 0
     if constant_value is not None:
         scalar = as_scalar(name, "constant_value", constant_value, x, cast=True)
         value = in_type(name, "constant_value", scalar, x.dtype, cast=True)
-    added = ([max(width, 0) for width in side] for side in (starts, ends))
-    return padding(x, *added, mode=_MODES[mode], value=value)
+    starts, ends = ([max(pair[side], 0) for pair in pairs] for side in (0, 1))
+    return padding(x, starts, ends, mode=_MODES[mode], value=value)
 
 
 def one_hot(
@@ -104,21 +103,16 @@ def one_hot(
 ) -> jax.Array:
     """Makes one-hot sequences, as ONNX's OneHot does.
 
-    Args:
-      indices: (...) integers, or floats, which are truncated toward zero. A negative
-        index counts from the end. A sequence is off everywhere if its index is NaN,
-        below -depth, or at least `depth`.
-      depth: the length of the sequences: a number, or an array of one element. A float
-        is truncated.
-      values: (2,) off and on. The result has their type and is differentiable in them.
-      axis: the dimension of the result along which the sequences lie.
+    Floats are truncated toward zero. A negative index counts from the end. A sequence
+    is off everywhere if its index is NaN, below -depth, or at least `depth`. `values`
+    are off and on, and have the type of the result.
 
     >>> one_hot(jnp.array([0, -1, 5]), 3, jnp.array([0, 1]))
     Array([[1, 0, 0],
            [0, 0, 1],
            [0, 0, 0]], dtype=int32)
     """
-    name = "dmljax.onnx.one_hot"
+    name = HERE + "one_hot"
     index = as_array(name, "indices", indices)
     off_on = as_array(name, "values", values)
     sizes = show(off_on.shape)
@@ -139,9 +133,9 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
     """Selects from `x` where a condition holds, as ONNX's Where does.
 
     All three are broadcast. `x` and `y` have one type, and a Python number takes that
-    of the other. The result is differentiable in both.
+    of the other.
     """
-    name = "dmljax.onnx.where"
+    name = HERE + "where"
     given = {"condition": condition, "x": x, "y": y}
     arrays = {
         key: as_array(name, key, value)
@@ -153,13 +147,10 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
     shape = jnp.broadcast_shapes(*(array.shape for array in arrays.values()))
     # The operator broadcasts scalars, and decides which of two types gives way.
     large = {k: a for k, a in arrays.items() if a.ndim or k == "condition"}
-    strong = [
-        (k, a.dtype)
-        for k, a in large.items()
-        if k in "xy" and not jax.typeof(a).weak_type
-    ]
-    if len(strong) == 2:
-        require_same(name, "data types", strong[0], strong[1])
+    weak = {k for k, array in large.items() if jax.typeof(array).weak_type}
+    if {"x", "y"} <= large.keys() - weak:
+        one, other = ((k, large[k].dtype) for k in "xy")
+        require_same(name, "data types", one, other)
     spread = {k: jnp.broadcast_to(array, shape) for k, array in large.items()}
     return element_wise_if(*(given | spread).values())
 
@@ -167,27 +158,18 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
 def nonzero(x: ArrayLike, *, size: int | None = None) -> jax.Array:
     """Finds the coordinates of non-zero elements, as ONNX's NonZero does.
 
-    Args:
-      x: (...) of any type.
-      size: the number of columns. Those past the count are 0. Without a size there are
-        as many as non-zero elements: then the call must be outside of ``jit``.
-
-    Returns:
-      (rank, size) integers: int64, which ONNX has, in x64 mode, and int32 otherwise.
+    They are (rank, size) integers: int64, which ONNX has, in x64 mode, and int32
+    otherwise.
     """
-    return dnp.argwhere(as_array("dmljax.onnx.nonzero", "x", x), size=size).T
+    return dnp.argwhere(as_array(HERE + "nonzero", "x", x), size=size).T
 
 
 def trilu(x: ArrayLike, k: Any = 0, *, upper: bool | int = True) -> jax.Array:
-    """Keeps a triangle of matrices, as ONNX's Trilu does.
+    """Keeps a triangle of (..., height, width) matrices, as ONNX's Trilu does.
 
-    Args:
-      x: (..., height, width) of any type. The result is differentiable in it.
-      k: the last diagonal of the lower triangle, or the first one of the upper: any
-        integer, or an array of one.
-      upper: whether the upper triangle is kept.
+    `k` is any integer, or an array of one.
     """
-    name = "dmljax.onnx.trilu"
+    name = HERE + "trilu"
     matrix = as_array(name, "x", x)
     sizes = show(matrix.shape)
     require(name, matrix.ndim >= 2, f"x has sizes {sizes}; it must have at least two.")
@@ -199,14 +181,12 @@ def trilu(x: ArrayLike, k: Any = 0, *, upper: bool | int = True) -> jax.Array:
 def eye_like(
     x: ArrayLike, *, dtype: DTypeLike | int | None = None, k: Any = 0
 ) -> jax.Array:
-    """Makes a matrix with ones on a diagonal, as ONNX's EyeLike does.
+    """Makes a (height, width) matrix with ones on a diagonal, as ONNX's EyeLike does.
 
-    Args:
-      x: (height, width), of which the sizes are taken.
-      dtype: of the result: a type, or its number in ONNX. None stands for that of `x`.
-      k: the diagonal: any integer. Positive ones are on the right of the main one.
+    `dtype` is a type, or its number in ONNX. None stands for the type of `x`. `k` is
+    any integer, or an array of one.
     """
-    name = "dmljax.onnx.eye_like"
+    name = HERE + "eye_like"
     array = as_array(name, "x", x)
     sizes = show(array.shape)
     require(name, array.ndim == 2, f"x has sizes {sizes}; it must have two.")
@@ -214,8 +194,7 @@ def eye_like(
     if isinstance(kind, int):
         kind = dict(enumerate(_TYPES.split())).get(kind, kind)
     diagonal = as_integer(name, "k", _as_number(name, "k", k))
-    # No matrix has diagonals beyond int32.
-    begin, end = (min(max(n, INT32_MIN), INT32_MAX) for n in (diagonal, diagonal + 1))
+    begin, end = map(dnp.as_bound, (diagonal, diagonal + 1))
     return diagonal_matrix1(
         shape=array.shape, dtype=as_dtype(name, kind), fill_begin=begin, fill_end=end
     )
@@ -230,14 +209,9 @@ def compress(
 ) -> jax.Array:
     """Returns slices where a condition holds, as ONNX's Compress does.
 
-    Args:
-      x: (...) of any type. The result is differentiable in it.
-      condition: (n,) truth values. Slices past its end are not returned.
-      axis: the dimension along which slices are taken; None flattens `x`.
-      size: the number of slices to return. Those past the last one are 0. Without a
-        size, the call must be outside of ``jit``.
+    Slices past the end of `condition` are not returned.
     """
-    name = "dmljax.onnx.compress"
+    name = HERE + "compress"
     values, chosen = as_array(name, "x", x), as_array(name, "condition", condition)
     axis = axis if axis is None else _as_axis(name, "axis", axis, values.ndim)
     length = values.size if axis is None else values.shape[axis]

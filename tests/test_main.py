@@ -113,7 +113,7 @@ def test_where_files_are_written(capsys, folder):
     message = "targetPath 'written.npy' is there already, and --no-clobber keeps it."
     rejects(capsys, [*run, "there", "--no-clobber"], message)
     rejects(capsys, [*run, "no"], f"it is relative to '{folder}/no', and no folder")
-    rejects(capsys, [*run, ""], "--output-dir: it is empty; write . for the current f")
+    rejects(capsys, [*run, ""], "--output-dir is empty; write . for the current folde")
 
 
 def test_no_file_is_written_twice(capsys):

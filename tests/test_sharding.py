@@ -133,7 +133,9 @@ def divided(sample, positions, dimension):
             except DescriptorError:
                 continue
             except Exception as error:
-                if type(error).__name__ != "ShardingTypeError":
+                # JAX 0.12 wants cotangents to be divided as their outputs are.
+                cotangent = "argument to VJP function" in str(error)
+                if type(error).__name__ != "ShardingTypeError" and not cotangent:
                     raise
                 refusals.append(error)
                 continue
@@ -285,8 +287,10 @@ def test_what_explicit_axes_cannot_do():
     ("name", "spec"),
     [
         ("REFLECTION, narrow", P("a", None, "b")),
-        ("nonzero_coordinates, vmap", P("a")),
-        pytest.param("nonzero_coordinates, parts", P("a"), marks=pytest.mark.slow),
+        *(
+            pytest.param(f"nonzero_coordinates, {by}", P("a"), marks=pytest.mark.slow)
+            for by in ("vmap", "parts")
+        ),
     ],
 )
 def test_a_kernel_runs_on_each_part(name, spec):

@@ -68,7 +68,8 @@ def _make(maker: Any) -> dmljax.DiagonalMatrixDesc:
 def _expected1(desc: Any, x: Any = None) -> Any:
     made, begin = desc.output_tensor, desc.diagonal_fill_begin
     span = {"fill_begin": begin, "fill_end": desc.diagonal_fill_end}
-    like = {"shape": made.sizes, "dtype": made.dtype, "value": desc.value}
+    value = oracles.read_value(desc.value, made.dtype)
+    like = {"shape": made.sizes, "dtype": made.dtype, "value": value}
     return (oracles.diagonal_matrix1(x, **like, **span),)
 
 

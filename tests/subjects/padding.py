@@ -93,7 +93,8 @@ def _make1(maker: Any) -> dmljax.Padding1Desc:
 
 
 def _expected1(desc: Any, x: Any, value: Any = None) -> Any:
-    value = desc.padding_value if value is None else value
+    if value is None:
+        value = oracles.read_value(desc.padding_value, desc.output_tensor.dtype)
     start, end, mode = desc.start_padding, desc.end_padding, desc.padding_mode.name
     return (oracles.padding(x, start, end, mode=mode, value=value),)
 

@@ -125,17 +125,11 @@ def _find_rows(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
             p.posts.post(begin, t.minimum(before + total, plan.rows))
     t.barrier()  # so that all warps see the starts of tiles
     offset = sum((origin.load(0) for origin in p.origins), p.index * plan.share)
-    if plan.fill is None or plan.claims:
-        write_rows(p, before, offset, piece, counted)
-    else:
-        fills_first = p.index < plan.fill_first
-        with t.when(fills_first):
-            fill_rows(p, before, total)
-        write_rows(p, before, offset, piece, counted)
-        with t.when(fills_first ^ True):
-            fill_rows(p, before, total)
+    write_rows(p, before, offset, piece, counted)
     if plan.claims:
         fill_parts(p, before + total)
+    elif plan.fill is not None:
+        fill_rows(p, before, total)
 
 
 def _read_share(p: Program) -> None:

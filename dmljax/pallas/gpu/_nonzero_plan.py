@@ -83,17 +83,6 @@ class NonzeroPlan:
         return -(-self.elements // self.share)
 
     @property
-    def fill_first(self) -> int:
-        """How many programs of a line fill rows before they write those of non-zeros.
-
-        The other programs fill afterwards. Writing the rows of non-zeros computes, and
-        filling waits for memory. A processor runs programs of both kinds, so it does
-        both at once. With uint8, of which 10 % are not zero, this takes 5 % less time,
-        and without it the share of a copy's speed is 0.84 (`benchmarks.forms`).
-        """
-        return self.programs // 2
-
-    @property
     def group(self) -> int:  # the programs of a group
         return GROUP
 

@@ -216,6 +216,5 @@ def test_eight_gpus_communicate_what_the_page_says(case, mesh, spec):
     square = Mesh(devices(8).reshape(sizes), names, axis_types=types)
     sharding = NamedSharding(square, spec)
     program = compiled(case.function, *case.arrays, sharding=sharding)
-    found = meshes.collectives(program.as_text())
-    meaning = meshes.MEANINGS[meshes.table()[case.line][AxisType.Auto]]
-    assert meaning(found, case, meshes.parts_of(mesh, spec), False), found
+    parts = meshes.parts_of(mesh, spec)
+    meshes.check_sent(program.as_text(), case, parts, AxisType.Auto)
