@@ -237,7 +237,7 @@ def _of_size(
 ON_CPU = [
     _of_size(name, timed, shape, *dtypes)
     for name, timed in (
-        ("constant padding", _alone(BY_3, "constant")),
+        ("constant padding", _alone(BY_3, "constant", shared.PADS)),
         *((name, PROGRAMS[name]) for name in (ALONE, BETWEEN, MEAN)),
     )
     # Photographs, features, smaller images, and a table.

@@ -10,11 +10,21 @@ import matplotlib.figure
 import numpy as np
 import pytest
 
-from benchmarks import forms, ledger, libraries, oracles, plot, run, scaling, tpu
+from benchmarks import (
+    forms,
+    ledger,
+    libraries,
+    oracles,
+    plot,
+    run,
+    scaling,
+    tpu,
+    tracing,
+)
 from benchmarks.cases import cases
 from benchmarks.command import device_name
 from benchmarks.data import Data
-from benchmarks.programs import PROGRAMS
+from benchmarks.programs import PROGRAMS, images, labels
 from benchmarks.programs.timed import cases_of
 from dmljax._operators import OPERATORS
 
@@ -69,19 +79,22 @@ def test_a_case_knows_its_smallest_traffic(all_cases):
 
 # PROGRAMS
 
-MOST_TYPES = {
-    (name, dtype): pytest.mark.slow if dtype != timed.dtypes[0] else ()
-    for name, timed in PROGRAMS.items()
+# All programs with one type, and with the others in the slow tests.
+TIMED = [
+    pytest.param(name, timed, dtype, marks=[pytest.mark.slow] * (dtype != first))
+    for name, timed in (
+        *PROGRAMS.items(),
+        *dict((*images.ON_CPU, *labels.ON_CPU)).items(),
+    )
+    for first in timed.dtypes[:1]
     for dtype in timed.dtypes
-}
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"), [pytest.param(*k, marks=m) for k, m in MOST_TYPES.items()]
-)
-def test_a_program_computes_the_same_in_every_spelling(name, dtype):
+@pytest.mark.parametrize(("name", "timed", "dtype"), TIMED)
+def test_a_program_computes_the_same_in_every_spelling(name, timed, dtype):
     """All in one program, which is compiled once. A gradient has the result, too."""
-    *_, case = cases_of("cpu", name, PROGRAMS[name], 2**10, [dtype])
+    *_, case = cases_of("cpu", name, timed, 2**10, [dtype])
     arrays = case.arrays()
     functions = {
         name: function
@@ -288,7 +301,7 @@ def test_a_new_figure_replaces_the_old_one(tmp_path):
 def test_the_ledger_has_what_is_timed_today_and_nothing_else(
     device, platform, elements
 ):
-    timed = {case.label: case for case in cases(platform, elements)}
+    timed = {one.label: one for one in (*cases(platform, elements), *tracing.work())}
     for label, row in ledger.lines(device).items():
         assert timed[" ".join(label)].functions.keys() >= row.keys()
     assert sum(path.stat().st_size for path in ledger.RESULTS.iterdir()) < 10**6
@@ -296,7 +309,7 @@ def test_the_ledger_has_what_is_timed_today_and_nothing_else(
 
 def test_the_tables_of_the_page_are_those_of_the_ledger():
     text = (plot.DOCS / "benchmarks.md").read_text()
-    assert plot.with_tables(text, ledger.lines(plot.OVERVIEW)) == text
+    assert plot.with_tables(text) == text
 
 
 def test_each_table_of_the_ledger_becomes_a_page(tmp_path, monkeypatch):
@@ -312,11 +325,39 @@ def test_each_table_of_the_ledger_becomes_a_page(tmp_path, monkeypatch):
         assert f"\n##-{anchor}\n" in text
 
 
-def test_figures_are_microseconds_of_the_device_and_of_the_host():
-    ours = {"ms": 0.1424, "wall_ms": 1.5, "share": 0.5}
-    row = {"dmljax": ours, "jnp": {"ms": None, "wall_ms": 0.0005}}
-    table = plot.figures({("padding", "x", "gradient", ""): row}, ["dmljax", "jnp"])
-    assert table.splitlines()[2] == "| x, gradient | 142 / 1500 | 0.5 | 0.50 |"
+def figures(contenders):
+    return {name: {"elements": 2**26, "wall_ms": ms} for name, ms in contenders.items()}
+
+
+def test_a_program_stands_beside_the_best_of_each_library():
+    own = {"dmljax": 0.25, "dmljax [plain]": 0.1, "torch": 4}
+    row = figures(own | {"jnp a": 0.5, "jnp b": 0.125})
+    key = ("padding", "edges, twice, uint8 (4, 2)", "gradient", "program")
+    other = ("padding", "edges, twice, int8 (4, 2)", "forward", "program")
+    table = plot.program_table({key: row, other: row})
+    cells = "edges, twice, uint8 (4, 2), gradient | 0.250 | 0.125 | - | 4.00 | - |"
+    assert table.splitlines()[2:] == [f"| {cells}"]
+
+
+def test_figures_name_all_contenders_from_the_fastest_on():
+    row = figures({"jnp": 0.5, "torch": 0.25})
+    row["dmljax"] = {"ms": 0.1424, "wall_ms": 1.5, "share": 0.5}
+    table = plot.figures({("padding", "x", "gradient", ""): row})
+    cells = "| x, gradient | 1.50 | 0.142 | 0.50 | PyTorch 0.250; jax.numpy 0.500 |"
+    assert table.splitlines()[2] == cells
+
+
+def test_tracing_is_shown_once_and_many_times():
+    lines = {
+        ("padding", f"by 3, {calls} of float32", "forward", "tracing"): {
+            "dmljax": {"lower_ms": calls, "compile_ms": 4.0},
+            "jnp": {"lower_ms": 2, "compile_ms": 2.0},
+        }
+        for calls in (1, 20)
+    }
+    table = plot.tracing_table({"CPU": lines, "GPU": {}})
+    assert table.splitlines()[0] == "| work | CPU, 1 | CPU, 20 |"
+    assert table.splitlines()[2] == "| `padding`, by 3 | 0.50 / 2.00 | 10.00 / 2.00 |"
 
 
 # SEVERAL DEVICES AND TPUS
