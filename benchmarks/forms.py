@@ -20,7 +20,7 @@ from benchmarks.case import Case
 from dmljax import _nonzero_coordinates_primitive as _nonzero
 from dmljax import _padding_forms, _select, _strides
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES as NONZERO
-from dmljax._padding_primitive import ADJOINT, PADDING
+from dmljax._padding_primitive import PADDING
 from dmljax.pallas.gpu._nonzero_plan import NonzeroPlan
 from dmljax.pallas.gpu._padding import PaddingPlan
 
@@ -57,7 +57,6 @@ FORMS = {
         "cpu", PADDED, _swapped(_padding_forms, "_has_long_rows", lambda *_: False)
     ),
     "gather": Plain("cpu tpu", PADDED, _dict(PADDING.on_platform, clear=True)),
-    "not in place": Plain("cpu", "of squares", _dict(ADJOINT.on_platform, clear=True)),
     "offsets": Plain("cpu", "with gaps", _swapped(_strides, "_corner", lambda _: None)),
     "nothing copied": Plain(
         "gpu", PADDED, _swapped(PaddingPlan, "inside", (0, 0)), "dmljax pallas"
@@ -70,7 +69,6 @@ FORMS = {
     "no kernel": Plain("gpu", COMPACTED, _dict(NONZERO.kernels, clear=True)),
     "one tile": Plain("gpu", SOME_ROWS, _swapped(NonzeroPlan, "pieces", ())),
     "no claims": Plain("gpu", SOME_ROWS, _swapped(NonzeroPlan, "claims", False)),
-    "write first": Plain("gpu", ALL_ROWS, _swapped(NonzeroPlan, "fill_first", 0)),
 }
 
 

@@ -335,8 +335,8 @@ def write_pages(docs: pathlib.Path = DOCS) -> None:
     mpl.use("Agg")
     for path in sorted(ledger.RESULTS.glob("*.csv")):
         if path.stem == "tpu":
-            (docs / "background").mkdir(exist_ok=True)
-            page = docs / "background" / "tpu_estimates.md"
+            (docs / "development").mkdir(exist_ok=True)
+            page = docs / "development" / "tpu_estimates.md"
             page.write_text(estimates_page(path.stem))
         elif path.stem.endswith("-scaling"):
             page = docs / f"benchmarks_{path.stem}.md"

@@ -1,15 +1,23 @@
 """Five DirectML operators for JAX: exact, differentiable, batched, static in shape.
 
-Each operator is a function, such as ``padding``, and a descriptor, such as
-``PaddingDesc``, which ``create_operator`` turns into a function. ``run_model`` runs the
-model files of DirectML's tool DxDispatch.
+- ``padding`` adds elements around an array, in five modes.
+- ``nonzero_coordinates`` finds and counts the elements that are not zero.
+- ``one_hot`` writes one value at each index, and another one elsewhere.
+- ``element_wise_if`` selects from two arrays.
+- ``diagonal_matrix1`` fills diagonals: triangles, bands, masks, identities.
 
 >>> import jax.numpy as jnp
 >>> import dmljax
->>> dmljax.padding(jnp.array([1, 2, 3]), (2,), (1,), mode=dmljax.PaddingMode.REFLECTION)
+>>> dmljax.padding(jnp.array([1, 2, 3]), (2,), (1,), mode="reflect")
 Array([3, 2, 1, 2, 3, 2], dtype=int32)
+
+Each operator is also a descriptor, such as ``PaddingDesc``, which ``create_operator``
+turns into a function. ``run_model`` runs the model files of DirectML's tool DxDispatch.
+``dmljax.numpy`` and ``dmljax.onnx`` have the operators under the names of jax.numpy and
+of ONNX.
 """
 
+import importlib
 import typing
 
 from dmljax import _operators
@@ -25,7 +33,8 @@ if typing.TYPE_CHECKING:
     from dmljax._model.run import run_model
 
 __version__ = "0.1.0"
-__all__ = [
+__all__ = [*_operators.__all__]  # the functions come first
+__all__ += [
     "DataType",
     "DescriptorError",
     "FeatureLevel",
@@ -38,13 +47,14 @@ __all__ = [
     "create_operator",
     "run_model",
 ]
-__all__ += _operators.__all__
 
 
 def __getattr__(name: str) -> typing.Any:
-    # Programs that run no model files do not wait for the imports that these need.
+    # Programs that use none of these do not wait for the imports that they need.
     if name == "run_model":
         from dmljax._model.run import run_model
 
         return run_model
+    if name in ("numpy", "onnx"):
+        return importlib.import_module(f"dmljax.{name}")
     raise AttributeError(f"module 'dmljax' has no attribute {name!r}")

@@ -2,7 +2,8 @@
 
 The exit status is 0 for success and 2 for bad input, which is explained in one line on
 standard error. It is 1 if an example disagrees with its page, if nobody reads the
-output, or after a fault of dmljax. It is 130 after Ctrl-C.
+output, or after a fault of dmljax. It is 130 after Ctrl-C. SIGTERM and SIGHUP end the
+process as they end others, and leave no file with another name behind.
 
 Results go to standard output. Everything else that is said goes to standard error.
 """
@@ -11,18 +12,26 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import NoReturn, TextIO, cast
 
 from dmljax import __version__
-from dmljax._check import ModelError, escaped
-from dmljax._model.limits import DEFAULT_SHARE, Budget, parse_size
+from dmljax._check import ModelError, escaped, shortened
+from dmljax._model.limits import DEFAULT_SHARE, Budget, as_limit
 from dmljax._model.output import Targets, encodable
 from dmljax._model.parse import ModelText, operator_class, parse_model, read_stream
-from dmljax._model.run import PLATFORMS, compile_model, find_device, prepared
+from dmljax._model.run import (
+    PLATFORMS,
+    compile_model,
+    find_device,
+    print_outputs,
+    write_outputs,
+)
 from dmljax._model.schema import model_schema
 from dmljax._operators import DESCRIPTORS
 from dmljax._pages.examples import EXAMPLES, Verdict
@@ -31,6 +40,9 @@ from dmljax._support import support_markdown
 
 BAD_INPUT, WRONG_RESULT, NO_READER, INTERRUPTED = 2, 1, 1, 130
 STANDARD_INPUT = "-"
+# Windows has no SIGHUP.
+ENDING = [getattr(signal, n) for n in ("SIGTERM", "SIGHUP") if hasattr(signal, n)]
+LONGEST_LINE = 2000  # characters of a message
 DOCUMENTATION = "documentation: docs/model_files.md and docs/index.md of the source"
 
 
@@ -66,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as done:  # argparse raises it for --help and --version
         return int(done.code or 0)
     except BrokenPipeError:  # such as `dmljax support | head -1`
-        _discard_output()
+        _discard(sys.stdout)
         return NO_READER
     except KeyboardInterrupt:
         _complain("interrupted")
@@ -77,26 +89,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         # This is about standard output, such as a redirection to a full disk. Errors of
         # a model's own files are ModelErrors.
-        _discard_output()
+        _discard(sys.stdout)
         _complain(f"the output cannot be written: {error.strerror}")
         return BAD_INPUT
 
 
 def _complain(message: str) -> None:
-    """Writes a message to standard error in one line, whatever it contains."""
+    """Says what is wrong, in one line, whatever it contains."""
     _progress("")
+    line = shortened(f"dmljax: {' '.join(message.split())}", LONGEST_LINE)
+    _write_error(encodable(line, sys.stderr) + "\n")
+
+
+def _write_error(text: str) -> None:
+    """Writes to standard error. If it is full or closed, the status says enough."""
     if sys.stderr is not None:
-        text = escaped(f"dmljax: {' '.join(message.split())}")
-        print(encodable(text, sys.stderr), file=sys.stderr)
+        try:
+            print(text, end="", file=sys.stderr, flush=True)
+        except OSError:
+            _discard(sys.stderr)
 
 
-def _discard_output() -> None:
-    """Sends what is left in the buffer of standard output nowhere.
+def _discard(stream: TextIO) -> None:
+    """Sends what is left in the buffer of a stream nowhere.
 
-    Python tries to write it again when it ends, and would show a second error.
+    Python writes it again when it ends, and if that fails, changes the exit status.
     """
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, stream.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -134,8 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument(
         "--output-dir",
-        type=Path,
-        default=Path(),
+        default=".",
         metavar="FOLDER",
         help="what each targetPath is relative to; the current directory if absent",
     )
@@ -155,7 +174,20 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--timing", action="store_true", help="show how long compiling and running took"
     )
-    verb(_examples, "run the examples of the pages", "examples")
+    examples = verb(
+        _examples, "run the examples of Microsoft's pages", "examples padding"
+    )
+    examples.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="show these examples whole: those of an operator, or one such as "
+        "padding_edge",
+    )
+    examples.add_argument(
+        "--verbose", action="store_true", help="show all examples whole"
+    )
+    verb(_compare, "time ten programs, beside jax.numpy", "compare")
     support = verb(_support, "show the supported ranks and types", "support padding")
     support.add_argument("operator", nargs="?", metavar="OPERATOR")
     verb(
@@ -166,9 +198,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _size(text: str) -> int:
+def _size(text: str) -> int | None:
     try:
-        return parse_size(text)
+        return as_limit(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -188,6 +220,9 @@ def _run(arguments: argparse.Namespace) -> int:
     # Standard input can be read only once, and a model may be parsed twice. So its text
     # stands for it.
     budget = Budget(arguments.max_memory)
+    if not arguments.output_dir:  # which a Path would take for the current folder
+        raise _UsageError("--output-dir is empty; write . for the current folder")
+    targets = Targets(Path(arguments.output_dir), not arguments.no_clobber)
     sources = [
         name if name != STANDARD_INPUT else read_stream(sys.stdin, budget)
         for name in names
@@ -201,40 +236,57 @@ def _run(arguments: argparse.Namespace) -> int:
         yield
         _progress("")
 
-    def targets() -> Targets:
-        return Targets(arguments.output_dir, not arguments.no_clobber)
-
     # A single model is checked when it is compiled.
     if arguments.check or len(sources) > 1:
-        planned = targets()
         for number, source in enumerate(sources, 1):
             with saying("checking", number):
-                model = parse_model(source, planned, arguments.max_memory)
+                model = parse_model(source, targets, arguments.max_memory)
             if arguments.check:
                 _say(f"{model.place}: it can run")
-    planned = targets()
     for number, source in enumerate([] if arguments.check else sources, 1):
         start = time.perf_counter()
         with saying("compiling", number):
-            model = parse_model(source, planned, arguments.max_memory)
+            model = parse_model(source, targets, arguments.max_memory)
             run = compile_model(model, device)
         compiled = time.perf_counter()
         with saying("running", number):
             results = run()
         end = time.perf_counter()
-        with prepared(model, results) as steps:
-            if len(sources) > 1:
-                # Flushed, before anything more goes to standard error.
-                print(f"==> {escaped(_name(source))} <==", flush=True)
-            for step in steps:
-                if line := step():
-                    _say(line)
+        with _signals_raised():
+            written = write_outputs(model, results)
+        if len(sources) > 1:
+            print(f"==> {escaped(_name(source))} <==")
+        for line in written:
+            _say(line)
+        print_outputs(model, results)
         if arguments.timing:
             _say(
                 f"{model.place}: compile {1000 * (compiled - start):.3g} ms, "
                 f"run {1000 * (end - compiled):.3g} ms"
             )
     return 0
+
+
+@contextlib.contextmanager
+def _signals_raised() -> Iterator[None]:
+    """Lets SIGTERM and SIGHUP raise, so that no file with another name is left.
+
+    Elsewhere there is nothing to leave, and they end the process at once.
+    """
+
+    def end(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    # Only the main thread may do this, and `nohup` ignores SIGHUP.
+    able = threading.current_thread() is threading.main_thread()
+    changed = [n for n in ENDING if able and signal.getsignal(n) is signal.SIG_DFL]
+    for number in changed:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in changed:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _name(source: str | ModelText) -> str:
@@ -245,8 +297,7 @@ def _say(line: str) -> None:
     """Prints a line that is not a result to standard error."""
     if sys.stdout is not None:
         sys.stdout.flush()
-    if sys.stderr is not None:
-        print(escaped(line), file=sys.stderr)
+    _write_error(f"{escaped(line)}\n")
 
 
 def _progress(line: str) -> None:
@@ -256,7 +307,7 @@ def _progress(line: str) -> None:
     """
     if sys.stderr is not None and sys.stderr.isatty():
         clear = "\r\x1b[K"  # to the beginning of the line; erase to its end
-        print(f"{clear}{escaped(line)[:100]}\r", end="", file=sys.stderr, flush=True)
+        _write_error(f"{clear}{escaped(line)[:100]}\r")
 
 
 # The other verbs
@@ -264,14 +315,33 @@ def _progress(line: str) -> None:
 
 def _examples(arguments: argparse.Namespace) -> int:
     find_device(None)  # if there is no device, this says so in one line
-    print(f"{IMPORTS}\n")
-    verdicts = []
-    for example in EXAMPLES:
-        text, verdict = show_example(example)
-        print(f"{text}\n")
+    beginning = (arguments.name or "").lower()
+    chosen = [example for example in EXAMPLES if example.name.startswith(beginning)]
+    if not chosen:
+        names = ", ".join(example.name for example in EXAMPLES)
+        raise _UsageError(f"no example is named {arguments.name!r}; there are {names}")
+    verbose = arguments.verbose or arguments.name is not None
+    if verbose:
+        print(f"{IMPORTS}\n")
+    verdicts, address = [], ""
+    for example in chosen:
+        if address != example.address:
+            address = example.address
+            print(address)
+        text, verdict = show_example(example, verbose)
+        print(text)
         verdicts.append(verdict)
     print(summary(verdicts))
     return WRONG_RESULT if Verdict.DISAGREES in verdicts else 0
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from dmljax._compare import lines  # and ten programs, for this command alone
+
+    find_device(None)
+    for line in lines():
+        print(line, flush=True)
+    return 0
 
 
 def _support(arguments: argparse.Namespace) -> int:

@@ -19,13 +19,7 @@ from jax import lax
 from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
-from dmljax._check import (
-    DescriptorError,
-    as_python,
-    require,
-    shortened,
-    show,
-)
+from dmljax._check import DescriptorError, as_python, require, show
 from dmljax._types import (
     LARGEST_DOUBLE,
     Sizes,
@@ -35,10 +29,20 @@ from dmljax._types import (
     x64_enabled,
 )
 
+
+class _LeftOut:
+    def __repr__(self) -> str:
+        return "<left out>"
+
+
+# The default of an argument that has no default value: a message says what to write.
+LEFT_OUT: Any = _LeftOut()
 # The types that JAX keeps as they are, whether or not its x64 mode is on. An array of
 # such a type needs no other check, which keeps small calls fast.
 _NAMES = "bool int8 int16 int32 uint8 uint16 uint32 float16 bfloat16 float32"
 KEPT = frozenset(map(jnp.dtype, _NAMES.split()))
+# What the types of all others must be, in messages.
+_NUMBERS = "a type of JAX, in native byte order, but not of floats of 6 bits"
 
 
 def check_x64(operator: str, name: str, dtype: np.dtype) -> None:
@@ -47,9 +51,9 @@ def check_x64(operator: str, name: str, dtype: np.dtype) -> None:
     require(
         operator,
         x64_enabled() or not wide,
-        f"'{name}' has data type {show(dtype)}, which needs JAX's x64 mode. Turn it on "
+        f"{name} has data type {show(dtype)}, which needs JAX's x64 mode. Turn it on "
         "with jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1, or "
-        "convert the data to a 32-bit type.",
+        "convert the data to a type of 32 bits, as .astype('float32') does.",
     )
 
 
@@ -72,7 +76,7 @@ def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarr
     given: Any = unwrapped(value)
     if isinstance(given, np.ma.MaskedArray):
         raise TypeError(
-            f"{operator}: '{name}' is a masked array, whose mask would be lost; pass "
+            f"{operator}: {name} is a masked array, whose mask would be lost; pass "
             "its filled() values, and the mask as an array of its own."
         )
     number = is_python_number(given)
@@ -81,20 +85,23 @@ def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarr
         needed = "a number or an array" if scalar else "an array"
         advice = "" if scalar else "; convert it with jnp.asarray"
         raise TypeError(
-            f"{operator}: '{name}' must be {needed}, not "
-            f"{type(given).__name__}{advice}."
+            f"{operator}: {name} must be {needed}, not {type(given).__name__}{advice}."
         )
     array = given if isinstance(given, jax.Array) else np.asarray(given)
     if number:
         # It gets the type that JAX gives it. An integer that does not fit keeps the
         # type that NumPy gives it, 64 bits or an object, which the checks then refuse.
-        default = jnp.asarray(type(given)(0)).dtype
+        kind = next(k for k in (bool, int, float, complex) if isinstance(given, k))
+        default = jnp.asarray(kind(0)).dtype
         least = np.min_scalar_type(given) if isinstance(given, int) else default
         array = array.astype(default) if np.can_cast(least, default) else array
     if not _is_of_numbers(array.dtype):
+        key = jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
         raise TypeError(
-            f"{operator}: '{name}' has elements of type {array.dtype}; they must be "
-            "numbers of a type that JAX has, in native byte order."
+            f"{operator}: {name} has elements of type {array.dtype}; they must be "
+            f"numbers of {_NUMBERS}."
+            + " jax.random.key_data makes numbers of keys, and "
+            "jax.random.wrap_key_data makes keys of them." * key
         )
     check_x64(operator, name, array.dtype)
     return array
@@ -102,7 +109,7 @@ def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarr
 
 def unwrapped(value: Any) -> Any:
     """Returns the array of an object that wraps one, such as flax's nnx.Param."""
-    if hasattr(value, "__jax_array__") and not isinstance(value, jax.Array):
+    if hasattr(value, "__jax_array__") and not isinstance(value, (jax.Array, type)):
         return value.__jax_array__()
     return value
 
@@ -112,22 +119,27 @@ def _is_of_numbers(dtype: np.dtype) -> bool:
     # JAX has no arrays with swapped bytes, but a compiled function that is cached for
     # the type takes them as they are, and computes with wrong numbers.
     number = jnp.issubdtype(dtype, np.number) or jnp.issubdtype(dtype, np.bool_)
-    return (
-        number and dtype.isnative and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
-    )
+    if not number or not dtype.isnative:
+        return False
+    # For NumPy, a timedelta64 is a number. XLA of JAX 0.12 ends the process when it
+    # compiles a program with floats of 6 bits.
+    other = dtype.kind == "m" or dtype.name.startswith("float6_")
+    return not other and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
 
 
 def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
     """Returns a data type of numbers or bool from whatever stands for one."""
     try:
+        if isinstance(dtype, jax.Array):  # NumPy takes its type, and warns
+            raise TypeError
         kind = jnp.dtype(dtype)
-    except TypeError:
-        raise TypeError(f"{operator}: dtype {dtype!r} is not a data type.") from None
-    if not _is_of_numbers(kind):
+    except (TypeError, ValueError):
         raise TypeError(
-            f"{operator}: dtype is {kind}; it must be a type of numbers that JAX has, "
-            "in native byte order."
-        )
+            f"{operator}: dtype is {as_python(dtype)}; it must be a data type such as "
+            "jnp.float32."
+        ) from None
+    if not _is_of_numbers(kind):
+        raise TypeError(f"{operator}: dtype is {kind}; it must be {_NUMBERS}.")
     return kind
 
 
@@ -179,7 +191,8 @@ def in_type(
     require(
         operator,
         array.shape == (),
-        f"{name} has sizes {show(array.shape)}; it must be a scalar.",
+        f"{name} has sizes {show(array.shape)}; it must be a scalar. jax.vmap gives "
+        "each array of a batch a scalar of its own.",
     )
     return strong(typed_as(operator, name, array, dtype, cast=cast))
 
@@ -192,6 +205,9 @@ def typed_as(
     A Python number that is traced has a weak type, and its value is not known. An
     integer that does not fit saturates, and never wraps. A float for an integer type is
     an error, or, with `cast`, is truncated and saturates.
+
+    A traced Python bool has no weak type. Every array of rank 0 and type bool is taken
+    for one, because 0 and 1 fit all types.
     """
     if array.dtype == dtype:
         return array
@@ -199,11 +215,12 @@ def typed_as(
     held = "biuf" if is_floating(dtype) else "biu" if is_integer(dtype) else "b"
     if jnp.issubdtype(dtype, np.complexfloating):
         held = "biufc"
+    truth = array.dtype == np.bool_ and array.ndim == 0
     require(
         operator,
-        weak and array.dtype.kind in held + "f" * cast,
+        truth or (weak and array.dtype.kind in held + "f" * cast),
         f"{name} has data type {show(array.dtype)}, while the tensor has "
-        f"{show(dtype)}; both must be the same.",
+        f"{show(dtype)}; both must be the same. Convert it with .astype('{dtype}').",
     )
     # convert_element_type saturates floats, but wraps integers, so these are clipped.
     if is_integer(dtype) and is_integer(array.dtype):
@@ -248,12 +265,12 @@ def _is_huge(value: Any) -> bool:
     return isinstance(value, int) and abs(value) > LARGEST_DOUBLE
 
 
-def _check_static(operator: str, name: str, value: Any) -> None:
+def _check_static(operator: str, name: str, value: Any, kind: str) -> None:
     if isinstance(value, jax.core.Tracer):
         raise TypeError(
-            f"{operator}: {name} is traced; it must be an integer, or be made of "
-            "integers, known when the program is traced. Close over it, or name it in "
-            "jax.jit's static_argnums or static_argnames."
+            f"{operator}: {name} is traced; it must be {kind}, known when the program "
+            "is traced. Close over it, or name it in jax.jit's static_argnums or "
+            "static_argnames."
         )
 
 
@@ -261,13 +278,15 @@ def as_integer(operator: str, name: str, value: Any) -> int:
     """Returns an integer of Python, NumPy or JAX, of at most 64 bits, as Python's."""
     if type(value) is int and -(2**64) < value < 2**64:
         return value
-    _check_static(operator, name, value)
+    _check_static(operator, name, value, "an integer")
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(
             f"{operator}: {name} is {value}, a boolean; it must be an integer."
         )
     try:
         number = int(value.__index__())
+        if isinstance(value, np.ma.MaskedArray):
+            raise TypeError
     except (AttributeError, TypeError):
         raise TypeError(
             f"{operator}: {name} must be an integer that is known when the program is "
@@ -292,33 +311,36 @@ def as_sizes(
 ) -> tuple[int, ...]:
     """Returns `values` as a tuple of Python integers and symbolic sizes.
 
-    `hint` ends the message about a sequence of sequences.
+    `hint` ends the message about what is no sequence, or one of sequences.
     """
     # A tuple of ordinary integers is usual, and is recognized without a loop in Python.
     usual = type(values) is tuple and {*map(type, values)} == {int}
     if usual and max(values) < 2**64 and min(values) > -(2**64):
         return typing.cast("tuple[int, ...]", values)
-    _check_static(operator, name, values)
+    # JAX wants a static argument that has a hash, as a tuple has and a list has not.
+    _check_static(operator, name, values, "a tuple of integers")
     if not is_sequence(values):
         raise TypeError(
-            f"{operator}: {name} must be a sequence of integers, not "
-            f"{type(values).__name__}."
+            f"{operator}: {name} must be a sequence of integers, one for each axis, "
+            f"not {type(values).__name__}.{hint}"
         )
     for value in values:
         if getattr(value, "ndim", is_sequence(value)):
             raise TypeError(
-                f"{operator}: {name} has {shortened(repr(value))} for an axis; it must "
-                f"have one integer for each axis.{hint}"
+                f"{operator}: {name} has {as_python(value)} for an axis; it must have "
+                f"one integer for each axis.{hint}"
             )
+        _check_static(operator, name, value, "a tuple of integers")
     return tuple([as_size(operator, name, value) for value in values])
 
 
 def check_float(operator: str, name: str, value: Any) -> None:
     """Requires that an attribute is a real number that a double can hold."""
     number = isinstance(value, (int, float, np.integer, np.floating))
+    other = isinstance(value, (bool, np.timedelta64))  # for NumPy, an integer
     require(
         operator,
-        number and not isinstance(value, bool) and not _is_huge(value),
+        number and not other and not _is_huge(value),
         f"{name} is {as_python(value)}; it must be a real number that a "
         "floating-point type holds.",
     )

@@ -16,6 +16,7 @@ import numpy as np
 from jax.errors import InconclusiveDimensionOperation
 
 Member = TypeVar("Member", bound=enum.IntEnum)
+Named = tuple[str, Any]  # the name of a tensor, and a value of it
 
 
 class DescriptorError(ValueError):
@@ -89,23 +90,30 @@ def decide_at_most(operator: str, low: int, high: int) -> bool:
 
 
 def require_same(
-    operator: str, what: str, first: tuple[str, Any], second: tuple[str, Any]
+    operator: str, what: str, first: Named, second: Named, remedy: str = ""
 ) -> None:
-    """Requires that two tensors, given as (name, value), agree in `what`."""
-    (first_name, first_value), (second_name, second_value) = first, second
+    """Requires that two tensors agree in `what`.
+
+    A message about a function has a remedy. One about a descriptor has none, and calls
+    its tensors by DirectML's names.
+    """
+    (one, first_value), (other, second_value) = first, second
     if first_value != second_value:
+        if not remedy:
+            one, other = f"Tensor '{one}'", f"tensor '{other}'"
         raise DescriptorError(
-            f"{operator}: mismatched tensor {what}. Tensor '{first_name}' has "
-            f"{show(first_value)}, while tensor '{second_name}' has "
-            f"{show(second_value)}; both must be the same."
+            f"{operator}: mismatched tensor {what}. {one} has {show(first_value)}, "
+            f"while {other} has {show(second_value)}; both must be the same.{remedy}"
         )
 
 
 def is_number_of(value: Any, kind: type[enum.Enum]) -> bool:
     """Whether `value` is the plain number of a member of an enum."""
     # A boolean and a member of another enum are integers too, but mean something else.
+    # So is NumPy's time, for NumPy.
     number = isinstance(value, (int, np.integer))
-    return number and not isinstance(value, (bool, enum.Enum)) and value in list(kind)
+    other = isinstance(value, (bool, enum.Enum, np.timedelta64))
+    return number and not other and value in list(kind)
 
 
 def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Member:
@@ -135,7 +143,7 @@ MOST_BITS = 128  # of an integer; no legal one has more than 64
 
 
 def as_python(value: Any) -> str:
-    """Writes a value as Python does, except for an integer of very many digits.
+    """Writes a value as Python does, in one line, and shortened.
 
     Python itself refuses to write an integer of more than 4300 digits.
 
@@ -144,7 +152,10 @@ def as_python(value: Any) -> str:
     """
     if type(value) is int and value.bit_length() > MOST_BITS:
         return f"about {'-' * (value < 0)}2^{value.bit_length() - 1}"
-    return repr(value)
+    try:
+        return shortened(" ".join(repr(value).split()))
+    except ValueError:  # there is such an integer inside
+        return f"too long to show (of type {type(value).__name__})"
 
 
 def show(value: Any) -> str:
@@ -157,7 +168,7 @@ def show(value: Any) -> str:
     if isinstance(value, tuple):
         sizes = value[:MOST_SIZES]
         # A symbolic size is no int, and shows itself in the letters that it has.
-        items = [as_python(n) if type(n) is int else str(n) for n in sizes]
+        items = [as_python(n) if type(n) is int else shortened(str(n)) for n in sizes]
         more = [f"... ({len(value)} elements)"] if len(value) > MOST_SIZES else []
         return "{" + ",".join([*items, *more]) + "}"
     if type(value) is int:

@@ -12,7 +12,7 @@ is a `jit` of its own, which JAX traces for some hundred microseconds.
 import enum
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -20,18 +20,18 @@ import numpy as np
 from jax import lax
 
 from dmljax._tensor import packed_strides
-from dmljax._types import x64_enabled
+from dmljax._types import INT32_MIN, x64_enabled
 
 # DIAGONAL_MATRIX1
 
 
 def fills(
-    top_x: Any,
-    data: Sequence[Any],
+    top_x: jax.Array,
+    data: Sequence[jax.Array],
     matrix: tuple[int, int],
     fill_begin: int | None,
     fill_end: int | None,
-) -> Any:
+) -> jax.Array:
     """Whether the value fills diagonal `top_x`: the formula of the page, in int32.
 
     The page has ``(end >= begin) ^ (top_x >= begin) ^ (top_x < end)``. Here the first
@@ -46,34 +46,41 @@ def fills(
       fill_begin: the first diagonal that is filled.
       fill_end: one past the last diagonal that is filled.
     """
-    begin: Any = fill_begin
-    end: Any = fill_end
-    if begin is None:
-        *data, begin, end = data
-    # The sum can't overflow: it is a diagonal of the whole matrix. Nothing is added to
-    # the bounds, because INT32_MIN and INT32_MAX are in real use.
-    for origin in data:
-        top_x = top_x + origin
-    limits = None if data else matrix
-    begins, ends = (_reaches(top_x, limits, bound) for bound in (begin, end))
-    filled = end < begin
+    if fill_begin is None or fill_end is None or data:
+        return _fill_on_circle(top_x, [*data, *_known(fill_begin), *_known(fill_end)])
+    begins, ends = (_reaches(top_x, matrix, bound) for bound in (fill_begin, fill_end))
+    filled: Any = fill_end < fill_begin
     for side in (begins, ends):
         if side is not False:
-            filled = side ^ filled if filled is not False else side
-    known = isinstance(filled, bool)
-    return lax.full(top_x.shape, filled) if known else filled
+            filled = side if filled is False else side ^ filled
+    return lax.full(top_x.shape, filled) if isinstance(filled, bool) else filled
 
 
-def _reaches(top_x: Any, matrix: tuple[int, int] | None, bound: Any) -> Any:
+def _known(bound: int | None) -> list[np.int32]:
+    return [] if bound is None else [np.int32(bound)]
+
+
+def _fill_on_circle(top_x: jax.Array, data: Sequence[Any]) -> jax.Array:
+    """Computes the formula for bounds that are data, or in a part of a matrix.
+
+    On a circle of all int32, where INT32_MIN follows INT32_MAX, the value fills the
+    diagonals from `begin` to before `end`, also if `end` is smaller. Differences
+    without a sign are distances on this circle. If bounds differ between the matrices
+    of a batch, this takes two operations for an element. The page's formula takes four.
+    """
+    # Comparing numbers with a sign after adding INT32_MIN compares them without it.
+    *origin, begin, end = map(jnp.asarray, data)
+    zero = begin + np.int32(INT32_MIN)
+    return top_x - (zero - sum(origin, np.int32(0))) < end - zero
+
+
+def _reaches(top_x: jax.Array, matrix: tuple[int, int], bound: int) -> Any:
     """Computes ``top_x >= bound``, as a Python bool where no element differs.
 
     A triangle has one bound outside of the matrix. XLA then compares once, not twice.
-    `matrix` is None if its sizes do not limit `top_x`.
     """
-    if matrix is None or not all(isinstance(n, int) for n in (*matrix, bound)):
-        return top_x >= bound
     height, width = matrix
-    if bound <= 1 - height or bound >= width:
+    if all(isinstance(n, int) for n in matrix) and not 1 - height < bound < width:
         return bound < width
     return lax.ge(top_x, to_scalar(bound, top_x.dtype))
 
@@ -81,20 +88,15 @@ def _reaches(top_x: Any, matrix: tuple[int, int] | None, bound: Any) -> Any:
 # ONE_HOT
 
 
-def is_lit(index: Any, position: Any, size: int) -> Any:
-    """Whether `index` lights `position`, which is in [0, size).
+def wrapped(index: jax.Array, size: int) -> jax.Array:
+    """Returns the positions that indices light: a negative one counts from the end.
 
-    Both have one shape and one type.
-    A negative index counts from the end: ``index - position`` is -size where it lights.
+    An index below -size stays negative, and lights nothing, as one past the end does.
     """
     if not jnp.issubdtype(index.dtype, np.signedinteger):
-        return lax.eq(index, position)
-    # One of the difference d and -size - d is 0 exactly if d is 0 or -size, and then it
-    # is the greater one. Far outside d wraps around, but not to one of these. XLA
-    # splits a fusion that has two comparisons in two kernels, so there is only one.
-    difference = lax.sub(index, position)
-    mirrored = lax.sub(to_scalar(-size, index.dtype), difference)
-    return lax.eq(lax.max(difference, mirrored), to_scalar(0, index.dtype))
+        return index
+    from_end = lax.add(index, to_scalar(size, index.dtype))
+    return lax.select(lax.lt(index, to_scalar(0, index.dtype)), from_end, index)
 
 
 def countable(index: Any) -> Any:
@@ -198,7 +200,8 @@ class PaddingMode(enum.IntEnum):
     - WRAP: element i mod n, 2 3 | 1 2 3 | 1 2.
 
     The values are DirectML's numbers. SYMMETRIC exists from feature level 3_0 on, and
-    WRAP from 6_4 on.
+    WRAP from 6_4 on. A name makes a mode, in any case: ``PaddingMode("reflection")`` or
+    ``PaddingMode("reflect")``, as jax.numpy calls it.
 
     >>> import dmljax, jax.numpy as jnp
     >>> x = jnp.array([1, 2, 3])
@@ -212,7 +215,7 @@ class PaddingMode(enum.IntEnum):
     """
 
     __module__ = "dmljax"
-    # What NumPy, PyTorch, ONNX and SciPy call a mode. A message says which one it is.
+    # What other libraries call a mode. A message says which one it is.
     OTHER_NAMES = enum.nonmember(
         {
             "REFLECT": "REFLECTION",
@@ -229,6 +232,15 @@ class PaddingMode(enum.IntEnum):
     REFLECTION = 2
     SYMMETRIC = 3
     WRAP = 4
+
+    if TYPE_CHECKING:
+
+        def __new__(cls, value: int | str) -> Self: ...
+
+    @classmethod
+    def _missing_(cls, value: object) -> "PaddingMode | None":
+        name = value.upper() if isinstance(value, str) else ""
+        return cls.__members__.get("REFLECTION" if name == "REFLECT" else name)
 
 
 def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
@@ -270,11 +282,12 @@ def source_index(
     shift = (-start) % period
     shifted, periods = lax.add(position, typed(shift)), (stop - 1 + shift) // period
     # An integer division can cost more than the rest of a kernel. There is none where
-    # the output is known to reach over at most two periods. Of a symbolic size that is
-    # not known.
-    if not isinstance(periods, int) or periods > 1:
+    # the output is known to reach over at most three periods, as one strip on each side
+    # does. Of a symbolic size that is not known.
+    if not isinstance(periods, int) or periods > 2:
         shifted = lax.rem(shifted, typed(period))
-    elif periods:
-        inside, past = lax.lt(shifted, typed(period)), lax.sub(shifted, typed(period))
-        shifted = lax.select(inside, shifted, past)
+    else:
+        for _ in range(periods):
+            past = lax.sub(shifted, typed(period))
+            shifted = lax.select(lax.lt(shifted, typed(period)), shifted, past)
     return lax.min(shifted, lax.sub(typed(mirror), shifted))

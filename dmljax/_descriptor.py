@@ -16,6 +16,7 @@ from dmljax._arguments import (
     as_integer,
     as_scalar,
     as_sizes,
+    cast_float_value,
     check_float,
     check_x64,
     typed_as,
@@ -23,6 +24,7 @@ from dmljax._arguments import (
 from dmljax._check import (
     DescriptorError,
     as_member,
+    as_python,
     require,
     require_same,
     show,
@@ -57,7 +59,8 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
       operator: DirectML's name of the operator, such as "PADDING".
       support: the ranks and types of its tensors, by feature level.
       outputs: the names of the fields that are output tensors.
-      same_type: the names of the tensors that must have the same data type.
+      same_type: the names of the tensors that must have the same data type, if they are
+        there.
 
     >>> from dmljax import DataType, PaddingDesc, PaddingMode, TensorDesc
     >>> vector = TensorDesc(DataType.FLOAT32, (3,))
@@ -70,7 +73,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
     operator: ClassVar[str]
     support: ClassVar[SupportTable]
     outputs: ClassVar[tuple[str, ...]] = ("output_tensor",)
-    same_type: ClassVar[tuple[str, ...]]
+    same_type: ClassVar[tuple[str, ...]] = ("input_tensor", "output_tensor")
 
     @abc.abstractmethod
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
@@ -120,11 +123,11 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
             check_tensor(self.operator, c_name(name), tensor, output=output)
         check_support(self.operator, self.support, level, named)
         for name, tensor in named.items():
-            check_x64(self.operator, name, tensor.dtype)
+            check_x64(self.operator, f"tensor '{name}'", tensor.dtype)
         same = [name for name in self.same_type if name in tensors]
         for name in same[1:]:
-            pair = [(c_name(n), tensors[n].dtype) for n in (name, same[0])]
-            require_same(self.operator, "data types", *pair)
+            one, other = ((c_name(n), tensors[n].dtype) for n in (name, same[0]))
+            require_same(self.operator, "data types", one, other)
         shapes = self.output_shapes(level)
         for (name, tensor), shape in zip(
             self.output_tensors().items(), shapes, strict=True
@@ -154,6 +157,9 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
           DescriptorError: if this type can't hold it.
         """
         output = self._first_output()
+        # C has no half-precision type: such a value is a float32 before it is one.
+        if output.data_type == DataType.FLOAT16 and type(value) is float:
+            return Scalar(cast_float_value(value, output.dtype), None)
         scalar = as_scalar(self.operator, name, value, output)
         # A NumPy scalar has a type of its own, which must be the output's.
         if scalar.array is not None:
@@ -193,5 +199,5 @@ def _check_kind(operator: str, name: str, value: Any, kind: Any) -> None:
         check_float(operator, name, value)
     elif not isinstance(value, kind):
         raise DescriptorError(
-            f"{operator}: {name} is {value!r}; it must be {kind.__name__}."
+            f"{operator}: {name} is {as_python(value)}; it must be {kind.__name__}."
         )

@@ -14,6 +14,7 @@ from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._arguments import (
+    LEFT_OUT,
     Scalar,
     as_array,
     as_dtype,
@@ -53,6 +54,9 @@ from dmljax._types import (
 )
 
 NAME = "DIAGONAL_MATRIX1"
+# The arguments of the function, as its messages name them.
+X, VALUE = "x (InputTensor)", "value (Value)"
+BEGIN, END = "fill_begin (DiagonalFillBegin)", "fill_end (DiagonalFillEnd)"
 SUPPORT: SupportTable = {
     FeatureLevel.V5_1: dict.fromkeys(
         ("InputTensor", "OutputTensor"), Support(2, 4, UP_TO_64_BITS)
@@ -117,8 +121,8 @@ def diagonal_matrix1(
     shape: Sizes | None = None,
     dtype: DTypeLike | None = None,
     value: ArrayLike = 1,
-    fill_begin: ArrayLike = 0,
-    fill_end: ArrayLike = 1,
+    fill_begin: ArrayLike | None = LEFT_OUT,
+    fill_end: ArrayLike | None = LEFT_OUT,
 ) -> jax.Array:
     """Fills the diagonals in [fill_begin, fill_end) with `value`, and keeps the others.
 
@@ -128,7 +132,9 @@ def diagonal_matrix1(
 
     If fill_begin < fill_end, the diagonals in [fill_begin, fill_end) are filled. If
     fill_begin > fill_end, all diagonals outside of [fill_end, fill_begin) are filled.
-    If the bounds are equal, nothing is filled.
+    If the bounds are equal, nothing is filled. If both are left out, the main diagonal
+    is filled, as jnp.fill_diagonal does it for a matrix. (Of an array with three
+    dimensions, that function fills the elements ``x[i, i, i]``.)
 
     Args:
       x: (..., height, width) of any type (InputTensor). The leading dimensions are a
@@ -142,8 +148,9 @@ def diagonal_matrix1(
       fill_begin: INT32, the first diagonal that is filled (DiagonalFillBegin). A
         Python number is part of the program. A scalar ``jax.Array`` is data: no new
         program is compiled for another value, and under ``vmap`` each matrix may have
-        bounds of its own.
-      fill_end: INT32, one past the last diagonal that is filled (DiagonalFillEnd).
+        bounds of its own. None is below every diagonal.
+      fill_end: INT32, one past the last diagonal that is filled (DiagonalFillEnd). None
+        is past every diagonal.
 
     Returns:
       An array (..., height, width), differentiable in `x` and `value`.
@@ -152,18 +159,22 @@ def diagonal_matrix1(
       DescriptorError: if the rank is below 2, if a matrix has more than 2^31 rows or
         columns, if a bound is not an INT32, or if `shape`, `dtype` or `value` does not
         agree with `x`.
-      TypeError: if `x` is not an array, or both `x` and `shape` are None.
+      TypeError: if `x` is not an array, if both `x` and `shape` are None, or if one
+        bound is given and the other is left out.
 
     >>> diagonal_matrix1(shape=(2, 4), value=7, fill_begin=0, fill_end=2)
     Array([[7., 7., 0., 0.],
            [0., 7., 7., 0.]], dtype=float32)
 
-    Keep the strictly upper triangle, as a causal mask does:
+    Mask the scores of attention: no query sees a later key. The value is the lowest
+    number of their type. The lowest float32 would become -inf in bfloat16.
 
     >>> import jax.numpy as jnp
-    >>> diagonal_matrix1(jnp.ones((2, 3)), value=0, fill_begin=-2**31, fill_end=1)
-    Array([[0., 1., 1.],
-           [0., 0., 1.]], dtype=float32)
+    >>> scores = jnp.ones((2, 2), jnp.bfloat16)
+    >>> lowest = jnp.finfo(scores.dtype).min
+    >>> diagonal_matrix1(scores, value=lowest, fill_begin=1, fill_end=None)
+    Array([[1, -3.38953e+38],
+           [1, 1]], dtype=bfloat16)
 
     See DML_DIAGONAL_MATRIX1_OPERATOR_DESC in directml.h.
     """
@@ -171,14 +182,14 @@ def diagonal_matrix1(
     if x is None:
         zeros = _describe(shape, dtype)
     else:
-        x = as_array(NAME, "InputTensor", x)
+        x = as_array(NAME, X, x)
         if shape is not None:
-            sizes = as_sizes(NAME, "shape", shape)
-            require_same(NAME, "sizes", ("shape", sizes), ("InputTensor", x.shape))
+            sizes = ("shape", as_sizes(NAME, "shape", shape)), (X, x.shape)
+            require_same(NAME, "sizes", *sizes, " Leave shape out.")
         if dtype is not None:
-            types = ("dtype", as_dtype(NAME, dtype)), ("InputTensor", x.dtype)
-            require_same(NAME, "data types", *types)
-    value, constant = as_scalar(NAME, "Value", value, x if zeros is None else zeros)
+            types = ("dtype", as_dtype(NAME, dtype)), (X, x.dtype)
+            require_same(NAME, "data types", *types, " Write x.astype(dtype).")
+    value, constant = as_scalar(NAME, VALUE, value, x if zeros is None else zeros)
     begin, end, bounds = _split_bounds(fill_begin, fill_end)
     return _diagonal_matrix1(x, value, bounds, constant, zeros, begin, end)
 
@@ -186,33 +197,46 @@ def diagonal_matrix1(
 def _describe(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct:
     """Describes the zeros that stand for an input of None."""
     if shape is None:
-        raise TypeError(f"{NAME}: one of 'x' and 'shape' must be given.")
+        raise TypeError(f"{NAME}: x (InputTensor) or shape must be given.")
     sizes = as_sizes(NAME, "shape", shape)
     if not all(decide_at_most(NAME, 0, size) for size in sizes):
         raise DescriptorError(
             f"{NAME}: shape is {show(sizes)}; no size may be negative."
         )
     kind = as_dtype(NAME, np.float32 if dtype is None else dtype)
-    check_x64(NAME, "dtype", kind)
+    check_x64(NAME, "the result (dtype)", kind)
     return jax.ShapeDtypeStruct(sizes, kind)
 
 
 def _split_bounds(
-    fill_begin: ArrayLike, fill_end: ArrayLike
+    fill_begin: ArrayLike | None, fill_end: ArrayLike | None
 ) -> tuple[int | None, int | None, tuple[Any, ...]]:
     """Returns both bounds as attributes, or None and None, and both bounds as data."""
-    # Python integers are the usual case. The rest of the function costs some
-    # microseconds, as much as a small call takes.
-    if type(fill_begin) is int and type(fill_end) is int:
-        return fill_begin, fill_end, ()
-    given = map(unwrapped, (fill_begin, fill_end))
-    # A symbolic size is no number yet when the program is traced: it is data.
-    begin, end = (jnp.asarray(x) if is_symbolic_dim(x) else x for x in given)
-    named = ("DiagonalFillBegin", begin), ("DiagonalFillEnd", end)
-    if isinstance(begin, jax.Array) or isinstance(end, jax.Array):
-        return None, None, tuple(_as_bound(*bound) for bound in named)
-    begin, end = (as_integer(NAME, *bound) for bound in named)
-    return begin, end, ()
+    if fill_begin is LEFT_OUT and fill_end is LEFT_OUT:
+        return 0, 1, ()
+    # No matrix has diagonal INT32_MIN, but one with 2^31 columns has INT32_MAX. All
+    # diagonals from `begin` on are all outside of [INT32_MIN, begin).
+    begin: Any = INT32_MIN if fill_begin is None else fill_begin
+    end: Any = INT32_MIN if fill_end is None else fill_end
+    # Other bounds than Python's integers cost some microseconds, as a small call does.
+    if not (type(begin) is int and type(end) is int):
+        if begin is LEFT_OUT or end is LEFT_OUT:
+            one, other = (END, BEGIN) if begin is LEFT_OUT else (BEGIN, END)
+            raise TypeError(
+                f"{NAME}: {one} is given, and {other} is not. Write {other.split()[0]}="
+                "None for no bound, or fill_end=fill_begin + 1 for one diagonal."
+            )
+        # A symbolic size is no number yet when the program is traced: it is data.
+        bounds = (jnp.asarray(x) if is_symbolic_dim(x) else x for x in (begin, end))
+        begin, end = map(unwrapped, bounds)
+        named = (BEGIN, begin), (END, end)
+        if isinstance(begin, jax.Array) or isinstance(end, jax.Array):
+            begin, end = (_as_bound(*bound) for bound in named)
+            if fill_end is None:
+                begin = jnp.maximum(begin, np.int32(INT32_MIN + 1))
+            return None, None, (begin, end)
+        begin, end = (as_integer(NAME, *bound) for bound in named)
+    return begin + (fill_end is None and begin == INT32_MIN), end, ()
 
 
 def _as_bound(name: str, bound: ArrayLike) -> Any:
@@ -226,24 +250,24 @@ def _as_bound(name: str, bound: ArrayLike) -> Any:
     if not weak and bound.dtype != int32:
         raise DescriptorError(
             f"{NAME}: {name} has data type {show(bound.dtype)}; a bound that is an "
-            "array must have INT32."
+            "array must have INT32. Write .astype(jnp.int32)."
         )
     if bound.shape != ():
         raise DescriptorError(
-            f"{NAME}: {name} has sizes {show(bound.shape)}; it must be a scalar."
+            f"{NAME}: {name} has sizes {show(bound.shape)}; it must be a scalar. "
+            "jax.vmap gives each matrix of a batch its own."
         )
     if bound.dtype.itemsize > int32.itemsize:
         bound = jnp.clip(bound, INT32_MIN, INT32_MAX)
     return bound.astype(int32)
 
 
-def _check_diagonals(operator: str, shape: tuple[int, ...]) -> None:
+def _check_diagonals(operator: str, name: str, shape: tuple[int, ...]) -> None:
     # JAX takes a symbolic size to be below 2^31.
     if any(size > 2**31 for size in shape[-2:] if isinstance(size, int)):
         raise DescriptorError(
-            f"{operator}: tensor 'OutputTensor' has sizes {show(shape)}; a matrix has "
-            "at most 2^31 rows and 2^31 columns, because the number of a diagonal is "
-            "an INT32."
+            f"{operator}: {name} has sizes {show(shape)}; a matrix has at most 2^31 "
+            "rows and 2^31 columns, because the number of a diagonal is an INT32."
         )
 
 
@@ -260,16 +284,18 @@ def _diagonal_matrix1(
 ) -> jax.Array:
     described: Any = zeros if x is None else x
     shape, rank = described.shape, len(described.shape)
+    # A descriptor has been checked, so these messages are those of the function.
+    name = "the result (shape)" if x is None else X
     if rank < 2:
         raise DescriptorError(
-            f"{NAME}: tensor 'OutputTensor' has sizes {show(shape)}, "
-            f"{counted(rank, 'dimension')}; a matrix has at least 2."
+            f"{NAME}: {name} has sizes {show(shape)}, {counted(rank, 'dimension')}; a "
+            "matrix has at least 2. x[None] and shape=(1, n) have one row."
         )
-    _check_diagonals(NAME, shape)
+    _check_diagonals(NAME, name, shape)
     if fill_begin is not None and fill_end is not None:
-        check_int32(NAME, "DiagonalFillBegin", fill_begin)
-        check_int32(NAME, "DiagonalFillEnd", fill_end)
-    filling = in_type(NAME, "Value", Scalar(value, constant), described.dtype)
+        check_int32(NAME, BEGIN, fill_begin)
+        check_int32(NAME, END, fill_end)
+    filling = in_type(NAME, VALUE, Scalar(value, constant), described.dtype)
     scalars = [strong(y).reshape((1,) * rank) for y in (*bounds, filling)]
     # One zero for each matrix is shared by its elements: no array is read.
     if x is None:
@@ -302,7 +328,6 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
 
     operator = NAME
     support = SUPPORT
-    same_type = ("input_tensor", "output_tensor")
 
     input_tensor: TensorDesc | None
     output_tensor: TensorDesc
@@ -318,7 +343,7 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
         check_int32(NAME, "DiagonalFillEnd", self.diagonal_fill_end)
         self.check_value_type(self.value_data_type, "ValueDataType")
         self.scalar("Value", self.value)
-        _check_diagonals(NAME, self.output_tensor.sizes)
+        _check_diagonals(NAME, "tensor 'OutputTensor'", self.output_tensor.sizes)
         return ((self.input_tensor or self.output_tensor).sizes,)
 
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
@@ -351,7 +376,6 @@ class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
 
     operator = "DIAGONAL_MATRIX"
     support = DIAGONAL_MATRIX_SUPPORT
-    same_type = ("output_tensor",)
 
     output_tensor: TensorDesc
     offset: int = field(converter=integer)
@@ -361,8 +385,9 @@ class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
         """Returns the sizes of the output itself, because there is no input."""
         del level
         check_int32(self.operator, "Offset", self.offset)
-        _check_diagonals(self.operator, self.output_tensor.sizes)
-        return (self.output_tensor.sizes,)
+        sizes = self.output_tensor.sizes
+        _check_diagonals(self.operator, "tensor 'OutputTensor'", sizes)
+        return (sizes,)
 
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output, which depends on the attributes alone."""

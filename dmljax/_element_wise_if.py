@@ -26,8 +26,6 @@ from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
 from dmljax._sharding import Partition, aligned
 from dmljax._support import (
-    FLOAT16_ONLY,
-    UINT8_ONLY,
     UP_TO_32_BITS,
     UP_TO_64_BITS,
     FeatureLevel,
@@ -38,6 +36,8 @@ from dmljax._tensor import DataType, TensorDesc
 from dmljax._types import Outputs
 
 NAME = "ELEMENT_WISE_IF"
+# The arguments of the function, as its messages name them.
+CONDITION, A, B = "condition (ConditionTensor)", "a (ATensor)", "b (BTensor)"
 
 
 def _tensors(
@@ -45,12 +45,12 @@ def _tensors(
 ) -> dict[str, Support]:
     values = Support(min_rank, max_rank, data_types)
     tensors = dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), values)
-    return {"ConditionTensor": Support(min_rank, max_rank, UINT8_ONLY)} | tensors
+    return {"ConditionTensor": Support(min_rank, max_rank, (DataType.UINT8,))} | tensors
 
 
 # The page names FLOAT16 alone for level 2_0, and so does the table here.
 SUPPORT: SupportTable = {
-    FeatureLevel.V2_0: _tensors(4, 4, FLOAT16_ONLY),
+    FeatureLevel.V2_0: _tensors(4, 4, (DataType.FLOAT16,)),
     FeatureLevel.V3_0: _tensors(1, 8, UP_TO_32_BITS),
     FeatureLevel.V5_0: _tensors(1, 8, UP_TO_64_BITS),
 }
@@ -110,16 +110,16 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.
 
     See DML_ELEMENT_WISE_IF_OPERATOR_DESC in directml.h.
     """
-    condition = as_array(NAME, "ConditionTensor", condition)
+    condition = as_array(NAME, CONDITION, condition)
     if is_python_number(a) and is_python_number(b):
         raise TypeError(
-            f"{NAME}: 'ATensor' and 'BTensor' are both Python numbers; one must be an "
-            "array, which gives the result its type."
+            f"{NAME}: {A} and {B} are both Python numbers; one must be an array, which "
+            "gives the result its type. Write for example jnp.float32(b)."
         )
     # A Python number takes the type of the other operand.
-    other = as_array(NAME, "BTensor", b) if is_python_number(a) else None
-    a, constant_a = as_scalar(NAME, "ATensor", a, other)
-    b, constant_b = as_scalar(NAME, "BTensor", b, a)
+    other = as_array(NAME, B, b) if is_python_number(a) else None
+    a, constant_a = as_scalar(NAME, A, a, other)
+    b, constant_b = as_scalar(NAME, B, b, a)
     return _element_wise_if(condition, a, b, constant_a, constant_b)
 
 
@@ -135,29 +135,32 @@ def _element_wise_if(
     # The page has UINT8. A bool is what a comparison in JAX returns.
     if condition.dtype not in (np.uint8, np.bool_):
         raise DescriptorError(
-            f"{NAME}: tensor 'ConditionTensor' has data type {show(condition.dtype)}; "
-            "it must be UINT8 or BOOL."
+            f"{NAME}: {CONDITION} has data type {show(condition.dtype)}; it must be "
+            "UINT8 or BOOL. Write condition != 0."
         )
     # At most one of the operands is None, where a constant stands for it.
     if a is None:
-        a = in_type(NAME, "ATensor", Scalar(None, constant_a), b.dtype)
+        a = in_type(NAME, A, Scalar(None, constant_a), b.dtype)
     elif b is None:
-        b = in_type(NAME, "BTensor", Scalar(None, constant_b), a.dtype)
+        b = in_type(NAME, B, Scalar(None, constant_b), a.dtype)
     # A Python number that was traced takes the type of the other operand. Two arrays of
     # different types are an error: types are not promoted.
     elif _gives_way(a) > _gives_way(b):
-        a = typed_as(NAME, "ATensor", a, b.dtype)
+        a = typed_as(NAME, A, a, b.dtype)
     elif _gives_way(b) > _gives_way(a):
-        b = typed_as(NAME, "BTensor", b, a.dtype)
-    require_same(NAME, "data types", ("ATensor", a.dtype), ("BTensor", b.dtype))
+        b = typed_as(NAME, B, b, a.dtype)
+    types = (A, a.dtype), (B, b.dtype)
+    require_same(NAME, "data types", *types, " Write b.astype(a.dtype).")
     operands = [condition]
-    for name, value in (("ATensor", a), ("BTensor", b)):
+    for name, value in ((A, a), (B, b)):
         # A scalar has size 1 in every dimension of the normal form: it is shared.
         if value.ndim == 0:
             value = value.reshape((1,) * condition.ndim)
         else:
-            sizes = ("ConditionTensor", condition.shape)
-            require_same(NAME, "sizes", (name, value.shape), sizes)
+            sizes, x = ((name, value.shape), (CONDITION, condition.shape)), name[0]
+            remedy = f" Write jnp.broadcast_to({x}, condition.shape), or "
+            remedy += f"jnp.broadcast_to(condition, {x}.shape)."
+            require_same(NAME, "sizes", *sizes, remedy)
         operands.append(strong(value))
     (output,) = ELEMENT_WISE_IF(*operands)
     return output
@@ -166,9 +169,12 @@ def _element_wise_if(
 def _gives_way(array: jax.Array) -> int:
     """Ranks an array by how readily it takes another's type, from 0 for never.
 
-    A Python number that was traced is a weakly typed scalar, 2. A weakly typed array,
-    such as jnp.full makes of a Python number, is in between, 1.
+    A Python bool that was traced is a scalar of type bool, 3. Another Python number
+    that was traced is a weakly typed scalar, 2. A weakly typed array, such as jnp.full
+    makes of a Python number, is in between, 1.
     """
+    if array.ndim == 0 and array.dtype == np.bool_:
+        return 3
     weak = jax.typeof(array).weak_type
     return (1 if array.ndim else 2) if weak else 0
 

@@ -13,7 +13,7 @@ import operator as operators
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -117,8 +117,13 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
     if issubclass(kind, enum.Flag) and isinstance(value, list):
         flags = (from_json(kind, item, operator, field) for item in value)
         return functools.reduce(operators.or_, flags, kind(0))
-    if issubclass(kind, enum.Enum):
-        return _read_enum(kind, value, wrong)
+    if issubclass(kind, enum.Enum):  # by its short name, its full C name or its number
+        members = kind.__members__  # iterating over flags would leave out the value 0
+        name = value.removeprefix(enum_prefix(kind)) if isinstance(value, str) else ""
+        for member in members.values():
+            if name == member.name or (type(value) is int and value == member.value):
+                return member
+        raise wrong(f"one of {', '.join(members)}")
     if type(value) is not int or not LOWEST <= value <= HIGHEST:
         raise wrong("an integer of at most 64 bits")
     return value
@@ -131,19 +136,6 @@ def number_from_json(value: Any, error: Exception) -> int | float:
     if type(value) not in (int, float):
         raise error
     return typing.cast("int | float", value)
-
-
-def _read_enum(
-    kind: type[enum.Enum], value: Any, wrong: Callable[[str], DescriptorError]
-) -> enum.Enum:
-    """Reads an enum's value by its short name, its full C name, or its number."""
-    members = kind.__members__  # iterating over flags would leave out the value 0
-    if isinstance(value, str):
-        value = value.removeprefix(enum_prefix(kind))
-    for name, member in members.items():
-        if value == name or (type(value) is int and value == member.value):
-            return member
-    raise wrong("one of " + ", ".join(members))
 
 
 def _read_struct(

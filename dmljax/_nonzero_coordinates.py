@@ -29,6 +29,7 @@ from dmljax._support import (
 from dmljax._tensor import MAX_ELEMENTS, TensorDesc
 
 NAME = "NONZERO_COORDINATES"
+X = "x (InputTensor)"  # the argument of the function, as its messages name it
 SUPPORT: SupportTable = {
     FeatureLevel.V3_0: {
         "InputTensor": Support(4, 5, UP_TO_32_BITS),
@@ -91,6 +92,12 @@ def nonzero_coordinates(
 
     Both 0.0 and -0.0 are zero. NaN, infinities and subnormal numbers are not.
 
+    Coordinates are uint32, in which 0 - 1 is 4294967295: subtract after
+    ``.astype(int)``. Rows past the count hold 0 by default, which is an index as well:
+    in a graph of n nodes, they count a loop at node 0 again. With ``fill=n`` they are
+    out of bounds: ``.at[rows].get(mode="fill", fill_value=0)`` reads 0 for them, and
+    ``.at[rows].add`` leaves them out, also under ``jit`` and ``grad``.
+
     Args:
       x: (...) of any type and rank, of M elements (InputTensor).
       columns: the number N of coordinates in a row. A row has the last N coordinates,
@@ -137,7 +144,7 @@ def nonzero_coordinates(
     See DML_NONZERO_COORDINATES_OPERATOR_DESC in directml.h.
     """
     check_implementation(NAME, implementation)
-    x = as_array(NAME, "InputTensor", x)
+    x = as_array(NAME, X, x)
     if columns is not None:
         columns = as_integer(NAME, "columns", columns)
     if fill is not None:
@@ -151,7 +158,7 @@ def nonzero_coordinates(
         if parts <= 0 or x.ndim == 0 or x.shape[0] % parts != 0:
             raise DescriptorError(
                 f"{NAME}: parts is {parts}; it must divide the first dimension of "
-                f"tensor 'InputTensor', which has sizes {show(x.shape)}."
+                f"{X}, which has sizes {show(x.shape)}."
             )
     if size is not None:
         size = as_size(NAME, "size", size)
@@ -178,7 +185,7 @@ def _nonzero_coordinates(
     implementation: Implementation,
 ) -> NonzeroCoordinates:
     columns = max(x.ndim, 1) if columns is None else columns
-    _check_columns(x.shape, columns)
+    _check_columns(X, "columns is", x.shape, columns)
     operands = (x,) if parts is None else _split(x, parts)
     outputs = NONZERO_COORDINATES(
         *operands,
@@ -214,13 +221,13 @@ def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
     return split, numbers.reshape((parts,) + (1,) * x.ndim)
 
 
-def _check_columns(sizes: tuple[int, ...], columns: int) -> None:
+def _check_columns(name: str, are: str, sizes: tuple[int, ...], columns: int) -> None:
     elements = math.prod(sizes)
     # JAX can't decide this for most symbolic sizes, and they are let through.
     if isinstance(elements, int) and elements > MAX_ELEMENTS:
         raise DescriptorError(
-            f"{NAME}: tensor 'InputTensor' has sizes {show(sizes)}, {elements} "
-            f"elements; at most {MAX_ELEMENTS} are allowed."
+            f"{NAME}: {name} has sizes {show(sizes)}, {elements} elements; at most "
+            f"{MAX_ELEMENTS} are allowed."
         )
     # Only leading dimensions of size 1 may be left out.
     ones = next((i for i, size in enumerate(sizes) if size != 1), len(sizes))
@@ -228,8 +235,8 @@ def _check_columns(sizes: tuple[int, ...], columns: int) -> None:
     allowed = str(low) if low == high else f"{low} to {high}"
     if not low <= columns <= high:
         raise DescriptorError(
-            f"{NAME}: the coordinates have {columns} columns; for an input of sizes "
-            f"{show(sizes)} they must have {allowed}."
+            f"{NAME}: {are} {columns}; for {name} of sizes {show(sizes)} it must be "
+            f"{allowed}."
         )
 
 
@@ -272,7 +279,8 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
         del level
         sizes = self.input_tensor.sizes
         *ones, _, columns = self.output_coordinates_tensor.sizes
-        _check_columns(sizes, columns)
+        last = "the last size of tensor 'OutputCoordinatesTensor' is"
+        _check_columns("tensor 'InputTensor'", last, sizes, columns)
         count = (1,) * len(self.output_count_tensor.sizes)
         return count, ((1,) * len(ones) + (math.prod(sizes), columns))
 

@@ -19,7 +19,7 @@ from jax import lax
 from dmljax._coordinates import filled, is_nonzero, to_scalar, unravel
 from dmljax._jax import varying_alike
 from dmljax._primitive import Kernel, OperatorPrimitive
-from dmljax._sharding import Layout, Partition, Sizes, aligned
+from dmljax._sharding import Layout, Partition, Shape, aligned
 from dmljax._types import Form, Outputs, index_mode
 
 WORD = 32  # elements of a word, one bit each
@@ -34,9 +34,12 @@ def _pack(x: jax.Array) -> jax.Array:
     lanes = lax.pad(lanes, np.uint32(0), ((0, 0, 0), (0, words * WORD - elements, 0)))
     lanes = lax.reshape(lanes, (lines, words, WORD))
     lane = lax.broadcasted_iota(np.uint32, lanes.shape, 2)
-    # XLA fuses the comparison into the reduction, and reads the input once.
+    # Each term has a bit of its own: the sum is the same as an or, which GPUs can't
+    # reduce among each other. XLA fuses the comparison into it, and reads the input
+    # once.
     bits = lax.shift_left(lanes, lane)
-    return lax.reduce(bits, np.uint32(0), lax.bitwise_or, (2,))
+    packed: jax.Array = lax.reduce(bits, np.uint32(0), lax.add, (2,))
+    return packed
 
 
 def by_lines(lines: Callable[..., Outputs]) -> Form:
@@ -240,7 +243,7 @@ def _sizes(
 
 
 def _layout(
-    operands: Sequence[Sizes], outputs: Sequence[Sizes], *, rank: int, **static: Any
+    operands: Sequence[Shape], outputs: Sequence[Shape], *, rank: int, **static: Any
 ) -> Layout:
     """Divides batches only. A tensor is whole: a row depends on all elements before."""
     layout = aligned(operands, outputs, **static)

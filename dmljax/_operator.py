@@ -70,8 +70,8 @@ class Operator(Struct, Generic[Result], eq=False):
         """Checks the descriptor, so that every operator that exists is a legal one."""
         if not isinstance(self.desc, OperatorDesc):
             raise TypeError(
-                "create_operator takes an operator descriptor such as PaddingDesc, "
-                f"not {type(self.desc).__name__}."
+                "create_operator: desc must be an operator descriptor such as "
+                f"PaddingDesc, not {type(self.desc).__name__}."
             )
         super().__post_init__()
         self.desc.check(self.feature_level)
@@ -87,7 +87,7 @@ class Operator(Struct, Generic[Result], eq=False):
             )
         operator = self.desc.operator
         given = [
-            as_array(operator, name, array)
+            as_array(operator, f"tensor '{name}'", array)
             for name, array in zip(names, arrays, strict=True)
         ]
         result: Result = _run(self, *given)
@@ -173,7 +173,7 @@ def _run(operator: Operator[Any], *arrays: jax.Array) -> Any:
     inputs, outputs = desc.input_tensors(), desc.output_tensors()
     # x64 mode may have been turned off since the descriptor was checked.
     for name, tensor in (inputs | outputs).items():
-        check_x64(desc.operator, c_name(name), tensor.dtype)
+        check_x64(desc.operator, f"tensor '{c_name(name)}'", tensor.dtype)
     logical = [
         _bind(desc.operator, c_name(name), tensor, array)
         for (name, tensor), array in zip(inputs.items(), arrays, strict=True)
@@ -205,7 +205,7 @@ def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax
         array.dtype == tensor.dtype,
         f"mismatched tensor data types. The array for tensor '{name}' has "
         f"{show(array.dtype)}, while the descriptor has {tensor.data_type.name}; both "
-        "must be the same.",
+        f"must be the same. Convert it with .astype('{tensor.dtype}').",
     )
     if tensor.strides is None:
         require(

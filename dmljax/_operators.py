@@ -30,6 +30,13 @@ from dmljax._padding_primitive import PADDING
 from dmljax._primitive import OperatorPrimitive
 
 __all__ = [
+    "diagonal_matrix1",
+    "element_wise_if",
+    "nonzero_coordinates",
+    "one_hot",
+    "padding",
+]
+__all__ += [
     "DiagonalMatrix1Desc",
     "DiagonalMatrixDesc",
     "ElementWiseIfDesc",
@@ -39,11 +46,6 @@ __all__ = [
     "Padding1Desc",
     "PaddingDesc",
     "PaddingMode",
-    "diagonal_matrix1",
-    "element_wise_if",
-    "nonzero_coordinates",
-    "one_hot",
-    "padding",
 ]
 
 

@@ -4,11 +4,14 @@ The primitive is in `_padding_primitive`, its forms are in `_padding_forms`, and
 formula is `_coordinates.source_index`.
 """
 
+from typing import Literal
+
 import jax
 import numpy as np
 from jax.typing import ArrayLike
 
 from dmljax._arguments import (
+    LEFT_OUT,
     Scalar,
     as_array,
     as_integer,
@@ -45,11 +48,17 @@ SUPPORT: SupportTable = {
     FeatureLevel.V5_0: dict.fromkeys(BOTH, Support(1, 8, UP_TO_64_BITS)),
 }
 PADDING1_SUPPORT: SupportTable = {FeatureLevel.V5_0: SUPPORT[FeatureLevel.V5_0]}
+# The arguments of the function, as its messages name them.
+X, MODE, VALUE = "x (InputTensor)", "mode (PaddingMode)", "value (PaddingValue)"
+START, END = "start_padding (StartPadding)", "end_padding (EndPadding)"
 # Ends the message to a caller who passes what np.pad takes.
 PAIRS = (
-    " StartPadding is added before the axes, and EndPadding after them. Pairs (before, "
-    "after), as np.pad takes them, become both by start, end = zip(*pairs)."
+    " 0 adds nothing. One list of pairs (before, after), as np.pad takes it, becomes "
+    "both paddings by start, end = zip(*pairs)."
 )
+# The names of the modes. Other cases work as well, but are not typed.
+Lower = Literal["constant", "edge", "reflection", "reflect", "symmetric", "wrap"]
+Upper = Literal["CONSTANT", "EDGE", "REFLECTION", "REFLECT", "SYMMETRIC", "WRAP"]
 # The modes that came after the operator, and their first levels.
 MODE_LEVELS = {
     PaddingMode.SYMMETRIC: FeatureLevel.V3_0,
@@ -59,11 +68,11 @@ MODE_LEVELS = {
 
 def padding(
     x: ArrayLike,
+    /,
     start_padding: Sizes,
     end_padding: Sizes,
-    /,
     *,
-    mode: PaddingMode | int = PaddingMode.CONSTANT,
+    mode: PaddingMode | Lower | Upper | int = PaddingMode.CONSTANT,
     value: ArrayLike = 0,
     implementation: Implementation = None,
 ) -> jax.Array:
@@ -80,7 +89,8 @@ def padding(
         (StartPadding).
       end_padding: for each axis, the number of elements to add after it, at least 0
         (EndPadding).
-      mode: a ``PaddingMode``, or its number (PaddingMode).
+      mode: a ``PaddingMode``, its number, or its name in any case; "reflect" is a name
+        of REFLECTION, too (PaddingMode).
       value: a scalar of the type of `x`, used only by CONSTANT (PaddingValue). A Python
         number is converted to this type. For an integer type, a float is truncated
         toward zero. One that is out of range becomes the nearest value of the type, and
@@ -99,8 +109,11 @@ def padding(
         kernel can run.
       TypeError: if `x` is not an array, or a padding is not an integer.
 
+    Under ``jax.jit``, name `start_padding`, `end_padding` and `mode` in static_argnames
+    and pass tuples, which have a hash, or close over them.
+
     >>> import jax.numpy as jnp
-    >>> padding(jnp.array([1, 2, 3]), (2,), (4,), mode=PaddingMode.REFLECTION)
+    >>> padding(jnp.array([1, 2, 3]), (2,), (4,), mode="reflect")
     Array([3, 2, 1, 2, 3, 2, 1, 2, 3], dtype=int32)
     >>> padding(jnp.array([[1, 2]]), (1, 0), (0, 1), value=9)
     Array([[9, 9, 9],
@@ -109,25 +122,29 @@ def padding(
     See DML_PADDING_OPERATOR_DESC in directml.h.
     """
     check_implementation(NAME, implementation)
-    x = as_array(NAME, "InputTensor", x)
-    # A compiled program is cached by the mode. A mode and its number share one program.
+    x = as_array(NAME, X, x)
+    start = as_sizes(NAME, START, start_padding, PAIRS)
+    if end_padding is LEFT_OUT:
+        rule = "it must have one integer for each axis"
+        raise TypeError(f"{NAME}: {END} is missing; {rule}.{PAIRS}")
+    end = as_sizes(NAME, END, end_padding, PAIRS)
+    # A compiled program is cached by the mode. Its numbers and names share one program.
     if type(mode) is not PaddingMode:
         if isinstance(mode, (jax.Array, np.ndarray)):
-            mode = as_integer(NAME, "PaddingMode", mode)
-        mode = as_member(NAME, "PaddingMode", mode, PaddingMode)
+            mode = as_integer(NAME, MODE, mode)
+        named = PaddingMode._missing_(mode)
+        mode = as_member(NAME, MODE, mode if named is None else named, PaddingMode)
     scalar = Scalar(None, None)
     if mode is PaddingMode.CONSTANT:
-        scalar = as_scalar(NAME, "PaddingValue", value, x, cast=True)
+        scalar = as_scalar(NAME, VALUE, value, x, cast=True)
     elif type(value) not in (int, float):
-        as_array(NAME, "PaddingValue", value)  # it is not used, but must be a number
-    return _padding(
-        x,
-        *scalar,
-        as_sizes(NAME, "StartPadding", start_padding, PAIRS),
-        as_sizes(NAME, "EndPadding", end_padding, PAIRS),
-        mode,
-        implementation,
-    )
+        as_array(NAME, VALUE, value)  # it is not used, but must be a number
+    return _padding(x, *scalar, start, end, mode, implementation)
+
+
+# np.pad takes one list of pairs. A caller who passes it and nothing else gets a message
+# of ours, which says what to write. For type checkers the argument is required.
+padding.__defaults__ = (LEFT_OUT,)
 
 
 @compiled
@@ -141,11 +158,11 @@ def _padding(
     mode: PaddingMode,
     implementation: Implementation,
 ) -> jax.Array:
-    _check_padding(NAME, x.shape, start, end, mode)
+    _check_padding((NAME, X, START, END), x.shape, start, end, mode)
     operands = [strong(x)]
     if mode is PaddingMode.CONSTANT:
         scalar = Scalar(value, constant)
-        filling = in_type(NAME, "PaddingValue", scalar, x.dtype, cast=True)
+        filling = in_type(NAME, VALUE, scalar, x.dtype, cast=True)
         operands.append(filling.reshape((1,) * x.ndim))
     (output,) = PADDING(
         *operands, start=start, end=end, mode=mode, implementation=implementation
@@ -154,20 +171,23 @@ def _padding(
 
 
 def _check_padding(
-    operator: str, sizes: tuple[int, ...], start: Pads, end: Pads, mode: PaddingMode
+    names: tuple[str, ...], sizes: Pads, start: Pads, end: Pads, mode: PaddingMode
 ) -> tuple[int, ...]:
     """Checks the padding against the input, and returns the sizes of the output."""
-    for name, pads in (("StartPadding", start), ("EndPadding", end)):
+    operator, x, *both = names
+    for name, pads in zip(both, (start, end), strict=True):
         if len(pads) != len(sizes):
+            given, rank = counted(len(pads), "element"), len(sizes)
             raise DescriptorError(
-                f"{operator}: {name} has {counted(len(pads), 'element')}, while tensor "
-                f"'InputTensor' has {counted(len(sizes), 'dimension')}; both must be "
-                "the same."
+                f"{operator}: {name} has {given}, while {x} has "
+                f"{counted(rank, 'dimension')}; write {counted(rank, 'integer')}, one "
+                "for each axis, and 0 where nothing is added."
             )
         # XLA itself would accept a negative padding, and crop.
         if not all(decide_at_most(operator, 0, pad) for pad in pads):
             raise DescriptorError(
-                f"{operator}: {name} is {show(pads)}; no element may be negative."
+                f"{operator}: {name} is {show(pads)}; no element may be negative. "
+                "Slices remove elements."
             )
         # The C struct has UINT32; JAX can't compare a symbolic size with so much.
         if any(pad >= 2**32 for pad in pads if isinstance(pad, int)):
@@ -181,8 +201,8 @@ def _check_padding(
         repeats = mode is not PaddingMode.CONSTANT and padded[axis] != size
         if repeats and not decide_at_most(operator, 1, size):
             raise DescriptorError(
-                f"{operator}: tensor 'InputTensor' has sizes {show(sizes)}; "
-                f"{mode.name} has nothing to repeat along axis {axis}, whose size is 0."
+                f"{operator}: {x} has sizes {show(sizes)}; {mode.name} has nothing to "
+                f"repeat along axis {axis}, whose size is 0. Only CONSTANT can pad it."
             )
     return padded
 
@@ -212,7 +232,6 @@ class PaddingDesc(OperatorDesc[jax.Array]):
 
     operator = NAME
     support = SUPPORT
-    same_type = ("input_tensor", "output_tensor")
 
     input_tensor: TensorDesc
     output_tensor: TensorDesc
@@ -261,7 +280,6 @@ class Padding1Desc(OperatorDesc[jax.Array]):
 
     operator = "PADDING1"
     support = PADDING1_SUPPORT
-    same_type = ("input_tensor", "output_tensor")
 
     input_tensor: TensorDesc
     output_tensor: TensorDesc
@@ -302,5 +320,5 @@ def _check_fields(
             f"{desc.operator}: DimensionCount is {desc.dimension_count}, while tensor "
             f"'InputTensor' has {len(sizes)} dimensions; both must be the same."
         )
-    pads = desc.start_padding, desc.end_padding
-    return _check_padding(desc.operator, sizes, *pads, mode)
+    names = desc.operator, "tensor 'InputTensor'", "StartPadding", "EndPadding"
+    return _check_padding(names, sizes, desc.start_padding, desc.end_padding, mode)

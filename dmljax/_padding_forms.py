@@ -231,37 +231,6 @@ def adjoint(
     return (cotangent,)
 
 
-def adjoint_on_cpu(
-    cotangent: jax.Array, *, start: Pads, end: Pads, mode: PaddingMode
-) -> Outputs:
-    """Computes the adjoint by adding to the cotangent in place, and cutting at the end.
-
-    Memory traffic decides on a CPU. The additions in place touch the strips alone. A
-    core then passes over the inside twice, and not once for each axis. This pays where
-    the padding of several axes is smaller than the inside. Otherwise, and for the sums
-    of EDGE, the padding is cut off first: less is moved afterwards.
-    """
-    pads = _padded_axes(cotangent.ndim, start, end)
-    # EDGE adds sums, and CONSTANT nothing.
-    in_place = len(pads) > 1 and mode not in (PaddingMode.EDGE, PaddingMode.CONSTANT)
-    offsets, sizes = [0] * cotangent.ndim, list(cotangent.shape)
-    for axis, before, after in pads:
-        size = sizes[axis] = sizes[axis] - before - after
-        if not (in_place and at_most(before + after, size)):
-            cotangent = _unpad_axis(cotangent, axis, before, after, mode)
-            continue
-        offsets[axis] = before
-        for first, last in _sides(before, size, after):
-            part = lax.slice_in_dim(cotangent, first, last, axis=axis)
-            part, target = _bring_inside(part, first - before, size, axis, mode)
-            offset = before + target
-            stop = offset + part.shape[axis]
-            part += lax.slice_in_dim(cotangent, offset, stop, axis=axis)
-            cotangent = lax.dynamic_update_slice_in_dim(cotangent, part, offset, axis)
-    stops = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
-    return (lax.slice(cotangent, offsets, stops),)
-
-
 def _unpad_axis(
     cotangent: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
@@ -270,17 +239,12 @@ def _unpad_axis(
     result = lax.slice_in_dim(cotangent, before, before + size, axis=axis)
     if mode is PaddingMode.CONSTANT:
         return result
-    for first, last in _sides(before, size, after):
-        part = lax.slice_in_dim(cotangent, first, last, axis=axis)
-        part, target = _bring_inside(part, first - before, size, axis, mode)
-        result += _extend(part, axis, target, size)
+    for first, length in ((0, before), (before + size, after)):
+        if length:
+            part = lax.slice_in_dim(cotangent, first, first + length, axis=axis)
+            part, target = _bring_inside(part, first - before, size, axis, mode)
+            result += _extend(part, axis, target, size)
     return result
-
-
-def _sides(before: int, size: int, after: int) -> list[tuple[int, int]]:
-    """Returns where the padding begins and ends, for each side that has any."""
-    sides = ((0, before), (before + size, before + size + after))
-    return [(first, last) for first, last in sides if first != last]
 
 
 def _bring_inside(

@@ -15,12 +15,7 @@ from dmljax import _padding_forms as forms
 from dmljax._coordinates import PaddingMode
 from dmljax._jax import varying_alike
 from dmljax._padding_forms import Pads
-from dmljax._primitive import (
-    Kernel,
-    OperatorPrimitive,
-    needs_cotangent,
-    unbroadcast,
-)
+from dmljax._primitive import Kernel, OperatorPrimitive, needs_cotangent, unbroadcast
 from dmljax._sharding import Part, Partition, aligned
 from dmljax._types import Outputs
 
@@ -115,8 +110,7 @@ def _pad_across_devices(
     # A neighbour has `size` elements. REFLECTION at the ends needs one more than it
     # pads, because it does not repeat the edge.
     if max(before, after) > size - (mode is PaddingMode.REFLECTION):
-        padded = pad(part.gathered(x, axis), before, after)
-        return lax.dynamic_slice_in_dim(padded, index * own, own, axis)
+        return part.cut(pad(part.gathered(x, axis), before, after), axis)
     # A device at an end of the whole axis has no neighbour there, and needs padding.
     # Under WRAP its neighbour is the device at the other end. All devices run the same
     # program: each of them computes both, and selects by its index.
@@ -181,7 +175,6 @@ ADJOINT = OperatorPrimitive(
     forms.adjoint,
     Partition(_shard_adjoint, aligned),
     forms.unpadded_sizes,
-    on_platform={"cpu": forms.adjoint_on_cpu},
     linear=1,
     transpose=_transpose_adjoint,
 )

@@ -26,7 +26,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import AbstractMesh, get_abstract_mesh, use_abstract_mesh
 
-from dmljax._check import DescriptorError, NoKernelError
+from dmljax._check import DescriptorError, NoKernelError, as_python
 from dmljax._jax import (
     is_local,
     on_one_device,
@@ -127,10 +127,7 @@ class OperatorPrimitive:
         return Primitive(f"dmljax_{self.name}")
 
     def __call__(
-        self,
-        *operands: jax.Array,
-        implementation: Implementation = None,
-        **static: Any,
+        self, *operands: jax.Array, implementation: Implementation = None, **static: Any
     ) -> Outputs:
         """Computes the outputs for operands in normal form and hashable attributes."""
         serve_experimental()
@@ -200,10 +197,7 @@ class OperatorPrimitive:
         return outputs
 
     def _abstract_eval(
-        self,
-        *operands: jax.core.ShapedArray,
-        implementation: Any,
-        **static: Any,
+        self, *operands: jax.core.ShapedArray, implementation: Any, **static: Any
     ) -> list[jax.core.ShapedArray]:
         """Returns the types of the outputs, which are those of the definition."""
         del implementation
@@ -266,7 +260,8 @@ class OperatorPrimitive:
         self, cotangents: Sequence[Any], *operands: Any, **static: Any
     ) -> Sequence[jax.Array | None]:
         assert self.transpose is not None, "only linear operators are transposed"
-        cotangents = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
+        # A caller of jax.vjp may give an array of NumPy.
+        cotangents = [jnp.asarray(ad.instantiate_zeros(each)) for each in cotangents]
         return self.transpose(self, static, cotangents, operands)
 
 
@@ -284,10 +279,12 @@ def unbroadcast(cotangent: jax.Array, operand: ad.UndefinedPrimal) -> jax.Array:
 
 def check_implementation(operator: str, implementation: Any) -> None:
     """Requires that the form that a caller asks for is a known one."""
-    if implementation not in (None, "xla", "pallas"):
+    # An array would be compared element by element.
+    name = implementation is None or isinstance(implementation, str)
+    if not (name and implementation in (None, "xla", "pallas")):
         raise DescriptorError(
-            f"{operator}: implementation is {implementation!r}; it must be one of "
-            "None, 'xla', 'pallas'."
+            f"{operator}: implementation is {as_python(implementation)}; it must be "
+            "one of None, 'xla', 'pallas'."
         )
 
 

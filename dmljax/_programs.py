@@ -65,7 +65,7 @@ def iota(x: jax.Array, axis: int) -> jax.Array:
 
 CAUSAL: Ways = {
     "dmljax": lambda x: dmljax.diagonal_matrix1(
-        x, value=-np.inf, fill_begin=1, fill_end=2**31 - 1
+        x, value=-np.inf, fill_begin=1, fill_end=None
     ),
     "jnp tril": lambda x: jnp.where(jnp.tril(jnp.ones(x.shape[2:], bool)), x, -np.inf),
     "jnp full iota": lambda x: jnp.where(iota(x, 3) <= iota(x, 2), x, -np.inf),

@@ -16,7 +16,7 @@ from dmljax._primitive import needs_cotangent, unbroadcast
 from dmljax._types import Outputs
 
 # The floats of 2 and 4 bytes, and integers of as many bits.
-BITS = {
+BITS: dict[np.dtype, np.dtype] = {
     np.dtype(np.float32): np.dtype(np.uint32),
     np.dtype(np.float16): np.dtype(np.uint16),
     np.dtype(jnp.bfloat16): np.dtype(np.uint16),

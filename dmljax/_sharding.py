@@ -21,7 +21,7 @@ from dmljax._check import require, show
 from dmljax._jax import knows_manual_axes, names_axes
 from dmljax._types import Outputs
 
-Sizes = tuple[int, ...]
+Shape = tuple[int, ...]
 Names = tuple[str, ...]  # names of dimensions, or of mesh axes
 
 
@@ -50,7 +50,7 @@ class Part:
 
     mesh: Mapping[str, int]  # the size of each mesh axis
     axes: Mapping[str, Names]  # the mesh axes that divide a dimension, by its name
-    outputs: tuple[Sizes, ...]  # the sizes of a part of each output
+    outputs: tuple[Shape, ...]  # the sizes of a part of each output
 
     def mesh_axes(self, dimension: int) -> Names:
         """Returns the mesh axes over which a dimension is divided."""
@@ -90,13 +90,23 @@ class Part:
     def gathered(self, x: jax.Array, dimension: int) -> jax.Array:
         """Joins the parts of `x` along a dimension. Every device gets the result."""
         mesh_axes = self.mesh_axes(dimension)
+        if not mesh_axes:
+            return x
         # `tiled` joins along the dimension itself; the default stacks along a new one.
         whole: jax.Array = lax.all_gather(x, mesh_axes, axis=dimension, tiled=True)
         return whole
 
+    def cut(self, whole: jax.Array, dimension: int) -> jax.Array:
+        """Returns the device's part of an array that is whole along a dimension."""
+        if not self.mesh_axes(dimension):
+            return whole
+        size = whole.shape[dimension] // self.count(dimension)
+        first = self.index(dimension) * size
+        return lax.dynamic_slice_in_dim(whole, first, size, axis=dimension)
+
 
 def aligned(
-    operands: Sequence[Sizes], outputs: Sequence[Sizes], **static: Any
+    operands: Sequence[Shape], outputs: Sequence[Shape], **static: Any
 ) -> Layout:
     """Returns the layout in which dimensions of the same number belong together.
 
@@ -165,7 +175,7 @@ def over_explicit_mesh(
     mesh: AbstractMesh,
     partition: Partition,
     operands: Sequence[jax.Array],
-    outputs: Sequence[Sizes],
+    outputs: Sequence[Shape],
     static: Mapping[str, Any],
 ) -> Outputs:
     """Returns the outputs, of these sizes. Each device computes its parts of them.
@@ -191,7 +201,9 @@ def over_explicit_mesh(
         return partition.shard(part, *own, **static)
 
     mapped = jax.shard_map(
-        shard,
+        # The index of a part must not become a residual of a gradient: inside of the
+        # caller's own shard_map over other axes, JAX has no sharding for it.
+        jax.checkpoint(shard),
         mesh=mesh,
         in_specs=in_specs,
         out_specs=out_specs,
@@ -247,8 +259,8 @@ def _declared(
 
 
 def _sizes_of_part(
-    operator: str, output: Sizes, axes: Sequence[Names], mesh: Mapping[str, int]
-) -> Sizes:
+    operator: str, output: Shape, axes: Sequence[Names], mesh: Mapping[str, int]
+) -> Shape:
     """Returns the sizes of a part. JAX has no uneven sharding over explicit axes."""
     counts = [_parts(mesh, mesh_axes) for mesh_axes in axes]
     for i, (size, count) in enumerate(zip(output, counts, strict=True)):

@@ -97,21 +97,21 @@ def _corner(tensor: TensorDesc) -> _Corner | None:
     """
     strides, sizes = tensor.element_strides, tensor.sizes
     # The stride of an axis of size 1 is multiplied by 0 alone, and fits anywhere.
-    ones = [axis for axis, size in enumerate(sizes) if size == 1]
-    long = [axis for axis, size in enumerate(sizes) if size > 1]
-    long.sort(key=lambda axis: -strides[axis])
+    order = sorted(range(len(sizes)), key=lambda i: (sizes[i] > 1, -strides[i]))
+    long = [axis for axis in order if sizes[axis] > 1]
     kept = (*(sizes[axis] for axis in long), 1)
-    pairs = list(itertools.pairwise((*(strides[axis] for axis in long), 1)))
-    if any(inner == 0 or outer % inner for outer, inner in pairs):
+    # An axis of the array steps over all elements of the next one, gaps included.
+    steps = list(itertools.pairwise((*(strides[axis] for axis in long), 1)))
+    if any(inner == 0 or outer % inner for outer, inner in steps):
         return None
-    whole = (kept[0], *(outer // inner for outer, inner in pairs))
+    whole = (kept[0], *(outer // inner for outer, inner in steps))
     if any(size < part for size, part in zip(whole, kept, strict=True)):
         return None
     # With larger gaps the slices would move more elements than the tensor has, and the
     # array could be far larger than the buffer.
     if math.prod(whole) > 2 * math.prod(kept):
         return None
-    return _Corner((*ones, *long), kept, whole)
+    return _Corner(tuple(order), kept, whole)
 
 
 def _offsets(

@@ -62,9 +62,8 @@ def member(kind: type[Member]) -> Callable[[Member | int], Member]:
     """Makes a converter from the number of an enum's member."""
 
     def convert(value: Member | int) -> Member:
-        return (
-            kind(int(value)) if is_number_of(value, kind) else typing.cast(Any, value)
-        )
+        known = is_number_of(value, kind)
+        return kind(int(value)) if known else typing.cast(Any, value)
 
     return convert
 

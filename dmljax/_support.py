@@ -50,8 +50,6 @@ class FeatureLevel(enum.IntEnum):
 
 # The lists of types that occur in the tables. Messages and the documentation show types
 # in this order: floats before integers, signed before unsigned, wide before narrow.
-FLOAT16_ONLY = (DataType.FLOAT16,)
-UINT8_ONLY = (DataType.UINT8,)
 UINT32_ONLY = (DataType.UINT32,)
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
 UP_TO_32_BITS = (

@@ -63,7 +63,8 @@ class TensorFlags(enum.IntFlag):
     """Names the flags of a tensor, as DML_TENSOR_FLAGS does.
 
     OWNED_BY_DML lets DirectML keep a copy of a constant tensor, in any layout. dmljax
-    accepts the flag, but it has no effect.
+    accepts the flag. It has an effect in model files alone, if a dispatchable binds the
+    tensor.
 
     >>> TensorFlags.OWNED_BY_DML == 1
     True
@@ -81,8 +82,8 @@ def _integers(name: str) -> Callable[[Sizes], tuple[int, ...]]:
     def convert(values: Sizes) -> tuple[int, ...]:
         if not is_sequence(values):
             raise TypeError(
-                f"TensorDesc: {name} is {values!r}; it must be a sequence of integers, "
-                "such as (2, 3)."
+                f"TensorDesc: {name} is {as_python(values)}; it must be a sequence of "
+                "integers, such as (2, 3)."
             )
         return integers(values)
 
@@ -90,11 +91,18 @@ def _integers(name: str) -> Callable[[Sizes], tuple[int, ...]]:
 
 
 def _strides(values: Sizes | None) -> tuple[int, ...] | None:
-    return None if values is None else _integers("strides")(values)
+    # In JSON an empty list stands for no strides, and 0 for the smallest size.
+    strides = None if values is None else _integers("strides")(values)
+    rule = "strides is (); it must be None, or have one stride for each size."
+    require("TensorDesc", strides != (), rule)
+    return strides
 
 
 def _total(value: int | None) -> int | None:
-    return None if value is None else integer(value)
+    total = None if value is None else integer(value)
+    rule = "total_tensor_size_in_bytes is 0; write None for the smallest size."
+    require("TensorDesc", type(total) is not int or total != 0, rule)
+    return total
 
 
 def _data_type(value: DataType | int) -> DataType:
@@ -107,7 +115,7 @@ def _flags(value: TensorFlags | int) -> TensorFlags:
     require(
         "TensorDesc",
         isinstance(flags, int) and not isinstance(flags, bool) and flags >= 0,
-        f"flags is {flags!r}; it must be 0, NONE, or 1, OWNED_BY_DML.",
+        f"flags is {as_python(flags)}; it must be 0, NONE, or 1, OWNED_BY_DML.",
     )
     return TensorFlags(flags)
 
@@ -131,7 +139,8 @@ class TensorDesc(Struct):
         and not smaller than an element.
 
     Raises:
-      DescriptorError: if the data type is unknown, or if the flags are not an integer.
+      DescriptorError: if the data type is unknown, if the flags are not an integer, if
+        the strides are empty, or if the total size is 0.
         ``create_operator`` enforces the other rules, because it knows the operator and
         whether the tensor is an output.
       TypeError: if the sizes or the strides are not a sequence.
@@ -229,8 +238,8 @@ def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
         return None
     if len(strides) != len(sizes):
         return (
-            f"{counted(len(strides), 'stride')} {show(strides)} for "
-            f"{counted(len(sizes), 'size')} {show(sizes)}; there must be one for each."
+            f"strides {show(strides)} for {counted(len(sizes), 'size')} {show(sizes)}; "
+            "there must be one for each."
         )
     if not all(type(stride) is int and 0 <= stride < 2**32 for stride in strides):
         return f"strides {show(strides)}; each must be an integer in [0, 2^32)."
@@ -261,10 +270,8 @@ def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
 def _byte_problem(tensor: TensorDesc, output: bool) -> str | None:
     """Says which rule the size in bytes, the alignment or the flags break."""
     width, total = tensor.dtype.itemsize, tensor.total_tensor_size_in_bytes
-    implied, alignment = (
-        tensor.implied_size_in_bytes,
-        tensor.guaranteed_base_offset_alignment,
-    )
+    implied = tensor.implied_size_in_bytes
+    alignment = tensor.guaranteed_base_offset_alignment
     if not (total is None or (type(total) is int and total >= implied)):
         return (
             f"TotalTensorSizeInBytes {as_python(total)}; its sizes and strides need an "

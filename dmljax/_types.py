@@ -30,8 +30,8 @@ LARGEST_DOUBLE = int(np.finfo(np.float64).max)
 def is_sequence(values: Any) -> bool:
     """Whether `values` may be a list of integers."""
     if isinstance(values, np.ndarray):
-        return values.ndim > 0
-    text = isinstance(values, (str, bytes))  # which are sequences as well
+        return values.ndim > 0 and not isinstance(values, np.ma.MaskedArray)
+    text = isinstance(values, (str, bytes, bytearray, memoryview))  # are sequences, too
     return isinstance(values, Sequence) and not text
 
 
@@ -42,7 +42,8 @@ def integer(value: int) -> int:
     """
     given: Any = value
     array = isinstance(given, (np.generic, np.ndarray, jax.Array))
-    known = array and not isinstance(given, jax.core.Tracer) and not given.ndim
+    unknown = isinstance(given, (jax.core.Tracer, np.ma.MaskedArray))
+    known = array and not unknown and not given.ndim
     return int(given) if known and is_integer(given.dtype) else value
 
 
@@ -63,7 +64,8 @@ def is_floating(dtype: np.dtype) -> bool:
 
 def is_integer(dtype: np.dtype) -> bool:
     """Whether `dtype` is an integer type, including those of 4 bits."""
-    return jnp.issubdtype(dtype, jnp.integer)
+    # For NumPy, a timedelta64 is one, too.
+    return jnp.issubdtype(dtype, jnp.integer) and dtype.kind != "m"
 
 
 def x64_enabled() -> bool:

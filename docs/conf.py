@@ -6,6 +6,7 @@ The build needs no network. Pages in docs/tutorials are notebooks in Markdown, w
 build executes.
 """
 
+import json
 import logging
 import os
 import pathlib
@@ -15,6 +16,7 @@ import zlib
 
 import sphinx.application
 import sphinx.search
+from docutils import nodes
 from sphinx.search.en import SearchEnglish
 
 import dmljax
@@ -26,10 +28,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 HERE = pathlib.Path(__file__).parent
 # The benchmarks, whose figures are pages, are beside the documentation.
 sys.path.insert(0, str(HERE.parent))
-# Notebooks import docs/drawing.py as `docs.drawing`.
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-)
+from docs import drawing, make_pictures  # noqa: E402
 
 # One of them runs the command `dmljax`.
 os.environ["PATH"] = os.pathsep.join(
@@ -39,11 +38,17 @@ os.environ["PATH"] = os.pathsep.join(
 # nbclient logs each notebook that it runs, even if Sphinx is told to be quiet.
 logging.getLogger("traitlets").setLevel(logging.WARNING)
 # ipykernel warns in each notebook that its connection within this machine is not
-# encrypted. A configuration of its own keeps it quiet, whatever the user's says.
+# encrypted. A configuration of its own keeps it quiet, whatever the user's says. It
+# also gives the plots their style, so that no notebook has to.
 PROFILE = HERE / "_build" / "ipython" / "profile_default"
 PROFILE.mkdir(parents=True, exist_ok=True)
 (PROFILE / "ipython_kernel_config.json").write_text(
-    '{"IPKernelApp": {"log_level": "ERROR"}}\n'
+    json.dumps(
+        {
+            "IPKernelApp": {"log_level": "ERROR"},
+            "InlineBackend": {"figure_formats": ["svg"], "rc": drawing.STYLE},
+        }
+    )
 )
 os.environ["IPYTHONDIR"] = str(PROFILE.parent)
 
@@ -54,6 +59,7 @@ copyright = f"{author}. Apache-2.0"
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
@@ -77,6 +83,7 @@ myst_heading_anchors = 3
 nb_execution_mode = "auto"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
+nb_execution_in_temp = True  # a tutorial must not need a file of the repository
 # A warning in a notebook fails the build, as any other warning does.
 nb_output_stderr = "remove-warn"
 nb_merge_streams = True
@@ -127,16 +134,47 @@ def add_support_tables(
 
 
 def write_figures(app: sphinx.application.Sphinx) -> None:
-    """Writes the pages that have the ledger's figures, and their pictures."""
+    """Writes the pages that have the ledger's figures, and all pictures."""
     from benchmarks import plot
 
     plot.write_pages(pathlib.Path(app.srcdir))
+    make_pictures.main()
+
+
+def cut_empty_lines(app: sphinx.application.Sphinx, page: nodes.document) -> None:
+    """Cuts the empty line that doctest needs at the end of a block of code."""
+    del app
+    for block in page.findall(nodes.literal_block):
+        text = block.astext().rstrip()
+        # Sphinx colours a block only if its text is what stands in its source.
+        block.rawsource = text
+        block[:] = [nodes.Text(text)]
+
+
+def hide_figures(app: sphinx.application.Sphinx, page: nodes.document) -> None:
+    """Keeps the pages of figures out of the search, where they hide those of users."""
+    del page
+    name = app.env.docname
+    if name.startswith("benchmarks_") or name == "development/tpu_estimates":
+        app.env.metadata[name]["nosearch"] = "yes"
+
+
+def theme_plots(app: sphinx.application.Sphinx, error: Exception | None) -> None:
+    """Lets the plots of the notebooks follow the reader's light or dark mode."""
+    del error
+    for path in pathlib.Path(app.outdir).glob("_images/*.svg"):
+        text = path.read_text(encoding="utf-8")
+        if "</metadata>" in text and "prefers-color-scheme" not in text:
+            path.write_text(drawing.themed(text), encoding="utf-8")
 
 
 def setup(app: sphinx.application.Sphinx) -> None:
     """Is called by Sphinx."""
     app.connect("builder-inited", write_figures)
     app.connect("source-read", add_support_tables)
+    app.connect("doctree-read", cut_empty_lines)
+    app.connect("doctree-read", hide_figures)
+    app.connect("build-finished", theme_plots)
 
 
 intersphinx_mapping = {

@@ -1,4 +1,4 @@
-"""Draws docs/operators.png, the five operators before and after.
+"""Draws docs/operators.svg, the five operators before and after.
 
     python -m docs.make_picture
 
@@ -18,10 +18,10 @@ import dmljax
 from dmljax import PaddingMode
 from docs import drawing
 
-PICTURE = pathlib.Path(__file__).with_name("operators.png")
-WIDTH, HEIGHT = 25.8, 20.6  # of the picture, in cells
-INCHES = 0.32  # of a cell
-LEFT, RIGHT = 0.2, 16.0  # where the operators of the left and the right column begin
+PICTURE = pathlib.Path(__file__).with_name("operators.svg")
+WIDTH, HEIGHT = 27.2, 21.6  # of the picture, in cells
+INCHES = 0.3  # of a cell
+LEFT, RIGHT = 0.2, 15.8  # where the operators of the left and the right column begin
 
 
 def kinds(mask: Any, yes: str, no: str) -> Any:
@@ -104,7 +104,7 @@ def draw_padding(axes: Axes, left: float, top: float) -> None:
     inside = kinds(dmljax.padding(jnp.ones(3), *pads), "value", "new")
     title(axes, left, top, "padding")
     cells(axes, left + 3, top + 1.8, "x", x, "value")
-    places = [(15.8, 1.8), (0, 4.1), (15.8, 4.1), (0, 6.4), (15.8, 6.4)]
+    places = [(15.6, 1.8), (0, 4.1), (15.6, 4.1), (0, 6.4), (15.6, 6.4)]
     for mode, (x_shift, y_shift) in zip(PaddingMode, places, strict=True):
         line = dmljax.padding(x, *pads, mode=mode)
         caption = f"mode={mode.name}"
@@ -114,15 +114,16 @@ def draw_padding(axes: Axes, left: float, top: float) -> None:
 def main() -> None:
     """Writes the picture."""
     mpl.use("Agg")
+    mpl.rcParams.update(drawing.STYLE)
     figure = pyplot.figure(figsize=(WIDTH * INCHES, HEIGHT * INCHES))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, WIDTH), ylim=(HEIGHT, 0))
     axes.set_axis_off()
-    draw_diagonal_matrix1(axes, LEFT, 0.6)
-    draw_one_hot(axes, RIGHT, 0.6)
-    draw_element_wise_if(axes, LEFT, 6.5)
-    draw_nonzero_coordinates(axes, RIGHT - 0.2, 6.5)
-    draw_padding(axes, LEFT, 12.8)
+    draw_padding(axes, LEFT, 0.6)
+    draw_nonzero_coordinates(axes, LEFT, 9.0)
+    draw_one_hot(axes, RIGHT, 9.0)
+    draw_element_wise_if(axes, LEFT, 16.6)
+    draw_diagonal_matrix1(axes, RIGHT, 16.6)
     meanings = {
         "value": "from the input",
         "second": "from a second input",
@@ -131,7 +132,7 @@ def main() -> None:
         "unused": "rows past the count",
     }
     drawing.legend(figure, meanings)
-    figure.savefig(PICTURE, dpi=150, bbox_inches="tight")
+    PICTURE.write_text(drawing.text_of(figure), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,33 +1,31 @@
 """Writes the pictures of the pages: ``python -m docs.make_pictures``.
 
 Every number in a picture of cells is computed here by the package, or is an input that
-was passed to it. So a picture can't show what the package doesn't do. The photographs
-are what the model files in ``docs/models`` write, made smaller.
+was passed to it. So a picture can't show what the package doesn't do.
 
-Each function that is marked ``@drawn`` is a file of its name in ``docs/pictures``.
-`tests/test_pictures.py` compares the files with what this program would write.
+Each function that is marked ``@drawn`` is a file of its name in ``docs/pictures``. The
+build of the documentation writes them.
 """
 
-import contextlib
+import functools
 import pathlib
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import matplotlib as mpl
 import numpy as np
-from PIL import Image
+from matplotlib.figure import Figure
 
 import dmljax as dml
 from dmljax import DataType, PaddingMode, TensorDesc
+from docs import drawing, gallery  # noqa: F401  (gallery adds to DIAGRAMS)
 from docs.cells import Block, Line, block, line, picture
+from docs.diagrams import DIAGRAMS
 
 DOCS = pathlib.Path(__file__).parent
 FOLDER = DOCS / "pictures"
-PHOTOGRAPH_SIZE = 200  # height and width in pixels
-PHOTOGRAPHS = ("constant", "edge", "reflection", "symmetric", "wrap", "folded")
-LOWEST, HIGHEST = -(2**31), 2**31 - 1
 ARROW = "\N{RIGHTWARDS ARROW}"
 
 DRAWN: dict[str, Callable[[], str]] = {}
@@ -50,48 +48,20 @@ def _padded_kinds(x: jax.Array, start: tuple[int, ...], end: tuple[int, ...]) ->
     return np.pad(np.full(x.shape, "value"), pads, constant_values="new")
 
 
-def _padding(mode: PaddingMode, option: str = "") -> str:
+def _mode(mode: PaddingMode) -> str:
+    """A small picture of a mode; five of them fit beside each other on a page."""
     x = jnp.arange(1, 10, dtype=jnp.float32).reshape(3, 3)
-    start, end = (1, 2), (2, 3)
-    output = dml.padding(x, start, end, mode=mode, value=9)
-    kinds = _padded_kinds(x, start, end)
-    title = (
-        f"A 3 by 3 matrix padded in mode {mode.name} by 1 row above, 2 rows below, "
-        "2 columns on the left and 3 columns on the right."
-    )
-    call = f"padding(x, {start}, {end}, {option or f'mode=PaddingMode.{mode.name}'})"
-    shown = line(block("x", x), ARROW, block(call, output, kinds), heading=mode.name)
-    return picture(title, [shown], PADDED)
+    pads = (2, 2), (2, 2)
+    output = dml.padding(x, *pads, mode=mode)
+    with mpl.rc_context(drawing.STYLE):
+        figure = Figure(figsize=(1.34, 1.52))
+        axes = figure.add_axes((0, 0, 1, 1.34 / 1.52))
+        drawing.cells(axes, output, _padded_kinds(x, *pads), mode.name, size=8)
+        return drawing.text_of(figure)
 
 
-@drawn
-def padding_constant() -> str:
-    """Mode CONSTANT."""
-    return _padding(PaddingMode.CONSTANT, "value=9")
-
-
-@drawn
-def padding_edge() -> str:
-    """Mode EDGE."""
-    return _padding(PaddingMode.EDGE)
-
-
-@drawn
-def padding_reflection() -> str:
-    """Mode REFLECTION."""
-    return _padding(PaddingMode.REFLECTION)
-
-
-@drawn
-def padding_symmetric() -> str:
-    """Mode SYMMETRIC."""
-    return _padding(PaddingMode.SYMMETRIC)
-
-
-@drawn
-def padding_wrap() -> str:
-    """Mode WRAP."""
-    return _padding(PaddingMode.WRAP)
+for _each in PaddingMode:
+    DRAWN[f"padding_{_each.name.lower()}"] = functools.partial(_mode, _each)
 
 
 @drawn
@@ -131,7 +101,9 @@ def padding_gradient() -> str:
 DIAGONALS = {"value": "kept from x", "new": "filled with value"}
 
 
-def _filled(shape: tuple[int, int], begin: int, end: int, caption: str) -> Block:
+def _filled(
+    shape: tuple[int, int], begin: int | None, end: int | None, caption: str
+) -> Block:
     """The matrix 1, 2, 3, .. with some diagonals filled with 0."""
     x = jnp.arange(1, 1 + shape[0] * shape[1], dtype=jnp.float32).reshape(shape)
     output = dml.diagonal_matrix1(x, value=0, fill_begin=begin, fill_end=end)
@@ -177,10 +149,10 @@ def diagonal_matrix1_order() -> str:
 
 @drawn
 def diagonal_matrix1_triangles() -> str:
-    """Both triangles, and a band, by bounds at the limits of INT32."""
+    """Both triangles, and a band, by bounds that may be missing."""
     shown = line(
-        _filled((4, 5), LOWEST, 0, "-2^31, 0: triu"),
-        _filled((4, 5), 1, HIGHEST, "1, 2^31-1: tril"),
+        _filled((4, 5), None, 0, "None, 0: triu"),
+        _filled((4, 5), 1, None, "1, None: tril"),
         _filled((4, 5), 2, -1, "2, -1: a band"),
         heading="fill_begin, fill_end",
     )
@@ -352,11 +324,11 @@ def _sparse(x: jax.Array = SPARSE, caption: str = "x") -> Block:
 
 @drawn
 def nonzero_coordinates() -> str:
-    """Nine rows for nine elements."""
-    shown = line(_sparse(), ARROW, *_coordinates("coordinates"))
+    """A count, three rows, and two rows past the count."""
+    shown = line(_sparse(), ARROW, *_coordinates("coordinates, size=5", size=5))
     title = (
         "A 3 by 3 matrix with three elements that are not 0. The count is 3. The "
-        "coordinates have nine rows: three valid ones, and six that hold 0."
+        "coordinates have five rows: three valid ones, and two that hold 0."
     )
     return picture(title, [shown], FOUND)
 
@@ -462,30 +434,13 @@ def strides_of_an_output() -> str:
     return picture(title, [shown], legend)
 
 
-# PHOTOGRAPHS
-
-
-def photographs() -> dict[str, bytes]:
-    """Returns the pictures that model files write, as JPEG files by model name."""
-    small = {}
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        pathlib.Path("docs/models/out").mkdir(parents=True)
-        for name in PHOTOGRAPHS:
-            dml.run_model(DOCS / "models" / f"photograph_{name}.json")
-            with Image.open(f"docs/models/out/{name}.png") as image:
-                size = (PHOTOGRAPH_SIZE, PHOTOGRAPH_SIZE)
-                image.convert("RGB").resize(size).save("small.jpg", quality=85)
-            small[name] = pathlib.Path("small.jpg").read_bytes()
-    return small
-
-
 def main() -> None:
-    """Writes all pictures."""
+    """Writes all pictures that are not there, or that have changed."""
     FOLDER.mkdir(exist_ok=True)
-    for name, draw in DRAWN.items():
-        (FOLDER / f"{name}.svg").write_text(draw(), encoding="utf-8")
-    for name, content in photographs().items():
-        (FOLDER / f"photograph_{name}.jpg").write_bytes(content)
+    for name, draw in (DRAWN | DIAGRAMS).items():
+        path, text = FOLDER / f"{name}.svg", draw()
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -101,3 +101,30 @@ def eight_devices(axis_type: jax.sharding.AxisType) -> jax.sharding.Mesh:
     """A mesh of the eight virtual devices."""
     devices = jax.devices("cpu")[:8]
     return jax.make_mesh((8,), ("batch",), axis_types=(axis_type,), devices=devices)
+
+
+def reference_node(operator: str) -> Callable[..., np.ndarray]:
+    """A node of ONNX as a function, by ONNX's reference implementation."""
+    from onnx import TensorProto, helper, reference
+
+    def run(*inputs: Any, **attributes: Any) -> np.ndarray:
+        arrays = {f"input{i}": typed(x) for i, x in enumerate(inputs)}
+        made = helper.make_node(operator, list(arrays), ["output"], **attributes)
+        types = [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape
+            )
+            for name, x in arrays.items()
+        ]
+        output = helper.make_tensor_value_info("output", TensorProto.FLOAT, None)
+        graph = helper.make_graph([made], operator, types, [output])
+        opset = [helper.make_opsetid("", 19)]
+        model = helper.make_model(graph, opset_imports=opset)
+        return reference.ReferenceEvaluator(model).run(None, arrays)[0]
+
+    return run
+
+
+def typed(x: Any) -> np.ndarray:
+    """An input of a node: floats are float32, and numbers that count are int64."""
+    return np.asarray(x, np.float32 if isinstance(x, float) else None)

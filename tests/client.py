@@ -11,13 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 
 import dmljax as dml
+import dmljax.numpy as dnp
+import dmljax.onnx as dox
 from dmljax import DataType, Implementation, PaddingMode, TensorDesc
 
 
 def padded(x: jax.Array, implementation: Implementation = None) -> jax.Array:
-    """Sizes as tuples, lists, ranges and NumPy arrays; a mode by name and by number."""
+    """Sizes as tuples, lists, ranges and NumPy arrays; modes, names and numbers."""
     before: list[int] = [1] * x.ndim
     y = dml.padding(x, before, (0,) * x.ndim, mode=PaddingMode.REFLECTION)
+    y = dml.padding(y, start_padding=before, end_padding=before, mode="reflect")
+    y = dml.padding(y, before, end_padding=before, mode=PaddingMode("WRAP"))
     y = dml.padding(y, np.ones(x.ndim, np.int32), range(x.ndim), mode=1)
     return dml.padding(
         y, np.array(before), before, value=np.float32(2), implementation=implementation
@@ -35,10 +39,10 @@ def masked(scores: jax.Array) -> jax.Array:
     """A causal mask, in place and made of nothing."""
     length = scores.shape[-1]
     mask = dml.diagonal_matrix1(
-        shape=[length, length], dtype=jnp.uint8, fill_end=2**31 - 1
+        shape=[length, length], dtype=jnp.uint8, fill_begin=0, fill_end=None
     )
     kept = dml.element_wise_if(mask, scores, jnp.finfo(scores.dtype).min)
-    return dml.diagonal_matrix1(kept, value=0, fill_begin=-(2**31))
+    return dml.diagonal_matrix1(kept, value=0, fill_begin=None, fill_end=1)
 
 
 def routed(indices: jax.Array, experts: int) -> tuple[jax.Array, jax.Array]:
@@ -50,6 +54,15 @@ def routed(indices: jax.Array, experts: int) -> tuple[jax.Array, jax.Array]:
     count, coordinates = found
     assert_type(coordinates, jax.Array)
     return count, coordinates
+
+
+def entered(x: jax.Array) -> jax.Array:
+    """The names of jax.numpy and of ONNX."""
+    rows, columns = dnp.nonzero(x, size=2)
+    y = dnp.pad(x, ((1, 0), (0, 1)), mode="edge")[rows, columns]
+    one_hot = dox.one_hot(dnp.argwhere(y)[:, 0], 3, np.array([0, 1], np.float32))
+    eye = dox.eye_like(dox.pad(one_hot, [1, 1], axes=jnp.array([0])), dtype=1)
+    return dox.where(dox.trilu(eye) > 0, eye, 0.0)
 
 
 def described() -> dml.Operator[jax.Array]:
@@ -92,6 +105,7 @@ def main() -> None:
     jax.grad(lambda scale: selected(condition, x, scale).sum())(2.0)
     masked(jnp.ones((3, 3)))
     routed(jnp.array([0, 2]), experts=3)
+    entered(x)
     operator = described()
     assert (
         jax.jit(operator)(jnp.ones(8)).shape

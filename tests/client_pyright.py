@@ -1,9 +1,12 @@
-"""What descriptors take in place of tuples and enum members. Only pyright checks it.
+"""What only pyright checks: what it takes in descriptors, and what it refuses in calls.
 
 The fields of descriptors have converters, which mypy does not know: it wants the types
-that are declared. tests/test_operator.py runs it.
+that are declared. tests/test_operator.py runs it. A comment that ignores no error is an
+error.
 """
+# pyright: reportUnnecessaryTypeIgnoreComment=true
 
+import jax
 import numpy as np
 
 import dmljax as dml
@@ -15,3 +18,10 @@ def described() -> dml.PaddingDesc:
     item = TensorDesc(1, [2, 3], np.array([4, 1]), flags=1)
     output = TensorDesc(1, (np.arange(2) + 4).tolist())
     return dml.PaddingDesc(item, output, 2, 0.0, 2, [1, 0], np.array([1, 2]))
+
+
+def refused(x: jax.Array) -> None:
+    """Calls that pyright refuses."""
+    dml.padding(x, (1, 0), (0, 1), mode="mirror")  # pyright: ignore[reportArgumentType]
+    dml.padding(x, ((1, 0), (0, 1)))  # pyright: ignore
+    dml.diagonal_matrix1(x, fill_begin="1", fill_end=2)  # pyright: ignore

@@ -236,6 +236,11 @@ def strides_overlap(sizes, strides) -> bool:
 # Numbers
 
 
+def read_value(value, dtype):
+    """What DxDispatch makes of a number: a FLOAT16 is read as FLOAT32 first."""
+    return cast_padding_value(value, dtype) if dtype == np.float16 else value
+
+
 def _typed(value, dtype):
     """Makes a scalar array of dtype. Out of a float type's range it is infinity."""
     with np.errstate(over="ignore"):

@@ -23,7 +23,7 @@ INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 WIDE = ("float64", "int64", "uint64", "complex128")
 INEXACT = ("float16", "bfloat16", "float32", "float64", "complex64")
 # What DirectML has no name for and JAX has.
-EXTRA = ("bool", "bfloat16", "complex64", "complex128")
+EXTRA: tuple[str, ...] = ("bool", "bfloat16", "complex64", "complex128")
 EXTRA += ("float8_e4m3fn", "float8_e5m2", "int4", "uint4")
 
 

@@ -46,7 +46,8 @@ def test_a_traceback_has_one_error():
     with pytest.raises(ValueError, match="negative") as raised:
         dmljax.padding(jnp.ones(3), (-1,), (0,))
     text = "".join(traceback.format_exception(raised.value))
-    assert "\ndmljax.DescriptorError: PADDING: StartPadding is {-1}; " in text
+    start = "start_padding (StartPadding)"
+    assert f"\ndmljax.DescriptorError: PADDING: {start} is {{-1}}; " in text
     assert not re.search("During handling|direct cause", text)
 
 
@@ -63,6 +64,11 @@ NOT_MEMBERS = [
     *(
         (PaddingMode, value, f"is {value!r}; {MODES}for example PaddingMode.WRAP.")
         for value in ([], True, np.True_, 5, -1, 1.0, None, "mean", DataType.FLOAT32)
+    ),
+    (
+        PaddingMode,
+        np.timedelta64(1, "s"),
+        "is np.timedelta64(1,'s'); it must be one of CONST",
     ),
     (PaddingMode, HUGE, f"is about 2^16609; {MODES}for example PaddingMode.WRAP."),
     # The names that other libraries have for a mode.
@@ -108,9 +114,13 @@ def test_symbolic_sizes():
         (as_python, 2**128, "about 2^128"),
         (as_python, -HUGE, "about -2^16609"),
         (as_python, True, "True"),
+        (as_python, [HUGE], "too long to show (of type list)"),
+        (as_python, np.eye(2), "array([[1., 0.], [0., 1.]])"),
+        (as_python, "a" * 60, f"'{'a' * 56}... (62 characters)"),
         (show, (), "{}"),
         (show, (2, 3), "{2,3}"),
         (show, (True, HUGE, 2.5), "{True,about 2^16609,2.5}"),
+        (show, ("a\n",), "{a\\n}"),
         (show, (1,) * 16, "{1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}"),
         (show, (1,) * 17, "{1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,... (17 elements)}"),
         (show, -HUGE, "about -2^16609"),

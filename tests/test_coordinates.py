@@ -11,11 +11,11 @@ from dmljax._coordinates import (
     countable,
     filled,
     fills,
-    is_lit,
     is_nonzero,
     last_sizes,
     source_index,
     unravel,
+    wrapped,
     zero_patterns,
 )
 from tests import oracles, samples
@@ -57,7 +57,7 @@ def test_what_an_index_lights(dtype, size):
     index = np.array([*near, *far], dtype)
     position = np.arange(size).astype(dtype)
     with np.errstate(over="ignore"):
-        found = is_lit(*np.broadcast_arrays(index[:, None], position), size)
+        found = np.asarray(wrapped(jnp.asarray(index), size))[:, None] == position
     wanted = oracles.one_hot(index[:, None], np.array([False, True]), size=size, axis=1)
     np.testing.assert_array_equal(found, wanted)
 
@@ -128,6 +128,12 @@ def test_modes():
     for name, mode in PaddingMode.OTHER_NAMES.items():
         assert name not in MODES
         assert mode in MODES
+    for name, number in (MODES | {"REFLECT": 2}).items():
+        for written in (name, name.lower(), name.title()):
+            assert PaddingMode(written) is PaddingMode(number)
+    for wrong in ("mirror", "", "WRAP ", 5, None):
+        with pytest.raises(ValueError, match="is not a valid PaddingMode"):
+            PaddingMode(wrong)
 
 
 @pytest.mark.parametrize("mode", REPEATING, ids=lambda mode: mode.name)

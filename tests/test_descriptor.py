@@ -10,7 +10,18 @@ import jax
 import numpy as np
 import pytest
 
-from dmljax import DescriptorError, FeatureLevel, OperatorDesc, create_operator
+from dmljax import (
+    DataType,
+    DescriptorError,
+    DiagonalMatrix1Desc,
+    DiagonalMatrixDesc,
+    FeatureLevel,
+    OperatorDesc,
+    Padding1Desc,
+    PaddingDesc,
+    PaddingMode,
+    create_operator,
+)
 from dmljax._struct import c_name
 from tests.checks import assert_refused
 from tests.samples import tensor
@@ -36,7 +47,12 @@ UNTYPED = [
     (PAD, "padding_mode", "EDGE", "is 'EDGE'; it must be...Write PaddingMode.EDGE"),
     (PAD, "start_padding", (1.0, 0.0), f"{STATIC} float"),
     (PAD, "start_padding", (False, 0), "is False, a boolean"),
-    (PAD, "end_padding", None, "must be a sequence of integers, not NoneType"),
+    (
+        PAD,
+        "end_padding",
+        None,
+        "must be a sequence of integers, one for each axis, not",
+    ),
     *((PAD, "input_tensor", value, f"is {value!r}; {KIND}") for value in (3, "x")),
     *(
         (desc, field, value, f"is {value!r}; {REAL}")
@@ -88,7 +104,7 @@ def test_wide_types_need_x64():
         text = f"'{c_name(field)}' has data type {kind}, which needs JAX's x64 mode"
         changes = {field: tensor(kind, *sizes)}
         assert_refused(desc.operator, text, made, desc, **changes)
-    text = "'Value' has data type FLOAT64, which needs JAX's x64 mode"
+    text = ": Value has data type FLOAT64, which needs JAX's x64 mode"
     assert_refused("DIAGONAL_MATRIX1", text, made, FILL, value=np.float64(1))
     with jax.enable_x64(True):
         made(OLD, output_tensor=tensor("INT64", 2, 2))
@@ -98,6 +114,22 @@ def test_the_type_of_numpys_scalar_is_that_of_the_output():
     text = "Value has data type FLOAT16, while the tensor has FLOAT32; both must be"
     assert_refused("DIAGONAL_MATRIX1", text, made, FILL, value=np.float16(1))
     made(FILL, value=np.float32(1))
+
+
+def test_a_half_is_rounded_to_float32_first():
+    """As FLOAT32 the value is in the middle of 1 and the next half, and then even."""
+    value = 1 + 2**-11 + 2**-30
+    assert np.float16(value) > 1
+    one, two = (tensor("FLOAT16", 1, 1, 1, n) for n in (1, 2))
+    half, pads = DataType.FLOAT16, (4, (0,) * 4, (0, 0, 0, 1))
+    for desc in (
+        PaddingDesc(one, two, PaddingMode.CONSTANT, value, *pads),
+        Padding1Desc(one, two, PaddingMode.CONSTANT, half, value, *pads),
+        DiagonalMatrix1Desc(one, one, half, value, 0, 1),
+        DiagonalMatrixDesc(one, 0, value),
+    ):
+        inputs = [np.zeros((1,) * 4, half.dtype) for _ in desc.input_tensors()]
+        assert np.max(create_operator(desc)(*inputs)) == 1
 
 
 def test_the_first_of_several_errors():

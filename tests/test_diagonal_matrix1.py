@@ -14,7 +14,8 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from dmljax import create_operator, diagonal_matrix1
-from dmljax._diagonal_matrix1 import _diagonal_matrix1
+from dmljax._coordinates import fills
+from dmljax._diagonal_matrix1 import _diagonal_matrix1, _split_bounds
 from tests import oracles
 from tests.checks import assert_same
 from tests.samples import INT32_MAX, INT32_MIN, tensor
@@ -60,6 +61,39 @@ def test_offsets_of_the_older_descriptor(offset):
     desc = dataclasses.replace(OLD, output_tensor=output, offset=offset, value=2.5)
     zeros = np.zeros(output.sizes, np.float32)
     assert_same(create_operator(desc)(), expected(zeros, offset, offset + 1, 2.5))
+
+
+# NO BOUND
+
+
+@pytest.mark.parametrize("given", ["numbers", "arrays", "traced"])
+def test_no_bound(given):
+    """Alone, beside any other bound, and for matrices that have no such diagonal."""
+    kind = int if given == "numbers" else jnp.int32
+    fill = jax.jit(filled) if given == "traced" else filled
+    diagonals = np.arange(4) - np.arange(3)[:, None]
+    for bound in (-9, -1, 0, 1, 9, INT32_MIN, INT32_MIN + 1, INT32_MAX):
+        wanted = np.where(diagonals >= bound, np.float32(7), X)
+        assert_same(fill(X, kind(bound), None), wanted)
+        wanted = np.where(diagonals < bound, np.float32(7), X)
+        assert_same(fill(X, None, kind(bound)), wanted)
+    assert_same(fill(X, None, None), np.full_like(X, 7))
+
+
+def test_no_bound_has_the_last_diagonal_of_the_widest_matrix():
+    """INT32_MAX, which the largest bound of a descriptor leaves out."""
+    last = np.array([0, INT32_MAX], np.int32)
+    for begin, wanted in ((1, [False, True]), (INT32_MIN, [True, True])):
+        found = _split_bounds(begin, None)[:2]
+        assert fills(last, (), (1, 2**31), *found).tolist() == wanted
+        _, _, bounds = _split_bounds(jnp.int32(begin), None)
+        assert fills(last, bounds, (1, 2**31), None, None).tolist() == wanted
+
+
+def test_no_bound_is_static():
+    triangle = jax.jit(lambda x: filled(x, 1, None))
+    assert triangle.lower(X).as_text().count("stablehlo.compare") == 1
+    assert "fill_begin=1" in str(jax.make_jaxpr(triangle)(X))
 
 
 # BOUNDS THAT ARE DATA

@@ -61,9 +61,9 @@ def test_types_of_scalars():
         assert_same(element_wise_if(CONDITION, a, b), expected)
         assert_same(jax.jit(element_wise_if)(CONDITION, a, b), expected)
     for b, text in (
-        (np.int32(1), r"'ATensor' has FLOAT32.*'BTensor' has INT32"),
-        (np.ones(1, np.float32), r"'BTensor' has \{1\}"),
-        (jnp.ones((2, 1)), r"'BTensor' has \{2,1\}"),
+        (np.int32(1), r"a \(ATensor\) has FLOAT32.*b \(BTensor\) has INT32"),
+        (np.ones(1, np.float32), r"b \(BTensor\) has \{1\}"),
+        (jnp.ones((2, 1)), r"b \(BTensor\) has \{2,1\}"),
     ):
         with pytest.raises(DescriptorError, match=text):
             element_wise_if(CONDITION, X, b)

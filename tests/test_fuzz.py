@@ -3,37 +3,45 @@
 import pytest
 
 from tests.fuzz import __main__ as fuzz
-from tests.fuzz import expected
 
 
-@pytest.mark.parametrize("fuzzer", [fuzz.DescriptorFuzzer, fuzz.ModelFuzzer])
-def test_a_wrong_result_is_kept(x64, tmp_path, monkeypatch, fuzzer):
-    monkeypatch.setattr(fuzz, "BATCH", 2)
-    monkeypatch.setattr(expected, "same_bits", lambda given, wanted: False)
+@pytest.mark.parametrize("kind", ["descriptors", "models"])
+def test_a_failure_is_kept(x64, tmp_path, monkeypatch, kind):
+    """A wrong result, and a rule that the package does not have."""
+    monkeypatch.setattr(fuzz, "BATCH", 12)
+    monkeypatch.setattr(fuzz, "accepts", lambda desc, level: True)
+    monkeypatch.setattr(fuzz.expected, "same_bits", lambda given, wanted: False)
     monkeypatch.setattr(fuzz.damage, "final_bytes", lambda model: {})
     report = fuzz.Report(0, tmp_path)
-    fuzzer(0, report).batch()
+    getattr(fuzz.Fuzzer(0, report), kind)()
     kept = [path.read_bytes() for path in tmp_path.iterdir()]
-    assert len(kept) == report.failures == 2
-    assert all(b" differs from the oracle\n" in content for content in kept)
+    counts = report.counts
+    assert len(kept) == counts["failures"] > 0
+    wrong = [content for content in kept if b" differs from the oracle\n" in content]
+    assert len(wrong) == counts["run"] + counts["models run"] > 0
+    refused = [content for content in kept if content.startswith(b"accepted: False")]
+    assert len(wrong) + len(refused) == len(kept)
+    assert (len(refused) > 0) == (kind == "descriptors")
+
+
+def test_nothing_fails(x64, tmp_path, monkeypatch):
+    monkeypatch.setattr(fuzz, "BATCH", 12)
+    report = fuzz.Report(0, tmp_path)
+    fuzz.Fuzzer(0, report).models()
+    assert report.counts["models run"] > 0
+    assert report.counts["failures"] == 0
 
 
 @pytest.mark.parametrize("failures", [0, 2])
-def test_the_exit_status(tmp_path, monkeypatch, failures):
+def test_the_exit_status(capsys, tmp_path, monkeypatch, failures):
     def batch(self):
         for _ in range(failures):
             self.report.fail("a failure", "its cause")
 
-    monkeypatch.setattr(fuzz.DescriptorFuzzer, "batch", batch)
+    monkeypatch.setattr(fuzz.Fuzzer, "descriptors", batch)
     monkeypatch.setattr(fuzz.jax.config, "update", lambda name, value: None)
     monkeypatch.chdir(tmp_path)
-    arguments = [
-        "--minutes",
-        "0",
-        "--only",
-        "descriptors",
-        "--keep",
-        f"{tmp_path}/kept",
-    ]
-    assert fuzz.main(arguments) == bool(failures)
+    only = "--minutes=0", "--only=descriptors", "--seed=7", f"--keep={tmp_path}/kept"
+    assert fuzz.main(only) == bool(failures)
     assert len(list(tmp_path.glob("kept/*"))) == failures
+    assert f"\n| 7 | 0 | 0 | 0 | 0 | {failures} | 0.000 | " in capsys.readouterr().out

@@ -5,8 +5,10 @@ import io
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+from concurrent import futures
 
 import numpy as np
 import pytest
@@ -111,6 +113,7 @@ def test_where_files_are_written(capsys, folder):
     message = "targetPath 'written.npy' is there already, and --no-clobber keeps it."
     rejects(capsys, [*run, "there", "--no-clobber"], message)
     rejects(capsys, [*run, "no"], f"it is relative to '{folder}/no', and no folder")
+    rejects(capsys, [*run, ""], "--output-dir is empty; write . for the current folde")
 
 
 def test_no_file_is_written_twice(capsys):
@@ -118,11 +121,13 @@ def test_no_file_is_written_twice(capsys):
     twice = padding_model()
     twice["commands"].append(twice["commands"][-1])
     first, second, third = files(padding_model(), padding_model(), twice)
-    message = "targetPath 'written.npy' is written twice, and --no-clobber keeps it."
-    for names in ((first, second), (third,)):
-        rejects(capsys, ["run", *names, "--no-clobber"], message)
+    message = "'m2.json', command 4 (writeFile): it cannot be written: File exists."
+    rejects(capsys, ["run", third, "--no-clobber"], message)
     assert not os.path.exists("written.npy")
-    assert command_line.main(["run", first, "--no-clobber"]) == 0
+    assert command_line.main(["run", first, second, "--no-clobber"]) == 2
+    out, err = capsys.readouterr()
+    assert out == f"==> m0.json <==\n{PRINTED}"
+    assert err.startswith(f"wrote {WRITTEN}dmljax: model 'm1.json', command 3 (writeFi")
     assert command_line.main(["run", third]) == 0
 
 
@@ -143,6 +148,7 @@ def test_the_memory_limit(capsys):
         (["run", "x.json", "--device", "npu"], "argument --device: invalid choice: 'n"),
         (["run", "x.json", "--device", "tpu"], "device 'tpu' is not present"),
         (["run", "x.json", "--a\nb"], "unrecognized arguments: --a b"),
+        (["support", "--" + "x" * 10**6], "xxx... (1000054 characters)"),
         (["support", "GEMM"], "the type 'GEMM' is not an operator of dmljax"),
     ],
 )
@@ -202,6 +208,23 @@ def test_an_interrupt(capsys, monkeypatch):
     assert capsys.readouterr() == ("", "dmljax: interrupted\n")
 
 
+@pytest.mark.parametrize("number", command_line.ENDING)
+def test_a_signal_while_files_are_written(folder, capsys, monkeypatch, number):
+    """It leaves nothing, and later ends the process again without our help."""
+    monkeypatch.setattr(os, "replace", lambda *paths: os.kill(os.getpid(), number))
+    assert command_line.main(["run", *files(padding_model())]) == 128 + number
+    assert capsys.readouterr() == ("", "")
+    assert os.listdir() == ["m0.json"]
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+def test_main_in_a_thread(capsys):
+    run = ["run", *files(padding_model())]
+    with futures.ThreadPoolExecutor() as pool:
+        assert pool.submit(command_line.main, run).result() == 0
+    assert capsys.readouterr().out == PRINTED
+
+
 def test_a_mistake_of_ours_is_not_hidden(monkeypatch):
     monkeypatch.setattr(command_line, "compile_model", None)
     with pytest.raises(TypeError):
@@ -224,6 +247,17 @@ def test_a_full_disk(capsys, monkeypatch):
         assert command_line.main(["support"]) == 2
     error = "dmljax: the output cannot be written: No space left on device\n"
     assert capsys.readouterr().err == error
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has it")
+@pytest.mark.parametrize(("more", "status"), [([], 0), (["--device", "npu"], 2)])
+def test_a_full_standard_error(capsys, monkeypatch, more, status):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        assert command_line.main(["run", *files(padding_model()), *more]) == status
+        assert os.path.exists("written.npy") == (status == 0)
+    # Closing has not raised, as it would not raise at the end of the process.
+    assert capsys.readouterr().out == (PRINTED if status == 0 else "")
 
 
 def test_a_closed_output(capsys, monkeypatch):
@@ -272,7 +306,7 @@ def test_help_and_version(capsys):
     assert capsys.readouterr().out == f"{dmljax.__version__}\n"
     assert command_line.main(["--help"]) == 0
     assert "example: dmljax run docs/models/" in capsys.readouterr().out
-    for verb in ("run", "examples", "support", "schema"):
+    for verb in ("run", "examples", "compare", "support", "schema"):
         assert command_line.main([verb, "--help"]) == 0
         words = " ".join(capsys.readouterr().out.split())
         assert f"example: dmljax {verb}" in words

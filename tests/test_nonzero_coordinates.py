@@ -94,14 +94,16 @@ def test_the_most_elements_and_rows():
     assert rows.shape == (2**32 - 1, 1)
 
 
-# BY THE KERNEL
+# BY THE KERNEL: tests/pallas/gpu has its tests, and these slow ones go through the
+# operator.
 
 
 def wanted(x, size):
     return oracles.nonzero_coordinates(x, size=size, fill=7)
 
 
-@pytest.mark.parametrize("lines", [pytest.param(0, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("lines", [0, 2])
 def test_more_rows_than_elements(lines):
     """In the kernel, whose programs share what is past the elements."""
     x = matrix(1, (lines, 3000)) if lines else matrix()
@@ -109,7 +111,8 @@ def test_more_rows_than_elements(lines):
     assert_same(by_kernel(x, size=size, fill=7), wanted(x, size))
 
 
-@pytest.mark.parametrize("rows", [pytest.param(3, marks=pytest.mark.slow), 5003])
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [3, 5003])
 def test_programs_past_the_last_row_and_one_that_it_cuts(rows):
     """In the kernel; three quarters of the elements are not zero."""
     x = (np.arange(20_000) % 4 > 0).astype(np.float32)
@@ -125,7 +128,8 @@ def some_rows(x):
     return by_kernel(x, size=12_003, fill=7)
 
 
-@pytest.mark.parametrize("vmap", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("vmap", [False, True])
 def test_programs_claim_parts_of_the_tail(vmap):
     """In the kernel. With `vmap`, each line has a tail of its own."""
     if vmap:

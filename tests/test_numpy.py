@@ -208,20 +208,24 @@ def test_differences():
     assert dnp.compress(COUNTS, COUNTS, size=7).tolist() == [3, 7, -1, 0, 0, 0, 0]
 
 
-LISTS = "is list; it must be an array"
+LISTS = " is list; it must be an array"
 ERRORS = [
     (NotImplementedError, "Use jax.numpy.pad", lambda: dnp.pad(X, 1, "linear_ramp")),
     (NotImplementedError, "Use jax.numpy.pad", lambda: dnp.pad(X, 1, np.pad)),
     (NotImplementedError, "odd", lambda: dnp.pad(X, 1, "edge", reflect_type="odd")),
     (NotImplementedError, "Use jax.nn", lambda: dnp.one_hot(X, 3, axis="i")),
-    (TypeError, LISTS, lambda: dnp.pad([1], 1)),
-    (TypeError, LISTS, lambda: dnp.tril([[1]])),
-    (TypeError, LISTS, lambda: dnp.nonzero([1])),
-    (TypeError, LISTS, lambda: dnp.argwhere([1])),
-    (TypeError, LISTS, lambda: dnp.flatnonzero([1])),
-    (TypeError, LISTS, lambda: dnp.extract([True], COUNTS)),
-    (TypeError, LISTS, lambda: dnp.extract(COUNTS, [1])),
-    (TypeError, LISTS, lambda: dnp.compress(COUNTS, COUNTS, fill_value=[1])),
+    (TypeError, "pad: array" + LISTS, lambda: dnp.pad([1], 1)),
+    (TypeError, "tril: m" + LISTS, lambda: dnp.tril([[1]])),
+    (TypeError, "nonzero: a" + LISTS, lambda: dnp.nonzero([1])),
+    (TypeError, "argwhere: a" + LISTS, lambda: dnp.argwhere([1])),
+    (TypeError, "flatnonzero: a" + LISTS, lambda: dnp.flatnonzero([1])),
+    (TypeError, "extract: condition" + LISTS, lambda: dnp.extract([True], COUNTS)),
+    (TypeError, "extract: arr" + LISTS, lambda: dnp.extract(COUNTS, [1])),
+    (
+        TypeError,
+        "compress: fill_value" + LISTS,
+        lambda: dnp.compress(COUNTS, COUNTS, fill_value=[1]),
+    ),
     (TypeError, "is NoneType", lambda: dnp.nonzero(None)),
     (TypeError, "pad_width must be an integer", lambda: dnp.pad(X, 1.5)),
     (TypeError, "pad_width must be an integer", lambda: dnp.pad(X, {0: 1})),

@@ -147,7 +147,7 @@ def test_levels():
 @pytest.mark.parametrize("value", [tensor("INT8", 3), None, {}, PaddingDesc])
 def test_what_is_no_descriptor(value):
     for make in (create_operator, Operator):
-        with pytest.raises(TypeError, match="takes an operator descriptor such as Pa"):
+        with pytest.raises(TypeError, match="desc must be an operator descriptor such"):
             make(value)
 
 
@@ -162,7 +162,9 @@ UNFIT = {
     "4 input...3 input tensors (ConditionTensor, ATensor": (SELECT, *[MATRIX] * 4),
     "1 input arrays were given;...has 0 input tensors (none)": (OLD, MATRIX),
     f"'InputTensor' has {{2,3}}, while...has {{3}}{SAME}": (pad(), MATRIX),
-    f"'InputTensor' has INT32, while...has FLOAT32{SAME}": (pad(), WHOLE[0]),
+    f"'InputTensor' has INT32, while...has FLOAT32{SAME}. Convert it with .astype(": (
+        *(pad(), WHOLE[0]),
+    ),
     "'ConditionTensor' has BOOL, while...UINT8": (SELECT, MATRIX > 0, MATRIX, MATRIX),
     "'BTensor' has {1}, while...{2,3}": (
         SELECT,

@@ -13,7 +13,6 @@ import pytest
 
 from dmljax import (
     DataType,
-    DescriptorError,
     FeatureLevel,
     Padding1Desc,
     PaddingDesc,
@@ -62,19 +61,71 @@ def test_levels_of_modes(desc, first, mode):
 def test_a_mode_by_its_number_is_no_other_program():
     before = _padding._cache_size()
     wanted = np.pad(X, ((3, 1), (1, 1)), mode="wrap")
-    for mode in (PaddingMode.WRAP, 4, np.int32(4), np.array(4), jnp.int32(4)):
+    numbers = 4, np.int32(4), np.array(4), jnp.int32(4)
+    for mode in (PaddingMode.WRAP, "wrap", "WRAP", "Wrap", *numbers):
         np.testing.assert_array_equal(padding(X, (3, 1), (1, 1), mode=mode), wanted)
     assert _padding._cache_size() == before + 1
 
 
 def test_what_is_no_mode():
     """The other values are those of every enum, in test_check.py."""
-    for mode in ("reflect", 5, None, True, np.array(7)):
-        with pytest.raises(DescriptorError, match=r"PADDING: PaddingMode is .* Write "):
-            padding(X, (1, 1), (1, 1), mode=mode)
+    for mode, example in (
+        *(("mean", "WRAP"), ("replicate", "EDGE"), (5, "WRAP"), (None, "WRAP")),
+        *((True, "WRAP"), (np.array(7), "WRAP")),
+    ):
+        text = f"mode (PaddingMode) is ...; it must be...PaddingMode.{example}"
+        assert_refused("PADDING", text, padding, X, (1, 1), (1, 1), mode=mode)
     traced = jax.jit(lambda mode: padding(X, (1, 1), (1, 1), mode=mode))
-    text = "PaddingMode is traced;...name it in jax.jit's static_argnums"
+    text = "mode (PaddingMode) is traced;...name it in jax.jit's static_argnums"
     assert_refused("PADDING", text, traced, 1, error=TypeError)
+
+
+# ARGUMENTS
+
+GEOMETRY = {"start_padding": (1, 0), "end_padding": (0, 2)}
+
+
+def test_arguments_by_name():
+    """Under jit, the names of its static arguments."""
+    wanted = np.pad(X, ((1, 0), (0, 2)), mode="reflect")
+    jitted = jax.jit(padding, static_argnames=(*GEOMETRY, "mode"))
+    for call in (padding, jitted):
+        for positional, named in (
+            ((), GEOMETRY),
+            (((1, 0),), {"end_padding": (0, 2)}),
+            (((1, 0), (0, 2)), {}),
+        ):
+            found = call(X, *positional, **named, mode="reflect")
+            np.testing.assert_array_equal(found, wanted)
+    for options in (GEOMETRY, {k: list(v) for k, v in GEOMETRY.items()}):
+        text = "start_padding (StartPadding) is traced; it must be a tuple of integers"
+        traced = jax.jit(padding)
+        assert_refused("PADDING", text, traced, X, error=TypeError, **options)
+
+
+PAIRS = ". 0 adds nothing. One list of pairs...start, end = zip(*pairs)"
+
+
+@pytest.mark.parametrize(
+    "pairs", [((1, 1), (2, 2)), np.ones((2, 2), int), [(1,), (2,)]]
+)
+def test_a_list_of_pairs(pairs):
+    """As np.pad takes it, wherever it stands."""
+    wrong = "(StartPadding) has ...; it must have one integer for each axis" + PAIRS
+    for arguments in (
+        *({"start_padding": pairs}, {"start_padding": pairs, "end_padding": pairs}),
+        {"start_padding": pairs, "end_padding": None},
+    ):
+        assert_refused("PADDING", wrong, padding, X, error=TypeError, **arguments)
+    wrong = "(EndPadding) has ...; it must have one integer for each axis" + PAIRS
+    assert_refused("PADDING", wrong, padding, X, (1, 1), pairs, error=TypeError)
+
+
+def test_an_argument_that_is_left_out():
+    """(before, after) for all axes, as np.pad takes it, or PyTorch's list."""
+    text = "end_padding (EndPadding) is missing; it must have one integer for each axis"
+    for start in ((1, 1), (1, 1, 1, 1)):
+        assert_refused("PADDING", text + PAIRS, padding, X, start, error=TypeError)
 
 
 def test_the_largest_padding():

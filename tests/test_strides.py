@@ -127,6 +127,16 @@ def test_the_gradient_of_an_element_that_is_read_twice_is_a_sum(sizes, strides):
     assert ("unique_indices=False" in text) == (strides == (1, 1))
 
 
+def test_a_gather_that_nobody_can_decide_is_not_said_to_be_unique():
+    """Whether these strides overlap would take too long to find out."""
+    item = tensor(
+        "INT8", *(16,) * 7, strides=(8009, 8011, 8017, 8039, 8053, 8059, 8069)
+    )
+    buffer = jax.ShapeDtypeStruct((item.extent,), np.int8)
+    text = str(jax.make_jaxpr(functools.partial(read, item))(buffer))
+    assert "unique_indices=False" in text
+
+
 # OFFSETS PAST 31 BITS
 
 FAR = tensor("INT8", 2, 2, strides=(2**31, 1))

@@ -45,6 +45,10 @@ UNMADE = [
         for n in (6, "23", np.array(3), None)
     ),
     ({"strides": 1}, f"strides is 1; {SEQUENCE}"),
+    ({"sizes": "2" * 300_000}, f"... (300002 characters); {SEQUENCE}"),
+    # In JSON these two stand for None.
+    ({"strides": ()}, "strides is (); it must be None, or have one stride for each"),
+    ({"total_tensor_size_in_bytes": 0}, "total_tensor_size_in_bytes is 0; write None"),
 ]
 
 
@@ -98,10 +102,9 @@ REFUSED = [
     ),
     (sized(*[2**16] * 4), f"{2**64} elements; at most 4294967295 are"),
     (sized(HUGE), "sizes {about 2^16609}, about 2^16609 elements;"),
-    (of(strides=(1,)), "1 stride {1} for 2 sizes {2,3}; there must be one for each"),
-    (of(strides=(3, 1, 1)), "3 strides {3,1,1} for 2 sizes {2,3}"),
-    (of(strides=()), "0 strides {} for 2 sizes {2,3}"),
-    (sized(2, strides=(1, 1)), "2 strides {1,1} for 1 size {2}"),
+    (of(strides=(1,)), "strides {1} for 2 sizes {2,3}; there must be one for each"),
+    (of(strides=(3, 1, 1)), "strides {3,1,1} for 2 sizes {2,3}"),
+    (sized(2, strides=(1, 1)), "strides {1,1} for 1 size {2}"),
     *(
         (of(strides=(n, 1)), f"strides {{{n},1}}; each must be an integer in [0, 2^32)")
         for n in (-3, 2**32, 3.0, True)

@@ -39,9 +39,19 @@ UNSIGNED = Kind("an integer from 0 to 2^64 - 1", integer_schema(0, 2**64 - 1))
 SIZE = integer_schema(1, 2**32 - 1)
 SIZES = Kind("a list of integers, each from 1 to 2^32 - 1", list_of(SIZE))
 INTEGERS = Kind("a list of integers", list_of({"type": "integer"}))
-STRINGS = Kind(
-    "a string or a list of strings",
-    {"anyOf": [STRING.schema, list_of(STRING.schema)]},
+# How the tool compiles an operator, which changes no result here.
+EXECUTION_FLAG = choice(
+    (
+        "NONE",
+        "ALLOW_HALF_PRECISION_COMPUTATION",
+        "DISABLE_META_COMMANDS",
+        "DESCRIPTORS_VOLATILE",
+    ),
+    "DML_EXECUTION_FLAG_",
+)
+EXECUTION_FLAGS = Kind(
+    f"{EXECUTION_FLAG.words}, or a list of these",
+    {"anyOf": [EXECUTION_FLAG.schema, list_of(EXECUTION_FLAG.schema)]},
 )
 # UNKNOWN stands for a list of elements that have their own types.
 DATA_TYPE = choice((*DATA_TYPES, "UNKNOWN"), enum_prefix(DataType))
@@ -87,7 +97,7 @@ GENERATORS: Mapping[str, Fields] = {
             "A .npy file, a .png or .jpg image, or raw little-endian data; relative "
             "to the folder of the model, or else to the current directory.",
             required=True,
-        ),
+        )
     },
 }
 # An element of a list whose elements have their own types.
@@ -103,7 +113,7 @@ DISPATCHABLE: Fields = {
     "Desc": Field(OBJECT, "The same as desc."),
     "bindings": Field(BINDINGS, "The resources of tensors that dispatches leave out."),
     "dmlCompileType": Field(STRING, "Ignored."),
-    "executionFlags": Field(STRINGS, "Ignored."),
+    "executionFlags": Field(EXECUTION_FLAGS, "Ignored."),
 }
 
 
@@ -176,10 +186,14 @@ class Resource:
 
 
 class Binding(NamedTuple):
-    """The place of a tensor: its resource, and the byte at which it begins there."""
+    """The place of a tensor: its resource, and the byte at which it begins there.
+
+    An owned tensor has what the resource holds before the first command.
+    """
 
     resource: str
     offset: int
+    owned: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,6 +214,7 @@ class Dispatch:
 class Print:
     """A command that prints a resource."""
 
+    place: str
     resource: str
     verbose: bool
 

@@ -28,9 +28,9 @@ WRITTEN_CHANNELS = {"PNG": (1, 3, 4), "JPEG": (1, 3)}
 # The most rows and columns. PNG counts them in 31 bits. JPEG counts them in 16 bits, of
 # which the JPEG library allows a little less.
 MOST_PIXELS = {"PNG": 2**31 - 1, "JPEG": 65500}
-# The bytes that converting takes for each number of an image: as uint8 and as float64,
-# each twice.
-BYTES_PER_NUMBER = 18
+# The bytes that converting takes for each number of an image: as uint8 twice, and as
+# float64 three times.
+BYTES_PER_NUMBER = 26
 # The text that Pillow puts into messages in the place of a file's name.
 OBJECT_ADDRESS = re.compile(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>")
 LONGEST_REASON = 120
@@ -127,6 +127,9 @@ def read_image(
     library = import_pillow()
     with converting(place):
         image = library.open(io.BytesIO(content), formats=("PNG", "JPEG"))
+        # Pillow would cut more bits in silence. The first chunk of a PNG has the depth.
+        if image.format == "PNG" and (content[12:16] != b"IHDR" or content[24] > 8):
+            raise ValueError("its pixels have more than 8 bits")
         own = (_count_channels(image), image.height, image.width)
         channels, height, width = resample[1:] or own
         # The header is read, but not the pixels yet. Pillow decodes up to 4 channels.
@@ -147,12 +150,9 @@ def read_image(
 
 def _count_channels(image: Any) -> int:
     """Counts the channels: 1 for grey, 3 for colours, 4 with transparency."""
-    # Pillow would cut the numbers of such images to 8 bits.
-    if image.mode.startswith(("I", "F")):
-        raise ValueError(f"its pixels have more than 8 bits (mode {image.mode})")
-    if image.mode in ("1", "L"):
-        return 1
-    return 4 if "A" in image.mode or "transparency" in image.info else 3
+    if "A" in image.mode or "transparency" in image.info:
+        return 4
+    return 1 if image.mode in ("1", "L") else 3
 
 
 # Writing

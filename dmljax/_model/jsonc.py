@@ -1,5 +1,6 @@
 """JSON with comments and trailing commas, as the parser of DxDispatch reads it."""
 
+import collections
 import json
 import re
 from typing import Any, NoReturn
@@ -9,9 +10,9 @@ from dmljax._check import ModelError, quoted
 # A string is matched as a whole, so that nothing in it is taken for a comment. All
 # repetitions are possessive (`*+`), so that matching takes linear time for any text.
 STRING = r'"(?:[^"\\]|\\.)*+"?'
-COMMENT = re.compile(rf"{STRING}|(//[^\n\r]*+|/\*(?:[^*]|\*(?!/))*+\*/)", re.DOTALL)
+COMMENT = re.compile(rf"{STRING}|(//[^\n\r]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?)", re.S)
 # A comma with nothing before it, as in [,] or [1,,], is left to be refused.
-COMMA = re.compile(rf"{STRING}|[\[{{,]\s*+,|(,)(?=\s*+[\]}}])", re.DOTALL)
+COMMA = re.compile(rf"{STRING}|[\[{{,]\s*+,|(,)(?=\s*+[\]}}])", re.S)
 
 
 def read_jsonc(content: bytes) -> Any:
@@ -36,28 +37,29 @@ def _blank(match: re.Match[str]) -> str:
     """Puts spaces for what is left out, so that errors name the same columns."""
     if match[1] is None:
         return match[0]
+    if match[1].startswith("/*") and not match[1].endswith("*/", 2):
+        raise json.JSONDecodeError(
+            "the comment has no end", match.string, match.start()
+        )
     return re.sub(r"[^\n\r]", " ", match[1])
 
 
 def _read(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return json.loads(text, object_pairs_hook=unique, parse_constant=_no_constant)
     except (json.JSONDecodeError, ModelError):
         raise
     except ValueError as error:  # Python reads no integers of thousands of digits
         raise ModelError("it has an integer of thousands of digits.") from error
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Makes an object of the file, in which no name may occur twice."""
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Makes an object, in which no name may occur twice."""
     # Python's parser would take the last one in silence.
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise ModelError(f"the name {quoted(name)} occurs twice in one object.")
-            seen.add(name)
+        ((name, _),) = collections.Counter(name for name, _ in pairs).most_common(1)
+        raise ModelError(f"the name {quoted(name)} occurs twice in one object.")
     return fields
 
 

@@ -9,7 +9,9 @@ import re
 import stat
 from pathlib import Path
 
-from dmljax._check import ModelError, quoted
+import numpy as np
+
+from dmljax._check import ModelError, as_python, quoted
 
 # The share of the machine's memory that a model may use unless the caller says another
 # size.
@@ -59,18 +61,26 @@ def default_limit() -> int:
     return int(memory * DEFAULT_SHARE)
 
 
-def parse_size(text: str) -> int:
-    """Reads a number of bytes from text such as 512M, 8G or 1.5GiB.
+def as_limit(value: int | str | None) -> int | None:
+    """Returns a number of bytes, which may be text such as 512M, 8G or 1.5GiB.
 
-    >>> parse_size("1.5G")
+    >>> as_limit("1.5G")
     1610612736
     """
-    match = re.fullmatch(
-        r"(\d{1,15}(?:\.\d{1,9})?)\s*([KMGT]?)(?:i?B)?", text, re.I | re.A
-    )
-    if not match:
-        raise ValueError(f"{quoted(text)} is not a size such as 512M or 8G")
-    return int(float(match[1]) * UNITS[match[2].upper()])
+    if isinstance(value, str):
+        match = re.fullmatch(
+            r"(\d{1,15}(?:\.\d{1,9})?)\s*([KMGT]?)(?:i?B)?", value, re.I | re.A
+        )
+        if not match:
+            raise ModelError(f"{quoted(value)} is not a size such as 512M or 8G.")
+        return int(float(match[1]) * UNITS[match[2].upper()])
+    other = isinstance(value, (bool, np.timedelta64))  # integers, for Python and NumPy
+    if other or not isinstance(value, int | np.integer | None):
+        raise TypeError(
+            f"run_model: max_memory is {as_python(value)}; it must be an integer, the "
+            "number of bytes, or text such as '8G'."
+        )
+    return None if value is None else int(value)
 
 
 def in_units(size: int) -> str:

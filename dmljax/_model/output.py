@@ -1,18 +1,15 @@
 """The output of a model: printed text, and files that are written.
 
-Text and files are prepared as a whole before the first is shown, so an error leaves
-nothing behind. Text has the form that DxDispatch prints.
+Text has the form that DxDispatch prints. Files are written all or not at all.
 """
 
 import contextlib
-import dataclasses
 import functools
 import io
 import math
 import os
-import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,26 +21,23 @@ from dmljax._model.images import BYTES_PER_NUMBER, Encoder, image_encoder, is_im
 from dmljax._tensor import DataType
 from dmljax._types import is_floating
 
-# The number of elements that become text at a time. As Python's numbers they take
-# several times the memory of the array.
-CHUNK = 2**16
+# The number of elements that become text at a time. A text takes many times the memory
+# of its number.
+CHUNK = 2**12
 # The most dimensions that NumPy's arrays have, and so a .npy file.
 MOST_DIMENSIONS = 64
 
 
-@dataclasses.dataclass(frozen=True)
-class Targets:
+class Targets(NamedTuple):
     """Where files are written.
 
     Attributes:
       folder: the folder that a ``targetPath`` is relative to.
       clobber: whether a file that is there already may be replaced.
-      planned: the files that are to be written, if none may be replaced.
     """
 
     folder: Path = Path()
     clobber: bool = True
-    planned: set[Path] = dataclasses.field(default_factory=set)
 
 
 HERE = Targets()
@@ -55,6 +49,7 @@ class FileOutput(NamedTuple):
     Attributes:
       path: the path of the file, without links.
       name: the path as the model and the command line have it, for messages.
+      clobber: whether it may replace a file.
       encode: turns the values into the content of the file.
       summary: what the content is, for messages.
       working_bytes: the memory that encoding takes.
@@ -62,6 +57,7 @@ class FileOutput(NamedTuple):
 
     path: Path
     name: str
+    clobber: bool
     encode: Encoder
     summary: str
     working_bytes: int
@@ -70,38 +66,34 @@ class FileOutput(NamedTuple):
 # Printed text
 
 
-def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> str:
-    """Makes the text that the command ``print`` shows of a resource.
+def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator[str]:
+    r"""Yields the text that the command ``print`` shows of a resource, in pieces.
 
-    >>> text_of("output", np.array([6, 1.5, np.nan]))
-    "Resource 'output': 6, 1.5, nan"
-    >>> print(text_of("output", np.array([6, 1.5], np.float16), verbose=True))
+    >>> "".join(text_of("output", np.array([6, 1.5, np.nan])))
+    "Resource 'output': 6, 1.5, nan\n"
+    >>> print(*text_of("output", np.array([6, 1.5], np.float16), verbose=True), sep="")
     Resource 'output':
     [0] 6 (0x4600)
     [1] 1.5 (0x3E00)
+    <BLANKLINE>
     """
-    title = f"Resource '{escaped(name)}':"
-    if not verbose:
-        return f"{title} {', '.join(_number_texts(values))}"
+    separator = "\n" if verbose else ", "
+    yield f"Resource '{escaped(name)}':{separator[-1]}"
+    # C++ writes floats with up to six digits.
+    write = "{:g}".format if is_floating(values.dtype) else str
     width, digits = len(str(values.size)), 2 * values.itemsize
-    bits = values.view(f"u{values.itemsize}")
-    # The tool pads the index and the bits with spaces, not with zeros.
-    lines = (
-        f"[{index:{width}}] {number} (0x{int(bits[index]):{digits}X})"
-        for index, number in enumerate(_number_texts(values))
-    )
-    return "\n".join((title, *lines))
-
-
-def _number_texts(values: np.ndarray) -> Iterator[str]:
-    """Yields the elements as C++ writes them: floats with up to six digits."""
-    floating = is_floating(values.dtype)
     for start in range(0, values.size, CHUNK):
         part = values[start : start + CHUNK]
-        if floating:
-            yield from (f"{value:g}" for value in part.astype(np.float64).tolist())
-        else:
-            yield from map(str, part.tolist())
+        texts: Iterable[str] = map(write, part.tolist())
+        if verbose:
+            # The tool pads the index and the bits with spaces, not with zeros.
+            bits = part.view(f"u{part.itemsize}").tolist()
+            texts = (
+                f"[{start + n:{width}}] {text} (0x{bits[n]:{digits}X})"
+                for n, text in enumerate(texts)
+            )
+        yield (separator if start else "") + separator.join(texts)
+    yield "\n"
 
 
 def encodable(text: str, stream: Any) -> str:
@@ -124,7 +116,7 @@ def plan_file(
     """
     given = tuple(fields.get("dimensions", ()))
     path = _check_target(fields["targetPath"], targets)
-    name = str(targets.folder / fields["targetPath"])
+    file = path, str(targets.folder / fields["targetPath"]), targets.clobber
     if given and math.prod(given) != length:
         raise ModelError(
             f"the field 'dimensions' is {show(given)}, {show(math.prod(given))} "
@@ -133,7 +125,7 @@ def plan_file(
     extension, sizes = path.suffix.lower(), given or (length,)
     if extension != ".npy" and not is_image(path):
         size = length * (data_type.dtype.itemsize if data_type else 1)
-        return FileOutput(path, name, _to_bytes, f"{size} bytes", 2 * size)
+        return FileOutput(*file, _to_bytes, f"{size} raw bytes", 2 * size)
     if data_type == DataType.UNKNOWN:
         raise ModelError(
             f"a {extension} file needs one data type, and the resource has a list of "
@@ -143,14 +135,14 @@ def plan_file(
         order = fields.get("channelOrder", "RGB")
         encode, pixels = image_encoder(path, sizes, data_type, order)
         summary = f"{pixels.width} x {pixels.height}"
-        return FileOutput(path, name, encode, summary, BYTES_PER_NUMBER * length)
+        return FileOutput(*file, encode, summary, BYTES_PER_NUMBER * length)
     if len(given) > MOST_DIMENSIONS:
         raise ModelError(
             f"the field 'dimensions' has {len(given)} elements; a .npy file has at "
             f"most {MOST_DIMENSIONS} dimensions."
         )
     encode, size = functools.partial(_to_npy, sizes), length * data_type.dtype.itemsize
-    return FileOutput(path, name, encode, f"{data_type.name} {show(sizes)}", 2 * size)
+    return FileOutput(*file, encode, f"{data_type.name} {show(sizes)}", 2 * size)
 
 
 def _check_target(name: str, targets: Targets) -> Path:
@@ -176,17 +168,11 @@ def _check_target(name: str, targets: Targets) -> Path:
         ),
         (not os.access(path.parent, os.W_OK), "is in a folder that cannot be written"),
         (exists and not os.path.isfile(path), "is there already, and is not a file"),
-        (
-            exists and not targets.clobber,
-            "is there already, and --no-clobber keeps it",
-        ),
+        (exists and not targets.clobber, "is there already, and --no-clobber keeps it"),
         (exists and not os.access(path, os.W_OK), "is there already, and is read-only"),
-        (path in targets.planned, "is written twice, and --no-clobber keeps it"),
     ):
         if wrong:
             raise ModelError(f"{place} {reason}.")
-    if not targets.clobber:
-        targets.planned.add(path)
     return path
 
 
@@ -201,29 +187,89 @@ def _to_bytes(values: np.ndarray) -> bytes:
     return values.astype(values.dtype.newbyteorder("<")).tobytes()
 
 
+def write_files(files: Iterable[tuple[str, FileOutput, np.ndarray]]) -> list[str]:
+    """Writes all files, or none if one of them can't be written.
+
+    All content is written to files with other names first. Then each gets its name in
+    one step, so that no reader ever sees half of it. If this fails for one, those
+    before it get back what they held, where the file system has links.
+
+    Args:
+      files: the place of the command in the model, the file, and its values.
+
+    Returns:
+      A line about each file.
+    """
+    with contextlib.ExitStack() as cleanup, contextlib.ExitStack() as undo:
+        staged = []
+        for place, output, values in files:
+            with writing(place):
+                staged.append((place, output, stage_file(output, values, cleanup)))
+        lines = []
+        for place, output, temporary in staged:
+            with writing(place):
+                verb = _name_file(output, temporary, cleanup, undo)
+            lines.append(f"{verb} {escaped(output.name)} ({output.summary})")
+        undo.pop_all()
+        return lines
+
+
 def stage_file(
     output: FileOutput, values: np.ndarray, cleanup: contextlib.ExitStack
-) -> Callable[[], str]:
-    """Writes a file under another name, in the folder where it belongs.
+) -> Path:
+    """Writes a file under another name, which `cleanup` removes."""
+    temporary = _other_name(output.path, cleanup)
+    content, replaced = output.encode(values), os.path.exists(output.path)
 
-    Returns a function that gives the file its name, and returns a line about it. If it
-    is not called, `cleanup` removes the file.
-    """
+    def create(path: str, flags: int) -> int:
+        # What a private file will hold is never open to others, not even at first.
+        return os.open(path, flags, 0o600 if replaced else 0o666)
+
+    with open(temporary, "xb", opener=create) as file:
+        file.write(content)
+    if replaced:
+        before, now = os.stat(output.path), os.stat(temporary)
+        # The bits of another owner or group would open the file to other people.
+        if (before.st_uid, before.st_gid) == (now.st_uid, now.st_gid):
+            os.chmod(temporary, before.st_mode & 0o777)
+    return temporary
+
+
+def _name_file(
+    output: FileOutput,
+    temporary: Path,
+    cleanup: contextlib.ExitStack,
+    undo: contextlib.ExitStack,
+) -> str:
+    """Gives a file its name, and says what that did. `undo` takes it back."""
     path = output.path
-    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
-    cleanup.callback(temporary.unlink, missing_ok=True)
-    temporary.write_bytes(output.encode(values))
-    # A private file stays private when it is replaced.
-    if path.exists():
-        shutil.copymode(path, temporary)
+    if not output.clobber:
+        # Unlike os.replace, this fails if another process has made the file by now.
+        os.link(temporary, path)
+        undo.callback(_attempt, os.unlink, path)
+        return "wrote"
+    replaced, before = os.path.exists(path), _other_name(path, cleanup)
+    if replaced:
+        _attempt(os.link, path, before)
+        undo.callback(_attempt, os.replace, before, path)
+    os.replace(temporary, path)
+    if not replaced:
+        undo.callback(_attempt, os.unlink, path)
+    return "replaced" if replaced else "wrote"
 
-    def finish() -> str:
-        # A file is replaced in one step, so that no reader ever sees half of it.
-        verb = "replaced" if path.exists() else "wrote"
-        os.replace(temporary, path)
-        return f"{verb} {escaped(output.name)} ({output.summary})"
 
-    return finish
+def _other_name(path: Path, cleanup: contextlib.ExitStack) -> Path:
+    """Returns a name beside a file, which says whose it is. `cleanup` removes it."""
+    # A name has at most 255 bytes, and a character up to 4.
+    other = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex[:8]}.tmp")
+    cleanup.callback(_attempt, os.unlink, other)
+    return other
+
+
+def _attempt(step: Callable[..., None], *paths: Path) -> None:
+    """Does what helps after an error, or before one, but is not always possible."""
+    with contextlib.suppress(OSError):
+        step(*paths)
 
 
 @contextlib.contextmanager

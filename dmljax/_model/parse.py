@@ -12,13 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dmljax._check import (
-    LONGEST_PATH,
-    ModelError,
-    as_json,
-    quoted,
-    shortened,
-)
+from dmljax._check import LONGEST_PATH, ModelError, as_json, quoted, shortened
 from dmljax._descriptor import OperatorDesc
 from dmljax._model.fields import (
     OBJECT,
@@ -45,19 +39,17 @@ from dmljax._model.format import (
     Resource,
     WriteFile,
 )
-from dmljax._model.jsonc import read_jsonc
+from dmljax._model.jsonc import read_jsonc, unique
 from dmljax._model.limits import Budget, read_file
 from dmljax._model.output import HERE, Targets, plan_file
 from dmljax._model.values import read_resource
 from dmljax._operators import DESCRIPTORS
 from dmljax._struct import c_name
 from dmljax._support import FeatureLevel
-from dmljax._tensor import DataType, TensorDesc
+from dmljax._tensor import DataType, TensorDesc, TensorFlags
 
 # The bytes that Python's objects take, at most, for each byte of JSON text.
 BYTES_PER_CHARACTER = 32
-# The bytes of an element as text, as ``print`` shows it without and with ``verbose``.
-TEXT_BYTES, VERBOSE_BYTES = 24, 72
 # The bytes of the offset that an element of a strided tensor may need.
 OFFSET_BYTES = 8
 TYPE = Field(STRING, "What kind of object it is.", required=True)
@@ -139,9 +131,10 @@ def _load(source: Source, budget: Budget) -> Any:
         return read_jsonc(read_file(Path(source), budget, "it", BYTES_PER_CHARACTER))
     # A dict is taken as its JSON would be read: lists for tuples, and names as keys.
     try:
-        return json.loads(json.dumps(dict(source)))
+        text = json.dumps(dict(source))
     except (TypeError, ValueError) as error:
         raise ModelError(f"what it holds is not JSON: {error}.") from error
+    return json.loads(text, object_pairs_hook=unique)
 
 
 def operator_class(name: str) -> type[OperatorDesc]:
@@ -226,19 +219,19 @@ class _Parser:
                 return self._dispatch(fields, place)
             resource = look_up(fields["resource"], "resource", self.resources)
             if kind == "print":
-                return self._print(fields, resource)
+                return self._print(fields, resource, place)
             return self._write_file(fields, resource, place)
 
-    def _print(self, fields: Mapping[str, Any], resource: Resource) -> Print:
+    def _print(
+        self, fields: Mapping[str, Any], resource: Resource, place: str
+    ) -> Print:
         if resource.data_type == DataType.UNKNOWN:
             raise ModelError(
                 f"the resource {quoted(fields['resource'])} has a list of elements "
                 "with their own types and cannot be printed; write it to a file."
             )
-        verbose = fields.get("verbose", False)
-        text = VERBOSE_BYTES if verbose else TEXT_BYTES
-        self.budget.take(resource.length * (text + resource.dtype.itemsize), "it")
-        return Print(fields["resource"], verbose)
+        self.budget.take(resource.content.nbytes, "it")
+        return Print(place, fields["resource"], fields.get("verbose", False))
 
     def _write_file(
         self, fields: Mapping[str, Any], resource: Resource, place: str
@@ -260,9 +253,20 @@ class _Parser:
                 f"tensor {quoted(key)} of {quoted(name)}: {reason}; each of its "
                 f"tensors must be bound to a resource: {', '.join(tensors)}."
             )
-        bindings: dict[str, Binding] = {}
+        bindings, inputs = dict[str, Binding](), desc.input_tensors()
         for key, (field, tensor) in tensors.items():
-            bindings[field] = self._place_tensor(key, tensor, bound[key])
+            binding = self._place_tensor(key, tensor, bound[key])
+            # The tool initializes all dispatchables before the first command. DirectML
+            # then copies owned inputs, and takes no other resource for them later.
+            flagged = tensor.flags == TensorFlags.OWNED_BY_DML
+            owned = flagged and key in first and field in inputs
+            if owned and key in fields["bindings"]:
+                raise ModelError(
+                    f"tensor {quoted(key)} of {quoted(name)} has the flag "
+                    "OWNED_BY_DML, and the dispatchable binds it; the command must "
+                    "not bind it again."
+                )
+            bindings[field] = binding._replace(owned=owned)
             # A dispatch takes memory for a tensor beside its resource.
             width = tensor.dtype.itemsize + (OFFSET_BYTES if tensor.strides else 0)
             self.budget.check(math.prod(tensor.sizes) * width, f"tensor '{key}'")
@@ -328,7 +332,7 @@ def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:
     """
     taken: list[tuple[str, int, int, str]] = []
     for field, tensor in desc.output_tensors().items():
-        name, offset = bindings[field]
+        name, offset, _ = bindings[field]
         end = offset + tensor.extent * tensor.dtype.itemsize
         for other, start, stop, first in taken:
             if other == name and offset < stop and start < end:

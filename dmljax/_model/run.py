@@ -1,12 +1,11 @@
 """Runs model files: the JSON of DxDispatch, with resources, operators and commands.
 
-A model is read and checked as a whole, then compiled to one program, then run. What it
-shows is prepared before anything is printed or written, so an error leaves nothing
-behind. Reading is in `parse`, and showing is in `output`.
+A model is read and checked as a whole, then compiled to one program, then run. Then its
+files are written, all or none, and its text is printed. Reading is in `parse`, and
+showing is in `output`.
 """
 
 import contextlib
-import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -17,10 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._check import ModelError, listed, quoted, shortened
+from dmljax._check import ModelError, as_python, listed, quoted, shortened
 from dmljax._model.fields import at
-from dmljax._model.format import Dispatch, Model, Print
-from dmljax._model.output import encodable, stage_file, text_of, writing
+from dmljax._model.format import Dispatch, Model, Print, WriteFile
+from dmljax._model.limits import as_limit
+from dmljax._model.output import encodable, text_of, write_files
 from dmljax._model.parse import parse_model
 from dmljax._strides import read, write
 
@@ -42,20 +42,21 @@ class Results(NamedTuple):
     """
 
     resources: dict[str, Values]
-    snapshots: list[Values]
+    snapshots: list[np.ndarray]
 
 
 def run_model(
     model: str | os.PathLike[str] | Mapping[str, Any],
     *,
     device: str | jax.Device | None = None,
-    max_memory: int | None = None,
+    max_memory: int | str | None = None,
 ) -> dict[str, np.ndarray]:
     """Runs a model file of DirectML's tool DxDispatch, as one compiled program.
 
-    The model is checked as a whole before it runs. The commands ``print`` and
-    ``writeFile`` are executed in their order, after the program has run. If the model
-    is refused or cannot run, nothing is printed and nothing is written.
+    The model is checked as a whole before it runs. After the program has run, all files
+    are written, and then what the commands ``print`` show is printed. If the model is
+    refused, if it cannot run, or if a file cannot be written, nothing is printed and
+    nothing is written.
 
     Args:
       model: the path of a JSON file, or the content of such a file as a dict. A
@@ -63,8 +64,8 @@ def run_model(
         current directory. A ``targetPath`` is relative to the current directory.
       device: a ``jax.Device``, or "cpu", "gpu" or "tpu" for the first one of this
         platform. None stands for JAX's default.
-      max_memory: the number of bytes that the model may use. None stands for half of
-        the machine's memory.
+      max_memory: the number of bytes that the model may use, or text such as "8G".
+        None stands for half of the machine's memory.
 
     Returns:
       The final contents of every resource by name. Each is an array of one dimension,
@@ -74,6 +75,7 @@ def run_model(
       ModelError: if the model breaks a rule, if a file cannot be read or written, if
         the model needs more memory than it may use, or if there is no such device. The
         message names the place in the model, the rule and the values.
+      TypeError: if an argument has another type than these.
 
     >>> tensor = {"DataType": "FLOAT32", "Sizes": [3]}
     >>> results = run_model({
@@ -99,11 +101,17 @@ def run_model(
     >>> results["output"]
     array([3., 1., 2., 3., 1.], dtype=float32)
     """
-    parsed = parse_model(model, max_memory=max_memory)
+    if not isinstance(model, (str, os.PathLike, Mapping)):
+        raise TypeError(
+            f"run_model: model is {as_python(model)}; it must be the path of a file, "
+            "or a dict of its content."
+        )
+    with at("max_memory"):
+        limit = as_limit(max_memory)
+    parsed = parse_model(model, max_memory=limit)
     results = compile_model(parsed, find_device(device))()
-    with prepared(parsed, results) as steps:
-        for step in steps:
-            step()
+    write_outputs(parsed, results)
+    print_outputs(parsed, results)
     return {name: np.array(value) for name, value in results.resources.items()}
 
 
@@ -114,6 +122,11 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
     """Finds a device; ModelError if the machine has none of the platform."""
     if isinstance(device, jax.Device):
         return device
+    if not isinstance(device, str | None):
+        raise TypeError(
+            f"run_model: device is {as_python(device)}; it must be a jax.Device, "
+            f"{', '.join(map(repr, PLATFORMS))} or None."
+        )
     # This starts JAX's backends, which fails if JAX_PLATFORMS names one that is not
     # there. JAX raises either of these errors for it.
     try:
@@ -154,7 +167,7 @@ def _on_machine(place: str) -> Iterator[None]:
     try:
         with jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False):
             yield
-    except jax.errors.JaxRuntimeError as error:
+    except (jax.errors.JaxRuntimeError, MemoryError) as error:
         raise ModelError(
             f"{place}: the device could not run it: {_one_line(error)}"
         ) from error
@@ -185,11 +198,11 @@ def program(model: Model) -> Callable[[State], Versions]:
     shown, last = _versions_of(model)
     needed = {*shown, *last}
 
-    def dmljax_model(state: State) -> Versions:
-        state, versions, count = dict(state), {}, dict.fromkeys(state, 0)
+    def dmljax_model(initial: State) -> Versions:
+        state, versions, count = dict(initial), {}, dict.fromkeys(initial, 0)
         for command in model.dispatches:
             with at(command.place):
-                _apply(command, state)
+                _apply(command, state, initial)
             for name in command.written:
                 count[name] += 1
                 if (name, count[name]) in needed:
@@ -223,7 +236,8 @@ def results_of(model: Model, versions: Versions) -> Results:
         return versions[version] if writes else model.resources[name].values
 
     shown, last = _versions_of(model)
-    return Results({v[0]: values(v) for v in last}, [values(v) for v in shown])
+    snapshots = jax.device_get([values(v) for v in shown])
+    return Results({v[0]: values(v) for v in last}, snapshots)
 
 
 def compile_model(model: Model, device: jax.Device | None) -> Callable[[], Results]:
@@ -244,19 +258,20 @@ def compile_model(model: Model, device: jax.Device | None) -> Callable[[], Resul
     return run
 
 
-def _apply(command: Dispatch, state: State) -> None:
+def _apply(command: Dispatch, state: State, initial: State) -> None:
     """Runs a dispatch, which replaces the resources that it writes."""
     desc, bindings = command.desc, command.bindings
     inputs = []
     for name, tensor in desc.input_tensors().items():
-        resource, offset = bindings[name]
-        elements = _elements(state[resource], tensor.dtype, offset, tensor.extent)
+        resource, offset, owned = bindings[name]
+        buffer = (initial if owned else state)[resource]
+        elements = _elements(buffer, tensor.dtype, offset, tensor.extent)
         inputs.append(read(tensor, elements))
     outputs = desc.output_tensors().items()
     # Two outputs may lie in one resource. The second is written to what the first has
     # left.
     for (name, tensor), value in zip(outputs, desc.evaluate(*inputs), strict=True):
-        resource, offset = bindings[name]
+        resource, offset, _ = bindings[name]
         elements = _elements(state[resource], tensor.dtype, offset, tensor.extent)
         written = write(tensor, value, elements)
         state[resource] = _with_elements(state[resource], written, offset)
@@ -299,27 +314,23 @@ def _with_elements(buffer: jax.Array, elements: jax.Array, offset: int) -> jax.A
 
 # Showing
 
-# Takes one step of showing, and returns a line about the file that it has written.
-Step = Callable[[], str | None]
+
+def write_outputs(model: Model, results: Results) -> list[str]:
+    """Writes the model's files, all or none, and returns a line about each."""
+    shown = zip(model.outputs, results.snapshots, strict=True)
+    return write_files(
+        (command.place, command.output, values)
+        for command, values in shown
+        if isinstance(command, WriteFile)
+    )
 
 
-@contextlib.contextmanager
-def prepared(model: Model, results: Results) -> Iterator[list[Step]]:
-    """Prepares what the commands show, as steps to be taken in their order.
-
-    All text is encoded, and all files are written under other names. If one of them
-    can't be made, nothing has been shown and no file stays behind.
-    """
-    steps: list[Step] = []
-    with contextlib.ExitStack() as cleanup:
-        snapshots = jax.device_get(results.snapshots)
-        for command, values in zip(model.outputs, snapshots, strict=True):
-            if isinstance(command, Print):
-                text = text_of(command.resource, values, verbose=command.verbose)
-                steps.append(functools.partial(print, encodable(text, sys.stdout)))
-            else:
-                with writing(command.place):
-                    finish = stage_file(command.output, values, cleanup)
-                # A context manager of contextlib decorates functions, too.
-                steps.append(writing(command.place)(finish))
-        yield steps
+def print_outputs(model: Model, results: Results) -> None:
+    """Prints what the commands ``print`` show, in their order."""
+    for command, values in zip(model.outputs, results.snapshots, strict=True):
+        if isinstance(command, Print):
+            with at(command.place):
+                # Piece by piece: the text of a resource may be larger than the memory
+                # that the model may use.
+                for piece in text_of(command.resource, values, verbose=command.verbose):
+                    print(encodable(piece, sys.stdout), end="")

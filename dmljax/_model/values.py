@@ -5,7 +5,6 @@ How image files become values is in `images`.
 """
 
 import io
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dmljax._arguments import check_x64
-from dmljax._check import LONGEST_PATH, ModelError, as_json, listed, quoted, show
+from dmljax._check import LONGEST_PATH, ModelError, as_json, listed, quoted, shortened
 from dmljax._json import NONFINITE, enum_prefix, number_from_json
 from dmljax._model.fields import at, read_fields
 from dmljax._model.format import (
@@ -33,12 +32,6 @@ from dmljax._types import LARGEST_DOUBLE, is_floating
 # the run.
 COPIES = 3
 TYPE = "initialValuesDataType"
-# The versions of .npy files, and NumPy's public readers of their headers. There is none
-# for version 3.0, which only adds names in Unicode to structured types.
-NPY_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
 
 
 def read_resource(value: Any, folder: Path, budget: Budget) -> Resource:
@@ -125,7 +118,7 @@ def _require_type(data_type: DataType) -> DataType:
             "the field 'initialValuesDataType' is missing or UNKNOWN; only a .npy file "
             "and a list of objects with 'type' and 'value' carry their own types."
         )
-    check_x64("initialValuesDataType", "initialValues", data_type.dtype)
+    check_x64("initialValuesDataType", "'initialValues'", data_type.dtype)
     return data_type
 
 
@@ -154,9 +147,11 @@ def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
 
 
 def _as_array(numbers: list[Any], data_type: DataType) -> np.ndarray:
-    wide = np.float64 if is_floating(data_type.dtype) else data_type.dtype
+    dtype = data_type.dtype
+    # The tool reads a half as a float32, and so rounds it twice.
+    first = np.promote_types(dtype, np.float32) if is_floating(dtype) else dtype
     with np.errstate(over="ignore"):
-        return np.array(numbers, wide).astype(data_type.dtype)
+        return np.array(numbers, first).astype(dtype)
 
 
 def _read_number(value: Any, data_type: DataType, what: str) -> np.ndarray:
@@ -243,18 +238,15 @@ def _read_source(
     """Reads a file. Its ending says whether it is an array, an image or raw data."""
     data_type = _data_type_of(resource, TYPE)
     place = f"sourcePath {quoted(name, LONGEST_PATH)}"
-    # Unlike the method of a Path, os.path.exists takes any string.
-    found = [path for path in (folder / name, Path(name)) if os.path.exists(path)]
-    if not found:
-        raise ModelError(
-            f"{place} is not a file: there is none in the model's folder "
-            f"{quoted(str(folder), LONGEST_PATH)}, nor in the current directory."
-        )
-    content = read_file(found[0], budget, place)
-    if found[0].suffix.lower() == ".npy":
+    # Unlike the methods of a Path, os.path.exists never raises.
+    inside, outside = folder / name, Path(name)
+    path = outside if os.path.exists(outside) > os.path.exists(inside) else inside
+    where = f"in {quoted(str(folder), LONGEST_PATH)} or the current directory"
+    content = read_file(path, budget, f"{place} ({where})")
+    if path.suffix.lower() == ".npy":
         return _read_npy(content, data_type, place)
     dtype = _require_type(data_type).dtype
-    if is_image(found[0]):
+    if is_image(path):
         return read_image(content, data_type, resource, place, budget)
     if len(content) % dtype.itemsize:
         raise ModelError(
@@ -267,13 +259,14 @@ def _read_source(
 
 def _read_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
     """Reads a .npy file, which must have the given type, if there is one."""
-    array = _view_npy(content, place)
+    with converting(place):
+        array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
     if array.dtype == bool:
         array = array.astype(np.uint8)
     name = array.dtype.name.upper()
     if name not in DATA_TYPES:
         raise ModelError(
-            f"{place} has type {array.dtype}; it must be one of "
+            f"{place} has type {shortened(str(array.dtype))}; it must be one of "
             f"{', '.join(DATA_TYPES)}."
         )
     if data_type not in (DataType.UNKNOWN, DataType[name]):
@@ -282,23 +275,3 @@ def _read_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
             f"{data_type.name}; both must be the same."
         )
     return array.ravel().astype(_require_type(DataType[name]).dtype)
-
-
-def _view_npy(content: bytes, place: str) -> np.ndarray:
-    """Returns the array in a .npy file as a view of the content."""
-    # np.load would allocate what the header asks for, before it finds that the file has
-    # less.
-    with converting(place):
-        file = io.BytesIO(content)
-        version = np.lib.format.read_magic(file)
-        if version not in NPY_HEADERS:
-            raise ValueError(f"it has version {version}; it must be 1.0 or 2.0")
-        shape, fortran_order, dtype = NPY_HEADERS[version](file)
-        if dtype.hasobject:
-            raise ValueError("it holds Python objects")
-        start, count = file.tell(), math.prod(shape)
-        size = len(content) - start
-        if min(shape, default=1) < 1 or size < count * dtype.itemsize:
-            raise ValueError(f"it has {size} bytes of data for sizes {show(shape)}")
-        array = np.frombuffer(content, dtype, count, start)
-        return array.reshape(shape, order="F" if fortran_order else "C")

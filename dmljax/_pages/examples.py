@@ -65,6 +65,14 @@ class Example:
         """The struct that the page describes."""
         return f"DML_{self.desc.operator}_OPERATOR_DESC"
 
+    @property
+    def address(self) -> str:
+        """Where Microsoft has the page."""
+        newer = self.desc.operator == "DIAGONAL_MATRIX1"
+        folder = "ai/directml/api" if newer else "win32/api/directml"
+        windows = "https://learn.microsoft.com/en-us/windows"
+        return f"{windows}/{folder}/ns-directml-{self.page.lower()}"
+
     def arrays(self) -> list[np.ndarray]:
         """Returns the inputs in their types and sizes."""
         tensors = self.desc.input_tensors().values()
@@ -105,12 +113,27 @@ def _unsigned(*sizes: int) -> TensorDesc:
     return TensorDesc(DataType.UINT32, sizes)
 
 
+def _padding(mode: PaddingMode, *printed: str) -> Example:
+    value = 9.0 if mode is PaddingMode.CONSTANT else 0.0
+    tensors = _floats(1, 1, 4, 4), _floats(1, 1, 8, 10)
+    return Example(
+        f"padding_{mode.name.lower()}",
+        f"example {mode + 1}, {mode.name}",
+        PaddingDesc(*tensors, mode, value, 4, (0, 0, 1, 2), (0, 0, 3, 4)),
+        (_digits("1234 5678 1234 5678"),),
+        (_digits("".join(printed)),),
+        note="Its printed output misses a comma after the first row.",
+    )
+
+
 # DIAGONAL_MATRIX1
+MATRIX, SHAPE = _digits("47379 12869 94187 43424"), _floats(4, 5)
+# ONE_HOT
+COLUMN, OUTPUT = _unsigned(1, 1, 3, 1), _floats(1, 1, 3, 4)
+OFF_AND_ON = _floats(1, 1, 1, 2)
 
-MATRIX = _digits("47379 12869 94187 43424")
-SHAPE = _floats(4, 5)
-
-DIAGONAL_MATRIX1 = (
+EXAMPLES = (
+    # DIAGONAL_MATRIX1
     Example(
         "diagonal_matrix1_identity",
         "the standard identity matrix",
@@ -141,14 +164,7 @@ DIAGONAL_MATRIX1 = (
         (MATRIX,),
         (_digits("40000 02000 00100 00020"),),
     ),
-)
-
-# ONE_HOT
-
-COLUMN, OUTPUT = _unsigned(1, 1, 3, 1), _floats(1, 1, 3, 4)
-OFF_AND_ON = _floats(1, 1, 1, 2)
-
-ONE_HOT = (
+    # ONE_HOT
     Example(
         "one_hot_rows",
         "example 1",
@@ -179,11 +195,7 @@ ONE_HOT = (
         note="Its text ignores an index that exceeds the number of elements; the "
         "number itself is ignored too.",
     ),
-)
-
-# ELEMENT_WISE_IF
-
-ELEMENT_WISE_IF = (
+    # ELEMENT_WISE_IF
     Example(
         "element_wise_if",
         "the example",
@@ -191,11 +203,7 @@ ELEMENT_WISE_IF = (
         (_digits("10 11"), _digits("12 34"), _digits("98 76")),
         (_digits("18 34"),),
     ),
-)
-
-# NONZERO_COORDINATES
-
-NONZERO_COORDINATES = (
+    # NONZERO_COORDINATES
     Example(
         "nonzero_coordinates",
         "the example",
@@ -215,54 +223,21 @@ NONZERO_COORDINATES = (
         known_error="its sentence is scrambled. Non-zeros at {0,5}, {1,0} and {1,2} "
         "give these three rows, and 'OutputCount elements' means rows.",
     ),
-)
-
-# PADDING
-
-
-def _padding(mode: PaddingMode, value: float, *printed: str) -> Example:
-    tensors = _floats(1, 1, 4, 4), _floats(1, 1, 8, 10)
-    return Example(
-        f"padding_{mode.name.lower()}",
-        f"example {mode + 1}, {mode.name}",
-        PaddingDesc(*tensors, mode, value, 4, (0, 0, 1, 2), (0, 0, 3, 4)),
-        (_digits("1234 5678 1234 5678"),),
-        (_digits("".join(printed)),),
-        note="Its printed output misses a comma after the first row.",
-    )
-
-
-PADDING = (
+    # PADDING
     _padding(
         PaddingMode.CONSTANT,
-        9.0,
         "9999999999 9912349999 9956789999 9912349999",
         "9956789999 9999999999 9999999999 9999999999",
     ),
     _padding(
         PaddingMode.EDGE,
-        0.0,
         "1112344444 1112344444 5556788888 1112344444",
         "5556788888 5556788888 5556788888 5556788888",
     ),
-    _padding(
-        PaddingMode.REFLECTION,
-        0.0,
-        "7656787656 3212343212 7656787656 3212343212",
-        "7656787656 3212343212 7656787656 3212343212",
-    ),
+    _padding(PaddingMode.REFLECTION, 4 * "7656787656 3212343212"),
     _padding(
         PaddingMode.SYMMETRIC,
-        0.0,
         "2112344321 2112344321 6556788765 2112344321",
         "6556788765 6556788765 2112344321 6556788765",
     ),
-)
-
-EXAMPLES = (
-    *DIAGONAL_MATRIX1,
-    *ONE_HOT,
-    *ELEMENT_WISE_IF,
-    *NONZERO_COORDINATES,
-    *PADDING,
 )

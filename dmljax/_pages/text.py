@@ -20,17 +20,21 @@ from dmljax._tensor import TensorDesc
 IMPORTS = "import numpy as np\nfrom dmljax import *"
 
 
-def show_example(example: Example) -> tuple[str, Verdict]:
-    """Runs an example, and returns a text that shows it and the verdict."""
+def show_example(example: Example, verbose: bool) -> tuple[str, Verdict]:
+    """Runs an example, and returns a line or a text that shows it, and the verdict."""
     desc, outputs = example.desc, example.outputs()
     verdict = example.verdict(outputs)
+    if not verbose:
+        agrees = verdict is Verdict.AGREES
+        comment = verdict.value if agrees else _comment(example, verdict)
+        return f"    {example.name:33}{comment}", verdict
     lines = [f"{example.page}: {example.title}"]
     for name, array in zip(desc.input_tensors(), example.arrays(), strict=True):
         lines += _array_lines(name, array)
     lines.append(call(example))
     for name, array in zip(desc.outputs, outputs, strict=True):
         lines += _array_lines(name, array)
-    return "\n".join([*lines, f"    {_comment(example, verdict)}"]), verdict
+    return "\n".join([*lines, f"    {_comment(example, verdict)}\n"]), verdict
 
 
 def _comment(example: Example, verdict: Verdict) -> str:

@@ -63,6 +63,12 @@ def may_be_default(platform: str, context: mlir.LoweringRuleContext) -> bool:
     )
 
 
+def require_fit(operator: str, holds: bool, problem: str) -> None:
+    """Requires that a kernel can run a call, and says what to ask for instead."""
+    message = f"{problem}; use implementation=None or 'xla'."
+    require(operator, holds, message, NoKernelError)
+
+
 def require_kernel(
     operator: str, platform: str, exists: bool, context: mlir.LoweringRuleContext
 ) -> None:
@@ -75,27 +81,22 @@ def require_kernel(
       context: the context of the lowering rule.
     """
     # XLA can't divide a kernel. It would gather whole arrays on every device instead.
-    divided = why_divided(context)
+    asked, divided = "implementation='pallas' was asked for, and", why_divided(context)
+    message = f"{asked} {divided}; or use implementation=None."
+    require(operator, divided is None, message, NoKernelError)
     # JAX does not say the name of a platform that has no lowering rule of its own.
     named = f"the platform {platform!r}" if platform else "this platform"
-    interpreted = platform == "cpu"
-    instead = "use implementation=None or 'xla'."
+    interpreted, backend = platform == "cpu", BACKENDS.get(platform)
     for holds, problem in (
-        (divided is None, f"was asked for, and {divided}; or use implementation=None."),
-        (
-            has_known_sizes(context),
-            "was asked for, and the sizes are symbolic; a kernel needs numbers. Use "
-            "implementation=None or 'xla'.",
-        ),
-        (exists, f"was asked for, and there is no kernel for {named}; {instead}"),
+        (has_known_sizes(context), "the sizes are symbolic; a kernel needs numbers"),
+        (exists, f"there is no kernel for {named}"),
         (
             interpreted or kernels_available(platform),
-            f"needs {BACKENDS.get(platform)}, which this JAX, {jax.__version__}, does "
-            f"not have; {instead}",
+            f"it needs {backend}, which this JAX, {jax.__version__}, does not have",
         ),
         (
             interpreted or served(platform, LEAST_CAPABILITY),
-            f"needs a GPU of compute capability {LEAST_CAPABILITY} or later; {instead}",
+            f"it needs a GPU of compute capability {LEAST_CAPABILITY} or later",
         ),
     ):
-        require(operator, holds, f"implementation='pallas' {problem}", NoKernelError)
+        require_fit(operator, holds, f"{asked} {problem}")

@@ -12,6 +12,7 @@ from tests import oracles
 from tests.fuzz import expected
 from tests.fuzz.descriptors import Maker
 
+State = dict[str, np.ndarray]
 # Values that take the place of others: limits of C's types, and other types.
 VALUES = (
     *(0, 1, -1, 2, 3, 4, 7, 8, 16, 255, 256, 1000, 65535, 2**16),
@@ -20,6 +21,9 @@ VALUES = (
     *("UINT8", "FLOAT16", "INT64", "UNKNOWN", "EDGE", "WRAP", "deferred", "\x1b[2J\n"),
     *([], {}, [1], [1, 2], [[]], {"name": "in"}, {"valueCount": 9, "value": 1}),
 )
+# What is put into the text.
+PIECES = b"", b"//", b"/*", b"*/", b"9" * 40, b"e9", b"null"
+PIECES += tuple(bytes([byte]) for byte in b',]}[{"\\\n0-.\xff\x00 ')
 
 
 def base_model(maker: Maker) -> dict[str, Any]:
@@ -34,7 +38,9 @@ def base_model(maker: Maker) -> dict[str, Any]:
             name = f"r{number}{field}"
             resources[name], binding = _resource(choose, name, tensor)
             bindings[field.title().replace("_", "")] = binding
-        dispatchables[named] = desc.to_json()
+        # Tensors that are bound here may be owned.
+        first = {k: bindings.pop(k) for k in [*bindings] if choose.random() < 0.2}
+        dispatchables[named] = desc.to_json() | {"bindings": first}
         dispatch = {"type": "dispatch", "dispatchable": named, "bindings": bindings}
         commands.append(dispatch)
     for name in resources:
@@ -82,11 +88,10 @@ def damaged(choose: random.Random, source: dict[str, Any]) -> bytes:
     """Returns the text of a model with some damage, and now and then without any."""
     model = copy.deepcopy(source)
     for _ in range(choose.choice((0, 1, 1, 1, 1, 2, 3))):
-        choose.choice(STRUCTURAL)(choose, model)
+        _damage_value(choose, model)
     text = bytearray(json.dumps(model, ensure_ascii=False).encode("utf-8", "replace"))
-    if choose.random() < 0.3:
-        for _ in range(choose.choice((1, 1, 2, 5))):
-            choose.choice(TEXTUAL)(choose, text)
+    for _ in range(choose.choice((0, 0, 0, 0, 0, 0, 0, 1, 2, 5))):
+        _damage_text(choose, text)
     return bytes(text)
 
 
@@ -99,74 +104,36 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-def _place(choose: random.Random, model: Any, *kinds: type) -> tuple[Any, Any]:
-    """Chooses a place in a container of these kinds; one that is outside if none is."""
-    places = [(p, k) for p, k in _places(model) if isinstance(p, kinds or (dict, list))]
-    return choose.choice(places or [({"x": 1}, "x")])
+def _damage_value(choose: random.Random, model: dict[str, Any]) -> None:
+    places = _places(model) or [({"x": 1}, "x")]
+    (parent, key), (other, there) = (choose.choice(places) for _ in "ab")
+    item, kind = parent[key], choose.randrange(6)
+    numbers = [(p, k) for p, k in places if type(p[k]) in (int, float)]
+    if kind <= 1 and numbers:
+        parent, key = choose.choice(numbers)
+        near = parent[key] + choose.choice((-1, 1, 4))
+        limits = [value for value in VALUES if type(value) is int]
+        parent[key] = choose.choice((near, near, parent[key] * 2, *limits))
+    elif kind == 2:
+        del parent[key]
+    elif kind == 3 and isinstance(parent, dict):
+        names = key.lower(), key + "x", key[:-1], "Strides", "desc", ""
+        parent[choose.choice(names)] = parent.pop(key)
+    elif kind == 3:
+        parent[key:key] = copy.deepcopy([item] * choose.choice((1, 2, 9)))
+    elif kind == 4:
+        parent[key], other[there] = copy.deepcopy(other[there]), copy.deepcopy(item)
+    else:
+        parent[key] = copy.deepcopy(choose.choice(VALUES))
 
 
-def _replace(choose: random.Random, model: dict[str, Any]) -> None:
-    parent, key = _place(choose, model)
-    parent[key] = copy.deepcopy(choose.choice(VALUES))
-
-
-def _number(choose: random.Random, model: dict[str, Any]) -> None:
-    """Puts another number in the place of one."""
-    places = [(p, k) for p, k in _places(model) if type(p[k]) in (int, float)]
-    parent, key = choose.choice(places or [({"x": 1}, "x")])
-    near = parent[key] + choose.choice((-1, 1, 4))
-    limits = [value for value in VALUES if type(value) is int]
-    parent[key] = choose.choice((near, near, parent[key] * 2, *limits))
-
-
-def _remove(choose: random.Random, model: dict[str, Any]) -> None:
-    parent, key = _place(choose, model)
-    del parent[key]
-
-
-def _rename(choose: random.Random, model: dict[str, Any]) -> None:
-    parent, key = _place(choose, model, dict)
-    name = choose.choice((key.lower(), key + "x", key[:-1], "Strides", "desc", ""))
-    parent[name] = parent.pop(key)
-
-
-def _swap(choose: random.Random, model: dict[str, Any]) -> None:
-    (first, i), (second, j) = (_place(choose, model) for _ in "ab")
-    first[i], second[j] = copy.deepcopy(second[j]), copy.deepcopy(first[i])
-
-
-def _repeat(choose: random.Random, model: dict[str, Any]) -> None:
-    parent, key = _place(choose, model, list)
-    if isinstance(parent, list):
-        parent[key:key] = copy.deepcopy([parent[key]] * choose.choice((1, 2, 9)))
-
-
-STRUCTURAL = (_replace, _number, _number, _remove, _rename, _swap, _repeat)
-
-
-def _flip(choose: random.Random, text: bytearray) -> None:
-    text[choose.randrange(len(text))] ^= 1 << choose.randrange(8)
-
-
-def _put(choose: random.Random, text: bytearray) -> None:
-    pieces = (b",", b"]", b"}", b"[", b"{", b'"', b"//", b"/*", b"*/", b"\\", b"\n")
-    pieces += (b"0", b"9" * 40, b"e9", b"-", b".", b"null", b"\xff", b"\x00", b" ")
-    place = choose.randrange(len(text) + 1)
-    text[place:place] = choose.choice(pieces)
-
-
-def _cut(choose: random.Random, text: bytearray) -> None:
+def _damage_text(choose: random.Random, text: bytearray) -> None:
+    """Puts a piece in the place of some bytes, often of none."""
     begin = choose.randrange(len(text))
-    del text[begin : begin + choose.choice((1, 1, 2, 9, len(text)))]
+    end = begin + choose.choice((0, 0, 1, 1, 2, 9, len(text)))
+    flipped = bytes([text[begin] ^ 1 << choose.randrange(8)])
+    text[begin:end] = choose.choice((*PIECES, flipped, text[begin : begin + 20]))
     text += b" "
-
-
-def _double(choose: random.Random, text: bytearray) -> None:
-    begin = choose.randrange(len(text))
-    text[begin:begin] = text[begin : begin + choose.choice((1, 3, 20))]
-
-
-TEXTUAL = (_flip, _put, _put, _cut, _double)
 
 
 # What a model must give
@@ -174,28 +141,29 @@ TEXTUAL = (_flip, _put, _put, _cut, _double)
 
 def final_bytes(model: Model) -> dict[str, bytes]:
     """Computes by the oracles what the resources hold at the end."""
-    state = {name: r.content.copy() for name, r in model.resources.items()}
-    for command in model.commands:
-        if isinstance(command, Dispatch):
-            _dispatch(command, state)
+    initial = {name: r.content for name, r in model.resources.items()}
+    state = {name: content.copy() for name, content in initial.items()}
+    for command in model.dispatches:
+        _dispatch(command, initial, state)
     return {
         name: state[name][: resource.length * resource.dtype.itemsize].tobytes()
         for name, resource in model.resources.items()
     }
 
 
-def _dispatch(command: Dispatch, state: dict[str, np.ndarray]) -> None:
+def _dispatch(command: Dispatch, initial: State, state: State) -> None:
     desc, inputs = command.desc, []
     for field, tensor in desc.input_tensors().items():
-        name, offset = command.bindings[field]
+        name, offset, owned = command.bindings[field]
         size = tensor.extent * tensor.dtype.itemsize
-        elements = state[name][offset : offset + size].copy().view(tensor.dtype)
+        buffer = (initial if owned else state)[name]
+        elements = buffer[offset : offset + size].copy().view(tensor.dtype)
         inputs.append(oracles.strided_read(elements, tensor.sizes, tensor.strides))
     results = expected.logical_outputs(desc, inputs)
     for (field, tensor), value in zip(
         desc.output_tensors().items(), results, strict=True
     ):
-        name, offset = command.bindings[field]
+        name, offset, _ = command.bindings[field]
         width, shaped = tensor.dtype.itemsize, value.reshape(tensor.sizes)
         for coordinate in np.ndindex(tensor.sizes):
             place = offset + width * int(np.dot(coordinate, tensor.element_strides))

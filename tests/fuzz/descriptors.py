@@ -1,38 +1,26 @@
-"""Makes random descriptors: valid ones, and ones that break one known rule.
+"""Makes random descriptors: valid ones, and ones with a change that may break a rule.
 
-How a descriptor of an operator is made is said in tests/subjects/. The support tables
-there are typed a second time from the pages, so that a mistake in the package's tables
-is not repeated here.
+How a descriptor of an operator is made is said in tests/subjects/.
 """
 
 import dataclasses
+import enum
 import math
 import random
+from typing import Any
 
 import numpy as np
 
 import dmljax
 from dmljax import DataType as T
-from dmljax import FeatureLevel, PaddingMode, TensorDesc, TensorFlags
+from dmljax import FeatureLevel, TensorDesc, TensorFlags
 from tests.samples import INT32_MAX, INT32_MIN
 from tests.subjects import DESCRIBED
 
-NONFINITE = (math.inf, -math.inf, math.nan)
-MODE_LEVELS = {PaddingMode.SYMMETRIC: 0x3000, PaddingMode.WRAP: 0x6400}
-
-
-def supported(desc: dmljax.OperatorDesc, level: int) -> bool:
-    """Whether the pages support a valid descriptor at a level."""
-    table = DESCRIBED[desc.operator].table.items()
-    rows = [row for label, row in table if FeatureLevel[f"V{label}"] <= level]
-    if not rows or level < MODE_LEVELS.get(getattr(desc, "padding_mode", None), 0):
-        return False
-    for name, tensor in desc.tensors().items():
-        low, high, types = rows[-1][name.title().replace("_", "")]
-        supports_type = tensor.data_type.name in types.split()
-        if not (low <= len(tensor.sizes) <= high and supports_type):
-            return False
-    return True
+# The last is in the middle of two FLOAT16, but only as FLOAT32.
+FLOATS = 0.0, -0.0, 1.5, -7.25, 0.1, 65504.0, 65519.9, 65520.0, 6e-8, 1e-40
+FLOATS += math.inf, -math.inf, math.nan, 1 + 2**-11 + 2**-30
+WHOLE = 10.6, -10.6, 255.5, -1.0, 3e9, -3e9, 1e19, 1e30, 7, 2**31, 2**63, 2**64
 
 
 class Maker:
@@ -106,21 +94,14 @@ class Maker:
     def number(self, data_type: T) -> int | float:
         """Chooses a number of the data type, now and then a limit, NaN or infinity."""
         if data_type.dtype.kind == "f":
-            return self.random.choice(
-                (0.0, -0.0, 1.5, -7.25, 0.1, 65504.0, 6e-8, 1e-40, *NONFINITE)
-            )
+            return self.random.choice(FLOATS)
         limits = np.iinfo(data_type.dtype)
         low, high = int(limits.min), int(limits.max)
         return self.random.choice((low, high, 0, 1, high // 3, low // 2, high - 1))
 
     def float32(self) -> float:
         """Chooses a FLOAT attribute."""
-        return self.random.choice(
-            (
-                *(0.0, -0.0, 10.6, -10.6, 255.5, -1.0, 3e9, -3e9, 1e19, 1e30, 0.1, 7),
-                *(*NONFINITE, 65519.9, 65520.0, 1e-8, 2**31, 2**63, 2**64),
-            )
-        )
+        return self.random.choice(FLOATS + WHOLE)
 
 
 def made(name: str, count: int) -> list[dmljax.OperatorDesc]:
@@ -129,60 +110,37 @@ def made(name: str, count: int) -> list[dmljax.OperatorDesc]:
     return [DESCRIBED[name].make(maker) for _ in range(count)]
 
 
-# Breaking a rule
+# Changing a field
+
+# Limits of C's types and of the rules, and what is of another type.
+ODD = -1, 0, 1, 2, 8, 9, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**64
+ODD += 1.5, "1", True, None
 
 
-def broken(maker: Maker, desc: dmljax.OperatorDesc) -> dmljax.OperatorDesc:
-    """Breaks one rule of a descriptor, which every page has."""
-    name = maker.random.choice(list(desc.tensors()))
-    tensor = getattr(desc, name)
-    rank, width = len(tensor.sizes), tensor.dtype.itemsize
-    axis = maker.random.randrange(rank)
+def changed(maker: Maker, desc: dmljax.OperatorDesc) -> dmljax.OperatorDesc:
+    """Changes a field of a descriptor or of a tensor, which may then break a rule.
 
-    def replaced(values: tuple[int, ...], value: object) -> tuple[object, ...]:
-        return (*values[:axis], value, *values[axis + 1 :])
-
-    changes = [
-        {"sizes": replaced(tensor.sizes, maker.random.choice((0, -1, 2**32, 2.0)))},
-        {"sizes": (*tensor.sizes, *(1,) * (9 - rank))},
-        {"sizes": ()},
-        {"strides": (1,) * (rank + 1)},
-        {"strides": replaced((1,) * rank, maker.random.choice((-1, 2**32, "1", 1.0)))},
-        {"total_tensor_size_in_bytes": tensor.implied_size_in_bytes - 1},
-        {"total_tensor_size_in_bytes": maker.random.choice((-1, "8", 1.5))},
-        {"guaranteed_base_offset_alignment": maker.random.choice((3, -4, 2**20 + 1))},
-        {"data_type": maker.random.choice((T.UNKNOWN, T.UINT4, T.INT4))},
-    ]
-    if width > 1:
-        changes.append({"guaranteed_base_offset_alignment": width // 2})
-    if name in desc.outputs and max(tensor.sizes) > 1:
-        changes.append({"strides": tuple(int(n == 1) for n in tensor.sizes)})
-    others = [
-        {key: value}
-        for key, value in _broken_attributes(maker, desc).items()
-        if hasattr(desc, key)
-    ]
-    if others and maker.random.random() < 0.4:
-        return dataclasses.replace(desc, **maker.random.choice(others))
-    changed = dataclasses.replace(tensor, **maker.random.choice(changes))
-    return dataclasses.replace(desc, **{name: changed})
+    Raises:
+      DescriptorError, TypeError: if the value can't even be put into a field.
+    """
+    name = maker.random.choice(["", "", *desc.tensors()])
+    owner = getattr(desc, name) if name else desc
+    field = maker.random.choice(dataclasses.fields(owner)).name
+    other = {field: _other(maker, getattr(owner, field))}
+    changes = {name: dataclasses.replace(owner, **other)} if name else other
+    return dataclasses.replace(desc, **changes)
 
 
-def _broken_attributes(maker: Maker, desc: dmljax.OperatorDesc) -> dict[str, object]:
-    """Returns, for each attribute, a value that no operator accepts."""
-    past = maker.random.choice((INT32_MIN - 1, INT32_MAX + 1, 2**64, 1.5, "0", None))
-    start = getattr(desc, "start_padding", ())
-    rank = getattr(desc, "dimension_count", 0)
-    return {
-        "diagonal_fill_begin": past,
-        "diagonal_fill_end": past,
-        "offset": past,
-        "axis": maker.random.choice((8, 2**32 - 1, -9, "0", 1.0)),
-        "start_padding": maker.random.choice(
-            ((*start, 0), (-1, *start[1:]), start[1:], (2**32, *start[1:]), 1)
-        ),
-        "dimension_count": maker.random.choice((rank + 1, rank - 1, -rank, 2**32)),
-        "padding_mode": maker.random.choice((5, -1, "EDGE", None)),
-        "value_data_type": maker.random.choice((T.UNKNOWN, T.INT4, 99, "INT8")),
-        "padding_value_data_type": maker.random.choice((T.UNKNOWN, T.INT4, 99)),
-    }
+def _other(maker: Maker, value: Any) -> Any:
+    """Returns a value in the place of another one: near it, or an odd one."""
+    choose = maker.random
+    if isinstance(value, enum.Enum):
+        return choose.choice([*type(value), 99, *ODD])
+    if isinstance(value, tuple):
+        place = choose.randrange(len(value) + 1)
+        item = _other(maker, value[place] if place < len(value) else 1)
+        end = place + choose.choice((0, 1, 1, 1, 9))
+        return (*value[:place], item, *value[end:])
+    if type(value) is int and choose.random() < 0.5:
+        return choose.choice((value - 1, value + 1, -value, 2 * value, value + 4))
+    return choose.choice(ODD)

@@ -4,41 +4,21 @@ import numpy as np
 
 import dmljax
 from tests import oracles, samples
-from tests.subjects import DESCRIBED, SUBJECTS
-
-COMPUTING = {
-    name
-    for subject in SUBJECTS.values()
-    if not all(sample.moves for sample in subject.samples)
-    for name in subject.descriptors
-}
+from tests.subjects import DESCRIBED
 
 
 def random_buffer(
-    generator: np.random.Generator,
-    name: str,
-    tensor: dmljax.TensorDesc,
-    size: int,
-    *,
-    computes: bool,
+    generator: np.random.Generator, name: str, tensor: dmljax.TensorDesc, size: int
 ) -> np.ndarray:
-    """Fills a buffer with any bits, or with values that the operator tells apart.
-
-    An operator that computes gets small whole numbers, which every type adds exactly.
-    """
+    """Fills a buffer with any bits, and with indices near the `size` of an axis."""
     dtype, length = tensor.dtype, tensor.buffer_length
     if name == "indices_tensor":
         near = generator.integers(-size - 2, size + 2, length)
         far = generator.integers(0, 2, length) * generator.integers(-(2**62), 2**62)
-        chosen = np.where(generator.random(length) < 0.9, near, far)
-        return chosen.astype(dtype)
-    if computes:
-        return samples.numbers((length,), dtype, int(generator.integers(7)))
+        return np.where(generator.random(length) < 0.9, near, far).astype(dtype)
     words = generator.integers(0, 256, length * dtype.itemsize, np.uint8).view(dtype)
-    words = words.copy()
     special = samples.SPECIAL_BITS.get(dtype.name, (0, 1))
-    places = generator.random(length) < 0.5
-    bits = words.view(f"u{dtype.itemsize}")
+    places, bits = generator.random(length) < 0.5, words.view(f"u{dtype.itemsize}")
     bits[places] = generator.choice(np.array(special, bits.dtype), int(places.sum()))
     return words
 
@@ -49,25 +29,13 @@ def random_inputs(
     """Makes an array for each input: of its sizes, or flat if it has strides."""
     output, *_ = desc.output_tensors().values()
     size = output.sizes[desc.axis] if hasattr(desc, "axis") else 1
-    computes = desc.operator in COMPUTING
     arrays = []
     for name, tensor in desc.input_tensors().items():
-        buffer = random_buffer(generator, name, tensor, size, computes=computes)
+        buffer = random_buffer(generator, name, tensor, size)
         if tensor.strides is None:
             buffer = buffer[: tensor.extent].reshape(tensor.sizes)
         arrays.append(buffer)
     return arrays
-
-
-def logical_inputs(
-    desc: dmljax.OperatorDesc, arrays: list[np.ndarray]
-) -> list[np.ndarray]:
-    """Returns the inputs as the oracles take them, read through the strides."""
-    tensors = desc.input_tensors().values()
-    return [
-        oracles.strided_read(array.ravel(), tensor.sizes, tensor.strides)
-        for tensor, array in zip(tensors, arrays, strict=True)
-    ]
 
 
 def logical_outputs(
@@ -81,7 +49,11 @@ def logical_outputs(
 
 def outputs(desc: dmljax.OperatorDesc, arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Returns what the operator of the descriptor must return, laid out by strides."""
-    results = logical_outputs(desc, logical_inputs(desc, arrays))
+    inputs = [
+        oracles.strided_read(array.ravel(), tensor.sizes, tensor.strides)
+        for tensor, array in zip(desc.input_tensors().values(), arrays, strict=True)
+    ]
+    results = logical_outputs(desc, inputs)
     return [
         value.reshape(tensor.sizes)
         if tensor.strides is None
@@ -94,8 +66,5 @@ def outputs(desc: dmljax.OperatorDesc, arrays: list[np.ndarray]) -> list[np.ndar
 
 def same_bits(first: np.ndarray, second: np.ndarray) -> bool:
     """Whether two arrays have one type, one shape and the same bytes."""
-    return (first.dtype, first.shape, first.tobytes()) == (
-        second.dtype,
-        second.shape,
-        second.tobytes(),
-    )
+    one, other = ((x.dtype, x.shape, x.tobytes()) for x in (first, second))
+    return one == other

@@ -141,11 +141,11 @@ def refused(path, value):
     return refusal(edited(padding_model(), path, value))
 
 
-def write_image(path, mode="RGBA"):
+def write_image(path, mode="RGBA", **options):
     """Writes an image of 5 rows and 7 columns, and returns its planes."""
     image = pytest.importorskip("PIL.Image")
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 4), np.uint8)
     colours = pixels if mode == "RGBA" else np.ascontiguousarray(pixels[..., :3])
     written = image.fromarray(colours).convert(mode)
-    written.save(path)
+    written.save(path, **options)
     return np.asarray(written).reshape(5, 7, -1).transpose(2, 0, 1)

@@ -136,6 +136,13 @@ def test_numbers_past_the_largest_float(folder):
     assert dmljax.run_model("m.json")["input"].tolist() == [1, 2, np.inf]
 
 
+def test_halves_are_rounded():
+    assert m.values_of(m.data("FLOAT16", [2051, 0.3])).tolist() == [
+        2052,
+        0.300048828125,
+    ]
+
+
 def test_bindings_of_a_dispatchable():
     bound = m.edited(m.padding_model(), "pad.bindings", {"InputTensor": "input"})
     results = dmljax.run_model(m.edited(bound, "bindings.InputTensor", ...))

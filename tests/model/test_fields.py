@@ -15,13 +15,14 @@ from dmljax._model.fields import (
 from dmljax._model.format import (
     BOOLEAN,
     DATA_TYPE,
+    EXECUTION_FLAGS,
     INTEGERS,
     NUMBER,
     SIZES,
-    STRINGS,
     UNSIGNED,
 )
 
+FLAG = "DML_EXECUTION_FLAG_DISABLE_META_COMMANDS"
 TABLE = {"name": Field(STRING, "", required=True), "verbose": Field(BOOLEAN, "")}
 
 
@@ -54,7 +55,7 @@ def test_wrong_fields(fields, message):
         (UNSIGNED, [0, 2**64 - 1], [-1, 2**64, 1.0, True, "1"]),
         (SIZES, [[], [1, 2**32 - 1]], [[0], [2**32], [1.0], [True], 1]),
         (INTEGERS, [[-1, 2**70]], [[1.0], ["1"], 1]),
-        (STRINGS, ["a", [], ["a", "b"]], [1, [1]]),
+        (EXECUTION_FLAGS, [FLAG, [], [FLAG, "NONE"]], [1, [1], "none", ["FAST"]]),
         (DATA_TYPE, ["UNKNOWN", "DML_TENSOR_DATA_TYPE_FLOAT64"], ["INT4", "int8", 1]),
     ],
 )

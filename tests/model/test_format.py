@@ -41,7 +41,7 @@ ORDER = "one of RGB, BGR"
         ("pad", {"type": "PADDING", "Desc": []}, "an object"),
         ("pad.bindings", [], "an object"),
         ("pad.dmlCompileType", 1, "a string"),
-        ("pad.executionFlags", [1], "a string or a list of strings"),
+        ("pad.executionFlags", ["FAST"], "one of NONE, ALLOW_HALF"),
         ("dispatch.type", 1, "a string"),
         ("dispatch.dispatchable", 1, "a string"),
         ("bindings", [], "an object"),
@@ -75,7 +75,7 @@ def test_fields_that_mean_nothing_here():
     for path, value in {
         "$schema": "./model.schema.json",
         "pad.dmlCompileType": "DmlCompileOp",
-        "pad.executionFlags": ["NONE"],
+        "pad.executionFlags": ["NONE", "DML_EXECUTION_FLAG_DISABLE_META_COMMANDS"],
         "dispatch.threadGroupCount": [1, 1, 1],
         "bindings.InputTensor.format": "R32_FLOAT",
         "bindings.InputTensor.elementStride": 9,

@@ -1,12 +1,14 @@
 """The memory that a model may use."""
 
+import math
 import os
 
+import numpy as np
 import pytest
 
 import dmljax
 from dmljax._model import limits
-from dmljax._model.limits import Budget, parse_size, read_file
+from dmljax._model.limits import Budget, as_limit, read_file
 
 
 def test_a_budget_counts_all_that_is_taken():
@@ -24,14 +26,17 @@ def test_a_budget_counts_all_that_is_taken():
         Budget(0).check(2**40 * int(9.31e21), "d")
 
 
-def test_sizes():
-    assert [parse_size(text) for text in ("700", "2KiB", "1.5g")] == [
-        700,
-        2048,
-        3 << 29,
-    ]
-    with pytest.raises(ValueError, match=r"^'-1G' is not a size such as 512M or 8G$"):
-        parse_size("-1G")
+def test_limits():
+    given = {None: None, 7: 7, np.int64(2**40): 2**40}
+    given |= {"700": 700, "2KiB": 2048, "1.5g": 3 << 29}
+    for value, limit in given.items():
+        assert as_limit(value) == limit
+    for wrong in (math.nan, 1e9, True, np.ones(1, int), np.array(9), b"2K"):
+        with pytest.raises(TypeError, match=r"max_memory is .*; it must be an integer"):
+            as_limit(wrong)
+    message = r"^max_memory: '-1G' is not a size such as 512M or 8G\.$"
+    with pytest.raises(dmljax.ModelError, match=message):
+        dmljax.run_model({}, max_memory="-1G")
 
 
 def test_the_default_limit(monkeypatch, folder):

@@ -1,11 +1,20 @@
 """What a model prints, and the files that it writes."""
 
+import contextlib
+import itertools
 import os
+import re
+import stat
+import sys
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import dmljax
+from dmljax._model.output import Targets
+from dmljax._model.parse import parse_model
+from dmljax._model.run import compile_model, print_outputs, write_outputs
 from tests.model import models as m
 from tests.model.test_values import MIXED
 
@@ -99,27 +108,113 @@ def test_a_target_without_permission(folder, monkeypatch, protected, message):
     assert (folder / "kept.bin").read_bytes() == b"kept"
 
 
+# All or nothing
+
+
+def refuse(*arguments):
+    raise OSError(28, "No space left on device")
+
+
 @pytest.mark.parametrize(
-    "fails", ["os.replace", "pathlib.Path.write_bytes", "dmljax._model.output._to_npy"]
+    ("name", "number"),
+    [("os.open", 2), ("dmljax._model.output._to_npy", 1), ("os.replace", 3)],
 )
-def test_a_full_disk(folder, capsys, monkeypatch, fails):
-    """All is written under other names first, and these files are removed."""
+def test_a_full_disk(folder, capsys, monkeypatch, name, number):
+    """The function fails when it is called for this time: files lack room, or names."""
+    (folder / "kept.bin").write_bytes(b"kept")
+    source = m.padding_model()
+    saves = [m.save("output", name) for name in ("new.bin", "kept.bin")]
+    source["commands"][1:1] = saves
+    module, _, function = name.rpartition(".")
+    works, calls = getattr(sys.modules[module], function), itertools.count(1)
+    monkeypatch.setattr(
+        name, lambda *given: refuse() if next(calls) == number else works(*given)
+    )
+    message = r"^model, command \d \(writeFile\): it cannot be written: No space left"
+    assert re.match(message, m.refusal(source))
+    assert next(calls) > number
+    assert capsys.readouterr().out == ""
+    assert os.listdir() == ["kept.bin"]
+    assert (folder / "kept.bin").read_bytes() == b"kept"
 
-    def refuse(*arguments):
-        raise OSError(28, "No space left on device")
 
-    (folder / "written.npy").write_bytes(b"kept")
-    monkeypatch.setattr(fails, refuse)
-    message = "model, command 3 (writeFile): it cannot be written: No space left on de"
-    assert m.refusal(m.padding_model()).startswith(message)
-    assert bool(capsys.readouterr().out) == (fails == "os.replace")
-    assert os.listdir() == ["written.npy"]
-    assert (folder / "written.npy").read_bytes() == b"kept"
+def test_a_file_that_another_process_makes_first(folder, capsys):
+    """Both have found that there is none. One of them fails, and writes nothing."""
+    source = m.padding_model()
+    source["commands"] += [m.save("output", "other.npy")]
+    parsed = parse_model(source, Targets(clobber=False))
+    results = compile_model(parsed, None)()
+    (folder / "other.npy").write_bytes(b"kept")
+    message = r"command 4 \(writeFile\): it cannot be written: File exists\.$"
+    with pytest.raises(dmljax.ModelError, match=message):
+        write_outputs(parsed, results)
+    assert os.listdir() == ["other.npy"]
+    (folder / "other.npy").unlink()
+    assert [line[:5] for line in write_outputs(parsed, results)] == ["wrote"] * 2
+    assert sorted(os.listdir()) == ["other.npy", "written.npy"]
 
 
-def test_a_private_file_stays_private(folder):
-    (folder / "written.npy").touch(0o600)
+def modes(folder):
+    return [stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("before", "during", "after"),
+    [(0o600, 0o600, 0o600), (0o6755, 0o600, 0o755), (None, 0o644, 0o644)],
+)
+def test_a_private_file_stays_private(folder, monkeypatch, before, during, after):
+    def note(values):
+        seen.extend(modes(folder))
+        return b"new"
+
+    seen = []
+    works = os.chmod if before else os.replace
+    monkeypatch.setattr(
+        os, works.__name__, lambda *paths: (note(paths), works(*paths))[1]
+    )
+    if before is not None:
+        (folder / "written.npy").touch()
+        works(folder / "written.npy", before)
+    old = os.umask(0o022)
     dmljax.run_model(m.padding_model())
-    status = (folder / "written.npy").stat()
-    assert status.st_size > 0
-    assert status.st_mode & 0o777 == 0o600
+    os.umask(old)
+    assert during in seen
+    assert modes(folder) == [after]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser gives files away")
+def test_the_bits_of_another_owner_are_not_taken(folder):
+    (folder / "written.npy").touch(0o666)
+    os.chown("written.npy", 1234, -1)
+    dmljax.run_model(m.padding_model())
+    assert modes(folder) == [0o600]
+
+
+# Memory
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        m.show("r"),
+        m.show("r", verbose=True),
+        m.save("r", "x" * 250),
+        m.save("r", "r.npy"),
+        m.save("r", "r.png", dimensions=[2**9, 2**9]),
+    ],
+)
+def test_what_is_shown_takes_the_memory_that_is_counted(command):
+    def counted(*commands):
+        model = parse_model(m.holding(m.zeros("FLOAT32", 2**18), *commands))
+        files = [c.output for c in model.commands if hasattr(c, "output")]
+        return model, model.budget.used + sum(file.working_bytes for file in files)
+
+    (_, before), (model, after) = counted(), counted(command)
+    results = compile_model(model, None)()
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+        tracemalloc.start()
+        write_outputs(model, results)
+        print_outputs(model, results)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= after - before

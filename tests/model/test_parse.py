@@ -30,6 +30,9 @@ def test_what_is_no_model(folder):
     (folder / "m.json").write_text(" " * 2**16)
     assert "it needs 2 MiB of memory; a mod" in m.refusal("m.json", max_memory=2**20)
     assert "model: what it holds is not JSON: " in m.refusal({"commands": np.ones(3)})
+    assert "model: the name '1' occurs twice" in m.refusal(
+        {"resources": {1: 2, "1": 3}}
+    )
     with pytest.raises(TypeError):
         dmljax.run_model(3)
 
@@ -124,6 +127,12 @@ def test_capital_letters_and_optional_tensors():
 def test_bindings_of_a_command_replace_those_of_the_dispatchable():
     bindings = {"InputTensor": "output", "OutputTensor": "output"}
     assert m.padded("pad.bindings", bindings) == [1, 1, 2, 3, 3]
+    source = m.edited(m.padding_model(), "pad.bindings", bindings)
+    source = m.edited(source, "pad.desc.InputTensor.Flags", "OWNED_BY_DML")
+    assert m.refusal(source).endswith(
+        "tensor 'InputTensor' of 'pad' has the flag OWNED_BY_DML, and the dispatchable "
+        "binds it; the command must not bind it again."
+    )
 
 
 # Bindings
@@ -193,8 +202,9 @@ def test_a_total_size_counts_the_rounding_to_four_bytes():
     ("limit", "message"),
     [
         (1450, "(dispatch): tensor 'ATensor' needs 891 bytes of memory besides 600"),
-        (1600, "command 2 (print): it needs 7.13 KiB of memory besides 600 bytes"),
-        (8000, "command 3 (writeFile): it needs 200 bytes of memory besides 7.81 KiB"),
+        (1500, "command 11 (print): it needs 100 bytes of memory besides 1.46 KiB"),
+        (1600, "command 12 (writeFile): it needs 100 bytes of memory besides 1.56 KiB"),
+        (1899, "command 12 (writeFile): it needs 200 bytes of memory besides 1.66 KiB"),
     ],
 )
 def test_what_commands_need_is_counted(limit, message):
@@ -209,7 +219,7 @@ def test_what_commands_need_is_counted(limit, message):
         {"c": m.zeros("UINT8", 99), "y": m.data("INT8", [7] * 100)},
         {"if": {"type": "ELEMENT_WISE_IF", "desc": desc}},
         m.dispatch("if", ConditionTensor="c", **bindings),
-        m.show("y", verbose=True),
+        *[m.show("y")] * 10,
         m.save("y", "y.bin"),
     )
     assert message in m.refusal(source, max_memory=limit)

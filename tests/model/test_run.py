@@ -94,6 +94,22 @@ def test_an_input_is_read_before_it_is_overwritten():
     results["output"][0] = 9  # the array is the caller's, who may write to it
 
 
+OWNED = ["DML_TENSOR_FLAG_OWNED_BY_DML"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"), [("NONE", [1, 1, 1, 2, 2]), (OWNED, [1, 1, 2, 3, 3])]
+)
+def test_an_owned_input_keeps_what_was_there_before_the_first_command(flags, expected):
+    both = {"InputTensor": "output", "OutputTensor": "output"}
+    source = m.edited(m.padding_model(), "pad.bindings", both)
+    for tensor in both:
+        source = m.edited(source, f"pad.desc.{tensor}.Flags", flags)
+    source["resources"]["output"] = m.data("FLOAT32", [1, 2, 3, 9, 9])
+    source["commands"] = [m.dispatch("pad")] * 2
+    assert dmljax.run_model(source)["output"].tolist() == expected
+
+
 def test_elements_and_their_bytes_are_returned_by_one_program():
     """Without a barrier between them, XLA's compiler for GPUs ends the process."""
     desc = m.diagonal("UINT32", 5, 2, 3)
@@ -194,6 +210,11 @@ def test_a_device_that_is_not_there(monkeypatch):
     assert m.refusal(m.padding_model(), device="npu") == message.format("npu")
     says = message.format("gpu") + " JAX says: gpu is not ready"
     assert m.refusal(m.padding_model(), device="gpu") == says
+    for other in (0, ["cpu"], jax.devices("cpu")):
+        with pytest.raises(
+            TypeError, match=r"device is .*; it must be a jax\.Device, "
+        ):
+            dmljax.run_model(m.padding_model(), device=other)
 
 
 @pytest.mark.parametrize("error", [RuntimeError, AssertionError])

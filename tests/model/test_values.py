@@ -1,7 +1,9 @@
 """Resources and their initial values."""
 
+import functools
 import io
 import json
+import os
 import struct
 
 import jax
@@ -10,6 +12,8 @@ import pytest
 
 import dmljax
 from tests.model import models as m
+
+TWICE = 1 + 2**-11 + 2**-40  # its nearest half is 1 + 2**-10
 
 
 def line(count, start, delta):
@@ -20,7 +24,10 @@ def line(count, start, delta):
     ("data_type", "values", "expected"),
     [
         ("FLOAT32", [1, 2.5, "nan", "INF", "-Inf"], [1, 2.5, np.nan, np.inf, -np.inf]),
-        ("FLOAT16", [65504, 65520, 1e-9], [65504, np.inf, 0]),
+        ("FLOAT16", [65504, 65520, 1e-9, 10**300], [65504, np.inf, 0, np.inf]),
+        # The nearest float32 lies between two halves, and the even one is taken.
+        ("FLOAT16", [TWICE, 1], [1, 1]),
+        ("FLOAT16", {"valueCount": 2, "value": TWICE}, [1, 1]),
         ("DML_TENSOR_DATA_TYPE_UINT8", [0, 255], [0, 255]),
         ("INT8", [-128, 127], [-128, 127]),
         ("UINT32", [2**32 - 1], [2**32 - 1]),
@@ -144,7 +151,11 @@ def test_wrong_values(data_type, values, message):
     [
         ("output.initialValues.valueCount", 2**21, "2097152, which needs 8 MiB of me"),
         ("output.sizeInBytes", 2**20, "it needs 3 MiB of memory"),
-        ("output.initialValues", {"sourcePath": "b.bin"}, "'b.bin' needs 1 GiB of me"),
+        (
+            "output.initialValues",
+            {"sourcePath": "b.bin"},
+            "directory) needs 1 GiB of me",
+        ),
     ],
 )
 def test_memory_is_counted_before_it_is_allocated(path, value, message):
@@ -187,6 +198,9 @@ def test_the_folder_of_a_source(folder):
     assert dmljax.run_model("models/m.json")["r"].tolist() == [3, 4]
 
 
+LARGE = b"999999999999999,), }"  # the end of a header, for more than memory holds
+
+
 def npy(array):
     """The content of a file."""
     file = io.BytesIO()
@@ -197,17 +211,23 @@ def npy(array):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("no.npy", None, "'no.npy' is not a file: there is none in the model's folder"),
-        ("a\0b", None, "is not a file"),
-        (".", None, "sourcePath '.' cannot be read: Is a directory"),
+        (
+            "no.npy",
+            None,
+            "'no.npy' (in '.' or the current directory) cannot be read: No",
+        ),
+        ("a\0b", None, "directory) is not a path: embedded null byte"),
+        ("x" * 300, None, "cannot be read: File name too long"),
+        (".", None, "directory) cannot be read: Is a directory"),
         ("raw.dat", b"12345", "'raw.dat' has 5 bytes; they must be a multiple of 4"),
         ("raw.dat", b"", "the initial values have 0 elements"),
         ("a.npy", b"no array", "sourcePath 'a.npy' cannot be converted: "),
-        ("a.npy", npy(np.ones(25))[:200], "it has 72 bytes of data for sizes {25}"),
+        ("a.npy", npy(np.ones(25))[:200], "be converted: EOF: "),
         ("a.npy", npy(np.ones(3)).replace(b"(3,), ", b"(3e9,)"), "be converted: "),
-        ("a.npy", npy(np.ones(3)).replace(b"\1\0", b"\3\0", 1), "version (3, 0); it"),
-        ("a.npy", npy(np.array([{}])), "cannot be converted: it holds Python objects"),
+        ("a.npy", npy(np.ones(3)).replace(b"3,), }" + 14 * b" ", LARGE), "converted: "),
+        ("a.npy", npy(np.array([{}])), "converted: Object arrays cannot be loaded"),
         ("a.npy", npy(np.ones(3, complex)), "has type complex128; it must be one of"),
+        ("a.npy", npy(np.zeros(1, "u1," * 99 + "u1")), " characters); it must be one"),
         ("a.npy", npy(np.array(["a"])), "has type <U1; it must be one of FLOAT64, "),
         ("a.npy", npy(np.int32([1])), "'a.npy' has data type INT32, while 'initialV"),
         ("a.npy", npy(np.arange(3)), "'initialValuesDataType' is FLOAT32; both must"),
@@ -217,6 +237,23 @@ def test_a_wrong_source(folder, name, content, message):
     if content is not None:
         (folder / name).write_bytes(content)
     assert message in m.refused("input.initialValues", {"sourcePath": name})
+
+
+def test_a_folder_without_permission(monkeypatch):
+    """The superuser may read everything, so the test says what is not allowed."""
+
+    def refuse(found, path, *arguments, **options):
+        if str(path).endswith("a.bin"):
+            raise PermissionError(13, "Permission denied")
+        return found(path, *arguments, **options)
+
+    for function in ("stat", "open"):
+        found = getattr(os, function)
+        monkeypatch.setattr(os, function, functools.partial(refuse, found))
+    message = m.refused("input.initialValues", {"sourcePath": "a.bin"})
+    assert message.endswith(
+        "'a.bin' (in '.' or the current directory) cannot be read: Permission denied."
+    )
 
 
 def test_wide_values_in_x64_mode():

@@ -12,9 +12,10 @@ from tests.mutants.generate import ROOT, Fault, faults, path_of
 # The modules that compute or check something for every call, as patterns of files.
 COVERED = (
     *("_arguments", "_tensor", "_strides", "_overlap", "_coordinates", "_primitive"),
-    *("_transpose", "_sharding", "_padding_forms", "_padding_primitive"),
+    *("_select", "_sharding", "_padding_forms", "_padding_primitive"),
     *("_nonzero_coordinates_primitive", "_diagonal_matrix1", "_one_hot"),
-    *("_element_wise_if", "pallas/gpu/_[a-z]*", "pallas/tpu/_[a-z]*"),
+    *("_element_wise_if", "pallas/_padding"),
+    *("pallas/gpu/_[a-z]*", "pallas/tpu/_[a-z]*"),
 )
 # Only a GPU runs these. A CPU runs `_lockstep` in their place.
 NOT_ON_A_CPU = ("dmljax.pallas.gpu._threads", "dmljax.pallas.gpu._launch")
@@ -29,13 +30,14 @@ ALSO = (
     ("_overlap", "tensor"),
     ("_coordinates", "results padding_forms"),
     ("_primitive", "results derivatives vmap export lowered sharding"),
-    ("_transpose", "derivatives"),
+    ("_select", "results derivatives"),
     ("_sharding", "sharded_programs"),
     ("_padding_*", "padding_forms results derivatives vmap sharding sharded_programs"),
     ("_nonzero_coordinates_*", "nonzero_coordinates results vmap sharding"),
     ("_diagonal_matrix1", "results errors derivatives vmap sharding"),
     ("_one_hot", "results errors derivatives vmap sharding"),
     ("_element_wise_if", "results errors derivatives vmap sharding"),
+    ("pallas._padding", "pallas/gpu pallas/tpu"),
     ("pallas.gpu.*", "pallas/gpu"),
     ("pallas.tpu.*", "pallas/tpu"),
 )
@@ -44,12 +46,14 @@ ALSO = (
 # changes ("*" for anything), and a text that the changed lines have.
 EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     "It changes how long a call takes, or from which size on another form runs.": (
+        ("_select", "transpose_select", "if False", "needs_cotangent"),
         ("_overlap", "MOST_*", "*", ""),
         ("_overlap", "_reduce", "if False", "sorted(axes)"),
         ("_strides", "_corner", "*", "2 * math.prod(kept)"),
         ("_strides", "write", "True -> False", "unique_indices"),
     ),
     "The value has no part in what follows.": (
+        ("_coordinates", "fold", "- -> +, 2 -> 3, 1 -> 2, 1 -> 0", "PaddingMode.WRAP"),
         ("_overlap", "_limit", "1 -> 2, 1 -> 0", "if others else 1"),
         ("_strides", "_offsets", "0 -> 1, 0 -> -1", "sizes[axis] > 1"),
     ),

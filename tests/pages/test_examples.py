@@ -13,24 +13,50 @@ from dmljax._pages.text import IMPORTS, call
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.name)
 
 
-def test_all_are_shown(capsys):
+def test_all_have_a_line(capsys):
     assert command_line.main(["examples"]) == 0
-    imports, *blocks, last = capsys.readouterr().out.strip().split("\n\n")
-    assert imports == IMPORTS
-    assert len(blocks) == len(EXAMPLES) == 15
-    verdicts = [block.splitlines()[-1].strip() for block in blocks]
-    assert sum(v.startswith("agrees with the page.") for v in verdicts) == 14
+    *lines, last = capsys.readouterr().out.splitlines()
+    shown = [line.split(maxsplit=1) for line in lines if line.startswith(" ")]
+    assert [name for name, _ in shown] == [example.name for example in EXAMPLES]
+    verdicts = [verdict for _, verdict in shown]
+    assert verdicts.count("agrees with the page") == 14
     assert verdicts[0].startswith("known error of the page: it prints ones for Value 7")
-    assert sum("nown error of the page" in verdict for verdict in verdicts) == 2
-    assert verdicts[-1] == (
-        "agrees with the page. Its printed output misses a comma after the first row."
-    )
-    for example, block in zip(EXAMPLES, blocks, strict=True):
+    assert {*lines} - {f"    {name:33}{verdict}" for name, verdict in shown} == {
+        example.address for example in EXAMPLES
+    }
+    assert last == "14 of 14 agree; in 1 more the page has a known error, as it says"
+
+
+def test_some_are_shown_whole(capsys):
+    assert command_line.main(["examples", "PADDING"]) == 0
+    imports, block, *blocks, last = capsys.readouterr().out.strip().split("\n\n")
+    assert imports == IMPORTS
+    blocks = [block.removeprefix(f"{EXAMPLES[-1].address}\n"), *blocks]
+    assert len(blocks) == 4
+    for example, block in zip(EXAMPLES[-4:], blocks, strict=True):
         assert block.startswith(f"{example.page}: {example.title}\n")
         assert call(example) in block
-    assert "\n    IndicesTensor: (Sizes:{1,1,3,1} DataType:UINT32)\n" in blocks[4]
-    assert "[7, 6, 5, 6, 7, 8, 7, 6, 5, 6]" in blocks[-2]
-    assert last == "14 of 14 agree; in 1 more the page has a known error, as it says"
+        assert block.endswith(
+            "    agrees with the page. Its printed output misses a comma after the "
+            "first row."
+        )
+    assert "\n    InputTensor: (Sizes:{1,1,4,4} DataType:FLOAT32)\n" in blocks[0]
+    assert "[7, 6, 5, 6, 7, 8, 7, 6, 5, 6]" in blocks[2]
+    assert last == "4 of 4 agree"
+
+
+def test_the_option_shows_all_whole(capsys, monkeypatch):
+    monkeypatch.setattr(command_line, "EXAMPLES", EXAMPLES[8:11])
+    assert command_line.main(["examples", "--verbose"]) == 0
+    out = capsys.readouterr().out
+    assert [out.count(call(example)) for example in EXAMPLES[8:11]] == [1, 1, 1]
+    assert "agrees with the page. Known error of the page: its sentence" in out
+
+
+def test_a_name_that_no_example_has(capsys):
+    assert command_line.main(["examples", "gemm"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("dmljax: no example is named 'gemm'; there are diagonal_")
 
 
 @each_example
@@ -59,5 +85,5 @@ def test_an_example_that_disagrees(capsys, monkeypatch):
     assert command_line.main(["examples"]) == 1
     out = capsys.readouterr().out
     assert out.count("DISAGREES with the page, which has ([0, 0, 0, 0") == 1
-    assert out.count("agrees with the page.") == 1
-    assert out.endswith("\n\n1 of 2 agree\n")
+    assert out.count("agrees with the page\n") == 1
+    assert out.endswith("\n1 of 2 agree\n")

@@ -8,12 +8,16 @@ import jax
 import numpy as np
 import pytest
 
+from tests.checks import reference_node
+
 DOCS = pathlib.Path(__file__).parent.parent.parent / "docs"
+ONNX = "how_to/onnx.md"
 # The pages with tables of calls, and what the calls on the left need.
 PAGES = {
     "equivalents.md": "jax",
     "how_to/torch.md": "torch",
-    "how_to/onnx.md": "onnx",
+    "how_to/tensorflow.md": "tensorflow",
+    ONNX: "onnx",
 }
 ROW = re.compile(r"^\| `(.+?)` \| `(.+?)` \|(?: .*\|)?$", re.MULTILINE)
 
@@ -33,37 +37,10 @@ def names_of(page):
     names = {}
     text = (DOCS / page).read_text()
     exec(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1], names)
-    if PAGES[page] == "onnx":
+    if page == ONNX:
         operators = set(re.findall(r"^\| `(\w+)\(", text, re.MULTILINE))
-        names |= {operator: node(operator) for operator in operators}
+        names |= {operator: reference_node(operator) for operator in operators}
     return names
-
-
-def node(operator):
-    """A node of ONNX as a function, by ONNX's reference implementation."""
-    from onnx import TensorProto, helper, reference
-
-    def run(*inputs, **attributes):
-        arrays = {f"input{i}": typed(x) for i, x in enumerate(inputs)}
-        made = helper.make_node(operator, list(arrays), ["output"], **attributes)
-        types = [
-            helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape
-            )
-            for name, x in arrays.items()
-        ]
-        output = helper.make_tensor_value_info("output", TensorProto.FLOAT, None)
-        graph = helper.make_graph([made], operator, types, [output])
-        opset = [helper.make_opsetid("", 19)]
-        model = helper.make_model(graph, opset_imports=opset)
-        return reference.ReferenceEvaluator(model).run(None, arrays)[0]
-
-    return run
-
-
-def typed(x):
-    """An input of a node: floats are float32, and numbers that count are int64."""
-    return np.asarray(x, np.float32 if isinstance(x, float) else None)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +52,40 @@ def test_each_row(page, theirs, ours):
     with jax.numpy_dtype_promotion("standard"):
         expected = np.asarray(eval(theirs, names))
         np.testing.assert_array_equal(eval(ours, names), expected)
-        if re.search(r"\bk\b", ours):
+        if "k" in names and re.search(r"\bk\b", ours):
             traced = jax.jit(lambda k: eval(ours, names | {"k": k}))(names["k"])
             np.testing.assert_array_equal(traced, expected)
+
+
+@pytest.mark.parametrize(("page", "theirs", "ours"), rows(ONNX))
+def test_each_row_with_integers(page, theirs, ours):
+    """An operator of ONNX keeps the type; only NonZero's is always int64."""
+    names = names_of(page)
+    names["x"] = names["x"].astype("int32")
+    expected, result = eval(theirs, names), eval(ours, names)
+    np.testing.assert_array_equal(result, expected)
+    assert expected.dtype in (result.dtype, np.int64)
+
+
+@pytest.mark.parametrize(
+    ("library", "blocks"), [("onnx.reference", 2), ("jaxonnxruntime", 3)]
+)
+def test_onnx_programs(library, blocks):
+    """The programs of the page that run a model, beside ONNX's reference."""
+    pytest.importorskip(library)
+    from onnx.reference import ReferenceEvaluator
+
+    text, names = (DOCS / ONNX).read_text(), {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:blocks]:
+        exec(block, names)
+    lower, found = ReferenceEvaluator(names["model"]).run(None, names["inputs"])
+    for one, other in zip(names["results"], (lower, found), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    if library == "jaxonnxruntime":
+        np.testing.assert_array_equal(names["lower"], lower)
+        columns = ((0, 0), (0, 20 - found.shape[1]))
+        np.testing.assert_array_equal(names["found"], np.pad(found, columns))
 
 
 @pytest.mark.parametrize("page", PAGES)

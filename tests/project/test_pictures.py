@@ -1,43 +1,51 @@
 """The pictures of the documentation show what the package does, and can be read."""
 
-import io
 import re
 
-import numpy as np
 import pytest
-from PIL import Image
 
-from docs import cells, make_pictures
+from docs import cells, make_picture, make_pictures
 
 PAGES = [*make_pictures.DOCS.rglob("*.md"), make_pictures.DOCS.parent / "README.md"]
 PAGES = [page for page in PAGES if "_build" not in page.parts]
 
 
-@pytest.mark.parametrize("name", make_pictures.DRAWN)
-def test_a_picture_is_what_the_package_computes(name):
-    file = make_pictures.FOLDER / f"{name}.svg"
-    assert file.read_text() == make_pictures.DRAWN[name]()
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The pictures that the build of the documentation writes."""
+    folder = tmp_path_factory.mktemp("pictures")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(make_pictures, "FOLDER", folder)
+        make_pictures.main()
+    return {path.name: path.read_text() for path in folder.iterdir()}
 
 
-def test_photographs_are_what_the_model_files_write():
-    """Another version of the JPEG library may round a little differently."""
-    for name, content in make_pictures.photographs().items():
-        file = make_pictures.FOLDER / f"photograph_{name}.jpg"
-        with Image.open(file) as shown, Image.open(io.BytesIO(content)) as expected:
-            assert shown.size == expected.size
-            difference = np.abs(np.int32(shown) - np.int32(expected))
-        assert difference.mean() < 2, name
-
-
-def test_every_file_is_drawn_and_shown_with_a_description():
-    files = {path.name for path in make_pictures.FOLDER.iterdir()}
-    drawn = {f"{name}.svg" for name in make_pictures.DRAWN}
-    drawn |= {f"photograph_{name}.jpg" for name in make_pictures.PHOTOGRAPHS}
-    assert files == drawn
+def test_every_picture_is_drawn_and_shown_with_a_description(files):
     text = "".join(page.read_text() for page in PAGES)
     shown = re.findall(r"!\[([^]]+)\]\([./]*pictures/([\w.]+)\)", text)
-    assert {file for _, file in shown} == files
+    assert {file for _, file in shown} == set(files)
     assert all(len(description) > 20 for description, _ in shown)
+
+
+def test_pictures_are_no_wider_than_a_page_and_follow_the_dark_mode(files):
+    for name, text in files.items():
+        width = re.search(r'viewBox="([^"]+)"', text)[1].split()[2]
+        # Matplotlib writes points, of which an inch has 72, and a page 96 pixels.
+        scale = 96 / 72 if f'width="{width}pt"' in text else 1
+        assert float(width) * scale <= cells.WIDTH + 2, name
+        assert "prefers-color-scheme: dark" in text, name
+
+
+def test_the_picture_in_readme_is_the_one_that_is_drawn(tmp_path, monkeypatch):
+    """Its numbers, as another version of Matplotlib may write other places."""
+    file = make_picture.PICTURE
+    monkeypatch.setattr(make_picture, "PICTURE", tmp_path / "drawn.svg")
+    make_picture.main()
+    texts = [
+        re.findall(r"<text.*?>([^<]+)<", path.read_text())
+        for path in (file, tmp_path / "drawn.svg")
+    ]
+    assert texts[0] == texts[1]
 
 
 def luminance(colour):

@@ -6,7 +6,7 @@ import importlib.util
 from dmljax._operators import OPERATORS
 from tests.samples import Described, Sample, Subject
 
-# tests/test_registry.py says which file is missing, if one is.
+# tests/test_operators.py says which file is missing, if one is.
 SUBJECTS: dict[str, Subject] = {
     name: importlib.import_module(f"{__name__}.{name}").SUBJECT
     for name in OPERATORS

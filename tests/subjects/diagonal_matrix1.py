@@ -68,7 +68,8 @@ def _make(maker: Any) -> dmljax.DiagonalMatrixDesc:
 def _expected1(desc: Any, x: Any = None) -> Any:
     made, begin = desc.output_tensor, desc.diagonal_fill_begin
     span = {"fill_begin": begin, "fill_end": desc.diagonal_fill_end}
-    like = {"shape": made.sizes, "dtype": made.dtype, "value": desc.value}
+    value = oracles.read_value(desc.value, made.dtype)
+    like = {"shape": made.sizes, "dtype": made.dtype, "value": value}
     return (oracles.diagonal_matrix1(x, **like, **span),)
 
 
@@ -87,34 +88,58 @@ DESC = dmljax.DiagonalMatrix1Desc(
 )
 OLD = dmljax.DiagonalMatrixDesc(tensor("FLOAT32", 2, 3), 1, 1.0)
 INT8 = dmljax.DiagonalMatrix1Desc(None, tensor("INT8", 2, 3), DataType.INT8, 1, 0, 1)
+X, OUTPUT = "x (InputTensor)", "the result (shape)"
+BEGIN, END = "fill_begin (DiagonalFillBegin)", "fill_end (DiagonalFillEnd)"
 LARGE = "a matrix has at most 2^31 rows and 2^31 columns"
 INT32 = "it must be an INT32, -2147483648 to 2147483647"
 CALLS = {
-    "'OutputTensor' has sizes {3}, 1 dimension; a matrix has at least 2": (
+    f"{X} has sizes {{3}}, 1 dimension; a matrix has at least 2. x[None] and shape=": (
         {},
         MATRIX[0],
     ),
-    "'OutputTensor' has sizes {}, 0 dimensions; a": ({}, MATRIX[0, 0]),
-    "'OutputTensor' has sizes {4}, 1 dimension; a": ({"shape": (4,)},),
-    f"sizes {{1,{2**31 + 1}}}; {LARGE}": ({"shape": (1, 2**31 + 1), "dtype": "int8"},),
+    f"{X} has sizes {{}}, 0 dimensions; a": ({}, MATRIX[0, 0]),
+    f"{OUTPUT} has sizes {{4}}, 1 dimension; a": ({"shape": (4,)},),
+    f"{OUTPUT} has sizes {{1,{2**31 + 1}}}; {LARGE}": (
+        {"shape": (1, 2**31 + 1), "dtype": "int8"},
+    ),
     f"sizes {{{2**31 + 1},1}}; {LARGE}": ({"shape": (2**31 + 1, 1), "dtype": "int8"},),
     "shape is {-1,2}; no size may be negative": ({"shape": (-1, 2)},),
-    "'shape' has {3,2}, while tensor 'InputTensor' has {2,3}": (
+    f"shape has {{3,2}}, while {X} has {{2,3}}; both must be the same. Leave shape": (
         {"shape": (3, 2)},
         MATRIX,
     ),
-    "'shape' has {}, while tensor 'InputTensor' has {2,3}": ({"shape": ()}, MATRIX),
-    "'dtype' has FLOAT16, while tensor 'InputT": ({"dtype": jnp.float16}, MATRIX),
-    "'dtype' has data type FLOAT64, which needs JAX's x64": (
+    f"shape has {{}}, while {X} has {{2,3}}": ({"shape": ()}, MATRIX),
+    f"dtype has FLOAT16, while {X}...the same. Write x.astype": (
+        {"dtype": jnp.float16},
+        MATRIX,
+    ),
+    "the result (dtype) has data type FLOAT64, which needs JAX's x64": (
         {"shape": (2, 2), "dtype": np.float64},
     ),
-    f"DiagonalFillBegin is 2147483648; {INT32}": ({"fill_begin": 2**31}, MATRIX),
-    f"DiagonalFillEnd is -2147483649; {INT32}": ({"fill_end": INT32_MIN - 1}, MATRIX),
+    **{
+        f"{BEGIN} is {begin}; {INT32}": ({"fill_begin": begin, "fill_end": end}, MATRIX)
+        for begin, end in ((2**31, 1), (2**32, None), (INT32_MIN - 1, None))
+    },
+    **{
+        f"{END} is {end}; {INT32}": ({"fill_begin": begin, "fill_end": end}, MATRIX)
+        for begin, end in ((0, INT32_MIN - 1), (None, 2**31))
+    },
 }
 BOUNDS = {
-    "DiagonalFillBegin has data type INT8;...must have INT32": ({}, np.int8(1)),
-    "DiagonalFillBegin has data type FLOAT32;": ({}, np.float32(1)),
-    "DiagonalFillBegin has sizes {3}; it must be a scalar": ({}, np.zeros(3, np.int32)),
+    f"{BEGIN} has data type INT8;...INT32. Write .astype(jnp.int32)": ({}, np.int8(1)),
+    f"{BEGIN} has data type FLOAT32;": ({}, np.float32(1)),
+    f"{BEGIN} has data type BOOL;": ({}, np.True_),
+    f"{BEGIN} has sizes {{3}}; it must be a scalar. jax.vmap": (
+        {},
+        np.zeros(3, np.int32),
+    ),
+}
+ALONE = {
+    f"{BEGIN} is given, and {END} is not. Write fill_end=None for no bound, or fill_end"
+    "=fill_begin + 1 for one diagonal": {"fill_begin": 1},
+    f"{END} is given, and {BEGIN} is not. Write fill_begin=None for no bound, or": {
+        "fill_end": None
+    },
 }
 DESCRIPTORS = {
     "has {2,3}, while...give it {3,2}": {"input_tensor": tensor("FLOAT32", 3, 2)},
@@ -122,21 +147,30 @@ DESCRIPTORS = {
     "ValueDataType is INT32, while tensor 'OutputTensor' has FLOAT32; both": {
         "value_data_type": DataType.INT32
     },
-    f"DiagonalFillBegin is 2147483648; {INT32}": {"diagonal_fill_begin": 2**31},
-    f"DiagonalFillEnd is -2147483649; {INT32}": {"diagonal_fill_end": INT32_MIN - 1},
+    f": DiagonalFillBegin is 2147483648; {INT32}": {"diagonal_fill_begin": 2**31},
+    f": DiagonalFillEnd is -2147483649; {INT32}": {"diagonal_fill_end": INT32_MIN - 1},
 }
 
 
 def _bounded(begin: Any) -> Any:
-    return dmljax.diagonal_matrix1(MATRIX, fill_begin=jnp.asarray(begin))
+    begin = jnp.asarray(begin)
+    return dmljax.diagonal_matrix1(MATRIX, fill_begin=begin, fill_end=None)
 
 
 ERRORS = (
     *Wrong.calls("DIAGONAL_MATRIX1", dmljax.diagonal_matrix1, CALLS),
     *Wrong.calls("DIAGONAL_MATRIX1", _bounded, BOUNDS),
     Wrong(
-        *("DIAGONAL_MATRIX1", "one of 'x' and 'shape' must be given"),
+        *("DIAGONAL_MATRIX1", f"{X} or shape must be given"),
         *(dmljax.diagonal_matrix1, (), TypeError),
+    ),
+    *(
+        wrong._replace(error=TypeError)
+        for wrong in Wrong.calls(
+            "DIAGONAL_MATRIX1",
+            dmljax.diagonal_matrix1,
+            {text: (alone, MATRIX) for text, alone in ALONE.items()},
+        )
     ),
     *Wrong.descriptors(DESC, DESCRIPTORS),
     *Wrong.descriptors(
@@ -144,7 +178,9 @@ ERRORS = (
         {
             "Value is 0.5; INT8 holds whole numbers": {"value": 0.5},
             "Value is 128; INT8 holds -128 to 127": {"value": 128},
-            LARGE: {"output_tensor": tensor("INT8", 2**31 + 1, 1)},
+            f"'OutputTensor' has sizes {{{2**31 + 1},1}}; {LARGE}": {
+                "output_tensor": tensor("INT8", 2**31 + 1, 1)
+            },
         },
     ),
     *Wrong.descriptors(
@@ -160,7 +196,8 @@ SUBJECT = Subject(
     jitted=_diagonal_matrix1._diagonal_matrix1,
     tensor="OutputTensor",
     signature=(
-        "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=0, fill_end=1)"
+        "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=<left out>, "
+        "fill_end=<left out>)"
     ),
     samples=(
         _diagonal("band", (3, 4), -1, 2),

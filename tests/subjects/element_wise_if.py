@@ -51,13 +51,19 @@ DESC = dmljax.ElementWiseIfDesc(
     tensor("UINT8", 2, 3), *[tensor("FLOAT32", 2, 3) for _ in range(3)]
 )
 CALLS = {
-    "'ATensor' has {2,1}, while tensor 'Condition": (CONDITION, MATRIX[:, :1], MATRIX),
-    "'BTensor' has {3}, while tensor 'Condition": (CONDITION, MATRIX, MATRIX[0]),
-    "'ATensor' has FLOAT32, while tensor 'BTensor' has": (CONDITION, MATRIX, WHOLE),
+    "a (ATensor) has {2,1}, while condition (ConditionTensor) has {2,3}; both must be "
+    "the same. Write jnp.broadcast_to(a, condition.shape), or jnp.broad": (
+        *(CONDITION, MATRIX[:, :1], MATRIX),
+    ),
+    "b (BTensor) has {3}, while condition (C...o(b, cond...condition, b.shape)": (
+        *(CONDITION, MATRIX, MATRIX[0]),
+    ),
+    "a (ATensor) has FLOAT32, while b (BTensor) has INT32...Write b.astype(a.dtype)": (
+        *(CONDITION, MATRIX, WHOLE),
+    ),
     **{
-        f"tensor 'ConditionTensor' has data type {name}; it must be UINT8 or BOOL": (
-            *(np.ones((2, 3), name.lower()), MATRIX, MATRIX),
-        )
+        f"condition (ConditionTensor) has data type {name}; it must be UINT8 or BOOL."
+        " Write condition != 0": (*(np.ones((2, 3), name.lower()), MATRIX, MATRIX),)
         for name in ("FLOAT32", "INT32", "INT8", "UINT32")
     },
 }
@@ -83,7 +89,7 @@ ERRORS = (
     Wrong(
         *(
             NAME,
-            "'ATensor' and 'BTensor' are both Python numbers; one must be an array",
+            "a (ATensor) and b (BTensor) are both Python numbers; one must be an array",
         ),
         *(lambda c: dmljax.element_wise_if(c, 1, 2.0), (CONDITION,), TypeError),
     ),

@@ -94,17 +94,17 @@ DESC = dmljax.NonzeroCoordinatesDesc(
 WIDE = jax.ShapeDtypeStruct((2**16, 2**16), np.int8)
 MATRIX = np.ones((2, 3), np.int8)
 UINT32 = "it must be a UINT32, 0 to 4294967295"
-FIRST = "it must divide the first dimension of tensor 'InputTensor', which has sizes"
+FIRST = "it must divide the first dimension of x (InputTensor), which has sizes"
 CALLS = {
     **{
-        f"{columns} columns; for an input of sizes {sizes} they must have {allowed}": (
-            *({"columns": columns}, np.ones(shape, np.int8)),
+        f"columns is {n}; for x (InputTensor) of sizes {sizes} it must be {allowed}": (
+            *({"columns": n}, np.ones(shape, np.int8)),
         )
         for shape, sizes, allowed, wrong in (
             *(((2, 3), "{2,3}", "2.", (0, 1, 3)), ((1, 1), "{1,1}", "1 to 2.", (0,))),
             *(((1, 2, 3), "{1,2,3}", "2 to 3.", (1, 4)), ((), "{}", "1.", (0, 2))),
         )
-        for columns in wrong
+        for n in wrong
     },
     **{f"fill is {n}; {UINT32}": ({"fill": n}, MATRIX) for n in (-1, 2**32)},
     **{f"parts is {n}; {FIRST} {{2,3}}": ({"parts": n}, MATRIX) for n in (3, 0, -2)},
@@ -126,8 +126,11 @@ DESCRIPTORS = {
         for text, sizes in (
             ("has {5,2}, while the inputs and attributes give it {6,2}", (5, 2)),
             ("has {2,6,2}, while the inputs and attributes give it {1,6,2}", (2, 6, 2)),
-            ("1 columns; for an input of sizes {1,2,3} they must have 2 to 3", (6, 1)),
-            ("4 columns; for an input of sizes {1,2,3} they must have 2 to 3", (6, 4)),
+            ("Tensor' is 1; for tensor 'InputTensor' of sizes {1,2,3} it must", (6, 1)),
+            (
+                "last size of tensor 'OutputCoordinatesTensor' is 4; for...2 to 3",
+                (6, 4),
+            ),
         )
     },
 }
@@ -137,7 +140,7 @@ ERRORS = (
     Wrong(
         *(
             "NONZERO_COORDINATES",
-            "sizes {65536,65536}, 4294967296 elements; at most 429",
+            "x (InputTensor) has sizes {65536,65536}, 4294967296 elements; at most 429",
         ),
         functools.partial(jax.eval_shape, dmljax.nonzero_coordinates, WIDE),
     ),

@@ -77,24 +77,26 @@ WHOLE = np.ones((2, 3), np.int32)
 DESC = dmljax.OneHotDesc(
     tensor("INT32", 2, 1), tensor("FLOAT32", 1, 2), tensor("FLOAT32", 2, 3), 1
 )
-RULE = "it must be an integer type"
+RULE = "it must be an integer type. Write indices.astype(jnp.int32)"
+INDEX = "indices (IndicesTensor)"
 CALLS = {
-    f"'IndicesTensor' has data type FLOAT32; {RULE}": ({}, INDICES.astype("f"), VALUES),
-    f"'IndicesTensor' has data type BOOL; {RULE}": ({}, INDICES > 0, VALUES),
+    f"{INDEX} has data type FLOAT32; {RULE}": ({}, INDICES.astype("f"), VALUES),
+    f"{INDEX} has data type BOOL; {RULE}": ({}, INDICES > 0, VALUES),
     **{
-        f"Axis is {axis}; it must be in [-2, 2), as tensor 'IndicesTensor' has 2 dim": (
+        f"axis (Axis) is {axis}; it must be in [-2, 2), as {INDEX} has 2 dim": (
             *({"axis": axis}, INDICES, VALUES),
         )
         for axis in (2, -3)
     },
-    "Axis is 0, while tensor 'IndicesTensor' has 0 dimensions; it must have one of size"
-    " 1 along Axis. Write indices[None]": ({"axis": 0}, INDICES[0, 0], VALUES),
-    "'IndicesTensor' has sizes {2,3}; its size along Axis 1 is 3 and must be 1. jnp.exp"
-    "and_dims": ({}, WHOLE, VALUES),
-    "sizes {1}, 1 element; it must have at least 2, off and": ({}, INDICES, VALUES[:1]),
+    f"axis (Axis) is 0, while {INDEX} has 0 dimensions; it must have one of size 1 "
+    "along axis. Write indices[None]": ({"axis": 0}, INDICES[0, 0], VALUES),
+    f"{INDEX} has sizes {{2,3}}; its size along axis (Axis) 1 is 3 and must be 1. jnp."
+    "expand_dims": ({}, WHOLE, VALUES),
+    "values (ValuesTensor) has sizes {1}, 1 element; it must have at least 2, off and "
+    "on, as jnp.array([0.0, 1.0]) has": ({}, INDICES, VALUES[:1]),
     "sizes {0,3}, 0 elements; it": ({}, INDICES, np.ones((0, 3), np.float32)),
     **{
-        f"the size of the output along Axis 1 is {size}; it must be in [1, 2^31)": (
+        f": size is {size}; it must be in [1, 2^31)": (
             *({"size": size}, INDICES, VALUES),
         )
         for size in (0, -1, 2**31)
@@ -111,7 +113,9 @@ DESCRIPTORS = {
     "Axis is -1; it must be less than the 2 dimensions of": {"axis": -1},
     "along Axis 1 is 2 and must be 1": {"indices_tensor": tensor("INT32", 2, 2)},
     "has {2,3}, while...give it {4,3}": {"indices_tensor": tensor("INT32", 4, 1)},
-    "sizes {1,1}, 1 element;": {"values_tensor": tensor("FLOAT32", 1, 1)},
+    "tensor 'ValuesTensor' has sizes {1,1}, 1 element;": {
+        "values_tensor": tensor("FLOAT32", 1, 1)
+    },
     "'OutputTensor' has FLOAT32, while tensor 'ValuesTensor' has FLOAT16": {
         "values_tensor": tensor("FLOAT16", 1, 2)
     },

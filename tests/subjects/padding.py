@@ -93,7 +93,8 @@ def _make1(maker: Any) -> dmljax.Padding1Desc:
 
 
 def _expected1(desc: Any, x: Any, value: Any = None) -> Any:
-    value = desc.padding_value if value is None else value
+    if value is None:
+        value = oracles.read_value(desc.padding_value, desc.output_tensor.dtype)
     start, end, mode = desc.start_padding, desc.end_padding, desc.padding_mode.name
     return (oracles.padding(x, start, end, mode=mode, value=value),)
 
@@ -112,20 +113,20 @@ TYPED = dmljax.Padding1Desc(
     *(tensor("INT32", 2), tensor("INT32", 3)),
     *(Mode.CONSTANT, dmljax.DataType.INT32, 1, 1, (0,), (1,)),
 )
+START, END = "start_padding (StartPadding)", "end_padding (EndPadding)"
 LARGE = "each element must be a UINT32, less than 2^32"
 CALLS = {
-    "StartPadding has 1 element, while tensor 'InputTensor' has 2 dimensions; both": (
-        *({"start": (1,)}, MATRIX),
-    ),
-    "EndPadding has 3 elements, while...has 2 dim": ({"end": (1, 1, 1)}, MATRIX),
-    "StartPadding has 2 elements, while...has 0 dim": ({}, MATRIX[0, 0]),
-    "StartPadding is {-1,0}; no element may be negative": ({"start": (-1, 0)}, MATRIX),
-    "EndPadding is {0,-2}; no element may be negative": ({"end": (0, -2)}, MATRIX),
-    f"StartPadding is {{4294967296,0}}; {LARGE}": ({"start": (2**32, 0)}, MATRIX),
-    f"EndPadding is {{0,{2**62}}}; {LARGE}": ({"end": (0, 2**62)}, MATRIX),
+    f"{START} has 1 element, while x (InputTensor) has 2 dimensions; write 2 integers, "
+    "one for each axis, and 0 where nothing is added": ({"start": (1,)}, MATRIX),
+    f"{END} has 3 elements, while...has 2 dim": ({"end": (1, 1, 1)}, MATRIX),
+    f"{START} has 2 elements, while...has 0 dim": ({}, MATRIX[0, 0]),
+    f"{START} is {{-1,0}}; no element may be negative": ({"start": (-1, 0)}, MATRIX),
+    f"{END} is {{0,-2}}; no element may be negative": ({"end": (0, -2)}, MATRIX),
+    f"{START} is {{4294967296,0}}; {LARGE}": ({"start": (2**32, 0)}, MATRIX),
+    f"{END} is {{0,{2**62}}}; {LARGE}": ({"end": (0, 2**62)}, MATRIX),
     **{
-        f"tensor 'InputTensor' has sizes {{0,3}}; {mode.name} has nothing to repeat al"
-        "ong axis 0, whose size is 0": ({"mode": mode}, MATRIX[:0])
+        f"x (InputTensor) has sizes {{0,3}}; {mode.name} has nothing to repeat along "
+        "axis 0, whose size is 0. Only CONSTANT": ({"mode": mode}, MATRIX[:0])
         for mode in tuple(Mode)[1:]
     },
 }
@@ -134,8 +135,10 @@ DESCRIPTORS = {
     "has {15}, while...give it {3,5}": {"output_tensor": tensor("FLOAT32", 15)},
     "has FLOAT16, while...has FLOAT32": {"output_tensor": tensor("FLOAT16", 3, 5)},
     "DimensionCount is 3, while tensor 'InputTensor' has 2 dim": {"dimension_count": 3},
-    "StartPadding has 1 element, while": {"start_padding": (1,)},
-    "EndPadding is {0,-2}; no element may be negative": {"end_padding": (0, -2)},
+    ": StartPadding has 1 element, while tensor 'InputTensor' has 2 dimensions; ": {
+        "start_padding": (1,)
+    },
+    ": EndPadding is {0,-2}; no element may be negative": {"end_padding": (0, -2)},
 }
 TYPED_DESCRIPTORS = {
     "PaddingValueDataType is FLOAT16, while tensor 'OutputTensor' has INT32; both": {
@@ -164,8 +167,8 @@ SUBJECT = Subject(
     jitted=_padding._padding,
     tensor="InputTensor",
     signature=(
-        "(x, start_padding, end_padding, /, *, mode=<PaddingMode.CONSTANT: 0>, "
-        "value=0, implementation=None)"
+        "(x, /, start_padding, end_padding=<left out>, *, "
+        "mode=<PaddingMode.CONSTANT: 0>, value=0, implementation=None)"
     ),
     names=("PaddingMode",),
     samples=tuple(

@@ -140,7 +140,10 @@ def test_the_depth_of_one_hot_is_divided():
 
 
 def test_parts_of_a_padded_dimension_may_be_uneven():
-    """With automatic axes: XLA pads the parts, which must not reach the results."""
+    """With automatic axes: XLA pads the parts, which must not reach the results.
+
+    An output is divided as the input is, or if the devices can't share it, whole.
+    """
 
     def pull(x):
         def twice(x):
@@ -157,7 +160,9 @@ def test_parts_of_a_padded_dimension_may_be_uneven():
 
         return jax.value_and_grad(twice, has_aux=True)(x)
 
-    run(pull, sharding_of("8", P("a")), array())
+    _, ((_, padded), _) = run(pull, sharding_of("8", P("a")), array())
+    whole = {(len(y) % 8 > 0, y.sharding.is_fully_replicated) for y in padded}
+    assert whole == {(True, True), (False, False)}
 
 
 @each_kind

@@ -19,8 +19,8 @@ def launch_threads(
     programs: int,
     warps: int,
     outputs: Sequence[jax.ShapeDtypeStruct],
-    shared: Sequence[tuple[int, Any]],
     interpret: bool,
+    shared: Sequence[tuple[int, Any]] = (),
     posts: Sequence[tuple[int, int]] = (),
     **static: Any,
 ) -> Sequence[jax.Array]:
@@ -79,8 +79,13 @@ def launch_threads(
         grid_names=("program",),
         num_threads=warps // 4,
         thread_name="warps",
-        # Kernels have barriers where they need them.
-        compiler_params=mosaic_gpu.CompilerParams(unsafe_no_auto_barriers=True),
+        compiler_params=mosaic_gpu.CompilerParams(
+            # Kernels have barriers where they need them.
+            unsafe_no_auto_barriers=True,
+            # The code is for one thread. Semantics for a group of warps would infer a
+            # layout of arrays, of which there are none, and trace twice as long.
+            lowering_semantics=mosaic_gpu.LoweringSemantics.Lane,
+        ),
         kernel_name=f"dmljax_{operator}",
         **arrays,
     )(*operands)

@@ -157,26 +157,13 @@ class Threads:
         """Returns a number of all threads."""
         return jnp.broadcast_to(jnp.asarray(value, np.uint32), self.shape)
 
-    constant = number
-
-    def narrow(self, number: jax.Array) -> jax.Array:
-        return number
-
     def wide(self, number: jax.Array) -> jax.Array:
         """Returns the number: on a CPU, arrays have fewer than 2^32 elements here."""
         return number
 
-    def select(self, condition: jax.Array, one: Any, other: Any) -> jax.Array:
-        return jnp.where(condition, one, other)
-
-    def minimum(self, one: Any, other: Any) -> jax.Array:
-        return jnp.minimum(one, other)
-
-    def maximum(self, one: Any, other: Any) -> jax.Array:
-        return jnp.maximum(one, other)
-
-    def ones(self, number: jax.Array) -> jax.Array:
-        return lax.population_count(number)
+    constant, narrow = number, wide
+    select, ones = staticmethod(jnp.where), staticmethod(lax.population_count)
+    minimum, maximum = staticmethod(jnp.minimum), staticmethod(jnp.maximum)
 
     @contextlib.contextmanager
     def when(self, condition: Any) -> Iterator[None]:
@@ -245,8 +232,7 @@ class Threads:
     def barrier(self) -> None:
         """Does nothing: all threads are at the same step."""
 
-    def warp_barrier(self) -> None:
-        """Does nothing, likewise."""
+    warp_barrier = barrier
 
 
 def run(

@@ -20,9 +20,8 @@ program gets an answer. NVIDIA's CUB relies on this order, too
 A program need not know how many non-zeros lie behind it. The zeros before it fill the
 last rows, and its own zeros fill the rows in front of those. So a program writes as
 many rows as it has elements, and when all have ended, every row is written. If `size=`
-asks for more rows, the programs share the rest. If it asks for fewer, those past the
-last are left out, and if it asks for few, `_nonzero_rows` has another way. With
-`fill=None`, nothing is filled.
+asks for fewer rows, those past the last are left out, and if it asks for few,
+`_nonzero_rows` has another way. With `fill=None`, nothing is filled.
 
 A *bit word* has one bit for each of 32 elements, set if the element is not zero. A
 *tile* is 1024 elements: a bit word for each thread of a warp. A share has one tile or
@@ -38,18 +37,14 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import lax
 
-from dmljax._check import NoKernelError, require
 from dmljax._coordinates import last_sizes
 from dmljax._types import Outputs
+from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
-from dmljax.pallas.gpu._nonzero_bits import (
-    BIT_WORD,
-    as_bits,
-    bits_of_words,
-    transposed,
-)
+from dmljax.pallas.gpu._nonzero_bits import BIT_WORD, as_bits, bits_of_words, transposed
 from dmljax.pallas.gpu._nonzero_plan import PIECE, TILE, WORDS, NonzeroPlan, Program
 from dmljax.pallas.gpu._nonzero_rows import (
     claim_part,
@@ -74,20 +69,10 @@ def nonzero_coordinates(
     batch, elements = x.shape
     bits, width, keep = as_bits(x)
     last = last_sizes(sizes, columns)
-    plan = NonzeroPlan(batch, elements, rows, last, width, keep, fill)
-    _, past = plan.rows_past_elements
-    for holds, problem in (
-        (
-            (plan.share + past) * columns < 2**31,
-            f"size={rows} is too large for the kernel and {elements} elements",
-        ),
-        (
-            plan.programs * batch < 2**31,
-            f"the kernel can't find elements in {batch} tensors at once",
-        ),
-    ):
-        message = f"{problem}; use implementation=None or 'xla'."
-        require("NONZERO_COORDINATES", holds, message, NoKernelError)
+    written = min(rows, elements)
+    plan = NonzeroPlan(batch, elements, written, last, width, keep, fill)
+    problem = f"the kernel can't find elements in {batch} tensors at once"
+    require_fit("NONZERO_COORDINATES", plan.programs * batch < 2**31, problem)
     count, coordinates = launch_threads(
         _find_rows,
         bits,
@@ -97,14 +82,18 @@ def nonzero_coordinates(
         warps=plan.warps,
         outputs=[
             jax.ShapeDtypeStruct((batch, size), np.uint32)
-            for size in (1, rows * columns)
+            for size in (1, written * columns)
         ],
         posts=[(batch, plan.posts)] if plan.posts else [],
         shared=plan.shared,
         interpret=interpret,
         plan=plan,
     )
-    return count[:, 0], coordinates.reshape(batch, rows, columns)
+    coordinates = coordinates.reshape(batch, written, columns)
+    if rows > written:  # which is rare, and not worth a way of its own in the kernel
+        more = ((0, 0, 0), (0, rows - written, 0), (0, 0, 0))
+        coordinates = lax.pad(coordinates, np.uint32(fill or 0), more)
+    return count[:, 0], coordinates
 
 
 def _find_rows(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
@@ -136,17 +125,11 @@ def _find_rows(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
             p.posts.post(begin, t.minimum(before + total, plan.rows))
     t.barrier()  # so that all warps see the starts of tiles
     offset = sum((origin.load(0) for origin in p.origins), p.index * plan.share)
-    if plan.fill is None or plan.claims:
-        write_rows(p, before, offset, piece, counted)
-    else:
-        fills_first = p.index < plan.fill_first
-        with t.when(fills_first):
-            fill_rows(p, before, total)
-        write_rows(p, before, offset, piece, counted)
-        with t.when(fills_first ^ True):
-            fill_rows(p, before, total)
+    write_rows(p, before, offset, piece, counted)
     if plan.claims:
         fill_parts(p, before + total)
+    elif plan.fill is not None:
+        fill_rows(p, before, total)
 
 
 def _read_share(p: Program) -> None:

@@ -41,7 +41,7 @@ class NonzeroPlan:
 
     batch: int  # the number of lines
     elements: int  # the elements of a line
-    rows: int  # to write for each line; those of non-zeros past them are left out
+    rows: int  # to write for each line, at most one for each element
     sizes: tuple[int, ...]  # of the dimensions that have a column
     width: int  # the bits of an element
     keep: int  # the bits of which one makes an element non-zero if it is set
@@ -81,17 +81,6 @@ class NonzeroPlan:
     @property
     def programs(self) -> int:  # of a line
         return -(-self.elements // self.share)
-
-    @property
-    def fill_first(self) -> int:
-        """How many programs of a line fill rows before they write those of non-zeros.
-
-        The other programs fill afterwards. Writing the rows of non-zeros computes, and
-        filling waits for memory. A processor runs programs of both kinds, so it does
-        both at once. With uint8, of which 10 % are not zero, this takes 5 % less time,
-        and without it the share of a copy's speed is 0.84 (`benchmarks.forms`).
-        """
-        return self.programs // 2
 
     @property
     def group(self) -> int:  # the programs of a group
@@ -151,12 +140,6 @@ class NonzeroPlan:
             return 1
         return self.stored // self.columns if self.whole_rows else 2
 
-    @property
-    def rows_past_elements(self) -> tuple[int, int]:
-        """How many more rows than elements there are, and how many a program fills."""
-        more = max(self.rows - self.elements, 0)
-        return more, -(-more // self.programs)
-
     def loaded(self, whole: bool) -> int:
         """Returns how many elements a thread loads at once, of a whole tile or another.
 
@@ -169,13 +152,9 @@ class NonzeroPlan:
     def shared(self) -> list[tuple[int, Any]]:
         """The sizes and types of the shared memories, in the order of `Program`."""
         word, tiles = np.uint32, self.warps * self.tiles
-        of_tiles = (tiles * WORDS, word), (tiles, word), (tiles, word)
-        return [
-            *of_tiles,
-            (self.warps * LISTED, np.uint16),
-            (self.warps, word),
-            (3, word),
-        ]
+        of_tiles = [(tiles * WORDS, word), (tiles, word), (tiles, word)]
+        lists = (self.warps * LISTED, np.uint16)
+        return [*of_tiles, lists, (self.warps, word), (3, word)]
 
 
 @dataclasses.dataclass(frozen=True)

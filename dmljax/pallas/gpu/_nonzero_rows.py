@@ -32,7 +32,6 @@ from dmljax._tensor import packed_strides
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._nonzero_bits import BIT_WORD
 from dmljax.pallas.gpu._nonzero_plan import LISTED, PIECE, TILE, WORDS, Program
-from dmljax.pallas.gpu._words import unpacked
 
 # Takes a number and a count, and gives what has this number, and the next ones.
 Some = Callable[[Any, int], list[Any]]
@@ -112,7 +111,8 @@ def write_rows(
 
                 def elements(i: Any, count: int) -> list[Any]:
                     if count > 1 and plan.whole_rows:
-                        return unpacked(listed.words(late + i, count), count, 16)
+                        words = listed.words(late + i, count)  # two elements in each
+                        return [word >> k & 0xFFFF for word in words for k in (0, 16)]
                     return [listed.load(late + i + k) for k in range(count)]
 
                 _write(p, row, nonzeros, of_piece, elements)
@@ -232,20 +232,18 @@ def fill_rows(p: Program, before: Any, total: Any) -> None:
     """Fills as many rows as the share has zeros, counted from the end.
 
     `before` elements before the share are not zero, and `total` of the share. For
-    example, two programs have shares of four, and `size=` asks for ten rows. Program 0
-    writes row 0 and fills the rows `a`, and program 1 writes rows 1 to 3 and fills `b`.
-    Each fills one row more than it has zeros:
+    example, two programs have shares of four. Program 0 writes row 0 and fills the rows
+    `a`, and program 1 writes rows 1 to 3 and fills row `b`:
 
         elements   0 5 0 0 | 7 1 0 2
-        rows       0 1 1 1 b b a a a a
+        rows       0 1 1 1 b a a a
+
+    If `size=` asks for fewer rows, those past the last one are left out.
     """
     t, plan = p.t, p.plan
     first = p.index * plan.share
-    elements = t.minimum(plan.elements - first, plan.share)
-    more, each = plan.rows_past_elements
-    stop = plan.elements + more - (first - before)
-    start = stop - (elements - total) - t.minimum((p.index + 1) * each, more)
-    stop = stop - t.minimum(p.index * each, more)
+    stop = plan.elements - (first - before)
+    start = stop - (t.minimum(plan.elements - first, plan.share) - total)
     _fill(p, t.minimum(start, plan.rows), t.minimum(stop, plan.rows))
 
 

@@ -23,21 +23,19 @@ by 3 with CONSTANT. Looking up all elements took 0.070 ms instead of 0.035.
 """
 
 import dataclasses
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from dmljax._coordinates import PaddingMode, fold
-from dmljax._types import Outputs
-from dmljax.pallas._axes import Axis, axes_of, merged
+from dmljax.pallas._padding import Axis, merged, padding_form
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
-from dmljax.pallas.gpu._words import on_bits, packed
 
 CHUNK_BYTES = 16  # of a chunk: the widest load and store of a thread
 WARPS = 4  # of a program: the fewest that can be launched
@@ -128,31 +126,15 @@ class Source(NamedTuple):
     value: Any  # in mode CONSTANT, the value of the padding
 
 
-def padding(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
-    """The form by kernel. In modes other than CONSTANT a 0 stands for the value."""
-    (one,) = value or (jnp.zeros((1,) * x.ndim, x.dtype),)
-    return _padding(x, one, **static)
-
-
-@on_bits
-def _padding(
+@padding_form
+def padding(
     x: jax.Array,
     value: jax.Array,
-    *,
-    start: tuple[int, ...],
-    end: tuple[int, ...],
+    axes: Sequence[Axis],
     mode: PaddingMode,
     interpret: bool,
-) -> Outputs:
-    batch = x.ndim - len(start)
-    sizes = np.broadcast_shapes(x.shape[:batch], value.shape[:batch])
-    x = jnp.broadcast_to(x, sizes + x.shape[batch:])
-    if value.size > 1:
-        value = jnp.broadcast_to(value, sizes + value.shape[batch:])
-    axes = axes_of(x.shape, start, end)
-    shape = tuple(axis.output for axis in axes)
-    if x.size in (0, math.prod(shape)):
-        return (x if x.size else jnp.broadcast_to(value, shape),)
+) -> jax.Array:
+    """The form by kernel."""
     plan = plan_of(axes, mode, value.size, x.dtype.itemsize)
     (output,) = launch_threads(
         _pad_chunks,
@@ -163,11 +145,10 @@ def _padding(
         programs=-(-plan.elements // (WARPS * WARP * plan.chunk)),
         warps=WARPS,
         outputs=(jax.ShapeDtypeStruct((1, plan.elements), x.dtype),),
-        shared=(),
         interpret=interpret,
         plan=plan,
     )
-    return (output.reshape(shape),)
+    return output
 
 
 def _pad_chunks(t: Any, *memories: Any, plan: PaddingPlan) -> None:
@@ -192,7 +173,7 @@ def _copy(p: Program, chunk: Any) -> None:
         source = _find_source(p, row)
         words = _load_anywhere(t, p.x, source.offset + (column - begin), plan.chunk)
         if plan.mode is PaddingMode.CONSTANT:
-            fill = packed([source.value] * plan.chunk, p.x.bits)
+            fill = _packed([source.value] * plan.chunk, p.x.bits)
             pairs = zip(words, fill, strict=True)
             words = [t.select(source.inside, *pair) for pair in pairs]
         p.out.store(offset, *words, elements=plan.chunk)
@@ -202,7 +183,7 @@ def _load_anywhere(t: Any, x: Any, offset: Any, count: int) -> list[Any]:
     """Loads neighbouring elements from any offset on, as words."""
     per_word = 32 // x.bits
     if per_word == 1 or count % per_word or x.size % per_word:
-        return packed([x.load(offset + i) for i in range(count)], x.bits)
+        return _packed([x.load(offset + i) for i in range(count)], x.bits)
     slot = offset % per_word
     first = offset - slot
     offsets = [first + i for i in range(0, count, per_word)]
@@ -219,6 +200,13 @@ def _load_anywhere(t: Any, x: Any, offset: Any, count: int) -> list[Any]:
     ]
 
 
+def _packed(elements: Sequence[Any], bits: int) -> list[Any]:
+    """Returns the words that hold these elements, the first in the lowest bits."""
+    shifted = [n << (i * bits % 32) for i, n in enumerate(elements)]
+    groups = (shifted[i : i + 32 // bits] for i in range(0, len(shifted), 32 // bits))
+    return [functools.reduce(operator.or_, group) for group in groups]
+
+
 def _fill_gaps(p: Program, base: Any) -> None:
     """Writes what a program, whose elements begin at `base`, has of gaps.
 
@@ -232,11 +220,12 @@ def _fill_gaps(p: Program, base: Any) -> None:
     already written the chunks beside them to memory, and the call took 0.060 ms instead
     of 0.035.
     """
-    t, plan = p.t, p.plan
+    t, plan, chunk = p.t, p.plan, p.plan.chunk
     begin, end = plan.inside
-    behind = plan.length - end
-    first = t.select(base < begin, 0, (base - begin) // plan.length + 1)
-    # How many gaps a program may have a part of, and how many words of each.
+    behind, stop = plan.length - end, t.minimum(base + p.elements, plan.elements)
+    # The first gap that ends behind `base`; how many gaps a program may have a part of;
+    # and how many words of each.
+    first = (base + (plan.length - begin)) // plan.length
     gaps = -(-(p.elements + behind + begin) // plan.length)
     most = min(plan.gap, p.elements // plan.word)
 
@@ -244,13 +233,12 @@ def _fill_gaps(p: Program, base: Any) -> None:
         number, word = _divide(i * t.threads + t.thread, most)
         gap = first + number
         start = gap * plan.length
-        low = t.select(gap > 0, (start - behind) // plan.chunk * plan.chunk, 0)
-        high = (start + (begin + plan.chunk - 1)) // plan.chunk * plan.chunk
-        low = t.maximum(low, base)
-        high = t.minimum(t.minimum(high, base + p.elements), plan.elements)
-        offset = low + word * plan.word
-        with t.when((number < gaps) & (gap <= plan.rows) & (offset < high)):
-            words = packed(_look_up(p, offset), p.x.bits)
+        low = t.select(gap > 0, (start - behind) // chunk * chunk, 0)
+        high = (start + (begin + chunk - 1)) // chunk * chunk
+        offset = t.maximum(low, base) + word * plan.word
+        inside = offset < t.minimum(high, stop)
+        with t.when((number < gaps) & (gap <= plan.rows) & inside):
+            words = _packed(_look_up(p, offset), p.x.bits)
             p.out.store(offset, *words, elements=plan.word)
         return []
 

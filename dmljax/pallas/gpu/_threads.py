@@ -17,6 +17,7 @@ Here belongs how an operation is expressed in MLIR. What a kernel computes does 
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -55,15 +56,16 @@ def _alike(*operands: Any) -> list[Any]:
     """
     widths = [operand.bits for operand in operands if isinstance(operand, Number)]
     bits = max(widths, default=32)
-    numbers = (o if isinstance(o, Number) else constant(o, bits) for o in operands)
-    return [number.in_bits(bits).value for number in numbers]
+    return [
+        o.in_bits(bits).value
+        if isinstance(o, Number)
+        else arith.constant(integer(bits), int(o))
+        for o in operands
+    ]
 
 
 def _arithmetic(name: str) -> Callable[[Any, Any], "Number"]:
-    def method(self: "Number", other: Any) -> "Number":
-        return Number(getattr(arith, name)(*_alike(self, other)))
-
-    return method
+    return lambda self, other: Number(getattr(arith, name)(*_alike(self, other)))
 
 
 def _comparison(name: str) -> Callable[[Any, Any], "Number"]:
@@ -95,7 +97,7 @@ class Number:
     def __rsub__(self, other: int) -> "Number":
         return constant(other, self.bits) - self
 
-    @property
+    @functools.cached_property
     def bits(self) -> int:  # 32 or 64, or 1 for a truth value
         return int(self.value.type.width)
 
@@ -226,8 +228,7 @@ class Threads:
     def _index(self, read: Callable[[Any], Any]) -> Number:
         return Number(arith.index_cast(integer(32), read(gpu.Dimension.x)))
 
-    def constant(self, value: int) -> Number:
-        return constant(value)
+    constant = staticmethod(constant)
 
     def narrow(self, number: Number) -> Number:
         """Returns the lower 32 bits of a number."""

@@ -33,11 +33,11 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
-from dmljax._check import NoKernelError, require
 from dmljax._coordinates import filled, is_nonzero, unravel
 from dmljax._types import Outputs
+from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.tpu import LANES, SUBLANES
-from dmljax.pallas.tpu._launch import Block, launch_blocks
+from dmljax.pallas.tpu._launch import launch_blocks
 
 VECTORS = 256  # of a block
 INTEGER = np.dtype(np.int32)
@@ -56,20 +56,10 @@ def nonzero_coordinates(
     elements = x.shape[1]
     # Mosaic has no integers of 64 bits, so offsets are int32, also those that the last
     # block has past the end.
-    require(
-        "NONZERO_COORDINATES",
-        elements < 2**31 - VECTORS * LANES,
-        f"the kernel for TPUs counts {elements} elements in 32 bits, of which one is "
-        "the sign; use implementation=None or 'xla'.",
-        NoKernelError,
-    )
-    require(
-        "NONZERO_COORDINATES",
-        rows == elements,
-        f"the kernel for TPUs writes {elements} rows, one for each element, not {rows};"
-        " use implementation=None or 'xla'.",
-        NoKernelError,
-    )
+    counts = f"the kernel for TPUs counts {elements} elements in 31 bits"
+    require_fit("NONZERO_COORDINATES", elements < 2**31 - VECTORS * LANES, counts)
+    writes = f"the kernel for TPUs writes {elements} rows, one for each element"
+    require_fit("NONZERO_COORDINATES", rows == elements, f"{writes}, not {rows}")
     blocks = pl.cdiv(elements, VECTORS * LANES)
     nonzero = jnp.pad(is_nonzero(x), ((0, 0), (0, blocks * VECTORS * LANES - elements)))
     nonzero = nonzero.reshape(-1, blocks * VECTORS, LANES)
@@ -104,17 +94,14 @@ def _compact(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array
         grid=(lines, blocks),
         blocks=[
             # The program reads these one by one, as scalars.
-            Block(
+            pl.BlockSpec(
                 (1, 1, VECTORS),
                 lambda line, block: (line * np.int32(blocks) + block, 0, 0),
-                starts.size,
-                scalar=True,
+                memory_space=tpu.SMEM,
             ),
-            Block(
-                (1, VECTORS, LANES), lambda line, block: (line, block, 0), nonzero.size
-            ),
+            pl.BlockSpec((1, VECTORS, LANES), lambda line, block: (line, block, 0)),
             # Windows overlap, and start at any tile: the kernel writes them itself.
-            Block((), lambda *_: (), lines * blocks * window * LANES),
+            pl.BlockSpec(memory_space=pl.ANY),
         ],
         outputs=(jax.ShapeDtypeStruct((lines, vectors + window, LANES), np.int32),),
         scratch=[

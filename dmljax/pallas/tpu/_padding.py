@@ -3,7 +3,7 @@
 A program has a block of the output. Leading and minor dimensions are padded in two
 different ways:
 
-- A block has size 1 along a padded leading dimension. `Block.index_map` evaluates the
+- A block has size 1 along a padded leading dimension. Its index map evaluates the
   formula of the page, so that the pipeline fetches the input that the block repeats.
   Nothing is computed; only CONSTANT selects the value where there is no such input.
 - A block has all of a padded minor dimension, of the input and of the output. The
@@ -29,16 +29,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.dtypes import itemsize_bits
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
-from dmljax._check import NoKernelError, require, show
+from dmljax._check import show
 from dmljax._coordinates import PaddingMode, source_index
-from dmljax._types import INT32_MAX, Outputs, is_floating
-from dmljax.pallas._axes import Axis, axes_of, merged
+from dmljax._types import INT32_MAX, Outputs
+from dmljax.pallas._padding import Axis, merged, padding_form
+from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.tpu import LANES, SUBLANES
-from dmljax.pallas.tpu._launch import Block, launch_blocks
+from dmljax.pallas.tpu._launch import launch_blocks
 
 # Rows of a block are a multiple of this, which is a multiple of the rows of a tile of
 # each type.
@@ -130,88 +130,66 @@ def block_of(shape: tuple[int, ...], fixed: Mapping[int, int]) -> tuple[int, ...
     return tuple(reversed(block))
 
 
-def padding(
+def _pad(
     x: jax.Array,
-    *value: jax.Array,
-    start: tuple[int, ...],
-    end: tuple[int, ...],
+    value: jax.Array,
+    axes: Sequence[Axis],
     mode: PaddingMode,
     interpret: Any,
-) -> Outputs:
-    """The form by kernel."""
-    batch = x.ndim - len(start)
-    sizes = np.broadcast_shapes(*(y.shape[:batch] for y in (x, *value)))
-    x = jnp.broadcast_to(x, sizes + x.shape[batch:])
-    # Mosaic needs two minor dimensions. Where only one is padded, the other is a batch.
-    # It has size 1 if there is no batch, or if each line of it has a value of its own.
-    lines = len(start) == 1 and (batch == 0 or any(y.size > 1 for y in value))
-    one = (1,) if lines else ()
-    taken = [
-        y.reshape(y.shape[:batch] + one + y.shape[batch:])
-        for y in for_mosaic(x, *value)
-    ]
-    axes = axes_of(taken[0].shape, start, end)
-    shape = tuple(axis.output for axis in axes)
-    padded = taken[0]
-    if x.size == 0:
-        padded = jnp.broadcast_to(taken[1] if value else padded.dtype.type(0), shape)
-    elif any(axis.is_padded for axis in axes):
-        padded = _pad(taken, axes, mode, interpret)
-    return (padded.reshape(sizes + shape[batch + len(one) :]).astype(x.dtype),)
-
-
-def _pad(
-    operands: Sequence[jax.Array], axes: list[Axis], mode: PaddingMode, interpret: Any
 ) -> jax.Array:
     """Pads an array, by one launch or by two."""
-    x, *value = operands
+    if x.dtype == np.bool_:  # of which Mosaic has no vectors of bytes
+        x, value = (y.astype(np.uint8) for y in (x, value))
+        return _pad(x, value, axes, mode, interpret).astype(np.bool_)
+    # Mosaic needs two minor dimensions. Where only one is padded, the other is a batch.
+    # It has size 1 if there is no batch, or if each line of it has a value of its own.
+    if x.ndim == 1 or value.shape[-2] > 1:
+        x, value = (jnp.expand_dims(y, -2) for y in (x, value))
+        axes = [*axes[:-1], Axis(1, 0, 0), axes[-1]]
     *leading, rows, columns = axes
     # A block has all of each padded minor dimension. If that is too large, rows are
     # padded first, and columns in a second launch. The order does not matter.
     both = rows.is_padded and columns.is_padded
     if both and PaddingPlan(tuple(axes), mode).elements > MOST_ELEMENTS:
         unpadded = Axis(columns.size, 0, 0)
-        x = _pad((x, *value), [*leading, rows, unpadded], mode, interpret)
+        x = _pad(x, value, [*leading, rows, unpadded], mode, interpret)
         done = [Axis(axis.output, 0, 0) for axis in (*leading, rows)]
-        return _pad((x, *value), [*done, columns], mode, interpret)
+        return _pad(x, value, [*done, columns], mode, interpret)
     outer = merged(leading)
     plan = PaddingPlan((*outer, rows, columns), mode)
     output = tuple(axis.output for axis in axes)
-    require(
+    require_fit(
         "PADDING",
         plan.elements <= MOST_ELEMENTS,
-        f"the kernel for TPUs has a padded minor dimension in vector memory as a "
-        f"whole, and {show(output)} is too large for that; use implementation=None or "
-        "'xla'.",
-        NoKernelError,
+        "the kernel for TPUs has a padded minor dimension in vector memory as a whole, "
+        f"and {show(output)} is too large for that",
     )
-    source = x.reshape(tuple(axis.size for axis in plan.axes))
-    values = [_merge_value(y, leading, outer) for y in value]
-    # Of the input, the pipeline fetches what each block repeats, again and again.
-    moved = (a.output if i < len(outer) else a.size for i, a in enumerate(plan.axes))
+    # The value in the dimensions of the plan: one, or one for each position in those
+    # leading dimensions that are not padded.
+    sizes, shape = (
+        [1 if axis.is_padded or value.size == 1 else axis.size for axis in dimensions]
+        for dimensions in (leading, outer)
+    )
+    value = jnp.broadcast_to(value, (*sizes, 1, 1)).reshape((*shape, 1, 1))
 
     def source_map(*program: Any) -> tuple[Any, ...]:
         each = zip(outer, program, strict=False)
         return (*(_source(axis, i, mode) for axis, i in each), *program[-2:])
 
     def value_map(*program: Any) -> tuple[Any, ...]:
-        each = zip(values[0].shape, program, strict=True)
+        each = zip(value.shape, program, strict=True)
         return tuple(i if size > 1 else 0 for size, i in each)
-
-    def value_block(shape: Sequence[int]) -> tuple[int, ...]:
-        each = zip(shape, plan.block, strict=True)
-        return tuple(in_block if size > 1 else 1 for size, in_block in each)
 
     (padded,) = launch_blocks(
         _pad_block,
-        source,
-        *values,
+        x.reshape(tuple(axis.size for axis in plan.axes)),
+        value,
         operator="padding",
         grid=tuple(map(pl.cdiv, plan.shape, plan.block)),
         blocks=[
-            Block(plan.source_block, source_map, math.prod(moved)),
-            *(Block(value_block(y.shape), value_map, y.size) for y in values),
-            Block(plan.block, lambda *program: program, math.prod(plan.shape)),
+            pl.BlockSpec(plan.source_block, source_map),
+            pl.BlockSpec(tuple(map(min, value.shape, plan.block)), value_map),
+            pl.BlockSpec(plan.block, lambda *program: program),
         ],
         outputs=(jax.ShapeDtypeStruct(plan.shape, x.dtype),),
         scratch=[tpu.VMEM(sizes, np.dtype(np.int32)) for sizes in plan.scratch],
@@ -219,20 +197,6 @@ def _pad(
         plan=plan,
     )
     return padded.reshape(output)
-
-
-def _merge_value(
-    value: jax.Array, leading: Sequence[Axis], outer: Sequence[Axis]
-) -> jax.Array:
-    """Returns the value in the merged dimensions.
-
-    It is one, or one for each position in the leading dimensions that are not padded.
-    """
-    if value.size == 1:
-        return value.reshape((1,) * (len(outer) + 2))
-    sizes = [1 if axis.is_padded else axis.size for axis in leading]
-    shape = [1 if axis.is_padded else axis.size for axis in outer]
-    return jnp.broadcast_to(value, (*sizes, 1, 1)).reshape((*shape, 1, 1))
 
 
 def _source(axis: Axis, position: Any, mode: PaddingMode) -> Any:
@@ -254,18 +218,16 @@ def _is_inside(axis: Axis, position: Any) -> Any:
     return (position >= axis.before) & (position < axis.before + axis.size)
 
 
-def _pad_block(x: Any, *references: Any, plan: PaddingPlan) -> None:
+def _pad_block(
+    x: Any, value: Any, output: Any, *scratch: Any, plan: PaddingPlan
+) -> None:
     """Writes a block of the output, matrix by matrix."""
-    # Only CONSTANT has a value, as the second operand.
-    constant = plan.mode is PaddingMode.CONSTANT
-    value = references[0] if constant else None
-    output, *scratch = references[constant:]
     *leading, height, width = output.shape
     # Along a padded leading dimension, all of the block is inside or all is outside.
     outside: list[Any] = [
         ~_is_inside(axis, pl.program_id(i))
         for i, axis in enumerate(plan.axes[:-2])
-        if axis.is_padded and constant
+        if axis.is_padded and plan.mode is PaddingMode.CONSTANT
     ]
 
     def write(offset: Any, carry: Any) -> Any:
@@ -273,20 +235,21 @@ def _pad_block(x: Any, *references: Any, plan: PaddingPlan) -> None:
         for size in reversed(leading):
             positions = (lax.rem(offset, jnp.int32(size)), *positions)
             offset = lax.div(offset, jnp.int32(size))
-        fill: Any = None if value is None else to_bits(_matrix_at(value, positions))
-        bits = _pad_matrix(to_bits(_matrix_at(x, positions)), scratch, fill, plan)
+        fill = _matrix_at(value, positions)
+        bits = _pad_matrix(_matrix_at(x, positions), scratch, fill, plan)
         for is_outside in outside:
             bits = jnp.where(is_outside, fill, bits)
-        output[positions] = from_bits(bits[:height, :width], output.dtype)
+        output[positions] = bits[:height, :width].astype(output.dtype)
         return carry
 
     lax.fori_loop(0, math.prod(leading), write, 0)
 
 
 def _matrix_at(block: Any, positions: Sequence[Any]) -> Any:
-    """Loads a matrix of a block, which may have size 1 for all positions."""
+    """Loads a matrix of a block, which may have size 1 for all positions, as int32."""
     each = zip(positions, block.shape[:-2], strict=True)
-    return block[tuple(0 if size == 1 else position for position, size in each)]
+    matrix = block[tuple(0 if size == 1 else position for position, size in each)]
+    return matrix.astype(np.int32)
 
 
 def _pad_matrix(bits: Any, scratch: Sequence[Any], fill: Any, plan: PaddingPlan) -> Any:
@@ -347,42 +310,11 @@ def _pad_dimension(
     lax.fori_loop(0, target.shape[dimension] // tile, write, 0)
 
 
-# ELEMENTS OF ANY TYPE, AS INTEGERS OF 32 BITS
+_pad_any = padding_form(_pad)
 
 
-def for_mosaic(*operands: jax.Array) -> list[jax.Array]:
-    """Returns the operands in types that Mosaic computes with.
-
-    Booleans, and integers of less than a byte, become bytes. Types of which Mosaic has
-    no vectors are an error.
-    """
-    taken = []
-    for operand in operands:
-        dtype, bits = operand.dtype, itemsize_bits(operand.dtype)
-        # A TPU computes with bfloat16, and not with float16.
-        few = bits in (8, 16, 32) if is_floating(dtype) else bits <= 32
-        require(
-            "PADDING",
-            few and dtype != np.float16,
-            f"the kernel for TPUs takes no {show(dtype)}, for which Mosaic has no "
-            "vectors; use implementation=None or 'xla'.",
-            NoKernelError,
-        )
-        is_narrow = bits < 8 or dtype == np.bool_
-        taken.append(operand.astype(np.int8) if is_narrow else operand)
-    return taken
-
-
-def to_bits(x: Any) -> Any:
-    """Returns the bits of `x` as int32, inside a kernel."""
-    if is_floating(x.dtype):
-        x = lax.bitcast_convert_type(x, np.dtype(f"int{8 * x.dtype.itemsize}"))
-    return x.astype(np.int32)
-
-
-def from_bits(bits: Any, dtype: np.dtype) -> Any:
-    """Returns the values of type `dtype` with these bits: the inverse of `to_bits`."""
-    if is_floating(dtype):
-        bits = bits.astype(np.dtype(f"int{8 * dtype.itemsize}"))
-        return lax.bitcast_convert_type(bits, dtype)
-    return bits.astype(dtype)
+def padding(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
+    """The form by kernel."""
+    problem = f"the kernel for TPUs takes no {show(x.dtype)}, of which Mosaic has no "
+    require_fit("PADDING", x.dtype.itemsize < 8, f"{problem}vectors")
+    return _pad_any(x, *value, **static)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dmljax import PaddingMode
-from dmljax.pallas._axes import Axis, axes_of
+from dmljax.pallas._padding import Axis
 from dmljax.pallas.gpu import WARP, _padding, _threads
 from tests import samples
 from tests.checks import assert_same, check, needs_x64
@@ -54,6 +54,9 @@ ROWS = {
     "rows of chunks": lambda c, p, w: ((3, w), (1, 0), (2, 0)),
     "rows of no chunks": lambda c, p, w: ((3, w + 1), (1, 0), (2, 0)),
     "units of three": lambda c, p, w: ((2, 5, 6, 3), (0, 2, 1, 0), (0, 1, 2, 0)),
+    "a program but for one": lambda c, p, w: ((p - 2,), (1,), (0,)),
+    "a program": lambda c, p, w: ((p - 1,), (1,), (0,)),
+    "a program and one": lambda c, p, w: ((p,), (1,), (0,)),
     "a gap of programs": lambda c, p, w: ((p + 3,), (p + 5,), (2,)),
     "far": lambda c, p, w: ((2, 3), (0, 4 * c), (0, 5 * c)),
     "two rows in a word": lambda c, p, w: ((12, 1), (0, 1), (0, 0)),
@@ -98,10 +101,14 @@ def test_the_rows_are_boundaries_of_the_plan():
     plans = {}
     for name, rows in ROWS.items():
         chunk = _padding.CHUNK_BYTES
-        axes = axes_of(*rows(chunk, chunk * WARP * _padding.WARPS, _padding.ROW_BYTES))
+        sizes = rows(chunk, chunk * WARP * _padding.WARPS, _padding.ROW_BYTES)
+        axes = list(map(Axis, *sizes))
         plans[name] = _padding.plan_of(axes, CONSTANT, 1, 1)
     insides = {plan.row.size * plan.unit - plan.chunk for plan in plans.values()}
     assert insides >= {-1, 0, plans["two may be"].chunk + 1}
+    program = _padding.CHUNK_BYTES * WARP * _padding.WARPS
+    elements = {plan.elements - program for plan in plans.values()}
+    assert elements >= {-1, 0, 1}
     assert {plan.unit for plan in plans.values()} >= {1, 3, _padding.ROW_BYTES - 1}
     assert {plan.gap == 0 for plan in plans.values()} == {True, False}
     assert {plan.word for plan in plans.values()} == {1, 2, 4}

@@ -119,8 +119,7 @@ def test_four_chips_communicate_what_the_page_says(case, mesh, spec, implementat
     sharding = NamedSharding(square, spec)
     placed = [struct(x.shape, x.dtype, sharding=sharding) for x in case.arrays]
     program = jax.jit(case.function).lower(*placed).compile()
-    found = meshes.collectives(program.as_text())
-    meaning = meshes.MEANINGS[meshes.table()[case.line][AxisType.Explicit]]
-    assert meaning(found, case, meshes.parts_of(mesh, spec), False), found
+    parts = meshes.parts_of(mesh, spec)
+    meshes.check_sent(program.as_text(), case, parts, AxisType.Explicit)
     if case.line != ("`padding`", "a padded dimension"):  # where WRAP only slices
         assert ("dmljax_" in program.as_text()) == (implementation == "pallas")

@@ -25,14 +25,18 @@ def lines(elements):
     return found
 
 
+SLOW = [(3 * TILE - 71, slice(None), 1), (3 * TILE - 71, slice(0, None, 3), 2)]
+# One less than a boundary, as many, and one more. A block of a few vectors is a tile.
+SLOW += [
+    (n + i, slice(0, None, 3), 1) for n in (1, LANES, TILE) for i in (-1, 0, 1) if n + i
+]
+
+
 @pytest.mark.parametrize(
     ("elements", "some", "cores"),
     [
         (3 * TILE - 71, slice(2, None, 6), 1),
-        pytest.param(3 * TILE - 71, slice(None), 1, marks=pytest.mark.slow),
-        pytest.param(3 * TILE - 71, slice(0, None, 3), 2, marks=pytest.mark.slow),
-        pytest.param(TILE, slice(0, None, 3), 1, marks=pytest.mark.slow),
-        pytest.param(5, slice(0, None, 3), 1, marks=pytest.mark.slow),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW),
     ],
 )
 def test_lines(interpreter, elements, some, cores):

@@ -1,0 +1,147 @@
+"""The rules of the pages a second time: whether a descriptor has to be accepted.
+
+The support tables are in tests/subjects/, typed from the pages. Nothing here calls a
+check of the package. So a rule that it forgets or adds is a failure of the fuzzer.
+"""
+
+import math
+import sys
+from typing import Any
+
+from dmljax import DataType, FeatureLevel, PaddingMode, TensorDesc
+from tests import oracles
+from tests.subjects import DESCRIBED
+
+MODE_LEVELS = {PaddingMode.SYMMETRIC: 0x3000, PaddingMode.WRAP: 0x6400}
+# The oracle of overlaps looks at every element, so it looks at no more than these.
+MOST_OFFSETS = 10_000
+# All tensors have one type, but for these.
+OTHER_TYPES = "condition_tensor", "indices_tensor", "output_count_tensor"
+OTHER_TYPES += ("output_coordinates_tensor",)
+LARGEST = int(sys.float_info.max)
+
+
+def accepts(desc: Any, level: int) -> bool | None:
+    """Whether the descriptor is legal at a level; None if this can't be found here."""
+    fields = vars(desc)
+    if not all(_legal(desc.operator, name, value) for name, value in fields.items()):
+        return False
+    tensors = desc.tensors()
+    legal = [_legal_tensor(t, output=n in desc.outputs) for n, t in tensors.items()]
+    same = [t.data_type for n, t in tensors.items() if n not in OTHER_TYPES]
+    if False in legal or not (_same(*same) and supported(desc, level)):
+        return False
+    if not _together(desc):
+        return False
+    return None if None in legal else True
+
+
+def supported(desc: Any, level: int) -> bool:
+    """Whether the tables have the mode, and the ranks and types of all tensors."""
+    table = DESCRIBED[desc.operator].table.items()
+    rows = [row for label, row in table if FeatureLevel[f"V{label}"] <= level]
+    if not rows or level < MODE_LEVELS.get(getattr(desc, "padding_mode", None), 0):
+        return False
+    for name, tensor in desc.tensors().items():
+        low, high, types = rows[-1][name.title().replace("_", "")]
+        supports_type = tensor.data_type.name in types.split()
+        if not (low <= len(tensor.sizes) <= high and supports_type):
+            return False
+    return True
+
+
+def _integers(*values: Any, low: int = 0, high: int = 2**32 - 1) -> bool:
+    return all(type(value) is int and low <= value <= high for value in values)
+
+
+def _legal(operator: str, name: str, value: Any) -> bool:
+    """Whether a field has a legal value, whatever the others have."""
+    *_, kind = name.split("_")
+    if kind == "tensor":
+        optional = (operator, name) == ("DIAGONAL_MATRIX1", "input_tensor")
+        return isinstance(value, TensorDesc) or (optional and value is None)
+    if kind in ("mode", "type"):
+        return isinstance(value, PaddingMode if kind == "mode" else DataType)
+    if kind == "padding":
+        return isinstance(value, tuple) and _integers(*value)
+    if kind == "value":
+        return type(value) is float or _integers(value, low=-LARGEST, high=LARGEST)
+    if kind in ("axis", "count"):
+        return _integers(value)
+    return _integers(value, low=-(2**31), high=2**31 - 1)  # a diagonal
+
+
+def _legal_tensor(tensor: TensorDesc, *, output: bool) -> bool | None:
+    """Whether a tensor is legal by itself; None if its elements may overlap."""
+    sizes, strides = tensor.sizes, tensor.strides
+    total, power = (
+        tensor.total_tensor_size_in_bytes,
+        tensor.guaranteed_base_offset_alignment,
+    )
+    known = 1 <= tensor.data_type <= 11 and 1 <= len(sizes) <= 8
+    if not (known and _integers(*sizes, low=1) and math.prod(sizes) < 2**32):
+        return False
+    if strides and not (_integers(*strides) and len(strides) == len(sizes)):
+        return False
+    count, width = math.prod(sizes), tensor.dtype.itemsize
+    steps = zip(sizes, strides or (), strict=strides is not None)
+    extent = 1 + sum((n - 1) * step for n, step in steps) if strides else count
+    implied = (extent * width + 3) // 4 * 4
+    powers = [0, *(2**i for i in range(32) if 2**i >= width)]
+    given = implied if total is None else total
+    if not _integers(given, low=implied, high=2**64 - 1) or tensor.flags not in (0, 1):
+        return False
+    if not (_integers(power) and power in powers):
+        return False
+    if not (strides and output):
+        return True
+    if max(extent, (total or 0) // width) >= 2**32:
+        return False
+    return None if count > MOST_OFFSETS else not oracles.strides_overlap(sizes, strides)
+
+
+def _same(*values: Any) -> bool:
+    return all(value == values[0] for value in values)
+
+
+def _typed(output: TensorDesc, data_type: DataType, value: float) -> bool:
+    """Whether a value is of the output's type, which holds it."""
+    if data_type.name.startswith("FLOAT") or data_type != output.data_type:
+        return data_type == output.data_type
+    signed, bits = data_type.name[0] == "I", 8 * output.dtype.itemsize
+    low, high = -signed * 2 ** (bits - 1), 2 ** (bits - signed)
+    return math.isfinite(value) and value == int(value) and low <= value < high
+
+
+def _together(desc: Any) -> bool:
+    """Whether fields that are legal alone are legal together."""
+    tensors = desc.tensors().values()
+    sizes = [t.sizes for t in tensors]
+    rank = len(sizes[0])
+    match desc.operator:
+        case "PADDING" | "PADDING1":
+            typed = desc.operator == "PADDING" or _typed(
+                *(desc.output_tensor, desc.padding_value_data_type, desc.padding_value)
+            )
+            start, end = desc.start_padding, desc.end_padding
+            padded = zip(start, sizes[0], end, strict=False)
+            alike = _same(rank, desc.dimension_count, len(start), len(end))
+            return typed and alike and sizes[1] == tuple(map(sum, padded))
+        case "DIAGONAL_MATRIX":
+            return max(sizes[0][-2:]) <= 2**31
+        case "DIAGONAL_MATRIX1":
+            typed = _typed(desc.output_tensor, desc.value_data_type, desc.value)
+            return typed and _same(*sizes) and max(sizes[0][-2:]) <= 2**31
+        case "ONE_HOT":
+            of_output = enumerate(sizes[2])
+            one = tuple(1 if i == desc.axis else size for i, size in of_output)
+            two = len(sizes[1]) == rank and math.prod(sizes[1]) >= 2
+            # Ours: positions are counted in int32.
+            short = desc.axis < rank and sizes[2][desc.axis] < 2**31
+            return two and short and sizes[0] == one
+        case "ELEMENT_WISE_IF":
+            return _same(*sizes)
+    (x, count, (*ones, rows, columns)) = sizes
+    effective = rank - next((i for i, size in enumerate(x) if size > 1), rank)
+    single = math.prod(count) == math.prod(ones) == 1 and rows == math.prod(x)
+    return single and max(effective, 1) <= columns <= rank

@@ -1,0 +1,215 @@
+"""Garbage for any argument of a public function gets an error that names the argument.
+
+What is right or wrong about arguments that could be meant is tested in
+tests/test_arguments.py.
+"""
+
+import dataclasses
+import enum
+import functools
+import inspect
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import dmljax
+from dmljax import DescriptorError, ModelError, create_operator
+from dmljax._struct import c_name
+from tests.samples import tensor
+from tests.subjects import (
+    diagonal_matrix1,
+    element_wise_if,
+    nonzero_coordinates,
+    one_hot,
+    padding,
+)
+
+
+class Number(enum.IntEnum):
+    TWO = 2  # and no member is zero
+
+
+GARBAGE = {
+    "an array": lambda: jnp.full((2, 2), 1.5),
+    "a list": lambda: [1.5],
+    "a ragged list": lambda: [[1], [2, 3]],
+    "a list of a huge integer": lambda: [10**5000],
+    "an IntEnum": lambda: Number.TWO,
+    "a timedelta64": lambda: np.timedelta64(2, "s"),
+    "timedeltas": lambda: np.ones(2, "m8[s]"),
+    "a datetime64": lambda: np.datetime64(2, "s"),
+    "a bytearray": lambda: bytearray(2),
+    "a memoryview": lambda: memoryview(b"12"),
+    "bytes": lambda: b"12",
+    "text": lambda: "twelve",
+    "long text": lambda: "long " * 5000,
+    "None": lambda: None,
+    "a dict": lambda: {1: 2},
+    "a set": lambda: {1, 2},
+    "an object": object,
+    "a class": lambda: Number,
+    "a generator": lambda: (i for i in range(2)),
+    "NaN": lambda: float("nan"),
+    "a huge integer": lambda: 10**5000,
+    "an imaginary number": lambda: 2j,
+    "a masked array": lambda: np.ma.masked_array([1, 2], [True, False]),
+    "a masked number": lambda: np.ma.masked_array(1, True),
+    "a key": lambda: jax.random.key(0),
+    "a tensor": lambda: tensor("INT8", 2),
+}
+
+# PLACES
+
+X = np.ones((2, 3), np.float32)
+MODEL = {"resources": {}, "dispatchables": {}, "commands": []}
+# The arguments of each public function, right ones.
+FUNCTIONS = {
+    dmljax.padding: {
+        "x": X,
+        "start_padding": (1, 1),
+        "end_padding": (1, 1),
+        "mode": 0,
+        "value": 0,
+        "implementation": None,
+    },
+    dmljax.nonzero_coordinates: {
+        "x": X,
+        "columns": 2,
+        "fill": 0,
+        "parts": 2,
+        "size": 2,
+        "implementation": None,
+    },
+    dmljax.one_hot: {
+        "indices": np.ones((2, 1), np.int32),
+        "values": X,
+        "size": 2,
+        "axis": 1,
+    },
+    dmljax.element_wise_if: {"condition": X > 0, "a": X, "b": X},
+    dmljax.diagonal_matrix1: {
+        "x": X,
+        "shape": (2, 3),
+        "dtype": "float32",
+        "value": 1,
+        "fill_begin": 0,
+        "fill_end": 1,
+    },
+    dmljax.create_operator: {"desc": padding.DESC, "feature_level": 0x6400},
+    dmljax.Operator: {"desc": padding.DESC, "feature_level": 0x6400},
+    dmljax.run_model: {"model": MODEL, "device": None, "max_memory": None},
+}
+DESCRIPTORS = (
+    *(padding.DESC, padding.TYPED, nonzero_coordinates.DESC, one_hot.DESC),
+    *(element_wise_if.DESC, diagonal_matrix1.DESC, diagonal_matrix1.OLD),
+)
+
+
+def called(function, **changes):
+    arguments = FUNCTIONS[function] | changes
+    parameters = inspect.signature(function).parameters
+    first = [n for n, p in parameters.items() if p.kind is p.POSITIONAL_ONLY]
+    rest = {name: value for name, value in arguments.items() if name not in first}
+    return function(*(arguments[name] for name in first), **rest)
+
+
+def described(desc, **changes):
+    return create_operator(dataclasses.replace(desc, **changes))
+
+
+def described_tensor(**changes):
+    changed = dataclasses.replace(padding.DESC.input_tensor, **changes)
+    return described(padding.DESC, input_tensor=changed)
+
+
+def fields(struct):
+    return [field.name for field in dataclasses.fields(struct)]
+
+
+# A call with one argument by name, and the names.
+PLACES = {
+    **{
+        function.__name__: (functools.partial(called, function), list(arguments))
+        for function, arguments in FUNCTIONS.items()
+    },
+    **{
+        type(desc).__name__: (functools.partial(described, desc), fields(desc))
+        for desc in DESCRIPTORS
+    },
+    "TensorDesc": (described_tensor, fields(padding.DESC.input_tensor)),
+    "from_json": (dmljax.PaddingDesc.from_json, ["desc"]),
+    "a call": (
+        lambda input_tensor: create_operator(padding.DESC)(input_tensor),
+        ["input_tensor"],
+    ),
+}
+# What is no garbage in its place.
+INTEGER, NONE = {"an IntEnum"}, {"None"}
+REAL = INTEGER | {"NaN"}
+TAKEN = {
+    "padding": {"x": {"an array"}, "value": REAL, "implementation": NONE},
+    "nonzero_coordinates": {
+        **dict.fromkeys(("columns", "fill", "parts", "size"), INTEGER | NONE),
+        "x": {"an array"},
+        "implementation": NONE,
+    },
+    "one_hot": {"values": {"an array"}, "size": INTEGER},
+    "element_wise_if": {"a": REAL, "b": REAL},
+    "diagonal_matrix1": {
+        **dict.fromkeys(("x", "shape", "dtype"), NONE),
+        **dict.fromkeys(("fill_begin", "fill_end"), INTEGER | NONE),
+        "value": REAL,
+    },
+    "run_model": {"device": NONE, "max_memory": INTEGER | NONE | {"a huge integer"}},
+    "DiagonalMatrix1Desc": {
+        **dict.fromkeys(("diagonal_fill_begin", "diagonal_fill_end"), INTEGER),
+        "input_tensor": NONE,
+        "value": REAL,
+    },
+    "DiagonalMatrixDesc": {"offset": INTEGER, "value": REAL},
+    "PaddingDesc": {"padding_value": REAL, "dimension_count": INTEGER},
+    "Padding1Desc": {"padding_value": INTEGER},
+    "TensorDesc": dict.fromkeys(("strides", "total_tensor_size_in_bytes"), NONE),
+}
+
+
+def error_of(call, argument, value):
+    try:
+        call(**{argument: value})
+    except (TypeError, DescriptorError, ModelError) as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_garbage(place):
+    """In one line of ours. A subclass of TypeError would be one of NumPy's or JAX's."""
+    call, arguments = PLACES[place]
+    for argument in arguments:
+        # "a" is also a word.
+        taken, written = set(), rf"{argument} \(" if argument in "abx" else argument
+        for name, make in GARBAGE.items():
+            error = error_of(call, argument, make())
+            if error is None:
+                taken.add(name)
+                continue
+            message = str(error)
+            assert type(error) in (TypeError, DescriptorError, ModelError)
+            assert re.search(rf"\b({written}|{c_name(argument)})", message), name
+            assert message.isprintable()
+            assert len(message) < 500
+        assert taken == TAKEN.get(place, {}).get(argument, set()), argument
+
+
+def test_no_argument_is_left_out():
+    for function, arguments in FUNCTIONS.items():
+        assert list(arguments) == list(inspect.signature(function).parameters)
+    descriptors = {type(desc) for desc in DESCRIPTORS}
+    public = {getattr(dmljax, name) for name in dmljax.__all__}
+    functions = {each for each in public if inspect.isfunction(each)}
+    subclasses = {c for c in public if dmljax.OperatorDesc in getattr(c, "__mro__", ())}
+    assert functions == FUNCTIONS.keys() - {dmljax.Operator}
+    assert subclasses == descriptors | {dmljax.OperatorDesc}
