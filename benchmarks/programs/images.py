@@ -13,7 +13,6 @@ from jax import lax
 import dmljax
 from benchmarks.others import TORCH_NAMES, module, onnx
 from benchmarks.programs.timed import Timed, with_ways
-from dmljax import PaddingMode
 from dmljax import _programs as shared
 from dmljax._programs import BY_3, BY_16, Input, Program, images, patches
 
@@ -34,9 +33,8 @@ def _take(x: jax.Array, pads: Any, mode: Any) -> jax.Array:
 
 def _kernel(x: jax.Array, pads: Any, mode: str) -> jax.Array:
     start, end = zip(*pads, strict=True)
-    assert mode == "reflect"
-    mirrored = PaddingMode.REFLECTION
-    return dmljax.padding(x, start, end, mode=mirrored, implementation="pallas")
+    named: Any = mode
+    return dmljax.padding(x, start, end, mode=named, implementation="pallas")
 
 
 PADS = {**shared.PADS, "jnp take": _take}
@@ -68,7 +66,7 @@ def _patched(mode: str, program: Program, dtypes: Sequence[str]) -> Timed:
         return _patches(_torch_pad(x, 16, mode), module("torch").permute)
 
     return Timed(
-        with_ways(program, PADS),
+        with_ways(program, {**PADS, "dmljax pallas": _kernel}),
         lambda x: _patches(np.pad(x, BY_16, mode), np.transpose),  # type: ignore[call-overload]
         {"torch": in_torch},
         dtypes=dtypes,

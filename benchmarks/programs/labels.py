@@ -34,16 +34,18 @@ HOT: Ways = {
 # LABEL SMOOTHING
 
 
-def _np_smoothing(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _np_smoothing(
+    x: np.ndarray, labels: np.ndarray, smoothing: float = 0.1
+) -> np.ndarray:
     x = x - x.max(-1, keepdims=True)
     logs = x - np.log(np.exp(x).sum(-1, keepdims=True))
     chosen = np.take_along_axis(logs, labels[:, None], -1)[:, 0]
-    return np.asarray(-0.9 * chosen - 0.1 * logs.mean(-1))
+    return np.asarray((smoothing - 1) * chosen - smoothing * logs.mean(-1))
 
 
-def _torch_smoothing(x: Any, labels: Any) -> Any:
+def _torch_smoothing(x: Any, labels: Any, smoothing: float = 0.1) -> Any:
     cross_entropy = module("torch").nn.functional.cross_entropy
-    static = {"label_smoothing": 0.1, "reduction": "none"}
+    static = {"label_smoothing": smoothing, "reduction": "none"}
     return cross_entropy(x.float(), labels.long(), **static)
 
 
@@ -56,6 +58,26 @@ SMOOTHING = with_ways(
     SHARED["label smoothing"],
     {"jnp where": lambda i, n: jnp.where(_hot(jnp, i, n), 0.9, 0) + 0.1 / n},
 )
+
+LABELS: Ways = {
+    "dmljax": lambda i, n: dmljax.one_hot(
+        i[:, None], np.array([0, 1], np.float32), size=n
+    ),
+    "jnp one_hot": jax.nn.one_hot,
+    "jnp where": lambda i, n: jnp.where(_hot(jnp, i, n), 1.0, 0.0),
+}
+
+
+def _mean_of(program: Program, ways: Ways, torch: Any, smoothing: float) -> Timed:
+    """The loss that a training step has: the mean over the rows."""
+    oracle = functools.partial(_np_smoothing, smoothing=smoothing)
+    return Timed(
+        program._replace(ways=ways, run=lambda *args: program.run(*args).mean()),
+        lambda x, labels: np.asarray(oracle(x, labels).mean()),
+        {"torch": lambda x, labels: torch(x, labels, smoothing).mean()},
+        whole=True,
+    )
+
 
 # A TABLE, AND A SEGMENTATION
 
@@ -131,6 +153,10 @@ PROGRAMS = {
         dtypes=("bfloat16",),
         directions=BOTH,
     ),
+    "mean loss of smoothed labels": _mean_of(
+        SMOOTHING, SMOOTHING.ways, _torch_smoothing, 0.1
+    ),
+    "mean loss of labels": _mean_of(SMOOTHING, LABELS, _torch_smoothing, 0.0),
     "product with a table": Timed(
         TABLE,
         lambda i, table: table[i],
