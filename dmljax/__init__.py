@@ -17,7 +17,6 @@ turns into a function. ``run_model`` runs the model files of DirectML's tool DxD
 of ONNX.
 """
 
-import importlib
 import typing
 
 from dmljax import _operators
@@ -34,19 +33,9 @@ if typing.TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [*_operators.__all__]  # the functions come first
-__all__ += [
-    "DataType",
-    "DescriptorError",
-    "FeatureLevel",
-    "Implementation",
-    "ModelError",
-    "Operator",
-    "OperatorDesc",
-    "TensorDesc",
-    "TensorFlags",
-    "create_operator",
-    "run_model",
-]
+__all__ += ["DataType", "DescriptorError", "FeatureLevel", "Implementation"]
+__all__ += ["ModelError", "Operator", "OperatorDesc", "TensorDesc", "TensorFlags"]
+__all__ += ["create_operator", "run_model"]
 
 
 def __getattr__(name: str) -> typing.Any:
@@ -56,5 +45,8 @@ def __getattr__(name: str) -> typing.Any:
 
         return run_model
     if name in ("numpy", "onnx"):
-        return importlib.import_module(f"dmljax.{name}")
+        import dmljax.numpy
+        import dmljax.onnx
+
+        return getattr(dmljax, name)
     raise AttributeError(f"module 'dmljax' has no attribute {name!r}")
