@@ -131,7 +131,8 @@ def tracing_table(devices: Mapping[str, Lines]) -> str:
     for device, lines in devices.items():
         for key, row in lines.items():
             if key[3] == "tracing":
-                work, calls, _ = re.split(r", (1|20) of ", _case(key))
+                work, calls, _ = re.split(r", (1|20) of ", key[1])
+                work += ", gradient" * (key[2] == "gradient")
                 pair = (
                     f"{row['dmljax'][clock] / row['jnp'][clock]:.2f}"
                     for clock in ("lower_ms", "compile_ms")
