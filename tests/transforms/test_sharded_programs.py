@@ -18,10 +18,11 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
+from benchmarks.collectives import collectives
 from dmljax import PaddingMode
 from tests import meshes
 from tests.checks import eight_devices
-from tests.meshes import CASES, DOCS, check_both, collectives, run, sharding_of
+from tests.meshes import CASES, DOCS, check_both, run, sharding_of
 from tests.sharded import array
 from tests.subjects.nonzero_coordinates import MASK, lines, nonzero_coordinates
 from tests.subjects.one_hot import columns_of_32
