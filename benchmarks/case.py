@@ -5,7 +5,7 @@ How it is timed belongs to `benchmarks.run`, and how a library gets its arrays t
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from benchmarks.oracles import Oracle
 
 # By contender. A contender is a library, and where it has several ways to do the work,
 # a word for the way: "dmljax", "jnp", "torch", "dmljax pallas".
-Functions = dict[str, Callable[..., Any]]
+Functions = Mapping[str, Callable[..., Any]]
 # The contenders of an operator that has a kernel, besides the one that is the default.
 FORMS = ("dmljax xla", "dmljax pallas")
 
@@ -36,12 +36,9 @@ class Case:
       ceiling: "copy" or "fill", the bandwidth that the work is held against. None if
         memory is not what limits it.
       direction: "forward" or "gradient".
-      context: what is around the operator. "operator": nothing, it is a program of its
-        own. "pipeline": an elementwise operation before and after it. "program": a
-        larger part of what users run. In these three, functions of JAX run inside
-        `jit`. "call": they are called outside of `jit`. "form": two forms of dmljax.
-      wrt: the input that is differentiated, if one is. The first of `inputs`, which
-        `functions` do not take, is then the cotangent.
+      context: "program": what users run. "operator": an operator is a program of its
+        own. "pipeline": an elementwise operation stands before and after it. In these
+        three, functions of JAX run inside `jit`. "call": they are called outside.
     """
 
     operator: str
@@ -54,7 +51,6 @@ class Case:
     ceiling: str | None = "copy"
     direction: str = "forward"
     context: str = "operator"
-    wrt: int | None = None
 
     @property
     def dtype(self) -> str:

@@ -134,7 +134,7 @@ def _compacted(find: Callable[..., Any], keep: jax.Array, x: jax.Array) -> jax.A
     length = len(keep) // PARTS
     rows = find(keep, size=length // 4, fill=len(keep))[1][..., 0]
     local = rows - jnp.arange(PARTS, dtype=np.uint32)[:, None] * np.uint32(length)
-    take = jax.vmap(lambda part, i: part.at[i].get(mode="fill", fill_value=0))
+    take: Any = jax.vmap(lambda x, i: x.at[i].get(mode="fill", fill_value=0))
     kept: jax.Array = take(x.reshape(PARTS, length, -1), local)
     return kept
 

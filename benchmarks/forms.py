@@ -1,183 +1,96 @@
-"""Each form that exists for speed beside the plain form that it replaces.
+"""Plain forms, beside the special ones that dmljax has for speed.
 
-A second form, a threshold or a branch for speed stays in dmljax only if it is at least
-15 % faster in work that users do, or if a goal is not reached without it. Each such
-form has a case here, with the contenders "dmljax special" and "dmljax plain". Its
-context is "form", and both run inside `jit`. `benchmarks.cases` has the cases.
+A second form, a threshold or a branch for speed stays in dmljax only if it gains 15 %
+in a program that users run, or if a goal is not reached without it. So the ledger has a
+line with it, and a line without it. The latter has a word in brackets. For example,
+"dmljax [gather]" is dmljax in which `FORMS["gather"]` has replaced some names.
 """
 
+import contextlib
+import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
-import numpy as np
+import jax
 
-from benchmarks import oracles
 from benchmarks.case import Case
-from benchmarks.data import Data
-from benchmarks.others import numpy_mode
-from dmljax import PaddingMode
-from dmljax._operators import OPERATORS
-from dmljax.pallas.gpu import _nonzero_coordinates, _padding
+from dmljax import _nonzero_coordinates_primitive as _nonzero
+from dmljax import _padding_forms, _select, _strides
+from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES as NONZERO
+from dmljax._padding_primitive import PADDING
 from dmljax.pallas.gpu._nonzero_plan import NonzeroPlan
+from dmljax.pallas.gpu._padding import PaddingPlan
 
-CHANNELS = 16
-Form = Callable[..., Any]
-
-
-def cases(platform: str, elements: int) -> Iterator[Case]:
-    """The forms of a platform, for arrays of about so many elements of 4 bytes."""
-    yield from {"cpu": _on_cpu, "gpu": _on_gpu}[platform](elements)
+ALL_ROWS = "^nonzero_coordinates (float32|uint8) .*[15]0.0% non-zero forward"
+SOME_ROWS = r"^nonzero_coordinates (float32|uint8) .* non-zero, \d{5,} rows"
+COMPACTED = "^nonzero_coordinates (elements|rows|edges)"
+PADDED = "^padding (reflect padding|mean|REFLECTION).* forward"
 
 
-def _on_cpu(elements: int) -> Iterator[Case]:
-    for mode in (PaddingMode.REFLECTION, PaddingMode.EDGE, PaddingMode.WRAP):
-        for dtype, side in (("int8", 512), ("float16", 192)):
-            yield _joined(mode, dtype, side)
-    for density in (0.001, 0.1, 1.0):
-        primitive = OPERATORS["nonzero_coordinates"].primitive
-        x = Data((elements,), "float32", density=density)
-        special, plain = primitive.on_platform["cpu"], primitive.xla
-        yield _nonzero(f"{100 * density:g} % not zero", x, None, special, plain)
+@dataclasses.dataclass(frozen=True)
+class Plain:
+    """dmljax without one of its special forms.
+
+    Attributes:
+      platforms: where the special form runs, and where both are timed.
+      cases: a pattern of the labels of the cases that both run.
+      patch: replaces names while it is entered.
+      of: the contender that has the special form.
+    """
+
+    platforms: str
+    cases: str
+    patch: Any
+    of: str = "dmljax"
 
 
-def _on_gpu(elements: int) -> Iterator[Case]:
-    for dtype in ("int8", "float16"):
-        yield _copied(elements, dtype)
-    for dtype in ("uint8", "float32"):
-        some = functools.partial(_some_rows, elements, dtype)
-        for density in (0.001, 0.01, 0.1):
-            words = "a piece has several tiles"
-            yield some(density, 1.25 * density, words, _OneTile)
-        for rank in (1, 4):
-            words = f"rank {rank}, a sixteenth of the rows: "
-            words += "programs claim parts of the tail"
-            yield some(0.01, 1 / 16, words, _NoClaims, rank)
+_swapped, _dict = mock.patch.object, mock.patch.dict
+_joined = _padding_forms.by_axes(_padding_forms.join)
+FORMS = {
+    "select": Plain("cpu gpu", "label smoothing", _swapped(_select, "BITS", {})),
+    # PADDING on a CPU: strips are joined, or else gathered with a barrier behind.
+    "join": Plain("cpu", PADDED, _dict(PADDING.on_platform, cpu=_joined)),
+    "gather, barrier": Plain(
+        "cpu", PADDED, _swapped(_padding_forms, "_has_long_rows", lambda *_: False)
+    ),
+    "gather": Plain("cpu tpu", PADDED, _dict(PADDING.on_platform, clear=True)),
+    "offsets": Plain("cpu", "with gaps", _swapped(_strides, "_corner", lambda _: None)),
+    "nothing copied": Plain(
+        "gpu", PADDED, _swapped(PaddingPlan, "inside", (0, 0)), "dmljax pallas"
+    ),
+    # NONZERO_COORDINATES.
+    "scatter": Plain("cpu", ALL_ROWS, _dict(NONZERO.on_platform, clear=True)),
+    "search": Plain(
+        "gpu", ALL_ROWS, _swapped(_nonzero, "_scatter", _nonzero._search), "dmljax xla"
+    ),
+    "no kernel": Plain("gpu", COMPACTED, _dict(NONZERO.kernels, clear=True)),
+    "one tile": Plain("gpu", SOME_ROWS, _swapped(NonzeroPlan, "pieces", ())),
+    "no claims": Plain("gpu", SOME_ROWS, _swapped(NonzeroPlan, "claims", False)),
+}
 
 
-def _pair(
-    operator: str,
-    name: str,
-    x: Data,
-    output: Data,
-    oracle: oracles.Oracle,
-    special: Form,
-    plain: Form,
-) -> Case:
-    functions = {"dmljax special": special, "dmljax plain": plain}
-    return Case(operator, name, (x,), output, functions, oracle, context="form")
+def with_plain(case: Case, platform: str) -> Case:
+    """The case with the plain forms of what is special on a platform."""
+    more = {
+        f"{plain.of} [{word}]": functools.partial(case.functions[plain.of])
+        for word, plain in FORMS.items()
+        if platform in plain.platforms and plain.of in case.functions
+        if re.search(plain.cases, case.label)
+    }
+    return dataclasses.replace(case, functions={**case.functions, **more})
 
 
-# PADDING
-
-
-def _images(elements: int) -> tuple[int, ...]:
-    side = int((elements / CHANNELS) ** 0.5) // 4
-    return (16, CHANNELS, side, side)
-
-
-def _padded(
-    name: str, x: Data, pads: tuple[int, ...], mode: PaddingMode, *forms: Form
-) -> Case:
-    sizes = tuple(size + 2 * pad for size, pad in zip(x.shape, pads, strict=True))
-    around = [(pad, pad) for pad in pads]
-    oracle = functools.partial(oracles.padding, pads=around, mode=numpy_mode(mode))
-    static = {"start": pads, "end": pads, "mode": mode}
-    return _pair(
-        *("padding", name, x, Data(sizes, x.dtype), oracle),
-        *(functools.partial(form, **static) for form in forms),
-    )
-
-
-def _joined(mode: PaddingMode, dtype: str, side: int) -> Case:
-    """An array that is small enough to have its strips joined to it."""
-    primitive = OPERATORS["padding"].primitive
-    name = f"{mode.name} of {dtype} {side} x {side}"
-    x, forms = (
-        Data((side, side, 3), dtype),
-        (primitive.on_platform["cpu"], primitive.xla),
-    )
-    return _padded(name, x, (3, 3, 0), mode, *forms)
-
-
-class _NothingCopied(_padding.PaddingPlan):
-    """A plan of a row without an inside: every element is looked up by itself."""
-
-    @property
-    def inside(self) -> tuple[int, int]:
-        return 0, 0
-
-
-def _copied(elements: int, dtype: str) -> Case:
-    """Padding whose kernel copies what lies in the inside of a row."""
-    kernel = OPERATORS["padding"].primitive.kernels["cuda"].form
-    special = functools.partial(kernel, interpret=False)
-    plain = _patched(special, _padding, PaddingPlan=_NothingCopied)
-    images = max(elements * 4 // np.dtype(dtype).itemsize // 2**16, 1)
-    x, name = Data((images, 256, 256), dtype), f"chunks of {dtype} are copied"
-    return _padded(name, x, (0, 3, 3), PaddingMode.REFLECTION, special, plain)
-
-
-def _patched(form: Form, module: Any, **names: Any) -> Form:
-    """The form with other values of these names in a module that it uses."""
-
-    def plain(*arrays: Any, **static: Any) -> Any:
-        with mock.patch.multiple(module, **names):
-            return form(*arrays, **static)
-
-    return plain
-
-
-# NONZERO_COORDINATES
-#
-# A plan is replaced, and no function of the kernel: these are called when a program is
-# lowered, which is after the time of a patch.
-
-
-class _OneTile(NonzeroPlan):
-    """The plan of coordinates all of whose pieces have one tile."""
-
-    @property
-    def pieces(self) -> tuple[int, ...]:
-        """No larger ones."""
-        return ()
-
-
-class _NoClaims(NonzeroPlan):
-    """The plan of coordinates whose programs know which rows they fill."""
-
-    @property
-    def claims(self) -> bool:
-        """None."""
-        return False
-
-
-def _some_rows(
-    elements: int,
-    dtype: str,
-    density: float,
-    part: float,
-    words: str,
-    plan: type[NonzeroPlan],
-    rank: int = 1,
-) -> Case:
-    """Coordinates, with this part of the number of elements as rows."""
-    kernel = OPERATORS["nonzero_coordinates"].primitive.kernels["cuda"].form
-    special = functools.partial(kernel, interpret=False)
-    plain = _patched(special, _nonzero_coordinates, NonzeroPlan=plan)
-    shape = (elements,) if rank == 1 else _images(elements)
-    x = Data(shape, dtype, density=density)
-    name = f"{dtype}, {100 * density:g} % not zero: {words}"
-    return _nonzero(name, x, round(part * x.size), special, plain)
-
-
-def _nonzero(name: str, x: Data, size: int | None, *forms: Form) -> Case:
-    rank = len(x.shape)
-    static = {"rank": rank, "size": size, "columns": rank, "fill": 0}
-    return _pair(
-        *("nonzero_coordinates", name, x),
-        Data((x.size if size is None else size, rank), "uint32"),
-        functools.partial(oracles.nonzero_coordinates, size=size),
-        *(functools.partial(form, **static) for form in forms),
-    )
+@contextlib.contextmanager
+def replaced(contender: str) -> Iterator[None]:
+    """Replaces the names of a contender: while it is traced, lowered and compiled."""
+    word = re.search(r"\[(.+)\]", contender)
+    if not word:
+        yield
+        return
+    jax.clear_caches()  # which have traces of the special form
+    with FORMS[word[1]].patch:
+        yield
+    jax.clear_caches()

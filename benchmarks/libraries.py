@@ -54,14 +54,8 @@ class Library:
         """An array of the library, on the device."""
         return array
 
-    def prepare(
-        self, function: Call, arrays: Arrays, wrt: int | None = None, jit: bool = True
-    ) -> Prepared:
-        """The call of `function`; with `wrt`, of its gradient in that input.
-
-        The gradient's first array is the cotangent of the output. Only JAX has `jit`.
-        """
-        assert wrt is None, "no derivatives"
+    def prepare(self, function: Call, arrays: Arrays, jit: bool = True) -> Prepared:
+        """The call of `function`. Only JAX has `jit`."""
         return Prepared(functools.partial(function, *arrays), self.wait)
 
     def before_check(self, result: Any) -> None:
@@ -96,15 +90,12 @@ class Jax(Library):
         on_device: jax.Array = jax.device_put(array, jax.devices()[0])
         return on_device
 
-    def prepare(
-        self, function: Call, arrays: Arrays, wrt: int | None = None, jit: bool = True
-    ) -> Prepared:
+    def prepare(self, function: Call, arrays: Arrays, jit: bool = True) -> Prepared:
         """Compiled for these arrays, unless it is called outside of `jit`."""
         if not jit:
-            return super().prepare(function, arrays, wrt)
-        program = function if wrt is None else _pullback(function, wrt)
+            return super().prepare(function, arrays)
         start = time.perf_counter()
-        compiled = jax.jit(program).lower(*arrays).compile()
+        compiled = jax.jit(function).lower(*arrays).compile()
         compile_ms = (time.perf_counter() - start) * 1e3
         run = functools.partial(compiled, *arrays)
         return Prepared(run, self.wait, compile_ms, _peak_bytes(compiled))
@@ -150,16 +141,6 @@ def _gather(output: jax.Array, positions: jax.Array) -> jax.Array:
     return output.reshape(-1)[positions]
 
 
-def _pullback(function: Callable[..., Any], wrt: int) -> Callable[..., Any]:
-    def pullback(cotangent: jax.Array, *arrays: jax.Array) -> Any:
-        def of_input(x: jax.Array) -> Any:
-            return function(*arrays[:wrt], x, *arrays[wrt + 1 :])
-
-        return jax.vjp(of_input, arrays[wrt])[1](cotangent)[0]
-
-    return pullback
-
-
 class Torch(Library):
     """PyTorch, eagerly."""
 
@@ -175,24 +156,10 @@ class Torch(Library):
             tensor = torch.from_numpy(array)
         return tensor.to(torch_device())
 
-    def prepare(
-        self, function: Call, arrays: Arrays, wrt: int | None = None, jit: bool = True
-    ) -> Prepared:
-        """The gradient's graph is built once: only the way back is called.
-
-        Products of float32 are made in TF32 on a GPU, as XLA makes them.
-        """
+    def prepare(self, function: Call, arrays: Arrays, jit: bool = True) -> Prepared:
+        """Products of float32 are made in TF32 on a GPU, as XLA makes them."""
         module("torch").set_float32_matmul_precision("high")
-        if wrt is None:
-            run = functools.partial(function, *arrays)
-        else:
-            cotangent, *inputs = arrays
-            x = inputs[wrt] = inputs[wrt].detach().requires_grad_()
-            grad = module("torch").autograd.grad
-            run = functools.partial(
-                grad, function(*inputs), x, cotangent, retain_graph=True
-            )
-        return Prepared(run, self.wait)
+        return super().prepare(function, arrays)
 
     def wait(self, result: Any) -> None:
         """Waits for all that was launched."""

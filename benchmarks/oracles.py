@@ -113,59 +113,6 @@ def element_wise_if(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> Any:
     return [Sample(a.shape, axes, np.where(condition[at] != 0, a[at], b[at]))]
 
 
-def element_wise_if_gradient(
-    cotangent: np.ndarray, condition: np.ndarray, *_: np.ndarray, of_a: bool
-) -> Any:
-    """The cotangent where the input was selected, else 0."""
-    zero = np.zeros_like(cotangent)
-    sides = (cotangent, zero) if of_a else (zero, cotangent)
-    return element_wise_if(condition, *sides)
-
-
-def diagonal_matrix1(
-    *x: np.ndarray, shape: tuple[int, ...], value: int, begin: int, end: int, dtype: str
-) -> Any:
-    """The page's formula at the grid, over zeros if there is no input."""
-    axes = grid(shape)
-    *_, row, column = np.ix_(*axes)
-    top_x = column - row
-    filled = np.bool_(end >= begin) ^ (top_x >= begin) ^ (top_x < end)
-    kept = x[0][np.ix_(*axes)] if x else np.zeros((1,) * len(shape), dtype)
-    return [Sample(shape, axes, np.where(filled, np.array(value, kept.dtype), kept))]
-
-
-def diagonal_matrix1_gradient(
-    cotangent: np.ndarray, *_: np.ndarray, **fill: Any
-) -> Any:
-    """The cotangent where nothing was filled, else 0."""
-    return diagonal_matrix1(cotangent, **(fill | {"value": 0}))
-
-
-def one_hot(indices: np.ndarray, values: np.ndarray, *, size: int, axis: int) -> Any:
-    """values[1] at each index along the axis, values[0] elsewhere."""
-    shape = list(indices.shape)
-    shape[axis] = size
-    # Few elements are on; those of some sequences are compared for certain.
-    some = indices.reshape(-1)[: int(math.sqrt(COMPARED))].astype(np.int64)
-    axes = grid(shape, {axis % len(shape): some})
-    sequences = list(axes)
-    sequences[axis] = np.zeros(1, np.int64)
-    index = indices[np.ix_(*sequences)].astype(np.int64)
-    on = np.ix_(*axes)[axis] == np.where(index < 0, index + size, index)
-    off_value, on_value = values.reshape(-1)[:2]
-    return [Sample(tuple(shape), axes, np.where(on, on_value, off_value))]
-
-
-def one_hot_gradient(
-    cotangent: np.ndarray, indices: np.ndarray, values: np.ndarray, *, axis: int
-) -> Any:
-    """The sums of the cotangent over what is off and over what is on."""
-    index = indices.astype(np.int64)  # none is negative here
-    on = np.take_along_axis(cotangent, index, axis).sum(dtype=np.float64)
-    sums = np.array([cotangent.sum(dtype=np.float64) - on, on]).astype(values.dtype)
-    return [Sample((2,), (np.arange(2),), sums, rtol=1e-3)]
-
-
 def padding(x: np.ndarray, *, pads: Sequence[tuple[int, int]], mode: str) -> Any:
     """The element that each axis' padded line of indices names; 0 for none."""
     sources = [_sources(*line, mode) for line in zip(x.shape, pads, strict=True)]
@@ -187,23 +134,6 @@ def _sources(size: int, pads: tuple[int, int], mode: Any) -> np.ndarray:
     outside: dict[str, Any] = {"constant_values": -1} if mode == "constant" else {}
     sources: np.ndarray = np.pad(np.arange(size), pads, mode, **outside)
     return sources
-
-
-def padding_gradient(
-    cotangent: np.ndarray, x: np.ndarray, *, pads: Sequence[tuple[int, int]], mode: str
-) -> Any:
-    """For each element the sum of the cotangent over all positions that read it."""
-    axes = grid(x.shape)
-    lines, starts = [], []
-    for size, pad, axis in zip(x.shape, pads, axes, strict=True):
-        sources = _sources(size, pad, mode)
-        readers = [np.flatnonzero(sources == index) for index in axis]
-        lines.append(np.concatenate(readers))
-        starts.append(np.cumsum([0, *map(len, readers[:-1])]))
-    sums = cotangent[np.ix_(*lines)].astype(np.float64)
-    for number, start in enumerate(starts):
-        sums = np.add.reduceat(sums, start, number)
-    return [Sample(x.shape, axes, sums.astype(x.dtype))]
 
 
 def nonzero_coordinates(

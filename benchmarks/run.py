@@ -26,6 +26,7 @@ from benchmarks import ledger
 from benchmarks.case import FORMS, Case, Functions
 from benchmarks.cases import cases
 from benchmarks.command import circumstances, device_name, named, parsed
+from benchmarks.forms import replaced
 from benchmarks.libraries import Library, Prepared, available
 from benchmarks.oracles import compare
 from benchmarks.timing import ceilings, device_times, has_clock, wall_times
@@ -47,7 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parsed(argv, "benchmarks.run", __doc__, *own)
     device = jax.devices()[0]
     elements = options.elements or ELEMENTS[device.platform]
-    chosen = named(cases(elements), options.only, lambda case: case.label)
+    every = cases(device.platform, elements)
+    chosen = named(every, options.only, lambda case: case.label)
     ledger.ready(options.out)
     libraries = available(device.platform)
     run = circumstances(options, device_name(device), libraries)
@@ -165,7 +167,8 @@ def _checked(case: Case, libraries: Mapping[str, Library]) -> dict[str, Prepared
             put[library] = [library.put(array) for array in arrays]
         inside = case.context != "call"
         try:
-            call = library.prepare(function, put[library], case.wrt, jit=inside)
+            with replaced(name):
+                call = library.prepare(function, put[library], jit=inside)
             library.before_check(call.run())
             outputs = jax.tree.leaves(call.run())
             if not name.startswith("reference"):

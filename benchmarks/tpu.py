@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import functools
 import importlib.metadata
+import itertools
 import os
 import pathlib
 import re
@@ -22,15 +23,20 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
+import dmljax
 from benchmarks import ledger
-from benchmarks.case import FORMS, Case
-from benchmarks.cases import hot, nonzero, padded, select, upper
+from benchmarks.case import Case
+from benchmarks.cases import nonzero
 from benchmarks.command import circumstances, named, parsed
+from benchmarks.data import Data
+from benchmarks.forms import replaced, with_plain
 from benchmarks.libraries import ALL
+from benchmarks.oracles import Sample
 from dmljax import PaddingMode
 
 Struct = jax.ShapeDtypeStruct
@@ -66,56 +72,99 @@ CHIPS = {
 }
 
 
-MATRICES = (64, 512, 512)
-# What is padded and by how much, and in which modes.
-EVERY = tuple(PaddingMode)
-MOST = (PaddingMode.CONSTANT, PaddingMode.REFLECTION)
+SQUARE, MATRICES, CLASSES = (4096, 4096), (64, 512, 512), 256
+REFLECTION = PaddingMode.REFLECTION
+# What is padded, by how much on both sides of each axis, and in which modes.
 PADDINGS = (
-    (MATRICES, (3, 0, 0), MOST),
-    (MATRICES, (0, 3, 0), EVERY),
-    (MATRICES, (0, 0, 3), MOST),
-    (MATRICES, (0, 8, 128), MOST[1:]),
-    ((16, 128, 128, 128), (0, 3, 3, 0), MOST[1:]),
-    ((16, 64, 128, 128), (0, 0, 3, 3), MOST),
-    ((256, 1024), (100, 0), MOST[1:]),
-    ((64, 512, 4), (0, 0, 1000), MOST[1:]),
+    (MATRICES, (0, 3, 3), tuple(PaddingMode)),
+    (MATRICES, (3, 0, 0), (REFLECTION,)),
+    (MATRICES, (0, 8, 128), (REFLECTION,)),
+    ((16, 64, 128, 128), (0, 0, 3, 3), (PaddingMode.CONSTANT, REFLECTION)),
+    ((16, 128, 128, 64), (0, 1, 1, 0), (REFLECTION,)),
+    ((256, 1024), (100, 0), (REFLECTION,)),
+    ((64, 512, 4), (0, 0, 1000), (REFLECTION,)),
 )
+# A gather of these takes minutes to compile.
+TOO_LONG = ("int8", (16, 64, 128, 128))
 
 
 def cases() -> Iterator[Case]:
     """All cases, by themselves and between two operations."""
-    for dtype in TYPES:
-        for case in (
-            select((4096, 4096), dtype),
-            upper((4096, 4096), dtype),
-            hot((65536, 1), 256, dtype),
-            hot((64, 1, 1024), 256, dtype, axis=1),
-            *(
-                padded(shape, tuple((pad, pad) for pad in pads), mode, dtype)
-                for shape, pads, modes in PADDINGS
-                for mode in modes
-            ),
-            nonzero((2**16,), dtype, 0.1),
-            nonzero((1024, 1024), dtype, 0.1),
-        ):
+    makers = (_selects, _one_hots, _paddings, _nonzeros)
+    for about in itertools.chain(*(make(dtype) for dtype in TYPES for make in makers)):
+        operator, name, inputs, output, functions = about
+        for context in ("operator", "pipeline"):
+            own = {
+                name: functools.partial(_between, one) if context == "pipeline" else one
+                for name, one in functions.items()
+            }
+            case = Case(operator, name, inputs, output, own, _unknown, context=context)
+            case = with_plain(case, "tpu")
+            if (case.dtype, inputs[0].shape) == TOO_LONG:
+                case = dataclasses.replace(case, functions=own)
             yield case
-            functions = {name: _between(f) for name, f in case.functions.items()}
-            yield dataclasses.replace(case, context="pipeline", functions=functions)
 
 
-def _between(function: Callable[..., Any]) -> Callable[..., Any]:
-    def between(*arrays: Any) -> Any:
-        *others, last = arrays
-        results = function(*others, last + np.ones((), last.dtype))
-        return jax.tree.map(lambda y: y + y, results)
-
-    return between
+def _unknown(*arrays: Any) -> list[Sample]:
+    raise AssertionError("nothing runs")
 
 
-def contenders(case: Case) -> tuple[str, ...]:
-    """Of an operator with a kernel both forms, of which one is the default."""
-    forms = FORMS if case.functions.keys() >= set(FORMS) else ("dmljax",)
-    return (*forms, "jnp")
+def _between(function: Callable[..., Any], *arrays: Any) -> Any:
+    *others, last = arrays
+    results = function(*others, last + np.ones((), last.dtype))
+    return jax.tree.map(lambda y: y + y, results)
+
+
+def _selects(dtype: str) -> Iterator[tuple[Any, ...]]:
+    x, flags = Data(SQUARE, dtype), Data(SQUARE, "uint8")
+    where = {"dmljax": dmljax.element_wise_if, "jnp": jnp.where}
+    yield "element_wise_if", f"{dtype} {SQUARE}", (flags, x, x), x, where
+    upper = functools.partial(dmljax.diagonal_matrix1, value=0, fill_begin=-(2**31))
+    triangles = {"dmljax": upper, "jnp": lambda x: jnp.triu(x, 1)}
+    yield "diagonal_matrix1", f"strict triangle, {dtype} {SQUARE}", (x,), x, triangles
+
+
+def _one_hots(dtype: str) -> Iterator[tuple[Any, ...]]:
+    functions = {
+        "dmljax": lambda i, values: dmljax.one_hot(
+            i[:, None], values, size=CLASSES, axis=1
+        ),
+        "jnp": lambda i, values: jnp.where(
+            jax.nn.one_hot(i, CLASSES, dtype=bool, axis=1), values[1], values[0]
+        ),
+    }
+    for shape in ((65536,), (64, 1024)):
+        inputs = Data(shape, "int32"), Data((2,), dtype)
+        output = Data((shape[0], CLASSES, *shape[1:]), dtype)
+        yield "one_hot", f"{dtype} {output.shape}", inputs, output, functions
+
+
+def _paddings(dtype: str) -> Iterator[tuple[Any, ...]]:
+    for shape, pads, modes in PADDINGS:
+        around = [(pad, pad) for pad in pads]
+        sizes = tuple(n + 2 * pad for n, pad in zip(shape, pads, strict=True))
+        for mode in modes:
+            name = "reflect" if mode is REFLECTION else mode.name.lower()
+            ours = functools.partial(_padding, pads=pads, mode=mode)
+            functions = {
+                "dmljax": ours,
+                "dmljax pallas": functools.partial(ours, implementation="pallas"),
+                "jnp": functools.partial(jnp.pad, pad_width=around, mode=name),
+            }
+            words, x = f"{mode.name} {pads} of {dtype} {shape}", Data(shape, dtype)
+            yield "padding", words, (x,), Data(sizes, dtype), functions
+
+
+def _padding(x: jax.Array, pads: tuple[int, ...], **options: Any) -> jax.Array:
+    return dmljax.padding(x, pads, pads, **options)
+
+
+def _nonzeros(dtype: str) -> Iterator[tuple[Any, ...]]:
+    for shape in ((2**16,), (1024, 1024)):
+        case = nonzero(shape, dtype, 0.1)
+        names = ("dmljax", "dmljax xla", "jnp")
+        functions = {name: case.functions[name] for name in names}
+        yield case.operator, f"{dtype} {shape}", case.inputs, case.output, functions
 
 
 # WHAT THE COMPILER SAYS
@@ -215,7 +264,8 @@ def figures(case: Case, contender: str, chip: str, folder: pathlib.Path) -> ledg
     for path in _settled(folder):
         path.unlink()
     arrays = [Struct(data.shape, data.dtype) for data in case.inputs]
-    program = compiled(case.functions[contender], chip, *arrays)
+    with replaced(contender):
+        program = compiled(case.functions[contender], chip, *arrays)
     moved = float(program.cost_analysis()["bytes accessed"])
     issued = sum(
         cycles(path.read_text())
@@ -238,7 +288,7 @@ def figures(case: Case, contender: str, chip: str, folder: pathlib.Path) -> ledg
 def main(argv: Sequence[str] | None = None) -> int:
     """Writes the estimates to the ledger."""
     options = parsed(argv, "benchmarks.tpu", __doc__)
-    every = [(case, name) for case in cases() for name in contenders(case)]
+    every = [(case, name) for case in cases() for name in case.functions]
     chosen = named(every, options.only, lambda pair: f"{pair[0].label} {pair[1]}")
     ledger.ready(options.out)
     with schedules() as folder:

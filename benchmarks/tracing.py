@@ -66,8 +66,13 @@ class Work:
 
     @property
     def label(self) -> str:
-        """What tells it from all others."""
-        return f"{self.operator} {self.name} {self.direction}, {self.calls}"
+        """What tells it from all others, in the order of the ledger."""
+        return f"{self.operator} {self.words} {self.direction} tracing"
+
+    @property
+    def words(self) -> str:
+        """What is compiled, and how often."""
+        return f"{self.name}, {self.calls} of {self.dtype}"
 
     def milliseconds(self, contender: str) -> tuple[float, float]:
         """To lower, and to lower and compile, a function that JAX has never seen."""
@@ -183,7 +188,7 @@ def lines(one: Work, rounds: int) -> list[ledger.Line]:
     return [
         {
             "operator": one.operator,
-            "name": f"{one.name}, {one.calls} of {one.dtype}",
+            "name": one.words,
             "direction": one.direction,
             "context": "tracing",
             "dtype": one.dtype,

@@ -13,6 +13,8 @@ Array([3, 2, 1, 2, 3, 2], dtype=int32)
 
 Each operator is also a descriptor, such as ``PaddingDesc``, which ``create_operator``
 turns into a function. ``run_model`` runs the model files of DirectML's tool DxDispatch.
+``dmljax.numpy`` and ``dmljax.onnx`` have the operators under the names of jax.numpy and
+of ONNX.
 """
 
 import typing
@@ -31,25 +33,20 @@ if typing.TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [*_operators.__all__]  # the functions come first
-__all__ += [
-    "DataType",
-    "DescriptorError",
-    "FeatureLevel",
-    "Implementation",
-    "ModelError",
-    "Operator",
-    "OperatorDesc",
-    "TensorDesc",
-    "TensorFlags",
-    "create_operator",
-    "run_model",
-]
+__all__ += ["DataType", "DescriptorError", "FeatureLevel", "Implementation"]
+__all__ += ["ModelError", "Operator", "OperatorDesc", "TensorDesc", "TensorFlags"]
+__all__ += ["create_operator", "run_model"]
 
 
 def __getattr__(name: str) -> typing.Any:
-    # Programs that run no model files do not wait for the imports that these need.
+    # Programs that use none of these do not wait for the imports that they need.
     if name == "run_model":
         from dmljax._model.run import run_model
 
         return run_model
+    if name in ("numpy", "onnx"):
+        import dmljax.numpy
+        import dmljax.onnx
+
+        return getattr(dmljax, name)
     raise AttributeError(f"module 'dmljax' has no attribute {name!r}")

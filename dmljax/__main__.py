@@ -10,6 +10,7 @@ Results go to standard output. Everything else that is said goes to standard err
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -24,7 +25,7 @@ from dmljax import __version__
 from dmljax._check import ModelError, escaped, shortened
 from dmljax._model.limits import DEFAULT_SHARE, Budget, as_limit
 from dmljax._model.output import Targets, encodable
-from dmljax._model.parse import ModelText, operator_class, parse_model, read_stream
+from dmljax._model.parse import operator_class, parse_model, read_stream
 from dmljax._model.run import (
     PLATFORMS,
     compile_model,
@@ -137,33 +138,25 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(command=command)
         return added
 
-    run = verb(
-        _run, "run model files of DirectML's DxDispatch", "run model.json --check"
-    )
-    run.add_argument(
+    about = "run model files of DirectML's DxDispatch"
+    option = verb(_run, about, "run model.json --check").add_argument
+    flag = functools.partial(option, action="store_true")
+    option(
         "models",
         nargs="+",
         metavar="MODEL.json",
         help="model files; - reads one from standard input",
     )
-    run.add_argument(
-        "--device", choices=PLATFORMS, help="where; JAX's default if absent"
-    )
-    run.add_argument(
-        "--check", action="store_true", help="check the models and do not run them"
-    )
-    run.add_argument(
+    option("--device", choices=PLATFORMS, help="where; JAX's default if absent")
+    flag("--check", help="check the models and do not run them")
+    option(
         "--output-dir",
         default=".",
         metavar="FOLDER",
         help="what each targetPath is relative to; the current directory if absent",
     )
-    run.add_argument(
-        "--no-clobber",
-        action="store_true",
-        help="refuse to replace a file that is there already",
-    )
-    run.add_argument(
+    flag("--no-clobber", help="refuse to replace a file that is there already")
+    option(
         "--max-memory",
         type=_size,
         metavar="SIZE",
@@ -171,30 +164,17 @@ def _parser() -> argparse.ArgumentParser:
         help="what a model may use, such as 512M or 8G; "
         f"{100 * DEFAULT_SHARE:.0f}%% of the machine's memory if absent",
     )
-    run.add_argument(
-        "--timing", action="store_true", help="show how long compiling and running took"
-    )
-    examples = verb(
-        _examples, "run the examples of Microsoft's pages", "examples padding"
-    )
-    examples.add_argument(
-        "name",
-        nargs="?",
-        metavar="NAME",
-        help="show these examples whole: those of an operator, or one such as "
-        "padding_edge",
-    )
-    examples.add_argument(
-        "--verbose", action="store_true", help="show all examples whole"
-    )
+    flag("--timing", help="show how long compiling and running took")
+    about = "run the examples of Microsoft's pages"
+    option = verb(_examples, about, "examples padding").add_argument
+    about = "show whole examples: those of an operator, or one such as padding_edge"
+    option("name", nargs="?", metavar="NAME", help=about)
+    option("--verbose", action="store_true", help="show all examples whole")
     verb(_compare, "time ten programs, beside jax.numpy", "compare")
     support = verb(_support, "show the supported ranks and types", "support padding")
     support.add_argument("operator", nargs="?", metavar="OPERATOR")
-    verb(
-        _schema,
-        "print the JSON Schema of model files, for editors",
-        "schema > model.schema.json",
-    )
+    about = "print the JSON Schema of model files, for editors"
+    verb(_schema, about, "schema > model.schema.json")
     return parser
 
 
@@ -228,11 +208,12 @@ def _run(arguments: argparse.Namespace) -> int:
         for name in names
     ]
 
+    called = ["standard input" if n == STANDARD_INPUT else n for n in names]
+
     @contextlib.contextmanager
     def saying(verb: str, number: int) -> Iterator[None]:
         """Says what is being done, if standard error is a terminal."""
-        name = _name(sources[number - 1])
-        _progress(f"{verb} model {number} of {len(sources)}: {name}")
+        _progress(f"{verb} model {number} of {len(sources)}: {called[number - 1]}")
         yield
         _progress("")
 
@@ -255,7 +236,7 @@ def _run(arguments: argparse.Namespace) -> int:
         with _signals_raised():
             written = write_outputs(model, results)
         if len(sources) > 1:
-            print(f"==> {escaped(_name(source))} <==")
+            print(f"==> {escaped(called[number - 1])} <==")
         for line in written:
             _say(line)
         print_outputs(model, results)
@@ -287,10 +268,6 @@ def _signals_raised() -> Iterator[None]:
     finally:
         for number in changed:
             signal.signal(number, signal.SIG_DFL)
-
-
-def _name(source: str | ModelText) -> str:
-    return source if isinstance(source, str) else source.name
 
 
 def _say(line: str) -> None:

@@ -179,11 +179,11 @@ def as_scalar(
 
 
 def in_type(
-    operator: str, name: str, scalar: Scalar, dtype: np.dtype, *, cast: bool = False
+    operator: str, name: str, scalar: Scalar, dtype: np.dtype, **options: Any
 ) -> jax.Array:
     """Returns `scalar` as an array of rank 0 and of type `dtype`, not weakly typed.
 
-    With `cast`, a traced Python float is truncated for an integer type.
+    The options are those of `typed_as`.
     """
     if scalar.constant is not None:
         return jnp.asarray(np.asarray(scalar.constant).astype(dtype))
@@ -194,13 +194,21 @@ def in_type(
         f"{name} has sizes {show(array.shape)}; it must be a scalar. jax.vmap gives "
         "each array of a batch a scalar of its own.",
     )
-    return strong(typed_as(operator, name, array, dtype, cast=cast))
+    return strong(typed_as(operator, name, array, dtype, **options))
 
 
 def typed_as(
-    operator: str, name: str, array: jax.Array, dtype: np.dtype, *, cast: bool = False
+    operator: str,
+    name: str,
+    array: jax.Array,
+    dtype: np.dtype,
+    *,
+    cast: bool = False,
+    owner: str = "the tensor",
 ) -> jax.Array:
-    """Returns `array` in type `dtype`, which it has or takes as a weakly typed array.
+    """Returns `array` in type `dtype`, which `owner` has.
+
+    It has this type as well, or takes it as a weakly typed array.
 
     A Python number that is traced has a weak type, and its value is not known. An
     integer that does not fit saturates, and never wraps. A float for an integer type is
@@ -219,7 +227,7 @@ def typed_as(
     require(
         operator,
         truth or (weak and array.dtype.kind in held + "f" * cast),
-        f"{name} has data type {show(array.dtype)}, while the tensor has "
+        f"{name} has data type {show(array.dtype)}, while {owner} has "
         f"{show(dtype)}; both must be the same. Convert it with .astype('{dtype}').",
     )
     # convert_element_type saturates floats, but wraps integers, so these are clipped.

@@ -30,8 +30,9 @@ class DescriptorError(ValueError):
     >>> dmljax.padding(jnp.zeros((2, 3)), (1,), (1, 1))
     Traceback (most recent call last):
     ...
-    dmljax.DescriptorError: PADDING: StartPadding has 1 element, while tensor \
-'InputTensor' has 2 dimensions; both must be the same.
+    dmljax.DescriptorError: PADDING: start_padding (StartPadding) has 1 element, while \
+x (InputTensor) has 2 dimensions; write 2 integers, one for each axis, and 0 where \
+nothing is added.
     """
 
     __module__ = "dmljax"  # the public name, in tracebacks and in pickles
@@ -90,20 +91,21 @@ def decide_at_most(operator: str, low: int, high: int) -> bool:
 
 
 def require_same(
-    operator: str, what: str, first: Named, second: Named, remedy: str = ""
+    operator: str, what: str, first: Named, second: Named, remedy: str | None = None
 ) -> None:
     """Requires that two tensors agree in `what`.
 
-    A message about a function has a remedy. One about a descriptor has none, and calls
-    its tensors by DirectML's names.
+    A message about arrays has a remedy, which may be empty. One about a descriptor has
+    none, and calls its tensors by DirectML's names.
     """
     (one, first_value), (other, second_value) = first, second
     if first_value != second_value:
-        if not remedy:
+        if remedy is None:
             one, other = f"Tensor '{one}'", f"tensor '{other}'"
         raise DescriptorError(
             f"{operator}: mismatched tensor {what}. {one} has {show(first_value)}, "
-            f"while {other} has {show(second_value)}; both must be the same.{remedy}"
+            f"while {other} has {show(second_value)}; both must be the same."
+            f"{remedy or ''}"
         )
 
 

@@ -23,7 +23,7 @@ from dmljax._programs import PROGRAMS
 ON_CPU, ELSEWHERE = 2**22, 2**26
 # The ways of a program take turns for so long, but for at least some rounds. With
 # compiling, this makes half a minute.
-SECONDS, FEWEST = 2.0, 4
+SECONDS, FEWEST = 1.5, 4
 # A GPU is faster than Python. So this many calls are in flight, or fewer if they would
 # take this many seconds.
 FLIGHT, LONGEST = 10, 0.05

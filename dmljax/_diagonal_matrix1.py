@@ -34,35 +34,20 @@ from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
 from dmljax._sharding import Part, Partition, aligned
 from dmljax._struct import field, member
-from dmljax._support import (
-    FLOATS,
-    UP_TO_32_BITS,
-    UP_TO_64_BITS,
-    FeatureLevel,
-    Support,
-    SupportTable,
-)
+from dmljax._support import FLOATS, UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel, Support
 from dmljax._tensor import DataType, TensorDesc
-from dmljax._types import (
-    INT32_MAX,
-    INT32_MIN,
-    Outputs,
-    Sizes,
-    check_int32,
-    integer,
-    is_integer,
-)
+from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes, check_int32, integer
 
 NAME = "DIAGONAL_MATRIX1"
 # The arguments of the function, as its messages name them.
 X, VALUE = "x (InputTensor)", "value (Value)"
 BEGIN, END = "fill_begin (DiagonalFillBegin)", "fill_end (DiagonalFillEnd)"
-SUPPORT: SupportTable = {
+SUPPORT = {
     FeatureLevel.V5_1: dict.fromkeys(
         ("InputTensor", "OutputTensor"), Support(2, 4, UP_TO_64_BITS)
     )
 }
-DIAGONAL_MATRIX_SUPPORT: SupportTable = {
+DIAGONAL_MATRIX_SUPPORT = {
     FeatureLevel.V2_0: {"OutputTensor": Support(4, 4, FLOATS)},
     FeatureLevel.V2_1: {"OutputTensor": Support(4, 4, UP_TO_32_BITS)},
     FeatureLevel.V4_0: {"OutputTensor": Support(2, 4, UP_TO_32_BITS)},
@@ -241,25 +226,12 @@ def _split_bounds(
 
 def _as_bound(name: str, bound: ArrayLike) -> Any:
     """Returns a bound as an int32 scalar. A Python number that is traced saturates."""
-    int32 = np.dtype(np.int32)
-    if not isinstance(bound, jax.Array):
-        number = as_integer(NAME, name, bound)
-        check_int32(NAME, name, number)
-        return np.asarray(number, int32)
-    weak = jax.typeof(bound).weak_type and is_integer(bound.dtype)
-    if not weak and bound.dtype != int32:
-        raise DescriptorError(
-            f"{NAME}: {name} has data type {show(bound.dtype)}; a bound that is an "
-            "array must have INT32. Write .astype(jnp.int32)."
-        )
-    if bound.shape != ():
-        raise DescriptorError(
-            f"{NAME}: {name} has sizes {show(bound.shape)}; it must be a scalar. "
-            "jax.vmap gives each matrix of a batch its own."
-        )
-    if bound.dtype.itemsize > int32.itemsize:
-        bound = jnp.clip(bound, INT32_MIN, INT32_MAX)
-    return bound.astype(int32)
+    if isinstance(bound, jax.Array):
+        scalar = Scalar(bound, None)
+        return in_type(NAME, name, scalar, np.dtype(np.int32), owner="a diagonal")
+    number = as_integer(NAME, name, bound)
+    check_int32(NAME, name, number)
+    return np.asarray(number, np.int32)
 
 
 def _check_diagonals(operator: str, name: str, shape: tuple[int, ...]) -> None:

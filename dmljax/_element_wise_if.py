@@ -20,18 +20,12 @@ from dmljax._arguments import (
     strong,
     typed_as,
 )
-from dmljax._check import DescriptorError, require_same, show
+from dmljax._check import require, require_same, show
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
 from dmljax._sharding import Partition, aligned
-from dmljax._support import (
-    UP_TO_32_BITS,
-    UP_TO_64_BITS,
-    FeatureLevel,
-    Support,
-    SupportTable,
-)
+from dmljax._support import UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel, Support
 from dmljax._tensor import DataType, TensorDesc
 from dmljax._types import Outputs
 
@@ -40,19 +34,15 @@ NAME = "ELEMENT_WISE_IF"
 CONDITION, A, B = "condition (ConditionTensor)", "a (ATensor)", "b (BTensor)"
 
 
-def _tensors(
-    min_rank: int, max_rank: int, data_types: tuple[DataType, ...]
-) -> dict[str, Support]:
-    values = Support(min_rank, max_rank, data_types)
-    tensors = dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), values)
-    return {"ConditionTensor": Support(min_rank, max_rank, (DataType.UINT8,))} | tensors
-
-
-# The page names FLOAT16 alone for level 2_0, and so does the table here.
-SUPPORT: SupportTable = {
-    FeatureLevel.V2_0: _tensors(4, 4, (DataType.FLOAT16,)),
-    FeatureLevel.V3_0: _tensors(1, 8, UP_TO_32_BITS),
-    FeatureLevel.V5_0: _tensors(1, 8, UP_TO_64_BITS),
+SUPPORT = {
+    level: {"ConditionTensor": Support(low, high, (DataType.UINT8,))}
+    | dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), Support(low, high, types))
+    for level, low, high, types in (
+        # The page names FLOAT16 alone for this level, and so does the table here.
+        (FeatureLevel.V2_0, 4, 4, (DataType.FLOAT16,)),
+        (FeatureLevel.V3_0, 1, 8, UP_TO_32_BITS),
+        (FeatureLevel.V5_0, 1, 8, UP_TO_64_BITS),
+    )
 }
 
 
@@ -133,11 +123,9 @@ def _element_wise_if(
     constant_b: int | None,
 ) -> jax.Array:
     # The page has UINT8. A bool is what a comparison in JAX returns.
-    if condition.dtype not in (np.uint8, np.bool_):
-        raise DescriptorError(
-            f"{NAME}: {CONDITION} has data type {show(condition.dtype)}; it must be "
-            "UINT8 or BOOL. Write condition != 0."
-        )
+    given = f"{CONDITION} has data type {show(condition.dtype)}"
+    rule = "it must be UINT8 or BOOL. Write condition != 0."
+    require(NAME, condition.dtype in (np.uint8, np.bool_), f"{given}; {rule}")
     # At most one of the operands is None, where a constant stands for it.
     if a is None:
         a = in_type(NAME, A, Scalar(None, constant_a), b.dtype)

@@ -19,18 +19,12 @@ from dmljax._descriptor import OperatorDesc
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
 from dmljax._primitive import Implementation, check_implementation, compiled
 from dmljax._sharding import explicit_mesh, explicit_parts
-from dmljax._support import (
-    UINT32_ONLY,
-    UP_TO_32_BITS,
-    FeatureLevel,
-    Support,
-    SupportTable,
-)
+from dmljax._support import UINT32_ONLY, UP_TO_32_BITS, FeatureLevel, Support
 from dmljax._tensor import MAX_ELEMENTS, TensorDesc
 
 NAME = "NONZERO_COORDINATES"
 X = "x (InputTensor)"  # the argument of the function, as its messages name it
-SUPPORT: SupportTable = {
+SUPPORT = {
     FeatureLevel.V3_0: {
         "InputTensor": Support(4, 5, UP_TO_32_BITS),
         "OutputCountTensor": Support(4, 5, UINT32_ONLY),

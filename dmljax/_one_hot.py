@@ -13,7 +13,7 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from dmljax._arguments import as_array, as_integer, as_size, strong
-from dmljax._check import DescriptorError, counted, decide_at_most, require_same, show
+from dmljax._check import counted, decide_at_most, require, require_same, show
 from dmljax._coordinates import countable, wrapped
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
@@ -28,9 +28,8 @@ from dmljax._support import (
     UP_TO_64_BITS,
     FeatureLevel,
     Support,
-    SupportTable,
 )
-from dmljax._tensor import DataType, TensorDesc
+from dmljax._tensor import TensorDesc
 from dmljax._types import Outputs, integer, is_integer
 
 NAME = "ONE_HOT"
@@ -39,22 +38,15 @@ INDEX, VALUES = "indices (IndicesTensor)", "values (ValuesTensor)"
 AXIS, SIZE = "axis (Axis)", "size"
 
 
-def _tensors(
-    min_rank: int, indices: tuple[DataType, ...], values: tuple[DataType, ...]
-) -> dict[str, Support]:
-    max_rank = 8 if min_rank == 1 else 4
-    return {
-        "IndicesTensor": Support(min_rank, max_rank, indices),
-        "ValuesTensor": Support(min_rank, max_rank, values),
-        "OutputTensor": Support(min_rank, max_rank, values),
-    }
-
-
-SUPPORT: SupportTable = {
-    FeatureLevel.V2_0: _tensors(4, UINT32_ONLY, FLOATS),
-    FeatureLevel.V2_1: _tensors(4, UINT32_ONLY, UP_TO_32_BITS),
-    FeatureLevel.V3_0: _tensors(1, INDICES, UP_TO_32_BITS),
-    FeatureLevel.V4_1: _tensors(1, INDICES, UP_TO_64_BITS),
+SUPPORT = {
+    level: {"IndicesTensor": Support(low, high, indices)}
+    | dict.fromkeys(("ValuesTensor", "OutputTensor"), Support(low, high, values))
+    for level, low, high, indices, values in (
+        (FeatureLevel.V2_0, 4, 4, UINT32_ONLY, FLOATS),
+        (FeatureLevel.V2_1, 4, 4, UINT32_ONLY, UP_TO_32_BITS),
+        (FeatureLevel.V3_0, 1, 8, INDICES, UP_TO_32_BITS),
+        (FeatureLevel.V4_1, 1, 8, INDICES, UP_TO_64_BITS),
+    )
 }
 
 
@@ -164,22 +156,14 @@ def _are_truth_values(values: ArrayLike) -> bool:
 def _one_hot(
     indices: jax.Array, values: jax.Array, /, size: int, axis: int, truth: bool
 ) -> jax.Array:
-    if not is_integer(indices.dtype):
-        raise DescriptorError(
-            f"{NAME}: {INDEX} has data type {show(indices.dtype)}; it must be an "
-            "integer type. Write indices.astype(jnp.int32)."
-        )
-    rank = indices.ndim
-    if rank == 0:
-        raise DescriptorError(
-            f"{NAME}: {AXIS} is {axis}, while {INDEX} has 0 dimensions; it must have "
-            "one of size 1 along axis. Write indices[None]."
-        )
-    if not -rank <= axis < rank:
-        raise DescriptorError(
-            f"{NAME}: {AXIS} is {axis}; it must be in [{-rank}, {rank}), as {INDEX} "
-            f"has {counted(rank, 'dimension')}."
-        )
+    kind, rank = show(indices.dtype), indices.ndim
+    rule = "it must be an integer type. Write indices.astype(jnp.int32)."
+    require(NAME, is_integer(indices.dtype), f"{INDEX} has data type {kind}; {rule}")
+    given, has = f"{AXIS} is {axis}", f"{INDEX} has {counted(rank, 'dimension')}"
+    rule = "it must have one of size 1 along axis. Write indices[None]."
+    require(NAME, rank > 0, f"{given}, while {has}; {rule}")
+    rule = f"it must be in [{-rank}, {rank}), as {has}."
+    require(NAME, -rank <= axis < rank, f"{given}; {rule}")
     axis %= rank
     names = INDEX, VALUES, AXIS, SIZE
     _check_sizes(names, indices.shape, values.shape, size, axis)
@@ -203,26 +187,18 @@ def _check_sizes(
 ) -> tuple[int, ...]:
     """Checks the sizes of the inputs, and returns those of the output."""
     index_name, values_name, axis_name, size_name = names
-    if indices[axis] != 1:
-        raise DescriptorError(
-            f"{NAME}: {index_name} has sizes {show(indices)}; its size along "
-            f"{axis_name} {axis} is {indices[axis]} and must be 1. "
-            "jnp.expand_dims(indices, axis) adds an axis of size 1."
-        )
+    given = f"{index_name} has sizes {show(indices)}; its size along {axis_name} {axis}"
+    rule = "must be 1. jnp.expand_dims(indices, axis) adds an axis of size 1."
+    require(NAME, indices[axis] == 1, f"{given} is {indices[axis]} and {rule}")
     elements = math.prod(values)
-    if not decide_at_most(NAME, 2, elements):
-        raise DescriptorError(
-            f"{NAME}: {values_name} has sizes {show(values)}, "
-            f"{counted(elements, 'element')}; it must have at least 2, off and on, as "
-            "jnp.array([0.0, 1.0]) has."
-        )
+    has = f"{values_name} has sizes {show(values)}, {counted(elements, 'element')}"
+    rule = "it must have at least 2, off and on, as jnp.array([0.0, 1.0]) has."
+    require(NAME, decide_at_most(NAME, 2, elements), f"{has}; {rule}")
     # Positions are counted in int32 where the indices have no wider type. JAX takes a
     # symbolic size to be below 2^31.
-    large = isinstance(size, int) and size >= 2**31
-    if large or not decide_at_most(NAME, 1, size):
-        raise DescriptorError(
-            f"{NAME}: {size_name} is {size}; it must be in [1, 2^31)."
-        )
+    small = not isinstance(size, int) or size < 2**31
+    fits = small and decide_at_most(NAME, 1, size)
+    require(NAME, fits, f"{size_name} is {size}; it must be in [1, 2^31).")
     return (*indices[:axis], size, *indices[axis + 1 :])
 
 
@@ -268,11 +244,9 @@ class OneHotDesc(OperatorDesc[jax.Array]):
             ranks = (name, len(sizes)), ("IndicesTensor", rank)
             require_same(NAME, "dimension counts", *ranks)
         # The C field is unsigned. Only the function takes an axis from the end.
-        if not 0 <= self.axis < rank:
-            raise DescriptorError(
-                f"{NAME}: Axis is {self.axis}; it must be less than the {rank} "
-                "dimensions of tensor 'IndicesTensor'."
-            )
+        rule = f"less than the {rank} dimensions of tensor 'IndicesTensor'."
+        inside = 0 <= self.axis < rank
+        require(NAME, inside, f"Axis is {self.axis}; it must be {rule}")
         size, axis = output[self.axis], self.axis
         tensors = (f"tensor '{name}Tensor'" for name in ("Indices", "Values"))
         names = *tensors, "Axis", "the size of tensor 'OutputTensor' along Axis"

@@ -16,7 +16,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from dmljax._arguments import as_array, check_x64
-from dmljax._check import as_member, require, show
+from dmljax._check import as_member, require, require_same, show
 from dmljax._descriptor import OperatorDesc, Result
 from dmljax._strides import read, write
 from dmljax._struct import Struct, c_name, field
@@ -200,21 +200,12 @@ def _assert_is(tensor: TensorDesc, array: jax.Array) -> None:
 
 def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax.Array:
     """Returns the logical tensor that `array` holds; an error if it does not fit."""
-    require(
-        operator,
-        array.dtype == tensor.dtype,
-        f"mismatched tensor data types. The array for tensor '{name}' has "
-        f"{show(array.dtype)}, while the descriptor has {tensor.data_type.name}; both "
-        f"must be the same. Convert it with .astype('{tensor.dtype}').",
-    )
+    given, described = f"The array for tensor '{name}'", "the descriptor"
+    types, remedy = (given, array.dtype), f" Convert it with .astype('{tensor.dtype}')."
+    require_same(operator, "data types", types, (described, tensor.dtype), remedy)
     if tensor.strides is None:
-        require(
-            operator,
-            array.shape == tensor.sizes,
-            f"mismatched tensor sizes. The array for tensor '{name}' has "
-            f"{show(array.shape)}, while the descriptor has {show(tensor.sizes)}; both "
-            "must be the same.",
-        )
+        sizes = (given, array.shape), (described, tensor.sizes)
+        require_same(operator, "sizes", *sizes, remedy="")
         logical = jnp.asarray(array)
     else:
         # A buffer may be longer than the tensor, as a resource of DirectML may be.

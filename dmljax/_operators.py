@@ -29,24 +29,11 @@ from dmljax._padding import Padding1Desc, PaddingDesc, padding
 from dmljax._padding_primitive import PADDING
 from dmljax._primitive import OperatorPrimitive
 
-__all__ = [
-    "diagonal_matrix1",
-    "element_wise_if",
-    "nonzero_coordinates",
-    "one_hot",
-    "padding",
-]
-__all__ += [
-    "DiagonalMatrix1Desc",
-    "DiagonalMatrixDesc",
-    "ElementWiseIfDesc",
-    "NonzeroCoordinates",
-    "NonzeroCoordinatesDesc",
-    "OneHotDesc",
-    "Padding1Desc",
-    "PaddingDesc",
-    "PaddingMode",
-]
+__all__ = ["diagonal_matrix1", "element_wise_if", "nonzero_coordinates"]
+__all__ += ["one_hot", "padding"]
+__all__ += ["DiagonalMatrix1Desc", "DiagonalMatrixDesc", "ElementWiseIfDesc"]
+__all__ += ["NonzeroCoordinates", "NonzeroCoordinatesDesc", "OneHotDesc"]
+__all__ += ["Padding1Desc", "PaddingDesc", "PaddingMode"]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,33 +21,26 @@ from dmljax._arguments import (
     in_type,
     strong,
 )
-from dmljax._check import DescriptorError, as_member, counted, decide_at_most, show
+from dmljax._check import as_member, counted, decide_at_most, require, show
 from dmljax._coordinates import PaddingMode
 from dmljax._descriptor import OperatorDesc
 from dmljax._padding_forms import Pads
 from dmljax._padding_primitive import PADDING
 from dmljax._primitive import Implementation, check_implementation, compiled
 from dmljax._struct import field, integers, member
-from dmljax._support import (
-    FLOATS,
-    UP_TO_32_BITS,
-    UP_TO_64_BITS,
-    FeatureLevel,
-    Support,
-    SupportTable,
-)
+from dmljax._support import FLOATS, UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel, Support
 from dmljax._tensor import DataType, TensorDesc
 from dmljax._types import Sizes, integer
 
 NAME = "PADDING"
 BOTH = ("InputTensor", "OutputTensor")
-SUPPORT: SupportTable = {
+SUPPORT = {
     FeatureLevel.V1_0: dict.fromkeys(BOTH, Support(4, 5, FLOATS)),
     FeatureLevel.V2_1: dict.fromkeys(BOTH, Support(4, 5, UP_TO_32_BITS)),
     FeatureLevel.V3_1: dict.fromkeys(BOTH, Support(1, 8, UP_TO_32_BITS)),
     FeatureLevel.V5_0: dict.fromkeys(BOTH, Support(1, 8, UP_TO_64_BITS)),
 }
-PADDING1_SUPPORT: SupportTable = {FeatureLevel.V5_0: SUPPORT[FeatureLevel.V5_0]}
+PADDING1_SUPPORT = {FeatureLevel.V5_0: SUPPORT[FeatureLevel.V5_0]}
 # The arguments of the function, as its messages name them.
 X, MODE, VALUE = "x (InputTensor)", "mode (PaddingMode)", "value (PaddingValue)"
 START, END = "start_padding (StartPadding)", "end_padding (EndPadding)"
@@ -176,34 +169,28 @@ def _check_padding(
     """Checks the padding against the input, and returns the sizes of the output."""
     operator, x, *both = names
     for name, pads in zip(both, (start, end), strict=True):
-        if len(pads) != len(sizes):
-            given, rank = counted(len(pads), "element"), len(sizes)
-            raise DescriptorError(
-                f"{operator}: {name} has {given}, while {x} has "
-                f"{counted(rank, 'dimension')}; write {counted(rank, 'integer')}, one "
-                "for each axis, and 0 where nothing is added."
-            )
+        given, rank = counted(len(pads), "element"), len(sizes)
+        rule = f"write {counted(rank, 'integer')}, one for each axis, and 0 where "
+        rule = f"{x} has {counted(rank, 'dimension')}; {rule}nothing is added."
+        require(operator, len(pads) == rank, f"{name} has {given}, while {rule}")
         # XLA itself would accept a negative padding, and crop.
-        if not all(decide_at_most(operator, 0, pad) for pad in pads):
-            raise DescriptorError(
-                f"{operator}: {name} is {show(pads)}; no element may be negative. "
-                "Slices remove elements."
-            )
+        given, adds = show(pads), all(decide_at_most(operator, 0, pad) for pad in pads)
+        rule = "no element may be negative. Slices remove elements."
+        require(operator, adds, f"{name} is {given}; {rule}")
         # The C struct has UINT32; JAX can't compare a symbolic size with so much.
-        if any(pad >= 2**32 for pad in pads if isinstance(pad, int)):
-            raise DescriptorError(
-                f"{operator}: {name} is {show(pads)}; each element must be a UINT32, "
-                "less than 2^32."
-            )
+        small = all(pad < 2**32 for pad in pads if isinstance(pad, int))
+        rule = "each element must be a UINT32, less than 2^32."
+        require(operator, small, f"{name} is {given}; {rule}")
     padded = tuple(map(sum, zip(start, sizes, end, strict=True)))
     # The arrays of a descriptor have no axis of size 0, but other arrays may.
     for axis, size in enumerate(sizes):
         repeats = mode is not PaddingMode.CONSTANT and padded[axis] != size
-        if repeats and not decide_at_most(operator, 1, size):
-            raise DescriptorError(
-                f"{operator}: {x} has sizes {show(sizes)}; {mode.name} has nothing to "
-                f"repeat along axis {axis}, whose size is 0. Only CONSTANT can pad it."
-            )
+        require(
+            operator,
+            not repeats or decide_at_most(operator, 1, size),
+            f"{x} has sizes {show(sizes)}; {mode.name} has nothing to repeat along "
+            f"axis {axis}, whose size is 0. Only CONSTANT can pad it.",
+        )
     return padded
 
 
@@ -310,15 +297,14 @@ def _check_fields(
     """Checks what both descriptors have, and returns the sizes of the output."""
     sizes, mode = desc.input_tensor.sizes, desc.padding_mode
     first = MODE_LEVELS.get(mode, FeatureLevel.V1_0)
-    if level < first:
-        raise DescriptorError(
-            f"{desc.operator}: PaddingMode {mode.name} exists from feature level "
-            f"{first.label} on, while the feature level asked for is {level.label}."
-        )
-    if desc.dimension_count != len(sizes):
-        raise DescriptorError(
-            f"{desc.operator}: DimensionCount is {desc.dimension_count}, while tensor "
-            f"'InputTensor' has {len(sizes)} dimensions; both must be the same."
-        )
+    require(
+        desc.operator,
+        level >= first,
+        f"PaddingMode {mode.name} exists from feature level {first.label} on, while "
+        f"the feature level asked for is {level.label}.",
+    )
+    count, rank = f"DimensionCount is {desc.dimension_count}", len(sizes)
+    rule = f"tensor 'InputTensor' has {rank} dimensions; both must be the same."
+    require(desc.operator, desc.dimension_count == rank, f"{count}, while {rule}")
     names = desc.operator, "tensor 'InputTensor'", "StartPadding", "EndPadding"
     return _check_padding(names, sizes, desc.start_padding, desc.end_padding, mode)

@@ -48,16 +48,6 @@ def _transpose(
     return result
 
 
-def _transpose_adjoint(
-    operator: OperatorPrimitive,
-    static: dict[str, Any],
-    cotangents: Sequence[jax.Array],
-    operands: Sequence[Any],
-) -> Outputs:
-    # The adjoint under CONSTANT cuts, and its transpose pads with 0.
-    return PADDING(*_operands_with_zero(cotangents[0], static["mode"]), **static)
-
-
 # THE PARTITION
 
 
@@ -176,5 +166,8 @@ ADJOINT = OperatorPrimitive(
     Partition(_shard_adjoint, aligned),
     forms.unpadded_sizes,
     linear=1,
-    transpose=_transpose_adjoint,
+    # The adjoint under CONSTANT cuts, and its transpose pads with 0.
+    transpose=lambda _, static, cotangents, operands: PADDING(
+        *_operands_with_zero(cotangents[0], static["mode"]), **static
+    ),
 )

@@ -17,10 +17,9 @@ from dmljax._check import as_python, require
 # that returns the operator's outputs.
 Outputs = tuple[jax.Array, ...]
 Form = Callable[..., Outputs]
-# The types of the arguments that stand for a list of sizes, and for a scalar. An array
-# of sizes has one dimension.
+# The type of an argument that stands for a list of sizes. An array of sizes has one
+# dimension.
 Sizes = Sequence[int] | np.ndarray
-Number = int | float | np.integer | np.floating
 
 # DirectML's attributes of type INT are INT32.
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1

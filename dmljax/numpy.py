@@ -37,10 +37,8 @@ from dmljax._padding_forms import Pads
 from dmljax._primitive import compiled
 from dmljax._types import INT32_MAX, INT32_MIN, is_integer
 
-__all__ = [
-    *("argwhere", "compress", "extract", "flatnonzero", "nonzero"),
-    *("one_hot", "pad", "tril", "triu"),
-]
+__all__ = ["argwhere", "compress", "extract", "flatnonzero", "nonzero"]
+__all__ += ["one_hot", "pad", "tril", "triu"]
 HERE = "dmljax.numpy."
 # The place of a mode is its number in DirectML.
 _MODES = ("constant", "edge", "reflect", "symmetric", "wrap")

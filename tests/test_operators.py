@@ -9,8 +9,6 @@ import re
 import pytest
 
 import dmljax
-from benchmarks import libraries, run
-from benchmarks.samples import of_operator
 from dmljax import _operators
 from dmljax._operators import DESCRIPTORS, OPERATORS
 from tests import oracles
@@ -83,20 +81,6 @@ def test_plans_are_edges(name):
     subject = SUBJECTS[name]
     assert set(subject.plans) <= {edge.name for edge in subject.edges}
     assert bool(subject.plans) == bool(subject.primitive.kernels)
-
-
-@pytest.mark.parametrize("direction", ["forward", "gradient"])
-@pytest.mark.parametrize("name", OPERATORS)
-def test_an_operator_without_cases_of_its_own_is_timed(name, direction):
-    """By batches of a sample, whose results and gradients are checked."""
-    found = [c for c in of_operator(name, 2**10) if c.direction == direction]
-    differentiable = SUBJECTS[name].samples[0].differentiable
-    assert len(found) == (len(differentiable) if direction == "gradient" else 6)
-    for case in found[:2]:
-        contender = {"dmljax": libraries.ALL["dmljax"]}
-        bandwidths = {case.ceiling: 10.0}
-        (line,) = run.time_case(case, contender, bandwidths, rounds=1)
-        assert line["wall_ms"] > 0
 
 
 def test_the_registry_exports_what_it_lists():

@@ -52,6 +52,7 @@ def test_strides_of_which_three_or_more_meet():
         # More coordinates than are tried one by one: two axes meet, or several rounds
         # in which each axis limits the others leave none.
         ((2000, 2000), (1009, 1013), True),
+        ((50000, 50000), (3, 5), True),
         ((3000, 3000, 50, 7), (21000, 10**7, 7, 5), False),
         # The stride of a size of 1 counts for nothing, and a stride of 0 for all.
         ((1, 1, 7), (0, 0, 1), False),
@@ -67,7 +68,9 @@ def test_strides_of_which_three_or_more_meet():
     ],
 )
 def test_chosen_strides(sizes, strides, shared):
-    assert overlap(sizes, strides) is shared
+    """Also with offsets that wrap around, where an odd factor changes nothing."""
+    for factor in (1, 2**60 + 1):
+        assert overlap(sizes, tuple(factor * s for s in strides)) is shared
 
 
 def test_axes_that_are_too_long_to_compare_and_meet():

@@ -89,6 +89,25 @@ def test_adjoint(mode, dtype):
     )
 
 
+@pytest.mark.parametrize(
+    ("joined", "shape", "start", "dtype"),
+    [
+        *((True, (2, 96), (0, 1), dtype) for dtype in ("bool", "uint8", "float16")),
+        *((False, (2, 96), (0, 1), dtype) for dtype in ("int32", "bfloat16")),
+        (False, (2, 95), (1, 1), "int8"),
+        (False, (96, 2), (1, 1), "int8"),
+        (True, (20, 96), (1, 1), "int8"),
+        (True, (7, 15), (1, 0), "int8"),
+        (False, (6, 16), (1, 0), "int8"),
+    ],
+)
+def test_long_rows_of_narrow_elements_are_joined_on_a_cpu(joined, shape, start, dtype):
+    pads = {"start": start, "end": start, "mode": PaddingMode.WRAP}
+    program = jax.make_jaxpr(functools.partial(FORMS["cpu"], **pads))
+    text = str(program(jax.ShapeDtypeStruct(shape, dtype)))
+    assert ("gather" in text, "concatenate" in text) == (not joined, joined)
+
+
 # LONG AXES
 
 LONG = 720_000_000

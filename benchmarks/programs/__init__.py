@@ -16,11 +16,16 @@ PROGRAMS = masks.PROGRAMS | labels.PROGRAMS | images.PROGRAMS | sparse.PROGRAMS
 SMALL = 2**18
 
 
-def programs(elements: int) -> Iterator[Case]:
-    """All of them, for arrays of about so many elements; and some for small ones."""
-    for name, timed in PROGRAMS.items():
-        yield from cases_of(name, timed, elements, timed.dtypes)
-    if elements > SMALL:
+def programs(platform: str, elements: int) -> Iterator[Case]:
+    """All of them, for arrays of about so many elements; and some for small ones.
+
+    On a CPU, these have the sizes of photographs and of a batch of labels.
+    """
+    sizes = [elements, SMALL] if platform == "gpu" and elements > SMALL else [elements]
+    for size in sizes:
         for name, timed in PROGRAMS.items():
-            dtypes = timed.dtypes[:1]
-            yield from cases_of(name, timed, SMALL, dtypes, compiled=False)
+            dtypes = timed.dtypes[: 1 if size < elements else None]
+            yield from cases_of(platform, name, timed, size, dtypes)
+    if platform == "cpu":
+        for name, timed in (*images.ON_CPU, *labels.ON_CPU):
+            yield from cases_of(platform, name, timed, elements, timed.dtypes)

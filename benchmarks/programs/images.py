@@ -1,5 +1,6 @@
 """Images that are padded: PADDING."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,9 +11,8 @@ import numpy as np
 from jax import lax
 
 import dmljax
-from benchmarks.others import TORCH_NAMES, module
+from benchmarks.others import TORCH_NAMES, module, onnx
 from benchmarks.programs.timed import Timed, with_ways
-from dmljax import PaddingMode
 from dmljax import _programs as shared
 from dmljax._programs import BY_3, BY_16, Input, Program, images, patches
 
@@ -33,9 +33,8 @@ def _take(x: jax.Array, pads: Any, mode: Any) -> jax.Array:
 
 def _kernel(x: jax.Array, pads: Any, mode: str) -> jax.Array:
     start, end = zip(*pads, strict=True)
-    assert mode == "reflect"
-    mirrored = PaddingMode.REFLECTION
-    return dmljax.padding(x, start, end, mode=mirrored, implementation="pallas")
+    named: Any = mode
+    return dmljax.padding(x, start, end, mode=named, implementation="pallas")
 
 
 PADS = {**shared.PADS, "jnp take": _take}
@@ -67,10 +66,23 @@ def _patched(mode: str, program: Program, dtypes: Sequence[str]) -> Timed:
         return _patches(_torch_pad(x, 16, mode), module("torch").permute)
 
     return Timed(
-        with_ways(program, PADS),
+        with_ways(program, {**PADS, "dmljax pallas": _kernel}),
         lambda x: _patches(np.pad(x, BY_16, mode), np.transpose),  # type: ignore[call-overload]
         {"torch": in_torch},
         dtypes=dtypes,
+        rtol=0,
+    )
+
+
+def _alone(pads: Any, mode: Any, ways: Any = PADS) -> Timed:
+    amounts = np.ravel(pads, "F").astype(np.int64)
+    model = onnx(("Pad", ["in0", "pads"], "out", {"mode": mode}), pads=amounts)
+    return Timed(
+        _padded(lambda pad, x: pad(x, pads, mode), ways=ways),
+        lambda x: np.pad(x, pads, mode),
+        {"torch": lambda x: _torch_pad(x, 3, mode)} if pads is BY_3 else {},
+        more={"numpy": lambda x: np.pad(x, pads, mode), "onnxruntime": model},
+        dtypes=DTYPES,
         rtol=0,
     )
 
@@ -157,16 +169,7 @@ PROGRAMS = {
         dtypes=DTYPES,
         rtol=0,
     ),
-    "reflect padding": Timed(
-        _padded(
-            lambda pad, x: pad(x, BY_3, "reflect"),
-            ways={**PADS, "dmljax pallas": _kernel},
-        ),
-        lambda x: np.pad(x, BY_3, "reflect"),
-        {"torch": lambda x: _torch_pad(x, 3)},
-        dtypes=DTYPES,
-        rtol=0,
-    ),
+    "reflect padding": _alone(BY_3, "reflect", {**PADS, "dmljax pallas": _kernel}),
     "mean of reflect-padded rows": Timed(
         _padded(lambda pad, x: _mean(jnp, pad(x * 2, BY_3, "reflect"))),
         lambda x: _mean(np, np.pad(x * 2, BY_3, "reflect")),
@@ -216,3 +219,34 @@ PROGRAMS = {
         ceiling=None,
     ),
 }
+
+
+ALONE = "reflect padding"
+BETWEEN, MEAN = f"{ALONE} between two operations", "mean of reflect-padded rows"
+
+
+def _of_size(
+    name: str, timed: Timed, shape: tuple[int, ...], *dtypes: str
+) -> tuple[str, Timed]:
+    program = timed.program._replace(inputs=lambda n, t: ((shape, t, 10),))
+    return name, dataclasses.replace(timed, program=program, dtypes=dtypes)
+
+
+ON_CPU = [
+    _of_size(name, timed, shape, *dtypes)
+    for name, timed in (
+        ("constant padding", _alone(BY_3, "constant", shared.PADS)),
+        *((name, PROGRAMS[name]) for name in (ALONE, BETWEEN, MEAN)),
+    )
+    # Photographs, features, smaller images, and a table.
+    for shape, dtypes in {
+        (8, 3, 224, 224): ("uint8", "float16", "float32"),
+        (8, 64, 56, 56): ("uint8", "float32"),
+        (16, 16, 128, 128): ("uint8", "float32"),
+        (1, 1, 4096, 256): ("float16", "float32"),
+    }.items()
+]
+ON_CPU += [
+    _of_size(f"{ALONE} of the middle axes", _alone(BY_1, "reflect"), shape, "uint8")
+    for shape in ((8, 224, 224, 3), (8, 56, 56, 64))
+]

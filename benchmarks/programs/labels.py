@@ -1,5 +1,6 @@
 """Labels, experts and conditions: ONE_HOT and ELEMENT_WISE_IF."""
 
+import functools
 from typing import Any
 
 import jax
@@ -7,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import dmljax
-from benchmarks.others import module
+from benchmarks.others import module, onnx
 from benchmarks.programs.timed import BOTH, Timed, with_ways
 from dmljax._programs import PROGRAMS as SHARED
 from dmljax._programs import Input, Program, Ways
@@ -33,16 +34,18 @@ HOT: Ways = {
 # LABEL SMOOTHING
 
 
-def _np_smoothing(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _np_smoothing(
+    x: np.ndarray, labels: np.ndarray, smoothing: float = 0.1
+) -> np.ndarray:
     x = x - x.max(-1, keepdims=True)
     logs = x - np.log(np.exp(x).sum(-1, keepdims=True))
     chosen = np.take_along_axis(logs, labels[:, None], -1)[:, 0]
-    return np.asarray(-0.9 * chosen - 0.1 * logs.mean(-1))
+    return np.asarray((smoothing - 1) * chosen - smoothing * logs.mean(-1))
 
 
-def _torch_smoothing(x: Any, labels: Any) -> Any:
+def _torch_smoothing(x: Any, labels: Any, smoothing: float = 0.1) -> Any:
     cross_entropy = module("torch").nn.functional.cross_entropy
-    static = {"label_smoothing": 0.1, "reduction": "none"}
+    static = {"label_smoothing": smoothing, "reduction": "none"}
     return cross_entropy(x.float(), labels.long(), **static)
 
 
@@ -56,11 +59,31 @@ SMOOTHING = with_ways(
     {"jnp where": lambda i, n: jnp.where(_hot(jnp, i, n), 0.9, 0) + 0.1 / n},
 )
 
+LABELS: Ways = {
+    "dmljax": lambda i, n: dmljax.one_hot(
+        i[:, None], np.array([0, 1], np.float32), size=n
+    ),
+    "jnp one_hot": jax.nn.one_hot,
+    "jnp where": lambda i, n: jnp.where(_hot(jnp, i, n), 1.0, 0.0),
+}
+
+
+def _mean_of(program: Program, ways: Ways, torch: Any, smoothing: float) -> Timed:
+    """The loss that a training step has: the mean over the rows."""
+    oracle = functools.partial(_np_smoothing, smoothing=smoothing)
+    return Timed(
+        program._replace(ways=ways, run=lambda *args: program.run(*args).mean()),
+        lambda x, labels: np.asarray(oracle(x, labels).mean()),
+        {"torch": lambda x, labels: torch(x, labels, smoothing).mean()},
+        whole=True,
+    )
+
+
 # A TABLE, AND A SEGMENTATION
 
 
 def _table(elements: int, dtype: str) -> tuple[Input, ...]:
-    return ((512, 1024), dtype, 10), ((elements >> 10,), "int32", 512)
+    return ((elements >> 10,), "int32", 512), ((512, 1024), dtype, 10)
 
 
 def _segmentation(elements: int, dtype: str) -> tuple[Input, ...]:
@@ -82,7 +105,7 @@ def _torch_dice(x: Any, labels: Any) -> Any:
 TABLE = Program(
     "one_hot",
     _table,
-    lambda hot, table, i: hot(i, len(table), table.dtype) @ table,
+    lambda hot, i, table: hot(i, len(table), table.dtype) @ table,
     HOT,
 )
 DICE = Program(
@@ -130,14 +153,15 @@ PROGRAMS = {
         dtypes=("bfloat16",),
         directions=BOTH,
     ),
+    "mean loss of smoothed labels": _mean_of(
+        SMOOTHING, SMOOTHING.ways, _torch_smoothing, 0.1
+    ),
+    "mean loss of labels": _mean_of(SMOOTHING, LABELS, _torch_smoothing, 0.0),
     "product with a table": Timed(
         TABLE,
-        lambda table, i: table[i],
-        {
-            "torch": lambda table, i: _hot(module("torch"), i, 512).to(table) @ table,
-            "torch embedding": lambda table, i: table[i],
-        },
-        more={"jnp take": lambda table, i: table[i]},
+        lambda i, table: table[i],
+        {"torch": lambda i, table: _hot(module("torch"), i, 512).to(table) @ table},
+        references={"a gather": lambda i, table: table[i]},
         whole=True,
         ceiling=None,
     ),
@@ -174,3 +198,46 @@ PROGRAMS = {
         directions=("gradient",),
     ),
 }
+
+
+# ONE-HOT ARRAYS OF FEW LABELS, ON A CPU
+
+
+def _one_hot(rows: int, dtype: str, between: bool) -> tuple[str, Timed]:
+    def run(hot: Any, i: Any) -> Any:
+        return hot(i * 2, 128, dtype) + 1 if between else hot(i, 128, dtype)
+
+    def in_torch(i: Any, size: int, dtype: str) -> Any:
+        torch = module("torch")
+        return torch.nn.functional.one_hot(i.long(), size).to(getattr(torch, dtype))
+
+    def in_numpy(i: Any, size: int, dtype: str) -> Any:
+        return _hot(np, i, size).astype(dtype)
+
+    more: dict[str, Any] = {"numpy": functools.partial(run, in_numpy)}
+    if dtype == "float32" and not between:
+        more["onnxruntime"] = onnx(
+            ("OneHot", ["in0", "depth", "values"], "out", {}),
+            depth=np.array(128, np.int32),
+            values=np.array([0, 1], dtype),
+        )
+    program = Program("one_hot", lambda n, t: (((rows,), t, 64),), run, HOT)
+    name = f"one-hot of 128 in {dtype}" + ", between two operations" * between
+    timed = Timed(
+        program,
+        more["numpy"],
+        {"torch": functools.partial(run, in_torch)},
+        more=more,
+        dtypes=("int32",),
+        whole=True,
+        rtol=0,
+    )
+    return name, timed
+
+
+ON_CPU = [
+    _one_hot(rows, dtype, between)
+    for rows in (128, 256)
+    for dtype in ("float32", "float16", "int8")
+    for between in (False, True)
+]

@@ -64,8 +64,9 @@ def _until(line: Any, last: Any) -> Any:
 
 
 def _lengths(x: jax.Array, last: jax.Array) -> jax.Array:
-    known = jnp.broadcast_to(_until(jnp.arange(x.shape[-1]), last), x.shape)
-    return dmljax.element_wise_if(known, CAUSAL["dmljax"](x), -jnp.inf)
+    return dmljax.element_wise_if(
+        _until(iota(x, 3), last), CAUSAL["dmljax"](x), -jnp.inf
+    )
 
 
 LENGTHS = Program(

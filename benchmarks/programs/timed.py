@@ -19,7 +19,11 @@ FORWARD, BOTH = ("forward",), ("forward", "gradient")
 # How far an input is moved to find a derivative: sums of whole numbers stay exact.
 STEP = 2.0**-7
 # Contenders that run on some platforms and in some types alone.
-ONLY = {"jnp cudnn": ("gpu", "bfloat16"), "dmljax pallas": ("gpu", "")}
+ONLY = {
+    "jnp cudnn": ("gpu", "bfloat16"),
+    "dmljax pallas": ("gpu", "bfloat16 float32 uint8"),
+    "onnxruntime": ("cpu", "float32 int32"),
+}
 Arrays = Sequence[np.ndarray]
 
 
@@ -68,14 +72,9 @@ def with_ways(program: Program, ways: Ways) -> Program:
 
 
 def cases_of(
-    name: str,
-    timed: Timed,
-    elements: int,
-    dtypes: Sequence[str],
-    *,
-    compiled: bool = True,
+    platform: str, name: str, timed: Timed, elements: int, dtypes: Sequence[str]
 ) -> Iterator[Case]:
-    """A case for each type and direction; `compiled` is whether PyTorch is that too."""
+    """A case for each type and direction."""
     for dtype in dtypes:
         inputs = tuple(
             Data(shape, type_, low=0, high=high, seed=seed)
@@ -88,7 +87,7 @@ def cases_of(
         output = Data(result.shape, result.dtype.name)
         for direction in timed.directions:
             back = direction == "gradient"
-            functions = _functions(timed, dtype, back, compiled)
+            functions = _functions(platform, timed, dtype, back)
             cotangent = dataclasses.replace(output, low=1, high=3, seed=9)
             read = (cotangent, *inputs) if back else inputs
             pulled = sum(inputs[i].nbytes for i in timed.wrt) if back else 0
@@ -106,16 +105,15 @@ def cases_of(
             )
 
 
-def _functions(timed: Timed, dtype: str, back: bool, compiled: bool) -> Functions:
-    here = jax.default_backend(), dtype
-    in_jax = {
-        name: function
-        for name, function in (timed.program.spellings | timed.more).items()
-        if all(map(str.startswith, here, ONLY.get(name, ("", ""))))
-    }
+def _functions(platform: str, timed: Timed, dtype: str, back: bool) -> Functions:
+    in_jax = {}
+    for name, function in {**timed.program.spellings, **timed.more}.items():
+        only_on, in_types = ONLY.get(name, (platform, dtype))
+        if platform == only_on and dtype in in_types:
+            in_jax[name] = function
     in_jax |= {f"reference {name}": one for name, one in timed.references.items()}
-    in_torch = dict(timed.torch)
-    if compiled:
+    in_torch = {**timed.torch}
+    if platform == "gpu":  # on a CPU, it takes half a minute to compile each
         in_torch["torch compiled"] = _compiled(timed.torch["torch"])
     if back:
         in_jax = {name: _both(one, timed.wrt) for name, one in in_jax.items()}

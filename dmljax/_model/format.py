@@ -196,8 +196,7 @@ class Binding(NamedTuple):
     owned: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
-class Dispatch:
+class Dispatch(NamedTuple):
     """A command that runs an operator. `bindings` has the place of each tensor."""
 
     place: str
@@ -210,8 +209,7 @@ class Dispatch:
         return {self.bindings[name].resource for name in self.desc.outputs}
 
 
-@dataclasses.dataclass(frozen=True)
-class Print:
+class Print(NamedTuple):
     """A command that prints a resource."""
 
     place: str
@@ -219,8 +217,7 @@ class Print:
     verbose: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class WriteFile:
+class WriteFile(NamedTuple):
     """A command that writes a resource to a file."""
 
     place: str

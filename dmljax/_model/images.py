@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,14 +35,6 @@ BYTES_PER_NUMBER = 26
 OBJECT_ADDRESS = re.compile(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>")
 LONGEST_REASON = 120
 Encoder = Callable[[np.ndarray], bytes]
-
-
-class ImageSize(NamedTuple):
-    """The sizes of an image as a tensor."""
-
-    channels: int
-    height: int
-    width: int
 
 
 def is_image(path: Path) -> bool:
@@ -160,7 +152,7 @@ def _count_channels(image: Any) -> int:
 
 def image_encoder(
     path: Path, dimensions: tuple[int, ...], data_type: DataType, order: str
-) -> tuple[Encoder, ImageSize]:
+) -> tuple[Encoder, str]:
     """Returns a function that makes the content of an image file, and the image's size.
 
     Raises:
@@ -182,19 +174,19 @@ def image_encoder(
             f"the field 'dimensions' is {show(dimensions)}; a {kind} image has at most "
             f"{most} rows and columns."
         )
-    image = ImageSize(*size)
-    return functools.partial(_encode, import_pillow(), kind, image, order), image
+    encode = functools.partial(_encode, import_pillow(), kind, size, order)
+    return encode, f"{size[2]} x {size[1]}"
 
 
 def _encode(
-    library: Any, kind: str, size: ImageSize, order: str, values: np.ndarray
+    library: Any, kind: str, size: list[int], order: str, values: np.ndarray
 ) -> bytes:
     """Encodes an image. Floats are clipped to [0, 1], and NaN becomes black."""
     if values.dtype != np.uint8:
         unit = np.clip(np.nan_to_num(values.astype(np.float64)), 0, 1)
         values = np.rint(unit * 255).astype(np.uint8)
     pixels = _swap_for(order, values.reshape(size).transpose(1, 2, 0))
-    pixels = pixels[..., 0] if size.channels == 1 else pixels
+    pixels = pixels[..., 0] if size[0] == 1 else pixels
     file = io.BytesIO()
     with converting("the image"):
         library.fromarray(np.ascontiguousarray(pixels)).save(file, kind)

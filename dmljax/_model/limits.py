@@ -19,6 +19,7 @@ DEFAULT_SHARE = 0.5
 # The bytes that a model may use where Python can't say how much memory there is, which
 # is so on Windows.
 WITHOUT_SYSCONF = 4 * 2**30
+NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a flag of os.open, which Windows lacks
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 # The files in which Linux says how much a container may use, by version of cgroups.
 CONTAINER_LIMITS = (
@@ -104,7 +105,10 @@ def read_file(path: Path, budget: Budget, what: str, factor: int = 1) -> bytes:
     device or a pipe is refused, because it may have no end.
     """
     try:
-        with open(path, "rb", opener=_without_waiting) as file:
+        # A pipe would wait until somebody writes to it.
+        with open(
+            path, "rb", opener=lambda p, flags: os.open(p, flags | NO_WAIT)
+        ) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise ModelError(f"{what} is a folder, a device or a pipe, not a file.")
@@ -116,8 +120,3 @@ def read_file(path: Path, budget: Budget, what: str, factor: int = 1) -> bytes:
         raise ModelError(f"{what} cannot be read: {error.strerror}.") from error
     except ValueError as error:  # such as a null character, which no path may have
         raise ModelError(f"{what} is not a path: {error}.") from error
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Opens a file without waiting: a pipe would wait until somebody writes to it."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

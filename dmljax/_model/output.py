@@ -133,8 +133,7 @@ def plan_file(
         )
     if is_image(path):
         order = fields.get("channelOrder", "RGB")
-        encode, pixels = image_encoder(path, sizes, data_type, order)
-        summary = f"{pixels.width} x {pixels.height}"
+        encode, summary = image_encoder(path, sizes, data_type, order)
         return FileOutput(*file, encode, summary, BYTES_PER_NUMBER * length)
     if len(given) > MOST_DIMENSIONS:
         raise ModelError(

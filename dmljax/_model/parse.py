@@ -55,14 +55,7 @@ OFFSET_BYTES = 8
 TYPE = Field(STRING, "What kind of object it is.", required=True)
 
 
-class ModelText(NamedTuple):
-    """The text of a model that is in no file of its own, such as standard input."""
-
-    name: str
-    content: bytes
-
-
-def read_stream(stream: Any, budget: Budget) -> ModelText:
+def read_stream(stream: Any, budget: Budget) -> bytes:
     """Reads a model from standard input, but no more than there is room for."""
     if stream is None:  # Python's standard input, if the shell has closed it
         raise ModelError("standard input is closed, so there is no model to read.")
@@ -74,10 +67,11 @@ def read_stream(stream: Any, budget: Budget) -> ModelText:
             budget.check(size, "the model on standard input")
     except OSError as error:
         raise ModelError(f"standard input cannot be read: {error.strerror}.") from error
-    return ModelText("standard input", bytes(content))
+    return bytes(content)
 
 
-Source = str | os.PathLike[str] | ModelText | Mapping[str, Any]
+# The path of a file, the text of one that is on standard input, or what it holds.
+Source = str | os.PathLike[str] | bytes | Mapping[str, Any]
 
 
 def parse_model(
@@ -96,8 +90,8 @@ def parse_model(
     budget, folder = Budget(max_memory), Path()
     if isinstance(source, Mapping):
         place = "model"
-    elif isinstance(source, ModelText):
-        place = f"model on {source.name}"
+    elif isinstance(source, bytes):
+        place = "model on standard input"
     else:
         folder = Path(source).parent
         place = f"model {quoted(str(Path(source)), LONGEST_PATH)}"
@@ -125,8 +119,8 @@ def parse_model(
 
 def _load(source: Source, budget: Budget) -> Any:
     """Returns what the JSON of a model holds."""
-    if isinstance(source, ModelText):
-        return read_jsonc(source.content)
+    if isinstance(source, bytes):
+        return read_jsonc(source)
     if not isinstance(source, Mapping):
         return read_jsonc(read_file(Path(source), budget, "it", BYTES_PER_CHARACTER))
     # A dict is taken as its JSON would be read: lists for tuples, and names as keys.
@@ -217,29 +211,21 @@ class _Parser:
             fields = read_fields(value, COMMANDS[kind])
             if kind == "dispatch":
                 return self._dispatch(fields, place)
-            resource = look_up(fields["resource"], "resource", self.resources)
+            name = fields["resource"]
+            resource = look_up(name, "resource", self.resources)
+            data_type, size = resource.data_type, resource.content.nbytes
             if kind == "print":
-                return self._print(fields, resource, place)
-            return self._write_file(fields, resource, place)
-
-    def _print(
-        self, fields: Mapping[str, Any], resource: Resource, place: str
-    ) -> Print:
-        if resource.data_type == DataType.UNKNOWN:
-            raise ModelError(
-                f"the resource {quoted(fields['resource'])} has a list of elements "
-                "with their own types and cannot be printed; write it to a file."
-            )
-        self.budget.take(resource.content.nbytes, "it")
-        return Print(place, fields["resource"], fields.get("verbose", False))
-
-    def _write_file(
-        self, fields: Mapping[str, Any], resource: Resource, place: str
-    ) -> WriteFile:
-        output = plan_file(fields, resource.data_type, resource.length, self.targets)
-        self.budget.take(resource.content.nbytes, "it")
-        self.budget.check(output.working_bytes, "it")
-        return WriteFile(place, fields["resource"], output)
+                if data_type == DataType.UNKNOWN:
+                    raise ModelError(
+                        f"the resource {quoted(name)} has a list of elements with "
+                        "their own types and cannot be printed; write it to a file."
+                    )
+                self.budget.take(size, "it")
+                return Print(place, name, fields.get("verbose", False))
+            output = plan_file(fields, data_type, resource.length, self.targets)
+            self.budget.take(size, "it")
+            self.budget.check(output.working_bytes, "it")
+            return WriteFile(place, name, output)
 
     def _dispatch(self, fields: Mapping[str, Any], place: str) -> Dispatch:
         name = fields["dispatchable"]

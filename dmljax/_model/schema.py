@@ -10,6 +10,7 @@ import typing
 from typing import Any
 
 from dmljax._json import HIGHEST, LOWEST, enum_prefix, union_member
+from dmljax._model import format as tables
 from dmljax._model.fields import (
     NUMBER,
     STRING,
@@ -20,16 +21,6 @@ from dmljax._model.fields import (
     refer,
     struct_schema,
     table_schema,
-)
-from dmljax._model.format import (
-    BINDING,
-    COMMANDS,
-    DISPATCHABLE,
-    GENERATORS,
-    MIXED_ELEMENT,
-    MODEL,
-    PREFIX,
-    RESOURCE,
 )
 from dmljax._operators import DESCRIPTORS
 from dmljax._struct import c_name, field_types, is_enum, required
@@ -47,22 +38,22 @@ def model_schema() -> Schema:
     sizes that must fit. `dmljax run --check` finds what breaks these.
     """
     numbers = list_of(NUMBER.schema, minItems=1)
-    mixed = list_of(table_schema(MIXED_ELEMENT), minItems=1)
-    generators = [table_schema(table) for table in GENERATORS.values()]
-    one = [STRING.schema, table_schema(BINDING)]
+    mixed = list_of(table_schema(tables.MIXED_ELEMENT), minItems=1)
+    generators = map(table_schema, tables.GENERATORS.values())
+    one = [STRING.schema, table_schema(tables.BINDING)]
     # A list of one binding stands for this binding.
     several = list_of({"anyOf": one}, minItems=1, maxItems=1)
     definitions: Schema = {}
     operators = [_operator_schema(name, definitions) for name in DESCRIPTORS]
     definitions |= {
         "initialValues": {"anyOf": [numbers, mixed, *generators]},
-        "resource": table_schema(RESOURCE),
+        "resource": table_schema(tables.RESOURCE),
         "dispatchable": {"anyOf": operators},
-        "command": {"anyOf": [table_schema(table) for table in COMMANDS.values()]},
+        "command": {"anyOf": list(map(table_schema, tables.COMMANDS.values()))},
         "binding": {"anyOf": [*one, several]},
     }
     title = "A model file of DxDispatch, with the operators of dmljax"
-    schema = {"$schema": DIALECT, "title": title, **table_schema(MODEL)}
+    schema = {"$schema": DIALECT, "title": title, **table_schema(tables.MODEL)}
     return schema | {"$defs": definitions}
 
 
@@ -70,8 +61,8 @@ def _operator_schema(name: str, definitions: Schema) -> Schema:
     """Makes the schema of a dispatchable of one operator."""
     struct = DESCRIPTORS[name].__name__
     reference = schema_of(DESCRIPTORS[name], definitions)
-    types = or_null({"enum": [f"{PREFIX}{name}", name]})
-    table = table_schema(DISPATCHABLE)["properties"]
+    types = or_null({"enum": [f"{tables.PREFIX}{name}", name]})
+    table = table_schema(tables.DISPATCHABLE)["properties"]
     table |= {key: table[key] | types for key in ("type", "Type")}
     # The fields of the C struct are in an object, or stand beside the type.
     inside = struct_schema(table | {"desc": reference, "Desc": reference}, [])

@@ -174,8 +174,7 @@ class Fuzzer:
             text = damage.damaged(self.maker.random, source)
             with self.report.check("files read", text):
                 try:
-                    given = parse.ModelText("the fuzzer", text)
-                    model = parse.parse_model(given, max_memory=LARGEST)
+                    model = parse.parse_model(text, max_memory=LARGEST)
                 except ModelError as error:
                     if not str(error).isprintable() or len(str(error)) > 600:
                         raise

@@ -29,7 +29,7 @@ ALSO = (
     ("_strides", "descriptor"),
     ("_overlap", "tensor"),
     ("_coordinates", "results padding_forms"),
-    ("_primitive", "results derivatives vmap export lowered sharding"),
+    ("_primitive", "results derivatives vmap export jax lowered sharding"),
     ("_select", "results derivatives"),
     ("_sharding", "sharded_programs"),
     ("_padding_*", "padding_forms results derivatives vmap sharding sharded_programs"),

@@ -10,23 +10,39 @@ import matplotlib.figure
 import numpy as np
 import pytest
 
-import benchmarks.cases
-from benchmarks import forms, ledger, libraries, oracles, plot, run, scaling, tpu
-from benchmarks.case import FORMS
+from benchmarks import (
+    forms,
+    ledger,
+    libraries,
+    oracles,
+    plot,
+    run,
+    scaling,
+    tpu,
+    tracing,
+)
 from benchmarks.cases import cases
 from benchmarks.command import device_name
 from benchmarks.data import Data
+from benchmarks.programs import PROGRAMS, images, labels
+from benchmarks.programs.timed import cases_of
 from dmljax._operators import OPERATORS
 
-LINEAR = [name for name, one in OPERATORS.items() if one.primitive.linear]
 # The commit is named, as the tests may run where there is no git.
 QUICK = ("--rounds", "1", "--commit", "test")
 SMALL = (*QUICK, "--elements", "1024")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def standard_promotion():
+    """Programs are written as users write them."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
 @pytest.fixture(scope="module")
-def all_cases():
-    return list(cases(2**10))
+def all_cases(standard_promotion):
+    return list(cases("cpu", 2**10))
 
 
 @pytest.fixture
@@ -38,63 +54,104 @@ def small_ceilings(monkeypatch):
 # CASES
 
 
-def test_cases_have_names_of_their_own(all_cases):
-    labels = [case.label for case in all_cases]
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_cases_have_names_of_their_own(platform):
+    labels = [case.label for case in cases(platform, 2**26)]
     assert len(set(labels)) == len(labels)
 
 
-def test_every_operator_is_timed_by_itself_and_in_a_pipeline():
-    found = {(case.operator, case.context) for case in cases(2**12)}
-    assert found >= {(n, c) for n in OPERATORS for c in ("operator", "pipeline")}
-    assert {context for _, context in found} >= {"program", "call", "form"}
+def test_every_operator_is_timed_in_programs(all_cases):
+    found = {(case.operator, case.context) for case in all_cases}
+    assert found >= {(name, "program") for name in OPERATORS}
+    assert found >= {("nonzero_coordinates", "operator"), ("padding", "call")}
 
 
 def test_a_case_knows_its_smallest_traffic(all_cases):
     named = {(case.name, case.direction): case for case in all_cases}
-    select = named["float32 (1024,), uint8 condition", "forward"]
+    select = named["two tensors, 4 KiB", "forward"]
     assert (select.bytes, select.elements) == (13 * 1024, 1024)
-    undefined = named["float32 (1024,), 50.0% non-zero, undefined tail", "forward"]
+    undefined = named["float32 (1024,), 1.0% non-zero, undefined tail", "forward"]
     (x,) = undefined.arrays()
     assert undefined.bytes == 4 * (1024 + np.count_nonzero(x) + 1)
-    (hot,) = (c for n, c in named.items() if "indices" in n[0] and n[1] == "gradient")
-    assert hot.bytes == 4 * (1024 + 8 + 2)
+    logarithm = named["safe logarithm, float32 (1, 1024)", "gradient"]
+    assert logarithm.bytes == 4 * 4 * 1024  # two inputs, the result and the gradient
 
 
-def test_forms_for_a_gpu_are_two_programs():
-    """A pair whose plan is read nowhere would compare a form with itself.
+# PROGRAMS
+
+# All programs with one type, and with the others in the slow tests.
+TIMED = [
+    pytest.param(name, timed, dtype, marks=[pytest.mark.slow] * (dtype != first))
+    for name, timed in (
+        *PROGRAMS.items(),
+        *dict((*images.ON_CPU, *labels.ON_CPU)).items(),
+    )
+    for first in timed.dtypes[:1]
+    for dtype in timed.dtypes
+]
+
+
+@pytest.mark.parametrize(("name", "timed", "dtype"), TIMED)
+def test_a_program_computes_the_same_in_every_spelling(name, timed, dtype):
+    """All in one program, which is compiled once. A gradient has the result, too."""
+    *_, case = cases_of("cpu", name, timed, 2**10, [dtype])
+    arrays = case.arrays()
+    functions = {
+        name: function
+        for name, function in case.functions.items()
+        if libraries.ALL[name.split()[0]] is libraries.ALL["jnp"]
+    }
+    assert len(functions) >= 2
+
+    def every(*arrays):
+        return {name: function(*arrays) for name, function in functions.items()}
+
+    results = jax.jit(every)(*map(jnp.asarray, arrays))
+    samples = case.oracle(*arrays)
+    for name, result in results.items():
+        if not name.startswith("reference"):
+            take, ours = libraries.ALL["jnp"].take, name.startswith("dmljax")
+            oracles.compare(samples, jax.tree.leaves(result), take, typed=ours)
+
+
+# FORMS
+
+WHERE = [(word, x) for word, one in forms.FORMS.items() for x in one.platforms.split()]
+COMPILED_FOR = {"gpu": "cuda"}
+
+
+@pytest.mark.parametrize(("word", "platform"), WHERE)
+def test_a_plain_form_is_another_program_than_the_special_one(word, platform):
+    """A name that is read nowhere would leave the form as it is.
 
     The hash of a kernel does not depend on the names of the functions that build it.
     """
-    for case in forms.cases("gpu", 2**26):
-        (x,) = case.inputs
-        struct = jax.ShapeDtypeStruct(x.shape, x.dtype)
-        traced = (jax.jit(form).trace(struct) for form in case.functions.values())
-        texts = (x.lower(lowering_platforms=("cuda",)).as_text() for x in traced)
-        pattern = r'kernel_hash = "(?:[^"\\]|\\.)*"'
-        special, plain = (re.findall(pattern, text) for text in texts)
-        assert special or plain
-        assert special != plain, case.name
+    every = tpu.cases() if platform == "tpu" else cases(platform, 2**26)
+    contender = f"{forms.FORMS[word].of} [{word}]"
+
+    def text(case, name):
+        structs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in case.inputs]
+        with forms.replaced(name):
+            traced = jax.jit(case.functions[name]).trace(*structs)
+            target = COMPILED_FOR.get(platform, platform)
+            found = traced.lower(lowering_platforms=(target,)).as_text()
+        hashes = re.findall(r'kernel_hash = "(?:[^"\\]|\\.)*"', found)
+        return hashes or found
+
+    found = [case for case in every if contender in case.functions]
+    assert any(text(c, contender) != text(c, forms.FORMS[word].of) for c in found)
 
 
 # RUNS
 
 
 @pytest.mark.parametrize(
-    "only",
-    [
-        *("element_wise_if float16", "of b", "diagonal_matrix1 identity", "64, 64"),
-        *("uint8 indices", "axis 1", "int32 indices gradient"),
-        *("EDGE (0, 0, 3, 3) of float32 (4, 4, 8, 8)", "SYMMETRIC (0, 0, 7, 7)"),
-        *("REFLECTION (0, 0, 3, 5)", "CONSTANT (0, 0, 0, 0), (0, 0, 0, 3)"),
-        *("uint8 (1024,), 50.0%", "64 rows"),
-        *("CONSTANT by 1, float32", "REFLECTION by 1, bf"),
-        *("router", "causal softmax, bfloat16", "edges of 1 graphs", "4 KiB", " form"),
-    ],
+    "only", ["undefined tail", "two tensors, 4 KiB", "label smoothing, float32"]
 )
 def test_a_run_checks_results_and_writes_lines(only, tmp_path, small_ceilings):
     assert run.main([*SMALL, "--out", str(tmp_path), "--only", only]) == 0
     lines = ledger.read(device_name(jax.devices()[0]), tmp_path)
-    expected = {"dmljax special", "dmljax plain"} if only == " form" else {"dmljax"}
+    expected = {"dmljax", "dmljax [select]"} if "label" in only else {"dmljax"}
     assert {line["contender"] for line in lines} >= expected
     for line in lines:
         assert line["wall_ms"] > 0
@@ -104,11 +161,12 @@ def test_a_run_checks_results_and_writes_lines(only, tmp_path, small_ceilings):
 
 
 def test_a_run_is_resumed_where_it_stopped(
-    tmp_path, small_ceilings, monkeypatch, capsys
+    all_cases, tmp_path, small_ceilings, monkeypatch, capsys
 ):
-    monkeypatch.setattr(run, "cases", lambda elements: list(cases(elements))[:2])
+    two = [case for case in all_cases if "undefined" in case.name or "log" in case.name]
+    monkeypatch.setattr(run, "cases", lambda *_: two[:2])
     arguments = [*SMALL, "--out", str(tmp_path)]
-    first, second = (case.label for case in list(cases(2**10))[:2])
+    first, second = (case.label for case in two[:2])
     run.main([*arguments, "--only", first])
     capsys.readouterr()
     run.main([*arguments, "--resume"])
@@ -132,32 +190,22 @@ def test_a_run_of_no_case_is_an_error(module, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("operator", "direction"),
-    [(name, "forward") for name in OPERATORS] + [(name, "gradient") for name in LINEAR],
-)
 @pytest.mark.parametrize("contender", ["dmljax", "jnp"])
-def test_one_wrong_element_is_an_error(all_cases, operator, direction, contender):
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_one_wrong_element_is_an_error(all_cases, operator, contender):
     case = next(
         case
         for case in all_cases
-        if (case.operator, case.direction) == (operator, direction)
+        if (case.operator, case.context) == (operator, "program")
     )
-    if contender not in case.functions:
-        assert not hasattr(benchmarks.cases, f"{operator}_cases")
-        pytest.skip("batches of a sample are compared with no other library")
+    name = next(n for n in case.functions if n.split()[0] == contender)
 
     def wrong(*arrays):
-        leaves, tree = jax.tree.flatten(case.functions[contender](*arrays))
-        last = leaves[-1]
-        if case.wrt is None:
-            leaves[-1] = last.reshape(-1).at[-1].add(1).reshape(last.shape)
-        else:  # linear: a wrong cotangent has a wrong element
-            leaves[-1] = last * 2
-        return jax.tree.unflatten(tree, leaves)
+        *leaves, last = jax.tree.leaves(case.functions[name](*arrays))
+        return *leaves, last.reshape(-1).at[-1].add(1).reshape(last.shape)
 
-    bad = dataclasses.replace(case, functions={contender: wrong})
-    with pytest.raises(RuntimeError, match=f"{contender} is wrong in {operator}"):
+    bad = dataclasses.replace(case, functions={name: wrong}, direction="forward")
+    with pytest.raises(RuntimeError, match=f"{name} is wrong in {operator}"):
         run.time_case(bad, libraries.ALL, {bad.ceiling: 10.0}, rounds=1)
 
 
@@ -169,9 +217,10 @@ def test_poison_takes_the_place_of_a_result():
 
 def test_what_is_not_installed_is_left_out_and_said_so(monkeypatch, capsys):
     monkeypatch.setattr(libraries, "_installed", lambda name: name in {"jax", "numpy"})
-    assert set(libraries.available("cpu")) == {"dmljax", "jnp", "numpy"}
+    own = {"dmljax", "jnp", "reference"}
+    assert set(libraries.available("cpu")) == own | {"numpy"}
     assert "torch is left out: no torch" in capsys.readouterr().err
-    assert set(libraries.available("gpu")) == {"dmljax", "jnp"}
+    assert set(libraries.available("gpu")) == own
 
 
 # ORACLES AND DATA
@@ -217,13 +266,6 @@ def test_the_sampled_oracles_of_padding_agree_with_numpy(mode, monkeypatch):
         forward.values, np.pad(x, pads, mode)[np.ix_(*forward.axes)]
     )
     assert {2, 3, 42, 43} <= set(forward.axes[1])
-    (back,) = oracles.padding_gradient(
-        np.ones((7, 47), np.float32), x, pads=pads, mode=mode
-    )
-    assert back.values.size < x.size
-    ones = jnp.zeros_like(x)
-    sums = jax.grad(lambda x: jnp.pad(x, pads, mode=mode).sum())(ones)
-    np.testing.assert_array_equal(back.values, sums[np.ix_(*back.axes)])
 
 
 def test_data_is_made_from_a_block_and_counted_without_being_made():
@@ -249,12 +291,17 @@ def test_a_new_figure_replaces_the_old_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("device", "elements"),
-    [("NVIDIA H200", 2**26), ("NVIDIA H100 80GB HBM3", 2**26), ("x86_64 CPU", 2**22)],
+    ("device", "platform", "elements"),
+    [
+        ("NVIDIA H200", "gpu", 2**26),
+        ("NVIDIA H100 80GB HBM3", "gpu", 2**26),
+        ("x86_64 CPU", "cpu", 2**22),
+    ],
 )
-def test_the_ledger_has_what_is_timed_today_and_nothing_else(device, elements):
-    platform = "gpu" if "NVIDIA" in device else "cpu"
-    timed = {c.label: c for c in (*cases(elements), *forms.cases(platform, elements))}
+def test_the_ledger_has_what_is_timed_today_and_nothing_else(
+    device, platform, elements
+):
+    timed = {one.label: one for one in (*cases(platform, elements), *tracing.work())}
     for label, row in ledger.lines(device).items():
         assert timed[" ".join(label)].functions.keys() >= row.keys()
     assert sum(path.stat().st_size for path in ledger.RESULTS.iterdir()) < 10**6
@@ -262,7 +309,7 @@ def test_the_ledger_has_what_is_timed_today_and_nothing_else(device, elements):
 
 def test_the_tables_of_the_page_are_those_of_the_ledger():
     text = (plot.DOCS / "benchmarks.md").read_text()
-    assert plot.with_tables(text, ledger.lines(plot.OVERVIEW)) == text
+    assert plot.with_tables(text) == text
 
 
 def test_each_table_of_the_ledger_becomes_a_page(tmp_path, monkeypatch):
@@ -278,11 +325,39 @@ def test_each_table_of_the_ledger_becomes_a_page(tmp_path, monkeypatch):
         assert f"\n##-{anchor}\n" in text
 
 
-def test_figures_are_microseconds_of_the_device_and_of_the_host():
-    ours = {"ms": 0.1424, "wall_ms": 1.5, "share": 0.5}
-    row = {"dmljax": ours, "jnp": {"ms": None, "wall_ms": 0.0005}}
-    table = plot.figures({("padding", "x", "gradient", ""): row}, ["dmljax", "jnp"])
-    assert table.splitlines()[2] == "| x, gradient | 142 / 1500 | 0.5 | 0.50 |"
+def figures(contenders):
+    return {name: {"elements": 2**26, "wall_ms": ms} for name, ms in contenders.items()}
+
+
+def test_a_program_stands_beside_the_best_of_each_library():
+    own = {"dmljax": 0.25, "dmljax [plain]": 0.1, "torch": 4}
+    row = figures(own | {"jnp a": 0.5, "jnp b": 0.125})
+    key = ("padding", "edges, twice, uint8 (4, 2)", "gradient", "program")
+    other = ("padding", "edges, twice, int8 (4, 2)", "forward", "program")
+    table = plot.program_table({key: row, other: row})
+    cells = "edges, twice, uint8 (4, 2), gradient | 0.250 | 0.125 | - | 4.00 | - |"
+    assert table.splitlines()[2:] == [f"| {cells}"]
+
+
+def test_figures_name_all_contenders_from_the_fastest_on():
+    row = figures({"jnp": 0.5, "torch": 0.25})
+    row["dmljax"] = {"ms": 0.1424, "wall_ms": 1.5, "share": 0.5}
+    table = plot.figures({("padding", "x", "gradient", ""): row})
+    cells = "| x, gradient | 1.50 | 0.142 | 0.50 | PyTorch 0.250; jax.numpy 0.500 |"
+    assert table.splitlines()[2] == cells
+
+
+def test_tracing_is_shown_once_and_many_times():
+    lines = {
+        ("padding", f"by 3, {calls} of float32", "forward", "tracing"): {
+            "dmljax": {"lower_ms": calls, "compile_ms": 4.0},
+            "jnp": {"lower_ms": 2, "compile_ms": 2.0},
+        }
+        for calls in (1, 20)
+    }
+    table = plot.tracing_table({"CPU": lines, "GPU": {}})
+    assert table.splitlines()[0] == "| work | CPU, 1 | CPU, 20 |"
+    assert table.splitlines()[2] == "| `padding`, by 3 | 0.50 / 2.00 | 10.00 / 2.00 |"
 
 
 # SEVERAL DEVICES AND TPUS
@@ -318,8 +393,11 @@ def test_a_schedule_counts_as_often_as_its_loops_go_round():
     assert tpu.cycles("\n".join(["0x0 : { vadd }", *loop, "0x3 : { vst }"])) == 22
 
 
-def test_a_case_for_tpus_has_all_forms_and_jax_numpy():
+def test_a_case_for_tpus_has_jax_numpy_for_a_twin():
     for case in tpu.cases():
-        has_kernel = OPERATORS[case.operator].primitive.kernels.get("tpu")
-        forms = FORMS if has_kernel else ("dmljax",)
-        assert tuple(tpu.contenders(case)) == (*forms, "jnp")
+        if case.dtype == "float32":
+            structs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in case.inputs]
+            pair = (case.functions[name] for name in ("dmljax", "jnp"))
+            results = [jax.tree.leaves(jax.eval_shape(f, *structs)) for f in pair]
+            ours, theirs = (found[-1] for found in results)
+            assert ours.shape == theirs.shape == case.output.shape

@@ -11,10 +11,11 @@ import pytest
 from tests.checks import reference_node
 
 DOCS = pathlib.Path(__file__).parent.parent.parent / "docs"
-ONNX = "how_to/onnx.md"
+ONNX, JAX, README = "how_to/onnx.md", "equivalents.md", "../README.md"
 # The pages with tables of calls, and what the calls on the left need.
 PAGES = {
-    "equivalents.md": "jax",
+    JAX: "jax",
+    README: "jax",
     "how_to/torch.md": "torch",
     "how_to/tensorflow.md": "tensorflow",
     ONNX: "onnx",
@@ -35,7 +36,7 @@ def rows(page):
 def names_of(page):
     """The names of a page's first block of code, and those of ONNX's operators."""
     names = {}
-    text = (DOCS / page).read_text()
+    text = (DOCS / (JAX if page == README else page)).read_text()
     exec(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1], names)
     if page == ONNX:
         operators = set(re.findall(r"^\| `(\w+)\(", text, re.MULTILINE))
@@ -92,4 +93,4 @@ def test_onnx_programs(library, blocks):
 def test_no_row_is_left_out(page):
     lines = (DOCS / page).read_text().splitlines()
     written = [line for line in lines if line.startswith("| `")]
-    assert len(written) == len(rows(page)) > 10
+    assert len(written) == len(rows(page)) > 5

@@ -227,10 +227,7 @@ SUBJECT = Subject(
                 *("batch", NARROW, "dimensions that are not padded"),
                 lambda parts: parts[0] == 1 and parts[2] == 8,
             ),
-            (
-                *("narrow", NARROW, "a padded dimension"),
-                lambda parts: parts[0] > 1,
-            ),
+            (*("narrow", NARROW, "a padded dimension"), lambda parts: parts[0] > 1),
             (
                 *("wide", WIDE, "a dimension padded by more than a part"),
                 lambda parts: parts[0] in (4, 8) and max(parts[1:]) == 1,
