@@ -27,6 +27,8 @@ SECONDS, FEWEST = 1.5, 4
 # A GPU is faster than Python. So this many calls are in flight, or fewer if they would
 # take this many seconds.
 FLIGHT, LONGEST = 10, 0.05
+# So many numbers are drawn and repeated: to draw all takes longer than the programs.
+DRAWN = 99_991
 ROW = "{:38}{:>8}{:>10}{:>7}{:>6}  {}"
 
 
@@ -48,7 +50,7 @@ def lines(elements: int | None = None, seconds: float = SECONDS) -> Iterator[str
         inputs = program.inputs(elements, "float32" if wide else "bfloat16")
         chance = np.random.default_rng(0)
         arrays = [
-            jnp.asarray(chance.integers(0, high, sizes, np.int32).astype(jnp.dtype(to)))
+            jnp.asarray(np.resize(chance.integers(high, size=DRAWN).astype(to), sizes))
             for sizes, to, high in inputs
         ]
         ways = {way: jax.jit(run) for way, run in program.spellings.items()}
