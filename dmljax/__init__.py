@@ -17,7 +17,6 @@ turns into a function. ``run_model`` runs the model files of DirectML's tool DxD
 of ONNX.
 """
 
-import importlib
 import typing
 
 from dmljax import _operators
@@ -46,5 +45,8 @@ def __getattr__(name: str) -> typing.Any:
 
         return run_model
     if name in ("numpy", "onnx"):
-        return importlib.import_module(f"dmljax.{name}")
+        import dmljax.numpy
+        import dmljax.onnx
+
+        return getattr(dmljax, name)
     raise AttributeError(f"module 'dmljax' has no attribute {name!r}")
