@@ -9,7 +9,6 @@ import platform
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 import jax
@@ -21,11 +20,9 @@ from dmljax._programs import PROGRAMS
 
 # The elements of an array: more than the caches hold.
 ON_CPU, ELSEWHERE = 2**22, 2**26
-# The ways of a program take turns for so long, but for at least some rounds. With
-# compiling, this makes half a minute.
+# For so long the ways of a program take turns, and for at least so many rounds.
 SECONDS, FEWEST = 1.5, 4
-# A GPU is faster than Python. So this many calls are in flight, or fewer if they would
-# take this many seconds.
+# A GPU is faster than Python: so many calls are in flight, or what takes these seconds.
 FLIGHT, LONGEST = 10, 0.05
 # So many numbers are drawn and repeated: to draw all takes longer than the programs.
 DRAWN = 99_991
@@ -37,9 +34,8 @@ def lines(elements: int | None = None, seconds: float = SECONDS) -> Iterator[str
     device = jax.devices()[0]
     on_cpu = device.platform == "cpu"
     cores = f"{platform.machine()} CPU, {os.cpu_count()} cores"
-    versions = (f"{name} {version(name)}" for name in ("jax", "jaxlib", "numpy"))
     yield f"{cores if on_cpu else device.device_kind}, {platform.system()}"
-    yield f"dmljax {__version__}, {', '.join(versions)}"
+    yield f"dmljax {__version__}, jax {jax.__version__}, numpy {np.__version__}"
     yield "Median milliseconds of a call inside jit; ratio: theirs divided by ours;"
     yield "noise: how far the ratios of even and odd rounds are from one another.\n"
     yield ROW.format("program", "dmljax", "jax.numpy", "ratio", "noise", "beside")
