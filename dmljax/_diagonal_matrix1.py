@@ -225,9 +225,8 @@ def _split_bounds(
 def _as_bound(name: str, bound: ArrayLike) -> Any:
     """Returns a bound as an int32 scalar. A Python number that is traced saturates."""
     if isinstance(bound, jax.Array):
-        # Python's booleans are refused, too.
-        truth = bound.dtype == np.bool_
-        require(NAME, not truth, f"{name} has data type BOOL; it must be an integer.")
+        truth = bound.dtype == np.bool_  # which `in_type` takes for a number
+        require(NAME, not truth, f"{name} has data type BOOL; it must have INT32.")
         scalar = Scalar(bound, None)
         return in_type(NAME, name, scalar, np.dtype(np.int32), owner="a diagonal")
     number = as_integer(NAME, name, bound)
