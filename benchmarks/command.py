@@ -23,6 +23,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--elements": {"type": int, "help": "of a large array on one device"},
     "--rounds": {"type": int, "default": 15},
     "--resume": {"action": "store_true", "help": "skip what was timed at this commit"},
+    "--sent": {"action": "store_true", "help": "print what devices send, no times"},
     "--only": {"default": "", "help": "text in a case's name"},
     "--commit": {"help": "of the sources, where git can't tell"},
     "--out": {"type": pathlib.Path, "default": ledger.RESULTS, "help": "the ledger"},

@@ -17,6 +17,7 @@ import numpy as np
 from matplotlib import pyplot
 
 from benchmarks import ledger
+from benchmarks.collectives import show_bytes
 from benchmarks.ledger import Line, Lines
 from dmljax._programs import PROGRAMS
 
@@ -131,7 +132,8 @@ def tracing_table(devices: Mapping[str, Lines]) -> str:
     for device, lines in devices.items():
         for key, row in lines.items():
             if key[3] == "tracing":
-                work, calls, _ = re.split(r", (1|20) of ", _case(key))
+                work, calls, _ = re.split(r", (1|20) of ", key[1])
+                work += ", gradient" * (key[2] == "gradient")
                 pair = (
                     f"{row['dmljax'][clock] / row['jnp'][clock]:.2f}"
                     for clock in ("lower_ms", "compile_ms")
@@ -165,7 +167,7 @@ def tpu_table(lines: Lines) -> str:
     columns, rows = ("moved_mb", "cycles"), []
     for context, title in (("operator", ""), ("pipeline", ", between two operations")):
         for operator, cases in of_context(lines, context).items():
-            pairs = [r for k, r in cases.items() if r.keys() >= {"dmljax", "jnp"}]
+            pairs = [row for row in cases.values() if row.keys() >= {"dmljax", "jnp"}]
             ratios = [[r["dmljax"][c] / r["jnp"][c] for r in pairs] for c in columns]
             rows.append([f"`{operator}`{title}", *map(_spread, ratios)])
     return table_of(["operator", "bytes", "cycles"], rows)
@@ -189,8 +191,8 @@ def with_tables(text: str) -> str:
         "TPUs": tpu_table(tpu),
     }
     for what, table in tables.items():
-        before, after = text.split(MARK.format(what))
-        text = before + MARK.format(what) + table + after[after.index("\n\n") :]
+        mark = MARK.format(what)
+        text = re.sub(re.escape(mark) + r"(\|.*\n)*", f"{mark}{table}\n", text)
     return text
 
 
@@ -280,15 +282,20 @@ def scaling_page(stem: str) -> str:
         "Milliseconds of the slowest device, by its own clock, waiting for others "
         "included; medians of many calls. In brackets are two "
         "[efficiencies](benchmarks.md#on-several-h200s): beside one device with its "
-        f"default code, and beside one with the same. Versions: {versions(lines)}.",
+        "default code, and beside one with the same. The last column is what each "
+        f"device sends, if all devices work. Versions: {versions(lines)}.",
+        f"![Efficiency by the number of devices.](benchmarks_{stem}.png)",
     ]
     for context in sorted({key[3] for key in lines}, reverse=True):
         rows = [
-            [f"{key[0]}, {_case(key)}", *(_efficiency(row.get(n)) for n in counts)]
+            [f"{key[0]}, {_case(key)}"]
+            + [_efficiency(row.get(n)) for n in counts]
+            + [_sent(row[max(row, key=counts.index)])]
             for key, row in lines.items()
             if key[3] == context
         ]
-        parts += [f"## {context.capitalize()}", table_of(["work", *counts], rows)]
+        columns = ["work", *counts, "sent"]
+        parts += [f"## {context.capitalize()}", table_of(columns, rows)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -297,6 +304,37 @@ def _efficiency(line: Line | None) -> str:
         return "-"
     pair = f"{line['efficiency']:.2f}, {line['efficiency_of_form']:.2f}"
     return f"{line['ms']:.4g} ({pair})"
+
+
+def _sent(line: Line) -> str:
+    """The first runs did not count it."""
+    return "-" if line.get("sent") is None else show_bytes(line["sent"])
+
+
+def draw_scaling(lines: Lines, path: pathlib.Path) -> None:
+    """The efficiency of weak scaling, by the kind of the axes and by the devices."""
+    figure, grid = pyplot.subplots(1, 2, sharey=True, layout="constrained")
+    weak = {key: row for key, row in lines.items() if key[3].startswith("weak")}
+    works = list(dict.fromkeys(f"{key[0]}, {_case(key)}" for key in weak))
+    figure.set_size_inches(7.4, 0.18 * len(works) + 1)
+    for axes, kind in zip(grid, ("automatic axes", "explicit axes"), strict=True):
+        for name in ("2 devices", "4 devices", "8 devices"):
+            points = [
+                (row[name]["efficiency"], works.index(f"{key[0]}, {_case(key)}"))
+                for key, row in weak.items()
+                if key[3].endswith(kind) and name in row
+            ]
+            axes.scatter(*np.reshape(points, (-1, 2)).T, label=name, marker="|")
+        axes.set_title(kind, fontsize=8)
+        axes.set_xlim(0, 1.1)
+        axes.tick_params(labelsize=6)
+    axes.invert_yaxis()
+    axes.set_yticks(range(len(works)), works)
+    title = "efficiency beside one device (1 is best)"
+    handles = axes.get_legend_handles_labels()
+    figure.legend(*handles, title=title, loc="outside upper center", ncols=3)
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
 
 
 def estimates_page(stem: str) -> str:
@@ -341,6 +379,7 @@ def write_pages(docs: pathlib.Path = DOCS) -> None:
         elif path.stem.endswith("-scaling"):
             page = docs / f"benchmarks_{path.stem}.md"
             page.write_text(scaling_page(path.stem))
+            draw_scaling(ledger.lines(path.stem), page.with_suffix(".png"))
         elif path.stem not in ("runs", "cases"):
             page = docs / f"benchmarks_{path.stem}.md"
             page.write_text(device_page(path.stem))

@@ -61,7 +61,7 @@ def _xla(
     # `fills` explains the operands in front. Diagonals are counted in int32, as the
     # bounds are. The iotas have the full size of the output, and take no memory. With a
     # mask that is broadcast along the batch, XLA's softmax fusion is 1.8 to 3 times as
-    # slow (results/nvidia-h200.csv).
+    # slow (results/nvidia-h200.csv, "causal softmax" and "jnp tril").
     *data, value, x = operands
     (sizes,) = _sizes(*operands, matrix=matrix)
     row, column = (lax.broadcasted_iota(np.int32, sizes, x.ndim - i) for i in (2, 1))

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 
-PROCESSES, TOKENS = 2, 16
+PROCESSES, DEVICES, TOKENS = 2, 4, 32  # four devices in each process
 
 
 def work(address: str, process: int) -> None:
@@ -54,11 +54,11 @@ def work(address: str, process: int) -> None:
 
 
 def main() -> None:
-    """Starts the processes, each with two CPU devices."""
+    """Starts the processes, each with CPU devices that are simulated."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         address = f"localhost:{free.getsockname()[1]}"
-    flags = "--xla_force_host_platform_device_count=2"
+    flags = f"--xla_force_host_platform_device_count={DEVICES}"
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
     command = [sys.executable, __file__, address]
     running = [

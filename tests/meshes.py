@@ -18,6 +18,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from benchmarks.collectives import collectives
 from tests.sharded import SHAPE, Case, array
 from tests.subjects import SUBJECTS
 from tests.subjects.nonzero_coordinates import MASK
@@ -167,25 +168,6 @@ def sharding_of(
     return NamedSharding(made, spec)
 
 
-def collectives(text: str) -> list[tuple[str, int]]:
-    """The collectives in the text of a compiled program, and the elements of each.
-
-    One may bring several arrays. One that is started apart from its end names, before
-    its results, its operands, and on a TPU scalars of its own after them.
-    """
-    kinds = "all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter"
-    found = []
-    for arrays, kind, start in re.findall(rf"= (.*?) ({kinds})(-start)?\(", text):
-        sizes = [
-            math.prod(int(size) for size in shape.split(",") if size)
-            for shape in re.findall(r"\w\[([\d,]*)\]", arrays)
-            if shape or not start
-        ]
-        results = sizes[len(sizes) // 2 :] if start else sizes
-        found += [(kind, size) for size in results]
-    return sorted(found)
-
-
 def assert_equal(outputs: Any, expected: Any, what: str = "") -> None:
     """The same values, wherever they lie."""
     for one, other in zip(*map(jax.tree.leaves, (outputs, expected)), strict=True):
@@ -230,7 +212,8 @@ def check_sent(
     text: str, case: Case, parts: Parts, kind: AxisType, gradient: bool = False
 ) -> None:
     """Compares the text of a compiled program with what the page says is sent."""
-    sent = Sent(collectives(text), case, parts, gradient)
+    found = [(one.kind, one.elements) for one in collectives(text)]
+    sent = Sent(found, case, parts, gradient)
     word = table()[case.line][kind]
     assert MEANINGS[word](sent), f"{word}: {sent.found}"
 

@@ -7,6 +7,7 @@ What is only about explicit mesh axes is tested in test_sharding.py.
 import dataclasses
 import functools
 import os
+import socket
 import subprocess
 import sys
 
@@ -18,15 +19,16 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
+from benchmarks.collectives import collectives
 from dmljax import PaddingMode
-from tests import meshes
+from tests import compiling, meshes
 from tests.checks import eight_devices
-from tests.meshes import CASES, DOCS, check_both, collectives, run, sharding_of
+from tests.meshes import CASES, DOCS, check_both, run, sharding_of
 from tests.sharded import array
 from tests.subjects.nonzero_coordinates import MASK, lines, nonzero_coordinates
 from tests.subjects.one_hot import columns_of_32
 from tests.subjects.padding import NARROW, pad_rows
-from tests.transforms import dense
+from tests.transforms import dense, two_processes
 
 each_linear = dense.each_operator(linear=True)
 each_kind = pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
@@ -311,12 +313,31 @@ def test_a_second_process_finds_every_program_in_the_persistent_cache(tmp_path):
 def test_two_processes():
     """The example of the page, over the loopback device."""
     shown = output_of(str(DOCS / "two_processes.py"))
-    kept = [i for i in range(16) if i % 3 == 0]
-    rows = kept + [0] * 10
-    padded = [int(i % 3 == 0) for i in [*range(12, 16), *range(16)]]
-    for process in (0, 1):
-        assert f"process {process}, rows: {rows}" in shown
-        ten = padded[process * 10 :][:10]
-        assert f"process {process}, padded: {ten}" in shown
-    assert "process 0, counts: [2, 1]" in shown
-    assert "process 1, counts: [1, 2]" in shown
+    kept = [i for i in range(32) if i % 3 == 0]
+    padded = [int(i % 3 == 0) for i in [*range(24, 32), *range(32)]]
+    for process, counts in ((0, [2, 1, 1, 2]), (1, [1, 1, 2, 1])):
+        assert f"process {process}, rows: {kept + [0] * 21}" in shown
+        assert f"process {process}, counts: {counts}" in shown
+        half = padded[process * 20 :][:20]
+        assert f"process {process}, padded: {half}" in shown
+
+
+@pytest.mark.slow
+def test_two_processes_of_four_devices_compute_what_one_of_eight_does(tmp_path):
+    """Each process compares the parts that it has. On eight GPUs, it has four."""
+    devices = jax.devices()[:8] if jax.device_count() >= 8 else jax.devices("cpu")
+    expected = tmp_path / "expected.npz"
+    np.savez(expected, *two_processes.all_cases(devices))
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        address = f"localhost:{free.getsockname()[1]}"
+    running = []
+    for process, gpus in enumerate(("0,1,2,3", "4,5,6,7")):
+        environment = os.environ | {"CUDA_VISIBLE_DEVICES": gpus}
+        if devices[0].platform == "cpu":
+            flags = compiling.flags("--xla_force_host_platform_device_count=4")
+            environment |= {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
+        command = [sys.executable, "-m", "tests.transforms.two_processes", address]
+        command += [str(process), str(expected)]
+        running.append(subprocess.Popen(command, cwd=DOCS.parent, env=environment))
+    assert [process.wait(300) for process in running] == [0, 0]

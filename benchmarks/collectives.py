@@ -1,0 +1,67 @@
+"""The collectives in the text of a compiled program, and what devices send in them."""
+
+import math
+import re
+from typing import NamedTuple
+
+KINDS = "all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter"
+
+
+class Collective(NamedTuple):
+    """A collective, and the array that it brings to each device."""
+
+    kind: str
+    elements: int
+    bytes: int
+
+    def sent(self, devices: int) -> int:
+        """The bytes that one of so many devices sends, if all stand in a ring."""
+        others = devices - 1
+        parts = {
+            "all-gather": others / devices,
+            "all-reduce": 2 * others / devices,  # a reduce-scatter and an all-gather
+            "all-to-all": others / devices,
+            "collective-permute": 1,
+            "reduce-scatter": others,  # the array is what is left of as many
+        }
+        return round(self.bytes * parts[self.kind])
+
+
+def collectives(text: str) -> list[Collective]:
+    """All of a program, in order of their kinds and sizes.
+
+    One may bring several arrays. One that is started apart from its end names, before
+    its results, its operands, and on a TPU scalars of its own after them.
+    """
+    found = []
+    for arrays, kind, start in re.findall(rf"= (.*?) ({KINDS})(-start)?\(", text):
+        results = [
+            Collective(kind, elements, elements * _bytes(dtype))
+            for dtype, shape in re.findall(r"(\w+)\[([\d,]*)\]", arrays)
+            if shape or not start
+            for elements in [math.prod(int(size) for size in shape.split(",") if size)]
+        ]
+        # Only an all-reduce that is started names its results alone.
+        whole = not start or kind == "all-reduce"
+        found += results if whole else results[len(results) // 2 :]
+    return sorted(found)
+
+
+def sent(text: str, devices: int) -> int:
+    """The bytes that each device sends, if all devices take part in each collective.
+
+    A collective in a loop counts once.
+    """
+    return sum(one.sent(devices) for one in collectives(text))
+
+
+def show_bytes(number: int) -> str:
+    """With three digits, and 1024 as the next unit."""
+    power = min(max(number.bit_length() - 1, 0) // 10, 3)
+    return f"{number / 1024**power:.3g} {('B', 'KiB', 'MiB', 'GiB')[power]}"
+
+
+def _bytes(dtype: str) -> int:
+    """Of an element: XLA's names have the bits, but for bool, which is `pred`."""
+    bits = re.search(r"\d+", dtype)
+    return max(int(bits[0]) // 8, 1) if bits else 1

@@ -1,0 +1,251 @@
+"""Operators and programs on arrays that are divided, for `benchmarks.scaling`."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+import dmljax
+from benchmarks.programs import images
+from dmljax._operators import OPERATORS
+from dmljax._programs import PROGRAMS
+
+COLUMNS, DEPTH, IMAGE, FEATURES = 512, 128, (4, 64, 64), 64
+# The keys of a query, and the sides of an image that is convolved.
+KEYS, SIDE = {"cpu": 128, "gpu": 1024}, {"cpu": 16, "gpu": 128}
+PARTS = 64  # of rows that stay where they are, a multiple of the devices
+ROWS = 8  # of padding above and below, so that up to 16 devices share them evenly
+REFLECTION = dmljax.PaddingMode.REFLECTION
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """One operator, or a program, on arrays whose first dimension is divided.
+
+    Attributes:
+      operator: its name.
+      case: what is done, in words.
+      function: of the arrays.
+      shapes: of the arrays, given the number of elements.
+      dtypes: theirs.
+      copied: the arrays that every device has as a whole, by their numbers.
+      gradient: whether the way back is timed, in the last array.
+      divided: what several devices run with automatic axes, if one device runs another
+        form by default.
+      kind: of the mesh axis.
+      rtol: how far the results of several devices may be off, if they are sums.
+    """
+
+    operator: str
+    case: str
+    function: Callable[..., Any]
+    shapes: Callable[[int], Sequence[tuple[int, ...]]]
+    dtypes: Sequence[str]
+    copied: Sequence[int] = ()
+    gradient: bool = False
+    divided: Callable[..., Any] | None = None
+    kind: AxisType = AxisType.Auto
+    rtol: float = 0.0
+
+    @property
+    def axes(self) -> str:
+        """The kind of the mesh axis, in words."""
+        return f"{'explicit' if self.kind == AxisType.Explicit else 'automatic'} axes"
+
+    @property
+    def direction(self) -> str:
+        """As in the ledger of one device."""
+        return "gradient" if self.gradient else "forward"
+
+    @property
+    def title(self) -> str:
+        """What is done, without the kind of the axis."""
+        return f"{self.operator} {self.case} {self.direction}"
+
+    @property
+    def label(self) -> str:
+        """What tells it from all others."""
+        return f"{self.title}, {self.axes}"
+
+    def run(self, *operands: jax.Array) -> Any:
+        """What is timed; a gradient's last operand is the cotangent."""
+        if not self.gradient:
+            return self.function(*operands)
+        *first, last, cotangent = operands
+        return jax.vjp(lambda x: self.function(*first, x), last)[1](cotangent)[0]
+
+    def structs(self, elements: int, mesh: Mesh) -> list[jax.ShapeDtypeStruct]:
+        """The arrays, and where they lie; the last one is a gradient's cotangent."""
+        inputs = list(map(jax.ShapeDtypeStruct, self.shapes(elements), self.dtypes))
+        if self.gradient:
+            inputs.append(jax.eval_shape(self.function, *inputs))
+        copied, divided = (
+            NamedSharding(mesh, PartitionSpec(*axes)) for axes in ((), ("d",))
+        )
+        return [
+            x.update(sharding=copied if i in self.copied else divided)
+            for i, x in enumerate(inputs)
+        ]
+
+
+def _matrix(elements: int) -> tuple[int, int]:
+    return elements // COLUMNS, COLUMNS
+
+
+def _strips(x: jax.Array) -> Any:
+    static = {"start": (3, 3), "end": (3, 3), "mode": REFLECTION}
+    return _divisible("padding")(x, **static)
+
+
+def _strips_by_1(x: jax.Array, *_: Any) -> Any:
+    static = {"start": (1, 1, 0), "end": (1, 1, 0), "mode": REFLECTION}
+    return _divisible("padding")(x, **static)[0]
+
+
+def _in_parts_by_divisible(x: jax.Array, size: int | None = None, fill: int = 0) -> Any:
+    first = jnp.arange(PARTS, dtype=np.uint32)[:, None] * np.uint32(x.size // PARTS)
+    static = {"rank": 1, "size": size, "columns": 1, "fill": fill}
+    return _divisible("nonzero_coordinates")(x.reshape(PARTS, -1), first, **static)
+
+
+def _scores(elements: int) -> list[tuple[int, ...]]:
+    keys = KEYS[jax.default_backend()]
+    return [(elements // keys**2, keys, keys)]
+
+
+def _photographs(elements: int) -> list[tuple[int, ...]]:
+    side, channels = SIDE[jax.default_backend()], images.CHANNELS
+    weights = images.BLOCKS, channels, 3, 3, channels
+    return [(elements // (side**2 * channels), side, side, channels), weights]
+
+
+def _tokens(elements: int) -> list[tuple[int, ...]]:
+    return [(elements // FEATURES,), (elements // FEATURES, FEATURES)]
+
+
+def _compacted(find: Callable[..., Any], keep: jax.Array, x: jax.Array) -> jax.Array:
+    """The rows of each part that are kept, of which there is room for a quarter."""
+    length = len(keep) // PARTS
+    rows = find(keep, size=length // 4, fill=len(keep))[1][..., 0]
+    local = rows - jnp.arange(PARTS, dtype=np.uint32)[:, None] * np.uint32(length)
+    take: Any = jax.vmap(lambda x, i: x.at[i].get(mode="fill", fill_value=0))
+    kept: jax.Array = take(x.reshape(PARTS, length, -1), local)
+    return kept
+
+
+def _divisible(operator: str) -> Callable[..., Any]:
+    form = OPERATORS[operator].primitive.divisible
+    assert form is not None
+    return form
+
+
+def _with_gradient(work: Work) -> tuple[Work, Work]:
+    # The gradient of an operator has one form on all platforms that scale. That of a
+    # program is beside the default form alone.
+    return work, dataclasses.replace(work, gradient=True, divided=None)
+
+
+def _explicit(work: Work) -> Work:
+    return dataclasses.replace(work, divided=None, kind=AxisType.Explicit)
+
+
+def _both(*works: Work) -> Iterator[Work]:
+    yield from works
+    yield from map(_explicit, works)
+
+
+FLOAT, ON = ("float32",), np.array([[0, 1]], np.float32)
+IMAGES = Work(
+    *("padding", "REFLECTION 3 of float32 images, batch divided"),
+    lambda x: dmljax.padding(x, (0, 0, 3, 3), (0, 0, 3, 3), mode=REFLECTION),
+    *(lambda n: [(n // math.prod(IMAGE), *IMAGE)], FLOAT),
+    divided=_strips,
+)
+HALO = Work(
+    *("padding", f"REFLECTION {ROWS} of float32, the padded rows divided"),
+    lambda x: dmljax.padding(x, (ROWS, 0), (ROWS, 0), mode=REFLECTION),
+    *(lambda n: [_matrix(n)], FLOAT),
+)
+IN_PARTS = Work(
+    *("nonzero_coordinates", "float32, 10 % non-zero, in parts"),
+    lambda x: dmljax.nonzero_coordinates(x, parts=PARTS),
+    *(lambda n: [(n,)], FLOAT),
+    divided=_in_parts_by_divisible,
+)
+SELECT = Work(
+    *("element_wise_if", "float32", dmljax.element_wise_if),
+    *(lambda n: [_matrix(n)] * 3, ("uint8", *FLOAT, *FLOAT)),
+)
+TRIANGLE = Work(
+    *("diagonal_matrix1", "strictly upper triangle, float32, rows divided"),
+    lambda x: dmljax.diagonal_matrix1(x, value=0, fill_begin=-(2**31), fill_end=1),
+    *(lambda n: [_matrix(n)], FLOAT),
+)
+ONE_HOT = Work(
+    *("one_hot", f"of {DEPTH}, float32"),
+    lambda indices, off_on: dmljax.one_hot(indices, off_on + ON, size=DEPTH),
+    *(lambda n: [(n // DEPTH, 1), (1, 2)], ("int32", *FLOAT)),
+    copied=(1,),
+)
+WHOLE = Work(
+    "nonzero_coordinates",
+    "float32, 10 % non-zero, as a whole",
+    dmljax.nonzero_coordinates,
+    lambda n: [(n,)],
+    FLOAT,
+)
+SOFTMAX = Work(
+    "diagonal_matrix1",
+    "program: causal softmax, float32, batch divided",
+    PROGRAMS["causal softmax"].spellings["dmljax"],
+    _scores,
+    FLOAT,
+    rtol=1e-5,
+)
+CONVOLVED = images.PROGRAMS["6 reflect-padded convolutions"].program
+CONVOLUTIONS = Work(
+    "padding",
+    "program: 6 reflect-padded convolutions, float32, batch divided",
+    CONVOLVED.spellings["dmljax"],
+    _photographs,
+    FLOAT * 2,
+    copied=(1,),
+    divided=functools.partial(CONVOLVED.run, _strips_by_1),
+    rtol=1e-2,  # a product may have the 11 bits of TF32, and another algorithm has 24
+)
+COMPACTED = Work(
+    "nonzero_coordinates",
+    "program: rows of a mask in parts, with size",
+    functools.partial(
+        _compacted, functools.partial(dmljax.nonzero_coordinates, parts=PARTS)
+    ),
+    _tokens,
+    ("uint8", *FLOAT),
+    divided=functools.partial(_compacted, _in_parts_by_divisible),
+)
+ROWS_OF_MASK = Work(
+    "nonzero_coordinates",
+    "program: rows of a mask as a whole, with size",
+    lambda keep, x: PROGRAMS["rows of a mask"].spellings["dmljax"](x, keep),
+    _tokens,
+    ("uint8", *FLOAT),
+)
+WORK = (
+    *_both(*_with_gradient(SELECT)),
+    *_both(*_with_gradient(TRIANGLE)),
+    *_both(*_with_gradient(ONE_HOT)),
+    *_both(*_with_gradient(IMAGES)),
+    *_both(*_with_gradient(HALO)),
+    *_both(IN_PARTS),
+    *_both(WHOLE),
+    *_both(*_with_gradient(SOFTMAX)),
+    *_both(*_with_gradient(CONVOLUTIONS)),
+    *_both(*_with_gradient(COMPACTED)),
+    ROWS_OF_MASK,  # with explicit axes, JAX demands a sharding in its call
+)
