@@ -62,6 +62,8 @@ def main() -> int:
         print(*chosen, f"{len(chosen)} faults", sep="\n")
         return 0
     _preload()
+    # Raised, it ends the processes that were started, as any other error does.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory() as folder:
         return _show(chosen, options, Path(folder))
 

@@ -100,7 +100,8 @@ def run(fault: Fault | None, tests: Sequence[str], path: Path, limit: int) -> No
     os.dup2(log, 1)
     os.dup2(log, 2)
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    for number in (signal.SIGALRM, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     signal.alarm(limit)
     reporter = Reporter(path, limit)
     if fault is None:
