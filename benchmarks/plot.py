@@ -281,8 +281,8 @@ def scaling_page(stem: str) -> str:
         "Milliseconds of the slowest device, by its own clock, waiting for others "
         "included; medians of many calls. In brackets are two "
         "[efficiencies](benchmarks.md#on-several-h200s): beside one device with its "
-        "default code, and beside one with the same. The last column is what each device "
-        f"sends, if all devices work. Versions: {versions(lines)}.",
+        "default code, and beside one with the same. The last column is what each "
+        f"device sends, if all devices work. Versions: {versions(lines)}.",
         f"![Efficiency by the number of devices.](benchmarks_{stem}.png)",
     ]
     for context in sorted({key[3] for key in lines}, reverse=True):
