@@ -87,7 +87,7 @@ def _calls(side: int) -> Iterator[tuple[Any, ...]]:
 
 
 def _triu(x: Any) -> Any:
-    return dmljax.diagonal_matrix1(x, value=0, fill_begin=LOWEST, fill_end=0)
+    return dmljax.diagonal_matrix1(x, value=0, fill_begin=None, fill_end=0)
 
 
 def _padding(x: Any, mode: PaddingMode) -> Any:

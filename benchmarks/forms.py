@@ -18,7 +18,7 @@ import jax
 
 from benchmarks.case import Case
 from dmljax import _nonzero_coordinates_primitive as _nonzero
-from dmljax import _padding_forms, _select, _strides
+from dmljax import _one_hot, _padding_forms, _select, _strides
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES as NONZERO
 from dmljax._padding_primitive import PADDING
 from dmljax.pallas.gpu._nonzero_plan import NonzeroPlan
@@ -51,6 +51,11 @@ _swapped, _dict = mock.patch.object, mock.patch.dict
 _joined = _padding_forms.by_axes(_padding_forms.join)
 FORMS = {
     "select": Plain("cpu gpu", "label smoothing", _swapped(_select, "BITS", {})),
+    "values": Plain(
+        "cpu gpu",
+        "loss of labels",
+        _swapped(_one_hot, "_are_truth_values", lambda _: False),
+    ),
     # PADDING on a CPU: strips are joined, or else gathered with a barrier behind.
     "join": Plain("cpu", PADDED, _dict(PADDING.on_platform, cpu=_joined)),
     "gather, barrier": Plain(

@@ -132,7 +132,8 @@ def tracing_table(devices: Mapping[str, Lines]) -> str:
     for device, lines in devices.items():
         for key, row in lines.items():
             if key[3] == "tracing":
-                work, calls, _ = re.split(r", (1|20) of ", _case(key))
+                work, calls, _ = re.split(r", (1|20) of ", key[1])
+                work += ", gradient" * (key[2] == "gradient")
                 pair = (
                     f"{row['dmljax'][clock] / row['jnp'][clock]:.2f}"
                     for clock in ("lower_ms", "compile_ms")
@@ -166,7 +167,7 @@ def tpu_table(lines: Lines) -> str:
     columns, rows = ("moved_mb", "cycles"), []
     for context, title in (("operator", ""), ("pipeline", ", between two operations")):
         for operator, cases in of_context(lines, context).items():
-            pairs = [r for k, r in cases.items() if r.keys() >= {"dmljax", "jnp"}]
+            pairs = [row for row in cases.values() if row.keys() >= {"dmljax", "jnp"}]
             ratios = [[r["dmljax"][c] / r["jnp"][c] for r in pairs] for c in columns]
             rows.append([f"`{operator}`{title}", *map(_spread, ratios)])
     return table_of(["operator", "bytes", "cycles"], rows)
@@ -190,8 +191,8 @@ def with_tables(text: str) -> str:
         "TPUs": tpu_table(tpu),
     }
     for what, table in tables.items():
-        before, after = text.split(MARK.format(what))
-        text = before + MARK.format(what) + table + after[after.index("\n\n") :]
+        mark = MARK.format(what)
+        text = re.sub(re.escape(mark) + r"(\|.*\n)*", f"{mark}{table}\n", text)
     return text
 
 

@@ -188,12 +188,9 @@ def in_type(
     if scalar.constant is not None:
         return jnp.asarray(np.asarray(scalar.constant).astype(dtype))
     array = jnp.asarray(scalar.array)
-    require(
-        operator,
-        array.shape == (),
-        f"{name} has sizes {show(array.shape)}; it must be a scalar. jax.vmap gives "
-        "each array of a batch a scalar of its own.",
-    )
+    rule = "must be a scalar. jax.vmap gives each array of a batch a scalar of its own."
+    given = f"{name} has sizes {show(array.shape)}"
+    require(operator, array.shape == (), f"{given}; it {rule}")
     return strong(typed_as(operator, name, array, dtype, **options))
 
 
@@ -300,11 +297,8 @@ def as_integer(operator: str, name: str, value: Any) -> int:
             f"{operator}: {name} must be an integer that is known when the program is "
             f"traced, not {type(value).__name__}."
         ) from None
-    if abs(number) >= 2**64:
-        raise DescriptorError(
-            f"{operator}: {name} is {as_python(number)}; it must be an integer of at "
-            "most 64 bits."
-        )
+    rule = "it must be an integer of at most 64 bits."
+    require(operator, abs(number) < 2**64, f"{name} is {as_python(number)}; {rule}")
     return number
 
 
@@ -346,12 +340,9 @@ def check_float(operator: str, name: str, value: Any) -> None:
     """Requires that an attribute is a real number that a double can hold."""
     number = isinstance(value, (int, float, np.integer, np.floating))
     other = isinstance(value, (bool, np.timedelta64))  # for NumPy, an integer
-    require(
-        operator,
-        number and not other and not _is_huge(value),
-        f"{name} is {as_python(value)}; it must be a real number that a "
-        "floating-point type holds.",
-    )
+    fits = number and not other and not _is_huge(value)
+    rule = "it must be a real number that a floating-point type holds."
+    require(operator, fits, f"{name} is {as_python(value)}; {rule}")
 
 
 def cast_float_value(

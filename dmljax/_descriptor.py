@@ -143,12 +143,12 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
     def check_value_type(self, data_type: DataType, name: str) -> None:
         """Requires that the data type of a scalar field is the output's."""
         label, output = c_name(self.outputs[0]), self._first_output().data_type
-        require(
-            self.operator,
-            data_type == output,
-            f"{name} is {data_type.name}, while tensor '{label}' has {output.name}; "
-            "both must be the same.",
+        given, has = (
+            f"{name} is {data_type.name}",
+            f"tensor '{label}' has {output.name}",
         )
+        rule = f"{given}, while {has}; both must be the same."
+        require(self.operator, data_type == output, rule)
 
     def scalar(self, name: str, value: int | float) -> Scalar:
         """Returns an attribute as an operand of the output's type.

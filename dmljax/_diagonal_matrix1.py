@@ -27,7 +27,7 @@ from dmljax._arguments import (
     strong,
     unwrapped,
 )
-from dmljax._check import DescriptorError, counted, decide_at_most, require_same, show
+from dmljax._check import counted, decide_at_most, require, require_same, show
 from dmljax._coordinates import fills
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
@@ -61,7 +61,7 @@ def _xla(
     # `fills` explains the operands in front. Diagonals are counted in int32, as the
     # bounds are. The iotas have the full size of the output, and take no memory. With a
     # mask that is broadcast along the batch, XLA's softmax fusion is 1.8 to 3 times as
-    # slow (results/nvidia-h200.csv).
+    # slow (results/nvidia-h200.csv, "causal softmax" and "jnp tril").
     *data, value, x = operands
     (sizes,) = _sizes(*operands, matrix=matrix)
     row, column = (lax.broadcasted_iota(np.int32, sizes, x.ndim - i) for i in (2, 1))
@@ -184,10 +184,8 @@ def _describe(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStr
     if shape is None:
         raise TypeError(f"{NAME}: x (InputTensor) or shape must be given.")
     sizes = as_sizes(NAME, "shape", shape)
-    if not all(decide_at_most(NAME, 0, size) for size in sizes):
-        raise DescriptorError(
-            f"{NAME}: shape is {show(sizes)}; no size may be negative."
-        )
+    holds = all(decide_at_most(NAME, 0, size) for size in sizes)
+    require(NAME, holds, f"shape is {show(sizes)}; no size may be negative.")
     kind = as_dtype(NAME, np.float32 if dtype is None else dtype)
     check_x64(NAME, "the result (dtype)", kind)
     return jax.ShapeDtypeStruct(sizes, kind)
@@ -227,6 +225,8 @@ def _split_bounds(
 def _as_bound(name: str, bound: ArrayLike) -> Any:
     """Returns a bound as an int32 scalar. A Python number that is traced saturates."""
     if isinstance(bound, jax.Array):
+        truth = bound.dtype == np.bool_  # which `in_type` takes for a number
+        require(NAME, not truth, f"{name} has data type BOOL; it must have INT32.")
         scalar = Scalar(bound, None)
         return in_type(NAME, name, scalar, np.dtype(np.int32), owner="a diagonal")
     number = as_integer(NAME, name, bound)
@@ -236,11 +236,10 @@ def _as_bound(name: str, bound: ArrayLike) -> Any:
 
 def _check_diagonals(operator: str, name: str, shape: tuple[int, ...]) -> None:
     # JAX takes a symbolic size to be below 2^31.
-    if any(size > 2**31 for size in shape[-2:] if isinstance(size, int)):
-        raise DescriptorError(
-            f"{operator}: {name} has sizes {show(shape)}; a matrix has at most 2^31 "
-            "rows and 2^31 columns, because the number of a diagonal is an INT32."
-        )
+    small = all(size <= 2**31 for size in shape[-2:] if isinstance(size, int))
+    rule = "a matrix has at most 2^31 rows and 2^31 columns"
+    reason = "because the number of a diagonal is an INT32."
+    require(operator, small, f"{name} has sizes {show(shape)}; {rule}, {reason}")
 
 
 @compiled
@@ -258,11 +257,9 @@ def _diagonal_matrix1(
     shape, rank = described.shape, len(described.shape)
     # A descriptor has been checked, so these messages are those of the function.
     name = "the result (shape)" if x is None else X
-    if rank < 2:
-        raise DescriptorError(
-            f"{NAME}: {name} has sizes {show(shape)}, {counted(rank, 'dimension')}; a "
-            "matrix has at least 2. x[None] and shape=(1, n) have one row."
-        )
+    given = f"{name} has sizes {show(shape)}, {counted(rank, 'dimension')}"
+    rule = "a matrix has at least 2. x[None] and shape=(1, n) have one row."
+    require(NAME, rank >= 2, f"{given}; {rule}")
     _check_diagonals(NAME, name, shape)
     if fill_begin is not None and fill_end is not None:
         check_int32(NAME, BEGIN, fill_begin)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dmljax._check import DescriptorError, as_json, counted, listed, quoted
+from dmljax._check import DescriptorError, as_json, counted, listed, quoted, require
 from dmljax._struct import c_name, field_types, required
 from dmljax._tensor import DataType, TensorDesc
 
@@ -145,11 +145,8 @@ def _read_struct(
     given = _tensor_fields(value, operator, field) if kind is TensorDesc else value
     fields = {c_name(f.name): f for f in dataclasses.fields(kind)}
     for key in given:
-        if key not in fields:
-            raise DescriptorError(
-                f"{operator}: '{field}' has an unknown field {quoted(str(key))}; its "
-                f"fields are {', '.join(fields)}."
-            )
+        rule = f"{quoted(str(key))}; its fields are {', '.join(fields)}."
+        require(operator, key in fields, f"'{field}' has an unknown field {rule}")
     arguments: dict[str, Any] = {}
     for key, f in fields.items():
         path, item, hint = f"{field}.{key}", given.get(key), field_types(kind)[f.name]
@@ -162,10 +159,9 @@ def _read_struct(
             arguments[f.name] = from_json(hint, item, operator, path)
         elif required(hint)[1]:
             arguments[f.name] = None
-        elif f.default is dataclasses.MISSING:
-            raise DescriptorError(
-                f"{operator}: '{field}' has no field '{key}', which is required."
-            )
+        else:
+            rule = f"'{field}' has no field '{key}', which is required."
+            require(operator, f.default is not dataclasses.MISSING, rule)
     return kind(**arguments)
 
 
@@ -178,27 +174,19 @@ def _tensor_fields(
     """
     fields = dict(value)
     kind = fields.pop("Type", "BUFFER")
-    if kind not in ("BUFFER", "DML_TENSOR_TYPE_BUFFER"):
-        raise DescriptorError(
-            f"{operator}: field '{field}.Type' is {as_json(kind)}; it must be BUFFER."
-        )
+    rule = f"field '{field}.Type' is {as_json(kind)}; it must be BUFFER."
+    require(operator, kind in ("BUFFER", "DML_TENSOR_TYPE_BUFFER"), rule)
     if isinstance(fields.get("Desc"), Mapping):
         inner = dict(fields.pop("Desc"))
-        if fields:
-            raise DescriptorError(
-                f"{operator}: '{field}' has the fields {listed(fields)} beside 'Desc'; "
-                "they belong inside 'Desc'."
-            )
+        rule = f"{listed(fields)} beside 'Desc'; they belong inside 'Desc'."
+        require(operator, not fields, f"'{field}' has the fields {rule}")
         fields = inner
     sizes, count = fields.get("Sizes"), fields.pop("DimensionCount", None)
-    if isinstance(sizes, list) and (
-        type(count) not in (int, types.NoneType) or count not in (None, len(sizes))
-    ):
-        raise DescriptorError(
-            f"{operator}: field '{field}.DimensionCount' is {as_json(count)}, while "
-            f"'{field}.Sizes' has {counted(len(sizes), 'element')}; both must be the "
-            "same."
-        )
+    if isinstance(sizes, list):
+        same = type(count) in (int, types.NoneType) and count in (None, len(sizes))
+        one = f"field '{field}.DimensionCount' is {as_json(count)}"
+        other = f"'{field}.Sizes' has {counted(len(sizes), 'element')}"
+        require(operator, same, f"{one}, while {other}; both must be the same.")
     # The tool reads an empty list as no strides, and 0 as a size that it computes.
     for key, absent in (("Strides", []), ("TotalTensorSizeInBytes", 0)):
         given = fields.get(key)

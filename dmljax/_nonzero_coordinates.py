@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
 from dmljax._arguments import as_array, as_integer, as_size
-from dmljax._check import DescriptorError, decide_at_most, show
+from dmljax._check import decide_at_most, require, show
 from dmljax._coordinates import to_scalar
 from dmljax._descriptor import OperatorDesc
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
@@ -143,28 +143,21 @@ def nonzero_coordinates(
         columns = as_integer(NAME, "columns", columns)
     if fill is not None:
         fill = as_integer(NAME, "fill", fill)
-        if not 0 <= fill < 2**32:
-            raise DescriptorError(
-                f"{NAME}: fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}."
-            )
+        rule = f"it must be a UINT32, 0 to {2**32 - 1}."
+        require(NAME, 0 <= fill < 2**32, f"fill is {fill}; {rule}")
     if parts is not None:
         parts = as_integer(NAME, "parts", parts)
-        if parts <= 0 or x.ndim == 0 or x.shape[0] % parts != 0:
-            raise DescriptorError(
-                f"{NAME}: parts is {parts}; it must divide the first dimension of "
-                f"{X}, which has sizes {show(x.shape)}."
-            )
+        divides = parts > 0 and x.ndim > 0 and x.shape[0] % parts == 0
+        rule = f"it must divide the first dimension of {X}, which has sizes "
+        require(NAME, divides, f"parts is {parts}; {rule}{show(x.shape)}.")
     if size is not None:
         size = as_size(NAME, "size", size)
         # A symbolic size must be at least 1, because JAX can't scatter into an array
         # that may be empty.
         known = isinstance(size, int)
         within = 0 <= size <= MAX_ELEMENTS if known else decide_at_most(NAME, 1, size)
-        if not within:
-            raise DescriptorError(
-                f"{NAME}: size is {size}; it must be a number of rows, 0 to "
-                f"{MAX_ELEMENTS}."
-            )
+        rule = f"it must be a number of rows, 0 to {MAX_ELEMENTS}."
+        require(NAME, within, f"size is {size}; {rule}")
     return _nonzero_coordinates(x, columns, fill, parts, size, implementation)
 
 
@@ -199,11 +192,9 @@ def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
     """
     # A part may not straddle two devices: finding its rows would need an exchange.
     devices = explicit_parts(x, 0)
-    if parts % devices != 0:
-        raise DescriptorError(
-            f"{NAME}: parts is {parts}; it must be a multiple of {devices}, the number "
-            "of devices over which the first dimension is sharded."
-        )
+    given = f"parts is {parts}; it must be a multiple of {devices}"
+    rule = "the number of devices over which the first dimension is sharded."
+    require(NAME, parts % devices == 0, f"{given}, {rule}")
     sharding, mesh = None, explicit_mesh(x)
     if mesh:
         # JAX asks which of the two new dimensions keeps the sharding of the first.
@@ -216,22 +207,17 @@ def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
 
 
 def _check_columns(name: str, are: str, sizes: tuple[int, ...], columns: int) -> None:
-    elements = math.prod(sizes)
+    elements, given = math.prod(sizes), show(sizes)
     # JAX can't decide this for most symbolic sizes, and they are let through.
-    if isinstance(elements, int) and elements > MAX_ELEMENTS:
-        raise DescriptorError(
-            f"{NAME}: {name} has sizes {show(sizes)}, {elements} elements; at most "
-            f"{MAX_ELEMENTS} are allowed."
-        )
+    few = not isinstance(elements, int) or elements <= MAX_ELEMENTS
+    rule = f"{elements} elements; at most {MAX_ELEMENTS} are allowed."
+    require(NAME, few, f"{name} has sizes {given}, {rule}")
     # Only leading dimensions of size 1 may be left out.
     ones = next((i for i, size in enumerate(sizes) if size != 1), len(sizes))
     low, high = max(len(sizes) - ones, 1), max(len(sizes), 1)
     allowed = str(low) if low == high else f"{low} to {high}"
-    if not low <= columns <= high:
-        raise DescriptorError(
-            f"{NAME}: {are} {columns}; for {name} of sizes {show(sizes)} it must be "
-            f"{allowed}."
-        )
+    rule = f"for {name} of sizes {given} it must be {allowed}."
+    require(NAME, low <= columns <= high, f"{are} {columns}; {rule}")
 
 
 class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):

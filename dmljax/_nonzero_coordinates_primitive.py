@@ -275,7 +275,7 @@ NONZERO_COORDINATES = OperatorPrimitive(
     np.dtype(np.uint32),
     divisible=_by_words(functools.partial(_scatter_or_search, _sum_in_levels)),
     on_platform={"cpu": _by_words(_walk_words)},
-    # In smaller arrays both forms take as long as their launches
-    # (results/nvidia-h200.csv; for TPUs the compiler's estimates in results/tpu.csv).
+    # In smaller arrays both forms take as long as their launches ("dmljax xla" and
+    # "[no kernel]" in results/nvidia-h200.csv; for TPUs, estimates in results/tpu.csv).
     kernels={"cuda": Kernel(_gpu_kernel, 2**12), "tpu": Kernel(_tpu_kernel, 2**16)},
 )

@@ -170,9 +170,10 @@ def _check_padding(
     operator, x, *both = names
     for name, pads in zip(both, (start, end), strict=True):
         given, rank = counted(len(pads), "element"), len(sizes)
-        rule = f"write {counted(rank, 'integer')}, one for each axis, and 0 where "
-        rule = f"{x} has {counted(rank, 'dimension')}; {rule}nothing is added."
-        require(operator, len(pads) == rank, f"{name} has {given}, while {rule}")
+        has, write = f"{x} has {counted(rank, 'dimension')}", counted(rank, "integer")
+        rule = f"write {write}, one for each axis, and 0 where nothing is added."
+        same = len(pads) == rank
+        require(operator, same, f"{name} has {given}, while {has}; {rule}")
         # XLA itself would accept a negative padding, and crop.
         given, adds = show(pads), all(decide_at_most(operator, 0, pad) for pad in pads)
         rule = "no element may be negative. Slices remove elements."

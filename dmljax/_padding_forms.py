@@ -26,7 +26,8 @@ from dmljax._types import Form, Outputs, index_mode
 # The padding before or after each of the last axes. The axes before them are a batch.
 Pads = tuple[int, ...]
 # On a CPU, strips are joined to rows of at least so many elements, unless a gather can
-# copy runs of so many elements that lie side by side (results/x86_64-cpu.csv).
+# copy runs of so many elements that lie side by side (results/x86_64-cpu.csv, "reflect
+# padding", "[join]" and "[gather, barrier]").
 JOINED_ROW, GATHERED_RUN = 96, 16
 
 
@@ -87,7 +88,7 @@ def gather(
     """Pads along one axis by an index for each position: the definition.
 
     XLA fuses the gathers of all axes into one loop. It reaches 0.9 of an H200's copy
-    bandwidth for float32 (results/nvidia-h200.csv).
+    bandwidth for float32 (results/nvidia-h200.csv, "reflect padding").
     """
     size, stop = x.shape[axis], before + x.shape[axis] + after
     # The greatest number here is a position that is shifted by a period, which has at
@@ -143,7 +144,7 @@ def on_cpu(
     (padded,) = by_axes(pad)(x, *value, start=start, end=end, mode=mode)
     if pad is gather and mode is not PaddingMode.CONSTANT:
         # XLA's CPU would fuse the gather into a reduction that follows, and a mean over
-        # rows then takes 2 to 15 times as long (results/x86_64-cpu.csv).
+        # rows then takes 2 to 15 times as long (results/x86_64-cpu.csv, "[gather]").
         padded = lax.optimization_barrier(padded)
     return (padded,)
 

@@ -153,7 +153,7 @@ PADDING = OperatorPrimitive(
     forms.by_axes(forms.gather),
     Partition(_shard, aligned),
     forms.padded_sizes,
-    # A gather on a TPU moves up to 3.3 times the bytes (results/tpu.csv).
+    # A gather on a TPU moves up to 3.3 times the bytes (results/tpu.csv, "[gather]").
     on_platform={"cpu": forms.on_cpu, "tpu": forms.by_axes(forms.join)},
     divisible=forms.by_axes(forms.select),
     linear=2,  # the input, and under CONSTANT the value

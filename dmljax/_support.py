@@ -87,28 +87,19 @@ def check_support(
 ) -> None:
     """Requires that the ranks and types of all tensors are supported at `level`."""
     first = min(table)
-    require(
-        operator,
-        level >= first,
-        f"the operator exists from feature level {first.label} on, "
-        f"while the feature level asked for is {level.label}.",
-    )
+    rule = f"while the feature level asked for is {level.label}."
+    exists = f"the operator exists from feature level {first.label} on"
+    require(operator, level >= first, f"{exists}, {rule}")
     # A row has all that its level supports, and replaces the rows before it.
     row = table[max(each for each in table if each <= level)]
+    supports = f"feature level {level.label} supports"
     for name, tensor in tensors.items():
-        support, rank = row[name], len(tensor.sizes)
-        require(
-            operator,
-            support.min_rank <= rank <= support.max_rank,
-            f"tensor '{name}' has {counted(rank, 'dimension')}; feature level "
-            f"{level.label} supports {_ranks(support)}.",
-        )
-        require(
-            operator,
-            tensor.data_type in support.data_types,
-            f"tensor '{name}' has data type {tensor.data_type.name}; feature level "
-            f"{level.label} supports {_types(support)}.",
-        )
+        support, rank, given = row[name], len(tensor.sizes), f"tensor '{name}' has"
+        rule = f"{counted(rank, 'dimension')}; {supports} {_ranks(support)}."
+        fits = support.min_rank <= rank <= support.max_rank
+        require(operator, fits, f"{given} {rule}")
+        rule = f"data type {tensor.data_type.name}; {supports} {_types(support)}."
+        require(operator, tensor.data_type in support.data_types, f"{given} {rule}")
 
 
 def support_markdown(operator: str, table: SupportTable) -> str:

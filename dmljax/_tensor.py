@@ -21,6 +21,7 @@ from dmljax._types import Sizes, integer, is_sequence
 
 # DirectML counts elements in 32 bits.
 MAX_ELEMENTS = 2**32 - 1
+MOST_SPANNED = f"an output spans at most {MAX_ELEMENTS}."  # in messages
 MAX_RANK = 8
 
 
@@ -222,12 +223,9 @@ def _size_problem(tensor: TensorDesc, output: bool) -> str | None:
     if not 1 <= len(sizes) <= MAX_RANK:
         dimensions = counted(len(sizes), "dimension")
         return f"{dimensions}; a tensor has 1 to {MAX_RANK}."
-    elements = math.prod(sizes)
+    elements, most = math.prod(sizes), f"at most {MAX_ELEMENTS} are allowed."
     if elements > MAX_ELEMENTS:
-        return (
-            f"sizes {show(sizes)}, {show(elements)} elements; at most {MAX_ELEMENTS} "
-            "are allowed."
-        )
+        return f"sizes {show(sizes)}, {show(elements)} elements; {most}"
     return None
 
 
@@ -236,22 +234,18 @@ def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
     sizes, strides = tensor.sizes, tensor.strides
     if strides is None:
         return None
+    given = f"strides {show(strides)}"
     if len(strides) != len(sizes):
-        return (
-            f"strides {show(strides)} for {counted(len(sizes), 'size')} {show(sizes)}; "
-            "there must be one for each."
-        )
+        count = f"{counted(len(sizes), 'size')} {show(sizes)}"
+        return f"{given} for {count}; there must be one for each."
     if not all(type(stride) is int and 0 <= stride < 2**32 for stride in strides):
-        return f"strides {show(strides)}; each must be an integer in [0, 2^32)."
+        return f"{given}; each must be an integer in [0, 2^32)."
     if not output:  # An input may overlap itself, and only its own elements are read.
         return None
-    both = f"sizes {show(sizes)} and strides {show(strides)}"
+    both, span = f"sizes {show(sizes)} and {given}", show(tensor.extent)
     # The buffer of an output is allocated, so its length is limited like a tensor's.
     if tensor.extent > MAX_ELEMENTS:
-        return (
-            f"{both}, which span {show(tensor.extent)} elements of a buffer; an output "
-            f"spans at most {MAX_ELEMENTS}."
-        )
+        return f"{both}, which span {span} elements of a buffer; {MOST_SPANNED}"
     # No page of DirectML says what an output holds where two elements share an offset.
     shared = overlap(sizes, strides)
     if shared is None:
@@ -259,12 +253,8 @@ def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
             f"{both}, and whether its elements share an offset would take too long to "
             "find out; use strides that each step over all the smaller axes."
         )
-    if shared:
-        return (
-            f"{both}, so that elements share an offset; an output's elements must not "
-            "overlap."
-        )
-    return None
+    rule = "an output's elements must not overlap."
+    return f"{both}, so that elements share an offset; {rule}" if shared else None
 
 
 def _byte_problem(tensor: TensorDesc, output: bool) -> str | None:
@@ -272,14 +262,11 @@ def _byte_problem(tensor: TensorDesc, output: bool) -> str | None:
     width, total = tensor.dtype.itemsize, tensor.total_tensor_size_in_bytes
     implied = tensor.implied_size_in_bytes
     alignment = tensor.guaranteed_base_offset_alignment
+    given = f"TotalTensorSizeInBytes {as_python(total)}"
     if not (total is None or (type(total) is int and total >= implied)):
-        return (
-            f"TotalTensorSizeInBytes {as_python(total)}; its sizes and strides need an "
-            f"integer of at least {implied}."
-        )
+        return f"{given}; its sizes and strides need an integer of at least {implied}."
     if total is not None and total >= 2**64:
-        size = as_python(total)
-        return f"TotalTensorSizeInBytes {size}; it must be a UINT64, less than 2^64."
+        return f"{given}; it must be a UINT64, less than 2^64."
     aligned = type(alignment) is int and alignment & (alignment - 1) == 0
     if not (aligned and (alignment == 0 or width <= alignment < 2**32)):
         return (
@@ -291,8 +278,6 @@ def _byte_problem(tensor: TensorDesc, output: bool) -> str | None:
         flags = show(int(tensor.flags))
         return f"Flags {flags}; it must be 0, NONE, or 1, OWNED_BY_DML."
     if output and tensor.strides is not None and tensor.buffer_length > MAX_ELEMENTS:
-        return (
-            f"TotalTensorSizeInBytes {total}, a buffer of {tensor.buffer_length} "
-            f"elements; an output spans at most {MAX_ELEMENTS}."
-        )
+        length = tensor.buffer_length
+        return f"{given}, a buffer of {length} elements; {MOST_SPANNED}"
     return None

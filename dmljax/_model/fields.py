@@ -38,6 +38,12 @@ def at(place: str) -> Iterator[None]:
         raise ModelError(f"{place}: it is nested too deeply.") from error
 
 
+def require(holds: bool, rule: str) -> None:
+    """Raises a ModelError unless a rule holds."""
+    if not holds:
+        raise ModelError(rule)
+
+
 class Kind(NamedTuple):
     """A kind of value: the words that go behind "it must be", and its JSON Schema."""
 
@@ -167,10 +173,8 @@ def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
     # A misspelled field that is ignored would give another result in silence.
     unknown = [key for key in fields if key not in table]
     if unknown:
-        raise ModelError(
-            f"there is no field {quoted(unknown[0])}; the fields are "
-            f"{', '.join(table)}."
-        )
+        rule = f"{quoted(unknown[0])}; the fields are {', '.join(table)}."
+        raise ModelError(f"there is no field {rule}")
     read = {key: read_field(fields, key, field) for key, field in table.items()}
     return {key: item for key, item in read.items() if item is not None}
 
@@ -182,11 +186,8 @@ def find_spelling(fields: Mapping[str, Any], key: str) -> str | None:
       ModelError: if both ways are there.
     """
     given = [k for k in (key, key.capitalize()) if fields.get(k) is not None]
-    if len(given) > 1:
-        raise ModelError(
-            f"it has both of the fields {listed(given)}, which are the same; leave one "
-            "out."
-        )
+    rule = f"{listed(given)}, which are the same; leave one out."
+    require(len(given) < 2, f"it has both of the fields {rule}")
     return given[0] if given else None
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dmljax._check import ModelError, shortened, show
+from dmljax._model.fields import require
 from dmljax._model.limits import Budget
 from dmljax._tensor import DataType
 
@@ -44,11 +45,9 @@ def is_image(path: Path) -> bool:
 
 def check_data_type(data_type: DataType) -> None:
     """Requires that an image can have the data type."""
-    if data_type not in IMAGE_TYPES:
-        raise ModelError(
-            f"an image has data type {data_type.name}; it must be one of "
-            f"{', '.join(t.name for t in IMAGE_TYPES)}."
-        )
+    names = ", ".join(t.name for t in IMAGE_TYPES)
+    rule = f"an image has data type {data_type.name}; it must be one of {names}."
+    require(data_type in IMAGE_TYPES, rule)
 
 
 # Python has one list of filters of warnings for all threads. Of two threads that change
@@ -109,13 +108,10 @@ def read_image(
     """
     check_data_type(data_type)
     resample = tuple(fields.get("resampleSize", ()))
-    if resample and (
-        len(resample) != 4 or resample[0] != 1 or resample[1] not in PILLOW_MODES
-    ):
-        raise ModelError(
-            f"the field 'resampleSize' is {show(resample)}; it must be "
-            "{1,channels,height,width} with 1, 3 or 4 channels."
-        )
+    fits = len(resample) == 4 and resample[0] == 1 and resample[1] in PILLOW_MODES
+    rule = "it must be {1,channels,height,width} with 1, 3 or 4 channels."
+    given = f"the field 'resampleSize' is {show(resample)}"
+    require(fits or not resample, f"{given}; {rule}")
     library = import_pillow()
     with converting(place):
         image = library.open(io.BytesIO(content), formats=("PNG", "JPEG"))
@@ -169,11 +165,9 @@ def image_encoder(
             f"{{1,channels,height,width}}, {{channels,height,width}} or "
             f"{{height,width}}, with {', '.join(map(str, channels))} channels."
         )
-    if max(size) > most:
-        raise ModelError(
-            f"the field 'dimensions' is {show(dimensions)}; a {kind} image has at most "
-            f"{most} rows and columns."
-        )
+    rule = f"a {kind} image has at most {most} rows and columns."
+    given = f"the field 'dimensions' is {show(dimensions)}"
+    require(max(size) <= most, f"{given}; {rule}")
     encode = functools.partial(_encode, import_pillow(), kind, size, order)
     return encode, f"{size[2]} x {size[1]}"
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dmljax._check import LONGEST_PATH, ModelError, escaped, quoted, show
-from dmljax._model.fields import at
+from dmljax._model.fields import at, require
 from dmljax._model.images import BYTES_PER_NUMBER, Encoder, image_encoder, is_image
 from dmljax._tensor import DataType
 from dmljax._types import is_floating
@@ -117,11 +117,10 @@ def plan_file(
     given = tuple(fields.get("dimensions", ()))
     path = _check_target(fields["targetPath"], targets)
     file = path, str(targets.folder / fields["targetPath"]), targets.clobber
-    if given and math.prod(given) != length:
-        raise ModelError(
-            f"the field 'dimensions' is {show(given)}, {show(math.prod(given))} "
-            f"elements, while the resource has {length}; both must be the same."
-        )
+    has = f"{show(given)}, {show(math.prod(given))} elements"
+    rule = f"{has}, while the resource has {length}; both must be the same."
+    fits = not given or math.prod(given) == length
+    require(fits, f"the field 'dimensions' is {rule}")
     extension, sizes = path.suffix.lower(), given or (length,)
     if extension != ".npy" and not is_image(path):
         size = length * (data_type.dtype.itemsize if data_type else 1)
@@ -135,11 +134,9 @@ def plan_file(
         order = fields.get("channelOrder", "RGB")
         encode, summary = image_encoder(path, sizes, data_type, order)
         return FileOutput(*file, encode, summary, BYTES_PER_NUMBER * length)
-    if len(given) > MOST_DIMENSIONS:
-        raise ModelError(
-            f"the field 'dimensions' has {len(given)} elements; a .npy file has at "
-            f"most {MOST_DIMENSIONS} dimensions."
-        )
+    rule = f"a .npy file has at most {MOST_DIMENSIONS} dimensions."
+    has = f"the field 'dimensions' has {len(sizes)} elements"
+    require(len(sizes) <= MOST_DIMENSIONS, f"{has}; {rule}")
     encode, size = functools.partial(_to_npy, sizes), length * data_type.dtype.itemsize
     return FileOutput(*file, encode, f"{data_type.name} {show(sizes)}", 2 * size)
 

@@ -23,6 +23,7 @@ from dmljax._model.fields import (
     look_up,
     read_field,
     read_fields,
+    require,
     require_kind,
 )
 from dmljax._model.format import (
@@ -215,11 +216,9 @@ class _Parser:
             resource = look_up(name, "resource", self.resources)
             data_type, size = resource.data_type, resource.content.nbytes
             if kind == "print":
-                if data_type == DataType.UNKNOWN:
-                    raise ModelError(
-                        f"the resource {quoted(name)} has a list of elements with "
-                        "their own types and cannot be printed; write it to a file."
-                    )
+                mixed = "a list of elements with their own types and cannot be printed"
+                rule = f"the resource {quoted(name)} has {mixed}; write it to a file."
+                require(data_type != DataType.UNKNOWN, rule)
                 self.budget.take(size, "it")
                 return Print(place, name, fields.get("verbose", False))
             output = plan_file(fields, data_type, resource.length, self.targets)
@@ -265,26 +264,20 @@ class _Parser:
         resource = self.resources[fields["name"]]
         begin, end = _bytes_bound(key, fields, resource)
         alignment = tensor.guaranteed_base_offset_alignment or 1
-        if begin % alignment:
-            raise ModelError(
-                f"the binding of '{key}' begins at byte {begin}, while the tensor has "
-                f"GuaranteedBaseOffsetAlignment {alignment}; the first must be a "
-                "multiple of the second."
-            )
+        begins = f"the binding of '{key}' begins at byte {begin}"
+        aligned = f"the tensor has GuaranteedBaseOffsetAlignment {alignment}"
+        rule = "the first must be a multiple of the second."
+        require(begin % alignment == 0, f"{begins}, while {aligned}; {rule}")
         width, total = tensor.dtype.itemsize, tensor.total_tensor_size_in_bytes or 0
         room = max((end - begin) // width, 0)
         where = f"while resource {quoted(fields['name'])} has"
-        if tensor.extent > room:
-            raise ModelError(
-                f"tensor '{key}' spans {tensor.extent} elements of "
-                f"{tensor.data_type.name}, {where} {room} where it is bound; it must "
-                "have at least as many."
-            )
-        if total > end - begin:
-            raise ModelError(
-                f"tensor '{key}' has TotalTensorSizeInBytes {total}, {where} "
-                f"{end - begin} bytes where it is bound; it must have at least as many."
-            )
+        least = "where it is bound; it must have at least as many."
+        given = f"spans {tensor.extent} elements of {tensor.data_type.name}"
+        rule = f"tensor '{key}' {given}, {where} {room} {least}"
+        require(tensor.extent <= room, rule)
+        given = f"has TotalTensorSizeInBytes {total}"
+        rule = f"tensor '{key}' {given}, {where} {end - begin} bytes {least}"
+        require(total <= end - begin, rule)
         # The program holds a resource as elements of its type if all that is bound are
         # such elements. Otherwise it holds bytes, and converts them at each dispatch.
         elements = resource.length * resource.dtype.itemsize
@@ -303,11 +296,9 @@ def _bytes_bound(
     begin = fields.get("elementOffset", 0) * element
     count = fields.get("elementCount", 0)
     end = begin + count * element if count else size
-    if end > size:
-        raise ModelError(
-            f"the binding of '{key}' reaches to byte {end}, while resource "
-            f"{quoted(fields['name'])} has {size} bytes; it must have at least as many."
-        )
+    rule = f"{quoted(fields['name'])} has {size} bytes; it must have at least as many."
+    given = f"the binding of '{key}' reaches to byte {end}"
+    require(end <= size, f"{given}, while resource {rule}")
     return begin, end
 
 

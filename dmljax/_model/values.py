@@ -15,7 +15,7 @@ import numpy as np
 from dmljax._arguments import check_x64
 from dmljax._check import LONGEST_PATH, ModelError, as_json, listed, quoted, shortened
 from dmljax._json import NONFINITE, enum_prefix, number_from_json
-from dmljax._model.fields import at, read_fields
+from dmljax._model.fields import at, read_fields, require
 from dmljax._model.format import (
     DATA_TYPES,
     GENERATORS,
@@ -97,11 +97,8 @@ def initial_values(
         array = _join_mixed(values)
     else:
         array = _read_numbers(values, _require_type(data_type))
-    if not 1 <= array.size <= MAX_ELEMENTS:
-        raise ModelError(
-            f"the initial values have {array.size} elements; there must be 1 to "
-            f"{MAX_ELEMENTS}."
-        )
+    rule = f"{array.size} elements; there must be 1 to {MAX_ELEMENTS}."
+    require(1 <= array.size <= MAX_ELEMENTS, f"the initial values have {rule}")
     return DataType.UNKNOWN if mixed else DataType[array.dtype.name.upper()], array
 
 
@@ -185,10 +182,8 @@ def _join_mixed(values: list[Any]) -> np.ndarray:
             fields = read_fields(value, MIXED_ELEMENT)
         data_type = _data_type_of(fields, "type")
         if data_type == DataType.UNKNOWN:
-            raise ModelError(
-                f"{place}: the field 'type' is UNKNOWN; it must be one of "
-                f"{', '.join(DATA_TYPES)}."
-            )
+            rule = f"it must be one of {', '.join(DATA_TYPES)}."
+            raise ModelError(f"{place}: the field 'type' is UNKNOWN; {rule}")
         what = f"{place}: the field 'value'"
         content += _read_number(fields["value"], data_type, what).tobytes()
     return np.frombuffer(content, np.uint8)
@@ -201,11 +196,8 @@ def _generate(resource: Mapping[str, Any], folder: Path, budget: Budget) -> np.n
     """Makes the values that an object describes."""
     values, data_type = resource["initialValues"], _data_type_of(resource, TYPE)
     kinds = [kind for kind in GENERATORS if kind in values]
-    if len(kinds) != 1:
-        raise ModelError(
-            f"the field 'initialValues' has the fields {listed(values)}; it must have "
-            f"one of {', '.join(GENERATORS)}."
-        )
+    rule = f"{listed(values)}; it must have one of {', '.join(GENERATORS)}."
+    require(len(kinds) == 1, f"the field 'initialValues' has the fields {rule}")
     with at("the field 'initialValues'"):
         fields = read_fields(values, GENERATORS[kinds[0]])
     if "sourcePath" in fields:
@@ -216,10 +208,8 @@ def _generate(resource: Mapping[str, Any], folder: Path, budget: Budget) -> np.n
         _read_number(value, data_type, f"the field '{key}'")
         for key, value in fields.items()
     )
-    if not 1 <= count <= MAX_ELEMENTS:
-        raise ModelError(
-            f"the field 'valueCount' is {count}; it must be 1 to {MAX_ELEMENTS}."
-        )
+    rule = f"the field 'valueCount' is {count}; it must be 1 to {MAX_ELEMENTS}."
+    require(1 <= count <= MAX_ELEMENTS, rule)
     budget.check(count * width, f"the field 'valueCount' is {count}, which")
     if not steps:
         return np.repeat(first, count)
@@ -248,11 +238,9 @@ def _read_source(
     dtype = _require_type(data_type).dtype
     if is_image(path):
         return read_image(content, data_type, resource, place, budget)
-    if len(content) % dtype.itemsize:
-        raise ModelError(
-            f"{place} has {len(content)} bytes; they must be a multiple of "
-            f"{dtype.itemsize}, the size of an element of {data_type.name}."
-        )
+    size, width = len(content), dtype.itemsize
+    rule = f"a multiple of {width}, the size of an element of {data_type.name}."
+    require(size % width == 0, f"{place} has {size} bytes; they must be {rule}")
     # Raw files are little-endian, as the tool's are.
     return np.frombuffer(content, dtype.newbyteorder("<"))
 
@@ -264,14 +252,9 @@ def _read_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
     if array.dtype == bool:
         array = array.astype(np.uint8)
     name = array.dtype.name.upper()
-    if name not in DATA_TYPES:
-        raise ModelError(
-            f"{place} has type {shortened(str(array.dtype))}; it must be one of "
-            f"{', '.join(DATA_TYPES)}."
-        )
-    if data_type not in (DataType.UNKNOWN, DataType[name]):
-        raise ModelError(
-            f"{place} has data type {name}, while 'initialValuesDataType' is "
-            f"{data_type.name}; both must be the same."
-        )
+    rule = f"{shortened(str(array.dtype))}; it must be one of {', '.join(DATA_TYPES)}."
+    require(name in DATA_TYPES, f"{place} has type {rule}")
+    rule = f"'initialValuesDataType' is {data_type.name}; both must be the same."
+    same = data_type in (DataType.UNKNOWN, DataType[name])
+    require(same, f"{place} has data type {name}, while {rule}")
     return array.ravel().astype(_require_type(DataType[name]).dtype)

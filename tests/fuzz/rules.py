@@ -137,8 +137,8 @@ def _together(desc: Any) -> bool:
             one = tuple(1 if i == desc.axis else size for i, size in of_output)
             two = len(sizes[1]) == rank and math.prod(sizes[1]) >= 2
             # Ours: positions are counted in int32.
-            short = desc.axis < rank and sizes[2][desc.axis] < 2**31
-            return two and short and sizes[0] == one
+            short = desc.axis < rank and sizes[0] == one
+            return two and short and sizes[2][desc.axis] < 2**31
         case "ELEMENT_WISE_IF":
             return _same(*sizes)
     (x, count, (*ones, rows, columns)) = sizes

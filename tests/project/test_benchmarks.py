@@ -351,15 +351,18 @@ def test_figures_name_all_contenders_from_the_fastest_on():
 
 def test_tracing_is_shown_once_and_many_times():
     lines = {
-        ("padding", f"by 3, {calls} of float32", "forward", "tracing"): {
+        ("padding", f"by 3, {calls} of float32", direction, "tracing"): {
             "dmljax": {"lower_ms": calls, "compile_ms": 4.0},
             "jnp": {"lower_ms": 2, "compile_ms": 2.0},
         }
         for calls in (1, 20)
+        for direction in ("forward", "gradient")
     }
     table = plot.tracing_table({"CPU": lines, "GPU": {}})
     assert table.splitlines()[0] == "| work | CPU, 1 | CPU, 20 |"
-    assert table.splitlines()[2] == "| `padding`, by 3 | 0.50 / 2.00 | 10.00 / 2.00 |"
+    cells = "0.50 / 2.00 | 10.00 / 2.00 |"
+    rows = [f"| `padding`, by 3{words} | {cells}" for words in ("", ", gradient")]
+    assert table.splitlines()[2:] == rows
 
 
 # SEVERAL DEVICES AND TPUS

@@ -126,8 +126,8 @@ CALLS = {
     },
 }
 BOUNDS = {
-    f"{BEGIN} has data type INT8;...INT32. Write .astype(jnp.int32)": ({}, np.int8(1)),
-    f"{BEGIN} has data type FLOAT32;": ({}, np.float32(1)),
+    f"{BEGIN} has data type INT8, while a...INT32;...astype('int32')": ({}, np.int8(1)),
+    f"{BEGIN} has data type FLOAT32, while a diagonal": ({}, np.float32(1)),
     f"{BEGIN} has data type BOOL;": ({}, np.True_),
     f"{BEGIN} has sizes {{3}}; it must be a scalar. jax.vmap": (
         {},
