@@ -9,11 +9,9 @@ from collections.abc import Iterator
 
 from benchmarks.case import Case
 from benchmarks.programs import images, labels, masks, sparse
-from benchmarks.programs.timed import cases_of
+from benchmarks.programs.timed import SMALL, cases_of
 
 PROGRAMS = masks.PROGRAMS | labels.PROGRAMS | images.PROGRAMS | sparse.PROGRAMS
-# The elements of the arrays of a small program.
-SMALL = 2**18
 
 
 def programs(platform: str, elements: int) -> Iterator[Case]:

@@ -16,6 +16,7 @@ from benchmarks.others import module
 from dmljax._programs import Program, Ways
 
 FORWARD, BOTH = ("forward",), ("forward", "gradient")
+SMALL = 2**18  # the elements of the arrays of a small program
 # How far an input is moved to find a derivative: sums of whole numbers stay exact.
 STEP = 2.0**-7
 # Contenders that run on some platforms and in some types alone.
@@ -87,7 +88,7 @@ def cases_of(
         output = Data(result.shape, result.dtype.name)
         for direction in timed.directions:
             back = direction == "gradient"
-            functions = _functions(platform, timed, dtype, back)
+            functions = _functions(platform, timed, dtype, back, elements > SMALL)
             cotangent = dataclasses.replace(output, low=1, high=3, seed=9)
             read = (cotangent, *inputs) if back else inputs
             pulled = sum(inputs[i].nbytes for i in timed.wrt) if back else 0
@@ -105,7 +106,9 @@ def cases_of(
             )
 
 
-def _functions(platform: str, timed: Timed, dtype: str, back: bool) -> Functions:
+def _functions(
+    platform: str, timed: Timed, dtype: str, back: bool, large: bool
+) -> Functions:
     in_jax = {}
     for name, function in {**timed.program.spellings, **timed.more}.items():
         only_on, in_types = ONLY.get(name, (platform, dtype))
@@ -113,7 +116,7 @@ def _functions(platform: str, timed: Timed, dtype: str, back: bool) -> Functions
             in_jax[name] = function
     in_jax |= {f"reference {name}": one for name, one in timed.references.items()}
     in_torch = {**timed.torch}
-    if platform == "gpu":  # on a CPU, it takes half a minute to compile each
+    if large and platform == "gpu":  # it takes 10 s to compile, on a CPU 30 s
         in_torch["torch compiled"] = _compiled(timed.torch["torch"])
     if back:
         in_jax = {name: _both(one, timed.wrt) for name, one in in_jax.items()}
