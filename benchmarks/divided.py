@@ -55,8 +55,8 @@ class Work:
 
     @property
     def axes(self) -> str:
-        """The kind of the mesh axis, in words."""
-        return f"{'explicit' if self.kind == AxisType.Explicit else 'automatic'} axes"
+        """The kind of the mesh axis, as a word."""
+        return "explicit" if self.kind == AxisType.Explicit else "automatic"
 
     @property
     def direction(self) -> str:
@@ -66,12 +66,12 @@ class Work:
     @property
     def title(self) -> str:
         """What is done, without the kind of the axis."""
-        return f"{self.operator} {self.case} {self.direction}"
+        return f"{self.operator}, {self.case}" + ", gradient" * self.gradient
 
     @property
     def label(self) -> str:
         """What tells it from all others."""
-        return f"{self.title}, {self.axes}"
+        return f"{self.title}, {self.axes} axes"
 
     def run(self, *operands: jax.Array) -> Any:
         """What is timed; a gradient's last operand is the cotangent."""

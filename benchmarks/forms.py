@@ -50,7 +50,7 @@ class Plain:
 _swapped, _dict = mock.patch.object, mock.patch.dict
 _joined = _padding_forms.by_axes(_padding_forms.join)
 FORMS = {
-    "select": Plain("cpu gpu", "label smoothing", _swapped(_select, "BITS", {})),
+    "select": Plain("cpu gpu", "smooth", _swapped(_select, "BITS", {})),
     "values": Plain(
         "cpu gpu",
         "loss of labels",

@@ -1,7 +1,7 @@
 """Times one program over 1, 2, 4, .. devices, and writes the figures to the ledger.
 
     python -m benchmarks.scaling                    on all devices of this machine
-    python -m benchmarks.scaling --elements 4096    small arrays: a quick test
+    python -m benchmarks.scaling --elements 262144  small arrays: a quick test
     python -m benchmarks.scaling --sent             what devices send; nothing is timed
 
 Weak: each device has as much as the one; strong: all share what the one has. The
@@ -87,8 +87,9 @@ def sent_by(work: Work, devices: Sequence[jax.Device], elements: int) -> str:
 
 def lines(work: Work, elements: int, rounds: int) -> Iterator[ledger.Line]:
     """The lines of one kind of work."""
+    expected = results(work, 1)
     for devices in counts()[1:]:
-        check(work, devices)
+        check(work, devices, expected)
     single = of_form = None
     if work.divided:
         form = dataclasses.replace(work, function=work.divided)
@@ -104,7 +105,7 @@ def lines(work: Work, elements: int, rounds: int) -> Iterator[ledger.Line]:
                 "operator": work.operator,
                 "name": work.case,
                 "direction": work.direction,
-                "context": f"{scaling} scaling, {work.axes}",
+                "context": f"{scaling} scaling, {work.axes} axes",
                 "elements": elements,
                 "contender": f"{devices} device{'s' if devices > 1 else ''}",
                 **taken.columns("ms"),
@@ -152,10 +153,9 @@ def results(work: Work, devices: int) -> list[np.ndarray]:
     return [np.asarray(output) for output in jax.tree.leaves(program(*arrays))]
 
 
-def check(work: Work, devices: int) -> None:
-    """Compares a program for so many devices with that of one."""
-    found, expected = (results(work, n) for n in (devices, 1))
-    for one, other in zip(found, expected, strict=True):
+def check(work: Work, devices: int, expected: Sequence[np.ndarray]) -> None:
+    """Compares a program for so many devices with the results of one."""
+    for one, other in zip(results(work, devices), expected, strict=True):
         assert other.any()
         np.testing.assert_allclose(one, other, rtol=work.rtol)
 

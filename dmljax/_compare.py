@@ -9,7 +9,6 @@ import platform
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
 import jax
@@ -21,12 +20,12 @@ from dmljax._programs import PROGRAMS
 
 # The elements of an array: more than the caches hold.
 ON_CPU, ELSEWHERE = 2**22, 2**26
-# The ways of a program take turns for so long, but for at least some rounds. With
-# compiling, this makes half a minute.
+# For so long the ways of a program take turns, and for at least so many rounds.
 SECONDS, FEWEST = 1.5, 4
-# A GPU is faster than Python. So this many calls are in flight, or fewer if they would
-# take this many seconds.
+# A GPU is faster than Python: so many calls are in flight, or what takes these seconds.
 FLIGHT, LONGEST = 10, 0.05
+# So many numbers are drawn and repeated: to draw all takes longer than the programs.
+DRAWN = 99_991
 ROW = "{:38}{:>8}{:>10}{:>7}{:>6}  {}"
 
 
@@ -35,9 +34,8 @@ def lines(elements: int | None = None, seconds: float = SECONDS) -> Iterator[str
     device = jax.devices()[0]
     on_cpu = device.platform == "cpu"
     cores = f"{platform.machine()} CPU, {os.cpu_count()} cores"
-    versions = (f"{name} {version(name)}" for name in ("jax", "jaxlib", "numpy"))
     yield f"{cores if on_cpu else device.device_kind}, {platform.system()}"
-    yield f"dmljax {__version__}, {', '.join(versions)}"
+    yield f"dmljax {__version__}, jax {jax.__version__}, numpy {np.__version__}"
     yield "Median milliseconds of a call inside jit; ratio: theirs divided by ours;"
     yield "noise: how far the ratios of even and odd rounds are from one another.\n"
     yield ROW.format("program", "dmljax", "jax.numpy", "ratio", "noise", "beside")
@@ -48,7 +46,7 @@ def lines(elements: int | None = None, seconds: float = SECONDS) -> Iterator[str
         inputs = program.inputs(elements, "float32" if wide else "bfloat16")
         chance = np.random.default_rng(0)
         arrays = [
-            jnp.asarray(chance.integers(0, high, sizes, np.int32).astype(jnp.dtype(to)))
+            jnp.asarray(np.resize(chance.integers(high, size=DRAWN).astype(to), sizes))
             for sizes, to, high in inputs
         ]
         ways = {way: jax.jit(run) for way, run in program.spellings.items()}

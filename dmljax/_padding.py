@@ -298,12 +298,9 @@ def _check_fields(
     """Checks what both descriptors have, and returns the sizes of the output."""
     sizes, mode = desc.input_tensor.sizes, desc.padding_mode
     first = MODE_LEVELS.get(mode, FeatureLevel.V1_0)
-    require(
-        desc.operator,
-        level >= first,
-        f"PaddingMode {mode.name} exists from feature level {first.label} on, while "
-        f"the feature level asked for is {level.label}.",
-    )
+    exists = f"PaddingMode {mode.name} exists from feature level {first.label} on"
+    asked = f"the feature level asked for is {level.label}."
+    require(desc.operator, level >= first, f"{exists}, while {asked}")
     count, rank = f"DimensionCount is {desc.dimension_count}", len(sizes)
     rule = f"tensor 'InputTensor' has {rank} dimensions; both must be the same."
     require(desc.operator, desc.dimension_count == rank, f"{count}, while {rule}")

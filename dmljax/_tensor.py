@@ -113,11 +113,9 @@ def _data_type(value: DataType | int) -> DataType:
 def _flags(value: TensorFlags | int) -> TensorFlags:
     """Converts flags. Unknown ones are refused by `check_tensor`, which knows more."""
     flags = integer(value)
-    require(
-        "TensorDesc",
-        isinstance(flags, int) and not isinstance(flags, bool) and flags >= 0,
-        f"flags is {as_python(flags)}; it must be 0, NONE, or 1, OWNED_BY_DML.",
-    )
+    known = isinstance(flags, int) and not isinstance(flags, bool) and flags >= 0
+    rule = f"flags is {as_python(flags)}; it must be 0, NONE, or 1, OWNED_BY_DML."
+    require("TensorDesc", known, rule)
     return TensorFlags(flags)
 
 

@@ -18,6 +18,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from benchmarks import divided, scaling
 from benchmarks.collectives import collectives
 from tests.sharded import SHAPE, Case, array
 from tests.subjects import SUBJECTS
@@ -233,3 +234,14 @@ def check_both(
         last = jax.tree.leaves(outputs)[-1]
         if case.divided:
             assert last.sharding.is_equivalent_to(sharding, last.ndim)
+
+
+def check_bytes(devices: Sequence[Any]) -> None:
+    """Compares what each of eight devices sends with the page about many devices."""
+    row = r"^\| (.*) \| (automatic|explicit) \| .* \| (.*) \| .* \|$"
+    page = re.findall(row, (DOCS / "sharding.md").read_text(), re.MULTILINE)
+    found = [
+        (work.title, work.axes, scaling.sent_by(work, devices, 8 * 2**20))
+        for work in divided.WORK
+    ]
+    assert page == [line for line in found if line[2] != "0 B"]

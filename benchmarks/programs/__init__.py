@@ -19,13 +19,16 @@ SMALL = 2**18
 def programs(platform: str, elements: int) -> Iterator[Case]:
     """All of them, for arrays of about so many elements; and some for small ones.
 
-    On a CPU, these have the sizes of photographs and of a batch of labels.
+    On a CPU, the small ones have the sizes of photographs and of a batch of labels. Few
+    CPUs have instructions for bfloat16.
     """
-    sizes = [elements, SMALL] if platform == "gpu" and elements > SMALL else [elements]
-    for size in sizes:
+    for name, timed in PROGRAMS.items():
+        wide = [dtype for dtype in timed.dtypes if dtype != "bfloat16"]
+        dtypes = wide if platform == "cpu" and wide else timed.dtypes
+        yield from cases_of(platform, name, timed, elements, dtypes)
+    if platform == "gpu" and elements > SMALL:
         for name, timed in PROGRAMS.items():
-            dtypes = timed.dtypes[: 1 if size < elements else None]
-            yield from cases_of(platform, name, timed, size, dtypes)
+            yield from cases_of(platform, name, timed, SMALL, timed.dtypes[:1])
     if platform == "cpu":
         for name, timed in (*images.ON_CPU, *labels.ON_CPU):
             yield from cases_of(platform, name, timed, elements, timed.dtypes)

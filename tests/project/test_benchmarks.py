@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks import (
+    divided,
     forms,
     ledger,
     libraries,
@@ -27,6 +28,7 @@ from benchmarks.data import Data
 from benchmarks.programs import PROGRAMS, images, labels
 from benchmarks.programs.timed import cases_of
 from dmljax._operators import OPERATORS
+from tests import meshes
 
 # The commit is named, as the tests may run where there is no git.
 QUICK = ("--rounds", "1", "--commit", "test")
@@ -371,13 +373,14 @@ several = pytest.mark.skipif(jax.device_count() < 8, reason="there are few devic
 @several
 def test_scaling_is_timed(tmp_path):
     arguments = [*QUICK, "--elements", "131072", "--out", str(tmp_path), "--only"]
-    assert scaling.main([*arguments, "rows divided gradient, automatic"]) == 0
+    assert scaling.main([*arguments, "rows divided, gradient, automatic"]) == 0
     (name,) = (p.stem for p in tmp_path.glob("*-scaling.csv"))
     found = ledger.lines(name, tmp_path)
     assert len(found) == 4  # weak and strong, the diagonal's and the halo's
     for key, row in found.items():
         assert list(row) == ["1 device", "2 devices", "4 devices", "8 devices"]
         assert all(line["ms"] > 0 for line in row.values())
+        assert (row["8 devices"]["sent"] > 0) == key[1].startswith("REFLECTION")
         if key[3].startswith("weak"):
             ratio = row["1 device"]["ms"] / row["8 devices"]["ms"]
             efficiency = row["8 devices"]["efficiency"]
@@ -385,10 +388,16 @@ def test_scaling_is_timed(tmp_path):
 
 
 @several
-@pytest.mark.parametrize("work", scaling.WORK, ids=lambda work: work.label)
+@pytest.mark.parametrize("work", divided.WORK, ids=lambda work: work.label)
 def test_all_that_scales_is_the_same_on_all_devices(work):
     """One that is not stops the run before it is timed."""
-    scaling.check(work, 4)
+    scaling.check(work, 4, scaling.results(work, 1))
+
+
+@several
+@pytest.mark.slow
+def test_the_page_says_what_eight_devices_send():
+    meshes.check_bytes(jax.devices()[:8])
 
 
 def test_a_schedule_counts_as_often_as_its_loops_go_round():

@@ -158,12 +158,9 @@ def _pad(
     outer = merged(leading)
     plan = PaddingPlan((*outer, rows, columns), mode)
     output = tuple(axis.output for axis in axes)
-    require_fit(
-        "PADDING",
-        plan.elements <= MOST_ELEMENTS,
-        "the kernel for TPUs has a padded minor dimension in vector memory as a whole, "
-        f"and {show(output)} is too large for that",
-    )
+    problem = "the kernel for TPUs has a padded minor dimension in vector memory as a "
+    problem += f"whole, and {show(output)} is too large for that"
+    require_fit("PADDING", plan.elements <= MOST_ELEMENTS, problem)
     # The value in the dimensions of the plan: one, or one for each position in those
     # leading dimensions that are not padded.
     sizes, shape = (

@@ -218,3 +218,8 @@ def test_eight_gpus_communicate_what_the_page_says(case, mesh, spec):
     program = compiled(case.function, *case.arrays, sharding=sharding)
     parts = meshes.parts_of(mesh, spec)
     meshes.check_sent(program.as_text(), case, parts, AxisType.Auto)
+
+
+@pytest.mark.slow
+def test_eight_gpus_send_as_many_bytes_as_the_page_says():
+    meshes.check_bytes(devices(8))
