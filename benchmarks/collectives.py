@@ -55,8 +55,10 @@ def sent(text: str, devices: int) -> int:
     return sum(one.sent(devices) for one in collectives(text))
 
 
-def show_bytes(number: int) -> str:
-    """With three digits, and 1024 as the next unit."""
+def show_bytes(number: int | None) -> str:
+    """With three digits, and 1024 as the next unit; the first runs did not count."""
+    if number is None:
+        return "-"
     power = min(max(number.bit_length() - 1, 0) // 10, 3)
     return f"{number / 1024**power:.3g} {('B', 'KiB', 'MiB', 'GiB')[power]}"
 

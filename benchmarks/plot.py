@@ -291,7 +291,7 @@ def scaling_page(stem: str) -> str:
         rows = [
             [f"{key[0]}, {_case(key)}"]
             + [_efficiency(row.get(n)) for n in counts]
-            + [_sent(row[max(row, key=counts.index)])]
+            + [show_bytes(row[max(row, key=counts.index)].get("sent"))]
             for key, row in lines.items()
             if key[3] == context
         ]
@@ -305,11 +305,6 @@ def _efficiency(line: Line | None) -> str:
         return "-"
     pair = f"{line['efficiency']:.2f}, {line['efficiency_of_form']:.2f}"
     return f"{line['ms']:.4g} ({pair})"
-
-
-def _sent(line: Line) -> str:
-    """The first runs did not count it."""
-    return "-" if line.get("sent") is None else show_bytes(line["sent"])
 
 
 def draw_scaling(lines: Lines, path: pathlib.Path) -> None:
