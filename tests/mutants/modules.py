@@ -50,6 +50,7 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("_overlap", "MOST_*", "*", ""),
         ("_overlap", "_reduce", "if False", "sorted(axes)"),
         ("_strides", "_corner", "*", "2 * math.prod(kept)"),
+        ("_strides", "_corner", "if True", "if sizes[axis] > 1]"),
         ("_strides", "write", "True -> False", "unique_indices"),
     ),
     "The value has no part in what follows.": (
