@@ -50,15 +50,15 @@ def merged(axes: Sequence[Axis]) -> list[Axis]:
     return result
 
 
-def padding_form(pad: Callable[..., jax.Array]) -> Form:
+def padding_form(pad: Callable[..., jax.Array], *direct: Any) -> Form:
     """Makes the form by kernel, given how a kernel pads an array that needs padding.
 
     `pad` takes the array; the value, of size 1 or with a value for each element of the
     batch; an `Axis` for each dimension; the mode, and `interpret`. In modes other than
-    CONSTANT the value is 0. The result may have any shape.
+    CONSTANT the value is 0. The result may have any shape. `direct` are the types that
+    `pad` takes as they are.
     """
 
-    @on_bits
     def form(
         x: jax.Array,
         *given: jax.Array,
@@ -80,10 +80,10 @@ def padding_form(pad: Callable[..., jax.Array]) -> Form:
             return (x if x.size else jnp.broadcast_to(value, shape),)
         return (pad(x, value, axes, mode, interpret).reshape(shape),)
 
-    return form
+    return on_bits(form, direct)
 
 
-def on_bits(form: Form) -> Form:
+def on_bits(form: Form, direct: Sequence[Any] = ()) -> Form:
     """Makes a form of operands of any type out of one that moves unsigned integers.
 
     `form` gets integers of 1, 2 or 4 bytes, or truth values. So a kernel has fewer
@@ -93,6 +93,8 @@ def on_bits(form: Form) -> Form:
     """
 
     def on_all_types(*operands: jax.Array, **static: Any) -> Outputs:
+        if operands[0].dtype in direct:
+            return form(*operands, **static)
         # JAX may lower this in another thread, which is not in x64 mode although there
         # are elements of 64 bits.
         wide = any(x.dtype.itemsize >= 8 for x in operands)

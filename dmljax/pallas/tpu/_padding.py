@@ -34,7 +34,7 @@ from jax.experimental.pallas import tpu
 
 from dmljax._check import show
 from dmljax._coordinates import PaddingMode, source_index
-from dmljax._types import INT32_MAX, Outputs
+from dmljax._types import INT32_MAX, Outputs, is_floating
 from dmljax.pallas._padding import Axis, merged, padding_form
 from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.tpu import LANES, SUBLANES
@@ -236,16 +236,24 @@ def _pad_block(
         bits = _pad_matrix(_matrix_at(x, positions), scratch, fill, plan)
         for is_outside in outside:
             bits = jnp.where(is_outside, fill, bits)
-        output[positions] = bits[:height, :width].astype(output.dtype)
+        padded = bits[:height, :width]
+        if is_floating(output.dtype):
+            padded = padded.astype(np.dtype(f"int{8 * output.dtype.itemsize}"))
+            output[positions] = lax.bitcast_convert_type(padded, output.dtype)
+        else:
+            output[positions] = padded.astype(output.dtype)
         return carry
 
     lax.fori_loop(0, math.prod(leading), write, 0)
 
 
 def _matrix_at(block: Any, positions: Sequence[Any]) -> Any:
-    """Loads a matrix of a block, which may have size 1 for all positions, as int32."""
+    """Loads the bits of a matrix of a block, which may have size 1 for all of them."""
     each = zip(positions, block.shape[:-2], strict=True)
     matrix = block[tuple(0 if size == 1 else position for position, size in each)]
+    if is_floating(matrix.dtype):
+        integer = np.dtype(f"int{8 * matrix.dtype.itemsize}")
+        matrix = lax.bitcast_convert_type(matrix, integer)
     return matrix.astype(np.int32)
 
 
@@ -307,7 +315,9 @@ def _pad_dimension(
     lax.fori_loop(0, target.shape[dimension] // tile, write, 0)
 
 
-_pad_any = padding_form(_pad)
+# A TPU copies an array whose type is changed beside the kernel, so floats that it
+# computes with become bits inside.
+_pad_any = padding_form(_pad, *map(np.dtype, (np.float32, jnp.bfloat16)))
 
 
 def padding(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
