@@ -20,7 +20,7 @@ import numpy as np
 from jax import lax
 
 from dmljax._tensor import packed_strides
-from dmljax._types import INT32_MIN, x64_enabled
+from dmljax._types import INT32_MIN, mode_of
 
 # DIAGONAL_MATRIX1
 
@@ -47,17 +47,14 @@ def fills(
       fill_end: one past the last diagonal that is filled.
     """
     if fill_begin is None or fill_end is None or data:
-        return _fill_on_circle(top_x, [*data, *_known(fill_begin), *_known(fill_end)])
+        known = [bound for bound in (fill_begin, fill_end) if bound is not None]
+        return _fill_on_circle(top_x, [*data, *known])
     begins, ends = (_reaches(top_x, matrix, bound) for bound in (fill_begin, fill_end))
     filled: Any = fill_end < fill_begin
     for side in (begins, ends):
         if side is not False:
             filled = side if filled is False else side ^ filled
     return lax.full(top_x.shape, filled) if isinstance(filled, bool) else filled
-
-
-def _known(bound: int | None) -> list[np.int32]:
-    return [] if bound is None else [np.int32(bound)]
 
 
 def _fill_on_circle(top_x: jax.Array, data: Sequence[Any]) -> jax.Array:
@@ -69,7 +66,7 @@ def _fill_on_circle(top_x: jax.Array, data: Sequence[Any]) -> jax.Array:
     of a batch, this takes two operations for an element. The page's formula takes four.
     """
     # Comparing numbers with a sign after adding INT32_MIN compares them without it.
-    *origin, begin, end = map(jnp.asarray, data)
+    *origin, begin, end = (jnp.asarray(number, np.int32) for number in data)
     zero = begin + np.int32(INT32_MIN)
     return top_x - (zero - sum(origin, np.int32(0))) < end - zero
 
@@ -119,9 +116,7 @@ def is_nonzero(x: jax.Array) -> jax.Array:
         return is_nonzero(x.real) | is_nonzero(x.imag)
     if not jnp.issubdtype(x.dtype, np.floating):
         return x.astype(bool)
-    # JAX may lower this in another thread, which is not in x64 mode although there are
-    # elements of 64 bits.
-    with jax.enable_x64(x.dtype.itemsize == 8 or x64_enabled()):
+    with mode_of(x):
         bits = lax.bitcast_convert_type(x, jnp.dtype(f"uint{jnp.finfo(x.dtype).bits}"))
         tests = (lax.ne(bits, bits.dtype.type(p)) for p in zero_patterns(x.dtype))
         return functools.reduce(lax.bitwise_and, tests, lax.full_like(bits, True, bool))
@@ -177,11 +172,8 @@ def unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
 
 def to_scalar(size: Any, dtype: np.dtype | type) -> Any:
     """Returns a size, which may be symbolic, as a scalar of a type."""
-    return (
-        np.dtype(dtype).type(size)
-        if isinstance(size, int)
-        else jnp.asarray(size, dtype)
-    )
+    known = isinstance(size, int)
+    return np.dtype(dtype).type(size) if known else jnp.asarray(size, dtype)
 
 
 # PADDING

@@ -30,7 +30,7 @@ from dmljax._support import (
     Support,
 )
 from dmljax._tensor import TensorDesc
-from dmljax._types import Outputs, integer, is_integer
+from dmljax._types import Outputs, integer, is_integer, mode_of
 
 NAME = "ONE_HOT"
 # The arguments of the function, as its messages name them.
@@ -58,9 +58,11 @@ def _xla(
     (sizes,) = _sizes(index, on, off, size=size, axis=axis)
     # A comparison of the full size costs nothing where XLA fuses it. One that is
     # broadcast keeps XLA from some fusions.
-    position = lax.broadcasted_iota(index.dtype, sizes, axis + index.ndim)
-    lit = lax.broadcast_in_dim(wrapped(index, size), sizes, range(index.ndim))
-    return select(lax.eq(lit, position), on, off)
+    with mode_of(index):
+        position = lax.broadcasted_iota(index.dtype, sizes, axis + index.ndim)
+        lit = lax.broadcast_in_dim(wrapped(index, size), sizes, range(index.ndim))
+        condition = lax.eq(lit, position)
+    return select(condition, on, off)
 
 
 def _sizes(*operands: jax.Array, size: int, axis: int) -> list[tuple[int, ...]]:

@@ -4,6 +4,7 @@ A *select* copies one of two values to each element. DIAGONAL_MATRIX1, ELEMENT_W
 and ONE_HOT are selects. What decides for an element is in the file of each operator.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,13 +29,10 @@ def select(condition: jax.Array, on: jax.Array, off: jax.Array) -> Outputs:
 
     `on` and `off` have the same rank, and size 1 in a dimension that they share.
     """
-
-    def spread(side: jax.Array) -> jax.Array:
-        spread_: jax.Array = lax.broadcast_in_dim(
-            side, condition.shape, range(condition.ndim)
-        )
-        return spread_
-
+    sizes, every = condition.shape, range(condition.ndim)
+    spread = functools.partial(
+        lax.broadcast_in_dim, shape=sizes, broadcast_dimensions=every
+    )
     bits = BITS.get(on.dtype)
     if bits is None or on.size != 1 or off.size != 1:
         return (lax.select(condition, spread(on), spread(off)),)

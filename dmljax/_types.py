@@ -69,6 +69,16 @@ def x64_enabled() -> bool:
     return jax.dtypes.canonicalize_dtype(np.int64) == np.int64
 
 
+def mode_of(*arrays: jax.Array) -> Any:
+    """Makes a context in which JAX has the types of these arrays.
+
+    JAX may lower a form where its x64 mode is off, although elements have 64 bits: in
+    another thread, or after the context in which the program was traced.
+    """
+    wide = any(array.dtype.itemsize >= 8 for array in arrays)
+    return jax.enable_x64(wide or x64_enabled())
+
+
 @contextlib.contextmanager
 def index_mode(*sizes: int) -> Iterator[np.dtype]:
     """Makes a context in which indices up to these sizes have the type that it yields.

@@ -1,9 +1,11 @@
-"""ONE_HOT: the largest size. All else that is tested of it is in tests/subjects/."""
+"""ONE_HOT: what is not tested for all operators, by the samples of tests/subjects/."""
 
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from dmljax import one_hot
 
@@ -13,3 +15,20 @@ def test_the_largest_size():
     values = jax.ShapeDtypeStruct((2,), np.float32)
     call = functools.partial(one_hot, size=2**31 - 1, axis=0)
     assert jax.eval_shape(call, indices, values).shape == (2**31 - 1, 0)
+
+
+@pytest.mark.parametrize("values", [[0.0, 1.0], [-0.0, 1.0], [0, 1], [False, True]])
+def test_values_that_jax_knows_are_those_of_data(values):
+    """Bit for bit: truth values that are converted have no negative zero."""
+    indices, values = np.array([[0], [2], [-1], [3]], np.int32), np.array(values)
+    values = values.astype(jnp.dtype(values.dtype.name.replace("64", "32")))
+    known = np.asarray(one_hot(indices, values, size=3))
+    data = np.asarray(one_hot(indices, jnp.asarray(values), size=3))
+    assert (known.dtype, known.tobytes()) == (data.dtype, data.tobytes())
+
+
+def test_indices_of_64_bits_are_lowered_after_x64_mode():
+    with jax.enable_x64(True):
+        index, pair = (jax.ShapeDtypeStruct(*x) for x in (((3, 1), "i8"), ((2,), "f4")))
+        traced = jax.jit(functools.partial(one_hot, size=5)).trace(index, pair)
+    assert "3x5xi64" in traced.lower().as_text()

@@ -16,7 +16,7 @@ from jax import lax
 from jax.dtypes import itemsize_bits
 
 from dmljax._coordinates import PaddingMode
-from dmljax._types import Form, Outputs, is_floating, x64_enabled
+from dmljax._types import Form, Outputs, is_floating, mode_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,10 +95,7 @@ def on_bits(form: Form, direct: Sequence[Any] = ()) -> Form:
     def on_all_types(*operands: jax.Array, **static: Any) -> Outputs:
         if operands[0].dtype in direct:
             return form(*operands, **static)
-        # JAX may lower this in another thread, which is not in x64 mode although there
-        # are elements of 64 bits.
-        wide = any(x.dtype.itemsize >= 8 for x in operands)
-        with jax.enable_x64(wide or x64_enabled()):
+        with mode_of(*operands):
             parts = zip(*map(_to_bits, operands), strict=True)
             outputs = [form(*part, **static)[0] for part in parts]
             return (_from_bits(outputs, operands[0].dtype),)
