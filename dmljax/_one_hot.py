@@ -59,8 +59,9 @@ def _xla(
     # A comparison of the full size costs nothing where XLA fuses it. One that is
     # broadcast keeps XLA from some fusions.
     with mode_of(index):
+        index = wrapped(index, size)
         position = lax.broadcasted_iota(index.dtype, sizes, axis + index.ndim)
-        lit = lax.broadcast_in_dim(wrapped(index, size), sizes, range(index.ndim))
+        lit = lax.broadcast_in_dim(index, sizes, range(index.ndim))
         condition = lax.eq(lit, position)
     return select(condition, on, off)
 

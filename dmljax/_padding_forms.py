@@ -42,7 +42,7 @@ def by_axes(pad: Callable[..., jax.Array]) -> Form:
     ) -> Outputs:
         if mode is PaddingMode.CONSTANT:
             return (_pad_constant(x, value[0], start, end),)
-        for axis, before, after in _padded_axes(x.ndim, start, end):
+        for axis, before, after in _padded_axes(x.ndim, start, end)[::-1]:
             fits = _has_strips(x.shape[axis], before, after, mode)
             x = (pad if fits else gather)(x, axis, before, after, mode)
         return (x,)

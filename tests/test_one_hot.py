@@ -31,4 +31,4 @@ def test_indices_of_64_bits_are_lowered_after_x64_mode():
     with jax.enable_x64(True):
         index, pair = (jax.ShapeDtypeStruct(*x) for x in (((3, 1), "i8"), ((2,), "f4")))
         traced = jax.jit(functools.partial(one_hot, size=5)).trace(index, pair)
-    assert "3x5xi64" in traced.lower().as_text()
+    assert "3x5xui64" in traced.lower().as_text()
