@@ -36,15 +36,7 @@ from dmljax._sharding import Part, Partition, aligned
 from dmljax._struct import field, member
 from dmljax._support import FLOATS, UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel, Support
 from dmljax._tensor import DataType, TensorDesc
-from dmljax._types import (
-    INT32_MAX,
-    INT32_MIN,
-    Outputs,
-    Sizes,
-    check_int32,
-    index_mode,
-    integer,
-)
+from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes, check_int32, integer
 
 NAME = "DIAGONAL_MATRIX1"
 # The arguments of the function, as its messages name them.
@@ -66,16 +58,14 @@ DIAGONAL_MATRIX_SUPPORT = {
 def _xla(
     *operands: jax.Array, matrix: tuple[int, int], **static: int | None
 ) -> Outputs:
-    # `fills` explains the operands in front. The iotas have the full size of the
-    # output, and take no memory. With a mask that is broadcast along the batch, XLA's
-    # softmax fusion is 1.8 to 3 times as slow (results/nvidia-h200.csv, "causal
-    # softmax" and "jnp tril").
+    # `fills` explains the operands in front. Diagonals are counted in int32, as the
+    # bounds are. The iotas have the full size of the output, and take no memory. With a
+    # mask that is broadcast along the batch, XLA's softmax fusion is 1.8 to 3 times as
+    # slow (results/nvidia-h200.csv, "causal softmax" and "jnp tril").
     *data, value, x = operands
     (sizes,) = _sizes(*operands, matrix=matrix)
-    with index_mode(sum(matrix)) as count:
-        row, column = (lax.broadcasted_iota(count, sizes, x.ndim - i) for i in (2, 1))
-        condition = fills(row, column, data, matrix, **static)
-    return select(condition, value, x)
+    row, column = (lax.broadcasted_iota(np.int32, sizes, x.ndim - i) for i in (2, 1))
+    return select(fills(column - row, data, matrix, **static), value, x)
 
 
 def _sizes(

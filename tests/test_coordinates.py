@@ -32,16 +32,16 @@ def test_diagonals(matrix):
     """As attributes, as data, and in a part that begins on another diagonal."""
     y, x = np.indices(matrix, np.int32)
     bounds = (*range(-6, 7), *FAR)
-    origin = np.int32(2)
     for begin, end in itertools.product(bounds, bounds):
-        data, attributes = (np.int32(begin), np.int32(end)), (begin, end)
-        for first, found in (
-            (0, fills(y, x, (), matrix, *attributes)),
-            (0, fills(y, x, data, matrix, None, None)),
-            (origin, fills(y, x, (origin,), matrix, *attributes)),
-            (origin, fills(y, x, (origin, *data), matrix, None, None)),
+        wanted = np.vectorize(oracles.diagonal_fills)(y, x, begin, end)
+        data = np.int32(begin), np.int32(end)
+        origin = np.int32(2)
+        for found in (
+            fills(x - y, (), matrix, begin, end),
+            fills(x - y, data, matrix, None, None),
+            fills(x - y - origin, (origin,), matrix, begin, end),
+            fills(x - y - origin, (origin, *data), matrix, None, None),
         ):
-            wanted = np.vectorize(oracles.diagonal_fills)(y, x + first, begin, end)
             np.testing.assert_array_equal(found, wanted, f"{begin} to {end}")
 
 

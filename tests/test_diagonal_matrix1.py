@@ -16,7 +16,6 @@ from jax.sharding import PartitionSpec as P
 from dmljax import create_operator, diagonal_matrix1
 from dmljax._coordinates import fills
 from dmljax._diagonal_matrix1 import _diagonal_matrix1, _split_bounds
-from dmljax._types import index_mode
 from tests import oracles
 from tests.checks import assert_same
 from tests.samples import INT32_MAX, INT32_MIN, tensor
@@ -83,14 +82,12 @@ def test_no_bound(given):
 
 def test_no_bound_has_the_last_diagonal_of_the_widest_matrix():
     """INT32_MAX, which the largest bound of a descriptor leaves out."""
-    matrix = 1, 2**31
-    with index_mode(sum(matrix)) as integer:
-        at = np.zeros(2, integer), np.array([0, INT32_MAX], integer)
-        for begin, wanted in ((1, [False, True]), (INT32_MIN, [True, True])):
-            found = _split_bounds(begin, None)[:2]
-            assert fills(*at, (), matrix, *found).tolist() == wanted
-            _, _, bounds = _split_bounds(jnp.int32(begin), None)
-            assert fills(*at, bounds, matrix, None, None).tolist() == wanted
+    last = np.array([0, INT32_MAX], np.int32)
+    for begin, wanted in ((1, [False, True]), (INT32_MIN, [True, True])):
+        found = _split_bounds(begin, None)[:2]
+        assert fills(last, (), (1, 2**31), *found).tolist() == wanted
+        _, _, bounds = _split_bounds(jnp.int32(begin), None)
+        assert fills(last, bounds, (1, 2**31), None, None).tolist() == wanted
 
 
 def test_no_bound_is_static():
