@@ -246,7 +246,7 @@ def figures(lines: Lines) -> str:
 
 
 def tracing_figures(lines: Lines) -> str:
-    """What a program costs before it runs."""
+    """The times of tracing and compiling, of dmljax and of jax.numpy."""
     rows = [
         [_case(key)]
         + [
