@@ -74,16 +74,12 @@ def _calls(side: int) -> Iterator[tuple[Any, ...]]:
     )
     padded, one = Data((side + 2, side + 2), "float32"), (1, 1)
     for name, mode in MODES.items():
+        oracle = functools.partial(oracles.padding, pads=(one, one), mode=name)
+        theirs = functools.partial(jnp.pad, pad_width=1, mode=name)
+        ours = functools.partial(_padding, mode=mode)
         desc = dmljax.PaddingDesc(tensor, _tensor(padded), mode, 0.0, 2, one, one)
-        yield (
-            *("padding", name, (x,), padded),
-            functools.partial(oracles.padding, pads=(one, one), mode=name),
-            _functions(
-                functools.partial(jnp.pad, pad_width=1, mode=name),
-                functools.partial(_padding, mode=mode),
-                desc,
-            ),
-        )
+        functions = _functions(theirs, ours, desc)
+        yield "padding", name, (x,), padded, oracle, functions
 
 
 def _triu(x: Any) -> Any:

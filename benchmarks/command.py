@@ -1,4 +1,4 @@
-"""What the commands of the benchmarks share: arguments, circumstances, choosing cases.
+"""The shared part of the commands: arguments, circumstances, choosing cases.
 
 `benchmarks.run`, `benchmarks.scaling` and `benchmarks.tpu` are commands.
 """
@@ -51,7 +51,7 @@ def parsed(
 def circumstances(
     options: argparse.Namespace, device: str, libraries: Mapping[str, Library]
 ) -> ledger.Line:
-    """What figures depend on besides the case: the columns of a run in the ledger."""
+    """The columns of a run in the ledger: figures depend on them and on the case."""
     return {
         "device": device,
         "date": datetime.date.today().isoformat(),

@@ -51,7 +51,7 @@ class Data:
         return _array(self)
 
     def nonzeros(self) -> int:
-        """How many elements are not zero, counted without making the array."""
+        """The number of elements that are not zero, without making the array."""
         block = _block(self) != 0
         blocks, rest = divmod(self.size, block.size)
         return int(blocks * block.sum() + block[:rest].sum())

@@ -65,16 +65,16 @@ class Work:
 
     @property
     def title(self) -> str:
-        """What is done, without the kind of the axis."""
+        """The name of the work, without the kind of the axis."""
         return f"{self.operator}, {self.case}" + ", gradient" * self.gradient
 
     @property
     def label(self) -> str:
-        """What tells it from all others."""
+        """Its name among all others."""
         return f"{self.title}, {self.axes} axes"
 
     def run(self, *operands: jax.Array) -> Any:
-        """What is timed; a gradient's last operand is the cotangent."""
+        """The function that is timed; a gradient's last operand is the cotangent."""
         if not self.gradient:
             return self.function(*operands)
         *first, last, cotangent = operands

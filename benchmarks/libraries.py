@@ -1,4 +1,4 @@
-"""How each library gets its arrays, makes a call ready, and gives elements back.
+"""The libraries: each gets its arrays, makes a call ready, and gives elements back.
 
 What a library is asked to do belongs to `benchmarks.others` and `benchmarks.programs`.
 """

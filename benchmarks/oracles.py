@@ -1,4 +1,4 @@
-"""What results must hold: the formulas of the operators in NumPy, at a grid.
+"""Expected results: the formulas of the operators in NumPy, at a grid.
 
 They share no code with dmljax. Small results are compared in full. Of a large one a
 grid of coordinates is compared: on each axis the borders, what an operator names as
@@ -20,7 +20,7 @@ RTOL = {"float32": 0.01, "bfloat16": 0.05}
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """What an output holds at a grid of coordinates.
+    """The expected values of an output at a grid of coordinates.
 
     Attributes:
       shape: of the output.

@@ -14,13 +14,14 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import matplotlib as mpl
-import numpy as np
-from matplotlib import pyplot
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from benchmarks import ledger
 from benchmarks.collectives import show_bytes
 from benchmarks.ledger import Line, Lines
 from dmljax._programs import PROGRAMS
+from docs import drawing
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 # The devices whose figures docs/benchmarks.md has, and README of the first.
@@ -46,14 +47,19 @@ ON_TPUS = {
     "One operator": "operator",
     "Between two elementwise operations": "pipeline",
 }
-# The bars of a program: a pattern of the contenders, of which they show the fastest,
-# and their colours.
+# The bars of a program: patterns of the contenders, of which they show the fastest.
 BARS = {
-    "dmljax": ("dmljax", "#1f5fa8"),
-    "best in jax.numpy": ("jnp.*", "#7fb2e5"),
-    "best in PyTorch": ("torch.*", "#b8b8b8"),
+    "dmljax": "dmljax",
+    "best in jax.numpy": "jnp.*",
+    "best in PyTorch": "torch.*",
 }
+COUNTS = "2 devices", "4 devices", "8 devices"
+# Two of the colours that have a light one on a dark page, and a grey for either page.
+COLOURS = [*list(drawing.LINES)[:2], "#808080"]
 CUT = 2.5  # times of dmljax, where longer bars end
+# Pictures fit on a phone: their width and the height of a row in inches, and the
+# characters in a line.
+WIDTH, ROW, CHARACTERS = 3.6, 0.16, 52
 # The programs in README's picture.
 SHOWN = (*PROGRAMS, "causal attention", "6 reflect-padded convolutions")
 MARK = "<!-- python -m benchmarks.plot writes the table of {}. -->\n"
@@ -240,7 +246,7 @@ def figures(lines: Lines) -> str:
 
 
 def tracing_figures(lines: Lines) -> str:
-    """What a program costs before it runs."""
+    """The times of tracing and compiling, of dmljax and of jax.numpy."""
     rows = [
         [_case(key)]
         + [
@@ -263,7 +269,7 @@ def device_page(stem: str) -> str:
         f"Versions: {versions(lines)}.",
     ]
     if any(True for _ in large_programs(lines)):
-        parts.append(f"![Programs in several libraries.](benchmarks_{stem}.png)")
+        parts.append(f"![Programs in several libraries.](benchmarks_{stem}.svg)")
     for title, context in SECTIONS.items():
         by_operator = of_context(lines, context)
         parts += [f"## {title}"] if by_operator else []
@@ -285,7 +291,7 @@ def scaling_page(stem: str) -> str:
         "[efficiencies](benchmarks.md#on-several-h200s): beside one device with its "
         "default code, and beside one with the same. The last column is what each "
         f"device sends, if all devices work. Versions: {versions(lines)}.",
-        f"![Efficiency by the number of devices.](benchmarks_{stem}.png)",
+        f"![Efficiency by the number of devices.](benchmarks_{stem}.svg)",
     ]
     for context in sorted({key[3] for key in lines}, reverse=True):
         rows = [
@@ -305,32 +311,6 @@ def _efficiency(line: Line | None) -> str:
         return "-"
     pair = f"{line['efficiency']:.2f}, {line['efficiency_of_form']:.2f}"
     return f"{line['ms']:.4g} ({pair})"
-
-
-def draw_scaling(lines: Lines, path: pathlib.Path) -> None:
-    """The efficiency of weak scaling, by the kind of the axes and by the devices."""
-    figure, grid = pyplot.subplots(1, 2, sharey=True, layout="constrained")
-    weak = {key: row for key, row in lines.items() if key[3].startswith("weak")}
-    works = list(dict.fromkeys(f"{key[0]}, {_case(key)}" for key in weak))
-    figure.set_size_inches(7.4, 0.18 * len(works) + 1)
-    for axes, kind in zip(grid, ("automatic axes", "explicit axes"), strict=True):
-        for name in ("2 devices", "4 devices", "8 devices"):
-            points = [
-                (row[name]["efficiency"], works.index(f"{key[0]}, {_case(key)}"))
-                for key, row in weak.items()
-                if key[3].endswith(kind) and name in row
-            ]
-            axes.scatter(*np.reshape(points, (-1, 2)).T, label=name, marker="|")
-        axes.set_title(kind, fontsize=8)
-        axes.set_xlim(0, 1.1)
-        axes.tick_params(labelsize=6)
-    axes.invert_yaxis()
-    axes.set_yticks(range(len(works)), works)
-    title = "efficiency beside one device (1 is best)"
-    handles = axes.get_legend_handles_labels()
-    figure.legend(*handles, title=title, loc="outside upper center", ncols=3)
-    figure.savefig(path, dpi=110)
-    pyplot.close(figure)
 
 
 def estimates_page(stem: str) -> str:
@@ -366,7 +346,6 @@ def estimates_page(stem: str) -> str:
 
 def write_pages(docs: pathlib.Path = DOCS) -> None:
     """Writes a page of each table of the ledger, and a picture of each device."""
-    mpl.use("Agg")
     for path in sorted(ledger.RESULTS.glob("*.csv")):
         if path.stem == "tpu":
             (docs / "development").mkdir(exist_ok=True)
@@ -375,72 +354,105 @@ def write_pages(docs: pathlib.Path = DOCS) -> None:
         elif path.stem.endswith("-scaling"):
             page = docs / f"benchmarks_{path.stem}.md"
             page.write_text(scaling_page(path.stem))
-            draw_scaling(ledger.lines(path.stem), page.with_suffix(".png"))
+            draw_scaling(ledger.lines(path.stem), page.with_suffix(".svg"))
         elif path.stem not in ("runs", "cases"):
             page = docs / f"benchmarks_{path.stem}.md"
             page.write_text(device_page(path.stem))
             programs = dict(large_programs(ledger.lines(path.stem)))
-            draw_programs(programs, page.with_suffix(".png"))
+            draw_programs(programs, page.with_suffix(".svg"))
 
 
 # PICTURES
 
 
 def draw_programs(programs: Mapping[Key, Row], path: pathlib.Path) -> None:
-    """A row of bars for each program; a bar's length is in times of dmljax."""
+    """Bars for each program; a bar's length is in times of dmljax."""
     if not programs:
         return
-    chosen = list(programs.items())
-    figure, axes = pyplot.subplots(layout="constrained")
-    # A phone shows all of it in a width of two inches and a half.
-    figure.set_size_inches(5, 0.5 * len(chosen) + 1)
-    places = np.arange(len(chosen))
-    for number, (words, (pattern, colour)) in enumerate(BARS.items()):
-        times = [best(row, pattern) or 0.0 for _, row in chosen]
-        ratios = [
-            ms / row["dmljax"]["wall_ms"]
-            for ms, (_, row) in zip(times, chosen, strict=True)
-        ]
-        cut = np.minimum(ratios, CUT)
-        height = 0.8 / len(BARS)
-        middles = places + (number - 1) * height
-        bars = axes.barh(middles, cut, height * 0.9, color=colour, label=words)
-        shown = [
-            f"{_digits(ms)}{' (cut)' if ratio > CUT else ''}" if ms else ""
-            for ms, ratio in zip(times, ratios, strict=True)
-        ]
-        axes.bar_label(bars, shown, fontsize=7, padding=2)
-    axes.set_yticks(places, ["\n".join(_lines(key)) for key, _ in chosen])
-    axes.tick_params(labelsize=8, length=0)
-    axes.set_xlim(0, CUT * 1.35)
-    axes.set_xticks([1], ["as fast as dmljax"])
-    axes.axvline(1, color="black", linewidth=0.6, zorder=0)
-    axes.invert_yaxis()
-    axes.margins(y=0.01)
-    device = chosen[0][1]["dmljax"]["device"]
+    groups = {}
+    for key, row in programs.items():
+        times = {bar: best(row, pattern) for bar, pattern in BARS.items()}
+        ratios = {n: ms / row["dmljax"]["wall_ms"] for n, ms in times.items() if ms}
+        groups[_case(key)] = {n: (r, _digits(times[n])) for n, r in ratios.items()}
+    device = next(iter(programs.values()))["dmljax"]["device"]
     title = "Milliseconds of wall time; less is better."
-    figure.suptitle(f"{title}\n{device}, {versions(programs)}", fontsize=8)
-    figure.legend(loc="outside lower center", ncols=len(BARS), fontsize=8)
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    draw_bars(f"{title}\n{device}, {versions(programs)}", BARS, groups, path)
 
 
-def _lines(key: Key) -> list[str]:
-    """The name and the sizes of a program, in lines of a picture."""
-    name, sizes = split(key)
-    return [*textwrap.wrap(name, 24), sizes + ", gradient" * (key[2] == "gradient")]
+def draw_scaling(lines: Lines, path: pathlib.Path) -> None:
+    """Bars for each work; a bar's length is the efficiency of weak scaling."""
+    groups = {
+        f"{key[0]}, {_case(key)}, {axes}": {
+            name: (line["efficiency"], f"{line['efficiency']:.2f}")
+            for name, line in row.items()
+            if name in COUNTS
+        }
+        for key, row in lines.items()
+        for scaling, axes in [key[3].split(" scaling, ")]
+        if scaling == "weak"
+    }
+    draw_bars("Efficiency beside one device; 1 is best.", COUNTS, groups, path)
+
+
+def draw_bars(
+    title: str,
+    names: Iterable[str],
+    groups: Mapping[str, Mapping[str, tuple[float, str]]],
+    path: pathlib.Path,
+) -> None:
+    """Groups of bars below their words. A bar has a name, a length, and a text."""
+    colours = dict(zip(names, COLOURS, strict=True))
+    longest = top = 0.0  # `top` is in rows: one for a line of words or a bar
+    with mpl.rc_context(drawing.STYLE):
+        figure = Figure()
+        axes = figure.add_axes((0, 0, 1, 1))
+        for words, bars in groups.items():
+            lines = _lines(words)
+            axes.text(0, top, "\n".join(lines), va="top")
+            top += len(lines)
+            for name, (length, text) in bars.items():
+                cut = " (cut)" * (length > CUT)
+                bar = axes.barh(top + 0.5, min(length, CUT), 0.9, color=colours[name])
+                axes.bar_label(bar, [f"{text}{cut}"], padding=2)
+                longest = max(longest, min(length, CUT))
+                top += 1
+            top += 0.5
+        figure.set_size_inches(WIDTH, ROW * top)
+        axes.set(xlim=(0, longest * 1.35), ylim=(top, -0.5))
+        axes.set_axis_off()
+        drawn = {name for bars in groups.values() for name in bars}
+        axes.legend(
+            handles=[Patch(color=c, label=n) for n, c in colours.items() if n in drawn],
+            title="\n".join(_lines(title)),
+            alignment="left",
+            bbox_to_anchor=(0, 1),
+            borderaxespad=0,
+            borderpad=0,
+            columnspacing=1,
+            frameon=False,
+            handlelength=1,
+            loc="lower left",
+            ncols=len(colours),
+        )
+        path.write_text(drawing.text_of(figure), encoding="utf-8")
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text; a number is in the same line as the word before it."""
+    together = re.sub(r" (?=[(\d])", "\N{NO-BREAK SPACE}", text)
+    parts = (textwrap.wrap(part, CHARACTERS) for part in together.splitlines())
+    return [line for lines in parts for line in lines]
 
 
 def main() -> None:
     """Writes the tables in docs/benchmarks.md, and the picture of README."""
-    mpl.use("Agg")
     page = DOCS / "benchmarks.md"
     page.write_text(with_tables(page.read_text()))
     programs = list(large_programs(ledger.lines(GPU)))
     # The forward pass is the first one of a name.
     shown = {split(key)[0]: (key, row) for key, row in reversed(programs)}
     chosen = [shown[name] for name in SHOWN if name in shown]
-    draw_programs(dict(chosen), DOCS / "benchmarks_overview.png")
+    draw_programs(dict(chosen), DOCS / "benchmarks_overview.svg")
 
 
 if __name__ == "__main__":

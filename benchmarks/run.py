@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class ContenderError(RuntimeError):
-    """What a contender raised, or how its result is wrong."""
+    """A contender that raised an error, or whose result is wrong."""
 
     def __init__(self, contender: str, message: str) -> None:
         super().__init__(message)

@@ -80,7 +80,7 @@ def print_sent(chosen: Sequence[Work], elements: int) -> None:
 
 
 def sent_by(work: Work, devices: Sequence[jax.Device], elements: int) -> str:
-    """What each of these devices sends."""
+    """The bytes that each of these devices sends."""
     program, _ = compiled(work, devices, elements)
     return show_bytes(sent(program.as_text(), len(devices)))
 
@@ -148,7 +148,7 @@ def _made(seed: int, like: jax.ShapeDtypeStruct) -> jax.Array:
 
 
 def results(work: Work, devices: int) -> list[np.ndarray]:
-    """What a program for so many devices computes from small arrays."""
+    """The results of a program for so many devices, from small arrays."""
     program, arrays = _ready(work, devices, CHECKED[jax.default_backend()])
     return [np.asarray(output) for output in jax.tree.leaves(program(*arrays))]
 

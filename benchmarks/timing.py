@@ -54,7 +54,7 @@ Timings = dict[str, Timing]
 
 
 def has_clock() -> bool:
-    """Whether the device has a clock of its own. A CPU's is that of the host."""
+    """True if the device has a clock of its own. A CPU's is that of the host."""
     return jax.default_backend() != "cpu"
 
 
@@ -79,7 +79,7 @@ def wall_times(calls: Calls, *, rounds: int, repeats: int) -> Timings:
 
 
 def _seconds(call: Prepared, repeats: int) -> float:
-    """What so many calls take together."""
+    """The seconds that so many calls take together."""
     start = time.perf_counter()
     for _ in range(repeats):
         result = call.run()

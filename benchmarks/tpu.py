@@ -1,4 +1,4 @@
-"""What the compiler for TPUs says of dmljax and of jax.numpy, without a TPU.
+"""Estimates for TPUs, of dmljax and of jax.numpy, by the compiler and without a TPU.
 
     python -m benchmarks.tpu                  estimates all cases, for the ledger
     python -m benchmarks.tpu --only padding   the cases whose text has this in it

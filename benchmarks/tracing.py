@@ -66,12 +66,12 @@ class Work:
 
     @property
     def label(self) -> str:
-        """What tells it from all others, in the order of the ledger."""
+        """Its name among all others, in the order of the ledger."""
         return f"{self.operator} {self.words} {self.direction} tracing"
 
     @property
     def words(self) -> str:
-        """What is compiled, and how often."""
+        """The work, the number of calls, and the type."""
         return f"{self.name}, {self.calls} of {self.dtype}"
 
     def milliseconds(self, contender: str) -> tuple[float, float]:

@@ -141,20 +141,12 @@ def _parser() -> argparse.ArgumentParser:
     about = "run model files of DirectML's DxDispatch"
     option = verb(_run, about, "run model.json --check").add_argument
     flag = functools.partial(option, action="store_true")
-    option(
-        "models",
-        nargs="+",
-        metavar="MODEL.json",
-        help="model files; - reads one from standard input",
-    )
+    about = "model files; - reads one from standard input"
+    option("models", nargs="+", metavar="MODEL.json", help=about)
     option("--device", choices=PLATFORMS, help="where; JAX's default if absent")
     flag("--check", help="check the models and do not run them")
-    option(
-        "--output-dir",
-        default=".",
-        metavar="FOLDER",
-        help="what each targetPath is relative to; the current directory if absent",
-    )
+    about = "what each targetPath is relative to; the current directory if absent"
+    option("--output-dir", default=".", metavar="FOLDER", help=about)
     flag("--no-clobber", help="refuse to replace a file that is there already")
     option(
         "--max-memory",
@@ -194,20 +186,11 @@ def _run(arguments: argparse.Namespace) -> int:
     So a wrong model leaves nothing behind, and no two models are in memory together.
     """
     device = find_device(arguments.device)
-    names: list[str] = arguments.models
-    if names.count(STANDARD_INPUT) > 1:
-        raise _UsageError("standard input holds one model; name - once")
-    # Standard input can be read only once, and a model may be parsed twice. So its text
-    # stands for it.
-    budget = Budget(arguments.max_memory)
     if not arguments.output_dir:  # which a Path would take for the current folder
         raise _UsageError("--output-dir is empty; write . for the current folder")
     targets = Targets(Path(arguments.output_dir), not arguments.no_clobber)
-    sources = [
-        name if name != STANDARD_INPUT else read_stream(sys.stdin, budget)
-        for name in names
-    ]
-
+    names: list[str] = arguments.models
+    sources = _sources(names, Budget(arguments.max_memory))
     called = ["standard input" if n == STANDARD_INPUT else n for n in names]
 
     @contextlib.contextmanager
@@ -246,6 +229,16 @@ def _run(arguments: argparse.Namespace) -> int:
                 f"run {1000 * (end - compiled):.3g} ms"
             )
     return 0
+
+
+def _sources(names: list[str], budget: Budget) -> list[str | bytes]:
+    """The names of model files; and for standard input, its text.
+
+    Standard input can be read only once, and a model may be parsed twice.
+    """
+    if names.count(STANDARD_INPUT) > 1:
+        raise _UsageError("standard input holds one model; name - once")
+    return [n if n != STANDARD_INPUT else read_stream(sys.stdin, budget) for n in names]
 
 
 @contextlib.contextmanager
