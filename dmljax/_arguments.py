@@ -48,12 +48,13 @@ _NUMBERS = "a type of JAX, in native byte order, but not of floats of 6 bits"
 def check_x64(operator: str, name: str, dtype: np.dtype) -> None:
     """Requires JAX's x64 mode for 64-bit types: JAX would truncate them in silence."""
     wide = (dtype.itemsize == 8 and dtype.kind in "fiu") or dtype == np.complex128
+    narrow = np.dtype(f"{dtype.kind}{dtype.itemsize // 2}") if wide else dtype
     require(
         operator,
         x64_enabled() or not wide,
         f"{name} has data type {show(dtype)}, which needs JAX's x64 mode. Turn it on "
         "with jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1, or "
-        "convert the data to a type of 32 bits, as .astype('float32') does.",
+        f"convert the data to a narrower type, as .astype('{narrow}') does.",
     )
 
 

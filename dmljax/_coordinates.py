@@ -70,8 +70,7 @@ def _fill_on_circle(top_x: jax.Array, data: Sequence[Any]) -> jax.Array:
     zero = begin + np.int32(INT32_MIN)
     # XLA for GPUs chooses the tiles of a fusion by the number of its operations, also
     # of those on single numbers. The barrier keeps these out of a softmax.
-    first, span = zero - sum(origin, np.int32(0)), end - zero
-    first, span = lax.optimization_barrier((first, span))
+    first, span = lax.optimization_barrier((zero - sum(origin, 0), end - zero))
     return top_x - first < span
 
 
@@ -92,9 +91,8 @@ def _reaches(top_x: jax.Array, matrix: tuple[int, int], bound: int) -> Any:
 def wrapped(index: jax.Array, size: int) -> jax.Array:
     """Returns the positions that indices light: a negative one counts from the end.
 
-    Of an index that has no sign, and of its sum with `size`, which wraps around if the
-    index is negative, the position is the smaller one. An index below -size stays too
-    large for a position, and lights nothing, as one past the end does.
+    Without a sign, a negative index is larger than its sum with `size`, which wraps
+    around. One below -size stays too large for a position, and lights nothing.
     """
     if not jnp.issubdtype(index.dtype, np.signedinteger):
         return index

@@ -152,7 +152,7 @@ def diagonal_matrix1(
            [0., 7., 7., 0.]], dtype=float32)
 
     Mask the scores of attention: no query sees a later key. The value is the lowest
-    number of their type. The lowest float32 would become -inf in bfloat16.
+    number of their type.
 
     >>> import jax.numpy as jnp
     >>> scores = jnp.ones((2, 2), jnp.bfloat16)

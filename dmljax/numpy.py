@@ -149,7 +149,7 @@ def _find(
     """Finds coordinates, and returns how many rows of them to return."""
     found = nonzero_coordinates(x, size=size, fill=fill)
     if size is not None:
-        return found, size
+        return found, found.coordinates.shape[0]
     if isinstance(found.count, jax.core.Tracer):
         raise jax.errors.ConcretizationTypeError(
             found.count,

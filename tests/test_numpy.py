@@ -38,6 +38,7 @@ def call(*arrays, **options):
 
 SEARCHED = [
     *(call(x, size=14) for x in (X, CUBE, NUMBERS, EMPTY, 1j + X)),
+    call(X, size=np.array(14)),
     *(call(X > 3, size=size, fill_value=-1) for size in (0, 3, 4, 14)),
     call(EMPTY, size=3, fill_value=7),
 ]
