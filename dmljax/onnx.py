@@ -6,16 +6,15 @@
 Array([2, 3, 3, 3], dtype=int32)
 
 The functions do what ONNX's newest operators do, whose pages describe the arguments,
-and need no ONNX. What decides the sizes of a result is static: `pads`, `axes`, `depth`,
-`k` and `size` are numbers, lists or arrays, also of 64 bits, that are known when a
-program is traced. All other arrays are data, of any type. Data of 64 bits need JAX's
-x64 mode, as everywhere but in ``dmljax.numpy``. Types are never promoted. Results are
-differentiable in the data that they copy.
+and need no ONNX. What decides the sizes of a result must be known when a program is
+traced: `pads` and `axes` are lists or arrays, `depth` and `k` are numbers or arrays of
+one number, and `size` is a number. They may have 64 bits. All other arrays are data, of
+any type. Data of 64 bits need JAX's x64 mode, as everywhere but in ``dmljax.numpy``.
+Types are never promoted. Results are differentiable in the data that they copy.
 
 Without `size`, ``nonzero`` and ``compress`` return as many as there are: then the call
-must be outside of ``jit``. Past the count the result is 0. Nothing is computed here: a
-function brings its arguments into the form that an operator takes. An argument that
-breaks a rule is a ``DescriptorError``, or a TypeError if it is of another kind.
+must be outside of ``jit``. Past the count the result is 0. An argument that breaks a
+rule is a ``DescriptorError``, or a TypeError if it is of another kind.
 """
 
 import math
@@ -72,9 +71,10 @@ def pad(
     x = as_array(name, "data", data)
     known = isinstance(mode, str) and mode in _MODES
     require(name, known, f"mode is {mode!r}; it must be one of {[*_MODES]}.")
-    widths = as_sizes(name, "pads", _as_numpy(pads))
-    every = range(x.ndim) if axes is None else as_sizes(name, "axes", _as_numpy(axes))
-    places = [_as_axis(name, "axes", axis, x.ndim) for axis in every]
+    widths = as_sizes(name, "pads", _as_numpy(name, "pads", pads))
+    given = range(x.ndim) if axes is None else _as_numpy(name, "axes", axes)
+    every = as_sizes(name, "axes", given)
+    places = [_as_axis(name, "an element of axes", axis, x.ndim) for axis in every]
     n = len(places)
     require(name, len({*places}) == n, f"axes is {axes}; none may occur twice.")
     rule = f"pads has {len(widths)} elements; it must have 2 for each of {n} axes."
@@ -132,8 +132,7 @@ def one_hot(
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
     """Selects from `x` where a condition holds, as ONNX's Where does.
 
-    All three are broadcast. `x` and `y` have one type, and a Python number takes that
-    of the other.
+    All three are broadcast. `x` and `y` have one type, which a Python number takes.
     """
     name = HERE + "where"
     given = {"condition": condition, "x": x, "y": y}
@@ -158,8 +157,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
 def nonzero(x: ArrayLike, *, size: int | None = None) -> jax.Array:
     """Finds the coordinates of non-zero elements, as ONNX's NonZero does.
 
-    They are (rank, size) integers: int64, which ONNX has, in x64 mode, and int32
-    otherwise.
+    They are (rank, size) integers: ONNX's int64 in x64 mode, and int32 otherwise.
     """
     return dnp.argwhere(as_array(HERE + "nonzero", "x", x), size=size).T
 
@@ -221,15 +219,17 @@ def compress(
     return dnp.compress(chosen, values, axis, size=size)
 
 
-def _as_numpy(value: Any) -> Any:
+def _as_numpy(name: str, argument: str, value: Any) -> Any:
     """Returns a ``jax.Array`` that is not traced as NumPy's, and all else as it is."""
-    known = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
-    return np.asarray(value) if known else value
+    if isinstance(value, jax.core.Tracer):
+        rule = "it must be a value of Python or NumPy. In jit, jnp.array is traced."
+        raise TypeError(f"{name}: {argument} is traced; {rule}")
+    return np.asarray(value) if isinstance(value, jax.Array) else value
 
 
 def _as_number(name: str, argument: str, value: Any) -> Any:
     """Returns a number, or the only element of an array."""
-    given = _as_numpy(value)
+    given = _as_numpy(name, argument, value)
     if isinstance(given, (np.ndarray, np.generic)):
         rule = f"{argument} has sizes {show(given.shape)}; it must be one number."
         require(name, given.size == 1, rule)
@@ -240,6 +240,6 @@ def _as_number(name: str, argument: str, value: Any) -> Any:
 def _as_axis(name: str, argument: str, axis: int, rank: int) -> int:
     """Returns an axis, of which a negative one counts from the end."""
     number = as_integer(name, argument, axis)
-    rule = f"{argument} has {number}; it must be in [{-rank}, {rank})."
+    rule = f"{argument} is {number}; it must be in [{-rank}, {rank})."
     require(name, -rank <= number < rank, rule)
     return number % rank

@@ -212,7 +212,7 @@ ERRORS = {
         "mode is 'mean'; it must be one of": call(X, [1] * 4, mode="mean"),
         "mode is [1]; it must be one of": call(X, [1] * 4, mode=[1]),
         "pads has 3 elements; it must have 2 for each of 2 axes.": call(X, WIDE),
-        "axes has 2; it must be in [-2, 2).": call(X, [1, 1], axes=[2]),
+        "an element of axes is 2; it must be in [-2, 2).": call(X, [1, 1], axes=[2]),
         "axes is [1, -1]; none may occur": call(X, [1] * 4, axes=[1, -1]),
         "axes must be a sequence": call(X, [1, 1], axes=1, error=TypeError),
         "pads leaves -1 elements of data along axis 0; constant needs": call(
@@ -232,7 +232,7 @@ ERRORS = {
         "depth is 0; it must be at least 1.": call(X, 0.9, OFF_ON),
         "depth has sizes {3}; it must be one number.": call(X, WIDE, OFF_ON),
         f"depth {INTEGER}": call(X, np.nan, OFF_ON, error=TypeError),
-        "axis has 3; it must be in [-3, 3).": call(X, 3, OFF_ON, axis=3),
+        "axis is 3; it must be in [-3, 3).": call(X, 3, OFF_ON, axis=3),
     },
     "where": {
         "data types...x...has FLOAT32, while...y...has INT8": call(X > 1, X, CUBE[0]),
@@ -254,7 +254,7 @@ ERRORS = {
     "compress": {
         "condition has sizes {3,4}; it must have one, at most 3.": call(X, X, axis=0),
         "condition has sizes {4}; it must have one, at most 3.": call(X, X[0], axis=-2),
-        "axis has -3; it must be in [-2, 2).": call(X, X[0], axis=-3),
+        "axis is -3; it must be in [-2, 2).": call(X, X[0], axis=-3),
     },
 }
 
