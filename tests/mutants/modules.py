@@ -61,6 +61,10 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("_overlap", "_limit", "1 -> 2, 1 -> 0", "if others else 1"),
         ("_strides", "_offsets", "0 -> 1, 0 -> -1", "sizes[axis] > 1"),
     ),
+    "No value comes there that tells the two apart.": (
+        ("_arguments", "_is_of_numbers", "16 -> 17, 8 -> 9", "dtype.itemsize"),
+        ("_arguments", "cast_float_value", "> -> >=, 0 -> 1, 0 -> -1", "rounded > 0"),
+    ),
 }
 
 
