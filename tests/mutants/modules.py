@@ -34,9 +34,10 @@ ALSO = (
     ("_sharding", "sharded_programs"),
     ("_padding_*", "padding_forms results derivatives vmap sharding sharded_programs"),
     ("_nonzero_coordinates_*", "nonzero_coordinates results vmap sharding"),
-    ("_diagonal_matrix1", "results errors derivatives vmap sharding"),
-    ("_one_hot", "results errors derivatives vmap sharding"),
-    ("_element_wise_if", "results errors derivatives vmap sharding"),
+    *(
+        (name, "results errors support arguments derivatives vmap sharding")
+        for name in ("_diagonal_matrix1", "_one_hot", "_element_wise_if")
+    ),
     ("pallas._padding", "pallas/gpu pallas/tpu"),
     ("pallas.gpu.*", "pallas/gpu"),
     ("pallas.tpu.*", "pallas/tpu"),

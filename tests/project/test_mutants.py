@@ -124,13 +124,19 @@ runner.drawn = lambda *options: generate.faults("half")
 runner.tests_of = lambda module: [f"{folder}/test_half.py"]
 sys.exit(runner.main())
 """
+# The runner asks for eight devices, as the first test may use JAX without a conftest.
+EIGHT = "__import__('os').environ['XLA_FLAGS'].index('=8')"
 
 
 @pytest.mark.parametrize(
     ("test", "status", "told"),
     [
         ("def test():\n    assert half(4) == 2", 0, "caught by .*test_half.py::test\n"),
-        ("def test():\n    half(4)", 1, r"SURVIVED\n  - .* n // 2\n  \+ .* n \* 2\n"),
+        (
+            "def test():\n    half(4), EIGHT",
+            1,
+            r"SURVIVED\n  - .* n // 2\n  \+ .* n \* 2\n",
+        ),
         ("def test():\n    assert half(4) == 9", 1, "fails without the fault"),
         ("assert half(4) == 2\ndef test(): pass", 0, r"3 caught \(3 by the import\)"),
         ("def test():\n    while half(4) != 2: pass", 0, "no end of .*::test\n"),
@@ -140,13 +146,15 @@ sys.exit(runner.main())
 )
 def test_the_runner(tmp_path, test, status, told):
     (tmp_path / "half.py").write_text("def half(n):\n    return n // 2\n")
-    (tmp_path / "test_half.py").write_text(f"from half import half\n{test}\n")
+    (tmp_path / "test_half.py").write_text(
+        f"from half import half\n{test}\n".replace("EIGHT", EIGHT)
+    )
     options = ["--show", "--limit", "2", "--processes", "3"]
     command = [sys.executable, "-c", RUN, str(tmp_path), *options]
     done = subprocess.run(
         command,
         cwd=generate.ROOT,
-        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "XLA_FLAGS": ""},
         capture_output=True,
         text=True,
     )

@@ -335,7 +335,7 @@ def test_two_processes_of_four_devices_compute_what_one_of_eight_does(tmp_path):
     for process, gpus in enumerate(("0,1,2,3", "4,5,6,7")):
         environment = os.environ | {"CUDA_VISIBLE_DEVICES": gpus}
         if devices[0].platform == "cpu":
-            flags = compiling.flags("--xla_force_host_platform_device_count=4")
+            flags = compiling.flags("", devices=4)
             environment |= {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
         command = [sys.executable, "-m", "tests.transforms.two_processes", address]
         command += [str(process), str(expected)]
