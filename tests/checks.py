@@ -75,13 +75,11 @@ def each(
     by kernel are slow tests, but for those of a batching rule and of a transpose: both
     give the kernel other operands.
     """
-    by_kernel = [pytest.mark.slow] if slow_by_kernel else []
+    slow = [pytest.mark.slow] if slow_by_kernel else []
     return pytest.mark.parametrize(
         "sample",
         [
-            pytest.param(
-                one, id=str(one), marks=by_kernel if one.implementation else ()
-            )
+            pytest.param(one, id=str(one), marks=slow if one.implementation else ())
             for one in uses
         ],
     )

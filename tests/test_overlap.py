@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from dmljax._overlap import overlap
 from tests import oracles
 
-axes = st.lists(
-    st.tuples(st.integers(1, 5), st.integers(0, 24)), min_size=1, max_size=4
-)
+axis = st.tuples(st.integers(1, 5), st.integers(0, 24))
+axes = st.lists(axis, min_size=1, max_size=4)
 
 
 @settings(max_examples=300)

@@ -63,6 +63,7 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("_strides", "_offsets", "0 -> 1, 0 -> -1", "sizes[axis] > 1"),
     ),
     "No value comes there that tells the two apart.": (
+        ("_one_hot", "_shard", "0 -> -1", "part.outputs[0]"),
         ("_arguments", "_is_of_numbers", "16 -> 17, 8 -> 9", "dtype.itemsize"),
         ("_arguments", "cast_float_value", "> -> >=, 0 -> 1, 0 -> -1", "rounded > 0"),
     ),

@@ -70,11 +70,8 @@ def test_kinds_of_faults(made, source, changes):
         *('"""Adds 1."""', "x: Literal[1] = a", "import a", "assert a > 1"),
         *("def f(a: Literal[1]) -> Literal[2]: pass", "__all__ = ['a', 'b']"),
         *("x = f'{a + 1}'", "x = 'a' + b", "raise E(1)", "x = int | None"),
-        *(
-            "if TYPE_CHECKING:\n    x = 1",
-            "x = zip(a, b, strict=True)",
-            "@f\nclass A: b",
-        ),
+        *("if TYPE_CHECKING:\n    x = 1", "x = zip(a, b, strict=True)"),
+        "@f\nclass A: b",
     ],
 )
 def test_what_has_no_part_in_a_result_is_not_changed(made, source):

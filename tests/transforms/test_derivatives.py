@@ -251,11 +251,8 @@ def test_no_derivative_passes_through_a_program(uses):
         gradient = jax.grad(program)
         _, tangents = jax.jvp(sample.run, (x,), (jnp.ones_like(x),))
         assert {leaf.dtype for leaf in jax.tree.leaves(tangents)} == {float0}
-        return (
-            gradient(x),
-            jax.vmap(gradient)(jnp.stack([x, x])),
-            jax.hessian(program)(x),
-        )
+        batch = jnp.stack([x, x])
+        return gradient(x), jax.vmap(gradient)(batch), jax.hessian(program)(x)
 
     def expected(sample, x):
         weight = 2 * sum(float(np.sum(leaf)) for leaf in sample.expected(x))

@@ -150,12 +150,9 @@ def test_parts_of_a_padded_dimension_may_be_uneven():
     def pull(x):
         def twice(x):
             uses = [(mode, (3, 2)) for mode in PaddingMode]
-            uses += [
-                (PaddingMode.EDGE, (0, 1)),
-                (PaddingMode.WRAP, (5, 0)),
-                (PaddingMode.REFLECTION, (140, 131)),
-                (PaddingMode.REFLECTION, (128, 0)),  # by the size itself
-            ]
+            uses += [(PaddingMode.EDGE, (0, 1)), (PaddingMode.WRAP, (5, 0))]
+            # Far, and by the size itself.
+            uses += [(PaddingMode.REFLECTION, pads) for pads in ((140, 131), (128, 0))]
             padded = [pad_rows(x, pads, mode) for mode, pads in uses]
             weighted = [y * jnp.where(y > 1, y, 2 * y) for y in padded]
             return sum(map(jnp.sum, weighted)), padded
@@ -189,9 +186,8 @@ def test_a_part_of_a_mesh_axis_divides_a_dimension():
     x = array(shape=(16, 8))
 
     def function(x):
-        y = dmljax.padding(
-            x.reshape(2, 8, 8), (0, 4, 0), (0, 4, 0), mode=PaddingMode.EDGE
-        )
+        pads, x = (0, 4, 0), x.reshape(2, 8, 8)
+        y = dmljax.padding(x, pads, pads, mode=PaddingMode.EDGE)
         return y, *dmljax.nonzero_coordinates(y, parts=2)
 
     run(function, sharding_of("2x4", P("b", "a")), x)

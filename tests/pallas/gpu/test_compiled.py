@@ -158,10 +158,7 @@ LARGE = images(np.float32, (16, 64, 255, 257))
     ("mode", "x", "pads"),
     [
         *((mode, images(np.float32), PADS) for mode in PaddingMode),
-        *(
-            (PaddingMode.EDGE, LARGE, pads)
-            for pads in (PADS, (0, 0, 0, 5), (0, 0, 1, 1))
-        ),
+        *((PaddingMode.EDGE, LARGE, p) for p in (PADS, (0, 0, 0, 5), (0, 0, 1, 1))),
     ],
 )
 def test_the_gradient_of_padding_is_one_kernel(mode, x, pads):

@@ -67,11 +67,8 @@ def padding_of(function, dtype, **options):
 # Functions, and what makes their arrays, by name.
 FORWARD = {
     **{
-        f"nonzero_coordinates {density}": (
-            find,
-            functools.partial(sparse, LARGE, density),
-        )
-        for density in DENSITIES
+        f"nonzero_coordinates {share}": (find, functools.partial(sparse, LARGE, share))
+        for share in DENSITIES
     },
     **{f"padding {mode}": use for mode, use in padding_of(pad, "float32").items()},
     **{

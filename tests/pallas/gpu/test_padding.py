@@ -70,10 +70,8 @@ FAST = [
     *(("one chunk may be inside", CONSTANT, "int8"), ("two may be", WRAP, "float16")),
     *(("a unit", CONSTANT, "int8"), ("rows of no chunks", EDGE, "float16")),
     *(("a gap of programs", REFLECTION, "int8"), ("far", SYMMETRIC, "float32")),
-    *(
-        ("a row behind the last chunk", CONSTANT, "int8"),
-        ("all axes", CONSTANT, "int8"),
-    ),
+    ("a row behind the last chunk", CONSTANT, "int8"),
+    ("all axes", CONSTANT, "int8"),
 ]
 ALL = [
     *((name, mode, "int8") for name in ROWS for mode in (CONSTANT, REFLECTION, WRAP)),
