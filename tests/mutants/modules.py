@@ -50,6 +50,8 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("_select", "transpose_select", "if False", "needs_cotangent"),
         ("_overlap", "MOST_*", "*", ""),
         ("_overlap", "_reduce", "if False", "sorted(axes)"),
+        ("_arguments", "as_integer", "if False", "type(value) is int and"),
+        ("_arguments", "as_sizes", "if False", "if usual and"),
         ("_strides", "_corner", "*", "2 * math.prod(kept)"),
         ("_strides", "_corner", "if True", "if sizes[axis] > 1]"),
         ("_strides", "write", "True -> False", "unique_indices"),

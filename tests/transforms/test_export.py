@@ -154,21 +154,15 @@ INDICES = np.array([[[1, -1, 4]], [[0, 2, -4]]], np.int8)
 # A function, how many of its operands are data, the sizes, operands to call it with.
 USES = {
     "padding and diagonal_matrix1": (
-        of_a_matrix,
-        0,
-        ("h, w", ""),
+        *(of_a_matrix, 0, ("h, w", "")),
         [(numbers(*sizes), F32(5)) for sizes in ((2, 1), (8, 3))],
     ),
     "element_wise_if": (
-        dmljax.element_wise_if,
-        1,
-        ("h, w",) * 3,
+        *(dmljax.element_wise_if, 1, ("h, w",) * 3),
         [(CONDITION, numbers(2, 3), numbers(2, 3) + 9)],
     ),
     "one_hot": (
-        hot,
-        1,
-        ("h, 1, w", "2"),
+        *(hot, 1, ("h, 1, w", "2")),
         [(INDICES, numbers(2)), (INDICES[:, :, :1], numbers(2))],
     ),
 }
