@@ -55,6 +55,8 @@ def test_strides_of_which_three_or_more_meet():
         ((50000, 50000), (3, 5), True),
         ((3000, 3000, 50, 7), (21000, 10**7, 7, 5), False),
         ((2, 2000, 2000), (10**9, 4001, 4003), False),
+        # The last elements of two axes meet, and a third one leaves much to compare.
+        ((2012, 2004, 4), (2003, 2011, 1), True),
         # The stride of a size of 1 counts for nothing, and a stride of 0 for all.
         ((1, 1, 7), (0, 0, 1), False),
         ((1, 2), (5, 0), True),

@@ -184,14 +184,11 @@ def test_nan_stays_where_it_belongs(uses):
         return jax.vmap(pull)(cotangents)
 
     def expected(sample, arrays, base, cotangents):
-        pairs = zip(
-            dense.matrices(sample, arrays),
-            dense.pulled(sample, arrays, base),
-            strict=True,
-        )
+        clean = dense.pulled(sample, arrays, base)
+        pairs = zip(dense.matrices(sample, arrays), clean, strict=True)
         return [
-            np.where(a != 0, np.nan, clean.ravel()).reshape(-1, *clean.shape)
-            for a, clean in pairs
+            np.where(a != 0, np.nan, one.ravel()).reshape(-1, *one.shape)
+            for a, one in pairs
         ]
 
     dense.check(uses, inputs, run, expected)
