@@ -50,13 +50,9 @@ def assert_wrong(wrong: Wrong) -> None:
     """The message is the same in a program, and shows no dimension of a batch."""
     call, arrays, error = wrong.call, wrong.arrays, wrong.error
     message = assert_refused(wrong.operator, wrong.text, call, *arrays, error=error)
-    mapped = jax.vmap(lambda _, *arrays: call(*arrays))
+    jitted, mapped = jax.jit(call), jax.vmap(lambda _, *arrays: call(*arrays))
     batch = np.arange(2, dtype=np.int32), *(np.stack([x] * 2) for x in arrays)
-    for run, given in (
-        (jax.jit(call), arrays),
-        (mapped, batch),
-        (jax.jit(mapped), batch),
-    ):
+    for run, given in ((jitted, arrays), (mapped, batch), (jax.jit(mapped), batch)):
         with pytest.raises(error) as raised:
             run(*given)
         assert str(raised.value) == message
@@ -79,13 +75,11 @@ def each(
     by kernel are slow tests, but for those of a batching rule and of a transpose: both
     give the kernel other operands.
     """
-    by_kernel = [pytest.mark.slow] if slow_by_kernel else []
+    slow = [pytest.mark.slow] if slow_by_kernel else []
     return pytest.mark.parametrize(
         "sample",
         [
-            pytest.param(
-                one, id=str(one), marks=by_kernel if one.implementation else ()
-            )
+            pytest.param(one, id=str(one), marks=slow if one.implementation else ())
             for one in uses
         ],
     )

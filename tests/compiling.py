@@ -1,4 +1,4 @@
-"""The flags with which XLA compiles the tests' programs fast.
+"""The flags of XLA for the tests: CPU devices, and programs that are compiled fast.
 
 Compiling takes most of the time of a test, and its arrays are small.
 """
@@ -13,10 +13,11 @@ if importlib.metadata.version("jaxlib").startswith("0.10."):
     FAST.append("--xla_cpu_use_fusion_emitters=false")
 
 
-def flags(given: str) -> str:
+def flags(given: str, devices: int = 8) -> str:
     """XLA's flags for a test, if these are given in the environment.
 
     Flags that name the level of optimization ask for programs that are compiled as
     users' programs are.
     """
-    return " ".join([*(FAST if LEVEL not in given else []), given])
+    asked = f"--xla_force_host_platform_device_count={devices}"
+    return " ".join([*(FAST if LEVEL not in given else []), given, asked])

@@ -9,10 +9,7 @@ import os
 
 from tests import compiling
 
-os.environ["XLA_FLAGS"] = (
-    compiling.flags(os.environ.get("XLA_FLAGS", ""))
-    + " --xla_force_host_platform_device_count=8"
-)
+os.environ["XLA_FLAGS"] = compiling.flags(os.environ.get("XLA_FLAGS", ""))
 # Several processes share a GPU; each would otherwise take most of its memory.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 

@@ -40,11 +40,7 @@ MESHES = {
     for name in SPECS
     for sizes in [tuple(map(int, name.split("x")))]
 }
-CASES = {
-    name: case
-    for subject in SUBJECTS.values()
-    for name, case in subject.sharded.items()
-}
+CASES = {name: case for one in SUBJECTS.values() for name, case in one.sharded.items()}
 Parts = tuple[int, ...]
 
 

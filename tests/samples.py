@@ -17,6 +17,8 @@ from dmljax._operators import Registered
 from tests.sharded import Case
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+# What NumPy calls the modes of PADDING, by their numbers.
+NUMPY = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 # DATA TYPES
 
@@ -43,10 +45,7 @@ SPECIAL_BITS = {
     "float32": special_bits(32, 23),
     "float64": special_bits(64, 52),
 }
-SPECIAL_BITS |= {
-    "complex64": SPECIAL_BITS["float32"],
-    "complex128": SPECIAL_BITS["float64"],
-}
+SPECIAL_BITS |= {f"complex{2 * n}": SPECIAL_BITS[f"float{n}"] for n in (32, 64)}
 
 # XLA's CPU computes with other types in the place of these, even where it only moves
 # them: a NaN is then still a NaN, but this one, and a subnormal may be 0.

@@ -47,12 +47,7 @@ UNTYPED = [
     (PAD, "padding_mode", "EDGE", "is 'EDGE'; it must be...Write PaddingMode.EDGE"),
     (PAD, "start_padding", (1.0, 0.0), f"{STATIC} float"),
     (PAD, "start_padding", (False, 0), "is False, a boolean"),
-    (
-        PAD,
-        "end_padding",
-        None,
-        "must be a sequence of integers, one for each axis, not",
-    ),
+    (PAD, "end_padding", None, "must be a sequence of integers, one for each axis,"),
     *((PAD, "input_tensor", value, f"is {value!r}; {KIND}") for value in (3, "x")),
     *(
         (desc, field, value, f"is {value!r}; {REAL}")

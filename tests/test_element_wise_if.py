@@ -32,9 +32,7 @@ def scanned(condition, a, b):
     [
         element_wise_if,
         jax.checkpoint(element_wise_if),
-        lambda c, a, b: jax.vmap(element_wise_if, (None, None, 0))(
-            c, a, jnp.stack([b])
-        )[0],
+        lambda c, a, b: jax.vmap(element_wise_if, (None, None, 0))(c, a, b[None])[0],
         scanned,
     ],
     ids=["jit", "checkpoint", "vmap", "scan"],

@@ -18,6 +18,7 @@ from jax.sharding import AxisType, PartitionSpec
 
 import dmljax.numpy as dnp
 from tests.checks import eight_devices
+from tests.samples import NUMPY as MODES
 
 # Arrays of NumPy, most of 64 bits. They become 32 bits where x64 mode is off.
 X = np.arange(12).reshape(3, 4) % 5 * 1.5
@@ -27,7 +28,6 @@ NUMBERS = np.array([0.0, -0.0, np.nan, np.inf, 2, 0.5, -1, 1e30])
 INDICES = np.array([[0, 2, -1], [-3, 3, 1]])
 EMPTY, FLAT = np.zeros((0, 3)), np.ones((1, 3))
 PAIRS = ((1, 2), (0, 3))
-MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 VALUES = (-2.7, 300, (5, 6), [[5, 6]], ((5, 6), (7, 8)), ((5,), (6,)), np.bool(1))
 TYPES = "bool int8 uint8 int16 uint16 int32 uint32 float16 bfloat16 float32 complex64"
 
@@ -269,9 +269,7 @@ def list_tests(module):
     """The tests of a module by name, those of classes as Class.test."""
     for name, value in vars(module).items():
         if isinstance(value, type) and name.startswith("Test"):
-            yield from (
-                (f"{name}.{test}", getattr(value(), test)) for test in vars(value)
-            )
+            yield from ((f"{name}.{t}", getattr(value(), t)) for t in vars(value))
         else:
             yield name, value
 

@@ -102,10 +102,8 @@ def test_equal_operators_are_traced_once(monkeypatch):
 
     monkeypatch.setattr(PaddingDesc, "evaluate", counted)
     # Sizes that no other test has.
-    sizes = {
-        "input_tensor": tensor("FLOAT32", 11),
-        "output_tensor": tensor("FLOAT32", 13),
-    }
+    item, padded = tensor("FLOAT32", 11), tensor("FLOAT32", 13)
+    sizes = {"input_tensor": item, "output_tensor": padded}
     first, second = (create_operator(pad(float("nan"), **sizes)) for _ in range(2))
     x = jnp.zeros(11)
     static = jax.jit(lambda operator, x: operator(x), static_argnums=0)
@@ -166,12 +164,7 @@ UNFIT = {
         *(pad(), WHOLE[0]),
     ),
     "'ConditionTensor' has BOOL, while...UINT8": (SELECT, MATRIX > 0, MATRIX, MATRIX),
-    "'BTensor' has {1}, while...{2,3}": (
-        SELECT,
-        np.uint8(WHOLE),
-        MATRIX,
-        MATRIX[0, :1],
-    ),
+    "BTensor' has {1}, while...{2,3}": (SELECT, np.uint8(WHOLE), MATRIX, MATRIX[0, :1]),
     f"{BUFFER} elements; its sizes are {{4}}": (FLAT, np.ones(4, np.float32)),
     f"{BUFFER} elements; its sizes are {{2,5}}": (FLAT, np.ones((2, 5), np.float32)),
 }
@@ -188,9 +181,7 @@ def test_arrays_that_do_not_fit(text):
 def test_rules_hold_without_chex():
     chex.disable_asserts()
     try:
-        with pytest.raises(
-            DescriptorError, match="a flat buffer of at least 5 elements"
-        ):
+        with pytest.raises(DescriptorError, match="a flat buffer of at least 5 elem"):
             create_operator(FLAT)(np.ones(3, np.float32))
     finally:
         chex.enable_asserts()

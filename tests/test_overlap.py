@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from dmljax._overlap import overlap
 from tests import oracles
 
-axes = st.lists(
-    st.tuples(st.integers(1, 5), st.integers(0, 24)), min_size=1, max_size=4
-)
+axis = st.tuples(st.integers(1, 5), st.integers(0, 24))
+axes = st.lists(axis, min_size=1, max_size=4)
 
 
 @settings(max_examples=300)
@@ -43,6 +42,7 @@ def test_strides_of_which_three_or_more_meet():
         ((5, 4), (3, 4), True),
         ((2, 2, 2), (1, 2, 3), True),
         ((2, 2, 2), (3, 5, 7), False),
+        ((2, 2, 2), (2**63 + 11, 2**62 + 1, 2**62 + 10), True),
         ((4, 5, 5, 5, 2), (51, 242, 399, 20, 331), True),
         ((65536, 65535), (65535, 1), False),
         ((65536, 64), (63, 1), True),
@@ -54,6 +54,9 @@ def test_strides_of_which_three_or_more_meet():
         ((2000, 2000), (1009, 1013), True),
         ((50000, 50000), (3, 5), True),
         ((3000, 3000, 50, 7), (21000, 10**7, 7, 5), False),
+        ((2, 2000, 2000), (10**9, 4001, 4003), False),
+        # The last elements of two axes meet, and a third one leaves much to compare.
+        ((2012, 2004, 4), (2003, 2011, 1), True),
         # The stride of a size of 1 counts for nothing, and a stride of 0 for all.
         ((1, 1, 7), (0, 0, 1), False),
         ((1, 2), (5, 0), True),

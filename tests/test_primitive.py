@@ -224,10 +224,7 @@ def test_old_gpus_run_a_kernel_only_if_it_is_asked_for(found, monkeypatch):
 
 @pytest.mark.parametrize(
     ("size", "implementation", "expected"),
-    [
-        *((LEAST, "pallas", "kernel"), (LEAST, None, "definition")),
-        ("size", None, "definition"),
-    ],
+    [(LEAST, "pallas", "kernel"), *((n, None, "definition") for n in (LEAST, "size"))],
 )
 def test_an_export_has_a_kernel_only_if_it_is_asked_for(size, implementation, expected):
     """The machine that runs it may have an older GPU."""

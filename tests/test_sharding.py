@@ -20,7 +20,7 @@ import dmljax
 from benchmarks.collectives import collectives
 from dmljax import DescriptorError, PaddingMode
 from dmljax._primitive import OperatorPrimitive
-from dmljax._sharding import Layout, Partition, aligned
+from dmljax._sharding import Layout, Part, Partition, aligned
 from tests import samples
 from tests.meshes import CASES, assert_equal, check_both, run, sharding_of
 from tests.samples import Sample
@@ -116,11 +116,11 @@ def divided(sample, positions, dimension):
     refusals = []
     for count, factor in ((4, 8), (2, 4), (8, 16)):
         mesh = jax.make_mesh(
-            *((count,), ("a",)),
+            *((count,), ("long name",)),
             axis_types=(AxisType.Explicit,),
             devices=jax.devices("cpu")[:count],
         )
-        sharding = NamedSharding(mesh, P(*[None] * dimension, "a"))
+        sharding = NamedSharding(mesh, P(*[None] * dimension, "long name"))
         for one in larger(sample, factor):
             try:
                 arrays = arrays_of(one)
@@ -203,6 +203,19 @@ def test_a_wrong_partition_is_noticed():
     with pytest.raises(AssertionError, match="Arrays are not equal"):
         check_every_dimension(tiled(aligned))
     check_every_dimension(tiled(whole))
+
+
+@pytest.mark.parametrize(
+    ("distance", "cyclic", "expected"),
+    [(1, False, [0, 1, 2, 3]), (-1, False, [2, 3, 4, 0]), (1, True, [4, 1, 2, 3])],
+)
+def test_a_device_at_an_end_has_a_neighbour_only_in_a_cycle(distance, cyclic, expected):
+    part = Part({"a": 4}, {"d0": ("a",)}, ())
+    get = functools.partial(part.neighbour, dimension=0, distance=distance)
+    specs = {"in_specs": P("a"), "out_specs": P("a")}
+    mesh = sharding_of("4", P("a")).mesh
+    shard = jax.shard_map(functools.partial(get, cyclic=cyclic), mesh=mesh, **specs)
+    np.testing.assert_array_equal(jax.jit(shard)(np.arange(1, 5)), expected)
 
 
 # SEVERAL MESH AXES

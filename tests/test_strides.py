@@ -51,13 +51,8 @@ def drawn(count):
         yield tuple(map(int, sizes)), tuple(map(int, strides))
 
 
-TENSORS = [
-    tensor("INT32", *sizes, strides=strides)
-    for sizes, strides in (*LAYOUTS, *drawn(30))
-]
-OUTPUTS = [
-    item for item in TENSORS if not oracles.strides_overlap(item.sizes, item.strides)
-]
+TENSORS = [tensor("INT32", *n, strides=s) for n, s in (*LAYOUTS, *drawn(30))]
+OUTPUTS = [t for t in TENSORS if not oracles.strides_overlap(t.sizes, t.strides)]
 MORE = (0, 5)  # elements of a buffer behind the tensor
 
 
@@ -89,9 +84,8 @@ def test_write():
         return [list(map(write, OUTPUTS, values, of_some)) for of_some in buffers]
 
     for of_some, found in zip(buffers, program(values, buffers), strict=True):
-        for item, value, buffer, one in zip(
-            OUTPUTS, values, of_some, found, strict=True
-        ):
+        lines = zip(OUTPUTS, values, of_some, found, strict=True)
+        for item, value, buffer, one in lines:
             written = oracles.strided_write(value, item.strides, buffer.size)
             expected = np.where(written == 0, buffer, written)
             np.testing.assert_array_equal(one, expected, f"{item}")
@@ -129,9 +123,8 @@ def test_the_gradient_of_an_element_that_is_read_twice_is_a_sum(sizes, strides):
 
 def test_a_gather_that_nobody_can_decide_is_not_said_to_be_unique():
     """Whether these strides overlap would take too long to find out."""
-    item = tensor(
-        "INT8", *(16,) * 7, strides=(8009, 8011, 8017, 8039, 8053, 8059, 8069)
-    )
+    strides = 8009, 8011, 8017, 8039, 8053, 8059, 8069
+    item = tensor("INT8", *(16,) * 7, strides=strides)
     buffer = jax.ShapeDtypeStruct((item.extent,), np.int8)
     text = str(jax.make_jaxpr(functools.partial(read, item))(buffer))
     assert "unique_indices=False" in text

@@ -123,10 +123,7 @@ REFUSED = [
         (aligned(n), f"{ALIGNMENT} {n}; it must be 0 or a power of two of at least 4")
         for n in (3, 12, 2, 1, -4, 4.0, True)
     ),
-    (
-        aligned(4, "FLOAT64"),
-        f"{ALIGNMENT} 4;...at least 8, the size of an element of F",
-    ),
+    (aligned(4, "FLOAT64"), f"{ALIGNMENT} 4;...at least 8, the size of an element"),
     (aligned(2**32), f"{ALIGNMENT} 4294967296;...of FLOAT32, and less than 2^32"),
     (of(flags=2), "Flags 2; it must be 0, NONE, or 1, OWNED_BY_DML"),
     (of(flags=3), "Flags 3; it must be 0"),
@@ -147,11 +144,7 @@ REFUSED_OUTPUTS = [
         "buffer; an output spans at most 4294967295",
     ),
     (
-        sized(
-            *[16] * 7,
-            data_type="INT8",
-            strides=(8009, 8011, 8017, 8039, 8053, 8059, 8069),
-        ),
+        sized(*[16] * 7, strides=(8009, 8011, 8017, 8039, 8053, 8059, 8069)),
         "...and whether its elements share an offset would take too long to find out;",
     ),
     (

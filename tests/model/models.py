@@ -71,11 +71,8 @@ def save(resource, path, **more):
 
 
 def model(resources, dispatchables, *commands):
-    return {
-        "resources": resources,
-        "dispatchables": dispatchables,
-        "commands": list(commands),
-    }
+    named = {"resources": resources, "dispatchables": dispatchables}
+    return named | {"commands": list(commands)}
 
 
 def holding(resource, *commands):

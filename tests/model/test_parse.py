@@ -209,10 +209,8 @@ def test_a_total_size_counts_the_rounding_to_four_bytes():
 )
 def test_what_commands_need_is_counted(limit, message):
     """A resource of 100 bytes takes 300. Beside it, a tensor with strides needs 891."""
-    desc = {
-        "OutputTensor": m.tensor("INT8", 99),
-        "ConditionTensor": m.tensor("UINT8", 99),
-    }
+    output, condition = m.tensor("INT8", 99), m.tensor("UINT8", 99)
+    desc = {"OutputTensor": output, "ConditionTensor": condition}
     desc |= {name: m.tensor("INT8", 99, Strides=[0]) for name in ("ATensor", "BTensor")}
     bindings = dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), "y")
     source = m.model(

@@ -211,9 +211,7 @@ def test_a_device_that_is_not_there(monkeypatch):
     says = message.format("gpu") + " JAX says: gpu is not ready"
     assert m.refusal(m.padding_model(), device="gpu") == says
     for other in (0, ["cpu"], jax.devices("cpu")):
-        with pytest.raises(
-            TypeError, match=r"device is .*; it must be a jax\.Device, "
-        ):
+        with pytest.raises(TypeError, match=r"device is .*; it must be a jax\.Device,"):
             dmljax.run_model(m.padding_model(), device=other)
 
 

@@ -151,19 +151,14 @@ def test_wrong_values(data_type, values, message):
     [
         ("output.initialValues.valueCount", 2**21, "2097152, which needs 8 MiB of me"),
         ("output.sizeInBytes", 2**20, "it needs 3 MiB of memory"),
-        (
-            "output.initialValues",
-            {"sourcePath": "b.bin"},
-            "directory) needs 1 GiB of me",
-        ),
+        ("output.initialValues", {"sourcePath": "b.bin"}, "directory) needs 1 GiB of"),
     ],
 )
 def test_memory_is_counted_before_it_is_allocated(path, value, message):
     with open("b.bin", "wb") as file:
         file.truncate(2**30)
-    assert message in m.refusal(
-        m.edited(m.padding_model(), path, value), max_memory=2**20
-    )
+    model = m.edited(m.padding_model(), path, value)
+    assert message in m.refusal(model, max_memory=2**20)
 
 
 # Files
@@ -211,11 +206,7 @@ def npy(array):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (
-            "no.npy",
-            None,
-            "'no.npy' (in '.' or the current directory) cannot be read: No",
-        ),
+        ("no.npy", None, "npy' (in '.' or the current directory) cannot be read: No"),
         ("a\0b", None, "directory) is not a path: embedded null byte"),
         ("x" * 300, None, "cannot be read: File name too long"),
         (".", None, "directory) cannot be read: Is a directory"),

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from tests import compiling
 
+# A module's own examples run first and without a conftest, and start JAX's devices.
 os.environ["XLA_FLAGS"] = compiling.flags(os.environ.get("XLA_FLAGS", ""))
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a fork does not copy threads
 

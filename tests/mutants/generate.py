@@ -94,9 +94,8 @@ class Fault:
         new = ast.unparse(self.new).encode()
         new = old[: self.old.col_offset] + new + old[len(old) - behind :]
         removed = [f"  - {line}" for line in old.decode().splitlines()]
-        return "\n".join(
-            removed + [f"  + {line}" for line in new.decode().splitlines()]
-        )
+        added = [f"  + {line}" for line in new.decode().splitlines()]
+        return "\n".join(removed + added)
 
 
 def path_of(module: str) -> Path:

@@ -34,9 +34,10 @@ ALSO = (
     ("_sharding", "sharded_programs"),
     ("_padding_*", "padding_forms results derivatives vmap sharding sharded_programs"),
     ("_nonzero_coordinates_*", "nonzero_coordinates results vmap sharding"),
-    ("_diagonal_matrix1", "results errors derivatives vmap sharding"),
-    ("_one_hot", "results errors derivatives vmap sharding"),
-    ("_element_wise_if", "results errors derivatives vmap sharding"),
+    *(
+        (name, "results errors support arguments derivatives vmap sharding")
+        for name in ("_diagonal_matrix1", "_one_hot", "_element_wise_if")
+    ),
     ("pallas._padding", "pallas/gpu pallas/tpu"),
     ("pallas.gpu.*", "pallas/gpu"),
     ("pallas.tpu.*", "pallas/tpu"),
@@ -49,6 +50,8 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("_select", "transpose_select", "if False", "needs_cotangent"),
         ("_overlap", "MOST_*", "*", ""),
         ("_overlap", "_reduce", "if False", "sorted(axes)"),
+        ("_arguments", "as_integer", "if False", "type(value) is int and"),
+        ("_arguments", "as_sizes", "if False", "if usual and"),
         ("_strides", "_corner", "*", "2 * math.prod(kept)"),
         ("_strides", "_corner", "if True", "if sizes[axis] > 1]"),
         ("_strides", "write", "True -> False", "unique_indices"),
@@ -60,6 +63,11 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("_arguments", "as_array", "0 -> 1, 0 -> -1", "kind(0)"),
         ("_overlap", "_limit", "1 -> 2, 1 -> 0", "if others else 1"),
         ("_strides", "_offsets", "0 -> 1, 0 -> -1", "sizes[axis] > 1"),
+    ),
+    "No value comes there that tells the two apart.": (
+        ("_one_hot", "_shard", "0 -> -1", "part.outputs[0]"),
+        ("_arguments", "_is_of_numbers", "16 -> 17, 8 -> 9", "dtype.itemsize"),
+        ("_arguments", "cast_float_value", "> -> >=, 0 -> 1, 0 -> -1", "rounded > 0"),
     ),
 }
 

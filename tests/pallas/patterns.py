@@ -4,9 +4,7 @@ import numpy as np
 
 from tests import samples, subjects
 
-TYPES = sorted(
-    {dtype for subject in subjects.SUBJECTS.values() for dtype in subject.data_types}
-)
+TYPES = sorted({name for one in subjects.SUBJECTS.values() for name in one.data_types})
 
 
 def patterns(dtype: np.dtype) -> np.ndarray:

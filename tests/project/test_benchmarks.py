@@ -27,7 +27,7 @@ from benchmarks.data import Data
 from benchmarks.programs import PROGRAMS, images, labels
 from benchmarks.programs.timed import cases_of
 from dmljax._operators import OPERATORS
-from tests import meshes
+from tests import meshes, samples
 
 # The commit is named, as the tests may run where there is no git.
 QUICK = ("--rounds", "1", "--commit", "test")
@@ -83,10 +83,7 @@ def test_a_case_knows_its_smallest_traffic(all_cases):
 # All programs with one type, and with the others in the slow tests.
 TIMED = [
     pytest.param(name, timed, dtype, marks=[pytest.mark.slow] * (dtype != first))
-    for name, timed in (
-        *PROGRAMS.items(),
-        *dict((*images.ON_CPU, *labels.ON_CPU)).items(),
-    )
+    for name, timed in (PROGRAMS | dict((*images.ON_CPU, *labels.ON_CPU))).items()
     for first in timed.dtypes[:1]
     for dtype in timed.dtypes
 ]
@@ -108,11 +105,11 @@ def test_a_program_computes_the_same_in_every_spelling(name, timed, dtype):
         return {name: function(*arrays) for name, function in functions.items()}
 
     results = jax.jit(every)(*map(jnp.asarray, arrays))
-    samples = case.oracle(*arrays)
+    sampled = case.oracle(*arrays)
     for name, result in results.items():
         if not name.startswith("reference"):
             take, ours = libraries.ALL["jnp"].take, name.startswith("dmljax")
-            oracles.compare(samples, jax.tree.leaves(result), take, typed=ours)
+            oracles.compare(sampled, jax.tree.leaves(result), take, typed=ours)
 
 
 # FORMS
@@ -241,31 +238,30 @@ def test_wrong_sizes_and_types_are_errors():
 
 def test_the_rows_past_the_count_may_be_missing_but_not_wrong():
     x = np.array([[0, 5], [7, 0]], np.float32)
-    samples = oracles.nonzero_coordinates(x)
+    sampled = oracles.nonzero_coordinates(x)
     rows = np.array([[0, 1], [1, 0], [0, 0], [0, 0]], np.uint32)
     take = libraries.ALL["numpy"].take
     count = np.array(2, np.uint32)
-    oracles.compare(samples, [count, rows], take, typed=True)
-    oracles.compare(samples, [rows[:2].astype(np.int64)], take, typed=False)
+    oracles.compare(sampled, [count, rows], take, typed=True)
+    oracles.compare(sampled, [rows[:2].astype(np.int64)], take, typed=False)
     with pytest.raises(AssertionError, match="1 outputs instead of 2"):
-        oracles.compare(samples, [rows], take, typed=True)
+        oracles.compare(sampled, [rows], take, typed=True)
     poisoned = rows.copy()
     poisoned[3] = 0xA5A5A5A5
     with pytest.raises(AssertionError):
-        oracles.compare(samples, [count, poisoned], take, typed=True)
+        oracles.compare(sampled, [count, poisoned], take, typed=True)
     undefined = oracles.nonzero_coordinates(x, undefined=True)
     oracles.compare(undefined, [count, poisoned], take, typed=True)
 
 
-@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap"])
+@pytest.mark.parametrize("mode", samples.NUMPY)
 def test_the_sampled_oracles_of_padding_agree_with_numpy(mode, monkeypatch):
     monkeypatch.setattr(oracles, "COMPARED", 81)
     x = Data((5, 40), "float32").array()
     pads = ((0, 2), (3, 4))
     (forward,) = oracles.padding(x, pads=pads, mode=mode)
-    np.testing.assert_array_equal(
-        forward.values, np.pad(x, pads, mode)[np.ix_(*forward.axes)]
-    )
+    wanted = np.pad(x, pads, mode)[np.ix_(*forward.axes)]
+    np.testing.assert_array_equal(forward.values, wanted)
     assert {2, 3, 42, 43} <= set(forward.axes[1])
 
 

@@ -84,9 +84,8 @@ def test_a_tutorial_can_be_copied_and_downloaded(page):
     ],
 )
 def test_every_member_of_an_enum_is_in_its_table(enum, page):
-    table = re.search(
-        rf"\| `{enum.__name__}` \|.*\n\|[-|]+\n((\|.*\n)+)", TEXTS[f"docs/{page}"]
-    )
+    row = rf"\| `{enum.__name__}` \|.*\n\|[-|]+\n((\|.*\n)+)"
+    table = re.search(row, TEXTS[f"docs/{page}"])
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", table[1], re.MULTILINE)
     assert {name: int(number, 0) for name, number in rows} == {
         name: int(member) for name, member in enum.__members__.items()
@@ -157,9 +156,8 @@ REFUSED = {
 
 
 def test_every_reason_for_a_refusal_has_an_edit():
-    table = (
-        TEXTS["docs/how_to/errors.md"].split("| the message says |")[1].split("\n\n")[0]
-    )
+    text = TEXTS["docs/how_to/errors.md"]
+    table = text.split("| the message says |")[1].split("\n\n")[0]
     assert re.findall(r"^\| `(.+?)` \|", table, re.MULTILINE) == list(REFUSED)
 
 
@@ -232,9 +230,8 @@ def test_the_gains_that_readme_names_are_those_of_the_ledger(case):
 
 
 def test_every_public_name_is_documented():
-    documented = re.findall(
-        r"auto(?!module)\w+:: dmljax\.(\w+)", "".join(TEXTS.values())
-    )
+    text = "".join(TEXTS.values())
+    documented = re.findall(r"auto(?!module)\w+:: dmljax\.(\w+)", text)
     assert set(documented) == set(dmljax.__all__)
     listed = re.findall(r"^ +dmljax\.([\w.]+)$", TEXTS["docs/reference/index.md"], re.M)
     doors = {

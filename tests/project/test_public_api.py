@@ -98,10 +98,8 @@ def test_signatures(name):
     signature = inspect.signature(public(name))
     parameters = signature.parameters.values()
     empty = inspect.Signature.empty
-    assert empty not in {
-        signature.return_annotation,
-        *(p.annotation for p in parameters),
-    }
+    annotations = {signature.return_annotation, *(p.annotation for p in parameters)}
+    assert empty not in annotations
     bare = [parameter.replace(annotation=empty) for parameter in parameters]
     assert str(inspect.Signature(bare)) == SIGNATURES[name]
     assert (PACKAGE / "py.typed").is_file()

@@ -87,10 +87,13 @@ def browser(tmp_path_factory):
 
 
 def resize(browser, width):
-    metrics = {"width": width, "height": HEIGHT, "deviceScaleFactor": 1}
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", metrics | {"mobile": False}
-    )
+    metrics = {
+        "width": width,
+        "height": HEIGHT,
+        "deviceScaleFactor": 1,
+        "mobile": False,
+    }
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 
 # Elements of the content that are wider than their place, or reach beyond the window,
@@ -194,9 +197,8 @@ def test_the_menu_has_the_operators_in_the_order_of_readme(browser, address):
     links = [link.removesuffix(".html") for link in browser.execute_script(script)]
     pages = [link for link in links if "/operators/" in link]
     assert pages == [f"{address}/{page}" for page in SEARCHES]
-    assert "genindex.html" in browser.find_element(
-        "css selector", "article"
-    ).get_attribute("innerHTML")
+    article = browser.find_element("css selector", "article")
+    assert "genindex.html" in article.get_attribute("innerHTML")
 
 
 TUTORIALS = [page for page in PAGES if re.match("tutorials/(?!index)", page)]
@@ -205,10 +207,8 @@ TUTORIALS = [page for page in PAGES if re.match("tutorials/(?!index)", page)]
 @pytest.mark.parametrize("page", TUTORIALS)
 def test_a_tutorial_is_a_notebook_too(browser, address, page):
     browser.get(f"{address}/{page}.html")
-    link = browser.find_element("css selector", "article a.download").get_attribute(
-        "href"
-    )
-    file = SITE / link.removeprefix(f"{address}/")
+    link = browser.find_element("css selector", "article a.download")
+    file = SITE / link.get_attribute("href").removeprefix(f"{address}/")
     assert {"cells", "metadata"} <= set(json.loads(file.read_text()))
 
 

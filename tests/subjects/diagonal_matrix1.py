@@ -129,10 +129,7 @@ BOUNDS = {
     f"{BEGIN} has data type INT8, while a...INT32;...astype('int32')": ({}, np.int8(1)),
     f"{BEGIN} has data type FLOAT32, while a diagonal": ({}, np.float32(1)),
     f"{BEGIN} has data type BOOL;": ({}, np.True_),
-    f"{BEGIN} has sizes {{3}}; it must be a scalar. jax.vmap": (
-        {},
-        np.zeros(3, np.int32),
-    ),
+    f"{BEGIN} has sizes {{3}}; it must be a scalar. jax.vmap": ({}, np.zeros(3, "i4")),
 }
 ALONE = {
     f"{BEGIN} is given, and {END} is not. Write fill_end=None for no bound, or fill_end"

@@ -70,27 +70,18 @@ CALLS = {
 DESCRIPTORS = {
     "'ATensor' has {2,1}, while tensor 'Condition": ("a", "FLOAT32", 2, 1),
     "'BTensor' has {3}, while tensor 'ConditionTensor' has {2,3}": ("b", "FLOAT32", 3),
-    "has {3,2}, while the inputs and attributes give it {2,3}": (
-        "output",
-        "FLOAT32",
-        3,
-        2,
-    ),
+    "{3,2}, while the inputs and attributes give it {2,3}": ("output", "FLOAT32", 3, 2),
     "'BTensor' has INT32, while tensor 'ATensor' has FLOAT32": ("b", "INT32", 2, 3),
     "has FLOAT16, while tensor 'ATensor' has FLOAT32": ("output", "FLOAT16", 2, 3),
 }
 ERRORS = (
-    *Wrong.calls(
-        NAME, dmljax.element_wise_if, {t: ({}, *xs) for t, xs in CALLS.items()}
-    ),
+    *Wrong.calls(NAME, dmljax.element_wise_if, {t: ({}, *x) for t, x in CALLS.items()}),
     *Wrong.descriptors(
         DESC, {t: {f"{n}_tensor": tensor(*of)} for t, (n, *of) in DESCRIPTORS.items()}
     ),
     Wrong(
-        *(
-            NAME,
-            "a (ATensor) and b (BTensor) are both Python numbers; one must be an array",
-        ),
+        NAME,
+        "a (ATensor) and b (BTensor) are both Python numbers; one must be an array",
         *(lambda c: dmljax.element_wise_if(c, 1, 2.0), (CONDITION,), TypeError),
     ),
 )

@@ -92,7 +92,7 @@ DESC = dmljax.NonzeroCoordinatesDesc(
     tensor("FLOAT32", 1, 2, 3), tensor("UINT32", 1), tensor("UINT32", 6, 2)
 )
 WIDE = jax.ShapeDtypeStruct((2**16, 2**16), np.int8)
-MATRIX = np.ones((2, 3), np.int8)
+MATRIX, MOST = np.ones((2, 3), np.int8), 2**32 - 1
 UINT32 = "it must be a UINT32, 0 to 4294967295"
 FIRST = "it must divide the first dimension of x (InputTensor), which has sizes"
 CALLS = {
@@ -110,10 +110,7 @@ CALLS = {
     **{f"parts is {n}; {FIRST} {{2,3}}": ({"parts": n}, MATRIX) for n in (3, 0, -2)},
     f"parts is 1; {FIRST} {{}}": ({"parts": 1}, MATRIX[0, 0]),
     **{
-        f"size is {n}; it must be a number of rows, 0 to 4294967295": (
-            {"size": n},
-            MATRIX,
-        )
+        f"size is {n}; it must be a number of rows, 0 to {MOST}": ({"size": n}, MATRIX)
         for n in (-1, 2**32)
     },
 }
@@ -127,10 +124,7 @@ DESCRIPTORS = {
             ("has {5,2}, while the inputs and attributes give it {6,2}", (5, 2)),
             ("has {2,6,2}, while the inputs and attributes give it {1,6,2}", (2, 6, 2)),
             ("Tensor' is 1; for tensor 'InputTensor' of sizes {1,2,3} it must", (6, 1)),
-            (
-                "last size of tensor 'OutputCoordinatesTensor' is 4; for...2 to 3",
-                (6, 4),
-            ),
+            ("last size of tensor 'OutputCoordinatesTensor' is 4;...2 to 3", (6, 4)),
         )
     },
 }
@@ -138,10 +132,8 @@ ERRORS = (
     *Wrong.calls("NONZERO_COORDINATES", dmljax.nonzero_coordinates, CALLS),
     *Wrong.descriptors(DESC, DESCRIPTORS),
     Wrong(
-        *(
-            "NONZERO_COORDINATES",
-            "x (InputTensor) has sizes {65536,65536}, 4294967296 elements; at most 429",
-        ),
+        "NONZERO_COORDINATES",
+        "x (InputTensor) has sizes {65536,65536}, 4294967296 elements; at most 429",
         functools.partial(jax.eval_shape, dmljax.nonzero_coordinates, WIDE),
     ),
 )
@@ -167,10 +159,7 @@ SUBJECT = Subject(
                 *(((1, 1), 1), ((1, 1), 2), ((2, 1), 2), ((), 1)),
             )
         ),
-        *(
-            _nonzero(f"fill {fill}", ((5, 3),), {"fill": fill})
-            for fill in (0, 7, 2**32 - 1, None)
-        ),
+        *(_nonzero(f"fill {n}", ((5, 3),), {"fill": n}) for n in (0, 7, MOST, None)),
         *(_nonzero(f"size {size}", ((size,),)) for size in (1, 31, 32, 33, 65, 200)),
         *(_nonzero(f"empty {shape}", (shape,)) for shape in ((0,), (0, 3), (2, 0))),
         _nonzero("empty fill", ((0, 3),), {"fill": 7}),
@@ -187,33 +176,22 @@ SUBJECT = Subject(
             for name, shape, options in (
                 ("parts", (4, 6), {"parts": 2, "size": 9}),
                 ("one part", (2, 3), {"parts": 1, "size": 0}),
-                (
-                    "columns",
-                    (1, 1, 4, 9),
-                    {"columns": 3, "size": 50, "fill": 2**32 - 1},
-                ),
+                ("columns", (1, 1, 4, 9), {"columns": 3, "size": 50, "fill": MOST}),
                 ("few columns", (1, 70), {"columns": 1, "size": 33}),
                 ("nothing", (2, 0), {"size": 2, "fill": 3}),
                 ("undefined rows", (3, 4), {"size": 11, "fill": None}),
             )
         ),
         *(
-            _nonzero(
-                f"first {size} of (3, 3)", (np.eye(3, dtype=np.int8),), {"size": size}
-            )
-            for size in (3, 4)
+            _nonzero(f"first {n} of (3, 3)", (np.eye(3, dtype="i1"),), {"size": n})
+            for n in (3, 4)
         ),
         _nonzero("columns of parts", ((1, 2, 3),), {"parts": 1, "columns": 2}),
         _nonzero("all zero", (np.zeros((3, 3), np.float32),), {"fill": 7}),
         _nonzero("none zero", (np.ones((3, 12), np.float32),), {"fill": 7}),
         _nonzero("last", (np.eye(1, 70, 69, dtype=np.int8),)),
-        _nonzero(
-            "signs",
-            (np.array([-0.0, 0.0, 1e-45, -1e-45, np.nan, -np.inf], np.float32),),
-        ),
-        _nonzero(
-            "imaginary", (np.array([0, 1j, -0.0j, 1e-45j, 1, -0.0], np.complex64),)
-        ),
+        _nonzero("signs", (np.float32([-0.0, 0, 1e-45, -1e-45, np.nan, -np.inf]),)),
+        _nonzero("imaginary", (np.complex64([0, 1j, -0.0j, 1e-45j, 1, -0.0]),)),
     ),
     plans=(
         *("columns 2 of (1, 1, 2, 3)", "columns 3 of (1, 2, 1, 3)", "size 33"),

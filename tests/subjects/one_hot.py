@@ -96,9 +96,7 @@ CALLS = {
     "on, as jnp.array([0.0, 1.0]) has": ({}, INDICES, VALUES[:1]),
     "sizes {0,3}, 0 elements; it": ({}, INDICES, np.ones((0, 3), np.float32)),
     **{
-        f": size is {size}; it must be in [1, 2^31)": (
-            *({"size": size}, INDICES, VALUES),
-        )
+        f": size is {size}; it must be in [1, 2^31)": ({"size": size}, INDICES, VALUES)
         for size in (0, -1, 2**31)
     },
 }
@@ -131,29 +129,19 @@ SUBJECT = Subject(
     signature="(indices, values, /, *, size, axis=-1)",
     samples=(
         _hot("rows", np.array([[0], [2], [-1], [3]], np.int32), (2,), 3),
-        _hot(
-            "columns", np.array([[[1, 0, 4]], [[2, 9, 3]]], np.uint32), (1, 2, 2), 4, 1
-        ),
+        _hot("columns", np.uint32([[[1, 0, 4]], [[2, 9, 3]]]), (1, 2, 2), 4, 1),
     ),
     edges=(
         *(
-            _hot(
-                f"axis {axis}",
-                np.arange(-3, 3, dtype=np.int32).reshape(shape),
-                *((2, 1), 3, axis),
-            )
-            for shape, axis in (
+            _hot(f"axis {n}", np.arange(-3, 3, dtype="i4").reshape(shape), (2, 1), 3, n)
+            for shape, n in (
                 *(((1, 2, 3), 0), ((2, 1, 3), 1), ((2, 3, 1), 2)),
                 *(((1, 2, 3), -3), ((2, 1, 3), -2), ((2, 3, 1), -1)),
             )
         ),
         *(
-            _hot(
-                f"rank {rank}",
-                np.ones((1, *shape_of_rank(rank - 1)), np.int32),
-                *((2,), 2, 0),
-            )
-            for rank in range(1, 9)
+            _hot(f"rank {n}", np.ones((1, *shape_of_rank(n - 1)), "i4"), (2,), 2, 0)
+            for n in range(1, 9)
         ),
         *(
             _hot(f"values {shape}", np.array([[0], [1], [2]], np.int32), shape, 3, 1)

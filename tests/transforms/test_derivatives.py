@@ -184,14 +184,11 @@ def test_nan_stays_where_it_belongs(uses):
         return jax.vmap(pull)(cotangents)
 
     def expected(sample, arrays, base, cotangents):
-        pairs = zip(
-            dense.matrices(sample, arrays),
-            dense.pulled(sample, arrays, base),
-            strict=True,
-        )
+        clean = dense.pulled(sample, arrays, base)
+        pairs = zip(dense.matrices(sample, arrays), clean, strict=True)
         return [
-            np.where(a != 0, np.nan, clean.ravel()).reshape(-1, *clean.shape)
-            for a, clean in pairs
+            np.where(a != 0, np.nan, one.ravel()).reshape(-1, *one.shape)
+            for a, one in pairs
         ]
 
     dense.check(uses, inputs, run, expected)
@@ -251,11 +248,8 @@ def test_no_derivative_passes_through_a_program(uses):
         gradient = jax.grad(program)
         _, tangents = jax.jvp(sample.run, (x,), (jnp.ones_like(x),))
         assert {leaf.dtype for leaf in jax.tree.leaves(tangents)} == {float0}
-        return (
-            gradient(x),
-            jax.vmap(gradient)(jnp.stack([x, x])),
-            jax.hessian(program)(x),
-        )
+        batch = jnp.stack([x, x])
+        return gradient(x), jax.vmap(gradient)(batch), jax.hessian(program)(x)
 
     def expected(sample, x):
         weight = 2 * sum(float(np.sum(leaf)) for leaf in sample.expected(x))

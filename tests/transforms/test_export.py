@@ -149,26 +149,21 @@ def hot(indices, values):
     return dmljax.one_hot(indices, values, size=indices.shape[2] + 1, axis=1)
 
 
+COLUMN = np.zeros((3, 1), np.int32)
 CONDITION = np.array([[0, 1, 2], [1, 0, 0]], np.uint8)
 INDICES = np.array([[[1, -1, 4]], [[0, 2, -4]]], np.int8)
 # A function, how many of its operands are data, the sizes, operands to call it with.
 USES = {
     "padding and diagonal_matrix1": (
-        of_a_matrix,
-        0,
-        ("h, w", ""),
+        *(of_a_matrix, 0, ("h, w", "")),
         [(numbers(*sizes), F32(5)) for sizes in ((2, 1), (8, 3))],
     ),
     "element_wise_if": (
-        dmljax.element_wise_if,
-        1,
-        ("h, w",) * 3,
+        *(dmljax.element_wise_if, 1, ("h, w",) * 3),
         [(CONDITION, numbers(2, 3), numbers(2, 3) + 9)],
     ),
     "one_hot": (
-        hot,
-        1,
-        ("h, 1, w", "2"),
+        *(hot, 1, ("h, 1, w", "2")),
         [(INDICES, numbers(2)), (INDICES[:, :, :1], numbers(2))],
     ),
 }
@@ -231,10 +226,8 @@ def test_nonzero_coordinates(function, spec):
 UNDECIDED = {
     "h - 3 >= 0": lambda x: dmljax.padding(x, (0,), (x.shape[0] - 3,)),
     "h - 1 >= 1": lambda x: dmljax.padding(x[1:], (0,), (3,), mode=PaddingMode.WRAP),
-    "h >= 2": lambda x: dmljax.one_hot(np.zeros((3, 1), np.int32), x, size=3),
-    "h - 2 >= 1": lambda x: dmljax.one_hot(
-        np.zeros((3, 1), np.int32), jnp.ones(2), size=x.shape[0] - 2
-    ),
+    "h >= 2": lambda x: dmljax.one_hot(COLUMN, x, size=3),
+    "h - 2 >= 1": lambda x: dmljax.one_hot(COLUMN, jnp.ones(2), size=x.shape[0] - 2),
     "h - 3 >= 1": lambda x: dmljax.nonzero_coordinates(x, size=x.shape[0] - 3),
     "h - 4 >= 0": lambda x: dmljax.diagonal_matrix1(shape=(2, x.shape[0] - 4)),
 }

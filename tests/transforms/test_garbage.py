@@ -65,42 +65,29 @@ GARBAGE = {
 
 X = np.ones((2, 3), np.float32)
 MODEL = {"resources": {}, "dispatchables": {}, "commands": []}
+
+
+def right(names, *values):
+    return dict(zip(names.split(), values, strict=True))
+
+
 # The arguments of each public function, right ones.
 FUNCTIONS = {
-    dmljax.padding: {
-        "x": X,
-        "start_padding": (1, 1),
-        "end_padding": (1, 1),
-        "mode": 0,
-        "value": 0,
-        "implementation": None,
-    },
-    dmljax.nonzero_coordinates: {
-        "x": X,
-        "columns": 2,
-        "fill": 0,
-        "parts": 2,
-        "size": 2,
-        "implementation": None,
-    },
-    dmljax.one_hot: {
-        "indices": np.ones((2, 1), np.int32),
-        "values": X,
-        "size": 2,
-        "axis": 1,
-    },
-    dmljax.element_wise_if: {"condition": X > 0, "a": X, "b": X},
-    dmljax.diagonal_matrix1: {
-        "x": X,
-        "shape": (2, 3),
-        "dtype": "float32",
-        "value": 1,
-        "fill_begin": 0,
-        "fill_end": 1,
-    },
-    dmljax.create_operator: {"desc": padding.DESC, "feature_level": 0x6400},
-    dmljax.Operator: {"desc": padding.DESC, "feature_level": 0x6400},
-    dmljax.run_model: {"model": MODEL, "device": None, "max_memory": None},
+    dmljax.padding: right(
+        *("x start_padding end_padding mode value implementation", X),
+        *((1, 1), (1, 1), 0, 0, None),
+    ),
+    dmljax.nonzero_coordinates: right(
+        "x columns fill parts size implementation", *(X, 2, 0, 2, 2, None)
+    ),
+    dmljax.one_hot: right("indices values size axis", np.int32([[1], [1]]), X, 2, 1),
+    dmljax.element_wise_if: right("condition a b", X > 0, X, X),
+    dmljax.diagonal_matrix1: right(
+        "x shape dtype value fill_begin fill_end", *(X, (2, 3), "float32", 1, 0, 1)
+    ),
+    dmljax.create_operator: right("desc feature_level", padding.DESC, 0x6400),
+    dmljax.Operator: right("desc feature_level", padding.DESC, 0x6400),
+    dmljax.run_model: right("model device max_memory", MODEL, None, None),
 }
 DESCRIPTORS = (
     *(padding.DESC, padding.TYPED, nonzero_coordinates.DESC, one_hot.DESC),

@@ -77,12 +77,10 @@ def forms():
     for name, subject in SUBJECTS.items():
         primitive = subject.primitive
         own = primitive.on_platform.get("cpu")
+        labels = {primitive.divisible: "div", primitive.xla: "xla", own: "cpu"}
         for form in dict.fromkeys((own, primitive.xla, primitive.divisible)):
             if form is not None:
-                label = (
-                    "cpu" if form is own else "xla" if form is primitive.xla else "div"
-                )
-                yield pytest.param(name, form, id=f"{name}-{label}")
+                yield pytest.param(name, form, id=f"{name}-{labels[form]}")
 
 
 @pytest.mark.parametrize("wide", [False, True], ids=["32 bits", "64 bits"])
@@ -155,10 +153,9 @@ def test_weak_operands_give_strong_results(sample):
     arrays = list(sample.arrays())
     for i in sample.open_operands:
         arrays[i] = np.full(arrays[i].shape, 2.0, np.float32)
-    weak = [
-        jnp.full(x.shape, 2.0) if i in sample.open_operands else x
-        for i, x in enumerate(arrays)
-    ]
+    weak = list(arrays)
+    for i in sample.open_operands:
+        weak[i] = jnp.full(arrays[i].shape, 2.0)
     assert all(jax.typeof(weak[i]).weak_type for i in sample.open_operands)
     # Without an input the result takes its type from the value alone.
     assert_same(sample.run(*weak), sample.expected(*arrays))

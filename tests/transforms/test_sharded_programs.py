@@ -150,12 +150,9 @@ def test_parts_of_a_padded_dimension_may_be_uneven():
     def pull(x):
         def twice(x):
             uses = [(mode, (3, 2)) for mode in PaddingMode]
-            uses += [
-                (PaddingMode.EDGE, (0, 1)),
-                (PaddingMode.WRAP, (5, 0)),
-                (PaddingMode.REFLECTION, (140, 131)),
-                (PaddingMode.REFLECTION, (128, 0)),  # by the size itself
-            ]
+            uses += [(PaddingMode.EDGE, (0, 1)), (PaddingMode.WRAP, (5, 0))]
+            # Far, and by the size itself.
+            uses += [(PaddingMode.REFLECTION, pads) for pads in ((140, 131), (128, 0))]
             padded = [pad_rows(x, pads, mode) for mode, pads in uses]
             weighted = [y * jnp.where(y > 1, y, 2 * y) for y in padded]
             return sum(map(jnp.sum, weighted)), padded
@@ -189,9 +186,8 @@ def test_a_part_of_a_mesh_axis_divides_a_dimension():
     x = array(shape=(16, 8))
 
     def function(x):
-        y = dmljax.padding(
-            x.reshape(2, 8, 8), (0, 4, 0), (0, 4, 0), mode=PaddingMode.EDGE
-        )
+        pads, x = (0, 4, 0), x.reshape(2, 8, 8)
+        y = dmljax.padding(x, pads, pads, mode=PaddingMode.EDGE)
         return y, *dmljax.nonzero_coordinates(y, parts=2)
 
     run(function, sharding_of("2x4", P("b", "a")), x)
@@ -335,7 +331,7 @@ def test_two_processes_of_four_devices_compute_what_one_of_eight_does(tmp_path):
     for process, gpus in enumerate(("0,1,2,3", "4,5,6,7")):
         environment = os.environ | {"CUDA_VISIBLE_DEVICES": gpus}
         if devices[0].platform == "cpu":
-            flags = compiling.flags("--xla_force_host_platform_device_count=4")
+            flags = compiling.flags("", devices=4)
             environment |= {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
         command = [sys.executable, "-m", "tests.transforms.two_processes", address]
         command += [str(process), str(expected)]

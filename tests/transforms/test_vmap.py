@@ -77,9 +77,8 @@ def test_nested_vmap(uses):
             jax.tree.map(lambda x: x.swapaxes(0, 1), both),
         )
 
-    dense.check(
-        uses, functools.partial(dense.batches, count=2 * dense.BATCH), run, expected
-    )
+    batches = functools.partial(dense.batches, count=2 * dense.BATCH)
+    dense.check(uses, batches, run, expected)
 
 
 @dense.each_operator()

@@ -81,11 +81,6 @@ def lines(plan: _nonzero_plan.NonzeroPlan) -> list[np.ndarray]:
     few, run = empty.copy(), empty.copy()
     few[[5, tile - 1]] = True
     run[[5, *range(60, 100), tile - 1]] = True
-    for order in (
-        (full, empty, few, run),
-        (run, few, full, empty),
-        (full, *[empty] * 3),
-    ):
-        tiles = np.concatenate(order)
-        found.append(np.resize(tiles, elements))
+    orders = (full, empty, few, run), (run, few, full, empty), (full, *[empty] * 3)
+    found += [np.resize(np.concatenate(tiles), elements) for tiles in orders]
     return [line for i, line in enumerate(found) if elements < 2**22 or i % 4 == 0]

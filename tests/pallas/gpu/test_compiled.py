@@ -158,10 +158,7 @@ LARGE = images(np.float32, (16, 64, 255, 257))
     ("mode", "x", "pads"),
     [
         *((mode, images(np.float32), PADS) for mode in PaddingMode),
-        *(
-            (PaddingMode.EDGE, LARGE, pads)
-            for pads in (PADS, (0, 0, 0, 5), (0, 0, 1, 1))
-        ),
+        *((PaddingMode.EDGE, LARGE, p) for p in (PADS, (0, 0, 0, 5), (0, 0, 1, 1))),
     ],
 )
 def test_the_gradient_of_padding_is_one_kernel(mode, x, pads):
@@ -180,10 +177,8 @@ def test_the_gradient_of_padding_is_one_kernel(mode, x, pads):
 def test_the_selects_of_a_pipeline_are_one_kernel():
     def pipeline(condition, x):
         x = dmljax.element_wise_if(condition, x * 2, jnp.abs(x))
-        x = dmljax.diagonal_matrix1(
-            x.reshape(1024, -1), value=0, fill_begin=0, fill_end=9
-        )
-        return x + 1
+        x = x.reshape(1024, -1)
+        return dmljax.diagonal_matrix1(x, value=0, fill_begin=0, fill_end=9) + 1
 
     program = compiled(pipeline, struct(LINE.shape, np.uint8), LINE)
     assert (launches(program), temporaries(program)) == (1, 0)

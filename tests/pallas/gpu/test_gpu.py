@@ -21,6 +21,7 @@ import dmljax
 from dmljax import PaddingMode
 from tests import meshes
 from tests.pallas.gpu import sanitized
+from tests.samples import NUMPY
 
 pytestmark = pytest.mark.skipif(
     jax.default_backend() != "gpu", reason="there is no GPU here"
@@ -67,11 +68,8 @@ def padding_of(function, dtype, **options):
 # Functions, and what makes their arrays, by name.
 FORWARD = {
     **{
-        f"nonzero_coordinates {density}": (
-            find,
-            functools.partial(sparse, LARGE, density),
-        )
-        for density in DENSITIES
+        f"nonzero_coordinates {share}": (find, functools.partial(sparse, LARGE, share))
+        for share in DENSITIES
     },
     **{f"padding {mode}": use for mode, use in padding_of(pad, "float32").items()},
     **{
@@ -170,14 +168,9 @@ def test_padding_of_more_than_31_bits(mode, implementation):
             *(x, pads, pads), mode=mode, value=253, implementation=implementation
         )
 
-    modes = ("constant", "edge", "reflect", "symmetric", "wrap")
+    options = {"constant_values": -1} if mode == PaddingMode.CONSTANT else {}
     sources = [
-        np.pad(
-            np.arange(size),
-            pad,
-            modes[mode],
-            **({"constant_values": -1} if mode == PaddingMode.CONSTANT else {}),
-        )
+        np.pad(np.arange(size), pad, NUMPY[mode], **options)
         for size, pad in zip(shape, pads, strict=True)
     ]
     out = run()
@@ -205,7 +198,7 @@ def test_every_call_of_a_program_has_posts_of_its_own():
 
     for _ in range(3):
         same = jax.tree.map(jnp.array_equal, run("pallas", x), run("xla", x))
-        assert all(jax.tree.leaves(same))
+        assert jax.tree.all(same)
 
 
 @pytest.mark.parametrize("size", [None, 2**20])
@@ -213,16 +206,10 @@ def test_every_call_of_a_program_has_posts_of_its_own():
 def test_rows_of_many_programs_are_those_of_xla(density, size):
     """A piece has all tiles of a warp, half of them, or one; programs claim parts."""
     x = sparse(LARGE, density)
-    by_kernel, by_xla = (
-        jax.jit(
-            functools.partial(
-                dmljax.nonzero_coordinates, size=size, implementation=implementation
-            )
-        )
-        for implementation in ("pallas", "xla")
-    )
-    same = jax.tree.map(jnp.array_equal, by_kernel(x), by_xla(x))
-    assert all(jax.tree.leaves(same))
+    by_kernel, by_xla = ({"size": size, "implementation": i} for i in ("pallas", "xla"))
+    found = jax.jit(lambda x: dmljax.nonzero_coordinates(x, **by_kernel))(x)
+    wanted = jax.jit(lambda x: dmljax.nonzero_coordinates(x, **by_xla))(x)
+    assert jax.tree.all(jax.tree.map(jnp.array_equal, found, wanted))
 
 
 # THE SANITIZER

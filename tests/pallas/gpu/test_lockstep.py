@@ -206,14 +206,11 @@ def test_threads_exchange_numbers_within_their_warp():
     def exchanged(operation):
         return stored(lambda t, out, i: out.store(i, operation(t, t.thread)))
 
-    warp = THREAD // 32 * 32
+    warp, lane = THREAD // 32 * 32, THREAD % 32
     for found, expected in (
         (exchanged(lambda t, x: t.shuffle(x, 5)), warp + 5),
         (exchanged(lambda t, x: t.shuffle_xor(x, 8)), THREAD ^ 8),
         (exchanged(lambda t, x: t.warp_sum(x % 32)), 496),
-        (
-            exchanged(lambda t, x: t.warp_scan(x % 32)),
-            (THREAD % 32 + 1) * (THREAD % 32) // 2,
-        ),
+        (exchanged(lambda t, x: t.warp_scan(x % 32)), (lane + 1) * lane // 2),
     ):
         np.testing.assert_array_equal(found, np.broadcast_to(expected, SHAPE))

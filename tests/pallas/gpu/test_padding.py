@@ -23,9 +23,6 @@ from tests.subjects import SUBJECTS
 SLOW = pytest.mark.slow
 SUBJECT = SUBJECTS["padding"]
 CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP = PaddingMode
-NUMPY = dict(
-    zip(PaddingMode, ("constant", "edge", "reflect", "symmetric", "wrap"), strict=True)
-)
 
 
 def assert_pads(x, start, end, mode, value=7):
@@ -39,7 +36,7 @@ def assert_pads(x, start, end, mode, value=7):
     (found,) = pad(x, value.reshape(ones)) if constant else pad(x)
     pads = list(zip(start, end, strict=True))
     options = {"constant_values": value} if constant else {}
-    assert_same(found, np.pad(x, pads, NUMPY[mode], **options))
+    assert_same(found, np.pad(x, pads, samples.NUMPY[mode], **options))
 
 
 # ROWS
@@ -70,10 +67,8 @@ FAST = [
     *(("one chunk may be inside", CONSTANT, "int8"), ("two may be", WRAP, "float16")),
     *(("a unit", CONSTANT, "int8"), ("rows of no chunks", EDGE, "float16")),
     *(("a gap of programs", REFLECTION, "int8"), ("far", SYMMETRIC, "float32")),
-    *(
-        ("a row behind the last chunk", CONSTANT, "int8"),
-        ("all axes", CONSTANT, "int8"),
-    ),
+    ("a row behind the last chunk", CONSTANT, "int8"),
+    ("all axes", CONSTANT, "int8"),
 ]
 ALL = [
     *((name, mode, "int8") for name in ROWS for mode in (CONSTANT, REFLECTION, WRAP)),
@@ -152,9 +147,7 @@ def source(position, axis, mode):
     i, size = position - axis.before, axis.size
     if mode in (CONSTANT, EDGE):
         return min(max(i, 0), size - 1)
-    mirror = {REFLECTION: 2 * size - 2, SYMMETRIC: 2 * size - 1, WRAP: 2 * size - 1}[
-        mode
-    ]
+    mirror = 2 * size - (2 if mode is REFLECTION else 1)
     period = {REFLECTION: mirror, SYMMETRIC: 2 * size, WRAP: size}[mode]
     return min(i % period, mirror - i % period)
 
@@ -187,10 +180,8 @@ def test_numbers_are_wide_if_a_sum_needs_it(more):
     form = SUBJECT.primitive.kernels["cuda"].form
     static = {"start": (1,), "end": (1,), "mode": SYMMETRIC, "interpret": False}
     traced = jax.jit(functools.partial(form, **static)).trace(x)
-    wide = _threads.Threads.wide
-    with mock.patch.object(
-        _threads.Threads, "wide", autospec=True, side_effect=wide
-    ) as spy:
+    options = {"autospec": True, "side_effect": _threads.Threads.wide}
+    with mock.patch.object(_threads.Threads, "wide", **options) as spy:
         traced.lower(lowering_platforms=("cuda",))
     assert spy.called == bool(more)
 

@@ -19,15 +19,17 @@ INTERPRETER = tpu.InterpretParams(
 )
 
 
+def on_cores(cores=1):
+    return dataclasses.replace(INTERPRETER, num_cores_or_threads=cores)
+
+
 @pytest.fixture
 def interpreter(monkeypatch, capfd):
     """For a number of cores, the interpreter; it reports no race, or the test fails."""
     blocks.put(monkeypatch, blocks.SMALL_ON_TPU)
     # Its cores wait for each other forever on a GPU.
     with jax.default_device(jax.devices("cpu")[0]):
-        yield lambda cores=1: dataclasses.replace(
-            INTERPRETER, num_cores_or_threads=cores
-        )
+        yield on_cores
     tpu.reset_tpu_interpret_mode_state()
     assert "RACE" not in capfd.readouterr().out
 
@@ -39,9 +41,8 @@ def agrees(interpreter):
     def compare(name, *operands, cores=1, **static):
         operator = SUBJECTS[name].primitive
         form = operator.kernels["tpu"].form
-        kernel = form(*operands, **static, interpret=interpreter(cores))
-        jax.tree.map(
-            np.testing.assert_array_equal, kernel, operator.xla(*operands, **static)
-        )
+        found = form(*operands, **static, interpret=interpreter(cores))
+        wanted = operator.xla(*operands, **static)
+        jax.tree.map(np.testing.assert_array_equal, found, wanted)
 
     return compare

@@ -49,11 +49,7 @@ def launches(function, *arrays):
 
 
 @pytest.mark.parametrize(
-    "dtype",
-    [
-        pytest.param(dtype, marks=pytest.mark.slow if dtype in ALIKE else ())
-        for dtype in TYPES
-    ],
+    "dtype", [pytest.param(d, marks=[pytest.mark.slow] * (d in ALIKE)) for d in TYPES]
 )
 @each_operator
 def test_every_type(name, dtype):

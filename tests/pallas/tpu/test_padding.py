@@ -37,6 +37,7 @@ def static_of(pads, mode):
 PERIODS = {
     "rows": ((SUBLANES * 3 + 1, 5), (0, 0), (SUBLANES * 26, 0)),
     "rows, even": ((SUBLANES * 3 + 2, 5), (0, 0), (SUBLANES * 26, 0)),
+    "rows, whole tiles": ((SUBLANES * 3, 5), (0, 0), (SUBLANES * 2, 0)),
     "columns": ((2, 2 * LANES + 44), (0, LANES - 1), (0, 2 * LANES)),
     "first column": ((2, 2 * LANES + 44), (0, LANES), (0, 2 * LANES)),
 }
