@@ -57,7 +57,7 @@ def fills(
     return lax.full(top_x.shape, filled) if isinstance(filled, bool) else filled
 
 
-def _fill_on_circle(top_x: jax.Array, data: Sequence[Any]) -> jax.Array:
+def _fill_on_circle(top_x: jax.Array, data: Sequence[Any]) -> Any:
     """Computes the formula for bounds that are data, or in a part of a matrix.
 
     On a circle of all int32, where INT32_MIN follows INT32_MAX, the value fills the
