@@ -57,7 +57,7 @@ def fills(
     return lax.full(top_x.shape, filled) if isinstance(filled, bool) else filled
 
 
-def _fill_on_circle(top_x: jax.Array, data: Sequence[Any]) -> Any:
+def _fill_on_circle(top_x: jax.Array, data: Sequence[Any]) -> jax.Array:
     """Computes the formula for bounds that are data, or in a part of a matrix.
 
     On a circle of all int32, where INT32_MIN follows INT32_MAX, the value fills the
@@ -71,7 +71,7 @@ def _fill_on_circle(top_x: jax.Array, data: Sequence[Any]) -> Any:
     # XLA for GPUs chooses the tiles of a fusion by the number of its operations, also
     # of those on single numbers. The barrier keeps these out of a softmax.
     first, span = lax.optimization_barrier((zero - sum(origin, 0), end - zero))
-    return top_x - first < span
+    return jnp.less(top_x - first, span)
 
 
 def _reaches(top_x: jax.Array, matrix: tuple[int, int], bound: int) -> Any:
