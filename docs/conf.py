@@ -6,6 +6,7 @@ The build needs no network. Pages in docs/tutorials are notebooks in Markdown, w
 build executes.
 """
 
+import inspect
 import json
 import logging
 import os
@@ -13,11 +14,14 @@ import pathlib
 import sys
 import sysconfig
 import zlib
+from typing import Any
 
 import sphinx.application
 import sphinx.search
 from docutils import nodes
+from jax.typing import ArrayLike, DTypeLike
 from sphinx.search.en import SearchEnglish
+from sphinx.util.typing import stringify_annotation
 
 import dmljax
 from dmljax._operators import DESCRIPTORS
@@ -159,6 +163,28 @@ def hide_figures(app: sphinx.application.Sphinx, page: nodes.document) -> None:
         app.env.metadata[name]["nosearch"] = "yes"
 
 
+def name_types(app: sphinx.application.Sphinx, *_: object) -> None:
+    """Writes the names of long types, where Sphinx would write all that they are."""
+    mode = inspect.signature(dmljax.padding).parameters["mode"].annotation
+    names = {
+        ArrayLike: "ArrayLike",
+        DTypeLike: "DTypeLike",
+        mode: "~dmljax.PaddingMode | str | int",
+    }
+    for types in app.env.current_document.autodoc_annotations.values():
+        for kind, name in names.items():
+            whole = stringify_annotation(kind, "smart")
+            types |= {key: text.replace(whole, name) for key, text in types.items()}
+
+
+def require_argument(*given: Any) -> tuple[str | None, str | None]:
+    """Writes an argument as required whose default is there for a message."""
+    *_, signature, returned = given
+    if signature is not None:
+        signature = signature.replace("end_padding=<left out>", "end_padding")
+    return signature, returned
+
+
 def theme_plots(app: sphinx.application.Sphinx, error: Exception | None) -> None:
     """Lets the plots of the notebooks follow the reader's light or dark mode."""
     del error
@@ -172,6 +198,9 @@ def setup(app: sphinx.application.Sphinx) -> None:
     """Is called by Sphinx."""
     app.connect("builder-inited", write_figures)
     app.connect("source-read", add_support_tables)
+    # Before Sphinx's own handler, which writes the types.
+    app.connect("object-description-transform", name_types, priority=400)
+    app.connect("autodoc-process-signature", require_argument)
     app.connect("doctree-read", cut_empty_lines)
     app.connect("doctree-read", hide_figures)
     app.connect("build-finished", theme_plots)
