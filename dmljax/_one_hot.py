@@ -56,12 +56,11 @@ def _xla(
     # The static axis is negative: a batch dimension in front leaves it alone.
     index = countable(index)
     (sizes,) = _sizes(index, on, off, size=size, axis=axis)
-    # A comparison of the full size costs nothing where XLA fuses it. One that is
-    # broadcast keeps XLA from some fusions.
+    # In full size, all of this costs nothing where XLA fuses it. What is broadcast later
+    # keeps XLA from some fusions, or takes a kernel of its own.
     with mode_of(index):
-        index = wrapped(index, size)
-        position = lax.broadcasted_iota(index.dtype, sizes, axis + index.ndim)
-        lit = lax.broadcast_in_dim(index, sizes, range(index.ndim))
+        lit = wrapped(lax.broadcast_in_dim(index, sizes, range(index.ndim)), size)
+        position = lax.broadcasted_iota(lit.dtype, sizes, axis + index.ndim)
         condition = lax.eq(lit, position)
     return select(condition, on, off)
 
