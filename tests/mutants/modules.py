@@ -35,7 +35,7 @@ ALSO = (
     ("_padding_*", "padding_forms results derivatives vmap sharding sharded_programs"),
     ("_nonzero_coordinates_*", "nonzero_coordinates results vmap sharding"),
     *(
-        (name, "results errors support arguments derivatives vmap sharding")
+        (name, "results errors support arguments operator derivatives vmap sharding")
         for name in ("_diagonal_matrix1", "_one_hot", "_element_wise_if")
     ),
     ("pallas._padding", "pallas/gpu pallas/tpu"),
@@ -55,6 +55,7 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("_strides", "_corner", "*", "2 * math.prod(kept)"),
         ("_strides", "_corner", "if True", "if sizes[axis] > 1]"),
         ("_strides", "write", "True -> False", "unique_indices"),
+        ("pallas.gpu._nonzero_rows", "store_rows", "- -> +, 1 -> 0", "t.loop((rest"),
     ),
     "The value has no part in what follows.": (
         ("_coordinates", "fold", "- -> +, 2 -> 3, 1 -> 2, 1 -> 0", "PaddingMode.WRAP"),
