@@ -58,6 +58,16 @@ def assert_wrong(wrong: Wrong) -> None:
         assert str(raised.value) == message
 
 
+class Parameter:
+    """As flax's nnx.Param: no array, but it has one."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self.shape, self.dtype = value, value.shape, value.dtype
+
+    def __jax_array__(self) -> Any:
+        return self.value
+
+
 def check(
     sample: Sample, dtype: Any = "float32", fill: Fill = samples.bits, seed: int = 0
 ) -> None:

@@ -59,6 +59,7 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     ),
     "The value has no part in what follows.": (
         ("_coordinates", "fold", "- -> +, 2 -> 3, 1 -> 2, 1 -> 0", "PaddingMode.WRAP"),
+        ("_sharding", "Layout", "True -> False", "frozen=True"),
         ("_sharding", "over_explicit_mesh", "0 -> -1", "knows_manual_axes"),
         ("_primitive", "OperatorPrimitive.linear", "*", "= 0"),
         ("_arguments", "as_array", "0 -> 1, 0 -> -1", "kind(0)"),
