@@ -114,13 +114,9 @@ def reference_node(operator: str) -> Callable[..., np.ndarray]:
     def run(*inputs: Any, **attributes: Any) -> np.ndarray:
         arrays = {f"input{i}": typed(x) for i, x in enumerate(inputs)}
         made = helper.make_node(operator, list(arrays), ["output"], **attributes)
-        types = [
-            helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape
-            )
-            for name, x in arrays.items()
-        ]
-        output = helper.make_tensor_value_info("output", TensorProto.FLOAT, None)
+        kind, info = helper.np_dtype_to_tensor_dtype, helper.make_tensor_value_info
+        types = [info(name, kind(x.dtype), x.shape) for name, x in arrays.items()]
+        output = info("output", TensorProto.FLOAT, None)
         graph = helper.make_graph([made], operator, types, [output])
         opset = [helper.make_opsetid("", 19)]
         model = helper.make_model(graph, opset_imports=opset)
