@@ -211,9 +211,7 @@ ERRORS = {
         "axes has 2; it must be in [-2, 2).": call(X, [1, 1], axes=[2]),
         "axes is [1, -1]; none may occur": call(X, [1] * 4, axes=[1, -1]),
         "axes must be a sequence": call(X, [1, 1], axes=1, error=TypeError),
-        "pads leaves -1 elements of data along axis 0; constant": call(
-            X, [-4, 0, 5, 0]
-        ),
+        "pads leaves -1 elements of data along axis 0;": call(X, [-4, 0, 5, 0]),
         "pads leaves 0 elements of data along axis 1; edge needs at least 1.": call(
             X, [-4, 1], axes=[1], mode="edge"
         ),

@@ -77,9 +77,8 @@ def _expected(desc: Any) -> Any:
     made, begin = desc.output_tensor, desc.offset
     value = oracles.cast_padding_value(desc.value, made.dtype)
     like = {"shape": made.sizes, "dtype": made.dtype, "value": value}
-    return (
-        oracles.diagonal_matrix1(None, **like, fill_begin=begin, fill_end=begin + 1),
-    )
+    span = {"fill_begin": begin, "fill_end": begin + 1}
+    return (oracles.diagonal_matrix1(None, **like, **span),)
 
 
 MATRIX = np.ones((2, 3), np.float32)
