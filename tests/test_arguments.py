@@ -448,6 +448,9 @@ def test_what_is_no_sequence_of_integers(operator, name, call):
     text += "" if name == "shape" else ". 0 adds...paddings by start, end = zip(*pairs)"
     for value in PAIRS:
         assert_refused(operator, text, call, value, error=TypeError)
+    for n in (2**64, -(2**64)):
+        text = f"{name} is {n}; it must be an integer of at most 64 bits"
+        assert_refused(operator, text, call, (1, n))
     text = f"{name} is traced; it must be a tuple of integers, known when"
     for value in (np.ones(2, np.int32), [1, 1], (1, 1)):  # JAX traces what is in them
         assert_refused(operator, text, jax.jit(call), value, error=TypeError)

@@ -43,6 +43,8 @@ ALSO = (
     ("pallas.tpu.*", "pallas/tpu"),
 )
 
+# Fewer integers are recognized without a loop.
+SLOWER = "** -> *, 2 -> 1, 64 -> 63"
 # Faults that change no result, by the reason. A row has the module, the scope, what
 # changes ("*" for anything), and a text that the changed lines have.
 EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
@@ -50,8 +52,13 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("_select", "transpose_select", "if False", "needs_cotangent"),
         ("_overlap", "MOST_*", "*", ""),
         ("_overlap", "_reduce", "if False", "sorted(axes)"),
-        ("_arguments", "as_integer", "if False", "type(value) is int and"),
-        ("_arguments", "as_sizes", "if False", "if usual and"),
+        (
+            "_arguments",
+            "as_integer",
+            f"if False, drop -, {SLOWER}",
+            "type(value) is int and",
+        ),
+        ("_arguments", "as_sizes", f"if False, {SLOWER}, drop -", "if usual and"),
         ("_strides", "_corner", "*", "2 * math.prod(kept)"),
         ("_strides", "_corner", "if True", "if sizes[axis] > 1]"),
         ("_strides", "write", "True -> False", "unique_indices"),
@@ -68,6 +75,7 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     ),
     "No value comes there that tells the two apart.": (
         ("_one_hot", "_shard", "0 -> -1", "part.outputs[0]"),
+        ("_padding_forms", "_has_long_rows", "2 -> 3", "itemsize"),
         ("_arguments", "_is_of_numbers", "16 -> 17, 8 -> 9", "dtype.itemsize"),
         ("_arguments", "cast_float_value", "> -> >=, 0 -> 1, 0 -> -1", "rounded > 0"),
     ),
