@@ -60,7 +60,7 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ),
         ("_arguments", "as_sizes", f"if False, {SLOWER}, drop -", "if usual and"),
         ("_strides", "_corner", "*", "2 * math.prod(kept)"),
-        ("_strides", "_corner", "if True", "if sizes[axis] > 1]"),
+        ("_strides", "_corner", "if True, > -> >=, 1 -> 0", "if sizes[axis] > 1]"),
         ("_strides", "write", "True -> False", "unique_indices"),
         ("pallas.gpu._nonzero_rows", "store_rows", "- -> +, 1 -> 0", "t.loop((rest"),
     ),
