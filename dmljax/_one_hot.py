@@ -148,7 +148,7 @@ def one_hot(
 
 def _are_truth_values(values: ArrayLike) -> bool:
     """Whether off is 0 and on is 1, and JAX knows it while it traces a call."""
-    if not isinstance(values, np.ndarray) or values.size < 2:
+    if not isinstance(values, np.ndarray):
         return False
     wanted = np.array([0, 1]).astype(values.dtype)
     return bool(values.ravel()[:2].tobytes() == wanted.tobytes())

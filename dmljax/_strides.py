@@ -97,7 +97,7 @@ def _corner(tensor: TensorDesc) -> _Corner | None:
     """
     strides, sizes = tensor.element_strides, tensor.sizes
     # The stride of an axis of size 1 is multiplied by 0 alone, and fits anywhere.
-    order = sorted(range(len(sizes)), key=lambda i: (sizes[i] > 1, -strides[i]))
+    order = sorted(range(len(sizes)), key=lambda axis: -strides[axis])
     long = [axis for axis in order if sizes[axis] > 1]
     kept = (*(sizes[axis] for axis in long), 1)
     # An axis of the array steps over all elements of the next one, gaps included.

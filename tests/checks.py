@@ -58,6 +58,16 @@ def assert_wrong(wrong: Wrong) -> None:
         assert str(raised.value) == message
 
 
+class Parameter:
+    """As flax's nnx.Param: no array, but it has one."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self.shape, self.dtype = value, value.shape, value.dtype
+
+    def __jax_array__(self) -> Any:
+        return self.value
+
+
 def check(
     sample: Sample, dtype: Any = "float32", fill: Fill = samples.bits, seed: int = 0
 ) -> None:
@@ -104,13 +114,9 @@ def reference_node(operator: str) -> Callable[..., np.ndarray]:
     def run(*inputs: Any, **attributes: Any) -> np.ndarray:
         arrays = {f"input{i}": typed(x) for i, x in enumerate(inputs)}
         made = helper.make_node(operator, list(arrays), ["output"], **attributes)
-        types = [
-            helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape
-            )
-            for name, x in arrays.items()
-        ]
-        output = helper.make_tensor_value_info("output", TensorProto.FLOAT, None)
+        kind, info = helper.np_dtype_to_tensor_dtype, helper.make_tensor_value_info
+        types = [info(name, kind(x.dtype), x.shape) for name, x in arrays.items()]
+        output = info("output", TensorProto.FLOAT, None)
         graph = helper.make_graph([made], operator, types, [output])
         opset = [helper.make_opsetid("", 19)]
         model = helper.make_model(graph, opset_imports=opset)

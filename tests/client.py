@@ -107,10 +107,8 @@ def main() -> None:
     routed(jnp.array([0, 2]), experts=3)
     entered(x)
     operator = described()
-    assert (
-        jax.jit(operator)(jnp.ones(8)).shape
-        == operator.desc.tensors()["output_tensor"].sizes
-    )
+    sizes = operator.desc.tensors()["output_tensor"].sizes
+    assert jax.jit(operator)(jnp.ones(8)).shape == sizes
     located(x)
     any_of(operator.desc)
 

@@ -21,7 +21,7 @@ from dmljax import (
 )
 from dmljax._arguments import as_integer, as_sizes, cast_float_value, check_float
 from tests import oracles
-from tests.checks import assert_refused
+from tests.checks import Parameter, assert_refused
 from tests.samples import WIDE, tensor
 from tests.subjects import SUBJECTS
 
@@ -149,17 +149,6 @@ def test_an_integer_of_more_than_32_bits_is_no_array(place):
         assert_refused(operator, f"{argument} has...INT64,...x64", call, value)
     text = f"{argument} has elements of type object"
     assert_refused(operator, text, call, 2**64, error=TypeError)
-
-
-class Parameter:
-    """As flax's nnx.Param: no array, but it has one."""
-
-    def __init__(self, value):
-        self.value = value
-        self.shape, self.dtype = value.shape, value.dtype
-
-    def __jax_array__(self):
-        return self.value
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -459,6 +448,9 @@ def test_what_is_no_sequence_of_integers(operator, name, call):
     text += "" if name == "shape" else ". 0 adds...paddings by start, end = zip(*pairs)"
     for value in PAIRS:
         assert_refused(operator, text, call, value, error=TypeError)
+    for n in (2**64, -(2**64)):
+        text = f"{name} is {n}; it must be an integer of at most 64 bits"
+        assert_refused(operator, text, call, (1, n))
     text = f"{name} is traced; it must be a tuple of integers, known when"
     for value in (np.ones(2, np.int32), [1, 1], (1, 1)):  # JAX traces what is in them
         assert_refused(operator, text, jax.jit(call), value, error=TypeError)

@@ -207,10 +207,8 @@ def test_what_else_is_refused():
         ({"Desc": {}}, "has the fields 'DataType', 'Sizes' beside 'Desc'; t"),
     ):
         assert_refused("PADDING", text, read_tensor, **fields)
-    either, bits = (
-        "it must be a number, or an object with the",
-        "the bits of the number",
-    )
+    either = "it must be a number, or an object with the"
+    bits = "the bits of the number"
     for data_type, value, text in (
         ("UINT8", {"Int8": 3}, f"for UINT8 {either} one"),
         ("FLOAT16", {"UInt16": 2**16}, f"the one member 'UInt16', {bits}"),

@@ -17,11 +17,18 @@ def test_the_largest_size():
     assert jax.eval_shape(call, indices, values).shape == (2**31 - 1, 0)
 
 
-@pytest.mark.parametrize("values", [[0.0, 1.0], [-0.0, 1.0], [0, 1], [False, True]])
-def test_values_that_jax_knows_are_those_of_data(values):
+@pytest.mark.parametrize(
+    ("values", "dtype", "converted"),
+    [
+        *(([0, 1], "f4", True), ([0, 1, 5], "f4", True), ([0, 1], "u1", True)),
+        *(([-0.0, 1], "f4", False), ([0, 2, 1], "f4", False), ([0, 1], "?", False)),
+    ],
+)
+def test_values_that_jax_knows_are_those_of_data(values, dtype, converted):
     """Bit for bit: truth values that are converted have no negative zero."""
-    indices, values = np.array([[0], [2], [-1], [3]], np.int32), np.array(values)
-    values = values.astype(jnp.dtype(values.dtype.name.replace("64", "32")))
+    indices, values = np.int32([[0], [2], [-1], [3]]), np.array(values, dtype)
+    program = str(jax.make_jaxpr(lambda: one_hot(indices, values, size=3))())
+    assert (f"new_dtype={values.dtype}" in program) == converted
     known = np.asarray(one_hot(indices, values, size=3))
     data = np.asarray(one_hot(indices, jnp.asarray(values), size=3))
     assert (known.dtype, known.tobytes()) == (data.dtype, data.tobytes())

@@ -36,9 +36,8 @@ MODE_LEVELS |= {"SYMMETRIC": "3_0", "WRAP": "6_4"}
 def test_levels_of_modes(desc, first, mode):
     data_type = "FLOAT32" if desc is DESC else "INT32"
     changes = {"padding_mode": mode, "dimension_count": 4}
-    changes |= dict.fromkeys(
-        ("input_tensor", "output_tensor"), tensor(data_type, *[1] * 4)
-    )
+    item = tensor(data_type, *[1] * 4)
+    changes |= {"input_tensor": item, "output_tensor": item}
     changes |= dict.fromkeys(("start_padding", "end_padding"), (0,) * 4)
     described = dataclasses.replace(desc, **changes)
     for level in FeatureLevel:
@@ -48,10 +47,8 @@ def test_levels_of_modes(desc, first, mode):
         if level < FeatureLevel[f"V{first}"]:
             text = f"the operator exists from feature level {first} on, {asked}"
         elif level < since:
-            text = (
-                f"PaddingMode {mode.name} exists from feature level {since.label} on, "
-            )
-            text += asked
+            text = f"PaddingMode {mode.name} exists from feature level {since.label} on"
+            text += f", {asked}"
         else:
             call()
             continue

@@ -115,12 +115,9 @@ def divided(sample, positions, dimension):
     """
     refusals = []
     for count, factor in ((4, 8), (2, 4), (8, 16)):
-        mesh = jax.make_mesh(
-            *((count,), ("long name",)),
-            axis_types=(AxisType.Explicit,),
-            devices=jax.devices("cpu")[:count],
-        )
-        sharding = NamedSharding(mesh, P(*[None] * dimension, "long name"))
+        devices, types = jax.devices("cpu")[:count], (AxisType.Explicit,)
+        mesh = jax.make_mesh((count,), ("axis",), axis_types=types, devices=devices)
+        sharding = NamedSharding(mesh, P(*[None] * dimension, "axis"))
         for one in larger(sample, factor):
             try:
                 arrays = arrays_of(one)

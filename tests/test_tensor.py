@@ -25,10 +25,8 @@ def test_enums():
     assert [kind.name for kind in DataType] == DATA_TYPES.split()
     assert [int(kind) for kind in DataType] == list(range(14))
     assert all(kind.dtype == kind.name.lower() for kind in list(DataType)[1:])
-    assert {n: int(flag) for n, flag in TensorFlags.__members__.items()} == {
-        "NONE": 0,
-        "OWNED_BY_DML": 1,
-    }
+    flags = {name: int(flag) for name, flag in TensorFlags.__members__.items()}
+    assert flags == {"NONE": 0, "OWNED_BY_DML": 1}
 
 
 # What a tensor can't even be made of. The operator is not known there.

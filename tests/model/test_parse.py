@@ -30,9 +30,8 @@ def test_what_is_no_model(folder):
     (folder / "m.json").write_text(" " * 2**16)
     assert "it needs 2 MiB of memory; a mod" in m.refusal("m.json", max_memory=2**20)
     assert "model: what it holds is not JSON: " in m.refusal({"commands": np.ones(3)})
-    assert "model: the name '1' occurs twice" in m.refusal(
-        {"resources": {1: 2, "1": 3}}
-    )
+    twice = {"resources": {1: 2, "1": 3}}
+    assert "model: the name '1' occurs twice" in m.refusal(twice)
     with pytest.raises(TypeError):
         dmljax.run_model(3)
 

@@ -35,7 +35,7 @@ ALSO = (
     ("_padding_*", "padding_forms results derivatives vmap sharding sharded_programs"),
     ("_nonzero_coordinates_*", "nonzero_coordinates results vmap sharding"),
     *(
-        (name, "results errors support arguments derivatives vmap sharding")
+        (name, "results errors support arguments operator derivatives vmap sharding")
         for name in ("_diagonal_matrix1", "_one_hot", "_element_wise_if")
     ),
     ("pallas._padding", "pallas/gpu pallas/tpu"),
@@ -43,6 +43,8 @@ ALSO = (
     ("pallas.tpu.*", "pallas/tpu"),
 )
 
+# Fewer integers are recognized without a loop.
+SLOWER = "** -> *, 2 -> 1, 64 -> 63"
 # Faults that change no result, by the reason. A row has the module, the scope, what
 # changes ("*" for anything), and a text that the changed lines have.
 EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
@@ -50,14 +52,21 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("_select", "transpose_select", "if False", "needs_cotangent"),
         ("_overlap", "MOST_*", "*", ""),
         ("_overlap", "_reduce", "if False", "sorted(axes)"),
-        ("_arguments", "as_integer", "if False", "type(value) is int and"),
-        ("_arguments", "as_sizes", "if False", "if usual and"),
+        (
+            "_arguments",
+            "as_integer",
+            f"if False, drop -, {SLOWER}",
+            "type(value) is int and",
+        ),
+        ("_arguments", "as_sizes", f"if False, {SLOWER}, drop -", "if usual and"),
         ("_strides", "_corner", "*", "2 * math.prod(kept)"),
-        ("_strides", "_corner", "if True", "if sizes[axis] > 1]"),
+        ("_strides", "_corner", "if True, > -> >=, 1 -> 0", "if sizes[axis] > 1]"),
         ("_strides", "write", "True -> False", "unique_indices"),
+        ("pallas.gpu._nonzero_rows", "store_rows", "- -> +, 1 -> 0", "t.loop((rest"),
     ),
     "The value has no part in what follows.": (
         ("_coordinates", "fold", "- -> +, 2 -> 3, 1 -> 2, 1 -> 0", "PaddingMode.WRAP"),
+        ("_sharding", "Layout", "True -> False", "frozen=True"),
         ("_sharding", "over_explicit_mesh", "0 -> -1", "knows_manual_axes"),
         ("_primitive", "OperatorPrimitive.linear", "*", "= 0"),
         ("_arguments", "as_array", "0 -> 1, 0 -> -1", "kind(0)"),
@@ -66,6 +75,7 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     ),
     "No value comes there that tells the two apart.": (
         ("_one_hot", "_shard", "0 -> -1", "part.outputs[0]"),
+        ("_padding_forms", "_has_long_rows", "2 -> 3", "itemsize"),
         ("_arguments", "_is_of_numbers", "16 -> 17, 8 -> 9", "dtype.itemsize"),
         ("_arguments", "cast_float_value", "> -> >=, 0 -> 1, 0 -> -1", "rounded > 0"),
     ),

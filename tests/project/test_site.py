@@ -87,12 +87,8 @@ def browser(tmp_path_factory):
 
 
 def resize(browser, width):
-    metrics = {
-        "width": width,
-        "height": HEIGHT,
-        "deviceScaleFactor": 1,
-        "mobile": False,
-    }
+    metrics = {"width": width, "height": HEIGHT, "deviceScaleFactor": 1}
+    metrics["mobile"] = False
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 

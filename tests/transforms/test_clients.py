@@ -75,10 +75,8 @@ def reflected(library, x):
 def convolved(library, kernel, x):
     """(batch, height, width, channels), of the same sizes."""
     x = jax.vmap(functools.partial(reflected, library))(x)
-    dimensions = ("NHWC", "HWIO", "NHWC")
-    return lax.conv_general_dilated(
-        x, kernel, (1, 1), "VALID", dimension_numbers=dimensions
-    )
+    options = {"dimension_numbers": ("NHWC", "HWIO", "NHWC")}
+    return lax.conv_general_dilated(x, kernel, (1, 1), "VALID", **options)
 
 
 def through_layers(library, kernels, x):

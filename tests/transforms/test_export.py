@@ -176,9 +176,7 @@ def test_height_and_width(use):
     alone = with_gradient(function, data)
     export.export(jax.jit(alone), platforms=["cuda"])(*structs(calls[0], specs))
     batched = jax.jit(with_gradient(jax.vmap(function), data))
-    stacks = [
-        [np.stack([x, x[..., ::-1] if x.ndim else x]) for x in xs] for xs in calls
-    ]
+    stacks = [[np.stack([x, x[..., ::-1] if x.ndim else x]) for x in c] for c in calls]
     types = structs(stacks[0], [f"b, {spec}" if spec else "b" for spec in specs])
     program = export.export(batched, platforms=[HERE])(*types)
     for xs in stacks:

@@ -87,9 +87,7 @@ def test_blocks(agrees, mode, dtype, pads, cores):
 
 
 @pytest.mark.slow
-def test_rows_and_columns_too_many_for_one_block_are_padded_in_turn(
-    agrees, monkeypatch
-):
+def test_more_rows_and_columns_than_a_block_has_are_padded_in_turn(agrees, monkeypatch):
     pads, x = ((1, 30, 140), (0, 10, 1)), numbers((2, 20, 130))
     plan = _padding.PaddingPlan(tuple(map(Axis, x.shape, *pads)), REFLECTION)
     monkeypatch.setattr(_padding, "MOST_ELEMENTS", plan.elements - 1)
