@@ -228,6 +228,8 @@ def typed_as(
         f"{name} has data type {show(array.dtype)}, while {owner} has "
         f"{show(dtype)}; both must be the same. Convert it with .astype('{dtype}').",
     )
+    if truth:  # which XLA for GPUs can't convert to 4 bits
+        array = lax.convert_element_type(array, np.int8)
     # convert_element_type saturates floats, but wraps integers, so these are clipped.
     if is_integer(dtype) and is_integer(array.dtype):
         wanted, own = jnp.iinfo(dtype), jnp.iinfo(array.dtype)

@@ -158,12 +158,11 @@ def _has_long_rows(x: jax.Array, start: Pads, end: Pads) -> bool:
     A row is what follows an index of the last padded axis and of those before it.
     """
     axes = _padded_axes(x.ndim, start, end)
-    inner = math.prod(x.shape[axes[-1][0] + 1 :] if axes else ())
-    row = math.prod(x.shape[axes[-1][0] :] if axes else ())
+    row = x.shape[axes[-1][0] :] if axes else ()
     # XLA moves bfloat16, whose kind is "V", by way of float32 on a CPU.
     narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
-    known = isinstance(row, int)  # which has the sizes of `inner`, too
-    return narrow and known and row >= JOINED_ROW and inner < GATHERED_RUN
+    known = narrow and all(isinstance(size, int) for size in row)
+    return known and math.prod(row) >= JOINED_ROW and math.prod(row[1:]) < GATHERED_RUN
 
 
 def join(
