@@ -145,9 +145,8 @@ def _element_wise_if(
         if value.ndim == 0:
             value = value.reshape((1,) * condition.ndim)
         else:
-            sizes, x = ((name, value.shape), (CONDITION, condition.shape)), name[0]
-            remedy = f" Write jnp.broadcast_to({x}, condition.shape), or "
-            remedy += f"jnp.broadcast_to(condition, {x}.shape)."
+            sizes = (name, value.shape), (CONDITION, condition.shape)
+            remedy = " Write element_wise_if(*jnp.broadcast_arrays(condition, a, b))."
             require_same(NAME, "sizes", *sizes, remedy)
         operands.append(strong(value))
     (output,) = ELEMENT_WISE_IF(*operands)

@@ -52,10 +52,10 @@ DESC = dmljax.ElementWiseIfDesc(
 )
 CALLS = {
     "a (ATensor) has {2,1}, while condition (ConditionTensor) has {2,3}; both must be "
-    "the same. Write jnp.broadcast_to(a, condition.shape), or jnp.broad": (
+    "the same. Write element_wise_if(*jnp.broadcast_arrays(condition, a, b)).": (
         *(CONDITION, MATRIX[:, :1], MATRIX),
     ),
-    "b (BTensor) has {3}, while condition (C...o(b, cond...condition, b.shape)": (
+    "b (BTensor) has {3}, while condition (ConditionTensor) has {2,3}; both": (
         *(CONDITION, MATRIX, MATRIX[0]),
     ),
     "a (ATensor) has FLOAT32, while b (BTensor) has INT32...Write b.astype(a.dtype)": (
