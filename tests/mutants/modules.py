@@ -32,7 +32,8 @@ ALSO = (
     ("_primitive", "results derivatives vmap export jax lowered sharding"),
     ("_select", "results derivatives"),
     ("_sharding", "sharded_programs"),
-    ("_padding_*", "padding_forms results derivatives vmap sharding sharded_programs"),
+    ("_padding_*", "padding_forms results export derivatives vmap sharding"),
+    ("_padding_*", "sharded_programs"),
     ("_nonzero_coordinates_*", "nonzero_coordinates results vmap sharding"),
     *(
         (name, "results errors support arguments operator derivatives vmap sharding")
