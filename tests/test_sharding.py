@@ -245,17 +245,10 @@ def test_a_gradient_inside_a_shard_map_over_some_axes():
         return sum(jnp.sum(y**2) for y in outputs)[None]
 
     sharding = sharding_of("2x4", P("a", "b"), AxisType.Explicit)
-    mapped = jax.shard_map(
-        energy,
-        mesh=sharding.mesh,
-        in_specs=P(None, "b"),
-        out_specs=P("b"),
-        axis_names={"b"},
-    )
-    gradient, expected = (
-        jax.grad(lambda x, f=f: jnp.sum(f(x))) for f in (mapped, energy)
-    )
-    run(gradient, sharding, array(), one=jax.jit(expected)(array()))
+    specs = {"in_specs": P(None, "b"), "out_specs": P("b"), "axis_names": {"b"}}
+    mapped = jax.shard_map(energy, mesh=sharding.mesh, **specs)
+    gradients = [jax.grad(lambda x, f=f: jnp.sum(f(x))) for f in (mapped, energy)]
+    run(gradients[0], sharding, array(), one=jax.jit(gradients[1])(array()))
 
 
 @pytest.mark.parametrize(
@@ -272,6 +265,13 @@ def test_rows_that_a_padding_sends(pads, mode, sent):
     text, _ = run(function, sharding_of("8", P("a"), AxisType.Explicit), array())
     (found,) = collectives(text)
     assert (found.kind, found.elements) == (sent[0], sent[1] * math.prod(SHAPE[1:]))
+
+
+def test_columns_that_a_device_gathers():
+    """The padding is larger than a part, which has two columns."""
+    pad = functools.partial(dmljax.padding, mode=PaddingMode.SYMMETRIC)
+    sharding = sharding_of("8", P(None, "a"), AxisType.Explicit)
+    run(lambda x: pad(x, (0, 5), (0, 3)), sharding, array(shape=(3, 16)))
 
 
 def test_an_array_that_is_not_sharded_is_divided_like_the_others():

@@ -32,7 +32,8 @@ ALSO = (
     ("_primitive", "results derivatives vmap export jax lowered sharding"),
     ("_select", "results derivatives"),
     ("_sharding", "sharded_programs"),
-    ("_padding_*", "padding_forms results derivatives vmap sharding sharded_programs"),
+    ("_padding_*", "padding_forms results export derivatives vmap sharding"),
+    ("_padding_*", "sharded_programs"),
     ("_nonzero_coordinates_*", "nonzero_coordinates results vmap sharding"),
     *(
         (name, "results errors support arguments operator derivatives vmap sharding")
@@ -52,12 +53,9 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("_select", "transpose_select", "if False", "needs_cotangent"),
         ("_overlap", "MOST_*", "*", ""),
         ("_overlap", "_reduce", "if False", "sorted(axes)"),
-        (
-            "_arguments",
-            "as_integer",
-            f"if False, drop -, {SLOWER}",
-            "type(value) is int and",
-        ),
+        ("_sharding", "Part.gathered", "if False", "not mesh_axes"),
+        ("_sharding", "Part.cut", "if False", "not self.mesh_axes"),
+        ("_arguments", "as_integer", f"if False, drop -, {SLOWER}", "value) is int"),
         ("_arguments", "as_sizes", f"if False, {SLOWER}, drop -", "if usual and"),
         ("_strides", "_corner", "*", "2 * math.prod(kept)"),
         ("_strides", "_corner", "if True, > -> >=, 1 -> 0", "if sizes[axis] > 1]"),
