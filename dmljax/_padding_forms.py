@@ -147,7 +147,7 @@ def on_cpu(
     (padded,) = by_axes(pad)(x, *value, start=start, end=end, mode=mode)
     if pad is gather and mode is not PaddingMode.CONSTANT:
         # XLA's CPU would fuse the gather into a reduction that follows, and a mean over
-        # rows then takes 2 to 20 times as long (results/x86_64-cpu.csv, "[gather]").
+        # rows then takes 1.3 to 1.9 times as long (results/x86_64-cpu.csv, "[gather]").
         padded = lax.optimization_barrier(padded)
     return (padded,)
 
