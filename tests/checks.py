@@ -1,6 +1,10 @@
 """What several files of tests do with a sample, a program or a mesh."""
 
+import os
+import pathlib
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,6 +15,15 @@ import pytest
 from dmljax import DescriptorError
 from tests import samples
 from tests.samples import Fill, Sample, Wrong
+
+
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs Python in a process of its own, and keeps what it prints."""
+    root = str(pathlib.Path(__file__).parent.parent)
+    environment = {**os.environ, "PYTHONPATH": root, **environment}
+    settings: Any = {"cwd": root, "capture_output": True, "text": True, "timeout": 300}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environment, check=False, **settings)
 
 
 def assert_same(actual: Any, expected: Any, name: str = "") -> None:

@@ -5,11 +5,8 @@ lacks, as the table in `dmljax._jax` says.
 """
 
 import functools
-import os
 import re
-import subprocess
 import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +20,7 @@ from jax.sharding import PartitionSpec as P
 
 import dmljax
 from dmljax import DescriptorError, _jax
+from tests.checks import python
 from tests.pallas import blocks
 from tests.samples import INT32_MIN
 
@@ -222,14 +220,7 @@ def test_an_import_loads_only_what_programs_use():
     Neither the import nor calls on a CPU load a kernel, or what reads model files and
     shows the pages' examples.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTS],
-        cwd=Path(__file__).parent.parent,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = python("-c", IMPORTS, JAX_PLATFORMS="cpu")
     imported, loaded, asked = done.stdout.splitlines()
     assert set(loaded.split()) == set(imported.split())
     # A kernel is in a folder of dmljax.pallas.

@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 from concurrent import futures
 
@@ -17,6 +16,7 @@ import dmljax
 from dmljax import __main__ as command_line
 from dmljax._model.schema import model_schema
 from dmljax._operators import DESCRIPTORS
+from tests.checks import python
 from tests.model.models import edited, padding_model, show, zeros
 
 
@@ -269,14 +269,7 @@ def test_a_closed_output(capsys, monkeypatch):
 
 def test_a_program_without_a_platform():
     """JAX reads this variable when it starts, so the program is a process."""
-    root = pathlib.Path(dmljax.__file__).parents[1]
-    more = {"PYTHONPATH": str(root), "JAX_PLATFORMS": "nonsense"}
-    done = subprocess.run(
-        [sys.executable, "-m", "dmljax", "run", "none.json"],
-        env=os.environ | more,
-        capture_output=True,
-        text=True,
-    )
+    done = python("-m", "dmljax", "run", "none.json", JAX_PLATFORMS="nonsense")
     assert (done.returncode, done.stdout) == (2, "")
     message = "dmljax: JAX finds no device with JAX_PLATFORMS=nonsense; unset it: "
     assert done.stderr.splitlines()[-1].startswith(message)

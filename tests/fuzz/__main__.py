@@ -83,7 +83,7 @@ class Report:
             self.fail(f"{seconds:.1f} s and {grown} KiB for a check", content)
 
     def row(self) -> str:
-        """A row of the table of docs/background/reliability.md."""
+        """A row of the table of docs/development/reliability.md."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         counts = (str(self.counts[name]) for name in COUNTS)
         cells = str(self.seed), *counts, f"{self.slowest:.3f}", f"{peak:.2f}"

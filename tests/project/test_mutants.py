@@ -1,13 +1,11 @@
 """The generator of faults makes every kind of fault, and the runner tells the truth."""
 
 import itertools
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 
+from tests.checks import python
 from tests.mutants import generate, modules
 
 NUMBERS = itertools.count()
@@ -147,14 +145,8 @@ def test_the_runner(tmp_path, test, status, told):
         f"from half import half\n{test}\n".replace("EIGHT", EIGHT)
     )
     options = ["--show", "--limit", "2", "--processes", "3"]
-    command = [sys.executable, "-c", RUN, str(tmp_path), *options]
-    done = subprocess.run(
-        command,
-        cwd=generate.ROOT,
-        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "XLA_FLAGS": ""},
-        capture_output=True,
-        text=True,
-    )
+    environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "XLA_FLAGS": ""}
+    done = python("-c", RUN, str(tmp_path), *options, **environment)
     assert re.search(told, done.stdout + done.stderr), done.stdout + done.stderr
     assert done.returncode == status
 

@@ -3,12 +3,9 @@
 import dataclasses
 import enum
 import inspect
-import os
 import pathlib
 import pickle
 import re
-import subprocess
-import sys
 import tomllib
 import types
 
@@ -18,6 +15,7 @@ import pytest
 import dmljax
 from dmljax import _operators
 from dmljax._operators import OPERATORS
+from tests.checks import python
 from tests.subjects import SUBJECTS
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
@@ -177,13 +175,6 @@ except RuntimeError as error:
 
 
 def test_import_is_quiet_starts_no_backend_and_leaves_the_configuration_alone():
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", IMPORT],
-        cwd=ROOT,
-        env={**os.environ, "JAX_PLATFORMS": "nowhere"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-W", "error", "-c", IMPORT, JAX_PLATFORMS="nowhere")
     assert (done.returncode, done.stderr) == (0, "")
     assert "'nowhere'" in done.stdout  # so an import that looks for one would fail

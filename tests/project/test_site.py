@@ -272,18 +272,15 @@ def test_every_plot_follows_the_dark_mode():
         assert "prefers-color-scheme: dark" in plot.read_text(), plot
 
 
-LETTERS = """
-return [...new Set([...document.querySelectorAll("text")]
-  .map(e => getComputedStyle(e).fill))];
-"""
+TEXTS = 'return [...new Set([...document.querySelectorAll("text")]'
+LETTERS = f"{TEXTS}.map(e => getComputedStyle(e).fill))]"
 
 
 def test_the_letters_of_benchmarks_are_light_on_a_dark_page(browser, address):
     names = [path.name for path in (SITE / "_images").glob("benchmarks*")]
     assert "benchmarks_overview.svg" in names
     for scheme, colour in (("dark", "rgb(213, 217, 221)"), ("light", "rgb(0, 0, 0)")):
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        media = {"features": [feature]}
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
         for name in names:
             browser.get(f"{address}/_images/{name}")

@@ -22,7 +22,7 @@ import dmljax
 from benchmarks.collectives import collectives
 from dmljax import PaddingMode
 from tests import compiling, meshes
-from tests.checks import eight_devices
+from tests.checks import eight_devices, python
 from tests.meshes import CASES, DOCS, check_both, run, sharding_of
 from tests.sharded import array
 from tests.subjects.nonzero_coordinates import MASK, lines, nonzero_coordinates
@@ -69,12 +69,9 @@ def test_shard_map(uses):
 
     def mapped(sample, *whole):
         in_axes = [None if i in whole else 0 for i in range(len(sample.operands))]
-        return jax.shard_map(
-            jax.vmap(sample.run, in_axes) if 0 in in_axes else sample.run,
-            mesh=mesh,
-            in_specs=tuple(P() if axis is None else P("batch") for axis in in_axes),
-            out_specs=P("batch"),
-        )
+        one = jax.vmap(sample.run, in_axes) if 0 in in_axes else sample.run
+        specs = tuple(P() if axis is None else P("batch") for axis in in_axes)
+        return jax.shard_map(one, mesh=mesh, in_specs=specs, out_specs=P("batch"))
 
     def run(sample, *operands):
         output = mapped(sample)(*operands)
@@ -256,10 +253,11 @@ def test_second_derivatives(kind):
 # PROGRAMS THAT ARE KEPT
 
 
+KEPT = "SYMMETRIC, narrow", "nonzero_coordinates", "one_hot"
+
+
 @each_kind
-@pytest.mark.parametrize(
-    "name", ["SYMMETRIC, narrow", "nonzero_coordinates", "one_hot"]
-)
+@pytest.mark.parametrize("name", KEPT)
 def test_an_exported_program_communicates_as_the_compiled_one(name, kind):
     case, sharding = CASES[name], sharding_of("8", P("a"), kind)
     placed = [jax.device_put(x, sharding) for x in case.arrays]
@@ -274,15 +272,7 @@ def test_an_exported_program_communicates_as_the_compiled_one(name, kind):
 
 def output_of(*command, **environment):
     """What another Python process prints."""
-    done = subprocess.run(
-        [sys.executable, *command],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd=DOCS.parent,
-        env=os.environ | {"PYTHONPATH": str(DOCS.parent)} | environment,
-    )
+    done = python(*command, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
