@@ -56,11 +56,8 @@ FORMS = {
         "loss of labels",
         _swapped(_one_hot, "_are_truth_values", lambda _: False),
     ),
-    # PADDING on a CPU: strips are joined, or else gathered with a barrier behind.
+    # PADDING on a CPU: strips are joined, or else gathered.
     "join": Plain("cpu", PADDED, _dict(PADDING.on_platform, cpu=_joined)),
-    "gather, barrier": Plain(
-        "cpu", PADDED, _swapped(_padding_forms, "_has_long_rows", lambda *_: False)
-    ),
     "gather": Plain("cpu tpu", PADDED, _dict(PADDING.on_platform, clear=True)),
     "offsets": Plain("cpu", "with gaps", _swapped(_strides, "_corner", lambda _: None)),
     "nothing copied": Plain(

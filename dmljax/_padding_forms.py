@@ -27,7 +27,7 @@ from dmljax._types import Form, Outputs, index_mode
 Pads = tuple[int, ...]
 # On a CPU, strips are joined to rows of at least so many elements, unless a gather can
 # copy runs of so many elements that lie side by side (results/x86_64-cpu.csv, "reflect
-# padding", "[join]" and "[gather, barrier]").
+# padding", "[join]" and "[gather]").
 JOINED_ROW, GATHERED_RUN = 96, 16
 
 
@@ -44,7 +44,8 @@ def by_axes(pad: Callable[..., jax.Array]) -> Form:
             return (_pad_constant(x, value[0], start, end),)
         axes = _padded_axes(x.ndim, start, end)
         # Images that are cut into patches on an H200 take 0.123 ms if the last axis is
-        # gathered first, and else 0.527 (docs/development/lab_notes.md).
+        # gathered first, and else 0.527. On a CPU, a mean of rows takes up to 13 times
+        # as long if it is gathered last (docs/development/lab_notes.md).
         for axis, before, after in axes[::-1] if pad is gather else axes:
             fits = _has_strips(x.shape[axis], before, after, mode)
             x = (pad if fits else gather)(x, axis, before, after, mode)
@@ -144,12 +145,7 @@ def on_cpu(
     gather computes an index for each element.
     """
     pad = join if _has_long_rows(x, start, end) else gather
-    (padded,) = by_axes(pad)(x, *value, start=start, end=end, mode=mode)
-    if pad is gather and mode is not PaddingMode.CONSTANT:
-        # XLA's CPU would fuse the gather into a reduction that follows, and a mean over
-        # rows then takes 1.3 to 1.9 times as long (results/x86_64-cpu.csv, "[gather]").
-        padded = lax.optimization_barrier(padded)
-    return (padded,)
+    return by_axes(pad)(x, *value, start=start, end=end, mode=mode)
 
 
 def _has_long_rows(x: jax.Array, start: Pads, end: Pads) -> bool:

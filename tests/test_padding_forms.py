@@ -94,8 +94,7 @@ def test_long_rows_of_narrow_elements_are_joined_on_a_cpu(joined, shape, start, 
     pads = {"start": start, "end": start, "mode": PaddingMode.WRAP}
     program = jax.make_jaxpr(functools.partial(FORMS["cpu"], **pads))
     text = str(program(jax.ShapeDtypeStruct(shape, dtype)))
-    found = [word in text for word in ("gather", "optimization_barrier", "concatenate")]
-    assert found == [not joined, not joined, joined]
+    assert ["gather" in text, "concatenate" in text] == [not joined, joined]
 
 
 # LONG AXES
