@@ -39,8 +39,10 @@ class _LeftOut:
 LEFT_OUT: Any = _LeftOut()
 # The types that JAX keeps as they are, whether or not its x64 mode is on. An array of
 # such a type needs no other check, which keeps small calls fast.
-_NAMES = "bool int8 int16 int32 uint8 uint16 uint32 float16 bfloat16 float32"
-KEPT = frozenset(map(jnp.dtype, _NAMES.split()))
+KEPT = frozenset(
+    jnp.dtype(kind)
+    for kind in ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "bfloat16")
+)
 # What the types of all others must be, in messages.
 _NUMBERS = "a type of JAX, in native byte order, but not of floats of 6 bits"
 

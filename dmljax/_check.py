@@ -140,8 +140,6 @@ def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Membe
 LONGEST = 60  # characters of a value
 LONGEST_PATH = 300  # characters of a path
 MOST_NAMES = 12  # of a list
-MOST_SIZES = 16  # of a tensor
-MOST_BITS = 128  # of an integer; no legal one has more than 64
 
 
 def as_python(value: Any) -> str:
@@ -152,7 +150,7 @@ def as_python(value: Any) -> str:
     >>> as_python(10**400), as_python(-7), as_python("7")
     ('about 2^1328', '-7', "'7'")
     """
-    if type(value) is int and value.bit_length() > MOST_BITS:
+    if type(value) is int and value.bit_length() > 128:  # no legal one has more than 64
         return f"about {'-' * (value < 0)}2^{value.bit_length() - 1}"
     try:
         return shortened(" ".join(repr(value).split()))
@@ -168,10 +166,10 @@ def show(value: Any) -> str:
     ('{2,3}', 'FLOAT16', 'about 2^1328')
     """
     if isinstance(value, tuple):
-        sizes = value[:MOST_SIZES]
+        sizes = value[:16]
         # A symbolic size is no int, and shows itself in the letters that it has.
         items = [as_python(n) if type(n) is int else shortened(str(n)) for n in sizes]
-        more = [f"... ({len(value)} elements)"] if len(value) > MOST_SIZES else []
+        more = [f"... ({len(value)} elements)"] if len(value) > 16 else []
         return "{" + ",".join([*items, *more]) + "}"
     if type(value) is int:
         return as_python(value)

@@ -15,7 +15,7 @@ import numpy as np
 from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType
 
 _MISSING = object()  # stands for a name that this JAX lacks; None could be a value
 
@@ -124,7 +124,10 @@ def is_local(context: mlir.LoweringRuleContext) -> bool:
     # The number of devices counts those of a shard_map as well. Inside of it, and with
     # explicit axes, the types say that nothing is left to divide.
     arrays: list[Any] = [*context.avals_in, *context.avals_out]
-    return all(_is_whole(array.sharding) for array in arrays)
+    divided = any(names_axes(entry) for x in arrays for entry in x.sharding.spec)
+    # With an automatic axis in the mesh, XLA may divide what the type does not.
+    meshes = [x.sharding.mesh.axis_types for x in arrays]
+    return not divided and all(kinds and AxisType.Auto not in kinds for kinds in meshes)
 
 
 def why_divided(context: mlir.LoweringRuleContext) -> str | None:
@@ -153,14 +156,6 @@ def why_divided(context: mlir.LoweringRuleContext) -> str | None:
 def names_axes(entry: Any) -> bool:
     """Whether an entry of a PartitionSpec has mesh axes, which divide a dimension."""
     return entry not in (None, ())
-
-
-def _is_whole(sharding: NamedSharding) -> bool:
-    """Whether a type says that every device has all of an array."""
-    # With an automatic axis in the mesh, XLA may divide what the type does not.
-    divided = any(map(names_axes, sharding.spec))
-    types = sharding.mesh.axis_types
-    return bool(types) and AxisType.Auto not in types and not divided
 
 
 def is_exported(context: mlir.LoweringRuleContext) -> bool:

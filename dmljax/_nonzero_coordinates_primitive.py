@@ -19,7 +19,7 @@ from jax import lax
 from dmljax._coordinates import filled, is_nonzero, to_scalar, unravel
 from dmljax._jax import varying_alike
 from dmljax._primitive import Kernel, OperatorPrimitive
-from dmljax._sharding import Layout, Partition, Shape, aligned
+from dmljax._sharding import Layout, Partition, aligned
 from dmljax._types import Form, Outputs, index_mode
 
 WORD = 32  # elements of a word, one bit each
@@ -243,7 +243,11 @@ def _sizes(
 
 
 def _layout(
-    operands: Sequence[Shape], outputs: Sequence[Shape], *, rank: int, **static: Any
+    operands: Sequence[tuple[int, ...]],
+    outputs: Sequence[tuple[int, ...]],
+    *,
+    rank: int,
+    **static: Any,
 ) -> Layout:
     """Divides batches only. A tensor is whole: a row depends on all elements before."""
     layout = aligned(operands, outputs, **static)

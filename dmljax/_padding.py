@@ -50,8 +50,10 @@ PAIRS = (
     "both paddings by start, end = zip(*pairs)."
 )
 # The names of the modes. Other cases work as well, but are not typed.
-Lower = Literal["constant", "edge", "reflection", "reflect", "symmetric", "wrap"]
-Upper = Literal["CONSTANT", "EDGE", "REFLECTION", "REFLECT", "SYMMETRIC", "WRAP"]
+ModeName = (
+    Literal["constant", "edge", "reflection", "reflect", "symmetric", "wrap"]
+    | Literal["CONSTANT", "EDGE", "REFLECTION", "REFLECT", "SYMMETRIC", "WRAP"]
+)
 # The modes that came after the operator, and their first levels.
 MODE_LEVELS = {
     PaddingMode.SYMMETRIC: FeatureLevel.V3_0,
@@ -65,7 +67,7 @@ def padding(
     start_padding: Sizes,
     end_padding: Sizes,
     *,
-    mode: PaddingMode | Lower | Upper | int = PaddingMode.CONSTANT,
+    mode: PaddingMode | ModeName | int = PaddingMode.CONSTANT,
     value: ArrayLike = 0,
     implementation: Implementation = None,
 ) -> jax.Array:

@@ -25,10 +25,6 @@ from dmljax._types import Form, Outputs, index_mode
 
 # The padding before or after each of the last axes. The axes before them are a batch.
 Pads = tuple[int, ...]
-# On a CPU, strips are joined to rows of at least so many elements, unless a gather can
-# copy runs of so many elements that lie side by side (results/x86_64-cpu.csv, "reflect
-# padding", "[join]" and "[gather]").
-JOINED_ROW, GATHERED_RUN = 96, 16
 
 
 def by_axes(pad: Callable[..., jax.Array]) -> Form:
@@ -47,7 +43,9 @@ def by_axes(pad: Callable[..., jax.Array]) -> Form:
         # gathered first, and else 0.527. On a CPU, a mean of rows takes up to 13 times
         # as long if it is gathered last (docs/development/lab_notes.md).
         for axis, before, after in axes[::-1] if pad is gather else axes:
-            fits = _has_strips(x.shape[axis], before, after, mode)
+            known = all(isinstance(n, int) for n in (before, x.shape[axis], after))
+            most = x.shape[axis] - (mode is PaddingMode.REFLECTION)
+            fits = known and max(before, after) <= most
             x = (pad if fits else gather)(x, axis, before, after, mode)
         return (x,)
 
@@ -78,12 +76,6 @@ def _padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]
     """Returns (axis, before, after) for each axis that is padded."""
     axes = range(rank - len(start), rank)
     return [pads for pads in zip(axes, start, end, strict=True) if any(pads[1:])]
-
-
-def _has_strips(size: int, before: int, after: int, mode: PaddingMode) -> bool:
-    """Whether the padding is known to repeat no element twice on a side of an axis."""
-    known = all(isinstance(n, int) for n in (before, size, after))
-    return known and max(before, after) <= size - (mode is PaddingMode.REFLECTION)
 
 
 def gather(
@@ -158,7 +150,9 @@ def _has_long_rows(x: jax.Array, start: Pads, end: Pads) -> bool:
     # XLA moves bfloat16, whose kind is "V", by way of float32 on a CPU.
     narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
     known = narrow and all(isinstance(size, int) for size in row)
-    return known and math.prod(row) >= JOINED_ROW and math.prod(row[1:]) < GATHERED_RUN
+    # A gather copies runs of 16 and more elements that lie side by side, and is faster
+    # with them (results/x86_64-cpu.csv, "reflect padding", "[join]" and "[gather]").
+    return known and math.prod(row) >= 96 and math.prod(row[1:]) < 16
 
 
 def join(
@@ -261,7 +255,10 @@ def _bring_inside(
         total = part.sum(axis, keepdims=True, dtype=part.dtype)
         return total, 0 if at_most(first, 0) else size - 1
     period, mirror = fold(size, mode)
-    source = _find_in_period(first, period)
+    # JAX can compare a symbolic sum with a size, but decides little about a remainder.
+    both = first, first + period
+    found = (n for n in both if at_most(0, n) and at_most(n + 1, period))
+    source = next(found, first % period)
     if at_most(source + length, size):
         return part, source
     last = mirror - source  # the element that the first of the stretch mirrors
@@ -277,15 +274,6 @@ def _bring_inside(
         return direct, 0
     mirrored = lax.rev(lax.slice_in_dim(part, size, period, axis=axis), (axis,))
     return direct + _extend(mirrored, axis, mirror - period + 1, size), 0
-
-
-def _find_in_period(position: int, period: int) -> int:
-    """Returns ``position % period``."""
-    # JAX can compare a symbolic sum with a size, but decides little about a remainder.
-    for shifted in (position, position + period):
-        if at_most(0, shifted) and at_most(shifted + 1, period):
-            return shifted
-    return position % period
 
 
 def _extend(part: jax.Array, axis: int, offset: int, size: int) -> jax.Array:

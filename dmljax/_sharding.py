@@ -21,7 +21,6 @@ from dmljax._check import require, show
 from dmljax._jax import knows_manual_axes, names_axes
 from dmljax._types import Outputs
 
-Shape = tuple[int, ...]
 Names = tuple[str, ...]  # names of dimensions, or of mesh axes
 
 
@@ -50,7 +49,7 @@ class Part:
 
     mesh: Mapping[str, int]  # the size of each mesh axis
     axes: Mapping[str, Names]  # the mesh axes that divide a dimension, by its name
-    outputs: tuple[Shape, ...]  # the sizes of a part of each output
+    outputs: tuple[tuple[int, ...], ...]  # the sizes of a part of each output
 
     def mesh_axes(self, dimension: int) -> Names:
         """Returns the mesh axes over which a dimension is divided."""
@@ -106,7 +105,9 @@ class Part:
 
 
 def aligned(
-    operands: Sequence[Shape], outputs: Sequence[Shape], **static: Any
+    operands: Sequence[tuple[int, ...]],
+    outputs: Sequence[tuple[int, ...]],
+    **static: Any,
 ) -> Layout:
     """Returns the layout in which dimensions of the same number belong together.
 
@@ -175,7 +176,7 @@ def over_explicit_mesh(
     mesh: AbstractMesh,
     partition: Partition,
     operands: Sequence[jax.Array],
-    outputs: Sequence[Shape],
+    outputs: Sequence[tuple[int, ...]],
     static: Mapping[str, Any],
 ) -> Outputs:
     """Returns the outputs, of these sizes. Each device computes its parts of them.
@@ -259,8 +260,11 @@ def _declared(
 
 
 def _sizes_of_part(
-    operator: str, output: Shape, axes: Sequence[Names], mesh: Mapping[str, int]
-) -> Shape:
+    operator: str,
+    output: tuple[int, ...],
+    axes: Sequence[Names],
+    mesh: Mapping[str, int],
+) -> tuple[int, ...]:
     """Returns the sizes of a part. JAX has no uneven sharding over explicit axes."""
     counts = [_parts(mesh, mesh_axes) for mesh_axes in axes]
     for i, (size, count) in enumerate(zip(output, counts, strict=True)):
