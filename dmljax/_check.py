@@ -166,10 +166,11 @@ def show(value: Any) -> str:
     ('{2,3}', 'FLOAT16', 'about 2^1328')
     """
     if isinstance(value, tuple):
-        sizes = value[:16]
+        most = 16  # more than a tensor has
+        sizes = value[:most]
         # A symbolic size is no int, and shows itself in the letters that it has.
         items = [as_python(n) if type(n) is int else shortened(str(n)) for n in sizes]
-        more = [f"... ({len(value)} elements)"] if len(value) > 16 else []
+        more = [f"... ({len(value)} elements)"] if len(value) > most else []
         return "{" + ",".join([*items, *more]) + "}"
     if type(value) is int:
         return as_python(value)

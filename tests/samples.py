@@ -17,7 +17,7 @@ from dmljax._operators import Registered
 from tests.sharded import Case
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
-# What NumPy calls the modes of PADDING, by their numbers.
+# NumPy's names of the modes of PADDING, by their numbers.
 NUMPY = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 # DATA TYPES

@@ -66,7 +66,7 @@ def test_strides_of_which_three_or_more_meet():
         ((2,) * 8, (128, 1, 64, 2, 32, 4, 16, 8), False),
         # Which of these overlap would take too long to find.
         ((16,) * 7, (8009, 8011, 8017, 8039, 8053, 8059, 8069), None),
-        # Of such strides 2^20 elements are compared, and no more.
+        # No more than 2^20 elements with such strides are compared.
         ((16,) * 5, (8009, 8011, 8017, 8039, 8053), True),
         ((16, 16, 16, 16, 17), (8009, 8011, 8017, 8039, 8053), None),
         ((2, 2, 2, 2), (8009, 8011, 8017, 8039), False),
