@@ -27,7 +27,7 @@ from dmljax.pallas.gpu._padding import PaddingPlan
 ALL_ROWS = "^nonzero_coordinates (float32|uint8) .*[15]0.0% non-zero forward"
 SOME_ROWS = r"^nonzero_coordinates (float32|uint8) .* non-zero, \d{5,} rows"
 COMPACTED = "^nonzero_coordinates (elements|rows|edges)"
-PADDED = "^padding (reflect padding|mean|REFLECTION).* forward"
+PADDED = "^padding (reflect padding|mean|patches|REFLECTION).* forward"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,15 @@ class Plain:
 
 _swapped, _dict = mock.patch.object, mock.patch.dict
 _joined = _padding_forms.by_axes(_padding_forms.join)
+# The order of the axes is for `gather` itself. Any other function starts at the first.
+_from_first = _padding_forms.by_axes(lambda *args: _padding_forms.gather(*args))
 FORMS = {
+    # A window for each head: XLA also counts the operations on single numbers.
+    "no barrier": Plain(
+        "gpu",
+        "each head",
+        _swapped(jax.lax, "optimization_barrier", lambda numbers: numbers),
+    ),
     "select": Plain("cpu gpu", "smooth", _swapped(_select, "BITS", {})),
     "values": Plain(
         "cpu gpu",
@@ -59,6 +67,12 @@ FORMS = {
     # PADDING on a CPU: strips are joined, or else gathered.
     "join": Plain("cpu", PADDED, _dict(PADDING.on_platform, cpu=_joined)),
     "gather": Plain("cpu tpu", PADDED, _dict(PADDING.on_platform, clear=True)),
+    # PADDING on a CPU or GPU: the last axis is gathered first, or else the first.
+    "first axis first": Plain(
+        "cpu gpu",
+        PADDED,
+        _dict(PADDING.on_platform, dict.fromkeys(("cpu", "cuda"), _from_first)),
+    ),
     "offsets": Plain("cpu", "with gaps", _swapped(_strides, "_corner", lambda _: None)),
     "nothing copied": Plain(
         "gpu", PADDED, _swapped(PaddingPlan, "inside", (0, 0)), "dmljax pallas"
