@@ -72,7 +72,8 @@ def pad(
     starts, ends = (as_sizes(name, "pad_width", side) for side in sides)
     if not all(decide_at_most(name, 0, width) for width in starts + ends):
         raise ValueError(f"{name}: pad_width is {pad_width}; none may be negative.")
-    if mode != "constant":
+    # Zero needs no conversion. Its program is one function, not two.
+    if mode != "constant" or (type(constant_values) is int and constant_values == 0):
         return padding(x, starts, ends, mode=_MODES.index(mode))
     return _pad_constant(x, jnp.asarray(constant_values), starts, ends)
 
