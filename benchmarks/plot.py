@@ -26,6 +26,8 @@ from docs import drawing
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 # The devices whose figures docs/benchmarks.md has, and README of the first.
 GPU, CPU, TPU = "NVIDIA H200", "x86_64 CPU", "TPU"
+# The CPU's programs with the newest JAX, in a ledger of their own.
+NEWEST = ledger.RESULTS / "newest"
 # Large programs have at least so many elements.
 LARGE = 2**20
 NAMES = {
@@ -152,21 +154,25 @@ def tracing_table(devices: Mapping[str, Lines]) -> str:
     return table_of(["work", *columns], rows)
 
 
-def cpu_table(lines: Lines) -> str:
+def cpu_table(lines: Lines, newest: Lines) -> str:
     """By operator, how the programs compare with those of other libraries."""
     others = {NAMES[n]: f"{n}.*" for n in ("jnp", "torch", "numpy", "onnxruntime")}
+    later = next(iter(next(iter(newest.values())).values()))["jax"]
+    columns = [(name, lines, pattern) for name, pattern in others.items()]
+    columns.insert(1, (f"jax.numpy, JAX {later}", newest, "jnp.*"))
     ratios: dict[str, dict[str, list[float]]] = {}
-    for key, row in lines.items():
-        if key[3] in ("program", "operator") and "dmljax" in row:
-            for name, pattern in others.items():
-                if (theirs := best(row, pattern)) is not None:
-                    own = ratios.setdefault(key[0], {}).setdefault(name, [])
-                    own.append(row["dmljax"]["wall_ms"] / theirs)
+    for name, every, pattern in columns:
+        for key, row in every.items():
+            theirs = best(row, pattern)
+            if key[3] in ("program", "operator") and "dmljax" in row and theirs:
+                own = ratios.setdefault(key[0], {}).setdefault(name, [])
+                own.append(row["dmljax"]["wall_ms"] / theirs)
+    names = [name for name, _, _ in columns]
     rows = [
-        [f"`{operator}`", *(_spread(by_library.get(name, [])) for name in others)]
-        for operator, by_library in ratios.items()
+        [f"`{operator}`", *(_spread(found.get(name, [])) for name in names)]
+        for operator, found in ratios.items()
     ]
-    return table_of(["operator", *others], rows)
+    return table_of(["operator", *names], rows)
 
 
 def tpu_table(lines: Lines) -> str:
@@ -194,7 +200,7 @@ def with_tables(text: str) -> str:
         "programs": program_table(gpu),
         "tracing": tracing_table({"CPU": cpu, "H200": gpu}),
         "programs on a CPU": program_table(cpu),
-        "CPUs": cpu_table(cpu),
+        "CPUs": cpu_table(cpu, ledger.lines(CPU, NEWEST)),
         "TPUs": tpu_table(tpu),
     }
     for what, table in tables.items():

@@ -69,7 +69,8 @@ def _fill_on_circle(top_x: jax.Array, data: Sequence[Any]) -> jax.Array:
     *origin, begin, end = (jnp.asarray(number, np.int32) for number in data)
     zero = begin + np.int32(INT32_MIN)
     # XLA for GPUs chooses the tiles of a fusion by the number of its operations, also
-    # of those on single numbers. The barrier keeps these out of a softmax.
+    # of those on single numbers. The barrier keeps these out of a softmax, which
+    # takes 0.092 ms with it, and 0.101 without (results/nvidia-h200.csv, "each head").
     first, span = lax.optimization_barrier((zero - sum(origin, 0), end - zero))
     return jnp.less(top_x - first, span)
 

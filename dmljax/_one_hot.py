@@ -173,9 +173,9 @@ def _one_hot(
     # XLA fuses a conversion of truth values further than a select: the loss of labels
     # takes 0.190 ms on an H200, and 0.225 with a select (results/nvidia-h200.csv, "mean
     # loss of labels" and "[values]").
-    pair = jnp.array([False, True]) if truth else strong(values)
-    flat = lax.reshape(pair, (pair.size,) + (1,) * (rank - 1))
-    off, on = (lax.slice_in_dim(flat, i, i + 1) for i in (0, 1))
+    pair: Any = np.array([False, True]) if truth else strong(values)
+    flat = pair.reshape((pair.size,) + (1,) * (rank - 1))
+    off, on = flat[:1], flat[1:2]
     (output,) = ONE_HOT(strong(indices), on, off, size=size, axis=axis - rank)
     converted: jax.Array = lax.convert_element_type(output, values.dtype)
     return converted

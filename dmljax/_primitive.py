@@ -41,6 +41,9 @@ from dmljax.pallas._platforms import may_be_default, require_kernel
 # The form that a caller asks for. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
 NO_MESH = AbstractMesh((), ())
+# A jaxpr gets the operations of a compiled function, not a call of it, which JAX traces
+# and lowers faster. From JAX 0.11 on, True would mean that only the lowering does this.
+EARLY: Any = getattr(getattr(jax, "Inline", None), "JAX_EARLY", True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -307,7 +310,7 @@ def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
         with jax.named_scope(f"dmljax.{function.__name__.strip('_')}"):
             return function(*arguments)
 
-    jitted: Callable[..., Result] = jax.jit(scoped, static_argnums=static, inline=True)
+    jitted: Callable[..., Result] = jax.jit(scoped, static_argnums=static, inline=EARLY)
     return jitted
 
 
