@@ -26,6 +26,7 @@ from dmljax.pallas.gpu._padding import PaddingPlan
 
 ALL_ROWS = "^nonzero_coordinates (float32|uint8) .*[15]0.0% non-zero forward"
 SOME_ROWS = r"^nonzero_coordinates (float32|uint8) .* non-zero, \d{5,} rows"
+FEW_ROWS = f"{SOME_ROWS}|^nonzero_coordinates (elements|edges)"
 COMPACTED = "^nonzero_coordinates (elements|rows|edges)"
 PADDED = "^padding (reflect padding|mean|patches|REFLECTION).* forward"
 
@@ -83,8 +84,8 @@ FORMS = {
         "gpu", ALL_ROWS, _swapped(_nonzero, "_scatter", _nonzero._search), "dmljax xla"
     ),
     "no kernel": Plain("gpu", COMPACTED, _dict(NONZERO.kernels, clear=True)),
-    "one tile": Plain("gpu", SOME_ROWS, _swapped(NonzeroPlan, "pieces", ())),
-    "no claims": Plain("gpu", SOME_ROWS, _swapped(NonzeroPlan, "claims", False)),
+    "one tile": Plain("gpu", FEW_ROWS, _swapped(NonzeroPlan, "pieces", ())),
+    "no claims": Plain("gpu", FEW_ROWS, _swapped(NonzeroPlan, "claims", False)),
 }
 
 

@@ -195,6 +195,9 @@ PROGRAMS = {
         SHARED["safe logarithm"],
         lambda x: np.where(x > 0.5, np.log(np.where(x > 0.5, x, 1)), 0),
         {"torch": _torch_log},
+        more={
+            "jnp maximum": lambda x: jnp.where(x > 0.5, jnp.log(jnp.maximum(x, 0.5)), 0)
+        },
         directions=("gradient",),
     ),
 }

@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import dmljax
@@ -43,6 +44,30 @@ def _torch_sums(distances: Any, features: Any) -> Any:
     return sums.reshape(features.shape)
 
 
+def _places(condition: jax.Array, size: int) -> jax.Array:
+    """Where a scatter puts each element. It drops what goes to `size`."""
+    return jnp.where(condition, jnp.cumsum(condition.astype(np.int32)) - 1, size)
+
+
+def _scattered(
+    condition: jax.Array, x: jax.Array, axis: int = 0, *, size: int
+) -> jax.Array:
+    """The chosen parts of x along axis 0, without a list of their numbers."""
+    del axis
+    kept = jnp.zeros((size, *x.shape[1:]), x.dtype)
+    return kept.at[_places(condition != 0, size)].set(x, mode="drop")
+
+
+def _jnp_coordinates(
+    condition: jax.Array, *, size: int, fill_value: int
+) -> tuple[jax.Array, ...]:
+    places = _places(condition.ravel(), size)
+    numbers = jnp.arange(condition.size, dtype=np.int32)
+    none = jnp.full(size, fill_value * condition.shape[1], np.int32)
+    found = none.at[places].set(numbers, mode="drop")
+    return found // condition.shape[1], found % condition.shape[1]
+
+
 def _by_coordinates(condition: jax.Array, x: jax.Array, size: int) -> jax.Array:
     found = dmljax.nonzero_coordinates(condition, size=size, fill=len(x))
     return x.at[found.coordinates[:, 0]].get(mode="fill", fill_value=0)
@@ -51,7 +76,8 @@ def _by_coordinates(condition: jax.Array, x: jax.Array, size: int) -> jax.Array:
 PROGRAMS = {
     "elements above a limit": Timed(
         with_ways(
-            SHARED["elements above a limit"], {"dmljax coordinates": _by_coordinates}
+            SHARED["elements above a limit"],
+            {"dmljax coordinates": _by_coordinates, "jnp scatter": _scattered},
         ),
         lambda x: _kept(x[x > LIMIT], len(x) // 32),
         {
@@ -64,7 +90,7 @@ PROGRAMS = {
         rtol=0,
     ),
     "rows of a mask": Timed(
-        SHARED["rows of a mask"],
+        with_ways(SHARED["rows of a mask"], {"jnp scatter": _scattered}),
         lambda x, keep: _kept(x[keep != 0], len(x) * 5 // 8),
         {"torch": lambda x, keep: x[keep != 0]},
         directions=BOTH,
@@ -73,7 +99,7 @@ PROGRAMS = {
         rtol=0,
     ),
     "edges of graphs": Timed(
-        SHARED["edges of graphs"],
+        with_ways(SHARED["edges of graphs"], {"jnp scatter": _jnp_coordinates}),
         _np_sums,
         {"torch": _torch_sums},
         dtypes=("float32",),
