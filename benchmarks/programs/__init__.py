@@ -26,7 +26,7 @@ def programs(platform: str, elements: int) -> Iterator[Case]:
         yield from cases_of(platform, name, timed, elements, dtypes)
     if platform == "gpu" and elements > SMALL:
         for name, timed in PROGRAMS.items():
-            yield from cases_of(platform, name, timed, SMALL, timed.dtypes[:1])
+            yield from cases_of(platform, name, timed, SMALL, timed.dtypes)
     if platform == "cpu":
         for name, timed in (*images.ON_CPU, *labels.ON_CPU):
             yield from cases_of(platform, name, timed, elements, timed.dtypes)

@@ -191,7 +191,7 @@ PROGRAMS = {
         shared.PROGRAMS["patches of wrapped images"]._replace(
             run=lambda pad, x: patches(pad(x, BY_16, "edge"))
         ),
-        ("uint8",),
+        ("uint8", "bfloat16", "float32"),
     ),
     "6 reflect-padded convolutions": Timed(
         _padded(

@@ -150,7 +150,6 @@ PROGRAMS = {
         SMOOTHING._replace(inputs=_vocabulary),
         _np_smoothing,
         {"torch": _torch_smoothing},
-        dtypes=("bfloat16",),
         directions=BOTH,
     ),
     "mean loss of smoothed labels": _mean_of(

@@ -102,6 +102,6 @@ PROGRAMS = {
         with_ways(SHARED["edges of graphs"], {"jnp scatter": _jnp_coordinates}),
         _np_sums,
         {"torch": _torch_sums},
-        dtypes=("float32",),
+        dtypes=("float32", "bfloat16"),
     ),
 }
