@@ -25,6 +25,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--resume": {"action": "store_true", "help": "skip what was timed at this commit"},
     "--sent": {"action": "store_true", "help": "print what devices send, no times"},
     "--only": {"default": "", "help": "text in a case's name"},
+    "--device": {"help": "its name in the ledger, if it is not JAX's"},
     "--commit": {"help": "of the sources, where git can't tell"},
     "--out": {"type": pathlib.Path, "default": ledger.RESULTS, "help": "the ledger"},
 }
@@ -53,7 +54,7 @@ def circumstances(
 ) -> ledger.Line:
     """The columns of a run in the ledger: figures depend on them and on the case."""
     return {
-        "device": device,
+        "device": vars(options).get("device") or device,
         "date": datetime.date.today().isoformat(),
         "commit": options.commit or _commit(),
         "command": options.command,

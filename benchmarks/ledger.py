@@ -32,8 +32,8 @@ _Table = list[dict[str, str]]
 
 
 def file_of(device: str) -> str:
-    """The name of a device's table; `device` is JAX's name of it."""
-    return f"{device.lower().replace(' ', '-')}.csv"
+    """The name of a device's table; `device` is JAX's name of it, or `--device`."""
+    return f"{device.lower().replace(',', '').replace(' ', '-')}.csv"
 
 
 def ready(folder: pathlib.Path) -> None:

@@ -26,8 +26,7 @@ from docs import drawing
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 # The devices whose figures docs/benchmarks.md has, and README of the first.
 GPU, CPU, TPU = "NVIDIA H200", "x86_64 CPU", "TPU"
-# The CPU's programs with the newest JAX, in a ledger of their own.
-NEWEST = ledger.RESULTS / "newest"
+NEWEST = f"{CPU}, newest JAX"
 # Large programs have at least so many elements.
 LARGE = 2**20
 NAMES = {
@@ -200,7 +199,7 @@ def with_tables(text: str) -> str:
         "programs": program_table(gpu),
         "tracing": tracing_table({"CPU": cpu, "H200": gpu}),
         "programs on a CPU": program_table(cpu),
-        "CPUs": cpu_table(cpu, ledger.lines(CPU, NEWEST)),
+        "CPUs": cpu_table(cpu, ledger.lines(NEWEST)),
         "TPUs": tpu_table(tpu),
     }
     for what, table in tables.items():

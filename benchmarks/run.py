@@ -44,7 +44,7 @@ ROUNDS_OF_CALLS = 20
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the cases that were asked for."""
-    own = ("--elements", "--rounds", "--resume")
+    own = ("--elements", "--rounds", "--resume", "--device")
     options = parsed(argv, "benchmarks.run", __doc__, *own)
     device = jax.devices()[0]
     elements = options.elements or ELEMENTS[device.platform]

@@ -168,7 +168,7 @@ def _padding(x: jax.Array, pads: tuple[int, ...], **options: Any) -> jax.Array:
 
 
 def _nonzeros(dtype: str) -> Iterator[tuple[Any, ...]]:
-    for shape in ((2**16,), (1024, 1024)):
+    for shape in ((2**14,), (2**16,), (1024, 1024)):
         case = nonzero(shape, dtype, 0.1)
         names = ("dmljax", "dmljax xla", "jnp")
         functions = {name: case.functions[name] for name in names}

@@ -202,7 +202,7 @@ def lines(one: Work, rounds: int) -> list[ledger.Line]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Times all work, and writes the figures to the ledger."""
-    options = parsed(argv, "benchmarks.tracing", __doc__, "--rounds")
+    options = parsed(argv, "benchmarks.tracing", __doc__, "--rounds", "--device")
     chosen = named(work(), options.only, lambda one: one.label)
     ledger.ready(options.out)
     device = device_name(jax.devices()[0])
@@ -210,7 +210,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen[0].milliseconds("jnp")  # the compiler starts up
     for one in chosen:
         found = lines(one, options.rounds)
-        ledger.write(device, run, found, options.out)
+        ledger.write(run["device"], run, found, options.out)
         ours, theirs = found
         for column in ("lower_ms", "compile_ms"):
             pair = f"{ours[column]:.0f} / {theirs[column]:.0f}"

@@ -41,9 +41,6 @@ from dmljax.pallas._platforms import may_be_default, require_kernel
 # The form that a caller asks for. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
 NO_MESH = AbstractMesh((), ())
-# A jaxpr gets the operations of a compiled function, not a call of it, which JAX traces
-# and lowers faster. From JAX 0.11 on, True would mean that only the lowering does this.
-EARLY: Any = getattr(getattr(jax, "Inline", None), "JAX_EARLY", True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -310,7 +307,10 @@ def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
         with jax.named_scope(f"dmljax.{function.__name__.strip('_')}"):
             return function(*arguments)
 
-    jitted: Callable[..., Result] = jax.jit(scoped, static_argnums=static, inline=EARLY)
+    # A jaxpr gets the operations of the function, not a call of it. They are faster to
+    # trace and to lower. From JAX 0.11 on, True means that only lowering does this.
+    early: Any = getattr(getattr(jax, "Inline", None), "JAX_EARLY", True)
+    jitted: Callable[..., Result] = jax.jit(scoped, static_argnums=static, inline=early)
     return jitted
 
 

@@ -50,6 +50,8 @@ def test_batches(find):
         call = functools.partial(oracles.nonzero_coordinates, **options)
         found = jax.jit(jax.vmap(functools.partial(find, **options)))(batch)
         assert_same(found, tuple(map(np.stack, zip(*map(call, batch), strict=True))))
+    sparse = np.isin(np.arange(200), (3, 50, 90, 120, 130, 170))  # in words 0 to 5
+    assert_same(find(sparse, size=8), oracles.nonzero_coordinates(sparse, size=8))
     nothing = jax.vmap(functools.partial(find, size=5))(batch[:0])
     assert [out.shape for out in nothing] == [(0,), (0, 5, 2)]
 

@@ -20,6 +20,7 @@ from dmljax import (
     TensorFlags,
     create_operator,
 )
+from dmljax._operators import OPERATORS
 from tests import client, client_pyright
 from tests.checks import assert_refused, assert_wrong
 from tests.fuzz import expected
@@ -263,6 +264,7 @@ def buffers(desc, seed):
 @pytest.mark.parametrize("name", STRIDED)
 def test_batches_and_derivatives(name):
     """The operator is made while a program is traced."""
+    assert STRIDED.keys() == {name.upper() for name in OPERATORS}
     desc, linear = STRIDED[name]
     samples = [buffers(desc, seed) for seed in range(3)]
     batch = [np.stack(arrays) for arrays in zip(*samples, strict=True)]

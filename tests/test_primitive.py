@@ -127,10 +127,10 @@ def launches(function, *arrays, platform="cuda"):
     return text.count({"cuda": "@mosaic_gpu_v2(", "tpu": "@tpu_custom_call("}[platform])
 
 
-@pytest.mark.parametrize(("platform", "least"), [("cuda", 2**12), ("tpu", 2**16)])
-def test_nonzero_coordinates_runs_its_kernel_from_a_size_on(platform, least):
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_nonzero_coordinates_runs_its_kernel_from_a_size_on(platform):
     for dtype in ("uint8", "float32"):
-        for size, expected in (least, 1), (least - 1, 0):
+        for size, expected in (2**12, 1), (2**12 - 1, 0):
             x = struct(size, dtype)
             found = launches(dmljax.nonzero_coordinates, x, platform=platform)
             assert found == expected

@@ -204,7 +204,6 @@ def test_figures_about_cost_are_in_the_ledger(page):
     # Code has other numbers.
     text = re.sub(r"```.*?```|`[^`]+`", "", section(page, heading), flags=re.S)
     figures = set(re.findall(r"\b\d+\.\d+\b", text))
-    assert figures
     assert figures <= known
 
 
