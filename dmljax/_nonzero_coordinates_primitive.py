@@ -279,8 +279,8 @@ NONZERO_COORDINATES = OperatorPrimitive(
     np.dtype(np.uint32),
     divisible=_by_words(functools.partial(_scatter_or_search, _sum_in_levels)),
     on_platform={"cpu": _by_words(_walk_words)},
-    # A kernel takes 0.2 s longer to compile than XLA's form, and gains 0.014 ms for 1024
-    # elements on an H200. By estimates for a TPU, it takes 0.002 ms for 16384, and XLA's
-    # form 0.078 (benchmarks/results).
+    # A kernel takes 0.2 s longer to compile than XLA's form, and gains 0.014 ms for
+    # 1024 elements on an H200. By estimates for a TPU, it takes 0.002 ms for 16384,
+    # and XLA's form 0.078 (benchmarks/results).
     kernels={"cuda": Kernel(_gpu_kernel, 2**12), "tpu": Kernel(_tpu_kernel, 2**12)},
 )
