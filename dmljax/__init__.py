@@ -11,8 +11,8 @@
 >>> dmljax.padding(jnp.array([1, 2, 3]), (2,), (1,), mode="reflect")
 Array([3, 2, 1, 2, 3, 2], dtype=int32)
 
-Each operator is also a descriptor, such as ``PaddingDesc``, which ``create_operator``
-turns into a function. ``run_model`` runs the model files of DirectML's tool DxDispatch.
+Each operator is also a descriptor, such as ``PaddingDesc``. ``create_operator`` turns
+it into a function. ``run_model`` runs the model files of DirectML's tool DxDispatch.
 ``dmljax.numpy`` and ``dmljax.onnx`` have the operators under the names of jax.numpy and
 of ONNX.
 """

@@ -1,6 +1,6 @@
 """The command line: runs model files, and shows examples and what is supported.
 
-The exit status is 0 for success and 2 for bad input, which is explained in one line on
+The exit status is 0 for success and 2 for bad input, explained in one line on
 standard error. It is 1 if an example disagrees with its page, if nobody reads the
 output, or after a fault of dmljax. It is 130 after Ctrl-C. SIGTERM and SIGHUP end the
 process as they end others, and leave no file with another name behind.
@@ -55,7 +55,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser that raises its errors, where argparse prints a usage and exits."""
 
     def error(self, message: str) -> NoReturn:
-        """Raises the error, which main shows in one line."""
+        """Raises the error that main shows in one line."""
         raise _UsageError(f"{message} (see {self.prog} --help)")
 
 
@@ -186,7 +186,7 @@ def _run(arguments: argparse.Namespace) -> int:
     So a wrong model leaves nothing behind, and no two models are in memory together.
     """
     device = find_device(arguments.device)
-    if not arguments.output_dir:  # which a Path would take for the current folder
+    if not arguments.output_dir:  # a Path would take it for the current folder
         raise _UsageError("--output-dir is empty; write . for the current folder")
     targets = Targets(Path(arguments.output_dir), not arguments.no_clobber)
     names: list[str] = arguments.models
@@ -273,7 +273,7 @@ def _say(line: str) -> None:
 def _progress(line: str) -> None:
     """Replaces the line of the terminal, and leaves the cursor at its beginning.
 
-    So whatever is printed next takes the place of the line.
+    Whatever is printed next takes the place of the line.
     """
     if sys.stderr is not None and sys.stderr.isatty():
         clear = "\r\x1b[K"  # to the beginning of the line; erase to its end

@@ -68,11 +68,11 @@ def is_python_number(value: Any) -> bool:
 
 
 def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarray:
-    """Returns `value` as an array whose type JAX keeps.
+    """Returns `value` as an array of a type that JAX keeps.
 
     Raises:
       TypeError: if it is not an array, or its elements are not numbers.
-      DescriptorError: if its type needs x64 mode, which is off.
+      DescriptorError: if its type needs x64 mode, and the mode is off.
     """
     if isinstance(value, jax.Array) and value.dtype in KEPT:
         return value
@@ -93,7 +93,7 @@ def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarr
     array = given if isinstance(given, jax.Array) else np.asarray(given)
     if number:
         # It gets the type that JAX gives it. An integer that does not fit keeps the
-        # type that NumPy gives it, 64 bits or an object, which the checks then refuse.
+        # type that NumPy gives it, 64 bits or an object, and the checks then refuse it.
         kind = next(k for k in (bool, int, float, complex) if isinstance(given, k))
         default = jnp.asarray(kind(0)).dtype
         least = np.min_scalar_type(given) if isinstance(given, int) else default
@@ -118,7 +118,7 @@ def unwrapped(value: Any) -> Any:
 
 
 def _is_of_numbers(dtype: np.dtype) -> bool:
-    """Whether JAX has arrays of this type, which is a type of numbers or bool."""
+    """Whether JAX has arrays of this type, and it is of numbers or bool."""
     # JAX has no arrays with swapped bytes, but a compiled function that is cached for
     # the type takes them as they are, and computes with wrong numbers.
     number = jnp.issubdtype(dtype, np.number) or jnp.issubdtype(dtype, np.bool_)
@@ -162,7 +162,7 @@ def as_scalar(
 ) -> Scalar:
     """Returns a scalar operand of the type of `tensor`.
 
-    A Python number takes this type, which must hold it, apart from the rounding of
+    A Python number takes this type. The type must hold it, apart from rounding of
     floating point. With `cast`, a float becomes an integer as `cast_float_value` says.
     An array is left for `in_type` to check, while the compiled function is traced.
     """
@@ -175,7 +175,7 @@ def as_scalar(
         return Scalar(as_array(operator, name, value), None)
     dtype: np.dtype = tensor.dtype
     if cast and isinstance(value, float) and is_integer(dtype):
-        # JAX gives a float that is traced its default type. So this one gets it, too.
+        # JAX gives a float that is traced its default type. This one gets it, too.
         default = jax.dtypes.canonicalize_dtype(np.float64)
         return Scalar(cast_float_value(value, dtype, default), None)
     return Scalar(_from_python(operator, name, value, dtype), None)
@@ -207,7 +207,7 @@ def typed_as(
     cast: bool = False,
     owner: str = "the tensor",
 ) -> jax.Array:
-    """Returns `array` in type `dtype`, which `owner` has.
+    """Returns `array` in the type `dtype` of `owner`.
 
     It has this type as well, or takes it as a weakly typed array.
 
@@ -233,7 +233,7 @@ def typed_as(
     )
     if truth:  # which XLA for GPUs can't convert to 4 bits
         array = lax.convert_element_type(array, np.int8)
-    # convert_element_type saturates floats, but wraps integers, so these are clipped.
+    # convert_element_type saturates floats, but wraps integers. We clip these.
     if is_integer(dtype) and is_integer(array.dtype):
         wanted, own = jnp.iinfo(dtype), jnp.iinfo(array.dtype)
         limits = max(wanted.min, own.min), min(wanted.max, own.max)
@@ -242,12 +242,12 @@ def typed_as(
 
 
 def strong(array: jax.Array) -> jax.Array:
-    """Returns `array` without a weak type, which would let a result be promoted."""
+    """Returns `array` without a weak type: that would let a result be promoted."""
     return lax.convert_element_type(array, array.dtype)
 
 
 def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:
-    """Returns a Python number as a scalar array of type `dtype`, which must hold it."""
+    """Returns a Python number as a scalar array of `dtype`. This type must hold it."""
     integer = is_integer(dtype)
     if isinstance(value, complex):
         fits, holds = np.iscomplexobj(np.empty(0, dtype)), "has no imaginary part"

@@ -95,8 +95,8 @@ def require_same(
 ) -> None:
     """Requires that two tensors agree in `what`.
 
-    A message about arrays has a remedy, which may be empty. One about a descriptor has
-    none, and calls its tensors by DirectML's names.
+    A message about arrays has a remedy, perhaps an empty one. One about a descriptor
+    has none, and calls its tensors by DirectML's names.
     """
     (one, first_value), (other, second_value) = first, second
     if first_value != second_value:
@@ -119,7 +119,7 @@ def is_number_of(value: Any, kind: type[enum.Enum]) -> bool:
 
 
 def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Member:
-    """Returns the member of an enum that `value` is, or whose number it is."""
+    """Returns a member of an enum, given the member or its number."""
     if isinstance(value, kind):
         return value
     if is_number_of(value, kind):
@@ -189,7 +189,7 @@ def counted(number: int, noun: str) -> str:
 def escaped(text: str) -> str:
     r"""Escapes the characters that could move a terminal's cursor or colour its text.
 
-    Names and values in messages come from files, which anybody may have written.
+    Names and values in messages come from files that anybody may have written.
 
     >>> escaped("a\x1b[31m\nb")
     'a\\x1b[31m\\nb'

@@ -1,6 +1,6 @@
 """`dmljax compare`: how long programs take on this machine, here and in jax.numpy.
 
-The programs are those of `_programs`. Each runs inside `jit` in all its ways, which
+The programs are those of `_programs`. Each runs inside `jit` in all its ways. These
 take turns: whatever else the machine does then disturbs all of them alike.
 """
 

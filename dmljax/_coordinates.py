@@ -6,7 +6,7 @@ on scalars inside of a kernel. How a form runs does not belong here. A kernel fo
 has a formula of its own, for numbers without a sign.
 
 The functions use `jax.lax` where one of `jax.numpy` would do: a function of jax.numpy
-is a `jit` of its own, which JAX traces for some hundred microseconds.
+is a `jit` of its own, and JAX traces it for some hundred microseconds.
 """
 
 import enum
@@ -35,7 +35,7 @@ def fills(
     """Whether the value fills diagonal `top_x`: the formula of the page, in int32.
 
     The page has ``(end >= begin) ^ (top_x >= begin) ^ (top_x < end)``. Here the first
-    and the last comparison are negated, which together changes nothing.
+    and the last comparison are negated. Together this changes nothing.
 
     Args:
       top_x: the diagonals, counted within `matrix`.
@@ -68,9 +68,9 @@ def _fill_on_circle(top_x: jax.Array, data: Sequence[Any]) -> jax.Array:
     # Comparing numbers with a sign after adding INT32_MIN compares them without it.
     *origin, begin, end = (jnp.asarray(number, np.int32) for number in data)
     zero = begin + np.int32(INT32_MIN)
-    # XLA for GPUs chooses the tiles of a fusion by the number of its operations, also
-    # of those on single numbers. The barrier keeps these out of a softmax, which
-    # takes 0.092 ms with it, and 0.101 without (results/nvidia-h200.csv, "each head").
+    # XLA for GPUs chooses the blocks of a fusion by the number of its operations, also
+    # of those on single numbers. The barrier keeps these out of a softmax: it takes
+    # 0.092 ms with the barrier, 0.101 without (results/nvidia-h200.csv, "each head").
     first, span = lax.optimization_barrier((zero - sum(origin, 0), end - zero))
     return jnp.less(top_x - first, span)
 
@@ -92,7 +92,7 @@ def _reaches(top_x: jax.Array, matrix: tuple[int, int], bound: int) -> Any:
 def wrapped(index: jax.Array, size: int) -> jax.Array:
     """Returns the positions that indices light: a negative one counts from the end.
 
-    Without a sign, a negative index is larger than its sum with `size`, which wraps
+    Without a sign, a negative index is larger than its sum with `size`: the sum wraps
     around. One below -size stays too large for a position, and lights nothing.
     """
     if not jnp.issubdtype(index.dtype, np.signedinteger):
@@ -102,7 +102,7 @@ def wrapped(index: jax.Array, size: int) -> jax.Array:
 
 
 def countable(index: Any) -> Any:
-    """Returns `index` in a type of at least 32 bits, which can count to every size."""
+    """Returns `index` in a type of at least 32 bits that can count to every size."""
     if index.dtype.itemsize >= 4:
         return index
     signed = jnp.issubdtype(index.dtype, np.signedinteger)
@@ -129,20 +129,20 @@ def is_nonzero(x: jax.Array) -> jax.Array:
 
 @functools.cache
 def zero_patterns(dtype: np.dtype) -> tuple[int, ...]:
-    """Returns the bits of the zeros of a floating-point type, which has up to two.
+    """Returns the bits of the zeros of a floating-point type: two, one or none.
 
     >>> [hex(pattern) for pattern in zero_patterns(np.dtype("float16"))]
     ['0x0', '0x8000']
     """
-    # A type without a zero turns 0.0 into another number or NaN, which is left out.
+    # A type without a zero turns 0.0 into another number or NaN. We leave it out.
     zeros = np.asarray([0.0, -0.0]).astype(dtype)
     patterns = zeros.view(f"uint{8 * dtype.itemsize}")
     return tuple(sorted({int(pattern) for pattern in patterns[zeros == 0]}))
 
 
 def filled(coordinates: jax.Array, valid: jax.Array, fill: int | None) -> jax.Array:
-    """Puts `fill` into the rows that are not valid, which have 0 so far."""
-    # Neither 0 nor None, which leaves these rows undefined, asks for any work.
+    """Puts `fill` into the rows that are not valid. They have 0 so far."""
+    # Neither 0 nor None asks for any work: None leaves these rows undefined.
     if not fill:
         return coordinates
     return jnp.where(valid[..., None], coordinates, np.uint32(fill))
@@ -176,7 +176,7 @@ def unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
 
 
 def to_scalar(size: Any, dtype: np.dtype | type) -> Any:
-    """Returns a size, which may be symbolic, as a scalar of a type."""
+    """Returns a size, perhaps a symbolic one, as a scalar of a type."""
     known = isinstance(size, int)
     return np.dtype(dtype).type(size) if known else jnp.asarray(size, dtype)
 

@@ -161,7 +161,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         if output.data_type == DataType.FLOAT16 and type(value) is float:
             return Scalar(cast_float_value(value, output.dtype), None)
         scalar = as_scalar(self.operator, name, value, output)
-        # A NumPy scalar has a type of its own, which must be the output's.
+        # A NumPy scalar has a type of its own. It must be the output's.
         if scalar.array is not None:
             typed_as(self.operator, name, scalar.array, output.dtype)
         return scalar
@@ -171,7 +171,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         return tensor
 
     def to_json(self) -> dict[str, Any]:
-        """Returns a dispatchable of a model file, which has ``type`` and ``desc``."""
+        """Returns a dispatchable of a model file, with ``type`` and ``desc``."""
         return {"type": f"DML_OPERATOR_{self.operator}", "desc": to_json(self)}
 
     @classmethod

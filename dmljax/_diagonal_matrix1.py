@@ -1,7 +1,7 @@
 """DIAGONAL_MATRIX1: fills a span of diagonals with a value.
 
-All of the operator is here, except for its formula, `_coordinates.fills`. So is the
-older DIAGONAL_MATRIX.
+All of the operator is here, except for its formula, `_coordinates.fills`. The older
+DIAGONAL_MATRIX is here, too.
 """
 
 from typing import Any
@@ -255,7 +255,7 @@ def _diagonal_matrix1(
 ) -> jax.Array:
     described: Any = zeros if x is None else x
     shape, rank = described.shape, len(described.shape)
-    # A descriptor has been checked, so these messages are those of the function.
+    # A descriptor has been checked: these messages are those of the function.
     name = "the result (shape)" if x is None else X
     given = f"{name} has sizes {show(shape)}, {counted(rank, 'dimension')}"
     rule = "a matrix has at least 2. x[None] and shape=(1, n) have one row."
@@ -359,7 +359,7 @@ class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
         return (sizes,)
 
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
-        """Returns the output, which depends on the attributes alone."""
+        """Returns the output. It depends on the attributes alone."""
         output = self.output_tensor
         zeros = jax.ShapeDtypeStruct(output.sizes, output.dtype)
         value = cast_float_value(self.value, output.dtype)

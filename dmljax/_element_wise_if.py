@@ -81,8 +81,8 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.
         (ConditionTensor).
       a: (...) of any type and of the sizes of `condition` (ATensor), or a scalar.
       b: (...) of the type of `a` and of the sizes of `condition` (BTensor), or a
-        scalar. If `a` or `b` is a Python number, it is converted to the type of the
-        other one, which must be an array. Nothing else is promoted or broadcast.
+        scalar. If `a` or `b` is a Python number, the other one must be an array, and
+        the number takes its type. Nothing else is promoted or broadcast.
 
     Returns:
       An array (...) of the type of `a` and `b`, differentiable in both.
@@ -197,7 +197,7 @@ class ElementWiseIfDesc(OperatorDesc[jax.Array]):
     output_tensor: TensorDesc
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """Returns the sizes of the condition, which `a` and `b` must have too."""
+        """Returns the sizes of the condition. `a` and `b` must have them, too."""
         del level
         condition = ("ConditionTensor", self.condition_tensor.sizes)
         require_same(NAME, "sizes", ("ATensor", self.a_tensor.sizes), condition)

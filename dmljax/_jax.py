@@ -25,7 +25,7 @@ UNDOCUMENTED = {
     # it, it may be for several: the form is one that XLA can divide, and a kernel that
     # was asked for is an error.
     "devices": "module_context.axis_context.num_devices",
-    # Of a lowering rule's context: whether a program is exported, which takes XLA's
+    # Of a lowering rule's context: whether a program is exported. An export takes XLA's
     # form. Without it, a kernel that is the default is in the export, and older GPUs
     # can't run it; implementation="xla" exports without one.
     "export": "module_context.lowering_parameters.for_export",
@@ -36,7 +36,7 @@ UNDOCUMENTED = {
     # Of an array's type: over which mesh axes of a shard_map it varies. Without it, a
     # shard_map needs check_vma=False for kernels and derivatives.
     "manual axes": "manual_axis_type",
-    # Of jax.experimental.jet and roofline, which know no operator without them.
+    # Of jax.experimental.jet and roofline: they know no operator without these.
     "jet": "jet_rules",
     "roofline": "register_roofline",
     "roofline result": "RooflineResult",
@@ -154,7 +154,7 @@ def why_divided(context: mlir.LoweringRuleContext) -> str | None:
 
 
 def names_axes(entry: Any) -> bool:
-    """Whether an entry of a PartitionSpec has mesh axes, which divide a dimension."""
+    """Whether an entry of a PartitionSpec has mesh axes that divide a dimension."""
     return entry not in (None, ())
 
 
@@ -194,8 +194,8 @@ def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
     """Casts arrays inside of a shard_map so that they vary over the same mesh axes.
 
     JAX requires it of the operands of one operation. An array that is the same on all
-    devices varies over no axis. The transpose of its cast is the sum over the devices,
-    which is what its cotangent must be.
+    devices varies over no axis. The transpose of its cast is the sum over the devices.
+    Its cotangent must be that sum.
     """
     axes = [_varying(jax.typeof(array)) for array in arrays]
     everywhere = frozenset().union(*axes)
@@ -221,7 +221,7 @@ def _varying(array: Any) -> frozenset[str]:
 def struct(
     shape: Sequence[int], dtype: np.dtype, operand: jax.Array
 ) -> jax.ShapeDtypeStruct:
-    """Returns the type of a kernel's output, which varies as `operand` does.
+    """Returns the type of a kernel's output. It varies as `operand` does.
 
     Pallas asks for it inside of a shard_map that checks over which axes arrays vary.
     """

@@ -1,8 +1,8 @@
 """Descriptors from and to JSON, by the types of their fields.
 
-A struct needs no line here if its fields are integers, lists of integers, numbers,
-enums and tensors. Only the tensor is named: model files have short forms for it. The
-rest of their format is in `_model`.
+A struct needs no code here if its fields are integers, lists of integers, numbers,
+enums and tensors. Only the tensor is named: model files have short spellings for it.
+The rest of their format is in `_model`.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from dmljax._check import DescriptorError, as_json, counted, listed, quoted, req
 from dmljax._struct import c_name, field_types, required
 from dmljax._tensor import DataType, TensorDesc
 
-# JSON has no NaN and no infinity, so the format of model files writes them as strings.
+# JSON has no NaN and no infinity: the format of model files writes them as strings.
 NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 NUMBER = "a number, 'nan', 'inf' or '-inf'"
 # Every integer of the C structs fits in 64 bits, signed or unsigned.
@@ -141,7 +141,7 @@ def number_from_json(value: Any, error: Exception) -> int | float:
 def _read_struct(
     kind: type, value: Mapping[str, Any], operator: str, field: str
 ) -> Any:
-    """Reads a dataclass from a JSON object whose keys are its C field names."""
+    """Reads a dataclass from a JSON object with its C field names as keys."""
     given = _tensor_fields(value, operator, field) if kind is TensorDesc else value
     fields = {c_name(f.name): f for f in dataclasses.fields(kind)}
     for key in given:

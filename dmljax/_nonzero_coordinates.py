@@ -56,7 +56,7 @@ class NonzeroCoordinates(NamedTuple):
     (2, [[1], [2]])
     """
 
-    # DirectML's page has this name. It hides tuple.count, which nobody calls here.
+    # DirectML's page has this name. It hides tuple.count, but nobody calls that here.
     count: jax.Array  # type: ignore[assignment]
     coordinates: jax.Array
 
@@ -87,7 +87,7 @@ def nonzero_coordinates(
     Both 0.0 and -0.0 are zero. NaN, infinities and subnormal numbers are not.
 
     Coordinates are uint32, in which 0 - 1 is 4294967295: subtract after
-    ``.astype(int)``. Rows past the count hold 0 by default, which is an index as well:
+    ``.astype(int)``. Rows past the count hold 0 by default, and 0 is an index as well:
     in a graph of n nodes, they count a loop at node 0 again. With ``fill=n`` they are
     out of bounds: ``.at[rows].get(mode="fill", fill_value=0)`` reads 0 for them, and
     ``.at[rows].add`` leaves them out, also under ``jit`` and ``grad``.

@@ -34,9 +34,9 @@ def _pack(x: jax.Array) -> jax.Array:
     lanes = lax.pad(lanes, np.uint32(0), ((0, 0, 0), (0, words * WORD - elements, 0)))
     lanes = lax.reshape(lanes, (lines, words, WORD))
     lane = lax.broadcasted_iota(np.uint32, lanes.shape, 2)
-    # Each term has a bit of its own: the sum is the same as an or, which GPUs can't
-    # reduce among each other. XLA fuses the comparison into it, and reads the input
-    # once.
+    # Each term has a bit of its own: the sum is the same as an or. We sum because
+    # GPUs can't reduce an or among each other. XLA fuses the comparison into the sum,
+    # and reads the input once.
     bits = lax.shift_left(lanes, lane)
     packed: jax.Array = lax.reduce(bits, np.uint32(0), lax.add, (2,))
     return packed
@@ -183,7 +183,7 @@ def _search(
 def _walk_words(
     words: jax.Array, first: jax.Array, sizes: tuple[int, ...], rows: int, columns: int
 ) -> jax.Array:
-    """Compacts by one walk over the words, which visits the set bits in their order.
+    """Compacts by one walk over the words, visiting the set bits in their order.
 
     A core of a CPU does this faster than anything that it would do for each element.
     """

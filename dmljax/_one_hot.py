@@ -213,7 +213,7 @@ class OneHotDesc(OperatorDesc[jax.Array]):
     Attributes:
       indices_tensor: the indices. Its sizes are those of the output, except along
         `axis`, where its size is 1.
-      values_tensor: at least two elements, of which the first two are off and on.
+      values_tensor: at least two elements. The first two are off and on.
       output_tensor: a tensor of the type of `values_tensor`.
       axis: the dimension of the sequences, at least 0 and less than the rank.
 

@@ -36,13 +36,13 @@ class Operator(Struct, Generic[Result], eq=False):
     a ``NonzeroCoordinates``. It works inside jit, vmap and grad.
 
     If a tensor has no strides, its array has the sizes of the tensor. If a tensor has
-    strides, its array is a flat buffer, which must have at least as many elements as
-    the strides span. In the buffer of an output, the elements that are not in the
-    tensor hold 0.
+    strides, its array is a flat buffer, with at least as many elements as the
+    strides span. In the buffer of an output, the elements that are not in the tensor
+    hold 0.
 
     Operators with equal descriptors and feature levels are equal and have the same
-    hash, even if a value is NaN. So an operator can be a static argument of
-    ``jax.jit``. It can also be pickled.
+    hash, even if a value is NaN. This lets an operator be a static argument
+    of ``jax.jit``. It can also be pickled.
 
     Attributes:
       desc: the descriptor.
@@ -186,8 +186,8 @@ def _run(operator: Operator[Any], *arrays: jax.Array) -> Any:
             buffer = jnp.zeros(tensor.buffer_length, tensor.dtype)
             value = write(tensor, value, buffer)
         written.append(value)
-    # An operator with several outputs returns a NamedTuple, which has this method. The
-    # others return a tuple of one.
+    # An operator with several outputs returns a NamedTuple with this method. The others
+    # return a tuple of one.
     make = getattr(type(results), "_make", None)
     return make(written) if make else written[0]
 

@@ -47,7 +47,7 @@ class Registered:
     descriptors: tuple[type[OperatorDesc], ...]
 
 
-# The operators by the name of their function, which is DirectML's name in snake_case.
+# The operators by the name of their function, DirectML's name in snake_case.
 OPERATORS = {
     operator.function.__name__: operator
     for operator in (

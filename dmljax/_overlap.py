@@ -1,10 +1,10 @@
 """Decides whether two elements of a strided tensor share an offset, in bounded time.
 
-Two coordinates share an offset if their difference d, which is not 0, has
+Two different coordinates share an offset if their difference d has
 dot(d, strides) = 0. In this file an axis is a pair (stride, reach): it adds to the dot
 product a multiple of its stride, at most `reach` times in either direction.
 
-The problem is a subset sum, which takes exponential time in general. `_reduce` alone
+The problem is a subset sum, and takes exponential time in general. `_reduce` alone
 decides the strides that people write. What it leaves is tried, up to a limit.
 """
 
@@ -15,8 +15,7 @@ import numpy as np
 Axes = list[tuple[int, int]]
 # The number of offsets that are compared. 2^20 are sorted in about 0.1 s.
 MOST_OFFSETS = 2**20
-# The number of rounds of `_reduce`, each of which costs about 10 us. Real layouts need
-# two.
+# The number of rounds of `_reduce`. Each costs about 10 us. Real layouts need two.
 MOST_ROUNDS = 16
 
 

@@ -105,7 +105,7 @@ def padding(
       TypeError: if `x` is not an array, or a padding is not an integer.
 
     Under ``jax.jit``, name `start_padding`, `end_padding` and `mode` in static_argnames
-    and pass tuples, which have a hash, or close over them.
+    and pass tuples, as they have a hash, or close over them.
 
     >>> import jax.numpy as jnp
     >>> padding(jnp.array([1, 2, 3]), (2,), (4,), mode="reflect")
@@ -138,7 +138,7 @@ def padding(
 
 
 # np.pad takes one list of pairs. A caller who passes it and nothing else gets a message
-# of ours, which says what to write. For type checkers the argument is required.
+# of ours that says what to write. For type checkers the argument is required.
 padding.__defaults__ = (LEFT_OUT,)
 
 

@@ -30,7 +30,7 @@ Pads = tuple[int, ...]
 def by_axes(pad: Callable[..., jax.Array]) -> Form:
     """Makes a form that pads one axis after the other, by `gather` or a like function.
 
-    An axis whose padding is more than one strip on a side is padded by a gather.
+    An axis is padded by a gather if it needs more than one strip on a side.
     """
 
     def form(
@@ -67,7 +67,7 @@ def padded_sizes(
 def unpadded_sizes(
     cotangent: jax.Array, *, start: Pads, end: Pads, **static: Any
 ) -> list[tuple[int, ...]]:
-    """Returns the sizes of an array whose padding has the cotangent's."""
+    """Returns the sizes that padding turns into those of the cotangent."""
     start, end = (tuple(-n for n in pads) for pads in (start, end))
     return padded_sizes(cotangent, start=start, end=end)
 
@@ -87,7 +87,7 @@ def gather(
     bandwidth for float32 (results/nvidia-h200.csv, "reflect padding").
     """
     size, stop = x.shape[axis], before + x.shape[axis] + after
-    # The greatest number here is a position that is shifted by a period, which has at
+    # The greatest number here is a position that is shifted by a period: it has at
     # most 2 * size elements. Indexing also computes with the other sizes of `x`.
     with index_mode(stop + 2 * size, *x.shape) as integer:
         index = source_index(lax.iota(integer, stop), stop, before, size, mode)
@@ -104,7 +104,7 @@ def gather(
 def select(
     x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
-    """Pads along one axis by selecting strips beside `x`, which XLA divides well.
+    """Pads along one axis by selecting strips beside `x`. XLA divides this well.
 
     Along an axis that XLA has divided, a gather by computed indices becomes an
     all-reduce of the whole output. Slices, reversals and `lax.pad` become permutes of
@@ -147,7 +147,7 @@ def _has_long_rows(x: jax.Array, start: Pads, end: Pads) -> bool:
     """
     axes = _padded_axes(x.ndim, start, end)
     row = x.shape[axes[-1][0] :] if axes else ()
-    # XLA moves bfloat16, whose kind is "V", by way of float32 on a CPU.
+    # On a CPU, XLA moves bfloat16, of kind "V", by way of float32.
     narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
     known = narrow and all(isinstance(size, int) for size in row)
     # A gather copies runs of 16 and more elements that lie side by side, and is faster

@@ -48,8 +48,8 @@ class Kernel:
     """An operator as a Pallas kernel.
 
     Attributes:
-      form: takes the arguments of `OperatorPrimitive.xla`, and `interpret=`, which says
-        whether a CPU runs the kernel. It imports the kernel's module when it is called.
+      form: takes the arguments of `OperatorPrimitive.xla`, and `interpret=`: whether a
+        CPU runs the kernel. It imports the kernel's module when it is called.
       default_from: the kernel is the default if an operand or an output has at least
         this number of elements. None: it runs only if the caller asks for it.
     """
@@ -74,18 +74,18 @@ class OperatorPrimitive:
     write its `transpose`. Everything else has a default that works.
 
     Attributes:
-      name: the name in snake_case, which errors, profiles and the primitive show.
+      name: the name in snake_case that errors, profiles and the primitive show.
       xla: the definition in jax.numpy, `(*operands, **static) -> outputs`. It works on
         every platform.
       partition: says how arrays that are sharded over explicit mesh axes are divided.
       sizes: the sizes of the outputs, `(*operands, **static) -> sizes of each`. None:
-        the definition is traced to learn them, which doubles the time of a trace.
+        the definition is traced to learn them, and a trace takes twice as long.
       dtype: the type of the outputs. None: that of the last operand.
       on_platform: for a platform ("cpu", "cuda", "tpu"), a jax.numpy form that is
         faster there than `xla`.
       divisible: a jax.numpy form that XLA divides among devices without sending whole
         arrays; None if `xla` is one. It runs in every program for several devices
-        whose shardings XLA chooses.
+        if XLA chooses the shardings.
       linear: the number of trailing operands in which the operator is linear. The ones
         before them are data, such as a condition.
       transpose: the transpose of the operator as a function of its linear operands,
@@ -199,10 +199,10 @@ class OperatorPrimitive:
     def _abstract_eval(
         self, *operands: jax.core.ShapedArray, implementation: Any, **static: Any
     ) -> list[jax.core.ShapedArray]:
-        """Returns the types of the outputs, which are those of the definition."""
+        """Returns the types of the outputs: those of the definition."""
         del implementation
         # With a mesh, a type also says how the output is sharded or over which axes it
-        # varies, which follows from the operations of the definition.
+        # varies. That follows from the operations of the definition.
         meshes = [get_abstract_mesh(), *(x.sharding.mesh for x in operands)]
         if self.sizes and all(mesh.empty for mesh in meshes):
             dtype = self.dtype or operands[-1].dtype
@@ -292,7 +292,7 @@ Result = TypeVar("Result")
 
 
 def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Compiles a function whose arrays stand before the `/` in its signature.
+    """Compiles a function that has its arrays before the `/` in its signature.
 
     All other arguments are static, and passed by position, by which JAX finds a program
     faster. Profiles show the operations under the name of the function.
@@ -318,7 +318,7 @@ def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
 def _compiled(
     operator: OperatorPrimitive, static: tuple[tuple[str, Any], ...], *operands: Any
 ) -> Outputs:
-    """Runs the primitive as a program, which is cached by operator and attributes."""
+    """Runs the primitive as a program, cached by operator and attributes."""
     return tuple(operator._primitive.bind(*operands, **dict(static)))
 
 

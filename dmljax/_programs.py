@@ -98,7 +98,7 @@ def cross_entropy(targets: Any, x: jax.Array, labels: jax.Array) -> Any:
 
 
 def patches(x: jax.Array) -> jax.Array:
-    """Squares of 16 x 16 of images, one in a row."""
+    """Squares of 16 x 16 of images, each made flat."""
     squares = x.reshape(*x.shape[:2], x.shape[2] // 16, 16, x.shape[3] // 16, 16)
     rows = squares.transpose(0, 2, 4, 1, 3, 5)
     return rows.reshape(len(x), -1, x.shape[1] * 256)

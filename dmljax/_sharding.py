@@ -66,7 +66,7 @@ class Part:
     def neighbour(
         self, x: jax.Array, dimension: int, distance: int, *, cyclic: bool
     ) -> jax.Array:
-        """Returns the `x` of the device whose part is `distance` before this one.
+        """Returns the `x` of the device that has the part `distance` before this one.
 
         A device at the end of the dimension has no such neighbour. It gets zeros, or,
         if `cyclic`, the `x` of the device at the other end.
@@ -111,7 +111,7 @@ def aligned(
 ) -> Layout:
     """Returns the layout in which dimensions of the same number belong together.
 
-    A dimension of size 1 is shared: every device needs its one element. So it has a
+    A dimension of size 1 is shared, as every device needs its one element. It has a
     name of its own, and is not divided.
     """
     del static
@@ -152,7 +152,7 @@ class Partition:
 
 
 def explicit_mesh(*operands: jax.Array) -> AbstractMesh | None:
-    """Returns the mesh over whose explicit axes an operand is sharded, or None."""
+    """Returns the mesh if an operand is sharded over explicit axes of it, else None."""
     for operand in operands:
         sharding = jax.typeof(operand).sharding
         # The type of an array names explicit axes alone: an array that is sharded over

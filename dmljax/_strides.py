@@ -86,7 +86,7 @@ class _Corner(NamedTuple):
 
 
 def _corner(tensor: TensorDesc) -> _Corner | None:
-    """Returns the packed array of which the tensor is a corner; None if there is none.
+    """Returns the packed array that has the tensor as a corner; None if there is none.
 
     For example, sizes {2,3} with strides {8,2} are the corner of a {2,4,2} array: the
     first three of its four columns, and the first of two elements in each.

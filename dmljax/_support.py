@@ -74,7 +74,7 @@ class Support(NamedTuple):
 
 
 # What each tensor may have, by feature level and by the tensor's C name. A level that
-# is not listed has the row of the newest one before it. Before the first level, the
+# is not listed has the entry of the newest one before it. Before the first level, the
 # operator does not exist.
 SupportTable = Mapping[FeatureLevel, Mapping[str, Support]]
 
@@ -90,7 +90,7 @@ def check_support(
     rule = f"while the feature level asked for is {level.label}."
     exists = f"the operator exists from feature level {first.label} on"
     require(operator, level >= first, f"{exists}, {rule}")
-    # A row has all that its level supports, and replaces the rows before it.
+    # An entry has all that its level supports, and replaces those before it.
     row = table[max(each for each in table if each <= level)]
     supports = f"feature level {level.label} supports"
     for name, tensor in tensors.items():

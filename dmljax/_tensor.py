@@ -111,7 +111,7 @@ def _data_type(value: DataType | int) -> DataType:
 
 
 def _flags(value: TensorFlags | int) -> TensorFlags:
-    """Converts flags. Unknown ones are refused by `check_tensor`, which knows more."""
+    """Converts flags. `check_tensor` knows more, and refuses unknown ones."""
     flags = integer(value)
     known = isinstance(flags, int) and not isinstance(flags, bool) and flags >= 0
     rule = f"flags is {as_python(flags)}; it must be 0, NONE, or 1, OWNED_BY_DML."
@@ -203,7 +203,7 @@ def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) 
       operator: the name of the operator, for messages.
       name: the C name of the tensor, for messages.
       tensor: what is checked.
-      output: whether the operator writes the tensor, which adds rules.
+      output: whether the operator writes the tensor. This adds rules.
     """
     for problem in (_size_problem, _stride_problem, _byte_problem):
         text = problem(tensor, output)

@@ -35,7 +35,7 @@ def is_sequence(values: Any) -> bool:
 
 
 def integer(value: int) -> int:
-    """Returns an integer of NumPy or JAX as Python's, which has a hash and no overflow.
+    """Returns an integer of NumPy or JAX as Python's, with a hash and no overflow.
 
     Anything else stays as it is, and the checks can name it.
     """
@@ -84,7 +84,7 @@ def index_mode(*sizes: int) -> Iterator[np.dtype]:
     """Makes a context in which indices up to these sizes have the type that it yields.
 
     The type is int32, or int64 if a size needs it. JAX has 64-bit integers only in its
-    x64 mode, which the context then turns on. A symbolic size counts as less than 2^31,
+    x64 mode: the context then turns it on. A symbolic size counts as less than 2^31,
     as it does for JAX.
     """
     # int32 is the default because 64-bit arithmetic is slow on GPUs and TPUs.

@@ -13,8 +13,8 @@ indices, jax.nn's gives two ones.
 
 As in jax.numpy, 64-bit input becomes 32 bits where x64 mode is off; a list is refused;
 and without `size`, the number of coordinates or elements to return, a call must be
-outside of ``jit``. Nothing is computed here: a function brings its arguments into the
-form that an operator takes. What breaks a rule is a TypeError or a ValueError.
+outside of ``jit``. Nothing is computed here: a function turns its arguments into
+those that an operator takes. What breaks a rule is a TypeError or a ValueError.
 """
 
 import itertools
@@ -287,7 +287,7 @@ def one_hot(
 
     An index that is negative, `num_classes` or more, or no whole number gives zeros.
     (In ``dmljax.one_hot``, as in DirectML, -1 is the last class.) `x` may be a list.
-    The name of a mapped axis, which jax.nn's takes, is a NotImplementedError.
+    jax.nn's takes the name of a mapped axis. Here that is a NotImplementedError.
 
     >>> one_hot(jnp.array([0, 2, -1]), 3)
     Array([[1., 0., 0.],

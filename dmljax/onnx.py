@@ -5,11 +5,11 @@
 >>> dox.pad(jnp.array([1, 2, 3]), [-1, 2], mode="edge")
 Array([2, 3, 3, 3], dtype=int32)
 
-The functions do what ONNX's newest operators do, whose pages describe the arguments,
-and need no ONNX. What decides the sizes of a result must be known when a program is
-traced: `pads` and `axes` are lists or arrays, `depth` and `k` are numbers or arrays of
-one number, and `size` is a number. They may have 64 bits. All other arrays are data, of
-any type. Data of 64 bits need JAX's x64 mode, as everywhere but in ``dmljax.numpy``.
+The functions do what ONNX's newest operators do, and need no ONNX. ONNX's pages
+describe the arguments. What decides the sizes of a result must be known when a program
+is traced: `pads` and `axes` are lists or arrays, `depth` and `k` are numbers or arrays
+of one number, and `size` is a number. They may have 64 bits. All other arrays are data,
+of any type. Data of 64 bits need JAX's x64 mode, as everywhere but in ``dmljax.numpy``.
 Types are never promoted. Results are differentiable in the data that they copy.
 
 Without `size`, ``nonzero`` and ``compress`` return as many as there are: then the call
@@ -132,7 +132,7 @@ def one_hot(
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
     """Selects from `x` where a condition holds, as ONNX's Where does.
 
-    All three are broadcast. `x` and `y` have one type, which a Python number takes.
+    All three are broadcast. `x` and `y` have one type. A Python number takes it.
     """
     name = HERE + "where"
     given = {"condition": condition, "x": x, "y": y}
@@ -238,7 +238,7 @@ def _as_number(name: str, argument: str, value: Any) -> Any:
 
 
 def _as_axis(name: str, argument: str, axis: int, rank: int) -> int:
-    """Returns an axis, of which a negative one counts from the end."""
+    """Returns an axis. A negative one counts from the end."""
     number = as_integer(name, argument, axis)
     rule = f"{argument} is {number}; it must be in [{-rank}, {rank})."
     require(name, -rank <= number < rank, rule)

@@ -83,7 +83,7 @@ def integer_schema(low: int, high: int) -> Schema:
 
 
 def or_null(schema: Schema) -> Schema:
-    """Makes the schema of a field that may be null, which stands for absent."""
+    """Makes the schema of a field that may be null: null stands for absent."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
@@ -126,8 +126,8 @@ NUMBER = Kind(
 def conforms(value: Any, schema: Schema) -> bool:
     """Whether a value is of the type, and in the limits, that a schema gives.
 
-    What belongs to an object in it, or is defined elsewhere, is read by a function of
-    its own, which knows the place for its messages.
+    A function of its own reads what belongs to an object in it, or is defined
+    elsewhere. That function knows the place for its messages.
     """
     if "$ref" in schema:
         return True
@@ -144,7 +144,7 @@ def conforms(value: Any, schema: Schema) -> bool:
 
 
 def require_kind(value: Any, kind: Kind, what: str) -> Any:
-    """Returns `value`, which must be of `kind`. `what` names it in the error."""
+    """Requires that `value` is of `kind`, and returns it. `what` names it in errors."""
     if not conforms(value, kind.schema):
         raise ModelError(f"{what} is {as_json(value)}; it must be {kind.words}.")
     return value
@@ -180,7 +180,7 @@ def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
 
 
 def find_spelling(fields: Mapping[str, Any], key: str) -> str | None:
-    """Returns a key as it is written, which may have a capital letter; None if absent.
+    """Returns a key as it is written, perhaps with a capital letter; None if absent.
 
     Raises:
       ModelError: if both ways are there.

@@ -39,7 +39,7 @@ UNSIGNED = Kind("an integer from 0 to 2^64 - 1", integer_schema(0, 2**64 - 1))
 SIZE = integer_schema(1, 2**32 - 1)
 SIZES = Kind("a list of integers, each from 1 to 2^32 - 1", list_of(SIZE))
 INTEGERS = Kind("a list of integers", list_of({"type": "integer"}))
-# How the tool compiles an operator, which changes no result here.
+# How the tool compiles an operator. It changes no result here.
 EXECUTION_FLAG = choice(
     (
         "NONE",
@@ -100,7 +100,7 @@ GENERATORS: Mapping[str, Fields] = {
         )
     },
 }
-# An element of a list whose elements have their own types.
+# An element of a list of mixed types.
 MIXED_ELEMENT: Fields = {
     "type": Field(DATA_TYPE, "The data type of this element.", required=True),
     "value": Field(NUMBER, "The element.", required=True),
@@ -118,7 +118,7 @@ DISPATCHABLE: Fields = {
 
 
 def _command(name: str, description: str) -> Field:
-    """Makes the field that names a command, of which the tool ignores the case."""
+    """Makes the field that names a command. The tool ignores the case of names."""
     # The name itself comes first, so that editors offer it. A pattern of JSON Schema
     # has no flag to ignore the case.
     any_case = "".join(f"[{c.lower()}{c.upper()}]" for c in name)
@@ -176,7 +176,7 @@ class Resource:
 
     @property
     def dtype(self) -> np.dtype:
-        """The type in which it is shown, which is bytes for a list of mixed types."""
+        """The type in which it is shown: bytes for a list of mixed types."""
         return self.data_type.dtype if self.data_type else np.dtype(np.uint8)
 
     @property

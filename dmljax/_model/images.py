@@ -1,6 +1,6 @@
 """Image files as tensors {1, channels, height, width}, read and written with Pillow.
 
-Pillow is an extra, so it is imported only where an image is read or written.
+Pillow is an extra, imported only where an image is read or written.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ PILLOW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 # Pillow can't convert other modes, such as CMYK, to RGBA directly.
 CONVERTIBLE_MODES = ("L", "LA", "P", "PA", "RGB", "RGBA")
 WRITTEN_CHANNELS = {"PNG": (1, 3, 4), "JPEG": (1, 3)}
-# The most rows and columns. PNG counts them in 31 bits. JPEG counts them in 16 bits, of
-# which the JPEG library allows a little less.
+# The most pixels along a side. PNG counts them in 31 bits. JPEG counts them in 16 bits,
+# and the JPEG library allows a little less.
 MOST_PIXELS = {"PNG": 2**31 - 1, "JPEG": 65500}
 # The bytes that converting takes for each number of an image: as uint8 twice, and as
 # float64 three times.

@@ -1,4 +1,4 @@
-"""The memory that a model may use, which is counted before it is allocated.
+"""The memory that a model may use, counted before it is allocated.
 
 A model of a few bytes may ask for any number of elements. Without a budget such a file
 would end the process, or make the machine swap.
@@ -16,10 +16,10 @@ from dmljax._check import ModelError, as_python, quoted
 # The share of the machine's memory that a model may use unless the caller says another
 # size.
 DEFAULT_SHARE = 0.5
-# The bytes that a model may use where Python can't say how much memory there is, which
-# is so on Windows.
+# The bytes that a model may use where Python can't say how much memory there is, as on
+# Windows.
 WITHOUT_SYSCONF = 4 * 2**30
-NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a flag of os.open, which Windows lacks
+NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a flag of os.open that Windows lacks
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 # The files in which Linux says how much a container may use, by version of cgroups.
 CONTAINER_LIMITS = (
@@ -36,7 +36,7 @@ class Budget:
         self.used = 0
 
     def check(self, size: int, what: str) -> None:
-        """Requires that there is room for `size` more bytes, which `what` needs."""
+        """Requires that there is room for the `size` more bytes that `what` needs."""
         if self.used + size > self.limit:
             so_far = f" besides {in_units(self.used)} so far" if self.used else ""
             raise ModelError(
@@ -63,7 +63,7 @@ def default_limit() -> int:
 
 
 def as_limit(value: int | str | None) -> int | None:
-    """Returns a number of bytes, which may be text such as 512M, 8G or 1.5GiB.
+    """Returns a number of bytes, also from text such as 512M, 8G or 1.5GiB.
 
     >>> as_limit("1.5G")
     1610612736
@@ -114,9 +114,9 @@ def read_file(path: Path, budget: Budget, what: str, factor: int = 1) -> bytes:
                 raise ModelError(f"{what} is a folder, a device or a pipe, not a file.")
             budget.check(factor * status.st_size, what)
             return file.read(status.st_size)
-    except ModelError:  # which is a ValueError, so that the last clause would catch it
+    except ModelError:  # the last clause would catch this ValueError
         raise
     except OSError as error:
         raise ModelError(f"{what} cannot be read: {error.strerror}.") from error
-    except ValueError as error:  # such as a null character, which no path may have
+    except ValueError as error:  # no path may have a null character, for one
         raise ModelError(f"{what} is not a path: {error}.") from error

@@ -1,6 +1,6 @@
 """The output of a model: printed text, and files that are written.
 
-Text has the form that DxDispatch prints. Files are written all or not at all.
+Text looks like what DxDispatch prints. Files are written all or not at all.
 """
 
 import contextlib
@@ -213,7 +213,7 @@ def write_files(files: Iterable[tuple[str, FileOutput, np.ndarray]]) -> list[str
 def stage_file(
     output: FileOutput, values: np.ndarray, cleanup: contextlib.ExitStack
 ) -> Path:
-    """Writes a file under another name, which `cleanup` removes."""
+    """Writes a file under another name. `cleanup` removes it."""
     temporary = _other_name(output.path, cleanup)
     content, replaced = output.encode(values), os.path.exists(output.path)
 
@@ -255,7 +255,7 @@ def _name_file(
 
 
 def _other_name(path: Path, cleanup: contextlib.ExitStack) -> Path:
-    """Returns a name beside a file, which says whose it is. `cleanup` removes it."""
+    """Returns another name beside a file, made of its own. `cleanup` removes it."""
     # A name has at most 255 bytes, and a character up to 4.
     other = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex[:8]}.tmp")
     cleanup.callback(_attempt, os.unlink, other)

@@ -133,7 +133,7 @@ def _load(source: Source, budget: Budget) -> Any:
 
 
 def operator_class(name: str) -> type[OperatorDesc]:
-    """Returns the descriptor of the operator `name`, which may have the C prefix."""
+    """Returns the descriptor of the operator `name`, with or without the C prefix."""
     cls = DESCRIPTORS.get(name.upper().removeprefix(PREFIX))
     if cls is None:
         raise ModelError(
@@ -144,7 +144,7 @@ def operator_class(name: str) -> type[OperatorDesc]:
 
 
 def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields that are not null, which means the same as absent."""
+    """Returns the fields that are not null: null means the same as absent."""
     return {key: value for key, value in fields.items() if value is not None}
 
 
@@ -229,7 +229,7 @@ class _Parser:
     def _dispatch(self, fields: Mapping[str, Any], place: str) -> Dispatch:
         name = fields["dispatchable"]
         desc, first = look_up(name, "dispatchable", self.dispatchables)
-        # The dispatchable may have bindings, which those of the command replace.
+        # The dispatchable may have bindings. Those of the command replace them.
         bound = _present(first | fields["bindings"])
         tensors = {c_name(field): (field, t) for field, t in desc.tensors().items()}
         for key in sorted(bound.keys() ^ tensors.keys()):

@@ -127,7 +127,7 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
             f"run_model: device is {as_python(device)}; it must be a jax.Device, "
             f"{', '.join(map(repr, PLATFORMS))} or None."
         )
-    # This starts JAX's backends, which fails if JAX_PLATFORMS names one that is not
+    # This starts JAX's backends, and fails if JAX_PLATFORMS names one that is not
     # there. JAX raises either of these errors for it.
     try:
         jax.local_devices()
@@ -155,15 +155,15 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
 
 
 def _one_line(error: Exception) -> str:
-    """Returns the beginning of an error of JAX, which may have many lines, in one."""
+    """Returns the beginning of an error of JAX in one line, however many it has."""
     return " ".join(str(error).split())[:300]
 
 
 @contextlib.contextmanager
 def _on_machine(place: str) -> Iterator[None]:
     """Turns an error of the compiler or of the device into an error of the model."""
-    # A model is one compiled program, and may have NaNs, which it moves. JAX's settings
-    # for debugging, which the caller may have turned on, would refuse both.
+    # A model is one compiled program, and may have NaNs to move. JAX's settings for
+    # debugging would refuse both, if the caller has turned them on.
     try:
         with jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False):
             yield
@@ -259,7 +259,7 @@ def compile_model(model: Model, device: jax.Device | None) -> Callable[[], Resul
 
 
 def _apply(command: Dispatch, state: State, initial: State) -> None:
-    """Runs a dispatch, which replaces the resources that it writes."""
+    """Runs a dispatch, and replaces the resources that it writes."""
     desc, bindings = command.desc, command.bindings
     inputs = []
     for name, tensor in desc.input_tensors().items():

@@ -78,7 +78,7 @@ def _operator_schema(name: str, definitions: Schema) -> Schema:
 
 
 def _either(key: str) -> Schema:
-    """Makes the schema of an object with a key, which may have a capital letter."""
+    """Makes the schema of an object with a key, perhaps with a capital letter."""
     return {"anyOf": [{"required": [key]}, {"required": [key.capitalize()]}]}
 
 

@@ -109,7 +109,7 @@ def _data_type_of(fields: Mapping[str, Any], key: str) -> DataType:
 
 
 def _require_type(data_type: DataType) -> DataType:
-    """Returns the type of the values, which must be given and be one of JAX's now."""
+    """Returns the type of the values. It must be given, and be one of JAX's now."""
     if data_type == DataType.UNKNOWN:
         raise ModelError(
             "the field 'initialValuesDataType' is missing or UNKNOWN; only a .npy file "
@@ -128,7 +128,7 @@ def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
     A number past the largest one of a floating type becomes infinity.
     """
     # Lists may have millions of elements. This loop tests each by plain comparisons,
-    # and only what fails goes to the slower _read_number, which says what is wrong.
+    # and only what fails goes to the slower _read_number. It says what is wrong.
     if is_floating(data_type.dtype):
         named = (NONFINITE.get(v.lower(), v) if type(v) is str else v for v in values)
         numbers: list[Any] = list(named)
@@ -246,7 +246,7 @@ def _read_source(
 
 
 def _read_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
-    """Reads a .npy file, which must have the given type, if there is one."""
+    """Reads a .npy file. It must have the given type, if there is one."""
     with converting(place):
         array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
     if array.dtype == bool:

@@ -40,7 +40,7 @@ class Example:
     """One example of a page.
 
     Attributes:
-      name: a name in snake_case, which the model file of the example has as well.
+      name: a name in snake_case. The model file of the example has it as well.
       title: what the example shows.
       desc: the descriptor of the operator.
       inputs: the arrays that the page gives, in the order of the struct.
@@ -101,7 +101,7 @@ def _agree(outputs: list[np.ndarray], arrays: tuple[Elements, ...]) -> bool:
 
 
 def _digits(text: str) -> Elements:
-    """Returns the elements of an array of which each element is one digit."""
+    """Returns the elements of an array, given as one digit each."""
     return [int(digit) for digit in text if digit != " "]
 
 

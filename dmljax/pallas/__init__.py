@@ -1,8 +1,8 @@
 """Pallas kernels of NONZERO_COORDINATES and PADDING; not public.
 
 A *kernel* is a function that many programs run at once, each on its share of an array.
-`gpu` has the kernels for NVIDIA GPUs, which Pallas compiles through Mosaic GPU, and
-`tpu` those for TPUs, which it compiles through Mosaic. A kernel's file offers its
+`gpu` has the kernels for NVIDIA GPUs: Pallas compiles them through Mosaic GPU. `tpu`
+has those for TPUs: it compiles these through Mosaic. A kernel's file offers its
 operator one more *form*: a function of whole arrays (`dmljax._types.Form`).
 
 Here belongs how a form runs on such hardware. What an operator computes is in

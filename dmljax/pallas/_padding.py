@@ -86,7 +86,7 @@ def padding_form(pad: Callable[..., jax.Array], *direct: Any) -> Form:
 def on_bits(form: Form, direct: Sequence[Any] = ()) -> Form:
     """Makes a form of operands of any type out of one that moves unsigned integers.
 
-    `form` gets integers of 1, 2 or 4 bytes, or truth values. So a kernel has fewer
+    `form` gets integers of 1, 2 or 4 bytes, or truth values. Thus a kernel has fewer
     types to compile, and keeps the bits of a NaN. Elements of 8 bytes and more are
     moved in several calls, and what is narrower than a byte is widened, because no
     kernel addresses less.

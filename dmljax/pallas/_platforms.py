@@ -25,7 +25,7 @@ BACKENDS = {
 }
 # The oldest GPUs that the kernels run on. Mosaic GPU starts every kernel with
 # instructions that Hopper brought. JAX 0.11.2 leaves them out for older GPUs: the
-# kernels are then compiled for 8.0 and 8.9, which a test does.
+# kernels are then compiled for 8.0 and 8.9, as a test does.
 LEAST_CAPABILITY = (8, 0) if jax.__version_info__ >= (0, 11, 2) else (9, 0)
 # The oldest GPUs that they run on by default. No kernel was run on an older one.
 LEAST_BY_DEFAULT = (9, 0)

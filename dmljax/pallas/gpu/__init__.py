@@ -10,7 +10,7 @@ words of the parent package hold here, and these:
 - *memory*: an array that threads load from and store to. A *shared* memory is one that
   all threads of a program have for themselves.
 - *bits*: an integer that has the same bits as an element, whatever its type.
-- *word*: 32 bits of memory: one, two or four neighbouring elements, of which the first
+- *word*: 32 bits of memory: one, two or four neighbouring elements. The first of them
   has the lowest bits.
 - *post*: a word by which a program tells a number to others.
 

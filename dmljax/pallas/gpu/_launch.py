@@ -1,4 +1,4 @@
-"""The launch of kernels for NVIDIA GPUs, which say what one thread does."""
+"""The launch of kernels for NVIDIA GPUs. They say what one thread does."""
 
 import dataclasses
 import math
@@ -24,12 +24,12 @@ def launch_threads(
     posts: Sequence[tuple[int, int]] = (),
     **static: Any,
 ) -> Sequence[jax.Array]:
-    """Runs `kernel`, which is code for one thread, in all threads of all programs.
+    """Runs `kernel`, code for one thread, in all threads of all programs.
 
     All arrays have two dimensions: lines, and the elements of a line. The kernel is
     called with a `_threads.Threads` or its like; with memories of the operands, of the
-    outputs, of `posts`, and of what each program has for itself, which `shared`
-    describes by sizes and types; and with `static` as keywords, among them the plan.
+    outputs, of `posts`, and of what each program has for itself, as `shared`
+    describes it by sizes and types; and with `static` as keywords, among them the plan.
     `posts` are the lines and sizes of arrays by which programs tell each other numbers.
     They hold 0 when the launch begins. The kernel is named `dmljax_{operator}` in a
     profile. Mosaic GPU starts threads in groups of four warps.
@@ -65,7 +65,7 @@ def launch_threads(
         kinds = (mosaic_gpu.RefType(),) * len(references)
         mlir.inline(arg_types=kinds)(code)(*references)
 
-    # JAX 0.10.1 has other names for these arguments, which later versions deprecate.
+    # JAX 0.10.1 has other names for these arguments. Later versions deprecate them.
     kind = "shape" if jax.__version_info__ < (0, 10, 2) else "type"
     arrays: dict[str, Any] = {
         f"out_{kind}": tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
@@ -83,7 +83,7 @@ def launch_threads(
             # Kernels have barriers where they need them.
             unsafe_no_auto_barriers=True,
             # The code is for one thread. Semantics for a group of warps would infer a
-            # layout of arrays, of which there are none, and trace twice as long.
+            # layout of arrays, though there are none, and trace twice as long.
             lowering_semantics=mosaic_gpu.LoweringSemantics.Lane,
         ),
         kernel_name=f"dmljax_{operator}",

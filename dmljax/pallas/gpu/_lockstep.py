@@ -1,15 +1,15 @@
-"""The operations of `_threads` on arrays, which hold a number for each thread.
+"""The operations of `_threads` on arrays that hold a number for each thread.
 
 A CPU runs the kernels that are written as code per thread in this way, because Pallas'
-interpreter refuses them. All threads of all programs take each step together. So the
+interpreter refuses them. All threads of all programs take each step together. The
 results are those of a GPU, but some mistakes are not noticed here: a missing barrier;
 a barrier, or an operation of a warp, that only some threads reach; two programs that
-store to one element; and a wait for a program that has not started, which may hang a
-GPU. `tests/pallas/gpu/races.py` finds the first three. On a GPU, compute-sanitizer
+store to one element; and a wait that may hang a GPU, for a program that has not
+started. `tests/pallas/gpu/races.py` finds the first three. On a GPU, compute-sanitizer
 finds the first.
 
 A number is an array of uint32, or of truth values, of (programs, threads). A memory
-holds an array, which each store replaces. `_threads` says what the operations do; here
+holds an array, and each store replaces it. `_threads` says what the operations do; here
 stands only what differs.
 """
 
@@ -102,7 +102,7 @@ class Memory:
     def store(self, offset: Any, *words: Any, elements: int | None = None) -> None:
         """Stores in the threads that are active.
 
-        A store outside of the line, which a GPU would make somewhere else, spoils all.
+        A store outside of the line spoils all: a GPU would make it somewhere else.
         So does one to an address that is no multiple of the size.
         """
         t, array, elements = self.threads, self.held.array, elements or len(words)

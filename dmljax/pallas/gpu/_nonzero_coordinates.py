@@ -18,7 +18,7 @@ program gets an answer. NVIDIA's CUB relies on this order, too
 (https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan).
 
 A program need not know how many non-zeros lie behind it. The zeros before it fill the
-last rows, and its own zeros fill the rows in front of those. So a program writes as
+last rows, and its own zeros fill the rows in front of those. A program writes as
 many rows as it has elements, and when all have ended, every row is written. If `size=`
 asks for fewer rows, those past the last are left out, and if it asks for few,
 `_nonzero_rows` has another way. With `fill=None`, nothing is filled.
@@ -90,7 +90,7 @@ def nonzero_coordinates(
         plan=plan,
     )
     coordinates = coordinates.reshape(batch, written, columns)
-    if rows > written:  # which is rare, and not worth a way of its own in the kernel
+    if rows > written:  # this is rare, and not worth a way of its own in the kernel
         more = ((0, 0, 0), (0, rows - written, 0), (0, 0, 0))
         coordinates = lax.pad(coordinates, np.uint32(fill or 0), more)
     return count[:, 0], coordinates
@@ -202,7 +202,7 @@ def _store_tile(
     p: Program, tile: int, loads: Sequence[Any], words: Any, counts: Any
 ) -> None:
     """Stores the bit words of a tile, given the bits of each load of a thread."""
-    # Threads load side by side, so each of them has bits of several bit words. They
+    # Threads load side by side: each of them has bits of several bit words. They
     # exchange these bits, until each thread has a bit word.
     t, size = p.t, BIT_WORD // len(loads)
     shifted = (bits << (k * size) for k, bits in enumerate(loads))
@@ -236,10 +236,10 @@ def _count_before_tiles(p: Program) -> tuple[Any, Any, Any]:
 
 
 def _count_before_share(p: Program, total: Any) -> Any:
-    """Returns how many non-zeros lie before the share, which has `total` itself.
+    """Returns how many non-zeros lie before the share. It has `total` itself.
 
     A program waits for the counts of those before it in its group, and for the sums of
-    the groups before. The last program of a group posts the group's sum. So no program
+    the groups before. The last program of a group posts the group's sum: no program
     of a long line reads all counts.
     """
     t, plan = p.t, p.plan

@@ -16,18 +16,18 @@ from dmljax.pallas.gpu._nonzero_bits import BIT_WORD
 
 TILE = WARP * BIT_WORD  # elements of a tile
 WARPS = 8  # of a program
-# An H100 or H200 has 132 processors, and each runs four programs at once. So all of an
+# An H100 or H200 has 132 processors, and each runs four programs at once. All of an
 # array's programs run together, if there are no more than these.
 PROGRAMS = 512
-MOST_TILES = 16  # for each warp, whose bit words a program keeps in shared memory
-GROUP = 512  # programs of a group, of which the last one posts their sum
+MOST_TILES = 16  # for each warp; their bit words are in shared memory
+GROUP = 512  # programs of a group: the last one posts their sum
 LOAD_BYTES = 16  # that a thread loads at once, the most that it can
 # A thread makes so many loads at once, if it has several tiles. A tile of wide elements
 # takes more of them.
 LOADS = 4
 STORED = 4  # values that a thread stores at once, the most that it can
 PIECE = 4  # tiles of a piece of middle size
-CLAIM = 1024  # rows, of which a part of the tail has a multiple
+CLAIM = 1024  # rows; a part of the tail has a multiple of these
 CLAIMS = 2  # parts for each program, at most
 LISTED = TILE + STORED  # elements of a warp's list
 # A bit word of padding behind those of a tile lets threads read every fourth or every
@@ -44,7 +44,7 @@ class NonzeroPlan:
     rows: int  # to write for each line, at most one for each element
     sizes: tuple[int, ...]  # of the dimensions that have a column
     width: int  # the bits of an element
-    keep: int  # the bits of which one makes an element non-zero if it is set
+    keep: int  # the bits that make an element non-zero if one is set
     fill: int | None  # the values of rows past the count; None leaves them alone
 
     @property
@@ -91,22 +91,22 @@ class NonzeroPlan:
         return -(-self.programs // self.group)
 
     @property
-    def posts(self) -> int:  # of a line, whose only program needs none
+    def posts(self) -> int:  # of a line; a single program needs none
         return 0 if self.programs == 1 else self.tail[0] + 3 * self.claims
 
     @property
     def tail(self) -> tuple[int, int, int]:
-        """The offsets of the posts about the tail, which follow those of counts.
+        """The offsets of the posts about the tail. They follow those of counts.
 
-        They say whether the last program of the line has started, which is the first
-        row of the tail, and how many parts of it programs have claimed.
+        They say whether the last program of the line has started, what the first row
+        of the tail is, and how many parts of it programs have claimed.
         """
         counts = self.programs + self.groups - 1  # of programs, and of groups but one
         return counts, counts + 1, counts + 2
 
     @property
     def claims(self) -> bool:
-        """Whether programs claim parts of the tail, which are the rows past the count.
+        """Whether programs claim parts of the tail, the rows past the count.
 
         If there are more rows, each program knows by itself which ones it fills. And
         fewer are filled by one program as fast as by all.

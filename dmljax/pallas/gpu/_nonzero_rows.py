@@ -1,9 +1,9 @@
 """The rows of NONZERO_COORDINATES on a GPU: what a program writes.
 
-A *piece* is some neighbouring tiles whose non-zeros one warp lists in shared memory, in
-order, and then writes. A thread has neighbouring bit words of a piece, as many as there
-are tiles. A list has room for the elements of one tile, so a piece has more tiles if
-few elements are not zero. That takes less time for each tile.
+A *piece* is some neighbouring tiles. One warp lists their non-zeros in shared memory,
+in order, and then writes them. A thread has neighbouring bit words of a piece, as many
+as there are tiles. A list has room for the elements of one tile: a piece has more tiles
+if few elements are not zero. That takes less time for each tile.
 
     bit words    .x..  ...x    x.x.      of three threads; of 4 elements in this drawing
     list         1 7 8 10                which elements of the piece are not zero
@@ -140,8 +140,8 @@ def _list_nonzeros(
             return [bits & lower, slot + 1]
 
         bits = _bit_word(bit_words, index)
-        # LLVM unrolls a loop whose number of rounds is known by four. Then threads with
-        # different numbers of rounds wait for each other twice.
+        # LLVM unrolls a loop by four if it knows how many rounds it has. Then threads
+        # with different numbers of rounds wait for each other twice.
         _, slot = t.repeat(lambda bits, _: bits != 0, list_lowest, bits, slot)
         return [slot]
 
@@ -151,7 +151,7 @@ def _list_nonzeros(
 def _write(p: Program, start: Any, count: Any, offset: Any, elements: Some) -> None:
     """Writes the rows of a piece from row `start` on, by a warp.
 
-    The piece has `count` non-zeros, whose offsets in it are `elements`, and begins at
+    The piece has `count` non-zeros, at the offsets `elements` in it, and begins at
     `offset` in its tensor. Rows past the last one of the output are left out.
     """
     t, columns = p.t, p.plan.columns
@@ -191,7 +191,7 @@ def store_rows(
     """Stores the values of `rows` rows from row `start` on.
 
     `values` are asked for one at a time, or `plan.stored`. The rows are stored by so
-    many threads together, of which this one has the number `thread`.
+    many threads together. This one has the number `thread`.
     """
     t, width, columns = p.t, p.plan.stored, p.plan.columns
     # Threads that store together begin at a multiple of what they store at once. Where

@@ -154,7 +154,7 @@ def padding(
 def _pad_chunks(t: Any, *memories: Any, plan: PaddingPlan) -> None:
     """Writes the chunks of a program, one for each thread."""
     p = Program(t, plan, *memories)
-    # Some numbers may need 64 bits, which a GPU divides in many instructions.
+    # Some numbers may need 64 bits. A GPU divides those in many instructions.
     wide = plan.most + 2 * p.elements >= 2**32
     program, thread = (t.wide(n) if wide else n for n in (t.program, t.thread))
     _copy(p, program * t.threads + thread)
@@ -208,7 +208,7 @@ def _packed(elements: Sequence[Any], bits: int) -> list[Any]:
 
 
 def _fill_gaps(p: Program, base: Any) -> None:
-    """Writes what a program, whose elements begin at `base`, has of gaps.
+    """Writes what a program has of gaps. Its elements begin at `base`.
 
     Gap i lies before row i, and one more gap behind the last row:
 
@@ -246,7 +246,7 @@ def _fill_gaps(p: Program, base: Any) -> None:
 
 
 def _look_up(p: Program, offset: Any) -> list[Any]:
-    """Returns the elements of a word of the output, which may be of two rows."""
+    """Returns the elements of a word of the output. They may be of two rows."""
     t, plan = p.t, p.plan
     row, column = _divide(offset, plan.length)
     source = _find_source(p, row)

@@ -50,7 +50,7 @@ def constant(value: int, bits: int = 32) -> "Number":
 
 
 def _alike(*operands: Any) -> list[Any]:
-    """Returns the MLIR values of operands, which all get the width of the widest one.
+    """Returns the MLIR values of operands, all with the width of the widest one.
 
     An operand is a number, or an integer of Python or NumPy.
     """
@@ -102,7 +102,7 @@ class Number:
         return int(self.value.type.width)
 
     def in_bits(self, bits: int) -> "Number":
-        """Returns the number in so many bits, which are not fewer than it has."""
+        """Returns the number in so many bits, not fewer than it has."""
         if self.bits == bits:
             return self
         return Number(arith.extui(integer(bits), self.value))
@@ -256,7 +256,7 @@ class Threads:
 
     @contextlib.contextmanager
     def when(self, condition: Number) -> Iterator[None]:
-        """Makes a context whose operations only threads with this condition run."""
+        """Makes a context for operations that only threads with this condition run."""
         branch = dialects.scf.IfOp(condition.value)
         with ir.InsertionPoint(branch.then_block):
             yield
@@ -265,7 +265,7 @@ class Threads:
     def loop(
         self, rounds: Any, body: Callable[..., Sequence[Number]], *carry: Number
     ) -> Sequence[Number]:
-        """Runs `carry = body(i, *carry)` for all i below `rounds`, which may vary."""
+        """Runs `carry = body(i, *carry)` for all i below `rounds`. It may vary."""
         bounds = (constant(0), rounds, constant(1))
         loop = dialects.scf.ForOp(*_alike(*bounds), [n.value for n in carry])
         with ir.InsertionPoint(loop.body):

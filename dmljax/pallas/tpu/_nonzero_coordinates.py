@@ -84,7 +84,7 @@ def _compact(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array
     lines, vectors, _ = nonzero.shape
     blocks = vectors // VECTORS
     # A block's output starts anywhere in the first tile of its window, and its last
-    # vector is laid over two, of which the second may be in one more tile.
+    # vector is laid over two. The second may be in one more tile.
     window = VECTORS + 2 * SUBLANES
     (flat,) = launch_blocks(
         _compact_block,
@@ -150,7 +150,7 @@ def _compact_block(
     written = out.at[line, pl.ds(pl.multiple_of(tile, SUBLANES), window.shape[0])]
     copy = tpu.make_async_copy(window, written, copied)
     copy.start()
-    # The next block writes over what is past the end of this one, so this copy has to
+    # The next block writes over what is past the end of this one: this copy has to
     # end before that one starts.
     copy.wait()
 

@@ -40,7 +40,7 @@ from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.tpu import LANES, SUBLANES
 from dmljax.pallas.tpu._launch import launch_blocks
 
-# Rows of a block are a multiple of this, which is a multiple of the rows of a tile of
+# Rows of a block are a multiple of this, itself a multiple of the rows of a tile of
 # each type.
 ROWS = 32
 # The elements of a block, with those that its tiles have and do not use. In int32 they
@@ -104,7 +104,7 @@ def _round_up(size: int, step: int) -> int:
 
 
 def block_of(shape: tuple[int, ...], fixed: Mapping[int, int]) -> tuple[int, ...]:
-    """Returns the sizes of a block of an array of `shape`, which has ELEMENTS at most.
+    """Returns the sizes of a block of at most ELEMENTS, of an array of `shape`.
 
     `fixed` has the sizes along some dimensions. Along the others the block has the
     whole size, or if that does not fit, a multiple of a tile's size. The last dimension
@@ -138,7 +138,7 @@ def _pad(
     interpret: Any,
 ) -> jax.Array:
     """Pads an array, by one launch or by two."""
-    if x.dtype == np.bool_:  # of which Mosaic has no vectors of bytes
+    if x.dtype == np.bool_:  # Mosaic has no vectors of these in bytes
         x, value = (y.astype(np.uint8) for y in (x, value))
         return _pad(x, value, axes, mode, interpret).astype(np.bool_)
     # Mosaic needs two minor dimensions. Where only one is padded, the other is a batch.
@@ -248,7 +248,7 @@ def _pad_block(
 
 
 def _matrix_at(block: Any, positions: Sequence[Any]) -> Any:
-    """Loads the bits of a matrix of a block, which may have size 1 for all of them."""
+    """Loads a matrix of a block, as bits. The block may have size 1 for all of them."""
     each = zip(positions, block.shape[:-2], strict=True)
     matrix = block[tuple(0 if size == 1 else position for position, size in each)]
     if is_floating(matrix.dtype):
@@ -315,8 +315,8 @@ def _pad_dimension(
     lax.fori_loop(0, target.shape[dimension] // tile, write, 0)
 
 
-# A TPU copies an array whose type is changed beside the kernel, so floats that it
-# computes with become bits inside.
+# A TPU copies an array if its type is changed beside the kernel. We turn floats
+# that it computes with into bits inside.
 _pad_any = padding_form(_pad, *map(np.dtype, (np.float32, jnp.bfloat16)))
 
 
