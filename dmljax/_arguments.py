@@ -183,14 +183,14 @@ def as_scalar(
 
 def in_type(
     operator: str, name: str, scalar: Scalar, dtype: np.dtype, **options: Any
-) -> Any:
+) -> jax.Array:
     """Returns `scalar` as an array of rank 0 and of type `dtype`, not weakly typed.
 
-    The options are those of `typed_as`. A constant is an array of NumPy: what reshapes
-    it is no operation of the program.
+    The options are those of `typed_as`. A constant keeps rank 0: of a higher rank,
+    `jax.checkpoint` would hide its value from XLA.
     """
     if scalar.constant is not None:
-        return np.asarray(scalar.constant).astype(dtype)
+        return jnp.asarray(np.asarray(scalar.constant).astype(dtype))
     array = jnp.asarray(scalar.array)
     rule = "must be a scalar. jax.vmap gives each array of a batch a scalar of its own."
     given = f"{name} has sizes {show(array.shape)}"

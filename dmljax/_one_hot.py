@@ -173,9 +173,11 @@ def _one_hot(
     # XLA fuses a conversion of truth values further than a select: the loss of labels
     # takes 0.190 ms on an H200, and 0.225 with a select (results/nvidia-h200.csv, "mean
     # loss of labels" and "[values]").
-    pair: Any = np.array([False, True]) if truth else strong(values)
-    flat = pair.reshape((pair.size,) + (1,) * (rank - 1))
-    off, on = flat[:1], flat[1:2]
+    if truth:
+        off, on = (lax.full((1,) * rank, bit) for bit in (False, True))
+    else:
+        flat = strong(values).reshape((values.size,) + (1,) * (rank - 1))
+        off, on = flat[:1], flat[1:2]
     (output,) = ONE_HOT(strong(indices), on, off, size=size, axis=axis - rank)
     converted: jax.Array = lax.convert_element_type(output, values.dtype)
     return converted
