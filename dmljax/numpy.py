@@ -27,7 +27,7 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike, DTypeLike
 
-from dmljax._arguments import as_size, as_sizes, unwrapped
+from dmljax._arguments import as_array, as_size, as_sizes, unwrapped
 from dmljax._check import counted, decide_at_most, require
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._nonzero_coordinates import NonzeroCoordinates, nonzero_coordinates
@@ -321,4 +321,4 @@ def _as_array(name: str, argument: str, value: ArrayLike) -> jax.Array:
             f"{name}: {argument} is {type(given).__name__}; it must be an array or a "
             "number. Convert it with jnp.asarray."
         )
-    return jnp.asarray(given)
+    return jnp.asarray(as_array(name, argument, jnp.asarray(given)))
