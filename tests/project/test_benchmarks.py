@@ -26,6 +26,7 @@ from benchmarks.command import device_name
 from benchmarks.data import Data
 from benchmarks.programs import PROGRAMS, images, labels
 from benchmarks.programs.timed import cases_of
+from dmljax._operators import OPERATORS
 from tests import meshes, samples
 
 # The commit is named, as the tests may run where there is no git.
@@ -58,6 +59,12 @@ def small_ceilings(monkeypatch):
 def test_cases_have_names_of_their_own(platform):
     labels = [case.label for case in cases(platform, 2**26)]
     assert len(set(labels)) == len(labels)
+
+
+def test_every_operator_is_timed_in_programs(all_cases):
+    found = {(case.operator, case.context) for case in all_cases}
+    assert found >= {(name, "program") for name in OPERATORS}
+    assert found >= {("nonzero_coordinates", "operator"), ("padding", "call")}
 
 
 def test_a_case_knows_its_smallest_traffic(all_cases):
@@ -181,12 +188,11 @@ def test_a_run_of_no_case_is_an_error(module, tmp_path):
 
 
 @pytest.mark.parametrize("contender", ["dmljax", "jnp"])
-@pytest.mark.parametrize(
-    "operator", sorted({timed.program.operator for timed in PROGRAMS.values()})
-)
+@pytest.mark.parametrize("operator", OPERATORS)
 def test_one_wrong_element_is_an_error(all_cases, operator, contender):
-    wanted = operator, "program"
-    case = next(c for c in all_cases if (c.operator, c.context) == wanted)
+    case = next(
+        c for c in all_cases if (c.operator, c.context) == (operator, "program")
+    )
     name = next(n for n in case.functions if n.split()[0] == contender)
 
     def wrong(*arrays):
@@ -278,10 +284,9 @@ def test_a_new_figure_replaces_the_old_one(tmp_path):
     assert [row["commit"] for row in ledger._load(tmp_path / "runs.csv")] == ["new"]
 
 
-DEVICES = "NVIDIA H200", "NVIDIA H100 80GB HBM3", plot.CPU, plot.NEWEST
-
-
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "device", ["NVIDIA H200", "NVIDIA H100 80GB HBM3", plot.CPU, plot.NEWEST]
+)
 def test_the_ledger_has_what_is_timed_today_and_nothing_else(device):
     platform = "cpu" if "CPU" in device else "gpu"
     every = *cases(platform, run.ELEMENTS[platform]), *tracing.work()

@@ -204,16 +204,15 @@ def test_figures_about_cost_are_in_the_ledger(page):
     # Code has other numbers.
     text = re.sub(r"```.*?```|`[^`]+`", "", section(page, heading), flags=re.S)
     figures = set(re.findall(r"\b\d+\.\d+\b", text))
+    assert figures
     assert figures <= known
 
 
 GAINS = {
-    "elements above a limit, float32 (67108864,)": (
-        *("dmljax", "jnp scatter", "jnp", "torch"),
-    ),
-    "causal softmax, bfloat16 (8, 8, 1024, 1024)": ("dmljax", "jnp tril"),
+    "elements above a limit, float32 (67108864,)": "dmljax, jnp scatter, jnp, torch",
+    "causal softmax, bfloat16 (8, 8, 1024, 1024)": "dmljax, jnp tril",
     "reflect padding between two operations, bfloat16 (16, 64, 256, 256)": (
-        *("dmljax", "jnp"),
+        "dmljax, jnp"
     ),
 }
 
@@ -221,7 +220,9 @@ GAINS = {
 @pytest.mark.parametrize("case", GAINS)
 def test_the_gains_that_readme_names_are_those_of_the_ledger(case):
     (line,) = (found for key, found in H200.items() if case in key and "forward" in key)
-    figures = (format(line[name]["wall_ms"], "#.3g") for name in GAINS[case])
+    figures = (
+        format(line[name]["wall_ms"], "#.3g") for name in GAINS[case].split(", ")
+    )
     subject, claim = case.split(",")[0], r"\D*".join(map(re.escape, figures))
     claim = rf"(?i:{subject}) takes? {claim}\b"
     assert re.search(claim, " ".join(TEXTS["README.md"].split()))
