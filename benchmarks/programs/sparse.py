@@ -45,7 +45,7 @@ def _torch_sums(distances: Any, features: Any) -> Any:
 
 
 def _places(condition: jax.Array, size: int) -> jax.Array:
-    """Where a scatter puts each element. It drops what goes to `size`."""
+    """Returns where a scatter puts each element. It drops what goes to `size`."""
     return jnp.where(condition, jnp.cumsum(condition.astype(np.int32)) - 1, size)
 
 
