@@ -15,12 +15,15 @@ from typing import Any
 from unittest import mock
 
 import jax
+import numpy as np
+from jax import lax
 
 from benchmarks.case import Case
+from dmljax import _coordinates, _one_hot, _padding_forms, _select, _strides
 from dmljax import _nonzero_coordinates_primitive as _nonzero
-from dmljax import _one_hot, _padding_forms, _select, _strides
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES as NONZERO
 from dmljax._padding_primitive import PADDING
+from dmljax.pallas.gpu import _padding as _gpu_padding
 from dmljax.pallas.gpu._nonzero_plan import NonzeroPlan
 from dmljax.pallas.gpu._padding import PaddingPlan
 
@@ -52,13 +55,18 @@ _swapped, _dict = mock.patch.object, mock.patch.dict
 _joined = _padding_forms.by_axes(_padding_forms.join)
 # The order of the axes is for `gather` itself. Any other function starts at the first.
 _from_first = _padding_forms.by_axes(lambda *args: _padding_forms.gather(*args))
+_BOTH_BOUNDS = (
+    *(_coordinates, "_reaches"),
+    lambda top_x, _, bound: lax.ge(top_x, np.int32(bound)),
+)
 FORMS = {
     # A window for each head: XLA also counts the operations on single numbers.
     "no barrier": Plain(
         "gpu",
         "each head",
-        _swapped(jax.lax, "optimization_barrier", lambda numbers: numbers),
+        _swapped(lax, "optimization_barrier", lambda numbers: numbers),
     ),
+    "both bounds": Plain("cpu gpu", "causal softmax", _swapped(*_BOTH_BOUNDS)),
     "select": Plain("cpu gpu", "smooth", _swapped(_select, "BITS", {})),
     "values": Plain(
         "cpu gpu",
@@ -75,6 +83,10 @@ FORMS = {
         _dict(PADDING.on_platform, dict.fromkeys(("cpu", "cuda"), _from_first)),
     ),
     "offsets": Plain("cpu", "with gaps", _swapped(_strides, "_corner", lambda _: None)),
+    "division": Plain("cpu gpu", PADDED, _swapped(_coordinates, "FEW_PERIODS", -1)),
+    "rows": Plain(
+        *("gpu", "middle axes", _swapped(_gpu_padding, "ROW_BYTES", 0)), "dmljax pallas"
+    ),
     "nothing copied": Plain(
         "gpu", PADDED, _swapped(PaddingPlan, "inside", (0, 0)), "dmljax pallas"
     ),

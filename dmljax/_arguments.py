@@ -157,6 +157,10 @@ class Scalar(NamedTuple):
     constant: int | None  # 0 or 1, a static argument
 
 
+# Made once: a call outside of `jit` takes some microseconds.
+_USUAL = (Scalar(None, 0), Scalar(None, 1))
+
+
 def as_scalar(
     operator: str, name: str, value: Any, tensor: Any, *, cast: bool = False
 ) -> Scalar:
@@ -169,8 +173,9 @@ def as_scalar(
     kind = type(value)
     number = kind is int or kind is float or kind is bool
     usual = number and (value == 0 or value == 1)
-    if usual and math.copysign(1, value) > 0:  # -0.0 equals 0, but has another bit
-        return Scalar(None, int(value))
+    # -0.0 equals 0, but has another bit.
+    if usual and (kind is int or math.copysign(1, value) > 0):
+        return _USUAL[int(value)]
     if not is_python_number(value):
         return Scalar(as_array(operator, name, value), None)
     dtype: np.dtype = tensor.dtype

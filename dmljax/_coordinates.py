@@ -22,6 +22,10 @@ from jax import lax
 from dmljax._tensor import packed_strides
 from dmljax._types import INT32_MIN, mode_of
 
+# Over so many periods a position of PADDING is folded by subtractions, and over more by
+# a division. One strip on each side reaches over two.
+FEW_PERIODS = 2
+
 # DIAGONAL_MATRIX1
 
 
@@ -278,10 +282,9 @@ def source_index(
     period, mirror = fold(size, mode)
     shift = (-start) % period
     shifted, periods = lax.add(position, typed(shift)), (stop - 1 + shift) // period
-    # An integer division can cost more than the rest of a kernel. There is none where
-    # the output is known to reach over at most three periods, as one strip on each side
-    # does. Of a symbolic size that is not known.
-    if not isinstance(periods, int) or periods > 2:
+    # An integer division can cost more than the rest of a kernel. Of a symbolic size it
+    # is not known how far the output reaches.
+    if not isinstance(periods, int) or periods > FEW_PERIODS:
         shifted = lax.rem(shifted, typed(period))
     else:
         for _ in range(periods):

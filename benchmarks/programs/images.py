@@ -37,7 +37,10 @@ def _kernel(x: jax.Array, pads: Any, mode: str) -> jax.Array:
     return dmljax.padding(x, start, end, mode=named, implementation="pallas")
 
 
+ALONE = "reflect padding"
+BETWEEN, MEAN = f"{ALONE} between two operations", "mean of reflect-padded rows"
 PADS = {**shared.PADS, "jnp take": _take}
+KERNEL = {**PADS, "dmljax pallas": _kernel}
 
 
 def _torch_pad(x: Any, by: int, mode: str = "reflect") -> Any:
@@ -66,7 +69,7 @@ def _patched(mode: str, program: Program, dtypes: Sequence[str]) -> Timed:
         return _patches(_torch_pad(x, 16, mode), module("torch").permute)
 
     return Timed(
-        with_ways(program, {**PADS, "dmljax pallas": _kernel}),
+        with_ways(program, KERNEL),
         lambda x: _patches(np.pad(x, BY_16, mode), np.transpose),  # type: ignore[call-overload]
         {"torch": in_torch},
         dtypes=dtypes,
@@ -74,13 +77,21 @@ def _patched(mode: str, program: Program, dtypes: Sequence[str]) -> Timed:
     )
 
 
-def _alone(pads: Any, mode: Any, ways: Any = PADS) -> Timed:
+def _alone(
+    pads: Any, mode: Any, ways: Any = PADS, inputs: Callable[..., Any] = images
+) -> Timed:
     amounts = np.ravel(pads, "F").astype(np.int64)
     model = onnx(("Pad", ["in0", "pads"], "out", {"mode": mode}), pads=amounts)
+
+    def in_torch(x: Any) -> Any:
+        if pads is BY_3:
+            return _torch_pad(x, 3, mode)
+        return _torch_pad(x.permute(0, 3, 1, 2), 1, mode).permute(0, 2, 3, 1)
+
     return Timed(
-        _padded(lambda pad, x: pad(x, pads, mode), ways=ways),
+        _padded(lambda pad, x: pad(x, pads, mode), inputs, ways),
         lambda x: np.pad(x, pads, mode),
-        {"torch": lambda x: _torch_pad(x, 3, mode)} if pads is BY_3 else {},
+        {"torch": in_torch},
         more={"numpy": lambda x: np.pad(x, pads, mode), "onnxruntime": model},
         dtypes=DTYPES,
         rtol=0,
@@ -162,15 +173,16 @@ def _torch_depthwise(x: Any, weight: Any) -> Any:
 
 
 PROGRAMS = {
-    "reflect padding between two operations": Timed(
-        with_ways(shared.PROGRAMS["reflect padding between two operations"], PADS),
+    BETWEEN: Timed(
+        with_ways(shared.PROGRAMS[BETWEEN], PADS),
         lambda x: np.pad(x * 2, BY_3, "reflect") + 1,
         {"torch": lambda x: _torch_pad(x * 2, 3) + 1},
         dtypes=DTYPES,
         rtol=0,
     ),
-    "reflect padding": _alone(BY_3, "reflect", {**PADS, "dmljax pallas": _kernel}),
-    "mean of reflect-padded rows": Timed(
+    ALONE: _alone(BY_3, "reflect", KERNEL),
+    f"{ALONE} of the middle axes": _alone(BY_1, "reflect", KERNEL, _photographs),
+    MEAN: Timed(
         _padded(lambda pad, x: _mean(jnp, pad(x * 2, BY_3, "reflect"))),
         lambda x: _mean(np, np.pad(x * 2, BY_3, "reflect")),
         {"torch": lambda x: _torch_pad(x * 2, 3).float().mean(3)},
@@ -219,10 +231,6 @@ PROGRAMS = {
         ceiling=None,
     ),
 }
-
-
-ALONE = "reflect padding"
-BETWEEN, MEAN = f"{ALONE} between two operations", "mean of reflect-padded rows"
 
 
 def _of_size(
