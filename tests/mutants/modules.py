@@ -31,10 +31,10 @@ ALSO = (
     ("_coordinates", "results padding_forms"),
     ("_primitive", "results derivatives vmap export jax lowered sharding"),
     ("_select", "results derivatives"),
-    ("_sharding", "sharded_programs"),
+    ("_sharding", "sharded_programs padding_primitive"),
     ("_padding_*", "padding_forms results export derivatives vmap sharding"),
     ("_padding_*", "sharded_programs"),
-    ("_nonzero_coordinates_*", "nonzero_coordinates results vmap sharding"),
+    ("_nonzero_coordinates_*", "results vmap sharding"),
     *(
         (name, "results errors support arguments operator derivatives vmap sharding")
         for name in ("_diagonal_matrix1", "_one_hot", "_element_wise_if")
