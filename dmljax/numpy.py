@@ -27,7 +27,7 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike, DTypeLike
 
-from dmljax._arguments import as_array, as_size, as_sizes, unwrapped
+from dmljax._arguments import as_array, as_dtype, as_size, as_sizes, unwrapped
 from dmljax._check import counted, decide_at_most, require
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._nonzero_coordinates import NonzeroCoordinates, nonzero_coordinates
@@ -294,17 +294,17 @@ def one_hot(
            [0., 0., 1.],
            [0., 0., 0.]], dtype=float32)
     """
+    name = HERE + "one_hot"
     if not hasattr(axis, "__index__"):
-        raise NotImplementedError(
-            f"{HERE}one_hot has no axis {axis!r}. Use jax.nn.one_hot."
-        )
-    index = jnp.asarray(x)
+        raise NotImplementedError(f"{name} has no axis {axis!r}. Use jax.nn.one_hot.")
+    index = jnp.asarray(as_array(name, "x", jnp.asarray(x)))
     if not is_integer(index.dtype):
         number = jnp.real(index).astype(np.int32)
         index = jnp.where(index == number.astype(index.dtype), number, -1)
     index = jnp.expand_dims(index, axis)
-    size = as_size(HERE + "one_hot", "num_classes", num_classes)
-    off_on = np.array([0, 1], jnp.result_type(float) if dtype is None else dtype)
+    size = as_size(name, "num_classes", num_classes)
+    kind = as_dtype(name, jnp.result_type(float) if dtype is None else dtype)
+    off_on = np.array([0, 1], jax.dtypes.canonicalize_dtype(kind))
     if size == 0:  # the operator has no such sequences
         return lax.slice_in_dim(index, 0, 0, axis=axis).astype(off_on.dtype)
     # A negative index becomes a large one. Types of 8 bits can't hold every size.
