@@ -134,14 +134,14 @@ def nonzero(
     name = HERE + "nonzero"
     x = _as_array(name, "a", a)
     require(name, x.ndim > 0, "a has 0 dimensions. Write jnp.atleast_1d(a).")
-    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
-    if len(fills) != x.ndim or any(map(np.ndim, fills)):
+    values = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
+    if len(values) != x.ndim or any(map(np.ndim, values)):
         rule = f"it must be a scalar or a tuple of {x.ndim}."
         raise ValueError(f"{name}: fill_value is {fill_value}; {rule}")
     found, rows = _find(x, size)
     if 0 in (x.size, rows):  # jax.numpy then ignores fill_value
-        fills = (None,) * x.ndim
-    return _split_columns(found, fills, rows)
+        values = (None,) * x.ndim
+    return _split_columns(found, values, rows)
 
 
 def _find(
@@ -162,14 +162,14 @@ def _find(
 
 @compiled
 def _split_columns(
-    found: NonzeroCoordinates, fills: tuple[Any, ...], /, rows: int
+    found: NonzeroCoordinates, values: tuple[Any, ...], /, rows: int
 ) -> tuple[jax.Array, ...]:
     """Returns each coordinate of the first rows, with its `fill` past the count."""
     past = lax.iota(np.uint32, rows) >= found.count
     coordinates = found.coordinates[:rows].astype(jnp.result_type(int))
     return tuple(
         column if fill is None else jnp.where(past, fill, column)
-        for fill, column in zip(fills, coordinates.T, strict=True)
+        for fill, column in zip(values, coordinates.T, strict=True)
     )
 
 

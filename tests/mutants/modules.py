@@ -73,7 +73,7 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     ),
     "No value comes there that tells the two apart.": (
         ("_one_hot", "_shard", "0 -> -1", "part.outputs[0]"),
-        ("_padding_forms", "_has_long_rows", "2 -> 3", "itemsize"),
+        ("_padding_forms", "_has_long_runs", "2 -> 3", "itemsize"),
         ("_arguments", "_is_of_numbers", "16 -> 17, 8 -> 9", "dtype.itemsize"),
         ("_arguments", "cast_float_value", "> -> >=, 0 -> 1, 0 -> -1", "rounded > 0"),
     ),
