@@ -41,7 +41,7 @@ from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.tpu import LANES, SUBLANES
 from dmljax.pallas.tpu._launch import launch_blocks
 
-# A block has a multiple of so many rows. A register of each type has a part of them.
+# A block has a multiple of so many rows: they fill whole registers of every type.
 ROWS = 32
 # The elements of a block, with the unused ones of its registers. In int32 they are
 # 1 MiB. If a padded minor dimension needs more, a block may have twice as many: the
