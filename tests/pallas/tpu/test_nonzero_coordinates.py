@@ -14,7 +14,7 @@ TILE = SUBLANES * LANES
 
 
 def lines(elements):
-    """Lines of every density, and cut at the edges of vectors, registers and blocks."""
+    """Lines of every density, and cut at the edges of vectors, tiles and blocks."""
     random, offset = np.random.default_rng(0), np.arange(elements)
     block = _nonzero_coordinates.VECTORS * LANES
     found = [random.random(elements) < density for density in (0.001, 0.1, 0.6)]
@@ -26,7 +26,7 @@ def lines(elements):
 
 
 SLOW = [(3 * TILE - 71, slice(None), 1), (3 * TILE - 71, slice(0, None, 3), 2)]
-# One less than a boundary, as many, and one more. A block of a few vectors is a register.
+# One less than a boundary, as many, and one more. A block of a few vectors is a tile.
 SLOW += [
     (n + i, slice(0, None, 3), 1) for n in (1, LANES, TILE) for i in (-1, 0, 1) if n + i
 ]
