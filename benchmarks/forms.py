@@ -66,7 +66,7 @@ FORMS = {
         "each head",
         _swapped(lax, "optimization_barrier", lambda numbers: numbers),
     ),
-    "both bounds": Plain("cpu gpu", "causal softmax", _swapped(*_BOTH_BOUNDS)),
+    "both bounds": Plain("gpu", "causal softmax", _swapped(*_BOTH_BOUNDS)),
     "select": Plain("cpu gpu", "smooth", _swapped(_select, "BITS", {})),
     "values": Plain(
         "cpu gpu",
@@ -83,7 +83,6 @@ FORMS = {
         _dict(PADDING.on_platform, dict.fromkeys(("cpu", "cuda"), _from_first)),
     ),
     "offsets": Plain("cpu", "with gaps", _swapped(_strides, "_corner", lambda _: None)),
-    "division": Plain("cpu gpu", PADDED, _swapped(_coordinates, "FEW_PERIODS", -1)),
     "rows": Plain(
         *("gpu", "middle axes", _swapped(_gpu_padding, "ROW_BYTES", 0)), "dmljax pallas"
     ),

@@ -24,7 +24,7 @@ from typing import NoReturn, TextIO, cast
 from dmljax import __version__
 from dmljax._check import ModelError, escaped, shortened
 from dmljax._model.limits import DEFAULT_SHARE, Budget, as_limit
-from dmljax._model.output import Targets, encodable
+from dmljax._model.output import Targets, show_on
 from dmljax._model.parse import operator_class, parse_model, read_stream
 from dmljax._model.run import (
     PLATFORMS,
@@ -99,7 +99,7 @@ def _complain(message: str) -> None:
     """Says what is wrong, in one line, whatever it contains."""
     _progress("")
     line = shortened(f"dmljax: {' '.join(message.split())}", LONGEST_LINE)
-    _write_error(encodable(line, sys.stderr) + "\n")
+    _write_error(show_on(sys.stderr, line) + "\n")
 
 
 def _write_error(text: str) -> None:

@@ -1,6 +1,6 @@
 """Turns what callers pass into arrays, scalars, sizes and integers.
 
-All functions and every `Operator` accept and refuse the same things in the same words.
+All functions and every `Operator` accept and refuse the same, with the same messages.
 Rules of single operators do not belong here.
 
 Every call checks what a compiled program would get wrong in silence: JAX truncates
@@ -168,7 +168,7 @@ def as_scalar(
 
     A Python number takes this type. The type must hold it, apart from rounding of
     floating point. With `cast`, a float becomes an integer as `cast_float_value` says.
-    An array is left for `in_type` to check, while the compiled function is traced.
+    `convert_scalar` checks an array, while the compiled function is traced.
     """
     kind = type(value)
     number = kind is int or kind is float or kind is bool
@@ -186,12 +186,12 @@ def as_scalar(
     return Scalar(_from_python(operator, name, value, dtype), None)
 
 
-def in_type(
+def convert_scalar(
     operator: str, name: str, scalar: Scalar, dtype: np.dtype, **options: Any
 ) -> jax.Array:
     """Returns `scalar` as an array of rank 0 and of type `dtype`, not weakly typed.
 
-    The options are those of `typed_as`. A constant keeps rank 0: of a higher rank,
+    The options are those of `convert`. A constant keeps rank 0: of a higher rank,
     `jax.checkpoint` would hide its value from XLA.
     """
     if scalar.constant is not None:
@@ -200,10 +200,10 @@ def in_type(
     rule = "must be a scalar. jax.vmap gives each array of a batch a scalar of its own."
     given = f"{name} has sizes {show(array.shape)}"
     require(operator, array.shape == (), f"{given}; it {rule}")
-    return strong(typed_as(operator, name, array, dtype, **options))
+    return strong(convert(operator, name, array, dtype, **options))
 
 
-def typed_as(
+def convert(
     operator: str,
     name: str,
     array: jax.Array,
@@ -266,8 +266,8 @@ def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nd
     else:
         fits, holds = not _is_huge(value), "holds no numbers of this size"
     if not fits:
-        shown = as_python(value)
-        raise DescriptorError(f"{operator}: {name} is {shown}; {show(dtype)} {holds}.")
+        given = f"{name} is {as_python(value)}"
+        raise DescriptorError(f"{operator}: {given}; {show(dtype)} {holds}.")
     # A number past the largest float becomes infinity, or NaN in a type without one,
     # without NumPy's warning. An integer goes through a double, because large ones have
     # no cast to bfloat16.

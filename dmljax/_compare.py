@@ -26,7 +26,7 @@ SECONDS, FEWEST = 1.5, 4
 FLIGHT, LONGEST = 10, 0.05
 # So many numbers are drawn and repeated: to draw all takes longer than the programs.
 DRAWN = 99_991
-ROW = "{:38}{:>8}{:>10}{:>7}{:>6}  {}"
+COLUMNS = "{:38}{:>8}{:>10}{:>7}{:>6}  {}"
 
 
 def lines(elements: int | None = None, seconds: float = SECONDS) -> Iterator[str]:
@@ -38,7 +38,7 @@ def lines(elements: int | None = None, seconds: float = SECONDS) -> Iterator[str
     yield f"dmljax {__version__}, jax {jax.__version__}, numpy {np.__version__}"
     yield "Median milliseconds of a call inside jit; ratio: theirs divided by ours;"
     yield "noise: how far the ratios of even and odd rounds are from one another.\n"
-    yield ROW.format("program", "dmljax", "jax.numpy", "ratio", "noise", "beside")
+    yield COLUMNS.format("program", "dmljax", "jax.numpy", "ratio", "noise", "beside")
     elements = elements or (ON_CPU if on_cpu else ELSEWHERE)
     for name, program in PROGRAMS.items():
         # Networks use bfloat16, for which few CPUs have instructions.
@@ -59,7 +59,7 @@ def lines(elements: int | None = None, seconds: float = SECONDS) -> Iterator[str
             )
             noise = max(even, odd) / min(even, odd) - 1
             figures = (_milliseconds(ours), _milliseconds(theirs), f"{ratio:.2f}")
-            yield ROW.format(name, *figures, f"{noise:.0%}", way)
+            yield COLUMNS.format(name, *figures, f"{noise:.0%}", way)
 
 
 def _milliseconds(times: Sequence[float]) -> str:

@@ -11,7 +11,7 @@ is a `jit` of its own, and JAX traces it for some hundred microseconds.
 
 import enum
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import jax
@@ -22,19 +22,16 @@ from jax import lax
 from dmljax._tensor import packed_strides
 from dmljax._types import INT32_MIN, mode_of
 
-# Over so many periods a position of PADDING is folded by subtractions, and over more by
-# a division. One strip on each side reaches over two.
-FEW_PERIODS = 2
-
 # DIAGONAL_MATRIX1
 
 
-def fills(
+def is_filled(
     top_x: jax.Array,
     data: Sequence[jax.Array],
     matrix: tuple[int, int],
     fill_begin: int | None,
     fill_end: int | None,
+    hold: Callable[[tuple[Any, Any]], Sequence[Any]] = tuple,
 ) -> jax.Array:
     """Whether the value fills diagonal `top_x`: the formula of the page, in int32.
 
@@ -49,10 +46,12 @@ def fills(
       matrix: the sizes of the matrix.
       fill_begin: the first diagonal that is filled.
       fill_end: one past the last diagonal that is filled.
+      hold: gets and returns what is computed of `data` alone, once for a matrix.
     """
     if fill_begin is None or fill_end is None or data:
         known = [bound for bound in (fill_begin, fill_end) if bound is not None]
-        return _fill_on_circle(top_x, [*data, *known])
+        first, span = hold(_find_arc([*data, *known]))
+        return jnp.less(top_x - first, span)
     begins, ends = (_reaches(top_x, matrix, bound) for bound in (fill_begin, fill_end))
     filled: Any = fill_end < fill_begin
     for side in (begins, ends):
@@ -61,8 +60,8 @@ def fills(
     return lax.full(top_x.shape, filled) if isinstance(filled, bool) else filled
 
 
-def _fill_on_circle(top_x: jax.Array, data: Sequence[Any]) -> jax.Array:
-    """Computes the formula for bounds that are data, or in a part of a matrix.
+def _find_arc(data: Sequence[Any]) -> tuple[Any, Any]:
+    """Returns where bounds that are data begin to fill a circle, and how far they fill.
 
     On a circle of all int32, where INT32_MIN follows INT32_MAX, the value fills the
     diagonals from `begin` to before `end`, also if `end` is smaller. Differences
@@ -72,17 +71,15 @@ def _fill_on_circle(top_x: jax.Array, data: Sequence[Any]) -> jax.Array:
     # Comparing numbers with a sign after adding INT32_MIN compares them without it.
     *origin, begin, end = (jnp.asarray(number, np.int32) for number in data)
     zero = begin + np.int32(INT32_MIN)
-    # XLA for GPUs chooses the blocks of a fusion by the number of its operations, also
-    # of those on single numbers. The barrier keeps these out of a softmax: it takes
-    # 0.092 ms with the barrier, 0.101 without (results/nvidia-h200.csv, "each head").
-    first, span = lax.optimization_barrier((zero - sum(origin, 0), end - zero))
-    return jnp.less(top_x - first, span)
+    return zero - sum(origin, 0), end - zero
 
 
 def _reaches(top_x: jax.Array, matrix: tuple[int, int], bound: int) -> Any:
     """Computes ``top_x >= bound``, as a Python bool where no element differs.
 
-    A triangle has one bound outside of the matrix. XLA then compares once, not twice.
+    A triangle has one bound outside of the matrix. XLA then compares once: a "causal
+    softmax of several lengths" in bfloat16 takes 0.084 ms on an H200, and 0.103 if it
+    compares twice (results/nvidia-h200.csv, "[both bounds]").
     """
     height, width = matrix
     if all(isinstance(n, int) for n in matrix) and not 1 - height < bound < width:
@@ -144,7 +141,7 @@ def zero_patterns(dtype: np.dtype) -> tuple[int, ...]:
     return tuple(sorted({int(pattern) for pattern in patterns[zeros == 0]}))
 
 
-def filled(coordinates: jax.Array, valid: jax.Array, fill: int | None) -> jax.Array:
+def fill_rows(coordinates: jax.Array, valid: jax.Array, fill: int | None) -> jax.Array:
     """Puts `fill` into the rows that are not valid. They have 0 so far."""
     # Neither 0 nor None asks for any work: None leaves these rows undefined.
     if not fill:
@@ -261,33 +258,22 @@ def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
     }[mode]
 
 
-def source_index(
-    position: Any, stop: int, start: int, size: int, mode: PaddingMode
-) -> Any:
+def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any:
     """Returns the input coordinate that an output coordinate repeats.
 
     Args:
-      position: the output coordinates, at least 0 and less than `stop`.
-      stop: the size of the output, or less where only some of it is computed.
+      position: the output coordinates, at least 0.
       start: the padding before the axis.
       size: the size of the input.
       mode: a mode other than CONSTANT.
     """
 
-    def typed(size: int) -> Any:
+    def scalar(size: int) -> Any:
         return to_scalar(size, position.dtype)
 
     if mode is PaddingMode.EDGE:
-        return lax.clamp(typed(0), lax.sub(position, typed(start)), typed(size - 1))
+        return lax.clamp(scalar(0), lax.sub(position, scalar(start)), scalar(size - 1))
     period, mirror = fold(size, mode)
-    shift = (-start) % period
-    shifted, periods = lax.add(position, typed(shift)), (stop - 1 + shift) // period
-    # An integer division can cost more than the rest of a kernel. Of a symbolic size it
-    # is not known how far the output reaches.
-    if not isinstance(periods, int) or periods > FEW_PERIODS:
-        shifted = lax.rem(shifted, typed(period))
-    else:
-        for _ in range(periods):
-            past = lax.sub(shifted, typed(period))
-            shifted = lax.select(lax.lt(shifted, typed(period)), shifted, past)
-    return lax.min(shifted, lax.sub(typed(mirror), shifted))
+    shift = scalar((-start) % period)
+    shifted = lax.rem(lax.add(position, shift), scalar(period))
+    return lax.min(shifted, lax.sub(scalar(mirror), shifted))

@@ -19,7 +19,7 @@ from dmljax._arguments import (
     cast_float_value,
     check_float,
     check_x64,
-    typed_as,
+    convert,
 )
 from dmljax._check import (
     DescriptorError,
@@ -163,7 +163,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         scalar = as_scalar(self.operator, name, value, output)
         # A NumPy scalar has a type of its own. It must be the output's.
         if scalar.array is not None:
-            typed_as(self.operator, name, scalar.array, output.dtype)
+            convert(self.operator, name, scalar.array, output.dtype)
         return scalar
 
     def _first_output(self) -> TensorDesc:

@@ -1,6 +1,6 @@
 """DIAGONAL_MATRIX1: fills a span of diagonals with a value.
 
-All of the operator is here, except for its formula, `_coordinates.fills`. The older
+All of the operator is here, except for its formula, `_coordinates.is_filled`. The older
 DIAGONAL_MATRIX is here, too.
 """
 
@@ -23,12 +23,12 @@ from dmljax._arguments import (
     as_sizes,
     cast_float_value,
     check_x64,
-    in_type,
+    convert_scalar,
     strong,
     unwrapped,
 )
 from dmljax._check import counted, decide_at_most, require, require_same, show
-from dmljax._coordinates import fills
+from dmljax._coordinates import is_filled
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
@@ -55,17 +55,19 @@ DIAGONAL_MATRIX_SUPPORT = {
 }
 
 
-def _xla(
-    *operands: jax.Array, matrix: tuple[int, int], **static: int | None
-) -> Outputs:
-    # `fills` explains the operands in front. Diagonals are counted in int32, as the
+def _xla(*operands: jax.Array, matrix: tuple[int, int], **static: Any) -> Outputs:
+    # `is_filled` explains the operands in front. Diagonals are counted in int32, as the
     # bounds are. The iotas have the full size of the output, and take no memory. With a
     # mask that is broadcast along the batch, XLA's softmax fusion is 1.8 to 3 times as
     # slow (results/nvidia-h200.csv, "causal softmax" and "jnp tril").
     *data, value, x = operands
     (sizes,) = _sizes(*operands, matrix=matrix)
     row, column = (lax.broadcasted_iota(np.int32, sizes, x.ndim - i) for i in (2, 1))
-    return select(fills(column - row, data, matrix, **static), value, x)
+    # XLA for GPUs chooses the blocks of a fusion by the number of its operations, also
+    # of those on single numbers. The barrier keeps these out of a softmax: it takes
+    # 0.092 ms with the barrier, 0.101 without (results/nvidia-h200.csv, "each head").
+    static["hold"] = lax.optimization_barrier
+    return select(is_filled(column - row, data, matrix, **static), value, x)
 
 
 def _sizes(
@@ -225,10 +227,10 @@ def _split_bounds(
 def _as_bound(name: str, bound: ArrayLike) -> Any:
     """Returns a bound as an int32 scalar. A Python number that is traced saturates."""
     if isinstance(bound, jax.Array):
-        truth = bound.dtype == np.bool_  # which `in_type` takes for a number
+        truth = bound.dtype == np.bool_  # which `convert_scalar` takes for a number
         require(NAME, not truth, f"{name} has data type BOOL; it must have INT32.")
-        scalar = Scalar(bound, None)
-        return in_type(NAME, name, scalar, np.dtype(np.int32), owner="a diagonal")
+        scalar, int32 = Scalar(bound, None), np.dtype(np.int32)
+        return convert_scalar(NAME, name, scalar, int32, owner="a diagonal")
     number = as_integer(NAME, name, bound)
     check_int32(NAME, name, number)
     return np.asarray(number, np.int32)
@@ -264,7 +266,7 @@ def _diagonal_matrix1(
     if fill_begin is not None and fill_end is not None:
         check_int32(NAME, BEGIN, fill_begin)
         check_int32(NAME, END, fill_end)
-    filling = in_type(NAME, VALUE, Scalar(value, constant), described.dtype)
+    filling = convert_scalar(NAME, VALUE, Scalar(value, constant), described.dtype)
     scalars = [strong(y).reshape((1,) * rank) for y in (*bounds, filling)]
     # One zero for each matrix is shared by its elements: no array is read.
     if x is None:

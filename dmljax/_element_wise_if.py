@@ -15,10 +15,10 @@ from dmljax._arguments import (
     Scalar,
     as_array,
     as_scalar,
-    in_type,
+    convert,
+    convert_scalar,
     is_python_number,
     strong,
-    typed_as,
 )
 from dmljax._check import require, require_same, show
 from dmljax._descriptor import OperatorDesc
@@ -128,15 +128,15 @@ def _element_wise_if(
     require(NAME, condition.dtype in (np.uint8, np.bool_), f"{given}; {rule}")
     # At most one of the operands is None, where a constant stands for it.
     if a is None:
-        a = in_type(NAME, A, Scalar(None, constant_a), b.dtype)
+        a = convert_scalar(NAME, A, Scalar(None, constant_a), b.dtype)
     elif b is None:
-        b = in_type(NAME, B, Scalar(None, constant_b), a.dtype)
+        b = convert_scalar(NAME, B, Scalar(None, constant_b), a.dtype)
     # A Python number that was traced takes the type of the other operand. Two arrays of
     # different types are an error: types are not promoted.
     elif _gives_way(a) > _gives_way(b):
-        a = typed_as(NAME, A, a, b.dtype)
+        a = convert(NAME, A, a, b.dtype)
     elif _gives_way(b) > _gives_way(a):
-        b = typed_as(NAME, B, b, a.dtype)
+        b = convert(NAME, B, b, a.dtype)
     types = (A, a.dtype), (B, b.dtype)
     require_same(NAME, "data types", *types, " Write b.astype(a.dtype).")
     operands = [condition]

@@ -41,8 +41,8 @@ def enum_prefix(kind: type[enum.Enum]) -> str:
     name = kind.__name__
     if issubclass(kind, enum.Flag):
         name = name.removesuffix("s")
-    words = re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
-    return str(getattr(kind, "C_PREFIX", f"DML_{words}_"))
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
+    return str(getattr(kind, "C_PREFIX", f"DML_{name}_"))
 
 
 # Writing

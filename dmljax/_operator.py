@@ -90,7 +90,7 @@ class Operator(Struct, Generic[Result], eq=False):
             as_array(operator, f"tensor '{name}'", array)
             for name, array in zip(names, arrays, strict=True)
         ]
-        result: Result = _run(self, *given)
+        result: Result = _evaluate(self, *given)
         return result
 
     def __eq__(self, other: object) -> bool:
@@ -167,7 +167,7 @@ def create_operator(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _run(operator: Operator[Any], *arrays: jax.Array) -> Any:
+def _evaluate(operator: Operator[Any], *arrays: jax.Array) -> Any:
     """Runs an operator. It is compiled once for all operators that are equal."""
     desc = operator.desc
     inputs, outputs = desc.input_tensors(), desc.output_tensors()

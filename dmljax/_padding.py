@@ -18,7 +18,7 @@ from dmljax._arguments import (
     as_scalar,
     as_sizes,
     cast_float_value,
-    in_type,
+    convert_scalar,
     strong,
 )
 from dmljax._check import as_member, counted, decide_at_most, require, show
@@ -157,7 +157,7 @@ def _padding(
     operands = [strong(x)]
     if mode is PaddingMode.CONSTANT:
         scalar = Scalar(value, constant)
-        filling = in_type(NAME, VALUE, scalar, x.dtype, cast=True)
+        filling = convert_scalar(NAME, VALUE, scalar, x.dtype, cast=True)
         operands.append(filling.reshape((1,) * x.ndim))
     (output,) = PADDING(
         *operands, start=start, end=end, mode=mode, implementation=implementation

@@ -1,7 +1,7 @@
 """PADDING and its adjoint in jax.numpy: the forms that XLA compiles.
 
 The *adjoint* is the transpose of padding as a linear map. It gives each input element
-the sum over the output elements that repeat this element. We write it in closed form,
+the sum over the output elements that repeat this element. We write it
 by slices, reversals and sums in a fixed order. The program has the same size whatever
 the padding. The transpose that JAX derives from a gather is a scatter-add: it is
 slower, and the order of its sums may change from run to run.
@@ -90,7 +90,7 @@ def gather(
     # The greatest number here is a position that is shifted by a period: it has at
     # most 2 * size elements. Indexing also computes with the other sizes of `x`.
     with index_mode(stop + 2 * size, *x.shape) as integer:
-        index = source_index(lax.iota(integer, stop), stop, before, size, mode)
+        index = source_index(lax.iota(integer, stop), before, size, mode)
         # Indexing in jax.numpy takes 3 times as long to trace.
         others = tuple(i for i in range(x.ndim) if i != axis)
         dimensions = lax.GatherDimensionNumbers(others, (axis,), (axis,))
@@ -115,8 +115,8 @@ def select(
     length = end + after
     padded = _extend(x, axis, before, length)
     with index_mode(length) as integer:
-        line = tuple(length if i == axis else 1 for i in range(x.ndim))
-        position = lax.broadcasted_iota(integer, line, axis)
+        sizes = tuple(length if i == axis else 1 for i in range(x.ndim))
+        position = lax.broadcasted_iota(integer, sizes, axis)
         if before:
             strip = _take_strip(x, axis, -before, before, mode)
             strip = _extend(strip, axis, 0, length)
@@ -131,28 +131,28 @@ def select(
 def on_cpu(
     x: jax.Array, *value: jax.Array, start: Pads, end: Pads, mode: PaddingMode
 ) -> Outputs:
-    """Pads by joining strips if rows are long and elements narrow, else by a gather.
+    """Pads by joining strips if runs are long and elements narrow, else by a gather.
 
-    Both pass over the array once for each axis. Joining copies rows of bytes, and a
+    Both pass over the array once for each axis. Joining copies runs of bytes, and a
     gather computes an index for each element.
     """
-    pad = join if _has_long_rows(x, start, end) else gather
+    pad = join if _has_long_runs(x, start, end) else gather
     return by_axes(pad)(x, *value, start=start, end=end, mode=mode)
 
 
-def _has_long_rows(x: jax.Array, start: Pads, end: Pads) -> bool:
+def _has_long_runs(x: jax.Array, start: Pads, end: Pads) -> bool:
     """Whether strips of this array are joined faster than it is gathered on a CPU.
 
-    A row is what follows an index of the last padded axis and of those before it.
+    A run is what follows an index of the last padded axis and of those before it.
     """
     axes = _padded_axes(x.ndim, start, end)
-    row = x.shape[axes[-1][0] :] if axes else ()
+    run = x.shape[axes[-1][0] :] if axes else ()
     # On a CPU, XLA moves bfloat16, of kind "V", by way of float32.
     narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
-    known = narrow and all(isinstance(size, int) for size in row)
-    # A gather copies runs of 16 and more elements that lie side by side, and is faster
+    known = narrow and all(isinstance(size, int) for size in run)
+    # A gather copies 16 and more elements that lie side by side at once, and is faster
     # with them (results/x86_64-cpu.csv, "reflect padding", "[join]" and "[gather]").
-    return known and math.prod(row) >= 96 and math.prod(row[1:]) < 16
+    return known and math.prod(run) >= 96 and math.prod(run[1:]) < 16
 
 
 def join(
@@ -204,9 +204,9 @@ def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> jax.Array:
     """Says which output elements come from the input. Batch dimensions have size 1."""
     result = jnp.ones((1,) * len(shape), bool)
     for axis, before, after in _padded_axes(len(shape), start, end):
-        line = tuple(n if i == axis else 1 for i, n in enumerate(shape))
+        sizes = tuple(n if i == axis else 1 for i, n in enumerate(shape))
         with index_mode(shape[axis]) as integer:
-            position = lax.broadcasted_iota(integer, line, axis)
+            position = lax.broadcasted_iota(integer, sizes, axis)
             result &= (position >= before) & (position < shape[axis] - after)
     return result
 

@@ -1,16 +1,13 @@
 """The JAX primitive of an operator: derivatives, batches, lowering, choice of form.
 
-Every operator is one JAX primitive that takes its operands in a *normal form*. All
-operands have the same rank. Along the leading, batch dimensions an operand has either
-the full size, or size 1 if it is shared. Static attributes speak of trailing axes only.
-One more batch dimension changes no attribute, and one batching rule serves every
-operator.
+Every operator is one JAX primitive. docs/design.md says what the *normal form* of its
+operands is, and what a *form* is. In the normal form, one more batch dimension changes
+no attribute, and one batching rule serves every operator.
 
-A *form* is one way to compute an operator: in jax.numpy, or by a kernel. It is chosen
-when a program is lowered, for the platform that it is lowered for. A program that is
-exported on one machine has the right form on another. The operators are primitives
-because jax.custom_vjp has no forward mode, jax.custom_jvp has no linear_transpose, and
-neither can choose by platform.
+A form is chosen when a program is lowered, for the platform that it is lowered for. A
+program that is exported on one machine has the right form on another. The operators are
+primitives because jax.custom_vjp has no forward mode, jax.custom_jvp has no
+linear_transpose, and neither can choose by platform.
 """
 
 import dataclasses

@@ -17,7 +17,7 @@ import numpy as np
 import dmljax
 from dmljax import numpy as dnp
 
-Ways = Mapping[str, Callable[..., Any]]  # by library, and a word if it has several
+Ways = Mapping[str, Callable[..., Any]]  # by library, and a name if it has several
 # The sizes of an array, its type, and how many whole numbers, from 0 on, are in it.
 Input = tuple[tuple[int, ...], str, int]
 
@@ -100,8 +100,8 @@ def cross_entropy(targets: Any, x: jax.Array, labels: jax.Array) -> Any:
 def patches(x: jax.Array) -> jax.Array:
     """Squares of 16 x 16 of images, each made flat."""
     squares = x.reshape(*x.shape[:2], x.shape[2] // 16, 16, x.shape[3] // 16, 16)
-    rows = squares.transpose(0, 2, 4, 1, 3, 5)
-    return rows.reshape(len(x), -1, x.shape[1] * 256)
+    ordered = squares.transpose(0, 2, 4, 1, 3, 5)
+    return ordered.reshape(len(x), -1, x.shape[1] * 256)
 
 
 def safe_log(select: Any, x: jax.Array) -> Any:

@@ -122,7 +122,7 @@ def aligned(
         )
         for number, sizes in enumerate([*operands, *outputs])
     )
-    shared = {name for line in names for name in line if name.startswith("shared")}
+    shared = {name for each in names for name in each if name.startswith("shared")}
     return Layout(names[: len(operands)], names[len(operands) :], frozenset(shared))
 
 

@@ -91,10 +91,10 @@ def check_support(
     exists = f"the operator exists from feature level {first.label} on"
     require(operator, level >= first, f"{exists}, {rule}")
     # An entry has all that its level supports, and replaces those before it.
-    row = table[max(each for each in table if each <= level)]
+    entry = table[max(each for each in table if each <= level)]
     supports = f"feature level {level.label} supports"
     for name, tensor in tensors.items():
-        support, rank, given = row[name], len(tensor.sizes), f"tensor '{name}' has"
+        support, rank, given = entry[name], len(tensor.sizes), f"tensor '{name}' has"
         rule = f"{counted(rank, 'dimension')}; {supports} {_ranks(support)}."
         fits = support.min_rank <= rank <= support.max_rank
         require(operator, fits, f"{given} {rule}")
@@ -104,13 +104,13 @@ def check_support(
 
 def support_markdown(operator: str, table: SupportTable) -> str:
     """Writes the support table of one operator in Markdown."""
-    rows = [
+    lines = [
         f"| {level.label} | {name} | {_ranks(support)} | {_types(support)} |"
         for level, tensors in table.items()
         for name, support in tensors.items()
     ]
     head = ["| from level | tensor | ranks | data types |", "|---|---|---|---|"]
-    return "\n".join([f"## {operator}", "", *head, *rows])
+    return "\n".join([f"## {operator}", "", *head, *lines])
 
 
 def _ranks(support: Support) -> str:

@@ -13,8 +13,7 @@ import numpy as np
 
 from dmljax._check import as_python, require
 
-# A form is one way to compute an operator: a function of arrays and static attributes
-# that returns the operator's outputs.
+# A form takes arrays and static attributes, and returns the operator's outputs.
 Outputs = tuple[jax.Array, ...]
 Form = Callable[..., Outputs]
 # The type of an argument that stands for a list of sizes. An array of sizes has one

@@ -27,7 +27,7 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike, DTypeLike
 
-from dmljax._arguments import as_array, as_size, as_sizes, unwrapped
+from dmljax._arguments import as_array, as_dtype, as_size, as_sizes, unwrapped
 from dmljax._check import counted, decide_at_most, require
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._nonzero_coordinates import NonzeroCoordinates, nonzero_coordinates
@@ -134,14 +134,14 @@ def nonzero(
     name = HERE + "nonzero"
     x = _as_array(name, "a", a)
     require(name, x.ndim > 0, "a has 0 dimensions. Write jnp.atleast_1d(a).")
-    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
-    if len(fills) != x.ndim or any(map(np.ndim, fills)):
+    values = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
+    if len(values) != x.ndim or any(map(np.ndim, values)):
         rule = f"it must be a scalar or a tuple of {x.ndim}."
         raise ValueError(f"{name}: fill_value is {fill_value}; {rule}")
     found, rows = _find(x, size)
     if 0 in (x.size, rows):  # jax.numpy then ignores fill_value
-        fills = (None,) * x.ndim
-    return _split_columns(found, fills, rows)
+        values = (None,) * x.ndim
+    return _split_columns(found, values, rows)
 
 
 def _find(
@@ -162,14 +162,14 @@ def _find(
 
 @compiled
 def _split_columns(
-    found: NonzeroCoordinates, fills: tuple[Any, ...], /, rows: int
+    found: NonzeroCoordinates, values: tuple[Any, ...], /, rows: int
 ) -> tuple[jax.Array, ...]:
     """Returns each coordinate of the first rows, with its `fill` past the count."""
     past = lax.iota(np.uint32, rows) >= found.count
     coordinates = found.coordinates[:rows].astype(jnp.result_type(int))
     return tuple(
         column if fill is None else jnp.where(past, fill, column)
-        for fill, column in zip(fills, coordinates.T, strict=True)
+        for fill, column in zip(values, coordinates.T, strict=True)
     )
 
 
@@ -294,17 +294,17 @@ def one_hot(
            [0., 0., 1.],
            [0., 0., 0.]], dtype=float32)
     """
+    name = HERE + "one_hot"
     if not hasattr(axis, "__index__"):
-        raise NotImplementedError(
-            f"{HERE}one_hot has no axis {axis!r}. Use jax.nn.one_hot."
-        )
-    index = jnp.asarray(x)
+        raise NotImplementedError(f"{name} has no axis {axis!r}. Use jax.nn.one_hot.")
+    index = jnp.asarray(as_array(name, "x", jnp.asarray(x)))
     if not is_integer(index.dtype):
         number = jnp.real(index).astype(np.int32)
         index = jnp.where(index == number.astype(index.dtype), number, -1)
     index = jnp.expand_dims(index, axis)
-    size = as_size(HERE + "one_hot", "num_classes", num_classes)
-    off_on = np.array([0, 1], jnp.result_type(float) if dtype is None else dtype)
+    size = as_size(name, "num_classes", num_classes)
+    kind = as_dtype(name, jnp.result_type(float) if dtype is None else dtype)
+    off_on = np.array([0, 1], jax.dtypes.canonicalize_dtype(kind))
     if size == 0:  # the operator has no such sequences
         return lax.slice_in_dim(index, 0, 0, axis=axis).astype(off_on.dtype)
     # A negative index becomes a large one. Types of 8 bits can't hold every size.

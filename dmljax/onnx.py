@@ -33,7 +33,7 @@ from dmljax._arguments import (
     as_scalar,
     as_size,
     as_sizes,
-    in_type,
+    convert_scalar,
     is_python_number,
 )
 from dmljax._check import decide_at_most, require, require_same, show
@@ -93,7 +93,7 @@ def pad(
     value: Any = 0
     if constant_value is not None:
         scalar = as_scalar(name, "constant_value", constant_value, x, cast=True)
-        value = in_type(name, "constant_value", scalar, x.dtype, cast=True)
+        value = convert_scalar(name, "constant_value", scalar, x.dtype, cast=True)
     starts, ends = ([max(pair[side], 0) for pair in pairs] for side in (0, 1))
     return padding(x, starts, ends, mode=_MODES[mode], value=value)
 

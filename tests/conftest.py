@@ -57,6 +57,13 @@ def dtype(request):
         yield jnp.dtype(name)
 
 
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder that is the current directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(autouse=True, scope="session")
 def small_blocks():
     """Kernels have small blocks wherever they are interpreted."""

@@ -19,11 +19,7 @@ from dmljax._operators import DESCRIPTORS
 from tests.checks import python
 from tests.model.models import edited, padding_model, show, zeros
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def files(*models):
@@ -150,6 +146,7 @@ def test_the_memory_limit(capsys):
         (["run", "x.json", "--a\nb"], "unrecognized arguments: --a b"),
         (["support", "--" + "x" * 10**6], "xxx... (1000054 characters)"),
         (["support", "GEMM"], "the type 'GEMM' is not an operator of dmljax"),
+        (["examples", "gemm"], "no example is named 'gemm'; there are diagonal_"),
     ],
 )
 def test_a_wrong_command_line(arguments, message, capsys):

@@ -75,7 +75,7 @@ CALLS = {
     "one_hot": [
         *(call(INDICES, 3, axis=axis) for axis in (0, 1, 2, -1, -3)),
         *(call(INDICES, n) for n in (0, 1, 300)),
-        *(call(INDICES, 3, dtype=dtype) for dtype in (bool, np.int8, jnp.bfloat16)),
+        *(call(INDICES, 3, dtype=d) for d in (bool, int, float, np.int8, jnp.bfloat16)),
         *(call(x, 3) for x in (1, [0, 2], NUMBERS, 1j + NUMBERS[-4:])),
         *(call(INDICES.astype(d), 100) for d in ("int8", "uint8", "uint32", "int64")),
     ],
@@ -232,6 +232,8 @@ ERRORS = [
     (TypeError, "pad_width must be an integer", lambda: dnp.pad(X, {0: 1})),
     (TypeError, "pad_width is True", lambda: dnp.pad(X, True)),
     (TypeError, "num_classes must be an integer", lambda: dnp.one_hot(X, 2.0)),
+    (TypeError, "one_hot: x has elem", lambda: dnp.one_hot(jax.random.key(0), 3)),
+    (TypeError, "one_hot: dtype is <U3", lambda: dnp.one_hot(X, 3, dtype="U3")),
     (TypeError, "'float' object", lambda: dnp.triu(X, 0.5)),
     (ValueError, "none may be negative", lambda: dnp.pad(X, (1, -1))),
     (ValueError, "pad_width has sizes", lambda: dnp.pad(X, (1, 2, 3))),

@@ -94,10 +94,6 @@ def test_arguments_by_name():
         ):
             found = call(X, *positional, **named, mode="reflect")
             np.testing.assert_array_equal(found, wanted)
-    for options in (GEOMETRY, {k: list(v) for k, v in GEOMETRY.items()}):
-        text = "start_padding (StartPadding) is traced; it must be a tuple of integers"
-        traced = jax.jit(padding)
-        assert_refused("PADDING", text, traced, X, error=TypeError, **options)
 
 
 PAIRS = ". 0 adds nothing. One list of pairs...start, end = zip(*pairs)"
@@ -146,3 +142,14 @@ def test_values_of_descriptors(x64):
             found = create_operator(desc)(np.ones(2, name.lower()))[2]
             last = np.asarray(expected).astype(name.lower())
             assert np.asarray(found).tobytes() == last.tobytes()
+
+
+@pytest.mark.parametrize("mode", [False, True])
+def test_a_large_float_is_the_same_integer_traced_or_not(mode):
+    """A traced float has JAX's default type, to which any float is rounded."""
+    with jax.enable_x64(mode):
+        x = jnp.zeros((1, 1), jnp.int32)
+        call = functools.partial(padding, x, (0, 0), (0, 1))
+        traced = jax.jit(lambda v: call(value=v))(123456789.0)
+        found = [call(value=123456789.0)[0, -1], traced[0, -1]]
+    assert found == [123456789 if mode else 123456792] * 2

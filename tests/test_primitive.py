@@ -15,12 +15,12 @@ from jax import export
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-import dmljax
-from dmljax import DescriptorError, PaddingMode
+from dmljax import DescriptorError
 from dmljax._check import NoKernelError
 from dmljax._primitive import Kernel, OperatorPrimitive
 from dmljax._sharding import Partition, aligned
 from dmljax.pallas import _platforms
+from tests.checks import lowered
 from tests.meshes import sharding_of
 from tests.subjects import SUBJECTS
 
@@ -70,12 +70,6 @@ def forms_in(text):
     return ", ".join(found)
 
 
-def lowered(function, *arrays, platform="cuda"):
-    """The program's text for a platform, whatever machine this is."""
-    traced = jax.jit(function).trace(*arrays)
-    return traced.lower(lowering_platforms=(platform,)).as_text()
-
-
 def chosen(*arrays, platform="cuda", **options):
     """Which form runs."""
     function = functools.partial(toy, **options)
@@ -119,46 +113,6 @@ def test_a_call_outside_of_jit_runs_the_same_code(monkeypatch):
         np.testing.assert_array_equal(alone, inside)
         if jax.default_backend() == "cpu":
             np.testing.assert_allclose(alone, FORMS[expected][0](x), 1e-6)
-
-
-def launches(function, *arrays, platform="cuda"):
-    """How many kernels of Pallas a program launches."""
-    text = lowered(function, *arrays, platform=platform)
-    return text.count({"cuda": "@mosaic_gpu_v2(", "tpu": "@tpu_custom_call("}[platform])
-
-
-@pytest.mark.parametrize("platform", ["cuda", "tpu"])
-def test_nonzero_coordinates_runs_its_kernel_from_a_size_on(platform):
-    for dtype in ("uint8", "float32"):
-        for size, expected in (2**12, 1), (2**12 - 1, 0):
-            x = struct(size, dtype)
-            found = launches(dmljax.nonzero_coordinates, x, platform=platform)
-            assert found == expected
-
-
-@pytest.mark.parametrize("platform", ["cuda", "tpu"])
-def test_padding_runs_its_kernel_if_it_is_asked_for(platform):
-    def pad(x, **options):
-        return dmljax.padding(x, (8, 8), (8, 8), mode=PaddingMode.EDGE, **options)
-
-    for implementation, expected in (None, 0), ("xla", 0), ("pallas", 1):
-        function = functools.partial(pad, implementation=implementation)
-        x = jax.ShapeDtypeStruct((2**9, 2**9), np.int8)
-        found = launches(function, x, platform=platform)
-        assert found == expected
-
-
-def test_the_gradient_of_a_padding_by_kernel_launches_no_other():
-    """The adjoint has no kernel."""
-
-    def pad(x):
-        return dmljax.padding(x, (8,), (8,), implementation="pallas")
-
-    def gradient(x, cotangent):
-        output, pull = jax.vjp(pad, x)
-        return output, pull(cotangent)
-
-    assert launches(gradient, struct(64), struct(80)) == 1
 
 
 @pytest.mark.parametrize("name", SUBJECTS)

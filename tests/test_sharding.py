@@ -7,7 +7,6 @@ import collections
 import dataclasses
 import functools
 import itertools
-import math
 
 import jax
 import jax.numpy as jnp
@@ -17,14 +16,13 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from benchmarks.collectives import collectives
 from dmljax import DescriptorError, PaddingMode
 from dmljax._primitive import OperatorPrimitive
 from dmljax._sharding import Layout, Part, Partition, aligned
 from tests import samples
 from tests.meshes import CASES, assert_equal, check_both, run, sharding_of
 from tests.samples import Sample
-from tests.sharded import SHAPE, array
+from tests.sharded import array
 from tests.subjects import SUBJECTS
 from tests.subjects.nonzero_coordinates import MASK
 from tests.subjects.padding import NARROW, pad_rows
@@ -249,29 +247,6 @@ def test_a_gradient_inside_a_shard_map_over_some_axes():
     mapped = jax.shard_map(energy, mesh=sharding.mesh, **specs)
     gradients = [jax.grad(lambda x, f=f: jnp.sum(f(x))) for f in (mapped, energy)]
     run(gradients[0], sharding, array(), one=jax.jit(gradients[1])(array()))
-
-
-@pytest.mark.parametrize(
-    ("pads", "mode", "sent"),
-    [
-        # REFLECTION of a whole part reads one element more than its neighbour has.
-        ((16, 0), PaddingMode.REFLECTION, ("all-gather", 128)),
-        ((0, 8), PaddingMode.EDGE, ("collective-permute", 8)),
-    ],
-)
-def test_rows_that_a_padding_sends(pads, mode, sent):
-    """A whole part at the start, and some rows at the end alone."""
-    function = functools.partial(pad_rows, pads=pads, mode=mode)
-    text, _ = run(function, sharding_of("8", P("a"), AxisType.Explicit), array())
-    (found,) = collectives(text)
-    assert (found.kind, found.elements) == (sent[0], sent[1] * math.prod(SHAPE[1:]))
-
-
-def test_columns_that_a_device_gathers():
-    """The padding is larger than a part, which has two columns."""
-    pad = functools.partial(dmljax.padding, mode=PaddingMode.SYMMETRIC)
-    sharding = sharding_of("8", P(None, "a"), AxisType.Explicit)
-    run(lambda x: pad(x, (0, 5), (0, 3)), sharding, array(shape=(3, 16)))
 
 
 def test_an_array_that_is_not_sharded_is_divided_like_the_others():

@@ -84,24 +84,30 @@ def _alone(
     model = onnx(("Pad", ["in0", "pads"], "out", {"mode": mode}), pads=amounts)
 
     def in_torch(x: Any) -> Any:
-        if pads is BY_3:
-            return _torch_pad(x, 3, mode)
+        return _torch_pad(x, 3, mode)
+
+    def of_last_channels(x: Any) -> Any:
         return _torch_pad(x.permute(0, 3, 1, 2), 1, mode).permute(0, 2, 3, 1)
 
     return Timed(
         _padded(lambda pad, x: pad(x, pads, mode), inputs, ways),
         lambda x: np.pad(x, pads, mode),
-        {"torch": in_torch},
+        {"torch": in_torch if pads is BY_3 else of_last_channels},
         more={"numpy": lambda x: np.pad(x, pads, mode), "onnxruntime": model},
         dtypes=DTYPES,
         rtol=0,
     )
 
 
+def _photographs(elements: int, dtype: str) -> tuple[Input, ...]:
+    """(445, 224, 224, 3) for 2^26 elements: the colours are the last dimension."""
+    return (((max(elements // (3 * 224**2), 1), 224, 224, 3), dtype, 10),)
+
+
 # CONVOLUTIONS
 
 
-def _photographs(elements: int, dtype: str) -> tuple[Input, ...]:
+def _features(elements: int, dtype: str) -> tuple[Input, ...]:
     """(16, 128, 128, 64) for 2^26 elements: the channels are the last dimension."""
     rows = 2 ** max(round(np.log2(elements / 4096) / 2), 3)
     return (((16, rows, rows, CHANNELS), dtype, 10),)
@@ -110,7 +116,7 @@ def _photographs(elements: int, dtype: str) -> tuple[Input, ...]:
 def _with_weights(
     shape: tuple[int, ...], elements: int, dtype: str
 ) -> tuple[Input, ...]:
-    return *_photographs(elements, dtype), (shape, dtype, 10)
+    return *_features(elements, dtype), (shape, dtype, 10)
 
 
 def _scaled(weights: Any) -> Any:

@@ -1,6 +1,6 @@
 """Kinds of JSON values, and objects that are checked by a table of their fields.
 
-A kind is a JSON Schema with words for messages. `read_fields` checks an object by its
+A kind is a JSON Schema with a text for messages. `read_fields` checks an object by its
 table, and `table_schema` makes the JSON Schema of the same table, so both agree. The
 tables themselves are in `format`.
 """
@@ -45,9 +45,9 @@ def require(holds: bool, rule: str) -> None:
 
 
 class Kind(NamedTuple):
-    """A kind of value: the words that go behind "it must be", and its JSON Schema."""
+    """A kind of value: the text that goes behind "it must be", and its JSON Schema."""
 
-    words: str
+    text: str
     schema: Schema
 
 
@@ -110,8 +110,8 @@ def table_schema(table: Fields) -> Schema:
 def choice(names: Sequence[str], prefix: str = "") -> Kind:
     """Makes the kind of one of some names, each with or without a prefix."""
     every = [*names, *(f"{prefix}{name}" for name in names if prefix)]
-    words = f"one of {', '.join(names)}" if len(names) > 1 else f"'{names[0]}'"
-    return Kind(words, {"enum": every})
+    text = f"one of {', '.join(names)}" if len(names) > 1 else f"'{names[0]}'"
+    return Kind(text, {"enum": every})
 
 
 OBJECT = Kind("an object", {"type": "object"})
@@ -146,7 +146,7 @@ def conforms(value: Any, schema: Schema) -> bool:
 def require_kind(value: Any, kind: Kind, what: str) -> Any:
     """Requires that `value` is of `kind`, and returns it. `what` names it in errors."""
     if not conforms(value, kind.schema):
-        raise ModelError(f"{what} is {as_json(value)}; it must be {kind.words}.")
+        raise ModelError(f"{what} is {as_json(value)}; it must be {kind.text}.")
     return value
 
 
@@ -159,7 +159,7 @@ def read_field(fields: Mapping[str, Any], key: str, field: Field) -> Any:
     value, (kind, _, required) = fields.get(key), field
     if required and value is None:
         found = "null" if key in fields else "missing"
-        raise ModelError(f"the field '{key}' is {found}; it must be {kind.words}.")
+        raise ModelError(f"the field '{key}' is {found}; it must be {kind.text}.")
     return value if value is None else require_kind(value, kind, f"the field '{key}'")
 
 

@@ -50,7 +50,7 @@ EXECUTION_FLAG = choice(
     "DML_EXECUTION_FLAG_",
 )
 EXECUTION_FLAGS = Kind(
-    f"{EXECUTION_FLAG.words}, or a list of these",
+    f"{EXECUTION_FLAG.text}, or a list of these",
     {"anyOf": [EXECUTION_FLAG.schema, list_of(EXECUTION_FLAG.schema)]},
 )
 # UNKNOWN stands for a list of elements that have their own types.
@@ -123,7 +123,7 @@ def _command(name: str, description: str) -> Field:
     # has no flag to ignore the case.
     any_case = "".join(f"[{c.lower()}{c.upper()}]" for c in name)
     types = [{"enum": [name]}, STRING.schema | {"pattern": f"^{any_case}$"}]
-    return Field(Kind(STRING.words, {"anyOf": types}), description, required=True)
+    return Field(Kind(STRING.text, {"anyOf": types}), description, required=True)
 
 
 RESOURCE_NAME = Field(STRING, "The resource's name.", required=True)

@@ -96,7 +96,7 @@ def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator
     yield "\n"
 
 
-def encodable(text: str, stream: Any) -> str:
+def show_on(stream: Any, text: str) -> str:
     """Escapes the characters that a stream, such as standard output, can't encode."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -20,7 +20,7 @@ from dmljax._check import ModelError, as_python, listed, quoted, shortened
 from dmljax._model.fields import at
 from dmljax._model.format import Dispatch, Model, Print, WriteFile
 from dmljax._model.limits import as_limit
-from dmljax._model.output import encodable, text_of, write_files
+from dmljax._model.output import show_on, text_of, write_files
 from dmljax._model.parse import parse_model
 from dmljax._strides import read, write
 
@@ -333,4 +333,4 @@ def print_outputs(model: Model, results: Results) -> None:
                 # Piece by piece: the text of a resource may be larger than the memory
                 # that the model may use.
                 for piece in text_of(command.resource, values, verbose=command.verbose):
-                    print(encodable(piece, sys.stdout), end="")
+                    print(show_on(sys.stdout, piece), end="")

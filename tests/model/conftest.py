@@ -4,6 +4,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(folder):
+    return folder

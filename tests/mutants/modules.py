@@ -31,10 +31,10 @@ ALSO = (
     ("_coordinates", "results padding_forms"),
     ("_primitive", "results derivatives vmap export jax lowered sharding"),
     ("_select", "results derivatives"),
-    ("_sharding", "sharded_programs"),
+    ("_sharding", "sharded_programs padding_primitive"),
     ("_padding_*", "padding_forms results export derivatives vmap sharding"),
     ("_padding_*", "sharded_programs"),
-    ("_nonzero_coordinates_*", "nonzero_coordinates results vmap sharding"),
+    ("_nonzero_coordinates_*", "results vmap sharding"),
     *(
         (name, "results errors support arguments operator derivatives vmap sharding")
         for name in ("_diagonal_matrix1", "_one_hot", "_element_wise_if")
@@ -73,7 +73,7 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     ),
     "No value comes there that tells the two apart.": (
         ("_one_hot", "_shard", "0 -> -1", "part.outputs[0]"),
-        ("_padding_forms", "_has_long_rows", "2 -> 3", "itemsize"),
+        ("_padding_forms", "_has_long_runs", "2 -> 3", "itemsize"),
         ("_arguments", "_is_of_numbers", "16 -> 17, 8 -> 9", "dtype.itemsize"),
         ("_arguments", "cast_float_value", "> -> >=, 0 -> 1, 0 -> -1", "rounded > 0"),
     ),

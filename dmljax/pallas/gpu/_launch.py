@@ -26,11 +26,11 @@ def launch_threads(
 ) -> Sequence[jax.Array]:
     """Runs `kernel`, code for one thread, in all threads of all programs.
 
-    All arrays have two dimensions: lines, and the elements of a line. The kernel is
+    All arrays have two dimensions: rows, and the elements of a row. The kernel is
     called with a `_threads.Threads` or its like; with memories of the operands, of the
     outputs, of `posts`, and of what each program has for itself, as `shared`
     describes it by sizes and types; and with `static` as keywords, among them the plan.
-    `posts` are the lines and sizes of arrays by which programs tell each other numbers.
+    `posts` are the rows and sizes of arrays by which programs tell each other numbers.
     They hold 0 when the launch begins. The kernel is named `dmljax_{operator}` in a
     profile. Mosaic GPU starts threads in groups of four warps.
     """

@@ -30,7 +30,7 @@ _POSTED = np.uint32(2**31)  # the bit of a word that says that it was posted
 
 
 class Held:
-    """An array that a kernel can read and write: (lines, size)."""
+    """An array that a kernel can read and write: (rows, size)."""
 
     def __init__(self, array: jax.Array) -> None:
         self.array = array
@@ -38,11 +38,11 @@ class Held:
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """The memory of one line from `start` on, for each thread: `_threads.Memory`."""
+    """The memory of one row from `start` on, for each thread: `_threads.Memory`."""
 
     held: Held
     threads: "Threads"
-    line: Any
+    row: Any
     start: Any = 0
 
     @property
@@ -53,8 +53,8 @@ class Memory:
     def size(self) -> int:
         return self.held.array.shape[1]
 
-    def at(self, line: Any) -> "Memory":
-        return dataclasses.replace(self, line=line)
+    def at(self, row: Any) -> "Memory":
+        return dataclasses.replace(self, row=row)
 
     def part(self, offset: Any) -> "Memory":
         return dataclasses.replace(self, start=self.start + offset)
@@ -75,8 +75,8 @@ class Memory:
         """Counts for all programs that claim at this step, one thread of each."""
         word, active = self.load(offset), self.threads.active
         claims = jnp.any(active, 1)
-        lines = self.threads.number(self.line)[:, 0]
-        same = (lines[:, None] == lines[None]) & claims[None]
+        rows = self.threads.number(self.row)[:, 0]
+        same = (rows[:, None] == rows[None]) & claims[None]
         before = jnp.sum(jnp.tril(same, -1), 1, dtype=np.uint32, keepdims=True)
         # The last one of the programs that claim at this step stores for all.
         with self.threads.when(~jnp.any(jnp.triu(same, 1), 1, keepdims=True)):
@@ -88,10 +88,10 @@ class Memory:
 
     def words(self, offset: Any, elements: int) -> list[jax.Array]:
         """Gives nothing of use at an address that is no multiple of the size."""
-        line, offsets, misaligned = self._locate(offset, elements)
+        row, offsets, misaligned = self._locate(offset, elements)
         offsets = jnp.where(misaligned, self.size, offsets)
         unwritten = self.held.array.dtype.type(UNWRITTEN & (2**self.bits - 1))
-        found = self.held.array.at[line, offsets].get(
+        found = self.held.array.at[row, offsets].get(
             mode="fill", fill_value=unwritten, wrap_negative_indices=False
         )
         count = max(elements * self.bits // 32, 1)
@@ -102,30 +102,30 @@ class Memory:
     def store(self, offset: Any, *words: Any, elements: int | None = None) -> None:
         """Stores in the threads that are active.
 
-        A store outside of the line spoils all: a GPU would make it somewhere else.
+        A store outside of the row spoils all: a GPU would make it somewhere else.
         So does one to an address that is no multiple of the size.
         """
         t, array, elements = self.threads, self.held.array, elements or len(words)
         joined = jnp.stack([t.number(word) for word in words], 2)[..., None]
         values = joined >> self._shifts(elements // len(words))
         values = (values & np.uint32(2**self.bits - 1)).reshape(*t.shape, elements)
-        line, offsets, misaligned = self._locate(offset, elements)
+        row, offsets, misaligned = self._locate(offset, elements)
         active = t.active[..., None]
         wrong = jnp.any(active & (misaligned | (offsets >= self.size)))
         offsets = jnp.where(active, offsets, np.uint32(2**32 - 1))
-        stored = array.at[line, offsets].set(values.astype(array.dtype), mode="drop")
+        stored = array.at[row, offsets].set(values.astype(array.dtype), mode="drop")
         spoiled = _unwritten(array.shape, array.dtype)
         self.held.array = jnp.where(wrong, spoiled, stored)
 
     def _locate(self, offset: Any, elements: int) -> tuple[Any, jax.Array, jax.Array]:
-        """Returns the line and the offsets of elements, and whether they can't be."""
+        """Returns the row and the offsets of elements, and whether they can't be."""
         t = self.threads
         offset = t.number(offset + self.start)
-        address = t.number(self.line) * np.uint32(self.size) + offset
+        address = t.number(self.row) * np.uint32(self.size) + offset
         misaligned = (address % np.uint32(elements) != 0)[..., None]
         within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
-        line = self.line if isinstance(self.line, int) else self.line[..., None]
-        return line, offset[..., None] + within, misaligned
+        row = self.row if isinstance(self.row, int) else self.row[..., None]
+        return row, offset[..., None] + within, misaligned
 
     def _shifts(self, count: int) -> jax.Array:
         """Returns where in a word each of its elements begins."""
@@ -144,7 +144,7 @@ class Threads:
         self.memories: list[Held] = []
 
     def memory(self, array: jax.Array) -> Memory:
-        """Makes a memory of all programs that holds this array of (lines, size)."""
+        """Makes a memory of all programs that holds this array of (rows, size)."""
         self.memories.append(Held(array))
         return Memory(self.memories[-1], self, 0)
 

@@ -1,6 +1,6 @@
 """NONZERO_COORDINATES on a GPU: count, tell the others, write.
 
-The input is a batch of lines. The output has *rows*, one for each non-zero element,
+The input is a batch of lines. The output has rows, one for each non-zero element,
 with a value for each *column* of the coordinates. Where a row goes depends on how many
 non-zeros lie before it in the line, so programs tell each other what they counted. Each
 program has a *share* of a line, and does all of it:

@@ -1,8 +1,8 @@
 """PADDING on a GPU: one launch, in which each element is looked up by itself.
 
-The output is seen as *rows*: the last dimension is a row, and the others count rows. If
-the last dimension is small and not padded, such as three colours, a row is the last two
-dimensions, and what is padded alike is a *unit* of several elements.
+The output is seen as a matrix. Its rows are along the last dimension. If that is small
+and not padded, such as three colours, they are along the last two, and what is padded
+alike is a *unit* of several elements.
 
 The *inside* of a row is what is not padding along the row. A *chunk* is 16 bytes of the
 output. The size of a padded row is often odd, so a chunk may begin anywhere in a row:

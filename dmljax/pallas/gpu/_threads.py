@@ -114,7 +114,7 @@ class Memory:
 
     pointer: Any
     bits: int  # of an element
-    size: int  # of a line
+    size: int  # of a row
 
     @staticmethod
     def of(pointer: Any, kind: Any) -> "Memory":
@@ -124,11 +124,11 @@ class Memory:
         bits = max(reference.element_type.width, 8)
         return Memory(pointer, bits, reference.shape[-1])
 
-    def at(self, line: Any) -> "Memory":
-        """Returns the memory of one line."""
-        if isinstance(line, int) and line == 0:
+    def at(self, row: Any) -> "Memory":
+        """Returns the memory of one row."""
+        if isinstance(row, int) and row == 0:
             return self
-        return dataclasses.replace(self, pointer=self._address(line, self.size))
+        return dataclasses.replace(self, pointer=self._address(row, self.size))
 
     def part(self, offset: Any) -> "Memory":
         """Returns the memory from this offset on."""

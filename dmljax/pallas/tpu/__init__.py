@@ -5,15 +5,15 @@ What a reader needs to know of a TPU:
 - A program has a *block* of each array in *vector memory*, of 16 MiB. A pipeline copies
   blocks there and back while the kernel works on other ones. Scalars have a memory of
   their own, SMEM.
-- A register holds a *tile* of the last two dimensions: 128 *lanes* of the last one, and
-  8, 16 or 32 *sublanes* of the one before it, of elements of 4, 2 or 1 bytes. An array
-  takes whole tiles in memory, so a last dimension of size 1 takes 128 times its bytes.
+- A *register* has 128 *lanes* along the last dimension, and 8, 16 or 32 *sublanes*
+  along the one before it, of elements of 4, 2 or 1 bytes. An array fills whole ones in
+  memory, so a last dimension of size 1 takes 128 times its bytes.
 - The last two dimensions are *minor*, all others are *leading*.
-- A gather works only within a tile. There is no scatter and no cumulative sum.
+- A gather works only within a register. There is no scatter and no cumulative sum.
 
 No kernel here was run on a chip. docs/tpu.md says how they were verified, and on which
 estimates the defaults rest.
 """
 
-LANES = 128  # columns of a tile
-SUBLANES = 8  # rows of a tile of int32
+LANES = 128  # columns of a register
+SUBLANES = 8  # rows of a register of int32

@@ -6,8 +6,8 @@ one behind the other. XLA's scatter takes 7 cycles for each element, by the comp
 estimate, and the kernel a tenth of one.
 
 A *vector* is 128 neighbouring elements of a line, one for each lane, and a program has
-a block of VECTORS of them. A TPU has no scatter, and gathers only within a tile, so
-there are two steps. The drawing has vectors of 4 lanes:
+a block of VECTORS of them. A TPU has no scatter, and gathers only within a
+register, so there are two steps. The drawing has vectors of 4 lanes:
 
     elements    0 x x 0 | 0 0 0 0 | x x 0 x      offsets 1, 2, 8, 9 and 11 are not zero
     turned      1 2 ? ? | ? ? ? ? | 11 ? 8 9     step 1: each vector alone
@@ -20,8 +20,8 @@ there are two steps. The drawing has vectors of 4 lanes:
    at which the vector before ended. What a vector leaves behind its non-zeros is
    undefined (?), and the next vector overwrites it.
 
-A window starts at a tile, and usually inside what the last block wrote. So the programs
-of a line run in order.
+A window starts at a register, and usually inside what the last block wrote. So the
+programs of a line run in order.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
-from dmljax._coordinates import filled, is_nonzero, unravel
+from dmljax._coordinates import fill_rows, is_nonzero, unravel
 from dmljax._types import Outputs
 from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.tpu import LANES, SUBLANES
@@ -72,7 +72,7 @@ def nonzero_coordinates(
     valid = lax.broadcasted_iota(np.uint32, flat.shape, 1) < count[:, None]
     offset = sum((origin[:, None] for origin in origins), flat.astype(np.uint32))
     coordinates = unravel(jnp.where(valid, offset, 0), sizes, columns)
-    return count, filled(coordinates, valid, fill)
+    return count, fill_rows(coordinates, valid, fill)
 
 
 def _compact(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array:
@@ -83,8 +83,8 @@ def _compact(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array
     """
     lines, vectors, _ = nonzero.shape
     blocks = vectors // VECTORS
-    # A block's output starts anywhere in the first tile of its window, and its last
-    # vector is laid over two. The second may be in one more tile.
+    # A block's output starts anywhere in the first register of its window, and its last
+    # vector is laid over two. The second may be in one more register.
     window = VECTORS + 2 * SUBLANES
     (flat,) = launch_blocks(
         _compact_block,
@@ -100,7 +100,7 @@ def _compact(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array
                 memory_space=tpu.SMEM,
             ),
             pl.BlockSpec((1, VECTORS, LANES), lambda line, block: (line, block, 0)),
-            # Windows overlap, and start at any tile: the kernel writes them itself.
+            # Windows overlap, and start at any register: the kernel writes them itself.
             pl.BlockSpec(memory_space=pl.ANY),
         ],
         outputs=(jax.ShapeDtypeStruct((lines, vectors + window, LANES), np.int32),),
@@ -122,23 +122,23 @@ def _compact_block(
     """Writes the offsets of a block's non-zeros."""
     line, block = pl.program_id(0), pl.program_id(1)
     before = starts[0, 0, 0]
-    # The window starts at the tile of the output that has the first non-zero.
-    tile = lax.div(before, jnp.int32(SUBLANES * LANES)) * jnp.int32(SUBLANES)
+    # The window starts at the register of the output that has the first non-zero.
+    first = lax.div(before, jnp.int32(SUBLANES * LANES)) * jnp.int32(SUBLANES)
 
-    # The window is still that of the last block. The tile in which the last block ended
-    # becomes the first one.
+    # The window is still that of the last block. The register in which the last block
+    # ended becomes the first one.
     @pl.when(block > 0)
     def _() -> None:
-        end = pl.multiple_of(tile - low[0], SUBLANES)
+        end = pl.multiple_of(first - low[0], SUBLANES)
         window[:SUBLANES] = window[pl.ds(end, SUBLANES)]
 
-    low[0] = tile
+    low[0] = first
     turned[...] = _turn(nonzero[0], before, block)
     lane = lax.broadcasted_iota(np.int32, (1, LANES), 1)
 
     def lay(vector: Any, carry: Any) -> Any:
         start = starts[0, 0, vector]
-        target = lax.div(start, jnp.int32(LANES)) - tile
+        target = lax.div(start, jnp.int32(LANES)) - first
         offsets = turned[pl.ds(vector, 1)]
         others = window[pl.ds(target, 1)]
         kept = lane < lax.rem(start, jnp.int32(LANES))
@@ -147,7 +147,7 @@ def _compact_block(
         return carry
 
     lax.fori_loop(0, VECTORS, lay, 0)
-    written = out.at[line, pl.ds(pl.multiple_of(tile, SUBLANES), window.shape[0])]
+    written = out.at[line, pl.ds(pl.multiple_of(first, SUBLANES), window.shape[0])]
     copy = tpu.make_async_copy(window, written, copied)
     copy.start()
     # The next block writes over what is past the end of this one: this copy has to

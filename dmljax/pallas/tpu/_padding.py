@@ -8,16 +8,17 @@ different ways:
   Nothing is computed; only CONSTANT selects the value where there is no such input.
 - A block has all of a padded minor dimension, of the input and of the output. The
   program goes over the matrices of its block. In each it pads first the rows and then
-  the columns, from one *scratch* matrix to the next, tile by tile:
+  the columns, from one *scratch* matrix to the next, by *slabs*: as many rows, or
+  columns, as a register has:
 
-      input        | tile 0 | tile 1 | tile 2 |
-      output    | tile 0 | tile 1 | tile 2 | tile 3 |
+      input        | slab 0 | slab 1 | slab 2 |
+      output    | slab 0 | slab 1 | slab 2 | slab 3 |
 
-  A tile of the output repeats elements of at most two or three tiles of the input, and
-  each element is gathered out of one of these, because a TPU gathers only in a tile.
+  A slab of the output repeats elements of at most two or three slabs of the input, and
+  gathers each element out of one of these, because a TPU gathers only in a register.
 
 Elements of every type are rearranged as int32. That costs narrow ones an advantage, but
-one layout of tiles serves all types. docs/tpu.md has the estimates.
+one layout serves all types. docs/tpu.md has the estimates.
 """
 
 import dataclasses
@@ -34,17 +35,16 @@ from jax.experimental.pallas import tpu
 
 from dmljax._check import show
 from dmljax._coordinates import PaddingMode, source_index
-from dmljax._types import INT32_MAX, Outputs, is_floating
+from dmljax._types import Outputs, is_floating
 from dmljax.pallas._padding import Axis, merged, padding_form
 from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.tpu import LANES, SUBLANES
 from dmljax.pallas.tpu._launch import launch_blocks
 
-# Rows of a block are a multiple of this, itself a multiple of the rows of a tile of
-# each type.
+# A block has a multiple of so many rows: they fill whole registers of every type.
 ROWS = 32
-# The elements of a block, with those that its tiles have and do not use. In int32 they
-# are 1 MiB. If a padded minor dimension needs more, a block may have twice as many: the
+# The elements of a block, with the unused ones of its registers. In int32 they are
+# 1 MiB. If a padded minor dimension needs more, a block may have twice as many: the
 # scratch matrices, and what the pipeline fetches and writes, share the 16 MiB of vector
 # memory.
 ELEMENTS = 2**18
@@ -78,24 +78,24 @@ class PaddingPlan:
         return (*leading, *(a.size if a.is_padded else size for a, size in minor))
 
     @property
-    def elements(self) -> int:  # of the block, with the unused ones of its tiles
+    def elements(self) -> int:  # of the block, with the unused ones of its registers
         *leading, rows, columns = self.block
-        return math.prod((*leading, *_whole_tiles(rows, columns)))
+        return math.prod((*leading, *_whole_registers(rows, columns)))
 
     @property
     def scratch(self) -> list[tuple[int, int]]:
         """The sizes of the scratch matrices: as read, and after each axis is padded."""
         sizes = list(self.source_block[-2:])
-        found = [_whole_tiles(*sizes)]
+        found = [_whole_registers(*sizes)]
         for i, axis in enumerate(self.axes[-2:]):
             if axis.is_padded:
                 sizes[i] = axis.output
-                found.append(_whole_tiles(*sizes))
+                found.append(_whole_registers(*sizes))
         return found if len(found) > 1 else []
 
 
-def _whole_tiles(rows: int, columns: int) -> tuple[int, int]:
-    """Returns the sizes of a matrix of int32, rounded up to whole tiles."""
+def _whole_registers(rows: int, columns: int) -> tuple[int, int]:
+    """Returns the sizes of a matrix of int32, rounded up to whole registers."""
     return _round_up(rows, SUBLANES), _round_up(columns, LANES)
 
 
@@ -107,7 +107,7 @@ def block_of(shape: tuple[int, ...], fixed: Mapping[int, int]) -> tuple[int, ...
     """Returns the sizes of a block of at most ELEMENTS, of an array of `shape`.
 
     `fixed` has the sizes along some dimensions. Along the others the block has the
-    whole size, or if that does not fit, a multiple of a tile's size. The last dimension
+    whole size, or if that does not fit, a multiple of a register's. The last dimension
     takes the room first, then the one before it, and so on.
 
     >>> block_of((7, 3, 200), {}), block_of((3, 5000, 1000), {})
@@ -142,7 +142,7 @@ def _pad(
         x, value = (y.astype(np.uint8) for y in (x, value))
         return _pad(x, value, axes, mode, interpret).astype(np.bool_)
     # Mosaic needs two minor dimensions. Where only one is padded, the other is a batch.
-    # It has size 1 if there is no batch, or if each line of it has a value of its own.
+    # It has size 1 if there is no batch, or if each row has a value of its own.
     if x.ndim == 1 or value.shape[-2] > 1:
         x, value = (jnp.expand_dims(y, -2) for y in (x, value))
         axes = [*axes[:-1], Axis(1, 0, 0), axes[-1]]
@@ -205,9 +205,8 @@ def _source(axis: Axis, position: Any, mode: PaddingMode) -> Any:
         return position
     if mode is PaddingMode.CONSTANT:
         mode = PaddingMode.EDGE
-    # The last tile may reach past the end of the axis, and its sources must still be
-    # inside the input. INT32_MAX says that no position is too large.
-    return source_index(position, INT32_MAX, axis.before, axis.size, mode)
+    # The last slab may reach past the end of the axis. Its sources are still inside.
+    return source_index(position, axis.before, axis.size, mode)
 
 
 def _is_inside(axis: Axis, position: Any) -> Any:
@@ -272,47 +271,47 @@ def _pad_matrix(bits: Any, scratch: Sequence[Any], fill: Any, plan: PaddingPlan)
 def _pad_dimension(
     source: Any, target: Any, dimension: int, axis: Axis, fill: Any, mode: PaddingMode
 ) -> None:
-    """Pads one dimension of a matrix, by tiles of the output."""
-    tile = (SUBLANES, LANES)[dimension]
+    """Pads one dimension of a matrix, by slabs of the output."""
+    slab = (SUBLANES, LANES)[dimension]
     shape = list(target.shape)
-    shape[dimension] = tile
+    shape[dimension] = slab
     vector = [1, 1]
-    vector[dimension] = tile
-    top = jnp.int32((axis.size - 1) // tile)
+    vector[dimension] = slab
+    top = jnp.int32((axis.size - 1) // slab)
 
     def span(start: Any) -> Any:
-        own = pl.ds(pl.multiple_of(start, tile), tile)
+        own = pl.ds(pl.multiple_of(start, slab), slab)
         return (own, slice(None)) if dimension == 0 else (slice(None), own)
 
     def write(i: Any, carry: Any) -> Any:
-        first = i * jnp.int32(tile)
+        first = i * jnp.int32(slab)
         position = first + lax.broadcasted_iota(np.int32, vector, dimension)
         sources = jnp.broadcast_to(_source(axis, position, mode), shape)
-        # The sources of the first and of the last element of the tile. In most modes
-        # all sources are within a tile's length from the lower one, so in two tiles.
-        # If WRAP begins anew within the tile, the last source is in a third tile.
+        # The sources of the first and of the last element of the slab. In most modes
+        # all sources are within a slab's length from the lower one, so in two slabs.
+        # If WRAP begins anew within the slab, the last source is in a third slab.
         low, high = (
-            lax.div(_source(axis, end, mode), jnp.int32(tile))
-            for end in (first, first + jnp.int32(tile - 1))
+            lax.div(_source(axis, end, mode), jnp.int32(slab))
+            for end in (first, first + jnp.int32(slab - 1))
         )
         if mode is not PaddingMode.WRAP:
             low = jnp.minimum(low, high)
-        tiles = [low, jnp.minimum(low + 1, top)]
-        tiles += [high] if mode is PaddingMode.WRAP else []
+        slabs = [low, jnp.minimum(low + 1, top)]
+        slabs += [high] if mode is PaddingMode.WRAP else []
         values = jnp.zeros(shape, np.int32)
-        for each in tiles:
-            part = source[span(each * tile)]
+        for each in slabs:
+            part = source[span(each * slab)]
             part = jnp.take_along_axis(
-                part, sources & (tile - 1), axis=dimension, mode="promise_in_bounds"
+                part, sources & (slab - 1), axis=dimension, mode="promise_in_bounds"
             )
-            values = jnp.where(lax.div(sources, jnp.int32(tile)) == each, part, values)
+            values = jnp.where(lax.div(sources, jnp.int32(slab)) == each, part, values)
         if mode is PaddingMode.CONSTANT:
             inside = jnp.broadcast_to(_is_inside(axis, position), shape)
             values = jnp.where(inside, values, fill)
         target[span(first)] = values
         return carry
 
-    lax.fori_loop(0, target.shape[dimension] // tile, write, 0)
+    lax.fori_loop(0, target.shape[dimension] // slab, write, 0)
 
 
 # A TPU copies an array if its type is changed beside the kernel. We turn floats

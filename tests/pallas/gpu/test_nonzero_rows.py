@@ -6,7 +6,9 @@
 import numpy as np
 import pytest
 
+from dmljax.pallas.gpu import _lockstep
 from dmljax.pallas.gpu import _nonzero_plan as constants
+from tests.pallas import blocks
 from tests.pallas.gpu.nonzero import assert_finds, finder, lines, plan_of
 
 SLOW = pytest.mark.slow
@@ -71,11 +73,27 @@ def test_rows(name, fill, columns):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rows", [1023, 2048])
-def test_rows_of_lines(rows):
+@pytest.mark.parametrize("many", [lambda n: 1023, ROWS["half"], ROWS["more"]])
+def test_rows_of_lines(many):
     """Lines whose rows begin at an aligned address or not, with tails of their own."""
     elements = constants.WARPS * constants.TILE + 9
+    rows = many(elements)
     of_line = lines(plan_of(elements, batch=2, rows=rows))
     find = finder(size=rows)
     for i in range(0, len(of_line) - 1, 2):
         assert_finds(find, np.stack(of_line[i : i + 2]).astype(np.uint8))
+
+
+@pytest.mark.skipif(not blocks.INTERPRETED, reason="it changes the simulation")
+def test_the_last_program_fills_what_no_other_one_claims(monkeypatch):
+    """The others read before it has started. The tail has several parts."""
+
+    def peek(memory, offset):
+        programs = memory.threads.shape[0]
+        return (memory.threads.program == programs - 1).astype(np.uint32)
+
+    monkeypatch.setattr(_lockstep.Memory, "peek", peek)
+    plan = plan_of(60_000, rows=12_003, fill=7)
+    assert 2 * plan.part < plan.rows - 4097
+    find = finder(size=plan.rows, fill=7)
+    assert_finds(find, (np.arange(60_000) < 4097).astype(np.uint8))

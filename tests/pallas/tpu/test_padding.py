@@ -1,4 +1,4 @@
-"""PADDING on a TPU: results at the edges of tiles and blocks, in the interpreter."""
+"""PADDING on a TPU: results at the edges of slabs and blocks, in the interpreter."""
 
 import jax.numpy as jnp
 import pytest

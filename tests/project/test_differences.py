@@ -12,6 +12,7 @@ import dmljax
 from dmljax._operators import DESCRIPTORS
 from tests.model import models as m
 
+pytestmark = pytest.mark.usefixtures("folder")
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "model_files.md"
 ALIGNMENT = "pad.desc.InputTensor.GuaranteedBaseOffsetAlignment"
 

@@ -1,0 +1,88 @@
+"""The primitive of NONZERO_COORDINATES: batches by each form, memory, the kernel."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+from jax.extend.core import jaxprs_in_params
+
+from dmljax import nonzero_coordinates
+from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
+from tests import oracles
+from tests.checks import assert_same, launches
+
+each_form = pytest.mark.parametrize(
+    "find",
+    ["definition", "cpu", pytest.param("kernel", marks=pytest.mark.slow)],
+    indirect=True,
+)
+
+
+@pytest.fixture
+def find(request, monkeypatch):
+    """The function by one form (an indirect parameter)."""
+    jax.clear_caches()  # nothing that another form has compiled
+    if request.param == "definition":
+        monkeypatch.delitem(NONZERO_COORDINATES.on_platform, "cpu")
+    asked = "pallas" if request.param == "kernel" else None
+    return functools.partial(nonzero_coordinates, implementation=asked)
+
+
+# ROWS
+
+
+@each_form
+def test_batches(find):
+    """Each line has a count and rows of its own, also if one has nothing."""
+    batch = np.random.default_rng(0).integers(0, 2, (4, 4, 3)).astype(np.float32)
+    batch[1] = 0
+    for options in ({"size": 3, "parts": 2, "fill": 8}, {"fill": 7}, {}):
+        call = functools.partial(oracles.nonzero_coordinates, **options)
+        found = jax.jit(jax.vmap(functools.partial(find, **options)))(batch)
+        assert_same(found, tuple(map(np.stack, zip(*map(call, batch), strict=True))))
+    sparse = np.isin(np.arange(200), (3, 50, 90, 120, 130, 170))  # in words 0 to 5
+    assert_same(find(sparse, size=8), oracles.nonzero_coordinates(sparse, size=8))
+    nothing = jax.vmap(functools.partial(find, size=5))(batch[:0])
+    assert [out.shape for out in nothing] == [(0,), (0, 5, 2)]
+
+
+# MEMORY
+
+
+def largest(jaxpr):
+    """The most elements of an array that a program computes, inner ones included."""
+    most = 0
+    for equation in jaxpr.eqns:
+        inner = map(largest, jaxprs_in_params(equation.params))
+        sizes = (out.aval.size for out in equation.outvars)
+        most = max(most, *sizes, *inner)
+    return most
+
+
+def test_no_array_of_all_rows():
+    """The kernel's arrays are counted where kernels are tested."""
+    find = functools.partial(nonzero_coordinates, size=10, columns=1)
+    assert largest(jax.make_jaxpr(find)(np.zeros(2**16, np.float32)).jaxpr) == 10
+
+
+@pytest.mark.parametrize("find", ["definition", "cpu"], indirect=True)
+def test_no_memory_of_all_rows(find):
+    """The coordinates of all elements would take 16 bytes each, and 32 with `fill`."""
+    x = jax.ShapeDtypeStruct((64, 8, 32, 16), np.float32)
+    program = jax.jit(functools.partial(find, size=10, fill=7)).lower(x).compile()
+    memory = program.memory_analysis()
+    assert memory.temp_size_in_bytes <= 2 * 64 * 8 * 32 * 16
+    assert memory.output_size_in_bytes < 1000
+
+
+# THE KERNELS
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_nonzero_coordinates_runs_its_kernel_from_a_size_on(platform):
+    for dtype in ("uint8", "float32"):
+        for size, expected in (2**12, 1), (2**12 - 1, 0):
+            x = jax.ShapeDtypeStruct((size,), dtype)
+            found = launches(nonzero_coordinates, x, platform=platform)
+            assert found == expected
