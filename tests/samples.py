@@ -202,23 +202,32 @@ class Wrong(NamedTuple):
         )
 
 
+# What many arguments take, by names of `GARBAGE` in tests/transforms/test_garbage.py.
+INTEGER, NONE = {"an IntEnum"}, {"None"}
+REAL = INTEGER | {"NaN"}
+
+
 class Described(NamedTuple):
     """A descriptor of an operator, typed a second time from DirectML's pages.
 
     Attributes:
+      example: a valid descriptor, of small tensors of one type where it may be.
       fields: of the C struct, in their order.
       table: the support table, by feature level.
       attributes: `(rank, data type) -> values` of the fields behind the tensors, which
         fit an output of this rank and type.
       make: makes a valid descriptor at random, by the tools of a `tests.fuzz` Maker.
       oracle: `(desc, *arrays) -> outputs` in NumPy. All tensors are packed.
+      taken: as in `Subject`, by the field's name.
     """
 
+    example: Any
     fields: str
     table: dict[str, dict[str, tuple[int, int, str]]]
     attributes: Callable[[int, Any], tuple[Any, ...]]
     make: Callable[[Any], Any]
     oracle: Callable[..., tuple[Any, ...]]
+    taken: dict[str, set[str]] | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -231,6 +240,8 @@ class Subject:
       tensor: the operands that are filled at will have the types of this tensor in the
         support table.
       signature: of the function, without its annotations.
+      arguments: right ones, one for each parameter.
+      taken: by argument, the names in `GARBAGE` of what is none there.
       samples: typical uses, for every type and every transformation.
       edges: the limits of shapes and attributes, for the results alone.
       errors: a wrong call for each rule that no other operator has.
@@ -246,6 +257,8 @@ class Subject:
     jitted: Any
     tensor: str
     signature: str
+    arguments: tuple[Any, ...]
+    taken: dict[str, set[str]]
     samples: tuple[Sample, ...]
     edges: tuple[Sample, ...]
     errors: tuple[Wrong, ...]

@@ -20,7 +20,6 @@ from dmljax import (
     TensorFlags,
     create_operator,
 )
-from dmljax._operators import OPERATORS
 from tests import client, client_pyright
 from tests.checks import assert_refused, assert_wrong
 from tests.fuzz import expected
@@ -28,10 +27,10 @@ from tests.fuzz.descriptors import made
 from tests.samples import Wrong, numbers, tensor
 from tests.subjects import (
     DESCRIBED,
+    SUBJECTS,
     diagonal_matrix1,
     element_wise_if,
     nonzero_coordinates,
-    one_hot,
     padding,
 )
 
@@ -246,26 +245,20 @@ def strided(desc):
     return dataclasses.replace(desc, **changes)
 
 
-# Descriptors, and the operands in which each is linear.
-STRIDED = {
-    "DIAGONAL_MATRIX1": (strided(diagonal_matrix1.DESC), (0,)),
-    "ONE_HOT": (strided(one_hot.DESC), (1,)),
-    "ELEMENT_WISE_IF": (strided(SELECT), (1, 2)),
-    "NONZERO_COORDINATES": (strided(nonzero_coordinates.DESC), ()),
-    "PADDING": (strided(padding.DESC), (0,)),
-}
-
-
 def buffers(desc, seed):
     items = desc.input_tensors().values()
     return [numbers((t.extent,), t.dtype, seed + i) for i, t in enumerate(items)]
 
 
-@pytest.mark.parametrize("name", STRIDED)
-def test_batches_and_derivatives(name):
+@pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)
+def test_batches_and_derivatives(subject):
     """The operator is made while a program is traced."""
-    assert STRIDED.keys() == {name.upper() for name in OPERATORS}
-    desc, linear = STRIDED[name]
+    desc = strided(DESCRIBED[subject.operator.descriptors[0].operator].example)
+    # Every operator is linear in the tensors of the output's type, or in none.
+    kinds = [item.data_type for item in desc.tensors().values()]
+    inputs = kinds[: len(desc.input_tensors())]
+    linear = tuple(i for i, kind in enumerate(inputs) if kind is kinds[-1])
+    linear *= bool(subject.primitive.linear)
     samples = [buffers(desc, seed) for seed in range(3)]
     batch = [np.stack(arrays) for arrays in zip(*samples, strict=True)]
 
@@ -289,7 +282,7 @@ def test_batches_and_derivatives(name):
 
 
 def test_coordinates_pass_through_a_gradient():
-    desc, _ = STRIDED["NONZERO_COORDINATES"]
+    desc = strided(nonzero_coordinates.DESC)
     operator, (array,) = create_operator(desc), buffers(desc, 0)
 
     def loss(buffer):

@@ -13,6 +13,9 @@ from tests import oracles
 from tests.samples import (
     INT32_MAX,
     INT32_MIN,
+    INTEGER,
+    NONE,
+    REAL,
     Described,
     Sample,
     Subject,
@@ -192,6 +195,12 @@ SUBJECT = Subject(
         "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=<left out>, "
         "fill_end=<left out>)"
     ),
+    arguments=(np.ones((2, 3), np.float32), (2, 3), "float32", 1, 0, 1),
+    taken={
+        **dict.fromkeys(("x", "shape", "dtype"), NONE),
+        **dict.fromkeys(("fill_begin", "fill_end"), INTEGER | NONE),
+        "value": REAL,
+    },
     samples=(
         _diagonal("band", (3, 4), -1, 2),
         _diagonal("outside", (2, 3, 2), 1, -1),
@@ -242,13 +251,20 @@ SUBJECT = Subject(
     },
     descriptors={
         "DIAGONAL_MATRIX1": Described(
+            DESC,
             "InputTensor OutputTensor ValueDataType Value DiagonalFillBegin "
             "DiagonalFillEnd",
             {"5_1": tables.matrices((2, 4), tables.ALL)},
             lambda rank, data_type: (data_type, 1, 0, 1),
             *(_make1, _expected1),
+            {
+                **dict.fromkeys(("diagonal_fill_begin", "diagonal_fill_end"), INTEGER),
+                "input_tensor": NONE,
+                "value": REAL,
+            },
         ),
         "DIAGONAL_MATRIX": Described(
+            OLD,
             "OutputTensor Offset Value",
             {
                 "2_0": {"OutputTensor": (4, 4, tables.FLOATS)},
@@ -258,6 +274,7 @@ SUBJECT = Subject(
             },
             lambda rank, data_type: (0, 1.0),
             *(_make, _expected),
+            {"offset": INTEGER, "value": REAL},
         ),
     },
 )

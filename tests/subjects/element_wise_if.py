@@ -10,6 +10,7 @@ from dmljax import _element_wise_if
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import (
+    REAL,
     Described,
     Sample,
     Subject,
@@ -90,6 +91,8 @@ SUBJECT = Subject(
     jitted=_element_wise_if._element_wise_if,
     tensor="OutputTensor",
     signature="(condition, a, b, /)",
+    arguments=(MATRIX > 0, MATRIX, MATRIX),
+    taken={"a": REAL, "b": REAL},
     samples=(
         _if("bytes", (CONDITION, (2, 3), (2, 3))),
         _if("truth", (CONDITION[0] != 0, (3,), (3,))),
@@ -110,6 +113,7 @@ SUBJECT = Subject(
     },
     descriptors={
         "ELEMENT_WISE_IF": Described(
+            DESC,
             "ConditionTensor ATensor BTensor OutputTensor",
             {
                 "2_0": _tensors((4, 4), "FLOAT16"),

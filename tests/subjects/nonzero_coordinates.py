@@ -11,7 +11,16 @@ import dmljax
 from dmljax import _nonzero_coordinates
 from dmljax._operators import OPERATORS
 from tests import oracles
-from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
+from tests.samples import (
+    INTEGER,
+    NONE,
+    Described,
+    Sample,
+    Subject,
+    Wrong,
+    shape_of_rank,
+    tensor,
+)
 from tests.sharded import Case, array
 from tests.subjects import tables
 
@@ -144,6 +153,12 @@ SUBJECT = Subject(
     signature=(
         "(x, /, *, columns=None, fill=0, parts=None, size=None, implementation=None)"
     ),
+    arguments=(MATRIX, 2, 0, 2, 2, None),
+    taken={
+        **dict.fromkeys(("columns", "fill", "parts", "size"), INTEGER | NONE),
+        "x": {"an array"},
+        "implementation": NONE,
+    },
     names=("NonzeroCoordinates",),
     samples=(
         _nonzero("columns", ((1, 1, 2, 4),), {"columns": 3, "fill": 7}),
@@ -217,6 +232,7 @@ SUBJECT = Subject(
     },
     descriptors={
         "NONZERO_COORDINATES": Described(
+            DESC,
             "InputTensor OutputCountTensor OutputCoordinatesTensor",
             {"3_0": _tensors((4, 5), (4, 5)), "4_0": _tensors((1, 8), (2, 8))},
             lambda rank, data_type: (),

@@ -11,7 +11,15 @@ import dmljax
 from dmljax import _one_hot
 from dmljax._operators import OPERATORS
 from tests import oracles
-from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
+from tests.samples import (
+    INTEGER,
+    Described,
+    Sample,
+    Subject,
+    Wrong,
+    shape_of_rank,
+    tensor,
+)
 from tests.sharded import Case, array
 from tests.subjects import tables
 
@@ -127,6 +135,8 @@ SUBJECT = Subject(
     jitted=_one_hot._one_hot,
     tensor="ValuesTensor",
     signature="(indices, values, /, *, size, axis=-1)",
+    arguments=(INDICES, VALUES, 2, 1),
+    taken={"values": {"an array"}, "size": INTEGER},
     samples=(
         _hot("rows", np.array([[0], [2], [-1], [3]], np.int32), (2,), 3),
         _hot("columns", np.uint32([[[1, 0, 4]], [[2, 9, 3]]]), (1, 2, 2), 4, 1),
@@ -177,6 +187,7 @@ SUBJECT = Subject(
     },
     descriptors={
         "ONE_HOT": Described(
+            DESC,
             "IndicesTensor ValuesTensor OutputTensor Axis",
             {
                 "2_0": _tensors((4, 4), "UINT32", tables.FLOATS),

@@ -11,7 +11,17 @@ from dmljax import PaddingMode as Mode
 from dmljax import _padding
 from dmljax._operators import OPERATORS
 from tests import oracles
-from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
+from tests.samples import (
+    INTEGER,
+    NONE,
+    REAL,
+    Described,
+    Sample,
+    Subject,
+    Wrong,
+    shape_of_rank,
+    tensor,
+)
 from tests.sharded import Case, array
 from tests.subjects import tables
 
@@ -170,6 +180,8 @@ SUBJECT = Subject(
         "(x, /, start_padding, end_padding=<left out>, *, "
         "mode=<PaddingMode.CONSTANT: 0>, value=0, implementation=None)"
     ),
+    arguments=(np.ones((2, 3), np.float32), (1, 1), (1, 1), 0, 0, None),
+    taken={"x": {"an array"}, "value": REAL, "implementation": NONE},
     names=("PaddingMode",),
     samples=tuple(
         padding_sample("matrix", mode, (3, 2), (5, 1), (4, 3)) for mode in Mode
@@ -236,6 +248,7 @@ SUBJECT = Subject(
     },
     descriptors={
         "PADDING": Described(
+            DESC,
             "InputTensor OutputTensor PaddingMode PaddingValue DimensionCount "
             "StartPadding EndPadding",
             {
@@ -246,13 +259,16 @@ SUBJECT = Subject(
             },
             lambda rank, data_type: (Mode.EDGE, 0.0, *_nothing(rank)),
             *(_make, _expected),
+            {"padding_value": REAL, "dimension_count": INTEGER},
         ),
         "PADDING1": Described(
+            TYPED,
             "InputTensor OutputTensor PaddingMode PaddingValueDataType PaddingValue "
             "DimensionCount StartPadding EndPadding",
             {"5_0": tables.matrices((1, 8), tables.ALL)},
             lambda rank, data_type: (Mode.EDGE, data_type, 0, *_nothing(rank)),
             *(_make1, _expected1),
+            {"padding_value": INTEGER},
         ),
     },
 )

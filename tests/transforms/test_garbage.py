@@ -18,14 +18,8 @@ import pytest
 import dmljax
 from dmljax import DescriptorError, ModelError, create_operator
 from dmljax._struct import c_name
-from tests.samples import tensor
-from tests.subjects import (
-    diagonal_matrix1,
-    element_wise_if,
-    nonzero_coordinates,
-    one_hot,
-    padding,
-)
+from tests.samples import INTEGER, NONE, tensor
+from tests.subjects import DESCRIBED, SUBJECTS, padding
 
 
 class Number(enum.IntEnum):
@@ -63,44 +57,21 @@ GARBAGE = {
 
 # PLACES
 
-X = np.ones((2, 3), np.float32)
 MODEL = {"resources": {}, "dispatchables": {}, "commands": []}
-
-
-def right(names, *values):
-    return dict(zip(names.split(), values, strict=True))
-
-
 # The arguments of each public function, right ones.
 FUNCTIONS = {
-    dmljax.padding: right(
-        *("x start_padding end_padding mode value implementation", X),
-        *((1, 1), (1, 1), 0, 0, None),
-    ),
-    dmljax.nonzero_coordinates: right(
-        "x columns fill parts size implementation", *(X, 2, 0, 2, 2, None)
-    ),
-    dmljax.one_hot: right("indices values size axis", np.int32([[1], [1]]), X, 2, 1),
-    dmljax.element_wise_if: right("condition a b", X > 0, X, X),
-    dmljax.diagonal_matrix1: right(
-        "x shape dtype value fill_begin fill_end", *(X, (2, 3), "float32", 1, 0, 1)
-    ),
-    dmljax.create_operator: right("desc feature_level", padding.DESC, 0x6400),
-    dmljax.Operator: right("desc feature_level", padding.DESC, 0x6400),
-    dmljax.run_model: right("model device max_memory", MODEL, None, None),
+    **{each.operator.function: each.arguments for each in SUBJECTS.values()},
+    **dict.fromkeys((dmljax.create_operator, dmljax.Operator), (padding.DESC, 0x6400)),
+    dmljax.run_model: (MODEL, None, None),
 }
-DESCRIPTORS = (
-    *(padding.DESC, padding.TYPED, nonzero_coordinates.DESC, one_hot.DESC),
-    *(element_wise_if.DESC, diagonal_matrix1.DESC, diagonal_matrix1.OLD),
-)
+DESCRIPTORS = [described.example for described in DESCRIBED.values()]
 
 
 def called(function, **changes):
-    arguments = FUNCTIONS[function] | changes
-    parameters = inspect.signature(function).parameters
-    first = [n for n, p in parameters.items() if p.kind is p.POSITIONAL_ONLY]
-    rest = {name: value for name, value in arguments.items() if name not in first}
-    return function(*(arguments[name] for name in first), **rest)
+    signature = inspect.signature(function)
+    right = dict(zip(signature.parameters, FUNCTIONS[function], strict=True))
+    bound = inspect.BoundArguments(signature, right | changes)
+    return function(*bound.args, **bound.kwargs)
 
 
 def described(desc, **changes):
@@ -119,8 +90,11 @@ def fields(struct):
 # A call with one argument by name, and the names.
 PLACES = {
     **{
-        function.__name__: (functools.partial(called, function), list(arguments))
-        for function, arguments in FUNCTIONS.items()
+        function.__name__: (
+            functools.partial(called, function),
+            list(inspect.signature(function).parameters),
+        )
+        for function in FUNCTIONS
     },
     **{
         type(desc).__name__: (functools.partial(described, desc), fields(desc))
@@ -134,31 +108,10 @@ PLACES = {
     ),
 }
 # What is no garbage in its place.
-INTEGER, NONE = {"an IntEnum"}, {"None"}
-REAL = INTEGER | {"NaN"}
 TAKEN = {
-    "padding": {"x": {"an array"}, "value": REAL, "implementation": NONE},
-    "nonzero_coordinates": {
-        **dict.fromkeys(("columns", "fill", "parts", "size"), INTEGER | NONE),
-        "x": {"an array"},
-        "implementation": NONE,
-    },
-    "one_hot": {"values": {"an array"}, "size": INTEGER},
-    "element_wise_if": {"a": REAL, "b": REAL},
-    "diagonal_matrix1": {
-        **dict.fromkeys(("x", "shape", "dtype"), NONE),
-        **dict.fromkeys(("fill_begin", "fill_end"), INTEGER | NONE),
-        "value": REAL,
-    },
+    **{name: subject.taken for name, subject in SUBJECTS.items()},
+    **{type(each.example).__name__: each.taken or {} for each in DESCRIBED.values()},
     "run_model": {"device": NONE, "max_memory": INTEGER | NONE | {"a huge integer"}},
-    "DiagonalMatrix1Desc": {
-        **dict.fromkeys(("diagonal_fill_begin", "diagonal_fill_end"), INTEGER),
-        "input_tensor": NONE,
-        "value": REAL,
-    },
-    "DiagonalMatrixDesc": {"offset": INTEGER, "value": REAL},
-    "PaddingDesc": {"padding_value": REAL, "dimension_count": INTEGER},
-    "Padding1Desc": {"padding_value": INTEGER},
     "TensorDesc": dict.fromkeys(("strides", "total_tensor_size_in_bytes"), NONE),
 }
 
@@ -192,8 +145,6 @@ def test_garbage(place):
 
 
 def test_no_argument_is_left_out():
-    for function, arguments in FUNCTIONS.items():
-        assert list(arguments) == list(inspect.signature(function).parameters)
     descriptors = {type(desc) for desc in DESCRIPTORS}
     public = {getattr(dmljax, name) for name in dmljax.__all__}
     functions = {each for each in public if inspect.isfunction(each)}
