@@ -54,7 +54,8 @@ ROWS = {
     "a program but for one": lambda c, p, w: ((p - 2,), (1,), (0,)),
     "a program": lambda c, p, w: ((p - 1,), (1,), (0,)),
     "a program and one": lambda c, p, w: ((p,), (1,), (0,)),
-    "a gap of programs": lambda c, p, w: ((p + 3,), (p + 5,), (2,)),
+    # The second program has the last element of one gap and the first of another.
+    "two gaps of a program": lambda c, p, w: ((p - 2,), (p + 1,), (3,)),
     "far": lambda c, p, w: ((2, 3), (0, 4 * c), (0, 5 * c)),
     "two rows in a word": lambda c, p, w: ((12, 1), (0, 1), (0, 0)),
     "a row behind the last chunk": lambda c, p, w: ((3, 1), (0, 5), (0, 0)),
@@ -66,7 +67,7 @@ ROWS = {
 FAST = [
     *(("one chunk may be inside", CONSTANT, "int8"), ("two may be", WRAP, "float16")),
     *(("a unit", CONSTANT, "int8"), ("rows of no chunks", EDGE, "float16")),
-    *(("a gap of programs", REFLECTION, "int8"), ("far", SYMMETRIC, "float32")),
+    *(("two gaps of a program", REFLECTION, "int8"), ("far", SYMMETRIC, "float32")),
     ("a row behind the last chunk", CONSTANT, "int8"),
     ("all axes", CONSTANT, "int8"),
 ]
