@@ -71,21 +71,22 @@ def test_the_sizes_are_boundaries_of_the_plan():
 
 # TYPES
 
-# For each, how many elements a thread loads at once: as many as an aligned load has, if
-# the number of elements is a multiple of it.
+# For each, into how many loads the elements are divided that a thread could load at
+# once: into one, if the number of elements is a multiple of theirs.
 LOADS = [
-    *(("uint8", 16), ("uint8", 8), ("uint8", 2), ("uint8", 1)),
-    *(("float16", 8), ("bfloat16", 1), ("float32", 4), ("int32", 2), ("float64", 2)),
+    *(("uint8", 1), ("uint8", 2), ("uint8", 8), ("uint8", 16)),
+    *(("float16", 1), ("bfloat16", 8), ("float32", 1), ("int32", 2), ("float64", 1)),
 ]
 
 
 @pytest.mark.parametrize(
-    ("dtype", "loaded"),
+    ("dtype", "loads"),
     [pytest.param(*case, marks=SLOW if i < 8 else ()) for i, case in enumerate(LOADS)],
     indirect=["dtype"],
 )
-def test_types(dtype, loaded):
+def test_types(dtype, loads):
     """Of a share and a part; negative ones where the type has them, both zeros."""
+    loaded = constants.LOAD_BYTES // dtype.itemsize // loads
     elements = constants.WARPS * TILE + TILE + loaded
     plan = plan_of(elements, dtype)
     assert plan.loaded(False) == loaded
@@ -98,7 +99,7 @@ def test_types(dtype, loaded):
 # LINES
 
 
-@pytest.mark.parametrize("more", some((0, 1, 4), (1,)))
+@pytest.mark.parametrize("more", some((0, 1, constants.STORED), (1,)))
 def test_lines(more):
     """Lines of several programs, which begin at an aligned address or not."""
     elements = constants.WARPS * TILE + 4 * TILE // 2 + more

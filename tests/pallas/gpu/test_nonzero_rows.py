@@ -21,8 +21,12 @@ def shape_of(columns):
 
 # One row of four columns is what a thread stores at once. Two columns are half of that,
 # three and five reach into another row, and eight are two stores.
+STORED = constants.STORED
+COLUMNS = (STORED - 1, 1, STORED // 2, STORED, STORED + 1, 2 * STORED)
+
+
 @pytest.mark.parametrize(
-    "columns", [3, *(pytest.param(n, marks=SLOW) for n in (1, 2, 4, 5, 8))]
+    "columns", [pytest.param(n, marks=SLOW if i else ()) for i, n in enumerate(COLUMNS)]
 )
 def test_columns(columns):
     """One for each dimension but the first, of size 1."""
@@ -71,7 +75,9 @@ def test_rows(name, fill, columns):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rows", [1023, 2048])
+@pytest.mark.parametrize(
+    "rows", [*(constants.CLAIM + i for i in (-1, 0, 1)), 2 * constants.CLAIM]
+)
 def test_rows_of_lines(rows):
     """Lines whose rows begin at an aligned address or not, with tails of their own."""
     elements = constants.WARPS * constants.TILE + 9
