@@ -71,6 +71,19 @@ def assert_wrong(wrong: Wrong) -> None:
         assert str(raised.value) == message
 
 
+def lowered(function: Callable[..., Any], *arrays: Any, platform: str = "cuda") -> str:
+    """The program's text for a platform, whatever machine this is."""
+    traced = jax.jit(function).trace(*arrays)
+    text: str = traced.lower(lowering_platforms=(platform,)).as_text()
+    return text
+
+
+def launches(function: Callable[..., Any], *arrays: Any, platform: str = "cuda") -> int:
+    """How many kernels of Pallas a program launches."""
+    text = lowered(function, *arrays, platform=platform)
+    return text.count({"cuda": "@mosaic_gpu_v2(", "tpu": "@tpu_custom_call("}[platform])
+
+
 class Parameter:
     """As flax's nnx.Param: no array, but it has one."""
 

@@ -21,6 +21,7 @@ from dmljax._check import NoKernelError
 from dmljax._primitive import Kernel, OperatorPrimitive
 from dmljax._sharding import Partition, aligned
 from dmljax.pallas import _platforms
+from tests.checks import launches, lowered
 from tests.meshes import sharding_of
 from tests.subjects import SUBJECTS
 
@@ -70,12 +71,6 @@ def forms_in(text):
     return ", ".join(found)
 
 
-def lowered(function, *arrays, platform="cuda"):
-    """The program's text for a platform, whatever machine this is."""
-    traced = jax.jit(function).trace(*arrays)
-    return traced.lower(lowering_platforms=(platform,)).as_text()
-
-
 def chosen(*arrays, platform="cuda", **options):
     """Which form runs."""
     function = functools.partial(toy, **options)
@@ -119,12 +114,6 @@ def test_a_call_outside_of_jit_runs_the_same_code(monkeypatch):
         np.testing.assert_array_equal(alone, inside)
         if jax.default_backend() == "cpu":
             np.testing.assert_allclose(alone, FORMS[expected][0](x), 1e-6)
-
-
-def launches(function, *arrays, platform="cuda"):
-    """How many kernels of Pallas a program launches."""
-    text = lowered(function, *arrays, platform=platform)
-    return text.count({"cuda": "@mosaic_gpu_v2(", "tpu": "@tpu_custom_call("}[platform])
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
@@ -193,30 +182,6 @@ def test_what_the_kernel_itself_refuses_runs_by_default_in_xla():
     x = struct(LEAST, "float16")
     assert_refused("the kernel has no float16", x)
     assert chosen(x) == "definition"
-
-
-@pytest.mark.parametrize("platform", ["rocm", "METAL"])
-def test_other_platforms_have_no_kernel(platform):
-    """A kernel that is asked for is refused there, and not run by an interpreter."""
-    assert_refused("no kernel for this platform", platform=platform)
-
-
-def test_without_the_backend_there_is_no_kernel(monkeypatch):
-    monkeypatch.setattr(_platforms, "kernels_available", lambda platform: False)
-    assert chosen() == "definition"
-    assert_refused(rf"{_platforms.BACKENDS['cuda']}, which this JAX.*None or 'xla'")
-
-
-@pytest.mark.parametrize("found", [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0)])
-def test_old_gpus_run_a_kernel_only_if_it_is_asked_for(found, monkeypatch):
-    monkeypatch.setattr(_platforms, "compute_capability", lambda: found)
-    assert chosen() == ("kernel" if found >= (9, 0) else "definition")
-    assert chosen(platform="tpu", implementation="pallas") == "kernel"
-    least = (8, 0) if jax.__version_info__ >= (0, 11, 2) else (9, 0)
-    if found >= least:
-        assert chosen(implementation="pallas") == "kernel"
-    else:
-        assert_refused(rf"compute capability \({least[0]}, 0\) or later")
 
 
 # EXPORTS AND MANY DEVICES

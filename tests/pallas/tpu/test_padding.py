@@ -1,12 +1,19 @@
 """PADDING on a TPU: results at the edges of tiles and blocks, in the interpreter."""
 
+import functools
+
+import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from dmljax import PaddingMode
+import dmljax
+from dmljax import DescriptorError, PaddingMode
 from dmljax.pallas._padding import Axis
 from dmljax.pallas.tpu import LANES, SUBLANES, _padding
 from tests import samples
+from tests.checks import launches
+from tests.subjects import SUBJECTS
 
 SLOW = pytest.mark.slow
 CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP = PaddingMode
@@ -124,3 +131,37 @@ def test_values_of_a_batch(agrees, monkeypatch, shape, sizes, pads):
     monkeypatch.setattr(_padding, "ELEMENTS", 2 * _padding.ROWS * LANES)
     value = numbers(sizes, seed=3)
     agrees("padding", numbers(shape), value, **static_of(pads, CONSTANT))
+
+
+# THE ROOM IN VECTOR MEMORY, AND WHAT IS REFUSED
+
+
+def launched(rows, columns, pads):
+    """How many kernels pad a matrix, so that it has these sizes then."""
+    struct = jax.ShapeDtypeStruct((rows - pads[0], columns - pads[1]), np.float32)
+    options = {"mode": WRAP, "implementation": "pallas"}
+    pad = functools.partial(dmljax.padding, end_padding=(0, 0), **options)
+    return launches(lambda x: pad(x, pads), struct, platform="tpu")
+
+
+def test_a_padded_axis_that_memory_has_no_room_for():
+    most = _padding.MOST_ELEMENTS // SUBLANES
+    assert launched(2, most, (0, 1)) == 1
+    message = rf"^PADDING: .*\{{2,{most + 1}\}}.*'xla'"
+    with pytest.raises(DescriptorError, match=message):
+        launched(2, most + 1, (0, 1))
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_two_padded_axes_that_memory_has_no_room_for_are_padded_in_turn(more):
+    rows = _padding.MOST_ELEMENTS // (4 * LANES)
+    assert launched(rows + more, 4 * LANES, (1, 1)) == 1 + more
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("dtype", ["complex64", "float64", "int64"])
+def test_types_that_mosaic_has_not(dtype):
+    sample = SUBJECTS["padding"].kernel_samples[0]
+    expected = rf"^PADDING: .*no {dtype.upper()}.*None or 'xla'"
+    with pytest.raises(DescriptorError, match=expected):
+        launches(sample.run, *sample.arrays(dtype), platform="tpu")
