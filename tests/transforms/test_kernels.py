@@ -80,9 +80,10 @@ def test_every_type_on_a_tpu(name, dtype):
     assert launches(sample.run, *sample.arrays(dtype), platform="tpu") == 1
 
 
+@pytest.mark.parametrize("x64", [False, True], ids=["32 bits", "64 bits"])
 @each_operator
-def test_samples_and_edges_on_a_tpu(name):
+def test_samples_and_edges_on_a_tpu(name, x64):
     for sample in uses(name):
-        with jax.enable_x64(needs_x64(sample)):
+        with jax.enable_x64(x64 or needs_x64(sample)):
             found = launches(sample.run, *sample.arrays(), platform="tpu")
             assert found == has_work(sample)
