@@ -19,7 +19,8 @@ OLDEST, NEWEST = "3.11", "3.13"
 PYTEST = ("python", "-m", "pytest", "-q", "--dist", "worksteal")
 # What shows in a minute that dmljax works at all with a version of what it needs.
 CORE = (
-    *("tests/pallas/test_padding.py", "tests/test_primitive.py", "tests/test_jax.py"),
+    *("tests/pallas/test_padding.py", "tests/pallas/test_platforms.py"),
+    *("tests/test_primitive.py", "tests/test_jax.py"),
     *("tests/test_arguments.py", "tests/test_support.py", "tests/test_operator.py"),
     *("tests/test_diagonal_matrix1.py", "tests/transforms/test_errors.py"),
     "tests/transforms/test_export.py",
@@ -28,7 +29,8 @@ SPHINX = ("sphinx-build", "-q", "-W", "-b", "html", "docs", "docs/_build/html")
 # The newest JAX leaves out the tests of kernels, which a CPU simulates, and those of
 # the project's tools: benchmarks, faults, the layout of the files and the pictures.
 LEFT_OUT = [
-    pathlib.Path("tests/pallas"),
+    pathlib.Path("tests/pallas/gpu"),
+    pathlib.Path("tests/pallas/tpu"),
     *(
         pathlib.Path(f"tests/project/test_{name}.py")
         for name in ("benchmarks", "layout", "mutants", "pictures")
@@ -186,5 +188,8 @@ def tpu(session: nox.Session) -> None:
     session.install("-e", ".[test]", "jax[tpu]")
     platform = {"JAX_PLATFORMS": "cpu"}
     session.run(
-        *PYTEST, "tests/pallas/tpu/test_compiled.py", *session.posargs, env=platform
+        *PYTEST,
+        "tests/transforms/test_compiled_for_tpus.py",
+        *session.posargs,
+        env=platform,
     )

@@ -73,11 +73,7 @@ def small_blocks():
         yield
 
 
-@pytest.fixture(scope="module")
-def real_blocks(small_blocks):
-    """Kernels have the blocks that users run, in a whole file."""
-    with pytest.MonkeyPatch.context() as patch:
-        blocks.put(patch, blocks.REAL)
-        jax.clear_caches()
-        yield
-    jax.clear_caches()
+@pytest.fixture
+def real_blocks(monkeypatch):
+    """Kernels have the blocks that users run."""
+    blocks.put(monkeypatch, blocks.REAL)

@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec as P
 
 import dmljax
 from dmljax import DescriptorError, _jax
-from tests.checks import python
+from tests.checks import launches, python
 from tests.pallas import blocks
 from tests.samples import INT32_MIN
 
@@ -71,11 +71,7 @@ def exported():
     return outputs, export.export(find, platforms=["cuda"])(MANY).out_avals[0].shape
 
 
-def per_thread():
-    """Counts the launches of kernels in the program for a GPU."""
-    find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
-    program = jax.jit(find).trace(X).lower(lowering_platforms=("cuda",))
-    return program.as_text().count("@mosaic_gpu_v2(")
+by_kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
 
 
 def automatic():
@@ -108,8 +104,8 @@ USES = {
     "explicit": explicit,
     "mapped": mapped,
     "mapped without check_vma": lambda: mapped(check_vma=False),
-    "kernel per thread": per_thread,
-    "kernel": lambda: dmljax.nonzero_coordinates(X, implementation="pallas"),
+    "kernel per thread": lambda: launches(by_kernel, X),
+    "kernel": lambda: by_kernel(X),
 }
 LACKS = "mosaic_gpu, which this JAX, .*, does not have"
 PER_THREAD = ("code per thread", "pointer", "dialects")

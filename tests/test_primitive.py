@@ -149,30 +149,6 @@ def test_what_the_kernel_itself_refuses_runs_by_default_in_xla():
     assert chosen(x) == "definition"
 
 
-@pytest.mark.parametrize("platform", ["rocm", "METAL"])
-def test_other_platforms_have_no_kernel(platform):
-    """A kernel that is asked for is refused there, and not run by an interpreter."""
-    assert_refused("no kernel for this platform", platform=platform)
-
-
-def test_without_the_backend_there_is_no_kernel(monkeypatch):
-    monkeypatch.setattr(_platforms, "kernels_available", lambda platform: False)
-    assert chosen() == "definition"
-    assert_refused(rf"{_platforms.BACKENDS['cuda']}, which this JAX.*None or 'xla'")
-
-
-@pytest.mark.parametrize("found", [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0)])
-def test_old_gpus_run_a_kernel_only_if_it_is_asked_for(found, monkeypatch):
-    monkeypatch.setattr(_platforms, "compute_capability", lambda: found)
-    assert chosen() == ("kernel" if found >= (9, 0) else "definition")
-    assert chosen(platform="tpu", implementation="pallas") == "kernel"
-    least = (8, 0) if jax.__version_info__ >= (0, 11, 2) else (9, 0)
-    if found >= least:
-        assert chosen(implementation="pallas") == "kernel"
-    else:
-        assert_refused(rf"compute capability \({least[0]}, 0\) or later")
-
-
 # EXPORTS AND MANY DEVICES
 
 

@@ -14,7 +14,7 @@ COVERED = (
     *("_arguments", "_tensor", "_strides", "_overlap", "_coordinates", "_primitive"),
     *("_select", "_sharding", "_padding_forms", "_padding_primitive"),
     *("_nonzero_coordinates_primitive", "_diagonal_matrix1", "_one_hot"),
-    *("_element_wise_if", "pallas/_padding"),
+    *("_element_wise_if", "pallas/_[a-z]*"),
     *("pallas/gpu/_[a-z]*", "pallas/tpu/_[a-z]*"),
 )
 # Only a GPU runs these. A CPU runs `_lockstep` in their place.
@@ -29,7 +29,7 @@ ALSO = (
     ("_strides", "descriptor"),
     ("_overlap", "tensor"),
     ("_coordinates", "results padding_forms"),
-    ("_primitive", "results derivatives vmap export jax lowered sharding"),
+    ("_primitive", "results derivatives vmap export jax kernels sharding"),
     ("_select", "results derivatives"),
     ("_sharding", "sharded_programs padding_primitive"),
     ("_padding_*", "padding_forms results export derivatives vmap sharding"),
@@ -40,8 +40,9 @@ ALSO = (
         for name in ("_diagonal_matrix1", "_one_hot", "_element_wise_if")
     ),
     ("pallas._padding", "pallas/gpu pallas/tpu"),
-    ("pallas.gpu.*", "pallas/gpu"),
-    ("pallas.tpu.*", "pallas/tpu"),
+    ("pallas._platforms", "primitive jax export"),
+    ("pallas.gpu.*", "pallas/gpu kernels races"),
+    ("pallas.tpu.*", "pallas/tpu kernels"),
 )
 
 # Fewer integers are recognized without a loop.
@@ -61,6 +62,7 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("_strides", "_corner", "if True, > -> >=, 1 -> 0", "if sizes[axis] > 1]"),
         ("_strides", "write", "True -> False", "unique_indices"),
         ("pallas.gpu._nonzero_rows", "store_rows", "- -> +, 1 -> 0", "t.loop((rest"),
+        ("pallas.gpu._padding", "_is_inside", "if False", "is_padded"),
     ),
     "The value has no part in what follows.": (
         ("_coordinates", "fold", "- -> +, 2 -> 3, 1 -> 2, 1 -> 0", "PaddingMode.WRAP"),
@@ -73,6 +75,8 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     ),
     "No value comes there that tells the two apart.": (
         ("_one_hot", "_shard", "0 -> -1", "part.outputs[0]"),
+        ("pallas._padding", "on_bits.on_all_types", "0 -> -1", "**static)[0]"),
+        ("pallas.tpu._padding", "padding", "8 -> 7", "itemsize < 8"),
         ("_padding_forms", "_has_long_runs", "2 -> 3", "itemsize"),
         ("_arguments", "_is_of_numbers", "16 -> 17, 8 -> 9", "dtype.itemsize"),
         ("_arguments", "cast_float_value", "> -> >=, 0 -> 1, 0 -> -1", "rounded > 0"),

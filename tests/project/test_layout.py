@@ -123,6 +123,20 @@ def test_sources_import_nothing_but_the_dependencies():
     assert found - set(sys.stdlib_module_names) <= allowed
 
 
+# WHO TESTS WHOM
+
+
+def test_every_file_has_a_file_of_tests_and_every_file_of_tests_has_one():
+    """It has its name without underscores; folders of their own span several files."""
+    names = [name.removesuffix(".py").split("/") for name in SOURCES]
+    stripped = [[part.strip("_") for part in name] for name in names]
+    files = {"/".join([*at, f"test_{n}.py"]) for *at, n in stripped if n != "init"}
+    root = PACKAGE.parent / "tests"
+    tests = {path.relative_to(root).as_posix() for path in root.rglob("test_*.py")}
+    spanning = {name for name in tests if room(name) in ("transforms", "project")}
+    assert sorted(files ^ (tests - spanning)) == []
+
+
 # WHAT IS IN A FILE
 
 

@@ -87,26 +87,6 @@ def test_export_of_a_batch_whose_size_is_not_known(uses):
     dense.check(uses, dense.batches, run, expected, exported)
 
 
-# A KERNEL IS NEVER IN AN EXPORT UNLESS IT WAS ASKED FOR
-
-LARGE = jax.ShapeDtypeStruct((2**25,), np.uint8)
-
-
-@pytest.mark.parametrize("platform", ["cuda", "tpu"])
-def test_a_plain_export_has_no_kernel(platform):
-    """The array is large enough for the kernel to be the default."""
-    find = jax.jit(dmljax.nonzero_coordinates)
-    program = export.export(find, platforms=[platform])(LARGE)
-    assert "custom_call" not in program.mlir_module()
-
-
-def test_a_kernel_that_was_asked_for_is_exported():
-    """JAX promises that later versions run the calls of Mosaic GPU."""
-    find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
-    program = export.export(jax.jit(find), platforms=["cuda"])(LARGE)
-    assert program.mlir_module().count("@mosaic_gpu_v2(") == 1
-
-
 # SYMBOLIC SIZES
 
 

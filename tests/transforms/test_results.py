@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dmljax._check import NoKernelError
 from tests import samples
 from tests.checks import assert_refused, assert_same, check, each, needs_x64
 from tests.subjects import LINEAR, SAMPLES, SUBJECTS
@@ -135,17 +134,6 @@ def test_implementations(name):
             options = sample.attributes | {"implementation": other}
             text = f"implementation is {other!r}; it must be one of None, 'xla', 'pal"
             assert_refused(name.upper(), text, sample.function, *arrays, **options)
-
-
-@each_with_kernel
-def test_a_kernel_that_is_not_there(name, monkeypatch):
-    """A form that is asked for by name never gives way to another one in silence."""
-    sample = SUBJECTS[name].kernel_samples[0]
-    monkeypatch.delitem(SUBJECTS[name].primitive.kernels, "cuda")
-    jax.clear_caches()
-    text = "implementation='pallas' was asked for, and there is no kernel"
-    arrays = sample.arrays()
-    assert_refused(name.upper(), text, sample.run, *arrays, error=NoKernelError)
 
 
 @each(LINEAR)

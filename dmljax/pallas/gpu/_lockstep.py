@@ -5,7 +5,7 @@ interpreter refuses them. All threads of all programs take each step together. T
 results are those of a GPU, but some mistakes are not noticed here: a missing barrier;
 a barrier, or an operation of a warp, that only some threads reach; two programs that
 store to one element; and a wait that may hang a GPU, for a program that has not
-started. `tests/pallas/gpu/races.py` finds the first three. On a GPU, compute-sanitizer
+started. `tests/transforms/races.py` finds the first three. On a GPU, compute-sanitizer
 finds the first.
 
 A number is an array of uint32, or of truth values, of (programs, threads). A memory

@@ -71,10 +71,11 @@ def lines(plan: _nonzero_plan.NonzeroPlan) -> list[np.ndarray]:
     The count may cut the values that a thread stores at once, a tile, or a share. Tiles
     of one line may be full, empty, sparse, or have a run of ones.
     """
-    elements, tile = plan.elements, _nonzero_plan.TILE
+    elements, tile, stored = plan.elements, _nonzero_plan.TILE, _nonzero_plan.STORED
     random, offset = np.random.default_rng(0), np.arange(elements)
     found = [random.random(elements) < density for density in (0.01, 0.2, 0.6)]
-    for boundary in (0, 3, 4, tile, plan.share, plan.share * plan.group, elements):
+    group = plan.share * plan.group
+    for boundary in (0, stored, 2 * stored, tile, plan.share, group, elements):
         found += [offset < boundary + i for i in (-1, 0, 1)]
     found.append(offset == elements - 1)
     empty, full = np.zeros(tile, bool), np.ones(tile, bool)

@@ -4,16 +4,20 @@ On a CPU `_lockstep` runs the kernel with small blocks, on a GPU it runs for rea
 size is a program, which takes seconds to compile, and runs with much data.
 """
 
+import functools
+from unittest import mock
+
 import jax
 import numpy as np
 import pytest
 
+import dmljax
+from dmljax import DescriptorError
+from dmljax.pallas.gpu import _nonzero_coordinates
 from dmljax.pallas.gpu import _nonzero_plan as constants
-from tests import samples
-from tests.checks import check, needs_x64
+from tests.checks import launches, lowered
 from tests.pallas import blocks
 from tests.pallas.gpu.nonzero import assert_finds, finder, lines, plan_of
-from tests.subjects import SUBJECTS
 
 SLOW = pytest.mark.slow
 TILE = constants.TILE
@@ -71,21 +75,22 @@ def test_the_sizes_are_boundaries_of_the_plan():
 
 # TYPES
 
-# For each, how many elements a thread loads at once: as many as an aligned load has, if
-# the number of elements is a multiple of it.
+# For each, into how many loads the elements are divided that a thread could load at
+# once: into one, if the number of elements is a multiple of theirs.
 LOADS = [
-    *(("uint8", 16), ("uint8", 8), ("uint8", 2), ("uint8", 1)),
-    *(("float16", 8), ("bfloat16", 1), ("float32", 4), ("int32", 2), ("float64", 2)),
+    *(("uint8", 1), ("uint8", 2), ("uint8", 8), ("uint8", 16)),
+    *(("float16", 1), ("bfloat16", 8), ("float32", 1), ("int32", 2), ("float64", 1)),
 ]
 
 
 @pytest.mark.parametrize(
-    ("dtype", "loaded"),
+    ("dtype", "loads"),
     [pytest.param(*case, marks=SLOW if i < 8 else ()) for i, case in enumerate(LOADS)],
     indirect=["dtype"],
 )
-def test_types(dtype, loaded):
+def test_types(dtype, loads):
     """Of a share and a part; negative ones where the type has them, both zeros."""
+    loaded = constants.LOAD_BYTES // dtype.itemsize // loads
     elements = constants.WARPS * TILE + TILE + loaded
     plan = plan_of(elements, dtype)
     assert plan.loaded(False) == loaded
@@ -98,7 +103,7 @@ def test_types(dtype, loaded):
 # LINES
 
 
-@pytest.mark.parametrize("more", some((0, 1, 4), (1,)))
+@pytest.mark.parametrize("more", some((0, 1, constants.STORED), (1,)))
 def test_lines(more):
     """Lines of several programs, which begin at an aligned address or not."""
     elements = constants.WARPS * TILE + 4 * TILE // 2 + more
@@ -122,28 +127,56 @@ def test_parts_of_a_tensor():
         np.testing.assert_array_equal(coordinates[i, : len(rows)], rows)
 
 
-# SAMPLES
+# LAUNCHES, lowered on any machine and not run
+
+by_kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+MANY = 2**16  # more than a GPU allows the later dimensions of a grid
 
 
-SUBJECT = SUBJECTS["nonzero_coordinates"]
+@pytest.fixture
+def launch(real_blocks):
+    """The function that launches the kernel, whose arguments are remembered."""
+    options = {"wraps": _nonzero_coordinates.launch_threads}
+    with mock.patch.object(_nonzero_coordinates, "launch_threads", **options) as spy:
+        yield spy
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "sample", [*SUBJECT.kernel_samples, *SUBJECT.kernel_edges], ids=str
-)
-def test_samples_and_edges(sample):
-    """New data in a compiled program costs nothing."""
-    with jax.enable_x64(needs_x64(sample)):
-        check(sample, fill=samples.numbers)
-        for seed in range(5):
-            check(sample, seed=seed)
+def test_no_array_has_a_value_for_each_row(launch):
+    """Programs keep bits to themselves, and K rows are written."""
+    x = jax.ShapeDtypeStruct((2**20,), np.float32)
+    lowered(functools.partial(by_kernel, size=10), x)
+    options = launch.call_args.kwargs
+    assert [out.size for out in options["outputs"]] == [1, 10]
+    assert options["posts"] == [(1, options["programs"])]
+    assert options["programs"] <= x.size // (constants.WARPS * TILE)
 
 
+@pytest.mark.parametrize(("shares", "more"), [(1, 0), (1, 1), (2, 0), (2, 1)])
+def test_programs_and_posts_of_many_lines(launch, shares, more):
+    """A line of one program waits for nobody."""
+    size = shares * constants.WARPS * constants.MOST_TILES * TILE + more
+    lowered(jax.vmap(by_kernel), jax.ShapeDtypeStruct((MANY, size), np.uint8))
+    options, programs = launch.call_args.kwargs, shares + more
+    assert options["programs"] == MANY * programs
+    assert options["posts"] == ([(MANY, programs)] if programs > 1 else [])
+
+
+def test_places_that_need_all_32_bits():
+    assert launches(by_kernel, jax.ShapeDtypeStruct((2**31 + 1,), np.uint8)) == 1
+
+
+def test_a_batch_of_more_tensors_than_a_grid_has_programs_is_refused():
+    most, more = (jax.ShapeDtypeStruct((2**31 - i, 1), np.uint8) for i in (1, 0))
+    assert launches(jax.vmap(by_kernel), most) == 1
+    with pytest.raises(DescriptorError, match="in 2147483648 tensors at once; use"):
+        lowered(jax.vmap(by_kernel), more)
+    assert launches(jax.vmap(dmljax.nonzero_coordinates), more) == 0
+
+
+@pytest.mark.usefixtures("real_blocks")
 @pytest.mark.skipif(not blocks.INTERPRETED, reason="all tests have real blocks")
-def test_blocks_of_users(monkeypatch):
+def test_blocks_of_users():
     """A full share, a crowded one, a sparse one and one that is cut."""
-    blocks.put(monkeypatch, blocks.REAL)
     share = constants.WARPS * TILE
     x = np.random.default_rng(0).integers(0, 3, 3 * share + 100).astype(np.uint8)
     x[:share] = 1

@@ -22,14 +22,6 @@ def plans():
             yield plan_of(elements, batch=lines, rows=rows)
 
 
-def test_shares_cover_a_line():
-    for plan in plans():
-        assert plan.share * (plan.programs - 1) < plan.elements
-        assert plan.elements <= plan.share * plan.programs
-        assert plan.group * (plan.groups - 1) < plan.programs
-        assert plan.programs <= plan.group * plan.groups
-
-
 def test_programs_run_together():
     """Four fit into a processor's memory. Smaller shares make no more rounds."""
     most = constants.PROGRAMS * constants.MOST_TILES * constants.WARPS * constants.TILE
@@ -40,12 +32,6 @@ def test_programs_run_together():
         if plan.batch == 1:
             rounds = -(-plan.programs // constants.PROGRAMS)
             assert rounds == -(-plan.elements // most)
-
-
-def test_a_piece_has_whole_tiles_of_one_warp():
-    for plan in plans():
-        assert plan.tiles % plan.at_once == 0
-        assert all(plan.tiles % piece == 0 for piece in plan.pieces)
 
 
 def test_loads_and_stores_are_aligned():

@@ -23,8 +23,12 @@ def shape_of(columns):
 
 # One row of four columns is what a thread stores at once. Two columns are half of that,
 # three and five reach into another row, and eight are two stores.
+STORED = constants.STORED
+COLUMNS = (STORED - 1, 1, STORED // 2, STORED, STORED + 1, 2 * STORED)
+
+
 @pytest.mark.parametrize(
-    "columns", [3, *(pytest.param(n, marks=SLOW) for n in (1, 2, 4, 5, 8))]
+    "columns", [pytest.param(n, marks=SLOW if i else ()) for i, n in enumerate(COLUMNS)]
 )
 def test_columns(columns):
     """One for each dimension but the first, of size 1."""
@@ -72,13 +76,20 @@ def test_rows(name, fill, columns):
         assert_finds(find, line.reshape(shape).astype(np.uint8))
 
 
+LINE = constants.WARPS * constants.TILE + 9  # elements
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("many", [lambda n: 1023, ROWS["half"], ROWS["more"]])
-def test_rows_of_lines(many):
+@pytest.mark.parametrize(
+    "rows",
+    [
+        *(constants.CLAIM + i for i in (-1, 0, 1)),
+        *(ROWS[name](LINE) for name in ("half", "more")),
+    ],
+)
+def test_rows_of_lines(rows):
     """Lines whose rows begin at an aligned address or not, with tails of their own."""
-    elements = constants.WARPS * constants.TILE + 9
-    rows = many(elements)
-    of_line = lines(plan_of(elements, batch=2, rows=rows))
+    of_line = lines(plan_of(LINE, batch=2, rows=rows))
     find = finder(size=rows)
     for i in range(0, len(of_line) - 1, 2):
         assert_finds(find, np.stack(of_line[i : i + 2]).astype(np.uint8))

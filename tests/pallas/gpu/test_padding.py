@@ -12,24 +12,24 @@ import jax
 import numpy as np
 import pytest
 
+import dmljax
 from dmljax import PaddingMode
 from dmljax.pallas._padding import Axis
 from dmljax.pallas.gpu import WARP, _padding, _threads
-from tests import samples
-from tests.checks import assert_same, check, needs_x64
+from tests import oracles, samples
+from tests.checks import assert_same, launches, lowered
 from tests.pallas import blocks
 from tests.subjects import SUBJECTS
 
 SLOW = pytest.mark.slow
-SUBJECT = SUBJECTS["padding"]
+FORM = SUBJECTS["padding"].primitive.kernels["cuda"].form
 CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP = PaddingMode
 
 
 def assert_pads(x, start, end, mode, value=7):
     """Compares the kernel, compiled anew, with NumPy."""
-    form = SUBJECT.primitive.kernels["cuda"].form
     static = {"start": start, "end": end, "mode": mode}
-    pad = jax.jit(functools.partial(form, **static, interpret=blocks.INTERPRETED))
+    pad = jax.jit(functools.partial(FORM, **static, interpret=blocks.INTERPRETED))
     constant = mode is CONSTANT
     value = np.asarray(value, x.dtype)
     ones = (1,) * x.ndim
@@ -54,7 +54,8 @@ ROWS = {
     "a program but for one": lambda c, p, w: ((p - 2,), (1,), (0,)),
     "a program": lambda c, p, w: ((p - 1,), (1,), (0,)),
     "a program and one": lambda c, p, w: ((p,), (1,), (0,)),
-    "a gap of programs": lambda c, p, w: ((p + 3,), (p + 5,), (2,)),
+    # The second program has the last element of one gap and the first of another.
+    "two gaps of a program": lambda c, p, w: ((p - 2,), (p + 1,), (3,)),
     "far": lambda c, p, w: ((2, 3), (0, 4 * c), (0, 5 * c)),
     "two rows in a word": lambda c, p, w: ((12, 1), (0, 1), (0, 0)),
     "a row behind the last chunk": lambda c, p, w: ((3, 1), (0, 5), (0, 0)),
@@ -63,10 +64,19 @@ ROWS = {
     "no period": lambda c, p, w: ((4, 3, c), (0, 2, 0), (1, 0, 0)),
     "rank 8": lambda c, p, w: ((2, 1, 2, 1, 2, 1, 2, 3), (1,) * 8, (0,) * 8),
 }
+
+
+def sizes_of(name, itemsize):
+    """The sizes and pads of these rows."""
+    chunk = _padding.CHUNK_BYTES // itemsize
+    program = chunk * WARP * _padding.WARPS
+    return ROWS[name](chunk, program, _padding.ROW_BYTES // itemsize)
+
+
 FAST = [
     *(("one chunk may be inside", CONSTANT, "int8"), ("two may be", WRAP, "float16")),
     *(("a unit", CONSTANT, "int8"), ("rows of no chunks", EDGE, "float16")),
-    *(("a gap of programs", REFLECTION, "int8"), ("far", SYMMETRIC, "float32")),
+    *(("two gaps of a program", REFLECTION, "int8"), ("far", SYMMETRIC, "float32")),
     ("a row behind the last chunk", CONSTANT, "int8"),
     ("all axes", CONSTANT, "int8"),
 ]
@@ -85,31 +95,26 @@ ALL = [
     indirect=["dtype"],
 )
 def test_rows(name, mode, dtype):
-    chunk = _padding.CHUNK_BYTES // dtype.itemsize
-    program = chunk * WARP * _padding.WARPS
-    sizes = ROWS[name](chunk, program, _padding.ROW_BYTES // dtype.itemsize)
+    sizes = sizes_of(name, dtype.itemsize)
     x = np.random.default_rng(0).integers(0, 99, sizes[0]).astype(dtype)
     assert_pads(x, *sizes[1:], mode)
 
 
 def test_the_rows_are_boundaries_of_the_plan():
-    plans = {}
-    for name, rows in ROWS.items():
-        chunk = _padding.CHUNK_BYTES
-        sizes = rows(chunk, chunk * WARP * _padding.WARPS, _padding.ROW_BYTES)
-        axes = list(map(Axis, *sizes))
-        plans[name] = _padding.plan_of(axes, CONSTANT, 1, 1)
-    insides = {plan.row.size * plan.unit - plan.chunk for plan in plans.values()}
-    assert insides >= {-1, 0, plans["two may be"].chunk + 1}
-    program = _padding.CHUNK_BYTES * WARP * _padding.WARPS
-    elements = {plan.elements - program for plan in plans.values()}
-    assert elements >= {-1, 0, 1}
-    assert {plan.unit for plan in plans.values()} >= {1, 3, _padding.ROW_BYTES - 1}
-    assert {plan.gap == 0 for plan in plans.values()} == {True, False}
-    assert {plan.word for plan in plans.values()} == {1, 2, 4}
-    assert {plan.length % plan.word == 0 for plan in plans.values()} == {True, False}
-    assert {plan.elements % plan.chunk == 0 for plan in plans.values()} == {True, False}
-    assert any(plan.gap * plan.word > WARP * plan.chunk for plan in plans.values())
+    axes = {name: map(Axis, *sizes_of(name, 1)) for name in ROWS}
+    named = {n: _padding.plan_of([*a], CONSTANT, 1, 1) for n, a in axes.items()}
+    plans, program = named.values(), _padding.CHUNK_BYTES * WARP * _padding.WARPS
+    insides = {plan.row.size * plan.unit - plan.chunk for plan in plans}
+    assert insides >= {-1, 0, _padding.CHUNK_BYTES + 1}
+    assert {plan.elements - program for plan in plans} >= {-1, 0, 1}
+    assert {plan.unit for plan in plans} >= {1, 3, _padding.ROW_BYTES - 1}
+    assert {plan.gap == 0 for plan in plans} == {True, False}
+    assert {plan.word for plan in plans} == {1, 2, 4}
+    assert {plan.length % plan.word == 0 for plan in plans} == {True, False}
+    assert {plan.elements % plan.chunk == 0 for plan in plans} == {True, False}
+    assert any(plan.gap * plan.word > WARP * plan.chunk for plan in plans)
+    begin, end = named["two gaps of a program"].inside
+    assert (begin, end) == (program + 1, 2 * program - 1)
 
 
 # VALUES
@@ -126,30 +131,18 @@ BATCHES = [
     [pytest.param(*case, marks=SLOW if i else ()) for i, case in enumerate(BATCHES)],
 )
 def test_values_of_a_batch(own, sizes):
-    random, whole = np.random.default_rng(0), np.broadcast_shapes(own, sizes)
-    x = random.integers(0, 99, (*own, 5, 20)).astype(np.int8)
-    value = random.integers(0, 99, (*sizes, 1, 1)).astype(np.int8)
-    pads = {"start": (1, 2), "end": (0, 3), "mode": CONSTANT}
-    form = SUBJECT.primitive.kernels["cuda"].form
-    pad = jax.jit(functools.partial(form, **pads, interpret=blocks.INTERPRETED))
+    x = samples.numbers((*own, 5, 20), np.int8, seed=0)
+    value = samples.numbers((*sizes, 1, 1), np.int8, seed=1)
+    static = {"start": (1, 2), "end": (0, 3), "mode": CONSTANT}
+    pad = jax.jit(functools.partial(FORM, **static, interpret=blocks.INTERPRETED))
     (found,) = pad(x, value)
-    x, value = (np.broadcast_to(a, (*whole, *a.shape[-2:])) for a in (x, value))
-    expected = np.broadcast_to(value, (*whole, 6, 25)).copy()
-    expected[..., 1:, 2:-3] = x
-    np.testing.assert_array_equal(found, expected)
+    whole = np.broadcast_shapes(own, sizes)
+    pads = [*[(0, 0)] * len(whole), (1, 0), (2, 3)]
+    x, inside = (np.pad(np.broadcast_to(a, (*whole, 5, 20)), pads) for a in (x, True))
+    np.testing.assert_array_equal(found, np.where(inside, x, value))
 
 
 # NUMBERS OF 32 BITS
-
-
-def source(position, axis, mode):
-    """The position that the page repeats, in numbers of any size."""
-    i, size = position - axis.before, axis.size
-    if mode in (CONSTANT, EDGE):
-        return min(max(i, 0), size - 1)
-    mirror = 2 * size - (2 if mode is REFLECTION else 1)
-    period = {REFLECTION: mirror, SYMMETRIC: 2 * size, WRAP: size}[mode]
-    return min(i % period, mirror - i % period)
 
 
 @pytest.mark.parametrize("mode", PaddingMode)
@@ -157,6 +150,9 @@ def test_the_most_that_32_bits_can_count(mode):
     """Positions in the longest axes, padded before, after, and by several periods."""
     most = 2**32 - 1
     t = types.SimpleNamespace(select=np.where, minimum=np.minimum)
+    page = functools.partial(
+        oracles.padding_source, mode="EDGE" if mode is CONSTANT else mode.name
+    )
     for axis in (
         *(Axis((most - 9) // 3, 9, 0), Axis((most - 9) // 3, 0, 9)),
         *(Axis(2, most // 4 - 1, most // 4 - 1), Axis(*(most // 6,) * 3)),
@@ -167,7 +163,7 @@ def test_the_most_that_32_bits_can_count(mode):
         positions = [n for n in positions if 0 <= n < axis.output]
         number = np.array(positions, np.uint32)
         found = _padding._source_position(t, axis, number, mode)
-        assert found.tolist() == [source(n, axis, mode) for n in positions]
+        assert found.tolist() == [page(n - axis.before, axis.size) for n in positions]
 
 
 @pytest.mark.usefixtures("real_blocks")
@@ -177,34 +173,26 @@ def test_numbers_are_wide_if_a_sum_needs_it(more):
     program = WARP * _padding.WARPS * _padding.CHUNK_BYTES
     size = (2**32 - 1 - 2 * program - 2) // 3 + more
     x = jax.ShapeDtypeStruct((size,), np.uint8)
-    form = SUBJECT.primitive.kernels["cuda"].form
     static = {"start": (1,), "end": (1,), "mode": SYMMETRIC, "interpret": False}
-    traced = jax.jit(functools.partial(form, **static)).trace(x)
     options = {"autospec": True, "side_effect": _threads.Threads.wide}
     with mock.patch.object(_threads.Threads, "wide", **options) as spy:
-        traced.lower(lowering_platforms=("cuda",))
+        lowered(functools.partial(FORM, **static), x)
     assert spy.called == bool(more)
 
 
-# SAMPLES
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("mode", [CONSTANT, WRAP])
+@pytest.mark.parametrize("shape", [(2**31 + 8, 8), (4, 2**31 + 8), (2**31 + 8, 8, 1)])
+def test_rows_past_32_bits_are_lowered(shape, mode):
+    pads = (0, 4, 0)[: len(shape)]
+    pad = functools.partial(dmljax.padding, mode=mode, implementation="pallas")
+    struct = jax.ShapeDtypeStruct(shape, np.uint8)
+    assert launches(lambda x: pad(x, pads, pads), struct) == 1
 
 
-@pytest.mark.parametrize(
-    "sample",
-    [
-        pytest.param(s, id=str(s), marks=SLOW)
-        for s in (*SUBJECT.kernel_samples, *SUBJECT.kernel_edges)
-    ],
-)
-def test_samples_and_edges(sample):
-    with jax.enable_x64(needs_x64(sample)):
-        check(sample, fill=samples.numbers)
-        check(sample)
-
-
+@pytest.mark.usefixtures("real_blocks")
 @pytest.mark.skipif(not blocks.INTERPRETED, reason="all tests have real blocks")
 @pytest.mark.parametrize("mode", [CONSTANT, pytest.param(SYMMETRIC, marks=SLOW)])
-def test_blocks_of_users(monkeypatch, mode):
-    blocks.put(monkeypatch, blocks.REAL)
+def test_blocks_of_users(mode):
     x = np.random.default_rng(0).integers(0, 99, (3, 9, 1300)).astype(np.int8)
     assert_pads(x, (0, 2, 300), (0, 1, 301), mode)

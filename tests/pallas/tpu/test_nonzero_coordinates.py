@@ -7,7 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import dmljax
+from dmljax import DescriptorError
 from dmljax.pallas.tpu import LANES, SUBLANES, _nonzero_coordinates
+from tests.checks import launches
 from tests.subjects import SUBJECTS
 
 TILE = SUBLANES * LANES
@@ -60,3 +63,23 @@ def test_batches_and_parts(agrees):
     agrees("nonzero_coordinates", x, **static)
     origins = jnp.arange(2, dtype=np.uint32).reshape(1, 2, 1, 1) * 2800
     agrees("nonzero_coordinates", x, origins, **static)
+
+
+# WHAT IS REFUSED
+
+by_kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+
+
+@pytest.mark.parametrize("size", [3, 5])
+def test_another_number_of_rows(size):
+    message = rf"writes 4 rows, one for each element, not {size}; .*'xla'"
+    with pytest.raises(DescriptorError, match=message):
+        launches(functools.partial(by_kernel, size=size), np.ones(4), platform="tpu")
+
+
+def test_more_elements_than_31_bits_count():
+    least = 2**31 - _nonzero_coordinates.VECTORS * LANES
+    most, more = (jax.ShapeDtypeStruct((least - i,), np.uint8) for i in (1, 0))
+    assert launches(by_kernel, most, platform="tpu") == 1
+    with pytest.raises(DescriptorError, match=rf"counts {least} elements.*'xla'"):
+        launches(by_kernel, more, platform="tpu")

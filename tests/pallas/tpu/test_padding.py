@@ -1,12 +1,19 @@
 """PADDING on a TPU: results at the edges of slabs and blocks, in the interpreter."""
 
+import functools
+
+import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from dmljax import PaddingMode
+import dmljax
+from dmljax import DescriptorError, PaddingMode
 from dmljax.pallas._padding import Axis
 from dmljax.pallas.tpu import LANES, SUBLANES, _padding
 from tests import samples
+from tests.checks import launches
+from tests.subjects import SUBJECTS
 
 SLOW = pytest.mark.slow
 CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP = PaddingMode
@@ -22,8 +29,8 @@ def numbers(shape, dtype="float32", seed=0):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Blocks of so few elements that small arrays have many, the last ones cut."""
-    monkeypatch.setattr(_padding, "ELEMENTS", 2**12)
+    """Blocks of one matrix of so few elements that small arrays have many blocks."""
+    monkeypatch.setattr(_padding, "ELEMENTS", _padding.ROWS * LANES)
 
 
 def static_of(pads, mode):
@@ -59,16 +66,18 @@ def test_periods(agrees, name, mode):
 
 # BLOCKS
 
-# Along every axis, in more than one tile and block, with padding past the size.
+# Along every axis. The pads, and the sizes with and without them, are so many more than
+# whole tiles, and rows and columns that are not padded so many more than a block's.
 PADS = {
-    "leading": ((3, 0, 0), (4, 0, 0)),
-    "rows": ((0, 11, 0), (0, 30, 0)),
-    "columns": ((0, 0, 140), (0, 0, 7)),
-    "all": ((1, 2, 3), (0, 1, 290)),
+    "leading": lambda more: ((3, 0, 0), (4, 0, 0)),
+    "rows": lambda more: ((0, SUBLANES + more, 0), (0, SUBLANES - more, 0)),
+    "columns": lambda more: ((0, 0, LANES + more), (0, 0, LANES - more)),
+    "all": lambda more: ((1, SUBLANES + more, LANES + more), (0, 1, LANES - more)),
 }
 
 
 @pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("more", [1, *(pytest.param(n, marks=SLOW) for n in (-1, 0))])
 @pytest.mark.parametrize(
     ("mode", "dtype", "pads", "cores"),
     [
@@ -80,38 +89,79 @@ PADS = {
         pytest.param(SYMMETRIC, "float32", "leading", 1, marks=SLOW),
     ],
 )
-def test_blocks(agrees, mode, dtype, pads, cores):
+def test_blocks(agrees, mode, dtype, pads, cores, more):
     value = [numbers((1, 1, 1), dtype, 5)] if mode is CONSTANT else []
-    x = numbers((2, 19, 140), dtype)
-    agrees("padding", x, *value, cores=cores, **static_of(PADS[pads], mode))
+    x = numbers((2, _padding.ROWS + more, LANES + more), dtype)
+    agrees("padding", x, *value, cores=cores, **static_of(PADS[pads](more), mode))
 
 
 @pytest.mark.slow
 def test_more_rows_and_columns_than_a_block_has_are_padded_in_turn(agrees, monkeypatch):
-    pads, x = ((1, 30, 140), (0, 10, 1)), numbers((2, 20, 130))
+    pads, x = PADS["all"](1), numbers((2, _padding.ROWS + 1, LANES + 1))
     plan = _padding.PaddingPlan(tuple(map(Axis, x.shape, *pads)), REFLECTION)
     monkeypatch.setattr(_padding, "MOST_ELEMENTS", plan.elements - 1)
     # One dimension alone must fit: its block has few rows or columns of the other.
-    monkeypatch.setattr(_padding, "ELEMENTS", 2**12)
+    monkeypatch.setattr(_padding, "ELEMENTS", _padding.ROWS * LANES)
     agrees("padding", x, **static_of(pads, REFLECTION))
 
 
-@pytest.mark.slow
+# The sizes of a batch of matrices, those of the values, and pads.
+BATCHES = [
+    ((3, 5, 4), (3, 5, 1), ((1,), (3,))),
+    ((3, 1, 4), (3, 5, 1), ((1,), (3,))),
+    ((2, 3, 5, 4), (2, 1, 1, 1), ((2, 1), (0, 3))),
+    ((2, 3, 5, 4), (2, 3, 1, 1), ((2, 1), (0, 3))),
+    ((2, 3, 5, 4), (2, 1, 1, 1), ((0, 2, 1), (1, 0, 3))),
+    ((1, 3, 5, 4), (2, 1, 1, 1), ((2, 1), (0, 3))),
+    ((2, 3, 5, 4), (1, 1, 1, 1), ((2, 1), (0, 3))),
+    ((1, 5, 4), (2, 1, 1), ((1,), (3,))),
+    ((9,), (1,), ((1,), (3,))),
+]
+
+
 @pytest.mark.parametrize(
     ("shape", "sizes", "pads"),
-    [
-        ((2, 3, 5, 4), (2, 1, 1, 1), ((2, 1), (0, 3))),
-        ((2, 3, 5, 4), (2, 3, 1, 1), ((2, 1), (0, 3))),
-        ((2, 3, 5, 4), (2, 1, 1, 1), ((0, 2, 1), (1, 0, 3))),
-        ((1, 3, 5, 4), (2, 1, 1, 1), ((2, 1), (0, 3))),
-        ((2, 3, 5, 4), (1, 1, 1, 1), ((2, 1), (0, 3))),
-        ((1, 5, 4), (2, 1, 1), ((1,), (3,))),
-        ((3, 5, 4), (3, 5, 1), ((1,), (3,))),
-        ((3, 1, 4), (3, 5, 1), ((1,), (3,))),
-        ((9,), (1,), ((1,), (3,))),
-    ],
+    [pytest.param(*case, marks=SLOW if i else ()) for i, case in enumerate(BATCHES)],
 )
-def test_values_of_a_batch(agrees, shape, sizes, pads):
-    """Batch dimensions in which the value or the input is shared, or neither is."""
+def test_values_of_a_batch(agrees, monkeypatch, shape, sizes, pads):
+    """Batch dimensions in which the value or the input is shared, or neither is.
+
+    A block has two matrices, so several blocks have values of their own.
+    """
+    monkeypatch.setattr(_padding, "ELEMENTS", 2 * _padding.ROWS * LANES)
     value = numbers(sizes, seed=3)
     agrees("padding", numbers(shape), value, **static_of(pads, CONSTANT))
+
+
+# THE ROOM IN VECTOR MEMORY, AND WHAT IS REFUSED
+
+
+def launched(rows, columns, pads):
+    """How many kernels pad a matrix, so that it has these sizes then."""
+    struct = jax.ShapeDtypeStruct((rows - pads[0], columns - pads[1]), np.float32)
+    options = {"mode": WRAP, "implementation": "pallas"}
+    pad = functools.partial(dmljax.padding, end_padding=(0, 0), **options)
+    return launches(lambda x: pad(x, pads), struct, platform="tpu")
+
+
+def test_a_padded_axis_that_memory_has_no_room_for():
+    most = _padding.MOST_ELEMENTS // SUBLANES
+    assert launched(2, most, (0, 1)) == 1
+    message = rf"^PADDING: .*\{{2,{most + 1}\}}.*'xla'"
+    with pytest.raises(DescriptorError, match=message):
+        launched(2, most + 1, (0, 1))
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_two_padded_axes_that_memory_has_no_room_for_are_padded_in_turn(more):
+    rows = _padding.MOST_ELEMENTS // (4 * LANES)
+    assert launched(rows + more, 4 * LANES, (1, 1)) == 1 + more
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("dtype", ["complex64", "float64", "int64"])
+def test_types_that_mosaic_has_not(dtype):
+    sample = SUBJECTS["padding"].kernel_samples[0]
+    expected = rf"^PADDING: .*no {dtype.upper()}.*None or 'xla'"
+    with pytest.raises(DescriptorError, match=expected):
+        launches(sample.run, *sample.arrays(dtype), platform="tpu")

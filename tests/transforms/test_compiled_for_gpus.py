@@ -102,11 +102,17 @@ def test_nonzero_coordinates_is_one_kernel(dtype, fill):
     assert launches(small) == 1
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "bool"])
+@pytest.mark.parametrize(
+    ("implementation", "dtype"),
+    [
+        (None, "float32"),
+        *(("pallas", d) for d in ("float32", "bfloat16", "int8", "bool")),
+    ],
+)
 @pytest.mark.parametrize("mode", PaddingMode)
-def test_padding_is_one_kernel(mode, dtype):
-    """Elements are words of the input and become elements again without a copy."""
-    program = compiled(padder(mode=mode), images(dtype))
+def test_padding_is_one_kernel(mode, implementation, dtype):
+    """By kernel, elements become words and elements again without a copy."""
+    program = compiled(padder(mode, implementation), images(dtype))
     assert (launches(program), temporaries(program)) == (1, 0)
 
 
@@ -133,22 +139,17 @@ def compile_for_a_gpu_before_hopper(capability):
 @pytest.mark.parametrize("capability", ["8.0", "8.9"])
 def test_kernels_are_compiled_for_gpus_before_hopper(capability):
     """In a new process, because one assembles code for the first of its GPUs alone."""
-    call = f"test_compiled.compile_for_a_gpu_before_hopper({capability!r})"
+    name = compile_for_a_gpu_before_hopper.__name__
+    code = f"from {__name__} import {name}; {name}({capability!r})"
     subprocess.run(
-        [sys.executable, "-c", f"from tests.pallas.gpu import test_compiled; {call}"],
-        cwd=DESCRIPTION.parents[3],
+        [sys.executable, "-c", code],
+        cwd=DESCRIPTION.parents[2],
         env=os.environ | {"JAX_PLATFORMS": "cpu"},
         check=True,
     )
 
 
 # XLA'S FORMS
-
-
-@pytest.mark.parametrize("mode", PaddingMode)
-def test_padding_by_xla_is_one_kernel(mode):
-    program = compiled(padder(mode=mode, implementation=None), images(np.float32))
-    assert (launches(program), temporaries(program)) == (1, 0)
 
 
 LARGE = images(np.float32, (16, 64, 255, 257))

@@ -214,7 +214,7 @@ def test_rows_of_many_programs_are_those_of_xla(density, size):
 
 # THE SANITIZER
 
-ROOT = pathlib.Path(__file__).parents[3]
+ROOT = pathlib.Path(__file__).parents[2]
 sanitizer = shutil.which("compute-sanitizer")
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from dmljax.pallas.gpu import WARP, _lockstep, _nonzero_plan
 from tests.pallas import blocks
-from tests.pallas.gpu import races
 from tests.subjects import SUBJECTS
+from tests.transforms import races
 
 pytestmark = pytest.mark.skipif(
     not blocks.INTERPRETED, reason="a GPU runs the kernels for real"
@@ -96,29 +96,6 @@ def test_a_race_is_two_accesses_without_a_barrier(kinds, without, barrier, dista
     one_warp = barrier == "warp_barrier" and distance < WARP
     prevented = without == NONE and (barrier == "barrier" or one_warp)
     assert int(t.races.array) == (0 if prevented else 2 * WARP)
-
-
-def test_loads_of_one_element_are_no_race_and_a_store_after_them_is():
-    t = races.Watched(1, 2 * WARP, NONE)
-    memory = t.shared(1, np.dtype(np.uint32))
-    memory.load(0 * t.thread)
-    t.warp_barrier()
-    memory.load(0 * t.thread)
-    assert int(t.races.array) == 0
-    with t.when(t.thread == 3):
-        memory.store(0 * t.thread, t.thread)
-    assert int(t.races.array) == 1
-
-
-def test_a_store_is_a_race_with_a_load_of_another_warp_before_its_own_barrier():
-    t = races.Watched(1, 2 * WARP, NONE)
-    memory = t.shared(1, np.dtype(np.uint32))
-    with t.when(t.thread == 0):
-        memory.load(0 * t.thread)
-    t.warp_barrier()
-    with t.when(t.thread == WARP):
-        memory.store(0 * t.thread, t.thread)
-    assert int(t.races.array) == 1
 
 
 def test_threads_that_store_to_one_element_together_race():

@@ -3,7 +3,7 @@
 No TPU is needed: `pip install libtpu`, of the version that `jax[tpu]` asks for. It is
 large, and so this is a check of its own:
 
-    JAX_PLATFORMS=cpu python -m pytest tests/pallas/tpu/test_compiled.py
+    JAX_PLATFORMS=cpu python -m pytest tests/transforms/test_compiled_for_tpus.py
 """
 
 import functools
@@ -19,9 +19,9 @@ from benchmarks import tpu
 from dmljax import PaddingMode
 from tests import meshes
 from tests.checks import needs_x64
-from tests.pallas.tpu.test_lowered import WITH_KERNEL, has_work, uses
 from tests.pallas.tpu.test_padding import TYPES
 from tests.subjects import SUBJECTS
+from tests.transforms.test_kernels import WITH_KERNEL, has_work, uses
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("libtpu") is None or jax.default_backend() != "cpu",

@@ -1,0 +1,53 @@
+"""The launch of a kernel for NVIDIA GPUs: a CPU lowers it, and runs it in lockstep."""
+
+import jax
+import numpy as np
+
+from dmljax.pallas.gpu import WARP
+from dmljax.pallas.gpu._launch import launch_threads
+from tests.checks import launches, lowered
+from tests.pallas import blocks
+
+PROGRAMS, WARPS = 2, 4
+THREADS = WARPS * WARP
+SHAPE = (PROGRAMS, THREADS)
+
+
+NUMBERS = np.arange(PROGRAMS * THREADS, dtype=np.uint32).reshape(SHAPE)
+
+
+def stored(kernel, dtype=np.uint32, **memories):
+    """What the threads of two programs store in a line, of which each has a number."""
+
+    def run(t, x, target, *others):
+        kernel(t, target, x.load(t.program * THREADS + t.thread), *others)
+
+    def launch(x, interpret=False):
+        (line,) = launch_threads(
+            *(run, x),
+            operator="toy",
+            programs=PROGRAMS,
+            warps=WARPS,
+            outputs=[jax.ShapeDtypeStruct((1, NUMBERS.size), dtype)],
+            interpret=interpret,
+            **memories,
+        )
+        return line.reshape(SHAPE)
+
+    x = NUMBERS.reshape(1, -1)
+    assert launches(launch, x) == 1
+    assert "dmljax_toy" in lowered(launch, x)
+    return jax.jit(launch, static_argnums=1)(x, blocks.INTERPRETED)
+
+
+def test_programs_have_shared_memory_and_posts():
+    def turn(t, target, i, posts, turned):
+        turned.store(t.threads - 1 - t.thread, i)
+        t.barrier()
+        with t.when(t.thread == 0):
+            posts.post(t.program, t.program + 7)
+        target.store(i, turned.load(t.thread) + posts.wait(1 - t.program))
+
+    memories = {"shared": [(THREADS, np.uint32)], "posts": [(1, PROGRAMS)]}
+    expected = NUMBERS[:, ::-1] + [[8], [7]]
+    np.testing.assert_array_equal(stored(turn, **memories), expected)

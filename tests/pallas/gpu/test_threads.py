@@ -1,0 +1,111 @@
+"""The operations of one thread. A CPU lowers them, and runs those of `_lockstep`."""
+
+import operator
+
+import numpy as np
+import pytest
+
+from dmljax.pallas.gpu import WARP
+from tests.pallas.gpu.test_launch import NUMBERS, SHAPE, THREADS, stored
+
+THREAD = NUMBERS % THREADS
+LANE = THREAD % WARP
+ARITHMETIC = "add sub mul floordiv mod and_ or_ xor lshift rshift"
+COMPARISONS = "lt le gt ge eq ne"
+# What an operation makes of a thread's number, and what NumPy makes of it.
+NUMBER = {
+    **{
+        f.__name__: (lambda t, x, f=f: f(x, x % 7 + 1), f(THREAD, THREAD % 7 + 1))
+        for f in map(vars(operator).get, ARITHMETIC.split())
+    },
+    **{
+        f.__name__: (lambda t, x, f=f: t.select(f(x, 5), 1, 0), f(THREAD, 5))
+        for f in map(vars(operator).get, COMPARISONS.split())
+    },
+    "rsub": (lambda t, x: 1000 - x, 1000 - THREAD),
+    "wide": (lambda t, x: t.narrow(t.wide(x) * 3), 3 * THREAD),
+    "ones": (lambda t, x: t.ones(x), np.bitwise_count(THREAD)),
+    "minimum": (lambda t, x: t.minimum(x, 5), np.minimum(THREAD, 5)),
+    "maximum": (lambda t, x: t.maximum(x, 5), np.maximum(THREAD, 5)),
+    "warp_scan": (lambda t, x: t.warp_scan(x % WARP), (LANE + 1) * LANE // 2),
+    "warp_sum": (lambda t, x: t.warp_sum(x % WARP), WARP * (WARP - 1) // 2),
+    "shuffle": (lambda t, x: t.shuffle(x, x % 3), THREAD - LANE + THREAD % 3),
+    "shuffle_xor": (lambda t, x: t.shuffle_xor(x, 8), THREAD ^ 8),
+}
+
+
+@pytest.mark.parametrize("name", NUMBER)
+def test_numbers(name):
+    operation, expected = NUMBER[name]
+    found = stored(lambda t, target, i: target.store(i, operation(t, t.thread)))
+    np.testing.assert_array_equal(found, np.broadcast_to(expected, SHAPE))
+
+
+# LOOPS
+
+
+def test_each_thread_has_rounds_of_its_own():
+    """A loop carries and stores, in the threads of a condition alone."""
+
+    def kernel(t, target, i):
+        def step(k, total):
+            target.store(i, k)
+            return [total + k]
+
+        target.store(i, t.constant(99))
+        (total,) = t.loop(t.thread % 4, step, t.constant(0))
+        # Threads that have the most rounds would not show that a loop goes on.
+        with t.when(t.thread % 8 == 2):
+            t.loop(1, lambda k: [target.store(i, total + k + 10)][:0])
+
+    last = np.where(THREAD % 4, THREAD % 4 - 1, 99)
+    expected = np.where(THREAD % 8 == 2, 0 + 1 + 10, last)
+    np.testing.assert_array_equal(stored(kernel), expected)
+
+
+def test_each_thread_repeats_while_its_own_condition_holds():
+    def kernel(t, target, i):
+        def halve(x, rounds):
+            target.store(i, x)
+            return [x // 2, rounds + 1]
+
+        target.store(i, t.constant(99))
+        _, rounds = t.repeat(lambda x, _: x > 3, halve, t.thread, t.constant(0))
+        with t.when(t.thread % 2 == 0):
+            target.store(i, rounds)
+
+    rounds = np.maximum(np.frexp(THREAD)[1] - 2, 0)
+    last = THREAD // 2 ** np.maximum(rounds - 1, 0)  # before it was halved once more
+    odd = np.where(rounds, last, 99)
+    expected = np.where(THREAD % 2 == 0, rounds, odd)
+    np.testing.assert_array_equal(stored(kernel), expected)
+
+
+# MEMORY
+
+
+def test_a_part_of_a_line_begins_at_its_offset():
+    def kernel(t, target, i):
+        target.store(i, t.constant(99))
+        t.barrier()
+        part = target.part(2).part(i)
+        with t.when(t.thread % 4 == 0):
+            part.store(1, t.thread)
+            target.store(i, part.load(1))
+
+    expected = np.where(THREAD % 4 % 3, 99, THREAD // 4 * 4)
+    np.testing.assert_array_equal(stored(kernel), expected)
+
+
+def test_elements_are_stored_and_loaded_as_words():
+    """The first of a word lies in its lowest bits."""
+
+    def kernel(t, target, i):
+        with t.when(t.thread % 8 == 0):
+            target.store(i, t.thread, t.constant(0x04030201), elements=8)
+            words = target.words(i, 8)
+            target.store(i, words[1], words[0], elements=8)
+
+    found = stored(kernel, np.uint8).reshape(-1, 8)
+    np.testing.assert_array_equal(found[:, :4], np.tile([1, 2, 3, 4], (len(found), 1)))
+    np.testing.assert_array_equal(found[:, 4], THREAD.ravel()[::8])

@@ -1,0 +1,89 @@
+"""Kernels run every sample and edge, and are lowered for a GPU and for a TPU.
+
+test_compiled_for_gpus.py and test_compiled_for_tpus.py go on to machine code.
+"""
+
+import jax
+import pytest
+
+from tests import samples
+from tests.checks import check, launches, needs_x64
+from tests.pallas.tpu.test_padding import TYPES
+from tests.subjects import SUBJECTS
+
+# Their size is that of another type that is lowered.
+ALIKE = ("float16", "float8_e5m2", "uint32", "uint16", "uint8", "uint4")
+ON_GPUS = ("float32", "float16", "bfloat16", "uint8", "bool")
+WIDE = ("float64", "int64", "complex128")
+WITH_KERNEL = [name for name, one in SUBJECTS.items() if one.kernel_samples]
+USES = [s for one in SUBJECTS.values() for s in one.kernel_samples + one.kernel_edges]
+each_operator = pytest.mark.parametrize("name", WITH_KERNEL)
+
+
+def uses(name, *, edges=True):
+    """What the kernel for TPUs runs: it refuses to make another number of rows."""
+    subject = SUBJECTS[name]
+    found = subject.kernel_samples + (subject.kernel_edges if edges else ())
+    refused = {"nonzero_coordinates": {"size"}}.get(name, set())
+    return [sample for sample in found if not refused & set(sample.attributes)]
+
+
+def has_work(sample):
+    """Whether there is something to read and to write, and not the same."""
+    arrays = sample.arrays()
+    outputs = jax.tree.leaves(sample.expected(*arrays))
+    same = sample.operator == "padding" and outputs[0].shape == arrays[0].shape
+    return not same and all(x.size for x in (*outputs, *arrays))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sample", USES, ids=str)
+def test_samples_and_edges(sample):
+    """New data in a compiled program costs nothing."""
+    with jax.enable_x64(needs_x64(sample)):
+        check(sample, fill=samples.numbers)
+        for seed in range(5):
+            check(sample, seed=seed)
+
+
+# PROGRAMS
+
+
+@pytest.mark.usefixtures("real_blocks")
+@pytest.mark.parametrize("dtype", ON_GPUS + WIDE, indirect=True)
+@each_operator
+def test_every_type_on_a_gpu(name, dtype):
+    """Every type once, and all samples in one type. Wide ones may be moved in words."""
+    found = SUBJECTS[name].kernel_samples
+    for sample in found if dtype == "float32" else found[:1]:
+        most = max(dtype.itemsize // 4, 1)
+        assert 1 <= launches(sample.run, *sample.arrays(dtype)) <= most
+
+
+@pytest.mark.usefixtures("real_blocks")
+@each_operator
+def test_wide_types_outside_of_x64_mode(name):
+    """As in a thread of JAX's that is not in the mode in which they were traced."""
+    sample = SUBJECTS[name].kernel_samples[0]
+    with jax.enable_x64(True):
+        traced = jax.jit(sample.run).trace(*sample.arrays("float64"))
+    text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert "@mosaic_gpu_v2(" in text
+
+
+@pytest.mark.parametrize(
+    "dtype", [pytest.param(d, marks=[pytest.mark.slow] * (d in ALIKE)) for d in TYPES]
+)
+@each_operator
+def test_every_type_on_a_tpu(name, dtype):
+    sample, *_ = uses(name, edges=False)
+    assert launches(sample.run, *sample.arrays(dtype), platform="tpu") == 1
+
+
+@pytest.mark.parametrize("x64", [False, True], ids=["32 bits", "64 bits"])
+@each_operator
+def test_samples_and_edges_on_a_tpu(name, x64):
+    for sample in uses(name):
+        with jax.enable_x64(x64 or needs_x64(sample)):
+            found = launches(sample.run, *sample.arrays(), platform="tpu")
+            assert found == has_work(sample)
