@@ -75,12 +75,10 @@ def test_rows(name, fill, columns):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "rows", [*(constants.CLAIM + i for i in (-1, 0, 1)), 2 * constants.CLAIM]
-)
-def test_rows_of_lines(rows):
+@pytest.mark.parametrize("more", [-1, 0, 1, constants.CLAIM])
+def test_rows_of_lines(more):
     """Lines whose rows begin at an aligned address or not, with tails of their own."""
-    elements = constants.WARPS * constants.TILE + 9
+    elements, rows = constants.WARPS * constants.TILE + 9, constants.CLAIM + more
     of_line = lines(plan_of(elements, batch=2, rows=rows))
     find = finder(size=rows)
     for i in range(0, len(of_line) - 1, 2):
