@@ -75,10 +75,11 @@ def test_rows(name, fill, columns):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [-1, 0, 1, constants.CLAIM])
-def test_rows_of_lines(more):
+@pytest.mark.parametrize("name", ["no parts", "parts", "half", "more"])
+def test_rows_of_lines(name):
     """Lines whose rows begin at an aligned address or not, with tails of their own."""
-    elements, rows = constants.WARPS * constants.TILE + 9, constants.CLAIM + more
+    elements = constants.WARPS * constants.TILE + 9
+    rows = ROWS[name](elements)
     of_line = lines(plan_of(elements, batch=2, rows=rows))
     find = finder(size=rows)
     for i in range(0, len(of_line) - 1, 2):
