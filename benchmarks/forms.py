@@ -83,6 +83,7 @@ FORMS = {
         _dict(PADDING.on_platform, dict.fromkeys(("cpu", "cuda"), _from_first)),
     ),
     "offsets": Plain("cpu", "with gaps", _swapped(_strides, "_corner", lambda _: None)),
+    "division": Plain("gpu", PADDED, _swapped(_coordinates, "FEW_PERIODS", -1)),
     "rows": Plain(
         *("gpu", "middle axes", _swapped(_gpu_padding, "ROW_BYTES", 0)), "dmljax pallas"
     ),

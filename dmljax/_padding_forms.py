@@ -90,7 +90,7 @@ def gather(
     # The greatest number here is a position that is shifted by a period: it has at
     # most 2 * size elements. Indexing also computes with the other sizes of `x`.
     with index_mode(stop + 2 * size, *x.shape) as integer:
-        index = source_index(lax.iota(integer, stop), before, size, mode)
+        index = source_index(lax.iota(integer, stop), stop, before, size, mode)
         # Indexing in jax.numpy takes 3 times as long to trace.
         others = tuple(i for i in range(x.ndim) if i != axis)
         dimensions = lax.GatherDimensionNumbers(others, (axis,), (axis,))

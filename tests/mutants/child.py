@@ -1,5 +1,6 @@
 """Runs tests in a process of its own, with or without a fault."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
 import json
@@ -108,6 +109,9 @@ def run(fault: Fault | None, tests: Sequence[str], path: Path, limit: int) -> No
         pytest.main([*OPTIONS, "-m", "", *tests], plugins=[reporter])
         return
     sys.meta_path.insert(0, Finder(fault))
+    # Otherwise pytest makes a second module, and a test may patch the wrong one.
+    with contextlib.suppress(Exception):
+        importlib.import_module(fault.module)
     good = pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED
     for mark in ("not slow", "slow"):
         for file in tests:

@@ -128,8 +128,7 @@ def test_sources_import_nothing_but_the_dependencies():
 
 def test_every_file_has_a_file_of_tests_and_every_file_of_tests_has_one():
     """It has its name without underscores; folders of their own span several files."""
-    names = [name.removesuffix(".py").split("/") for name in SOURCES]
-    stripped = [[part.strip("_") for part in name] for name in names]
+    stripped = [[p.strip("_") for p in name[:-3].split("/")] for name in SOURCES]
     files = {"/".join([*at, f"test_{n}.py"]) for *at, n in stripped if n != "init"}
     root = PACKAGE.parent / "tests"
     tests = {path.relative_to(root).as_posix() for path in root.rglob("test_*.py")}

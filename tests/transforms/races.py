@@ -91,14 +91,14 @@ class Output(_lockstep.Memory):
     stores: Any = None
 
     def store(self, offset: Any, *words: Any, elements: int | None = None) -> None:
-        line = self.threads.number(self.line)[..., None]
-        where = (line, _offsets(self, offset, elements or len(words)))
+        row = self.threads.number(self.row)[..., None]
+        where = (row, _offsets(self, offset, elements or len(words)))
         self.stores.array = self.stores.array.at[where].add(1, mode="drop")
         super().store(offset, *words, elements=elements)
 
     def claim(self, offset: Any) -> Any:
         """It may store to an element many times."""
-        memory = _lockstep.Memory(self.held, self.threads, self.line, self.start)
+        memory = _lockstep.Memory(self.held, self.threads, self.row, self.start)
         return memory.claim(offset)
 
 
@@ -135,7 +135,7 @@ class Watched(_lockstep.Threads):
         shape = (len(SCOPES), 2, self.shape[0], size)
         low, high = np.full(shape, NOBODY), np.zeros(shape, np.uint32)
         self.watched.append(Accesses(self._held(low), self._held(high)))
-        return Memory(memory.held, self, memory.line, accesses=self.watched[-1])
+        return Memory(memory.held, self, memory.row, accesses=self.watched[-1])
 
     def _together(self, threads: int) -> Any:
         """Returns which groups of so many threads of a program reach this point."""

@@ -139,8 +139,7 @@ def compile_for_a_gpu_before_hopper(capability):
 @pytest.mark.parametrize("capability", ["8.0", "8.9"])
 def test_kernels_are_compiled_for_gpus_before_hopper(capability):
     """In a new process, because one assembles code for the first of its GPUs alone."""
-    name = compile_for_a_gpu_before_hopper.__name__
-    code = f"from {__name__} import {name}; {name}({capability!r})"
+    code = f"import {__name__} as t; t.compile_for_a_gpu_before_hopper({capability!r})"
     subprocess.run(
         [sys.executable, "-c", code],
         cwd=DESCRIPTION.parents[2],

@@ -35,7 +35,7 @@ from jax.experimental.pallas import tpu
 
 from dmljax._check import show
 from dmljax._coordinates import PaddingMode, source_index
-from dmljax._types import Outputs, is_floating
+from dmljax._types import INT32_MAX, Outputs, is_floating
 from dmljax.pallas._padding import Axis, merged, padding_form
 from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.tpu import LANES, SUBLANES
@@ -205,8 +205,9 @@ def _source(axis: Axis, position: Any, mode: PaddingMode) -> Any:
         return position
     if mode is PaddingMode.CONSTANT:
         mode = PaddingMode.EDGE
-    # The last slab may reach past the end of the axis. Its sources are still inside.
-    return source_index(position, axis.before, axis.size, mode)
+    # The last slab may reach past the end of the axis, and its sources must still be
+    # inside the input. INT32_MAX says that no position is too large.
+    return source_index(position, INT32_MAX, axis.before, axis.size, mode)
 
 
 def _is_inside(axis: Axis, position: Any) -> Any:

@@ -48,6 +48,5 @@ def test_programs_have_shared_memory_and_posts():
             posts.post(t.program, t.program + 7)
         target.store(i, turned.load(t.thread) + posts.wait(1 - t.program))
 
-    memories = {"shared": [(THREADS, np.uint32)], "posts": [(1, PROGRAMS)]}
-    expected = NUMBERS[:, ::-1] + [[8], [7]]
-    np.testing.assert_array_equal(stored(turn, **memories), expected)
+    found = stored(turn, shared=[(THREADS, np.uint32)], posts=[(1, PROGRAMS)])
+    np.testing.assert_array_equal(found, NUMBERS[:, ::-1] + [[8], [7]])
