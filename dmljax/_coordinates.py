@@ -24,8 +24,8 @@ from dmljax._types import INT32_MIN, mode_of
 
 # Over so many periods a position of PADDING is folded by subtractions, and over more by
 # a division. One strip on each side reaches over two. With divisions alone, padding the
-# middle axes takes 6 to 9 % longer than by jnp.take (results/nvidia-h200.csv,
-# "[division]"), and 5 % is our goal.
+# middle axes takes 5 to 7 % longer on an H200 (results/nvidia-h200.csv, "[division]"),
+# and jnp.take would be as much faster.
 FEW_PERIODS = 2
 
 # DIAGONAL_MATRIX1
@@ -84,7 +84,7 @@ def _reaches(top_x: jax.Array, matrix: tuple[int, int], bound: int) -> Any:
     """Computes ``top_x >= bound``, as a Python bool where no element differs.
 
     A triangle has one bound outside of the matrix. XLA then compares once: a "causal
-    softmax of several lengths" in bfloat16 takes 0.084 ms on an H200, and 0.103 if it
+    softmax of several lengths" in bfloat16 takes 0.086 ms on an H200, and 0.092 if it
     compares twice (results/nvidia-h200.csv, "[both bounds]").
     """
     height, width = matrix
