@@ -92,7 +92,7 @@ def test_standard_input(capsys, monkeypatch):
     assert capsys.readouterr().out == PRINTED
     for content, message in {
         b"[": "model on standard input: it is not JSON: line 1, column 2",
-        b" " * 2**16: "the model on standard input needs 2 MiB of memory; a model may",
+        b" " * 2**16: "the model on standard input needs 3.5 MiB of memory; a mod",
     }.items():
         monkeypatch.setattr(sys, "stdin", stream(content))
         rejects(capsys, ["run", "-", "--max-memory", "1M"], message)

@@ -150,7 +150,7 @@ def test_wrong_values(data_type, values, message):
     ("path", "value", "message"),
     [
         ("output.initialValues.valueCount", 2**21, "2097152, which needs 8 MiB of me"),
-        ("output.sizeInBytes", 2**20, "it needs 3 MiB of memory"),
+        ("output.sizeInBytes", 2**20, "it needs 3 MiB of memory besides 4"),
         ("output.initialValues", {"sourcePath": "b.bin"}, "directory) needs 1 GiB of"),
     ],
 )
