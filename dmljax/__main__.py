@@ -249,6 +249,8 @@ def _signals_raised() -> Iterator[None]:
     """
 
     def end(number: int, frame: object) -> NoReturn:
+        for each in changed:  # a second signal would end what removes the files
+            signal.signal(each, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
     # Only the main thread may do this, and `nohup` ignores SIGHUP.

@@ -119,7 +119,9 @@ def read_image(
     with converting(place):
         image = library.open(io.BytesIO(content), formats=("PNG", "JPEG"))
         # Pillow would cut more bits in silence. The first chunk of a PNG has the depth.
-        if image.format == "PNG" and (content[12:16] != b"IHDR" or content[24] > 8):
+        if image.format == "PNG" and content[12:16] != b"IHDR":
+            raise ValueError("its first chunk is not IHDR")
+        if image.format == "PNG" and content[24] > 8:
             raise ValueError("its pixels have more than 8 bits")
         own = (_count_channels(image), image.height, image.width)
         channels, height, width = resample[1:] or own

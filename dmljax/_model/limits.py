@@ -81,6 +81,8 @@ def as_limit(value: int | str | None) -> int | None:
             f"run_model: max_memory is {as_python(value)}; it must be an integer, the "
             "number of bytes, or text such as '8G'."
         )
+    if value is not None and value < 0:
+        raise ModelError(f"{value} is not a size such as 512M or 8G.")
     return None if value is None else int(value)
 
 
