@@ -32,8 +32,7 @@ MOST_PIXELS = {"PNG": 2**31 - 1, "JPEG": 65500}
 # The bytes that converting takes for each number of an image: as uint8 twice, and as
 # float64 three times.
 BYTES_PER_NUMBER = 26
-# The bytes for each byte of a file: Pillow copies what it holds beside pixels, such as
-# EXIF data, up to four times.
+# The bytes for each byte of a file. Pillow copies EXIF data, for one, four times.
 FILE_COPIES = 5
 # The text that Pillow puts into messages in the place of a file's name.
 OBJECT_ADDRESS = re.compile(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>")

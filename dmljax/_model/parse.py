@@ -5,11 +5,10 @@ command leaves nothing printed and nothing written. What the fields are is in `f
 and how a resource is made is in `values`.
 """
 
-import functools
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,8 +49,7 @@ from dmljax._struct import c_name
 from dmljax._support import FeatureLevel
 from dmljax._tensor import DataType, TensorDesc, TensorFlags
 
-# The bytes that Python takes for each byte of JSON text, at most: 50 were measured for
-# lists in lists, and allocations are rounded up.
+# The most bytes of Python's objects for a byte of JSON: 50 were measured, for lists.
 BYTES_PER_CHARACTER = 56
 # The bytes of the offset that an element of a strided tensor may need.
 OFFSET_BYTES = 8
@@ -122,19 +120,18 @@ def parse_model(
 
 def _load(source: Source, budget: Budget) -> Any:
     """Returns what the JSON of a model holds."""
-    text: Any = source
-    read: Callable[[Any], Any] = read_jsonc
-    if isinstance(source, Mapping):
-        # A dict is taken as its JSON would be read: lists for tuples, names as keys.
-        try:
-            text = json.dumps(dict(source))
-        except (TypeError, ValueError) as error:
-            raise ModelError(f"what it holds is not JSON: {error}.") from error
-        read = functools.partial(json.loads, object_pairs_hook=unique)
-    elif not isinstance(source, bytes):
-        text = read_file(Path(source), budget, "it", BYTES_PER_CHARACTER)
+    if not isinstance(source, Mapping):
+        if not isinstance(source, bytes):
+            source = read_file(Path(source), budget, "it")
+        budget.take(BYTES_PER_CHARACTER * len(source), "it")
+        return read_jsonc(source)
+    # A dict is taken as its JSON would be read: lists for tuples, and names as keys.
+    try:
+        text = json.dumps(dict(source))
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"what it holds is not JSON: {error}.") from error
     budget.take(BYTES_PER_CHARACTER * len(text), "it")
-    return read(text)
+    return json.loads(text, object_pairs_hook=unique)
 
 
 def operator_class(name: str) -> type[OperatorDesc]:

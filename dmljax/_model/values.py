@@ -31,8 +31,7 @@ from dmljax._types import LARGEST_DOUBLE, is_floating
 # A resource is in memory three times: as it is made, on the device, and as it is after
 # the run.
 COPIES = 3
-# A .npy file is in memory three times while it is read: as bytes, as an array as it is
-# in the file, and in the order and the type of this machine.
+# A .npy file is read as bytes, as an array, and as one in the order of this machine.
 NPY_COPIES = 3
 TYPE = "initialValuesDataType"
 

@@ -3,8 +3,8 @@
 import contextlib
 import itertools
 import os
-import pathlib
 import re
+import shutil
 import stat
 import sys
 import tempfile
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import dmljax
+from dmljax._model import run
 from dmljax._model.output import Targets
 from dmljax._model.parse import parse_model
 from dmljax._model.run import compile_model, print_outputs, write_outputs
@@ -46,10 +47,7 @@ def test_what_is_printed_with_bits(capsys):
 
 
 def test_text_for_which_there_is_no_memory(monkeypatch):
-    def refuse(*arguments, **options):
-        raise MemoryError
-
-    monkeypatch.setattr("dmljax._model.run.text_of", refuse)
+    monkeypatch.setattr(run, "text_of", lambda *given, **more: bytearray(2**62))
     message = "model, command 2 (print): there is not enough memory for it."
     assert m.refusal(m.padding_model()) == message
 
@@ -209,11 +207,10 @@ def test_the_bits_of_another_owner_are_not_taken(folder, owner):
 def test_a_file_of_another_owner_in_a_sticky_folder():
     """Nobody else may replace it there, nor remove another link to it."""
     with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "kept.bin")
-        path.touch()
-        for each, mode in ((path, 0o666), (path.parent, 0o1777)):
-            each.chmod(mode)
+        path = shutil.copy(__file__, f"{folder}/kept.bin")
         os.chown(path, 1234, -1)
+        os.chmod(path, 0o666)
+        os.chmod(folder, 0o1777)
         os.seteuid(4321)
         message = m.refusal(m.holding(m.zeros("UINT8", 1), m.save("r", path)))
         os.seteuid(0)
