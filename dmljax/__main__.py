@@ -116,8 +116,7 @@ def _discard(stream: TextIO) -> None:
 
     Python writes it again when it ends, and if that fails, changes the exit status.
     """
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

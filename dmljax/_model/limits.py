@@ -13,11 +13,9 @@ import numpy as np
 
 from dmljax._check import ModelError, as_python, quoted
 
-# The share of the machine's memory that a model may use unless the caller says another
-# size.
+# The share of the machine's memory that a model may use by default.
 DEFAULT_SHARE = 0.5
-# The bytes that a model may use where Python can't say how much memory there is, as on
-# Windows.
+# The same in bytes, where Python can't say how much memory there is, as on Windows.
 WITHOUT_SYSCONF = 4 * 2**30
 NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a flag of os.open that Windows lacks
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
