@@ -116,8 +116,7 @@ def _discard(stream: TextIO) -> None:
 
     Python writes it again when it ends, and if that fails, changes the exit status.
     """
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -249,6 +248,8 @@ def _signals_raised() -> Iterator[None]:
     """
 
     def end(number: int, frame: object) -> NoReturn:
+        for each in changed:  # a second signal would end what removes the files
+            signal.signal(each, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
     # Only the main thread may do this, and `nohup` ignores SIGHUP.

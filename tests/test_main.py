@@ -1,6 +1,7 @@
 """The command line: what it shows, and that bad input is one line and status 2."""
 
 import doctest
+import functools
 import io
 import json
 import os
@@ -8,6 +9,7 @@ import pathlib
 import signal
 import sys
 from concurrent import futures
+from signal import SIGHUP, SIGTERM
 
 import numpy as np
 import pytest
@@ -75,20 +77,13 @@ def test_check_runs_nothing(capsys, monkeypatch):
     assert os.listdir() == ["m0.json"]
 
 
-def test_all_models_are_checked_before_any_runs(capsys):
-    wrong = edited(padding_model(), "print.resource", "none")
-    names = files(padding_model(), wrong)
-    rejects(capsys, ["run", *names], "model 'm1.json', command 2 (print): the resour")
-    assert not os.path.exists("written.npy")
-
-
 def test_standard_input(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", stream(json.dumps(padding_model()).encode()))
     assert command_line.main(["run", "-"]) == 0
     assert capsys.readouterr().out == PRINTED
     for content, message in {
         b"[": "model on standard input: it is not JSON: line 1, column 2",
-        b" " * 2**16: "the model on standard input needs 2 MiB of memory; a model may",
+        b" " * 2**16: "the model on standard input needs 3.5 MiB of memory; a mod",
     }.items():
         monkeypatch.setattr(sys, "stdin", stream(content))
         rejects(capsys, ["run", "-", "--max-memory", "1M"], message)
@@ -106,6 +101,8 @@ def test_where_files_are_written(capsys, folder):
     assert command_line.main([*run, "there"]) == 0
     assert f"wrote there/{WRITTEN}" in capsys.readouterr().err
     assert (folder / "there/written.npy").exists()
+    assert command_line.main([*run, "there" + "/../there" * 100]) == 0
+    assert "/../... (917 characters) (FLOAT32 {5})\n" in capsys.readouterr().err
     message = "targetPath 'written.npy' is there already, and --no-clobber keeps it."
     rejects(capsys, [*run, "there", "--no-clobber"], message)
     rejects(capsys, [*run, "no"], f"it is relative to '{folder}/no', and no folder")
@@ -127,10 +124,13 @@ def test_no_file_is_written_twice(capsys):
     assert command_line.main(["run", third]) == 0
 
 
-def test_the_memory_limit(capsys):
-    names = files(edited(padding_model(), "resources.x", zeros("INT8", 2**32 - 1)))
+def test_the_memory_limit_and_that_all_models_are_checked_before_any_runs(capsys):
+    large = edited(padding_model(), "resources.x", zeros("INT8", 2**32 - 1))
     limit = "a model may use 2 GiB (--max-memory, or max_memory in Python)."
-    rejects(capsys, ["run", *names, "--max-memory", "2G"], limit)
+    for models in ([padding_model(), large], [large]):
+        names = files(*models)
+        rejects(capsys, ["run", *names, "--max-memory", "2G"], limit)
+        assert not os.path.exists("written.npy")
     rejects(capsys, ["run", *names, "--max-memory", "x"], "'x' is not a size such as")
 
 
@@ -205,15 +205,21 @@ def test_an_interrupt(capsys, monkeypatch):
     assert capsys.readouterr() == ("", "dmljax: interrupted\n")
 
 
-@pytest.mark.parametrize("number", command_line.ENDING)
-def test_a_signal_while_files_are_written(folder, capsys, monkeypatch, number):
-    """It leaves nothing, and later ends the process again without our help."""
-    signal.signal(number, signal.SIG_DFL)  # nohup starts processes that ignore SIGHUP
-    monkeypatch.setattr(os, "replace", lambda *paths: os.kill(os.getpid(), number))
-    assert command_line.main(["run", *files(padding_model())]) == 128 + number
-    assert capsys.readouterr() == ("", "")
+@pytest.mark.parametrize("before", [signal.SIG_IGN, signal.SIG_DFL])
+@pytest.mark.parametrize("numbers", [(SIGTERM, SIGHUP), (SIGHUP, SIGTERM)])
+def test_two_signals_while_files_are_written(capsys, monkeypatch, numbers, before):
+    """They leave nothing, and later do what they did before. nohup ignores SIGHUP."""
+    assert {*command_line.ENDING} == {*numbers}
+    for number in numbers:
+        signal.signal(number, before)
+    kill, remove = functools.partial(os.kill, os.getpid()), os.unlink
+    monkeypatch.setattr(os, "replace", lambda *paths: kill(numbers[0]))
+    monkeypatch.setattr(os, "unlink", lambda path: (kill(numbers[1]), remove(path)))
+    status = 0 if before is signal.SIG_IGN else 128 + numbers[0]
+    assert command_line.main(["run", *files(padding_model())]) == status
+    assert capsys.readouterr().out == ("" if status else PRINTED)
     assert os.listdir() == ["m0.json"]
-    assert signal.getsignal(number) is signal.SIG_DFL
+    assert all(signal.signal(n, signal.SIG_DFL) is before for n in numbers)
 
 
 def test_main_in_a_thread(capsys):

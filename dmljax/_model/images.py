@@ -24,7 +24,7 @@ IMAGE_KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
 IMAGE_TYPES = (DataType.FLOAT64, DataType.FLOAT32, DataType.FLOAT16, DataType.UINT8)
 PILLOW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 # Pillow can't convert other modes, such as CMYK, to RGBA directly.
-CONVERTIBLE_MODES = ("L", "LA", "P", "PA", "RGB", "RGBA")
+CONVERTIBLE_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")
 WRITTEN_CHANNELS = {"PNG": (1, 3, 4), "JPEG": (1, 3)}
 # The most pixels along a side. PNG counts them in 31 bits. JPEG counts them in 16 bits,
 # and the JPEG library allows a little less.
@@ -32,6 +32,8 @@ MOST_PIXELS = {"PNG": 2**31 - 1, "JPEG": 65500}
 # The bytes that converting takes for each number of an image: as uint8 twice, and as
 # float64 three times.
 BYTES_PER_NUMBER = 26
+# The bytes for each byte of a file. Pillow copies EXIF data, for one, four times.
+FILE_COPIES = 5
 # The text that Pillow puts into messages in the place of a file's name.
 OBJECT_ADDRESS = re.compile(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>")
 LONGEST_REASON = 120
@@ -116,13 +118,15 @@ def read_image(
     with converting(place):
         image = library.open(io.BytesIO(content), formats=("PNG", "JPEG"))
         # Pillow would cut more bits in silence. The first chunk of a PNG has the depth.
-        if image.format == "PNG" and (content[12:16] != b"IHDR" or content[24] > 8):
+        if image.format == "PNG" and content[12:16] != b"IHDR":
+            raise ValueError("its first chunk is not IHDR")
+        if image.format == "PNG" and content[24] > 8:
             raise ValueError("its pixels have more than 8 bits")
         own = (_count_channels(image), image.height, image.width)
         channels, height, width = resample[1:] or own
         # The header is read, but not the pixels yet. Pillow decodes up to 4 channels.
         numbers = channels * height * width + 4 * image.height * image.width
-        budget.check(BYTES_PER_NUMBER * numbers, place)
+        budget.check(FILE_COPIES * len(content) + BYTES_PER_NUMBER * numbers, place)
         if channels != 1 and image.mode not in CONVERTIBLE_MODES:
             image = image.convert("RGB")
         image = image.convert(PILLOW_MODES[channels])

@@ -1,6 +1,7 @@
 """JSON with comments and trailing commas, as the parser of DxDispatch reads it."""
 
 import collections
+import contextlib
 import json
 import re
 from typing import Any, NoReturn
@@ -19,11 +20,11 @@ def read_jsonc(content: bytes) -> Any:
     """Reads a text; a ModelError says where it is not what it must be."""
     try:
         text = content.decode("utf-8-sig")  # which skips a byte order mark
-        # Most files are plain JSON, and are read without a search for comments.
-        try:
+        # Most files are plain JSON, and are read without a search for comments. What a
+        # failed attempt has read is let go with its error before the next one.
+        with contextlib.suppress(json.JSONDecodeError):
             return _read(text)
-        except json.JSONDecodeError:
-            return _read(COMMA.sub(_blank, COMMENT.sub(_blank, text)))
+        return _read(COMMA.sub(_blank, COMMENT.sub(_blank, text)))
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise ModelError(f"it is not JSON: {place}: {error.msg}.") from error

@@ -13,11 +13,9 @@ import numpy as np
 
 from dmljax._check import ModelError, as_python, quoted
 
-# The share of the machine's memory that a model may use unless the caller says another
-# size.
+# The share of the machine's memory that a model may use by default.
 DEFAULT_SHARE = 0.5
-# The bytes that a model may use where Python can't say how much memory there is, as on
-# Windows.
+# The same in bytes, where Python can't say how much memory there is, as on Windows.
 WITHOUT_SYSCONF = 4 * 2**30
 NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a flag of os.open that Windows lacks
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -81,6 +79,8 @@ def as_limit(value: int | str | None) -> int | None:
             f"run_model: max_memory is {as_python(value)}; it must be an integer, the "
             "number of bytes, or text such as '8G'."
         )
+    if value is not None and value < 0:
+        raise ModelError(f"{value} is not a size such as 512M or 8G.")
     return None if value is None else int(value)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dmljax._check import LONGEST_PATH, ModelError, escaped, quoted, show
+from dmljax._check import LONGEST_PATH, ModelError, escaped, quoted, shortened, show
 from dmljax._model.fields import at, require
 from dmljax._model.images import BYTES_PER_NUMBER, Encoder, image_encoder, is_image
 from dmljax._tensor import DataType
@@ -205,7 +205,8 @@ def write_files(files: Iterable[tuple[str, FileOutput, np.ndarray]]) -> list[str
         for place, output, temporary in staged:
             with writing(place):
                 verb = _name_file(output, temporary, cleanup, undo)
-            lines.append(f"{verb} {escaped(output.name)} ({output.summary})")
+            name = shortened(output.name, LONGEST_PATH)
+            lines.append(f"{verb} {name} ({output.summary})")
         undo.pop_all()
         return lines
 
@@ -245,7 +246,8 @@ def _name_file(
         undo.callback(_attempt, os.unlink, path)
         return "wrote"
     replaced, before = os.path.exists(path), _other_name(path, cleanup)
-    if replaced:
+    # In a folder like /tmp, only the superuser could remove a link to another's file.
+    if replaced and os.stat(temporary).st_uid in (0, os.stat(path).st_uid):
         _attempt(os.link, path, before)
         undo.callback(_attempt, os.replace, before, path)
     os.replace(temporary, path)

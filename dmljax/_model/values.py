@@ -23,7 +23,7 @@ from dmljax._model.format import (
     RESOURCE,
     Resource,
 )
-from dmljax._model.images import converting, is_image, read_image
+from dmljax._model.images import FILE_COPIES, converting, is_image, read_image
 from dmljax._model.limits import Budget, read_file
 from dmljax._tensor import MAX_ELEMENTS, DataType
 from dmljax._types import LARGEST_DOUBLE, is_floating
@@ -31,6 +31,8 @@ from dmljax._types import LARGEST_DOUBLE, is_floating
 # A resource is in memory three times: as it is made, on the device, and as it is after
 # the run.
 COPIES = 3
+# A .npy file is read as bytes, as an array, and as one in the order of this machine.
+NPY_COPIES = 3
 TYPE = "initialValuesDataType"
 
 
@@ -232,8 +234,10 @@ def _read_source(
     inside, outside = folder / name, Path(name)
     path = outside if os.path.exists(outside) > os.path.exists(inside) else inside
     where = f"in {quoted(str(folder), LONGEST_PATH)} or the current directory"
-    content = read_file(path, budget, f"{place} ({where})")
-    if path.suffix.lower() == ".npy":
+    is_npy = path.suffix.lower() == ".npy"
+    factor = NPY_COPIES if is_npy else FILE_COPIES if is_image(path) else 1
+    content = read_file(path, budget, f"{place} ({where})", factor)
+    if is_npy:
         return _read_npy(content, data_type, place)
     dtype = _require_type(data_type).dtype
     if is_image(path):
@@ -257,4 +261,5 @@ def _read_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
     rule = f"'initialValuesDataType' is {data_type.name}; both must be the same."
     same = data_type in (DataType.UNKNOWN, DataType[name])
     require(same, f"{place} has data type {name}, while {rule}")
-    return array.ravel().astype(_require_type(DataType[name]).dtype)
+    dtype = _require_type(DataType[name]).dtype
+    return array.astype(dtype, order="C", copy=False).ravel()

@@ -1,11 +1,8 @@
 """The tables of the format: which fields each object has, and of which kind."""
 
-import numpy as np
 import pytest
 
 import dmljax
-from dmljax import DataType
-from dmljax._model.format import Resource
 from tests.model import models as m
 
 UNSIGNED = "an integer from 0 to 2^64 - 1"
@@ -85,9 +82,3 @@ def test_fields_that_mean_nothing_here():
     }.items():
         source = m.edited(source, path, value)
     assert dmljax.run_model(source)["output"].tolist() == [1, 1, 2, 3, 3]
-
-
-def test_a_resource():
-    content = np.arange(8, dtype=np.uint8)
-    assert Resource(DataType.UINT16, content, 3).values.tolist() == [256, 770, 1284]
-    assert Resource(DataType.UNKNOWN, content, 3).values.tolist() == [0, 1, 2]

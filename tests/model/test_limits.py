@@ -1,7 +1,9 @@
 """The memory that a model may use."""
 
+import contextlib
 import math
 import os
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -9,6 +11,9 @@ import pytest
 import dmljax
 from dmljax._model import limits
 from dmljax._model.limits import Budget, as_limit, read_file
+from dmljax._model.parse import parse_model
+from tests.model import models as m
+from tests.model.test_values import npy
 
 
 def test_a_budget_counts_all_that_is_taken():
@@ -34,9 +39,9 @@ def test_limits():
     for wrong in (math.nan, 1e9, True, np.ones(1, int), np.array(9), b"2K"):
         with pytest.raises(TypeError, match=r"max_memory is .*; it must be an integer"):
             as_limit(wrong)
-    message = r"^max_memory: '-1G' is not a size such as 512M or 8G\.$"
-    with pytest.raises(dmljax.ModelError, match=message):
-        dmljax.run_model({}, max_memory="-1G")
+    for wrong in ("-1G", -1):
+        message = f"max_memory: {wrong!r} is not a size such as 512M or 8G."
+        assert m.refusal({}, max_memory=wrong) == message
 
 
 def test_the_default_limit(monkeypatch, folder):
@@ -69,3 +74,23 @@ def test_files(folder, monkeypatch):
         with pytest.raises(dmljax.ModelError) as caught:
             read_file(path, Budget(13), "it", factor=2)
         assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        npy(np.zeros(2**20, bool)),
+        npy(np.zeros((2, 2**18), ">i2", order="F")),
+        b"[%s0]//\xf0\x9f\x98\x80" % ((b"[" * 99 + b"]" * 99 + b",") * 2**11),
+    ],
+)
+def test_what_is_read_takes_no_more_memory_than_is_allowed(folder, content):
+    (folder / "in.npy").write_bytes(content)
+    model = m.holding(m.source("in.npy", None)) if b"NUMPY" in content else "in.npy"
+    for limit in range(len(content) // 2, 60 * len(content), len(content) // 2):
+        tracemalloc.start()
+        with contextlib.suppress(dmljax.ModelError):
+            parse_model(model, max_memory=limit)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak <= limit + 2**14  # Python has a little of its own

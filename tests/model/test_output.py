@@ -4,14 +4,17 @@ import contextlib
 import itertools
 import os
 import re
+import shutil
 import stat
 import sys
+import tempfile
 import tracemalloc
 
 import numpy as np
 import pytest
 
 import dmljax
+from dmljax._model import run
 from dmljax._model.output import Targets
 from dmljax._model.parse import parse_model
 from dmljax._model.run import compile_model, print_outputs, write_outputs
@@ -41,6 +44,12 @@ def test_what_is_printed_with_bits(capsys):
     _, first, second, *_, last = capsys.readouterr().out.splitlines()
     shown = ["[ 0] -2 (0xFFFE)", "[ 1] 0 (0x   0)", "[ 9] 8 (0x   8)"]
     assert [first, second, last] == shown
+
+
+def test_text_for_which_there_is_no_memory(monkeypatch):
+    monkeypatch.setattr(run, "text_of", lambda *given, **more: bytearray(2**62))
+    message = "model, command 2 (print): there is not enough memory for it."
+    assert m.refusal(m.padding_model()) == message
 
 
 def test_a_list_of_mixed_types_is_not_printed():
@@ -80,7 +89,7 @@ def test_arrays_and_raw_data(folder):
         (".", {}, "targetPath '.' is there already, and is not a file."),
         ("/dev/null", {}, "is there already, and is not a file."),
         ("a\0b", {}, "is not a path: "),
-        ("x" * 300, {}, "cannot be written: File name too long."),
+        ("x" * 300, {}, "x' cannot be written: File name too long."),
         ("kept.bin/r.npy", {}, "is in a folder that does not exist; it is relative t"),
     ],
 )
@@ -141,17 +150,18 @@ def test_a_full_disk(folder, capsys, monkeypatch, name, number):
 def test_a_file_that_another_process_makes_first(folder, capsys):
     """Both have found that there is none. One of them fails, and writes nothing."""
     source = m.padding_model()
-    source["commands"] += [m.save("output", "other.npy")]
+    source["commands"] += [m.save("output", "other.bin")]
     parsed = parse_model(source, Targets(clobber=False))
     results = compile_model(parsed, None)()
-    (folder / "other.npy").write_bytes(b"kept")
+    (folder / "other.bin").write_bytes(b"kept")
     message = r"command 4 \(writeFile\): it cannot be written: File exists\.$"
     with pytest.raises(dmljax.ModelError, match=message):
         write_outputs(parsed, results)
-    assert os.listdir() == ["other.npy"]
-    (folder / "other.npy").unlink()
-    assert [line[:5] for line in write_outputs(parsed, results)] == ["wrote"] * 2
-    assert sorted(os.listdir()) == ["other.npy", "written.npy"]
+    assert os.listdir() == ["other.bin"]
+    (folder / "other.bin").unlink()
+    lines = ["wrote written.npy (FLOAT32 {5})", "wrote other.bin (20 raw bytes)"]
+    assert write_outputs(parsed, results) == lines
+    assert sorted(os.listdir()) == ["other.bin", "written.npy"]
 
 
 def modes(folder):
@@ -165,6 +175,8 @@ def modes(folder):
 def test_a_private_file_stays_private(folder, monkeypatch, before, during, after):
     def note(values):
         seen.extend(modes(folder))
+        others = {*os.listdir()} - {"written.npy"}
+        assert all(re.fullmatch(r"\.written\.npy\..{8}\.tmp", name) for name in others)
         return b"new"
 
     seen = []
@@ -183,11 +195,27 @@ def test_a_private_file_stays_private(folder, monkeypatch, before, during, after
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser gives files away")
-def test_the_bits_of_another_owner_are_not_taken(folder):
+@pytest.mark.parametrize("owner", [(1234, -1), (-1, 1234)])
+def test_the_bits_of_another_owner_are_not_taken(folder, owner):
     (folder / "written.npy").touch(0o666)
-    os.chown("written.npy", 1234, -1)
+    os.chown("written.npy", *owner)
     dmljax.run_model(m.padding_model())
     assert modes(folder) == [0o600]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser becomes another user")
+def test_a_file_of_another_owner_in_a_sticky_folder():
+    """Nobody else may replace it there, nor remove another link to it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = shutil.copy(__file__, f"{folder}/kept.bin")
+        os.chown(path, 1234, -1)
+        os.chmod(path, 0o666)
+        os.chmod(folder, 0o1777)
+        os.seteuid(4321)
+        message = m.refusal(m.holding(m.zeros("UINT8", 1), m.save("r", path)))
+        os.seteuid(0)
+        assert message.endswith("it cannot be written: Operation not permitted.")
+        assert os.listdir(folder) == ["kept.bin"]
 
 
 # Memory

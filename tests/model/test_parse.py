@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import dmljax
+from dmljax._model.limits import in_units
+from dmljax._model.parse import BYTES_PER_CHARACTER
 from tests.model import models as m
 
 # Where a model comes from
@@ -28,7 +30,7 @@ def test_what_is_no_model(folder):
     (folder / "m.json").write_text("[" * 100_000)
     assert m.refusal(folder / "m.json").endswith("m.json': it is nested too deeply.")
     (folder / "m.json").write_text(" " * 2**16)
-    assert "it needs 2 MiB of memory; a mod" in m.refusal("m.json", max_memory=2**20)
+    assert "it needs 3.5 MiB of memory; a mod" in m.refusal("m.json", max_memory=2**20)
     assert "model: what it holds is not JSON: " in m.refusal({"commands": np.ones(3)})
     twice = {"resources": {1: 2, "1": 3}}
     assert "model: the name '1' occurs twice" in m.refusal(twice)
@@ -198,15 +200,15 @@ def test_a_total_size_counts_the_rounding_to_four_bytes():
 
 
 @pytest.mark.parametrize(
-    ("limit", "message"),
+    ("limit", "message", "used"),
     [
-        (1450, "(dispatch): tensor 'ATensor' needs 891 bytes of memory besides 600"),
-        (1500, "command 11 (print): it needs 100 bytes of memory besides 1.46 KiB"),
-        (1600, "command 12 (writeFile): it needs 100 bytes of memory besides 1.56 KiB"),
-        (1899, "command 12 (writeFile): it needs 200 bytes of memory besides 1.66 KiB"),
+        (1450, "(dispatch): tensor 'ATensor' needs 891 bytes of memory", 600),
+        (1500, "command 11 (print): it needs 100 bytes of memory", 1500),
+        (1600, "command 12 (writeFile): it needs 100 bytes of memory", 1600),
+        (1899, "command 12 (writeFile): it needs 200 bytes of memory", 1700),
     ],
 )
-def test_what_commands_need_is_counted(limit, message):
+def test_what_commands_need_is_counted(limit, message, used):
     """A resource of 100 bytes takes 300. Beside it, a tensor with strides needs 891."""
     output, condition = m.tensor("INT8", 99), m.tensor("UINT8", 99)
     desc = {"OutputTensor": output, "ConditionTensor": condition}
@@ -219,6 +221,9 @@ def test_what_commands_need_is_counted(limit, message):
         *[m.show("y")] * 10,
         m.save("y", "y.bin"),
     )
-    assert message in m.refusal(source, max_memory=limit)
+    text = BYTES_PER_CHARACTER * len(json.dumps(source))
+    message += f" besides {in_units(text + used)} so far"
+    assert message in m.refusal(source, max_memory=text + limit)
     source["commands"] = source["commands"][:1]
-    assert dmljax.run_model(source, max_memory=1600)["y"].tolist() == [7] * 100
+    text = BYTES_PER_CHARACTER * len(json.dumps(source))
+    assert dmljax.run_model(source, max_memory=text + 1600)["y"].tolist() == [7] * 100

@@ -179,8 +179,9 @@ def test_a_dispatch_takes_only_what_it_needs_of_a_buffer():
     )
     assert dmljax.run_model(source)["all"].tolist() == [1, 2, 3] * len(places)
     parsed = parse_model(source)
-    steps = jax.make_jaxpr(program(parsed))(initial_state(parsed)).eqns
-    sizes = [out.aval.size for step in steps for out in step.outvars]
+    traced = jax.make_jaxpr(program(parsed))(initial_state(parsed))
+    assert len(traced.out_avals) == 1  # only what is left at the end
+    sizes = [out.aval.size for step in traced.eqns for out in step.outvars]
     # Each dispatch joins the elements before and behind its output with the output.
     assert sum(size > 3 for size in sizes) <= 3 * len(places)
 

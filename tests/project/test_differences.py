@@ -22,7 +22,10 @@ REFUSED = {
         *("input.initialValues", "deferred"),
         "is 'deferred', which only ONNX dispatchables have; give the values.",
     ),
-    "all or nothing": ("writeFile.resource", "none", "'none' is not in the model"),
+    "all or nothing": (
+        *("writeFile.resource", "none"),
+        "the resource 'none' is not in the model; it has 'input', 'output'.",
+    ),
     "folders are not made": (
         *("writeFile.targetPath", "no/written.npy"),
         "targetPath 'no/written.npy' is in a folder that does not exist; it is",
