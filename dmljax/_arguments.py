@@ -157,7 +157,6 @@ class Scalar(NamedTuple):
     constant: int | None  # 0 or 1, a static argument
 
 
-# Made once: a call outside of `jit` takes some microseconds.
 _USUAL = (Scalar(None, 0), Scalar(None, 1))
 
 
@@ -171,8 +170,7 @@ def as_scalar(
     `convert_scalar` checks an array, while the compiled function is traced.
     """
     kind = type(value)
-    number = kind is int or kind is float or kind is bool
-    usual = number and (value == 0 or value == 1)
+    usual = kind in (int, float, bool) and (value == 0 or value == 1)
     # -0.0 equals 0, but has another bit.
     if usual and (kind is int or math.copysign(1, value) > 0):
         return _USUAL[int(value)]

@@ -22,10 +22,9 @@ from jax import lax
 from dmljax._tensor import packed_strides
 from dmljax._types import INT32_MIN, mode_of
 
-# Over so many periods a position of PADDING is folded by subtractions, and over more by
-# a division. One strip on each side reaches over two. With divisions alone, padding the
-# middle axes takes 5 to 7 % longer on an H200 (results/nvidia-h200.csv, "[division]"),
-# and jnp.take would be as much faster.
+# The most periods over which a position of PADDING is folded without a division. On an
+# H200, padding the middle axes takes 5 to 7 % longer with it, and longer than by
+# jnp.take (results/nvidia-h200.csv, "[division]").
 FEW_PERIODS = 2
 
 # DIAGONAL_MATRIX1
@@ -55,8 +54,14 @@ def is_filled(
       hold: gets and returns what is computed of `data` alone, once for a matrix.
     """
     if fill_begin is None or fill_end is None or data:
+        # On a circle of all int32, where INT32_MIN follows INT32_MAX, the value fills
+        # the diagonals from `begin` to before `end`, also if `end` is smaller. Unsigned
+        # differences are distances there: two operations for an element, not four.
         known = [bound for bound in (fill_begin, fill_end) if bound is not None]
-        first, span = hold(_find_arc([*data, *known]))
+        *origin, begin, end = (jnp.asarray(n, np.int32) for n in (*data, *known))
+        # Comparing numbers with a sign after adding INT32_MIN compares them without it.
+        zero = begin + np.int32(INT32_MIN)
+        first, span = hold((zero - sum(origin, 0), end - zero))
         return jnp.less(top_x - first, span)
     begins, ends = (_reaches(top_x, matrix, bound) for bound in (fill_begin, fill_end))
     filled: Any = fill_end < fill_begin
@@ -64,20 +69,6 @@ def is_filled(
         if side is not False:
             filled = side if filled is False else side ^ filled
     return lax.full(top_x.shape, filled) if isinstance(filled, bool) else filled
-
-
-def _find_arc(data: Sequence[Any]) -> tuple[Any, Any]:
-    """Returns where bounds that are data begin to fill a circle, and how far they fill.
-
-    On a circle of all int32, where INT32_MIN follows INT32_MAX, the value fills the
-    diagonals from `begin` to before `end`, also if `end` is smaller. Differences
-    without a sign are distances on this circle. If bounds differ between the matrices
-    of a batch, this takes two operations for an element. The page's formula takes four.
-    """
-    # Comparing numbers with a sign after adding INT32_MIN compares them without it.
-    *origin, begin, end = (jnp.asarray(number, np.int32) for number in data)
-    zero = begin + np.int32(INT32_MIN)
-    return zero - sum(origin, 0), end - zero
 
 
 def _reaches(top_x: jax.Array, matrix: tuple[int, int], bound: int) -> Any:

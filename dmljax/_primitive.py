@@ -157,7 +157,14 @@ class OperatorPrimitive:
             implementation: Implementation,
             **static: Any,
         ) -> Any:
-            lower = functools.partial(_lower_locally, context, operands, static)
+            def lower(form: Form, **options: Any) -> Any:
+                # With the mesh Mosaic GPU would ask for the GPU of this machine, and
+                # the operations of a form how their results are sharded.
+                with use_abstract_mesh(NO_MESH):
+                    local = mlir.lower_fun(form, multiple_results=True)
+                    one = on_one_device(context)
+                    return local(one, *operands, **static, **options)
+
             # A CPU runs the kernel for GPUs, interpreted. That is slow, and is there
             # for tests.
             kernel = self.kernels.get("cuda" if platform == "cpu" else platform)
@@ -317,18 +324,3 @@ def _compiled(
 ) -> Outputs:
     """Runs the primitive as a program, cached by operator and attributes."""
     return tuple(operator._primitive.bind(*operands, **dict(static)))
-
-
-def _lower_locally(
-    context: mlir.LoweringRuleContext,
-    operands: Sequence[Any],
-    static: dict[str, Any],
-    form: Form,
-    **options: Any,
-) -> Any:
-    """Lowers a form or a kernel for arrays that each lie on one device."""
-    # Otherwise Mosaic GPU would ask for the GPU of this machine, and the operations of
-    # a form how their results are sharded.
-    with use_abstract_mesh(NO_MESH):
-        lower = mlir.lower_fun(form, multiple_results=True)
-        return lower(on_one_device(context), *operands, **static, **options)

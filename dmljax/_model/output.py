@@ -205,8 +205,8 @@ def write_files(files: Iterable[tuple[str, FileOutput, np.ndarray]]) -> list[str
         for place, output, temporary in staged:
             with writing(place):
                 verb = _name_file(output, temporary, cleanup, undo)
-            name = shortened(output.name, LONGEST_PATH)
-            lines.append(f"{verb} {name} ({output.summary})")
+            path = shortened(output.name, LONGEST_PATH)
+            lines.append(f"{verb} {path} ({output.summary})")
         undo.pop_all()
         return lines
 

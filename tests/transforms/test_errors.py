@@ -4,11 +4,12 @@ The wrong calls are in tests/subjects/. The rules that all operators share are t
 the files of `_arguments`, `_descriptor` and `_tensor`.
 """
 
+import inspect
+
 import jax
 import numpy as np
 import pytest
 
-from dmljax import diagonal_matrix1, nonzero_coordinates, one_hot
 from tests.checks import assert_wrong, check
 from tests.subjects import SUBJECTS
 
@@ -28,18 +29,16 @@ def test_a_right_call_after_an_error(name):
     check(SUBJECTS[name].samples[0])
 
 
-X = np.ones((2, 3), np.float32)
-# All that is static, by name; of PADDING see test_padding.py. A tuple has a hash.
-STATIC_ARGUMENTS = [
-    (diagonal_matrix1, (X,), {"fill_begin": 1, "fill_end": None, "shape": (2, 3)}),
-    (diagonal_matrix1, (), {"shape": (2, 3), "dtype": "int8"}),
-    (one_hot, (np.ones((2, 1), np.int8), X), {"size": 3, "axis": 1}),
-    (nonzero_coordinates, (X,), {"size": 3, "fill": 9, "parts": 1, "columns": 2}),
-]
-
-
-@pytest.mark.parametrize(("function", "arrays", "static"), STATIC_ARGUMENTS)
-def test_the_remedy_for_what_is_traced(function, arrays, static):
+@pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)
+def test_the_remedy_for_what_is_traced(subject):
+    """All but the arrays is static, by name. A tuple has a hash."""
+    function = subject.operator.function
+    signature = inspect.signature(function)
+    right = dict(zip(signature.parameters, subject.arguments, strict=True))
+    bound = inspect.BoundArguments(signature, right)
+    static = {
+        name: given for name, given in right.items() if not hasattr(given, "ndim")
+    }
     jitted = jax.jit(function, static_argnames=tuple(static))
-    found, wanted = jitted(*arrays, **static), function(*arrays, **static)
+    found, wanted = (call(*bound.args, **bound.kwargs) for call in (jitted, function))
     jax.tree.map(np.testing.assert_array_equal, found, wanted)
