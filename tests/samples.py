@@ -202,11 +202,6 @@ class Wrong(NamedTuple):
         )
 
 
-# What many arguments take, by names of `GARBAGE` in tests/transforms/test_garbage.py.
-INTEGER, NONE = {"an IntEnum"}, {"None"}
-REAL = INTEGER | {"NaN"}
-
-
 class Described(NamedTuple):
     """A descriptor of an operator, typed a second time from DirectML's pages.
 

@@ -1,11 +1,14 @@
 """Small models, edits of them, and the message of one that is refused."""
 
+import contextlib
 import copy
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import dmljax
+from dmljax._model.parse import parse_model
 
 
 def data(data_type, values, **more):
@@ -146,3 +149,14 @@ def write_image(path, mode="RGBA", **options):
     written = image.fromarray(colours).convert(mode)
     written.save(path, **options)
     return np.asarray(written).reshape(5, 7, -1).transpose(2, 0, 1)
+
+
+def check_memory(model, size):
+    """Checks that a model of `size` bytes takes no more memory than is allowed."""
+    for limit in range(size // 2, 60 * size, size // 2):
+        tracemalloc.start()
+        with contextlib.suppress(dmljax.ModelError):
+            parse_model(model, max_memory=limit)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak <= limit + 2**14  # Python has a little of its own

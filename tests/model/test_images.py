@@ -122,6 +122,14 @@ def deep_png(colours, *first):
     return content
 
 
+def test_what_a_file_takes_besides_its_pixels_is_counted(folder):
+    m.write_image("in.jpg", "RGB")
+    content = (folder / "in.jpg").read_bytes()
+    exif = b"\xff\xe1\xff\xffExif\0\0" + bytes(2**16 - 9)
+    (folder / "in.jpg").write_bytes(content[:2] + 16 * exif + content[2:])
+    m.check_memory(m.holding(m.source("in.jpg")), 2**20)
+
+
 def test_images_that_can_not_be_read(folder):
     m.write_image("cut.png")
     (folder / "cut.png").write_bytes((folder / "cut.png").read_bytes()[:80])

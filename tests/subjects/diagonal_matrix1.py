@@ -13,9 +13,6 @@ from tests import oracles
 from tests.samples import (
     INT32_MAX,
     INT32_MIN,
-    INTEGER,
-    NONE,
-    REAL,
     Described,
     Sample,
     Subject,
@@ -197,9 +194,9 @@ SUBJECT = Subject(
     ),
     arguments=(np.ones((2, 3), np.float32), (2, 3), "float32", 1, 0, 1),
     taken={
-        **dict.fromkeys(("x", "shape", "dtype"), NONE),
-        **dict.fromkeys(("fill_begin", "fill_end"), INTEGER | NONE),
-        "value": REAL,
+        **dict.fromkeys(("x", "shape", "dtype"), tables.NONE),
+        **dict.fromkeys(("fill_begin", "fill_end"), tables.INTEGER | tables.NONE),
+        "value": tables.REAL,
     },
     samples=(
         _diagonal("band", (3, 4), -1, 2),
@@ -258,9 +255,11 @@ SUBJECT = Subject(
             lambda rank, data_type: (data_type, 1, 0, 1),
             *(_make1, _expected1),
             {
-                **dict.fromkeys(("diagonal_fill_begin", "diagonal_fill_end"), INTEGER),
-                "input_tensor": NONE,
-                "value": REAL,
+                **dict.fromkeys(
+                    ("diagonal_fill_begin", "diagonal_fill_end"), tables.INTEGER
+                ),
+                "input_tensor": tables.NONE,
+                "value": tables.REAL,
             },
         ),
         "DIAGONAL_MATRIX": Described(
@@ -274,7 +273,7 @@ SUBJECT = Subject(
             },
             lambda rank, data_type: (0, 1.0),
             *(_make, _expected),
-            {"offset": INTEGER, "value": REAL},
+            {"offset": tables.INTEGER, "value": tables.REAL},
         ),
     },
 )

@@ -10,7 +10,6 @@ from dmljax import _element_wise_if
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import (
-    REAL,
     Described,
     Sample,
     Subject,
@@ -92,7 +91,7 @@ SUBJECT = Subject(
     tensor="OutputTensor",
     signature="(condition, a, b, /)",
     arguments=(MATRIX > 0, MATRIX, MATRIX),
-    taken={"a": REAL, "b": REAL},
+    taken={"a": tables.REAL, "b": tables.REAL},
     samples=(
         _if("bytes", (CONDITION, (2, 3), (2, 3))),
         _if("truth", (CONDITION[0] != 0, (3,), (3,))),

@@ -11,16 +11,7 @@ import dmljax
 from dmljax import _nonzero_coordinates
 from dmljax._operators import OPERATORS
 from tests import oracles
-from tests.samples import (
-    INTEGER,
-    NONE,
-    Described,
-    Sample,
-    Subject,
-    Wrong,
-    shape_of_rank,
-    tensor,
-)
+from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
 from tests.sharded import Case, array
 from tests.subjects import tables
 
@@ -155,9 +146,11 @@ SUBJECT = Subject(
     ),
     arguments=(MATRIX, 2, 0, 2, 2, None),
     taken={
-        **dict.fromkeys(("columns", "fill", "parts", "size"), INTEGER | NONE),
+        **dict.fromkeys(
+            ("columns", "fill", "parts", "size"), tables.INTEGER | tables.NONE
+        ),
         "x": {"an array"},
-        "implementation": NONE,
+        "implementation": tables.NONE,
     },
     names=("NonzeroCoordinates",),
     samples=(

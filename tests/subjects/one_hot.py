@@ -11,15 +11,7 @@ import dmljax
 from dmljax import _one_hot
 from dmljax._operators import OPERATORS
 from tests import oracles
-from tests.samples import (
-    INTEGER,
-    Described,
-    Sample,
-    Subject,
-    Wrong,
-    shape_of_rank,
-    tensor,
-)
+from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
 from tests.sharded import Case, array
 from tests.subjects import tables
 
@@ -136,7 +128,7 @@ SUBJECT = Subject(
     tensor="ValuesTensor",
     signature="(indices, values, /, *, size, axis=-1)",
     arguments=(INDICES, VALUES, 2, 1),
-    taken={"values": {"an array"}, "size": INTEGER},
+    taken={"values": {"an array"}, "size": tables.INTEGER},
     samples=(
         _hot("rows", np.array([[0], [2], [-1], [3]], np.int32), (2,), 3),
         _hot("columns", np.uint32([[[1, 0, 4]], [[2, 9, 3]]]), (1, 2, 2), 4, 1),

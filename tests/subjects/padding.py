@@ -11,17 +11,7 @@ from dmljax import PaddingMode as Mode
 from dmljax import _padding
 from dmljax._operators import OPERATORS
 from tests import oracles
-from tests.samples import (
-    INTEGER,
-    NONE,
-    REAL,
-    Described,
-    Sample,
-    Subject,
-    Wrong,
-    shape_of_rank,
-    tensor,
-)
+from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
 from tests.sharded import Case, array
 from tests.subjects import tables
 
@@ -181,7 +171,7 @@ SUBJECT = Subject(
         "mode=<PaddingMode.CONSTANT: 0>, value=0, implementation=None)"
     ),
     arguments=(np.ones((2, 3), np.float32), (1, 1), (1, 1), 0, 0, None),
-    taken={"x": {"an array"}, "value": REAL, "implementation": NONE},
+    taken={"x": {"an array"}, "value": tables.REAL, "implementation": tables.NONE},
     names=("PaddingMode",),
     samples=tuple(
         padding_sample("matrix", mode, (3, 2), (5, 1), (4, 3)) for mode in Mode
@@ -259,7 +249,7 @@ SUBJECT = Subject(
             },
             lambda rank, data_type: (Mode.EDGE, 0.0, *_nothing(rank)),
             *(_make, _expected),
-            {"padding_value": REAL, "dimension_count": INTEGER},
+            {"padding_value": tables.REAL, "dimension_count": tables.INTEGER},
         ),
         "PADDING1": Described(
             TYPED,
@@ -268,7 +258,7 @@ SUBJECT = Subject(
             {"5_0": tables.matrices((1, 8), tables.ALL)},
             lambda rank, data_type: (Mode.EDGE, data_type, 0, *_nothing(rank)),
             *(_make1, _expected1),
-            {"padding_value": INTEGER},
+            {"padding_value": tables.INTEGER},
         ),
     },
 )

@@ -1,12 +1,15 @@
-"""The support tables of DirectML's pages, retyped: the words that several share."""
+"""What the tables of several subjects share: types, and what arguments take."""
 
-# By tensor: the lowest rank, the highest rank, and the data types.
+# Of a support table, by tensor: the lowest rank, the highest rank, and the data types.
 Row = dict[str, tuple[int, int, str]]
 
 FLOATS = "FLOAT32 FLOAT16"
 SMALL = f"{FLOATS} INT32 INT16 INT8 UINT32 UINT16 UINT8"
 ALL = f"{SMALL} FLOAT64 INT64 UINT64"
 INDEX = "INT64 INT32 UINT64 UINT32"
+# What many arguments take, by names of `GARBAGE` in tests/transforms/test_garbage.py.
+INTEGER, NONE = {"an IntEnum"}, {"None"}
+REAL = INTEGER | {"NaN"}
 
 
 def matrices(ranks: tuple[int, int], types: str) -> Row:
