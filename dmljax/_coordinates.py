@@ -23,8 +23,8 @@ from dmljax._tensor import packed_strides
 from dmljax._types import INT32_MIN, mode_of
 
 # The most periods over which a position of PADDING is folded without a division. On an
-# H200, padding the middle axes takes 5 to 7 % longer with it, and longer than by
-# jnp.take (results/nvidia-h200.csv, "[division]").
+# H200, padding the middle axes takes 5 to 7 % longer with a division, and longer than
+# by jnp.take (results/nvidia-h200.csv, "[division]").
 FEW_PERIODS = 2
 
 # DIAGONAL_MATRIX1
@@ -276,7 +276,7 @@ def source_index(
     period, mirror = fold(size, mode)
     shift = (-start) % period
     shifted, periods = lax.add(position, scalar(shift)), (stop - 1 + shift) // period
-    # Of a symbolic size it is not known how far the output reaches.
+    # We do not know how far the output of a symbolic size reaches.
     if not isinstance(periods, int) or periods > FEW_PERIODS:
         shifted = lax.rem(shifted, scalar(period))
     else:

@@ -1,10 +1,10 @@
 """PADDING and its adjoint in jax.numpy: the forms that XLA compiles.
 
 The *adjoint* is the transpose of padding as a linear map. It gives each input element
-the sum over the output elements that repeat this element. We write it
-by slices, reversals and sums in a fixed order. The program has the same size whatever
-the padding. The transpose that JAX derives from a gather is a scatter-add: it is
-slower, and the order of its sums may change from run to run.
+the sum over the output elements that repeat this element. We write it by slices,
+reversals and sums in a fixed order. The program has the same size whatever the padding.
+The transpose that JAX derives from a gather is a scatter-add: it is slower, and the
+order of its sums may change from run to run.
 
 A *strip* is the padding on one side of one axis, if it is one slice of the input,
 perhaps reversed. Derivative rules, kernels and the division among devices are in
