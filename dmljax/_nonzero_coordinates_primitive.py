@@ -188,7 +188,8 @@ def _walk_words(
     """
     lines, width = words.shape
     with index_mode(words.size * WORD, lines * rows) as integer:
-        zero, one, each = (to_scalar(n, integer) for n in (0, 1, rows))
+        zero = lax.full((), 0, integer)
+        one, each = (to_scalar(n, integer) for n in (1, rows))
         flat = lax.reshape(words, (lines * width,))
 
         def visit_word(k: jax.Array, state: Any) -> Any:
@@ -222,7 +223,6 @@ def _walk_words(
 
             return lax.while_loop(has_bit, visit_bit, (word, row, state[1]))[1:]
 
-        zero = lax.full((), 0, integer)
         found = lax.full((lines * rows, columns), 0, np.uint32)
         # Inside a shard_map JAX requires that a loop's state varies over the same mesh
         # axes before and after a round.

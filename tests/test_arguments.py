@@ -177,6 +177,11 @@ def test_a_python_number_is_an_array_of_its_type(number, dtype):
     assert (np.asarray(found), found.dtype) == (number, dtype)
 
 
+def test_a_float_beyond_float32_is_infinite():
+    with pytest.warns(RuntimeWarning, match="overflow"):  # JAX warns in the same way
+        assert padding(1e39, (), ()) == np.inf
+
+
 # SCALARS
 
 # The value is the last element of each of these results.

@@ -74,3 +74,7 @@ def test_the_derivative_in_a_scalar():
     assert gradient(1.0) == jax.jit(gradient)(1.0) == gradient(np.float32(1)) == outside
     each = jax.jit(jax.vmap(gradient))(jnp.ones(2))
     np.testing.assert_array_equal(each, [outside] * 2)
+    whole = CONDITION, np.zeros((2, 3), np.int8)
+    transposed = jax.linear_transpose(lambda b: element_wise_if(*whole, b), np.int8(1))
+    (found,) = transposed(np.full((2, 3), 100, np.int8))  # the sum wraps around
+    assert_same(found, np.int8(100 * (CONDITION == 0).sum() - 256))

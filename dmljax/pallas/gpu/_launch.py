@@ -65,16 +65,12 @@ def launch_threads(
         kinds = (mosaic_gpu.RefType(),) * len(references)
         mlir.inline(arg_types=kinds)(code)(*references)
 
-    # JAX 0.10.1 has other names for these arguments. Later versions deprecate them.
-    kind = "shape" if jax.__version_info__ < (0, 10, 2) else "type"
-    arrays: dict[str, Any] = {
-        f"out_{kind}": tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
-        f"scratch_{kind}s": [
-            mosaic_gpu.SMEM((max(size, 1),), dtype) for size, dtype in shared
-        ],
-    }
     results: Sequence[jax.Array] = mosaic_gpu.kernel(
         body,
+        out_type=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
+        scratch_types=[
+            mosaic_gpu.SMEM((max(size, 1),), dtype) for size, dtype in shared
+        ],
         grid=(programs,),
         grid_names=("program",),
         num_threads=warps // 4,
@@ -87,6 +83,5 @@ def launch_threads(
             lowering_semantics=mosaic_gpu.LoweringSemantics.Lane,
         ),
         kernel_name=f"dmljax_{operator}",
-        **arrays,
     )(*operands)
     return results

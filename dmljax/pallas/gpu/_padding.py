@@ -313,8 +313,6 @@ def _source_position(t: Any, axis: Axis, position: Any, mode: PaddingMode) -> An
         position = position % period
     elif periods:
         position = t.select(position < period, position, position - period)
-    if mode is PaddingMode.WRAP:
-        return position
     return t.minimum(position, mirror - position)
 
 
