@@ -24,7 +24,6 @@ from dmljax import _nonzero_coordinates_primitive as _nonzero
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES as NONZERO
 from dmljax._padding_primitive import PADDING
 from dmljax.pallas.gpu import _padding as _gpu_padding
-from dmljax.pallas.gpu._nonzero_plan import NonzeroPlan
 from dmljax.pallas.gpu._padding import PaddingPlan
 
 ALL_ROWS = "^nonzero_coordinates (float32|uint8) .*[15]0.0% non-zero forward"
@@ -96,8 +95,6 @@ FORMS = {
         "gpu", ALL_ROWS, _swapped(_nonzero, "_scatter", _nonzero._search), "dmljax xla"
     ),
     "no kernel": Plain("gpu", COMPACTED, _dict(NONZERO.kernels, clear=True)),
-    "one tile": Plain("gpu", FEW_ROWS, _swapped(NonzeroPlan, "pieces", ())),
-    "no claims": Plain("gpu", FEW_ROWS, _swapped(NonzeroPlan, "claims", False)),
 }
 
 

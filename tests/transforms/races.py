@@ -96,11 +96,6 @@ class Output(_lockstep.Memory):
         self.stores.array = self.stores.array.at[where].add(1, mode="drop")
         super().store(offset, *words, elements=elements)
 
-    def claim(self, offset: Any) -> Any:
-        """It may store to an element many times."""
-        memory = _lockstep.Memory(self.held, self.threads, self.row, self.start)
-        return memory.claim(offset)
-
 
 class Watched(_lockstep.Threads):
     """`_lockstep.Threads`, which counts races, what is partial, and stores.

@@ -21,15 +21,13 @@ pytestmark = pytest.mark.skipif(
 )
 NONE = 99  # the index of no barrier
 KERNELS = pathlib.Path(_nonzero_plan.__file__).parent.glob("_nonzero_*.py")
-# A line of several programs, which claim parts of the tail; a line of one program; and
+# A line of several programs, which ends past its rows; a line of one program; and
 # two tensors of three dimensions, of which no tail is written.
 CALLS = (
     ((1, 100_000), {"rank": 1, "size": 20_000, "fill": 0}),
     ((1, 3_000), {"rank": 1, "size": 3_000, "fill": 0}),
     ((2, 30, 40, 50), {"rank": 3, "size": 60_000, "fill": None}),
 )
-# With these, a warp of the first call has one piece of 8 tiles, pieces of 4 tiles, and
-# pieces of one tile.
 DENSITIES = (0.01, 0.2, 0.6)
 
 

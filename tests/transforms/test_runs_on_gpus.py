@@ -204,7 +204,7 @@ def test_every_call_of_a_program_has_posts_of_its_own():
 @pytest.mark.parametrize("size", [None, 2**20])
 @pytest.mark.parametrize("density", [0.01, 0.2, 0.6])
 def test_rows_of_many_programs_are_those_of_xla(density, size):
-    """A piece has all tiles of a warp, half of them, or one; programs claim parts."""
+    """All of them, or some."""
     x = sparse(LARGE, density)
     by_kernel, by_xla = ({"size": size, "implementation": i} for i in ("pallas", "xla"))
     found = jax.jit(lambda x: dmljax.nonzero_coordinates(x, **by_kernel))(x)

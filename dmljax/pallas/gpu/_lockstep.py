@@ -67,22 +67,6 @@ class Memory:
         word = self.load(offset)
         return jnp.where(word >= _POSTED, word - _POSTED, np.uint32(UNWRITTEN))
 
-    def peek(self, offset: Any) -> jax.Array:
-        word = self.load(offset)
-        return (word & ~_POSTED) + (word >> 31)
-
-    def claim(self, offset: Any) -> jax.Array:
-        """Counts for all programs that claim at this step, one thread of each."""
-        word, active = self.load(offset), self.threads.active
-        claims = jnp.any(active, 1)
-        rows = self.threads.number(self.row)[:, 0]
-        same = (rows[:, None] == rows[None]) & claims[None]
-        before = jnp.sum(jnp.tril(same, -1), 1, dtype=np.uint32, keepdims=True)
-        # The last one of the programs that claim at this step stores for all.
-        with self.threads.when(~jnp.any(jnp.triu(same, 1), 1, keepdims=True)):
-            self.store(offset, word + before + 1)
-        return word + before
-
     def load(self, offset: Any) -> jax.Array:
         return self.words(offset, 1)[0]
 

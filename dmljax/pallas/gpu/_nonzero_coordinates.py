@@ -20,8 +20,8 @@ program gets an answer. NVIDIA's CUB relies on this order, too
 A program need not know how many non-zeros lie behind it. The zeros before it fill the
 last rows, and its own zeros fill the rows in front of those. A program writes as
 many rows as it has elements, and when all have ended, every row is written. If `size=`
-asks for fewer rows, those past the last are left out, and if it asks for few,
-`_nonzero_rows` has another way. With `fill=None`, nothing is filled.
+asks for fewer rows, those past the last are left out. With `fill=None`, nothing is
+filled.
 
 A *bit word* has one bit for each of 32 elements, set if the element is not zero. A
 *tile* is 1024 elements: a bit word for each thread of a warp. A share has one tile or
@@ -45,15 +45,8 @@ from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
 from dmljax.pallas.gpu._nonzero_bits import BIT_WORD, as_bits, bits_of_words, transposed
-from dmljax.pallas.gpu._nonzero_plan import PIECE, TILE, WORDS, NonzeroPlan, Program
-from dmljax.pallas.gpu._nonzero_rows import (
-    claim_part,
-    count_piece,
-    fill_parts,
-    fill_rows,
-    piece_tiles,
-    write_rows,
-)
+from dmljax.pallas.gpu._nonzero_plan import COUNTED, TILE, NonzeroPlan, Program
+from dmljax.pallas.gpu._nonzero_rows import fill_rows, write_rows
 
 
 def nonzero_coordinates(
@@ -99,36 +92,20 @@ def nonzero_coordinates(
 def _find_rows(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
     """Reads a program's share, and writes its rows."""
     p = Program.of(t, memories, plan)
-    is_last = (p.index == plan.programs - 1) & (t.thread == 0)
-    started, begin, _ = plan.tail
-    if plan.claims:
-        with t.when(is_last):
-            p.posts.post(started, t.constant(1))
     _read_share(p)
     t.barrier()
-    total, ends, own = _count_before_tiles(p)
+    total = _count_before_tiles(p)
+    before = t.constant(0)
     if plan.posts:
         with t.when(t.thread == 0):
             p.posts.post(p.index, total)
-    # The posts of other programs take time to arrive. What does not depend on them is
-    # done meanwhile.
-    piece = piece_tiles(p, ends, own)
-    counted = count_piece(p, p.warp * piece, piece)
-    before = t.constant(0)
-    if plan.claims:
-        claim_part(p)
-    if plan.posts:
         before = _count_before_share(p, total)
-    with t.when(is_last):
+    with t.when((p.index == plan.programs - 1) & (t.thread == 0)):
         p.count.store(0, before + total)
-        if plan.claims:
-            p.posts.post(begin, t.minimum(before + total, plan.rows))
     t.barrier()  # so that all warps see the starts of tiles
     offset = sum((origin.load(0) for origin in p.origins), p.index * plan.share)
-    write_rows(p, before, offset, piece, counted)
-    if plan.claims:
-        fill_parts(p, before + total)
-    elif plan.fill is not None:
+    write_rows(p, before, offset)
+    if plan.fill is not None:
         fill_rows(p, before, total)
 
 
@@ -139,7 +116,7 @@ def _read_share(p: Program) -> None:
 
     def read(i: Any) -> Sequence[Any]:
         tile = (i * plan.warps + p.warp) * at_once
-        words, counts = p.bit_words.part(tile * WORDS), p.nonzeros.part(tile)
+        words, counts = p.bit_words.part(tile * WARP), p.nonzeros.part(tile)
         # Only near the end of the line, each load is tested.
         is_whole = before + tile + at_once <= plan.elements // TILE
         with t.when(is_whole):
@@ -150,7 +127,7 @@ def _read_share(p: Program) -> None:
 
             def read_cut(k: Any) -> Sequence[Any]:
                 loads = _load_cut(p, before + tile + k)
-                _store_tile(p, 0, loads, words.part(k * WORDS), counts.part(k))
+                _store_tile(p, 0, loads, words.part(k * WARP), counts.part(k))
                 return []
 
             with t.when(is_whole ^ True):
@@ -208,23 +185,22 @@ def _store_tile(
     shifted = (bits << (k * size) for k, bits in enumerate(loads))
     mixed = functools.reduce(operator.or_, shifted)
     index = p.lane % len(loads) * size + p.lane // len(loads)
-    words.store(index + tile * WORDS, transposed(t, mixed, size))
+    words.store(index + tile * WARP, transposed(t, mixed, size))
     total = t.warp_sum(t.ones(mixed))
     with t.when(p.lane == 0):
         counts.store(tile, total)
 
 
-def _count_before_tiles(p: Program) -> tuple[Any, Any, Any]:
+def _count_before_tiles(p: Program) -> Any:
     """Stores how many non-zeros of the share lie before each tile.
 
-    Each warp does this for itself, and each of its threads for PIECE neighbouring
-    tiles. Returns how many non-zeros the share has; how many the thread's tiles and all
-    tiles before them have; and how many the thread's tiles have.
+    Each warp does this for itself, and each of its threads for COUNTED neighbouring
+    tiles. Returns how many non-zeros the share has.
     """
     t, plan = p.t, p.plan
-    has_tiles = p.lane < plan.warps * plan.tiles // PIECE
-    tile = t.select(has_tiles, p.lane, 0) * PIECE
-    each = [t.select(has_tiles, n, 0) for n in p.nonzeros.words(tile, PIECE)]
+    has_tiles = p.lane < plan.warps * plan.tiles // COUNTED
+    tile = t.select(has_tiles, p.lane, 0) * COUNTED
+    each = [t.select(has_tiles, n, 0) for n in p.nonzeros.words(tile, COUNTED)]
     before = [t.constant(0)]
     for n in each:
         before.append(before[-1] + n)
@@ -232,7 +208,7 @@ def _count_before_tiles(p: Program) -> tuple[Any, Any, Any]:
     ends = t.warp_scan(own)
     with t.when(has_tiles & (t.thread < WARP)):
         p.starts.store(tile, *(ends - own + n for n in before))
-    return t.shuffle(ends, WARP - 1), ends, own
+    return t.shuffle(ends, WARP - 1)
 
 
 def _count_before_share(p: Program, total: Any) -> Any:

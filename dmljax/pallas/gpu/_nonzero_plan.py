@@ -26,13 +26,8 @@ LOAD_BYTES = 16  # that a thread loads at once, the most that it can
 # takes more of them.
 LOADS = 4
 STORED = 4  # values that a thread stores at once, the most that it can
-PIECE = 4  # tiles of a piece of middle size
-CLAIM = 1024  # rows; a part of the tail has a multiple of these
-CLAIMS = 2  # parts for each program, at most
+COUNTED = 4  # tiles whose non-zeros a thread adds up
 LISTED = TILE + STORED  # elements of a warp's list
-# A bit word of padding behind those of a tile lets threads read every fourth or every
-# 16th word without access to the same bank.
-WORDS = WARP + 1  # that a tile takes in shared memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,12 +58,7 @@ class NonzeroPlan:
         # few programs would not keep the memory busy.
         rounds = -(-of_all // (PROGRAMS * MOST_TILES))
         tiles = min(of_line, -(-of_all // (PROGRAMS * rounds)))
-        return tiles if tiles < PIECE else -(-tiles // PIECE) * PIECE
-
-    @property
-    def pieces(self) -> tuple[int, ...]:  # the tiles that a piece may have, besides one
-        # A thread adds up PIECE tiles, so it knows how many non-zeros a piece has.
-        return () if self.tiles % PIECE else (PIECE, self.tiles)
+        return tiles if tiles < LOADS else -(-tiles // LOADS) * LOADS
 
     @property
     def at_once(self) -> int:  # the tiles that a warp loads at once
@@ -92,32 +82,8 @@ class NonzeroPlan:
 
     @property
     def posts(self) -> int:  # of a line; a single program needs none
-        return 0 if self.programs == 1 else self.tail[0] + 3 * self.claims
-
-    @property
-    def tail(self) -> tuple[int, int, int]:
-        """The offsets of the posts about the tail. They follow those of counts.
-
-        They say whether the last program of the line has started, what the first row
-        of the tail is, and how many parts of it programs have claimed.
-        """
-        counts = self.programs + self.groups - 1  # of programs, and of groups but one
-        return counts, counts + 1, counts + 2
-
-    @property
-    def claims(self) -> bool:
-        """Whether programs claim parts of the tail, the rows past the count.
-
-        If there are more rows, each program knows by itself which ones it fills. And
-        fewer are filled by one program as fast as by all.
-        """
-        few = CLAIM < self.rows <= self.elements // 2
-        return few and self.programs > 1 and self.fill is not None
-
-    @property
-    def part(self) -> int:  # the rows of a part of the tail
-        parts = CLAIMS * min(self.programs, PROGRAMS)
-        return -(-self.rows // (parts * CLAIM)) * CLAIM
+        # For each program, and for each group but the last one.
+        return 0 if self.programs == 1 else self.programs + self.groups - 1
 
     @property
     def stored(self) -> int:  # the values that a thread stores at once
@@ -152,9 +118,9 @@ class NonzeroPlan:
     def shared(self) -> list[tuple[int, Any]]:
         """The sizes and types of the shared memories, in the order of `Program`."""
         word, tiles = np.uint32, self.warps * self.tiles
-        of_tiles = [(tiles * WORDS, word), (tiles, word), (tiles, word)]
+        of_tiles = [(tiles * WARP, word), (tiles, word), (tiles, word)]
         lists = (self.warps * LISTED, np.uint16)
-        return [*of_tiles, lists, (self.warps, word), (3, word)]
+        return [*of_tiles, lists, (self.warps, word)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,14 +136,11 @@ class Program:
     out: Any  # the rows of the line
     posts: Any  # of the line, if the plan has any
     # The rest is shared by the threads.
-    bit_words: Any  # of the share, WORDS for each tile
+    bit_words: Any  # of the share, WARP for each tile
     nonzeros: Any  # for each tile of the share, how many non-zeros it has
     starts: Any  # for each tile, how many non-zeros of the share lie before it
     listed: Any  # a list for each warp
     sums: Any  # a number for each warp
-    # Whether the program fills parts of the tail; which part it has claimed; and where
-    # the tail begins.
-    claimed: Any
 
     @classmethod
     def of(cls, t: Any, memories: Sequence[Any], plan: NonzeroPlan) -> "Program":

@@ -182,24 +182,10 @@ class Memory:
 
     def wait(self, offset: Any) -> Number:
         """Waits until another program posts a number, and returns it."""
-        return self._asm(_WAIT, offset) & (_POSTED - 1)
-
-    def peek(self, offset: Any) -> Number:
-        """Returns the number that another program posted, plus 1; or 0 if none has."""
-        word = self._asm("ld.relaxed.gpu.global.u32 $0, [$1];", offset)
-        return (word & (_POSTED - 1)) + (word >> 31)
-
-    def claim(self, offset: Any) -> Number:
-        """Counts in a word of memory: the first call returns 0, the second one 1."""
-        return self._asm("atom.relaxed.gpu.global.add.u32 $0, [$1], 1;", offset)
-
-    def _asm(self, code: str, offset: Any) -> Number:
-        """Returns the word $0 that PTX code makes of the address $1."""
-        address = [self._address(offset)]
         word = llvm.inline_asm(
-            integer(32), address, code, "=r,l", has_side_effects=True
+            integer(32), [self._address(offset)], _WAIT, "=r,l", has_side_effects=True
         )
-        return Number(word)
+        return Number(word) & (_POSTED - 1)
 
     def _address(self, offset: Any, unit: int = 1) -> Any:
         offset = offset if isinstance(offset, Number) else constant(offset)

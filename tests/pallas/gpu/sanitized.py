@@ -27,8 +27,7 @@ random = np.random.default_rng(0)
 def nonzero_coordinates(dtype: type) -> Iterator[Any]:
     """Lines of all lengths, sparse and dense, and an array of rank 3.
 
-    Then come lines of many programs, which have groups, and whose warps have one piece
-    or several, of one tile or several; and lines whose tail programs claim.
+    Then come lines of many programs, which have groups; and lines with few rows.
     """
     for elements in ELEMENTS:
         for density in (0.01, 0.9):

@@ -90,28 +90,3 @@ def test_a_number_that_nobody_posts_is_seen():
         target.store(i, posts.at(0).wait(2))
 
     assert (stored(kernel, [(1, 3)]) == UNWRITTEN).all()
-
-
-def test_a_program_looks_whether_a_number_is_posted():
-    def kernel(t, target, i, posts):
-        before = posts.at(0).peek(2)
-        with t.when((t.program == 1) & (t.thread == 0)):
-            posts.at(0).post(2, t.constant(5))
-        target.store(i, before * 100 + posts.at(0).peek(2))
-
-    assert (stored(kernel, [(1, 3)]) == 6).all()
-
-
-@pytest.mark.parametrize(("lines", "claims"), [(1, [0, 1]), (2, [0, 0])])
-def test_programs_that_claim_get_different_numbers(lines, claims):
-    """Those of one line. One thread claims, twice."""
-
-    def kernel(t, target, i, posts):
-        line = posts.at(0 if lines == 1 else t.program)
-        for again in range(2):
-            with t.when(t.thread == 3 + again):
-                target.store(i, line.claim(1))
-
-    found = stored(kernel, [(lines, 3)])[:, 3:5]
-    step = 2 if lines == 1 else 1
-    np.testing.assert_array_equal(found, [[n, n + step] for n in claims])

@@ -38,8 +38,8 @@ BOUNDARIES = {
     "a share": lambda share, every: share,
     "a group": lambda share, every: constants.GROUP * share,
     "one tile for each warp": lambda share, every: every,
-    "a piece": lambda share, every: (constants.PIECE - 1) * every,
-    "several pieces": lambda share, every: constants.PIECE * every,
+    "one load": lambda share, every: (constants.LOADS - 1) * every,
+    "several loads": lambda share, every: constants.LOADS * every,
     "the most tiles": lambda share, every: constants.MOST_TILES * every,
 }
 SIZES = [(name, more) for name in BOUNDARIES for more in (-1, 0, 1)]
@@ -62,11 +62,10 @@ def test_sizes(case):
 
 
 def test_the_sizes_are_boundaries_of_the_plan():
-    """Shares, pieces and groups have one tile or program less, as many, and more."""
+    """Shares, loads and groups have one tile or program less, as many, and more."""
     plans = [plan_of(size_of(case)) for case in SIZES]
     most, group = constants.MOST_TILES, constants.GROUP
-    assert {plan.tiles for plan in plans} >= {1, 2, constants.PIECE, most}
-    assert {len(plan.pieces) for plan in plans} == {0, 2}
+    assert {plan.tiles for plan in plans} >= {1, 2, constants.LOADS, most}
     if blocks.INTERPRETED:
         programs = {plan.programs for plan in plans}
         assert programs >= {1, group, group + 1, constants.PROGRAMS + 1}

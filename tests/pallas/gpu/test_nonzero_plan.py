@@ -42,15 +42,3 @@ def test_loads_and_stores_are_aligned():
             if plan.batch > 1 or not whole:
                 assert plan.elements % plan.loaded(whole) == 0
         assert plan.batch == 1 or plan.rows * plan.columns % plan.stored == 0
-
-
-def test_parts_of_the_tail():
-    """A few for each program, of many rows; no part reaches past the posts."""
-    claimed = [plan for plan in plans() if plan.claims]
-    assert claimed
-    for plan in claimed:
-        parts = -(-plan.rows // plan.part)
-        assert parts <= constants.CLAIMS * plan.programs
-        assert plan.part % constants.CLAIM == 0
-        assert max(plan.tail) < plan.posts
-    assert plan_of(2**20, rows=2**16, fill=None).claims is False

@@ -6,9 +6,7 @@
 import numpy as np
 import pytest
 
-from dmljax.pallas.gpu import _lockstep
 from dmljax.pallas.gpu import _nonzero_plan as constants
-from tests.pallas import blocks
 from tests.pallas.gpu.nonzero import assert_finds, finder, lines, plan_of
 
 SLOW = pytest.mark.slow
@@ -38,24 +36,19 @@ def test_columns(columns):
         assert_finds(find, line.reshape(shape).astype(np.uint8))
 
 
-# Rows: fewer than programs share out in parts, as many, more, up to half of the
-# elements, all, and more than there are.
+# How many rows a call asks for. There may be more than elements.
 ROWS = {
     "one": lambda n: 1,
-    "no parts": lambda n: constants.CLAIM,
-    "parts": lambda n: constants.CLAIM + 1,
     "half": lambda n: n // 2,
-    "more than half": lambda n: n // 2 + 1,
     "all but one": lambda n: n - 1,
     "more": lambda n: 2 * n + 3,
 }
-CLAIMED = ("parts", "half")
 
 
 @pytest.mark.parametrize(
     ("name", "fill", "columns"),
     [
-        ("parts", 7, 1),
+        ("half", 7, 1),
         ("more", 2**32 - 1, 1),
         *(pytest.param(name, 0, 1, marks=SLOW) for name in ROWS),
         *(pytest.param(name, 3, 3, marks=SLOW) for name in ("half", "more")),
@@ -70,14 +63,13 @@ def test_rows(name, fill, columns):
     rows = ROWS[name](elements)
     plan = plan_of(elements, rows=rows, sizes=shape, fill=fill)
     assert plan.programs > 1
-    assert plan.claims == (name in CLAIMED and fill is not None)
     find = finder(rank=len(shape), size=rows, fill=fill)
     for line in lines(plan):
         assert_finds(find, line.reshape(shape).astype(np.uint8))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["no parts", "parts", "half", "more"])
+@pytest.mark.parametrize("name", ["one", "half", "more"])
 def test_rows_of_lines(name):
     """Lines whose rows begin at an aligned address or not, with tails of their own."""
     elements = constants.WARPS * constants.TILE + 9
@@ -86,18 +78,3 @@ def test_rows_of_lines(name):
     find = finder(size=rows)
     for i in range(0, len(of_line) - 1, 2):
         assert_finds(find, np.stack(of_line[i : i + 2]).astype(np.uint8))
-
-
-@pytest.mark.skipif(not blocks.INTERPRETED, reason="it changes the simulation")
-def test_the_last_program_fills_what_no_other_one_claims(monkeypatch):
-    """The others read before it has started. The tail has several parts."""
-
-    def peek(memory, offset):
-        programs = memory.threads.shape[0]
-        return (memory.threads.program == programs - 1).astype(np.uint32)
-
-    monkeypatch.setattr(_lockstep.Memory, "peek", peek)
-    plan = plan_of(60_000, rows=12_003, fill=7)
-    assert 2 * plan.part < plan.rows - 4097
-    find = finder(size=plan.rows, fill=7)
-    assert_finds(find, (np.arange(60_000) < 4097).astype(np.uint8))
