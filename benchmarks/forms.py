@@ -15,7 +15,6 @@ from typing import Any
 from unittest import mock
 
 import jax
-import numpy as np
 from jax import lax
 
 from benchmarks.case import Case
@@ -27,8 +26,6 @@ from dmljax.pallas.gpu import _padding as _gpu_padding
 from dmljax.pallas.gpu._padding import PaddingPlan
 
 ALL_ROWS = "^nonzero_coordinates (float32|uint8) .*[15]0.0% non-zero forward"
-SOME_ROWS = r"^nonzero_coordinates (float32|uint8) .* non-zero, \d{5,} rows"
-FEW_ROWS = f"{SOME_ROWS}|^nonzero_coordinates (elements|edges)"
 COMPACTED = "^nonzero_coordinates (elements|rows|edges)"
 PADDED = "^padding (reflect padding|mean|patches|REFLECTION).* forward"
 
@@ -54,10 +51,6 @@ _swapped, _dict = mock.patch.object, mock.patch.dict
 _joined = _padding_forms.by_axes(_padding_forms.join)
 # The order of the axes is for `gather` itself. Any other function starts at the first.
 _from_first = _padding_forms.by_axes(lambda *args: _padding_forms.gather(*args))
-_BOTH_BOUNDS = (
-    *(_coordinates, "_reaches"),
-    lambda top_x, _, bound: lax.ge(top_x, np.int32(bound)),
-)
 FORMS = {
     # A window for each head: XLA also counts the operations on single numbers.
     "no barrier": Plain(
@@ -65,7 +58,6 @@ FORMS = {
         "each head",
         _swapped(lax, "optimization_barrier", lambda numbers: numbers),
     ),
-    "both bounds": Plain("gpu", "causal softmax", _swapped(*_BOTH_BOUNDS)),
     "select": Plain("cpu gpu", "smooth", _swapped(_select, "BITS", {})),
     "values": Plain(
         "cpu gpu",

@@ -67,7 +67,7 @@ def _xla(*operands: jax.Array, matrix: tuple[int, int], **static: Any) -> Output
     # of those on single numbers. The barrier keeps these out of a softmax: it takes
     # 0.092 ms with the barrier, 0.101 without (results/nvidia-h200.csv, "each head").
     static["hold"] = lax.optimization_barrier
-    return select(is_filled(column - row, data, matrix, **static), value, x)
+    return select(is_filled(column - row, data, **static), value, x)
 
 
 def _sizes(

@@ -37,10 +37,10 @@ def test_diagonals(matrix):
         data = np.int32(begin), np.int32(end)
         origin = np.int32(2)
         for found in (
-            is_filled(x - y, (), matrix, begin, end),
-            is_filled(x - y, data, matrix, None, None),
-            is_filled(x - y - origin, (origin,), matrix, begin, end),
-            is_filled(x - y - origin, (origin, *data), matrix, None, None),
+            is_filled(x - y, (), begin, end),
+            is_filled(x - y, data, None, None),
+            is_filled(x - y - origin, (origin,), begin, end),
+            is_filled(x - y - origin, (origin, *data), None, None),
         ):
             np.testing.assert_array_equal(found, wanted, f"{begin} to {end}")
 

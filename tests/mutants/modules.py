@@ -66,7 +66,6 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("pallas.gpu._padding", "PaddingPlan.gap", "2 -> 3", "longest"),
         ("pallas.gpu._nonzero_coordinates", "*", "if True", "rows > written"),
         ("pallas.tpu._launch", "launch_blocks", "*", "moved = sum"),
-        ("_coordinates", "_reaches", "< -> <=", "1 - height"),
         ("_nonzero_coordinates_primitive", "BLOCK", "*", ""),
     ),
     "The value has no part in what follows.": (
