@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn, TextIO, cast
+from typing import Any, NoReturn, TextIO, cast
 
 from dmljax import __version__
 from dmljax._check import ModelError, escaped, shortened
@@ -41,8 +41,13 @@ from dmljax._support import support_markdown
 
 BAD_INPUT, WRONG_RESULT, NO_READER, INTERRUPTED = 2, 1, 1, 130
 STANDARD_INPUT = "-"
-# Windows has no SIGHUP.
-ENDING = [getattr(signal, n) for n in ("SIGTERM", "SIGHUP") if hasattr(signal, n)]
+# The signals that end the command, and what they do by default. Windows has no SIGHUP.
+ENDING: dict[int, Any] = {
+    getattr(signal, name): signal.SIG_DFL
+    for name in ("SIGTERM", "SIGHUP")
+    if hasattr(signal, name)
+}
+ENDING[signal.SIGINT] = signal.default_int_handler
 LONGEST_LINE = 2000  # characters of a message
 DOCUMENTATION = "documentation: docs/model_files.md and docs/index.md of the source"
 
@@ -215,8 +220,8 @@ def _run(arguments: argparse.Namespace) -> int:
         with saying("running", number):
             results = run()
         end = time.perf_counter()
-        with _signals_raised():
-            written = write_outputs(model, results)
+        with _signals_held() as interruptible:
+            written = write_outputs(model, results, interruptible)
         if len(sources) > 1:
             print(f"==> {escaped(called[number - 1])} <==")
         for line in written:
@@ -241,27 +246,45 @@ def _sources(names: list[str], budget: Budget) -> list[str | bytes]:
 
 
 @contextlib.contextmanager
-def _signals_raised() -> Iterator[None]:
-    """Lets SIGTERM and SIGHUP raise, so that no file with another name is left.
+def _signals_held() -> Iterator[Callable[[], contextlib.AbstractContextManager[None]]]:
+    """Lets signals end the command only where all files are written, or none.
 
-    Elsewhere there is nothing to leave, and they end the process at once.
+    Gives a context in which the first signal raises at once. Elsewhere it waits until
+    all files have their names, and the other names are removed.
     """
+    noted: list[int] = []
+    at_once = False
 
-    def end(number: int, frame: object) -> NoReturn:
-        for each in changed:  # a second signal would end what removes the files
-            signal.signal(each, signal.SIG_IGN)
-        raise SystemExit(128 + number)
+    def end() -> NoReturn:
+        interrupted = noted[0] == signal.SIGINT
+        raise KeyboardInterrupt if interrupted else SystemExit(128 + noted[0])
+
+    def note(number: int, frame: object) -> None:
+        noted.append(number)
+        if at_once and len(noted) == 1:
+            end()
+
+    @contextlib.contextmanager
+    def interruptible() -> Iterator[None]:
+        nonlocal at_once
+        at_once = True
+        try:
+            yield
+        finally:
+            at_once = False
 
     # Only the main thread may do this, and `nohup` ignores SIGHUP.
     able = threading.current_thread() is threading.main_thread()
-    changed = [n for n in ENDING if able and signal.getsignal(n) is signal.SIG_DFL]
+    changed = [n for n in ENDING if able and signal.getsignal(n) is ENDING[n]]
     for number in changed:
-        signal.signal(number, end)
+        signal.signal(number, note)
     try:
-        yield
+        yield interruptible
     finally:
         for number in changed:
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, ENDING[number])
+    if noted:
+        end()
 
 
 def _say(line: str) -> None:

@@ -227,7 +227,7 @@ def convert(
     held = "biuf" if is_floating(dtype) else "biu" if is_integer(dtype) else "b"
     if jnp.issubdtype(dtype, np.complexfloating):
         held = "biufc"
-    truth = array.dtype == np.bool_ and array.ndim == 0
+    truth = array.dtype == np.bool_
     require(
         operator,
         truth or (weak and array.dtype.kind in held + "f" * cast),

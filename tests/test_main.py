@@ -9,7 +9,7 @@ import pathlib
 import signal
 import sys
 from concurrent import futures
-from signal import SIGHUP, SIGTERM
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from dmljax import __main__ as command_line
 from dmljax._model.schema import model_schema
 from dmljax._operators import DESCRIPTORS
 from tests.checks import python
-from tests.model.models import edited, padding_model, show, zeros
+from tests.model.models import edited, holding, padding_model, save, show, zeros
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -70,6 +70,11 @@ def test_one_model_has_no_header_and_may_be_timed(capsys):
     assert float(words[3]) > float(words[6]) > 0
 
 
+def test_nothing_is_printed_if_a_file_can_not_be_written(capsys, monkeypatch):
+    monkeypatch.setattr(os, "replace", mock.Mock(side_effect=OSError(5, "no")))
+    rejects(capsys, ["run", *files(padding_model(), padding_model())], "be written: no")
+
+
 def test_check_runs_nothing(capsys, monkeypatch):
     monkeypatch.setattr(command_line, "compile_model", None)
     assert command_line.main(["run", *files(padding_model()), "--check"]) == 0
@@ -83,7 +88,7 @@ def test_standard_input(capsys, monkeypatch):
     assert capsys.readouterr().out == PRINTED
     for content, message in {
         b"[": "model on standard input: it is not JSON: line 1, column 2",
-        b" " * 2**16: "the model on standard input needs 3.5 MiB of memory; a mod",
+        b" " * 2**16: "model on standard input: it needs 3.5 MiB of memory; a mod",
     }.items():
         monkeypatch.setattr(sys, "stdin", stream(content))
         rejects(capsys, ["run", "-", "--max-memory", "1M"], message)
@@ -92,7 +97,7 @@ def test_standard_input(capsys, monkeypatch):
     rejects(capsys, ["run", "-"], "standard input is closed, so there is no model to")
     with open(os.open(os.devnull, os.O_WRONLY)) as unreadable:
         monkeypatch.setattr(sys, "stdin", unreadable)
-        rejects(capsys, ["run", "-"], "standard input cannot be read: Bad file desc")
+        rejects(capsys, ["run", "-"], "standard input: it cannot be read: Bad file d")
 
 
 def test_where_files_are_written(capsys, folder):
@@ -205,21 +210,57 @@ def test_an_interrupt(capsys, monkeypatch):
     assert capsys.readouterr() == ("", "dmljax: interrupted\n")
 
 
-@pytest.mark.parametrize("before", [signal.SIG_IGN, signal.SIG_DFL])
-@pytest.mark.parametrize("numbers", [(SIGTERM, SIGHUP), (SIGHUP, SIGTERM)])
-def test_two_signals_while_files_are_written(capsys, monkeypatch, numbers, before):
-    """They leave nothing, and later do what they did before. nohup ignores SIGHUP."""
-    assert {*command_line.ENDING} == {*numbers}
-    for number in numbers:
-        signal.signal(number, before)
-    kill, remove = functools.partial(os.kill, os.getpid()), os.unlink
-    monkeypatch.setattr(os, "replace", lambda *paths: kill(numbers[0]))
-    monkeypatch.setattr(os, "unlink", lambda path: (kill(numbers[1]), remove(path)))
-    status = 0 if before is signal.SIG_IGN else 128 + numbers[0]
-    assert command_line.main(["run", *files(padding_model())]) == status
-    assert capsys.readouterr().out == ("" if status else PRINTED)
-    assert os.listdir() == ["m0.json"]
-    assert all(signal.signal(n, signal.SIG_DFL) is before for n in numbers)
+@pytest.mark.parametrize("number", command_line.ENDING)
+@pytest.mark.parametrize("more", [[], ["--no-clobber"]])
+def test_a_signal_while_files_are_written(capsys, monkeypatch, number, more):
+    """Before and after each call that makes, names or removes a file."""
+    names = ["0.bin", "1.bin"]
+    saves = [save("r", name) for name in names]
+    [source] = files(holding(zeros("UINT8", 8), *saves))
+    write_outputs, left, outcomes = command_line.write_outputs, 0, []
+
+    def event():
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), number)
+
+    def watched(call, *arguments):
+        event()
+        result = call(*arguments)
+        event()
+        return result
+
+    def write(*arguments):
+        with monkeypatch.context() as patch:
+            for name in ("open", "link", "replace", "unlink"):
+                call = functools.partial(watched, getattr(os, name))
+                patch.setattr(os, name, call)
+            return write_outputs(*arguments)
+
+    monkeypatch.setattr(command_line, "write_outputs", write)
+    while left <= 0:
+        left = len(outcomes) + 1
+        status = command_line.main(["run", source, *more])
+        written = [name for name in names if pathlib.Path(name).exists()]
+        assert sorted(os.listdir()) == sorted([*written, source])
+        outcomes.append((status, written))
+        for name in written:
+            os.unlink(name)
+    ended = 130 if number == signal.SIGINT else 128 + number
+    *signalled, last = outcomes
+    assert {status for status, _ in signalled} == {ended}
+    assert [written for _, written in signalled if written not in ([], names)] == []
+    assert {len(written) for _, written in signalled} == {0, 2}
+    assert last == (0, names)
+
+
+@pytest.mark.parametrize("number", command_line.ENDING)
+def test_a_signal_that_is_ignored_stays_so(capsys, number):
+    """As nohup ignores SIGHUP."""
+    before = signal.signal(number, signal.SIG_IGN)
+    assert command_line.main(["run", *files(padding_model())]) == 0
+    assert signal.signal(number, before) is signal.SIG_IGN
 
 
 def test_main_in_a_thread(capsys):

@@ -117,10 +117,8 @@ def read_image(
     library = import_pillow()
     with converting(place):
         image = library.open(io.BytesIO(content), formats=("PNG", "JPEG"))
-        # Pillow would cut more bits in silence. The first chunk of a PNG has the depth.
-        if image.format == "PNG" and content[12:16] != b"IHDR":
-            raise ValueError("its first chunk is not IHDR")
-        if image.format == "PNG" and content[24] > 8:
+        # Pillow would cut them in silence. A tile ends with the mode of its pixels.
+        if any(";16" in str(tile[-1]) for tile in image.tile):
             raise ValueError("its pixels have more than 8 bits")
         own = (_count_channels(image), image.height, image.width)
         channels, height, width = resample[1:] or own

@@ -80,7 +80,7 @@ def as_limit(value: int | str | None) -> int | None:
             "number of bytes, or text such as '8G'."
         )
     if value is not None and value < 0:
-        raise ModelError(f"{value} is not a size such as 512M or 8G.")
+        raise ModelError(f"{as_python(value)} is not a size such as 512M or 8G.")
     return None if value is None else int(value)
 
 

@@ -183,7 +183,10 @@ def _to_bytes(values: np.ndarray) -> bytes:
     return values.astype(values.dtype.newbyteorder("<")).tobytes()
 
 
-def write_files(files: Iterable[tuple[str, FileOutput, np.ndarray]]) -> list[str]:
+def write_files(
+    files: Iterable[tuple[str, FileOutput, np.ndarray]],
+    interruptible: Callable[[], contextlib.AbstractContextManager[None]],
+) -> list[str]:
     """Writes all files, or none if one of them can't be written.
 
     All content is written to files with other names first. Then each gets its name in
@@ -192,16 +195,17 @@ def write_files(files: Iterable[tuple[str, FileOutput, np.ndarray]]) -> list[str
 
     Args:
       files: the place of the command in the model, the file, and its values.
+      interruptible: makes the context in which content is written.
 
     Returns:
       A line about each file.
     """
     with contextlib.ExitStack() as cleanup, contextlib.ExitStack() as undo:
-        staged = []
-        for place, output, values in files:
-            with writing(place):
-                staged.append((place, output, stage_file(output, values, cleanup)))
-        lines = []
+        staged, lines = [], []
+        with interruptible():
+            for place, output, values in files:
+                with writing(place):
+                    staged.append((place, output, stage_file(output, values, cleanup)))
         for place, output, temporary in staged:
             with writing(place):
                 verb = _name_file(output, temporary, cleanup, undo)

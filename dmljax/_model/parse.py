@@ -61,14 +61,14 @@ def read_stream(stream: Any, budget: Budget) -> bytes:
     if stream is None:  # Python's standard input, if the shell has closed it
         raise ModelError("standard input is closed, so there is no model to read.")
     content = bytearray()
-    try:
-        while part := stream.buffer.read(2**20):
-            content += part
-            size = BYTES_PER_CHARACTER * len(content)
-            budget.check(size, "the model on standard input")
-    except OSError as error:
-        raise ModelError(f"standard input cannot be read: {error.strerror}.") from error
-    return bytes(content)
+    with at("model on standard input"):
+        try:
+            while part := stream.buffer.read(2**20):
+                content += part
+                budget.check(BYTES_PER_CHARACTER * len(content), "it")
+        except OSError as error:
+            raise ModelError(f"it cannot be read: {error.strerror}.") from error
+        return bytes(content)
 
 
 # The path of a file, the text of one that is on standard input, or what it holds.

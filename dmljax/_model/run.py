@@ -9,6 +9,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import jax
@@ -315,14 +316,19 @@ def _with_elements(buffer: jax.Array, elements: jax.Array, offset: int) -> jax.A
 # Showing
 
 
-def write_outputs(model: Model, results: Results) -> list[str]:
+def write_outputs(
+    model: Model,
+    results: Results,
+    interruptible: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+) -> list[str]:
     """Writes the model's files, all or none, and returns a line about each."""
     shown = zip(model.outputs, results.snapshots, strict=True)
-    return write_files(
+    files = (
         (command.place, command.output, values)
         for command, values in shown
         if isinstance(command, WriteFile)
     )
+    return write_files(files, interruptible)
 
 
 def print_outputs(model: Model, results: Results) -> None:

@@ -36,8 +36,8 @@ def test_limits():
     for wrong in (math.nan, 1e9, True, np.ones(1, int), np.array(9), b"2K"):
         with pytest.raises(TypeError, match=r"max_memory is .*; it must be an integer"):
             as_limit(wrong)
-    for wrong in ("-1G", -1):
-        message = f"max_memory: {wrong!r} is not a size such as 512M or 8G."
+    for wrong, shown in (("-1G", "'-1G'"), (-1, "-1"), (-(2**9999), "about -2^9999")):
+        message = f"max_memory: {shown} is not a size such as 512M or 8G."
         assert m.refusal({}, max_memory=wrong) == message
 
 
