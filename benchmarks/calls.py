@@ -24,12 +24,13 @@ MODES = {"constant": PaddingMode.CONSTANT, "reflect": PaddingMode.REFLECTION}
 
 
 def cases() -> Iterator[Case]:
-    """The calls, for square matrices of each size; and a tensor with gaps."""
+    """The calls, for square matrices of each size; and tensors with gaps."""
     for size, side in SIDES.items():
         for operator, name, inputs, output, oracle, functions in _calls(side):
             about = (operator, f"{name}, {size}", inputs, output, functions, oracle)
             yield Case(*about, ceiling=None, context="call")
-    yield _with_gaps(SIDES["4 KiB"])
+    for size, side in ("4 KiB", 32), ("4 MiB", 1024):
+        yield _with_gaps(size, side)
 
 
 def _calls(side: int) -> Iterator[tuple[Any, ...]]:
@@ -101,7 +102,7 @@ def _tensor(data: Data, strides: tuple[int, ...] | None = None) -> TensorDesc:
     return TensorDesc(DataType[data.dtype.upper()], data.shape, strides)
 
 
-def _with_gaps(side: int) -> Case:
+def _with_gaps(size: str, side: int) -> Case:
     """Rows that do not follow one another, as those of a part of an image."""
     before, after = (
         _tensor(Data((n, n), "float32"), (n + 8, 1)) for n in (side, side + 2)
@@ -116,6 +117,5 @@ def _with_gaps(side: int) -> Case:
         return [oracles.Sample(values.shape, oracles.grid(values.shape), values)]
 
     run = dmljax.create_operator(dmljax.PaddingDesc(before, after, *static))
-    return Case(
-        "padding", "tensors with gaps, 4 KiB", (x,), out, {"dmljax": run}, oracle
-    )
+    name = f"tensors with gaps, {size}"
+    return Case("padding", name, (x,), out, {"dmljax": run}, oracle)
