@@ -29,7 +29,7 @@ def cases() -> Iterator[Case]:
         for operator, name, inputs, output, oracle, functions in _calls(side):
             about = (operator, f"{name}, {size}", inputs, output, functions, oracle)
             yield Case(*about, ceiling=None, context="call")
-    for size, side in ("4 KiB", 32), ("4 MiB", 1024):
+    for size, side in ("4 KiB", 32), ("256 KiB", 256):
         yield _with_gaps(size, side)
 
 
@@ -104,18 +104,16 @@ def _tensor(data: Data, strides: tuple[int, ...] | None = None) -> TensorDesc:
 
 def _with_gaps(size: str, side: int) -> Case:
     """Rows that do not follow one another, as those of a part of an image."""
-    before, after = (
-        _tensor(Data((n, n), "float32"), (n + 8, 1)) for n in (side, side + 2)
-    )
+    before = _tensor(Data((side, side), "float32"), (side + 8, 1))
+    after = _tensor(Data((side + 2, side + 2), "float32"), (side + 2, 1))
     static = (PaddingMode.REFLECTION, 0.0, 2, (1, 1), (1, 1))
     x, out = (Data((tensor.buffer_length,), "float32") for tensor in (before, after))
 
     def oracle(buffer: np.ndarray) -> list[oracles.Sample]:
         rows = np.stack([buffer[i * (side + 8) :][:side] for i in range(side)])
-        padded = np.pad(np.pad(rows, 1, "reflect"), ((0, 0), (0, 8)))
-        values = padded.ravel()[: out.size]
+        values = np.pad(rows, 1, "reflect").ravel()
         return [oracles.Sample(values.shape, oracles.grid(values.shape), values)]
 
     run = dmljax.create_operator(dmljax.PaddingDesc(before, after, *static))
-    name = f"tensors with gaps, {size}"
+    name = f"a tensor with gaps, {size}"
     return Case("padding", name, (x,), out, {"dmljax": run}, oracle)
