@@ -12,6 +12,7 @@ new and all caches are empty. The rows of the ledger have the context "tracing":
 """
 
 import dataclasses
+import gc
 import statistics
 import sys
 import time
@@ -88,6 +89,7 @@ class Work:
 
         structs = [Struct((8, 64, 64 + i), self.dtype) for i in range(self.calls)]
         jax.clear_caches()
+        gc.collect()  # which would else fall into the same contender in every round
         start = time.perf_counter()
         lowered = jax.jit(run).lower(*structs)
         middle = time.perf_counter()
