@@ -1,8 +1,8 @@
 """Plain forms, beside the special ones that dmljax has for speed.
 
 A second form, a threshold or a branch for speed stays in dmljax only if it gains 15 %
-in a program that users run, or if a goal is not reached without it. So the ledger has a
-line with it, and a line without it. The latter has a word in brackets. For example,
+in a program that users run, or if a goal is not reached without it. The ledger has a
+row with it, and a row without it. The latter has a word in brackets. For example,
 "dmljax [gather]" is dmljax in which `FORMS["gather"]` has replaced some names.
 """
 

@@ -273,7 +273,7 @@ def _sizes_of_part(
             size % count == 0,
             f"the output has sizes {show(output)}, and {count} devices can't share "
             f"the {size} elements along dimension {i} equally. The mesh axes are "
-            f"explicit ({show(axes[i])}), so that they must: choose other sizes, or "
-            "use jax.reshard to make the input whole along this dimension.",
+            f"explicit ({show(axes[i])}), and JAX then needs equal parts. Choose other "
+            "sizes, or use jax.reshard to make the input whole along this dimension.",
         )
     return tuple(size // count for size, count in zip(output, counts, strict=True))

@@ -52,7 +52,7 @@ SLOWER = "** -> *, 2 -> 1, 64 -> 63"
 EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     "It changes how long a call takes, or from which size on another form runs.": (
         ("_select", "transpose_select", "if False", "needs_cotangent"),
-        ("_overlap", "MOST_*", "*", ""),
+        ("_overlap", "MOST_ROUNDS", "16 -> 17, 16 -> 15", ""),
         ("_overlap", "_reduce", "if False", "sorted(axes)"),
         ("_sharding", "Part.gathered", "if False", "not mesh_axes"),
         ("_sharding", "Part.cut", "if False", "not self.mesh_axes"),
@@ -79,9 +79,14 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("_overlap", "_limit", "1 -> 2, 1 -> 0", "if others else 1"),
         ("_strides", "_offsets", "0 -> 1, 0 -> -1", "sizes[axis] > 1"),
     ),
+    "It reads outside of the memory and uses nothing of that. A GPU's tools find it.": (
+        ("pallas.gpu._padding", "_load_anywhere", "- -> +", "x.size - per_word"),
+    ),
     "No value comes there that tells the two apart.": (
         ("_one_hot", "_shard", "0 -> -1", "part.outputs[0]"),
         ("_padding_primitive", "_transpose", "0 -> -1", "value[0]"),
+        ("_primitive", "OperatorPrimitive.*", "0 -> -1", "max(len(primals)"),
+        ("pallas.gpu._nonzero_rows", "*", "1 -> 0", "count > 1 and"),
         ("pallas._padding", "on_bits.on_all_types", "0 -> -1", "**static)[0]"),
         ("pallas.tpu._padding", "padding", "8 -> 7", "itemsize < 8"),
         ("_padding_forms", "_has_long_runs", "2 -> 3", "itemsize"),

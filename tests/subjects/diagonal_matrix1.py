@@ -118,7 +118,7 @@ CALLS = {
     },
     **{
         f"{END} is {end}; {INT32}": ({"fill_begin": begin, "fill_end": end}, MATRIX)
-        for begin, end in ((0, INT32_MIN - 1), (None, 2**31))
+        for begin, end in ((0, INT32_MIN - 1), (None, 2**31), (np.int32(0), 2**32))
     },
 }
 BOUNDS = {
