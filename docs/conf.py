@@ -1,6 +1,6 @@
 """The configuration of the documentation.
 
-    sphinx-build -W -b html docs docs/_build/html
+    python -m sphinx -W -b html docs docs/_build/html
 
 The build needs no network. Pages in docs/tutorials are notebooks in Markdown, which the
 build executes.

@@ -211,7 +211,7 @@ def check_sent(
     """Compares the text of a compiled program with what the page says is sent."""
     found = [(one.kind, one.elements) for one in collectives(text)]
     sent = Sent(found, case, parts, gradient)
-    word = table()[case.line][kind]
+    word = table()[case.row][kind]
     assert MEANINGS[word](sent), f"{word}: {sent.found}"
 
 

@@ -206,7 +206,8 @@ class Described(NamedTuple):
     """A descriptor of an operator, typed a second time from DirectML's pages.
 
     Attributes:
-      example: a valid descriptor, of small tensors of one type where it may be.
+      example: a valid descriptor, of small tensors of one type where it may be, and of
+        floats if the operator is linear.
       fields: of the C struct, in their order.
       table: the support table, by feature level.
       attributes: `(rank, data type) -> values` of the fields behind the tensors, which

@@ -18,22 +18,23 @@ def array(dtype: Any = "float32", shape: tuple[int, ...] = SHAPE) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """A call, and the line of the table on the operator's page that speaks of it.
+    """A call, and the row of the table on the operator's page that speaks of it.
 
     Attributes:
       function: of arrays that are sharded alike.
       arrays: what it is called with. It is differentiated in the last of them.
-      line: the operator and the dimensions that are sharded, as the table has them.
-      fits: whether the line speaks of a division, given by the number of parts of each
+      row: the operator and the dimensions that are sharded, as the table has them.
+      fits: whether the row speaks of a division, given by the number of parts of each
         dimension.
-      differentiable: whether the function has a derivative.
+      differentiable: whether the function has a derivative. If the output is whole on
+        every device, JAX wants such a cotangent: take the gradient in the function.
       divided: whether the last output is divided as the arrays are.
-      pads: how much is padded before and after the first dimension.
+      pads: how much longer the first dimension of the output is, before and after.
     """
 
     function: Callable[..., Any]
     arrays: tuple[np.ndarray, ...]
-    line: tuple[str, str]
+    row: tuple[str, str]
     fits: Callable[[tuple[int, ...]], bool] = lambda parts: True
     differentiable: bool = True
     divided: bool = True

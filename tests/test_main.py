@@ -218,6 +218,8 @@ def test_a_signal_while_files_are_written(capsys, monkeypatch, number, more):
     saves = [save("r", name) for name in names]
     [source] = files(holding(zeros("UINT8", 8), *saves))
     write_outputs, left, outcomes = command_line.write_outputs, 0, []
+    usual = command_line.ENDING[number]
+    before = signal.signal(number, usual)  # nohup ignores SIGHUP
 
     def event():
         nonlocal left
@@ -253,6 +255,7 @@ def test_a_signal_while_files_are_written(capsys, monkeypatch, number, more):
     assert [written for _, written in signalled if written not in ([], names)] == []
     assert {len(written) for _, written in signalled} == {0, 2}
     assert last == (0, names)
+    assert signal.signal(number, before) is usual
 
 
 @pytest.mark.parametrize("number", command_line.ENDING)

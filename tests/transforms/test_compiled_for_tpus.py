@@ -108,7 +108,7 @@ def test_batches(chip, name):
 @meshes.divisions(["4", "2x2"])
 def test_four_chips_communicate_what_the_page_says(case, mesh, spec, implementation):
     """With explicit axes, which make a shard_map: this compiler can't ask."""
-    operator, _ = case.line
+    operator, _ = case.row
     if implementation == "pallas":
         if operator.split("`")[1] not in WITH_KERNEL or "size=K" in operator:
             pytest.skip("this program has no kernel for TPUs")
@@ -121,5 +121,5 @@ def test_four_chips_communicate_what_the_page_says(case, mesh, spec, implementat
     program = jax.jit(case.function).lower(*placed).compile()
     parts = meshes.parts_of(mesh, spec)
     meshes.check_sent(program.as_text(), case, parts, AxisType.Explicit)
-    if case.line != ("`padding`", "a padded dimension"):  # where WRAP only slices
+    if case.row != ("`padding`", "a padded dimension"):  # where WRAP only slices
         assert ("dmljax_" in program.as_text()) == (implementation == "pallas")

@@ -1,6 +1,6 @@
 """One program over many devices: results, and what the devices send one another.
 
-Every line of the tables about sharding is compiled on meshes of eight virtual devices.
+Every row of the tables about sharding is compiled on meshes of eight virtual devices.
 What is only about explicit mesh axes is tested in test_sharding.py.
 """
 
@@ -97,9 +97,9 @@ def test_shard_map(uses):
 # WHAT THE TABLES SAY
 
 
-def test_every_line_of_the_page_has_a_case():
-    """A line has a case in a subject, and a new word has one of the MEANINGS."""
-    assert {case.line for case in CASES.values()} == set(meshes.table())
+def test_every_row_of_the_page_has_a_case():
+    """A row has a case in a subject, and a new word has one of the MEANINGS."""
+    assert {case.row for case in CASES.values()} == set(meshes.table())
     words = {word for by_axes in meshes.table().values() for word in by_axes.values()}
     assert words == set(meshes.MEANINGS)
 

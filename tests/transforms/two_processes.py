@@ -13,13 +13,13 @@ from jax.sharding import PartitionSpec as P
 
 from tests.meshes import CASES, pulled_back
 
-BY_LINE = {case.line: case for case in CASES.values() if case.fits((8, 1, 1))}
+BY_ROW = {case.row: case for case in CASES.values() if case.fits((8, 1, 1))}
 
 
 def all_cases(devices):
     """The outputs over eight devices, with automatic and with explicit axes."""
-    calls = [(case.function, case.arrays) for case in BY_LINE.values()]
-    calls += [pulled_back(case) for case in BY_LINE.values() if case.differentiable]
+    calls = [(case.function, case.arrays) for case in BY_ROW.values()]
+    calls += [pulled_back(case) for case in BY_ROW.values() if case.differentiable]
 
     @jax.jit
     def run(inputs):
