@@ -37,6 +37,7 @@ from dmljax.pallas._platforms import may_be_default, require_kernel
 
 # The form that a caller asks for. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
+NO_MESH = AbstractMesh((), ())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +160,7 @@ class OperatorPrimitive:
             def lower(form: Form, **options: Any) -> Any:
                 # With the mesh Mosaic GPU would ask for the GPU of this machine, and
                 # the operations of a form how their results are sharded.
-                with use_abstract_mesh(AbstractMesh((), ())):
+                with use_abstract_mesh(NO_MESH):
                     local = mlir.lower_fun(form, multiple_results=True)
                     one = on_one_device(context)
                     return local(one, *operands, **static, **options)
