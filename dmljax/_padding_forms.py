@@ -134,16 +134,8 @@ def on_cpu(
     """Pads by joining strips if runs are long and elements narrow, else by a gather.
 
     Both pass over the array once for each axis. Joining copies runs of bytes, and a
-    gather computes an index for each element.
-    """
-    pad = join if _has_long_runs(x, start, end) else gather
-    return by_axes(pad)(x, *value, start=start, end=end, mode=mode)
-
-
-def _has_long_runs(x: jax.Array, start: Pads, end: Pads) -> bool:
-    """Whether strips of this array are joined faster than it is gathered on a CPU.
-
-    A run is what follows an index of the last padded axis and of those before it.
+    gather computes an index for each element. A run is what follows an index of the
+    last padded axis and of those before it.
     """
     axes = _padded_axes(x.ndim, start, end)
     run = x.shape[axes[-1][0] :] if axes else ()
@@ -152,7 +144,9 @@ def _has_long_runs(x: jax.Array, start: Pads, end: Pads) -> bool:
     known = narrow and all(isinstance(size, int) for size in run)
     # A gather copies 16 and more elements that lie side by side at once, and is faster
     # with them (results/x86_64-cpu.csv, "reflect padding", "[join]" and "[gather]").
-    return known and math.prod(run) >= 96 and math.prod(run[1:]) < 16
+    long = known and math.prod(run) >= 96 and math.prod(run[1:]) < 16
+    pad = join if long else gather
+    return by_axes(pad)(x, *value, start=start, end=end, mode=mode)
 
 
 def join(

@@ -89,7 +89,7 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("pallas.gpu._nonzero_rows", "*", "1 -> 0", "count > 1 and"),
         ("pallas._padding", "on_bits.on_all_types", "0 -> -1", "**static)[0]"),
         ("pallas.tpu._padding", "padding", "8 -> 7", "itemsize < 8"),
-        ("_padding_forms", "_has_long_runs", "2 -> 3", "itemsize"),
+        ("_padding_forms", "on_cpu", "2 -> 3", "itemsize"),
         ("_arguments", "_is_of_numbers", "16 -> 17, 8 -> 9", "dtype.itemsize"),
         ("_arguments", "cast_float_value", "> -> >=, 0 -> 1, 0 -> -1", "rounded > 0"),
     ),
