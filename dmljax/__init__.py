@@ -38,6 +38,10 @@ __all__ += ["ModelError", "Operator", "OperatorDesc", "TensorDesc", "TensorFlags
 __all__ += ["create_operator", "run_model"]
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "numpy", "onnx"})
+
+
 def __getattr__(name: str) -> typing.Any:
     # Programs that use none of these do not wait for the imports that they need.
     if name == "run_model":

@@ -23,6 +23,7 @@ from benchmarks.collectives import collectives
 from tests.sharded import SHAPE, Case, array
 from tests.subjects import SUBJECTS
 from tests.subjects.nonzero_coordinates import MASK
+from tests.transforms.dense import assert_equal
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 TWICE = P("a", "b"), P("b", None, "a"), P(("a", "b"))
@@ -163,12 +164,6 @@ def sharding_of(
     types = (kind,) * len(sizes)
     made = jax.make_mesh(sizes, names, axis_types=types, devices=devices)
     return NamedSharding(made, spec)
-
-
-def assert_equal(outputs: Any, expected: Any, what: str = "") -> None:
-    """The same values, wherever they lie."""
-    for one, other in zip(*map(jax.tree.leaves, (outputs, expected)), strict=True):
-        np.testing.assert_array_equal(np.asarray(one), np.asarray(other), err_msg=what)
 
 
 def run(

@@ -20,12 +20,13 @@ from dmljax import DescriptorError, PaddingMode
 from dmljax._primitive import OperatorPrimitive
 from dmljax._sharding import Layout, Part, Partition, aligned
 from tests import samples
-from tests.meshes import CASES, assert_equal, check_both, run, sharding_of
+from tests.meshes import CASES, check_both, run, sharding_of
 from tests.samples import Sample
 from tests.sharded import array
 from tests.subjects import SUBJECTS
 from tests.subjects.nonzero_coordinates import MASK
 from tests.subjects.padding import NARROW, pad_rows
+from tests.transforms.dense import assert_equal
 
 # EVERY DIMENSION OF EVERY SAMPLE
 

@@ -138,7 +138,6 @@ COUNT = "it must be 1 to 4294967295."
         ("UINT8", {"value": 1}, "'initialValues': the field 'valueCount' is missing"),
         ("UINT8", {"valueCount": 0, "value": 1}, f"'valueCount' is 0; {COUNT}"),
         ("UINT8", {"valueCount": 2**32, "value": 1}, COUNT),
-        ("INT64", [1], "INT64, which needs JAX's x64 mode"),
         (None, [1], "'initialValuesDataType' is missing or UNKNOWN; only a .npy file"),
         ("UNKNOWN", {"valueCount": 3, "value": 1}, "is missing or UNKNOWN; only a"),
     ],

@@ -25,5 +25,4 @@ SAMPLES: tuple[Sample, ...] = tuple(
     for subject in SUBJECTS.values()
     for sample in (*subject.samples, *subject.kernel_samples[:1])
 )
-EDGES = tuple(edge for subject in SUBJECTS.values() for edge in subject.edges)
 LINEAR = tuple(sample for sample in SAMPLES if sample.linear)
