@@ -27,7 +27,7 @@ def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 
 
 def assert_same(actual: Any, expected: Any, name: str = "") -> None:
-    """Same type, which is not weak, same sizes and same bits, output by output."""
+    """Same type (not weak), same sizes and same bits, output by output."""
     actual, expected = jax.tree.leaves(actual), jax.tree.leaves(expected)
     for one, other in zip(actual, expected, strict=True):
         assert isinstance(one, jax.Array)
@@ -107,7 +107,7 @@ def each(
 ) -> pytest.MarkDecorator:
     """A test for each sample.
 
-    JAX transforms and calls an operator without looking at its kernel, so the samples
+    JAX transforms and calls an operator without looking at its kernel. So the samples
     by kernel are slow tests, but for those of a batching rule and of a transpose: both
     give the kernel other operands.
     """

@@ -1,7 +1,7 @@
 """What only pyright checks: what it takes in descriptors, and what it refuses in calls.
 
-The fields of descriptors have converters, which mypy does not know: it wants the types
-that are declared. tests/test_operator.py runs it. A comment that ignores no error is an
+The fields of descriptors have converters. But mypy does not know them: it wants the
+declared types. tests/test_operator.py runs it. A comment that ignores no error is an
 error.
 """
 # pyright: reportUnnecessaryTypeIgnoreComment=true

@@ -130,9 +130,9 @@ def divisions(
 ) -> pytest.MarkDecorator:
     """The cases under the specs of these meshes that their lines speak of.
 
-    Cases that need more than so many devices are skipped. Meshes of 2 and of 4 devices
-    are slow tests: 8 devices have the same collectives, and more ways to divide. So are
-    the specs `alike`, which divide as others do.
+    Cases that need more than `devices` are skipped. Meshes of 2 and of 4 devices are
+    slow tests: 8 devices have the same collectives, and more ways to divide. The specs
+    `alike` divide as others do, and are slow, too.
     """
 
     def marks(mesh: str, spec: P) -> list[pytest.MarkDecorator]:

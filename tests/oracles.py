@@ -108,7 +108,7 @@ def nonzero_coordinates(x, *, columns=None, fill=0, parts=None, size=None):
     for coordinate in np.ndindex(x.shape):
         if nonzero(x[coordinate]):
             part = coordinate[0] * parts // x.shape[0] if parts else 0
-            # The zeros in front give a scalar, which has no coordinates, one column.
+            # A scalar has no coordinates. The zeros in front give it one column.
             coordinates[part, counts[part]] = ((0,) * columns + coordinate)[-columns:]
             counts[part] += 1
     coordinates = coordinates[:, :rows]
@@ -190,7 +190,7 @@ def cast_padding_value(value, dtype):
 
 
 def packed_strides(sizes):
-    """Returns strides, of which each is the product of the sizes after it."""
+    """Returns strides. Each is the product of the sizes after it."""
     return tuple(math.prod(map(int, sizes[i + 1 :])) for i in range(len(sizes)))
 
 
@@ -210,7 +210,7 @@ def strided_read(buffer, sizes, strides):
 
 
 def strided_write(values, strides, length):
-    """Writes values[c] to dot(c, strides) of a buffer, which has 0 in the gaps."""
+    """Writes values[c] to dot(c, strides) of a buffer with 0 in the gaps."""
     values = np.asarray(values)
     strides = packed_strides(values.shape) if strides is None else strides
     buffer = np.zeros(length, values.dtype)
@@ -248,7 +248,7 @@ def _typed(value, dtype):
 
 
 def _number(scalar):
-    """Returns a scalar as a Python number, whose sums are exact for integers."""
+    """Returns a scalar as a Python number. Sums of integers are exact."""
     kinds = {"i": int, "u": int, "c": complex}
     return kinds.get(scalar.dtype.kind, float)(scalar)
 

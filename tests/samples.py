@@ -210,7 +210,7 @@ class Described(NamedTuple):
         floats if the operator is linear.
       fields: of the C struct, in their order.
       table: the support table, by feature level.
-      attributes: `(rank, data type) -> values` of the fields behind the tensors, which
+      attributes: `(rank, data type) -> values` of the fields behind the tensors. They
         fit an output of this rank and type.
       make: makes a valid descriptor at random, by the tools of a `tests.fuzz` Maker.
       oracle: `(desc, *arrays) -> outputs` in NumPy. All tensors are packed.
@@ -244,7 +244,7 @@ class Subject:
       sharded: by name, calls for each line of the table about sharding on its page.
       descriptors: what is known of its descriptors, by DirectML's name.
       plans: the names of the edges that a kernel runs. A kernel is slow to interpret,
-        so it runs one edge for each way to launch it.
+        so we run one edge for each way to launch it.
       names: what else the operator makes public: enums and named tuples.
       extra: the types of JAX alone that the operator takes.
     """

@@ -121,7 +121,7 @@ ERRORS = {
 if not blocks.INTERPRETED:  # then the kernel runs as code per thread, too
     ERRORS |= {(name, "kernel"): (DescriptorError, LACKS) for name in PER_THREAD}
 # The names that are read when a program is made. Each takes seconds, because everything
-# is compiled again, so those without which the same use fails are hidden together.
+# is compiled again. We hide names together if the same use fails without them.
 ALONE = "devices", "export", "manual axes", "replace", "compute capability"
 HIDDEN = [PER_THREAD, *((name,) for name in ALONE)]
 EXPERIMENTAL = ("jet", "roofline", "roofline result")

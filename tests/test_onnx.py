@@ -24,7 +24,7 @@ OFF_ON = np.int8([7, -7])
 
 
 def lit(indices, depth, off_on=OFF_ON):
-    """The sequences of indices, of which None lights nothing."""
+    """The sequences of indices. None lights nothing."""
     rows = [[off_on[int(i == n)] for i in range(depth)] for n in indices]
     return np.array(rows, off_on.dtype)
 

@@ -146,7 +146,7 @@ def test_values_of_descriptors(x64):
 
 @pytest.mark.parametrize("mode", [False, True])
 def test_a_large_float_is_the_same_integer_traced_or_not(mode):
-    """A traced float has JAX's default type, to which any float is rounded."""
+    """A traced float has JAX's default type. Any float is rounded to it."""
     with jax.enable_x64(mode):
         x = jnp.zeros((1, 1), jnp.int32)
         call = functools.partial(padding, x, (0, 0), (0, 1))

@@ -19,7 +19,7 @@ FORMS = {
     "strips": PADDING.divisible,
     "cpu": PADDING.on_platform["cpu"],
 }
-# Any amount at either end, so that a fold may begin and end anywhere.
+# Any amount at either end: a fold may begin and end anywhere.
 LINES = [
     ((size,), (start,), (end,))
     for size in (1, 2, 3, 5)
@@ -50,7 +50,7 @@ def assert_each(form, inputs, oracle):
         np.testing.assert_array_equal(found, expected, f"{x.shape} {pads}", strict=True)
 
 
-# In a type of one byte, whose strips are joined on a CPU, and in another one.
+# In a type of one byte (a CPU joins its strips), and in another one.
 each_type = pytest.mark.parametrize("dtype", ["int8", "float32"])
 
 
@@ -106,7 +106,7 @@ LONG = 720_000_000
     ("mode", "end"),
     [
         *itertools.product(REPEATING, [2**31 - LONG]),
-        # Start 1 is folded to almost two sizes ahead: the last is at 2^31 or so.
+        # Start 1 is folded to almost two sizes ahead: the last is at about 2^31.
         *itertools.product([PaddingMode.REFLECTION, PaddingMode.SYMMETRIC], [1]),
     ],
 )

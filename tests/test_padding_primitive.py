@@ -36,7 +36,7 @@ def test_rows_that_a_padding_sends(pads, mode, sent):
 
 
 def test_columns_that_a_device_gathers():
-    """The padding is larger than a part, which has two columns."""
+    """A part has two columns. The padding is larger."""
     pad = functools.partial(padding, mode=PaddingMode.SYMMETRIC)
     sharding = sharding_of("8", P(None, "a"), AxisType.Explicit)
     run(lambda x: pad(x, (0, 5), (0, 3)), sharding, array(shape=(3, 16)))

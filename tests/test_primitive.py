@@ -1,7 +1,7 @@
 """Which form of an operator runs, as the text of the program shows it.
 
-A toy operator has every kind of form. Each computes something else, so that the program
-shows which one it is.
+A toy operator has every kind of form. Each computes something else: the program shows
+which one it is.
 """
 
 import dataclasses
@@ -106,7 +106,7 @@ def test_the_default_looks_at_the_largest_operand_or_output(size, times, expecte
 def test_a_call_outside_of_jit_runs_the_same_code(monkeypatch):
     """As if a CPU could run kernels: it interprets them."""
     monkeypatch.setattr(_platforms, "kernels_available", lambda platform: True)
-    fresh = dataclasses.replace(TOY)  # so that no other test finds what is compiled
+    fresh = dataclasses.replace(TOY)  # no other test finds what is compiled
     large, small = (np.linspace(1, 2, size, dtype="f4") for size in (LEAST, LEAST - 1))
     for x, expected in (large, "interpreted kernel"), (small, "for CPUs"):
         (alone,), (inside,) = fresh(x, times=1), jax.jit(lambda x: fresh(x, times=1))(x)

@@ -41,8 +41,8 @@ def times(value, factor):
 def larger(sample, factor):
     """The sample with sizes that devices can share, in every way that may be legal.
 
-    An attribute may be a size. So each choice of attributes is multiplied in turn, few
-    of them first, and the operator refuses what does not fit.
+    An attribute may be a size. We multiply each choice of attributes in turn, few of
+    them first, and the operator refuses what does not fit.
     """
     operands = tuple(
         times(x, factor)
@@ -90,7 +90,7 @@ def evaluated(sample, arrays):
 
 
 def divisions(sample):
-    """Samples, which of their arrays are divided, and in which dimension.
+    """Samples, their arrays that are divided, and the dimension.
 
     Each array alone, in each of its dimensions; those of the highest rank together; and
     all arrays of a batch.
@@ -142,7 +142,7 @@ def divided(sample, positions, dimension):
 
 
 def check_every_dimension(sample):
-    """Over so many devices as over one; each number of them runs one program."""
+    """Many devices give what one gives; each number of them runs one program."""
     by_count = collections.defaultdict(list)
     for one, positions, dimension in divisions(sample):
         found = divided(one, positions, dimension)
@@ -159,7 +159,7 @@ def check_every_dimension(sample):
 
 
 def samples_by_shape():
-    """All samples. Those whose operands have the ranks of one before are slow tests."""
+    """All samples. Those with the ranks of one before are slow tests."""
     for subject in SUBJECTS.values():
         seen = set()
         for sample in subject.samples:
@@ -175,7 +175,7 @@ def test_every_dimension_of_every_sample(sample):
 
 
 def tiled(layout):
-    """An operator whose output is longer than its input: each device tiles its part."""
+    """An operator with an output longer than its input: each device tiles its part."""
     tile = OperatorPrimitive(
         "tile",
         lambda x, *, count: (jnp.tile(x, count),),
@@ -235,7 +235,7 @@ def test_mesh_axes_in_another_order_than_in_the_mesh():
 
 
 def test_a_gradient_inside_a_shard_map_over_some_axes():
-    """The other explicit axis divides the rows, which are padded."""
+    """The rows are padded. The other explicit axis divides them."""
 
     def energy(x):
         outputs = [pad_rows(x, NARROW, mode) for mode in PaddingMode]

@@ -150,7 +150,7 @@ def test_offsets_past_31_bits(transform):
 
 @pytest.mark.parametrize("strides", [(1, 1), (2**20, 2)])
 def test_buffers_that_are_longer_than_their_tensors(strides):
-    """An index may be as large as the buffer, of which the tensor is a small part."""
+    """An index may be as large as the buffer. The tensor is a small part of it."""
     item = tensor("INT8", 2, 2, strides=strides)
     buffer = jax.ShapeDtypeStruct((LONG,), jnp.int8)
     assert jax.eval_shape(functools.partial(read, item), buffer).shape == (2, 2)

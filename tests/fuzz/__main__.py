@@ -34,7 +34,7 @@ from tests.fuzz import damage, expected
 from tests.fuzz.descriptors import Maker, changed
 from tests.fuzz.rules import accepts
 
-# One compilation has so many programs: compiling each by itself takes far longer.
+# How many programs we compile at once. One by one they take far longer.
 BATCH = 100
 # Ten descriptors are checked for each that runs.
 CHECKS = 10
@@ -63,12 +63,12 @@ class Report:
         print(f"FAILED: {what.strip().splitlines()[-1][:200]} ({path})", flush=True)
 
     def raised(self, content: Any) -> None:
-        """Keeps the exception that is handled, which should not have been raised."""
+        """Keeps the exception that is handled. It should not have been raised."""
         self.fail(traceback.format_exc(limit=-3), content)
 
     @contextlib.contextmanager
     def check(self, count: str, content: Any) -> Iterator[None]:
-        """Counts a check, which must be quick and small, and must raise no error."""
+        """Counts a check. It must be quick and small, and must raise no error."""
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         start = time.process_time()  # whatever else the machine does
         try:
@@ -240,7 +240,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = [kinds[arguments.only]] if arguments.only else kinds.values()
     end = time.monotonic() + 60 * arguments.minutes
     with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)  # so that the files that models write go there
+        os.chdir(folder)  # the files that models write go there
         while True:
             for batch in chosen:
                 batch()

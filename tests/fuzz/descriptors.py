@@ -118,7 +118,7 @@ ODD += 1.5, "1", True, None
 
 
 def changed(maker: Maker, desc: dmljax.OperatorDesc) -> dmljax.OperatorDesc:
-    """Changes a field of a descriptor or of a tensor, which may then break a rule.
+    """Changes a field of a descriptor or of a tensor. This may break a rule.
 
     Raises:
       DescriptorError, TypeError: if the value can't even be put into a field.

@@ -1,7 +1,7 @@
 """The rules of the pages a second time: whether a descriptor has to be accepted.
 
 The support tables are in tests/subjects/, typed from the pages. Nothing here calls a
-check of the package. So a rule that it forgets or adds is a failure of the fuzzer.
+check of the package. The fuzzer finds a rule that the package forgets or adds.
 """
 
 import math
@@ -13,7 +13,7 @@ from tests import oracles
 from tests.subjects import DESCRIBED
 
 MODE_LEVELS = {PaddingMode.SYMMETRIC: 0x3000, PaddingMode.WRAP: 0x6400}
-# The oracle of overlaps looks at every element, so it looks at no more than these.
+# The oracle of overlaps looks at every element. We give it no more than these.
 MOST_OFFSETS = 10_000
 # All tensors have one type, but for these.
 OTHER_TYPES = "condition_tensor", "indices_tensor", "output_count_tensor"
@@ -105,7 +105,7 @@ def _same(*values: Any) -> bool:
 
 
 def _typed(output: TensorDesc, data_type: DataType, value: float) -> bool:
-    """Whether a value is of the output's type, which holds it."""
+    """Whether a value has the output's type and fits into it."""
     if data_type.name.startswith("FLOAT") or data_type != output.data_type:
         return data_type == output.data_type
     signed, bits = data_type.name[0] == "I", 8 * output.dtype.itemsize

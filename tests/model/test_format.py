@@ -1,4 +1,4 @@
-"""The tables of the format: which fields each object has, and of which kind."""
+"""The tables of the format: the fields of each object, and their kinds."""
 
 import pytest
 

@@ -109,7 +109,7 @@ def test_a_wrong_target(folder, path, more, message):
     ],
 )
 def test_a_target_without_permission(folder, monkeypatch, protected, message):
-    """The superuser may write everything, so the test says what is not allowed."""
+    """The superuser may write everything: we say what is not allowed."""
     (folder / "kept.bin").write_bytes(b"kept")
     monkeypatch.setattr(os, "access", lambda path, mode: path != folder / protected)
     refused = m.refusal(m.holding(m.zeros("FLOAT32", 5), m.save("r", "kept.bin")))

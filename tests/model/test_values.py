@@ -231,7 +231,7 @@ def test_a_wrong_source(folder, name, content, message):
 
 
 def test_a_folder_without_permission(monkeypatch):
-    """The superuser may read everything, so the test says what is not allowed."""
+    """The superuser may read everything: we say what is not allowed."""
 
     def refuse(found, path, *arguments, **options):
         if str(path).endswith("a.bin"):

@@ -32,8 +32,8 @@ from tests.mutants.child import run
 from tests.mutants.generate import Fault
 from tests.mutants.modules import drawn, is_equivalent, tests_of
 
-# The modules of other packages that dmljax and its tests import. They are imported
-# once, before the processes are forked, which saves seconds for each fault.
+# The modules of other packages that dmljax and its tests import. We import them once,
+# before the processes are forked. This saves seconds for each fault.
 PRELOADED = (
     *("jax", "jax.export", "jax.extend.core", "jax.experimental.jet"),
     *("jax.experimental.pallas", "jax.experimental.pallas.tpu"),

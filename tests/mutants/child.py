@@ -68,7 +68,7 @@ class Reporter:
         items.sort(key=order.__getitem__)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Limits the time by a signal, which also ends code that is not Python."""
+        """Limits the time by a signal. It also ends code that is not Python."""
         self.note("started", nodeid)
         signal.alarm(self.limit)
 
@@ -94,7 +94,7 @@ def run(fault: Fault | None, tests: Sequence[str], path: Path, limit: int) -> No
       path: the file for notes on the tests. The output of pytest goes beside it.
       limit: the seconds that a test may take.
     """
-    # In a session of its own, so that what the tests start can be ended with it.
+    # A session of its own: what the tests start can be ended with it.
     os.setsid()
     os.chdir(ROOT)
     log = os.open(path.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

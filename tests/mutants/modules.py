@@ -1,4 +1,4 @@
-"""Says which modules get faults, which tests try them, and which change no result."""
+"""Modules that get faults, tests that try them, and faults that change no result."""
 
 import fnmatch
 import functools
@@ -110,7 +110,7 @@ def matches(row: tuple[str, str, str, str], fault: Fault) -> bool:
 
 
 def drawn(names: Sequence[str], sample: int, seed: int) -> Iterator[Fault]:
-    """Yields so many faults at random, or all, without those that change no code."""
+    """Yields `sample` faults at random, or all, without those that change no code."""
     every = [fault for module in modules(names) for fault in faults(module)]
     random.Random(seed).shuffle(every)
     effective = (fault for fault in every if fault.has_effect())

@@ -1,8 +1,8 @@
-"""The sizes of the kernels' blocks, which the tests make small.
+"""The sizes of the kernels' blocks. The tests make them small.
 
 A CPU takes time to compile what a thread does with each element of a chunk, and arrays
 would have to be large to have several programs. With the sizes below, a few hundred or
-thousand elements have several programs, of which the last one is cut.
+thousand elements have several programs, and the last one is cut.
 """
 
 from types import ModuleType
@@ -21,7 +21,7 @@ SMALL: Sizes = {
     _padding: {"CHUNK_BYTES": 8, "WARPS": 1},
     _nonzero_plan: {"WARPS": 4, "PROGRAMS": 3, "MOST_TILES": 8, "GROUP": 2},
 }
-# Of those for TPUs, whose interpreter takes time for every vector.
+# Of those for TPUs. Their interpreter takes time for every vector.
 SMALL_ON_TPU: Sizes = {_nonzero_coordinates: {"VECTORS": 8}}
 REAL: Sizes = {
     module: {name: getattr(module, name) for name in sizes}

@@ -91,7 +91,7 @@ TIMED = [
 
 @pytest.mark.parametrize(("name", "timed", "dtype"), TIMED)
 def test_a_program_computes_the_same_in_every_spelling(name, timed, dtype):
-    """All in one program, which is compiled once. A gradient has the result, too."""
+    """All in one program: we compile it once. A gradient has the result, too."""
     *_, case = cases_of("cpu", name, timed, 2**10, [dtype])
     arrays = case.arrays()
     functions = {

@@ -43,7 +43,7 @@ def section(page, heading):
 
 @pytest.fixture
 def whole_messages():
-    """JAX adds no note to errors, which doctest would take for their message."""
+    """JAX adds no note to errors. Doctest would take it for their message."""
     before = jax.config.jax_traceback_filtering
     jax.config.update("jax_traceback_filtering", "off")
     yield

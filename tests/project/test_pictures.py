@@ -30,7 +30,7 @@ def test_every_picture_is_drawn_and_shown_with_a_description(files):
 def test_pictures_are_no_wider_than_a_page_and_follow_the_dark_mode(files):
     for name, text in files.items():
         width = re.search(r'viewBox="([^"]+)"', text)[1].split()[2]
-        # Matplotlib writes points, of which an inch has 72, and a page 96 pixels.
+        # An inch has 72 of Matplotlib's points, and 96 pixels of a page.
         scale = 96 / 72 if f'width="{width}pt"' in text else 1
         assert float(width) * scale <= cells.WIDTH + 2, name
         assert "prefers-color-scheme: dark" in text, name

@@ -175,4 +175,4 @@ except RuntimeError as error:
 def test_import_is_quiet_starts_no_backend_and_leaves_the_configuration_alone():
     done = python("-W", "error", "-c", IMPORT, JAX_PLATFORMS="nowhere")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "'nowhere'" in done.stdout  # so an import that looks for one would fail
+    assert "'nowhere'" in done.stdout  # an import that looks for one would fail

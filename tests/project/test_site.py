@@ -132,7 +132,7 @@ for (const cell of document.querySelectorAll("article table.docutils td")) {
 }
 return found;
 """
-# Pictures whose letters, of at least 12 pixels, are shrunk to less than 9.
+# Pictures that shrink letters of at least 12 pixels to less than 9.
 SMALL_LETTERS = """
 return [...document.querySelectorAll("article img[src$='.svg']")]
   .filter(e => !e.closest(".gallery") && e.width < 0.75 * e.naturalWidth)
@@ -208,14 +208,14 @@ def test_a_tutorial_is_a_notebook_too(browser, address, page):
     assert {"cells", "metadata"} <= set(json.loads(file.read_text()))
 
 
-# The scheme that pictures get, which their style sheets ask for.
+# The scheme that pictures get. Their style sheets ask for it.
 SCHEMES = """
 return [...new Set([...document.querySelectorAll("article img")]
   .map(e => getComputedStyle(e).colorScheme))];
 """
 
 
-# The texts whose colour is too close to that of what lies behind them. 4.5 is what the
+# The texts in a colour too close to that of what lies behind them. 4.5 is what the
 # Web Content Accessibility Guidelines ask for (level AA).
 HARD_TO_READ = """
 const parse = text => {

@@ -12,7 +12,7 @@ SUBJECTS: dict[str, Subject] = {
     for name in OPERATORS
     if importlib.util.find_spec(f"{__name__}.{name}")
 }
-# By DirectML's names of the operators, which are more than the functions.
+# By DirectML's names: there are more operators than functions.
 DESCRIBED: dict[str, Described] = {
     name: described
     for subject in SUBJECTS.values()

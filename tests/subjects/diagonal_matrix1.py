@@ -39,7 +39,7 @@ def diagonal_matrix1_oracle(value: Any, x: Any = None, **attributes: Any) -> Any
 def _diagonal(
     name: str, shape: tuple[int, ...], begin: int, end: int, *, given: bool = True
 ) -> Sample:
-    """A sample, whose input has this shape, or whose result has it without an input."""
+    """A sample. Its input has this shape, or without an input its result."""
     operands = ((), shape) if given else ((),)
     attributes = {"fill_begin": begin, "fill_end": end}
     attributes |= {} if given else {"shape": shape}

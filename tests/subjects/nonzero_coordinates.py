@@ -17,7 +17,7 @@ from tests.subjects import tables
 
 
 def nonzero_coordinates(x: Any, *, fill: int | None = 0, **options: Any) -> Any:
-    """The function; undefined rows are set to 0, so that they can be compared."""
+    """The function. We set undefined rows to 0 to compare them."""
     count, coordinates = dmljax.nonzero_coordinates(x, fill=fill, **options)
     if fill is None:
         row = jnp.arange(coordinates.shape[0], dtype=np.uint32)[:, None]

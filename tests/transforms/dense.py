@@ -158,7 +158,7 @@ def batches(sample: Sample, count: int = BATCH) -> list[np.ndarray]:
 
 
 def shared(operand: np.ndarray) -> np.ndarray:
-    """A batch whose arrays are all the first one."""
+    """A batch of copies of the first array."""
     return np.stack([operand[0]] * len(operand))
 
 

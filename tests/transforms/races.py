@@ -1,9 +1,9 @@
-"""Races in shared memory, which are found on a CPU.
+"""Finds races in shared memory on a CPU.
 
 `_lockstep` takes each step in all threads together, so a missing barrier does not
 change its results. `Watched` does the same, and remembers for each element of shared
-memory which threads have read it and stored to it. A *race* is two accesses of
-different threads to one element, of which one is a store, with no barrier between them.
+memory which threads have read it and stored to it. In a *race* two threads access one
+element with no barrier between them, and one of them stores to it.
 A barrier of a warp orders what the threads of this warp do, and a barrier of the
 program what all threads of the program do.
 
@@ -55,7 +55,7 @@ def _offsets(memory: Any, offset: Any, elements: int) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Memory(_lockstep.Memory):
-    """A shared memory whose accesses are watched."""
+    """Watches the accesses to a shared memory."""
 
     accesses: Any = None
 
@@ -86,7 +86,7 @@ class Memory(_lockstep.Memory):
 
 @dataclasses.dataclass(frozen=True)
 class Output(_lockstep.Memory):
-    """A memory of all programs whose stores are counted."""
+    """Counts the stores to a memory of all programs."""
 
     stores: Any = None
 
@@ -98,7 +98,7 @@ class Output(_lockstep.Memory):
 
 
 class Watched(_lockstep.Threads):
-    """`_lockstep.Threads`, which counts races, what is partial, and stores.
+    """`_lockstep.Threads` that count races, what is partial, and stores.
 
     `without` is the index in `sites` of a barrier that is left out; a number past the
     last one leaves out none.
@@ -133,7 +133,7 @@ class Watched(_lockstep.Threads):
         return Memory(memory.held, self, memory.row, accesses=self.watched[-1])
 
     def _together(self, threads: int) -> Any:
-        """Returns which groups of so many threads of a program reach this point."""
+        """Returns which groups of `threads` threads of a program reach this point."""
         groups = self.active.reshape(self.shape[0], -1, threads)
         some = jnp.any(groups, 2)
         self.partial.array += jnp.sum(some & ~jnp.all(groups, 2), dtype=np.uint32)

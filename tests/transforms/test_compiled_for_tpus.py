@@ -1,7 +1,7 @@
 """The kernels for TPUs down to machine code, where the compiler is installed.
 
 No TPU is needed: `pip install libtpu`, of the version that `jax[tpu]` asks for. It is
-large, and so this is a check of its own:
+large, so this is a check of its own:
 
     JAX_PLATFORMS=cpu python -m pytest tests/transforms/test_compiled_for_tpus.py
 """
@@ -36,7 +36,7 @@ struct = jax.ShapeDtypeStruct
 
 
 def kernels(program, name):
-    """How many kernels of this name a compiled program has, which fit into memory."""
+    """How many kernels of this name a compiled program has. They fit into memory."""
     assert tpu.vector_memory(program) <= VECTOR_MEMORY
     lines = program.as_text().splitlines()
     return sum("tpu_custom_call" in x and f"%dmljax_{name}" in x for x in lines)
@@ -107,7 +107,7 @@ def test_batches(chip, name):
 @pytest.mark.parametrize("implementation", ["xla", "pallas"])
 @meshes.divisions(["4", "2x2"])
 def test_four_chips_communicate_what_the_page_says(case, mesh, spec, implementation):
-    """With explicit axes, which make a shard_map: this compiler can't ask."""
+    """Explicit axes make a shard_map: this compiler can't ask."""
     operator, _ = case.row
     if implementation == "pallas":
         if operator.split("`")[1] not in WITH_KERNEL or "size=K" in operator:

@@ -196,7 +196,7 @@ def test_nan_stays_where_it_belongs(uses):
 
 @each_linear
 def test_gradients_repeat(uses):
-    """The order of a sum does not change, and so neither do its bits."""
+    """The order of a sum does not change, and neither do its bits."""
 
     def pull(sample, arrays):
         function, primals = dense.opened(sample, arrays)
@@ -279,7 +279,7 @@ def test_donation(uses):
 def lowered(mode, pad):
     """The texts of programs that pad an axis of 4, with derivatives of both orders.
 
-    They are lowered for a CPU and for a GPU, which have forms of their own.
+    They are lowered for a CPU and for a GPU. Each has its own forms.
     """
     value = {"value": 2.0} if mode is PaddingMode.CONSTANT else {}
 

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.skipif(
 )
 NONE = 99  # the index of no barrier
 KERNELS = pathlib.Path(_nonzero_plan.__file__).parent.glob("_nonzero_*.py")
-# A line of several programs, which ends past its rows; a line of one program; and
-# two tensors of three dimensions, of which no tail is written.
+# A line of several programs that ends past its rows; a line of one program; and two
+# tensors of three dimensions, with no tail written.
 CALLS = (
     ((1, 100_000), {"rank": 1, "size": 20_000, "fill": 0}),
     ((1, 3_000), {"rank": 1, "size": 3_000, "fill": 0}),

@@ -1,6 +1,6 @@
 """The results of every operator: bit for bit those of the oracle.
 
-Compiling takes most of the time, so that a program has many samples.
+Compiling takes most of the time, so we put many samples into a program.
 """
 
 import dataclasses

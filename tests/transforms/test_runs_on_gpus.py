@@ -26,7 +26,7 @@ from tests.samples import NUMPY
 pytestmark = pytest.mark.skipif(
     jax.default_backend() != "gpu", reason="there is no GPU here"
 )
-LARGE = 2**24 + 5  # many programs, of which the last one's share is cut
+LARGE = 2**24 + 5  # many programs; the last one's share is cut
 DENSITIES = (0.001, 0.1, 0.6, 1.0)
 TYPES = ("float32", "float16", "int8")
 PADS = (0, 0, 3, 300)
@@ -152,7 +152,7 @@ def check_many_rows(elements, fill):
 @pytest.mark.parametrize("implementation", ["xla", "pallas"])
 @pytest.mark.parametrize("mode", PaddingMode)
 def test_padding_of_more_than_31_bits(mode, implementation):
-    """As bytes in two dimensions, whose element is a hash of its position."""
+    """As bytes in two dimensions. Each element is a hash of its position."""
     odd = (2**16 + 1, 2**15 + 3)
     shape = odd if implementation == "xla" else (2**16 + 2, 2**15 + 6)
     pads = (5, 7)
@@ -185,7 +185,7 @@ def test_padding_of_more_than_31_bits(mode, implementation):
 
 
 def test_every_call_of_a_program_has_posts_of_its_own():
-    """Programs of a launch wait for numbers, which must be 0 before each launch."""
+    """Programs of a launch wait for numbers. They must be 0 before each launch."""
     x = np.random.default_rng(0).random((3, 1 << 20)) < 0.1
 
     @functools.partial(jax.jit, static_argnums=0)

@@ -40,7 +40,7 @@ eight = functools.partial(dense.batches, count=8)
 
 
 def sharded(program, inputs):
-    """The outputs for batches of which each device has one element."""
+    """The outputs for batches. Each device has one element of a batch."""
     placed = NamedSharding(eight_devices(AxisType.Auto), P("batch"))
     return program(jax.device_put(inputs, placed))
 
@@ -139,7 +139,7 @@ def test_the_depth_of_one_hot_is_divided():
 
 
 def test_parts_of_a_padded_dimension_may_be_uneven():
-    """With automatic axes: XLA pads the parts, which must not reach the results.
+    """With automatic axes: XLA pads the parts. This must not reach the results.
 
     An output is divided as the input is, or if the devices can't share it, whole.
     """
@@ -215,7 +215,7 @@ def test_several_meshes_in_one_program():
 
 
 def in_a_loop(x):
-    """Operators whose results go round, in whole numbers that stay small."""
+    """Results of operators go round, in whole numbers that stay small."""
 
     def step(x, _):
         y = pad_rows(x, NARROW, PaddingMode.SYMMETRIC)[:128]

@@ -36,7 +36,7 @@ def test_what_no_thread_stores_is_seen():
 
 
 def test_no_array_of_a_loop_is_left_behind():
-    """JAX has a setting that checks this, which people use for their own programs."""
+    """JAX has a setting that checks this. People use it for their own programs."""
 
     def kernel(t, target, i):
         t.loop(2, lambda k: [target.store(i, k)][:0])

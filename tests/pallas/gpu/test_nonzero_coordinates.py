@@ -1,7 +1,7 @@
 """NONZERO_COORDINATES on a GPU: rows and counts at each boundary of the plan.
 
 On a CPU `_lockstep` runs the kernel with small blocks, on a GPU it runs for real. Each
-size is a program, which takes seconds to compile, and runs with much data.
+size is a program. It takes seconds to compile, and runs with much data.
 """
 
 import functools
@@ -24,7 +24,7 @@ TILE = constants.TILE
 
 
 def some(cases, fast):
-    """The cases as parameters, of which these are not slow tests."""
+    """The cases as parameters. All but those in `fast` are slow."""
     return [pytest.param(c, id=str(c), marks=() if c in fast else SLOW) for c in cases]
 
 
@@ -104,7 +104,7 @@ def test_types(dtype, loads):
 
 @pytest.mark.parametrize("more", some((0, 1, constants.STORED), (1,)))
 def test_lines(more):
-    """Lines of several programs, which begin at an aligned address or not."""
+    """Lines of several programs, at aligned addresses and at others."""
     elements = constants.WARPS * TILE + 4 * TILE // 2 + more
     of_line = lines(plan_of(elements, batch=3))
     find = finder()
@@ -134,7 +134,7 @@ MANY = 2**16  # more than a GPU allows the later dimensions of a grid
 
 @pytest.fixture
 def launch(real_blocks):
-    """The function that launches the kernel, whose arguments are remembered."""
+    """The function that launches the kernel. We remember its arguments."""
     options = {"wraps": _nonzero_coordinates.launch_threads}
     with mock.patch.object(_nonzero_coordinates, "launch_threads", **options) as spy:
         yield spy

@@ -13,7 +13,7 @@ SLOW = pytest.mark.slow
 
 
 def shape_of(columns):
-    """Sizes of which every one is needed, and some 1; the last one makes a share."""
+    """Every size is needed, and some are 1; the last one makes a share."""
     sizes = [2, 3, *(1, 2) * columns][: columns - 1]
     share = constants.WARPS * constants.TILE
     return (*sizes, share // int(np.prod(sizes)) + 5)
@@ -56,7 +56,7 @@ ROWS = {
     ],
 )
 def test_rows(name, fill, columns):
-    """Of a line of several programs, of which the last one is cut."""
+    """Of a line of several programs. The last one is cut."""
     elements = constants.WARPS * constants.TILE * 4 + 600
     shape = (2, 3, elements // 6)[3 - columns :] if columns > 1 else (elements,)
     elements = int(np.prod(shape))
@@ -71,7 +71,7 @@ def test_rows(name, fill, columns):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["one", "half", "more"])
 def test_rows_of_lines(name):
-    """Lines whose rows begin at an aligned address or not, with tails of their own."""
+    """Lines have tails of their own. Rows begin at an aligned address or not."""
     elements = constants.WARPS * constants.TILE + 9
     rows = ROWS[name](elements)
     of_line = lines(plan_of(elements, batch=2, rows=rows))

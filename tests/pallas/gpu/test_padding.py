@@ -41,8 +41,8 @@ def assert_pads(x, start, end, mode, value=7):
 
 # ROWS
 
-# Sizes and pads for chunks of c elements, of which a program has p, and rows of at
-# least w elements that are not padded.
+# Sizes and pads for chunks of c elements, programs of p, and rows of at least w
+# elements that are not padded.
 ROWS = {
     "no chunk is inside": lambda c, p, w: ((2 * c + 1, c - 1), (0, 1), (0, 1)),
     "one chunk may be inside": lambda c, p, w: ((p, c), (0, 2), (0, c + 2)),

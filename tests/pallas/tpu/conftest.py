@@ -1,4 +1,4 @@
-"""The interpreter for TPUs, which keeps a TPU's memories apart.
+"""The interpreter for TPUs keeps a TPU's memories apart.
 
 It reports races, also of cores that share the programs, fills what nobody has written
 with NaN, and does not let a kernel read outside of an array.

@@ -43,7 +43,7 @@ SLOW += [
     ],
 )
 def test_lines(interpreter, elements, some, cores):
-    """Blocks of a few vectors; lines side by side, whose ends are not aligned."""
+    """Blocks of a few vectors; lines side by side with unaligned ends."""
     form = SUBJECTS["nonzero_coordinates"].primitive.kernels["tpu"].form
     static = {"rank": 1, "columns": 1, "fill": 7, "size": None}
     find = jax.jit(functools.partial(form, **static, interpret=interpreter(cores)))

@@ -137,7 +137,7 @@ def test_values_of_a_batch(agrees, monkeypatch, shape, sizes, pads):
 
 
 def launched(rows, columns, pads):
-    """How many kernels pad a matrix, so that it has these sizes then."""
+    """How many kernels pad a matrix to these sizes."""
     struct = jax.ShapeDtypeStruct((rows - pads[0], columns - pads[1]), np.float32)
     options = {"mode": WRAP, "implementation": "pallas"}
     pad = functools.partial(dmljax.padding, end_padding=(0, 0), **options)
