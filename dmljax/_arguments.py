@@ -360,8 +360,9 @@ def cast_float_value(
     """Returns a FLOAT attribute as a scalar of the tensor's type.
 
     It is rounded to float32 first, or to a type that is given. For an integer tensor it
-    is truncated toward zero, as the page of PADDING says. Out of range it saturates,
-    and NaN gives 0, as in JAX's own cast: no page says what happens there.
+    is truncated toward zero, as the page of PADDING says. No page says what happens
+    out of range, or to NaN. We chose what JAX's own cast does: it saturates, and NaN
+    gives 0.
 
     >>> [int(cast_float_value(v, np.dtype("uint8"))) for v in (10.6, -1.0, math.nan)]
     [10, 0, 0]

@@ -1,6 +1,6 @@
 """Errors: the exception classes, `require`, and how messages show a value.
 
-The rules for what users pass are enforced by plain code. chex asserts invariants of the
+We enforce the rules for what users pass by plain code. chex asserts invariants of the
 package itself elsewhere: `chex.disable_asserts` must not make a call crop in silence.
 
 Values and names appear in messages in one line, with control characters escaped, and

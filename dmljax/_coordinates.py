@@ -23,8 +23,8 @@ from dmljax._tensor import packed_strides
 from dmljax._types import INT32_MIN, mode_of
 
 # The most periods over which a position of PADDING is folded without a division. On an
-# H200, padding the middle axes takes 5 to 7 % longer with a division, and longer than
-# by jnp.take (results/nvidia-h200.csv, "[division]").
+# H200 we measured that padding the middle axes takes 5 to 7 % longer with a division,
+# and longer than by jnp.take (results/nvidia-h200.csv, "[division]").
 FEW_PERIODS = 2
 
 # DIAGONAL_MATRIX1
@@ -38,6 +38,8 @@ def is_filled(
     hold: Callable[[tuple[Any, Any]], Sequence[Any]] = tuple,
 ) -> jax.Array:
     """Whether the value fills diagonal `top_x`, in int32.
+
+    For example, [1, 3) fills diagonals 1 and 2, and [3, 1) fills all but these two.
 
     The page has ``(end >= begin) ^ (top_x >= begin) ^ (top_x < end)``. On a circle of
     all int32, where INT32_MIN follows INT32_MAX, these are the diagonals from `begin`
@@ -72,8 +74,9 @@ def is_filled(
 def wrapped(index: jax.Array, size: int) -> jax.Array:
     """Returns the positions that indices light: a negative one counts from the end.
 
-    Without a sign, a negative index is larger than its sum with `size`: the sum wraps
-    around. One below -size stays too large for a position, and lights nothing.
+    For example, of size 5 the int8 index -2 lights position 3: without a sign it is
+    254, and 254 + 5 wraps around to 3. So a negative index is larger than its sum with
+    `size`. One below -size stays too large for a position, and lights nothing.
     """
     if not jnp.issubdtype(index.dtype, np.signedinteger):
         return index
@@ -138,9 +141,10 @@ def last_sizes(sizes: tuple[int, ...], columns: int) -> tuple[int, ...]:
 
 
 def unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
-    """Returns the last coordinates, (..., columns), of the elements with these numbers.
+    """Returns the last coordinates, (..., columns), of the elements at these offsets.
 
-    In a part of a tensor, the first coordinate may be past the size of the part.
+    For example, offset 7 of sizes (2, 3, 4) has the coordinates (0, 1, 3). In a part of
+    a tensor, the first coordinate may be past the size of the part.
     """
     sizes = last_sizes(sizes, columns)
     strides = packed_strides(sizes)
@@ -223,6 +227,8 @@ class PaddingMode(enum.IntEnum):
 def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
     """Returns the period of a mode, and the sum of a position and its mirror image.
 
+    For example, with size 3 SYMMETRIC repeats elements 0 1 2 2 1 0. The period is 6.
+    Position 4 has the mirror image 1: they add up to 5, as all such pairs do.
     A periodic mode folds coordinates into an axis of `size` elements: position j of a
     period is element min(j, mirror - j). WRAP mirrors nothing, as j is the smaller one
     in all of its period.

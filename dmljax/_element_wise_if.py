@@ -74,7 +74,8 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.
     into the gradient. In ``element_wise_if(x > 0, jnp.log(x), 0.0)``, for example, the
     derivative of the logarithm at 0 is infinite, and 0 * inf is NaN. To avoid it,
     select a safe argument of the logarithm as well:
-    ``element_wise_if(x > 0, jnp.log(element_wise_if(x > 0, x, 1.0)), 0.0)``.
+    ``element_wise_if(x > 0, jnp.log(element_wise_if(x > 0, x, 1.0)), 0.0)``. See
+    https://docs.jax.dev/en/latest/faq.html#gradients-contain-nan-where-using-where.
 
     Args:
       condition: (...) uint8 or bool. Every value except 0 selects `a`

@@ -193,9 +193,10 @@ def on_one_device(context: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext
 def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
     """Casts arrays inside of a shard_map so that they vary over the same mesh axes.
 
-    JAX requires it of the operands of one operation. An array that is the same on all
-    devices varies over no axis. The transpose of its cast is the sum over the devices.
-    Its cotangent must be that sum.
+    JAX requires it of the operands of one operation
+    (https://docs.jax.dev/en/latest/notebooks/shard_map.html). An array that is the same
+    on all devices varies over no axis. The transpose of its cast is the sum over the
+    devices. Its cotangent must be that sum.
     """
     axes = [_varying(jax.typeof(array)) for array in arrays]
     everywhere = frozenset().union(*axes)

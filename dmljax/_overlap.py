@@ -4,8 +4,9 @@ Two different coordinates share an offset if their difference d has
 dot(d, strides) = 0. In this file an axis is a pair (stride, reach): it adds to the dot
 product a multiple of its stride, at most `reach` times in either direction.
 
-The problem is a subset sum, and takes exponential time in general. `_reduce` alone
-decides the strides that people write. What it leaves is tried, up to a limit.
+The problem is a subset sum, and takes exponential time in general
+(https://en.wikipedia.org/wiki/Subset_sum_problem). `_reduce` alone decides the strides
+that people write. What it leaves is tried, up to a limit.
 """
 
 import math
@@ -48,6 +49,9 @@ def overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool | None:
 
 def _reduce(axes: Axes) -> Axes:
     """Removes from the axes what no two coordinates with one offset can differ by.
+
+    For example, sizes {2,3} have strides {3,1}. A step along the first axis adds 3, and
+    the second can take away 2 at most: the first is removed, and then the second.
 
     The other axes have to take away what an axis adds. So it adds no more than they
     reach together, and only multiples of the greatest common divisor of their strides.

@@ -5,9 +5,10 @@ operands is, and what a *form* is. In the normal form, one more batch dimension 
 no attribute, and one batching rule serves every operator.
 
 A form is chosen when a program is lowered, for the platform that it is lowered for. A
-program that is exported on one machine has the right form on another. The operators are
+program that is exported on one machine has the right form on another. We chose
 primitives because jax.custom_vjp has no forward mode, jax.custom_jvp has no
-linear_transpose, and neither can choose by platform.
+linear_transpose, and neither can choose by platform. JAX describes the rules that a
+primitive needs (https://docs.jax.dev/en/latest/jax-primitives.html).
 """
 
 import dataclasses

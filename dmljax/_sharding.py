@@ -1,7 +1,8 @@
 """What a device does with its part of an array that is sharded over explicit mesh axes.
 
 A *part* is what one device holds of an array. With explicit axes a sharding belongs to
-an array's type, and the parts are known when a call is traced. The call then becomes a
+an array's type (https://docs.jax.dev/en/latest/parallel.html has all kinds of axes),
+and the parts are known when a call is traced. The call then becomes a
 `jax.shard_map`, in which each device runs the operator on its own part. With automatic
 axes XLA divides a program when it compiles it, without this file. What a single
 operator sends between devices is in that operator's file.
@@ -111,8 +112,10 @@ def aligned(
 ) -> Layout:
     """Returns the layout in which dimensions of the same number belong together.
 
-    A dimension of size 1 is shared, as every device needs its one element. It has a
-    name of its own, and is not divided.
+    For example, operands of (8, 3) and (1, 3) give an output of (8, 3). All second
+    dimensions are named `d1`, and the first ones `d0`, except in the second operand: a
+    dimension of size 1 is shared, as every device needs its one element. It has a name
+    of its own, and is not divided.
     """
     del static
     names = tuple(
@@ -143,7 +146,7 @@ class Partition:
         parts of the operands and returns parts of the outputs, and calls the operator's
         primitive again. None: it does nothing else.
       layout: says which dimensions belong together, `(sizes of the operands, sizes of
-        the outputs, **static) -> Layout`. There is no default: with `aligned`, an
+        the outputs, **static) -> Layout`. We give no default: with `aligned`, an
         operator whose output is longer than its input needs a `shard` that knows it.
     """
 

@@ -244,7 +244,7 @@ def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
     # The buffer of an output is allocated, so its length is limited like a tensor's.
     if tensor.extent > MAX_ELEMENTS:
         return f"{both}, which span {span} elements of a buffer; {MOST_SPANNED}"
-    # No page of DirectML says what an output holds where two elements share an offset.
+    # We refuse elements that share an offset: no page says what the output then holds.
     shared = overlap(sizes, strides)
     if shared is None:
         return (

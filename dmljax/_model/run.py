@@ -284,8 +284,8 @@ def _elements(buffer: jax.Array, dtype: np.dtype, offset: int, count: int) -> ja
     A buffer that is bound as another type than its own holds bytes. The bytes of an
     element are in little-endian order, as they are on every platform of JAX.
     """
-    # Only as many elements as a tensor spans are taken. When each dispatch took the
-    # rest of the buffer, XLA's compiler for CPUs needed 7 s for 200 dispatches on one
+    # We take only as many elements as a tensor spans. When each dispatch took the rest
+    # of the buffer, XLA's compiler for CPUs needed 7 s for 200 dispatches on one
     # buffer, and overflowed its stack for 400 (JAX 0.10.2).
     width = dtype.itemsize
     if buffer.dtype == dtype:

@@ -39,7 +39,10 @@ class Axis:
 
 
 def merged(axes: Sequence[Axis]) -> list[Axis]:
-    """Merges neighbouring dimensions that are not padded into one."""
+    """Merges neighbouring dimensions that are not padded into one.
+
+    For example, {16,3,224,224} becomes {48,224,224} if rows and columns are padded.
+    """
     # A kernel computes a position by a division for each dimension, so fewer are
     # faster.
     result: list[Axis] = []

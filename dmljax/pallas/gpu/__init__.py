@@ -1,5 +1,7 @@
 """Kernels for NVIDIA GPUs, through Mosaic GPU; not public.
 
+JAX describes both in https://docs.jax.dev/en/latest/pallas/gpu/reference.html.
+
 A kernel says what one *thread* does. `_threads` has the operations of a thread, and
 `_launch` runs a kernel in all threads of all programs. On a CPU, `_lockstep` does. The
 words of the parent package hold here, and these:

@@ -66,8 +66,10 @@ def nonzero_bits(word: Any, width: int, keep: int) -> Any:
     ones = sum(1 << start for start in starts)
     top = ones << (width - 1)
     word &= np.uint32(keep * ones)
-    # Adding all ones below an element's top bit carries into the top bit if one of the
-    # bits below is set. It never carries into the next element.
+    # For example, 0x05 + 0x7f is 0x84, and 0x00 + 0x7f is 0x7f. Adding all ones below
+    # an element's top bit carries into the top bit if one of the bits below is set. It
+    # never carries into the next element. This is a known trick:
+    # https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord
     rest = np.uint32(~top % 2**BIT_WORD)
     word = (((word & rest) + rest) | word) & np.uint32(top)
     # A product with this constant moves the top bits of all elements side by side.

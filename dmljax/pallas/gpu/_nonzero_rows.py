@@ -123,9 +123,9 @@ def store_rows(
     many threads together. This one has the number `thread`.
     """
     t, width, columns = p.t, p.plan.stored, p.plan.columns
-    # Threads that store together begin at a multiple of what they store at once. Where
-    # the eight warps of a program filled 4 KiB from any address on, uint8 of rank 4
-    # took 0.46 ms instead of 0.28.
+    # Threads that store together begin at a multiple of what they store at once. When
+    # we let the eight warps of a program fill 4 KiB from any address on, uint8 of rank
+    # 4 took 0.46 ms instead of 0.28.
     #
     #     0      early     whole              rest  end     offsets from there on
     #            |.........|====|====|====|===|.....|

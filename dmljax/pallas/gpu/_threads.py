@@ -171,7 +171,11 @@ class Memory:
         llvm.store(value, self._address(offset), alignment=size // 8)
 
     def post(self, offset: Any, number: Number) -> None:
-        """Posts a number of at most 31 bits for other programs, at most once."""
+        """Posts a number of at most 31 bits for other programs, at most once.
+
+        `relaxed` is enough, because the word has all that the others read:
+        https://docs.nvidia.com/cuda/parallel-thread-execution/#memory-consistency-model
+        """
         llvm.inline_asm(
             ir.Type.parse("!llvm.void"),
             [self._address(offset), (number | _POSTED).value],
@@ -280,7 +284,10 @@ class Threads:
         return [Number(result) for result in loop.results]
 
     def warp_scan(self, number: Number) -> Number:
-        """Adds up the numbers of this thread and of those below it in the warp."""
+        """Adds up the numbers of this thread and of those below it in the warp.
+
+        The steps are those of Hillis and Steele (https://doi.org/10.1145/7902.7903).
+        """
         lane = self.thread % WARP
         for distance in (1, 2, 4, 8, 16):
             below = self._shuffle("UP", number, distance)

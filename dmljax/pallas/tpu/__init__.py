@@ -1,6 +1,7 @@
 """Kernels for TPUs, through Mosaic, one file for each operator; not public.
 
-What a reader needs to know of a TPU:
+What a reader needs to know of a TPU
+(https://docs.jax.dev/en/latest/pallas/tpu/details.html has more):
 
 - A program has a *block* of each array in *vector memory*, of 16 MiB. A pipeline copies
   blocks there and back while the kernel works on other ones. Scalars have a memory of
@@ -11,8 +12,8 @@ What a reader needs to know of a TPU:
 - The last two dimensions are *minor*, all others are *leading*.
 - A gather works only within a register. There is no scatter and no cumulative sum.
 
-No kernel here was run on a chip. docs/tpu.md says how they were verified, and on which
-estimates the defaults rest.
+We have run no kernel here on a chip. docs/tpu.md says how they were verified, and on
+which estimates the defaults rest.
 """
 
 LANES = 128  # columns of a register

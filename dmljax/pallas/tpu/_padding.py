@@ -17,7 +17,7 @@ different ways:
   A slab of the output repeats elements of at most two or three slabs of the input, and
   gathers each element out of one of these, because a TPU gathers only in a register.
 
-Elements of every type are rearranged as int32. That costs narrow ones an advantage, but
+We rearrange elements of every type as int32. That costs narrow ones an advantage, but
 one layout serves all types. docs/tpu.md has the estimates.
 """
 
