@@ -17,7 +17,7 @@ nox.options.default_venv_backend = "uv|virtualenv"
 
 OLDEST, NEWEST = "3.11", "3.13"
 PYTEST = ("python", "-m", "pytest", "-q", "--dist", "worksteal")
-# What shows in a minute that dmljax works at all with a version of what it needs.
+# These show in a minute that dmljax works at all with a version of what it needs.
 CORE = (
     *("tests/pallas/test_padding.py", "tests/pallas/test_platforms.py"),
     *("tests/test_primitive.py", "tests/test_jax.py"),
@@ -26,8 +26,8 @@ CORE = (
     "tests/transforms/test_export.py",
 )
 SPHINX = ("sphinx-build", "-q", "-W", "-b", "html", "docs", "docs/_build/html")
-# The newest JAX leaves out the tests of kernels, which a CPU simulates, and those of
-# the project's tools: benchmarks, faults, the layout of the files and the pictures.
+# With the newest JAX we leave out the tests of kernels (a CPU simulates them) and those
+# of the project's tools: benchmarks, faults, the layout of the files and the pictures.
 LEFT_OUT = [
     pathlib.Path("tests/pallas/gpu"),
     pathlib.Path("tests/pallas/tpu"),
@@ -143,7 +143,7 @@ def wheel(session: nox.Session) -> None:
     shutil.rmtree(folder / "dist", ignore_errors=True)
     shutil.rmtree(folder / "docs", ignore_errors=True)
     session.install("build", "twine", "readme_renderer[md]")
-    # The wheel is built from the archive of the sources, which therefore is complete.
+    # We build the wheel from the archive of the sources: the archive must be complete.
     session.run_install("python", "-m", "build", "--outdir", f"{folder}/dist")
     (built,) = (folder / "dist").glob("*.whl")
     (sources,) = (folder / "dist").glob("*.tar.gz")
@@ -159,7 +159,7 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session(python=OLDEST)
 def mutants(session: nox.Session) -> None:
-    """Generated faults in two modules of which the tests catch every fault."""
+    """Generated faults in two modules. The tests catch every fault in them."""
     session.install("-e", ".[test]")
     faults = ("--module", "_tensor", "--module", "_strides", "--sample", "40")
     arguments = session.posargs or (*faults, "--seed", "0", "--limit", "30")
@@ -176,7 +176,7 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session(python=OLDEST)
 def gpu(session: nox.Session) -> None:
-    """All tests on a machine with an NVIDIA GPU, which runs the kernels for real."""
+    """All tests on a machine with an NVIDIA GPU. It runs the kernels for real."""
     session.install("-e", ".[test]", "jax[cuda13]")
     flags = {"XLA_FLAGS": "--xla_backend_optimization_level=3"}
     session.run(*PYTEST, "-n", "15", "-m", "", *session.posargs, env=flags)
@@ -184,7 +184,7 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session(python=OLDEST)
 def tpu(session: nox.Session) -> None:
-    """The kernels for TPUs, compiled by libtpu, for which no TPU is needed."""
+    """The kernels for TPUs, compiled by libtpu. This needs no TPU."""
     session.install("-e", ".[test]", "jax[tpu]")
     platform = {"JAX_PLATFORMS": "cpu"}
     session.run(

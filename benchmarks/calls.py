@@ -1,4 +1,4 @@
-"""Calls on small arrays outside of jit, where the work around a call takes most of it.
+"""Calls on small arrays outside of jit: the work around a call takes most of the time.
 
 A contender is dmljax's function, jax.numpy's function for the same, or the callable of
 a descriptor. The cases have the context "call".
@@ -103,7 +103,7 @@ def _tensor(data: Data, strides: tuple[int, ...] | None = None) -> TensorDesc:
 
 
 def _with_gaps(size: str, side: int) -> Case:
-    """Rows that do not follow one another, as those of a part of an image."""
+    """Rows with gaps between them, like the rows of a part of an image."""
     before = _tensor(Data((side, side), "float32"), (side + 8, 1))
     after = _tensor(Data((side + 2, side + 2), "float32"), (side + 2, 1))
     static = (PaddingMode.REFLECTION, 0.0, 2, (1, 1), (1, 1))

@@ -1,4 +1,4 @@
-"""A piece of work that is timed: `Case`, of which `benchmarks.cases` has all.
+"""A piece of work that is timed: `Case`. All of them are in `benchmarks.cases`.
 
 How it is timed belongs to `benchmarks.run`, and how a library gets its arrays to
 `benchmarks.libraries`.
@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.data import Data
 from benchmarks.oracles import Oracle
 
-# By contender. A contender is a library, and where it has several ways to do the work,
-# a word for the way: "dmljax", "jnp", "torch", "dmljax pallas".
+# By contender, for example "jnp" or "dmljax pallas": a library, and a word for the way
+# if the library has several ways to do the work.
 Functions = Mapping[str, Callable[..., Any]]
 # The contenders of an operator that has a kernel, besides the one that is the default.
 FORMS = ("dmljax xla", "dmljax pallas")
@@ -28,9 +28,9 @@ class Case:
       operator: its name.
       name: what is done, in words; unique with `direction` and `context`.
       inputs: the arrays, not made yet.
-      output: the largest output, of which only the sizes and the type count.
-      functions: by contender, what does the work, a function of its library's arrays.
-      oracle: what the results must hold, a function of the inputs in NumPy.
+      output: the largest output. Only its sizes and its type count.
+      functions: what does the work, by contender. It takes arrays of its library.
+      oracle: computes what the results must hold, from the inputs in NumPy.
       moved: the fewest bytes that must be read and written, if these are not those of
         all inputs and of the output.
       ceiling: "copy" or "fill", the bandwidth that the work is held against. None if
@@ -59,14 +59,14 @@ class Case:
 
     @property
     def bytes(self) -> int:
-        """The fewest that must be read and written."""
+        """The fewest bytes that must be read and written."""
         if self.moved is not None:
             return self.moved
         return sum(data.nbytes for data in (*self.inputs, self.output))
 
     @property
     def elements(self) -> int:
-        """Of the largest array."""
+        """The elements of the largest array."""
         return max(data.size for data in (*self.inputs, self.output))
 
     @property
@@ -75,5 +75,5 @@ class Case:
         return f"{self.operator} {self.name} {self.direction} {self.context}"
 
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """The inputs, made now: not all cases' arrays fit into memory."""
+        """The inputs, made now. The arrays of all cases do not fit into memory."""
         return tuple(data.array() for data in self.inputs)

@@ -1,6 +1,6 @@
 """The work that is timed: every case of the ledger comes from `cases`.
 
-Programs that users run are in `benchmarks.programs`. Here belongs what runs alone.
+Programs that users run are in `benchmarks.programs`. This file has what runs alone.
 """
 
 import functools
@@ -15,13 +15,13 @@ from benchmarks.forms import with_plain
 from benchmarks.programs import programs
 from dmljax._programs import images
 
-# Bytes of small arrays, of which the first show what a launch costs.
+# Bytes of small arrays. The first ones show what a launch costs.
 SMALL = (2**12, 2**16, 2**20, 2**24)
 TYPES = ("float32", "float16", "uint8")
 
 
 def cases(platform: str, elements: int) -> Iterator[Case]:
-    """All cases of a platform, for large arrays of about so many elements."""
+    """All cases of a platform. Large arrays have about `elements` elements."""
     for case in (*programs(platform, elements), *alone(elements), *calls.cases()):
         yield with_plain(case, platform)
 
@@ -52,7 +52,7 @@ def nonzero(
     undefined: bool = False,
     size: int | None = None,
 ) -> Case:
-    """Finds the non-zero elements, of which there is this part."""
+    """Finds the non-zero elements; `density` is their share."""
     x = Data(shape, dtype, density=density)
     rows = Data((size or x.size, len(shape)), "uint32")
     written = x.nonzeros() if undefined else rows.shape[0]

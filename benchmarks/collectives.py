@@ -15,14 +15,14 @@ class Collective(NamedTuple):
     bytes: int
 
     def sent(self, devices: int) -> int:
-        """The bytes that one of so many devices sends, if all stand in a ring."""
+        """The bytes that each of these devices sends, if all stand in a ring."""
         others = devices - 1
         parts = {
             "all-gather": others / devices,
             "all-reduce": 2 * others / devices,  # a reduce-scatter and an all-gather
             "all-to-all": others / devices,
             "collective-permute": 1,
-            "reduce-scatter": others,  # the array is what is left of as many
+            "reduce-scatter": others,  # the array is one of `devices` parts
         }
         return round(self.bytes * parts[self.kind])
 
@@ -30,8 +30,8 @@ class Collective(NamedTuple):
 def collectives(text: str) -> list[Collective]:
     """All of a program, in order of their kinds and sizes.
 
-    One may bring several arrays. One that is started apart from its end names, before
-    its results, its operands, and on a TPU scalars of its own after them.
+    A collective may bring several arrays. If its start is an operation of its own, the
+    start names the operands, then the results, and then, on a TPU, scalars of its own.
     """
     found = []
     for arrays, kind, start in re.findall(rf"= (.*?) ({KINDS})(-start)?\(", text):
@@ -41,7 +41,7 @@ def collectives(text: str) -> list[Collective]:
             if shape or not start
             for elements in [math.prod(int(size) for size in shape.split(",") if size)]
         ]
-        # Only an all-reduce that is started names its results alone.
+        # The start of an all-reduce is an exception: it names the results alone.
         whole = not start or kind == "all-reduce"
         found += results if whole else results[len(results) // 2 :]
     return sorted(found)
@@ -56,7 +56,7 @@ def sent(text: str, devices: int) -> int:
 
 
 def show_bytes(number: int | None) -> str:
-    """With three digits, and 1024 as the next unit; the first runs did not count."""
+    """Bytes with three digits, in steps of 1024. The first runs did not count them."""
     if number is None:
         return "-"
     power = min(max(number.bit_length() - 1, 0) // 10, 3)
@@ -64,6 +64,6 @@ def show_bytes(number: int | None) -> str:
 
 
 def _bytes(dtype: str) -> int:
-    """Of an element: XLA's names have the bits, but for bool, which is `pred`."""
+    """Bytes of an element. XLA's names have the bits; only bool is `pred`."""
     bits = re.search(r"\d+", dtype)
     return max(int(bits[0]) // 8, 1) if bits else 1

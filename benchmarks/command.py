@@ -35,7 +35,7 @@ COMMON = ("--only", "--commit", "--out")
 def parsed(
     argv: Sequence[str] | None, name: str, about: str | None, *options: str
 ) -> argparse.Namespace:
-    """The arguments of a command, which has some options besides the common ones."""
+    """The arguments of a command: its own `options` and the common ones."""
     parser = argparse.ArgumentParser(
         prog=f"python -m {name}",
         description=about,
@@ -79,6 +79,6 @@ def named(cases: Iterable[_T], only: str, text: Callable[[_T], str]) -> list[_T]
 
 
 def _commit() -> str:
-    """Of the sources, as git names it."""
+    """The commit of the sources, as git names it."""
     command = ["git", "describe", "--always", "--dirty"]
     return subprocess.check_output(command, text=True).strip()

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-# Odd, and no divisor of any size, so that no two rows of an array are alike.
+# Odd, and no divisor of any size: no two rows of an array are alike.
 BLOCK = 2**20 + 7
 # One more than the largest number that is drawn, and the mean of the numbers.
 HIGH, MEAN = 101, 50.5

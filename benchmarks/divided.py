@@ -20,25 +20,25 @@ COLUMNS, DEPTH, IMAGE, FEATURES = 512, 128, (4, 64, 64), 64
 # The keys of a query, and the sides of an image that is convolved.
 KEYS, SIDE = {"cpu": 128, "gpu": 1024}, {"cpu": 16, "gpu": 128}
 PARTS = 64  # of rows that stay where they are, a multiple of the devices
-ROWS = 8  # of padding above and below, so that up to 16 devices share them evenly
+ROWS = 8  # of padding above and below: up to 16 devices share them evenly
 REFLECTION = dmljax.PaddingMode.REFLECTION
 
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """One operator, or a program, on arrays whose first dimension is divided.
+    """One operator, or a program, on arrays with a divided first dimension.
 
     Attributes:
       operator: its name.
       case: what is done, in words.
-      function: of the arrays.
-      shapes: of the arrays, given the number of elements.
-      dtypes: theirs.
+      function: takes the arrays.
+      shapes: the sizes of the arrays, given the number of elements.
+      dtypes: their types.
       copied: the arrays that every device has as a whole, by their numbers.
-      gradient: whether the way back is timed, in the last array.
+      gradient: whether we time the gradient by the last array.
       divided: what several devices run with automatic axes, if one device runs another
         form by default.
-      kind: of the mesh axis.
+      kind: the kind of the mesh axis.
       rtol: how far the results of several devices may be off, if they are sums.
     """
 
@@ -60,7 +60,7 @@ class Work:
 
     @property
     def direction(self) -> str:
-        """As in the ledger of one device."""
+        """The direction, as in the ledger of one device."""
         return "gradient" if self.gradient else "forward"
 
     @property
@@ -130,7 +130,7 @@ def _tokens(elements: int) -> list[tuple[int, ...]]:
 
 
 def _compacted(find: Callable[..., Any], keep: jax.Array, x: jax.Array) -> jax.Array:
-    """The rows of each part that are kept, of which there is room for a quarter."""
+    """The kept rows of each part. There is room for a quarter of its rows."""
     length = len(keep) // PARTS
     rows = find(keep, size=length // 4, fill=len(keep))[1][..., 0]
     local = rows - jnp.arange(PARTS, dtype=np.uint32)[:, None] * np.uint32(length)
@@ -146,8 +146,8 @@ def _divisible(operator: str) -> Callable[..., Any]:
 
 
 def _with_gradient(work: Work) -> tuple[Work, Work]:
-    # The gradient of an operator has one form on all platforms that scale. That of a
-    # program is beside the default form alone.
+    # The gradient of an operator has one form on all platforms that scale. We compare
+    # the gradient of a program with the default form alone.
     return work, dataclasses.replace(work, gradient=True, divided=None)
 
 

@@ -3,7 +3,7 @@
 A second form, a threshold or a branch for speed stays in dmljax only if it gains 15 %
 in a program that users run, or if a goal is not reached without it. The ledger has a
 row with it, and a row without it. The latter has a word in brackets. For example,
-"dmljax [gather]" is dmljax in which `FORMS["gather"]` has replaced some names.
+"dmljax [gather]" is dmljax after `FORMS["gather"]` has replaced some names.
 """
 
 import contextlib
@@ -103,12 +103,12 @@ def with_plain(case: Case, platform: str) -> Case:
 
 @contextlib.contextmanager
 def replaced(contender: str) -> Iterator[None]:
-    """Replaces the names of a contender: while it is traced, lowered and compiled."""
+    """Replaces names while a contender is traced, lowered and compiled."""
     word = re.search(r"\[(.+)\]", contender)
     if not word:
         yield
         return
-    jax.clear_caches()  # which have traces of the special form
+    jax.clear_caches()  # they have traces of the special form
     with FORMS[word[1]].patch:
         yield
     jax.clear_caches()

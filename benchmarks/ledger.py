@@ -6,7 +6,7 @@
 
 A row of a device's table has the numbers of its case and of its run. A new measurement
 replaces the row of the same case and contender; git has the old one. Figures have four
-digits. The first runs have the command without its options, which were not kept.
+digits. The first runs have the command without its options: we did not keep them.
 """
 
 import csv
@@ -24,9 +24,9 @@ LABEL = ("operator", "name", "direction", "context")
 CASE = (*LABEL, "dtype", "elements", "bytes", "ceiling")
 TEXTS = {"case", "run", "contender", *LABEL, "dtype", "ceiling", *RUN} - {*SPEEDS}
 
-# A figure with its case and its run, by the names of columns.
+# A row: a figure with its case and its run, by the names of columns.
 Line = dict[str, Any]
-# By LABEL: the line of each contender.
+# By LABEL: the row of each contender.
 Lines = dict[tuple[str, ...], dict[str, Line]]
 _Table = list[dict[str, str]]
 
@@ -93,7 +93,7 @@ def write(
 def _number(
     table: dict[str, dict[str, str]], identity: Sequence[str], row: dict[str, str]
 ) -> str:
-    """The number of a row in a table, which it enters if it is new."""
+    """The number of a row in a table. A new row enters the table."""
     same = (
         n for n, known in table.items() if all(known[c] == row[c] for c in identity)
     )

@@ -28,9 +28,9 @@ class Prepared:
 
     Attributes:
       run: the call.
-      wait: for a result of it.
+      wait: waits for a result of it.
       compile_ms: from the function to the compiled program; None if there is none.
-      peak_bytes: of a program's inputs, outputs and what is between.
+      peak_bytes: the memory of a program's inputs, outputs and what is between.
     """
 
     run: Callable[[], Any]
@@ -44,7 +44,7 @@ class Library:
 
     Attributes:
       needs: the modules that must be installed.
-      platforms: of JAX, on which it is a contender.
+      platforms: JAX's platforms where it is a contender.
     """
 
     needs: tuple[str, ...] = ("numpy",)
@@ -59,7 +59,7 @@ class Library:
         return Prepared(functools.partial(function, *arrays), self.wait)
 
     def before_check(self, result: Any) -> None:
-        """Makes sure that an element which is not written is seen."""
+        """Makes sure that we see an element that is not written."""
 
     def wait(self, result: Any) -> None:
         """Waits for a result."""
@@ -74,7 +74,7 @@ class Library:
 
 
 class OnnxRuntime(Library):
-    """ONNX Runtime, which takes and returns NumPy's arrays."""
+    """ONNX Runtime. It takes and returns NumPy's arrays."""
 
     needs = ("onnx", "onnxruntime")
 
@@ -86,12 +86,12 @@ class Jax(Library):
     platforms: tuple[str, ...] = ("cpu", "gpu")
 
     def put(self, array: np.ndarray) -> jax.Array:
-        """On JAX's first device."""
+        """The array on JAX's first device."""
         on_device: jax.Array = jax.device_put(array, jax.devices()[0])
         return on_device
 
     def prepare(self, function: Call, arrays: Arrays, jit: bool = True) -> Prepared:
-        """Compiled for these arrays, unless it is called outside of `jit`."""
+        """The call, compiled for these arrays unless it runs outside of `jit`."""
         if not jit:
             return super().prepare(function, arrays)
         start = time.perf_counter()
@@ -103,8 +103,7 @@ class Jax(Library):
     def before_check(self, result: Any) -> None:
         """Fills what the allocator hands out next with a pattern.
 
-        The memory of `result`, which may be right, is given back first, and so it is
-        the poison that takes its place.
+        `result` may be right. We first give its memory back, and the poison takes it.
         """
         outputs = jax.block_until_ready(jax.tree.leaves(result))
         for output in outputs:
@@ -118,7 +117,7 @@ class Jax(Library):
         jax.block_until_ready(result)
 
     def take(self, output: Any, positions: np.ndarray) -> np.ndarray:
-        """Gathered on the device: a large result is not copied."""
+        """Gathers on the device: a large result is not copied."""
         # Unsigned: numbers of more than 2^31 elements must not become negative.
         return np.asarray(_gather(output, positions.astype(np.uint32)))
 
@@ -157,7 +156,7 @@ class Torch(Library):
         return tensor.to(torch_device())
 
     def prepare(self, function: Call, arrays: Arrays, jit: bool = True) -> Prepared:
-        """Products of float32 are made in TF32 on a GPU, as XLA makes them."""
+        """On a GPU we let PyTorch multiply float32 in TF32, as XLA does."""
         module("torch").set_float32_matmul_precision("high")
         return super().prepare(function, arrays)
 
@@ -167,7 +166,7 @@ class Torch(Library):
             module("torch").cuda.synchronize()
 
     def take(self, output: Any, positions: np.ndarray) -> np.ndarray:
-        """Gathered on the device."""
+        """Gathers on the device."""
         where = module("torch").from_numpy(positions).to(output.device)
         taken = output.detach().reshape(-1)[where].cpu()
         if taken.dtype == module("torch").bfloat16:

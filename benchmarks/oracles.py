@@ -1,8 +1,8 @@
 """Expected results: the formulas of the operators in NumPy, at a grid.
 
-They share no code with dmljax. Small results are compared in full. Of a large one a
-grid of coordinates is compared: on each axis the borders, what an operator names as
-special, and others at random. A program has its oracle beside it.
+They share no code with dmljax. We compare small results in full, and large ones at a
+grid of coordinates: on each axis the borders, what an operator names as special, and
+others at random. A program has its oracle beside it.
 """
 
 import dataclasses
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-# Elements: results up to this size are compared in full, about so many of larger ones.
+# We compare about this many elements of a result, and all of a smaller result.
 COMPARED = 2**17
-# Sums of products may be off by so much. A GPU multiplies float32 with 11 bits (TF32).
+# How far sums of products may be off. A GPU multiplies float32 with 11 bits (TF32).
 RTOL = {"float32": 0.01, "bfloat16": 0.05}
 
 
@@ -23,11 +23,11 @@ class Sample:
     """The expected values of an output at a grid of coordinates.
 
     Attributes:
-      shape: of the output.
+      shape: the sizes of the output.
       axes: for each axis, the coordinates in the grid.
-      values: at the grid.
-      rows: if not None, an output of only so many leading rows is right as well: the
-        rest is defined by a static shape alone.
+      values: the expected values at the grid.
+      rows: if not None, an output of only this many leading rows is right as well. A
+        static shape alone defines the rest.
       rtol: how far a number may be off, as a part of itself.
       atol: how far any number may be off besides.
     """

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.case import Functions
 
-# PyTorch's names of modes of padding that it has under another one.
+# PyTorch has some modes of padding under other names than NumPy.
 TORCH_NAMES = {"edge": "replicate", "wrap": "circular"}
 ONNX_OPSET, ONNX_IR_VERSION = 19, 9
 

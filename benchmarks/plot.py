@@ -3,8 +3,8 @@
     python -m benchmarks.plot
 
 It writes what is in git: the tables in docs/benchmarks.md, and the picture that README
-shows. The build of the documentation calls `write_pages`, for a page of each table of
-the ledger, with all figures.
+shows. The build of the documentation calls `write_pages`. It writes a page of each
+table of the ledger, with all figures.
 """
 
 import pathlib
@@ -19,10 +19,10 @@ from benchmarks.pictures import draw_bars
 from dmljax._programs import PROGRAMS
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
-# The devices whose figures docs/benchmarks.md has, and README of the first.
+# docs/benchmarks.md has the figures of these devices, and README those of the first.
 GPU, CPU, TPU = "NVIDIA H200", "x86_64 CPU", "TPU"
 NEWEST = f"{CPU}, newest JAX"
-# Large programs have at least so many elements.
+# Large programs have at least this many elements.
 LARGE = 2**20
 NAMES = {
     "dmljax": "dmljax",
@@ -43,7 +43,7 @@ ON_TPUS = {
     "One operator": "operator",
     "Between two elementwise operations": "pipeline",
 }
-# The bars of a program: patterns of the contenders, of which they show the fastest.
+# The bars of a program. Each shows the fastest contender that matches its pattern.
 BARS = {
     "dmljax": "dmljax",
     "best in jax.numpy": "jnp.*",
@@ -253,7 +253,7 @@ def tracing_figures(lines: Lines) -> str:
 
 
 def device_page(stem: str) -> str:
-    """All figures of a device, of which `stem` is the name of its table."""
+    """All figures of a device; `stem` is the name of its table."""
     lines = ledger.lines(stem)
     device = next(line["device"] for row in lines.values() for line in row.values())
     parts = [

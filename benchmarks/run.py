@@ -1,7 +1,7 @@
 """Times every case beside other libraries, and writes the figures to the ledger.
 
     python -m benchmarks.run                       all cases, on the default device
-    python -m benchmarks.run --only padding        the cases whose text has this in it
+    python -m benchmarks.run --only padding        the cases with this in their text
     python -m benchmarks.run --elements 1024       all arrays small: a quick test
     python -m benchmarks.run --resume              what was not timed at this commit yet
 
@@ -9,7 +9,7 @@ Every result is compared with NumPy's before it is timed. The columns of a figur
 
     ms            the device's milliseconds, by its own clock, and two percentiles
     wall_ms       the host's milliseconds for a call, and two percentiles
-    share         of the speed of a copy or a fill, which was measured in the same run
+    share         of the speed of a copy or a fill, measured in the same run
     launches      how many kernels, copies and fills a call launches on a GPU
     compile_ms    from the function to the compiled program
     peak_mib      of memory: inputs, outputs and what is between
@@ -34,10 +34,10 @@ from benchmarks.timing import ceilings, device_times, has_clock, wall_times
 # Of large arrays: 256 MiB of float32 on a GPU.
 ELEMENTS = {"cpu": 2**22, "gpu": 2**26}
 # Calls in flight, between two looks at the host's clock: more if the arrays have few
-# bytes. A GPU needs several, so that it does not wait for the host.
+# bytes. A GPU needs several: it must not wait for the host.
 SMALL_BYTES, SMALL_CALLS = 2**22, 20
 LARGE_CALLS = {"cpu": 2, "gpu": 10}
-# A call outside of jit has so many times as many rounds: it is short, and its time
+# We multiply the rounds of a call outside of jit by this: it is short, and its time
 # varies most.
 ROUNDS_OF_CALLS = 20
 
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             try:
                 lines = time_case(case, libraries, bandwidths, options.rounds)
             except ContenderError as error:
-                # A run takes long, and the figures of the others are right.
+                # We go on: a run takes long, and the figures of the others are right.
                 print(error, file=sys.stderr, flush=True)
                 failed += 1
                 case = dataclasses.replace(
@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class ContenderError(RuntimeError):
-    """A contender that raised an error, or whose result is wrong."""
+    """A contender raised an error, or its result is wrong."""
 
     def __init__(self, contender: str, message: str) -> None:
         super().__init__(message)
@@ -108,7 +108,7 @@ def time_case(
     bandwidths: Mapping[str, float],
     rounds: int,
 ) -> list[ledger.Line]:
-    """The lines of one case, one for each contender; all are checked first."""
+    """The rows of one case, one for each contender. We check all of them first."""
     calls = _checked(case, libraries)
     outside = case.context == "call"
     small = case.bytes < SMALL_BYTES
@@ -152,7 +152,7 @@ def share(case: Case, bandwidths: Mapping[str, float], ms: float) -> float | Non
 
 
 def _checked(case: Case, libraries: Mapping[str, Library]) -> dict[str, Prepared]:
-    """The calls of all contenders, whose results are what the oracle says."""
+    """The calls of all contenders. We have compared their results with the oracle."""
     arrays = case.arrays()
     samples = case.oracle(*arrays)
     put: dict[Library, list[Any]] = {}

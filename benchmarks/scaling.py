@@ -4,16 +4,16 @@
     python -m benchmarks.scaling --elements 262144  small arrays: a quick test
     python -m benchmarks.scaling --sent             what devices send; nothing is timed
 
-Weak: each device has as much as the one; strong: all share what the one has. The
-efficiency is the time of one device over that of several, in strong scaling divided by
-their number. A time on GPUs is that of what one call launches, on the device that takes
-longest, waiting in collectives included; wall is the host's time for a call, of many
-that are queued. Every program is first compared with that of one device. The bytes that
-each device sends are read off the compiled program. `--sent` prints them, for CPUs with
-XLA_FLAGS=--xla_force_host_platform_device_count=16.
+In weak scaling, each device has as much as the one; in strong scaling, all share what
+the one has. The efficiency is the time of one device over that of several, in strong
+scaling divided by their number. On GPUs, we time what one call launches, on the slowest
+device and with the waiting in collectives; wall is the host's time for a call, of many
+that are queued. We first compare every program with that of one device. We read the
+bytes that each device sends off the compiled program. `--sent` prints them, for CPUs
+with XLA_FLAGS=--xla_force_host_platform_device_count=16.
 
-With automatic axes, XLA may divide another form than one device runs. Then there is a
-second efficiency: that beside one device which runs the same form.
+With automatic axes, XLA may divide another form than one device runs. Then a second
+efficiency compares with one device that runs the same form.
 """
 
 import dataclasses
@@ -65,7 +65,7 @@ def table_of(device: str) -> str:
 
 
 def counts() -> list[int]:
-    """The numbers of devices: 1, 2, 4 and so on."""
+    """The numbers of devices: 1, 2, 4, .."""
     return [2**i for i in range(len(jax.devices()).bit_length())]
 
 
@@ -86,7 +86,7 @@ def sent_by(work: Work, devices: Sequence[jax.Device], elements: int) -> str:
 
 
 def lines(work: Work, elements: int, rounds: int) -> Iterator[ledger.Line]:
-    """The lines of one kind of work."""
+    """The rows of one kind of work."""
     expected = results(work, 1)
     for devices in counts()[1:]:
         check(work, devices, expected)
@@ -148,13 +148,13 @@ def _made(seed: int, like: jax.ShapeDtypeStruct) -> jax.Array:
 
 
 def results(work: Work, devices: int) -> list[np.ndarray]:
-    """The results of a program for so many devices, from small arrays."""
+    """The results of a program for this number of devices, from small arrays."""
     program, arrays = _ready(work, devices, CHECKED[jax.default_backend()])
     return [np.asarray(output) for output in jax.tree.leaves(program(*arrays))]
 
 
 def check(work: Work, devices: int, expected: Sequence[np.ndarray]) -> None:
-    """Compares a program for so many devices with the results of one."""
+    """Compares a program for several devices with the results of one."""
     for one, other in zip(results(work, devices), expected, strict=True):
         assert other.any()
         np.testing.assert_allclose(one, other, rtol=work.rtol)
@@ -169,7 +169,7 @@ def _timed(
     jax.block_until_ready(program(*arrays))
 
     def run() -> None:
-        """Queues all calls; the results of the last are waited for."""
+        """Queues all calls, and waits for the results of the last."""
         for _ in range(rounds):
             outputs = program(*arrays)
         jax.block_until_ready(outputs)

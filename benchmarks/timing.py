@@ -16,12 +16,12 @@ import numpy as np
 
 from benchmarks.libraries import Library, Prepared
 
-# Of the arrays that are copied and filled: far more than the caches hold.
+# Bytes of the arrays that are copied and filled: far more than the caches hold.
 CEILING_BYTES = {"cpu": 2**27, "gpu": 2**29}
 # Of a slow contender: how long the calls in flight may take; and after how long it
 # makes no more rounds, if it made the fewest.
 FLIGHT_SECONDS, MOST_SECONDS, FEWEST = 0.1, 1.0, 3
-# A trace now and then has an event more than the calls made.
+# Now and then a trace has an event more than the calls made. We take another trace.
 TRACES = 3
 
 
@@ -30,9 +30,9 @@ class Timing:
     """Milliseconds of a call, one number for each round.
 
     Attributes:
-      times: of the rounds.
-      launches: kernels, copies and fills in one call on a GPU, whose own clock measured
-        them; None if the host's clock measured.
+      times: one for each round.
+      launches: kernels, copies and fills in one call on a GPU. The GPU's own clock
+        measured them. None if the host's clock measured.
     """
 
     times: tuple[float, ...]
@@ -40,7 +40,7 @@ class Timing:
 
     @property
     def median(self) -> float:
-        """Of all rounds."""
+        """The median of all rounds."""
         return float(np.median(self.times))
 
     def columns(self, name: str) -> dict[str, float]:
@@ -61,8 +61,8 @@ def has_clock() -> bool:
 def wall_times(calls: Calls, *, rounds: int, repeats: int) -> Timings:
     """The host's time for each call, of calls in flight.
 
-    A contender makes `repeats` calls, or fewer if they are slow, and the last result is
-    waited for. Contenders take turns, round after round, so that noise hits them alike.
+    A contender makes `repeats` calls, or fewer if they are slow, and waits for the last
+    result. Contenders take turns, round after round: noise hits them alike.
     """
     samples: dict[str, list[float]] = {name: [] for name in calls}
     flights, spent = dict.fromkeys(calls, 1), dict.fromkeys(calls, 0.0)
@@ -79,7 +79,7 @@ def wall_times(calls: Calls, *, rounds: int, repeats: int) -> Timings:
 
 
 def _seconds(call: Prepared, repeats: int) -> float:
-    """The seconds that so many calls take together."""
+    """The seconds that `repeats` calls take together."""
     start = time.perf_counter()
     for _ in range(repeats):
         result = call.run()
@@ -91,7 +91,7 @@ def _in_turn(calls: Calls, rounds: int) -> Iterable[tuple[str, Prepared]]:
     """Each round has an order of its own, the same in every run.
 
     The contender before another one matters. The caches hold what it touched. On a CPU,
-    the next one gets the memory that it freed, or else new pages, which are slow.
+    the next one gets the memory that it freed, or else new pages. New pages are slow.
     """
     order, chance = list(calls.items()), random.Random(0)
     for _ in range(rounds):
@@ -124,8 +124,8 @@ def in_rounds(times: Sequence[float], rounds: int) -> Timing:
 def _traced(calls: Calls, rounds: int) -> list[list[float]]:
     """Milliseconds of each kernel, copy and fill of all calls, in a list for each.
 
-    To start and to read a trace takes longer than the calls, so there is one trace for
-    all, in which a program that does nothing else stands before each contender.
+    A trace takes longer to start and to read than the calls: we make one trace for all.
+    A marker stands before each contender, a program that does nothing else.
     """
     marker = jax.jit(before_a_contender)
     one = jnp.ones(1, jnp.int32)
@@ -138,7 +138,7 @@ def _traced(calls: Calls, rounds: int) -> list[list[float]]:
                 call.wait(call.run())
 
     # With several GPUs, a library's first one need not be the first one of the trace.
-    # Only one call runs at a time, so the events of all GPUs have one order.
+    # Only one call runs at a time: the events of all GPUs have one order.
     events = itertools.chain.from_iterable(traced_by_device(run))
     found: list[list[float]] = []
     for event in sorted(events, key=lambda event: event.start):
@@ -150,7 +150,7 @@ def _traced(calls: Calls, rounds: int) -> list[list[float]]:
 
 
 def before_a_contender(x: jax.Array) -> jax.Array:
-    """The marker in a trace, which is found by the name of this function."""
+    """The marker in a trace. We find it by the name of this function."""
     return x + 1
 
 
@@ -172,7 +172,7 @@ class Event:
 def traced_by_device(run: Callable[[], None]) -> list[list[Event]]:
     """Returns what `run` launches on each GPU, in the order of the starts.
 
-    The profiler sees all of the process, and so other libraries' as well as JAX's.
+    The profiler sees the whole process: other libraries' launches as well as JAX's.
     """
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = options.host_tracer_level = 0
@@ -187,7 +187,7 @@ def traced_by_device(run: Callable[[], None]) -> list[list[Event]]:
 def _events(plane: Any) -> list[Event]:
     """The events of one device, in the order of their starts."""
     marker = before_a_contender.__name__
-    # Python 3.12 warns of the types of the profiler, which name no module. Where
+    # Python 3.12 warns of the types of the profiler: they name no module. Where
     # warnings are errors, as in the tests, the profiler then ends the process.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "builtin type", DeprecationWarning)

@@ -1,7 +1,7 @@
 """Estimates for TPUs, of dmljax and of jax.numpy, by the compiler and without a TPU.
 
     python -m benchmarks.tpu                  estimates all cases, for the ledger
-    python -m benchmarks.tpu --only padding   the cases whose text has this in it
+    python -m benchmarks.tpu --only padding   the cases with this in their text
 
 It needs libtpu, of the version that `pip install "jax[tpu]"` brings. Nothing runs: the
 figures are estimates, of the memory that a program moves and of the cycles that the
@@ -41,8 +41,8 @@ from dmljax import PaddingMode
 
 Struct = jax.ShapeDtypeStruct
 TYPES = ("float32", "bfloat16", "int8")
-# Where there is no TPU, the compiler must be told that there is none to ask; and that
-# it is not alone, if it is not.
+# Where there is no TPU, we tell the compiler that there is none to ask. We also tell it
+# that it is not alone, if it is not.
 ENVIRONMENT = {
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TPU_SKIP_MDS_QUERY": "1",
@@ -70,7 +70,7 @@ CHIPS = {
     "v5e": Chip("v5e:2x2", 819e9, 1.5e9),
     "v6e": Chip("v6e:2x2", 1640e9, 1.75e9),
 }
-CHIP = "v5e"  # for which the ledger has estimates
+CHIP = "v5e"  # the ledger has estimates for it
 
 SQUARE, MATRICES, CLASSES = (4096, 4096), (64, 512, 512), 256
 REFLECTION = PaddingMode.REFLECTION
@@ -248,7 +248,7 @@ def cycles(schedule: str) -> int:
 
 @dataclasses.dataclass
 class Loop:
-    """Of a loop, the bundles of a round and how many rounds there are, if known."""
+    """A loop: the bundles of a round, and how many rounds there are, if known."""
 
     bundles: int = 0
     rounds: int | None = None
@@ -268,7 +268,7 @@ def _files(folder: pathlib.Path) -> dict[pathlib.Path, int]:
 
 
 def figures(case: Case, contender: str, chip: str, folder: pathlib.Path) -> ledger.Line:
-    """A line of the ledger."""
+    """A row of the ledger."""
     for path in _settled(folder):
         path.unlink()
     arrays = [Struct(data.shape, data.dtype) for data in case.inputs]

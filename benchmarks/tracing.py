@@ -1,7 +1,7 @@
 """Times what a program costs before it runs: tracing, lowering and compiling.
 
     python -m benchmarks.tracing                 on the default device
-    python -m benchmarks.tracing --only padding  the work whose text has this in it
+    python -m benchmarks.tracing --only padding  the work with this in its text
 
 Each operator stands beside jax.numpy, forward and with its gradient, once in a program
 and 20 times with arrays of different sizes. They take turns. Each time the function is
@@ -62,7 +62,7 @@ class Work:
 
     @property
     def direction(self) -> str:
-        """As in the ledger of one device."""
+        """The direction, as in the ledger of one device."""
         return "gradient" if self.gradient else "forward"
 
     @property
@@ -76,7 +76,7 @@ class Work:
         return f"{self.name}, {self.calls} of {self.dtype}"
 
     def milliseconds(self, contender: str) -> tuple[float, float]:
-        """To lower, and to lower and compile, a function that JAX has never seen."""
+        """Times to lower, and to lower and compile, a function that is new to JAX."""
         one = self.functions[contender]
 
         def squares(*arrays: jax.Array) -> jax.Array:
@@ -89,7 +89,7 @@ class Work:
 
         structs = [Struct((8, 64, 64 + i), self.dtype) for i in range(self.calls)]
         jax.clear_caches()
-        gc.collect()  # which would else fall into the same contender in every round
+        gc.collect()  # or it would fall into the same contender in every round
         start = time.perf_counter()
         lowered = jax.jit(run).lower(*structs)
         middle = time.perf_counter()
@@ -179,7 +179,7 @@ def work() -> Iterator[Work]:
 
 
 def lines(one: Work, rounds: int) -> list[ledger.Line]:
-    """The lines of one kind of work, one for each contender."""
+    """The rows of one kind of work, one for each contender."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in one.functions}
     start = time.perf_counter()
     for done in range(rounds):

@@ -10,8 +10,8 @@ the text of its element and a kind, and the kind decides its colours:
     off      an element that is not selected
     unused   an element without meaning, such as a row past the count
 
-Every picture lies on a card of its own, so it can be read on any page. The colours
-follow the reader's light or dark mode. `tests/test_pictures.py` checks the contrast.
+Every picture lies on a card of its own: it can be read on any page. The colours follow
+the reader's light or dark mode. `tests/project/test_pictures.py` checks the contrast.
 """
 
 import dataclasses
@@ -78,7 +78,7 @@ class Block:
 
     @property
     def column(self) -> float:
-        """The width of a cell, which holds the longest text."""
+        """The width of a cell. It holds the longest text."""
         longest = max(len(text) for row in self.texts for text in row)
         return max(CELL, 12 + longest * 14 * LETTER)
 
@@ -199,7 +199,7 @@ def _line(parts: Sequence[Block | str], top: float) -> tuple[list[str], float, f
 
 
 def _block(part: Block, left: float, top: float) -> list[str]:
-    """The elements of a block whose cells begin at `top`."""
+    """The elements of a block. Its cells begin at `top`."""
     inset = (part.width - part.column * len(part.texts[0])) / 2
     drawn = [_text(left + part.width / 2, top - 8, part.caption, CAPTION)]
     for row, (texts, kinds) in enumerate(zip(part.texts, part.kinds, strict=True)):

@@ -2,8 +2,8 @@
 
     python -m sphinx -W -b html docs docs/_build/html
 
-The build needs no network. Pages in docs/tutorials are notebooks in Markdown, which the
-build executes.
+The build needs no network. Pages in docs/tutorials are notebooks in Markdown. The build
+executes them.
 """
 
 import inspect
@@ -27,14 +27,14 @@ import dmljax
 from dmljax._operators import DESCRIPTORS
 from dmljax._support import support_markdown
 
-# Programs in the notebooks are small, so compiling them takes longer than running them.
+# Programs in the notebooks are small: compiling them takes longer than running them.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 HERE = pathlib.Path(__file__).parent
-# The benchmarks, whose figures are pages, are beside the documentation.
+# Figures of the benchmarks are pages. The benchmarks are beside the documentation.
 sys.path.insert(0, str(HERE.parent))
 from docs import drawing, make_pictures  # noqa: E402
 
-# One of them runs the command `dmljax`.
+# One of the notebooks runs the command `dmljax`.
 os.environ["PATH"] = os.pathsep.join(
     [sysconfig.get_path("scripts"), os.environ.get("PATH", "")]
 )
@@ -43,7 +43,7 @@ os.environ["PATH"] = os.pathsep.join(
 logging.getLogger("traitlets").setLevel(logging.WARNING)
 # ipykernel warns in each notebook that its connection within this machine is not
 # encrypted. A configuration of its own keeps it quiet, whatever the user's says. It
-# also gives the plots their style, so that no notebook has to.
+# also gives the plots their style: no notebook has to.
 PROFILE = HERE / "_build" / "ipython" / "profile_default"
 PROFILE.mkdir(parents=True, exist_ok=True)
 (PROFILE / "ipython_kernel_config.json").write_text(
@@ -98,7 +98,7 @@ copybutton_prompt_is_regexp = True
 
 
 class Search(SearchEnglish):
-    """A search that also finds `where`, which is a word without meaning elsewhere."""
+    """A search that also finds `where`. Elsewhere this is a word without meaning."""
 
     stopwords = SearchEnglish.stopwords - {"where"}
 
@@ -115,7 +115,7 @@ INVENTORIES = {
 def inventory(name: str) -> str:
     """The names of docs/inventories/<name>.txt as a file that intersphinx reads.
 
-    The files list the names that the pages link to, so that no inventory is downloaded.
+    The files list the names that the pages link to. We download no inventory.
     """
     lines = (HERE / "inventories" / f"{name}.txt").read_text().splitlines()
     entries = "".join(f"{line} -\n" for line in lines if line)
@@ -178,7 +178,7 @@ def name_types(app: sphinx.application.Sphinx, *_: object) -> None:
 
 
 def require_argument(*given: Any) -> tuple[str | None, str | None]:
-    """Writes an argument as required whose default is there for a message."""
+    """Writes an argument as required if its default is there for a message."""
     *_, signature, returned = given
     if signature is not None:
         signature = signature.replace("end_padding=<left out>", "end_padding")
@@ -198,7 +198,7 @@ def setup(app: sphinx.application.Sphinx) -> None:
     """Is called by Sphinx."""
     app.connect("builder-inited", write_figures)
     app.connect("source-read", add_support_tables)
-    # Before Sphinx's own handler, which writes the types.
+    # Before Sphinx's own handler: that one writes the types.
     app.connect("object-description-transform", name_types, priority=400)
     app.connect("autodoc-process-signature", require_argument)
     app.connect("doctree-read", cut_empty_lines)

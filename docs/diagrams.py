@@ -25,7 +25,7 @@ Point = tuple[float, float]
 
 
 def diagram(height: int, width: int = WIDTH) -> Callable[..., Callable[[], str]]:
-    """Adds a picture of this size in pixels, which has the name of its function."""
+    """Adds a picture of this size in pixels. It has the name of its function."""
 
     def add(draw: Callable[[Axes], None]) -> Callable[[], str]:
         def text() -> str:
@@ -46,7 +46,7 @@ def diagram(height: int, width: int = WIDTH) -> Callable[..., Callable[[], str]]
 def box(
     axes: Axes, x: float, y: float, width: float, height: float, text: str, kind: str
 ) -> None:
-    """A box with text in its middle, whose upper left corner is at x and y."""
+    """A box with text in its middle. Its upper left corner is at x and y."""
     colour = drawing.COLOURS[kind]
     style: dict[str, Any] = {"facecolor": colour, "edgecolor": drawing.EDGE}
     patch = mpl.patches.FancyBboxPatch(

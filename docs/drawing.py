@@ -5,8 +5,8 @@ writes in its place or around it, green is taken from a second input or selected
 is off, and grey is not written. Each picture names its colours in a legend.
 
 Matplotlib draws on no ground, as SVG. `themed` lets the lines and letters of such a
-picture follow the reader's light or dark mode. Cells keep their colours in both modes,
-so their numbers have a colour of their own.
+picture follow the reader's light or dark mode. Cells keep their colours in both modes:
+their numbers have a colour of their own.
 """
 
 import io
@@ -33,7 +33,7 @@ LINES = {
     "#2f7d32": "#56b35c",
     "#7b3fa0": "#c58af0",
 }
-# Matplotlib writes black lines so, and black letters without a colour.
+# Matplotlib writes black lines as BLACK, and black letters without a colour.
 BLACK, LIGHT = "#000000", "#d5d9dd"
 STYLE: dict[Any, Any] = {
     "axes.facecolor": "none",
@@ -58,7 +58,7 @@ def text_of(figure: Figure) -> str:
 
 
 def themed(svg: str) -> str:
-    """A picture of Matplotlib whose lines and letters are light on a dark page."""
+    """A picture of Matplotlib. Its lines and letters are light on a dark page."""
     rules = "".join(
         f'[style*="{kind}: {light}"] {{ {kind}: {dark} !important; }}\n'
         for light, dark in {BLACK: LIGHT, **LINES}.items()

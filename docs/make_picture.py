@@ -37,7 +37,7 @@ def title(axes: Axes, x: float, y: float, name: str) -> None:
 def cells(
     axes: Axes, x: float, y: float, caption: str, values: Any, shown: Any
 ) -> None:
-    """An array whose upper left corner is at x and y, with a caption above it."""
+    """An array with its upper left corner at x and y, and a caption above it."""
     values = np.atleast_2d(np.asarray(values))
     rows, columns = values.shape
     place = (x - 0.05, y - 0.05, columns + 0.1, rows + 0.1)
@@ -86,7 +86,7 @@ def draw_element_wise_if(axes: Axes, left: float, top: float) -> None:
 
 
 def draw_nonzero_coordinates(axes: Axes, left: float, top: float) -> None:
-    """A sparse matrix, the count, and the rows, of which the last are not needed."""
+    """A sparse matrix, the count, and the rows. The last rows are not needed."""
     x = jnp.array([[0, 5, 0, 0], [7, 0, 0, 0], [0, 0, 9, 0]])
     count, rows = dmljax.nonzero_coordinates(x, size=5)
     past = np.arange(5)[:, None] >= int(count)

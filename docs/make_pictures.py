@@ -1,7 +1,7 @@
 """Writes the pictures of the pages: ``python -m docs.make_pictures``.
 
-Every number in a picture of cells is computed here by the package, or is an input that
-was passed to it. So a picture can't show what the package doesn't do.
+Every number in a picture of cells is an input, or the package computes it here. A
+picture can't show what the package doesn't do.
 
 Each function that is marked ``@drawn`` is a file of its name in ``docs/pictures``. The
 build of the documentation writes them.
@@ -32,7 +32,7 @@ DRAWN: dict[str, Callable[[], str]] = {}
 
 
 def drawn(draw: Callable[[], str]) -> Callable[[], str]:
-    """Adds a picture, which has the name of its function."""
+    """Adds a picture with the name of its function."""
     DRAWN[draw.__name__] = draw
     return draw
 

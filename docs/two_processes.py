@@ -2,8 +2,8 @@
 
     python docs/two_processes.py
 
-starts both and prints what each of them finds. On several machines, each would call
-`work` with the address of the first one.
+This starts both and prints what each of them finds. On several machines, each would
+call `work` with the address of the first one.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Programs that users run, each in every spelling that is known to be good.
 
-Ten of them are in `dmljax._programs`. A file of this folder has others, which need the
-same operators, and for all of them what the results must be, what PyTorch computes, and
-what they are compared with. All cases have the context "program".
+Ten of them are in `dmljax._programs`. A file of this folder has others that need the
+same operators. For all of them it has what the results must be, what PyTorch computes,
+and what they are compared with. All cases have the context "program".
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ PROGRAMS = masks.PROGRAMS | labels.PROGRAMS | images.PROGRAMS | sparse.PROGRAMS
 
 
 def programs(platform: str, elements: int) -> Iterator[Case]:
-    """All of them, for arrays of about so many elements; and some for small ones.
+    """All of them for arrays of about `elements` elements, and some for small ones.
 
     On a CPU, the small ones have the sizes of photographs and of a batch of labels. Few
     CPUs have instructions for bfloat16.

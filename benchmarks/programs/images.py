@@ -120,7 +120,7 @@ def _with_weights(
 
 
 def _scaled(weights: Any) -> Any:
-    """Weights so small that a convolution keeps the size of positive numbers."""
+    """Small weights: a convolution keeps the size of positive numbers."""
     return weights * (1 / (9 * CHANNELS * 4.5))
 
 

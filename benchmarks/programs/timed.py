@@ -39,13 +39,13 @@ class Timed:
         returns one array.
       torch: the program in PyTorch, by contender.
       more: other spellings in JAX, by contender.
-      references: other programs, which show what a part of this one costs.
+      references: other programs. They show what a part of this one costs.
       directions: "gradient" is the result and the gradient by inputs `wrt`.
       wrt: the inputs that are differentiated.
       shared: the inputs that have no batch. All others, and the result, have one along
         their first axis; and each part of it can be computed alone.
       whole: no input has a batch.
-      count: of inputs, how many rows of a result are not padding, if some are.
+      count: from the inputs, how many rows of a result are not padding, if some are.
       rtol: how far a number may be off; None is what sums of products in the type need.
       atol: the same, as a part of the largest number of a gradient.
       ceiling: as in `Case`.
@@ -151,7 +151,7 @@ def _torch_both(function: Callable[..., Any], wrt: Sequence[int]) -> Callable[..
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function by torch.compile, which forgets those that it compiled before."""
+    """The function by torch.compile. A reset makes it forget earlier functions."""
 
     @functools.cache
     def program() -> Any:
@@ -209,7 +209,7 @@ def _parts(timed: Timed, inputs: Arrays, parts: np.ndarray) -> list[np.ndarray]:
 def _places(shape: Sequence[int], whole: bool) -> tuple[np.ndarray, ...]:
     """A grid of a few random places; of a batch there is one part alone."""
     random = np.random.default_rng(1)
-    # For each place the oracle runs twice, which takes seconds if the arrays are large.
+    # The oracle runs twice for each place. This takes seconds if the arrays are large.
     count = 2 if math.prod(shape) < 2**16 else 1
     axes = [np.unique(random.integers(0, size, count)) for size in shape]
     return tuple(axes) if whole else (np.zeros(1, np.int64), *axes[1:])
