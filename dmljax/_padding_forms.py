@@ -40,7 +40,7 @@ def by_axes(pad: Callable[..., jax.Array]) -> Form:
             return (_pad_constant(x, value[0], start, end),)
         axes = _padded_axes(x.ndim, start, end)
         # Images that are cut into patches on an H200 take 0.125 ms if the last axis is
-        # gathered first, and else 0.525. On a CPU, a mean of rows takes up to 12 times
+        # gathered first, and else 0.525. On a CPU, a mean of rows takes up to 13 times
         # as long if it is gathered last (benchmarks/results, "[first axis first]").
         for axis, before, after in axes[::-1] if pad is gather else axes:
             known = all(isinstance(n, int) for n in (before, x.shape[axis], after))
