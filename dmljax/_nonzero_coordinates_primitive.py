@@ -114,8 +114,8 @@ def _scatter_or_search(
 
     The scatter has an index for each element. A caller who asks for fewer rows wants no
     array of that size. We scatter for all rows, because on an H200 we measured that the
-    search takes 16 times as long, and more. A symbolic number of elements takes the
-    scatter, because JAX's search needs a number.
+    search takes 16 times as long, and more (results/nvidia-h200.csv, "[search]"). A
+    symbolic number of elements takes the scatter, because JAX's search needs a number.
     """
     elements = math.prod(sizes)
     with index_mode(elements, rows):
@@ -194,7 +194,8 @@ def _walk_bit_words(
 ) -> jax.Array:
     """Compacts by one walk over the bit words, visiting the set bits in their order.
 
-    A core of a CPU does this faster than anything that it would do for each element.
+    A core of a CPU does this faster than anything that it would do for each element
+    (results/x86_64-cpu.csv, "[scatter]").
     """
     lines, width = words.shape
     with index_mode(words.size * BIT_WORD, lines * rows) as integer:

@@ -164,7 +164,11 @@ def _pad_chunks(t: Any, *memories: Any, plan: PaddingPlan) -> None:
 
 
 def _copy(p: Program, chunk: Any) -> None:
-    """Writes a chunk, if it lies in the inside of a row."""
+    """Writes a chunk, if it lies in the inside of a row.
+
+    Without this, reflect padding of bfloat16 images on an H200 takes 1.85 times as long
+    (results/nvidia-h200.csv, "[nothing copied]").
+    """
     t, plan = p.t, p.plan
     offset = chunk * plan.chunk
     row, column = _divide(offset, plan.length)
