@@ -41,8 +41,8 @@ from dmljax import PaddingMode
 
 Struct = jax.ShapeDtypeStruct
 TYPES = ("float32", "bfloat16", "int8")
-# Where there is no TPU, we tell the compiler that there is none to ask. We also tell it
-# that it is not alone, if it is not.
+# We tell the compiler that there is no TPU to ask, and that other processes may have
+# loaded it, too.
 ENVIRONMENT = {
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TPU_SKIP_MDS_QUERY": "1",

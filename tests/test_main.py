@@ -92,6 +92,9 @@ def test_standard_input(capsys, monkeypatch):
     }.items():
         monkeypatch.setattr(sys, "stdin", stream(content))
         rejects(capsys, ["run", "-", "--max-memory", "1M"], message)
+    full = mock.Mock(buffer=mock.Mock(read=mock.Mock(side_effect=MemoryError)))
+    monkeypatch.setattr(sys, "stdin", full)
+    rejects(capsys, ["run", "-"], "model on standard input: there is not enough memory")
     rejects(capsys, ["run", "-", "-"], "standard input holds one model; name - once")
     monkeypatch.setattr(sys, "stdin", None)
     rejects(capsys, ["run", "-"], "standard input is closed, so there is no model to")

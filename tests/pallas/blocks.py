@@ -21,7 +21,7 @@ SMALL: Sizes = {
     _padding: {"CHUNK_BYTES": 8, "WARPS": 1},
     _nonzero_plan: {"WARPS": 4, "PROGRAMS": 3, "MOST_TILES": 8, "GROUP": 2},
 }
-# Of those for TPUs. Their interpreter takes time for every vector.
+# The kernels for TPUs have few vectors: their interpreter takes time for each.
 SMALL_ON_TPU: Sizes = {_nonzero_coordinates: {"VECTORS": 8}}
 REAL: Sizes = {
     module: {name: getattr(module, name) for name in sizes}

@@ -1,13 +1,13 @@
-"""What the tables of several subjects share: types, and what arguments take."""
+"""Several subjects share these: types, and what arguments take."""
 
-# Of a support table, by tensor: the lowest rank, the highest rank, and the data types.
+# A support table has the lowest rank, the highest rank and the types of each tensor.
 Row = dict[str, tuple[int, int, str]]
 
 FLOATS = "FLOAT32 FLOAT16"
 SMALL = f"{FLOATS} INT32 INT16 INT8 UINT32 UINT16 UINT8"
 ALL = f"{SMALL} FLOAT64 INT64 UINT64"
 INDEX = "INT64 INT32 UINT64 UINT32"
-# What many arguments take, by names of `GARBAGE` in tests/transforms/test_garbage.py.
+# Many arguments take these, by names of `GARBAGE` in tests/transforms/test_garbage.py.
 INTEGER, NONE = {"an IntEnum"}, {"None"}
 REAL = INTEGER | {"NaN"}
 

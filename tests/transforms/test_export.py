@@ -174,7 +174,7 @@ def test_a_constraint_makes_the_gradient_slices(mode):
 
 
 def in_every_way(x):
-    """Of a batch. All sizes but the first are known."""
+    """The first size of a batch is a symbol, and all others are known."""
     find = dmljax.nonzero_coordinates
     return (
         jax.vmap(find)(x),

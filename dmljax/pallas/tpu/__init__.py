@@ -1,6 +1,6 @@
 """Kernels for TPUs, through Mosaic, one file for each operator; not public.
 
-What a reader needs to know of a TPU
+A reader needs to know this of a TPU
 (https://docs.jax.dev/en/latest/pallas/tpu/details.html has more):
 
 - A program has a *block* of each array in *vector memory*, of 16 MiB. A pipeline copies

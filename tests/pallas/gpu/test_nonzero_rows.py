@@ -56,7 +56,7 @@ ROWS = {
     ],
 )
 def test_rows(name, fill, columns):
-    """Of a line of several programs. The last one is cut."""
+    """A line has several programs. The share of the last one is cut."""
     elements = constants.WARPS * constants.TILE * 4 + 600
     shape = (2, 3, elements // 6)[3 - columns :] if columns > 1 else (elements,)
     elements = int(np.prod(shape))
