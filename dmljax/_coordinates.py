@@ -263,7 +263,8 @@ def source_index(
         return lax.clamp(scalar(0), lax.sub(position, scalar(start)), scalar(size - 1))
     period, mirror = fold(size, mode)
     shift = (-start) % period
-    shifted, periods = lax.add(position, scalar(shift)), (stop - 1 + shift) // period
+    shifted = lax.add(position, scalar(shift))
+    periods = (stop - 1 + shift) // period
     # We do not know how far the output of a symbolic size reaches.
     if not isinstance(periods, int) or periods > FEW_PERIODS:
         shifted = lax.rem(shifted, scalar(period))

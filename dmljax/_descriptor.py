@@ -113,7 +113,8 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         # The order decides which of several errors a caller sees. Each check relies on
         # those before it: types of fields, then each tensor by itself, then all.
         for name, hint in field_types(type(self)).items():
-            value, (kind, optional) = getattr(self, name), required(hint)
+            value = getattr(self, name)
+            kind, optional = required(hint)
             if value is not None or not optional:
                 _check_kind(self.operator, c_name(name), value, kind)
         tensors = self.tensors()
@@ -142,13 +143,14 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
 
     def check_value_type(self, data_type: DataType, name: str) -> None:
         """Requires that the data type of a scalar field is the output's."""
-        label, output = c_name(self.outputs[0]), self._first_output().data_type
-        given, has = (
-            f"{name} is {data_type.name}",
-            f"tensor '{label}' has {output.name}",
+        label = c_name(self.outputs[0])
+        output = self._first_output().data_type
+        require(
+            self.operator,
+            data_type == output,
+            f"{name} is {data_type.name}, while tensor '{label}' has {output.name}; "
+            "both must be the same.",
         )
-        rule = f"{given}, while {has}; both must be the same."
-        require(self.operator, data_type == output, rule)
 
     def scalar(self, name: str, value: int | float) -> Scalar:
         """Returns an attribute as an operand of the output's type.

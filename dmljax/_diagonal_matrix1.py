@@ -229,8 +229,10 @@ def _as_bound(name: str, bound: ArrayLike) -> Any:
     if isinstance(bound, jax.Array):
         truth = bound.dtype == np.bool_  # which `convert_scalar` takes for a number
         require(NAME, not truth, f"{name} has data type BOOL; it must have INT32.")
-        scalar, int32 = Scalar(bound, None), np.dtype(np.int32)
-        return convert_scalar(NAME, name, scalar, int32, owner="a diagonal")
+        int32 = np.dtype(np.int32)
+        return convert_scalar(
+            NAME, name, Scalar(bound, None), int32, owner="a diagonal"
+        )
     number = as_integer(NAME, name, bound)
     check_int32(NAME, name, number)
     return np.asarray(number, np.int32)
@@ -256,7 +258,8 @@ def _diagonal_matrix1(
     fill_end: int | None,
 ) -> jax.Array:
     described: Any = zeros if x is None else x
-    shape, rank = described.shape, len(described.shape)
+    shape = described.shape
+    rank = len(shape)
     # A descriptor has been checked: these messages are those of the function.
     name = "the result (shape)" if x is None else X
     given = f"{name} has sizes {show(shape)}, {counted(rank, 'dimension')}"

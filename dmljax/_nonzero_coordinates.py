@@ -195,8 +195,9 @@ def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
     given = f"parts is {parts}; it must be a multiple of {devices}"
     rule = "the number of devices over which the first dimension is sharded."
     require(NAME, parts % devices == 0, f"{given}, {rule}")
-    sharding, mesh = None, explicit_mesh(x)
-    if mesh:
+    sharding = None
+    mesh = explicit_mesh(x)
+    if mesh is not None:
         # JAX asks which of the two new dimensions keeps the sharding of the first.
         first, *rest = jax.typeof(x).sharding.spec
         sharding = NamedSharding(mesh, PartitionSpec(first, None, *rest))
@@ -207,7 +208,8 @@ def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
 
 
 def _check_columns(name: str, are: str, sizes: tuple[int, ...], columns: int) -> None:
-    elements, given = math.prod(sizes), show(sizes)
+    elements = math.prod(sizes)
+    given = show(sizes)
     # JAX can't decide this for most symbolic sizes, and they are let through.
     few = not isinstance(elements, int) or elements <= MAX_ELEMENTS
     rule = f"{elements} elements; at most {MAX_ELEMENTS} are allowed."

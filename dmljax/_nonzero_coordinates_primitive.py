@@ -179,7 +179,8 @@ def _search(
     word = jnp.searchsorted(starts, row, side="right") - 1
     rank = row - starts[word]
     # Bisection: the bit is `step` further if at most `rank` bits are set below that.
-    bits, lane = words[word], jnp.zeros_like(row)
+    bits = words[word]
+    lane = jnp.zeros_like(row)
     for step in (16, 8, 4, 2, 1):
         below = (jnp.uint32(1) << (lane + step)) - 1
         further = lax.population_count(bits & below) <= rank

@@ -158,10 +158,12 @@ def _are_truth_values(values: ArrayLike) -> bool:
 def _one_hot(
     indices: jax.Array, values: jax.Array, /, size: int, axis: int, truth: bool
 ) -> jax.Array:
-    kind, rank = show(indices.dtype), indices.ndim
+    given = f"{INDEX} has data type {show(indices.dtype)}"
     rule = "it must be an integer type. Write indices.astype(jnp.int32)."
-    require(NAME, is_integer(indices.dtype), f"{INDEX} has data type {kind}; {rule}")
-    given, has = f"{AXIS} is {axis}", f"{INDEX} has {counted(rank, 'dimension')}"
+    require(NAME, is_integer(indices.dtype), f"{given}; {rule}")
+    rank = indices.ndim
+    given = f"{AXIS} is {axis}"
+    has = f"{INDEX} has {counted(rank, 'dimension')}"
     rule = "it must have one of size 1 along axis. Write indices[None]."
     require(NAME, rank > 0, f"{given}, while {has}; {rule}")
     rule = f"it must be in [{-rank}, {rank}), as {has}."
@@ -252,10 +254,10 @@ class OneHotDesc(OperatorDesc[jax.Array]):
         rule = f"less than the {rank} dimensions of tensor 'IndicesTensor'."
         inside = 0 <= self.axis < rank
         require(NAME, inside, f"Axis is {self.axis}; it must be {rule}")
-        size, axis = output[self.axis], self.axis
         tensors = (f"tensor '{name}Tensor'" for name in ("Indices", "Values"))
         names = *tensors, "Axis", "the size of tensor 'OutputTensor' along Axis"
-        return (_check_sizes(names, indices, values, size, axis),)
+        size = output[self.axis]
+        return (_check_sizes(names, indices, values, size, self.axis),)
 
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the indices and the values."""

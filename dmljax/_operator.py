@@ -200,9 +200,11 @@ def _assert_is(tensor: TensorDesc, array: jax.Array) -> None:
 
 def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax.Array:
     """Returns the logical tensor that `array` holds; an error if it does not fit."""
-    given, described = f"The array for tensor '{name}'", "the descriptor"
-    types, remedy = (given, array.dtype), f" Convert it with .astype('{tensor.dtype}')."
-    require_same(operator, "data types", types, (described, tensor.dtype), remedy)
+    given = f"The array for tensor '{name}'"
+    described = "the descriptor"
+    types = (given, array.dtype), (described, tensor.dtype)
+    remedy = f" Convert it with .astype('{tensor.dtype}')."
+    require_same(operator, "data types", *types, remedy)
     if tensor.strides is None:
         sizes = (given, array.shape), (described, tensor.sizes)
         require_same(operator, "sizes", *sizes, remedy="")

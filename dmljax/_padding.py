@@ -170,14 +170,18 @@ def _check_padding(
 ) -> tuple[int, ...]:
     """Checks the padding against the input, and returns the sizes of the output."""
     operator, x, *both = names
+    rank = len(sizes)
     for name, pads in zip(both, (start, end), strict=True):
-        given, rank = counted(len(pads), "element"), len(sizes)
-        has, write = f"{x} has {counted(rank, 'dimension')}", counted(rank, "integer")
-        rule = f"write {write}, one for each axis, and 0 where nothing is added."
-        same = len(pads) == rank
-        require(operator, same, f"{name} has {given}, while {has}; {rule}")
+        require(
+            operator,
+            len(pads) == rank,
+            f"{name} has {counted(len(pads), 'element')}, while {x} has "
+            f"{counted(rank, 'dimension')}; write {counted(rank, 'integer')}, one for "
+            "each axis, and 0 where nothing is added.",
+        )
         # XLA itself would accept a negative padding, and crop.
-        given, adds = show(pads), all(decide_at_most(operator, 0, pad) for pad in pads)
+        given = show(pads)
+        adds = all(decide_at_most(operator, 0, pad) for pad in pads)
         rule = "no element may be negative. Slices remove elements."
         require(operator, adds, f"{name} is {given}; {rule}")
         # The C struct has UINT32; JAX can't compare a symbolic size with so much.
@@ -298,13 +302,15 @@ def _check_fields(
     desc: PaddingDesc | Padding1Desc, level: FeatureLevel
 ) -> tuple[int, ...]:
     """Checks what both descriptors have, and returns the sizes of the output."""
-    sizes, mode = desc.input_tensor.sizes, desc.padding_mode
+    sizes = desc.input_tensor.sizes
+    mode = desc.padding_mode
     first = MODE_LEVELS.get(mode, FeatureLevel.V1_0)
     exists = f"PaddingMode {mode.name} exists from feature level {first.label} on"
     asked = f"the feature level asked for is {level.label}."
     require(desc.operator, level >= first, f"{exists}, while {asked}")
-    count, rank = f"DimensionCount is {desc.dimension_count}", len(sizes)
+    rank = len(sizes)
+    given = f"DimensionCount is {desc.dimension_count}"
     rule = f"tensor 'InputTensor' has {rank} dimensions; both must be the same."
-    require(desc.operator, desc.dimension_count == rank, f"{count}, while {rule}")
+    require(desc.operator, desc.dimension_count == rank, f"{given}, while {rule}")
     names = desc.operator, "tensor 'InputTensor'", "StartPadding", "EndPadding"
     return _check_padding(names, sizes, desc.start_padding, desc.end_padding, mode)

@@ -86,7 +86,8 @@ def gather(
     XLA fuses the gathers of all axes into one loop. It reaches 0.85 of an H200's copy
     bandwidth for float32 (results/nvidia-h200.csv, "reflect padding").
     """
-    size, stop = x.shape[axis], before + x.shape[axis] + after
+    size = x.shape[axis]
+    stop = before + size + after
     # The greatest number here is a position that is shifted by a period: it has at
     # most 2 * size elements. Indexing also computes with the other sizes of `x`.
     with index_mode(stop + 2 * size, *x.shape) as integer:

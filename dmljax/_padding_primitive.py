@@ -85,7 +85,9 @@ def _pad_across_devices(
     elements of its neighbours as are padded. Only the halo is exchanged. If the padding
     is larger than a part, the axis is gathered.
     """
-    index, count, size = part.index(axis), part.count(axis), x.shape[axis]
+    index = part.index(axis)
+    count = part.count(axis)
+    size = x.shape[axis]
     own = (before + count * size + after) // count  # the size of the output's part
 
     def pad(x: jax.Array, before: int, after: int) -> jax.Array:
@@ -104,7 +106,8 @@ def _pad_across_devices(
     # A device at an end of the whole axis has no neighbour there, and needs padding.
     # Under WRAP its neighbour is the device at the other end. All devices run the same
     # program: each of them computes both, and selects by its index.
-    window, cyclic = [x], mode is PaddingMode.WRAP
+    window = [x]
+    cyclic = mode is PaddingMode.WRAP
     if before:
         halo = part.neighbour(cut(x, -before), axis, 1, cyclic=cyclic)
         if not cyclic:

@@ -29,9 +29,10 @@ def select(condition: jax.Array, on: jax.Array, off: jax.Array) -> Outputs:
 
     `on` and `off` have the same rank, and size 1 in a dimension that they share.
     """
-    sizes, every = condition.shape, range(condition.ndim)
     spread = functools.partial(
-        lax.broadcast_in_dim, shape=sizes, broadcast_dimensions=every
+        lax.broadcast_in_dim,
+        shape=condition.shape,
+        broadcast_dimensions=range(condition.ndim),
     )
     bits = BITS.get(on.dtype)
     if bits is None or on.size != 1 or off.size != 1:

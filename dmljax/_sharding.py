@@ -74,7 +74,8 @@ class Part:
         """
         # ppermute numbers the devices in the order of the mesh. A dimension may be
         # divided over mesh axes in another order. `devices` has the number by part.
-        names, count = self.mesh_axes(dimension), self.count(dimension)
+        names = self.mesh_axes(dimension)
+        count = self.count(dimension)
         ordered = tuple(axis for axis in self.mesh if axis in names)
         parts = np.arange(count).reshape([self.mesh[axis] for axis in names])
         devices = np.argsort(parts.transpose(list(map(names.index, ordered))).ravel())

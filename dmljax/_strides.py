@@ -95,7 +95,8 @@ def _corner(tensor: TensorDesc) -> _Corner | None:
     with gaps of 256 KiB takes 92 us with a gather, and 42 us with slices
     (results/x86_64-cpu.csv, "a tensor with gaps" and "[offsets]").
     """
-    strides, sizes = tensor.element_strides, tensor.sizes
+    strides = tensor.element_strides
+    sizes = tensor.sizes
     # The stride of an axis of size 1 is multiplied by 0 alone, and fits anywhere.
     order = sorted(range(len(sizes)), key=lambda axis: -strides[axis])
     long = [axis for axis in order if sizes[axis] > 1]

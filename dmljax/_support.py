@@ -52,15 +52,16 @@ class FeatureLevel(enum.IntEnum):
 # in this order: floats before integers, signed before unsigned, wide before narrow.
 UINT32_ONLY = (DataType.UINT32,)
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
-UP_TO_32_BITS = (
-    *FLOATS,
-    *(DataType.INT32, DataType.INT16, DataType.INT8),
-    *(DataType.UINT32, DataType.UINT16, DataType.UINT8),
-)
+_SIGNED = (DataType.INT32, DataType.INT16, DataType.INT8)
+_UNSIGNED = (DataType.UINT32, DataType.UINT16, DataType.UINT8)
+UP_TO_32_BITS = (*FLOATS, *_SIGNED, *_UNSIGNED)
 UP_TO_64_BITS = (
-    *(DataType.FLOAT64, *FLOATS),
-    *(DataType.INT64, *UP_TO_32_BITS[2:5]),
-    *(DataType.UINT64, *UP_TO_32_BITS[5:]),
+    DataType.FLOAT64,
+    *FLOATS,
+    DataType.INT64,
+    *_SIGNED,
+    DataType.UINT64,
+    *_UNSIGNED,
 )
 INDICES = (DataType.INT64, DataType.INT32, DataType.UINT64, DataType.UINT32)
 
@@ -94,12 +95,20 @@ def check_support(
     entry = table[max(each for each in table if each <= level)]
     supports = f"feature level {level.label} supports"
     for name, tensor in tensors.items():
-        support, rank, given = entry[name], len(tensor.sizes), f"tensor '{name}' has"
-        rule = f"{counted(rank, 'dimension')}; {supports} {_ranks(support)}."
-        fits = support.min_rank <= rank <= support.max_rank
-        require(operator, fits, f"{given} {rule}")
-        rule = f"data type {tensor.data_type.name}; {supports} {_types(support)}."
-        require(operator, tensor.data_type in support.data_types, f"{given} {rule}")
+        support = entry[name]
+        rank = len(tensor.sizes)
+        require(
+            operator,
+            support.min_rank <= rank <= support.max_rank,
+            f"tensor '{name}' has {counted(rank, 'dimension')}; {supports} "
+            f"{_ranks(support)}.",
+        )
+        require(
+            operator,
+            tensor.data_type in support.data_types,
+            f"tensor '{name}' has data type {tensor.data_type.name}; {supports} "
+            f"{_types(support)}.",
+        )
 
 
 def support_markdown(operator: str, table: SupportTable) -> str:

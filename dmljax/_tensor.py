@@ -221,15 +221,17 @@ def _size_problem(tensor: TensorDesc, output: bool) -> str | None:
     if not 1 <= len(sizes) <= MAX_RANK:
         dimensions = counted(len(sizes), "dimension")
         return f"{dimensions}; a tensor has 1 to {MAX_RANK}."
-    elements, most = math.prod(sizes), f"at most {MAX_ELEMENTS} are allowed."
+    elements = math.prod(sizes)
     if elements > MAX_ELEMENTS:
-        return f"sizes {show(sizes)}, {show(elements)} elements; {most}"
+        rule = f"at most {MAX_ELEMENTS} are allowed."
+        return f"sizes {show(sizes)}, {show(elements)} elements; {rule}"
     return None
 
 
 def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
     """Says which rule the strides break."""
-    sizes, strides = tensor.sizes, tensor.strides
+    sizes = tensor.sizes
+    strides = tensor.strides
     if strides is None:
         return None
     given = f"strides {show(strides)}"
@@ -240,10 +242,11 @@ def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
         return f"{given}; each must be an integer in [0, 2^32)."
     if not output:  # An input may overlap itself, and only its own elements are read.
         return None
-    both, span = f"sizes {show(sizes)} and {given}", show(tensor.extent)
+    both = f"sizes {show(sizes)} and {given}"
     # The buffer of an output is allocated, so its length is limited like a tensor's.
     if tensor.extent > MAX_ELEMENTS:
-        return f"{both}, which span {span} elements of a buffer; {MOST_SPANNED}"
+        span = f"which span {show(tensor.extent)} elements of a buffer"
+        return f"{both}, {span}; {MOST_SPANNED}"
     # We refuse elements that share an offset: no page says what the output then holds.
     shared = overlap(sizes, strides)
     if shared is None:
@@ -257,7 +260,8 @@ def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
 
 def _byte_problem(tensor: TensorDesc, output: bool) -> str | None:
     """Says which rule the size in bytes, the alignment or the flags break."""
-    width, total = tensor.dtype.itemsize, tensor.total_tensor_size_in_bytes
+    width = tensor.dtype.itemsize
+    total = tensor.total_tensor_size_in_bytes
     implied = tensor.implied_size_in_bytes
     alignment = tensor.guaranteed_base_offset_alignment
     given = f"TotalTensorSizeInBytes {as_python(total)}"
