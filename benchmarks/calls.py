@@ -36,16 +36,25 @@ def cases() -> Iterator[Case]:
 def _calls(side: int) -> Iterator[tuple[Any, ...]]:
     x = Data((side, side), "float32")
     flags = Data((side, side), "uint8", low=0, high=2)
-    tensor, ends = _tensor(x), (LOWEST, 0)
+    tensor = _tensor(x)
+    ends = (LOWEST, 0)
     yield (
-        *("element_wise_if", "two tensors", (flags, x, x), x, oracles.element_wise_if),
+        "element_wise_if",
+        "two tensors",
+        (flags, x, x),
+        x,
+        oracles.element_wise_if,
         _functions(
-            *(jnp.where, dmljax.element_wise_if),
+            jnp.where,
+            dmljax.element_wise_if,
             dmljax.ElementWiseIfDesc(_tensor(flags), *[tensor] * 3),
         ),
     )
     yield (
-        *("element_wise_if", "a tensor and 0.0", (flags, x), x),
+        "element_wise_if",
+        "a tensor and 0.0",
+        (flags, x),
+        x,
         lambda flags, x: oracles.element_wise_if(flags, x, np.zeros_like(x)),
         _functions(
             lambda flags, x: jnp.where(flags, x, 0.0),
@@ -53,7 +62,10 @@ def _calls(side: int) -> Iterator[tuple[Any, ...]]:
         ),
     )
     yield (
-        *("diagonal_matrix1", "upper triangle", (x,), x),
+        "diagonal_matrix1",
+        "upper triangle",
+        (x,),
+        x,
         lambda x: [oracles.Sample(x.shape, oracles.grid(x.shape), np.triu(x))],
         _functions(
             jnp.triu,
@@ -62,9 +74,13 @@ def _calls(side: int) -> Iterator[tuple[Any, ...]]:
         ),
     )
     some = dataclasses.replace(x, density=0.1)
-    rows, count = Data((x.size, 2), "uint32"), Data((1,), "uint32")
+    rows = Data((x.size, 2), "uint32")
+    count = Data((1,), "uint32")
     yield (
-        *("nonzero_coordinates", "10 % not zero", (some,), rows),
+        "nonzero_coordinates",
+        "10 % not zero",
+        (some,),
+        rows,
         # The rows alone: a descriptor gives the count a dimension.
         lambda x: oracles.nonzero_coordinates(x)[1:],
         _functions(
@@ -73,7 +89,8 @@ def _calls(side: int) -> Iterator[tuple[Any, ...]]:
             dmljax.NonzeroCoordinatesDesc(*map(_tensor, (x, count, rows))),
         ),
     )
-    padded, one = Data((side + 2, side + 2), "float32"), (1, 1)
+    padded = Data((side + 2, side + 2), "float32")
+    one = (1, 1)
     for name, mode in MODES.items():
         oracle = functools.partial(oracles.padding, pads=(one, one), mode=name)
         theirs = functools.partial(jnp.pad, pad_width=1, mode=name)

@@ -16,7 +16,10 @@ from benchmarks.programs import images
 from dmljax._operators import OPERATORS
 from dmljax._programs import PROGRAMS
 
-COLUMNS, DEPTH, IMAGE, FEATURES = 512, 128, (4, 64, 64), 64
+COLUMNS = 512
+DEPTH = 128
+IMAGE = (4, 64, 64)
+FEATURES = 64
 # The keys of a query, and the sides of an image that is convolved.
 KEYS, SIDE = {"cpu": 128, "gpu": 1024}, {"cpu": 16, "gpu": 128}
 PARTS = 64  # of rows that stay where they are, a multiple of the devices
@@ -120,7 +123,8 @@ def _scores(elements: int) -> list[tuple[int, ...]]:
 
 
 def _photographs(elements: int) -> list[tuple[int, ...]]:
-    side, channels = SIDE[jax.default_backend()], images.CHANNELS
+    side = SIDE[jax.default_backend()]
+    channels = images.CHANNELS
     weights = images.BLOCKS, channels, 3, 3, channels
     return [(elements // (side**2 * channels), side, side, channels), weights]
 
@@ -162,35 +166,48 @@ def _both(*works: Work) -> Iterator[Work]:
 
 FLOAT, ON = ("float32",), np.array([[0, 1]], np.float32)
 IMAGES = Work(
-    *("padding", "REFLECTION 3 of float32 images, batch divided"),
+    "padding",
+    "REFLECTION 3 of float32 images, batch divided",
     lambda x: dmljax.padding(x, (0, 0, 3, 3), (0, 0, 3, 3), mode=REFLECTION),
-    *(lambda n: [(n // math.prod(IMAGE), *IMAGE)], FLOAT),
+    lambda n: [(n // math.prod(IMAGE), *IMAGE)],
+    FLOAT,
     divided=_strips,
 )
 HALO = Work(
-    *("padding", f"REFLECTION {ROWS} of float32, the padded rows divided"),
+    "padding",
+    f"REFLECTION {ROWS} of float32, the padded rows divided",
     lambda x: dmljax.padding(x, (ROWS, 0), (ROWS, 0), mode=REFLECTION),
-    *(lambda n: [_matrix(n)], FLOAT),
+    lambda n: [_matrix(n)],
+    FLOAT,
 )
 IN_PARTS = Work(
-    *("nonzero_coordinates", "float32, 10 % non-zero, in parts"),
+    "nonzero_coordinates",
+    "float32, 10 % non-zero, in parts",
     lambda x: dmljax.nonzero_coordinates(x, parts=PARTS),
-    *(lambda n: [(n,)], FLOAT),
+    lambda n: [(n,)],
+    FLOAT,
     divided=_in_parts_by_divisible,
 )
 SELECT = Work(
-    *("element_wise_if", "float32", dmljax.element_wise_if),
-    *(lambda n: [_matrix(n)] * 3, ("uint8", *FLOAT, *FLOAT)),
+    "element_wise_if",
+    "float32",
+    dmljax.element_wise_if,
+    lambda n: [_matrix(n)] * 3,
+    ("uint8", *FLOAT, *FLOAT),
 )
 TRIANGLE = Work(
-    *("diagonal_matrix1", "strictly upper triangle, float32, rows divided"),
+    "diagonal_matrix1",
+    "strictly upper triangle, float32, rows divided",
     lambda x: dmljax.diagonal_matrix1(x, value=0, fill_begin=-(2**31), fill_end=1),
-    *(lambda n: [_matrix(n)], FLOAT),
+    lambda n: [_matrix(n)],
+    FLOAT,
 )
 ONE_HOT = Work(
-    *("one_hot", f"of {DEPTH}, float32"),
+    "one_hot",
+    f"of {DEPTH}, float32",
     lambda indices, off_on: dmljax.one_hot(indices, off_on + ON, size=DEPTH),
-    *(lambda n: [(n // DEPTH, 1), (1, 2)], ("int32", *FLOAT)),
+    lambda n: [(n // DEPTH, 1), (1, 2)],
+    ("int32", *FLOAT),
     copied=(1,),
 )
 WHOLE = Work(

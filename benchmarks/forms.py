@@ -76,7 +76,7 @@ FORMS = {
     "offsets": Plain("cpu", "with gaps", _swapped(_strides, "_corner", lambda _: None)),
     "division": Plain("gpu", PADDED, _swapped(_coordinates, "FEW_PERIODS", -1)),
     "rows": Plain(
-        *("gpu", "middle axes", _swapped(_gpu_padding, "ROW_BYTES", 0)), "dmljax pallas"
+        "gpu", "middle axes", _swapped(_gpu_padding, "ROW_BYTES", 0), "dmljax pallas"
     ),
     "nothing copied": Plain(
         "gpu", PADDED, _swapped(PaddingPlan, "inside", (0, 0)), "dmljax pallas"

@@ -123,7 +123,8 @@ def padding(x: np.ndarray, *, pads: Sequence[tuple[int, int]], mode: str) -> Any
     shape = tuple(len(source) for source in sources)
     axes = grid(shape, joints)
     at = np.ix_(*(source[line] for source, line in zip(sources, axes, strict=True)))
-    values, inside = x[at], np.ones((), bool)
+    values = x[at]
+    inside = np.ones((), bool)
     for source in at:
         inside = inside & (source >= 0)
     return [Sample(shape, axes, np.where(inside, values, x.dtype.type(0)))]
@@ -141,7 +142,8 @@ def nonzero_coordinates(
 ) -> Any:
     """The count and the coordinates; zeros past the count unless they are undefined."""
     numbers = np.flatnonzero(x)
-    count, shape = len(numbers), (x.size if size is None else size, x.ndim)
+    count = len(numbers)
+    shape = (x.size if size is None else size, x.ndim)
     rows, columns = grid(shape, {0: count + np.arange(-3, 4)})
     if undefined:
         rows = rows[rows < count]

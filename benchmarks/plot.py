@@ -165,7 +165,8 @@ def cpu_table(lines: Lines, newest: Lines) -> str:
 
 def tpu_table(lines: Lines) -> str:
     """By operator, bytes and cycles of the v5e over those of jax.numpy."""
-    columns, rows = ("moved_mb", "cycles"), []
+    columns = ("moved_mb", "cycles")
+    rows = []
     for context, title in (("operator", ""), ("pipeline", ", between two operations")):
         for operator, cases in of_context(lines, context).items():
             pairs = [row for row in cases.values() if row.keys() >= {"dmljax", "jnp"}]

@@ -93,7 +93,8 @@ def _in_turn(calls: Calls, rounds: int) -> Iterable[tuple[str, Prepared]]:
     The contender before another one matters. The caches hold what it touched. On a CPU,
     the next one gets the memory that it freed, or else new pages. New pages are slow.
     """
-    order, chance = list(calls.items()), random.Random(0)
+    order = list(calls.items())
+    chance = random.Random(0)
     for _ in range(rounds):
         chance.shuffle(order)
         yield from order
@@ -207,8 +208,10 @@ def _events(plane: Any) -> list[Event]:
 def ceilings(libraries: Mapping[str, Library], *, rounds: int) -> dict[str, float]:
     """GB/s of the fastest copy (read and written) and of the fastest fill (written)."""
     size = CEILING_BYTES[jax.default_backend()]
-    ones, library = np.ones(size // 4, np.float32), libraries["jnp"]
-    source, one = library.put(ones), library.put(np.array(1, np.float32))
+    ones = np.ones(size // 4, np.float32)
+    library = libraries["jnp"]
+    source = library.put(ones)
+    one = library.put(np.array(1, np.float32))
     copies = {
         "negate": library.prepare(jnp.negative, [source]),
         "copy": Prepared(lambda: jnp.copy(source), library.wait),
@@ -220,7 +223,8 @@ def ceilings(libraries: Mapping[str, Library], *, rounds: int) -> dict[str, floa
         copies["copy_"] = torch.prepare(target.copy_, [torch.put(ones)])
         fills["fill_"] = torch.prepare(target.fill_, [2])
     if "numpy" in libraries:
-        numpy, array = libraries["numpy"], ones.copy()
+        numpy = libraries["numpy"]
+        array = ones.copy()
         copies["copyto"] = numpy.prepare(np.copyto, [array, ones])
         fills["fill"] = numpy.prepare(array.fill, [np.float32(2)])
     moved = {"copy": 2 * size, "fill": size}

@@ -72,7 +72,9 @@ CHIPS = {
 }
 CHIP = "v5e"  # the ledger has estimates for it
 
-SQUARE, MATRICES, CLASSES = (4096, 4096), (64, 512, 512), 256
+SQUARE = (4096, 4096)
+MATRICES = (64, 512, 512)
+CLASSES = 256
 REFLECTION = PaddingMode.REFLECTION
 # What is padded, and by how much on both sides of each axis, in all types; and more of
 # float32, with the modes.
@@ -159,7 +161,8 @@ def _paddings(dtype: str) -> Iterator[tuple[Any, ...]]:
             "dmljax pallas": functools.partial(ours, implementation="pallas"),
             "jnp": functools.partial(jnp.pad, pad_width=around, mode=name),
         }
-        words, x = f"{mode.name} {pads} of {dtype} {shape}", Data(shape, dtype)
+        words = f"{mode.name} {pads} of {dtype} {shape}"
+        x = Data(shape, dtype)
         yield "padding", words, (x,), Data(sizes, dtype), functions
 
 
@@ -256,7 +259,8 @@ class Loop:
 
 def _settled(folder: pathlib.Path) -> list[pathlib.Path]:
     """The files in a folder, once no more are written: the compiler goes on a while."""
-    before, now = None, _files(folder)
+    before = None
+    now = _files(folder)
     while before != now:
         time.sleep(0.3)
         before, now = now, _files(folder)

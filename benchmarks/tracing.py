@@ -33,9 +33,12 @@ from dmljax._programs import CAUSAL
 
 Struct = jax.ShapeDtypeStruct
 Function = Callable[[jax.Array], jax.Array]
-MANY, CLASSES, ROWS = 20, 50, 100
+MANY = 20
+CLASSES = 50
+ROWS = 100
 AROUND = ((0, 0), (3, 3), (3, 3))
-ON, LABELS = np.array([0, 1], np.float32), np.arange(64, dtype=np.int32)
+ON = np.array([0, 1], np.float32)
+LABELS = np.arange(64, dtype=np.int32)
 # Enough for a median: a program of 20 calls can take seconds.
 MOST_SECONDS, FEWEST = 3.0, 2
 
@@ -128,38 +131,45 @@ def _ours_nonzero(x: jax.Array, size: int | None = None) -> jax.Array:
 
 PAIRS = (
     Work(
-        *("element_wise_if", "a scalar beside an array"),
+        "element_wise_if",
+        "a scalar beside an array",
         {"dmljax": _select(dmljax.element_wise_if), "jnp": _select(jnp.where)},
     ),
     Work(
-        *("diagonal_matrix1", "causal mask"),
+        "diagonal_matrix1",
+        "causal mask",
         {"dmljax": CAUSAL["dmljax"], "jnp": _tril},
     ),
     Work(
-        *("one_hot", f"{CLASSES} classes"),
+        "one_hot",
+        f"{CLASSES} classes",
         {"dmljax": _ours_hot, "jnp": lambda i: jax.nn.one_hot(i, CLASSES)},
         "int32",
     ),
     Work(
-        *("one_hot", "of values"),
+        "one_hot",
+        "of values",
         {"dmljax": _ours_of_values, "jnp": _theirs_of_values},
     ),
     *(
         Work(
-            *("padding", f"{mode} by 3"),
+            "padding",
+            f"{mode} by 3",
             {"dmljax": _pad(dnp.pad, mode), "jnp": _pad(jnp.pad, mode)},
         )
         for mode in ("constant", "reflect")
     ),
     Work(
-        *("nonzero_coordinates", "all rows"),
+        "nonzero_coordinates",
+        "all rows",
         {
             "dmljax": _ours_nonzero,
             "jnp": lambda x: jnp.argwhere(x, size=x.size, fill_value=0),
         },
     ),
     Work(
-        *("nonzero_coordinates", f"{ROWS} rows"),
+        "nonzero_coordinates",
+        f"{ROWS} rows",
         {
             "dmljax": lambda x: _ours_nonzero(x, ROWS),
             "jnp": lambda x: jnp.argwhere(x, size=ROWS, fill_value=0),

@@ -38,7 +38,8 @@ def _kernel(x: jax.Array, pads: Any, mode: str) -> jax.Array:
 
 
 ALONE = "reflect padding"
-BETWEEN, MEAN = f"{ALONE} between two operations", "mean of reflect-padded rows"
+BETWEEN = f"{ALONE} between two operations"
+MEAN = "mean of reflect-padded rows"
 PADS = {**shared.PADS, "jnp take": _take}
 KERNEL = {**PADS, "dmljax pallas": _kernel}
 
@@ -126,7 +127,10 @@ def _scaled(weights: Any) -> Any:
 
 def _convolve(x: jax.Array, weight: jax.Array, around: int = 0, groups: int = 1) -> Any:
     return lax.conv_general_dilated(
-        *(x, weight, (1, 1), ((around, around),) * 2),
+        x,
+        weight,
+        (1, 1),
+        ((around, around),) * 2,
         dimension_numbers=LAYOUT,
         feature_group_count=groups,
     )

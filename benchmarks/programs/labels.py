@@ -93,7 +93,8 @@ def _segmentation(elements: int, dtype: str) -> tuple[Input, ...]:
 
 
 def _dice(hot: Any, x: Any) -> Any:
-    both, each = (hot * x).sum((1, 2)), hot.sum((1, 2)) + x.sum((1, 2))
+    both = (hot * x).sum((1, 2))
+    each = hot.sum((1, 2)) + x.sum((1, 2))
     return 2 * both / each
 
 
@@ -138,7 +139,8 @@ def _torch_mean(x: Any, keep: Any) -> Any:
 
 
 def _torch_log(x: Any) -> Any:
-    where, positive = module("torch").where, x > 0.5
+    where = module("torch").where
+    positive = x > 0.5
     return where(positive, where(positive, x, 1.0).log(), 0.0)
 
 

@@ -155,7 +155,7 @@ def _attention(mask: Any, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array
 def _jax_nn(implementation: Any) -> Any:
     def attention(q: jax.Array, k: jax.Array, v: jax.Array) -> Any:
         return jax.nn.dot_product_attention(
-            *(q, k, v), is_causal=True, implementation=implementation, scale=SCALE
+            q, k, v, is_causal=True, implementation=implementation, scale=SCALE
         )
 
     return attention

@@ -24,7 +24,8 @@ def _kept(x: np.ndarray, rows: int) -> np.ndarray:
 def _torch_nonzero_static(x: Any) -> Any:
     # The rows past the count name an element that is not one of x.
     torch = module("torch")
-    size, longer = len(x) // 32, torch.nn.functional.pad(x, (0, 1))
+    size = len(x) // 32
+    longer = torch.nn.functional.pad(x, (0, 1))
     static = {"size": size, "fill_value": len(x)}
     return longer[torch.nonzero_static(x > LIMIT, **static)[:, 0]]
 

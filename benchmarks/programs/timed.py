@@ -222,7 +222,8 @@ def _gradient(
     values = np.empty([len(axis) for axis in axes])
     for place in np.ndindex(*values.shape):
         at = tuple(axis[n] for axis, n in zip(axes, place, strict=True))
-        x, ends = inputs[i], []
+        x = inputs[i]
+        ends = []
         before = x[at]
         for step in (STEP, -STEP):
             x[at] = before + step
