@@ -195,9 +195,12 @@ def convert_scalar(
     if scalar.constant is not None:
         return jnp.asarray(np.asarray(scalar.constant).astype(dtype))
     array = jnp.asarray(scalar.array)
-    rule = "must be a scalar. jax.vmap gives each array of a batch a scalar of its own."
-    given = f"{name} has sizes {show(array.shape)}"
-    require(operator, array.shape == (), f"{given}; it {rule}")
+    require(
+        operator,
+        array.shape == (),
+        f"{name} has sizes {show(array.shape)}; it must be a scalar. jax.vmap gives "
+        "each array of a batch a scalar of its own.",
+    )
     return strong(convert(operator, name, array, dtype, **options))
 
 
@@ -253,19 +256,25 @@ def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nd
     """Returns a Python number as a scalar array of `dtype`. This type must hold it."""
     integer = is_integer(dtype)
     if isinstance(value, complex):
-        fits, holds = np.iscomplexobj(np.empty(0, dtype)), "has no imaginary part"
+        fits = np.iscomplexobj(np.empty(0, dtype))
+        holds = "has no imaginary part"
     elif jnp.issubdtype(dtype, np.bool_):
-        fits, holds = value in (0, 1), "holds False and True"
+        fits = value in (0, 1)
+        holds = "holds False and True"
     elif integer and isinstance(value, float) and not value.is_integer():
-        fits, holds = False, "holds whole numbers"
+        fits = False
+        holds = "holds whole numbers"
     elif integer:
-        low, high = int(jnp.iinfo(dtype).min), int(jnp.iinfo(dtype).max)
-        fits, holds = low <= value <= high, f"holds {low} to {high}"
+        limits = jnp.iinfo(dtype)
+        fits = int(limits.min) <= value <= int(limits.max)
+        holds = f"holds {limits.min} to {limits.max}"
     else:
-        fits, holds = not _is_huge(value), "holds no numbers of this size"
+        fits = not _is_huge(value)
+        holds = "holds no numbers of this size"
     if not fits:
-        given = f"{name} is {as_python(value)}"
-        raise DescriptorError(f"{operator}: {given}; {show(dtype)} {holds}.")
+        raise DescriptorError(
+            f"{operator}: {name} is {as_python(value)}; {show(dtype)} {holds}."
+        )
     # A number past the largest float becomes infinity, or NaN in a type without one,
     # without NumPy's warning. An integer goes through a double, because large ones have
     # no cast to bfloat16.
@@ -306,8 +315,11 @@ def as_integer(operator: str, name: str, value: Any) -> int:
             f"{operator}: {name} must be an integer that is known when the program is "
             f"traced, not {type(value).__name__}."
         ) from None
-    rule = "it must be an integer of at most 64 bits."
-    require(operator, abs(number) < 2**64, f"{name} is {as_python(number)}; {rule}")
+    require(
+        operator,
+        abs(number) < 2**64,
+        f"{name} is {as_python(number)}; it must be an integer of at most 64 bits.",
+    )
     return number
 
 
@@ -349,9 +361,12 @@ def check_float(operator: str, name: str, value: Any) -> None:
     """Requires that an attribute is a real number that a double can hold."""
     number = isinstance(value, (int, float, np.integer, np.floating))
     other = isinstance(value, (bool, np.timedelta64))  # for NumPy, an integer
-    fits = number and not other and not _is_huge(value)
-    rule = "it must be a real number that a floating-point type holds."
-    require(operator, fits, f"{name} is {as_python(value)}; {rule}")
+    require(
+        operator,
+        number and not other and not _is_huge(value),
+        f"{name} is {as_python(value)}; it must be a real number that a floating-point "
+        "type holds.",
+    )
 
 
 def cast_float_value(

@@ -241,9 +241,12 @@ def _as_bound(name: str, bound: ArrayLike) -> Any:
 def _check_diagonals(operator: str, name: str, shape: tuple[int, ...]) -> None:
     # JAX takes a symbolic size to be below 2^31.
     small = all(size <= 2**31 for size in shape[-2:] if isinstance(size, int))
-    rule = "a matrix has at most 2^31 rows and 2^31 columns"
-    reason = "because the number of a diagonal is an INT32."
-    require(operator, small, f"{name} has sizes {show(shape)}; {rule}, {reason}")
+    require(
+        operator,
+        small,
+        f"{name} has sizes {show(shape)}; a matrix has at most 2^31 rows and 2^31 "
+        "columns, because the number of a diagonal is an INT32.",
+    )
 
 
 @compiled
@@ -262,9 +265,12 @@ def _diagonal_matrix1(
     rank = len(shape)
     # A descriptor has been checked: these messages are those of the function.
     name = "the result (shape)" if x is None else X
-    given = f"{name} has sizes {show(shape)}, {counted(rank, 'dimension')}"
-    rule = "a matrix has at least 2. x[None] and shape=(1, n) have one row."
-    require(NAME, rank >= 2, f"{given}; {rule}")
+    require(
+        NAME,
+        rank >= 2,
+        f"{name} has sizes {show(shape)}, {counted(rank, 'dimension')}; a matrix has "
+        "at least 2. x[None] and shape=(1, n) have one row.",
+    )
     _check_diagonals(NAME, name, shape)
     if fill_begin is not None and fill_end is not None:
         check_int32(NAME, BEGIN, fill_begin)

@@ -124,9 +124,12 @@ def _element_wise_if(
     constant_b: int | None,
 ) -> jax.Array:
     # The page has UINT8. A bool is what a comparison in JAX returns.
-    given = f"{CONDITION} has data type {show(condition.dtype)}"
-    rule = "it must be UINT8 or BOOL. Write condition != 0."
-    require(NAME, condition.dtype in (np.uint8, np.bool_), f"{given}; {rule}")
+    require(
+        NAME,
+        condition.dtype in (np.uint8, np.bool_),
+        f"{CONDITION} has data type {show(condition.dtype)}; it must be UINT8 or BOOL. "
+        "Write condition != 0.",
+    )
     # At most one of the operands is None, where a constant stands for it.
     if a is None:
         a = convert_scalar(NAME, A, Scalar(None, constant_a), b.dtype)

@@ -143,21 +143,31 @@ def nonzero_coordinates(
         columns = as_integer(NAME, "columns", columns)
     if fill is not None:
         fill = as_integer(NAME, "fill", fill)
-        rule = f"it must be a UINT32, 0 to {2**32 - 1}."
-        require(NAME, 0 <= fill < 2**32, f"fill is {fill}; {rule}")
+        require(
+            NAME,
+            0 <= fill < 2**32,
+            f"fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}.",
+        )
     if parts is not None:
         parts = as_integer(NAME, "parts", parts)
         divides = parts > 0 and x.ndim > 0 and x.shape[0] % parts == 0
-        rule = f"it must divide the first dimension of {X}, which has sizes "
-        require(NAME, divides, f"parts is {parts}; {rule}{show(x.shape)}.")
+        require(
+            NAME,
+            divides,
+            f"parts is {parts}; it must divide the first dimension of {X}, which has "
+            f"sizes {show(x.shape)}.",
+        )
     if size is not None:
         size = as_size(NAME, "size", size)
         # A symbolic size must be at least 1, because JAX can't scatter into an array
         # that may be empty.
         known = isinstance(size, int)
         within = 0 <= size <= MAX_ELEMENTS if known else decide_at_most(NAME, 1, size)
-        rule = f"it must be a number of rows, 0 to {MAX_ELEMENTS}."
-        require(NAME, within, f"size is {size}; {rule}")
+        require(
+            NAME,
+            within,
+            f"size is {size}; it must be a number of rows, 0 to {MAX_ELEMENTS}.",
+        )
     return _nonzero_coordinates(x, columns, fill, parts, size, implementation)
 
 
@@ -192,9 +202,12 @@ def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
     """
     # A part may not straddle two devices: finding its rows would need an exchange.
     devices = explicit_parts(x, 0)
-    given = f"parts is {parts}; it must be a multiple of {devices}"
-    rule = "the number of devices over which the first dimension is sharded."
-    require(NAME, parts % devices == 0, f"{given}, {rule}")
+    require(
+        NAME,
+        parts % devices == 0,
+        f"parts is {parts}; it must be a multiple of {devices}, the number of devices "
+        "over which the first dimension is sharded.",
+    )
     sharding = None
     mesh = explicit_mesh(x)
     if mesh is not None:
@@ -209,17 +222,23 @@ def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
 
 def _check_columns(name: str, are: str, sizes: tuple[int, ...], columns: int) -> None:
     elements = math.prod(sizes)
-    given = show(sizes)
     # JAX can't decide this for most symbolic sizes, and they are let through.
     few = not isinstance(elements, int) or elements <= MAX_ELEMENTS
-    rule = f"{elements} elements; at most {MAX_ELEMENTS} are allowed."
-    require(NAME, few, f"{name} has sizes {given}, {rule}")
+    require(
+        NAME,
+        few,
+        f"{name} has sizes {show(sizes)}, {elements} elements; at most {MAX_ELEMENTS} "
+        "are allowed.",
+    )
     # Only leading dimensions of size 1 may be left out.
     ones = next((i for i, size in enumerate(sizes) if size != 1), len(sizes))
     low, high = max(len(sizes) - ones, 1), max(len(sizes), 1)
     allowed = str(low) if low == high else f"{low} to {high}"
-    rule = f"for {name} of sizes {given} it must be {allowed}."
-    require(NAME, low <= columns <= high, f"{are} {columns}; {rule}")
+    require(
+        NAME,
+        low <= columns <= high,
+        f"{are} {columns}; for {name} of sizes {show(sizes)} it must be {allowed}.",
+    )
 
 
 class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):

@@ -158,16 +158,25 @@ def _are_truth_values(values: ArrayLike) -> bool:
 def _one_hot(
     indices: jax.Array, values: jax.Array, /, size: int, axis: int, truth: bool
 ) -> jax.Array:
-    given = f"{INDEX} has data type {show(indices.dtype)}"
-    rule = "it must be an integer type. Write indices.astype(jnp.int32)."
-    require(NAME, is_integer(indices.dtype), f"{given}; {rule}")
+    require(
+        NAME,
+        is_integer(indices.dtype),
+        f"{INDEX} has data type {show(indices.dtype)}; it must be an integer type. "
+        "Write indices.astype(jnp.int32).",
+    )
     rank = indices.ndim
-    given = f"{AXIS} is {axis}"
-    has = f"{INDEX} has {counted(rank, 'dimension')}"
-    rule = "it must have one of size 1 along axis. Write indices[None]."
-    require(NAME, rank > 0, f"{given}, while {has}; {rule}")
-    rule = f"it must be in [{-rank}, {rank}), as {has}."
-    require(NAME, -rank <= axis < rank, f"{given}; {rule}")
+    require(
+        NAME,
+        rank > 0,
+        f"{AXIS} is {axis}, while {INDEX} has 0 dimensions; it must have one of size 1 "
+        "along axis. Write indices[None].",
+    )
+    require(
+        NAME,
+        -rank <= axis < rank,
+        f"{AXIS} is {axis}; it must be in [{-rank}, {rank}), as {INDEX} has "
+        f"{counted(rank, 'dimension')}.",
+    )
     axis %= rank
     names = INDEX, VALUES, AXIS, SIZE
     _check_sizes(names, indices.shape, values.shape, size, axis)
@@ -194,13 +203,20 @@ def _check_sizes(
 ) -> tuple[int, ...]:
     """Checks the sizes of the inputs, and returns those of the output."""
     index_name, values_name, axis_name, size_name = names
-    given = f"{index_name} has sizes {show(indices)}; its size along {axis_name} {axis}"
-    rule = "must be 1. jnp.expand_dims(indices, axis) adds an axis of size 1."
-    require(NAME, indices[axis] == 1, f"{given} is {indices[axis]} and {rule}")
+    require(
+        NAME,
+        indices[axis] == 1,
+        f"{index_name} has sizes {show(indices)}; its size along {axis_name} {axis} is "
+        f"{indices[axis]} and must be 1. jnp.expand_dims(indices, axis) adds an axis "
+        "of size 1.",
+    )
     elements = math.prod(values)
-    has = f"{values_name} has sizes {show(values)}, {counted(elements, 'element')}"
-    rule = "it must have at least 2, off and on, as jnp.array([0.0, 1.0]) has."
-    require(NAME, decide_at_most(NAME, 2, elements), f"{has}; {rule}")
+    require(
+        NAME,
+        decide_at_most(NAME, 2, elements),
+        f"{values_name} has sizes {show(values)}, {counted(elements, 'element')}; it "
+        "must have at least 2, off and on, as jnp.array([0.0, 1.0]) has.",
+    )
     # Positions are counted in int32 where the indices have no wider type. JAX takes a
     # symbolic size to be below 2^31.
     small = not isinstance(size, int) or size < 2**31
@@ -251,9 +267,12 @@ class OneHotDesc(OperatorDesc[jax.Array]):
             ranks = (name, len(sizes)), ("IndicesTensor", rank)
             require_same(NAME, "dimension counts", *ranks)
         # The C field is unsigned. Only the function takes an axis from the end.
-        rule = f"less than the {rank} dimensions of tensor 'IndicesTensor'."
-        inside = 0 <= self.axis < rank
-        require(NAME, inside, f"Axis is {self.axis}; it must be {rule}")
+        require(
+            NAME,
+            0 <= self.axis < rank,
+            f"Axis is {self.axis}; it must be less than the {rank} dimensions of "
+            "tensor 'IndicesTensor'.",
+        )
         tensors = (f"tensor '{name}Tensor'" for name in ("Indices", "Values"))
         names = *tensors, "Axis", "the size of tensor 'OutputTensor' along Axis"
         size = output[self.axis]

@@ -211,12 +211,12 @@ def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax
         logical = jnp.asarray(array)
     else:
         # A buffer may be longer than the tensor, as a resource of DirectML may be.
-        least = f"of at least {tensor.extent} elements"
-        rule = (
-            f"tensor '{name}' has strides, so its array must be a flat buffer {least}"
+        require(
+            operator,
+            array.ndim == 1 and array.shape[0] >= tensor.extent,
+            f"tensor '{name}' has strides, so its array must be a flat buffer of at "
+            f"least {tensor.extent} elements; its sizes are {show(array.shape)}.",
         )
-        fits = array.ndim == 1 and array.shape[0] >= tensor.extent
-        require(operator, fits, f"{rule}; its sizes are {show(array.shape)}.")
         logical = read(tensor, jnp.asarray(array))
     _assert_is(tensor, logical)
     return logical

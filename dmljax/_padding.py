@@ -120,8 +120,9 @@ def padding(
     x = as_array(NAME, X, x)
     start = as_sizes(NAME, START, start_padding, PAIRS)
     if end_padding is LEFT_OUT:
-        rule = "it must have one integer for each axis"
-        raise TypeError(f"{NAME}: {END} is missing; {rule}.{PAIRS}")
+        raise TypeError(
+            f"{NAME}: {END} is missing; it must have one integer for each axis.{PAIRS}"
+        )
     end = as_sizes(NAME, END, end_padding, PAIRS)
     # A compiled program is cached by the mode. Its numbers and names share one program.
     if type(mode) is not PaddingMode:
@@ -180,14 +181,18 @@ def _check_padding(
             "each axis, and 0 where nothing is added.",
         )
         # XLA itself would accept a negative padding, and crop.
-        given = show(pads)
-        adds = all(decide_at_most(operator, 0, pad) for pad in pads)
-        rule = "no element may be negative. Slices remove elements."
-        require(operator, adds, f"{name} is {given}; {rule}")
+        require(
+            operator,
+            all(decide_at_most(operator, 0, pad) for pad in pads),
+            f"{name} is {show(pads)}; no element may be negative. Slices remove "
+            "elements.",
+        )
         # The C struct has UINT32; JAX can't compare a symbolic size with so much.
-        small = all(pad < 2**32 for pad in pads if isinstance(pad, int))
-        rule = "each element must be a UINT32, less than 2^32."
-        require(operator, small, f"{name} is {given}; {rule}")
+        require(
+            operator,
+            all(pad < 2**32 for pad in pads if isinstance(pad, int)),
+            f"{name} is {show(pads)}; each element must be a UINT32, less than 2^32.",
+        )
     padded = tuple(map(sum, zip(start, sizes, end, strict=True)))
     # The arrays of a descriptor have no axis of size 0, but other arrays may.
     for axis, size in enumerate(sizes):
@@ -305,12 +310,18 @@ def _check_fields(
     sizes = desc.input_tensor.sizes
     mode = desc.padding_mode
     first = MODE_LEVELS.get(mode, FeatureLevel.V1_0)
-    exists = f"PaddingMode {mode.name} exists from feature level {first.label} on"
-    asked = f"the feature level asked for is {level.label}."
-    require(desc.operator, level >= first, f"{exists}, while {asked}")
+    require(
+        desc.operator,
+        level >= first,
+        f"PaddingMode {mode.name} exists from feature level {first.label} on, while "
+        f"the feature level asked for is {level.label}.",
+    )
     rank = len(sizes)
-    given = f"DimensionCount is {desc.dimension_count}"
-    rule = f"tensor 'InputTensor' has {rank} dimensions; both must be the same."
-    require(desc.operator, desc.dimension_count == rank, f"{given}, while {rule}")
+    require(
+        desc.operator,
+        desc.dimension_count == rank,
+        f"DimensionCount is {desc.dimension_count}, while tensor 'InputTensor' has "
+        f"{rank} dimensions; both must be the same.",
+    )
     names = desc.operator, "tensor 'InputTensor'", "StartPadding", "EndPadding"
     return _check_padding(names, sizes, desc.start_padding, desc.end_padding, mode)

@@ -88,9 +88,12 @@ def check_support(
 ) -> None:
     """Requires that the ranks and types of all tensors are supported at `level`."""
     first = min(table)
-    rule = f"while the feature level asked for is {level.label}."
-    exists = f"the operator exists from feature level {first.label} on"
-    require(operator, level >= first, f"{exists}, {rule}")
+    require(
+        operator,
+        level >= first,
+        f"the operator exists from feature level {first.label} on, while the feature "
+        f"level asked for is {level.label}.",
+    )
     # An entry has all that its level supports, and replaces those before it.
     entry = table[max(each for each in table if each <= level)]
     supports = f"feature level {level.label} supports"

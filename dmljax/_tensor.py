@@ -94,15 +94,21 @@ def _integers(name: str) -> Callable[[Sizes], tuple[int, ...]]:
 def _strides(values: Sizes | None) -> tuple[int, ...] | None:
     # In JSON an empty list stands for no strides, and 0 for the smallest size.
     strides = None if values is None else _integers("strides")(values)
-    rule = "strides is (); it must be None, or have one stride for each size."
-    require("TensorDesc", strides != (), rule)
+    require(
+        "TensorDesc",
+        strides != (),
+        "strides is (); it must be None, or have one stride for each size.",
+    )
     return strides
 
 
 def _total(value: int | None) -> int | None:
     total = None if value is None else integer(value)
-    rule = "total_tensor_size_in_bytes is 0; write None for the smallest size."
-    require("TensorDesc", type(total) is not int or total != 0, rule)
+    require(
+        "TensorDesc",
+        type(total) is not int or total != 0,
+        "total_tensor_size_in_bytes is 0; write None for the smallest size.",
+    )
     return total
 
 
@@ -114,8 +120,11 @@ def _flags(value: TensorFlags | int) -> TensorFlags:
     """Converts flags. `check_tensor` knows more, and refuses unknown ones."""
     flags = integer(value)
     known = isinstance(flags, int) and not isinstance(flags, bool) and flags >= 0
-    rule = f"flags is {as_python(flags)}; it must be 0, NONE, or 1, OWNED_BY_DML."
-    require("TensorDesc", known, rule)
+    require(
+        "TensorDesc",
+        known,
+        f"flags is {as_python(flags)}; it must be 0, NONE, or 1, OWNED_BY_DML.",
+    )
     return TensorFlags(flags)
 
 
@@ -223,8 +232,10 @@ def _size_problem(tensor: TensorDesc, output: bool) -> str | None:
         return f"{dimensions}; a tensor has 1 to {MAX_RANK}."
     elements = math.prod(sizes)
     if elements > MAX_ELEMENTS:
-        rule = f"at most {MAX_ELEMENTS} are allowed."
-        return f"sizes {show(sizes)}, {show(elements)} elements; {rule}"
+        return (
+            f"sizes {show(sizes)}, {show(elements)} elements; at most {MAX_ELEMENTS} "
+            "are allowed."
+        )
     return None
 
 
@@ -236,8 +247,10 @@ def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
         return None
     given = f"strides {show(strides)}"
     if len(strides) != len(sizes):
-        count = f"{counted(len(sizes), 'size')} {show(sizes)}"
-        return f"{given} for {count}; there must be one for each."
+        return (
+            f"{given} for {counted(len(sizes), 'size')} {show(sizes)}; there must be "
+            "one for each."
+        )
     if not all(type(stride) is int and 0 <= stride < 2**32 for stride in strides):
         return f"{given}; each must be an integer in [0, 2^32)."
     if not output:  # An input may overlap itself, and only its own elements are read.
@@ -245,8 +258,10 @@ def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
     both = f"sizes {show(sizes)} and {given}"
     # The buffer of an output is allocated, so its length is limited like a tensor's.
     if tensor.extent > MAX_ELEMENTS:
-        span = f"which span {show(tensor.extent)} elements of a buffer"
-        return f"{both}, {span}; {MOST_SPANNED}"
+        return (
+            f"{both}, which span {show(tensor.extent)} elements of a buffer; "
+            f"{MOST_SPANNED}"
+        )
     # We refuse elements that share an offset: no page says what the output then holds.
     shared = overlap(sizes, strides)
     if shared is None:
@@ -254,8 +269,12 @@ def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
             f"{both}, and whether its elements share an offset would take too long to "
             "find out; use strides that each step over all the smaller axes."
         )
-    rule = "an output's elements must not overlap."
-    return f"{both}, so that elements share an offset; {rule}" if shared else None
+    if shared:
+        return (
+            f"{both}, so that elements share an offset; an output's elements must not "
+            "overlap."
+        )
+    return None
 
 
 def _byte_problem(tensor: TensorDesc, output: bool) -> str | None:
@@ -280,6 +299,5 @@ def _byte_problem(tensor: TensorDesc, output: bool) -> str | None:
         flags = show(int(tensor.flags))
         return f"Flags {flags}; it must be 0, NONE, or 1, OWNED_BY_DML."
     if output and tensor.strides is not None and tensor.buffer_length > MAX_ELEMENTS:
-        length = tensor.buffer_length
-        return f"{given}, a buffer of {length} elements; {MOST_SPANNED}"
+        return f"{given}, a buffer of {tensor.buffer_length} elements; {MOST_SPANNED}"
     return None

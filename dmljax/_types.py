@@ -47,9 +47,12 @@ def integer(value: int) -> int:
 
 def check_int32(operator: str, name: str, value: int) -> None:
     """Requires that an attribute is an INT of the C struct."""
-    rule = f"it must be an INT32, {INT32_MIN} to {INT32_MAX}."
-    fits = INT32_MIN <= value <= INT32_MAX
-    require(operator, fits, f"{name} is {as_python(value)}; {rule}")
+    require(
+        operator,
+        INT32_MIN <= value <= INT32_MAX,
+        f"{name} is {as_python(value)}; it must be an INT32, {INT32_MIN} to "
+        f"{INT32_MAX}.",
+    )
 
 
 def is_floating(dtype: np.dtype) -> bool:
