@@ -241,9 +241,11 @@ def convert(
         array = lax.convert_element_type(array, np.int8)
     # convert_element_type saturates floats, but wraps integers. We clip these.
     if is_integer(dtype) and is_integer(array.dtype):
-        wanted, own = jnp.iinfo(dtype), jnp.iinfo(array.dtype)
-        limits = max(wanted.min, own.min), min(wanted.max, own.max)
-        array = jnp.clip(array, *(np.asarray(n, array.dtype) for n in limits))
+        wanted = jnp.iinfo(dtype)
+        own = jnp.iinfo(array.dtype)
+        low = np.asarray(max(wanted.min, own.min), array.dtype)
+        high = np.asarray(min(wanted.max, own.max), array.dtype)
+        array = jnp.clip(array, low, high)
     return lax.convert_element_type(array, dtype)
 
 

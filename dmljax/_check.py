@@ -101,7 +101,8 @@ def require_same(
     (one, first_value), (other, second_value) = first, second
     if first_value != second_value:
         if remedy is None:
-            one, other = f"Tensor '{one}'", f"tensor '{other}'"
+            one = f"Tensor '{one}'"
+            other = f"tensor '{other}'"
         raise DescriptorError(
             f"{operator}: mismatched tensor {what}. {one} has {show(first_value)}, "
             f"while {other} has {show(second_value)}; both must be the same."

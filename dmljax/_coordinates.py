@@ -61,7 +61,8 @@ def is_filled(
     with np.errstate(over="ignore"):
         # Comparing numbers with a sign after adding INT32_MIN compares them without it.
         zero = begin + np.int32(INT32_MIN)
-        first, span = zero - sum(origin, np.int32(0)), end - zero
+        first = zero - sum(origin, np.int32(0))
+        span = end - zero
     if not data:
         return lax.lt(lax.sub(top_x, first), span)
     first, span = hold((first, span))

@@ -40,8 +40,10 @@ from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes, check_int32, int
 
 NAME = "DIAGONAL_MATRIX1"
 # The arguments of the function, as its messages name them.
-X, VALUE = "x (InputTensor)", "value (Value)"
-BEGIN, END = "fill_begin (DiagonalFillBegin)", "fill_end (DiagonalFillEnd)"
+X = "x (InputTensor)"
+VALUE = "value (Value)"
+BEGIN = "fill_begin (DiagonalFillBegin)"
+END = "fill_end (DiagonalFillEnd)"
 SUPPORT = {
     FeatureLevel.V5_1: dict.fromkeys(
         ("InputTensor", "OutputTensor"), Support(2, 4, UP_TO_64_BITS)

@@ -31,7 +31,9 @@ from dmljax._types import Outputs
 
 NAME = "ELEMENT_WISE_IF"
 # The arguments of the function, as its messages name them.
-CONDITION, A, B = "condition (ConditionTensor)", "a (ATensor)", "b (BTensor)"
+CONDITION = "condition (ConditionTensor)"
+A = "a (ATensor)"
+B = "b (BTensor)"
 
 
 SUPPORT = {

@@ -34,8 +34,10 @@ from dmljax._types import Outputs, integer, is_integer, mode_of
 
 NAME = "ONE_HOT"
 # The arguments of the function, as its messages name them.
-INDEX, VALUES = "indices (IndicesTensor)", "values (ValuesTensor)"
-AXIS, SIZE = "axis (Axis)", "size"
+INDEX = "indices (IndicesTensor)"
+VALUES = "values (ValuesTensor)"
+AXIS = "axis (Axis)"
+SIZE = "size"
 
 
 SUPPORT = {

@@ -170,7 +170,8 @@ def create_operator(
 def _evaluate(operator: Operator[Any], *arrays: jax.Array) -> Any:
     """Runs an operator. It is compiled once for all operators that are equal."""
     desc = operator.desc
-    inputs, outputs = desc.input_tensors(), desc.output_tensors()
+    inputs = desc.input_tensors()
+    outputs = desc.output_tensors()
     # x64 mode may have been turned off since the descriptor was checked.
     for name, tensor in (inputs | outputs).items():
         check_x64(desc.operator, f"tensor '{c_name(name)}'", tensor.dtype)

@@ -42,8 +42,11 @@ SUPPORT = {
 }
 PADDING1_SUPPORT = {FeatureLevel.V5_0: SUPPORT[FeatureLevel.V5_0]}
 # The arguments of the function, as its messages name them.
-X, MODE, VALUE = "x (InputTensor)", "mode (PaddingMode)", "value (PaddingValue)"
-START, END = "start_padding (StartPadding)", "end_padding (EndPadding)"
+X = "x (InputTensor)"
+MODE = "mode (PaddingMode)"
+VALUE = "value (PaddingValue)"
+START = "start_padding (StartPadding)"
+END = "end_padding (EndPadding)"
 # Ends the message to a caller who passes what np.pad takes.
 PAIRS = (
     " 0 adds nothing. One list of pairs (before, after), as np.pad takes it, becomes "

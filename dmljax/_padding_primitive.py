@@ -92,7 +92,8 @@ def _pad_across_devices(
 
     def pad(x: jax.Array, before: int, after: int) -> jax.Array:
         others = (0,) * (x.ndim - axis - 1)
-        start, end = (before, *others), (after, *others)
+        start = (before, *others)
+        end = (after, *others)
         (padded,) = PADDING(x, *value, start=start, end=end, mode=mode, **static)
         return padded
 

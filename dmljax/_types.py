@@ -21,7 +21,8 @@ Form = Callable[..., Outputs]
 Sizes = Sequence[int] | np.ndarray
 
 # DirectML's attributes of type INT are INT32.
-INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+INT32_MIN = -(2**31)
+INT32_MAX = 2**31 - 1
 LARGEST_DOUBLE = int(np.finfo(np.float64).max)
 
 
