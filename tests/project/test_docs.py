@@ -14,7 +14,7 @@ from benchmarks import ledger, plot
 from dmljax.__main__ import main
 from dmljax._operators import DESCRIPTORS, OPERATORS
 from dmljax._padding import MODE_LEVELS
-from tests.project.texts import ROOT, TEXTS, section
+from tests.project.texts import ROOT, TEXTS, names_of_tests, section
 
 # This page is an example for eight devices of the default kind.
 FEW = pytest.mark.skipif(jax.device_count() < 8, reason="there are few devices")
@@ -241,8 +241,7 @@ def test_the_version_is_in_the_changelog_and_the_citation():
 def test_the_tests_of_transformations_exist():
     """Each row of the table has some, and each that it names is there."""
     rows = re.findall(r"^\| .*$", TEXTS["docs/transformations.md"], re.MULTILINE)[1:]
-    sources = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
-    known = set(re.findall(r"^def (test_\w+)", sources, re.MULTILINE))
+    known = names_of_tests()
     for row in rows:
         named = re.findall(r"`(test_\w+)`", row)
         assert named, row

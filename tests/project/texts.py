@@ -17,6 +17,12 @@ def section(page, heading):
     return text.split("\n## ")[0]
 
 
+def names_of_tests():
+    """The names of all functions that are tests."""
+    sources = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    return set(re.findall(r"^def (test_\w+)", sources, re.MULTILINE))
+
+
 def words_of(picture):
     """The words in a picture. Another version of Matplotlib may put them elsewhere."""
     return re.findall(r"<text.*?>([^<]+)<", picture.read_text())
