@@ -50,8 +50,6 @@ ACCEPTED = [
 ELSEWHERE = {
     "bytes are printed as numbers": "test_what_is_printed",
     "pixels are rounded": "test_written_floats_are_clipped_and_rounded",
-    "channel order": "test_the_channel_order",
-    "duplicate names": "test_a_duplicate_among_many_names",
     "halves in mixed lists": "test_a_list_of_mixed_types",
     "halves are rounded": "test_initial_values",
     "rows past the count": "test_two_outputs_in_one_resource",
@@ -109,6 +107,17 @@ def test_more_images():
         with jax.enable_x64(data_type == "FLOAT64"):
             values = m.values_of(m.source("in.jpeg", data_type))
             assert values.tolist() == [value] * 6
+
+
+def test_channel_order():
+    image = pytest.importorskip("PIL.Image")
+    image.new("RGB", (1, 1), (1, 2, 3)).save("in.png")
+    assert m.values_of(m.source("in.png", channelOrder="BGR")).tolist() == [3, 2, 1]
+
+
+def test_duplicate_names(folder):
+    (folder / "m.json").write_text('{"resources": {"a": 1, "a": 2}}')
+    assert "the name 'a' occurs twice in one object." in m.refusal("m.json")
 
 
 def test_text_after_the_model(folder):
