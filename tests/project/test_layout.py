@@ -51,8 +51,8 @@ def imported(name):
 ARROWS = [(name, other) for name in SOURCES for other in imported(name)]
 
 # The files of the page's table from the top down, as patterns.
-TABLE = section("docs/design.md", "Files")
-LINES = re.findall(r"^\| `([\w/*.<>]+)` \|", TABLE, re.MULTILINE)
+FILES = section("docs/design.md", "Files")
+LINES = re.findall(r"^\| `([\w/*.<>]+)` \|", FILES, re.MULTILINE)
 # The files of operators: the operator, and the line that speaks of the file.
 OWNERS = {}
 for one in OPERATORS:

@@ -28,11 +28,8 @@ HEIGHT = 900
 WIDTHS = {"a laptop": 1280, "a tablet": 800, "a phone": 390}  # in CSS pixels
 # Pages that Sphinx makes have no content of their own.
 MADE = {"genindex", "search", "py-modindex"}
-PAGES = sorted(
-    name
-    for path in SITE.rglob("*.html")
-    if (name := str(path.relative_to(SITE).with_suffix(""))) not in MADE
-)
+FILES = [path.relative_to(SITE) for path in SITE.rglob("*.html")]
+PAGES = sorted({str(path.with_suffix("")) for path in FILES} - MADE)
 # A reader may look for these words, and each page has the answer.
 # The operators stand in README's order.
 SEARCHES = {
