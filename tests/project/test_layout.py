@@ -28,7 +28,7 @@ def room(name):
 def file_of(module):
     """The file of a module of the package by its dotted name; None if there is none."""
     stem = "/".join(module.split(".")[1:])
-    names = f"{stem}.py", f"{stem}/__init__.py".removeprefix("/")
+    names = (f"{stem}.py", f"{stem}/__init__.py".removeprefix("/"))
     return next((name for name in names if name in SOURCES), None)
 
 
@@ -53,11 +53,13 @@ ARROWS = [(name, other) for name in SOURCES for other in imported(name)]
 # The files of the page's table from the top down, as patterns.
 FILES = section("docs/design.md", "Files")
 LINES = re.findall(r"^\| `([\w/*.<>]+)` \|", FILES, re.MULTILINE)
+OF_ANY_OPERATOR = [line for line in LINES if "<operator>" in line]
 # The files of operators: the operator, and the line that speaks of the file.
-OWNERS = {}
-for one in OPERATORS:
-    of_any = [line for line in LINES if "<operator>" in line]
-    OWNERS |= {line.replace("<operator>", one): (one, line) for line in of_any}
+OWNERS = {
+    line.replace("<operator>", operator): (operator, line)
+    for operator in OPERATORS
+    for line in OF_ANY_OPERATOR
+}
 
 
 def layer_of(name):

@@ -129,18 +129,14 @@ runner.tests_of = lambda module: [f"{folder}/test_half.py"]
 sys.exit(runner.main())
 """
 # The runner asks for eight devices, as the first test may use JAX without a conftest.
-EIGHT = "__import__('os').environ['XLA_FLAGS'].index('=8')"
+SURVIVED = "import os\ndef test(): half(os.environ['XLA_FLAGS'].index('=8'))"
 
 
 @pytest.mark.parametrize(
     ("test", "status", "told"),
     [
         ("def test():\n    assert half(4) == 2", 0, "caught by .*test_half.py::test\n"),
-        (
-            "def test():\n    half(4), EIGHT",
-            1,
-            r"SURVIVED\n  - .* n // 2\n  \+ .* n \* 2\n",
-        ),
+        (SURVIVED, 1, r"SURVIVED\n  - .* n // 2\n  \+ .* n \* 2\n"),
         ("def test():\n    assert half(4) == 9", 1, "fails without the fault"),
         ("assert half(4) == 2\ndef test(): pass", 0, r"3 caught \(3 by the import\)"),
         ("def test():\n    while half(4) != 2: pass", 0, "no end of .*::test\n"),
@@ -150,9 +146,7 @@ EIGHT = "__import__('os').environ['XLA_FLAGS'].index('=8')"
 )
 def test_the_runner(tmp_path, test, status, told):
     (tmp_path / "half.py").write_text("def half(n):\n    return n // 2\n")
-    (tmp_path / "test_half.py").write_text(
-        f"from half import half\n{test}\n".replace("EIGHT", EIGHT)
-    )
+    (tmp_path / "test_half.py").write_text(f"from half import half\n{test}\n")
     options = ["--show", "--limit", "2", "--processes", "3"]
     environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "XLA_FLAGS": ""}
     done = python("-c", RUN, str(tmp_path), *options, **environment)
@@ -162,8 +156,10 @@ def test_the_runner(tmp_path, test, status, told):
 
 def test_faults_that_are_listed_as_equivalent_exist():
     for row in itertools.chain(*modules.EQUIVALENT.values()):
-        every = map(generate.faults, modules.modules([row[0].replace(".", "/")]))
-        found = [f.what for f in itertools.chain(*every) if modules.matches(row, f)]
+        found = []
+        for module in modules.modules([row[0].replace(".", "/")]):
+            every = generate.faults(module)
+            found += [fault.what for fault in every if modules.matches(row, fault)]
         assert found, row
         assert row[2] in ("*", ", ".join(dict.fromkeys(found))), row
 
