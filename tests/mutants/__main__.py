@@ -32,18 +32,19 @@ from tests.mutants.child import run
 from tests.mutants.generate import Fault
 from tests.mutants.modules import drawn, is_equivalent, tests_of
 
-# The modules of other packages that dmljax and its tests import. We import them once,
-# before the processes are forked. This saves seconds for each fault.
-PRELOADED = (
-    *("jax", "jax.export", "jax.extend.core", "jax.experimental.jet"),
-    *("jax.experimental.pallas", "jax.experimental.pallas.tpu"),
-    *("jax.experimental.shard_map", "jax.test_util"),
-    *("chex", "hypothesis", "hypothesis.extra.numpy", "numpy", "PIL.Image"),
-    *("xdist.plugin", "_hypothesis_pytestplugin"),
-)
+# The modules of other packages that dmljax and its tests import. They bring others. We
+# import them once, before the processes are forked. This saves seconds for each fault.
+PRELOADED = [
+    "chex",
+    "jax.extend.core",
+    "jax.experimental.jet",
+    "jax.experimental.pallas.tpu",
+    "hypothesis.extra.numpy",
+    "PIL.Image",
+    "xdist.plugin",
+    "_hypothesis_pytestplugin",
+]
 FORK = multiprocessing.get_context("fork")
-
-
 # The tests of a run, with a fault or without one.
 Run = tuple[Fault | None, Sequence[str]]
 
@@ -65,8 +66,7 @@ def main() -> int:
     _preload()
     # Raised, it ends the processes that were started, as any other error does.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    with tempfile.TemporaryDirectory() as folder:
-        return _show(chosen, options, Path(folder))
+    return _show(chosen, options)
 
 
 def _parsed() -> argparse.Namespace:
@@ -91,19 +91,19 @@ def _preload() -> None:
                 importlib.import_module(name)
 
 
-def _show(chosen: Sequence[Fault], options: argparse.Namespace, folder: Path) -> int:
+def _show(chosen: Sequence[Fault], options: argparse.Namespace) -> int:
     """Runs the faults, and prints a line for each of them and a summary."""
     start = time.perf_counter()
     tested = [fault for fault in chosen if not is_equivalent(fault)]
-    runs = Runs(folder, options.processes, options.limit)
     # Tests that can't be imported as they are would catch every fault.
     files = sorted({file for fault in tested for file in tests_of(fault.module)})
-    for _, outcome in runs.finished([(None, ("--collect-only", *files))]):
+    for _, outcome in _finished([(None, ("--collect-only", *files))], options):
         if outcome.test is not None:
             raise SystemExit(f"tests.mutants: {outcome.test} can't be imported")
     caught: dict[Fault, Outcome] = {}
     survivors = []
-    for fault, outcome in runs.finished([(f, tests_of(f.module)) for f in tested]):
+    runs = [(fault, tests_of(fault.module)) for fault in tested]
+    for fault, outcome in _finished(runs, options):
         if outcome.test is None:
             survivors.append(fault)
             print(f"{fault}\n    SURVIVED", flush=True)
@@ -112,48 +112,56 @@ def _show(chosen: Sequence[Fault], options: argparse.Namespace, folder: Path) ->
         else:
             caught[fault] = outcome
             print(f"{fault}\n    {outcome.how} {outcome.test}", flush=True)
-    wrong = _not_proved(runs, caught)
+    wrong = _not_proved(caught, options)
     for fault in wrong:
         print(f"{fault}\n    NOT PROVED: {caught[fault].test} fails without the fault")
     for module, count in sorted(Counter(fault.module for fault in tested).items()):
         left = sum(fault.module == module for fault in survivors)
         print(f"{module}: {count - left} of {count}")
     imports = sum(outcome.how == "import:" for outcome in caught.values())
+    equivalent = len(chosen) - len(tested)
+    seconds = time.perf_counter() - start
     print(
-        f"{len(chosen)} faults: {len(chosen) - len(tested)} equivalent, "
-        f"{len(caught)} caught ({imports} by the import), {len(survivors)} survived, "
-        f"{len(wrong)} not proved; {time.perf_counter() - start:.0f} s"
+        f"{len(chosen)} faults: {equivalent} equivalent, {len(caught)} caught "
+        f"({imports} by the import), {len(survivors)} survived, "
+        f"{len(wrong)} not proved; {seconds:.0f} s"
     )
     return 1 if survivors or wrong else 0
 
 
-def _not_proved(runs: "Runs", caught: dict[Fault, Outcome]) -> list[Fault]:
+def _not_proved(
+    caught: dict[Fault, Outcome], options: argparse.Namespace
+) -> list[Fault]:
     """Returns the faults that were caught by tests that fail without them as well."""
     tested = {f: str(o.test) for f, o in caught.items() if o.how != "import:"}
     by_file: dict[str, list[str]] = defaultdict(list)
     for test in dict.fromkeys(tested.values()):
         by_file[test.partition("::")[0]].append(test)
-    control = [(None, tests) for tests in by_file.values()]
-    passed = {test for _, outcome in runs.finished(control) for test in outcome.passed}
+    passed: set[str] = set()
+    for _, outcome in _finished([(None, tests) for tests in by_file.values()], options):
+        passed.update(outcome.passed)
     return [fault for fault, test in tested.items() if test not in passed]
 
 
-class Runs:
-    """Runs tests, several at a time, each in a process of its own."""
+def _finished(
+    runs: Sequence[Run], options: argparse.Namespace
+) -> Iterator[tuple[Any, Outcome]]:
+    """Yields the fault and the outcome of each run when it ends.
 
-    def __init__(self, folder: Path, processes: int, limit: int) -> None:
-        self.folder, self.processes, self.limit = folder, processes, limit
-        self.started = 0
-
-    def finished(self, runs: Sequence[Run]) -> Iterator[tuple[Any, Outcome]]:
-        """Yields the fault and the outcome of each run when it ends."""
-        waiting = list(runs)[::-1]
-        going: dict[Any, tuple[Any, Any, Path]] = {}
+    Each has a process of its own, and several run at a time.
+    """
+    waiting = list(enumerate(runs))[::-1]
+    going: dict[Any, tuple[Any, Any, Path]] = {}
+    with tempfile.TemporaryDirectory() as folder:
         try:
             while waiting or going:
-                while waiting and len(going) < self.processes:
-                    fault, tests = waiting.pop()
-                    process, path = self._start(fault, tests)
+                while waiting and len(going) < options.processes:
+                    number, (fault, tests) = waiting.pop()
+                    path = Path(folder, f"{number}.txt")
+                    path.touch()
+                    given = (fault, tests, path, options.limit)
+                    process = FORK.Process(target=run, args=given)
+                    process.start()
                     going[process.sentinel] = process, fault, path
                 for sentinel in connection.wait(list(going)):
                     process, fault, path = going.pop(sentinel)
@@ -163,14 +171,6 @@ class Runs:
         finally:
             for process, *_ in going.values():
                 _end_group(process.pid)
-
-    def _start(self, fault: Fault | None, tests: Sequence[str]) -> tuple[Any, Path]:
-        self.started += 1
-        path = self.folder / f"{self.started}.txt"
-        path.touch()
-        process = FORK.Process(target=run, args=(fault, tests, path, self.limit))
-        process.start()
-        return process, path
 
 
 def _end_group(leader: int) -> None:

@@ -17,10 +17,14 @@ import pytest
 
 from tests.mutants.generate import ROOT, Fault, path_of
 
-OPTIONS = (
-    *("-q", "--tb=short", "--no-header", "-p", "no:cacheprovider", f"--rootdir={ROOT}"),
+OPTIONS = [
+    "-q",
+    "--tb=short",
+    "--no-header",
+    "-pno:cacheprovider",
+    f"--rootdir={ROOT}",
     "--assert=plain",  # or pytest would load the files that it rewrites from the disk
-)
+]
 # A fault may ask for any amount of memory. The tests need a quarter of this.
 MOST_BYTES = 12 * 2**30
 
@@ -47,7 +51,8 @@ class Reporter:
     """A plugin of pytest: orders the tests, limits their time, notes outcomes."""
 
     def __init__(self, path: Path, limit: int) -> None:
-        self.path, self.limit = path, limit
+        self.path = path
+        self.limit = limit
 
     def note(self, event: str, test: str) -> None:
         """Adds a line to the notes, which are there even if the process is killed."""
@@ -112,7 +117,7 @@ def run(fault: Fault | None, tests: Sequence[str], path: Path, limit: int) -> No
     # Otherwise pytest makes a second module, and a test may patch the wrong one.
     with contextlib.suppress(Exception):
         importlib.import_module(fault.module)
-    good = pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED
+    good = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
     for mark in ("not slow", "slow"):
         for file in tests:
             status = pytest.main([*OPTIONS, "-x", "-m", mark, file], plugins=[reporter])

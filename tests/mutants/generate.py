@@ -15,25 +15,44 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 
-# fmt: off
-SIGNS: dict[type[ast.AST], str] = {
-    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">",
-    ast.GtE: ">=", ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not",
-    ast.And: "and", ast.Or: "or", ast.Not: "not", ast.USub: "-", ast.Invert: "~",
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//",
-    ast.Mod: "%", ast.Pow: "**", ast.LShift: "<<", ast.RShift: ">>",
-    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
-}
 # The operators that take the place of one, each in a fault of its own.
-OTHERS: dict[str, tuple[str, ...]] = {
-    "==": ("!=",), "!=": ("==",), "<": ("<=", ">="), "<=": ("<", ">"),
-    ">": (">=", "<="), ">=": (">", "<"), "in": ("not in",), "not in": ("in",),
-    "is": ("is not",), "is not": ("is",), "and": ("or",), "or": ("and",),
-    "+": ("-",), "-": ("+",), "*": ("//",), "//": ("*",), "/": ("*",), "%": ("//",),
-    "**": ("*",), "<<": (">>",), ">>": ("<<",), "&": ("|",), "|": ("&",), "^": ("&",),
+OTHERS = {
+    "==": ["!="],
+    "!=": ["=="],
+    "<": ["<=", ">="],
+    "<=": ["<", ">"],
+    ">": [">=", "<="],
+    ">=": [">", "<"],
+    "in": ["not in"],
+    "not in": ["in"],
+    "is": ["is not"],
+    "is not": ["is"],
+    "and": ["or"],
+    "or": ["and"],
+    "+": ["-"],
+    "-": ["+"],
+    "*": ["//"],
+    "//": ["*"],
+    "/": ["*"],
+    "%": ["//"],
+    "**": ["*"],
+    "<<": [">>"],
+    ">>": ["<<"],
+    "&": ["|"],
+    "|": ["&"],
+    "^": ["&"],
 }
-# fmt: on
-KINDS = {sign: kind for kind, sign in SIGNS.items() if kind is not ast.USub}
+
+
+def _operator(sign: str) -> Any:
+    """Returns the operator that is written between two operands."""
+    node: Any = ast.parse(f"a {sign} b", mode="eval").body
+    return node.ops[0] if isinstance(node, ast.Compare) else node.op
+
+
+SIGNS = {type(_operator(sign)): sign for sign in OTHERS}
+SIGNS |= {ast.Not: "not", ast.USub: "-", ast.Invert: "~"}
+# The names that take each other's place.
 SWAPPED = {"min": "max", "minimum": "maximum", "any": "all"}
 SWAPPED |= {new: old for old, new in SWAPPED.items()}
 # Arguments that count dimensions, and arguments that a call can do without.
@@ -166,10 +185,7 @@ def _changes(
     node: Any, parent: Any, function: Function
 ) -> Iterator[tuple[str, ast.AST]]:
     """Yields what may take the place of a node, and what to call the change."""
-    if node is getattr(parent, "test", None) or node in getattr(parent, "ifs", ()):
-        # A loop without an end would only take time.
-        for value in (True, False)[isinstance(parent, ast.While) :]:
-            yield f"if {value}", ast.Constant(value)
+    yield from _conditions(node, parent)
     match node:
         case ast.Constant(value=bool(value)):
             # strict= is an assertion: sequences of different lengths can't happen.
@@ -178,23 +194,21 @@ def _changes(
         case ast.Constant(value=int(value)):
             yield f"{value} -> {value + 1}", ast.Constant(value + 1)
             yield f"{value} -> {value - 1}", ast.Constant(value - 1)
-        case ast.Compare(left=left, ops=ops, comparators=right):
+        case ast.Compare(ops=ops):
             for i, op in enumerate(ops):
                 for what, new in _others(op):
-                    yield what, ast.Compare(left, [*ops[:i], new, *ops[i + 1 :]], right)
-        case ast.BoolOp(op=op, values=values):
+                    yield what, _with(node, ops=[*ops[:i], new, *ops[i + 1 :]])
+        case ast.BinOp() if any(map(_is_text_or_type, [node.left, node.right])):
+            pass
+        case ast.BoolOp(op=op) | ast.BinOp(op=op):
             for what, new in _others(op):
-                yield what, ast.BoolOp(new, values)
-        case ast.BinOp(left=left, op=op, right=right):
-            if not any(map(_is_text_or_type, (left, right))):
-                for what, new in _others(op):
-                    yield what, ast.BinOp(left, new, right)
+                yield what, _with(node, op=new)
         case ast.UnaryOp(op=op, operand=operand):
             yield f"drop {SIGNS[type(op)]}", operand
-        case ast.AugAssign(target=target, op=op, value=value):
+        case ast.AugAssign(op=op):
             yield f"drop {SIGNS[type(op)]}=", ast.Pass()
             for what, new in _others(op):
-                yield what, ast.AugAssign(target, new, value)
+                yield what, _with(node, op=new)
         case ast.Expr(value=ast.Call()):
             yield "drop call", ast.Pass()
         case ast.Return(value=value) if _returns_bool(function):
@@ -202,40 +216,51 @@ def _changes(
             if not isinstance(value, ast.Compare | ast.Constant):
                 yield "return not", ast.Return(ast.UnaryOp(ast.Not(), value))
         case ast.Name(id=name) if name in SWAPPED:
-            yield f"{name} -> {SWAPPED[name]}", ast.Name(SWAPPED[name], node.ctx)
-        case ast.Attribute(value=value, attr=name) if name in SWAPPED:
-            new = ast.Attribute(value, SWAPPED[name], node.ctx)
-            yield f"{name} -> {SWAPPED[name]}", new
+            yield f"{name} -> {SWAPPED[name]}", _with(node, id=SWAPPED[name])
+        case ast.Attribute(attr=name) if name in SWAPPED:
+            yield f"{name} -> {SWAPPED[name]}", _with(node, attr=SWAPPED[name])
         case ast.Slice():
             yield from _slices(node)
         case ast.keyword(arg=name, value=value) if name in AXES:
             if not _is_constant(value):
-                yield f"{name} - 1", ast.keyword(name, _plus(value, -1))
-        case ast.Call(func=called, args=arguments, keywords=keywords):
+                yield f"{name} - 1", _with(node, value=_plus(value, -1))
+        case ast.Call(keywords=keywords):
             for keyword in keywords:
                 if keyword.arg in OPTIONAL:
                     others = [other for other in keywords if other is not keyword]
-                    new = ast.Call(called, arguments, others)
-                    yield f"drop {keyword.arg}=", new
+                    yield f"drop {keyword.arg}=", _with(node, keywords=others)
+
+
+def _with(node: ast.AST, **fields: Any) -> ast.AST:
+    """Returns a node of the same kind with other fields."""
+    return type(node)(**dict(ast.iter_fields(node)) | fields)
+
+
+def _conditions(node: ast.AST, parent: Any) -> Iterator[tuple[str, ast.AST]]:
+    """Yields constants in the place of a condition."""
+    if node is getattr(parent, "test", None) or node in getattr(parent, "ifs", ()):
+        # A loop without an end would only take time.
+        if not isinstance(parent, ast.While):
+            yield "if True", ast.Constant(True)
+        yield "if False", ast.Constant(False)
 
 
 def _others(op: ast.AST) -> Iterator[tuple[str, Any]]:
     """Yields the operators that may take the place of one."""
     sign = SIGNS[type(op)]
     for other in OTHERS.get(sign, ()):
-        yield f"{sign} -> {other}", KINDS[other]()
+        yield f"{sign} -> {other}", _operator(other)
 
 
 def _slices(node: ast.Slice) -> Iterator[tuple[str, ast.AST]]:
     """Yields slices without a bound, and with one that is moved by 1."""
-    bounds = {"lower": node.lower, "upper": node.upper, "step": node.step}
     for name in ("lower", "upper"):
-        bound = bounds[name]
+        bound = getattr(node, name)
         if bound is not None:
-            yield f"drop {name}", ast.Slice(**bounds | {name: None})
+            yield f"drop {name}", _with(node, **{name: None})
         if bound is not None and not _is_constant(bound):  # which has its own faults
-            yield f"{name} + 1", ast.Slice(**bounds | {name: _plus(bound, 1)})
-            yield f"{name} - 1", ast.Slice(**bounds | {name: _plus(bound, -1)})
+            yield f"{name} + 1", _with(node, **{name: _plus(bound, 1)})
+            yield f"{name} - 1", _with(node, **{name: _plus(bound, -1)})
 
 
 def _plus(value: ast.expr, number: int) -> ast.expr:

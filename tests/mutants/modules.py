@@ -9,41 +9,35 @@ from pathlib import Path
 
 from tests.mutants.generate import ROOT, Fault, faults, path_of
 
-# The modules that compute or check something for every call, as patterns of files.
-COVERED = (
-    *("_arguments", "_tensor", "_strides", "_overlap", "_coordinates", "_primitive"),
-    *("_select", "_sharding", "_padding_forms", "_padding_primitive"),
-    *("_nonzero_coordinates_primitive", "_diagonal_matrix1", "_one_hot"),
-    *("_element_wise_if", "pallas/_[a-z]*"),
-    *("pallas/gpu/_[a-z]*", "pallas/tpu/_[a-z]*"),
-)
 # Only a GPU runs these. A CPU runs `_lockstep` in their place.
 NOT_ON_A_CPU = ("dmljax.pallas.gpu._threads", "dmljax.pallas.gpu._launch")
 
-# A file with a module's name, in the same folder, tests it: tests/test_tensor.py is for
-# dmljax/_tensor.py. These run after it, the likely ones first. "operators" is any
-# test_operators.py below tests/, and a folder stands for its files.
-ALSO = (
-    ("_arguments", "results errors"),
-    ("_tensor", "descriptor strides errors public_api"),
-    ("_strides", "descriptor"),
-    ("_overlap", "tensor"),
-    ("_coordinates", "results padding_forms"),
-    ("_primitive", "results derivatives vmap export jax kernels sharding"),
-    ("_select", "results derivatives"),
-    ("_sharding", "sharded_programs padding_primitive"),
-    ("_padding_*", "padding_forms results export derivatives vmap sharding"),
-    ("_padding_*", "sharded_programs"),
-    ("_nonzero_coordinates_*", "results vmap sharding"),
-    *(
-        (name, "results errors support arguments operator derivatives vmap sharding")
-        for name in ("_diagonal_matrix1", "_one_hot", "_element_wise_if")
-    ),
-    ("pallas._padding", "pallas/gpu pallas/tpu"),
-    ("pallas._platforms", "primitive jax export"),
-    ("pallas.gpu.*", "pallas/gpu kernels races"),
-    ("pallas.tpu.*", "pallas/tpu kernels"),
-)
+OF_SELECTS = "results errors support arguments operator derivatives vmap sharding"
+OF_PADDING = "padding_forms results export derivatives vmap sharding sharded_programs"
+# The modules that compute or check something for every call, as patterns of files, and
+# what tests them. A file with a module's name, in the same folder, is not listed:
+# tests/test_tensor.py is for dmljax/_tensor.py. The others run after it, the likely
+# ones first. "operators" is any test_operators.py below tests/, and a folder stands for
+# its files.
+COVERED = {
+    "_arguments": "results errors",
+    "_tensor": "descriptor strides errors public_api",
+    "_strides": "descriptor",
+    "_overlap": "tensor",
+    "_coordinates": "results padding_forms",
+    "_primitive": "results derivatives vmap export jax kernels sharding",
+    "_select": "results derivatives",
+    "_sharding": "sharded_programs padding_primitive",
+    "_padding_*": OF_PADDING,
+    "_nonzero_coordinates_primitive": "results vmap sharding",
+    "_diagonal_matrix1": OF_SELECTS,
+    "_one_hot": OF_SELECTS,
+    "_element_wise_if": OF_SELECTS,
+    "pallas/_padding": "pallas/gpu pallas/tpu",
+    "pallas/_platforms": "primitive jax export",
+    "pallas/gpu/_[a-z]*": "pallas/gpu kernels races",
+    "pallas/tpu/_[a-z]*": "pallas/tpu kernels",
+}
 
 # Fewer integers are recognized without a loop.
 SLOWER = "** -> *, 2 -> 1, 64 -> 63"
@@ -119,8 +113,10 @@ def drawn(names: Sequence[str], sample: int, seed: int) -> Iterator[Fault]:
 
 def modules(names: Sequence[str]) -> list[str]:
     """Returns the modules that get faults, or those with a name, such as "_overlap"."""
-    files = [f for one in names or COVERED for f in _found("dmljax", f"{one}.py")]
-    found = [".".join(file.with_suffix("").parts) for file in files]
+    found = []
+    for name in names or COVERED:
+        for file in _found("dmljax", f"{name}.py"):
+            found.append(".".join(file.with_suffix("").parts))
     if not found:
         raise SystemExit(f"no module has the name {' or '.join(names)}")
     return [name for name in found if names or name not in NOT_ON_A_CPU]
@@ -132,15 +128,15 @@ def tests_of(module: str) -> tuple[str, ...]:
     path = path_of(module).relative_to(ROOT)
     own = f"{path.parent.relative_to('dmljax')}/test_{path.stem.strip('_')}.py"
     files = [path, *_found("tests", own)]
-    for pattern, names in ALSO:
-        if fnmatch.fnmatchcase(module, f"dmljax.{pattern}"):
+    for pattern, names in COVERED.items():
+        if path.match(f"dmljax/{pattern}.py"):
             for name in names.split():
                 files += found_tests(name)
     return tuple(dict.fromkeys(map(str, files)))
 
 
 def found_tests(name: str) -> list[Path]:
-    """Returns the files that a name of `ALSO` stands for."""
+    """Returns the files that a name of `COVERED` stands for."""
     return [*_found("tests", f"**/test_{name}.py"), *_found("tests", f"{name}/test_*")]
 
 

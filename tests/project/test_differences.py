@@ -1,7 +1,6 @@
 """The differences from DxDispatch: one test for each row of the documentation."""
 
 import json
-import pathlib
 import re
 
 import jax
@@ -11,65 +10,74 @@ import pytest
 import dmljax
 from dmljax._operators import DESCRIPTORS
 from tests.model import models as m
+from tests.project.texts import names_of_tests, section
 
 pytestmark = pytest.mark.usefixtures("folder")
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "model_files.md"
 ALIGNMENT = "pad.desc.InputTensor.GuaranteedBaseOffsetAlignment"
 
 # Edits of the model of a padding that are refused, and what they are refused with.
 REFUSED = {
     "deferred values": (
-        *("input.initialValues", "deferred"),
+        "input.initialValues",
+        "deferred",
         "is 'deferred', which only ONNX dispatchables have; give the values.",
     ),
     "all or nothing": (
-        *("writeFile.resource", "none"),
+        "writeFile.resource",
+        "none",
         "the resource 'none' is not in the model; it has 'input', 'output'.",
     ),
     "folders are not made": (
-        *("writeFile.targetPath", "no/written.npy"),
+        "writeFile.targetPath",
+        "no/written.npy",
         "targetPath 'no/written.npy' is in a folder that does not exist; it is",
     ),
     "unknown fields": ("input.comment", "mine", "there is no field 'comment'"),
     "element count": ("bindings.InputTensor.elementCount", 2, "spans 3 elements of"),
     "overlapping outputs": ("pad.desc.OutputTensor.Strides", [0], "must not overlap"),
 }
+PADDED = [1, 1, 2, 3, 3]
+WRAPPED = [3, 1, 2, 3, 1]
 # Edits that are accepted, and what the model then gives.
-ACCEPTED = {
-    "wrap": [
-        ("pad.desc.PaddingMode", "WRAP", [3, 1, 2, 3, 1]),
-        ("pad.desc.PaddingMode", 4, [3, 1, 2, 3, 1]),
-    ],
-    "null": [("input.sizeInBytes", None, [1, 1, 2, 3, 3])],
-    "numbers for enum values": [
-        ("pad.desc.PaddingMode", 2, [2, 1, 2, 3, 2]),
-        ("pad.type", "padding", [1, 1, 2, 3, 3]),
-    ],
+ACCEPTED = [
+    ("wrap", "pad.desc.PaddingMode", "WRAP", WRAPPED),
+    ("wrap", "pad.desc.PaddingMode", 4, WRAPPED),
+    ("null", "input.sizeInBytes", None, PADDED),
+    ("numbers for enum values", "pad.desc.PaddingMode", 2, [2, 1, 2, 3, 2]),
+    ("numbers for enum values", "pad.type", "padding", PADDED),
+]
+# The tests of other rows, in tests/model/.
+ELSEWHERE = {
+    "bytes are printed as numbers": "test_what_is_printed",
+    "pixels are rounded": "test_written_floats_are_clipped_and_rounded",
+    "halves in mixed lists": "test_a_list_of_mixed_types",
+    "halves are rounded": "test_initial_values",
+    "rows past the count": "test_two_outputs_in_one_resource",
 }
 
 
 def test_every_row_has_a_test():
-    section = PAGE.read_text().split("## Differences from DxDispatch")[1]
-    section = section.split("\n## ")[0]
-    titles = re.findall(r"^\| ([^|]+) \|", section, re.MULTILINE)[1:]
-    rows = {title.strip().replace(" ", "_") for title in titles}
-    tests = {name.removeprefix("test_") for name in globals() if "test_" in name[:5]}
-    tables = {title.replace(" ", "_") for title in REFUSED | ACCEPTED}
-    assert rows | {"every_row_has_a_test", "refused", "accepted"} == tests | tables
+    table = section("docs/model_files.md", "Differences from DxDispatch")
+    rows = set(re.findall(r"^\| (.+?) \|", table, re.MULTILINE)[1:])
+    tested = set(REFUSED) | set(ELSEWHERE) | {row for row, *_ in ACCEPTED}
+    assert tested <= rows
+    names = {f"test_{row.replace(' ', '_')}" for row in rows - tested}
+    names |= {"test_every_row_has_a_test", "test_refused", "test_accepted"}
+    assert names == {name for name in globals() if name.startswith("test_")}
+    assert set(ELSEWHERE.values()) <= names_of_tests()
 
 
-@pytest.mark.parametrize("title", REFUSED)
-def test_refused(title, folder, capsys):
-    path, value, message = REFUSED[title]
+@pytest.mark.parametrize("row", REFUSED)
+def test_refused(row, folder, capsys):
+    path, value, message = REFUSED[row]
     assert message in m.refused(path, value)
     assert capsys.readouterr().out == ""
     assert not any(folder.iterdir())
 
 
-@pytest.mark.parametrize("title", ACCEPTED)
-def test_accepted(title):
-    for path, value, expected in ACCEPTED[title]:
-        assert m.padded(path, value) == expected
+@pytest.mark.parametrize(("row", "path", "value", "expected"), ACCEPTED)
+def test_accepted(row, path, value, expected):
+    assert m.padded(path, value) == expected
 
 
 @pytest.mark.parametrize("name", ["hlsl", "onnx", "DML_OPERATOR_GEMM"])
@@ -80,11 +88,6 @@ def test_other_dispatchables(name):
         f"model, dispatchable 'pad': the type '{name}' is not an operator of dmljax; "
         f"the operators are {', '.join(DESCRIPTORS)}."
     )
-
-
-def test_bytes_are_printed_as_numbers(capsys):
-    dmljax.run_model(m.holding(m.data("UINT8", [65, 66]), m.show("r")))
-    assert capsys.readouterr().out == "Resource 'r': 65, 66\n"
 
 
 def test_resources_are_printed_whole(capsys):
@@ -106,13 +109,6 @@ def test_more_images():
             assert values.tolist() == [value] * 6
 
 
-def test_pixels_are_rounded():
-    image = pytest.importorskip("PIL.Image")
-    command = m.save("r", "out.png", dimensions=[1, 2])
-    dmljax.run_model(m.holding(m.data("FLOAT32", [0.499, 0.999]), command))
-    assert np.asarray(image.open("out.png")).tolist() == [[127, 255]]
-
-
 def test_channel_order():
     image = pytest.importorskip("PIL.Image")
     image.new("RGB", (1, 1), (1, 2, 3)).save("in.png")
@@ -129,45 +125,24 @@ def test_text_after_the_model(folder):
     assert "Extra data" in m.refusal("m.json")
 
 
-def test_halves_in_mixed_lists():
-    halves = m.values_of({"initialValues": [{"type": "FLOAT16", "value": 1}]})
-    assert halves.view(np.float16).tolist() == [1]
-
-
 def test_numbers_past_the_largest_float(folder):
     text = json.dumps(m.padding_model()).replace("[1, 2, 3]", "[1, 2, 1e999]")
     (folder / "m.json").write_text(text)
     assert dmljax.run_model("m.json")["input"].tolist() == [1, 2, np.inf]
 
 
-def test_halves_are_rounded():
-    halves = m.values_of(m.data("FLOAT16", [2051, 0.3]))
-    assert halves.tolist() == [2052, 0.300048828125]
-
-
 def test_bindings_of_a_dispatchable():
     bound = m.edited(m.padding_model(), "pad.bindings", {"InputTensor": "input"})
     results = dmljax.run_model(m.edited(bound, "bindings.InputTensor", ...))
-    assert results["output"].tolist() == [1, 1, 2, 3, 3]
+    assert results["output"].tolist() == PADDED
 
 
 def test_alignment():
     moved = m.edited(m.padding_model(), "bindings.InputTensor.elementOffset", 1)
     moved = m.edited(moved, "input.initialValues", [9, 1, 2, 3])
     output = dmljax.run_model(m.edited(moved, ALIGNMENT, 4))["output"]
-    assert output.tolist() == [1, 1, 2, 3, 3]
+    assert output.tolist() == PADDED
     assert m.refusal(m.edited(moved, ALIGNMENT, 8)).endswith(
         "the binding of 'InputTensor' begins at byte 4, while the tensor has "
         "GuaranteedBaseOffsetAlignment 8; the first must be a multiple of the second."
     )
-
-
-def test_rows_past_the_count():
-    resources = {
-        "InputTensor": m.data("UINT8", [0, 0, 5]),
-        "OutputCountTensor": m.zeros("UINT32", 1),
-        "OutputCoordinatesTensor": m.data("UINT32", [9, 9, 9]),
-    }
-    run = m.dispatch("nz", **{name: name for name in resources})
-    results = dmljax.run_model(m.model(resources, {"nz": m.nonzero(3)}, run))
-    assert results["OutputCoordinatesTensor"].tolist() == [2, 0, 0]

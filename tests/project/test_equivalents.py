@@ -1,7 +1,6 @@
 """The tables of equivalents: what to write instead of calls of other libraries."""
 
 import importlib.util
-import pathlib
 import re
 
 import jax
@@ -9,18 +8,20 @@ import numpy as np
 import pytest
 
 from tests.checks import reference_node
+from tests.project.texts import TEXTS
 
-DOCS = pathlib.Path(__file__).parent.parent.parent / "docs"
-ONNX, JAX, README = "how_to/onnx.md", "equivalents.md", "../README.md"
+JAX = "docs/equivalents.md"
+ONNX = "docs/how_to/onnx.md"
 # The pages with tables of calls, and what the calls on the left need.
 PAGES = {
     JAX: "jax",
-    README: "jax",
-    "how_to/torch.md": "torch",
-    "how_to/tensorflow.md": "tensorflow",
+    "README.md": "jax",
+    "docs/how_to/torch.md": "torch",
+    "docs/how_to/tensorflow.md": "tensorflow",
     ONNX: "onnx",
 }
 ROW = re.compile(r"^\| `(.+?)` \| `(.+?)` \|(?: .*\|)?$", re.MULTILINE)
+BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 def rows(page):
@@ -29,15 +30,15 @@ def rows(page):
     missing = pytest.mark.skipif(
         importlib.util.find_spec(library) is None, reason=f"{library} is not installed"
     )
-    text = (DOCS / page).read_text()
-    return [pytest.param(page, *row, marks=missing) for row in ROW.findall(text)]
+    found = ROW.findall(TEXTS[page])
+    return [pytest.param(page, *row, marks=missing) for row in found]
 
 
 def names_of(page):
     """The names of a page's first block of code, and those of ONNX's operators."""
     names = {}
-    text = (DOCS / (JAX if page == README else page)).read_text()
-    exec(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1], names)
+    text = TEXTS[JAX if page == "README.md" else page]
+    exec(BLOCK.search(text)[1], names)
     if page == ONNX:
         operators = set(re.findall(r"^\| `(\w+)\(", text, re.MULTILINE))
         names |= {operator: reference_node(operator) for operator in operators}
@@ -63,7 +64,8 @@ def test_each_row_with_integers(page, theirs, ours):
     """An operator of ONNX keeps the type; only NonZero's is always int64."""
     names = names_of(page)
     names["x"] = names["x"].astype("int32")
-    expected, result = eval(theirs, names), eval(ours, names)
+    expected = eval(theirs, names)
+    result = eval(ours, names)
     np.testing.assert_array_equal(result, expected)
     assert expected.dtype in (result.dtype, np.int64)
 
@@ -76,8 +78,8 @@ def test_onnx_programs(library, blocks):
     pytest.importorskip(library)
     from onnx.reference import ReferenceEvaluator
 
-    text, names = (DOCS / ONNX).read_text(), {}
-    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:blocks]:
+    names = {}
+    for block in BLOCK.findall(TEXTS[ONNX])[:blocks]:
         exec(block, names)
     lower, found = ReferenceEvaluator(names["model"]).run(None, names["inputs"])
     for one, other in zip(names["results"], (lower, found), strict=True):
@@ -91,6 +93,6 @@ def test_onnx_programs(library, blocks):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_row_is_left_out(page):
-    lines = (DOCS / page).read_text().splitlines()
+    lines = TEXTS[page].splitlines()
     written = [line for line in lines if line.startswith("| `")]
     assert len(written) == len(rows(page)) > 5

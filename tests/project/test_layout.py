@@ -1,15 +1,13 @@
 """The layout of the package: docs/design.md has every file, and imports point down."""
 
 import ast
-import pathlib
 import re
 import sys
 
-import dmljax
 from dmljax._operators import OPERATORS
+from tests.project.texts import ROOT, section
 
-PACKAGE = pathlib.Path(dmljax.__file__).parent
-DESIGN = PACKAGE.parent / "docs" / "design.md"
+PACKAGE = ROOT / "dmljax"
 SOURCES = {
     path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8")
     for path in PACKAGE.rglob("*.py")
@@ -30,7 +28,7 @@ def room(name):
 def file_of(module):
     """The file of a module of the package by its dotted name; None if there is none."""
     stem = "/".join(module.split(".")[1:])
-    names = f"{stem}.py", f"{stem}/__init__.py".removeprefix("/")
+    names = (f"{stem}.py", f"{stem}/__init__.py".removeprefix("/"))
     return next((name for name in names if name in SOURCES), None)
 
 
@@ -52,16 +50,15 @@ def imported(name):
 
 ARROWS = [(name, other) for name in SOURCES for other in imported(name)]
 
-
-# The files of the page's table from the top down, as patterns; and the files that the
-# lines about any operator stand for, with their operators.
-TABLE = DESIGN.read_text().split("\n## Files\n")[1].split("\n## ")[0]
-LINES = re.findall(r"^\| `([\w/*.<>]+)` \|", TABLE, re.MULTILINE)
+# The files of the page's table from the top down, as patterns.
+FILES = section("docs/design.md", "Files")
+LINES = re.findall(r"^\| `([\w/*.<>]+)` \|", FILES, re.MULTILINE)
+OF_ANY_OPERATOR = [line for line in LINES if "<operator>" in line]
+# The files of operators: the operator, and the line that speaks of the file.
 OWNERS = {
     line.replace("<operator>", operator): (operator, line)
-    for line in LINES
     for operator in OPERATORS
-    if "<operator>" in line
+    for line in OF_ANY_OPERATOR
 }
 
 
@@ -128,9 +125,12 @@ def test_sources_import_nothing_but_the_dependencies():
 
 def test_every_file_has_a_file_of_tests_and_every_file_of_tests_has_one():
     """It has its name without underscores; folders of their own span several files."""
-    stripped = [[p.strip("_") for p in name[:-3].split("/")] for name in SOURCES]
-    files = {"/".join([*at, f"test_{n}.py"]) for *at, n in stripped if n != "init"}
-    root = PACKAGE.parent / "tests"
+    files = set()
+    for name in SOURCES:
+        *folders, stem = [part.strip("_") for part in name[:-3].split("/")]
+        if stem != "init":
+            files.add("/".join([*folders, f"test_{stem}.py"]))
+    root = ROOT / "tests"
     tests = {path.relative_to(root).as_posix() for path in root.rglob("test_*.py")}
     spanning = {name for name in tests if room(name) in ("transforms", "project")}
     assert sorted(files ^ (tests - spanning)) == []
@@ -148,11 +148,11 @@ def test_no_import_is_hidden_in_a_string():
 
 def test_private_names_are_read_in_one_file():
     """None of JAX's own private modules, and no environment variable."""
-    words = ["jax._src", "os.environ", "getenv"]
-    undocumented = ["module_context", "manual_axis_type", "axis_context"]
+    words = {"jax._src", "os.environ", "getenv"}
+    undocumented = {"module_context", "manual_axis_type", "axis_context"}
     for name, text in SOURCES.items():
-        sought = words + (undocumented if name != "_jax.py" else [])
-        assert [word for word in sought if word in text] == [], name
+        sought = words if name == "_jax.py" else words | undocumented
+        assert {word for word in sought if word in text} == set(), name
 
 
 def test_only_models_print():
@@ -162,9 +162,9 @@ def test_only_models_print():
 
 
 def test_files_are_short_and_have_comments():
-    lines = {name: text.splitlines() for name, text in SOURCES.items()}
-    assert {n: len(own) for n, own in lines.items() if len(own) > MOST_LINES} == {}
-    everything = [line for own in lines.values() for line in own]
-    assert max(map(len, everything)) <= 88
-    comments = sum(line.lstrip().startswith("#") for line in everything)
-    assert comments >= LEAST_COMMENTS * len(everything)
+    for name, text in SOURCES.items():
+        assert len(text.splitlines()) <= MOST_LINES, name
+    lines = "".join(SOURCES.values()).splitlines()
+    assert max(map(len, lines)) <= 88
+    comments = sum(line.lstrip().startswith("#") for line in lines)
+    assert comments >= LEAST_COMMENTS * len(lines)

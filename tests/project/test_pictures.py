@@ -5,9 +5,7 @@ import re
 import pytest
 
 from docs import cells, make_picture, make_pictures
-
-PAGES = [*make_pictures.DOCS.rglob("*.md"), make_pictures.DOCS.parent / "README.md"]
-PAGES = [page for page in PAGES if "_build" not in page.parts]
+from tests.project.texts import TEXTS, words_of
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +19,7 @@ def files(tmp_path_factory):
 
 
 def test_every_picture_is_drawn_and_shown_with_a_description(files):
-    text = "".join(page.read_text() for page in PAGES)
+    text = "".join(TEXTS.values())
     shown = re.findall(r"!\[([^]]+)\]\([./]*pictures/([\w.]+)\)", text)
     assert {file for _, file in shown} == set(files)
     assert all(len(description) > 20 for description, _ in shown)
@@ -37,15 +35,10 @@ def test_pictures_are_no_wider_than_a_page_and_follow_the_dark_mode(files):
 
 
 def test_the_picture_in_readme_is_the_one_that_is_drawn(tmp_path, monkeypatch):
-    """Its numbers, as another version of Matplotlib may write other places."""
-    file = make_picture.PICTURE
+    in_git = make_picture.PICTURE
     monkeypatch.setattr(make_picture, "PICTURE", tmp_path / "drawn.svg")
     make_picture.main()
-    texts = [
-        re.findall(r"<text.*?>([^<]+)<", path.read_text())
-        for path in (file, tmp_path / "drawn.svg")
-    ]
-    assert texts[0] == texts[1]
+    assert words_of(make_picture.PICTURE) == words_of(in_git)
 
 
 def luminance(colour):

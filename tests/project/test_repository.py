@@ -1,9 +1,9 @@
 """What runs on a server and before a commit is what noxfile.py says."""
 
-import pathlib
 import re
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
+from tests.project.texts import ROOT, section
+
 NOXFILE = (ROOT / "noxfile.py").read_text()
 SESSIONS = re.findall(r"^@nox\.session.*\ndef (\w+)", NOXFILE, re.MULTILINE)
 ELSEWHERE = {"gpu", "tpu"}  # they need machines or packages of their own
@@ -17,19 +17,17 @@ def test_the_workflow_runs_every_session():
 
 
 def test_contributing_describes_every_session():
-    text = (ROOT / "CONTRIBUTING.md").read_text().split("## The matrix")[1]
-    described = re.findall(r"^\| `(\w+)` \| .* \| (yes|no)", text, re.MULTILINE)
+    table = section("CONTRIBUTING.md", "The matrix")
+    described = re.findall(r"^\| `(\w+)` \| .* \| (yes|no)", table, re.MULTILINE)
     assert [name for name, _ in described] == SESSIONS
     assert {name for name, runs in described if runs == "no"} == ELSEWHERE
 
 
 def test_linters_before_a_commit_are_those_of_the_session():
     body = NOXFILE.split("def lint(")[1].split("@nox.session")[0]
-    session = [
-        ", ".join(re.findall(r'"(.*?)"', call)).replace(", ", " ")
-        for call in re.findall(r"session\.run\((.*)\)", body)
-    ]
+    calls = re.findall(r"session\.run\((.*)\)", body)
+    commands = {" ".join(re.findall(r'"(.*?)"', call)) for call in calls}
     hooks = (ROOT / ".pre-commit-config.yaml").read_text()
     entries = re.findall(r"entry: (.*)", hooks)
     assert entries
-    assert set(entries) <= set(session)
+    assert set(entries) <= commands

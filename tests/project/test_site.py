@@ -4,81 +4,60 @@
 selenium, the browser, or its driver is not installed.
 """
 
-import functools
-import http.server
 import json
-import pathlib
 import re
 import shutil
-import threading
 
 import pytest
 
-SITE = pathlib.Path(__file__).parent.parent.parent / "docs" / "_build" / "html"
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+from tests.project.texts import ROOT
+
+SITE = ROOT / "docs" / "_build" / "html"
+ADDRESS = SITE.as_uri()
+BROWSER = shutil.which("chromium")
+DRIVER = shutil.which("chromedriver")
 webdriver = pytest.importorskip("selenium.webdriver", exc_type=ImportError)
 wait = pytest.importorskip("selenium.webdriver.support.wait", exc_type=ImportError)
-pytestmark = pytest.mark.skipif(
-    not (BROWSER and DRIVER), reason="chromium or chromedriver is not installed"
-)
-if BROWSER and DRIVER and not (SITE / "index.html").exists():
-    pytest.skip(
-        f"{SITE} is not built; run nox -s site, which builds and tests it",
-        allow_module_level=True,
-    )
+if not (BROWSER and DRIVER):
+    pytest.skip("chromium or chromedriver is not installed", allow_module_level=True)
+if not (SITE / "index.html").exists():
+    reason = f"{SITE} is not built; run nox -s site, which builds and tests it"
+    pytest.skip(reason, allow_module_level=True)
 
 HEIGHT = 900
 WIDTHS = {"a laptop": 1280, "a tablet": 800, "a phone": 390}  # in CSS pixels
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"),
-    *("--no-first-run", "--disable-background-networking", "--hide-scrollbars"),
-    *("--disable-component-update", "--disable-sync"),
-)
 # Pages that Sphinx makes have no content of their own.
 MADE = {"genindex", "search", "py-modindex"}
-PAGES = sorted(
-    name
-    for path in SITE.rglob("*.html")
-    if (name := str(path.relative_to(SITE).with_suffix(""))) not in MADE
-)
+FILES = [path.relative_to(SITE) for path in SITE.rglob("*.html")]
+PAGES = sorted({str(path.with_suffix("")) for path in FILES} - MADE)
 # A reader may look for these words, and each page has the answer.
 # The operators stand in README's order.
 SEARCHES = {
     "operators/padding": ("PADDING", "padding", "pad", "PADDING1"),
     "operators/nonzero_coordinates": (
-        *("NONZERO_COORDINATES", "nonzero_coordinates", "argwhere", "nonzero"),
+        "NONZERO_COORDINATES",
+        "nonzero_coordinates",
+        "argwhere",
+        "nonzero",
     ),
     "operators/one_hot": ("ONE_HOT", "one_hot"),
     "operators/element_wise_if": ("ELEMENT_WISE_IF", "element_wise_if", "where"),
     "operators/diagonal_matrix1": (
-        *("DIAGONAL_MATRIX1", "DIAGONAL_MATRIX", "diagonal_matrix1"),
-        *("tril", "triu", "eye"),
+        "DIAGONAL_MATRIX1",
+        "DIAGONAL_MATRIX",
+        "diagonal_matrix1",
+        "tril",
+        "triu",
+        "eye",
     ),
 }
 
 
 @pytest.fixture(scope="module")
-def address():
-    """The address of a server for the pages."""
-    handler = functools.partial(QuietHandler, directory=SITE)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    """A handler that does not write each request to standard error."""
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
+def browser():
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+    for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
         options.add_argument(flag)
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     driver.set_page_load_timeout(60)
@@ -87,8 +66,8 @@ def browser(tmp_path_factory):
 
 
 def resize(browser, width):
-    metrics = {"width": width, "height": HEIGHT, "deviceScaleFactor": 1}
-    metrics["mobile"] = False
+    size = {"width": width, "height": HEIGHT}
+    metrics = size | {"deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 
@@ -155,8 +134,8 @@ return [...document.images].filter(e => !e.complete || e.naturalWidth === 0)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_nothing_is_cut_off_broken_or_too_small(browser, address, page):
-    browser.get(f"{address}/{page}.html")
+def test_nothing_is_cut_off_broken_or_too_small(browser, page):
+    browser.get(f"{ADDRESS}/{page}.html")
     browser.execute_script(OPEN_ALL)
     for device, width in WIDTHS.items():
         resize(browser, width)
@@ -179,20 +158,20 @@ return [bottom(document.querySelector("article dt.sig")), bottom(pictures[0]),
 
 
 @pytest.mark.parametrize("page", SEARCHES)
-def test_the_first_screen_has_the_signature_and_a_picture(browser, address, page):
+def test_the_first_screen_has_the_signature_and_a_picture(browser, page):
     resize(browser, WIDTHS["a laptop"])
-    browser.get(f"{address}/{page}.html")
+    browser.get(f"{ADDRESS}/{page}.html")
     signature, picture, beside = browser.execute_script(ON_THE_FIRST_SCREEN)
     assert max(signature, picture) < HEIGHT
     assert beside == (5 if page == "operators/padding" else 1)  # its five modes
 
 
-def test_the_menu_has_the_operators_in_the_order_of_readme(browser, address):
-    browser.get(f"{address}/reference/index.html")
+def test_the_menu_has_the_operators_in_the_order_of_readme(browser):
+    browser.get(f"{ADDRESS}/reference/index.html")
     script = "return [...document.querySelectorAll('.sidebar-tree a')].map(e => e.href)"
     links = [link.removesuffix(".html") for link in browser.execute_script(script)]
     pages = [link for link in links if "/operators/" in link]
-    assert pages == [f"{address}/{page}" for page in SEARCHES]
+    assert pages == [f"{ADDRESS}/{page}" for page in SEARCHES]
     article = browser.find_element("css selector", "article")
     assert "genindex.html" in article.get_attribute("innerHTML")
 
@@ -201,10 +180,10 @@ TUTORIALS = [page for page in PAGES if re.match("tutorials/(?!index)", page)]
 
 
 @pytest.mark.parametrize("page", TUTORIALS)
-def test_a_tutorial_is_a_notebook_too(browser, address, page):
-    browser.get(f"{address}/{page}.html")
+def test_a_tutorial_is_a_notebook_too(browser, page):
+    browser.get(f"{ADDRESS}/{page}.html")
     link = browser.find_element("css selector", "article a.download")
-    file = SITE / link.get_attribute("href").removeprefix(f"{address}/")
+    file = SITE / link.get_attribute("href").removeprefix(f"{ADDRESS}/")
     assert {"cells", "metadata"} <= set(json.loads(file.read_text()))
 
 
@@ -213,8 +192,6 @@ SCHEMES = """
 return [...new Set([...document.querySelectorAll("article img")]
   .map(e => getComputedStyle(e).colorScheme))];
 """
-
-
 # The texts in a colour too close to that of what lies behind them. 4.5 is what the
 # Web Content Accessibility Guidelines ask for (level AA).
 HARD_TO_READ = """
@@ -255,9 +232,9 @@ return [...found];
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_text_is_readable(browser, address, page):
+def test_text_is_readable(browser, page):
     resize(browser, WIDTHS["a laptop"])
-    browser.get(f"{address}/{page}.html")
+    browser.get(f"{ADDRESS}/{page}.html")
     browser.execute_script(OPEN_ALL)
     for theme in ("light", "dark"):
         browser.execute_script(f"document.body.dataset.theme = '{theme}'")
@@ -272,18 +249,20 @@ def test_every_plot_follows_the_dark_mode():
         assert "prefers-color-scheme: dark" in plot.read_text(), plot
 
 
-TEXTS = 'return [...new Set([...document.querySelectorAll("text")]'
-LETTERS = f"{TEXTS}.map(e => getComputedStyle(e).fill))]"
+LETTERS = """
+return [...new Set([...document.querySelectorAll("text")]
+  .map(e => getComputedStyle(e).fill))];
+"""
 
 
-def test_the_letters_of_benchmarks_are_light_on_a_dark_page(browser, address):
+def test_the_letters_of_benchmarks_are_light_on_a_dark_page(browser):
     names = [path.name for path in (SITE / "_images").glob("benchmarks*")]
     assert "benchmarks_overview.svg" in names
     for scheme, colour in (("dark", "rgb(213, 217, 221)"), ("light", "rgb(0, 0, 0)")):
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
         for name in names:
-            browser.get(f"{address}/_images/{name}")
+            browser.get(f"{ADDRESS}/_images/{name}")
             assert (name, browser.execute_script(LETTERS)) == (name, [colour])
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
@@ -299,8 +278,8 @@ return /finished|not match/.test(summary?.textContent) &&
 @pytest.mark.parametrize(
     ("page", "words"), [(p, words) for p, all_ in SEARCHES.items() for words in all_]
 )
-def test_search_finds_the_operator(browser, address, page, words):
+def test_search_finds_the_operator(browser, page, words):
     resize(browser, WIDTHS["a laptop"])
-    browser.get(f"{address}/search.html?q={words}")
+    browser.get(f"{ADDRESS}/search.html?q={words}")
     found = wait.WebDriverWait(browser, 20).until(lambda b: b.execute_script(RESULTS))
     assert any(f"/{page}.html" in result for result in found[:10])

@@ -1,0 +1,28 @@
+"""The texts of the documentation, by their paths in the checkout."""
+
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).parents[2]
+TEXTS = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    if "_build" not in path.parts
+}
+
+
+def section(page, heading):
+    """The part of a page below a heading."""
+    text = TEXTS[page].split(f"\n## {heading}\n")[1]
+    return text.split("\n## ")[0]
+
+
+def names_of_tests():
+    """The names of all functions that are tests."""
+    sources = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    return set(re.findall(r"^def (test_\w+)", sources, re.MULTILINE))
+
+
+def words_of(picture):
+    """The words in a picture. Another version of Matplotlib may put them elsewhere."""
+    return re.findall(r"<text.*?>([^<]+)<", picture.read_text())
