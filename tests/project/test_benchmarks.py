@@ -62,6 +62,12 @@ def test_cases_have_names_of_their_own(platform):
     assert len(set(names)) == len(names)
 
 
+def test_every_operator_is_timed_in_programs(all_cases):
+    found = {(case.operator, case.context) for case in all_cases}
+    assert found >= {(name, "program") for name in OPERATORS}
+    assert found >= {("nonzero_coordinates", "operator"), ("padding", "call")}
+
+
 def test_a_case_knows_its_smallest_traffic(all_cases):
     named = {(case.name, case.direction): case for case in all_cases}
     select = named["two tensors, 4 KiB", "forward"]
