@@ -11,6 +11,7 @@ Results go to standard output. Everything else that is said goes to standard err
 import argparse
 import contextlib
 import functools
+import itertools
 import json
 import os
 import signal
@@ -39,7 +40,10 @@ from dmljax._pages.examples import EXAMPLES, Verdict
 from dmljax._pages.text import IMPORTS, show_example, summary
 from dmljax._support import support_markdown
 
-BAD_INPUT, WRONG_RESULT, NO_READER, INTERRUPTED = 2, 1, 1, 130
+WRONG_RESULT = 1
+NO_READER = 1
+BAD_INPUT = 2
+INTERRUPTED = 130
 STANDARD_INPUT = "-"
 # The signals that end the command, and what they do by default. Windows has no SIGHUP.
 ENDING: dict[int, Any] = {
@@ -317,14 +321,13 @@ def _examples(arguments: argparse.Namespace) -> int:
     verbose = arguments.verbose or arguments.name is not None
     if verbose:
         print(f"{IMPORTS}\n")
-    verdicts, address = [], ""
-    for example in chosen:
-        if address != example.address:
-            address = example.address
-            print(address)
-        text, verdict = show_example(example, verbose)
-        print(text)
-        verdicts.append(verdict)
+    verdicts = []
+    for address, examples in itertools.groupby(chosen, lambda each: each.address):
+        print(address)
+        for example in examples:
+            text, verdict = show_example(example, verbose)
+            print(text)
+            verdicts.append(verdict)
     print(summary(verdicts))
     return WRONG_RESULT if Verdict.DISAGREES in verdicts else 0
 

@@ -162,17 +162,11 @@ BINDING: Fields = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Resource:
-    """A flat buffer.
+    """A flat buffer."""
 
-    Attributes:
-      data_type: the type of the initial values; UNKNOWN for a list of mixed types.
-      content: the bytes that the buffer begins with.
-      length: the number of elements that are shown when the buffer is printed.
-    """
-
-    data_type: DataType
-    content: np.ndarray
-    length: int
+    data_type: DataType  # of the initial values; UNKNOWN for a list of mixed types
+    content: np.ndarray  # the bytes that it begins with
+    length: int  # the number of elements that are shown when it is printed
 
     @property
     def dtype(self) -> np.dtype:
@@ -230,21 +224,12 @@ Command = Dispatch | Print | WriteFile
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Model:
-    """A model that has been checked. Only the machine can fail to run it now.
+    """A model that has been checked. Only the machine can fail to run it now."""
 
-    Attributes:
-      place: what errors call the model.
-      resources: the resources by name.
-      commands: the commands in their order.
-      reinterpreted: the names of the resources that are bound as another type than
-        their own.
-      budget: the memory that the model may use.
-    """
-
-    place: str
+    place: str  # what errors call it
     resources: Mapping[str, Resource]
     commands: tuple[Command, ...]
-    reinterpreted: frozenset[str]
+    reinterpreted: frozenset[str]  # the resources that are bound as another type
     budget: Budget
 
     @property
