@@ -25,8 +25,7 @@ from dmljax._tensor import DataType, TensorDesc
 NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 NUMBER = "a number, 'nan', 'inf' or '-inf'"
 # Every integer of the C structs fits in 64 bits, signed or unsigned.
-LOWEST = -(2**63)
-HIGHEST = 2**64 - 1
+LOWEST, HIGHEST = -(2**63), 2**64 - 1
 
 
 def enum_prefix(kind: type[enum.Enum]) -> str:
@@ -43,9 +42,6 @@ def enum_prefix(kind: type[enum.Enum]) -> str:
         name = name.removesuffix("s")
     name = re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
     return str(getattr(kind, "C_PREFIX", f"DML_{name}_"))
-
-
-# Writing
 
 
 def to_json(value: Any) -> Any:
@@ -70,11 +66,8 @@ def to_json(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+        return str(value)  # one of NONFINITE
     return value
-
-
-# Reading
 
 
 def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
@@ -159,9 +152,10 @@ def _read_struct(
         elif required(hint)[1]:
             arguments[f.name] = None
         else:
+            optional = f.default is not dataclasses.MISSING
             require(
                 operator,
-                f.default is not dataclasses.MISSING,
+                optional,
                 f"'{field}' has no field '{key}', which is required.",
             )
     return kind(**arguments)
@@ -176,10 +170,9 @@ def _tensor_fields(
     """
     fields = dict(value)
     kind = fields.pop("Type", "BUFFER")
+    buffer = kind in ("BUFFER", "DML_TENSOR_TYPE_BUFFER")
     require(
-        operator,
-        kind in ("BUFFER", "DML_TENSOR_TYPE_BUFFER"),
-        f"field '{field}.Type' is {as_json(kind)}; it must be BUFFER.",
+        operator, buffer, f"field '{field}.Type' is {as_json(kind)}; it must be BUFFER."
     )
     if isinstance(fields.get("Desc"), Mapping):
         inner = dict(fields.pop("Desc"))

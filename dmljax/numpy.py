@@ -227,8 +227,7 @@ def compress(
     require(name, chosen.ndim == 1, f"condition has {rank}; it must have 1.")
     values = jnp.ravel(values) if axis is None else jnp.moveaxis(values, axis, 0)
     length = values.shape[0]
-    extra = chosen[length:]
-    chosen = chosen[:length]
+    chosen, extra = chosen[:length], chosen[length:]
     # Rows past the count hold an index past the end of the axis. JAX takes a symbolic
     # size to be below 2^31.
     end = length if isinstance(length, int) else INT32_MAX
@@ -278,11 +277,8 @@ def triu(m: ArrayLike, k: int = 0) -> jax.Array:
 
 def _as_matrices(function: str, m: ArrayLike) -> jax.Array:
     x = _as_array(HERE + function, "m", m)
-    require(
-        HERE + function,
-        x.ndim >= 2,
-        f"m has {counted(x.ndim, 'dimension')}; it must have at least 2.",
-    )
+    rank = counted(x.ndim, "dimension")
+    require(HERE + function, x.ndim >= 2, f"m has {rank}; it must have at least 2.")
     return x
 
 

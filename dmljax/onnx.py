@@ -69,11 +69,8 @@ def pad(
     """
     name = HERE + "pad"
     x = as_array(name, "data", data)
-    require(
-        name,
-        isinstance(mode, str) and mode in _MODES,
-        f"mode is {mode!r}; it must be one of {[*_MODES]}.",
-    )
+    known = isinstance(mode, str) and mode in _MODES
+    require(name, known, f"mode is {mode!r}; it must be one of {[*_MODES]}.")
     widths = as_sizes(name, "pads", _as_numpy(name, "pads", pads))
     given = range(x.ndim) if axes is None else _as_numpy(name, "axes", axes)
     every = as_sizes(name, "axes", given)
@@ -131,11 +128,8 @@ def one_hot(
     length = _as_number(name, "depth", depth)
     whole = isinstance(length, float) and math.isfinite(length)
     size = as_size(name, "depth", int(length) if whole else length)
-    require(
-        name,
-        decide_at_most(name, 1, size),
-        f"depth is {size}; it must be at least 1.",
-    )
+    positive = decide_at_most(name, 1, size)
+    require(name, positive, f"depth is {size}; it must be at least 1.")
     if is_floating(index.dtype):
         number = jnp.asarray(index).astype(jnp.result_type(int))
         index = jnp.where(jnp.isnan(index), INT32_MIN, number)  # which no depth reaches
@@ -156,9 +150,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
         if key == "condition" or not is_python_number(value)
     }
     require(
-        name,
-        len(arrays) > 1,
-        "x and y are both Python numbers; one must be an array.",
+        name, len(arrays) > 1, "x and y are both Python numbers; one must be an array."
     )
     shape = jnp.broadcast_shapes(*(array.shape for array in arrays.values()))
     # The operator broadcasts scalars, and decides which of two types gives way.
@@ -257,11 +249,9 @@ def _as_number(name: str, argument: str, value: Any) -> Any:
     """Returns a number, or the only element of an array."""
     given = _as_numpy(name, argument, value)
     if isinstance(given, (np.ndarray, np.generic)):
-        require(
-            name,
-            given.size == 1,
-            f"{argument} has sizes {show(given.shape)}; it must be one number.",
-        )
+        sizes = show(given.shape)
+        one = given.size == 1
+        require(name, one, f"{argument} has sizes {sizes}; it must be one number.")
         return given.item()
     return given
 
@@ -269,9 +259,6 @@ def _as_number(name: str, argument: str, value: Any) -> Any:
 def _as_axis(name: str, argument: str, axis: int, rank: int) -> int:
     """Returns an axis. A negative one counts from the end."""
     number = as_integer(name, argument, axis)
-    require(
-        name,
-        -rank <= number < rank,
-        f"{argument} is {number}; it must be in [{-rank}, {rank}).",
-    )
+    known = -rank <= number < rank
+    require(name, known, f"{argument} is {number}; it must be in [{-rank}, {rank}).")
     return number % rank

@@ -180,14 +180,11 @@ class Resource:
 
 
 class Binding(NamedTuple):
-    """The place of a tensor: its resource, and the byte at which it begins there.
-
-    An owned tensor has what the resource holds before the first command.
-    """
+    """The place of a tensor."""
 
     resource: str
-    offset: int
-    owned: bool = False
+    offset: int  # the byte of the resource at which it begins
+    owned: bool = False  # whether it has what was there before the first command
 
 
 class Dispatch(NamedTuple):

@@ -96,20 +96,14 @@ def _swap_for(order: str, pixels: np.ndarray) -> np.ndarray:
     return pixels[..., [2, 1, 0, 3][:channels]]
 
 
-# Reading
-
-
 def read_image(
-    content: bytes,
-    data_type: DataType,
-    fields: Mapping[str, Any],
-    place: str,
-    budget: Budget,
+    content: bytes, fields: Mapping[str, Any], place: str, budget: Budget
 ) -> np.ndarray:
     """Reads the pixels in the order of {1, channels, height, width}.
 
     UINT8 has the numbers of the file, 0 to 255. Floats are in [0, 1].
     """
+    data_type: DataType = fields["initialValuesDataType"]
     check_data_type(data_type)
     resample = tuple(fields.get("resampleSize", ()))
     fits = len(resample) == 4 and resample[0] == 1 and resample[1] in PILLOW_MODES
@@ -147,9 +141,6 @@ def _count_channels(image: Any) -> int:
     if "A" in image.mode or "transparency" in image.info:
         return 4
     return 1 if image.mode in ("1", "L") else 3
-
-
-# Writing
 
 
 def image_encoder(

@@ -49,9 +49,6 @@ class FileOutput(NamedTuple):
     working_bytes: int  # the memory that encoding takes
 
 
-# Printed text
-
-
 def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator[str]:
     r"""Yields the text that the command ``print`` shows of a resource, in pieces.
 
@@ -87,9 +84,6 @@ def show_on(stream: Any, text: str) -> str:
     """Escapes the characters that a stream, such as standard output, can't encode."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
-
-
-# Files
 
 
 def plan_file(
@@ -177,18 +171,12 @@ def write_files(
     files: Iterable[tuple[str, FileOutput, np.ndarray]],
     interruptible: Callable[[], contextlib.AbstractContextManager[None]],
 ) -> list[str]:
-    """Writes all files, or none if one of them can't be written.
+    """Writes all files, or none if one of them can't be written, and says so.
 
-    All content is written to files with other names first. Then each gets its name in
-    one step, so that no reader ever sees half of it. If this fails for one, those
-    before it get back what they held, where the file system has links.
-
-    Args:
-      files: the place of the command in the model, the file, and its values.
-      interruptible: makes the context in which content is written.
-
-    Returns:
-      A line about each file.
+    All content is written to files with other names first, in the context that
+    `interruptible` makes. Then each gets its name in one step, so that no reader ever
+    sees half of it. If this fails for one, those before it get back what they held,
+    where the file system has links. Each file comes after its command's place.
     """
     with contextlib.ExitStack() as cleanup, contextlib.ExitStack() as undo:
         staged = []
@@ -221,8 +209,7 @@ def stage_file(
     with open(temporary, "xb", opener=create) as file:
         file.write(content)
     if replaced:
-        before = os.stat(output.path)
-        now = os.stat(temporary)
+        before, now = os.stat(output.path), os.stat(temporary)
         # The bits of another owner or group would open the file to other people.
         if (before.st_uid, before.st_gid) == (now.st_uid, now.st_gid):
             os.chmod(temporary, before.st_mode & 0o777)

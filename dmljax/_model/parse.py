@@ -14,6 +14,7 @@ from typing import Any
 
 from dmljax._check import LONGEST_PATH, ModelError, as_json, quoted, shortened
 from dmljax._descriptor import OperatorDesc
+from dmljax._model import format as tables
 from dmljax._model.fields import (
     OBJECT,
     STRING,
@@ -27,20 +28,7 @@ from dmljax._model.fields import (
     require,
     require_kind,
 )
-from dmljax._model.format import (
-    BINDING,
-    COMMANDS,
-    DISPATCHABLE,
-    MODEL,
-    PREFIX,
-    Binding,
-    Command,
-    Dispatch,
-    Model,
-    Print,
-    Resource,
-    WriteFile,
-)
+from dmljax._model.format import Binding, Dispatch, Model, Print, Resource, WriteFile
 from dmljax._model.jsonc import read_jsonc, unique
 from dmljax._model.limits import Budget, read_file
 from dmljax._model.output import HERE, Targets, plan_file
@@ -90,7 +78,7 @@ def parse_model(
         folder = Path(source).parent
         place = f"model {quoted(str(Path(source)), LONGEST_PATH)}"
     with at(place):
-        fields = read_fields(_load(source, budget), MODEL, "its top level")
+        fields = read_fields(_load(source, budget), tables.MODEL, "its top level")
     parser = _Parser(targets, budget)
     # The operators come first: one that is not here is refused before any data is read.
     for name, value in fields["dispatchables"].items():
@@ -129,7 +117,7 @@ def _load(source: Source, budget: Budget) -> Any:
 
 def operator_class(name: str) -> type[OperatorDesc]:
     """Returns the descriptor of the operator `name`, with or without the C prefix."""
-    cls = DESCRIPTORS.get(name.upper().removeprefix(PREFIX))
+    cls = DESCRIPTORS.get(name.upper().removeprefix(tables.PREFIX))
     if cls is None:
         raise ModelError(
             f"the type {quoted(name)} is not an operator of dmljax; the operators are "
@@ -150,9 +138,11 @@ def _read_dispatchable(value: Any) -> Dispatchable:
     struct = find_spelling(fields, "desc")
     # The fields of the C struct are in an object, or stand beside the type. Then all
     # that are not of the table are the struct's.
-    beside = {key: item for key, item in fields.items() if key not in DISPATCHABLE}
-    own = {key: item for key, item in fields.items() if key in DISPATCHABLE}
-    known = read_fields(fields if struct else own, DISPATCHABLE)
+    beside = {
+        key: item for key, item in fields.items() if key not in tables.DISPATCHABLE
+    }
+    own = {key: item for key, item in fields.items() if key in tables.DISPATCHABLE}
+    known = read_fields(fields if struct else own, tables.DISPATCHABLE)
     if not struct and not beside:
         raise ModelError(
             "the field 'desc' is missing; it must be an object with the fields of the "
@@ -183,22 +173,24 @@ class _Parser:
                 "name of one resource, or an object with it."
             )
         with at(f"the binding of {quoted(tensor)}"):
-            fields = read_fields(source, BINDING)
+            fields = read_fields(source, tables.BINDING)
         look_up(fields["name"], "resource", self.resources)
         return fields
 
-    def command(self, value: Any, place: str) -> Command:
+    def command(self, value: Any, place: str) -> Dispatch | Print | WriteFile:
         """Reads a command. `place` is where it stands in the model."""
         with at(place):
             name = read_field(require_kind(value, OBJECT, "it"), "type", TYPE)
         place = f"{place} ({shortened(name)})"
         with at(place):
-            kind = {command.lower(): command for command in COMMANDS}.get(name.lower())
+            kinds = {kind.lower(): kind for kind in tables.COMMANDS}
+            kind = kinds.get(name.lower())
             if kind is None:
                 raise ModelError(
-                    f"there is no such command; the commands are {', '.join(COMMANDS)}."
+                    "there is no such command; the commands are "
+                    f"{', '.join(tables.COMMANDS)}."
                 )
-            fields = read_fields(value, COMMANDS[kind])
+            fields = read_fields(value, tables.COMMANDS[kind])
             if kind == "dispatch":
                 return self._dispatch(fields, place)
             name = fields["resource"]

@@ -115,9 +115,6 @@ def _require_type(data_type: DataType) -> DataType:
     return data_type
 
 
-# Numbers
-
-
 def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
     """Makes an array of a list of numbers.
 
@@ -183,9 +180,6 @@ def _join_mixed(values: list[Any]) -> np.ndarray:
     return np.frombuffer(content, np.uint8)
 
 
-# Objects that make the values
-
-
 def _generate(resource: Mapping[str, Any], folder: Path, budget: Budget) -> np.ndarray:
     """Makes the values that an object describes."""
     values = resource["initialValues"]
@@ -207,10 +201,8 @@ def _generate(resource: Mapping[str, Any], folder: Path, budget: Budget) -> np.n
         _read_number(value, data_type, f"the field '{key}'")
         for key, value in fields.items()
     ]
-    require(
-        1 <= count <= MAX_ELEMENTS,
-        f"the field 'valueCount' is {count}; it must be 1 to {MAX_ELEMENTS}.",
-    )
+    fits = 1 <= count <= MAX_ELEMENTS
+    require(fits, f"the field 'valueCount' is {count}; it must be 1 to {MAX_ELEMENTS}.")
     budget.check(count * width, f"the field 'valueCount' is {count}, which")
     if not steps:
         return np.repeat(first, count)
@@ -234,15 +226,12 @@ def _read_source(
     place = f"sourcePath {quoted(name, LONGEST_PATH)}"
     what = f"{place} (in {quoted(str(folder), LONGEST_PATH)} or the current directory)"
     if path.suffix.lower() == ".npy":
-        return _read_npy(
-            read_file(path, budget, what, NPY_COPIES), resource[TYPE], place
-        )
-    if is_image(path):
-        content = read_file(path, budget, what, FILE_COPIES)
-        data_type = _require_type(resource[TYPE])
-        return read_image(content, data_type, resource, place, budget)
-    content = read_file(path, budget, what)
+        content = read_file(path, budget, what, NPY_COPIES)
+        return _read_npy(content, resource[TYPE], place)
+    content = read_file(path, budget, what, FILE_COPIES if is_image(path) else 1)
     data_type = _require_type(resource[TYPE])
+    if is_image(path):
+        return read_image(content, resource, place, budget)
     width = data_type.dtype.itemsize
     require(
         len(content) % width == 0,
