@@ -19,8 +19,7 @@ from dmljax import __version__
 from dmljax._programs import PROGRAMS
 
 # The elements of an array: more than the caches hold.
-ON_CPU = 2**22
-ELSEWHERE = 2**26
+ON_CPU, ELSEWHERE = 2**22, 2**26
 # For so long the ways of a program take turns, and for at least so many rounds.
 SECONDS = 1.5
 FEWEST = 4

@@ -71,10 +71,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
-    """Reads a value of the annotated type `kind` from JSON.
-
-    `operator` and the path `field` name it in messages.
-    """
+    """Reads a value of type `kind`; messages name `operator` and the path `field`."""
 
     def wrong(expected: str) -> DescriptorError:
         return DescriptorError(
@@ -151,12 +148,9 @@ def _read_struct(
             arguments[f.name] = from_json(hint, item, operator, path)
         elif required(hint)[1]:
             arguments[f.name] = None
-        else:
-            optional = f.default is not dataclasses.MISSING
-            require(
-                operator,
-                optional,
-                f"'{field}' has no field '{key}', which is required.",
+        elif f.default is dataclasses.MISSING:
+            raise DescriptorError(
+                f"{operator}: '{field}' has no field '{key}', which is required."
             )
     return kind(**arguments)
 

@@ -226,11 +226,10 @@ def compress(
     chosen = as_array(name, "condition", condition)
     axis = axis if axis is None else _as_axis(name, "axis", axis, values.ndim)
     length = values.size if axis is None else values.shape[axis]
+    sizes = show(chosen.shape)
+    fits = chosen.ndim == 1 and decide_at_most(name, chosen.size, length)
     require(
-        name,
-        chosen.ndim == 1 and decide_at_most(name, chosen.size, length),
-        f"condition has sizes {show(chosen.shape)}; it must have one, at most "
-        f"{length}.",
+        name, fits, f"condition has sizes {sizes}; it must have one, at most {length}."
     )
     return dnp.compress(chosen, values, axis, size=size)
 
@@ -250,8 +249,8 @@ def _as_number(name: str, argument: str, value: Any) -> Any:
     given = _as_numpy(name, argument, value)
     if isinstance(given, (np.ndarray, np.generic)):
         sizes = show(given.shape)
-        one = given.size == 1
-        require(name, one, f"{argument} has sizes {sizes}; it must be one number.")
+        fits = given.size == 1
+        require(name, fits, f"{argument} has sizes {sizes}; it must be one number.")
         return given.item()
     return given
 

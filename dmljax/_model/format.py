@@ -216,16 +216,13 @@ class WriteFile(NamedTuple):
     output: FileOutput
 
 
-Command = Dispatch | Print | WriteFile
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Model:
     """A model that has been checked. Only the machine can fail to run it now."""
 
     place: str  # what errors call it
     resources: Mapping[str, Resource]
-    commands: tuple[Command, ...]
+    commands: tuple[Dispatch | Print | WriteFile, ...]  # in their order
     reinterpreted: frozenset[str]  # the resources that are bound as another type
     budget: Budget
 

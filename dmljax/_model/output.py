@@ -171,12 +171,12 @@ def write_files(
     files: Iterable[tuple[str, FileOutput, np.ndarray]],
     interruptible: Callable[[], contextlib.AbstractContextManager[None]],
 ) -> list[str]:
-    """Writes all files, or none if one of them can't be written, and says so.
+    """Writes all files, or none if one can't be written, and returns a line about each.
 
     All content is written to files with other names first, in the context that
     `interruptible` makes. Then each gets its name in one step, so that no reader ever
     sees half of it. If this fails for one, those before it get back what they held,
-    where the file system has links. Each file comes after its command's place.
+    where the file system has links. Each file comes with its command's place.
     """
     with contextlib.ExitStack() as cleanup, contextlib.ExitStack() as undo:
         staged = []

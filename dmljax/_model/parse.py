@@ -138,10 +138,8 @@ def _read_dispatchable(value: Any) -> Dispatchable:
     struct = find_spelling(fields, "desc")
     # The fields of the C struct are in an object, or stand beside the type. Then all
     # that are not of the table are the struct's.
-    beside = {
-        key: item for key, item in fields.items() if key not in tables.DISPATCHABLE
-    }
     own = {key: item for key, item in fields.items() if key in tables.DISPATCHABLE}
+    beside = {key: item for key, item in fields.items() if key not in own}
     known = read_fields(fields if struct else own, tables.DISPATCHABLE)
     if not struct and not beside:
         raise ModelError(
