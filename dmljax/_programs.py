@@ -65,6 +65,12 @@ def iota(x: jax.Array, axis: int) -> jax.Array:
     return jax.lax.broadcasted_iota(np.int32, x.shape, axis)
 
 
+def smoothed(labels: jax.Array, classes: int) -> jax.Array:
+    """Targets: of each label, all classes share a tenth."""
+    off_on = np.array([0.1 / classes, 0.9 + 0.1 / classes], np.float32)
+    return dmljax.one_hot(labels[:, None], off_on, size=classes)
+
+
 CAUSAL: Ways = {
     "dmljax": lambda x: dmljax.diagonal_matrix1(
         x, value=-np.inf, fill_begin=1, fill_end=None
@@ -72,11 +78,8 @@ CAUSAL: Ways = {
     "jnp tril": lambda x: jnp.where(jnp.tril(jnp.ones(x.shape[2:], bool)), x, -np.inf),
     "jnp full iota": lambda x: jnp.where(iota(x, 3) <= iota(x, 2), x, -np.inf),
 }
-# All classes share a tenth.
 SMOOTHED: Ways = {
-    "dmljax": lambda i, n: dmljax.one_hot(
-        i[:, None], np.array([0.1 / n, 0.9 + 0.1 / n], np.float32), size=n
-    ),
+    "dmljax": smoothed,
     "jnp one_hot": lambda i, n: jax.nn.one_hot(i, n) * 0.9 + 0.1 / n,
 }
 HOT: Ways = {

@@ -152,7 +152,8 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
     require(
         name, len(arrays) > 1, "x and y are both Python numbers; one must be an array."
     )
-    shape = jnp.broadcast_shapes(*(array.shape for array in arrays.values()))
+    shapes = [array.shape for array in arrays.values()]
+    shape = jnp.broadcast_shapes(*shapes)
     # The operator broadcasts scalars, and decides which of two types gives way.
     large = {k: a for k, a in arrays.items() if a.ndim or k == "condition"}
     weak = {k for k, array in large.items() if jax.typeof(array).weak_type}
