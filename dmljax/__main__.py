@@ -11,6 +11,7 @@ Results go to standard output. Everything else that is said goes to standard err
 import argparse
 import contextlib
 import functools
+import itertools
 import json
 import os
 import signal
@@ -39,7 +40,10 @@ from dmljax._pages.examples import EXAMPLES, Verdict
 from dmljax._pages.text import IMPORTS, show_example, summary
 from dmljax._support import support_markdown
 
-BAD_INPUT, WRONG_RESULT, NO_READER, INTERRUPTED = 2, 1, 1, 130
+WRONG_RESULT = 1
+NO_READER = 1
+BAD_INPUT = 2
+INTERRUPTED = 130
 STANDARD_INPUT = "-"
 # The signals that end the command, and what they do by default. Windows has no SIGHUP.
 ENDING: dict[int, Any] = {
@@ -194,36 +198,44 @@ def _run(arguments: argparse.Namespace) -> int:
         raise _UsageError("--output-dir is empty; write . for the current folder")
     targets = Targets(Path(arguments.output_dir), not arguments.no_clobber)
     names: list[str] = arguments.models
-    sources = _sources(names, Budget(arguments.max_memory))
-    called = ["standard input" if n == STANDARD_INPUT else n for n in names]
+    if names.count(STANDARD_INPUT) > 1:
+        raise _UsageError("standard input holds one model; name - once")
+    # Standard input can be read only once, and a model may be parsed twice.
+    budget = Budget(arguments.max_memory)
+    sources: list[tuple[str, str | bytes]] = []
+    for name in names:
+        if name == STANDARD_INPUT:
+            sources.append(("standard input", read_stream(sys.stdin, budget)))
+        else:
+            sources.append((name, name))
 
     @contextlib.contextmanager
-    def saying(verb: str, number: int) -> Iterator[None]:
+    def saying(verb: str, number: int, called: str) -> Iterator[None]:
         """Says what is being done, if standard error is a terminal."""
-        _progress(f"{verb} model {number} of {len(sources)}: {called[number - 1]}")
+        _progress(f"{verb} model {number} of {len(sources)}: {called}")
         yield
         _progress("")
 
     # A single model is checked when it is compiled.
     if arguments.check or len(sources) > 1:
-        for number, source in enumerate(sources, 1):
-            with saying("checking", number):
+        for number, (called, source) in enumerate(sources, 1):
+            with saying("checking", number, called):
                 model = parse_model(source, targets, arguments.max_memory)
             if arguments.check:
                 _say(f"{model.place}: it can run")
-    for number, source in enumerate([] if arguments.check else sources, 1):
+    for number, (called, source) in enumerate([] if arguments.check else sources, 1):
         start = time.perf_counter()
-        with saying("compiling", number):
+        with saying("compiling", number, called):
             model = parse_model(source, targets, arguments.max_memory)
             run = compile_model(model, device)
         compiled = time.perf_counter()
-        with saying("running", number):
+        with saying("running", number, called):
             results = run()
         end = time.perf_counter()
         with _signals_held() as interruptible:
             written = write_outputs(model, results, interruptible)
         if len(sources) > 1:
-            print(f"==> {escaped(called[number - 1])} <==")
+            print(f"==> {escaped(called)} <==")
         for line in written:
             _say(line)
         print_outputs(model, results)
@@ -233,16 +245,6 @@ def _run(arguments: argparse.Namespace) -> int:
                 f"run {1000 * (end - compiled):.3g} ms"
             )
     return 0
-
-
-def _sources(names: list[str], budget: Budget) -> list[str | bytes]:
-    """The names of model files; and for standard input, its text.
-
-    Standard input can be read only once, and a model may be parsed twice.
-    """
-    if names.count(STANDARD_INPUT) > 1:
-        raise _UsageError("standard input holds one model; name - once")
-    return [n if n != STANDARD_INPUT else read_stream(sys.stdin, budget) for n in names]
 
 
 @contextlib.contextmanager
@@ -317,14 +319,13 @@ def _examples(arguments: argparse.Namespace) -> int:
     verbose = arguments.verbose or arguments.name is not None
     if verbose:
         print(f"{IMPORTS}\n")
-    verdicts, address = [], ""
-    for example in chosen:
-        if address != example.address:
-            address = example.address
-            print(address)
-        text, verdict = show_example(example, verbose)
-        print(text)
-        verdicts.append(verdict)
+    verdicts = []
+    for address, examples in itertools.groupby(chosen, lambda each: each.address):
+        print(address)
+        for example in examples:
+            text, verdict = show_example(example, verbose)
+            print(text)
+            verdicts.append(verdict)
     print(summary(verdicts))
     return WRONG_RESULT if Verdict.DISAGREES in verdicts else 0
 

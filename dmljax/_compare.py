@@ -21,9 +21,11 @@ from dmljax._programs import PROGRAMS
 # The elements of an array: more than the caches hold.
 ON_CPU, ELSEWHERE = 2**22, 2**26
 # For so long the ways of a program take turns, and for at least so many rounds.
-SECONDS, FEWEST = 1.5, 4
+SECONDS = 1.5
+FEWEST = 4
 # A GPU is faster than Python: so many calls are in flight, or what takes these seconds.
-FLIGHT, LONGEST = 10, 0.05
+FLIGHT = 10
+LONGEST = 0.05
 # So many numbers are drawn and repeated: to draw all takes longer than the programs.
 DRAWN = 99_991
 COLUMNS = "{:38}{:>8}{:>10}{:>7}{:>6}  {}"
@@ -53,10 +55,9 @@ def lines(elements: int | None = None, seconds: float = SECONDS) -> Iterator[str
         times = _in_turns(ways, arrays, seconds)
         ours = times.pop("dmljax")
         for way, theirs in times.items():
-            ratio, even, odd = (
-                np.median(theirs[part]) / np.median(ours[part])
-                for part in (slice(None), slice(0, None, 2), slice(1, None, 2))
-            )
+            ratio = np.median(theirs) / np.median(ours)
+            even = np.median(theirs[::2]) / np.median(ours[::2])
+            odd = np.median(theirs[1::2]) / np.median(ours[1::2])
             noise = max(even, odd) / min(even, odd) - 1
             figures = (_milliseconds(ours), _milliseconds(theirs), f"{ratio:.2f}")
             yield COLUMNS.format(name, *figures, f"{noise:.0%}", way)

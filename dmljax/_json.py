@@ -11,7 +11,6 @@ import functools
 import math
 import operator as operators
 import re
-import types
 import typing
 from collections.abc import Mapping
 from typing import Any
@@ -45,9 +44,6 @@ def enum_prefix(kind: type[enum.Enum]) -> str:
     return str(getattr(kind, "C_PREFIX", f"DML_{name}_"))
 
 
-# Writing
-
-
 def to_json(value: Any) -> Any:
     """Turns a descriptor, or a part of one, into what JSON can hold.
 
@@ -70,25 +66,12 @@ def to_json(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+        return str(value)  # one of NONFINITE
     return value
 
 
-# Reading
-
-
 def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
-    """Reads a value of the annotated type `kind` from JSON.
-
-    Args:
-      kind: the type, as it is annotated in a dataclass.
-      value: what JSON holds.
-      operator: the name of the operator, for messages.
-      field: the path of the field, for messages.
-
-    Raises:
-      DescriptorError: if the value is of another type.
-    """
+    """Reads a value of type `kind`; messages name `operator` and the path `field`."""
 
     def wrong(expected: str) -> DescriptorError:
         return DescriptorError(
@@ -145,11 +128,17 @@ def _read_struct(
     given = _tensor_fields(value, operator, field) if kind is TensorDesc else value
     fields = {c_name(f.name): f for f in dataclasses.fields(kind)}
     for key in given:
-        rule = f"{quoted(str(key))}; its fields are {', '.join(fields)}."
-        require(operator, key in fields, f"'{field}' has an unknown field {rule}")
+        require(
+            operator,
+            key in fields,
+            f"'{field}' has an unknown field {quoted(str(key))}; its fields are "
+            f"{', '.join(fields)}.",
+        )
     arguments: dict[str, Any] = {}
     for key, f in fields.items():
-        path, item, hint = f"{field}.{key}", given.get(key), field_types(kind)[f.name]
+        path = f"{field}.{key}"
+        item = given.get(key)
+        hint = field_types(kind)[f.name]
         # A scalar union has a member for each data type. The field with the type comes
         # before it in every C struct, so its value is known here.
         if isinstance(item, Mapping) and hint == int | float:
@@ -159,9 +148,10 @@ def _read_struct(
             arguments[f.name] = from_json(hint, item, operator, path)
         elif required(hint)[1]:
             arguments[f.name] = None
-        else:
-            rule = f"'{field}' has no field '{key}', which is required."
-            require(operator, f.default is not dataclasses.MISSING, rule)
+        elif f.default is dataclasses.MISSING:
+            raise DescriptorError(
+                f"{operator}: '{field}' has no field '{key}', which is required."
+            )
     return kind(**arguments)
 
 
@@ -174,19 +164,29 @@ def _tensor_fields(
     """
     fields = dict(value)
     kind = fields.pop("Type", "BUFFER")
-    rule = f"field '{field}.Type' is {as_json(kind)}; it must be BUFFER."
-    require(operator, kind in ("BUFFER", "DML_TENSOR_TYPE_BUFFER"), rule)
+    buffer = kind in ("BUFFER", "DML_TENSOR_TYPE_BUFFER")
+    require(
+        operator, buffer, f"field '{field}.Type' is {as_json(kind)}; it must be BUFFER."
+    )
     if isinstance(fields.get("Desc"), Mapping):
         inner = dict(fields.pop("Desc"))
-        rule = f"{listed(fields)} beside 'Desc'; they belong inside 'Desc'."
-        require(operator, not fields, f"'{field}' has the fields {rule}")
+        require(
+            operator,
+            not fields,
+            f"'{field}' has the fields {listed(fields)} beside 'Desc'; they belong "
+            "inside 'Desc'.",
+        )
         fields = inner
-    sizes, count = fields.get("Sizes"), fields.pop("DimensionCount", None)
-    if isinstance(sizes, list):
-        same = type(count) in (int, types.NoneType) and count in (None, len(sizes))
-        one = f"field '{field}.DimensionCount' is {as_json(count)}"
-        other = f"'{field}.Sizes' has {counted(len(sizes), 'element')}"
-        require(operator, same, f"{one}, while {other}; both must be the same.")
+    count = fields.pop("DimensionCount", None)
+    sizes = fields.get("Sizes")
+    if isinstance(sizes, list) and count is not None:
+        require(
+            operator,
+            type(count) is int and count == len(sizes),
+            f"field '{field}.DimensionCount' is {as_json(count)}, while "
+            f"'{field}.Sizes' has {counted(len(sizes), 'element')}; both must be the "
+            "same.",
+        )
     # The tool reads an empty list as no strides, and 0 as a size that it computes.
     for key, absent in (("Strides", []), ("TotalTensorSizeInBytes", 0)):
         given = fields.get(key)
@@ -207,7 +207,8 @@ def _scalar_union(
     value: Mapping[str, Any], data_type: DataType, operator: str, field: str
 ) -> Any:
     """Reads the number in a DML_SCALAR_UNION, by the member for `data_type`."""
-    half, member = data_type == DataType.FLOAT16, union_member(data_type)
+    half = data_type == DataType.FLOAT16
+    member = union_member(data_type)
     number = value.get(member)
     bits = type(number) is int and 0 <= number < 2**16
     if len(value) != 1 or number is None or (half and not bits):

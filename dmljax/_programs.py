@@ -49,18 +49,26 @@ def scores(n: int, dtype: str) -> tuple[Input, ...]:
 
 def images(n: int, dtype: str) -> tuple[Input, ...]:
     """(16, 64, 256, 256) for 2^26 elements."""
-    return (((16, min(n >> 10, 64), *[side(n >> 10, 256)] * 2), dtype, 10),)
+    rows = side(n >> 10, 256)
+    return (((16, min(n >> 10, 64), rows, rows), dtype, 10),)
 
 
 def graphs(n: int, dtype: str) -> tuple[Input, ...]:
     """Of some graphs the distances of nodes, and of each node 64 features."""
-    count, nodes = max(n >> 20, 1), side(n, 1024)
+    count = max(n >> 20, 1)
+    nodes = side(n, 1024)
     return ((count, nodes, nodes), "uint8", 100), ((count, nodes, 64), dtype, 10)
 
 
 def iota(x: jax.Array, axis: int) -> jax.Array:
     """The coordinates along an axis, in the shape of x."""
     return jax.lax.broadcasted_iota(np.int32, x.shape, axis)
+
+
+def smoothed(labels: jax.Array, classes: int) -> jax.Array:
+    """Targets: of each label, all classes share a tenth."""
+    off_on = np.array([0.1 / classes, 0.9 + 0.1 / classes], np.float32)
+    return dmljax.one_hot(labels[:, None], off_on, size=classes)
 
 
 CAUSAL: Ways = {
@@ -70,11 +78,8 @@ CAUSAL: Ways = {
     "jnp tril": lambda x: jnp.where(jnp.tril(jnp.ones(x.shape[2:], bool)), x, -np.inf),
     "jnp full iota": lambda x: jnp.where(iota(x, 3) <= iota(x, 2), x, -np.inf),
 }
-# All classes share a tenth.
 SMOOTHED: Ways = {
-    "dmljax": lambda i, n: dmljax.one_hot(
-        i[:, None], np.array([0.1 / n, 0.9 + 0.1 / n], np.float32), size=n
-    ),
+    "dmljax": smoothed,
     "jnp one_hot": lambda i, n: jax.nn.one_hot(i, n) * 0.9 + 0.1 / n,
 }
 HOT: Ways = {
@@ -83,7 +88,8 @@ HOT: Ways = {
 }
 SELECTS: Ways = {"dmljax": dmljax.element_wise_if, "jnp where": jnp.where}
 PADS: Ways = {"dmljax": dnp.pad, "jnp": jnp.pad}
-BY_3, BY_16 = (((0, 0), (0, 0), (by, by), (by, by)) for by in (3, 16))
+BY_3 = ((0, 0), (0, 0), (3, 3), (3, 3))
+BY_16 = ((0, 0), (0, 0), (16, 16), (16, 16))
 
 
 def softmax(mask: Any, x: jax.Array) -> jax.Array:
@@ -132,11 +138,16 @@ PROGRAMS = {
         SMOOTHED,
     ),
     "reflect padding between two operations": Program(
-        *("padding", images, lambda pad, x: pad(x * 2, BY_3, "reflect") + 1, PADS)
+        "padding",
+        images,
+        lambda pad, x: pad(x * 2, BY_3, "reflect") + 1,
+        PADS,
     ),
     "patches of wrapped images": Program(
-        *("padding", lambda n, t: (((max(n // 150528, 1), 3, 224, 224), t, 10),)),
-        *(lambda pad, x: patches(pad(x, BY_16, "wrap")), PADS),
+        "padding",
+        lambda n, t: (((max(n // 150528, 1), 3, 224, 224), t, 10),),
+        lambda pad, x: patches(pad(x, BY_16, "wrap")),
+        PADS,
     ),
     "masked mean": Program(
         "element_wise_if",

@@ -136,8 +136,10 @@ def nonzero(
     require(name, x.ndim > 0, "a has 0 dimensions. Write jnp.atleast_1d(a).")
     values = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
     if len(values) != x.ndim or any(map(np.ndim, values)):
-        rule = f"it must be a scalar or a tuple of {x.ndim}."
-        raise ValueError(f"{name}: fill_value is {fill_value}; {rule}")
+        raise ValueError(
+            f"{name}: fill_value is {fill_value}; it must be a scalar or a tuple of "
+            f"{x.ndim}."
+        )
     found, rows = _find(x, size)
     if 0 in (x.size, rows):  # jax.numpy then ignores fill_value
         values = (None,) * x.ndim
@@ -218,7 +220,8 @@ def compress(
     Array([[1, 3]], dtype=int32)
     """
     name = HERE + "compress"
-    chosen, values = _as_array(name, "condition", condition), _as_array(name, "a", a)
+    chosen = _as_array(name, "condition", condition)
+    values = _as_array(name, "a", a)
     fill = _as_array(name, "fill_value", fill_value)
     rank = counted(chosen.ndim, "dimension")
     require(name, chosen.ndim == 1, f"condition has {rank}; it must have 1.")
@@ -230,8 +233,11 @@ def compress(
     end = length if isinstance(length, int) else INT32_MAX
     found, rows = _find(chosen, size, end)
     past = size is None and extra.size > 0 and bool(jnp.any(extra))
-    rule = f"condition is true past the end of the axis, which has {length} elements."
-    require(name, not past, rule)
+    require(
+        name,
+        not past,
+        f"condition is true past the end of the axis, which has {length} elements.",
+    )
     taken = _take(values, found.coordinates, fill, rows, end)
     return jnp.moveaxis(taken, 0, axis or 0)
 
@@ -264,14 +270,15 @@ def tril(m: ArrayLike, k: int = 0) -> jax.Array:
 
 def triu(m: ArrayLike, k: int = 0) -> jax.Array:
     """Keeps the upper triangle, from diagonal `k` on, as ``jax.numpy.triu`` does."""
-    x, end = _as_matrices("triu", m), as_bound(operator.index(k))
+    x = _as_matrices("triu", m)
+    end = as_bound(operator.index(k))
     return diagonal_matrix1(x, value=0, fill_begin=None, fill_end=end)
 
 
 def _as_matrices(function: str, m: ArrayLike) -> jax.Array:
     x = _as_array(HERE + function, "m", m)
-    rule = f"m has {counted(x.ndim, 'dimension')}; it must have at least 2."
-    require(HERE + function, x.ndim >= 2, rule)
+    rank = counted(x.ndim, "dimension")
+    require(HERE + function, x.ndim >= 2, f"m has {rank}; it must have at least 2.")
     return x
 
 

@@ -77,24 +77,32 @@ def pad(
     places = [_as_axis(name, "an element of axes", axis, x.ndim) for axis in every]
     n = len(places)
     require(name, len({*places}) == n, f"axes is {axes}; none may occur twice.")
-    rule = f"pads has {len(widths)} elements; it must have 2 for each of {n} axes."
-    require(name, len(widths) == 2 * n, rule)
-    sides = zip(widths[:n], widths[n:], strict=True)
-    pairs = [(0, 0)] * x.ndim
-    for axis, (start, end) in zip(places, sides, strict=True):
-        pairs[axis] = start, end
+    require(
+        name,
+        len(widths) == 2 * n,
+        f"pads has {len(widths)} elements; it must have 2 for each of {n} axes.",
+    )
+    starts = [0] * x.ndim
+    ends = [0] * x.ndim
+    kept = [slice(None)] * x.ndim
+    for axis, start, end in zip(places, widths[:n], widths[n:], strict=True):
         left = x.shape[axis] + min(start, 0) + min(end, 0)
         least = 1 if mode != "constant" and max(start, end) > 0 else 0
-        rule = f"pads leaves {left} elements of data along axis {axis}; {mode} needs "
-        require(name, decide_at_most(name, least, left), f"{rule}at least {least}.")
+        require(
+            name,
+            decide_at_most(name, least, left),
+            f"pads leaves {left} elements of data along axis {axis}; {mode} needs at "
+            f"least {least}.",
+        )
+        starts[axis] = max(start, 0)
+        ends[axis] = max(end, 0)
+        kept[axis] = slice(max(-start, 0), x.shape[axis] + min(end, 0))
     if any(width < 0 for width in widths):
-        cut = zip(pairs, x.shape, strict=True)
-        x = x[*(slice(max(-a, 0), size + min(b, 0)) for (a, b), size in cut)]
+        x = x[tuple(kept)]
     value: Any = 0
     if constant_value is not None:
         scalar = as_scalar(name, "constant_value", constant_value, x, cast=True)
         value = convert_scalar(name, "constant_value", scalar, x.dtype, cast=True)
-    starts, ends = ([max(pair[side], 0) for pair in pairs] for side in (0, 1))
     return padding(x, starts, ends, mode=_MODES[mode], value=value)
 
 
@@ -120,8 +128,8 @@ def one_hot(
     length = _as_number(name, "depth", depth)
     whole = isinstance(length, float) and math.isfinite(length)
     size = as_size(name, "depth", int(length) if whole else length)
-    long = decide_at_most(name, 1, size)
-    require(name, long, f"depth is {size}; it must be at least 1.")
+    positive = decide_at_most(name, 1, size)
+    require(name, positive, f"depth is {size}; it must be at least 1.")
     if is_floating(index.dtype):
         number = jnp.asarray(index).astype(jnp.result_type(int))
         index = jnp.where(jnp.isnan(index), INT32_MIN, number)  # which no depth reaches
@@ -141,14 +149,17 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
         for key, value in given.items()
         if key == "condition" or not is_python_number(value)
     }
-    rule = "x and y are both Python numbers; one must be an array."
-    require(name, len(arrays) > 1, rule)
-    shape = jnp.broadcast_shapes(*(array.shape for array in arrays.values()))
+    require(
+        name, len(arrays) > 1, "x and y are both Python numbers; one must be an array."
+    )
+    shapes = [array.shape for array in arrays.values()]
+    shape = jnp.broadcast_shapes(*shapes)
     # The operator broadcasts scalars, and decides which of two types gives way.
     large = {k: a for k, a in arrays.items() if a.ndim or k == "condition"}
     weak = {k for k, array in large.items() if jax.typeof(array).weak_type}
     if {"x", "y"} <= large.keys() - weak:
-        one, other = ((k, large[k].dtype) for k in "xy")
+        one = ("x", large["x"].dtype)
+        other = ("y", large["y"].dtype)
         require_same(name, "data types", one, other)
     spread = {k: jnp.broadcast_to(array, shape) for k, array in large.items()}
     return element_wise_if(*(given | spread).values())
@@ -192,9 +203,11 @@ def eye_like(
     if isinstance(kind, int):
         kind = dict(enumerate(_TYPES.split())).get(kind, kind)
     diagonal = as_integer(name, "k", _as_number(name, "k", k))
-    begin, end = map(dnp.as_bound, (diagonal, diagonal + 1))
     return diagonal_matrix1(
-        shape=array.shape, dtype=as_dtype(name, kind), fill_begin=begin, fill_end=end
+        shape=array.shape,
+        dtype=as_dtype(name, kind),
+        fill_begin=dnp.as_bound(diagonal),
+        fill_end=dnp.as_bound(diagonal + 1),
     )
 
 
@@ -210,20 +223,25 @@ def compress(
     Slices past the end of `condition` are not returned.
     """
     name = HERE + "compress"
-    values, chosen = as_array(name, "x", x), as_array(name, "condition", condition)
+    values = as_array(name, "x", x)
+    chosen = as_array(name, "condition", condition)
     axis = axis if axis is None else _as_axis(name, "axis", axis, values.ndim)
     length = values.size if axis is None else values.shape[axis]
+    sizes = show(chosen.shape)
     fits = chosen.ndim == 1 and decide_at_most(name, chosen.size, length)
-    rule = f"condition has sizes {show(chosen.shape)}; it must have one, at most"
-    require(name, fits, f"{rule} {length}.")
+    require(
+        name, fits, f"condition has sizes {sizes}; it must have one, at most {length}."
+    )
     return dnp.compress(chosen, values, axis, size=size)
 
 
 def _as_numpy(name: str, argument: str, value: Any) -> Any:
     """Returns a ``jax.Array`` that is not traced as NumPy's, and all else as it is."""
     if isinstance(value, jax.core.Tracer):
-        rule = "it must be a value of Python or NumPy. In jit, jnp.array is traced."
-        raise TypeError(f"{name}: {argument} is traced; {rule}")
+        raise TypeError(
+            f"{name}: {argument} is traced; it must be a value of Python or NumPy. In "
+            "jit, jnp.array is traced."
+        )
     return np.asarray(value) if isinstance(value, jax.Array) else value
 
 
@@ -231,8 +249,9 @@ def _as_number(name: str, argument: str, value: Any) -> Any:
     """Returns a number, or the only element of an array."""
     given = _as_numpy(name, argument, value)
     if isinstance(given, (np.ndarray, np.generic)):
-        rule = f"{argument} has sizes {show(given.shape)}; it must be one number."
-        require(name, given.size == 1, rule)
+        sizes = show(given.shape)
+        fits = given.size == 1
+        require(name, fits, f"{argument} has sizes {sizes}; it must be one number.")
         return given.item()
     return given
 
@@ -240,6 +259,6 @@ def _as_number(name: str, argument: str, value: Any) -> Any:
 def _as_axis(name: str, argument: str, axis: int, rank: int) -> int:
     """Returns an axis. A negative one counts from the end."""
     number = as_integer(name, argument, axis)
-    rule = f"{argument} is {number}; it must be in [{-rank}, {rank})."
-    require(name, -rank <= number < rank, rule)
+    known = -rank <= number < rank
+    require(name, known, f"{argument} is {number}; it must be in [{-rank}, {rank}).")
     return number % rank

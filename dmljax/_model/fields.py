@@ -109,9 +109,9 @@ def table_schema(table: Fields) -> Schema:
 
 def choice(names: Sequence[str], prefix: str = "") -> Kind:
     """Makes the kind of one of some names, each with or without a prefix."""
-    every = [*names, *(f"{prefix}{name}" for name in names if prefix)]
+    full = [f"{prefix}{name}" for name in names] if prefix else []
     text = f"one of {', '.join(names)}" if len(names) > 1 else f"'{names[0]}'"
-    return Kind(text, {"enum": every})
+    return Kind(text, {"enum": [*names, *full]})
 
 
 OBJECT = Kind("an object", {"type": "object"})
@@ -151,43 +151,41 @@ def require_kind(value: Any, kind: Kind, what: str) -> Any:
 
 
 def read_field(fields: Mapping[str, Any], key: str, field: Field) -> Any:
-    """Returns what a field holds, or None if it is absent or null.
-
-    Raises:
-      ModelError: if it is missing, or is of another kind.
-    """
-    value, (kind, _, required) = fields.get(key), field
-    if required and value is None:
+    """Returns what a field holds, or None if it is absent or null, and may be."""
+    value = fields.get(key)
+    if value is not None:
+        return require_kind(value, field.kind, f"the field '{key}'")
+    if field.required:
         found = "null" if key in fields else "missing"
-        raise ModelError(f"the field '{key}' is {found}; it must be {kind.text}.")
-    return value if value is None else require_kind(value, kind, f"the field '{key}'")
+        raise ModelError(f"the field '{key}' is {found}; it must be {field.kind.text}.")
+    return None
+
+
+def present(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields that are not null: null means the same as absent."""
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
-    """Returns the fields of an object that are there and not null.
-
-    Raises:
-      ModelError: if a field is unknown, is missing, or holds what its table forbids.
-    """
+    """Returns the fields of an object that are there, each as its table demands."""
     fields: dict[str, Any] = require_kind(value, OBJECT, what)
     # A misspelled field that is ignored would give another result in silence.
-    unknown = [key for key in fields if key not in table]
-    if unknown:
-        rule = f"{quoted(unknown[0])}; the fields are {', '.join(table)}."
-        raise ModelError(f"there is no field {rule}")
-    read = {key: read_field(fields, key, field) for key, field in table.items()}
-    return {key: item for key, item in read.items() if item is not None}
+    for key in fields:
+        if key not in table:
+            raise ModelError(
+                f"there is no field {quoted(key)}; the fields are {', '.join(table)}."
+            )
+    return present({key: read_field(fields, key, table[key]) for key in table})
 
 
 def find_spelling(fields: Mapping[str, Any], key: str) -> str | None:
-    """Returns a key as it is written, perhaps with a capital letter; None if absent.
-
-    Raises:
-      ModelError: if both ways are there.
-    """
+    """Returns a key as it is written, perhaps with a capital letter; None if absent."""
     given = [k for k in (key, key.capitalize()) if fields.get(k) is not None]
-    rule = f"{listed(given)}, which are the same; leave one out."
-    require(len(given) < 2, f"it has both of the fields {rule}")
+    require(
+        len(given) < 2,
+        f"it has both of the fields {listed(given)}, which are the same; leave one "
+        "out.",
+    )
     return given[0] if given else None
 
 

@@ -162,17 +162,11 @@ BINDING: Fields = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Resource:
-    """A flat buffer.
+    """A flat buffer."""
 
-    Attributes:
-      data_type: the type of the initial values; UNKNOWN for a list of mixed types.
-      content: the bytes that the buffer begins with.
-      length: the number of elements that are shown when the buffer is printed.
-    """
-
-    data_type: DataType
-    content: np.ndarray
-    length: int
+    data_type: DataType  # of the initial values; UNKNOWN for a list of mixed types
+    content: np.ndarray  # the bytes that it begins with
+    length: int  # the number of elements that are shown when it is printed
 
     @property
     def dtype(self) -> np.dtype:
@@ -186,14 +180,11 @@ class Resource:
 
 
 class Binding(NamedTuple):
-    """The place of a tensor: its resource, and the byte at which it begins there.
-
-    An owned tensor has what the resource holds before the first command.
-    """
+    """The place of a tensor."""
 
     resource: str
-    offset: int
-    owned: bool = False
+    offset: int  # the byte of the resource at which it begins
+    owned: bool = False  # whether it has what was there before the first command
 
 
 class Dispatch(NamedTuple):
@@ -225,26 +216,14 @@ class WriteFile(NamedTuple):
     output: FileOutput
 
 
-Command = Dispatch | Print | WriteFile
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Model:
-    """A model that has been checked. Only the machine can fail to run it now.
+    """A model that has been checked. Only the machine can fail to run it now."""
 
-    Attributes:
-      place: what errors call the model.
-      resources: the resources by name.
-      commands: the commands in their order.
-      reinterpreted: the names of the resources that are bound as another type than
-        their own.
-      budget: the memory that the model may use.
-    """
-
-    place: str
+    place: str  # what errors call it
     resources: Mapping[str, Resource]
-    commands: tuple[Command, ...]
-    reinterpreted: frozenset[str]
+    commands: tuple[Dispatch | Print | WriteFile, ...]  # in their order
+    reinterpreted: frozenset[str]  # the resources that are bound as another type
     budget: Budget
 
     @property

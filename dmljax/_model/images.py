@@ -21,7 +21,7 @@ from dmljax._model.limits import Budget
 from dmljax._tensor import DataType
 
 IMAGE_KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
-IMAGE_TYPES = (DataType.FLOAT64, DataType.FLOAT32, DataType.FLOAT16, DataType.UINT8)
+IMAGE_TYPES = ("FLOAT64", "FLOAT32", "FLOAT16", "UINT8")
 PILLOW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 # Pillow can't convert other modes, such as CMYK, to RGBA directly.
 CONVERTIBLE_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")
@@ -47,9 +47,11 @@ def is_image(path: Path) -> bool:
 
 def check_data_type(data_type: DataType) -> None:
     """Requires that an image can have the data type."""
-    names = ", ".join(t.name for t in IMAGE_TYPES)
-    rule = f"an image has data type {data_type.name}; it must be one of {names}."
-    require(data_type in IMAGE_TYPES, rule)
+    require(
+        data_type.name in IMAGE_TYPES,
+        f"an image has data type {data_type.name}; it must be one of "
+        f"{', '.join(IMAGE_TYPES)}.",
+    )
 
 
 # Python has one list of filters of warnings for all threads. Of two threads that change
@@ -94,26 +96,22 @@ def _swap_for(order: str, pixels: np.ndarray) -> np.ndarray:
     return pixels[..., [2, 1, 0, 3][:channels]]
 
 
-# Reading
-
-
 def read_image(
-    content: bytes,
-    data_type: DataType,
-    fields: Mapping[str, Any],
-    place: str,
-    budget: Budget,
+    content: bytes, fields: Mapping[str, Any], place: str, budget: Budget
 ) -> np.ndarray:
     """Reads the pixels in the order of {1, channels, height, width}.
 
     UINT8 has the numbers of the file, 0 to 255. Floats are in [0, 1].
     """
+    data_type: DataType = fields["initialValuesDataType"]
     check_data_type(data_type)
     resample = tuple(fields.get("resampleSize", ()))
     fits = len(resample) == 4 and resample[0] == 1 and resample[1] in PILLOW_MODES
-    rule = "it must be {1,channels,height,width} with 1, 3 or 4 channels."
-    given = f"the field 'resampleSize' is {show(resample)}"
-    require(fits or not resample, f"{given}; {rule}")
+    require(
+        fits or not resample,
+        f"the field 'resampleSize' is {show(resample)}; it must be "
+        "{1,channels,height,width} with 1, 3 or 4 channels.",
+    )
     library = import_pillow()
     with converting(place):
         image = library.open(io.BytesIO(content), formats=("PNG", "JPEG"))
@@ -145,20 +143,13 @@ def _count_channels(image: Any) -> int:
     return 1 if image.mode in ("1", "L") else 3
 
 
-# Writing
-
-
 def image_encoder(
     path: Path, dimensions: tuple[int, ...], data_type: DataType, order: str
 ) -> tuple[Encoder, str]:
-    """Returns a function that makes the content of an image file, and the image's size.
-
-    Raises:
-      ModelError: if the kind of image, the dimensions and the type do not go together.
-    """
+    """Returns a function that encodes an image, and the size that a message shows."""
     check_data_type(data_type)
     kind = IMAGE_KINDS[path.suffix.lower()]
-    channels, most = WRITTEN_CHANNELS[kind], MOST_PIXELS[kind]
+    channels = WRITTEN_CHANNELS[kind]
     # Of {N,C,H,W}, {C,H,W} or {H,W}.
     batch, *size = (1,) * (4 - len(dimensions)) + dimensions
     if len(dimensions) not in (2, 3, 4) or batch != 1 or size[0] not in channels:
@@ -167,9 +158,11 @@ def image_encoder(
             f"{{1,channels,height,width}}, {{channels,height,width}} or "
             f"{{height,width}}, with {', '.join(map(str, channels))} channels."
         )
-    rule = f"a {kind} image has at most {most} rows and columns."
-    given = f"the field 'dimensions' is {show(dimensions)}"
-    require(max(size) <= most, f"{given}; {rule}")
+    require(
+        max(size) <= MOST_PIXELS[kind],
+        f"the field 'dimensions' is {show(dimensions)}; a {kind} image has at most "
+        f"{MOST_PIXELS[kind]} rows and columns.",
+    )
     encode = functools.partial(_encode, import_pillow(), kind, size, order)
     return encode, f"{size[2]} x {size[1]}"
 

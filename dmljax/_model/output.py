@@ -29,41 +29,24 @@ MOST_DIMENSIONS = 64
 
 
 class Targets(NamedTuple):
-    """Where files are written.
+    """Where files are written."""
 
-    Attributes:
-      folder: the folder that a ``targetPath`` is relative to.
-      clobber: whether a file that is there already may be replaced.
-    """
-
-    folder: Path = Path()
-    clobber: bool = True
+    folder: Path = Path()  # what a targetPath is relative to
+    clobber: bool = True  # whether a file that is there already may be replaced
 
 
 HERE = Targets()
 
 
 class FileOutput(NamedTuple):
-    """A file to write.
+    """A file to write."""
 
-    Attributes:
-      path: the path of the file, without links.
-      name: the path as the model and the command line have it, for messages.
-      clobber: whether it may replace a file.
-      encode: turns the values into the content of the file.
-      summary: what the content is, for messages.
-      working_bytes: the memory that encoding takes.
-    """
-
-    path: Path
-    name: str
-    clobber: bool
-    encode: Encoder
-    summary: str
-    working_bytes: int
-
-
-# Printed text
+    path: Path  # without links
+    name: str  # the path as the model and the command line have it
+    clobber: bool  # whether it may replace a file
+    encode: Encoder  # turns the values into the content of the file
+    summary: str  # what the content is, for messages
+    working_bytes: int  # the memory that encoding takes
 
 
 def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator[str]:
@@ -81,7 +64,8 @@ def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator
     yield f"Resource '{escaped(name)}':{separator[-1]}"
     # C++ writes floats with up to six digits.
     write = "{:g}".format if is_floating(values.dtype) else str
-    width, digits = len(str(values.size)), 2 * values.itemsize
+    width = len(str(values.size))
+    digits = 2 * values.itemsize
     for start in range(0, values.size, CHUNK):
         part = values[start : start + CHUNK]
         texts: Iterable[str] = map(write, part.tolist())
@@ -102,43 +86,43 @@ def show_on(stream: Any, text: str) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-# Files
-
-
 def plan_file(
     fields: Mapping[str, Any], data_type: DataType, length: int, targets: Targets
 ) -> FileOutput:
-    """Plans the file of a ``writeFile`` command for a resource of `length` elements.
-
-    Raises:
-      ModelError: if the file's kind, the dimensions and the type do not go together,
-        or the file cannot be written.
-    """
+    """Plans the file of a ``writeFile`` command for a resource of `length` elements."""
     given = tuple(fields.get("dimensions", ()))
     path = _check_target(fields["targetPath"], targets)
-    file = path, str(targets.folder / fields["targetPath"]), targets.clobber
-    has = f"{show(given)}, {show(math.prod(given))} elements"
-    rule = f"{has}, while the resource has {length}; both must be the same."
-    fits = not given or math.prod(given) == length
-    require(fits, f"the field 'dimensions' is {rule}")
-    extension, sizes = path.suffix.lower(), given or (length,)
+    require(
+        not given or math.prod(given) == length,
+        f"the field 'dimensions' is {show(given)}, {show(math.prod(given))} elements, "
+        f"while the resource has {length}; both must be the same.",
+    )
+    sizes = given or (length,)
+    extension = path.suffix.lower()
+    size = length * (data_type.dtype.itemsize if data_type else 1)
+    working_bytes = 2 * size  # of an array, encoding makes two copies
     if extension != ".npy" and not is_image(path):
-        size = length * (data_type.dtype.itemsize if data_type else 1)
-        return FileOutput(*file, _to_bytes, f"{size} raw bytes", 2 * size)
-    if data_type == DataType.UNKNOWN:
+        encode: Encoder = _to_bytes
+        summary = f"{size} raw bytes"
+    elif data_type == DataType.UNKNOWN:
         raise ModelError(
             f"a {extension} file needs one data type, and the resource has a list of "
             "elements with their own; write raw data (.bin)."
         )
-    if is_image(path):
+    elif is_image(path):
         order = fields.get("channelOrder", "RGB")
         encode, summary = image_encoder(path, sizes, data_type, order)
-        return FileOutput(*file, encode, summary, BYTES_PER_NUMBER * length)
-    rule = f"a .npy file has at most {MOST_DIMENSIONS} dimensions."
-    has = f"the field 'dimensions' has {len(sizes)} elements"
-    require(len(sizes) <= MOST_DIMENSIONS, f"{has}; {rule}")
-    encode, size = functools.partial(_to_npy, sizes), length * data_type.dtype.itemsize
-    return FileOutput(*file, encode, f"{data_type.name} {show(sizes)}", 2 * size)
+        working_bytes = BYTES_PER_NUMBER * length
+    else:
+        require(
+            len(sizes) <= MOST_DIMENSIONS,
+            f"the field 'dimensions' has {len(sizes)} elements; a .npy file has at "
+            f"most {MOST_DIMENSIONS} dimensions.",
+        )
+        encode = functools.partial(_to_npy, sizes)
+        summary = f"{data_type.name} {show(sizes)}"
+    name = str(targets.folder / fields["targetPath"])
+    return FileOutput(path, name, targets.clobber, encode, summary, working_bytes)
 
 
 def _check_target(name: str, targets: Targets) -> Path:
@@ -187,21 +171,16 @@ def write_files(
     files: Iterable[tuple[str, FileOutput, np.ndarray]],
     interruptible: Callable[[], contextlib.AbstractContextManager[None]],
 ) -> list[str]:
-    """Writes all files, or none if one of them can't be written.
+    """Writes all files, or none if one can't be written, and returns a line about each.
 
-    All content is written to files with other names first. Then each gets its name in
-    one step, so that no reader ever sees half of it. If this fails for one, those
-    before it get back what they held, where the file system has links.
-
-    Args:
-      files: the place of the command in the model, the file, and its values.
-      interruptible: makes the context in which content is written.
-
-    Returns:
-      A line about each file.
+    All content is written to files with other names first, in the context that
+    `interruptible` makes. Then each gets its name in one step, so that no reader ever
+    sees half of it. If this fails for one, those before it get back what they held,
+    where the file system has links. Each file comes with its command's place.
     """
     with contextlib.ExitStack() as cleanup, contextlib.ExitStack() as undo:
-        staged, lines = [], []
+        staged = []
+        lines = []
         with interruptible():
             for place, output, values in files:
                 with writing(place):
@@ -220,7 +199,8 @@ def stage_file(
 ) -> Path:
     """Writes a file under another name. `cleanup` removes it."""
     temporary = _other_name(output.path, cleanup)
-    content, replaced = output.encode(values), os.path.exists(output.path)
+    content = output.encode(values)
+    replaced = os.path.exists(output.path)
 
     def create(path: str, flags: int) -> int:
         # What a private file will hold is never open to others, not even at first.
@@ -249,7 +229,8 @@ def _name_file(
         os.link(temporary, path)
         undo.callback(_attempt, os.unlink, path)
         return "wrote"
-    replaced, before = os.path.exists(path), _other_name(path, cleanup)
+    replaced = os.path.exists(path)
+    before = _other_name(path, cleanup)
     # In a folder like /tmp, only the superuser could remove a link to another's file.
     if replaced and os.stat(temporary).st_uid in (0, os.stat(path).st_uid):
         _attempt(os.link, path, before)

@@ -10,10 +10,11 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dmljax._check import LONGEST_PATH, ModelError, as_json, quoted, shortened
 from dmljax._descriptor import OperatorDesc
+from dmljax._model import format as tables
 from dmljax._model.fields import (
     OBJECT,
     STRING,
@@ -21,25 +22,13 @@ from dmljax._model.fields import (
     at,
     find_spelling,
     look_up,
+    present,
     read_field,
     read_fields,
     require,
     require_kind,
 )
-from dmljax._model.format import (
-    BINDING,
-    COMMANDS,
-    DISPATCHABLE,
-    MODEL,
-    PREFIX,
-    Binding,
-    Command,
-    Dispatch,
-    Model,
-    Print,
-    Resource,
-    WriteFile,
-)
+from dmljax._model.format import Binding, Dispatch, Model, Print, Resource, WriteFile
 from dmljax._model.jsonc import read_jsonc, unique
 from dmljax._model.limits import Budget, read_file
 from dmljax._model.output import HERE, Targets, plan_file
@@ -78,17 +67,9 @@ Source = str | os.PathLike[str] | bytes | Mapping[str, Any]
 def parse_model(
     source: Source, targets: Targets = HERE, max_memory: int | None = None
 ) -> Model:
-    """Reads and checks a model.
-
-    Args:
-      source: the path of a file, its content, or its text.
-      targets: says where files may be written.
-      max_memory: the bytes that the model may use; None for the default.
-
-    Raises:
-      ModelError: names what is wrong and where.
-    """
-    budget, folder = Budget(max_memory), Path()
+    """Reads and checks a model. A ModelError names what is wrong and where."""
+    budget = Budget(max_memory)
+    folder = Path()
     if isinstance(source, Mapping):
         place = "model"
     elif isinstance(source, bytes):
@@ -97,7 +78,7 @@ def parse_model(
         folder = Path(source).parent
         place = f"model {quoted(str(Path(source)), LONGEST_PATH)}"
     with at(place):
-        fields = read_fields(_load(source, budget), MODEL, "its top level")
+        fields = read_fields(_load(source, budget), tables.MODEL, "its top level")
     parser = _Parser(targets, budget)
     # The operators come first: one that is not here is refused before any data is read.
     for name, value in fields["dispatchables"].items():
@@ -136,7 +117,7 @@ def _load(source: Source, budget: Budget) -> Any:
 
 def operator_class(name: str) -> type[OperatorDesc]:
     """Returns the descriptor of the operator `name`, with or without the C prefix."""
-    cls = DESCRIPTORS.get(name.upper().removeprefix(PREFIX))
+    cls = DESCRIPTORS.get(name.upper().removeprefix(tables.PREFIX))
     if cls is None:
         raise ModelError(
             f"the type {quoted(name)} is not an operator of dmljax; the operators are "
@@ -145,28 +126,21 @@ def operator_class(name: str) -> type[OperatorDesc]:
     return cls
 
 
-def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields that are not null: null means the same as absent."""
-    return {key: value for key, value in fields.items() if value is not None}
+# An operator, and the resources of tensors that a command may leave out.
+Dispatchable = tuple[OperatorDesc, dict[str, Any]]
 
 
-class _Dispatchable(NamedTuple):
-    """An operator, and the resources of tensors that a command may leave out."""
-
-    desc: OperatorDesc
-    bindings: dict[str, Any]
-
-
-def _read_dispatchable(value: Any) -> _Dispatchable:
+def _read_dispatchable(value: Any) -> Dispatchable:
     """Reads an operator and checks its descriptor."""
     fields = require_kind(value, OBJECT, "it")
     name = read_field(fields, find_spelling(fields, "type") or "type", TYPE)
-    cls, struct = operator_class(name), find_spelling(fields, "desc")
+    cls = operator_class(name)
+    struct = find_spelling(fields, "desc")
     # The fields of the C struct are in an object, or stand beside the type. Then all
     # that are not of the table are the struct's.
-    beside = {key: item for key, item in fields.items() if key not in DISPATCHABLE}
-    own = {key: item for key, item in fields.items() if key in DISPATCHABLE}
-    known = read_fields(fields if struct else own, DISPATCHABLE)
+    own = {key: item for key, item in fields.items() if key in tables.DISPATCHABLE}
+    beside = {key: item for key, item in fields.items() if key not in own}
+    known = read_fields(fields if struct else own, tables.DISPATCHABLE)
     if not struct and not beside:
         raise ModelError(
             "the field 'desc' is missing; it must be an object with the fields of the "
@@ -174,16 +148,17 @@ def _read_dispatchable(value: Any) -> _Dispatchable:
         )
     desc = cls.from_json(known[struct] if struct else beside)
     desc.check(max(FeatureLevel))
-    return _Dispatchable(desc, _present(known.get("bindings", {})))
+    return desc, present(known.get("bindings", {}))
 
 
 class _Parser:
     """Checks the commands of one model, and keeps what they refer to."""
 
     def __init__(self, targets: Targets, budget: Budget) -> None:
-        self.targets, self.budget = targets, budget
+        self.targets = targets
+        self.budget = budget
         self.resources: dict[str, Resource] = {}
-        self.dispatchables: dict[str, _Dispatchable] = {}
+        self.dispatchables: dict[str, Dispatchable] = {}
         self.reinterpreted: set[str] = set()
 
     def binding(self, tensor: str, value: Any) -> dict[str, Any]:
@@ -196,34 +171,40 @@ class _Parser:
                 "name of one resource, or an object with it."
             )
         with at(f"the binding of {quoted(tensor)}"):
-            fields = read_fields(source, BINDING)
+            fields = read_fields(source, tables.BINDING)
         look_up(fields["name"], "resource", self.resources)
         return fields
 
-    def command(self, value: Any, place: str) -> Command:
+    def command(self, value: Any, place: str) -> Dispatch | Print | WriteFile:
         """Reads a command. `place` is where it stands in the model."""
         with at(place):
             name = read_field(require_kind(value, OBJECT, "it"), "type", TYPE)
         place = f"{place} ({shortened(name)})"
         with at(place):
-            kind = {command.lower(): command for command in COMMANDS}.get(name.lower())
+            kinds = {kind.lower(): kind for kind in tables.COMMANDS}
+            kind = kinds.get(name.lower())
             if kind is None:
                 raise ModelError(
-                    f"there is no such command; the commands are {', '.join(COMMANDS)}."
+                    "there is no such command; the commands are "
+                    f"{', '.join(tables.COMMANDS)}."
                 )
-            fields = read_fields(value, COMMANDS[kind])
+            fields = read_fields(value, tables.COMMANDS[kind])
             if kind == "dispatch":
                 return self._dispatch(fields, place)
             name = fields["resource"]
             resource = look_up(name, "resource", self.resources)
-            data_type, size = resource.data_type, resource.content.nbytes
+            size = resource.content.nbytes
             if kind == "print":
-                mixed = "a list of elements with their own types and cannot be printed"
-                rule = f"the resource {quoted(name)} has {mixed}; write it to a file."
-                require(data_type != DataType.UNKNOWN, rule)
+                require(
+                    resource.data_type != DataType.UNKNOWN,
+                    f"the resource {quoted(name)} has a list of elements with their "
+                    "own types and cannot be printed; write it to a file.",
+                )
                 self.budget.take(size, "it")
                 return Print(place, name, fields.get("verbose", False))
-            output = plan_file(fields, data_type, resource.length, self.targets)
+            output = plan_file(
+                fields, resource.data_type, resource.length, self.targets
+            )
             self.budget.take(size, "it")
             self.budget.check(output.working_bytes, "it")
             return WriteFile(place, name, output)
@@ -232,7 +213,7 @@ class _Parser:
         name = fields["dispatchable"]
         desc, first = look_up(name, "dispatchable", self.dispatchables)
         # The dispatchable may have bindings. Those of the command replace them.
-        bound = _present(first | fields["bindings"])
+        bound = present(first | fields["bindings"])
         tensors = {c_name(field): (field, t) for field, t in desc.tensors().items()}
         for key in sorted(bound.keys() ^ tensors.keys()):
             reason = "there is no such tensor" if key in bound else "it has no binding"
@@ -240,7 +221,8 @@ class _Parser:
                 f"tensor {quoted(key)} of {quoted(name)}: {reason}; each of its "
                 f"tensors must be bound to a resource: {', '.join(tensors)}."
             )
-        bindings, inputs = dict[str, Binding](), desc.input_tensors()
+        bindings: dict[str, Binding] = {}
+        inputs = desc.input_tensors()
         for key, (field, tensor) in tensors.items():
             binding = self._place_tensor(key, tensor, bound[key])
             # The tool initializes all dispatchables before the first command. DirectML
@@ -263,45 +245,48 @@ class _Parser:
     def _place_tensor(self, key: str, tensor: TensorDesc, value: Any) -> Binding:
         """Returns where a tensor lies, in a resource that has room for it."""
         fields = self.binding(key, value)
-        resource = self.resources[fields["name"]]
-        begin, end = _bytes_bound(key, fields, resource)
+        name = fields["name"]
+        resource = self.resources[name]
+        # The bytes that the binding leaves the tensor are those from `begin` to `end`.
+        size = resource.content.nbytes
+        element = fields.get("elementSizeInBytes") or resource.dtype.itemsize
+        begin = fields.get("elementOffset", 0) * element
+        count = fields.get("elementCount", 0)
+        end = begin + count * element if count else size
+        require(
+            end <= size,
+            f"the binding of '{key}' reaches to byte {end}, while resource "
+            f"{quoted(name)} has {size} bytes; it must have at least as many.",
+        )
         alignment = tensor.guaranteed_base_offset_alignment or 1
-        begins = f"the binding of '{key}' begins at byte {begin}"
-        aligned = f"the tensor has GuaranteedBaseOffsetAlignment {alignment}"
-        rule = "the first must be a multiple of the second."
-        require(begin % alignment == 0, f"{begins}, while {aligned}; {rule}")
-        width, total = tensor.dtype.itemsize, tensor.total_tensor_size_in_bytes or 0
+        require(
+            begin % alignment == 0,
+            f"the binding of '{key}' begins at byte {begin}, while the tensor has "
+            f"GuaranteedBaseOffsetAlignment {alignment}; the first must be a multiple "
+            "of the second.",
+        )
+        width = tensor.dtype.itemsize
         room = max((end - begin) // width, 0)
-        where = f"while resource {quoted(fields['name'])} has"
-        least = "where it is bound; it must have at least as many."
-        given = f"spans {tensor.extent} elements of {tensor.data_type.name}"
-        rule = f"tensor '{key}' {given}, {where} {room} {least}"
-        require(tensor.extent <= room, rule)
-        given = f"has TotalTensorSizeInBytes {total}"
-        rule = f"tensor '{key}' {given}, {where} {end - begin} bytes {least}"
-        require(total <= end - begin, rule)
+        require(
+            tensor.extent <= room,
+            f"tensor '{key}' spans {tensor.extent} elements of "
+            f"{tensor.data_type.name}, while resource {quoted(name)} has {room} where "
+            "it is bound; it must have at least as many.",
+        )
+        total = tensor.total_tensor_size_in_bytes or 0
+        require(
+            total <= end - begin,
+            f"tensor '{key}' has TotalTensorSizeInBytes {total}, while resource "
+            f"{quoted(name)} has {end - begin} bytes where it is bound; it must have "
+            "at least as many.",
+        )
         # The program holds a resource as elements of its type if all that is bound are
         # such elements. Otherwise it holds bytes, and converts them at each dispatch.
         elements = resource.length * resource.dtype.itemsize
         same = tensor.data_type == resource.data_type and begin % width == 0
         if not same or begin + tensor.extent * width > elements:
-            self.reinterpreted.add(fields["name"])
-        return Binding(fields["name"], begin)
-
-
-def _bytes_bound(
-    key: str, fields: Mapping[str, Any], resource: Resource
-) -> tuple[int, int]:
-    """Returns the bytes of a resource, from and to, that a binding leaves a tensor."""
-    size = resource.content.nbytes
-    element = fields.get("elementSizeInBytes") or resource.dtype.itemsize
-    begin = fields.get("elementOffset", 0) * element
-    count = fields.get("elementCount", 0)
-    end = begin + count * element if count else size
-    rule = f"{quoted(fields['name'])} has {size} bytes; it must have at least as many."
-    given = f"the binding of '{key}' reaches to byte {end}"
-    require(end <= size, f"{given}, while resource {rule}")
-    return begin, end
+            self.reinterpreted.add(name)
+        return Binding(name, begin)
 
 
 def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:

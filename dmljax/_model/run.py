@@ -35,15 +35,10 @@ Values = jax.Array | np.ndarray
 
 
 class Results(NamedTuple):
-    """What a run of a model gives.
+    """What a run of a model gives."""
 
-    Attributes:
-      resources: the final contents of the resources, by name.
-      snapshots: for each command that shows a resource, what it held at this point.
-    """
-
-    resources: dict[str, Values]
-    snapshots: list[np.ndarray]
+    resources: dict[str, Values]  # what they hold at the end
+    snapshots: list[np.ndarray]  # what was held where a command shows a resource
 
 
 def run_model(
@@ -179,7 +174,8 @@ def _on_machine(place: str) -> Iterator[None]:
 
 def _versions_of(model: Model) -> tuple[list[Version], list[Version]]:
     """Returns the versions that commands show, and the last one of each resource."""
-    shown, count = [], dict.fromkeys(model.resources, 0)
+    shown = []
+    count = dict.fromkeys(model.resources, 0)
     for command in model.commands:
         if isinstance(command, Dispatch):
             for name in command.written:
@@ -200,7 +196,9 @@ def program(model: Model) -> Callable[[State], Versions]:
     needed = {*shown, *last}
 
     def dmljax_model(initial: State) -> Versions:
-        state, versions, count = dict(initial), {}, dict.fromkeys(initial, 0)
+        state = dict(initial)
+        count = dict.fromkeys(initial, 0)
+        versions: Versions = {}
         for command in model.dispatches:
             with at(command.place):
                 _apply(command, state, initial)
@@ -261,18 +259,18 @@ def compile_model(model: Model, device: jax.Device | None) -> Callable[[], Resul
 
 def _apply(command: Dispatch, state: State, initial: State) -> None:
     """Runs a dispatch, and replaces the resources that it writes."""
-    desc, bindings = command.desc, command.bindings
     inputs = []
-    for name, tensor in desc.input_tensors().items():
-        resource, offset, owned = bindings[name]
+    for name, tensor in command.desc.input_tensors().items():
+        resource, offset, owned = command.bindings[name]
         buffer = (initial if owned else state)[resource]
         elements = _elements(buffer, tensor.dtype, offset, tensor.extent)
         inputs.append(read(tensor, elements))
-    outputs = desc.output_tensors().items()
+    outputs = command.desc.output_tensors().items()
+    values = command.desc.evaluate(*inputs)
     # Two outputs may lie in one resource. The second is written to what the first has
     # left.
-    for (name, tensor), value in zip(outputs, desc.evaluate(*inputs), strict=True):
-        resource, offset, _ = bindings[name]
+    for (name, tensor), value in zip(outputs, values, strict=True):
+        resource, offset, _ = command.bindings[name]
         elements = _elements(state[resource], tensor.dtype, offset, tensor.extent)
         written = write(tensor, value, elements)
         state[resource] = _with_elements(state[resource], written, offset)
@@ -306,10 +304,9 @@ def _reinterpreted(values: jax.Array, dtype: np.dtype) -> jax.Array:
 
 def _with_elements(buffer: jax.Array, elements: jax.Array, offset: int) -> jax.Array:
     """Replaces the elements of the buffer from a byte on."""
-    if buffer.dtype == elements.dtype:
-        start = offset // buffer.dtype.itemsize
-    else:
-        elements, start = _reinterpreted(elements, np.dtype("uint8")).ravel(), offset
+    if buffer.dtype != elements.dtype:
+        elements = _reinterpreted(elements, buffer.dtype).ravel()
+    start = offset // buffer.dtype.itemsize
     return jnp.concatenate([buffer[:start], elements, buffer[start + elements.size :]])
 
 

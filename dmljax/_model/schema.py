@@ -67,8 +67,8 @@ def _operator_schema(name: str, definitions: Schema) -> Schema:
     # The fields of the C struct are in an object, or stand beside the type.
     inside = struct_schema(table | {"desc": reference, "Desc": reference}, [])
     del table["desc"], table["Desc"]
-    fields, needed = (definitions[struct][key] for key in ("properties", "required"))
-    beside = struct_schema(table | fields, needed)
+    own = definitions[struct]
+    beside = struct_schema(table | own["properties"], own["required"])
     return {
         "anyOf": [
             inside | {"allOf": [_either("type"), _either("desc")]},
@@ -93,8 +93,8 @@ def schema_of(kind: Any, definitions: Schema) -> Schema:
     elif dataclasses.is_dataclass(kind) or is_enum(kind):
         name = kind.__name__
         if name not in definitions:
-            make = _enum_schema if is_enum(kind) else _struct_schema
             definitions[name] = {}  # so that a struct that holds itself ends
+            make = _enum_schema if is_enum(kind) else _struct_schema
             definitions[name] = make(typing.cast(type, kind), definitions)
         schema = refer(name)
     elif kind == int | float:
@@ -115,9 +115,11 @@ def _enum_schema(kind: type[enum.Enum], definitions: Schema) -> Schema:
 
 
 def _struct_schema(kind: type, definitions: Schema) -> Schema:
-    properties, needed = {}, []
+    properties = {}
+    needed = []
     for field in dataclasses.fields(kind):
-        key, hint = c_name(field.name), field_types(kind)[field.name]
+        key = c_name(field.name)
+        hint = field_types(kind)[field.name]
         properties[key] = schema_of(hint, definitions)
         if field.default is not dataclasses.MISSING:
             properties[key] = or_null(properties[key])

@@ -4,6 +4,7 @@ A resource begins with the values that DxDispatch gives it, or the model is refu
 How image files become values is in `images`.
 """
 
+import contextlib
 import io
 import os
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ from dmljax._model.format import (
 from dmljax._model.images import FILE_COPIES, converting, is_image, read_image
 from dmljax._model.limits import Budget, read_file
 from dmljax._tensor import MAX_ELEMENTS, DataType
-from dmljax._types import LARGEST_DOUBLE, is_floating
+from dmljax._types import is_floating
 
 # A resource is in memory three times: as it is made, on the device, and as it is after
 # the run.
@@ -37,19 +38,11 @@ TYPE = "initialValuesDataType"
 
 
 def read_resource(value: Any, folder: Path, budget: Budget) -> Resource:
-    """Makes a buffer, filled with its initial values.
-
-    Args:
-      value: the object in the model.
-      folder: the folder that the path of a file is relative to.
-      budget: the memory that the model may use.
-
-    Raises:
-      ModelError: if the values do not fit their type or the buffer, or if a file can't
-        be read.
-    """
+    """Makes a buffer with its initial values. Paths are relative to `folder`."""
     fields = read_fields(value, RESOURCE)
-    data_type, values = initial_values(fields, folder, budget)
+    # From here on the field holds the type itself: UNKNOWN if it is absent.
+    fields[TYPE] = _data_type_of(fields, TYPE)
+    data_type, values = _initial_values(fields, folder, budget)
     offset = fields.get("initialValuesOffsetInBytes", 0)
     end = offset + values.nbytes
     # A buffer without a given size has a multiple of 4 bytes, as the size has that a
@@ -67,13 +60,11 @@ def read_resource(value: Any, folder: Path, budget: Budget) -> Resource:
     content[offset:end] = values.view(np.uint8)
     # With a size of its own the whole buffer is shown. Otherwise the initial values
     # are, without what rounding has added.
-    whole = "sizeInBytes" in fields
-    return Resource(
-        data_type, content, size // values.itemsize if whole else values.size
-    )
+    shown = size if "sizeInBytes" in fields else values.nbytes
+    return Resource(data_type, content, shown // values.itemsize)
 
 
-def initial_values(
+def _initial_values(
     fields: Mapping[str, Any], folder: Path, budget: Budget
 ) -> tuple[DataType, np.ndarray]:
     """Makes the flat initial values of a resource, and says their type.
@@ -81,8 +72,7 @@ def initial_values(
     For a list of mixed types the values are bytes, and the type is UNKNOWN.
     """
     values = fields["initialValues"]
-    data_type = _data_type_of(fields, TYPE)
-    mixed = data_type == DataType.UNKNOWN and isinstance(values, list)
+    data_type = fields[TYPE]
     if values == "deferred":
         raise ModelError(
             "the field 'initialValues' is 'deferred', which only ONNX dispatchables "
@@ -90,18 +80,22 @@ def initial_values(
         )
     if isinstance(values, dict):
         array = _generate(fields, folder, budget)
+        data_type = DataType[array.dtype.name.upper()]  # a .npy file brings its own
     elif not isinstance(values, list):
         raise ModelError(
             f"the field 'initialValues' is {as_json(values)}; it must be a list or an "
             "object."
         )
-    elif mixed and values and isinstance(values[0], dict):
+    elif data_type == DataType.UNKNOWN and values and isinstance(values[0], dict):
         array = _join_mixed(values)
     else:
         array = _read_numbers(values, _require_type(data_type))
-    rule = f"{array.size} elements; there must be 1 to {MAX_ELEMENTS}."
-    require(1 <= array.size <= MAX_ELEMENTS, f"the initial values have {rule}")
-    return DataType.UNKNOWN if mixed else DataType[array.dtype.name.upper()], array
+    require(
+        1 <= array.size <= MAX_ELEMENTS,
+        f"the initial values have {array.size} elements; there must be 1 to "
+        f"{MAX_ELEMENTS}.",
+    )
+    return data_type, array
 
 
 def _data_type_of(fields: Mapping[str, Any], key: str) -> DataType:
@@ -121,28 +115,23 @@ def _require_type(data_type: DataType) -> DataType:
     return data_type
 
 
-# Numbers
-
-
 def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
     """Makes an array of a list of numbers.
 
     A number past the largest one of a floating type becomes infinity.
     """
-    # Lists may have millions of elements. This loop tests each by plain comparisons,
-    # and only what fails goes to the slower _read_number. It says what is wrong.
+    numbers = values
+    kinds: set[type] = {int}
     if is_floating(data_type.dtype):
-        named = (NONFINITE.get(v.lower(), v) if type(v) is str else v for v in values)
-        numbers: list[Any] = list(named)
-        kinds, low, high = {int, float}, -LARGEST_DOUBLE, LARGEST_DOUBLE
-    else:
-        numbers, kinds, limits = values, {int}, np.iinfo(data_type.dtype)
-        low, high = int(limits.min), int(limits.max)
-    for index, number in enumerate(numbers):
-        kind = type(number)
-        if kind not in kinds or (kind is int and not low <= number <= high):
-            _read_number(values[index], data_type, f"initialValues[{index}]")
-    return _as_array(numbers, data_type)
+        numbers = [NONFINITE.get(v.lower(), v) if type(v) is str else v for v in values]
+        kinds = {int, float}
+    # A list may have millions of elements. NumPy takes them all at once, and what it
+    # refuses goes to the slower _read_number. That says which one is wrong.
+    with contextlib.suppress(OverflowError):
+        if kinds.issuperset(map(type, numbers)):
+            return _as_array(numbers, data_type)
+    named = ((value, f"initialValues[{n}]") for n, value in enumerate(values))
+    return np.concatenate([_read_number(v, data_type, name) for v, name in named])
 
 
 def _as_array(numbers: list[Any], data_type: DataType) -> np.ndarray:
@@ -156,9 +145,8 @@ def _as_array(numbers: list[Any], data_type: DataType) -> np.ndarray:
 def _read_number(value: Any, data_type: DataType, what: str) -> np.ndarray:
     """Makes an array of one number; ModelError if `data_type` does not hold it."""
     if is_floating(data_type.dtype):
-        names = ", ".join(f"'{name}'" for name in NONFINITE)
         wrong = ModelError(
-            f"{what} is {as_json(value)}; it must be a number or {names}."
+            f"{what} is {as_json(value)}; it must be a number or 'nan', 'inf', '-inf'."
         )
         try:
             return _as_array([float(number_from_json(value, wrong))], data_type)
@@ -179,39 +167,42 @@ def _join_mixed(values: list[Any]) -> np.ndarray:
     """Joins the bytes of elements that each have their own type, without gaps."""
     content = bytearray()
     for index, value in enumerate(values):
-        place = f"initialValues[{index}]"
-        with at(place):
+        with at(f"initialValues[{index}]"):
             fields = read_fields(value, MIXED_ELEMENT)
-        data_type = _data_type_of(fields, "type")
-        if data_type == DataType.UNKNOWN:
-            rule = f"it must be one of {', '.join(DATA_TYPES)}."
-            raise ModelError(f"{place}: the field 'type' is UNKNOWN; {rule}")
-        what = f"{place}: the field 'value'"
-        content += _read_number(fields["value"], data_type, what).tobytes()
+            data_type = _data_type_of(fields, "type")
+            require(
+                data_type != DataType.UNKNOWN,
+                "the field 'type' is UNKNOWN; it must be one of "
+                f"{', '.join(DATA_TYPES)}.",
+            )
+            number = _read_number(fields["value"], data_type, "the field 'value'")
+        content += number.tobytes()
     return np.frombuffer(content, np.uint8)
-
-
-# Objects that make the values
 
 
 def _generate(resource: Mapping[str, Any], folder: Path, budget: Budget) -> np.ndarray:
     """Makes the values that an object describes."""
-    values, data_type = resource["initialValues"], _data_type_of(resource, TYPE)
+    values = resource["initialValues"]
     kinds = [kind for kind in GENERATORS if kind in values]
-    rule = f"{listed(values)}; it must have one of {', '.join(GENERATORS)}."
-    require(len(kinds) == 1, f"the field 'initialValues' has the fields {rule}")
+    require(
+        len(kinds) == 1,
+        f"the field 'initialValues' has the fields {listed(values)}; it must have one "
+        f"of {', '.join(GENERATORS)}.",
+    )
     with at("the field 'initialValues'"):
         fields = read_fields(values, GENERATORS[kinds[0]])
     if "sourcePath" in fields:
         return _read_source(fields["sourcePath"], resource, folder, budget)
-    count, width = fields.pop("valueCount"), _require_type(data_type).dtype.itemsize
+    count = fields.pop("valueCount")
+    data_type = _require_type(resource[TYPE])
+    width = data_type.dtype.itemsize
     # One value for every element, or the first one and what is added for each next one.
-    first, *steps = (
+    first, *steps = [
         _read_number(value, data_type, f"the field '{key}'")
         for key, value in fields.items()
-    )
-    rule = f"the field 'valueCount' is {count}; it must be 1 to {MAX_ELEMENTS}."
-    require(1 <= count <= MAX_ELEMENTS, rule)
+    ]
+    fits = 1 <= count <= MAX_ELEMENTS
+    require(fits, f"the field 'valueCount' is {count}; it must be 1 to {MAX_ELEMENTS}.")
     budget.check(count * width, f"the field 'valueCount' is {count}, which")
     if not steps:
         return np.repeat(first, count)
@@ -228,25 +219,27 @@ def _read_source(
     name: str, resource: Mapping[str, Any], folder: Path, budget: Budget
 ) -> np.ndarray:
     """Reads a file. Its ending says whether it is an array, an image or raw data."""
-    data_type = _data_type_of(resource, TYPE)
-    place = f"sourcePath {quoted(name, LONGEST_PATH)}"
+    path = folder / name
     # Unlike the methods of a Path, os.path.exists never raises.
-    inside, outside = folder / name, Path(name)
-    path = outside if os.path.exists(outside) > os.path.exists(inside) else inside
-    where = f"in {quoted(str(folder), LONGEST_PATH)} or the current directory"
-    is_npy = path.suffix.lower() == ".npy"
-    factor = NPY_COPIES if is_npy else FILE_COPIES if is_image(path) else 1
-    content = read_file(path, budget, f"{place} ({where})", factor)
-    if is_npy:
-        return _read_npy(content, data_type, place)
-    dtype = _require_type(data_type).dtype
+    if os.path.exists(name) and not os.path.exists(path):
+        path = Path(name)
+    place = f"sourcePath {quoted(name, LONGEST_PATH)}"
+    what = f"{place} (in {quoted(str(folder), LONGEST_PATH)} or the current directory)"
+    if path.suffix.lower() == ".npy":
+        content = read_file(path, budget, what, NPY_COPIES)
+        return _read_npy(content, resource[TYPE], place)
+    content = read_file(path, budget, what, FILE_COPIES if is_image(path) else 1)
+    data_type = _require_type(resource[TYPE])
     if is_image(path):
-        return read_image(content, data_type, resource, place, budget)
-    size, width = len(content), dtype.itemsize
-    rule = f"a multiple of {width}, the size of an element of {data_type.name}."
-    require(size % width == 0, f"{place} has {size} bytes; they must be {rule}")
+        return read_image(content, resource, place, budget)
+    width = data_type.dtype.itemsize
+    require(
+        len(content) % width == 0,
+        f"{place} has {len(content)} bytes; they must be a multiple of {width}, the "
+        f"size of an element of {data_type.name}.",
+    )
     # Raw files are little-endian, as the tool's are.
-    return np.frombuffer(content, dtype.newbyteorder("<"))
+    return np.frombuffer(content, data_type.dtype.newbyteorder("<"))
 
 
 def _read_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
@@ -256,10 +249,15 @@ def _read_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
     if array.dtype == bool:
         array = array.astype(np.uint8)
     name = array.dtype.name.upper()
-    rule = f"{shortened(str(array.dtype))}; it must be one of {', '.join(DATA_TYPES)}."
-    require(name in DATA_TYPES, f"{place} has type {rule}")
-    rule = f"'initialValuesDataType' is {data_type.name}; both must be the same."
-    same = data_type in (DataType.UNKNOWN, DataType[name])
-    require(same, f"{place} has data type {name}, while {rule}")
+    require(
+        name in DATA_TYPES,
+        f"{place} has type {shortened(str(array.dtype))}; it must be one of "
+        f"{', '.join(DATA_TYPES)}.",
+    )
+    require(
+        data_type in (DataType.UNKNOWN, DataType[name]),
+        f"{place} has data type {name}, while 'initialValuesDataType' is "
+        f"{data_type.name}; both must be the same.",
+    )
     dtype = _require_type(DataType[name]).dtype
     return array.astype(dtype, order="C", copy=False).ravel()

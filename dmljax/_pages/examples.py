@@ -37,28 +37,17 @@ class Verdict(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Example:
-    """One example of a page.
+    """One example of a page."""
 
-    Attributes:
-      name: a name in snake_case. The model file of the example has it as well.
-      title: what the example shows.
-      desc: the descriptor of the operator.
-      inputs: the arrays that the page gives, in the order of the struct.
-      printed: the arrays that the page prints for the outputs. If it prints only the
-        first rows of an array, only those are compared.
-      expected: what the outputs must be if the page prints something wrong.
-      note: a remark about the page.
-      known_error: what is wrong in the page.
-    """
-
-    name: str
+    name: str  # the name of its model file as well
     title: str
     desc: OperatorDesc
-    inputs: tuple[Elements, ...]
-    printed: tuple[Elements, ...]
+    inputs: tuple[Elements, ...]  # in the order of the struct
+    printed: tuple[Elements, ...]  # the outputs, perhaps only their first rows
+    # What the outputs must be if the page prints something wrong.
     expected: tuple[Elements, ...] | None = None
-    note: str = ""
-    known_error: str = ""
+    note: str = ""  # a remark about the page
+    known_error: str = ""  # what is wrong in the page
 
     @property
     def page(self) -> str:
@@ -115,11 +104,12 @@ def _unsigned(*sizes: int) -> TensorDesc:
 
 def _padding(mode: PaddingMode, *printed: str) -> Example:
     value = 9.0 if mode is PaddingMode.CONSTANT else 0.0
-    tensors = _floats(1, 1, 4, 4), _floats(1, 1, 8, 10)
+    before = _floats(1, 1, 4, 4)
+    after = _floats(1, 1, 8, 10)
     return Example(
         f"padding_{mode.name.lower()}",
         f"example {mode + 1}, {mode.name}",
-        PaddingDesc(*tensors, mode, value, 4, (0, 0, 1, 2), (0, 0, 3, 4)),
+        PaddingDesc(before, after, mode, value, 4, (0, 0, 1, 2), (0, 0, 3, 4)),
         (_digits("1234 5678 1234 5678"),),
         (_digits("".join(printed)),),
         note="Its printed output misses a comma after the first row.",
@@ -127,10 +117,14 @@ def _padding(mode: PaddingMode, *printed: str) -> Example:
 
 
 # DIAGONAL_MATRIX1
-MATRIX, SHAPE = _digits("47379 12869 94187 43424"), _floats(4, 5)
+MATRIX = _digits("47379 12869 94187 43424")
+SHAPE = _floats(4, 5)
 # ONE_HOT
-COLUMN, OUTPUT = _unsigned(1, 1, 3, 1), _floats(1, 1, 3, 4)
+COLUMN = _unsigned(1, 1, 3, 1)
+OUTPUT = _floats(1, 1, 3, 4)
 OFF_AND_ON = _floats(1, 1, 1, 2)
+# ELEMENT_WISE_IF
+SQUARE = _floats(2, 2)
 
 EXAMPLES = (
     # DIAGONAL_MATRIX1
@@ -199,7 +193,7 @@ EXAMPLES = (
     Example(
         "element_wise_if",
         "the example",
-        ElementWiseIfDesc(TensorDesc(DataType.UINT8, (2, 2)), *[_floats(2, 2)] * 3),
+        ElementWiseIfDesc(TensorDesc(DataType.UINT8, (2, 2)), SQUARE, SQUARE, SQUARE),
         (_digits("10 11"), _digits("12 34"), _digits("98 76")),
         (_digits("18 34"),),
     ),

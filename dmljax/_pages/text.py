@@ -6,6 +6,7 @@
 import collections
 import dataclasses
 import enum
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,19 +23,20 @@ IMPORTS = "import numpy as np\nfrom dmljax import *"
 
 def show_example(example: Example, verbose: bool) -> tuple[str, Verdict]:
     """Runs an example, and returns a line or a text that shows it, and the verdict."""
-    desc, outputs = example.desc, example.outputs()
+    outputs = example.outputs()
     verdict = example.verdict(outputs)
     if not verbose:
         agrees = verdict is Verdict.AGREES
         comment = verdict.value if agrees else _comment(example, verdict)
         return f"    {example.name:33}{comment}", verdict
     lines = [f"{example.page}: {example.title}"]
-    for name, array in zip(desc.input_tensors(), example.arrays(), strict=True):
+    for name, array in zip(example.desc.input_tensors(), example.arrays(), strict=True):
         lines += _array_lines(name, array)
     lines.append(call(example))
-    for name, array in zip(desc.outputs, outputs, strict=True):
+    for name, array in zip(example.desc.outputs, outputs, strict=True):
         lines += _array_lines(name, array)
-    return "\n".join([*lines, f"    {_comment(example, verdict)}\n"]), verdict
+    lines.append(f"    {_comment(example, verdict)}\n")
+    return "\n".join(lines), verdict
 
 
 def _comment(example: Example, verdict: Verdict) -> str:
@@ -65,7 +67,7 @@ def _array_lines(name: str, array: np.ndarray) -> list[str]:
     # `{:g}` writes 1.0 as 1, as the pages do for floats as well.
     text = np.array2string(array, separator=", ", formatter={"all": "{:g}".format})
     title = f"{c_name(name)}: (Sizes:{show(array.shape)} DataType:{show(array.dtype)})"
-    return [f"    {title}", *(f"        {line}" for line in text.splitlines())]
+    return [f"    {title}", textwrap.indent(text, " " * 8)]
 
 
 def call(example: Example) -> str:
