@@ -117,10 +117,14 @@ class NonzeroPlan:
     @property
     def shared(self) -> list[tuple[int, Any]]:
         """The sizes and types of the shared memories, in the order of `Program`."""
-        word, tiles = np.uint32, self.warps * self.tiles
-        of_tiles = [(tiles * WARP, word), (tiles, word), (tiles, word)]
-        lists = (self.warps * LISTED, np.uint16)
-        return [*of_tiles, lists, (self.warps, word)]
+        tiles = self.warps * self.tiles
+        return [
+            (tiles * WARP, np.uint32),
+            (tiles, np.uint32),
+            (tiles, np.uint32),
+            (self.warps * LISTED, np.uint16),
+            (self.warps, np.uint32),
+        ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,14 +149,15 @@ class Program:
     @classmethod
     def of(cls, t: Any, memories: Sequence[Any], plan: NonzeroPlan) -> "Program":
         """Returns the program of a thread, given the memories of the launch."""
-        index, line = t.program, 0
+        shared = len(plan.shared)
+        of_line = list(memories[:-shared])
+        index = t.program
         # A grid of two dimensions would limit one of them to 65 535.
         if plan.batch > 1:
             index, line = t.program % plan.programs, t.program // plan.programs
-        shared = len(plan.shared)
-        bits, *arrays = [memory.at(line) for memory in memories[:-shared]]
-        posts = arrays.pop() if plan.posts else None
-        *origins, count, out = arrays
+            of_line = [memory.at(line) for memory in of_line]
+        posts = of_line.pop() if plan.posts else None
+        bits, *origins, count, out = of_line
         own = memories[-shared:]
         return cls(t, plan, index, bits, origins, count, out, posts, *own)
 

@@ -26,9 +26,13 @@ from dmljax.pallas.gpu import WARP
 
 _mlir = code_per_thread()
 assert _mlir is not None  # `_launch` imports this module where JAX has all of it
-ir, dialects = _mlir.ir, _mlir.dialects
-arith, gpu, llvm = dialects.arith, dialects.gpu, dialects.llvm
-_COMPARISONS = {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9}  # unsigned
+inline = _mlir.inline
+address_of = _mlir.pointer
+ir = _mlir.ir
+dialects = _mlir.dialects
+arith = dialects.arith
+gpu = dialects.gpu
+llvm = dialects.llvm
 
 _ALL_OF_A_WARP = 2**WARP - 1  # a bit for each of its threads
 _POSTED = 2**31  # the bit of a word in memory that says that it was posted
@@ -69,11 +73,8 @@ def _arithmetic(name: str) -> Callable[[Any, Any], "Number"]:
 
 
 def _comparison(name: str) -> Callable[[Any, Any], "Number"]:
-    def method(self: "Number", other: Any) -> "Number":
-        predicate = ir.IntegerAttr.get(integer(64), _COMPARISONS[name])
-        return Number(arith.cmpi(predicate, *_alike(self, other)))
-
-    return method
+    predicate = arith.CmpIPredicate[name]
+    return lambda self, other: Number(arith.cmpi(predicate, *_alike(self, other)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,14 +86,22 @@ class Number:
 
     value: Any
 
-    __add__, __sub__ = _arithmetic("addi"), _arithmetic("subi")
-    __mul__, __floordiv__ = _arithmetic("muli"), _arithmetic("divui")
-    __mod__, __and__ = _arithmetic("remui"), _arithmetic("andi")
-    __or__, __xor__ = _arithmetic("ori"), _arithmetic("xori")
-    __lshift__, __rshift__ = _arithmetic("shli"), _arithmetic("shrui")
-    __lt__, __le__ = _comparison("lt"), _comparison("le")
-    __gt__, __ge__ = _comparison("gt"), _comparison("ge")
-    __eq__, __ne__ = _comparison("eq"), _comparison("ne")  # type: ignore[assignment]
+    __add__ = _arithmetic("addi")
+    __sub__ = _arithmetic("subi")
+    __mul__ = _arithmetic("muli")
+    __floordiv__ = _arithmetic("divui")
+    __mod__ = _arithmetic("remui")
+    __and__ = _arithmetic("andi")
+    __or__ = _arithmetic("ori")
+    __xor__ = _arithmetic("xori")
+    __lshift__ = _arithmetic("shli")
+    __rshift__ = _arithmetic("shrui")
+    __lt__ = _comparison("ult")
+    __le__ = _comparison("ule")
+    __gt__ = _comparison("ugt")
+    __ge__ = _comparison("uge")
+    __eq__ = _comparison("eq")  # type: ignore[assignment]
+    __ne__ = _comparison("ne")  # type: ignore[assignment]
 
     def __rsub__(self, other: int) -> "Number":
         return constant(other, self.bits) - self
@@ -117,17 +126,14 @@ class Memory:
     size: int  # of a row
 
     @staticmethod
-    def of(pointer: Any, kind: Any) -> "Memory":
-        """Returns the memory of a reference of this type, at this address."""
-        reference = ir.MemRefType(kind)
+    def of(reference: Any, size: int) -> "Memory":
+        """Returns the memory of a reference of MLIR, with rows of this size."""
         # A truth value is a byte in memory.
-        bits = max(reference.element_type.width, 8)
-        return Memory(pointer, bits, reference.shape[-1])
+        bits = max(ir.MemRefType(reference.type).element_type.width, 8)
+        return Memory(address_of(reference), bits, size)
 
     def at(self, row: Any) -> "Memory":
-        """Returns the memory of one row."""
-        if isinstance(row, int) and row == 0:
-            return self
+        """Returns the memory of one row. Without this it is that of the first one."""
         return dataclasses.replace(self, pointer=self._address(row, self.size))
 
     def part(self, offset: Any) -> "Memory":
@@ -143,7 +149,8 @@ class Memory:
 
         Their address must be a multiple of their size.
         """
-        size, address = elements * self.bits, self._address(offset)
+        size = elements * self.bits
+        address = self._address(offset)
         if size <= 32:
             return [Number(llvm.load(integer(size), address)).in_bits(32)]
         count = size // 32
@@ -256,8 +263,8 @@ class Threads:
         self, rounds: Any, body: Callable[..., Sequence[Number]], *carry: Number
     ) -> Sequence[Number]:
         """Runs `carry = body(i, *carry)` for all i below `rounds`. It may vary."""
-        bounds = (constant(0), rounds, constant(1))
-        loop = dialects.scf.ForOp(*_alike(*bounds), [n.value for n in carry])
+        bounds = _alike(constant(0), rounds, constant(1))
+        loop = dialects.scf.ForOp(*bounds, [number.value for number in carry])
         with ir.InsertionPoint(loop.body):
             carried = map(Number, loop.inner_iter_args)
             results = body(Number(loop.induction_variable), *carried)
@@ -297,7 +304,8 @@ class Threads:
     def warp_sum(self, number: Number) -> Number:
         """Adds up the numbers of the warp."""
         # One instruction, where adding up what threads exchange takes ten.
-        nvvm, threads = dialects.nvvm, constant(_ALL_OF_A_WARP).value
+        nvvm = dialects.nvvm
+        threads = constant(_ALL_OF_A_WARP).value
         return Number(nvvm.redux_sync(number.value, nvvm.ReductionKind.ADD, threads))
 
     def shuffle_xor(self, number: Number, mask: int) -> Number:
