@@ -66,7 +66,14 @@ def launch_threads(
         kinds = (mosaic_gpu.RefType(),) * len(references)
         _threads.inline(arg_types=kinds)(code)(*references)
 
-    launch = mosaic_gpu.kernel(
+    parameters = mosaic_gpu.CompilerParams(
+        # Kernels have barriers where they need them.
+        unsafe_no_auto_barriers=True,
+        # The code is for one thread. Semantics for a group of warps would infer a
+        # layout of arrays, though there are none, and trace twice as long.
+        lowering_semantics=mosaic_gpu.LoweringSemantics.Lane,
+    )
+    launch: Callable[..., Sequence[jax.Array]] = mosaic_gpu.kernel(
         body,
         out_type=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
         scratch_types=[mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared],
@@ -74,14 +81,7 @@ def launch_threads(
         grid_names=("program",),
         num_threads=warps // 4,
         thread_name="warps",
-        compiler_params=mosaic_gpu.CompilerParams(
-            # Kernels have barriers where they need them.
-            unsafe_no_auto_barriers=True,
-            # The code is for one thread. Semantics for a group of warps would infer a
-            # layout of arrays, though there are none, and trace twice as long.
-            lowering_semantics=mosaic_gpu.LoweringSemantics.Lane,
-        ),
+        compiler_params=parameters,
         kernel_name=f"dmljax_{operator}",
     )
-    results: Sequence[jax.Array] = launch(*operands)
-    return results
+    return launch(*operands)
