@@ -30,12 +30,15 @@ def write_rows(p: Program, start: Any, offset: Any) -> None:
 
     `offset` is that of the share in its tensor.
     """
-    t, plan, listed = p.t, p.plan, p.listed.part(p.warp * LISTED)
+    t = p.t
+    plan = p.plan
+    listed = p.listed.part(p.warp * LISTED)
 
     def write_tile(i: Any) -> Sequence[Any]:
         # Warps write tiles side by side, because memory takes neighbours faster.
         tile = i * plan.warps + p.warp
-        row, nonzeros = start + p.starts.load(tile), p.nonzeros.load(tile)
+        row = start + p.starts.load(tile)
+        nonzeros = p.nonzeros.load(tile)
         of_tile = offset + tile * TILE
         is_full = nonzeros == TILE
         with t.when(row < plan.rows):
@@ -64,7 +67,8 @@ def write_rows(p: Program, start: Any, offset: Any) -> None:
 
 def _list_nonzeros(p: Program, bits: Any, first: Any, listed: Any) -> None:
     """Lists the non-zeros of a tile from `first` on. `bits` are the thread's word."""
-    t, count = p.t, p.t.ones(bits)
+    t = p.t
+    count = t.ones(bits)
 
     def list_lowest(bits: Any, slot: Any) -> Sequence[Any]:
         lower = bits - 1
@@ -83,7 +87,7 @@ def _write(p: Program, start: Any, count: Any, offset: Any, elements: Some) -> N
     The tile has `count` non-zeros, at the offsets `elements` in it, and begins at
     `offset` in its tensor. Rows past the last one of the output are left out.
     """
-    t, columns = p.t, p.plan.columns
+    columns = p.plan.columns
 
     def values(i: Any, count: int) -> list[Any]:
         row, column = i // columns, i % columns
@@ -98,10 +102,10 @@ def _write(p: Program, start: Any, count: Any, offset: Any, elements: Some) -> N
         step = math.gcd(columns, count)
         for begin in range(step, columns, step):
             pairs = zip(each[begin : begin + count], found, strict=True)
-            found = [t.select(column == begin, *pair) for pair in pairs]
+            found = [p.t.select(column == begin, *pair) for pair in pairs]
         return found
 
-    rows = t.minimum(count, p.plan.rows - start)
+    rows = p.t.minimum(count, p.plan.rows - start)
     store_rows(p, start, rows, values, p.lane, WARP)
 
 
@@ -122,7 +126,9 @@ def store_rows(
     `values` are asked for one at a time, or `plan.stored`. The rows are stored by so
     many threads together. This one has the number `thread`.
     """
-    t, width, columns = p.t, p.plan.stored, p.plan.columns
+    t = p.t
+    width = p.plan.stored
+    columns = p.plan.columns
     # Threads that store together begin at a multiple of what they store at once. When
     # we let the eight warps of a program fill 4 KiB from any address on, uint8 of rank
     # 4 took 0.46 ms instead of 0.28.
@@ -166,11 +172,13 @@ def fill_rows(p: Program, before: Any, total: Any) -> None:
 
     If `size=` asks for fewer rows, those past the last one are left out.
     """
-    t, plan = p.t, p.plan
+    t = p.t
+    plan = p.plan
     first = p.index * plan.share
     stop = plan.elements - (first - before)
     start = stop - (t.minimum(plan.elements - first, plan.share) - total)
-    start, stop = t.minimum(start, plan.rows), t.minimum(stop, plan.rows)
+    start = t.minimum(start, plan.rows)
+    stop = t.minimum(stop, plan.rows)
 
     def values(_: Any, count: int) -> list[Any]:
         return [t.constant(plan.fill)] * count

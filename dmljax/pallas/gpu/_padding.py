@@ -95,8 +95,9 @@ def plan_of(
     """Returns the plan for these dimensions, and for elements of `itemsize` bytes."""
     *outer, row = merged(axes)
     unit = 1
-    if outer and not row.is_padded and row.size * itemsize < ROW_BYTES:
-        unit, row = row.size, outer.pop()
+    if not row.is_padded and row.size * itemsize < ROW_BYTES:
+        unit = row.size
+        row = outer.pop()
     # A word is of two rows at most: no row has fewer than two elements, and words begin
     # at multiples of their size.
     word = math.gcd(math.prod(axis.output for axis in axes), 4 // itemsize)
@@ -169,14 +170,15 @@ def _copy(p: Program, chunk: Any) -> None:
     Without this, reflect padding of bfloat16 images on an H200 takes 1.85 times as long
     (results/nvidia-h200.csv, "[nothing copied]").
     """
-    t, plan = p.t, p.plan
+    t = p.t
+    plan = p.plan
     offset = chunk * plan.chunk
     row, column = _divide(offset, plan.length)
     begin, end = plan.inside
     inside = (column >= begin) & (column + plan.chunk <= end)
     with t.when(inside & (chunk < plan.elements // plan.chunk)):
         source = _find_source(p, row)
-        words = _load_anywhere(t, p.x, source.offset + (column - begin), plan.chunk)
+        words = _load_anywhere(p, source.offset + (column - begin))
         if plan.mode is PaddingMode.CONSTANT:
             fill = _packed([source.value] * plan.chunk, p.x.bits)
             pairs = zip(words, fill, strict=True)
@@ -184,19 +186,21 @@ def _copy(p: Program, chunk: Any) -> None:
         p.out.store(offset, *words, elements=plan.chunk)
 
 
-def _load_anywhere(t: Any, x: Any, offset: Any, count: int) -> list[Any]:
-    """Loads neighbouring elements from any offset on, as words."""
+def _load_anywhere(p: Program, offset: Any) -> list[Any]:
+    """Loads the elements of a chunk from any offset of the input on, as words."""
+    x = p.x
+    count = p.plan.chunk
     per_word = 32 // x.bits
-    if per_word == 1 or count % per_word or x.size % per_word:
+    if per_word == 1 or x.size % per_word:
         return _packed([x.load(offset + i) for i in range(count)], x.bits)
     slot = offset % per_word
     first = offset - slot
     offsets = [first + i for i in range(0, count, per_word)]
     # If the elements are whole words, the word behind them is not needed, and there may
     # be none.
-    offsets.append(t.minimum(first + count, x.size - per_word))
+    offsets.append(p.t.minimum(first + count, x.size - per_word))
     words = [x.words(each, per_word)[0] for each in offsets]
-    shift = t.narrow(slot) * x.bits
+    shift = p.t.narrow(slot) * x.bits
     # The shift to the left is by 1 bit and then by the rest, because a shift by all
     # bits of a word is not defined.
     return [
@@ -225,9 +229,12 @@ def _fill_gaps(p: Program, base: Any) -> None:
     had then already written the chunks beside them to memory, and the call took
     0.060 ms instead of 0.035.
     """
-    t, plan, chunk = p.t, p.plan, p.plan.chunk
+    t = p.t
+    plan = p.plan
+    chunk = plan.chunk
     begin, end = plan.inside
-    behind, stop = plan.length - end, t.minimum(base + p.elements, plan.elements)
+    behind = plan.length - end
+    stop = t.minimum(base + p.elements, plan.elements)
     # The first gap that ends behind `base`; how many gaps a program may have a part of;
     # and how many words of each.
     first = (base + (plan.length - begin)) // plan.length
@@ -252,7 +259,8 @@ def _fill_gaps(p: Program, base: Any) -> None:
 
 def _look_up(p: Program, offset: Any) -> list[Any]:
     """Returns the elements of a word of the output. They may be of two rows."""
-    t, plan = p.t, p.plan
+    t = p.t
+    plan = p.plan
     row, column = _divide(offset, plan.length)
     source = _find_source(p, row)
     if plan.length % plan.word == 0:
@@ -283,8 +291,11 @@ def _load_source(p: Program, row: Source, column: Any) -> Any:
 
 def _find_source(p: Program, row: Any) -> Source:
     """Returns what a row of the output repeats."""
-    t, plan = p.t, p.plan
-    offset, inside, rest = t.constant(0), t.constant(0) == 0, row
+    t = p.t
+    plan = p.plan
+    offset = t.constant(0)
+    inside = t.constant(0) == 0
+    rest = row
     stride = plan.row.size * plan.unit
     for axis in reversed(plan.outer):
         rest, position = _divide(rest, axis.output)
