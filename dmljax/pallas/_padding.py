@@ -121,8 +121,10 @@ def _to_bits(x: jax.Array) -> list[jax.Array]:
 def _from_bits(parts: Sequence[jax.Array], dtype: np.dtype) -> jax.Array:
     """Returns the array of type `dtype` with these bits: the inverse of `_to_bits`."""
     if jnp.issubdtype(dtype, np.complexfloating):
-        half, part = len(parts) // 2, np.dtype(f"float{4 * dtype.itemsize}")
-        return lax.complex(*(_from_bits(p, part) for p in (parts[:half], parts[half:])))
+        part = np.dtype(f"float{4 * dtype.itemsize}")
+        middle = len(parts) // 2
+        real = _from_bits(parts[:middle], part)
+        return lax.complex(real, _from_bits(parts[middle:], part))
     if dtype.kind == "b":
         return parts[0]
     if itemsize_bits(dtype) < 8:

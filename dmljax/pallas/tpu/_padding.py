@@ -152,43 +152,58 @@ def _pad(
     both = rows.is_padded and columns.is_padded
     if both and PaddingPlan(tuple(axes), mode).elements > MOST_ELEMENTS:
         unpadded = Axis(columns.size, 0, 0)
-        x = _pad(x, value, [*leading, rows, unpadded], mode, interpret)
+        x = _launch(x, value, [*leading, rows, unpadded], mode, interpret)
         done = [Axis(axis.output, 0, 0) for axis in (*leading, rows)]
-        return _pad(x, value, [*done, columns], mode, interpret)
+        axes = [*done, columns]
+    return _launch(x, value, axes, mode, interpret)
+
+
+def _launch(
+    x: jax.Array,
+    value: jax.Array,
+    axes: Sequence[Axis],
+    mode: PaddingMode,
+    interpret: Any,
+) -> jax.Array:
+    """Pads an array of at least two dimensions, by one launch."""
+    *leading, rows, columns = axes
     outer = merged(leading)
     plan = PaddingPlan((*outer, rows, columns), mode)
     output = tuple(axis.output for axis in axes)
     problem = "the kernel for TPUs has a padded minor dimension in vector memory as a "
     problem += f"whole, and {show(output)} is too large for that"
     require_fit("PADDING", plan.elements <= MOST_ELEMENTS, problem)
-    # The value in the dimensions of the plan: one, or one for each position in those
-    # leading dimensions that are not padded.
-    sizes, shape = (
-        [1 if axis.is_padded or value.size == 1 else axis.size for axis in dimensions]
-        for dimensions in (leading, outer)
-    )
-    value = jnp.broadcast_to(value, (*sizes, 1, 1)).reshape((*shape, 1, 1))
+
+    def sizes_of_value(dimensions: Sequence[Axis]) -> tuple[int, ...]:
+        """One value, or one for each position in leading dimensions without padding."""
+        one = value.size == 1
+        sizes = [1 if one or axis.is_padded else axis.size for axis in dimensions]
+        return (*sizes, 1, 1)
+
+    values = jnp.broadcast_to(value, sizes_of_value(leading))
+    values = values.reshape(sizes_of_value(outer))
 
     def source_map(*program: Any) -> tuple[Any, ...]:
         each = zip(outer, program, strict=False)
         return (*(_source(axis, i, mode) for axis, i in each), *program[-2:])
 
     def value_map(*program: Any) -> tuple[Any, ...]:
-        each = zip(value.shape, program, strict=True)
+        each = zip(values.shape, program, strict=True)
         return tuple(i if size > 1 else 0 for size, i in each)
 
+    value_block = tuple(map(min, values.shape, plan.block))
     (padded,) = launch_blocks(
         _pad_block,
         x.reshape(tuple(axis.size for axis in plan.axes)),
-        value,
+        values,
         operator="padding",
         grid=tuple(map(pl.cdiv, plan.shape, plan.block)),
         blocks=[
             pl.BlockSpec(plan.source_block, source_map),
-            pl.BlockSpec(tuple(map(min, value.shape, plan.block)), value_map),
+            pl.BlockSpec(value_block, value_map),
             pl.BlockSpec(plan.block, lambda *program: program),
         ],
-        outputs=(jax.ShapeDtypeStruct(plan.shape, x.dtype),),
+        outputs=[jax.ShapeDtypeStruct(plan.shape, x.dtype)],
         scratch=[tpu.VMEM(sizes, np.dtype(np.int32)) for sizes in plan.scratch],
         interpret=interpret,
         plan=plan,
