@@ -74,11 +74,8 @@ def require_kernel(
 ) -> None:
     """Requires that a kernel that was asked for can run in this program.
 
-    Args:
-      operator: the name of the operator, for messages.
-      platform: what the program is lowered for. A CPU interprets the kernel for GPUs.
-      exists: whether the operator has a kernel for the platform.
-      context: the context of the lowering rule.
+    `exists` says whether the operator has a kernel for the platform that the program is
+    lowered for. A CPU interprets the kernel for GPUs.
     """
     asked = "implementation='pallas' was asked for, and"
     # XLA can't divide a kernel. It would gather whole arrays on every device instead.
@@ -95,5 +92,4 @@ def require_kernel(
     backend = f"{BACKENDS[platform]}, which this JAX, {jax.__version__}, does not have"
     require_fit(operator, kernels_available(platform), f"{asked} it needs {backend}")
     gpu = f"a GPU of compute capability {LEAST_CAPABILITY} or later"
-    is_served = served(platform, LEAST_CAPABILITY)
-    require_fit(operator, is_served, f"{asked} it needs {gpu}")
+    require_fit(operator, served(platform, LEAST_CAPABILITY), f"{asked} it needs {gpu}")

@@ -49,8 +49,7 @@ def launch_threads(
     sizes += [size for _, size in posts]
     sizes += [size for size, _ in shared]
 
-    def code(context: Any, *references: Any) -> None:
-        del context
+    def code(_: Any, *references: Any) -> None:
         memories = [
             _threads.Memory.of(reference, size)
             for reference, size in zip(references, sizes, strict=True)
@@ -73,9 +72,10 @@ def launch_threads(
         # layout of arrays, though there are none, and trace twice as long.
         lowering_semantics=mosaic_gpu.LoweringSemantics.Lane,
     )
+    types = tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs)
     launch: Callable[..., Sequence[jax.Array]] = mosaic_gpu.kernel(
         body,
-        out_type=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
+        out_type=types,
         scratch_types=[mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared],
         grid=(programs,),
         grid_names=("program",),

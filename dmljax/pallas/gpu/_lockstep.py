@@ -150,8 +150,7 @@ class Threads:
     narrow = wide
     select = staticmethod(jnp.where)
     ones = staticmethod(lax.population_count)
-    minimum = staticmethod(jnp.minimum)
-    maximum = staticmethod(jnp.maximum)
+    minimum, maximum = staticmethod(jnp.minimum), staticmethod(jnp.maximum)
 
     @contextlib.contextmanager
     def when(self, condition: Any) -> Iterator[None]:

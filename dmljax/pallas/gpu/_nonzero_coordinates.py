@@ -31,6 +31,7 @@ Nothing reads the input twice, and only some numbers go from one program to anot
 """
 
 import functools
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -67,6 +68,10 @@ def nonzero_coordinates(
     problem = f"the kernel can't find elements in {batch} tensors at once"
     require_fit("NONZERO_COORDINATES", plan.programs * batch < 2**31, problem)
     offsets = [origin.reshape(batch, 1) for origin in origins]
+    outputs = [
+        jax.ShapeDtypeStruct((batch, 1), np.uint32),
+        jax.ShapeDtypeStruct((batch, written * columns), np.uint32),
+    ]
     count, coordinates = launch_threads(
         _find_rows,
         bits,
@@ -74,10 +79,7 @@ def nonzero_coordinates(
         operator="nonzero_coordinates",
         programs=plan.programs * batch,
         warps=plan.warps,
-        outputs=[
-            jax.ShapeDtypeStruct((batch, 1), np.uint32),
-            jax.ShapeDtypeStruct((batch, written * columns), np.uint32),
-        ],
+        outputs=outputs,
         posts=[(batch, plan.posts)] if plan.posts else [],
         shared=plan.shared,
         interpret=interpret,
@@ -112,7 +114,6 @@ def _find_rows(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
 
 def _read_share(p: Program) -> None:
     """Stores the bit words of the share, and how many non-zeros each tile has."""
-    t = p.t
     plan = p.plan
     at_once = plan.at_once
     before = p.index * (plan.warps * plan.tiles)  # tiles of the line before the share
@@ -123,7 +124,7 @@ def _read_share(p: Program) -> None:
         counts = p.nonzeros.part(tile)
         # Only near the end of the line, each load is tested.
         is_whole = before + tile + at_once <= plan.elements // TILE
-        with t.when(is_whole):
+        with p.t.when(is_whole):
             loads = _load_whole(p, before + tile)
             for k in range(at_once):
                 _store_tile(p, k, loads[k], words, counts)
@@ -134,11 +135,11 @@ def _read_share(p: Program) -> None:
                 _store_tile(p, 0, loads, words.part(k * WARP), counts.part(k))
                 return []
 
-            with t.when(is_whole ^ True):
-                t.loop(at_once, read_cut)
+            with p.t.when(is_whole ^ True):
+                p.t.loop(at_once, read_cut)
         return []
 
-    t.loop(plan.tiles // at_once, read)
+    p.t.loop(plan.tiles // at_once, read)
 
 
 def _load_whole(p: Program, tile: Any) -> list[list[Any]]:
@@ -208,10 +209,7 @@ def _count_before_tiles(p: Program) -> Any:
     has_tiles = p.lane < p.plan.warps * p.plan.tiles // COUNTED
     tile = t.select(has_tiles, p.lane, 0) * COUNTED
     each = [t.select(has_tiles, n, 0) for n in p.nonzeros.words(tile, COUNTED)]
-    before = [t.constant(0)]
-    for n in each:
-        before.append(before[-1] + n)
-    own = before.pop()
+    *before, own = itertools.accumulate(each, initial=t.constant(0))
     ends = t.warp_scan(own)
     with t.when(has_tiles & (t.thread < WARP)):
         p.starts.store(tile, *(ends - own + n for n in before))

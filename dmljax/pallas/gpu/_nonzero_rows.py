@@ -67,18 +67,17 @@ def write_rows(p: Program, start: Any, offset: Any) -> None:
 
 def _list_nonzeros(p: Program, bits: Any, first: Any, listed: Any) -> None:
     """Lists the non-zeros of a tile from `first` on. `bits` are the thread's word."""
-    t = p.t
-    count = t.ones(bits)
+    count = p.t.ones(bits)
 
     def list_lowest(bits: Any, slot: Any) -> Sequence[Any]:
         lower = bits - 1
-        listed.store(slot, p.lane * BIT_WORD + (t.ones(bits ^ lower) - 1))
+        listed.store(slot, p.lane * BIT_WORD + (p.t.ones(bits ^ lower) - 1))
         return [bits & lower, slot + 1]
 
     # LLVM unrolls a loop by four if it knows how many rounds it has. Then threads with
     # different numbers of rounds wait for each other twice.
-    slot = first + t.warp_scan(count) - count
-    t.repeat(lambda bits, _: bits != 0, list_lowest, bits, slot)
+    slot = first + p.t.warp_scan(count) - count
+    p.t.repeat(lambda bits, _: bits != 0, list_lowest, bits, slot)
 
 
 def _write(p: Program, start: Any, count: Any, offset: Any, elements: Some) -> None:
@@ -169,16 +168,13 @@ def fill_rows(p: Program, before: Any, total: Any) -> None:
 
         elements   0 5 0 0 | 7 1 0 2
         rows       0 1 1 1 b a a a
-
-    If `size=` asks for fewer rows, those past the last one are left out.
     """
     t = p.t
     plan = p.plan
     first = p.index * plan.share
     stop = plan.elements - (first - before)
     start = stop - (t.minimum(plan.elements - first, plan.share) - total)
-    start = t.minimum(start, plan.rows)
-    stop = t.minimum(stop, plan.rows)
+    start, stop = t.minimum(start, plan.rows), t.minimum(stop, plan.rows)
 
     def values(_: Any, count: int) -> list[Any]:
         return [t.constant(plan.fill)] * count

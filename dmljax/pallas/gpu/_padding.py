@@ -70,6 +70,10 @@ class PaddingPlan:
         return self.rows * self.length
 
     @property
+    def share(self) -> int:  # the elements of the chunks of a program
+        return WARPS * WARP * self.chunk
+
+    @property
     def inside(self) -> tuple[int, int]:  # where in a row it begins, and where it ends
         begin = self.row.before * self.unit
         return begin, begin + self.row.size * self.unit
@@ -115,10 +119,6 @@ class Program:
     value: Any  # the values of the padding
     out: Any  # the output
 
-    @property
-    def elements(self) -> int:  # of the chunks of a program
-        return int(self.t.threads * self.plan.chunk)
-
 
 class Source(NamedTuple):
     """What a row of the output repeats."""
@@ -138,15 +138,16 @@ def padding(
 ) -> jax.Array:
     """The form by kernel."""
     plan = plan_of(axes, mode, value.size, x.dtype.itemsize)
+    outputs = [jax.ShapeDtypeStruct((1, plan.elements), x.dtype)]
     (output,) = launch_threads(
         _pad_chunks,
         x.reshape(1, -1),
         value.reshape(1, -1),
         operator="padding",
         # The last one may have no chunks, and then has what is behind them.
-        programs=-(-plan.elements // (WARPS * WARP * plan.chunk)),
+        programs=-(-plan.elements // plan.share),
         warps=WARPS,
-        outputs=(jax.ShapeDtypeStruct((1, plan.elements), x.dtype),),
+        outputs=outputs,
         interpret=interpret,
         plan=plan,
     )
@@ -157,11 +158,11 @@ def _pad_chunks(t: Any, *memories: Any, plan: PaddingPlan) -> None:
     """Writes the chunks of a program, one for each thread."""
     p = Program(t, plan, *memories)
     # Some numbers may need 64 bits. A GPU divides those in many instructions.
-    wide = plan.most + 2 * p.elements >= 2**32
+    wide = plan.most + 2 * plan.share >= 2**32
     program, thread = (t.wide(n) if wide else n for n in (t.program, t.thread))
     _copy(p, program * t.threads + thread)
     if plan.gap:
-        _fill_gaps(p, program * p.elements)
+        _fill_gaps(p, program * plan.share)
 
 
 def _copy(p: Program, chunk: Any) -> None:
@@ -170,19 +171,18 @@ def _copy(p: Program, chunk: Any) -> None:
     Without this, reflect padding of bfloat16 images on an H200 takes 1.85 times as long
     (results/nvidia-h200.csv, "[nothing copied]").
     """
-    t = p.t
     plan = p.plan
     offset = chunk * plan.chunk
     row, column = _divide(offset, plan.length)
     begin, end = plan.inside
     inside = (column >= begin) & (column + plan.chunk <= end)
-    with t.when(inside & (chunk < plan.elements // plan.chunk)):
+    with p.t.when(inside & (chunk < plan.elements // plan.chunk)):
         source = _find_source(p, row)
         words = _load_anywhere(p, source.offset + (column - begin))
         if plan.mode is PaddingMode.CONSTANT:
             fill = _packed([source.value] * plan.chunk, p.x.bits)
             pairs = zip(words, fill, strict=True)
-            words = [t.select(source.inside, *pair) for pair in pairs]
+            words = [p.t.select(source.inside, *pair) for pair in pairs]
         p.out.store(offset, *words, elements=plan.chunk)
 
 
@@ -231,22 +231,21 @@ def _fill_gaps(p: Program, base: Any) -> None:
     """
     t = p.t
     plan = p.plan
-    chunk = plan.chunk
     begin, end = plan.inside
     behind = plan.length - end
-    stop = t.minimum(base + p.elements, plan.elements)
+    stop = t.minimum(base + plan.share, plan.elements)
     # The first gap that ends behind `base`; how many gaps a program may have a part of;
     # and how many words of each.
     first = (base + (plan.length - begin)) // plan.length
-    gaps = -(-(p.elements + behind + begin) // plan.length)
-    most = min(plan.gap, p.elements // plan.word)
+    gaps = -(-(plan.share + behind + begin) // plan.length)
+    most = min(plan.gap, plan.share // plan.word)
 
     def fill_word(i: Any) -> Sequence[Any]:
         number, word = _divide(i * t.threads + t.thread, most)
         gap = first + number
         start = gap * plan.length
-        low = t.select(gap > 0, (start - behind) // chunk * chunk, 0)
-        high = (start + (begin + chunk - 1)) // chunk * chunk
+        low = t.select(gap > 0, (start - behind) // plan.chunk * plan.chunk, 0)
+        high = (start + (begin + plan.chunk - 1)) // plan.chunk * plan.chunk
         offset = t.maximum(low, base) + word * plan.word
         inside = offset < t.minimum(high, stop)
         with t.when((number < gaps) & (gap <= plan.rows) & inside):
@@ -259,20 +258,19 @@ def _fill_gaps(p: Program, base: Any) -> None:
 
 def _look_up(p: Program, offset: Any) -> list[Any]:
     """Returns the elements of a word of the output. They may be of two rows."""
-    t = p.t
     plan = p.plan
     row, column = _divide(offset, plan.length)
     source = _find_source(p, row)
     if plan.length % plan.word == 0:
         return [_load_source(p, source, column + i) for i in range(plan.word)]
     # The last row is followed by none.
-    following = _find_source(p, t.select(row < plan.rows - 1, row + 1, row))
+    following = _find_source(p, p.t.select(row < plan.rows - 1, row + 1, row))
     found = []
     for i in range(plan.word):
         is_next = column + i >= plan.length
-        own = t.select(is_next, column + i - plan.length, column + i)
+        own = p.t.select(is_next, column + i - plan.length, column + i)
         pairs = zip(following, source, strict=True)
-        of_row = Source(*(t.select(is_next, *pair) for pair in pairs))
+        of_row = Source(*(p.t.select(is_next, *pair) for pair in pairs))
         found.append(_load_source(p, of_row, own))
     return found
 

@@ -17,7 +17,6 @@ Here belongs how an operation is expressed in MLIR. What a kernel computes does 
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -33,6 +32,8 @@ dialects = _mlir.dialects
 arith = dialects.arith
 gpu = dialects.gpu
 llvm = dialects.llvm
+compare = arith.CmpIPredicate
+integer = ir.IntegerType.get_signless  # MLIR's type of integers of so many bits
 
 _ALL_OF_A_WARP = 2**WARP - 1  # a bit for each of its threads
 _POSTED = 2**31  # the bit of a word in memory that says that it was posted
@@ -43,9 +44,6 @@ ld.relaxed.gpu.global.u32 $0, [$1];
 setp.ge.s32 missing, $0, 0;
 @missing bra again;
 }"""
-
-
-integer = ir.IntegerType.get_signless  # MLIR's type of integers of so many bits
 
 
 def constant(value: int, bits: int = 32) -> "Number":
@@ -60,21 +58,13 @@ def _alike(*operands: Any) -> list[Any]:
     """
     widths = [operand.bits for operand in operands if isinstance(operand, Number)]
     bits = max(widths, default=32)
-    return [
-        o.in_bits(bits).value
-        if isinstance(o, Number)
-        else arith.constant(integer(bits), int(o))
-        for o in operands
-    ]
+    numbers = (o if isinstance(o, Number) else constant(o, bits) for o in operands)
+    return [number.in_bits(bits).value for number in numbers]
 
 
-def _arithmetic(name: str) -> Callable[[Any, Any], "Number"]:
-    return lambda self, other: Number(getattr(arith, name)(*_alike(self, other)))
-
-
-def _comparison(name: str) -> Callable[[Any, Any], "Number"]:
-    predicate = arith.CmpIPredicate[name]
-    return lambda self, other: Number(arith.cmpi(predicate, *_alike(self, other)))
+def _operation(build: Callable[..., Any], *kind: Any) -> Callable[..., "Number"]:
+    """Makes a method of `Number` out of an operation of MLIR, perhaps of a kind."""
+    return lambda self, other: Number(build(*kind, *_alike(self, other)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -86,27 +76,27 @@ class Number:
 
     value: Any
 
-    __add__ = _arithmetic("addi")
-    __sub__ = _arithmetic("subi")
-    __mul__ = _arithmetic("muli")
-    __floordiv__ = _arithmetic("divui")
-    __mod__ = _arithmetic("remui")
-    __and__ = _arithmetic("andi")
-    __or__ = _arithmetic("ori")
-    __xor__ = _arithmetic("xori")
-    __lshift__ = _arithmetic("shli")
-    __rshift__ = _arithmetic("shrui")
-    __lt__ = _comparison("ult")
-    __le__ = _comparison("ule")
-    __gt__ = _comparison("ugt")
-    __ge__ = _comparison("uge")
-    __eq__ = _comparison("eq")  # type: ignore[assignment]
-    __ne__ = _comparison("ne")  # type: ignore[assignment]
+    __add__ = _operation(arith.addi)
+    __sub__ = _operation(arith.subi)
+    __mul__ = _operation(arith.muli)
+    __floordiv__ = _operation(arith.divui)
+    __mod__ = _operation(arith.remui)
+    __and__ = _operation(arith.andi)
+    __or__ = _operation(arith.ori)
+    __xor__ = _operation(arith.xori)
+    __lshift__ = _operation(arith.shli)
+    __rshift__ = _operation(arith.shrui)
+    __lt__ = _operation(arith.cmpi, compare.ult)
+    __le__ = _operation(arith.cmpi, compare.ule)
+    __gt__ = _operation(arith.cmpi, compare.ugt)
+    __ge__ = _operation(arith.cmpi, compare.uge)
+    __eq__ = _operation(arith.cmpi, compare.eq)  # type: ignore[assignment]
+    __ne__ = _operation(arith.cmpi, compare.ne)  # type: ignore[assignment]
 
     def __rsub__(self, other: int) -> "Number":
         return constant(other, self.bits) - self
 
-    @functools.cached_property
+    @property
     def bits(self) -> int:  # 32 or 64, or 1 for a truth value
         return int(self.value.type.width)
 

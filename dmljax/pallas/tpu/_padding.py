@@ -55,7 +55,7 @@ MOST_ELEMENTS = 2**19
 class PaddingPlan:
     """The plan of a launch."""
 
-    axes: tuple[Axis, ...]  # at least two; unpadded leading neighbours count as one
+    axes: tuple[Axis, ...]  # at least two; in a kernel, merged leading ones and these
     mode: PaddingMode
 
     @property
@@ -149,29 +149,26 @@ def _pad(
     *leading, rows, columns = axes
     # A block has all of each padded minor dimension. If that is too large, rows are
     # padded first, and columns in a second launch. The order does not matter.
+    call = PaddingPlan(tuple(axes), mode)
     both = rows.is_padded and columns.is_padded
-    if both and PaddingPlan(tuple(axes), mode).elements > MOST_ELEMENTS:
+    if both and call.elements > MOST_ELEMENTS:
         unpadded = Axis(columns.size, 0, 0)
-        x = _launch(x, value, [*leading, rows, unpadded], mode, interpret)
+        of_rows = PaddingPlan((*leading, rows, unpadded), mode)
+        x = _launch(x, value, of_rows, interpret)
         done = [Axis(axis.output, 0, 0) for axis in (*leading, rows)]
-        axes = [*done, columns]
-    return _launch(x, value, axes, mode, interpret)
+        call = PaddingPlan((*done, columns), mode)
+    return _launch(x, value, call, interpret)
 
 
 def _launch(
-    x: jax.Array,
-    value: jax.Array,
-    axes: Sequence[Axis],
-    mode: PaddingMode,
-    interpret: Any,
+    x: jax.Array, value: jax.Array, call: PaddingPlan, interpret: Any
 ) -> jax.Array:
-    """Pads an array of at least two dimensions, by one launch."""
-    *leading, rows, columns = axes
+    """Pads an array by one launch. `call` has the dimensions of the array."""
+    *leading, rows, columns = call.axes
     outer = merged(leading)
-    plan = PaddingPlan((*outer, rows, columns), mode)
-    output = tuple(axis.output for axis in axes)
+    plan = PaddingPlan((*outer, rows, columns), call.mode)
     problem = "the kernel for TPUs has a padded minor dimension in vector memory as a "
-    problem += f"whole, and {show(output)} is too large for that"
+    problem += f"whole, and {show(call.shape)} is too large for that"
     require_fit("PADDING", plan.elements <= MOST_ELEMENTS, problem)
 
     def sizes_of_value(dimensions: Sequence[Axis]) -> tuple[int, ...]:
@@ -185,30 +182,31 @@ def _launch(
 
     def source_map(*program: Any) -> tuple[Any, ...]:
         each = zip(outer, program, strict=False)
-        return (*(_source(axis, i, mode) for axis, i in each), *program[-2:])
+        return (*(_source(axis, i, plan.mode) for axis, i in each), *program[-2:])
 
     def value_map(*program: Any) -> tuple[Any, ...]:
         each = zip(values.shape, program, strict=True)
         return tuple(i if size > 1 else 0 for size, i in each)
 
     value_block = tuple(map(min, values.shape, plan.block))
+    blocks = [
+        pl.BlockSpec(plan.source_block, source_map),
+        pl.BlockSpec(value_block, value_map),
+        pl.BlockSpec(plan.block, lambda *program: program),
+    ]
     (padded,) = launch_blocks(
         _pad_block,
         x.reshape(tuple(axis.size for axis in plan.axes)),
         values,
         operator="padding",
         grid=tuple(map(pl.cdiv, plan.shape, plan.block)),
-        blocks=[
-            pl.BlockSpec(plan.source_block, source_map),
-            pl.BlockSpec(value_block, value_map),
-            pl.BlockSpec(plan.block, lambda *program: program),
-        ],
+        blocks=blocks,
         outputs=[jax.ShapeDtypeStruct(plan.shape, x.dtype)],
         scratch=[tpu.VMEM(sizes, np.dtype(np.int32)) for sizes in plan.scratch],
         interpret=interpret,
         plan=plan,
     )
-    return padded.reshape(output)
+    return padded.reshape(call.shape)
 
 
 def _source(axis: Axis, position: Any, mode: PaddingMode) -> Any:
