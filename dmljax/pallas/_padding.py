@@ -38,13 +38,15 @@ class Axis:
         return self.before + self.after > 0
 
 
-def merged(axes: Sequence[Axis]) -> list[Axis]:
+Axes = Sequence[Axis]
+
+
+def merged(axes: Axes) -> list[Axis]:
     """Merges neighbouring dimensions that are not padded into one.
 
     For example, {16,3,224,224} becomes {48,224,224} if rows and columns are padded.
     """
-    # A kernel computes a position by a division for each dimension, so fewer are
-    # faster.
+    # A kernel finds a position by a division for each dimension, so fewer are faster.
     result: list[Axis] = []
     for axis in axes:
         if result and not (axis.is_padded or result[-1].is_padded):

@@ -52,8 +52,7 @@ def has_known_sizes(context: mlir.LoweringRuleContext) -> bool:
 
 def may_be_default(platform: str, context: mlir.LoweringRuleContext) -> bool:
     """Whether a kernel can run in this program without being asked for."""
-    # The machine that runs an exported program may have a GPU that the kernel does not
-    # serve.
+    # An exported program may run on a GPU that the kernel does not serve.
     return (
         is_local(context)
         and not is_exported(context)

@@ -72,10 +72,9 @@ def launch_threads(
         # layout of arrays, though there are none, and trace twice as long.
         lowering_semantics=mosaic_gpu.LoweringSemantics.Lane,
     )
-    types = tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs)
     launch: Callable[..., Sequence[jax.Array]] = mosaic_gpu.kernel(
         body,
-        out_type=types,
+        out_type=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
         scratch_types=[mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared],
         grid=(programs,),
         grid_names=("program",),

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax.pallas.gpu import WARP
+from dmljax.pallas.gpu import WARP, Body
 
 UNWRITTEN = 0xA5A5A5A5  # what memory holds before a kernel stores to it
 _POSTED = np.uint32(2**31)  # the bit of a word that says that it was posted
@@ -161,10 +161,7 @@ class Threads:
         self.active = before
 
     def repeat(
-        self,
-        condition: Callable[..., jax.Array],
-        body: Callable[..., Sequence[jax.Array]],
-        *carry: jax.Array,
+        self, condition: Callable[..., jax.Array], body: Body, *carry: jax.Array
     ) -> Sequence[jax.Array]:
         def restore(arrays: Sequence[jax.Array]) -> None:
             for held, array in zip(self.memories, arrays, strict=True):
@@ -192,9 +189,7 @@ class Threads:
         restore(arrays)
         return results
 
-    def loop(
-        self, rounds: Any, body: Callable[..., Sequence[jax.Array]], *carry: jax.Array
-    ) -> Sequence[jax.Array]:
+    def loop(self, rounds: Any, body: Body, *carry: jax.Array) -> Sequence[jax.Array]:
         def step(i: jax.Array, *carry: jax.Array) -> Sequence[jax.Array]:
             return [i + 1, *body(i, *carry)]
 

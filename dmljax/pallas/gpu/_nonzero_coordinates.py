@@ -115,18 +115,17 @@ def _find_rows(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
 def _read_share(p: Program) -> None:
     """Stores the bit words of the share, and how many non-zeros each tile has."""
     plan = p.plan
-    at_once = plan.at_once
     before = p.index * (plan.warps * plan.tiles)  # tiles of the line before the share
 
     def read(i: Any) -> Sequence[Any]:
-        tile = (i * plan.warps + p.warp) * at_once
+        tile = (i * plan.warps + p.warp) * plan.at_once
         words = p.bit_words.part(tile * WARP)
         counts = p.nonzeros.part(tile)
         # Only near the end of the line, each load is tested.
-        is_whole = before + tile + at_once <= plan.elements // TILE
+        is_whole = before + tile + plan.at_once <= plan.elements // TILE
         with p.t.when(is_whole):
             loads = _load_whole(p, before + tile)
-            for k in range(at_once):
+            for k in range(plan.at_once):
                 _store_tile(p, k, loads[k], words, counts)
         if plan.elements % plan.share:
 
@@ -136,10 +135,10 @@ def _read_share(p: Program) -> None:
                 return []
 
             with p.t.when(is_whole ^ True):
-                p.t.loop(at_once, read_cut)
+                p.t.loop(plan.at_once, read_cut)
         return []
 
-    p.t.loop(plan.tiles // at_once, read)
+    p.t.loop(plan.tiles // plan.at_once, read)
 
 
 def _load_whole(p: Program, tile: Any) -> list[list[Any]]:
@@ -166,19 +165,18 @@ def _load_whole(p: Program, tile: Any) -> list[list[Any]]:
 
 def _load_cut(p: Program, tile: Any) -> list[Any]:
     """Loads a tile that may reach past the end of the line, or lie past it."""
-    t = p.t
     plan = p.plan
     loaded = plan.loaded(False)
     scale = plan.width // p.bits.bits
-    start = t.wide(tile * TILE + p.lane * loaded) * scale
-    rest = t.select(tile <= plan.elements // TILE, plan.elements - tile * TILE, 0)
+    start = p.t.wide(tile * TILE + p.lane * loaded) * scale
+    rest = p.t.select(tile <= plan.elements // TILE, plan.elements - tile * TILE, 0)
 
     def load(k: int) -> Any:
         offset = k * WARP * loaded
         inside = p.lane * loaded + offset < rest
-        there = t.select(inside, start + offset * scale, 0)
+        there = p.t.select(inside, start + offset * scale, 0)
         words = p.bits.words(there, loaded * scale)
-        return t.select(inside, bits_of_words(words, plan.width, plan.keep), 0)
+        return p.t.select(inside, bits_of_words(words, plan.width, plan.keep), 0)
 
     return [load(k) for k in range(BIT_WORD // loaded)]
 
@@ -226,9 +224,7 @@ def _count_before_share(p: Program, total: Any) -> Any:
     t = p.t
     plan = p.plan
 
-    def posted(start: Any, count: Any) -> Any:
-        """Adds up `count` posts."""
-
+    def sum_of_posts(start: Any, count: Any) -> Any:
         def wait(i: Any, found: Any) -> Sequence[Any]:
             return [found + p.posts.wait(start + i * t.threads + t.thread)]
 
@@ -243,10 +239,10 @@ def _count_before_share(p: Program, total: Any) -> Any:
         return t.warp_sum(t.select(p.lane < plan.warps, each, 0))
 
     in_group, group = p.index % plan.group, p.index // plan.group
-    before = posted(p.index - in_group, in_group)
+    before = sum_of_posts(p.index - in_group, in_group)
     if plan.groups == 1:
         return before
     is_last = (in_group == plan.group - 1) & (group < plan.groups - 1)
     with t.when(is_last & (t.thread == 0)):
         p.posts.post(group + plan.programs, before + total)
-    return before + posted(t.constant(plan.programs), group)
+    return before + sum_of_posts(t.constant(plan.programs), group)

@@ -41,18 +41,17 @@ class NonzeroPlan:
     width: int  # the bits of an element
     keep: int  # the bits that make an element non-zero if one is set
     fill: int | None  # the values of rows past the count; None leaves them alone
+    # The constants as they are when the plan is made: tests make them small before.
+    warps: int = dataclasses.field(default_factory=lambda: WARPS)  # of a program
+    group: int = dataclasses.field(default_factory=lambda: GROUP)  # programs of a group
 
     @property
     def columns(self) -> int:  # the values of a row
         return len(self.sizes)
 
     @property
-    def warps(self) -> int:  # of a program
-        return WARPS
-
-    @property
     def tiles(self) -> int:  # of a share for each warp
-        of_line = -(-self.elements // (WARPS * TILE))
+        of_line = -(-self.elements // (self.warps * TILE))
         of_all = of_line * self.batch
         # Shares are smaller if this fills all rounds of programs alike. A last round of
         # few programs would not keep the memory busy.
@@ -66,15 +65,11 @@ class NonzeroPlan:
 
     @property
     def share(self) -> int:  # its elements; the last share of a line may have fewer
-        return WARPS * self.tiles * TILE
+        return self.warps * self.tiles * TILE
 
     @property
     def programs(self) -> int:  # of a line
         return -(-self.elements // self.share)
-
-    @property
-    def group(self) -> int:  # the programs of a group
-        return GROUP
 
     @property
     def groups(self) -> int:  # of the programs of a line

@@ -8,8 +8,7 @@ thread has one bit word of the tile.
     rows         from row `start` on, four values of a thread at once
 
 The rows past the count are the *tail*, and hold the fill value. A program fills as many
-rows as its share has zeros. It knows which rows these are, and waits for no count but
-those of the programs before it.
+rows as its share has zeros; `fill_rows` says which.
 """
 
 import math

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import jax
 
 from dmljax._coordinates import PaddingMode, fold
-from dmljax.pallas._padding import Axis, merged, padding_form
+from dmljax.pallas._padding import Axes, Axis, merged, padding_form
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
 
@@ -93,9 +93,7 @@ class PaddingPlan:
         return max([self.elements + self.length, *sums])
 
 
-def plan_of(
-    axes: Sequence[Axis], mode: PaddingMode, values: int, itemsize: int
-) -> PaddingPlan:
+def plan_of(axes: Axes, mode: PaddingMode, values: int, itemsize: int) -> PaddingPlan:
     """Returns the plan for these dimensions, and for elements of `itemsize` bytes."""
     *outer, row = merged(axes)
     unit = 1
@@ -109,8 +107,7 @@ def plan_of(
     return PaddingPlan(tuple(outer), row, unit, mode, values, chunk, word)
 
 
-@dataclasses.dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """A program, as each of its threads sees it: the plan and the memories."""
 
     t: Any  # the thread
@@ -130,22 +127,19 @@ class Source(NamedTuple):
 
 @padding_form
 def padding(
-    x: jax.Array,
-    value: jax.Array,
-    axes: Sequence[Axis],
-    mode: PaddingMode,
-    interpret: bool,
+    x: jax.Array, value: jax.Array, axes: Axes, mode: PaddingMode, interpret: bool
 ) -> jax.Array:
     """The form by kernel."""
     plan = plan_of(axes, mode, value.size, x.dtype.itemsize)
     outputs = [jax.ShapeDtypeStruct((1, plan.elements), x.dtype)]
+    # The last program may have no chunks, and then has what is behind them.
+    programs = -(-plan.elements // plan.share)
     (output,) = launch_threads(
         _pad_chunks,
         x.reshape(1, -1),
         value.reshape(1, -1),
         operator="padding",
-        # The last one may have no chunks, and then has what is behind them.
-        programs=-(-plan.elements // plan.share),
+        programs=programs,
         warps=WARPS,
         outputs=outputs,
         interpret=interpret,
@@ -189,16 +183,14 @@ def _copy(p: Program, chunk: Any) -> None:
 def _load_anywhere(p: Program, offset: Any) -> list[Any]:
     """Loads the elements of a chunk from any offset of the input on, as words."""
     x = p.x
-    count = p.plan.chunk
     per_word = 32 // x.bits
     if per_word == 1 or x.size % per_word:
-        return _packed([x.load(offset + i) for i in range(count)], x.bits)
+        return _packed([x.load(offset + i) for i in range(p.plan.chunk)], x.bits)
     slot = offset % per_word
     first = offset - slot
-    offsets = [first + i for i in range(0, count, per_word)]
-    # If the elements are whole words, the word behind them is not needed, and there may
-    # be none.
-    offsets.append(p.t.minimum(first + count, x.size - per_word))
+    offsets = [first + i for i in range(0, p.plan.chunk, per_word)]
+    # If the elements are whole words, the one behind is not needed, and may be missing.
+    offsets.append(p.t.minimum(first + p.plan.chunk, x.size - per_word))
     words = [x.words(each, per_word)[0] for each in offsets]
     shift = p.t.narrow(slot) * x.bits
     # The shift to the left is by 1 bit and then by the rest, because a shift by all

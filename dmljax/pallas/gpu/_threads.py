@@ -17,11 +17,12 @@ Here belongs how an operation is expressed in MLIR. What a kernel computes does 
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dmljax._jax import code_per_thread
-from dmljax.pallas.gpu import WARP
+from dmljax.pallas.gpu import WARP, Body
 
 _mlir = code_per_thread()
 assert _mlir is not None  # `_launch` imports this module where JAX has all of it
@@ -96,7 +97,7 @@ class Number:
     def __rsub__(self, other: int) -> "Number":
         return constant(other, self.bits) - self
 
-    @property
+    @functools.cached_property
     def bits(self) -> int:  # 32 or 64, or 1 for a truth value
         return int(self.value.type.width)
 
@@ -146,9 +147,8 @@ class Memory:
         count = size // 32
         vector = ir.VectorType.get([count], integer(32))
         loaded = llvm.load(vector, address, alignment=size // 8)
-        return [
-            Number(llvm.extractelement(loaded, constant(i).value)) for i in range(count)
-        ]
+        indices = (constant(i).value for i in range(count))
+        return [Number(llvm.extractelement(loaded, index)) for index in indices]
 
     def store(self, offset: Any, *words: Number, elements: int | None = None) -> None:
         """Stores elements that lie in words, at an address as for `words`.
@@ -249,9 +249,7 @@ class Threads:
             yield
             dialects.scf.yield_([])
 
-    def loop(
-        self, rounds: Any, body: Callable[..., Sequence[Number]], *carry: Number
-    ) -> Sequence[Number]:
+    def loop(self, rounds: Any, body: Body, *carry: Number) -> Sequence[Number]:
         """Runs `carry = body(i, *carry)` for all i below `rounds`. It may vary."""
         bounds = _alike(constant(0), rounds, constant(1))
         loop = dialects.scf.ForOp(*bounds, [number.value for number in carry])
@@ -262,10 +260,7 @@ class Threads:
         return [Number(result) for result in loop.results]
 
     def repeat(
-        self,
-        condition: Callable[..., Number],
-        body: Callable[..., Sequence[Number]],
-        *carry: Number,
+        self, condition: Callable[..., Number], body: Body, *carry: Number
     ) -> Sequence[Number]:
         """Runs `carry = body(*carry)` while the condition holds for them."""
         values = [number.value for number in carry]

@@ -39,13 +39,12 @@ def launch_blocks(
     semantics = [tpu.GridDimensionSemantics.PARALLEL] * len(grid)
     if in_order:
         semantics[-1] = tpu.GridDimensionSemantics.ARBITRARY
-    types = tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs)
     launch: Callable[..., Sequence[jax.Array]] = pl.pallas_call(
         functools.partial(kernel, **static),
         grid=grid,
         in_specs=blocks[: len(operands)],
         out_specs=tuple(blocks[len(operands) :]),
-        out_shape=types,
+        out_shape=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
         scratch_shapes=list(scratch),
         name=f"dmljax_{operator}",
         interpret=interpret,

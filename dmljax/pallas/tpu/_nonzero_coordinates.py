@@ -95,6 +95,13 @@ def _compact(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array
     of_nonzero = pl.BlockSpec((1, VECTORS, LANES), lambda line, block: (line, block, 0))
     # Windows overlap, and start at any register: the kernel writes them itself.
     of_output = pl.BlockSpec(memory_space=pl.ANY)
+    output = jax.ShapeDtypeStruct((lines, vectors + window, LANES), np.int32)
+    scratch = [
+        tpu.VMEM((VECTORS, LANES), INTEGER),
+        tpu.VMEM((window, LANES), INTEGER),
+        tpu.SMEM((1,), INTEGER),
+        tpu.SemaphoreType.DMA,
+    ]
     (flat,) = launch_blocks(
         _compact_block,
         starts.reshape(lines * blocks, 1, VECTORS),
@@ -102,13 +109,8 @@ def _compact(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array
         operator="nonzero_coordinates",
         grid=(lines, blocks),
         blocks=[of_starts, of_nonzero, of_output],
-        outputs=[jax.ShapeDtypeStruct((lines, vectors + window, LANES), np.int32)],
-        scratch=[
-            tpu.VMEM((VECTORS, LANES), INTEGER),
-            tpu.VMEM((window, LANES), INTEGER),
-            tpu.SMEM((1,), INTEGER),
-            tpu.SemaphoreType.DMA,
-        ],
+        outputs=[output],
+        scratch=scratch,
         in_order=True,
         interpret=interpret,
     )
@@ -172,9 +174,8 @@ def _turn(nonzero: Any, start: Any, block: Any) -> Any:
     step = LANES // 2
     # Bisection: `found` counts the elements of the vector before that non-zero.
     while step:
-        end = jnp.take_along_axis(
-            ends, found + np.int32(step - 1), axis=1, mode="promise_in_bounds"
-        )
+        last = found + np.int32(step - 1)
+        end = jnp.take_along_axis(ends, last, axis=1, mode="promise_in_bounds")
         found = jnp.where(end <= rank, found + np.int32(step), found)
         step //= 2
     vector = lax.broadcasted_iota(np.int32, (VECTORS, LANES), 0)

@@ -36,7 +36,7 @@ from jax.experimental.pallas import tpu
 from dmljax._check import show
 from dmljax._coordinates import PaddingMode, source_index
 from dmljax._types import INT32_MAX, Outputs, is_floating
-from dmljax.pallas._padding import Axis, merged, padding_form
+from dmljax.pallas._padding import Axes, Axis, merged, padding_form
 from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.tpu import LANES, SUBLANES
 from dmljax.pallas.tpu._launch import launch_blocks
@@ -55,7 +55,7 @@ MOST_ELEMENTS = 2**19
 class PaddingPlan:
     """The plan of a launch."""
 
-    axes: tuple[Axis, ...]  # at least two; in a kernel, merged leading ones and these
+    axes: tuple[Axis, ...]  # at least two; a kernel sees the leading ones `merged`
     mode: PaddingMode
 
     @property
@@ -131,11 +131,7 @@ def block_of(shape: tuple[int, ...], fixed: Mapping[int, int]) -> tuple[int, ...
 
 
 def _pad(
-    x: jax.Array,
-    value: jax.Array,
-    axes: Sequence[Axis],
-    mode: PaddingMode,
-    interpret: Any,
+    x: jax.Array, value: jax.Array, axes: Axes, mode: PaddingMode, interpret: Any
 ) -> jax.Array:
     """Pads an array, by one launch or by two."""
     if x.dtype == np.bool_:  # Mosaic has no vectors of these in bytes
@@ -171,7 +167,7 @@ def _launch(
     problem += f"whole, and {show(call.shape)} is too large for that"
     require_fit("PADDING", plan.elements <= MOST_ELEMENTS, problem)
 
-    def sizes_of_value(dimensions: Sequence[Axis]) -> tuple[int, ...]:
+    def sizes_of_value(dimensions: Axes) -> tuple[int, ...]:
         """One value, or one for each position in leading dimensions without padding."""
         one = value.size == 1
         sizes = [1 if one or axis.is_padded else axis.size for axis in dimensions]
@@ -188,10 +184,9 @@ def _launch(
         each = zip(values.shape, program, strict=True)
         return tuple(i if size > 1 else 0 for size, i in each)
 
-    value_block = tuple(map(min, values.shape, plan.block))
     blocks = [
         pl.BlockSpec(plan.source_block, source_map),
-        pl.BlockSpec(value_block, value_map),
+        pl.BlockSpec(tuple(map(min, values.shape, plan.block)), value_map),
         pl.BlockSpec(plan.block, lambda *program: program),
     ]
     (padded,) = launch_blocks(
@@ -289,8 +284,7 @@ def _pad_dimension(
     slab = (SUBLANES, LANES)[dimension]
     shape = list(target.shape)
     shape[dimension] = slab
-    vector = [1, 1]
-    vector[dimension] = slab
+    vector = ((slab, 1), (1, slab))[dimension]
     top = jnp.int32((axis.size - 1) // slab)
 
     def span(start: Any) -> Any:
@@ -315,9 +309,8 @@ def _pad_dimension(
         values = jnp.zeros(shape, np.int32)
         for each in slabs:
             part = source[span(each * slab)]
-            part = jnp.take_along_axis(
-                part, sources & (slab - 1), axis=dimension, mode="promise_in_bounds"
-            )
+            index = sources & (slab - 1)
+            part = jnp.take_along_axis(part, index, dimension, mode="promise_in_bounds")
             values = jnp.where(lax.div(sources, jnp.int32(slab)) == each, part, values)
         if mode is PaddingMode.CONSTANT:
             inside = jnp.broadcast_to(_is_inside(axis, position), shape)
