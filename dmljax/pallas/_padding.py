@@ -38,13 +38,15 @@ class Axis:
         return self.before + self.after > 0
 
 
-def merged(axes: Sequence[Axis]) -> list[Axis]:
+Axes = Sequence[Axis]
+
+
+def merged(axes: Axes) -> list[Axis]:
     """Merges neighbouring dimensions that are not padded into one.
 
     For example, {16,3,224,224} becomes {48,224,224} if rows and columns are padded.
     """
-    # A kernel computes a position by a division for each dimension, so fewer are
-    # faster.
+    # A kernel finds a position by a division for each dimension, so fewer are faster.
     result: list[Axis] = []
     for axis in axes:
         if result and not (axis.is_padded or result[-1].is_padded):
@@ -121,8 +123,10 @@ def _to_bits(x: jax.Array) -> list[jax.Array]:
 def _from_bits(parts: Sequence[jax.Array], dtype: np.dtype) -> jax.Array:
     """Returns the array of type `dtype` with these bits: the inverse of `_to_bits`."""
     if jnp.issubdtype(dtype, np.complexfloating):
-        half, part = len(parts) // 2, np.dtype(f"float{4 * dtype.itemsize}")
-        return lax.complex(*(_from_bits(p, part) for p in (parts[:half], parts[half:])))
+        part = np.dtype(f"float{4 * dtype.itemsize}")
+        middle = len(parts) // 2
+        real = _from_bits(parts[:middle], part)
+        return lax.complex(real, _from_bits(parts[middle:], part))
     if dtype.kind == "b":
         return parts[0]
     if itemsize_bits(dtype) < 8:

@@ -33,9 +33,9 @@ LEAST_BY_DEFAULT = (9, 0)
 
 def kernels_available(platform: str) -> bool:
     """Whether the installed JAX has the backend, and what the kernels use of it."""
-    name = BACKENDS.get(platform)
-    known = name is not None and module(name) is not None
-    return known and (platform != "cuda" or code_per_thread() is not None)
+    if platform == "cuda":
+        return code_per_thread() is not None
+    return platform in BACKENDS and module(BACKENDS[platform]) is not None
 
 
 def served(platform: str, least: tuple[int, int]) -> bool:
@@ -52,8 +52,7 @@ def has_known_sizes(context: mlir.LoweringRuleContext) -> bool:
 
 def may_be_default(platform: str, context: mlir.LoweringRuleContext) -> bool:
     """Whether a kernel can run in this program without being asked for."""
-    # The machine that runs an exported program may have a GPU that the kernel does not
-    # serve.
+    # An exported program may run on a GPU that the kernel does not serve.
     return (
         is_local(context)
         and not is_exported(context)
@@ -74,29 +73,22 @@ def require_kernel(
 ) -> None:
     """Requires that a kernel that was asked for can run in this program.
 
-    Args:
-      operator: the name of the operator, for messages.
-      platform: what the program is lowered for. A CPU interprets the kernel for GPUs.
-      exists: whether the operator has a kernel for the platform.
-      context: the context of the lowering rule.
+    `exists` says whether the operator has a kernel for the platform that the program is
+    lowered for. A CPU interprets the kernel for GPUs.
     """
+    asked = "implementation='pallas' was asked for, and"
     # XLA can't divide a kernel. It would gather whole arrays on every device instead.
-    asked, divided = "implementation='pallas' was asked for, and", why_divided(context)
+    divided = why_divided(context)
     message = f"{asked} {divided}; or use implementation=None."
     require(operator, divided is None, message, NoKernelError)
+    problem = f"{asked} the sizes are symbolic; a kernel needs numbers"
+    require_fit(operator, has_known_sizes(context), problem)
     # JAX does not say the name of a platform that has no lowering rule of its own.
     named = f"the platform {platform!r}" if platform else "this platform"
-    interpreted, backend = platform == "cpu", BACKENDS.get(platform)
-    for holds, problem in (
-        (has_known_sizes(context), "the sizes are symbolic; a kernel needs numbers"),
-        (exists, f"there is no kernel for {named}"),
-        (
-            interpreted or kernels_available(platform),
-            f"it needs {backend}, which this JAX, {jax.__version__}, does not have",
-        ),
-        (
-            interpreted or served(platform, LEAST_CAPABILITY),
-            f"it needs a GPU of compute capability {LEAST_CAPABILITY} or later",
-        ),
-    ):
-        require_fit(operator, holds, f"{asked} {problem}")
+    require_fit(operator, exists, f"{asked} there is no kernel for {named}")
+    if platform == "cpu":
+        return
+    backend = f"{BACKENDS[platform]}, which this JAX, {jax.__version__}, does not have"
+    require_fit(operator, kernels_available(platform), f"{asked} it needs {backend}")
+    gpu = f"a GPU of compute capability {LEAST_CAPABILITY} or later"
+    require_fit(operator, served(platform, LEAST_CAPABILITY), f"{asked} it needs {gpu}")

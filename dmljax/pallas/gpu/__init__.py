@@ -19,4 +19,8 @@ words of the parent package hold here, and these:
 `_padding` and the files `_nonzero_*` define their own words at their beginning.
 """
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 WARP = 32  # the threads of a warp
+Body = Callable[..., Sequence[Any]]  # of a loop: takes and returns what is carried

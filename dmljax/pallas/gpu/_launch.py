@@ -1,6 +1,5 @@
 """The launch of kernels for NVIDIA GPUs. They say what one thread does."""
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import jax
 from jax.experimental import pallas as pl
 
-from dmljax._jax import code_per_thread, struct
+from dmljax._jax import struct
 from dmljax.pallas.gpu import WARP
 
 
@@ -45,43 +44,43 @@ def launch_threads(
 
     from dmljax.pallas.gpu import _threads
 
-    mlir = code_per_thread()
-    assert mlir is not None  # `kernels_available` has said so
-    given = len(operands) + len(outputs)
+    given: list[Any] = [*operands, *outputs]
+    sizes = [array.shape[1] for array in given]
+    sizes += [size for _, size in posts]
+    sizes += [size for size, _ in shared]
+
+    def code(_: Any, *references: Any) -> None:
+        memories = [
+            _threads.Memory.of(reference, size)
+            for reference, size in zip(references, sizes, strict=True)
+        ]
+        kernel(_threads.Threads(warps * WARP), *memories, **static)
 
     def body(*references: Any) -> None:
-        def code(context: Any, *values: Any) -> None:
-            del context
-            memories = [_threads.Memory.of(mlir.pointer(v), v.type) for v in values]
-            for i, (_, size) in enumerate(posts, given):
-                memories[i] = dataclasses.replace(memories[i], size=size)
-            kernel(_threads.Threads(warps * WARP), *memories, **static)
-
         posted = [
             pl.get_global(mosaic_gpu.SemaphoreType.REGULAR((math.prod(shape),)))
             for shape in posts
         ]
-        references = (*references[:given], *posted, *references[given:])
+        references = (*references[: len(given)], *posted, *references[len(given) :])
         kinds = (mosaic_gpu.RefType(),) * len(references)
-        mlir.inline(arg_types=kinds)(code)(*references)
+        _threads.inline(arg_types=kinds)(code)(*references)
 
-    results: Sequence[jax.Array] = mosaic_gpu.kernel(
+    parameters = mosaic_gpu.CompilerParams(
+        # Kernels have barriers where they need them.
+        unsafe_no_auto_barriers=True,
+        # The code is for one thread. Semantics for a group of warps would infer a
+        # layout of arrays, though there are none, and trace twice as long.
+        lowering_semantics=mosaic_gpu.LoweringSemantics.Lane,
+    )
+    launch: Callable[..., Sequence[jax.Array]] = mosaic_gpu.kernel(
         body,
         out_type=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
-        scratch_types=[
-            mosaic_gpu.SMEM((max(size, 1),), dtype) for size, dtype in shared
-        ],
+        scratch_types=[mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared],
         grid=(programs,),
         grid_names=("program",),
         num_threads=warps // 4,
         thread_name="warps",
-        compiler_params=mosaic_gpu.CompilerParams(
-            # Kernels have barriers where they need them.
-            unsafe_no_auto_barriers=True,
-            # The code is for one thread. Semantics for a group of warps would infer a
-            # layout of arrays, though there are none, and trace twice as long.
-            lowering_semantics=mosaic_gpu.LoweringSemantics.Lane,
-        ),
+        compiler_params=parameters,
         kernel_name=f"dmljax_{operator}",
-    )(*operands)
-    return results
+    )
+    return launch(*operands)

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax.pallas.gpu import WARP
+from dmljax.pallas.gpu import WARP, Body
 
 UNWRITTEN = 0xA5A5A5A5  # what memory holds before a kernel stores to it
 _POSTED = np.uint32(2**31)  # the bit of a word that says that it was posted
@@ -74,9 +74,9 @@ class Memory:
         """Gives nothing of use at an address that is no multiple of the size."""
         row, offsets, misaligned = self._locate(offset, elements)
         offsets = jnp.where(misaligned, self.size, offsets)
-        unwritten = self.held.array.dtype.type(UNWRITTEN & (2**self.bits - 1))
-        found = self.held.array.at[row, offsets].get(
-            mode="fill", fill_value=unwritten, wrap_negative_indices=False
+        array = self.held.array
+        found = array.at[row, offsets].get(
+            mode="fill", fill_value=_unwritten(array.dtype), wrap_negative_indices=False
         )
         count = max(elements * self.bits // 32, 1)
         split = found.astype(np.uint32).reshape(*self.threads.shape, count, -1)
@@ -89,7 +89,8 @@ class Memory:
         A store outside of the row spoils all: a GPU would make it somewhere else.
         So does one to an address that is no multiple of the size.
         """
-        t, array, elements = self.threads, self.held.array, elements or len(words)
+        t = self.threads
+        elements = elements or len(words)
         joined = jnp.stack([t.number(word) for word in words], 2)[..., None]
         values = joined >> self._shifts(elements // len(words))
         values = (values & np.uint32(2**self.bits - 1)).reshape(*t.shape, elements)
@@ -97,9 +98,9 @@ class Memory:
         active = t.active[..., None]
         wrong = jnp.any(active & (misaligned | (offsets >= self.size)))
         offsets = jnp.where(active, offsets, np.uint32(2**32 - 1))
+        array = self.held.array
         stored = array.at[row, offsets].set(values.astype(array.dtype), mode="drop")
-        spoiled = _unwritten(array.shape, array.dtype)
-        self.held.array = jnp.where(wrong, spoiled, stored)
+        self.held.array = jnp.where(wrong, _unwritten(array.dtype), stored)
 
     def _locate(self, offset: Any, elements: int) -> tuple[Any, jax.Array, jax.Array]:
         """Returns the row and the offsets of elements, and whether they can't be."""
@@ -134,8 +135,8 @@ class Threads:
 
     def shared(self, size: int, dtype: np.dtype) -> Memory:
         """Makes a memory of its own for each program."""
-        held = self.memory(_unwritten((self.shape[0], size), dtype))
-        return held.at(self.program)
+        unwritten = jnp.full((self.shape[0], size), _unwritten(dtype))
+        return self.memory(unwritten).at(self.program)
 
     def number(self, value: Any) -> jax.Array:
         """Returns a number of all threads."""
@@ -145,8 +146,10 @@ class Threads:
         """Returns the number: on a CPU, arrays have fewer than 2^32 elements here."""
         return number
 
-    constant, narrow = number, wide
-    select, ones = staticmethod(jnp.where), staticmethod(lax.population_count)
+    constant = number
+    narrow = wide
+    select = staticmethod(jnp.where)
+    ones = staticmethod(lax.population_count)
     minimum, maximum = staticmethod(jnp.minimum), staticmethod(jnp.maximum)
 
     @contextlib.contextmanager
@@ -158,10 +161,7 @@ class Threads:
         self.active = before
 
     def repeat(
-        self,
-        condition: Callable[..., jax.Array],
-        body: Callable[..., Sequence[jax.Array]],
-        *carry: jax.Array,
+        self, condition: Callable[..., jax.Array], body: Body, *carry: jax.Array
     ) -> Sequence[jax.Array]:
         def restore(arrays: Sequence[jax.Array]) -> None:
             for held, array in zip(self.memories, arrays, strict=True):
@@ -189,9 +189,7 @@ class Threads:
         restore(arrays)
         return results
 
-    def loop(
-        self, rounds: Any, body: Callable[..., Sequence[jax.Array]], *carry: jax.Array
-    ) -> Sequence[jax.Array]:
+    def loop(self, rounds: Any, body: Body, *carry: jax.Array) -> Sequence[jax.Array]:
         def step(i: jax.Array, *carry: jax.Array) -> Sequence[jax.Array]:
             return [i + 1, *body(i, *carry)]
 
@@ -232,13 +230,12 @@ def run(
     """Returns the outputs of a kernel: `_launch.launch_threads` on a CPU."""
     t = Threads(programs, threads)
     taken = [t.memory(operand) for operand in operands]
-    made = [t.memory(_unwritten(out.shape, out.dtype)) for out in outputs]
-    of_programs = [t.shared(max(size, 1), np.dtype(dtype)) for size, dtype in shared]
+    made = [t.memory(jnp.full(out.shape, _unwritten(out.dtype))) for out in outputs]
+    of_programs = [t.shared(size, np.dtype(dtype)) for size, dtype in shared]
     posted = [t.memory(jnp.zeros(shape, np.uint32)) for shape in posts]
     kernel(t, *taken, *made, *posted, *of_programs, **static)
     return [memory.held.array for memory in made]
 
 
-def _unwritten(shape: tuple[int, ...], dtype: np.dtype) -> jax.Array:
-    bits = 8 * dtype.itemsize
-    return jnp.full(shape, np.array(UNWRITTEN & (2**bits - 1), dtype))
+def _unwritten(dtype: np.dtype) -> Any:
+    return np.uint32(UNWRITTEN).astype(dtype)

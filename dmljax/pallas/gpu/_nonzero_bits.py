@@ -35,7 +35,8 @@ def as_bits(x: jax.Array) -> tuple[jax.Array, int, int]:
     for an element of 64. An element is not zero if one of the bits that matter is set.
     """
     dtype = x.dtype
-    width, floating = itemsize_bits(dtype), is_floating(dtype)
+    width = itemsize_bits(dtype)
+    floating = is_floating(dtype)
     zeros = zero_patterns(dtype) if floating else (0,)
     if width in (8, 16, 32, 64) and zeros and (floating or is_integer(dtype)):
         # The largest zero pattern is the sign bit alone, in types with a negative zero.
@@ -51,8 +52,8 @@ def bits_of_words(words: Sequence[Any], width: int, keep: int) -> Any:
     if width == 64:
         low, high = np.uint32(keep % 2**32), np.uint32(keep >> 32)
         pairs = zip(words[::2], words[1::2], strict=True)
-        words = [(one & low) | (other & high) for one, other in pairs]
-        width, keep = 32, 2**32 - 1
+        either = [(one & low) | (other & high) for one, other in pairs]
+        return bits_of_words(either, 32, 2**32 - 1)
     parts = [nonzero_bits(word, width, keep) for word in words]
     shifted = (part << (i * BIT_WORD // width) for i, part in enumerate(parts))
     return functools.reduce(operator.or_, shifted)

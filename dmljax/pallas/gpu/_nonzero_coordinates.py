@@ -31,6 +31,7 @@ Nothing reads the input twice, and only some numbers go from one program to anot
 """
 
 import functools
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -66,17 +67,19 @@ def nonzero_coordinates(
     plan = NonzeroPlan(batch, elements, written, last, width, keep, fill)
     problem = f"the kernel can't find elements in {batch} tensors at once"
     require_fit("NONZERO_COORDINATES", plan.programs * batch < 2**31, problem)
+    offsets = [origin.reshape(batch, 1) for origin in origins]
+    outputs = [
+        jax.ShapeDtypeStruct((batch, 1), np.uint32),
+        jax.ShapeDtypeStruct((batch, written * columns), np.uint32),
+    ]
     count, coordinates = launch_threads(
         _find_rows,
         bits,
-        *(offset.reshape(batch, 1) for offset in origins),
+        *offsets,
         operator="nonzero_coordinates",
         programs=plan.programs * batch,
         warps=plan.warps,
-        outputs=[
-            jax.ShapeDtypeStruct((batch, size), np.uint32)
-            for size in (1, written * columns)
-        ],
+        outputs=outputs,
         posts=[(batch, plan.posts)] if plan.posts else [],
         shared=plan.shared,
         interpret=interpret,
@@ -111,17 +114,18 @@ def _find_rows(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
 
 def _read_share(p: Program) -> None:
     """Stores the bit words of the share, and how many non-zeros each tile has."""
-    t, plan, at_once = p.t, p.plan, p.plan.at_once
+    plan = p.plan
     before = p.index * (plan.warps * plan.tiles)  # tiles of the line before the share
 
     def read(i: Any) -> Sequence[Any]:
-        tile = (i * plan.warps + p.warp) * at_once
-        words, counts = p.bit_words.part(tile * WARP), p.nonzeros.part(tile)
+        tile = (i * plan.warps + p.warp) * plan.at_once
+        words = p.bit_words.part(tile * WARP)
+        counts = p.nonzeros.part(tile)
         # Only near the end of the line, each load is tested.
-        is_whole = before + tile + at_once <= plan.elements // TILE
-        with t.when(is_whole):
+        is_whole = before + tile + plan.at_once <= plan.elements // TILE
+        with p.t.when(is_whole):
             loads = _load_whole(p, before + tile)
-            for k in range(at_once):
+            for k in range(plan.at_once):
                 _store_tile(p, k, loads[k], words, counts)
         if plan.elements % plan.share:
 
@@ -130,11 +134,11 @@ def _read_share(p: Program) -> None:
                 _store_tile(p, 0, loads, words.part(k * WARP), counts.part(k))
                 return []
 
-            with t.when(is_whole ^ True):
-                t.loop(at_once, read_cut)
+            with p.t.when(is_whole ^ True):
+                p.t.loop(plan.at_once, read_cut)
         return []
 
-    t.loop(plan.tiles // at_once, read)
+    p.t.loop(plan.tiles // plan.at_once, read)
 
 
 def _load_whole(p: Program, tile: Any) -> list[list[Any]]:
@@ -144,7 +148,8 @@ def _load_whole(p: Program, tile: Any) -> list[list[Any]]:
     on. The result has for each tile a number for each load, of bits: whether an element
     is not zero.
     """
-    plan, loaded = p.plan, p.plan.loaded(True)
+    plan = p.plan
+    loaded = plan.loaded(True)
     scale = plan.width // p.bits.bits  # words of an element: 2 for 8 bytes
     start = p.t.wide(tile * TILE + p.lane * loaded) * scale
 
@@ -160,17 +165,18 @@ def _load_whole(p: Program, tile: Any) -> list[list[Any]]:
 
 def _load_cut(p: Program, tile: Any) -> list[Any]:
     """Loads a tile that may reach past the end of the line, or lie past it."""
-    t, plan, loaded = p.t, p.plan, p.plan.loaded(False)
+    plan = p.plan
+    loaded = plan.loaded(False)
     scale = plan.width // p.bits.bits
-    start = t.wide(tile * TILE + p.lane * loaded) * scale
-    rest = t.select(tile <= plan.elements // TILE, plan.elements - tile * TILE, 0)
+    start = p.t.wide(tile * TILE + p.lane * loaded) * scale
+    rest = p.t.select(tile <= plan.elements // TILE, plan.elements - tile * TILE, 0)
 
     def load(k: int) -> Any:
         offset = k * WARP * loaded
         inside = p.lane * loaded + offset < rest
-        there = t.select(inside, start + offset * scale, 0)
+        there = p.t.select(inside, start + offset * scale, 0)
         words = p.bits.words(there, loaded * scale)
-        return t.select(inside, bits_of_words(words, plan.width, plan.keep), 0)
+        return p.t.select(inside, bits_of_words(words, plan.width, plan.keep), 0)
 
     return [load(k) for k in range(BIT_WORD // loaded)]
 
@@ -181,13 +187,13 @@ def _store_tile(
     """Stores the bit words of a tile, given the bits of each load of a thread."""
     # Threads load side by side: each of them has bits of several bit words. They
     # exchange these bits, until each thread has a bit word.
-    t, size = p.t, BIT_WORD // len(loads)
+    size = BIT_WORD // len(loads)
     shifted = (bits << (k * size) for k, bits in enumerate(loads))
     mixed = functools.reduce(operator.or_, shifted)
     index = p.lane % len(loads) * size + p.lane // len(loads)
-    words.store(index + tile * WARP, transposed(t, mixed, size))
-    total = t.warp_sum(t.ones(mixed))
-    with t.when(p.lane == 0):
+    words.store(index + tile * WARP, transposed(p.t, mixed, size))
+    total = p.t.warp_sum(p.t.ones(mixed))
+    with p.t.when(p.lane == 0):
         counts.store(tile, total)
 
 
@@ -197,14 +203,11 @@ def _count_before_tiles(p: Program) -> Any:
     Each warp does this for itself, and each of its threads for COUNTED neighbouring
     tiles. Returns how many non-zeros the share has.
     """
-    t, plan = p.t, p.plan
-    has_tiles = p.lane < plan.warps * plan.tiles // COUNTED
+    t = p.t
+    has_tiles = p.lane < p.plan.warps * p.plan.tiles // COUNTED
     tile = t.select(has_tiles, p.lane, 0) * COUNTED
     each = [t.select(has_tiles, n, 0) for n in p.nonzeros.words(tile, COUNTED)]
-    before = [t.constant(0)]
-    for n in each:
-        before.append(before[-1] + n)
-    own = before.pop()
+    *before, own = itertools.accumulate(each, initial=t.constant(0))
     ends = t.warp_scan(own)
     with t.when(has_tiles & (t.thread < WARP)):
         p.starts.store(tile, *(ends - own + n for n in before))
@@ -218,11 +221,10 @@ def _count_before_share(p: Program, total: Any) -> Any:
     the groups before. The last program of a group posts the group's sum: no program
     of a long line reads all counts.
     """
-    t, plan = p.t, p.plan
+    t = p.t
+    plan = p.plan
 
-    def posted(start: Any, count: Any) -> Any:
-        """Adds up `count` posts."""
-
+    def sum_of_posts(start: Any, count: Any) -> Any:
         def wait(i: Any, found: Any) -> Sequence[Any]:
             return [found + p.posts.wait(start + i * t.threads + t.thread)]
 
@@ -237,10 +239,10 @@ def _count_before_share(p: Program, total: Any) -> Any:
         return t.warp_sum(t.select(p.lane < plan.warps, each, 0))
 
     in_group, group = p.index % plan.group, p.index // plan.group
-    before = posted(p.index - in_group, in_group)
+    before = sum_of_posts(p.index - in_group, in_group)
     if plan.groups == 1:
         return before
     is_last = (in_group == plan.group - 1) & (group < plan.groups - 1)
     with t.when(is_last & (t.thread == 0)):
         p.posts.post(group + plan.programs, before + total)
-    return before + posted(t.constant(plan.programs), group)
+    return before + sum_of_posts(t.constant(plan.programs), group)

@@ -41,18 +41,17 @@ class NonzeroPlan:
     width: int  # the bits of an element
     keep: int  # the bits that make an element non-zero if one is set
     fill: int | None  # the values of rows past the count; None leaves them alone
+    # The constants as they are when the plan is made: tests make them small before.
+    warps: int = dataclasses.field(default_factory=lambda: WARPS)  # of a program
+    group: int = dataclasses.field(default_factory=lambda: GROUP)  # programs of a group
 
     @property
     def columns(self) -> int:  # the values of a row
         return len(self.sizes)
 
     @property
-    def warps(self) -> int:  # of a program
-        return WARPS
-
-    @property
     def tiles(self) -> int:  # of a share for each warp
-        of_line = -(-self.elements // (WARPS * TILE))
+        of_line = -(-self.elements // (self.warps * TILE))
         of_all = of_line * self.batch
         # Shares are smaller if this fills all rounds of programs alike. A last round of
         # few programs would not keep the memory busy.
@@ -66,15 +65,11 @@ class NonzeroPlan:
 
     @property
     def share(self) -> int:  # its elements; the last share of a line may have fewer
-        return WARPS * self.tiles * TILE
+        return self.warps * self.tiles * TILE
 
     @property
     def programs(self) -> int:  # of a line
         return -(-self.elements // self.share)
-
-    @property
-    def group(self) -> int:  # the programs of a group
-        return GROUP
 
     @property
     def groups(self) -> int:  # of the programs of a line
@@ -117,10 +112,14 @@ class NonzeroPlan:
     @property
     def shared(self) -> list[tuple[int, Any]]:
         """The sizes and types of the shared memories, in the order of `Program`."""
-        word, tiles = np.uint32, self.warps * self.tiles
-        of_tiles = [(tiles * WARP, word), (tiles, word), (tiles, word)]
-        lists = (self.warps * LISTED, np.uint16)
-        return [*of_tiles, lists, (self.warps, word)]
+        tiles = self.warps * self.tiles
+        return [
+            (tiles * WARP, np.uint32),
+            (tiles, np.uint32),
+            (tiles, np.uint32),
+            (self.warps * LISTED, np.uint16),
+            (self.warps, np.uint32),
+        ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,14 +144,15 @@ class Program:
     @classmethod
     def of(cls, t: Any, memories: Sequence[Any], plan: NonzeroPlan) -> "Program":
         """Returns the program of a thread, given the memories of the launch."""
-        index, line = t.program, 0
+        shared = len(plan.shared)
+        of_line = list(memories[:-shared])
+        index = t.program
         # A grid of two dimensions would limit one of them to 65 535.
         if plan.batch > 1:
             index, line = t.program % plan.programs, t.program // plan.programs
-        shared = len(plan.shared)
-        bits, *arrays = [memory.at(line) for memory in memories[:-shared]]
-        posts = arrays.pop() if plan.posts else None
-        *origins, count, out = arrays
+            of_line = [memory.at(line) for memory in of_line]
+        posts = of_line.pop() if plan.posts else None
+        bits, *origins, count, out = of_line
         own = memories[-shared:]
         return cls(t, plan, index, bits, origins, count, out, posts, *own)
 

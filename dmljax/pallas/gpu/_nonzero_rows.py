@@ -8,8 +8,7 @@ thread has one bit word of the tile.
     rows         from row `start` on, four values of a thread at once
 
 The rows past the count are the *tail*, and hold the fill value. A program fills as many
-rows as its share has zeros. It knows which rows these are, and waits for no count but
-those of the programs before it.
+rows as its share has zeros; `fill_rows` says which.
 """
 
 import math
@@ -30,12 +29,15 @@ def write_rows(p: Program, start: Any, offset: Any) -> None:
 
     `offset` is that of the share in its tensor.
     """
-    t, plan, listed = p.t, p.plan, p.listed.part(p.warp * LISTED)
+    t = p.t
+    plan = p.plan
+    listed = p.listed.part(p.warp * LISTED)
 
     def write_tile(i: Any) -> Sequence[Any]:
         # Warps write tiles side by side, because memory takes neighbours faster.
         tile = i * plan.warps + p.warp
-        row, nonzeros = start + p.starts.load(tile), p.nonzeros.load(tile)
+        row = start + p.starts.load(tile)
+        nonzeros = p.nonzeros.load(tile)
         of_tile = offset + tile * TILE
         is_full = nonzeros == TILE
         with t.when(row < plan.rows):
@@ -64,17 +66,17 @@ def write_rows(p: Program, start: Any, offset: Any) -> None:
 
 def _list_nonzeros(p: Program, bits: Any, first: Any, listed: Any) -> None:
     """Lists the non-zeros of a tile from `first` on. `bits` are the thread's word."""
-    t, count = p.t, p.t.ones(bits)
+    count = p.t.ones(bits)
 
     def list_lowest(bits: Any, slot: Any) -> Sequence[Any]:
         lower = bits - 1
-        listed.store(slot, p.lane * BIT_WORD + (t.ones(bits ^ lower) - 1))
+        listed.store(slot, p.lane * BIT_WORD + (p.t.ones(bits ^ lower) - 1))
         return [bits & lower, slot + 1]
 
     # LLVM unrolls a loop by four if it knows how many rounds it has. Then threads with
     # different numbers of rounds wait for each other twice.
-    slot = first + t.warp_scan(count) - count
-    t.repeat(lambda bits, _: bits != 0, list_lowest, bits, slot)
+    slot = first + p.t.warp_scan(count) - count
+    p.t.repeat(lambda bits, _: bits != 0, list_lowest, bits, slot)
 
 
 def _write(p: Program, start: Any, count: Any, offset: Any, elements: Some) -> None:
@@ -83,7 +85,7 @@ def _write(p: Program, start: Any, count: Any, offset: Any, elements: Some) -> N
     The tile has `count` non-zeros, at the offsets `elements` in it, and begins at
     `offset` in its tensor. Rows past the last one of the output are left out.
     """
-    t, columns = p.t, p.plan.columns
+    columns = p.plan.columns
 
     def values(i: Any, count: int) -> list[Any]:
         row, column = i // columns, i % columns
@@ -98,10 +100,10 @@ def _write(p: Program, start: Any, count: Any, offset: Any, elements: Some) -> N
         step = math.gcd(columns, count)
         for begin in range(step, columns, step):
             pairs = zip(each[begin : begin + count], found, strict=True)
-            found = [t.select(column == begin, *pair) for pair in pairs]
+            found = [p.t.select(column == begin, *pair) for pair in pairs]
         return found
 
-    rows = t.minimum(count, p.plan.rows - start)
+    rows = p.t.minimum(count, p.plan.rows - start)
     store_rows(p, start, rows, values, p.lane, WARP)
 
 
@@ -122,7 +124,9 @@ def store_rows(
     `values` are asked for one at a time, or `plan.stored`. The rows are stored by so
     many threads together. This one has the number `thread`.
     """
-    t, width, columns = p.t, p.plan.stored, p.plan.columns
+    t = p.t
+    width = p.plan.stored
+    columns = p.plan.columns
     # Threads that store together begin at a multiple of what they store at once. When
     # we let the eight warps of a program fill 4 KiB from any address on, uint8 of rank
     # 4 took 0.46 ms instead of 0.28.
@@ -163,10 +167,9 @@ def fill_rows(p: Program, before: Any, total: Any) -> None:
 
         elements   0 5 0 0 | 7 1 0 2
         rows       0 1 1 1 b a a a
-
-    If `size=` asks for fewer rows, those past the last one are left out.
     """
-    t, plan = p.t, p.plan
+    t = p.t
+    plan = p.plan
     first = p.index * plan.share
     stop = plan.elements - (first - before)
     start = stop - (t.minimum(plan.elements - first, plan.share) - total)

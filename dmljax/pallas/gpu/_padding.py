@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import jax
 
 from dmljax._coordinates import PaddingMode, fold
-from dmljax.pallas._padding import Axis, merged, padding_form
+from dmljax.pallas._padding import Axes, Axis, merged, padding_form
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
 
@@ -70,6 +70,10 @@ class PaddingPlan:
         return self.rows * self.length
 
     @property
+    def share(self) -> int:  # the elements of the chunks of a program
+        return WARPS * WARP * self.chunk
+
+    @property
     def inside(self) -> tuple[int, int]:  # where in a row it begins, and where it ends
         begin = self.row.before * self.unit
         return begin, begin + self.row.size * self.unit
@@ -89,14 +93,13 @@ class PaddingPlan:
         return max([self.elements + self.length, *sums])
 
 
-def plan_of(
-    axes: Sequence[Axis], mode: PaddingMode, values: int, itemsize: int
-) -> PaddingPlan:
+def plan_of(axes: Axes, mode: PaddingMode, values: int, itemsize: int) -> PaddingPlan:
     """Returns the plan for these dimensions, and for elements of `itemsize` bytes."""
     *outer, row = merged(axes)
     unit = 1
-    if outer and not row.is_padded and row.size * itemsize < ROW_BYTES:
-        unit, row = row.size, outer.pop()
+    if not row.is_padded and row.size * itemsize < ROW_BYTES:
+        unit = row.size
+        row = outer.pop()
     # A word is of two rows at most: no row has fewer than two elements, and words begin
     # at multiples of their size.
     word = math.gcd(math.prod(axis.output for axis in axes), 4 // itemsize)
@@ -104,8 +107,7 @@ def plan_of(
     return PaddingPlan(tuple(outer), row, unit, mode, values, chunk, word)
 
 
-@dataclasses.dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """A program, as each of its threads sees it: the plan and the memories."""
 
     t: Any  # the thread
@@ -113,10 +115,6 @@ class Program:
     x: Any  # the input
     value: Any  # the values of the padding
     out: Any  # the output
-
-    @property
-    def elements(self) -> int:  # of the chunks of a program
-        return int(self.t.threads * self.plan.chunk)
 
 
 class Source(NamedTuple):
@@ -129,23 +127,21 @@ class Source(NamedTuple):
 
 @padding_form
 def padding(
-    x: jax.Array,
-    value: jax.Array,
-    axes: Sequence[Axis],
-    mode: PaddingMode,
-    interpret: bool,
+    x: jax.Array, value: jax.Array, axes: Axes, mode: PaddingMode, interpret: bool
 ) -> jax.Array:
     """The form by kernel."""
     plan = plan_of(axes, mode, value.size, x.dtype.itemsize)
+    outputs = [jax.ShapeDtypeStruct((1, plan.elements), x.dtype)]
+    # The last program may have no chunks, and then has what is behind them.
+    programs = -(-plan.elements // plan.share)
     (output,) = launch_threads(
         _pad_chunks,
         x.reshape(1, -1),
         value.reshape(1, -1),
         operator="padding",
-        # The last one may have no chunks, and then has what is behind them.
-        programs=-(-plan.elements // (WARPS * WARP * plan.chunk)),
+        programs=programs,
         warps=WARPS,
-        outputs=(jax.ShapeDtypeStruct((1, plan.elements), x.dtype),),
+        outputs=outputs,
         interpret=interpret,
         plan=plan,
     )
@@ -156,11 +152,11 @@ def _pad_chunks(t: Any, *memories: Any, plan: PaddingPlan) -> None:
     """Writes the chunks of a program, one for each thread."""
     p = Program(t, plan, *memories)
     # Some numbers may need 64 bits. A GPU divides those in many instructions.
-    wide = plan.most + 2 * p.elements >= 2**32
+    wide = plan.most + 2 * plan.share >= 2**32
     program, thread = (t.wide(n) if wide else n for n in (t.program, t.thread))
     _copy(p, program * t.threads + thread)
     if plan.gap:
-        _fill_gaps(p, program * p.elements)
+        _fill_gaps(p, program * plan.share)
 
 
 def _copy(p: Program, chunk: Any) -> None:
@@ -169,34 +165,34 @@ def _copy(p: Program, chunk: Any) -> None:
     Without this, reflect padding of bfloat16 images on an H200 takes 1.85 times as long
     (results/nvidia-h200.csv, "[nothing copied]").
     """
-    t, plan = p.t, p.plan
+    plan = p.plan
     offset = chunk * plan.chunk
     row, column = _divide(offset, plan.length)
     begin, end = plan.inside
     inside = (column >= begin) & (column + plan.chunk <= end)
-    with t.when(inside & (chunk < plan.elements // plan.chunk)):
+    with p.t.when(inside & (chunk < plan.elements // plan.chunk)):
         source = _find_source(p, row)
-        words = _load_anywhere(t, p.x, source.offset + (column - begin), plan.chunk)
+        words = _load_anywhere(p, source.offset + (column - begin))
         if plan.mode is PaddingMode.CONSTANT:
             fill = _packed([source.value] * plan.chunk, p.x.bits)
             pairs = zip(words, fill, strict=True)
-            words = [t.select(source.inside, *pair) for pair in pairs]
+            words = [p.t.select(source.inside, *pair) for pair in pairs]
         p.out.store(offset, *words, elements=plan.chunk)
 
 
-def _load_anywhere(t: Any, x: Any, offset: Any, count: int) -> list[Any]:
-    """Loads neighbouring elements from any offset on, as words."""
+def _load_anywhere(p: Program, offset: Any) -> list[Any]:
+    """Loads the elements of a chunk from any offset of the input on, as words."""
+    x = p.x
     per_word = 32 // x.bits
-    if per_word == 1 or count % per_word or x.size % per_word:
-        return _packed([x.load(offset + i) for i in range(count)], x.bits)
+    if per_word == 1 or x.size % per_word:
+        return _packed([x.load(offset + i) for i in range(p.plan.chunk)], x.bits)
     slot = offset % per_word
     first = offset - slot
-    offsets = [first + i for i in range(0, count, per_word)]
-    # If the elements are whole words, the word behind them is not needed, and there may
-    # be none.
-    offsets.append(t.minimum(first + count, x.size - per_word))
+    offsets = [first + i for i in range(0, p.plan.chunk, per_word)]
+    # If the elements are whole words, the one behind is not needed, and may be missing.
+    offsets.append(p.t.minimum(first + p.plan.chunk, x.size - per_word))
     words = [x.words(each, per_word)[0] for each in offsets]
-    shift = t.narrow(slot) * x.bits
+    shift = p.t.narrow(slot) * x.bits
     # The shift to the left is by 1 bit and then by the rest, because a shift by all
     # bits of a word is not defined.
     return [
@@ -225,21 +221,23 @@ def _fill_gaps(p: Program, base: Any) -> None:
     had then already written the chunks beside them to memory, and the call took
     0.060 ms instead of 0.035.
     """
-    t, plan, chunk = p.t, p.plan, p.plan.chunk
+    t = p.t
+    plan = p.plan
     begin, end = plan.inside
-    behind, stop = plan.length - end, t.minimum(base + p.elements, plan.elements)
+    behind = plan.length - end
+    stop = t.minimum(base + plan.share, plan.elements)
     # The first gap that ends behind `base`; how many gaps a program may have a part of;
     # and how many words of each.
     first = (base + (plan.length - begin)) // plan.length
-    gaps = -(-(p.elements + behind + begin) // plan.length)
-    most = min(plan.gap, p.elements // plan.word)
+    gaps = -(-(plan.share + behind + begin) // plan.length)
+    most = min(plan.gap, plan.share // plan.word)
 
     def fill_word(i: Any) -> Sequence[Any]:
         number, word = _divide(i * t.threads + t.thread, most)
         gap = first + number
         start = gap * plan.length
-        low = t.select(gap > 0, (start - behind) // chunk * chunk, 0)
-        high = (start + (begin + chunk - 1)) // chunk * chunk
+        low = t.select(gap > 0, (start - behind) // plan.chunk * plan.chunk, 0)
+        high = (start + (begin + plan.chunk - 1)) // plan.chunk * plan.chunk
         offset = t.maximum(low, base) + word * plan.word
         inside = offset < t.minimum(high, stop)
         with t.when((number < gaps) & (gap <= plan.rows) & inside):
@@ -252,19 +250,19 @@ def _fill_gaps(p: Program, base: Any) -> None:
 
 def _look_up(p: Program, offset: Any) -> list[Any]:
     """Returns the elements of a word of the output. They may be of two rows."""
-    t, plan = p.t, p.plan
+    plan = p.plan
     row, column = _divide(offset, plan.length)
     source = _find_source(p, row)
     if plan.length % plan.word == 0:
         return [_load_source(p, source, column + i) for i in range(plan.word)]
     # The last row is followed by none.
-    following = _find_source(p, t.select(row < plan.rows - 1, row + 1, row))
+    following = _find_source(p, p.t.select(row < plan.rows - 1, row + 1, row))
     found = []
     for i in range(plan.word):
         is_next = column + i >= plan.length
-        own = t.select(is_next, column + i - plan.length, column + i)
+        own = p.t.select(is_next, column + i - plan.length, column + i)
         pairs = zip(following, source, strict=True)
-        of_row = Source(*(t.select(is_next, *pair) for pair in pairs))
+        of_row = Source(*(p.t.select(is_next, *pair) for pair in pairs))
         found.append(_load_source(p, of_row, own))
     return found
 
@@ -283,8 +281,11 @@ def _load_source(p: Program, row: Source, column: Any) -> Any:
 
 def _find_source(p: Program, row: Any) -> Source:
     """Returns what a row of the output repeats."""
-    t, plan = p.t, p.plan
-    offset, inside, rest = t.constant(0), t.constant(0) == 0, row
+    t = p.t
+    plan = p.plan
+    offset = t.constant(0)
+    inside = t.constant(0) == 0
+    rest = row
     stride = plan.row.size * plan.unit
     for axis in reversed(plan.outer):
         rest, position = _divide(rest, axis.output)

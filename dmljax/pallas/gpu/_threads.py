@@ -22,13 +22,19 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dmljax._jax import code_per_thread
-from dmljax.pallas.gpu import WARP
+from dmljax.pallas.gpu import WARP, Body
 
 _mlir = code_per_thread()
 assert _mlir is not None  # `_launch` imports this module where JAX has all of it
-ir, dialects = _mlir.ir, _mlir.dialects
-arith, gpu, llvm = dialects.arith, dialects.gpu, dialects.llvm
-_COMPARISONS = {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9}  # unsigned
+inline = _mlir.inline
+address_of = _mlir.pointer
+ir = _mlir.ir
+dialects = _mlir.dialects
+arith = dialects.arith
+gpu = dialects.gpu
+llvm = dialects.llvm
+compare = arith.CmpIPredicate
+integer = ir.IntegerType.get_signless  # MLIR's type of integers of so many bits
 
 _ALL_OF_A_WARP = 2**WARP - 1  # a bit for each of its threads
 _POSTED = 2**31  # the bit of a word in memory that says that it was posted
@@ -39,9 +45,6 @@ ld.relaxed.gpu.global.u32 $0, [$1];
 setp.ge.s32 missing, $0, 0;
 @missing bra again;
 }"""
-
-
-integer = ir.IntegerType.get_signless  # MLIR's type of integers of so many bits
 
 
 def constant(value: int, bits: int = 32) -> "Number":
@@ -56,24 +59,13 @@ def _alike(*operands: Any) -> list[Any]:
     """
     widths = [operand.bits for operand in operands if isinstance(operand, Number)]
     bits = max(widths, default=32)
-    return [
-        o.in_bits(bits).value
-        if isinstance(o, Number)
-        else arith.constant(integer(bits), int(o))
-        for o in operands
-    ]
+    numbers = (o if isinstance(o, Number) else constant(o, bits) for o in operands)
+    return [number.in_bits(bits).value for number in numbers]
 
 
-def _arithmetic(name: str) -> Callable[[Any, Any], "Number"]:
-    return lambda self, other: Number(getattr(arith, name)(*_alike(self, other)))
-
-
-def _comparison(name: str) -> Callable[[Any, Any], "Number"]:
-    def method(self: "Number", other: Any) -> "Number":
-        predicate = ir.IntegerAttr.get(integer(64), _COMPARISONS[name])
-        return Number(arith.cmpi(predicate, *_alike(self, other)))
-
-    return method
+def _operation(build: Callable[..., Any], *kind: Any) -> Callable[..., "Number"]:
+    """Makes a method of `Number` out of an operation of MLIR, perhaps of a kind."""
+    return lambda self, other: Number(build(*kind, *_alike(self, other)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,14 +77,22 @@ class Number:
 
     value: Any
 
-    __add__, __sub__ = _arithmetic("addi"), _arithmetic("subi")
-    __mul__, __floordiv__ = _arithmetic("muli"), _arithmetic("divui")
-    __mod__, __and__ = _arithmetic("remui"), _arithmetic("andi")
-    __or__, __xor__ = _arithmetic("ori"), _arithmetic("xori")
-    __lshift__, __rshift__ = _arithmetic("shli"), _arithmetic("shrui")
-    __lt__, __le__ = _comparison("lt"), _comparison("le")
-    __gt__, __ge__ = _comparison("gt"), _comparison("ge")
-    __eq__, __ne__ = _comparison("eq"), _comparison("ne")  # type: ignore[assignment]
+    __add__ = _operation(arith.addi)
+    __sub__ = _operation(arith.subi)
+    __mul__ = _operation(arith.muli)
+    __floordiv__ = _operation(arith.divui)
+    __mod__ = _operation(arith.remui)
+    __and__ = _operation(arith.andi)
+    __or__ = _operation(arith.ori)
+    __xor__ = _operation(arith.xori)
+    __lshift__ = _operation(arith.shli)
+    __rshift__ = _operation(arith.shrui)
+    __lt__ = _operation(arith.cmpi, compare.ult)
+    __le__ = _operation(arith.cmpi, compare.ule)
+    __gt__ = _operation(arith.cmpi, compare.ugt)
+    __ge__ = _operation(arith.cmpi, compare.uge)
+    __eq__ = _operation(arith.cmpi, compare.eq)  # type: ignore[assignment]
+    __ne__ = _operation(arith.cmpi, compare.ne)  # type: ignore[assignment]
 
     def __rsub__(self, other: int) -> "Number":
         return constant(other, self.bits) - self
@@ -117,17 +117,14 @@ class Memory:
     size: int  # of a row
 
     @staticmethod
-    def of(pointer: Any, kind: Any) -> "Memory":
-        """Returns the memory of a reference of this type, at this address."""
-        reference = ir.MemRefType(kind)
+    def of(reference: Any, size: int) -> "Memory":
+        """Returns the memory of a reference of MLIR, with rows of this size."""
         # A truth value is a byte in memory.
-        bits = max(reference.element_type.width, 8)
-        return Memory(pointer, bits, reference.shape[-1])
+        bits = max(ir.MemRefType(reference.type).element_type.width, 8)
+        return Memory(address_of(reference), bits, size)
 
     def at(self, row: Any) -> "Memory":
-        """Returns the memory of one row."""
-        if isinstance(row, int) and row == 0:
-            return self
+        """Returns the memory of one row. Without this it is that of the first one."""
         return dataclasses.replace(self, pointer=self._address(row, self.size))
 
     def part(self, offset: Any) -> "Memory":
@@ -143,15 +140,15 @@ class Memory:
 
         Their address must be a multiple of their size.
         """
-        size, address = elements * self.bits, self._address(offset)
+        size = elements * self.bits
+        address = self._address(offset)
         if size <= 32:
             return [Number(llvm.load(integer(size), address)).in_bits(32)]
         count = size // 32
         vector = ir.VectorType.get([count], integer(32))
         loaded = llvm.load(vector, address, alignment=size // 8)
-        return [
-            Number(llvm.extractelement(loaded, constant(i).value)) for i in range(count)
-        ]
+        indices = (constant(i).value for i in range(count))
+        return [Number(llvm.extractelement(loaded, index)) for index in indices]
 
     def store(self, offset: Any, *words: Number, elements: int | None = None) -> None:
         """Stores elements that lie in words, at an address as for `words`.
@@ -252,12 +249,10 @@ class Threads:
             yield
             dialects.scf.yield_([])
 
-    def loop(
-        self, rounds: Any, body: Callable[..., Sequence[Number]], *carry: Number
-    ) -> Sequence[Number]:
+    def loop(self, rounds: Any, body: Body, *carry: Number) -> Sequence[Number]:
         """Runs `carry = body(i, *carry)` for all i below `rounds`. It may vary."""
-        bounds = (constant(0), rounds, constant(1))
-        loop = dialects.scf.ForOp(*_alike(*bounds), [n.value for n in carry])
+        bounds = _alike(constant(0), rounds, constant(1))
+        loop = dialects.scf.ForOp(*bounds, [number.value for number in carry])
         with ir.InsertionPoint(loop.body):
             carried = map(Number, loop.inner_iter_args)
             results = body(Number(loop.induction_variable), *carried)
@@ -265,10 +260,7 @@ class Threads:
         return [Number(result) for result in loop.results]
 
     def repeat(
-        self,
-        condition: Callable[..., Number],
-        body: Callable[..., Sequence[Number]],
-        *carry: Number,
+        self, condition: Callable[..., Number], body: Body, *carry: Number
     ) -> Sequence[Number]:
         """Runs `carry = body(*carry)` while the condition holds for them."""
         values = [number.value for number in carry]
@@ -297,7 +289,8 @@ class Threads:
     def warp_sum(self, number: Number) -> Number:
         """Adds up the numbers of the warp."""
         # One instruction, where adding up what threads exchange takes ten.
-        nvvm, threads = dialects.nvvm, constant(_ALL_OF_A_WARP).value
+        nvvm = dialects.nvvm
+        threads = constant(_ALL_OF_A_WARP).value
         return Number(nvvm.redux_sync(number.value, nvvm.ReductionKind.ADD, threads))
 
     def shuffle_xor(self, number: Number, mask: int) -> Number:

@@ -33,25 +33,24 @@ def launch_blocks(
     """
     arrays: list[Any] = [*operands, *outputs]
     moved = sum(array.size * array.dtype.itemsize for array in arrays)
+    # XLA schedules by this estimate, because it cannot look into a kernel. The kernels
+    # move memory and compute next to nothing.
+    cost = pl.CostEstimate(flops=0, transcendentals=0, bytes_accessed=moved)
     semantics = [tpu.GridDimensionSemantics.PARALLEL] * len(grid)
     if in_order:
         semantics[-1] = tpu.GridDimensionSemantics.ARBITRARY
+    launch: Callable[..., Sequence[jax.Array]] = pl.pallas_call(
+        functools.partial(kernel, **static),
+        grid=grid,
+        in_specs=blocks[: len(operands)],
+        out_specs=tuple(blocks[len(operands) :]),
+        out_shape=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
+        scratch_shapes=list(scratch),
+        name=f"dmljax_{operator}",
+        interpret=interpret,
+        cost_estimate=cost,
+        compiler_params=tpu.CompilerParams(dimension_semantics=semantics),
+    )
     # Mosaic takes block numbers of 32 bits only; in x64 mode JAX would make them 64.
     with jax.enable_x64(False):
-        results: Sequence[jax.Array] = pl.pallas_call(
-            functools.partial(kernel, **static),
-            grid=grid,
-            in_specs=blocks[: len(operands)],
-            out_specs=tuple(blocks[len(operands) :]),
-            out_shape=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
-            scratch_shapes=list(scratch),
-            name=f"dmljax_{operator}",
-            interpret=interpret,
-            # XLA schedules by this estimate, because it cannot look into a kernel. The
-            # kernels move memory and compute next to nothing.
-            cost_estimate=pl.CostEstimate(
-                flops=0, transcendentals=0, bytes_accessed=moved
-            ),
-            compiler_params=tpu.CompilerParams(dimension_semantics=semantics),
-        )(*operands)
-    return results
+        return launch(*operands)

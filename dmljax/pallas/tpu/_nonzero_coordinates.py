@@ -86,30 +86,31 @@ def _compact(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array
     # A block's output starts anywhere in the first register of its window, and its last
     # vector is laid over two. The second may be in one more register.
     window = VECTORS + 2 * SUBLANES
+    # The program reads these one by one, as scalars.
+    of_starts = pl.BlockSpec(
+        (1, 1, VECTORS),
+        lambda line, block: (line * np.int32(blocks) + block, 0, 0),
+        memory_space=tpu.SMEM,
+    )
+    of_nonzero = pl.BlockSpec((1, VECTORS, LANES), lambda line, block: (line, block, 0))
+    # Windows overlap, and start at any register: the kernel writes them itself.
+    of_output = pl.BlockSpec(memory_space=pl.ANY)
+    output = jax.ShapeDtypeStruct((lines, vectors + window, LANES), np.int32)
+    scratch = [
+        tpu.VMEM((VECTORS, LANES), INTEGER),
+        tpu.VMEM((window, LANES), INTEGER),
+        tpu.SMEM((1,), INTEGER),
+        tpu.SemaphoreType.DMA,
+    ]
     (flat,) = launch_blocks(
         _compact_block,
         starts.reshape(lines * blocks, 1, VECTORS),
         nonzero,
         operator="nonzero_coordinates",
         grid=(lines, blocks),
-        blocks=[
-            # The program reads these one by one, as scalars.
-            pl.BlockSpec(
-                (1, 1, VECTORS),
-                lambda line, block: (line * np.int32(blocks) + block, 0, 0),
-                memory_space=tpu.SMEM,
-            ),
-            pl.BlockSpec((1, VECTORS, LANES), lambda line, block: (line, block, 0)),
-            # Windows overlap, and start at any register: the kernel writes them itself.
-            pl.BlockSpec(memory_space=pl.ANY),
-        ],
-        outputs=(jax.ShapeDtypeStruct((lines, vectors + window, LANES), np.int32),),
-        scratch=[
-            tpu.VMEM((VECTORS, LANES), INTEGER),
-            tpu.VMEM((window, LANES), INTEGER),
-            tpu.SMEM((1,), INTEGER),
-            tpu.SemaphoreType.DMA,
-        ],
+        blocks=[of_starts, of_nonzero, of_output],
+        outputs=[output],
+        scratch=scratch,
         in_order=True,
         interpret=interpret,
     )
@@ -165,18 +166,16 @@ def _turn(nonzero: Any, start: Any, block: Any) -> Any:
     # on the matrix unit.
     ends = _multiply(nonzero, _triangle(LANES, lambda i, j: i <= j))
     ones = _multiply(nonzero, jnp.ones((LANES, LANES), nonzero.dtype))
-    before = _multiply(
-        _triangle(VECTORS, lambda i, j: i > j), ones.astype(nonzero.dtype)
-    )
+    earlier = _triangle(VECTORS, lambda i, j: i > j)
+    before = _multiply(earlier, ones.astype(nonzero.dtype))
     # The rank of the non-zero that belongs in each lane, among those of the vector.
     rank = (lane - start - before) & np.int32(LANES - 1)
     found = jnp.zeros((VECTORS, LANES), np.int32)
     step = LANES // 2
     # Bisection: `found` counts the elements of the vector before that non-zero.
     while step:
-        end = jnp.take_along_axis(
-            ends, found + np.int32(step - 1), axis=1, mode="promise_in_bounds"
-        )
+        last = found + np.int32(step - 1)
+        end = jnp.take_along_axis(ends, last, axis=1, mode="promise_in_bounds")
         found = jnp.where(end <= rank, found + np.int32(step), found)
         step //= 2
     vector = lax.broadcasted_iota(np.int32, (VECTORS, LANES), 0)

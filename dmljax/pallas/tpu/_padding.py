@@ -36,7 +36,7 @@ from jax.experimental.pallas import tpu
 from dmljax._check import show
 from dmljax._coordinates import PaddingMode, source_index
 from dmljax._types import INT32_MAX, Outputs, is_floating
-from dmljax.pallas._padding import Axis, merged, padding_form
+from dmljax.pallas._padding import Axes, Axis, merged, padding_form
 from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.tpu import LANES, SUBLANES
 from dmljax.pallas.tpu._launch import launch_blocks
@@ -55,7 +55,7 @@ MOST_ELEMENTS = 2**19
 class PaddingPlan:
     """The plan of a launch."""
 
-    axes: tuple[Axis, ...]  # at least two; unpadded leading neighbours count as one
+    axes: tuple[Axis, ...]  # at least two; a kernel sees the leading ones `merged`
     mode: PaddingMode
 
     @property
@@ -131,11 +131,7 @@ def block_of(shape: tuple[int, ...], fixed: Mapping[int, int]) -> tuple[int, ...
 
 
 def _pad(
-    x: jax.Array,
-    value: jax.Array,
-    axes: Sequence[Axis],
-    mode: PaddingMode,
-    interpret: Any,
+    x: jax.Array, value: jax.Array, axes: Axes, mode: PaddingMode, interpret: Any
 ) -> jax.Array:
     """Pads an array, by one launch or by two."""
     if x.dtype == np.bool_:  # Mosaic has no vectors of these in bytes
@@ -149,51 +145,63 @@ def _pad(
     *leading, rows, columns = axes
     # A block has all of each padded minor dimension. If that is too large, rows are
     # padded first, and columns in a second launch. The order does not matter.
+    call = PaddingPlan(tuple(axes), mode)
     both = rows.is_padded and columns.is_padded
-    if both and PaddingPlan(tuple(axes), mode).elements > MOST_ELEMENTS:
+    if both and call.elements > MOST_ELEMENTS:
         unpadded = Axis(columns.size, 0, 0)
-        x = _pad(x, value, [*leading, rows, unpadded], mode, interpret)
+        of_rows = PaddingPlan((*leading, rows, unpadded), mode)
+        x = _launch(x, value, of_rows, interpret)
         done = [Axis(axis.output, 0, 0) for axis in (*leading, rows)]
-        return _pad(x, value, [*done, columns], mode, interpret)
+        call = PaddingPlan((*done, columns), mode)
+    return _launch(x, value, call, interpret)
+
+
+def _launch(
+    x: jax.Array, value: jax.Array, call: PaddingPlan, interpret: Any
+) -> jax.Array:
+    """Pads an array by one launch. `call` has the dimensions of the array."""
+    *leading, rows, columns = call.axes
     outer = merged(leading)
-    plan = PaddingPlan((*outer, rows, columns), mode)
-    output = tuple(axis.output for axis in axes)
+    plan = PaddingPlan((*outer, rows, columns), call.mode)
     problem = "the kernel for TPUs has a padded minor dimension in vector memory as a "
-    problem += f"whole, and {show(output)} is too large for that"
+    problem += f"whole, and {show(call.shape)} is too large for that"
     require_fit("PADDING", plan.elements <= MOST_ELEMENTS, problem)
-    # The value in the dimensions of the plan: one, or one for each position in those
-    # leading dimensions that are not padded.
-    sizes, shape = (
-        [1 if axis.is_padded or value.size == 1 else axis.size for axis in dimensions]
-        for dimensions in (leading, outer)
-    )
-    value = jnp.broadcast_to(value, (*sizes, 1, 1)).reshape((*shape, 1, 1))
+
+    def sizes_of_value(dimensions: Axes) -> tuple[int, ...]:
+        """One value, or one for each position in leading dimensions without padding."""
+        one = value.size == 1
+        sizes = [1 if one or axis.is_padded else axis.size for axis in dimensions]
+        return (*sizes, 1, 1)
+
+    values = jnp.broadcast_to(value, sizes_of_value(leading))
+    values = values.reshape(sizes_of_value(outer))
 
     def source_map(*program: Any) -> tuple[Any, ...]:
         each = zip(outer, program, strict=False)
-        return (*(_source(axis, i, mode) for axis, i in each), *program[-2:])
+        return (*(_source(axis, i, plan.mode) for axis, i in each), *program[-2:])
 
     def value_map(*program: Any) -> tuple[Any, ...]:
-        each = zip(value.shape, program, strict=True)
+        each = zip(values.shape, program, strict=True)
         return tuple(i if size > 1 else 0 for size, i in each)
 
+    blocks = [
+        pl.BlockSpec(plan.source_block, source_map),
+        pl.BlockSpec(tuple(map(min, values.shape, plan.block)), value_map),
+        pl.BlockSpec(plan.block, lambda *program: program),
+    ]
     (padded,) = launch_blocks(
         _pad_block,
         x.reshape(tuple(axis.size for axis in plan.axes)),
-        value,
+        values,
         operator="padding",
         grid=tuple(map(pl.cdiv, plan.shape, plan.block)),
-        blocks=[
-            pl.BlockSpec(plan.source_block, source_map),
-            pl.BlockSpec(tuple(map(min, value.shape, plan.block)), value_map),
-            pl.BlockSpec(plan.block, lambda *program: program),
-        ],
-        outputs=(jax.ShapeDtypeStruct(plan.shape, x.dtype),),
+        blocks=blocks,
+        outputs=[jax.ShapeDtypeStruct(plan.shape, x.dtype)],
         scratch=[tpu.VMEM(sizes, np.dtype(np.int32)) for sizes in plan.scratch],
         interpret=interpret,
         plan=plan,
     )
-    return padded.reshape(output)
+    return padded.reshape(call.shape)
 
 
 def _source(axis: Axis, position: Any, mode: PaddingMode) -> Any:
@@ -276,8 +284,7 @@ def _pad_dimension(
     slab = (SUBLANES, LANES)[dimension]
     shape = list(target.shape)
     shape[dimension] = slab
-    vector = [1, 1]
-    vector[dimension] = slab
+    vector = ((slab, 1), (1, slab))[dimension]
     top = jnp.int32((axis.size - 1) // slab)
 
     def span(start: Any) -> Any:
@@ -302,9 +309,8 @@ def _pad_dimension(
         values = jnp.zeros(shape, np.int32)
         for each in slabs:
             part = source[span(each * slab)]
-            part = jnp.take_along_axis(
-                part, sources & (slab - 1), axis=dimension, mode="promise_in_bounds"
-            )
+            index = sources & (slab - 1)
+            part = jnp.take_along_axis(part, index, dimension, mode="promise_in_bounds")
             values = jnp.where(lax.div(sources, jnp.int32(slab)) == each, part, values)
         if mode is PaddingMode.CONSTANT:
             inside = jnp.broadcast_to(_is_inside(axis, position), shape)
