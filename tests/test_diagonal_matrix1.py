@@ -5,6 +5,7 @@ Its wrong calls and its edge cases are in tests/subjects/diagonal_matrix1.py.
 
 import dataclasses
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -18,15 +19,14 @@ from dmljax._coordinates import is_filled
 from dmljax._diagonal_matrix1 import _diagonal_matrix1, _split_bounds
 from tests import oracles
 from tests.checks import Parameter, assert_same
+from tests.meshes import sharding_of
 from tests.samples import INT32_MAX, INT32_MIN, tensor
 from tests.subjects.diagonal_matrix1 import OLD
 
 X = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
-SPANS = (
-    *((0, 1), (-1, 3), (2, 2), (0, 0), (3, -1), (1, 0), (-9, 9), (9, -9)),
-    *((INT32_MIN, INT32_MAX), (INT32_MAX, INT32_MIN), (INT32_MIN, INT32_MIN)),
-    *((INT32_MAX, INT32_MAX), (INT32_MIN, 1), (1, INT32_MAX), (1, INT32_MIN)),
-)
+FAR = (INT32_MIN, 1, INT32_MAX)
+SPANS = [(0, 1), (-1, 3), (2, 2), (0, 0), (3, -1), (1, 0), (-9, 9), (9, -9)]
+SPANS += itertools.product(FAR, FAR)
 BEGIN, END = np.array(SPANS, np.int32).T
 
 
@@ -133,19 +133,18 @@ def test_gradients():
 )
 def test_over_explicit_axes(spec):
     """Also where a device's part begins at another diagonal."""
-    devices, types = jax.devices("cpu")[:8], (AxisType.Explicit,) * 3
-    mesh = jax.make_mesh((2, 2, 2), ("a", "b", "c"), axis_types=types, devices=devices)
     x = np.arange(48, dtype=np.float32).reshape(2, 4, 6)
-    with jax.set_mesh(mesh):
-        shared, of_each = jax.jit(filled), jax.jit(jax.vmap(filled))
-        sharded = jax.device_put(x, NamedSharding(mesh, spec))
-        for begin, end in SPANS[::2]:
+    sharding = sharding_of("2x2x2", spec, AxisType.Explicit)
+    with jax.set_mesh(sharding.mesh):
+        sharded = jax.device_put(x, sharding)
+        shared = jax.jit(filled)
+        for begin, end in SPANS:
             found = shared(sharded, begin, end)
             np.testing.assert_array_equal(found, expected(x, begin, end))
-        begins, ends = BEGIN[-2:], END[-2:]
-        along = NamedSharding(mesh, P(spec[0]))
-        bounds = [jax.device_put(bound, along) for bound in (begins, ends)]
-        wanted = [expected(*one) for one in zip(x, begins, ends, strict=True)]
+        along = NamedSharding(sharding.mesh, P(spec[0]))
+        bounds = [jax.device_put(bound[-2:], along) for bound in (BEGIN, END)]
+        of_each = jax.jit(jax.vmap(filled))
+        wanted = [expected(*one) for one in zip(x, *bounds, strict=True)]
         np.testing.assert_array_equal(of_each(sharded, *bounds), wanted)
 
 
@@ -161,8 +160,10 @@ def test_bounds_of_every_kind():
     """Arrays are data. Another one compiles nothing."""
     wanted = expected(X, 1, 3)
     for begin, end in (
-        *((np.int64(1), np.array(3)), (Parameter(np.int32(1)), 3)),
-        *((1, Parameter(jnp.int32(3))), (jnp.int32(1), 3), (1, jnp.asarray(3))),
+        (np.int64(1), np.array(3)),
+        (Parameter(np.int32(1)), 3),
+        (1, Parameter(jnp.int32(3))),
+        (jnp.int32(1), 3),
     ):
         assert_same(filled(X, begin, end), wanted)
     before = _diagonal_matrix1._cache_size()
