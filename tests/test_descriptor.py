@@ -25,11 +25,10 @@ from dmljax import (
 from dmljax._struct import c_name
 from tests.checks import assert_refused
 from tests.samples import tensor
-from tests.subjects import diagonal_matrix1, element_wise_if, padding
+from tests.subjects import diagonal_matrix1, padding
 
 FILL = diagonal_matrix1.DESC
 PAD = padding.DESC
-SELECT = element_wise_if.DESC
 STATIC = "must be an integer that is known when the program is traced, not"
 REAL = "it must be a real number that a floating-point type holds"
 KIND = "it must be TensorDesc"
@@ -129,17 +128,6 @@ def test_the_first_of_several_errors():
         assert_refused("PADDING", text, made, PAD, error=error, **wrong)
         wrong |= mended
     made(PAD, **wrong)
-
-
-def test_tensors_of_a_descriptor():
-    assert list(FILL.tensors()) == ["input_tensor", "output_tensor"]
-    given = dataclasses.replace(FILL, input_tensor=None)
-    assert list(given.tensors()) == list(given.output_tensors()) == ["output_tensor"]
-    assert given.input_tensors() == {}
-    assert SELECT.input_tensors() == {
-        name: getattr(SELECT, name)
-        for name in ("condition_tensor", "a_tensor", "b_tensor")
-    }
 
 
 def test_a_descriptor_says_what_it_checks_and_computes():

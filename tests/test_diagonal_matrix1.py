@@ -3,7 +3,6 @@
 Its wrong calls and its edge cases are in tests/subjects/diagonal_matrix1.py.
 """
 
-import dataclasses
 import functools
 import itertools
 
@@ -14,14 +13,13 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from dmljax import create_operator, diagonal_matrix1
+from dmljax import diagonal_matrix1
 from dmljax._coordinates import is_filled
 from dmljax._diagonal_matrix1 import _diagonal_matrix1, _split_bounds
 from tests import oracles
 from tests.checks import Parameter, assert_same
 from tests.meshes import sharding_of
-from tests.samples import INT32_MAX, INT32_MIN, tensor
-from tests.subjects.diagonal_matrix1 import OLD
+from tests.samples import INT32_MAX, INT32_MIN
 
 X = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
 FAR = (INT32_MIN, 1, INT32_MAX)
@@ -50,15 +48,6 @@ def test_the_largest_matrices():
     for shape in ((2**31, 0), (0, 2**31), (0, 1, 2**31)):
         made = jax.eval_shape(functools.partial(diagonal_matrix1, shape=shape))
         assert made.shape == shape
-
-
-@pytest.mark.parametrize("offset", [INT32_MIN, INT32_MIN + 1, -3, -1, 0, 3, INT32_MAX])
-def test_offsets_of_the_older_descriptor(offset):
-    """No matrix has the last diagonals. -3 is the lower left corner of this matrix."""
-    output = tensor("FLOAT32", 1, 1, 4, 4)
-    desc = dataclasses.replace(OLD, output_tensor=output, offset=offset, value=2.5)
-    zeros = np.zeros(output.sizes, np.float32)
-    assert_same(create_operator(desc)(), expected(zeros, offset, offset + 1, 2.5))
 
 
 # NO BOUND
@@ -170,10 +159,3 @@ def test_bounds_of_every_kind():
     for begin in (-3, 0, 4):
         assert_same(filled(X, jnp.int32(begin), 2), expected(X, begin, 2))
     assert _diagonal_matrix1._cache_size() <= before + 1
-
-
-def test_a_traced_python_number_saturates(x64):
-    jitted = jax.jit(lambda begin, end: filled(X, begin, end))
-    for begin, end in ((-(2**40), 1), (2**40, 1), (-1, 2**40)):
-        limits = (min(max(b, INT32_MIN), INT32_MAX) for b in (begin, end))
-        assert_same(jitted(begin, end), expected(X, *limits))

@@ -170,19 +170,12 @@ def test_a_wrong_command_line(arguments, message, capsys):
 # What the terminal shows
 
 
-class Terminal(io.StringIO):
-    """A standard error that says that it is a terminal."""
-
-    encoding = "ascii"
-
-    def isatty(self):
-        return True
-
-
 def test_progress_on_a_terminal(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Terminal())
+    terminal = stream(encoding="ascii")
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
     assert run() == 0
-    text = sys.stderr.getvalue()
+    text = terminal.buffer.getvalue().decode("ascii")
     assert "\r\x1b[Kcompiling model 1 of 1: m0.json\r" in text
     assert text.endswith(f"\r\x1b[K\rwrote {WRITTEN}")
 
