@@ -38,9 +38,6 @@ def made(desc, **changes):
     return create_operator(dataclasses.replace(desc, **changes))
 
 
-# A field of another type is an error when the operator is made, not when it runs.
-
-
 @pytest.mark.parametrize(
     ("field", "value", "text"),
     [
@@ -66,6 +63,7 @@ def test_fields_that_are_integers(field, value, text):
     ],
 )
 def test_types_of_fields(desc, field, value, text):
+    """Another type is an error when the operator is made, not when it runs."""
     text = f"{c_name(field)} {text}"
     assert_refused(desc.operator, text, made, desc, **{field: value})
 

@@ -131,7 +131,7 @@ def test_over_explicit_axes(spec):
             found = shared(sharded, begin, end)
             np.testing.assert_array_equal(found, expected(x, begin, end))
         along = NamedSharding(sharding.mesh, P(spec[0]))
-        bounds = [jax.device_put(bound[-2:], along) for bound in (BEGIN, END)]
+        bounds = [jax.device_put(bound[:2], along) for bound in (BEGIN, END)]
         of_each = jax.jit(jax.vmap(filled))
         wanted = [expected(*one) for one in zip(x, *bounds, strict=True)]
         np.testing.assert_array_equal(of_each(sharded, *bounds), wanted)
