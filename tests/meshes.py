@@ -138,12 +138,11 @@ def divisions(
     `alike` divide as others do, and are slow, too.
     """
 
-    reason = "there are fewer devices here"
     uses = []
     for (name, case), mesh in itertools.product(CASES.items(), meshes):
         few = math.prod(MESHES[mesh][0]) > devices
         for spec in SPECS[mesh]:
-            marks = [pytest.mark.skipif(few, reason=reason)]
+            marks = [pytest.mark.skipif(few, reason="there are fewer devices here")]
             if mesh in ("2", "4") or spec in alike:
                 marks.append(pytest.mark.slow)
             if case.fits(parts_of(mesh, spec)):

@@ -159,3 +159,10 @@ def test_bounds_of_every_kind():
     for begin in (-3, 0, 4):
         assert_same(filled(X, jnp.int32(begin), 2), expected(X, begin, 2))
     assert _diagonal_matrix1._cache_size() <= before + 1
+
+
+def test_a_traced_python_number_saturates(x64):
+    jitted = jax.jit(functools.partial(filled, X))
+    for span in ((-(2**40), 1), (2**40, 1), (-1, 2**40)):
+        limits = np.clip(span, INT32_MIN, INT32_MAX)
+        assert_same(jitted(*span), expected(X, *limits))
