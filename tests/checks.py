@@ -28,10 +28,11 @@ def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 
 def assert_same(actual: Any, expected: Any, name: str = "") -> None:
     """Same type (not weak), same sizes and same bits, output by output."""
-    actual, expected = jax.tree.leaves(actual), jax.tree.leaves(expected)
-    for one, other in zip(actual, expected, strict=True):
+    wanted = jax.tree.leaves(expected)
+    for one, other in zip(jax.tree.leaves(actual), wanted, strict=True):
         assert isinstance(one, jax.Array)
-        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        assert one.dtype == other.dtype
+        assert one.shape == other.shape
         assert not jax.typeof(one).weak_type
         raw = (np.frombuffer(np.asarray(x).tobytes(), np.uint8) for x in (one, other))
         np.testing.assert_array_equal(*raw, name)
@@ -61,10 +62,11 @@ def assert_refused(
 
 def assert_wrong(wrong: Wrong) -> None:
     """The message is the same in a program, and shows no dimension of a batch."""
-    call, arrays, error = wrong.call, wrong.arrays, wrong.error
-    message = assert_refused(wrong.operator, wrong.text, call, *arrays, error=error)
-    jitted, mapped = jax.jit(call), jax.vmap(lambda _, *arrays: call(*arrays))
-    batch = np.arange(2, dtype=np.int32), *(np.stack([x] * 2) for x in arrays)
+    operator, text, call, arrays, error = wrong
+    message = assert_refused(operator, text, call, *arrays, error=error)
+    jitted = jax.jit(call)
+    mapped = jax.vmap(lambda _, *arrays: call(*arrays))
+    batch = [np.arange(2, dtype=np.int32)] + [np.stack([x, x]) for x in arrays]
     for run, given in ((jitted, arrays), (mapped, batch), (jax.jit(mapped), batch)):
         with pytest.raises(error) as raised:
             run(*given)
@@ -88,7 +90,9 @@ class Parameter:
     """As flax's nnx.Param: no array, but it has one."""
 
     def __init__(self, value: Any) -> None:
-        self.value, self.shape, self.dtype = value, value.shape, value.dtype
+        self.value = value
+        self.shape = value.shape
+        self.dtype = value.dtype
 
     def __jax_array__(self) -> Any:
         return self.value
@@ -138,19 +142,19 @@ def reference_node(operator: str) -> Callable[..., np.ndarray]:
     from onnx import TensorProto, helper, reference
 
     def run(*inputs: Any, **attributes: Any) -> np.ndarray:
-        arrays = {f"input{i}": typed(x) for i, x in enumerate(inputs)}
+        arrays = {}
+        for i, x in enumerate(inputs):
+            # Floats are float32, and numbers that count are int64.
+            arrays[f"input{i}"] = np.asarray(x, "f4" if isinstance(x, float) else None)
         made = helper.make_node(operator, list(arrays), ["output"], **attributes)
-        kind, info = helper.np_dtype_to_tensor_dtype, helper.make_tensor_value_info
-        types = [info(name, kind(x.dtype), x.shape) for name, x in arrays.items()]
-        output = info("output", TensorProto.FLOAT, None)
+        types = []
+        for name, x in arrays.items():
+            kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+            types.append(helper.make_tensor_value_info(name, kind, x.shape))
+        output = helper.make_tensor_value_info("output", TensorProto.FLOAT, None)
         graph = helper.make_graph([made], operator, types, [output])
         opset = [helper.make_opsetid("", 19)]
         model = helper.make_model(graph, opset_imports=opset)
         return reference.ReferenceEvaluator(model).run(None, arrays)[0]
 
     return run
-
-
-def typed(x: Any) -> np.ndarray:
-    """An input of a node: floats are float32, and numbers that count are int64."""
-    return np.asarray(x, np.float32 if isinstance(x, float) else None)

@@ -20,4 +20,5 @@ def flags(given: str, devices: int = 8) -> str:
     users' programs are.
     """
     asked = f"--xla_force_host_platform_device_count={devices}"
-    return " ".join([*(FAST if LEVEL not in given else []), given, asked])
+    fast = [] if LEVEL in given else FAST
+    return " ".join([*fast, given, asked])

@@ -49,6 +49,13 @@ def x64():
         yield
 
 
+@pytest.fixture(scope="module")
+def standard_promotion():
+    """The promotion of users' programs. The tests themselves forbid it."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
 @pytest.fixture
 def dtype(request):
     """A data type by its name (an indirect parameter), in x64 mode if it needs it."""

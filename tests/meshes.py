@@ -6,6 +6,7 @@ the table, and its results with those of one device.
 """
 
 import functools
+import itertools
 import math
 import pathlib
 import re
@@ -36,11 +37,10 @@ SPECS = {
     "2x4": TWICE,
 }
 # The sizes and the names of the axes.
-MESHES = {
-    name: (sizes, ("a", "b")[: len(sizes)])
-    for name in SPECS
-    for sizes in [tuple(map(int, name.split("x")))]
-}
+MESHES = {}
+for mesh in ("2", "4", "8", "2x2", "2x4", "2x2x2"):
+    sizes = tuple(map(int, mesh.split("x")))
+    MESHES[mesh] = (sizes, ("a", "b", "c")[: len(sizes)])
 CASES = {name: case for one in SUBJECTS.values() for name, case in one.sharded.items()}
 Parts = tuple[int, ...]
 
@@ -117,10 +117,13 @@ def table() -> dict[tuple[str, str], dict[AxisType, str]]:
 
 def parts_of(mesh: str, spec: P) -> Parts:
     """The number of parts of each dimension."""
-    sizes = dict(zip(*reversed(MESHES[mesh]), strict=True))
-    entries = [e if isinstance(e, tuple) else (e,) for e in (*spec, None, None, None)]
-    parts = (math.prod(sizes.get(axis, 1) for axis in axes) for axes in entries)
-    return tuple(parts)[:3]
+    sizes, names = MESHES[mesh]
+    counts = dict(zip(names, sizes, strict=True))
+    parts = []
+    for entry in (*spec, None, None, None)[:3]:
+        axes = entry if isinstance(entry, tuple) else (entry,)
+        parts.append(math.prod(counts.get(axis, 1) for axis in axes))
+    return tuple(parts)
 
 
 def divisions(
@@ -135,24 +138,17 @@ def divisions(
     `alike` divide as others do, and are slow, too.
     """
 
-    def marks(mesh: str, spec: P) -> list[pytest.MarkDecorator]:
-        needed = math.prod(MESHES[mesh][0])
-        reason = "there are fewer devices here"
-        slow = [pytest.mark.slow] if mesh in ("2", "4") or spec in alike else []
-        return [pytest.mark.skipif(needed > devices, reason=reason), *slow]
-
-    return pytest.mark.parametrize(
-        ("case", "mesh", "spec"),
-        [
-            pytest.param(
-                *(case, mesh, spec), id=f"{name}-{mesh}-{spec}", marks=marks(mesh, spec)
-            )
-            for name, case in CASES.items()
-            for mesh in meshes
-            for spec in SPECS[mesh]
-            if case.fits(parts_of(mesh, spec))
-        ],
-    )
+    uses = []
+    for (name, case), mesh in itertools.product(CASES.items(), meshes):
+        few = math.prod(MESHES[mesh][0]) > devices
+        for spec in SPECS[mesh]:
+            marks = [pytest.mark.skipif(few, reason="there are fewer devices here")]
+            if mesh in ("2", "4") or spec in alike:
+                marks.append(pytest.mark.slow)
+            if case.fits(parts_of(mesh, spec)):
+                label = f"{name}-{mesh}-{spec}"
+                uses.append(pytest.param(case, mesh, spec, id=label, marks=marks))
+    return pytest.mark.parametrize(("case", "mesh", "spec"), uses)
 
 
 def sharding_of(
@@ -214,7 +210,8 @@ def check_both(
     case: Case, mesh: str, spec: P, kind: AxisType, platform: str = "cpu"
 ) -> None:
     """A call and, if there is one, its gradient: against the page and one device."""
-    sharding, parts = sharding_of(mesh, spec, kind, platform), parts_of(mesh, spec)
+    sharding = sharding_of(mesh, spec, kind, platform)
+    parts = parts_of(mesh, spec)
     programs = [(case.function, case.arrays)]
     if case.differentiable:
         programs.append(pulled_back(case))

@@ -1,5 +1,6 @@
 """The exceptions, and how messages show names and values."""
 
+import functools
 import pickle
 import re
 import traceback
@@ -17,7 +18,6 @@ from dmljax._check import (
     as_member,
     as_python,
     at_most,
-    counted,
     decide_at_most,
     listed,
     quoted,
@@ -38,7 +38,8 @@ def test_an_exception_is_public(error):
     assert error is getattr(dmljax, error.__name__)
     assert issubclass(error, ValueError)
     again = pickle.loads(pickle.dumps(error("PADDING: text.")))
-    assert (type(again), again.args) == (error, ("PADDING: text.",))
+    assert type(again) is error
+    assert again.args == ("PADDING: text.",)
     assert b"dmljax._" not in pickle.dumps(error())
 
 
@@ -54,41 +55,45 @@ def test_a_traceback_has_one_error():
 def test_require():
     require("PADDING", True, "nothing.")
     for error in (dmljax.DescriptorError, NoKernelError):
-        arguments = "PADDING", False, "a rule.", error
-        assert_refused("PADDING", ": a rule.", require, *arguments, error=error)
+        call = functools.partial(require, "PADDING", False, "a rule.", error)
+        assert_refused("PADDING", ": a rule.", call, error=error)
     assert issubclass(NoKernelError, dmljax.DescriptorError)
 
 
-MODES = "it must be one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP. Write "
-NOT_MEMBERS = [
-    *(
-        (PaddingMode, value, f"is {value!r}; {MODES}for example PaddingMode.WRAP.")
-        for value in ([], True, np.True_, 5, -1, 1.0, None, "mean", DataType.FLOAT32)
-    ),
-    (PaddingMode, np.timedelta64(1, "s"), f"is np.timedelta64(1,'s'); {MODES}"),
-    (PaddingMode, HUGE, f"is about 2^16609; {MODES}for example PaddingMode.WRAP."),
-    # The names that other libraries have for a mode.
-    *(
-        (PaddingMode, name, f"is '{name}'; {MODES}PaddingMode.{mode}.")
-        for name, mode in (
-            *(("EDGE", "EDGE"), ("edge", "EDGE"), ("symmetric", "SYMMETRIC")),
-            *(("reflect", "REFLECTION"), ("REFLECT", "REFLECTION")),
-            *(("mirror", "REFLECTION"), ("replicate", "EDGE"), ("nearest", "EDGE")),
-            *(("circular", "WRAP"), ("zeros", "CONSTANT")),
-        )
-    ),
-    (DataType, "FLOAT32", "UNKNOWN, FLOAT32,...INT4. Write DataType.FLOAT32."),
-    (DataType, PaddingMode.EDGE, "is <PaddingMode.EDGE: 1>; it must be one of UNK"),
-    (FeatureLevel, "6_4", "V1_0,...V6_4. Write for example FeatureLevel.V6_4."),
-    (FeatureLevel, 0x6401, "is 25601; it must be one of V1_0,"),
-]
+def no_member(kind, value, text):
+    assert_refused("PADDING", text, as_member, "PADDING", "X", value, kind)
 
 
 def test_what_is_a_member():
     for value in (PaddingMode.EDGE, 1, np.int64(1), np.uint8(1)):
         assert as_member("PADDING", "X", value, PaddingMode) is PaddingMode.EDGE
-    for kind, value, text in NOT_MEMBERS:
-        assert_refused("PADDING", text, as_member, "PADDING", "X", value, kind)
+    no_member(DataType, "FLOAT32", "UNKNOWN, FLOAT32,...INT4. Write DataType.FLOAT32.")
+    no_member(DataType, PaddingMode.EDGE, "is <PaddingMode.EDGE: 1>; it must be one of")
+    no_member(FeatureLevel, "6_4", "V1_0,...V6_4. Write for example FeatureLevel.V6_4.")
+    no_member(FeatureLevel, 0x6401, "is 25601; it must be one of V1_0,")
+
+
+MODES = "it must be one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP. Write "
+
+
+def test_what_is_no_mode():
+    for value in ([], True, np.True_, 5, -1, 1.0, None, "mean", DataType.FLOAT32):
+        text = f"is {value!r}; {MODES}for example PaddingMode.WRAP."
+        no_member(PaddingMode, value, text)
+    no_member(PaddingMode, np.timedelta64(1, "s"), f"is np.timedelta64(1,'s'); {MODES}")
+    no_member(PaddingMode, HUGE, f"is about 2^16609; {MODES}")
+
+
+def test_names_that_other_libraries_have_for_a_mode():
+    for mode, names in (
+        ("CONSTANT", ["zeros"]),
+        ("EDGE", ["EDGE", "edge", "replicate", "nearest"]),
+        ("REFLECTION", ["reflect", "REFLECT", "mirror"]),
+        ("SYMMETRIC", ["symmetric"]),
+        ("WRAP", ["circular"]),
+    ):
+        for name in names:
+            no_member(PaddingMode, name, f"is '{name}'; {MODES}PaddingMode.{mode}.")
 
 
 def test_symbolic_sizes():
@@ -114,13 +119,10 @@ def test_symbolic_sizes():
         (as_python, np.eye(2), "array([[1., 0.], [0., 1.]])"),
         (as_python, "a" * 60, f"'{'a' * 56}... (62 characters)"),
         (show, (), "{}"),
-        (show, (2, 3), "{2,3}"),
         (show, (True, HUGE, 2.5), "{True,about 2^16609,2.5}"),
         (show, ("a\n",), "{a\\n}"),
         (show, (1,) * 16, "{1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}"),
         (show, (1,) * 17, "{1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,... (17 elements)}"),
-        (show, -HUGE, "about -2^16609"),
-        (show, np.dtype("float16"), "FLOAT16"),
         (show, DataType.INT8, "INT8"),
         (show, TensorFlags.NONE, "NONE"),
         (quoted, "x" * 60, f"'{'x' * 60}'"),
@@ -143,7 +145,3 @@ def test_symbolic_sizes():
 )
 def test_how_a_value_is_shown(function, value, text):
     assert function(value) == text
-
-
-def test_counted():
-    assert [counted(n, "size") for n in (0, 1, 2)] == ["0 sizes", "1 size", "2 sizes"]

@@ -11,7 +11,7 @@ from dmljax.__main__ import main
 from dmljax._programs import PROGRAMS
 
 
-def test_a_line_for_each_way(monkeypatch):
+def test_a_line_for_each_way(monkeypatch, standard_promotion):
     timed = []
 
     def in_turns(ways, arrays, seconds):
@@ -19,9 +19,7 @@ def test_a_line_for_each_way(monkeypatch):
         return {way: [2.0**i, 1.0] for i, way in enumerate(ways)}
 
     monkeypatch.setattr(_compare, "_in_turns", in_turns)
-    # Users have promotions that our tests forbid.
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        lines = list(_compare.lines(2**12))
+    lines = list(_compare.lines(2**12))
     names = [
         (name, way)
         for name, program in PROGRAMS.items()

@@ -3,8 +3,8 @@
 Its wrong calls and its edge cases are in tests/subjects/diagonal_matrix1.py.
 """
 
-import dataclasses
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -13,20 +13,18 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from dmljax import create_operator, diagonal_matrix1
+from dmljax import diagonal_matrix1
 from dmljax._coordinates import is_filled
 from dmljax._diagonal_matrix1 import _diagonal_matrix1, _split_bounds
 from tests import oracles
 from tests.checks import Parameter, assert_same
-from tests.samples import INT32_MAX, INT32_MIN, tensor
-from tests.subjects.diagonal_matrix1 import OLD
+from tests.meshes import sharding_of
+from tests.samples import INT32_MAX, INT32_MIN
 
 X = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
-SPANS = (
-    *((0, 1), (-1, 3), (2, 2), (0, 0), (3, -1), (1, 0), (-9, 9), (9, -9)),
-    *((INT32_MIN, INT32_MAX), (INT32_MAX, INT32_MIN), (INT32_MIN, INT32_MIN)),
-    *((INT32_MAX, INT32_MAX), (INT32_MIN, 1), (1, INT32_MAX), (1, INT32_MIN)),
-)
+FAR = (INT32_MIN, 1, INT32_MAX)
+SPANS = [(0, 1), (-1, 3), (2, 2), (0, 0), (3, -1), (1, 0), (-9, 9), (9, -9)]
+SPANS += itertools.product(FAR, FAR)
 BEGIN, END = np.array(SPANS, np.int32).T
 
 
@@ -50,15 +48,6 @@ def test_the_largest_matrices():
     for shape in ((2**31, 0), (0, 2**31), (0, 1, 2**31)):
         made = jax.eval_shape(functools.partial(diagonal_matrix1, shape=shape))
         assert made.shape == shape
-
-
-@pytest.mark.parametrize("offset", [INT32_MIN, INT32_MIN + 1, -3, -1, 0, 3, INT32_MAX])
-def test_offsets_of_the_older_descriptor(offset):
-    """No matrix has the last diagonals. -3 is the lower left corner of this matrix."""
-    output = tensor("FLOAT32", 1, 1, 4, 4)
-    desc = dataclasses.replace(OLD, output_tensor=output, offset=offset, value=2.5)
-    zeros = np.zeros(output.sizes, np.float32)
-    assert_same(create_operator(desc)(), expected(zeros, offset, offset + 1, 2.5))
 
 
 # NO BOUND
@@ -133,19 +122,18 @@ def test_gradients():
 )
 def test_over_explicit_axes(spec):
     """Also where a device's part begins at another diagonal."""
-    devices, types = jax.devices("cpu")[:8], (AxisType.Explicit,) * 3
-    mesh = jax.make_mesh((2, 2, 2), ("a", "b", "c"), axis_types=types, devices=devices)
     x = np.arange(48, dtype=np.float32).reshape(2, 4, 6)
-    with jax.set_mesh(mesh):
-        shared, of_each = jax.jit(filled), jax.jit(jax.vmap(filled))
-        sharded = jax.device_put(x, NamedSharding(mesh, spec))
-        for begin, end in SPANS[::2]:
+    sharding = sharding_of("2x2x2", spec, AxisType.Explicit)
+    with jax.set_mesh(sharding.mesh):
+        sharded = jax.device_put(x, sharding)
+        shared = jax.jit(filled)
+        for begin, end in SPANS:
             found = shared(sharded, begin, end)
             np.testing.assert_array_equal(found, expected(x, begin, end))
-        begins, ends = BEGIN[-2:], END[-2:]
-        along = NamedSharding(mesh, P(spec[0]))
-        bounds = [jax.device_put(bound, along) for bound in (begins, ends)]
-        wanted = [expected(*one) for one in zip(x, begins, ends, strict=True)]
+        along = NamedSharding(sharding.mesh, P(spec[0]))
+        bounds = [jax.device_put(bound[:2], along) for bound in (BEGIN, END)]
+        of_each = jax.jit(jax.vmap(filled))
+        wanted = [expected(*one) for one in zip(x, *bounds, strict=True)]
         np.testing.assert_array_equal(of_each(sharded, *bounds), wanted)
 
 
@@ -161,8 +149,10 @@ def test_bounds_of_every_kind():
     """Arrays are data. Another one compiles nothing."""
     wanted = expected(X, 1, 3)
     for begin, end in (
-        *((np.int64(1), np.array(3)), (Parameter(np.int32(1)), 3)),
-        *((1, Parameter(jnp.int32(3))), (jnp.int32(1), 3), (1, jnp.asarray(3))),
+        (np.int64(1), np.array(3)),
+        (Parameter(np.int32(1)), 3),
+        (1, Parameter(jnp.int32(3))),
+        (jnp.int32(1), 3),
     ):
         assert_same(filled(X, begin, end), wanted)
     before = _diagonal_matrix1._cache_size()
@@ -172,7 +162,7 @@ def test_bounds_of_every_kind():
 
 
 def test_a_traced_python_number_saturates(x64):
-    jitted = jax.jit(lambda begin, end: filled(X, begin, end))
-    for begin, end in ((-(2**40), 1), (2**40, 1), (-1, 2**40)):
-        limits = (min(max(b, INT32_MIN), INT32_MAX) for b in (begin, end))
-        assert_same(jitted(begin, end), expected(X, *limits))
+    jitted = jax.jit(functools.partial(filled, X))
+    for span in ((-(2**40), 1), (2**40, 1), (-1, 2**40)):
+        limits = np.clip(span, INT32_MIN, INT32_MAX)
+        assert_same(jitted(*span), expected(X, *limits))

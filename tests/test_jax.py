@@ -15,12 +15,13 @@ import pytest
 from jax import export
 from jax.experimental import jet, roofline
 from jax.extend.core import Primitive
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import dmljax
 from dmljax import DescriptorError, _jax
 from tests.checks import launches, python
+from tests.meshes import sharding_of
 from tests.pallas import blocks
 from tests.samples import INT32_MIN
 
@@ -56,11 +57,6 @@ def transformed(batch, pair):
     return outputs, jax.grad(energy, (0, 1))(batch[0], pair)
 
 
-def mesh(axis_type):
-    devices = jax.devices("cpu")[:2]
-    return jax.make_mesh((2,), ("rows",), axis_types=(axis_type,), devices=devices)
-
-
 MANY = jax.ShapeDtypeStruct((2**14,), np.float32)
 
 
@@ -75,23 +71,24 @@ by_kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas
 
 
 def automatic():
-    x = jax.device_put(X, NamedSharding(mesh(AxisType.Auto), P("rows")))
+    x = jax.device_put(X, sharding_of("2", P("a")))
     return jax.jit(everything)(x, PAIR)
 
 
 def explicit():
     """The lines of nonzero_coordinates as a batch, as it does not divide a tensor."""
-    both = mesh(AxisType.Explicit)
-    with jax.set_mesh(both):
-        x = jax.device_put(X, NamedSharding(both, P("rows")))
+    sharding = sharding_of("2", P("a"), AxisType.Explicit)
+    with jax.set_mesh(sharding.mesh):
+        x = jax.device_put(X, sharding)
         outputs = jax.jit(operators)(x, PAIR)
         found = jax.jit(jax.vmap(dmljax.nonzero_coordinates))(x)
         return outputs, found, jax.jit(jax.grad(energy, (0, 1)))(x, PAIR)
 
 
 def mapped(**options):
-    specs = {"in_specs": (P("rows"), P()), "out_specs": P("rows")}
-    shard = jax.shard_map(operators, mesh=mesh(AxisType.Auto), **specs, **options)
+    specs = {"in_specs": (P("a"), P()), "out_specs": P("a")}
+    mesh = sharding_of("2", P("a")).mesh
+    shard = jax.shard_map(operators, mesh=mesh, **specs, **options)
     loss = jax.grad(lambda *xs: sum(jnp.sum(y**2) for y in shard(*xs)), (0, 1))
     return jax.jit(loss)(X, PAIR)
 
@@ -113,17 +110,18 @@ PER_THREAD = ("code per thread", "pointer", "dialects")
 ERRORS = {
     ("devices", "kernel"): (DescriptorError, "axis_context.num_devices"),
     ("devices", "kernel per thread"): (DescriptorError, "num_devices"),
-    **{(name, "kernel per thread"): (DescriptorError, LACKS) for name in PER_THREAD},
     ("manual axes", "mapped"): (ValueError, "cotangent type"),
     ("replace", "explicit"): (NotImplementedError, "LoweringRuleContext.replace"),
     ("replace", "mapped"): (NotImplementedError, "LoweringRuleContext.replace"),
 }
-if not blocks.INTERPRETED:  # then the kernel runs as code per thread, too
-    ERRORS |= {(name, "kernel"): (DescriptorError, LACKS) for name in PER_THREAD}
+for name in PER_THREAD:
+    ERRORS[name, "kernel per thread"] = (DescriptorError, LACKS)
+    if not blocks.INTERPRETED:  # then the kernel runs as code per thread, too
+        ERRORS[name, "kernel"] = (DescriptorError, LACKS)
 # The names that are read when a program is made. Each takes seconds, because everything
 # is compiled again. We hide names together if the same use fails without them.
-ALONE = "devices", "export", "manual axes", "replace", "compute capability"
-HIDDEN = [PER_THREAD, *((name,) for name in ALONE)]
+ALONE = ("devices", "export", "manual axes", "replace", "compute capability")
+HIDDEN = [PER_THREAD] + [(name,) for name in ALONE]
 EXPERIMENTAL = ("jet", "roofline", "roofline result")
 
 
@@ -272,8 +270,8 @@ def test_taylor_series(use):
         terms.append(jax.jacfwd(terms[-1]))
     t = jnp.float32(0.5)
     wanted = jax.jit(lambda t: [term(t) for term in terms])(t)
-    one, zero = jnp.ones_like(t), jnp.zeros_like(t)
-    first, rest = jax.jit(lambda t: jet.jet(curve, (t,), ((one, zero, zero),)))(t)
+    line = (jnp.ones_like(t), jnp.zeros_like(t), jnp.zeros_like(t))
+    first, rest = jax.jit(lambda t: jet.jet(curve, (t,), (line,)))(t)
     for term, other in zip([first, *rest], wanted, strict=True):
         np.testing.assert_allclose(term, other, rtol=1e-4, atol=1e-4)
 
@@ -283,9 +281,10 @@ def test_taylor_series_of_a_program_with_nonzero_coordinates():
         count, _ = dmljax.nonzero_coordinates(x)
         return x**3 * count.astype(np.float32)
 
-    x, one, zero = jnp.float32([0, 2]), jnp.ones(2), jnp.zeros(2)
-    with jax.numpy_dtype_promotion("standard"):  # which jet itself needs
-        first, rest = jet.jet(cubed, (x,), ((one, zero, zero),))
+    x = jnp.float32([0, 2])
+    line = (jnp.ones(2), jnp.zeros(2), jnp.zeros(2))
+    with jax.numpy_dtype_promotion("standard"):  # jet itself needs it
+        first, rest = jet.jet(cubed, (x,), (line,))
     np.testing.assert_allclose([first, *rest], [x**3, 3 * x**2, 6 * x, [6, 6]], 1e-5)
 
 

@@ -130,24 +130,20 @@ def test_forms_of_an_enum():
 
 
 def test_forms_of_a_number():
-    for value, text in (
-        *((given, given.lower()) for given in ("nan", "NaN", "inf", "-inf", "Inf")),
-        (9, "9.0"),
-    ):
-        assert repr(read(PaddingValue=value).padding_value) == text
+    assert repr(read(PaddingValue=9).padding_value) == "9.0"
+    for given in ("nan", "NaN", "inf", "-inf", "Inf"):
+        assert repr(read(PaddingValue=given).padding_value) == given.lower()
     for data_type, value, expected in (
-        *(("FLOAT32", 9, 9), ("FLOAT32", {"Float32": 1.5}, 1.5), ("UINT8", 3, 3)),
-        *(("FLOAT16", {"UInt16": 0x3E00}, 1.5), ("FLOAT16", {"UInt16": 0xBE00}, -1.5)),
-        *(("UINT8", {"UInt8": 3}, 3), ("INT64", {"Int64": -(2**63)}, -(2**63))),
-        *(("FLOAT64", "-inf", -math.inf), ("FLOAT64", {"Float64": 0.1}, 0.1)),
+        ("FLOAT32", 9, 9),
+        # By the member of a union; of a half, it has the bits.
+        ("FLOAT64", {"Float64": 0.1}, 0.1),
+        ("INT64", {"Int64": -(2**63)}, -(2**63)),
+        ("UINT8", {"UInt8": 3}, 3),
+        ("FLOAT16", {"UInt16": 0x3E00}, 1.5),
+        ("FLOAT16", {"UInt16": 0xBE00}, -1.5),
     ):
         fields = {"PaddingValueDataType": data_type, "PaddingValue": value}
         assert repr(read(Padding1Desc, **fields).padding_value) == repr(expected)
-
-
-def test_a_tensor_that_is_null_is_absent():
-    written = FILL.to_json()["desc"] | {"InputTensor": None}
-    assert DiagonalMatrix1Desc.from_json(written) == FILL
 
 
 NUMBER = "; it must be a number, 'nan', 'inf' or '-inf'"
@@ -155,55 +151,48 @@ INTEGER = "; it must be an integer of at most 64 bits"
 MODES = "; it must be one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP"
 TYPES = "; it must be one of UNKNOWN, FLOAT32,"
 OBJECT = "; it must be an object with the fields of the C struct"
+FLAGS = "; it must be one of NONE, OWNED_BY_DML"
+TENSOR = "desc.InputTensor"
 COUNT = ", while 'desc.InputTensor.Sizes' has 2 elements; both must be the same"
-# A field, values that it can't have, and what the message says of each of them.
-VALUES = [
-    ("PaddingMode", ("MIRROR", 5, True, 1.0, "DML_TENSOR_DATA_TYPE_EDGE"), MODES),
-    ("PaddingValue", ("ten", True, [1], 10**400), NUMBER),
-    ("DimensionCount", (2.0, True, "1", 2**64, -(2**63) - 1), INTEGER),
-    ("StartPadding", (1, None), "; it must be a list of integers"),
-    ("InputTensor", ([], "x"), OBJECT),
-]
-TENSOR_VALUES = [
-    ("DataType", ("FLOAT8", "DML_TYPE_FLOAT16", True), TYPES),
-    ("Sizes", (2, {}), "; it must be a list of integers"),
-    ("TotalTensorSizeInBytes", (False, 8.0), INTEGER),
-    ("Flags", (2, "MINE", {}), "; it must be one of NONE, OWNED_BY_DML"),
-    ("Type", ("IMAGE", 1), "; it must be BUFFER"),
-    ("DimensionCount", (3, 2.0, True), COUNT),
-]
 
 
 @pytest.mark.parametrize(
     ("call", "path", "field", "values", "rule"),
     [
-        *((read, "desc", *case) for case in VALUES),
-        *((read_tensor, "desc.InputTensor", *case) for case in TENSOR_VALUES),
+        (read, "desc", "PaddingMode", ["MIRROR", 5, True, 1.0], MODES),
+        (read, "desc", "PaddingMode", ["DML_TENSOR_DATA_TYPE_EDGE"], MODES),
+        (read, "desc", "PaddingValue", ["ten", True, [1], 10**400], NUMBER),
+        (read, "desc", "DimensionCount", [2.0, True, "1", 2**64], INTEGER),
+        (read, "desc", "DimensionCount", [-(2**63) - 1], INTEGER),
+        (read, "desc", "StartPadding", [1, {}], "; it must be a list of integers"),
+        (read, "desc", "InputTensor", [[], "x"], OBJECT),
+        (read_tensor, TENSOR, "DataType", ["FLOAT8", "DML_TYPE_FLOAT16", True], TYPES),
+        (read_tensor, TENSOR, "TotalTensorSizeInBytes", [False, 8.0], INTEGER),
+        (read_tensor, TENSOR, "Flags", [2, "MINE", {}], FLAGS),
+        (read_tensor, TENSOR, "Type", ["IMAGE", 1], "; it must be BUFFER"),
+        (read_tensor, TENSOR, "DimensionCount", [3, 2.0, True], COUNT),
     ],
 )
 def test_values_of_the_wrong_type(call, path, field, values, rule):
     for value in values:
-        if value is None:
-            text = f"'{path}' has no field '{field}', which is required"
-        else:
-            shown = repr(value) if isinstance(value, str) else json.dumps(value)
-            text = f"field '{path}.{field}' is {shown[:50]}...{rule}"
+        shown = repr(value) if isinstance(value, str) else json.dumps(value)
+        text = f"field '{path}.{field}' is {shown[:50]}...{rule}"
         assert_refused("PADDING", text, call, **{field: value})
 
 
 def test_what_else_is_refused():
+    for name in FIELDS:
+        text = f"'desc' has no field '{name}', which is required"
+        assert_refused("PADDING", text, read, **{name: None})
     for fields, text in (
         ({"Padding": 1}, "'desc' has an unknown field 'Padding'; its fields are Input"),
         ({"StartPadding": [1, "0"]}, f"field 'desc.StartPadding' is '0'{INTEGER}"),
-        *(({n: None}, f"'desc' has no field '{n}', which is required") for n in FIELDS),
     ):
         assert_refused("PADDING", text, read, **fields)
     for fields, text in (
         ({"DataType": None}, "has no field 'DataType', which is required"),
-        ({"Sizes": [2, 3.0]}, f"InputTensor.Sizes' is 3.0{INTEGER}"),
-        ({"Flags": ["MINE"]}, "Flags' is 'MINE'; it must be one of NONE, OWNED"),
-        ({"Size": [2]}, "unknown field 'Size'; its fields are DataType, Sizes"),
-        ({"Desc": 3}, "unknown field 'Desc'; its fields are"),
+        ({"Flags": ["MINE"]}, f"Flags' is 'MINE'{FLAGS}"),
+        ({"Desc": 3}, "unknown field 'Desc'; its fields are DataType, Sizes"),
         ({"Desc": {}}, "has the fields 'DataType', 'Sizes' beside 'Desc'; t"),
     ):
         assert_refused("PADDING", text, read_tensor, **fields)
@@ -222,7 +211,5 @@ def test_what_else_is_refused():
 
 
 def test_what_is_no_object():
-    for value, shown in ((None, "null"), ([], "[]"), ("desc", "'desc'"), (1, "1")):
-        for name, desc in DESCRIPTORS.items():
-            text = f"field 'desc' is {shown}{OBJECT}"
-            assert_refused(name, text, desc.from_json, value)
+    for name, desc in DESCRIPTORS.items():
+        assert_refused(name, f"field 'desc' is null{OBJECT}", desc.from_json, None)

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import signal
 import sys
 from concurrent import futures
@@ -30,6 +31,11 @@ def files(*models):
     for name, model in zip(names, models, strict=True):
         pathlib.Path(name).write_text(json.dumps(model))
     return names
+
+
+def run(*options):
+    """Runs the model of a padding, and returns the status."""
+    return command_line.main(["run", *files(padding_model()), *options])
 
 
 def stream(content=b"", encoding="utf-8"):
@@ -62,12 +68,12 @@ def test_two_models(capsys):
 
 
 def test_one_model_has_no_header_and_may_be_timed(capsys):
-    assert command_line.main(["run", *files(padding_model()), "--timing"]) == 0
+    assert run("--timing") == 0
     out, err = capsys.readouterr()
     assert out == PRINTED
-    words = err.splitlines()[1].split()
-    assert words[:3] + words[4:6] == ["model", "'m0.json':", "compile", "ms,", "run"]
-    assert float(words[3]) > float(words[6]) > 0
+    line = r"model 'm0.json': compile (\S+) ms, run (\S+) ms"
+    compiled, ran = re.fullmatch(line, err.splitlines()[1]).groups()
+    assert float(compiled) > float(ran) > 0
 
 
 def test_nothing_is_printed_if_a_file_can_not_be_written(capsys, monkeypatch):
@@ -77,7 +83,7 @@ def test_nothing_is_printed_if_a_file_can_not_be_written(capsys, monkeypatch):
 
 def test_check_runs_nothing(capsys, monkeypatch):
     monkeypatch.setattr(command_line, "compile_model", None)
-    assert command_line.main(["run", *files(padding_model()), "--check"]) == 0
+    assert run("--check") == 0
     assert capsys.readouterr() == ("", "model 'm0.json': it can run\n")
     assert os.listdir() == ["m0.json"]
 
@@ -105,16 +111,16 @@ def test_standard_input(capsys, monkeypatch):
 
 def test_where_files_are_written(capsys, folder):
     (folder / "there").mkdir()
-    run = ["run", *files(padding_model()), "--output-dir"]
-    assert command_line.main([*run, "there"]) == 0
+    assert run("--output-dir", "there") == 0
     assert f"wrote there/{WRITTEN}" in capsys.readouterr().err
     assert (folder / "there/written.npy").exists()
-    assert command_line.main([*run, "there" + "/../there" * 100]) == 0
+    assert run("--output-dir", "there" + "/../there" * 100) == 0
     assert "/../... (917 characters) (FLOAT32 {5})\n" in capsys.readouterr().err
     message = "targetPath 'written.npy' is there already, and --no-clobber keeps it."
-    rejects(capsys, [*run, "there", "--no-clobber"], message)
-    rejects(capsys, [*run, "no"], f"it is relative to '{folder}/no', and no folder")
-    rejects(capsys, [*run, ""], "--output-dir is empty; write . for the current folde")
+    into = ["run", "m0.json", "--output-dir"]
+    rejects(capsys, [*into, "there", "--no-clobber"], message)
+    rejects(capsys, [*into, "no"], f"it is relative to '{folder}/no', and no folder")
+    rejects(capsys, [*into, ""], "--output-dir is empty; write . for the current folde")
 
 
 def test_no_file_is_written_twice(capsys):
@@ -164,19 +170,12 @@ def test_a_wrong_command_line(arguments, message, capsys):
 # What the terminal shows
 
 
-class Terminal(io.StringIO):
-    """A standard error that says that it is a terminal."""
-
-    encoding = "ascii"
-
-    def isatty(self):
-        return True
-
-
 def test_progress_on_a_terminal(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    assert command_line.main(["run", *files(padding_model())]) == 0
-    text = sys.stderr.getvalue()
+    terminal = stream(encoding="ascii")
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert run() == 0
+    text = terminal.buffer.getvalue().decode("ascii")
     assert "\r\x1b[Kcompiling model 1 of 1: m0.json\r" in text
     assert text.endswith(f"\r\x1b[K\rwrote {WRITTEN}")
 
@@ -205,11 +204,9 @@ def test_an_error_that_the_terminal_cannot_show(monkeypatch):
 
 
 def test_an_interrupt(capsys, monkeypatch):
-    def interrupt(*arguments):
-        raise KeyboardInterrupt
-
+    interrupt = mock.Mock(side_effect=KeyboardInterrupt)
     monkeypatch.setattr(command_line, "compile_model", interrupt)
-    assert command_line.main(["run", *files(padding_model())]) == 130
+    assert run() == 130
     assert capsys.readouterr() == ("", "dmljax: interrupted\n")
 
 
@@ -220,7 +217,9 @@ def test_a_signal_while_files_are_written(capsys, monkeypatch, number, more):
     names = ["0.bin", "1.bin"]
     saves = [save("r", name) for name in names]
     [source] = files(holding(zeros("UINT8", 8), *saves))
-    write_outputs, left, outcomes = command_line.write_outputs, 0, []
+    write_outputs = command_line.write_outputs
+    outcomes = []
+    left = 0
     usual = command_line.ENDING[number]
     before = signal.signal(number, usual)  # nohup ignores SIGHUP
 
@@ -265,21 +264,20 @@ def test_a_signal_while_files_are_written(capsys, monkeypatch, number, more):
 def test_a_signal_that_is_ignored_stays_so(capsys, number):
     """As nohup ignores SIGHUP."""
     before = signal.signal(number, signal.SIG_IGN)
-    assert command_line.main(["run", *files(padding_model())]) == 0
+    assert run() == 0
     assert signal.signal(number, before) is signal.SIG_IGN
 
 
 def test_main_in_a_thread(capsys):
-    run = ["run", *files(padding_model())]
     with futures.ThreadPoolExecutor() as pool:
-        assert pool.submit(command_line.main, run).result() == 0
+        assert pool.submit(run).result() == 0
     assert capsys.readouterr().out == PRINTED
 
 
 def test_a_mistake_of_ours_is_not_hidden(monkeypatch):
     monkeypatch.setattr(command_line, "compile_model", None)
     with pytest.raises(TypeError):
-        command_line.main(["run", *files(padding_model())])
+        run()
 
 
 def test_a_reader_that_goes_away(capsys, monkeypatch):
@@ -305,7 +303,7 @@ def test_a_full_disk(capsys, monkeypatch):
 def test_a_full_standard_error(capsys, monkeypatch, more, status):
     with open("/dev/full", "w") as full:
         monkeypatch.setattr(sys, "stderr", full)
-        assert command_line.main(["run", *files(padding_model()), *more]) == status
+        assert run(*more) == status
         assert os.path.exists("written.npy") == (status == 0)
     # Closing has not raised, as it would not raise at the end of the process.
     assert capsys.readouterr().out == (PRINTED if status == 0 else "")
@@ -320,7 +318,8 @@ def test_a_closed_output(capsys, monkeypatch):
 def test_a_program_without_a_platform():
     """JAX reads this variable when it starts, so the program is a process."""
     done = python("-m", "dmljax", "run", "none.json", JAX_PLATFORMS="nonsense")
-    assert (done.returncode, done.stdout) == (2, "")
+    assert done.returncode == 2
+    assert done.stdout == ""
     message = "dmljax: JAX finds no device with JAX_PLATFORMS=nonsense; unset it: "
     assert done.stderr.splitlines()[-1].startswith(message)
     assert "Traceback" not in done.stderr

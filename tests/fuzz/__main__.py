@@ -38,18 +38,19 @@ from tests.fuzz.rules import accepts
 BATCH = 100
 # Ten descriptors are checked for each that runs.
 CHECKS = 10
-# The seconds that a check may take, and the bytes of memory that it may add.
-SLOWEST, LARGEST = 2.0, 2**30
+SLOWEST = 2.0  # seconds that a check may take
+LARGEST = 2**30  # bytes of memory that it may add
 # The oracles are loops in Python, so larger tensors are not compared.
 MOST_ELEMENTS = 4096
-COUNTS = "descriptors checked", "run", "files read", "models run", "failures"
+COUNTS = ("descriptors checked", "run", "files read", "models run", "failures")
 
 
 class Report:
     """Counts what happened, and keeps each failure in a small file."""
 
     def __init__(self, seed: int, folder: pathlib.Path) -> None:
-        self.seed, self.folder = seed, folder
+        self.seed = seed
+        self.folder = folder
         self.counts: collections.Counter[str] = collections.Counter()
         self.slowest = 0.0
 
@@ -86,7 +87,7 @@ class Report:
         """A row of the table of docs/development/reliability.md."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         counts = (str(self.counts[name]) for name in COUNTS)
-        cells = str(self.seed), *counts, f"{self.slowest:.3f}", f"{peak:.2f}"
+        cells = [str(self.seed), *counts, f"{self.slowest:.3f}", f"{peak:.2f}"]
         return f"| {' | '.join(cells)} |"
 
 
@@ -109,9 +110,10 @@ def run_together(cases: Sequence[Case], report: Report) -> None:
     try:
         results = jax.device_get(jax.jit(program)([case.arrays for case in cases]))
     except Exception as error:
-        for case in cases if len(cases) > 1 else ():
-            run_together([case], report)
-        if len(cases) == 1 and not isinstance(error, NoKernelError):
+        if len(cases) > 1:
+            for case in cases:
+                run_together([case], report)
+        elif not isinstance(error, NoKernelError):
             report.raised(cases[0].content)
         return
     for case, result in zip(cases, results, strict=True):
@@ -134,7 +136,8 @@ class Fuzzer:
 
     def _checked(self) -> dmljax.OperatorDesc | None:
         """Makes a descriptor, and checks it. Returns one that can run."""
-        desc, level = self.maker.desc(), self.maker.level()
+        desc = self.maker.desc()
+        level = self.maker.level()
         with contextlib.suppress(dmljax.DescriptorError, TypeError):
             for _ in range(self.maker.random.choice((0, 0, 1, 1, 2))):
                 desc = changed(self.maker, desc)
@@ -150,17 +153,19 @@ class Fuzzer:
             self.report.fail(f"accepted: {accepted}, at {level!r}", desc)
         tensors = desc.tensors().values() if accepted else ()
         sizes = [max(t.buffer_length, math.prod(t.sizes)) for t in tensors]
-        runs = level == max(dmljax.FeatureLevel) and sizes
-        return desc if runs and max(sizes) <= MOST_ELEMENTS else None
+        newest = level == max(dmljax.FeatureLevel)
+        return desc if newest and sizes and max(sizes) <= MOST_ELEMENTS else None
 
     def _run(self, desc: dmljax.OperatorDesc) -> Case:
         arrays = expected.random_inputs(self.generator, desc)
         operator = dmljax.create_operator(desc)
 
         def compare(result: Any) -> None:
-            outputs, wanted = jax.tree.leaves(result), expected.outputs(desc, arrays)
+            outputs = jax.tree.leaves(result)
+            wanted = expected.outputs(desc, arrays)
             if not all(map(expected.same_bits, outputs, wanted)):
-                kept = desc, [array.tobytes().hex() for array in arrays], outputs
+                given = [array.tobytes().hex() for array in arrays]
+                kept = (desc, given, outputs)
                 self.report.fail(f"{desc.operator} differs from the oracle", kept)
 
         return Case("run", (desc, arrays), lambda own: operator(*own), arrays, compare)
@@ -179,7 +184,8 @@ class Fuzzer:
                     if not str(error).isprintable() or len(str(error)) > 600:
                         raise
                     continue
-                cases += [self._run_model(model, text)] if _is_small(model) else []
+                if _is_small(model):
+                    cases.append(self._run_model(model, text))
         run_together(cases, self.report)
 
     def _run_model(self, model: Model, text: bytes) -> Case:
@@ -201,10 +207,11 @@ class Fuzzer:
 
 
 def _is_small(model: Model) -> bool:
-    tensors = [t for c in model.dispatches for t in c.desc.tensors().values()]
-    sizes = [max(t.extent, math.prod(t.sizes)) for t in tensors]
-    sizes += [r.content.size for r in model.resources.values()]
-    return sum(sizes) <= MOST_ELEMENTS * 4 and len(model.dispatches) < 20
+    elements = sum(r.content.size for r in model.resources.values())
+    for command in model.dispatches:
+        for tensor in command.desc.tensors().values():
+            elements += max(tensor.extent, math.prod(tensor.sizes))
+    return elements <= MOST_ELEMENTS * 4 and len(model.dispatches) < 20
 
 
 def use_form(form: str) -> None:

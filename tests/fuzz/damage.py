@@ -13,17 +13,17 @@ from tests.fuzz import expected
 from tests.fuzz.descriptors import Maker
 
 State = dict[str, np.ndarray]
+SMALL = (0, 1, -1, 2, 3, 4, 7, 8, 16, 255, 256, 1000, 65535, 2**16)
+LIMITS = (2**31 - 1, 2**31, -(2**31), 2**32 - 1, 2**32, 2**63, 2**64, 10**40)
+OTHERS = (0.0, 0.5, -1.5, 1e38, 1e300, -0.0, True, False, None, "", "x", "nan", "inf")
+TYPES = ("UINT8", "FLOAT16", "INT64", "UNKNOWN")
+NAMES = ("EDGE", "WRAP", "deferred", "\x1b[2J\n")
+PARTS = ([], {}, [1], [1, 2], [[]], {"name": "in"}, {"valueCount": 9, "value": 1})
 # Values that take the place of others: limits of C's types, and other types.
-VALUES = (
-    *(0, 1, -1, 2, 3, 4, 7, 8, 16, 255, 256, 1000, 65535, 2**16),
-    *(2**31 - 1, 2**31, -(2**31), 2**32 - 1, 2**32, 2**63, 2**64, 10**40),
-    *(0.0, 0.5, -1.5, 1e38, 1e300, -0.0, True, False, None, "", "x", "nan", "inf"),
-    *("UINT8", "FLOAT16", "INT64", "UNKNOWN", "EDGE", "WRAP", "deferred", "\x1b[2J\n"),
-    *([], {}, [1], [1, 2], [[]], {"name": "in"}, {"valueCount": 9, "value": 1}),
-)
+VALUES = SMALL + LIMITS + OTHERS + TYPES + NAMES + PARTS
 # What is put into the text.
-PIECES = b"", b"//", b"/*", b"*/", b"9" * 40, b"e9", b"null"
-PIECES += tuple(bytes([byte]) for byte in b',]}[{"\\\n0-.\xff\x00 ')
+PIECES = [b"", b"//", b"/*", b"*/", b"9" * 40, b"e9", b"null"]
+PIECES += [bytes([byte]) for byte in b',]}[{"\\\n0-.\xff\x00 ']
 
 
 def base_model(maker: Maker) -> dict[str, Any]:
@@ -33,13 +33,15 @@ def base_model(maker: Maker) -> dict[str, Any]:
     dispatchables: dict[str, Any] = {}
     commands: list[dict[str, Any]] = []
     for number in range(choose.randint(1, 2)):
-        desc, bindings, named = maker.desc(), {}, f"d{number}"
+        desc = maker.desc()
+        bindings = {}
         for field, tensor in desc.tensors().items():
             name = f"r{number}{field}"
             resources[name], binding = _resource(choose, name, tensor)
             bindings[field.title().replace("_", "")] = binding
         # Tensors that are bound here may be owned.
-        first = {k: bindings.pop(k) for k in [*bindings] if choose.random() < 0.2}
+        first = {k: bindings.pop(k) for k in list(bindings) if choose.random() < 0.2}
+        named = f"d{number}"
         dispatchables[named] = desc.to_json() | {"bindings": first}
         dispatch = {"type": "dispatch", "dispatchable": named, "bindings": bindings}
         commands.append(dispatch)
@@ -100,14 +102,17 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
     found = []
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
         found.append((value, key))
-        found += _places(item) if isinstance(item, (dict, list)) else []
+        if isinstance(item, (dict, list)):
+            found += _places(item)
     return found
 
 
 def _damage_value(choose: random.Random, model: dict[str, Any]) -> None:
     places = _places(model) or [({"x": 1}, "x")]
-    (parent, key), (other, there) = (choose.choice(places) for _ in "ab")
-    item, kind = parent[key], choose.randrange(6)
+    parent, key = choose.choice(places)
+    other, there = choose.choice(places)
+    item = parent[key]
+    kind = choose.randrange(6)
     numbers = [(p, k) for p, k in places if type(p[k]) in (int, float)]
     if kind <= 1 and numbers:
         parent, key = choose.choice(numbers)
@@ -117,12 +122,13 @@ def _damage_value(choose: random.Random, model: dict[str, Any]) -> None:
     elif kind == 2:
         del parent[key]
     elif kind == 3 and isinstance(parent, dict):
-        names = key.lower(), key + "x", key[:-1], "Strides", "desc", ""
+        names = [key.lower(), key + "x", key[:-1], "Strides", "desc", ""]
         parent[choose.choice(names)] = parent.pop(key)
     elif kind == 3:
         parent[key:key] = copy.deepcopy([item] * choose.choice((1, 2, 9)))
     elif kind == 4:
-        parent[key], other[there] = copy.deepcopy(other[there]), copy.deepcopy(item)
+        parent[key] = copy.deepcopy(other[there])
+        other[there] = copy.deepcopy(item)
     else:
         parent[key] = copy.deepcopy(choose.choice(VALUES))
 
@@ -132,7 +138,7 @@ def _damage_text(choose: random.Random, text: bytearray) -> None:
     begin = choose.randrange(len(text))
     end = begin + choose.choice((0, 0, 1, 1, 2, 9, len(text)))
     flipped = bytes([text[begin] ^ 1 << choose.randrange(8)])
-    text[begin:end] = choose.choice((*PIECES, flipped, text[begin : begin + 20]))
+    text[begin:end] = choose.choice([*PIECES, flipped, text[begin : begin + 20]])
     text += b" "
 
 
@@ -142,7 +148,7 @@ def _damage_text(choose: random.Random, text: bytearray) -> None:
 def final_bytes(model: Model) -> dict[str, bytes]:
     """Computes by the oracles what the resources hold at the end."""
     initial = {name: r.content for name, r in model.resources.items()}
-    state = {name: content.copy() for name, content in initial.items()}
+    state = copy.deepcopy(initial)
     for command in model.dispatches:
         _dispatch(command, initial, state)
     return {
@@ -152,7 +158,8 @@ def final_bytes(model: Model) -> dict[str, bytes]:
 
 
 def _dispatch(command: Dispatch, initial: State, state: State) -> None:
-    desc, inputs = command.desc, []
+    desc = command.desc
+    inputs = []
     for field, tensor in desc.input_tensors().items():
         name, offset, owned = command.bindings[field]
         size = tensor.extent * tensor.dtype.itemsize
@@ -160,11 +167,11 @@ def _dispatch(command: Dispatch, initial: State, state: State) -> None:
         elements = buffer[offset : offset + size].copy().view(tensor.dtype)
         inputs.append(oracles.strided_read(elements, tensor.sizes, tensor.strides))
     results = expected.logical_outputs(desc, inputs)
-    for (field, tensor), value in zip(
-        desc.output_tensors().items(), results, strict=True
-    ):
+    outputs = desc.output_tensors().items()
+    for (field, tensor), value in zip(outputs, results, strict=True):
         name, offset, _ = command.bindings[field]
-        width, shaped = tensor.dtype.itemsize, value.reshape(tensor.sizes)
+        width = tensor.dtype.itemsize
+        shaped = value.reshape(tensor.sizes)
         for coordinate in np.ndindex(tensor.sizes):
             place = offset + width * int(np.dot(coordinate, tensor.element_strides))
             element = np.frombuffer(shaped[coordinate].tobytes(), np.uint8)

@@ -18,9 +18,9 @@ from tests.samples import INT32_MAX, INT32_MIN
 from tests.subjects import DESCRIBED
 
 # The last is in the middle of two FLOAT16, but only as FLOAT32.
-FLOATS = 0.0, -0.0, 1.5, -7.25, 0.1, 65504.0, 65519.9, 65520.0, 6e-8, 1e-40
-FLOATS += math.inf, -math.inf, math.nan, 1 + 2**-11 + 2**-30
-WHOLE = 10.6, -10.6, 255.5, -1.0, 3e9, -3e9, 1e19, 1e30, 7, 2**31, 2**63, 2**64
+FLOATS = [0.0, -0.0, 1.5, -7.25, 0.1, 65504.0, 65519.9, 65520.0, 6e-8, 1e-40]
+FLOATS += [math.inf, -math.inf, math.nan, 1 + 2**-11 + 2**-30]
+WHOLE = [10.6, -10.6, 255.5, -1.0, 3e9, -3e9, 1e19, 1e30, 7, 2**31, 2**63, 2**64]
 
 
 class Maker:
@@ -42,8 +42,8 @@ class Maker:
 
     def sizes(self, low: int = 1, high: int = 8, most: int = 40) -> tuple[int, ...]:
         """Chooses sizes of at most `most` elements, often with ones among them."""
-        rank, sizes = self.random.randint(low, high), []
-        for _ in range(rank):
+        sizes: list[int] = []
+        for _ in range(self.random.randint(low, high)):
             room = most // math.prod(sizes)
             size = self.random.choice((1, 1, 2, 3, 4, 5, 7, 16, 33))
             sizes.append(size if size <= room else 1)
@@ -78,9 +78,10 @@ class Maker:
 
     def spread(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """Makes strides for any order of the axes, with gaps."""
-        order, strides, step = list(range(len(sizes))), [0] * len(sizes), 1
+        strides = [0] * len(sizes)
+        order = list(range(len(sizes)))
         self.random.shuffle(order)
-        step += self.random.choice((0, 0, 1, 2))
+        step = 1 + self.random.choice((0, 0, 1, 2))
         for axis in order:
             strides[axis] = step
             step = step * sizes[axis] + self.random.choice((0, 0, 0, 1, 3))
@@ -96,7 +97,8 @@ class Maker:
         if data_type.dtype.kind == "f":
             return self.random.choice(FLOATS)
         limits = np.iinfo(data_type.dtype)
-        low, high = int(limits.min), int(limits.max)
+        low = int(limits.min)
+        high = int(limits.max)
         return self.random.choice((low, high, 0, 1, high // 3, low // 2, high - 1))
 
     def float32(self) -> float:
@@ -113,8 +115,8 @@ def made(name: str, count: int) -> list[dmljax.OperatorDesc]:
 # Changing a field
 
 # Limits of C's types and of the rules, and what is of another type.
-ODD = -1, 0, 1, 2, 8, 9, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**64
-ODD += 1.5, "1", True, None
+ODD = [-1, 0, 1, 2, 8, 9, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**64]
+ODD += [1.5, "1", True, None]
 
 
 def changed(maker: Maker, desc: dmljax.OperatorDesc) -> dmljax.OperatorDesc:

@@ -11,15 +11,17 @@ def random_buffer(
     generator: np.random.Generator, name: str, tensor: dmljax.TensorDesc, size: int
 ) -> np.ndarray:
     """Fills a buffer with any bits, and with indices near the `size` of an axis."""
-    dtype, length = tensor.dtype, tensor.buffer_length
+    dtype = tensor.dtype
+    length = tensor.buffer_length
     if name == "indices_tensor":
         near = generator.integers(-size - 2, size + 2, length)
         far = generator.integers(0, 2, length) * generator.integers(-(2**62), 2**62)
         return np.where(generator.random(length) < 0.9, near, far).astype(dtype)
     words = generator.integers(0, 256, length * dtype.itemsize, np.uint8).view(dtype)
-    special = samples.SPECIAL_BITS.get(dtype.name, (0, 1))
-    places, bits = generator.random(length) < 0.5, words.view(f"u{dtype.itemsize}")
-    bits[places] = generator.choice(np.array(special, bits.dtype), int(places.sum()))
+    places = generator.random(length) < 0.5
+    bits = words.view(f"u{dtype.itemsize}")
+    special = np.array(samples.SPECIAL_BITS.get(dtype.name, (0, 1)), bits.dtype)
+    bits[places] = generator.choice(special, int(places.sum()))
     return words
 
 
@@ -42,9 +44,7 @@ def logical_outputs(
     desc: dmljax.OperatorDesc, inputs: list[np.ndarray]
 ) -> list[np.ndarray]:
     """Computes the outputs by the oracle of the operator."""
-    return [
-        np.asarray(output) for output in DESCRIBED[desc.operator].oracle(desc, *inputs)
-    ]
+    return list(map(np.asarray, DESCRIBED[desc.operator].oracle(desc, *inputs)))
 
 
 def outputs(desc: dmljax.OperatorDesc, arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -53,18 +53,19 @@ def outputs(desc: dmljax.OperatorDesc, arrays: list[np.ndarray]) -> list[np.ndar
         oracles.strided_read(array.ravel(), tensor.sizes, tensor.strides)
         for tensor, array in zip(desc.input_tensors().values(), arrays, strict=True)
     ]
-    results = logical_outputs(desc, inputs)
-    return [
-        value.reshape(tensor.sizes)
-        if tensor.strides is None
-        else oracles.strided_write(
-            value.reshape(tensor.sizes), tensor.strides, tensor.buffer_length
-        )
-        for value, tensor in zip(results, desc.output_tensors().values(), strict=True)
-    ]
+    outputs = []
+    for value, tensor in zip(
+        logical_outputs(desc, inputs), desc.output_tensors().values(), strict=True
+    ):
+        shaped = value.reshape(tensor.sizes)
+        if tensor.strides is not None:
+            length = tensor.buffer_length
+            shaped = oracles.strided_write(shaped, tensor.strides, length)
+        outputs.append(shaped)
+    return outputs
 
 
 def same_bits(first: np.ndarray, second: np.ndarray) -> bool:
     """Whether two arrays have one type, one shape and the same bytes."""
-    one, other = ((x.dtype, x.shape, x.tobytes()) for x in (first, second))
-    return one == other
+    alike = first.dtype == second.dtype and first.shape == second.shape
+    return alike and first.tobytes() == second.tobytes()

@@ -8,6 +8,8 @@ import math
 import sys
 from typing import Any
 
+import numpy as np
+
 from dmljax import DataType, FeatureLevel, PaddingMode, TensorDesc
 from tests import oracles
 from tests.subjects import DESCRIBED
@@ -16,8 +18,8 @@ MODE_LEVELS = {PaddingMode.SYMMETRIC: 0x3000, PaddingMode.WRAP: 0x6400}
 # The oracle of overlaps looks at every element. We give it no more than these.
 MOST_OFFSETS = 10_000
 # All tensors have one type, but for these.
-OTHER_TYPES = "condition_tensor", "indices_tensor", "output_count_tensor"
-OTHER_TYPES += ("output_coordinates_tensor",)
+OTHER_TYPES = ["condition_tensor", "indices_tensor", "output_count_tensor"]
+OTHER_TYPES += ["output_coordinates_tensor"]
 LARGEST = int(sys.float_info.max)
 
 
@@ -73,24 +75,25 @@ def _legal(operator: str, name: str, value: Any) -> bool:
 
 def _legal_tensor(tensor: TensorDesc, *, output: bool) -> bool | None:
     """Whether a tensor is legal by itself; None if its elements may overlap."""
-    sizes, strides = tensor.sizes, tensor.strides
-    total, power = (
-        tensor.total_tensor_size_in_bytes,
-        tensor.guaranteed_base_offset_alignment,
-    )
+    sizes = tensor.sizes
+    strides = tensor.strides
     known = 1 <= tensor.data_type <= 11 and 1 <= len(sizes) <= 8
     if not (known and _integers(*sizes, low=1) and math.prod(sizes) < 2**32):
         return False
     if strides and not (_integers(*strides) and len(strides) == len(sizes)):
         return False
-    count, width = math.prod(sizes), tensor.dtype.itemsize
-    steps = zip(sizes, strides or (), strict=strides is not None)
-    extent = 1 + sum((n - 1) * step for n, step in steps) if strides else count
+    count = extent = math.prod(sizes)
+    if strides:
+        steps = zip(sizes, strides, strict=True)
+        extent = 1 + sum((size - 1) * step for size, step in steps)
+    width = tensor.dtype.itemsize
     implied = (extent * width + 3) // 4 * 4
-    powers = [0, *(2**i for i in range(32) if 2**i >= width)]
+    total = tensor.total_tensor_size_in_bytes
     given = implied if total is None else total
     if not _integers(given, low=implied, high=2**64 - 1) or tensor.flags not in (0, 1):
         return False
+    power = tensor.guaranteed_base_offset_alignment
+    powers = [0] + [2**i for i in range(32) if 2**i >= width]
     if not (_integers(power) and power in powers):
         return False
     if not (strides and output):
@@ -108,9 +111,9 @@ def _typed(output: TensorDesc, data_type: DataType, value: float) -> bool:
     """Whether a value has the output's type and fits into it."""
     if data_type.name.startswith("FLOAT") or data_type != output.data_type:
         return data_type == output.data_type
-    signed, bits = data_type.name[0] == "I", 8 * output.dtype.itemsize
-    low, high = -signed * 2 ** (bits - 1), 2 ** (bits - signed)
-    return math.isfinite(value) and value == int(value) and low <= value < high
+    limits = np.iinfo(output.dtype)
+    whole = math.isfinite(value) and value == int(value)
+    return whole and limits.min <= value <= limits.max
 
 
 def _together(desc: Any) -> bool:
@@ -120,13 +123,16 @@ def _together(desc: Any) -> bool:
     rank = len(sizes[0])
     match desc.operator:
         case "PADDING" | "PADDING1":
-            typed = desc.operator == "PADDING" or _typed(
-                *(desc.output_tensor, desc.padding_value_data_type, desc.padding_value)
-            )
-            start, end = desc.start_padding, desc.end_padding
-            padded = zip(start, sizes[0], end, strict=False)
-            alike = _same(rank, desc.dimension_count, len(start), len(end))
-            return typed and alike and sizes[1] == tuple(map(sum, padded))
+            if desc.operator == "PADDING1":
+                value = desc.padding_value
+                if not _typed(desc.output_tensor, desc.padding_value_data_type, value):
+                    return False
+            start = desc.start_padding
+            end = desc.end_padding
+            if not _same(rank, desc.dimension_count, len(start), len(end)):
+                return False
+            padded = zip(start, sizes[0], end, strict=True)
+            return sizes[1] == tuple(map(sum, padded))
         case "DIAGONAL_MATRIX":
             return max(sizes[0][-2:]) <= 2**31
         case "DIAGONAL_MATRIX1":
