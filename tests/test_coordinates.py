@@ -8,6 +8,7 @@ import pytest
 
 from dmljax._coordinates import (
     PaddingMode,
+    countable,
     fill_rows,
     is_filled,
     is_nonzero,
@@ -59,6 +60,13 @@ def test_what_an_index_lights(dtype, size):
         found = np.asarray(wrapped(jnp.asarray(index), size))[:, None] == position
     wanted = oracles.one_hot(index[:, None], np.array([False, True]), size=size, axis=1)
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_indices_that_can_count():
+    for name, wide in (("int4", "int32"), ("uint16", "uint32"), ("int32", "int32")):
+        found = countable(np.array([7], name))
+        assert found.dtype == wide
+        assert found == 7
 
 
 # NONZERO_COORDINATES

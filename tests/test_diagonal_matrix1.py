@@ -3,6 +3,7 @@
 Its wrong calls and its edge cases are in tests/subjects/diagonal_matrix1.py.
 """
 
+import dataclasses
 import functools
 import itertools
 
@@ -13,13 +14,14 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from dmljax import diagonal_matrix1
+from dmljax import create_operator, diagonal_matrix1
 from dmljax._coordinates import is_filled
 from dmljax._diagonal_matrix1 import _diagonal_matrix1, _split_bounds
 from tests import oracles
 from tests.checks import Parameter, assert_same
 from tests.meshes import sharding_of
-from tests.samples import INT32_MAX, INT32_MIN
+from tests.samples import INT32_MAX, INT32_MIN, tensor
+from tests.subjects.diagonal_matrix1 import OLD
 
 X = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
 FAR = (INT32_MIN, 1, INT32_MAX)
@@ -48,6 +50,15 @@ def test_the_largest_matrices():
     for shape in ((2**31, 0), (0, 2**31), (0, 1, 2**31)):
         made = jax.eval_shape(functools.partial(diagonal_matrix1, shape=shape))
         assert made.shape == shape
+
+
+@pytest.mark.parametrize("offset", [INT32_MIN, -3, 0, INT32_MAX])
+def test_offsets_of_the_older_descriptor(offset):
+    """No matrix has the last diagonals. -3 is the lower left corner of this matrix."""
+    output = tensor("FLOAT32", 1, 1, 4, 4)
+    desc = dataclasses.replace(OLD, output_tensor=output, offset=offset, value=2.5)
+    zeros = np.zeros(output.sizes, np.float32)
+    assert_same(create_operator(desc)(), expected(zeros, offset, offset + 1, 2.5))
 
 
 # NO BOUND
