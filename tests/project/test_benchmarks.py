@@ -30,16 +30,11 @@ from dmljax._operators import OPERATORS
 from tests import meshes, samples
 from tests.project.texts import words_of
 
+# Programs are written as users write them.
+pytestmark = pytest.mark.usefixtures("standard_promotion")
 # The commit is named, as the tests may run where there is no git.
 QUICK = ("--rounds", "1", "--commit", "test")
 SMALL = (*QUICK, "--elements", "1024")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def standard_promotion():
-    """Programs are written as users write them."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
 
 
 @pytest.fixture(scope="module")
