@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -13,6 +13,8 @@ from dmljax.pallas.gpu import _nonzero_plan
 from dmljax.pallas.gpu._nonzero_bits import as_bits
 from tests.pallas import blocks
 from tests.subjects import SUBJECTS
+
+FORM = SUBJECTS["nonzero_coordinates"].primitive.kernels["cuda"].form
 
 
 def plan_of(
@@ -31,57 +33,59 @@ def plan_of(
     )
 
 
-def finder(
+def assert_finds(
+    tensors: Iterable[np.ndarray],
     *,
     rank: int = 1,
     size: int | None = None,
     columns: int | None = None,
     fill: int | None = 0,
-) -> Callable[..., Any]:
-    """The kernel for batches of tensors of `rank`, compiled anew."""
-    form = SUBJECTS["nonzero_coordinates"].primitive.kernels["cuda"].form
-    options = {"rank": rank, "size": size, "columns": columns or rank, "fill": fill}
-    function = functools.partial(form, **options, interpret=blocks.INTERPRETED)
-    found: Callable[..., Any] = jax.jit(function)
-    found.options = options  # type: ignore[attr-defined]
-    return found
+) -> None:
+    """Compares what the kernel, compiled anew, finds in batches of tensors with NumPy.
 
-
-def assert_finds(find: Callable[..., Any], x: Any) -> None:
-    """Compares what a `finder` finds with NumPy; undefined rows may have anything."""
-    options = find.options  # type: ignore[attr-defined]
-    rank, size, fill = options["rank"], options["size"], options["fill"]
-    sizes = x.shape[x.ndim - rank :]
-    rows = math.prod(sizes) if size is None else size
-    tensors = np.asarray(x).reshape(-1, *sizes)
-    counts, coordinates = (np.asarray(found) for found in find(x))
-    coordinates = coordinates.reshape(len(tensors), rows, options["columns"])
-    for tensor, count, found in zip(tensors, counts.ravel(), coordinates, strict=True):
-        expected = np.argwhere(tensor)
-        assert count == len(expected)
-        expected = expected[:rows, -options["columns"] :]
-        np.testing.assert_array_equal(found[: len(expected)], expected)
-        if fill is not None:
-            assert (found[len(expected) :] == fill).all()
+    Undefined rows may have anything.
+    """
+    columns = columns or rank
+    static = {"rank": rank, "size": size, "columns": columns, "fill": fill}
+    find = jax.jit(functools.partial(FORM, **static, interpret=blocks.INTERPRETED))
+    for x in tensors:
+        sizes = x.shape[x.ndim - rank :]
+        rows = math.prod(sizes) if size is None else size
+        counts, coordinates = map(np.asarray, find(x))
+        results = coordinates.reshape(-1, rows, columns)
+        batch = x.reshape(-1, *sizes)
+        for tensor, count, found in zip(batch, counts.ravel(), results, strict=True):
+            expected = np.argwhere(tensor)
+            assert count == len(expected)
+            expected = expected[:rows, -columns:]
+            np.testing.assert_array_equal(found[: len(expected)], expected)
+            if fill is not None:
+                assert (found[len(expected) :] == fill).all()
 
 
 def lines(plan: _nonzero_plan.NonzeroPlan) -> list[np.ndarray]:
-    """Lines of truth values: of every density, and cut at every boundary of the plan.
+    """Lines of ones: of every density, and cut at every boundary of the plan.
 
     The count may cut the values that a thread stores at once, a tile, or a share. Tiles
     of one line may be full, empty, sparse, or have a run of ones.
     """
-    elements, tile, stored = plan.elements, _nonzero_plan.TILE, _nonzero_plan.STORED
-    random, offset = np.random.default_rng(0), np.arange(elements)
+    elements = plan.elements
+    tile = _nonzero_plan.TILE
+    stored = _nonzero_plan.STORED
+    random = np.random.default_rng(0)
+    offset = np.arange(elements)
     found = [random.random(elements) < density for density in (0.01, 0.2, 0.6)]
     group = plan.share * plan.group
     for boundary in (0, stored, 2 * stored, tile, plan.share, group, elements):
         found += [offset < boundary + i for i in (-1, 0, 1)]
     found.append(offset == elements - 1)
-    empty, full = np.zeros(tile, bool), np.ones(tile, bool)
-    few, run = empty.copy(), empty.copy()
+    empty = np.zeros(tile, bool)
+    full = np.ones(tile, bool)
+    few = empty.copy()
     few[[5, tile - 1]] = True
-    run[[5, *range(60, 100), tile - 1]] = True
+    run = few.copy()
+    run[60:100] = True
     orders = (full, empty, few, run), (run, few, full, empty), (full, *[empty] * 3)
     found += [np.resize(np.concatenate(tiles), elements) for tiles in orders]
-    return [line for i, line in enumerate(found) if elements < 2**22 or i % 4 == 0]
+    step = 1 if elements < 2**22 else 4
+    return [line.view(np.uint8) for line in found[::step]]

@@ -11,7 +11,8 @@ from dmljax.pallas.tpu import LANES, SUBLANES
 from dmljax.pallas.tpu._launch import launch_blocks
 from tests.pallas.tpu.conftest import on_cores
 
-BLOCK, SHAPE = (SUBLANES, LANES), (2 * SUBLANES, LANES)
+BLOCK = (SUBLANES, LANES)
+SHAPE = (2 * SUBLANES, LANES)
 
 
 def planted(kernel, *, into=lambda i: (i, 0), out_of=lambda i: (i, 0), **options):
@@ -20,7 +21,8 @@ def planted(kernel, *, into=lambda i: (i, 0), out_of=lambda i: (i, 0), **options
         # The two cores wait for each other forever on a GPU.
         with jax.default_device(jax.devices("cpu")[0]):
             (found,) = launch_blocks(
-                *(kernel, jnp.ones(SHAPE, np.float32)),
+                kernel,
+                jnp.ones(SHAPE, np.float32),
                 operator="toy",
                 grid=(2,),
                 blocks=[pl.BlockSpec(BLOCK, out_of), pl.BlockSpec(BLOCK, into)],

@@ -11,6 +11,7 @@ import dmljax
 from dmljax import DescriptorError
 from dmljax.pallas.tpu import LANES, SUBLANES, _nonzero_coordinates
 from tests.checks import launches
+from tests.pallas.cases import slow
 from tests.subjects import SUBJECTS
 
 TILE = SUBLANES * LANES
@@ -18,7 +19,8 @@ TILE = SUBLANES * LANES
 
 def lines(elements):
     """Lines of every density, and cut at the edges of vectors, tiles and blocks."""
-    random, offset = np.random.default_rng(0), np.arange(elements)
+    random = np.random.default_rng(0)
+    offset = np.arange(elements)
     block = _nonzero_coordinates.VECTORS * LANES
     found = [random.random(elements) < density for density in (0.001, 0.1, 0.6)]
     for edge in (0, LANES, TILE, block, elements):
@@ -28,19 +30,18 @@ def lines(elements):
     return found
 
 
-SLOW = [(3 * TILE - 71, slice(None), 1), (3 * TILE - 71, slice(0, None, 3), 2)]
 # One less than a boundary, as many, and one more. A block of a few vectors is a tile.
-SLOW += [
-    (n + i, slice(0, None, 3), 1) for n in (1, LANES, TILE) for i in (-1, 0, 1) if n + i
-]
+SIZES = (1, 2, LANES - 1, LANES, LANES + 1, TILE - 1, TILE, TILE + 1)
 
 
 @pytest.mark.parametrize(
     ("elements", "some", "cores"),
     [
         (3 * TILE - 71, slice(2, None, 6), 1),
-        *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW),
-    ],
+        slow(3 * TILE - 71, slice(None), 1),
+        slow(3 * TILE - 71, slice(0, None, 3), 2),
+    ]
+    + [slow(elements, slice(0, None, 3), 1) for elements in SIZES],
 )
 def test_lines(interpreter, elements, some, cores):
     """Blocks of a few vectors; lines side by side with unaligned ends."""
@@ -79,7 +80,8 @@ def test_another_number_of_rows(size):
 
 def test_more_elements_than_31_bits_count():
     least = 2**31 - _nonzero_coordinates.VECTORS * LANES
-    most, more = (jax.ShapeDtypeStruct((least - i,), np.uint8) for i in (1, 0))
+    most = jax.ShapeDtypeStruct((least - 1,), np.uint8)
+    more = jax.ShapeDtypeStruct((least,), np.uint8)
     assert launches(by_kernel, most, platform="tpu") == 1
     with pytest.raises(DescriptorError, match=rf"counts {least} elements.*'xla'"):
         launches(by_kernel, more, platform="tpu")
