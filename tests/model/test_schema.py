@@ -80,7 +80,6 @@ def test_the_schema_accepts_every_form(valid):
         ("bindings", None),
         ("print.type", "plot"),
         ("print.verbose", 1),
-        ("writeFile.dimensions", 5),
     ],
 )
 def test_the_schema_refuses_what_is_refused(valid, path, value):

@@ -2,8 +2,6 @@
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,14 +15,7 @@ from tests.subjects import SUBJECTS
 FORM = SUBJECTS["nonzero_coordinates"].primitive.kernels["cuda"].form
 
 
-def plan_of(
-    elements: int,
-    dtype: Any = np.uint8,
-    batch: int = 1,
-    rows: int | None = None,
-    sizes: Sequence[int] = (1,),
-    fill: int | None = 0,
-) -> _nonzero_plan.NonzeroPlan:
+def plan_of(elements, dtype=np.uint8, batch=1, rows=None, sizes=(1,), fill=0):
     """The plan of a call, of one column by default."""
     _, width, keep = as_bits(jnp.zeros((1, 1), dtype))
     rows = elements if rows is None else rows
@@ -33,14 +24,7 @@ def plan_of(
     )
 
 
-def assert_finds(
-    tensors: Iterable[np.ndarray],
-    *,
-    rank: int = 1,
-    size: int | None = None,
-    columns: int | None = None,
-    fill: int | None = 0,
-) -> None:
+def assert_finds(tensors, *, rank=1, size=None, columns=None, fill=0):
     """Compares what the kernel, compiled anew, finds in batches of tensors with NumPy.
 
     Undefined rows may have anything.
@@ -63,7 +47,7 @@ def assert_finds(
                 assert (found[len(expected) :] == fill).all()
 
 
-def lines(plan: _nonzero_plan.NonzeroPlan) -> list[np.ndarray]:
+def lines(plan):
     """Lines of ones: of every density, and cut at every boundary of the plan.
 
     The count may cut the values that a thread stores at once, a tile, or a share. Tiles

@@ -24,36 +24,35 @@ TILE = constants.TILE
 
 # SIZES
 
-# The sizes at which a plan changes. With one tile for each warp, a share has this many
-# elements; with as many programs as run together, all shares have this many. Functions,
-# because blocks become small when the tests have begun.
-BOUNDARIES = {
-    "a tile": lambda share, every: TILE,
-    "a share": lambda share, every: share,
-    "a group": lambda share, every: constants.GROUP * share,
-    "one tile for each warp": lambda share, every: every,
-    "one load": lambda share, every: (constants.LOADS - 1) * every,
-    "several loads": lambda share, every: constants.LOADS * every,
-    "the most tiles": lambda share, every: constants.MOST_TILES * every,
-}
+
+def boundaries():
+    """The sizes at which a plan changes. Blocks are small once the tests have begun."""
+    share = constants.WARPS * TILE  # with one tile for each warp
+    every = constants.PROGRAMS * share  # of all programs that run together
+    return {
+        "a tile": TILE,
+        "a share": share,
+        "a group": constants.GROUP * share,
+        "one tile for each warp": every,
+        "one load": (constants.LOADS - 1) * every,
+        "several loads": constants.LOADS * every,
+        "the most tiles": constants.MOST_TILES * every,
+    }
+
+
 FAST = [("a share", -TILE), ("the most tiles", TILE + 7)]
-SLOW = [(name, more) for name in BOUNDARIES for more in (-1, 0, 1)]
+SLOW = [(name, more) for name in boundaries() for more in (-1, 0, 1)]
 SLOW.append(("a tile", 1 - TILE))
-
-
-def size_of(name, more):
-    share = constants.WARPS * TILE
-    return BOUNDARIES[name](share, constants.PROGRAMS * share) + more
 
 
 @pytest.mark.parametrize(("name", "more"), FAST + [slow(*case) for case in SLOW])
 def test_sizes(name, more):
-    assert_finds(lines(plan_of(size_of(name, more))))
+    assert_finds(lines(plan_of(boundaries()[name] + more)))
 
 
 def test_the_sizes_are_boundaries_of_the_plan():
     """Shares, loads and groups have one tile or program less, as many, and more."""
-    plans = [plan_of(size_of(*case)) for case in FAST + SLOW]
+    plans = [plan_of(boundaries()[name] + more) for name, more in FAST + SLOW]
     tiles = {plan.tiles for plan in plans}
     assert tiles >= {1, 2, constants.LOADS, constants.MOST_TILES}
     if blocks.INTERPRETED:

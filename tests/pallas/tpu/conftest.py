@@ -19,18 +19,20 @@ INTERPRETER = tpu.InterpretParams(
 )
 
 
-def on_cores(cores=1):
-    return dataclasses.replace(INTERPRETER, num_cores_or_threads=cores)
+@pytest.fixture
+def on_cores():
+    """For a number of cores, the interpreter."""
+    # Its cores wait for each other forever on a GPU.
+    with jax.default_device(jax.devices("cpu")[0]):
+        yield lambda n: dataclasses.replace(INTERPRETER, num_cores_or_threads=n)
+    tpu.reset_tpu_interpret_mode_state()
 
 
 @pytest.fixture
-def interpreter(monkeypatch, capfd):
-    """For a number of cores, the interpreter; it reports no race, or the test fails."""
+def interpreter(on_cores, monkeypatch, capfd):
+    """The same with small blocks; it reports no race, or the test fails."""
     blocks.put(monkeypatch, blocks.SMALL_ON_TPU)
-    # Its cores wait for each other forever on a GPU.
-    with jax.default_device(jax.devices("cpu")[0]):
-        yield on_cores
-    tpu.reset_tpu_interpret_mode_state()
+    yield on_cores
     assert "RACE" not in capfd.readouterr().out
 
 
