@@ -26,6 +26,7 @@ from tests.model.test_values import MIXED
 @pytest.mark.parametrize(
     ("data_type", "values", "text"),
     [
+        ("INT8", [-65], "-65"),
         ("UINT32", [2**32 - 1], "4294967295"),
         ("FLOAT32", [1e6, 123456, 0.1, -0.0], "1e+06, 123456, 0.1, -0"),
         ("FLOAT16", ["nan", "inf", "-inf", 0.1], "nan, inf, -inf, 0.0999756"),

@@ -140,11 +140,7 @@ def test_int64_stays_exact_in_x64_mode(x64):
     assert dmljax.run_model(source)["out"].tolist() == [first, first, last, last]
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [jax.disable_jit, jax.debug_nans, jax.debug_infs],
-    ids=lambda s: s.__name__,
-)
+@pytest.mark.parametrize("setting", [jax.disable_jit, jax.debug_nans, jax.debug_infs])
 def test_settings_for_debugging_do_not_change_a_model(setting):
     with setting(True):
         output = m.padded("input.initialValues", ["nan", 2, "inf"])

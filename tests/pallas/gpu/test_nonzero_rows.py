@@ -12,14 +12,6 @@ from dmljax.pallas.gpu import _nonzero_plan as constants
 from tests.pallas.cases import slow
 from tests.pallas.gpu.nonzero import assert_finds, lines, plan_of
 
-
-def shape_of(columns):
-    """Every size is needed, and some are 1; the last one makes a share."""
-    sizes = [2, 3, 1, 2, 1, 2, 1][: columns - 1]
-    share = constants.WARPS * constants.TILE
-    return (*sizes, share // math.prod(sizes) + 5)
-
-
 # One row of four columns is what a thread stores at once. Two columns are half of that,
 # three and five reach into another row, and eight are two stores.
 STORED = constants.STORED
@@ -28,8 +20,10 @@ COLUMNS = (1, STORED // 2, STORED, STORED + 1, 2 * STORED)
 
 @pytest.mark.parametrize("columns", [STORED - 1, *map(slow, COLUMNS)])
 def test_columns(columns):
-    """One for each dimension but the first, of size 1."""
-    shape = (1, *shape_of(columns))
+    """One for each dimension but the first, of size 1. The last one makes a share."""
+    sizes = [2, 3, 1, 2, 1, 2, 1][: columns - 1]
+    share = constants.WARPS * constants.TILE
+    shape = (1, *sizes, share // math.prod(sizes) + 5)
     found = lines(plan_of(math.prod(shape), sizes=shape[1:]))
     tensors = [line.reshape(shape) for line in found]
     assert_finds(tensors, rank=columns + 1, columns=columns)

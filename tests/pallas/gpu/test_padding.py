@@ -48,11 +48,11 @@ def assert_pads(x, start, end, mode):
 # ROWS
 
 
-def rows_of(c, p, w):
-    """Sizes and pads for chunks of c elements, and programs of p.
-
-    Neighbours that are not padded are a row if they are w elements or more.
-    """
+def rows_of(itemsize):
+    """Sizes and pads by what chunks and programs have of them."""
+    c = _padding.CHUNK_BYTES // itemsize  # elements of a chunk
+    p = c * WARP * _padding.WARPS  # and of a program
+    w = _padding.ROW_BYTES // itemsize  # the fewest unpadded ones that are a row
     return {
         "no chunk is inside": ((2 * c + 1, c - 1), (0, 1), (0, 1)),
         "one chunk may be inside": ((p, c), (0, 2), (0, c + 2)),
@@ -76,16 +76,7 @@ def rows_of(c, p, w):
     }
 
 
-ROWS = list(rows_of(1, 1, 1))
-
-
-def sizes_of(name, itemsize):
-    """The sizes and pads of these rows."""
-    chunk = _padding.CHUNK_BYTES // itemsize
-    program = chunk * WARP * _padding.WARPS
-    return rows_of(chunk, program, _padding.ROW_BYTES // itemsize)[name]
-
-
+ROWS = list(rows_of(1))
 FAST = [
     ("one chunk may be inside", CONSTANT, "int8"),
     ("two may be", WRAP, "float16"),
@@ -109,16 +100,15 @@ ALL += [(name, CONSTANT, "bool") for name in ("far", "no whole word")]
     indirect=["dtype"],
 )
 def test_rows(name, mode, dtype):
-    size, *pads = sizes_of(name, dtype.itemsize)
+    size, *pads = rows_of(dtype.itemsize)[name]
     x = np.random.default_rng(0).integers(0, 99, size).astype(dtype)
     assert_pads(x, *pads, mode)
 
 
 def test_the_rows_are_boundaries_of_the_plan():
     named = {}
-    for name in ROWS:
-        axes = list(map(Axis, *sizes_of(name, 1)))
-        named[name] = _padding.plan_of(axes, CONSTANT, 1, 1)
+    for name, rows in rows_of(1).items():
+        named[name] = _padding.plan_of(list(map(Axis, *rows)), CONSTANT, 1, 1)
     plans = named.values()
     program = _padding.CHUNK_BYTES * WARP * _padding.WARPS
     insides = {plan.row.size * plan.unit - plan.chunk for plan in plans}
