@@ -89,7 +89,7 @@ def test_arrays_and_raw_data(folder):
         ("/dev/null", {}, "is there already, and is not a file."),
         ("a\0b", {}, "is not a path: "),
         ("x" * 300, {}, "x' cannot be written: File name too long."),
-        ("kept.bin/r.npy", {}, "is in a folder that does not exist; it is relative t"),
+        ("kept.bin/r.npy", {}, "is in a folder that does not exist; it is relative to"),
     ],
 )
 def test_a_wrong_target(folder, path, more, message):

@@ -30,7 +30,7 @@ def test_what_is_no_model(folder):
     (folder / "m.json").write_text("[" * 100_000)
     assert m.refusal(folder / "m.json").endswith("m.json': it is nested too deeply.")
     (folder / "m.json").write_text(" " * 2**16)
-    assert "it needs 3.5 MiB of memory; a mod" in m.refusal("m.json", max_memory=2**20)
+    assert "it needs 3.5 MiB of memory; " in m.refusal("m.json", max_memory=2**20)
     assert "model: what it holds is not JSON: " in m.refusal({"commands": np.ones(3)})
     twice = {"resources": {1: 2, "1": 3}}
     assert "model: the name '1' occurs twice" in m.refusal(twice)
@@ -44,25 +44,25 @@ def test_what_is_no_model(folder):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("resources", ..., "model: the field 'resources' is missing; it must be an ob"),
+        ("resources", ..., "the field 'resources' is missing; it must be an object"),
         ("input", 3, "model, resource 'input': it is 3; it must be an object."),
         ("pad", [], "model, dispatchable 'pad': it is []; it must be an object."),
         ("pad.type", ..., "dispatchable 'pad': the field 'type' is missing; it must"),
-        ("pad", {"type": "PADDING"}, "the field 'desc' is missing; it must be an obje"),
+        ("pad", {"type": "PADDING"}, "field 'desc' is missing; it must be an object"),
         ("pad.flags", "NONE", "there is no field 'flags'; the fields are type, desc,"),
         ("pad.Desc", {}, "'pad': it has both of the fields 'desc', 'Desc', which are"),
         ("pad.bindings", {"A": "x"}, "'pad': the resource 'x' is not in the model; it"),
         ("pad.bindings", {"A": 1}, "the binding of 'A' is 1; it must be the name"),
         ("pad.desc.OutputTensor.Sizes", [6], "PADDING: mismatched tensor sizes"),
         ("commands", [7], "model, command 1: it is 7; it must be an object."),
-        ("print.type", ..., "command 2: the field 'type' is missing; it must be a st"),
-        ("print.type", "\x1b[1m\n", r"command 2 (\x1b[1m\n): there is no such comman"),
+        ("print.type", ..., "2: the field 'type' is missing; it must be a string"),
+        ("print.type", "\x1b[1m\n", r"command 2 (\x1b[1m\n): there is no such command"),
         ("print.type", "x", "command; the commands are dispatch, print, writeFile."),
         ("dispatch.dispatchable", "x", "the dispatchable 'x' is not in the model; it"),
-        ("bindings.InputTensor", ..., "'InputTensor' of 'pad': it has no binding; ea"),
-        ("bindings.A", "input", "tensor 'A' of 'pad': there is no such tensor; each o"),
+        ("bindings.InputTensor", ..., "'InputTensor' of 'pad': it has no binding; "),
+        ("bindings.A", "input", "tensor 'A' of 'pad': there is no such tensor; "),
         ("bindings.A", "input", "bound to a resource: InputTensor, OutputTensor."),
-        ("pad.desc.InputTensor.TotalTensorSizeInBytes", 16, "'input' has 12 bytes wh"),
+        ("pad.desc.InputTensor.TotalTensorSizeInBytes", 16, "'input' has 12 bytes "),
     ],
 )
 def test_a_wrong_part(path, value, message):
@@ -74,10 +74,10 @@ def test_a_wrong_part(path, value, message):
     [
         ("", "x", "command 1 (dispatch): the resource 'x' is not in the model"),
         ("", ["input", "output"], "it must be the name of one resource, or an object"),
-        (".name", ..., "binding of 'InputTensor': the field 'name' is missing; it mu"),
-        (".elementOffset", 1, "'InputTensor' spans 3 elements of FLOAT32, while resou"),
-        (".elementOffset", 9, "while resource 'input' has 0 where it is bound; it mus"),
-        (".elementCount", 4, "binding of 'InputTensor' reaches to byte 16, while reso"),
+        (".name", ..., "the binding of 'InputTensor': the field 'name' is missing"),
+        (".elementOffset", 1, "'InputTensor' spans 3 elements of FLOAT32, while "),
+        (".elementOffset", 9, "'input' has 0 where it is bound; it must have at"),
+        (".elementCount", 4, "'InputTensor' reaches to byte 16, while resource"),
     ],
 )
 def test_a_wrong_binding(path, value, message):
@@ -169,7 +169,7 @@ def test_two_outputs_in_one_resource():
     source = m.model(resources, {"nz": m.nonzero(3)}, dispatch)
     assert dmljax.run_model(source)["out"].tolist() == [9, 2, 0, 0, 0, 2, 0, 0, 0]
     closer = m.edited(source, "bindings.OutputCoordinatesTensor.elementOffset", 2)
-    assert "are bound to the same bytes of resource 'out'; they m" in m.refusal(closer)
+    assert "are bound to the same bytes of resource 'out'; " in m.refusal(closer)
 
 
 # Memory

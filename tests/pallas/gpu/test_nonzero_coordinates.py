@@ -18,7 +18,7 @@ from dmljax.pallas.gpu import _nonzero_plan as constants
 from tests.checks import launches, lowered
 from tests.pallas import blocks
 from tests.pallas.cases import slow
-from tests.pallas.gpu.nonzero import FORM, assert_finds, lines, plan_of
+from tests.pallas.nonzero import ON_GPU, assert_finds, lines, plan_of
 
 TILE = constants.TILE
 
@@ -111,7 +111,7 @@ def test_parts_of_a_tensor():
     x = np.random.default_rng(0).integers(0, 2, (2, 4, 700)).astype(np.float32)
     origins = np.array([0, 5 * 2800], np.uint32).reshape(2, 1, 1)
     static = {"rank": 2, "columns": 2, "size": None, "fill": 0}
-    find = jax.jit(functools.partial(FORM, **static, interpret=blocks.INTERPRETED))
+    find = jax.jit(functools.partial(ON_GPU, **static))
     results = zip(x, origins, *find(x, origins), strict=True)
     for part, origin, count, coordinates in results:
         rows = np.argwhere(part)

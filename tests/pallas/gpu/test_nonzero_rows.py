@@ -10,7 +10,7 @@ import pytest
 
 from dmljax.pallas.gpu import _nonzero_plan as constants
 from tests.pallas.cases import slow
-from tests.pallas.gpu.nonzero import assert_finds, lines, plan_of
+from tests.pallas.nonzero import assert_finds, lines, plan_of
 
 # One row of four columns is what a thread stores at once. Two columns are half of that,
 # three and five reach into another row, and eight are two stores.

@@ -12,7 +12,7 @@ from dmljax import DescriptorError
 from dmljax.pallas.tpu import LANES, SUBLANES, _nonzero_coordinates
 from tests.checks import launches
 from tests.pallas.cases import slow
-from tests.subjects import SUBJECTS
+from tests.pallas.nonzero import KERNELS, assert_finds
 
 TILE = SUBLANES * LANES
 
@@ -45,16 +45,8 @@ SIZES = (1, 2, LANES - 1, LANES, LANES + 1, TILE - 1, TILE, TILE + 1)
 )
 def test_lines(interpreter, elements, some, cores):
     """Blocks of a few vectors; lines side by side with unaligned ends."""
-    form = SUBJECTS["nonzero_coordinates"].primitive.kernels["tpu"].form
-    static = {"rank": 1, "columns": 1, "fill": 7, "size": None}
-    find = jax.jit(functools.partial(form, **static, interpret=interpreter(cores)))
-    stack = np.stack(lines(elements)[some])
-    counts, coordinates = map(np.asarray, find(jnp.asarray(stack)))
-    for line, count, found in zip(stack, counts, coordinates, strict=True):
-        expected = np.flatnonzero(line)
-        assert count == len(expected)
-        np.testing.assert_array_equal(found[: len(expected), 0], expected)
-        assert (found[len(expected) :] == 7).all()
+    kernel = functools.partial(KERNELS["tpu"].form, interpret=interpreter(cores))
+    assert_finds([np.stack(lines(elements)[some])], fill=7, kernel=kernel)
 
 
 @pytest.mark.slow

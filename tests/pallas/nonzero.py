@@ -1,4 +1,4 @@
-"""The kernel of NONZERO_COORDINATES as the tests call it, data for it, and its plan."""
+"""What kernels of NONZERO_COORDINATES find; data for the one for GPUs, and its plan."""
 
 import functools
 import math
@@ -12,7 +12,8 @@ from dmljax.pallas.gpu._nonzero_bits import as_bits
 from tests.pallas import blocks
 from tests.subjects import SUBJECTS
 
-FORM = SUBJECTS["nonzero_coordinates"].primitive.kernels["cuda"].form
+KERNELS = SUBJECTS["nonzero_coordinates"].primitive.kernels
+ON_GPU = functools.partial(KERNELS["cuda"].form, interpret=blocks.INTERPRETED)
 
 
 def plan_of(elements, dtype=np.uint8, batch=1, rows=None, sizes=(1,), fill=0):
@@ -24,14 +25,14 @@ def plan_of(elements, dtype=np.uint8, batch=1, rows=None, sizes=(1,), fill=0):
     )
 
 
-def assert_finds(tensors, *, rank=1, size=None, columns=None, fill=0):
-    """Compares what the kernel, compiled anew, finds in batches of tensors with NumPy.
+def assert_finds(tensors, rank=1, size=None, columns=None, fill=0, kernel=ON_GPU):
+    """Compares what a kernel, compiled anew, finds in batches of tensors with NumPy.
 
     Undefined rows may have anything.
     """
     columns = columns or rank
     static = {"rank": rank, "size": size, "columns": columns, "fill": fill}
-    find = jax.jit(functools.partial(FORM, **static, interpret=blocks.INTERPRETED))
+    find = jax.jit(functools.partial(kernel, **static))
     for x in tensors:
         sizes = x.shape[x.ndim - rank :]
         rows = math.prod(sizes) if size is None else size
