@@ -4,7 +4,6 @@ import contextlib
 import copy
 import tracemalloc
 
-import numpy as np
 import pytest
 
 import dmljax
@@ -28,7 +27,7 @@ def tensor(data_type, *sizes, **more):
 
 
 def pad(sizes=(3,), start=(1,), end=(1,), mode="EDGE", data_type="FLOAT32"):
-    padded = map(sum, zip(start, sizes, end, strict=True))
+    padded = [sum(parts) for parts in zip(start, sizes, end, strict=True)]
     desc = {
         "InputTensor": tensor(data_type, *sizes),
         "OutputTensor": tensor(data_type, *padded),
@@ -39,16 +38,6 @@ def pad(sizes=(3,), start=(1,), end=(1,), mode="EDGE", data_type="FLOAT32"):
         "EndPadding": list(end),
     }
     return {"type": "DML_OPERATOR_PADDING", "desc": desc}
-
-
-def diagonal(data_type, value, *sizes):
-    return {
-        "OutputTensor": tensor(data_type, *sizes),
-        "ValueDataType": data_type,
-        "Value": value,
-        "DiagonalFillBegin": 0,
-        "DiagonalFillEnd": 1,
-    }
 
 
 def nonzero(size):
@@ -69,13 +58,16 @@ def show(resource, **more):
 
 
 def save(resource, path, **more):
-    command = {"type": "writeFile", "resource": resource, "targetPath": str(path)}
-    return command | more
+    target = {"resource": resource, "targetPath": str(path)}
+    return {"type": "writeFile"} | target | more
 
 
 def model(resources, dispatchables, *commands):
-    named = {"resources": resources, "dispatchables": dispatchables}
-    return named | {"commands": list(commands)}
+    return {
+        "resources": resources,
+        "dispatchables": dispatchables,
+        "commands": list(commands),
+    }
 
 
 def holding(resource, *commands):
@@ -141,23 +133,19 @@ def refused(path, value):
     return refusal(edited(padding_model(), path, value))
 
 
-def write_image(path, mode="RGBA", **options):
-    """Writes an image of 5 rows and 7 columns, and returns its planes."""
-    image = pytest.importorskip("PIL.Image")
-    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 4), np.uint8)
-    colours = pixels if mode == "RGBA" else np.ascontiguousarray(pixels[..., :3])
-    written = image.fromarray(colours).convert(mode)
-    written.save(path, **options)
-    return np.asarray(written).reshape(5, 7, -1).transpose(2, 0, 1)
+@contextlib.contextmanager
+def memory(limit):
+    """Checks that what runs meanwhile takes no more memory than `limit`."""
+    tracemalloc.start()
+    yield
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= limit + 2**14  # Python has a little of its own
 
 
 def check_memory(model, size):
     """Checks that a model of `size` bytes takes no more memory than is allowed."""
     # The first time, modules are imported, too.
     for limit in (2**30, *range(size // 2, 60 * size, size // 2)):
-        tracemalloc.start()
-        with contextlib.suppress(dmljax.ModelError):
+        with memory(limit), contextlib.suppress(dmljax.ModelError):
             parse_model(model, max_memory=limit)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert peak <= limit + 2**14  # Python has a little of its own

@@ -29,9 +29,14 @@ def test_a_budget_counts_all_that_is_taken():
 
 
 def test_limits():
-    given = {None: None, 7: 7, np.int64(2**40): 2**40}
-    given |= {"700": 700, "2KiB": 2048, "1.5g": 3 << 29}
-    for value, limit in given.items():
+    for value, limit in (
+        (None, None),
+        (7, 7),
+        (np.int64(2**40), 2**40),
+        ("700", 700),
+        ("2KiB", 2048),
+        ("1.5g", 3 * 2**29),
+    ):
         assert as_limit(value) == limit
     for wrong in (math.nan, 1e9, True, np.ones(1, int), np.array(9), b"2K"):
         with pytest.raises(TypeError, match=r"max_memory is .*; it must be an integer"):

@@ -30,7 +30,7 @@ def test_what_is_no_model(folder):
     (folder / "m.json").write_text("[" * 100_000)
     assert m.refusal(folder / "m.json").endswith("m.json': it is nested too deeply.")
     (folder / "m.json").write_text(" " * 2**16)
-    assert "it needs 3.5 MiB of memory; a mod" in m.refusal("m.json", max_memory=2**20)
+    assert "it needs 3.5 MiB of memory; " in m.refusal("m.json", max_memory=2**20)
     assert "model: what it holds is not JSON: " in m.refusal({"commands": np.ones(3)})
     twice = {"resources": {1: 2, "1": 3}}
     assert "model: the name '1' occurs twice" in m.refusal(twice)
@@ -44,27 +44,25 @@ def test_what_is_no_model(folder):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("resources", ..., "model: the field 'resources' is missing; it must be an ob"),
+        ("resources", ..., "the field 'resources' is missing; it must be an object"),
         ("input", 3, "model, resource 'input': it is 3; it must be an object."),
         ("pad", [], "model, dispatchable 'pad': it is []; it must be an object."),
         ("pad.type", ..., "dispatchable 'pad': the field 'type' is missing; it must"),
-        ("pad", {"type": "PADDING"}, "the field 'desc' is missing; it must be an obje"),
+        ("pad", {"type": "PADDING"}, "field 'desc' is missing; it must be an object"),
         ("pad.flags", "NONE", "there is no field 'flags'; the fields are type, desc,"),
         ("pad.Desc", {}, "'pad': it has both of the fields 'desc', 'Desc', which are"),
         ("pad.bindings", {"A": "x"}, "'pad': the resource 'x' is not in the model; it"),
         ("pad.bindings", {"A": 1}, "the binding of 'A' is 1; it must be the name"),
-        ("pad.desc.StartPadding", ..., "model, dispatchable 'pad': PADDING: 'desc' h"),
         ("pad.desc.OutputTensor.Sizes", [6], "PADDING: mismatched tensor sizes"),
         ("commands", [7], "model, command 1: it is 7; it must be an object."),
-        ("print.type", ..., "command 2: the field 'type' is missing; it must be a st"),
-        ("print.type", "\x1b[1m\n", r"command 2 (\x1b[1m\n): there is no such comman"),
+        ("print.type", ..., "2: the field 'type' is missing; it must be a string"),
+        ("print.type", "\x1b[1m\n", r"command 2 (\x1b[1m\n): there is no such command"),
         ("print.type", "x", "command; the commands are dispatch, print, writeFile."),
-        ("print.resource", "x", "command 2 (print): the resource 'x' is not in the"),
         ("dispatch.dispatchable", "x", "the dispatchable 'x' is not in the model; it"),
-        ("bindings.InputTensor", ..., "'InputTensor' of 'pad': it has no binding; ea"),
-        ("bindings.A", "input", "tensor 'A' of 'pad': there is no such tensor; each o"),
+        ("bindings.InputTensor", ..., "'InputTensor' of 'pad': it has no binding; "),
+        ("bindings.A", "input", "tensor 'A' of 'pad': there is no such tensor; "),
         ("bindings.A", "input", "bound to a resource: InputTensor, OutputTensor."),
-        ("pad.desc.InputTensor.TotalTensorSizeInBytes", 16, "'input' has 12 bytes wh"),
+        ("pad.desc.InputTensor.TotalTensorSizeInBytes", 16, "'input' has 12 bytes "),
     ],
 )
 def test_a_wrong_part(path, value, message):
@@ -76,31 +74,30 @@ def test_a_wrong_part(path, value, message):
     [
         ("", "x", "command 1 (dispatch): the resource 'x' is not in the model"),
         ("", ["input", "output"], "it must be the name of one resource, or an object"),
-        (".name", ..., "binding of 'InputTensor': the field 'name' is missing; it mu"),
-        (".elementOffset", 1, "'InputTensor' spans 3 elements of FLOAT32, while resou"),
-        (".elementOffset", 9, "while resource 'input' has 0 where it is bound; it mus"),
-        (".elementCount", 4, "binding of 'InputTensor' reaches to byte 16, while reso"),
+        (".name", ..., "the binding of 'InputTensor': the field 'name' is missing"),
+        (".elementOffset", 1, "'InputTensor' spans 3 elements of FLOAT32, while "),
+        (".elementOffset", 9, "'input' has 0 where it is bound; it must have at"),
+        (".elementCount", 4, "'InputTensor' reaches to byte 16, while resource"),
     ],
 )
 def test_a_wrong_binding(path, value, message):
     assert message in m.refused(f"bindings.InputTensor{path}", value)
 
 
-HUGE, LONG = 10**4000, "x" * 1_000_000
-LONG_VALUES = (
-    (f"resources.{LONG}", 1, "xxx... (1000000 characters)': it is 1; it must be"),
-    ("pad.type", LONG, "(1000000 characters)' is not an operator of dmljax"),
-    ("dispatch.type", LONG, "... (1000000 characters)): there is no such com"),
-    (f"pad.desc.{LONG}", 1, "PADDING: 'desc' has an unknown field 'xxx"),
-    ("pad.desc.InputTensor.Sizes", [HUGE], "(4001 characters); it must be an"),
-    ("input.initialValues", [HUGE], "(4001 characters), which is too large for"),
-    ("input.sizeInBytes", HUGE, "'sizeInBytes' is 1000"),
-    ("writeFile.dimensions", [2**32 - 1] * 999, "(999 elements)}, about 2^"),
-)
+HUGE = 10**4000
+LONG = "x" * 1_000_000
 
 
 def test_what_is_long_is_shortened():
-    for path, value, message in LONG_VALUES:
+    for path, value, message in (
+        (f"resources.{LONG}", 1, "xxx... (1000000 characters)': it is 1; it must be"),
+        ("pad.type", LONG, "(1000000 characters)' is not an operator of dmljax"),
+        ("dispatch.type", LONG, "... (1000000 characters)): there is no such command"),
+        (f"pad.desc.{LONG}", 1, "PADDING: 'desc' has an unknown field 'xxx"),
+        ("pad.desc.InputTensor.Sizes", [HUGE], "(4001 characters); it must be an"),
+        ("input.sizeInBytes", HUGE, "'sizeInBytes' is 1000"),
+        ("writeFile.dimensions", [2**32 - 1] * 999, "(999 elements)}, about 2^"),
+    ):
         assert message in m.refused(path, value)
     names = {f"r{n}": m.data("UINT8", [n]) for n in range(200)}
     assert "'r11', ... (200 in all)" in m.refusal(m.model(names, {}, m.show("x")))
@@ -113,16 +110,6 @@ def test_fields_beside_the_type():
     beside = {"type": "PADDING", "dmlCompileType": "DmlCompileOp"} | m.pad()["desc"]
     assert m.padded("pad", beside) == [1, 1, 2, 3, 3]
     assert "'desc' has an unknown field 'x'" in m.refused("pad", beside | {"x": 1})
-
-
-def test_capital_letters_and_optional_tensors():
-    desc = m.diagonal("UINT8", 3, 2, 2) | {"InputTensor": None}
-    source = m.model(
-        {"output": m.data("UINT8", [9] * 4)},
-        {"eye": {"Type": "DIAGONAL_MATRIX1", "Desc": desc}},
-        m.dispatch("eye", InputTensor=None, OutputTensor="output"),
-    )
-    assert dmljax.run_model(source)["output"].tolist() == [3, 0, 0, 3]
 
 
 def test_bindings_of_a_command_replace_those_of_the_dispatchable():
@@ -141,8 +128,8 @@ def test_bindings_of_a_command_replace_those_of_the_dispatchable():
 ELEMENT = "elementSizeInBytes"
 
 
-@pytest.mark.parametrize("binding", ["input", ["input"], [{"name": "input"}]])
-def test_the_forms_of_a_binding(binding):
+@pytest.mark.parametrize("binding", [["input"], [{"name": "input"}]])
+def test_a_binding_in_a_list(binding):
     assert m.padded("bindings.InputTensor", binding) == [1, 1, 2, 3, 3]
 
 
@@ -161,39 +148,28 @@ def test_the_forms_of_a_binding(binding):
     ],
 )
 def test_a_tensor_in_a_buffer(data_type, values, binding):
-    """The tensor has the elements 1 and 2 of UINT16."""
-    source = m.model(
-        {"in": m.data(data_type, values), "out": m.zeros("UINT16", 2)},
-        {"pad": m.pad((2,), (0,), (0,), data_type="UINT16")},
-        m.dispatch("pad", InputTensor={"name": "in"} | binding, OutputTensor="out"),
-    )
+    """The tensor has the elements 1 and 2 of UINT16, in at least 4 bytes."""
+    resources = {"in": m.data(data_type, values), "out": m.zeros("UINT16", 2)}
+    pad = m.pad((2,), (0,), (0,), data_type="UINT16")
+    bound = {"name": "in"} | binding
+    dispatch = m.dispatch("pad", InputTensor=bound, OutputTensor="out")
+    source = m.model(resources, {"pad": pad}, dispatch)
+    source = m.edited(source, "pad.desc.InputTensor.TotalTensorSizeInBytes", 4)
     assert dmljax.run_model(source)["out"].tolist() == [1, 2]
 
 
 def test_two_outputs_in_one_resource():
-    source = m.model(
-        {"in": m.data("UINT8", [5, 0, 7]), "out": m.data("UINT16", [9] * 9)},
-        {"nz": m.nonzero(3)},
-        m.dispatch(
-            "nz",
-            InputTensor="in",
-            OutputCountTensor={"name": "out", "elementOffset": 1},
-            OutputCoordinatesTensor={"name": "out", "elementOffset": 3},
-        ),
+    resources = {"in": m.data("UINT8", [5, 0, 7]), "out": m.data("UINT16", [9] * 9)}
+    dispatch = m.dispatch(
+        "nz",
+        InputTensor="in",
+        OutputCountTensor={"name": "out", "elementOffset": 1},
+        OutputCoordinatesTensor={"name": "out", "elementOffset": 3},
     )
+    source = m.model(resources, {"nz": m.nonzero(3)}, dispatch)
     assert dmljax.run_model(source)["out"].tolist() == [9, 2, 0, 0, 0, 2, 0, 0, 0]
     closer = m.edited(source, "bindings.OutputCoordinatesTensor.elementOffset", 2)
-    assert "are bound to the same bytes of resource 'out'; they m" in m.refusal(closer)
-
-
-def test_a_total_size_counts_the_rounding_to_four_bytes():
-    source = m.model(
-        {"r": m.data("UINT8", [1, 2, 3, 4, 5]), "out": m.zeros("UINT8", 7)},
-        {"pad": m.pad((5,), data_type="UINT8")},
-        m.dispatch("pad", InputTensor="r", OutputTensor="out"),
-    )
-    source = m.edited(source, "pad.desc.InputTensor.TotalTensorSizeInBytes", 8)
-    assert dmljax.run_model(source)["out"].tolist() == [1, 1, 2, 3, 4, 5, 5]
+    assert "are bound to the same bytes of resource 'out'; " in m.refusal(closer)
 
 
 # Memory
@@ -210,20 +186,21 @@ def test_a_total_size_counts_the_rounding_to_four_bytes():
 )
 def test_what_commands_need_is_counted(limit, message, used):
     """A resource of 100 bytes takes 300. Beside it, a tensor with strides needs 891."""
-    output, condition = m.tensor("INT8", 99), m.tensor("UINT8", 99)
-    desc = {"OutputTensor": output, "ConditionTensor": condition}
-    desc |= {name: m.tensor("INT8", 99, Strides=[0]) for name in ("ATensor", "BTensor")}
-    bindings = dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), "y")
-    source = m.model(
-        {"c": m.zeros("UINT8", 99), "y": m.data("INT8", [7] * 100)},
-        {"if": {"type": "ELEMENT_WISE_IF", "desc": desc}},
-        m.dispatch("if", ConditionTensor="c", **bindings),
-        *[m.show("y")] * 10,
-        m.save("y", "y.bin"),
-    )
+    desc = {
+        "ConditionTensor": m.tensor("UINT8", 99),
+        "ATensor": m.tensor("INT8", 99, Strides=[0]),
+        "BTensor": m.tensor("INT8", 99, Strides=[0]),
+        "OutputTensor": m.tensor("INT8", 99),
+    }
+    dispatch = m.dispatch("if", **dict.fromkeys(desc, "y"))
+    dispatch["bindings"]["ConditionTensor"] = "c"
+    resources = {"c": m.zeros("UINT8", 99), "y": m.data("INT8", [7] * 100)}
+    operator = {"type": "ELEMENT_WISE_IF", "desc": desc}
+    commands = [dispatch, *[m.show("y")] * 10, m.save("y", "y.bin")]
+    source = m.model(resources, {"if": operator}, *commands)
     text = BYTES_PER_CHARACTER * len(json.dumps(source))
     message += f" besides {in_units(text + used)} so far"
     assert message in m.refusal(source, max_memory=text + limit)
-    source["commands"] = source["commands"][:1]
+    source["commands"] = [dispatch]
     text = BYTES_PER_CHARACTER * len(json.dumps(source))
     assert dmljax.run_model(source, max_memory=text + 1600)["y"].tolist() == [7] * 100

@@ -1,9 +1,7 @@
 """Resources and their initial values."""
 
-import functools
 import io
 import json
-import os
 import struct
 
 import jax
@@ -30,7 +28,6 @@ def line(count, start, delta):
         ("FLOAT16", {"valueCount": 2, "value": TWICE}, [1, 1]),
         ("DML_TENSOR_DATA_TYPE_UINT8", [0, 255], [0, 255]),
         ("INT8", [-128, 127], [-128, 127]),
-        ("UINT32", [2**32 - 1], [2**32 - 1]),
         ("INT16", {"valueCount": 3, "value": -7}, [-7, -7, -7]),
         ("FLOAT32", {"valueCount": 2, "value": "nan"}, [np.nan, np.nan]),
         ("UINT8", line(4, 250, 3), [250, 253, 0, 3]),
@@ -89,8 +86,9 @@ MIXED = [
 def test_a_list_of_mixed_types(folder):
     resource = m.data("UNKNOWN", MIXED, sizeInBytes=20)
     results = dmljax.run_model(m.holding(resource, m.save("r", "r.bin")))
-    packed = struct.pack("<IebdBBBBB", 6, 1.5, -1, np.inf, *bytes(5))
-    assert bytes(results["r"].tolist()) == packed == (folder / "r.bin").read_bytes()
+    packed = struct.pack("<Iebd", 6, 1.5, -1, np.inf) + bytes(5)
+    assert results["r"].tolist() == list(packed)
+    assert (folder / "r.bin").read_bytes() == packed
 
 
 @pytest.mark.parametrize(
@@ -99,10 +97,10 @@ def test_a_list_of_mixed_types(folder):
         (7, "it is 7; it must be an object."),
         ({"type": "INT8", "value": 128}, "the field 'value' is 128; INT8 holds the"),
         ({"type": "INT8"}, "the field 'value' is missing; it must be a number, or"),
-        (MIXED[2] | {"value": None}, "the field 'value' is null; it must be a num"),
+        (MIXED[2] | {"value": None}, "the field 'value' is null; it must be a number"),
         ({"type": 7, "value": 1}, "the field 'type' is 7; it must be one of FLOAT64"),
         (MIXED[2] | {"name": 1}, "the field 'name' is 1; it must be a string"),
-        ({"type": "UNKNOWN", "value": 1}, "the field 'type' is UNKNOWN; it must b"),
+        ({"type": "UNKNOWN", "value": 1}, "the field 'type' is UNKNOWN; it must be"),
     ],
 )
 def test_a_wrong_list_of_mixed_types(element, message):
@@ -133,7 +131,7 @@ COUNT = "it must be 1 to 4294967295."
         ("FLOAT32", [10**400], "characters), which is too large for FLOAT32."),
         ("FLOAT32", [], "values have 0 elements; there must be 1 to 4294967295."),
         ("UINT8", "none", "'initialValues' is 'none'; it must be a list or an object."),
-        ("UINT8", {"valueCount": 3}, "has the fields 'valueCount'; it must have on"),
+        ("UINT8", {"valueCount": 3}, "has the fields 'valueCount'; it must have one"),
         ("UINT8", {"value": 1, "valueStart": 1}, "of value, valueStart, sourcePath."),
         ("UINT8", {"value": 1}, "'initialValues': the field 'valueCount' is missing"),
         ("UINT8", {"valueCount": 0, "value": 1}, f"'valueCount' is 0; {COUNT}"),
@@ -149,7 +147,7 @@ def test_wrong_values(data_type, values, message):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("output.initialValues.valueCount", 2**21, "2097152, which needs 8 MiB of me"),
+        ("output.initialValues.valueCount", 2**21, "2097152, which needs 8 MiB of"),
         ("output.sizeInBytes", 2**20, "it needs 3 MiB of memory besides 4"),
         ("output.initialValues", {"sourcePath": "b.bin"}, "directory) needs 1 GiB of"),
     ],
@@ -193,6 +191,7 @@ def test_the_folder_of_a_source(folder):
     assert dmljax.run_model("models/m.json")["r"].tolist() == [3, 4]
 
 
+BOTH = "'initialValuesDataType' is FLOAT32; both must be the same."
 LARGE = b"999999999999999,), }"  # the end of a header, for more than memory holds
 
 
@@ -207,44 +206,21 @@ def npy(array):
     ("name", "content", "message"),
     [
         ("no.npy", None, "npy' (in '.' or the current directory) cannot be read: No"),
-        ("a\0b", None, "directory) is not a path: embedded null byte"),
         ("x" * 300, None, "cannot be read: File name too long"),
-        (".", None, "directory) cannot be read: Is a directory"),
         ("raw.dat", b"12345", "'raw.dat' has 5 bytes; they must be a multiple of 4"),
-        ("raw.dat", b"", "the initial values have 0 elements"),
         ("a.npy", b"no array", "sourcePath 'a.npy' cannot be converted: "),
-        ("a.npy", npy(np.ones(25))[:200], "be converted: EOF: "),
         ("a.npy", npy(np.ones(3)).replace(b"(3,), ", b"(3e9,)"), "be converted: "),
         ("a.npy", npy(np.ones(3)).replace(b"3,), }" + 14 * b" ", LARGE), "converted: "),
         ("a.npy", npy(np.array([{}])), "converted: Object arrays cannot be loaded"),
-        ("a.npy", npy(np.ones(3, complex)), "has type complex128; it must be one of"),
         ("a.npy", npy(np.zeros(1, "u1," * 99 + "u1")), " characters); it must be one"),
         ("a.npy", npy(np.array(["a"])), "has type <U1; it must be one of FLOAT64, "),
-        ("a.npy", npy(np.int32([1])), "'a.npy' has data type INT32, while 'initialV"),
-        ("a.npy", npy(np.arange(3)), "'initialValuesDataType' is FLOAT32; both must"),
+        ("a.npy", npy(np.int32([1])), f"'a.npy' has data type INT32, while {BOTH}"),
     ],
 )
 def test_a_wrong_source(folder, name, content, message):
     if content is not None:
         (folder / name).write_bytes(content)
     assert message in m.refused("input.initialValues", {"sourcePath": name})
-
-
-def test_a_folder_without_permission(monkeypatch):
-    """The superuser may read everything: we say what is not allowed."""
-
-    def refuse(found, path, *arguments, **options):
-        if str(path).endswith("a.bin"):
-            raise PermissionError(13, "Permission denied")
-        return found(path, *arguments, **options)
-
-    for function in ("stat", "open"):
-        found = getattr(os, function)
-        monkeypatch.setattr(os, function, functools.partial(refuse, found))
-    message = m.refused("input.initialValues", {"sourcePath": "a.bin"})
-    assert message.endswith(
-        "'a.bin' (in '.' or the current directory) cannot be read: Permission denied."
-    )
 
 
 def test_wide_values_in_x64_mode():

@@ -19,9 +19,9 @@ def test_all_have_a_line(capsys):
     verdicts = [verdict for _, verdict in shown]
     assert verdicts.count("agrees with the page") == 14
     assert verdicts[0].startswith("known error of the page: it prints ones for Value 7")
-    assert {*lines} - {f"    {name:33}{verdict}" for name, verdict in shown} == {
-        example.address for example in EXAMPLES
-    }
+    verdicts_shown = {f"    {name:33}{verdict}" for name, verdict in shown}
+    addresses = {example.address for example in EXAMPLES}
+    assert {*lines} - verdicts_shown == addresses
     assert last == "14 of 14 agree; in 1 more the page has a known error, as it says"
 
 

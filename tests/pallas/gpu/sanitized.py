@@ -52,8 +52,11 @@ def _sparse(shape: tuple[int, ...], density: float, dtype: type) -> np.ndarray:
 def padding(dtype: type) -> Iterator[Any]:
     """All modes, of two and of three axes; rows of few elements; and a long one."""
     for shape, pads in (
-        *(((7, 65, 128), (0, 3, 3)), ((5, 33, 21, 3), (1, 2, 9, 0))),
-        *(((3, 2), (0, 1)), ((7, 3), (1, 0)), ((20_000,), (5_000,))),
+        ((7, 65, 128), (0, 3, 3)),
+        ((5, 33, 21, 3), (1, 2, 9, 0)),
+        ((3, 2), (0, 1)),
+        ((7, 3), (1, 0)),
+        ((20_000,), (5_000,)),
     ):
         image = random.integers(0, 9, shape).astype(dtype)
         for mode in dmljax.PaddingMode:

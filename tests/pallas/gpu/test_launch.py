@@ -8,11 +8,10 @@ from dmljax.pallas.gpu._launch import launch_threads
 from tests.checks import launches, lowered
 from tests.pallas import blocks
 
-PROGRAMS, WARPS = 2, 4
+PROGRAMS = 2
+WARPS = 4
 THREADS = WARPS * WARP
 SHAPE = (PROGRAMS, THREADS)
-
-
 NUMBERS = np.arange(PROGRAMS * THREADS, dtype=np.uint32).reshape(SHAPE)
 
 
@@ -24,7 +23,8 @@ def stored(kernel, dtype=np.uint32, **memories):
 
     def launch(x, interpret=False):
         (line,) = launch_threads(
-            *(run, x),
+            run,
+            x,
             operator="toy",
             programs=PROGRAMS,
             warps=WARPS,

@@ -19,7 +19,8 @@ def test_what_is_not_zero_is_so_by_its_bits(dtype):
     bits, width, keep = _nonzero_bits.as_bits(jnp.asarray(x)[None])
     assert bits.dtype.kind == "u"
     assert bits.dtype.itemsize == min(width // 8, 4)
-    found = np.asarray(bits).view(f"uint{width}") & np.dtype(f"uint{width}").type(keep)
+    unsigned = np.dtype(f"uint{width}")
+    found = np.asarray(bits).view(unsigned) & unsigned.type(keep)
     np.testing.assert_array_equal(found[0] != 0, expected)
 
 
@@ -27,10 +28,12 @@ def test_what_is_not_zero_is_so_by_its_bits(dtype):
 @pytest.mark.parametrize("width", [8, 16, 32])
 def test_a_word_has_a_bit_for_each_element(width, keep):
     mask = 2**width - 1 if keep == "all" else 2 ** (width - 1) - 1
-    dtype, lanes = np.dtype(f"uint{width}"), 32 // width
+    dtype = np.dtype(f"uint{width}")
+    lanes = 32 // width
     random = np.random.default_rng(0)
-    edges = np.array([0, 1, 2 ** (width - 1), 2 ** (width - 1) - 1, 2**width - 1])
-    each = np.concatenate([patterns(dtype), np.tile(edges.astype(dtype), 200)])
+    half = 2 ** (width - 1)
+    edges = np.array([0, 1, half, half - 1, 2 * half - 1], dtype)
+    each = np.concatenate([patterns(dtype), np.tile(edges, 200)])
     lines = np.stack([random.permutation(each) for _ in range(lanes)], axis=1)
     words = jnp.asarray(np.ascontiguousarray(lines).view(np.uint32).ravel())
     found = np.asarray(_nonzero_bits.nonzero_bits(words, width, mask))
@@ -41,8 +44,8 @@ def test_a_word_has_a_bit_for_each_element(width, keep):
 def test_bits_of_wide_elements():
     """Two words each: the sign is in the second one."""
     values = np.array([0.0, -0.0, 5e-324, -(2.0**-1022), 1.0, np.inf])
-    low, high = (jnp.asarray(values.view(np.uint32)[i::2]) for i in (0, 1))
-    found = _nonzero_bits.bits_of_words([low, high] * 2, 64, 2**63 - 1)
+    words = [jnp.asarray(values.view(np.uint32)[i::2]) for i in (0, 1)]
+    found = _nonzero_bits.bits_of_words(words * 2, 64, 2**63 - 1)
     np.testing.assert_array_equal(found, np.array([0, 0, 3, 3, 3, 3], np.uint32))
 
 

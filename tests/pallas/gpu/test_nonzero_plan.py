@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dmljax.pallas.gpu import _nonzero_plan as constants
-from tests.pallas.gpu.nonzero import plan_of
+from tests.pallas.nonzero import plan_of
 
 pytestmark = pytest.mark.usefixtures("real_blocks")
 # What a processor of an H200 has of shared memory for all programs that it runs.

@@ -3,37 +3,30 @@
 `lines` has counts that cut what is stored at once anywhere.
 """
 
+import math
+
 import numpy as np
 import pytest
 
 from dmljax.pallas.gpu import _nonzero_plan as constants
-from tests.pallas.gpu.nonzero import assert_finds, finder, lines, plan_of
-
-SLOW = pytest.mark.slow
-
-
-def shape_of(columns):
-    """Every size is needed, and some are 1; the last one makes a share."""
-    sizes = [2, 3, *(1, 2) * columns][: columns - 1]
-    share = constants.WARPS * constants.TILE
-    return (*sizes, share // int(np.prod(sizes)) + 5)
-
+from tests.pallas.cases import slow
+from tests.pallas.nonzero import assert_finds, lines, plan_of
 
 # One row of four columns is what a thread stores at once. Two columns are half of that,
 # three and five reach into another row, and eight are two stores.
 STORED = constants.STORED
-COLUMNS = (STORED - 1, 1, STORED // 2, STORED, STORED + 1, 2 * STORED)
+COLUMNS = (1, STORED // 2, STORED, STORED + 1, 2 * STORED)
 
 
-@pytest.mark.parametrize(
-    "columns", [pytest.param(n, marks=SLOW if i else ()) for i, n in enumerate(COLUMNS)]
-)
+@pytest.mark.parametrize("columns", [STORED - 1, *map(slow, COLUMNS)])
 def test_columns(columns):
-    """One for each dimension but the first, of size 1."""
-    shape = (1, *shape_of(columns))
-    find = finder(rank=columns + 1, columns=columns)
-    for line in lines(plan_of(int(np.prod(shape)), sizes=shape[1:])):
-        assert_finds(find, line.reshape(shape).astype(np.uint8))
+    """One for each dimension but the first, of size 1. The last one makes a share."""
+    sizes = [2, 3, 1, 2, 1, 2, 1][: columns - 1]
+    share = constants.WARPS * constants.TILE
+    shape = (1, *sizes, share // math.prod(sizes) + 5)
+    found = lines(plan_of(math.prod(shape), sizes=shape[1:]))
+    tensors = [line.reshape(shape) for line in found]
+    assert_finds(tensors, rank=columns + 1, columns=columns)
 
 
 # How many rows a call asks for. There may be more than elements.
@@ -50,22 +43,24 @@ ROWS = {
     [
         ("half", 7, 1),
         ("more", 2**32 - 1, 1),
-        *(pytest.param(name, 0, 1, marks=SLOW) for name in ROWS),
-        *(pytest.param(name, 3, 3, marks=SLOW) for name in ("half", "more")),
-        *(pytest.param(name, None, 1, marks=SLOW) for name in ("half", "more")),
+        slow("one", 0, 1),
+        slow("all but one", 0, 1),
+        slow("half", 3, 3),
+        slow("more", 3, 3),
+        slow("half", None, 1),
+        slow("more", None, 1),
     ],
 )
 def test_rows(name, fill, columns):
     """A line has several programs. The share of the last one is cut."""
     elements = constants.WARPS * constants.TILE * 4 + 600
     shape = (2, 3, elements // 6)[3 - columns :] if columns > 1 else (elements,)
-    elements = int(np.prod(shape))
+    elements = math.prod(shape)
     rows = ROWS[name](elements)
     plan = plan_of(elements, rows=rows, sizes=shape, fill=fill)
     assert plan.programs > 1
-    find = finder(rank=len(shape), size=rows, fill=fill)
-    for line in lines(plan):
-        assert_finds(find, line.reshape(shape).astype(np.uint8))
+    tensors = [line.reshape(shape) for line in lines(plan)]
+    assert_finds(tensors, rank=len(shape), size=rows, fill=fill)
 
 
 @pytest.mark.slow
@@ -75,6 +70,5 @@ def test_rows_of_lines(name):
     elements = constants.WARPS * constants.TILE + 9
     rows = ROWS[name](elements)
     of_line = lines(plan_of(elements, batch=2, rows=rows))
-    find = finder(size=rows)
-    for i in range(0, len(of_line) - 1, 2):
-        assert_finds(find, np.stack(of_line[i : i + 2]).astype(np.uint8))
+    pairs = [np.stack(of_line[i : i + 2]) for i in range(0, len(of_line) - 1, 2)]
+    assert_finds(pairs, size=rows)

@@ -19,91 +19,98 @@ from dmljax.pallas.gpu import WARP, _padding, _threads
 from tests import oracles, samples
 from tests.checks import assert_same, launches, lowered
 from tests.pallas import blocks
+from tests.pallas.cases import slow
 from tests.subjects import SUBJECTS
 
-SLOW = pytest.mark.slow
 FORM = SUBJECTS["padding"].primitive.kernels["cuda"].form
 CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP = PaddingMode
 
 
-def assert_pads(x, start, end, mode, value=7):
-    """Compares the kernel, compiled anew, with NumPy."""
-    static = {"start": start, "end": end, "mode": mode}
+def padded(*operands, **static):
+    """What the kernel, compiled anew, makes of an array and perhaps a value."""
     pad = jax.jit(functools.partial(FORM, **static, interpret=blocks.INTERPRETED))
-    constant = mode is CONSTANT
-    value = np.asarray(value, x.dtype)
-    ones = (1,) * x.ndim
-    (found,) = pad(x, value.reshape(ones)) if constant else pad(x)
+    (found,) = pad(*operands)
+    return found
+
+
+def assert_pads(x, start, end, mode):
+    """Compares the kernel with NumPy."""
+    static = {"start": start, "end": end, "mode": mode}
     pads = list(zip(start, end, strict=True))
-    options = {"constant_values": value} if constant else {}
-    assert_same(found, np.pad(x, pads, samples.NUMPY[mode], **options))
+    if mode is CONSTANT:
+        found = padded(x, np.full((1,) * x.ndim, 7, x.dtype), **static)
+        assert_same(found, np.pad(x, pads, constant_values=np.array(7, x.dtype)))
+    else:
+        found = padded(x, **static)
+        assert_same(found, np.pad(x, pads, samples.NUMPY[mode]))
 
 
 # ROWS
 
-# Sizes and pads for chunks of c elements, programs of p, and rows of at least w
-# elements that are not padded.
-ROWS = {
-    "no chunk is inside": lambda c, p, w: ((2 * c + 1, c - 1), (0, 1), (0, 1)),
-    "one chunk may be inside": lambda c, p, w: ((p, c), (0, 2), (0, c + 2)),
-    "two may be": lambda c, p, w: ((2 * c + 1, 2 * c + 1), (0, 0), (0, 2)),
-    "a unit": lambda c, p, w: ((3, w - 1), (1, 0), (2, 0)),
-    "rows of chunks": lambda c, p, w: ((3, w), (1, 0), (2, 0)),
-    "rows of no chunks": lambda c, p, w: ((3, w + 1), (1, 0), (2, 0)),
-    "units of three": lambda c, p, w: ((2, 5, 6, 3), (0, 2, 1, 0), (0, 1, 2, 0)),
-    "a program but for one": lambda c, p, w: ((p - 2,), (1,), (0,)),
-    "a program": lambda c, p, w: ((p - 1,), (1,), (0,)),
-    "a program and one": lambda c, p, w: ((p,), (1,), (0,)),
-    # The second program has the last element of one gap and the first of another.
-    "two gaps of a program": lambda c, p, w: ((p - 2,), (p + 1,), (3,)),
-    "far": lambda c, p, w: ((2, 3), (0, 4 * c), (0, 5 * c)),
-    "two rows in a word": lambda c, p, w: ((12, 1), (0, 1), (0, 0)),
-    "a row behind the last chunk": lambda c, p, w: ((3, 1), (0, 5), (0, 0)),
-    "no whole word": lambda c, p, w: ((7, 1), (0, 0), (0, 2)),
-    "all axes": lambda c, p, w: ((5, 7, 2 * c + 5), (1, 2, 3), (2, 0, 4)),
-    "no period": lambda c, p, w: ((4, 3, c), (0, 2, 0), (1, 0, 0)),
-    "rank 8": lambda c, p, w: ((2, 1, 2, 1, 2, 1, 2, 3), (1,) * 8, (0,) * 8),
-}
+
+def rows_of(itemsize):
+    """Sizes and pads by what chunks and programs have of them."""
+    c = _padding.CHUNK_BYTES // itemsize  # elements of a chunk
+    p = c * WARP * _padding.WARPS  # and of a program
+    w = _padding.ROW_BYTES // itemsize  # the fewest unpadded ones that are a row
+    return {
+        "no chunk is inside": ((2 * c + 1, c - 1), (0, 1), (0, 1)),
+        "one chunk may be inside": ((p, c), (0, 2), (0, c + 2)),
+        "two may be": ((2 * c + 1, 2 * c + 1), (0, 0), (0, 2)),
+        "a unit": ((3, w - 1), (1, 0), (2, 0)),
+        "rows of chunks": ((3, w), (1, 0), (2, 0)),
+        "rows of no chunks": ((3, w + 1), (1, 0), (2, 0)),
+        "units of three": ((2, 5, 6, 3), (0, 2, 1, 0), (0, 1, 2, 0)),
+        "a program but for one": ((p - 2,), (1,), (0,)),
+        "a program": ((p - 1,), (1,), (0,)),
+        "a program and one": ((p,), (1,), (0,)),
+        # The second program has the last element of one gap and the first of another.
+        "two gaps of a program": ((p - 2,), (p + 1,), (3,)),
+        "far": ((2, 3), (0, 4 * c), (0, 5 * c)),
+        "two rows in a word": ((12, 1), (0, 1), (0, 0)),
+        "a row behind the last chunk": ((3, 1), (0, 5), (0, 0)),
+        "no whole word": ((7, 1), (0, 0), (0, 2)),
+        "all axes": ((5, 7, 2 * c + 5), (1, 2, 3), (2, 0, 4)),
+        "no period": ((4, 3, c), (0, 2, 0), (1, 0, 0)),
+        "rank 8": ((2, 1, 2, 1, 2, 1, 2, 3), (1,) * 8, (0,) * 8),
+    }
 
 
-def sizes_of(name, itemsize):
-    """The sizes and pads of these rows."""
-    chunk = _padding.CHUNK_BYTES // itemsize
-    program = chunk * WARP * _padding.WARPS
-    return ROWS[name](chunk, program, _padding.ROW_BYTES // itemsize)
-
-
+ROWS = list(rows_of(1))
 FAST = [
-    *(("one chunk may be inside", CONSTANT, "int8"), ("two may be", WRAP, "float16")),
-    *(("a unit", CONSTANT, "int8"), ("rows of no chunks", EDGE, "float16")),
-    *(("two gaps of a program", REFLECTION, "int8"), ("far", SYMMETRIC, "float32")),
+    ("one chunk may be inside", CONSTANT, "int8"),
+    ("two may be", WRAP, "float16"),
+    ("a unit", CONSTANT, "int8"),
+    ("rows of no chunks", EDGE, "float16"),
+    ("two gaps of a program", REFLECTION, "int8"),
+    ("far", SYMMETRIC, "float32"),
     ("a row behind the last chunk", CONSTANT, "int8"),
     ("all axes", CONSTANT, "int8"),
 ]
-ALL = [
-    *((name, mode, "int8") for name in ROWS for mode in (CONSTANT, REFLECTION, WRAP)),
-    *((name, CONSTANT, "float16") for name in ROWS),
-    *(("all axes", mode, "float32") for mode in PaddingMode),
-    *((name, SYMMETRIC, "float64") for name in ("two may be", "all axes")),
-    *((name, CONSTANT, "bool") for name in ("far", "no whole word")),
-]
+ALL = [(name, mode, "int8") for name in ROWS for mode in (CONSTANT, REFLECTION, WRAP)]
+ALL += [(name, CONSTANT, "float16") for name in ROWS]
+ALL += [("all axes", mode, "float32") for mode in PaddingMode]
+ALL += [(name, SYMMETRIC, "float64") for name in ("two may be", "all axes")]
+ALL += [(name, CONSTANT, "bool") for name in ("far", "no whole word")]
 
 
 @pytest.mark.parametrize(
     ("name", "mode", "dtype"),
-    [*FAST, *(pytest.param(*case, marks=SLOW) for case in ALL if case not in FAST)],
+    FAST + [slow(*case) for case in ALL if case not in FAST],
     indirect=["dtype"],
 )
 def test_rows(name, mode, dtype):
-    sizes = sizes_of(name, dtype.itemsize)
-    x = np.random.default_rng(0).integers(0, 99, sizes[0]).astype(dtype)
-    assert_pads(x, *sizes[1:], mode)
+    size, *pads = rows_of(dtype.itemsize)[name]
+    x = np.random.default_rng(0).integers(0, 99, size).astype(dtype)
+    assert_pads(x, *pads, mode)
 
 
 def test_the_rows_are_boundaries_of_the_plan():
-    axes = {name: map(Axis, *sizes_of(name, 1)) for name in ROWS}
-    named = {n: _padding.plan_of([*a], CONSTANT, 1, 1) for n, a in axes.items()}
-    plans, program = named.values(), _padding.CHUNK_BYTES * WARP * _padding.WARPS
+    named = {}
+    for name, rows in rows_of(1).items():
+        named[name] = _padding.plan_of(list(map(Axis, *rows)), CONSTANT, 1, 1)
+    plans = named.values()
+    program = _padding.CHUNK_BYTES * WARP * _padding.WARPS
     insides = {plan.row.size * plan.unit - plan.chunk for plan in plans}
     assert insides >= {-1, 0, _padding.CHUNK_BYTES + 1}
     assert {plan.elements - program for plan in plans} >= {-1, 0, 1}
@@ -119,27 +126,26 @@ def test_the_rows_are_boundaries_of_the_plan():
 
 # VALUES
 
+
 # The sizes of a batch of inputs, and of the values.
-BATCHES = [
-    *(((3, 4, 2), (3, 1, 2)), ((3, 4), (3, 4)), ((1, 4), (3, 1)), ((3, 4), (1, 4))),
-    ((2, 3), (1, 1)),
-]
-
-
 @pytest.mark.parametrize(
     ("own", "sizes"),
-    [pytest.param(*case, marks=SLOW if i else ()) for i, case in enumerate(BATCHES)],
+    [
+        ((3, 4, 2), (3, 1, 2)),
+        slow((3, 4), (3, 4)),
+        slow((1, 4), (3, 1)),
+        slow((3, 4), (1, 4)),
+        slow((2, 3), (1, 1)),
+    ],
 )
 def test_values_of_a_batch(own, sizes):
     x = samples.numbers((*own, 5, 20), np.int8, seed=0)
     value = samples.numbers((*sizes, 1, 1), np.int8, seed=1)
-    static = {"start": (1, 2), "end": (0, 3), "mode": CONSTANT}
-    pad = jax.jit(functools.partial(FORM, **static, interpret=blocks.INTERPRETED))
-    (found,) = pad(x, value)
-    whole = np.broadcast_shapes(own, sizes)
-    pads = [*[(0, 0)] * len(whole), (1, 0), (2, 3)]
-    x, inside = (np.pad(np.broadcast_to(a, (*whole, 5, 20)), pads) for a in (x, True))
-    np.testing.assert_array_equal(found, np.where(inside, x, value))
+    found = padded(x, value, start=(1, 2), end=(0, 3), mode=CONSTANT)
+    expected = np.empty((*np.broadcast_shapes(own, sizes), 6, 25), np.int8)
+    expected[...] = value
+    expected[..., 1:, 2:-3] = x
+    np.testing.assert_array_equal(found, expected)
 
 
 # NUMBERS OF 32 BITS
@@ -150,12 +156,12 @@ def test_the_most_that_32_bits_can_count(mode):
     """Positions in the longest axes, padded before, after, and by several periods."""
     most = 2**32 - 1
     t = types.SimpleNamespace(select=np.where, minimum=np.minimum)
-    page = functools.partial(
-        oracles.padding_source, mode="EDGE" if mode is CONSTANT else mode.name
-    )
+    name = "EDGE" if mode is CONSTANT else mode.name
     for axis in (
-        *(Axis((most - 9) // 3, 9, 0), Axis((most - 9) // 3, 0, 9)),
-        *(Axis(2, most // 4 - 1, most // 4 - 1), Axis(*(most // 6,) * 3)),
+        Axis((most - 9) // 3, 9, 0),
+        Axis((most - 9) // 3, 0, 9),
+        Axis(2, most // 4 - 1, most // 4 - 1),
+        Axis(most // 6, most // 6, most // 6),
     ):
         assert most - 9 < _padding.plan_of([axis], mode, 1, 1).most <= most
         ends = (0, axis.before, axis.before + axis.size, axis.output)
@@ -163,7 +169,8 @@ def test_the_most_that_32_bits_can_count(mode):
         positions = [n for n in positions if 0 <= n < axis.output]
         number = np.array(positions, np.uint32)
         found = _padding._source_position(t, axis, number, mode)
-        assert found.tolist() == [page(n - axis.before, axis.size) for n in positions]
+        for n, source in zip(positions, found.tolist(), strict=True):
+            assert source == oracles.padding_source(n - axis.before, axis.size, name)
 
 
 @pytest.mark.usefixtures("real_blocks")
@@ -192,7 +199,7 @@ def test_rows_past_32_bits_are_lowered(shape, mode):
 
 @pytest.mark.usefixtures("real_blocks")
 @pytest.mark.skipif(not blocks.INTERPRETED, reason="all tests have real blocks")
-@pytest.mark.parametrize("mode", [CONSTANT, pytest.param(SYMMETRIC, marks=SLOW)])
+@pytest.mark.parametrize("mode", [CONSTANT, slow(SYMMETRIC)])
 def test_blocks_of_users(mode):
     x = np.random.default_rng(0).integers(0, 99, (3, 9, 1300)).astype(np.int8)
     assert_pads(x, (0, 2, 300), (0, 1, 301), mode)

@@ -4,8 +4,6 @@ It reports races, also of cores that share the programs, fills what nobody has w
 with NaN, and does not let a kernel read outside of an array.
 """
 
-import dataclasses
-
 import jax
 import numpy as np
 import pytest
@@ -14,23 +12,30 @@ from jax.experimental.pallas import tpu
 from tests.pallas import blocks
 from tests.subjects import SUBJECTS
 
-INTERPRETER = tpu.InterpretParams(
-    detect_races=True, uninitialized_memory="nan", out_of_bounds_reads="raise"
-)
 
+@pytest.fixture
+def on_cores():
+    """For a number of cores, the interpreter."""
 
-def on_cores(cores=1):
-    return dataclasses.replace(INTERPRETER, num_cores_or_threads=cores)
+    def interpreter(cores):
+        return tpu.InterpretParams(
+            detect_races=True,
+            uninitialized_memory="nan",
+            out_of_bounds_reads="raise",
+            num_cores_or_threads=cores,
+        )
+
+    # Its cores wait for each other forever on a GPU.
+    with jax.default_device(jax.devices("cpu")[0]):
+        yield interpreter
+    tpu.reset_tpu_interpret_mode_state()
 
 
 @pytest.fixture
-def interpreter(monkeypatch, capfd):
-    """For a number of cores, the interpreter; it reports no race, or the test fails."""
+def interpreter(on_cores, monkeypatch, capfd):
+    """The same with small blocks; it reports no race, or the test fails."""
     blocks.put(monkeypatch, blocks.SMALL_ON_TPU)
-    # Its cores wait for each other forever on a GPU.
-    with jax.default_device(jax.devices("cpu")[0]):
-        yield on_cores
-    tpu.reset_tpu_interpret_mode_state()
+    yield on_cores
     assert "RACE" not in capfd.readouterr().out
 
 

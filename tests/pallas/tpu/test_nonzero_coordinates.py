@@ -11,14 +11,16 @@ import dmljax
 from dmljax import DescriptorError
 from dmljax.pallas.tpu import LANES, SUBLANES, _nonzero_coordinates
 from tests.checks import launches
-from tests.subjects import SUBJECTS
+from tests.pallas.cases import slow
+from tests.pallas.nonzero import KERNELS, assert_finds
 
 TILE = SUBLANES * LANES
 
 
 def lines(elements):
     """Lines of every density, and cut at the edges of vectors, tiles and blocks."""
-    random, offset = np.random.default_rng(0), np.arange(elements)
+    random = np.random.default_rng(0)
+    offset = np.arange(elements)
     block = _nonzero_coordinates.VECTORS * LANES
     found = [random.random(elements) < density for density in (0.001, 0.1, 0.6)]
     for edge in (0, LANES, TILE, block, elements):
@@ -28,32 +30,23 @@ def lines(elements):
     return found
 
 
-SLOW = [(3 * TILE - 71, slice(None), 1), (3 * TILE - 71, slice(0, None, 3), 2)]
 # One less than a boundary, as many, and one more. A block of a few vectors is a tile.
-SLOW += [
-    (n + i, slice(0, None, 3), 1) for n in (1, LANES, TILE) for i in (-1, 0, 1) if n + i
-]
+SIZES = (1, 2, LANES - 1, LANES, LANES + 1, TILE - 1, TILE, TILE + 1)
 
 
 @pytest.mark.parametrize(
     ("elements", "some", "cores"),
     [
         (3 * TILE - 71, slice(2, None, 6), 1),
-        *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW),
-    ],
+        slow(3 * TILE - 71, slice(None), 1),
+        slow(3 * TILE - 71, slice(0, None, 3), 2),
+    ]
+    + [slow(elements, slice(0, None, 3), 1) for elements in SIZES],
 )
 def test_lines(interpreter, elements, some, cores):
     """Blocks of a few vectors; lines side by side with unaligned ends."""
-    form = SUBJECTS["nonzero_coordinates"].primitive.kernels["tpu"].form
-    static = {"rank": 1, "columns": 1, "fill": 7, "size": None}
-    find = jax.jit(functools.partial(form, **static, interpret=interpreter(cores)))
-    stack = np.stack(lines(elements)[some])
-    counts, coordinates = map(np.asarray, find(jnp.asarray(stack)))
-    for line, count, found in zip(stack, counts, coordinates, strict=True):
-        expected = np.flatnonzero(line)
-        assert count == len(expected)
-        np.testing.assert_array_equal(found[: len(expected), 0], expected)
-        assert (found[len(expected) :] == 7).all()
+    kernel = functools.partial(KERNELS["tpu"].form, interpret=interpreter(cores))
+    assert_finds([np.stack(lines(elements)[some])], fill=7, kernel=kernel)
 
 
 @pytest.mark.slow
@@ -79,7 +72,8 @@ def test_another_number_of_rows(size):
 
 def test_more_elements_than_31_bits_count():
     least = 2**31 - _nonzero_coordinates.VECTORS * LANES
-    most, more = (jax.ShapeDtypeStruct((least - i,), np.uint8) for i in (1, 0))
+    most = jax.ShapeDtypeStruct((least - 1,), np.uint8)
+    more = jax.ShapeDtypeStruct((least,), np.uint8)
     assert launches(by_kernel, most, platform="tpu") == 1
     with pytest.raises(DescriptorError, match=rf"counts {least} elements.*'xla'"):
         launches(by_kernel, more, platform="tpu")

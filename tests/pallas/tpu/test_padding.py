@@ -13,14 +13,14 @@ from dmljax.pallas._padding import Axis
 from dmljax.pallas.tpu import LANES, SUBLANES, _padding
 from tests import samples
 from tests.checks import launches
+from tests.pallas.cases import slow
 from tests.subjects import SUBJECTS
 
-SLOW = pytest.mark.slow
 CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP = PaddingMode
-TYPES = (
-    *("float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int32"),
-    *("int16", "int8", "uint32", "uint16", "uint8", "bool", "int4", "uint4"),
-)
+FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+SIGNED = ("int32", "int16", "int8", "int4")
+UNSIGNED = ("uint32", "uint16", "uint8", "uint4")
+TYPES = (*FLOATS, *SIGNED, *UNSIGNED, "bool")
 
 
 def numbers(shape, dtype="float32", seed=0):
@@ -31,10 +31,6 @@ def numbers(shape, dtype="float32", seed=0):
 def small(monkeypatch):
     """Blocks of one matrix of so few elements that small arrays have many blocks."""
     monkeypatch.setattr(_padding, "ELEMENTS", _padding.ROWS * LANES)
-
-
-def static_of(pads, mode):
-    return {"start": pads[0], "end": pads[1], "mode": mode}
 
 
 # TILES
@@ -50,18 +46,17 @@ PERIODS = {
 }
 
 
+ALL = [(name, mode) for name in PERIODS for mode in PaddingMode]
+
+
 @pytest.mark.parametrize(
     ("name", "mode"),
-    [
-        pytest.param(name, mode, marks=() if (name, mode) == ("rows", WRAP) else SLOW)
-        for name in PERIODS
-        for mode in PaddingMode
-    ],
+    [case if case == ("rows", WRAP) else slow(*case) for case in ALL],
 )
 def test_periods(agrees, name, mode):
-    shape, *pads = PERIODS[name]
+    shape, start, end = PERIODS[name]
     value = [numbers((1, 1), seed=5)] if mode is CONSTANT else []
-    agrees("padding", numbers(shape), *value, **static_of(pads, mode))
+    agrees("padding", numbers(shape), *value, start=start, end=end, mode=mode)
 
 
 # BLOCKS
@@ -77,60 +72,62 @@ PADS = {
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("more", [1, *(pytest.param(n, marks=SLOW) for n in (-1, 0))])
+@pytest.mark.parametrize("more", [1, slow(-1), slow(0)])
 @pytest.mark.parametrize(
     ("mode", "dtype", "pads", "cores"),
     [
         (CONSTANT, "float32", "leading", 1),
-        *(pytest.param(CONSTANT, "int8", pads, 1, marks=SLOW) for pads in PADS),
-        pytest.param(REFLECTION, "bfloat16", "all", 2, marks=SLOW),
-        pytest.param(WRAP, "float32", "columns", 2, marks=SLOW),
-        pytest.param(EDGE, "bool", "rows", 1, marks=SLOW),
-        pytest.param(SYMMETRIC, "float32", "leading", 1, marks=SLOW),
+        slow(CONSTANT, "int8", "leading", 1),
+        slow(CONSTANT, "int8", "rows", 1),
+        slow(CONSTANT, "int8", "columns", 1),
+        slow(CONSTANT, "int8", "all", 1),
+        slow(REFLECTION, "bfloat16", "all", 2),
+        slow(WRAP, "float32", "columns", 2),
+        slow(EDGE, "bool", "rows", 1),
+        slow(SYMMETRIC, "float32", "leading", 1),
     ],
 )
 def test_blocks(agrees, mode, dtype, pads, cores, more):
     value = [numbers((1, 1, 1), dtype, 5)] if mode is CONSTANT else []
     x = numbers((2, _padding.ROWS + more, LANES + more), dtype)
-    agrees("padding", x, *value, cores=cores, **static_of(PADS[pads](more), mode))
+    start, end = PADS[pads](more)
+    agrees("padding", x, *value, cores=cores, start=start, end=end, mode=mode)
 
 
 @pytest.mark.slow
 def test_more_rows_and_columns_than_a_block_has_are_padded_in_turn(agrees, monkeypatch):
-    pads, x = PADS["all"](1), numbers((2, _padding.ROWS + 1, LANES + 1))
-    plan = _padding.PaddingPlan(tuple(map(Axis, x.shape, *pads)), REFLECTION)
+    x = numbers((2, _padding.ROWS + 1, LANES + 1))
+    start, end = PADS["all"](1)
+    plan = _padding.PaddingPlan(tuple(map(Axis, x.shape, start, end)), REFLECTION)
     monkeypatch.setattr(_padding, "MOST_ELEMENTS", plan.elements - 1)
     # One dimension alone must fit: its block has few rows or columns of the other.
     monkeypatch.setattr(_padding, "ELEMENTS", _padding.ROWS * LANES)
-    agrees("padding", x, **static_of(pads, REFLECTION))
+    agrees("padding", x, start=start, end=end, mode=REFLECTION)
 
 
 # The sizes of a batch of matrices, those of the values, and pads.
-BATCHES = [
-    ((3, 5, 4), (3, 5, 1), ((1,), (3,))),
-    ((3, 1, 4), (3, 5, 1), ((1,), (3,))),
-    ((2, 3, 5, 4), (2, 1, 1, 1), ((2, 1), (0, 3))),
-    ((2, 3, 5, 4), (2, 3, 1, 1), ((2, 1), (0, 3))),
-    ((2, 3, 5, 4), (2, 1, 1, 1), ((0, 2, 1), (1, 0, 3))),
-    ((1, 3, 5, 4), (2, 1, 1, 1), ((2, 1), (0, 3))),
-    ((2, 3, 5, 4), (1, 1, 1, 1), ((2, 1), (0, 3))),
-    ((1, 5, 4), (2, 1, 1), ((1,), (3,))),
-    ((9,), (1,), ((1,), (3,))),
-]
-
-
 @pytest.mark.parametrize(
-    ("shape", "sizes", "pads"),
-    [pytest.param(*case, marks=SLOW if i else ()) for i, case in enumerate(BATCHES)],
+    ("shape", "sizes", "start", "end"),
+    [
+        ((3, 5, 4), (3, 5, 1), (1,), (3,)),
+        slow((3, 1, 4), (3, 5, 1), (1,), (3,)),
+        slow((2, 3, 5, 4), (2, 1, 1, 1), (2, 1), (0, 3)),
+        slow((2, 3, 5, 4), (2, 3, 1, 1), (2, 1), (0, 3)),
+        slow((2, 3, 5, 4), (2, 1, 1, 1), (0, 2, 1), (1, 0, 3)),
+        slow((1, 3, 5, 4), (2, 1, 1, 1), (2, 1), (0, 3)),
+        slow((2, 3, 5, 4), (1, 1, 1, 1), (2, 1), (0, 3)),
+        slow((1, 5, 4), (2, 1, 1), (1,), (3,)),
+        slow((9,), (1,), (1,), (3,)),
+    ],
 )
-def test_values_of_a_batch(agrees, monkeypatch, shape, sizes, pads):
+def test_values_of_a_batch(agrees, monkeypatch, shape, sizes, start, end):
     """Batch dimensions in which the value or the input is shared, or neither is.
 
     A block has two matrices, so several blocks have values of their own.
     """
     monkeypatch.setattr(_padding, "ELEMENTS", 2 * _padding.ROWS * LANES)
     value = numbers(sizes, seed=3)
-    agrees("padding", numbers(shape), value, **static_of(pads, CONSTANT))
+    agrees("padding", numbers(shape), value, start=start, end=end, mode=CONSTANT)
 
 
 # THE ROOM IN VECTOR MEMORY, AND WHAT IS REFUSED

@@ -1,0 +1,76 @@
+"""What kernels of NONZERO_COORDINATES find; data for the one for GPUs, and its plan."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dmljax.pallas.gpu import _nonzero_plan
+from dmljax.pallas.gpu._nonzero_bits import as_bits
+from tests.pallas import blocks
+from tests.subjects import SUBJECTS
+
+KERNELS = SUBJECTS["nonzero_coordinates"].primitive.kernels
+ON_GPU = functools.partial(KERNELS["cuda"].form, interpret=blocks.INTERPRETED)
+
+
+def plan_of(elements, dtype=np.uint8, batch=1, rows=None, sizes=(1,), fill=0):
+    """The plan of a call, of one column by default."""
+    _, width, keep = as_bits(jnp.zeros((1, 1), dtype))
+    rows = elements if rows is None else rows
+    return _nonzero_plan.NonzeroPlan(
+        batch, elements, rows, tuple(sizes), width, keep, fill
+    )
+
+
+def assert_finds(tensors, rank=1, size=None, columns=None, fill=0, kernel=ON_GPU):
+    """Compares what a kernel, compiled anew, finds in batches of tensors with NumPy.
+
+    Undefined rows may have anything.
+    """
+    columns = columns or rank
+    static = {"rank": rank, "size": size, "columns": columns, "fill": fill}
+    find = jax.jit(functools.partial(kernel, **static))
+    for x in tensors:
+        sizes = x.shape[x.ndim - rank :]
+        rows = math.prod(sizes) if size is None else size
+        counts, coordinates = map(np.asarray, find(x))
+        results = coordinates.reshape(-1, rows, columns)
+        batch = x.reshape(-1, *sizes)
+        for tensor, count, found in zip(batch, counts.ravel(), results, strict=True):
+            expected = np.argwhere(tensor)
+            assert count == len(expected)
+            expected = expected[:rows, -columns:]
+            np.testing.assert_array_equal(found[: len(expected)], expected)
+            if fill is not None:
+                assert (found[len(expected) :] == fill).all()
+
+
+def lines(plan):
+    """Lines of ones: of every density, and cut at every boundary of the plan.
+
+    The count may cut the values that a thread stores at once, a tile, or a share. Tiles
+    of one line may be full, empty, sparse, or have a run of ones.
+    """
+    elements = plan.elements
+    tile = _nonzero_plan.TILE
+    stored = _nonzero_plan.STORED
+    random = np.random.default_rng(0)
+    offset = np.arange(elements)
+    found = [random.random(elements) < density for density in (0.01, 0.2, 0.6)]
+    group = plan.share * plan.group
+    for boundary in (0, stored, 2 * stored, tile, plan.share, group, elements):
+        found += [offset < boundary + i for i in (-1, 0, 1)]
+    found.append(offset == elements - 1)
+    empty = np.zeros(tile, bool)
+    full = np.ones(tile, bool)
+    few = empty.copy()
+    few[[5, tile - 1]] = True
+    run = few.copy()
+    run[60:100] = True
+    orders = (full, empty, few, run), (run, few, full, empty), (full, *[empty] * 3)
+    found += [np.resize(np.concatenate(tiles), elements) for tiles in orders]
+    step = 1 if elements < 2**22 else 4
+    return [line.view(np.uint8) for line in found[::step]]
