@@ -117,6 +117,11 @@ def test_forms_of_a_tensor():
     assert read(InputTensor={"Type": "BUFFER", "Desc": inner}).input_tensor == MATRIX
 
 
+def test_a_tensor_that_is_null_is_absent():
+    written = FILL.to_json()["desc"] | {"InputTensor": None}
+    assert DiagonalMatrix1Desc.from_json(written) == FILL
+
+
 def test_forms_of_an_enum():
     """Its short name, its full name, and its number."""
     for prefix, kind, found in (
