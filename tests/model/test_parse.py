@@ -172,6 +172,16 @@ def test_two_outputs_in_one_resource():
     assert "are bound to the same bytes of resource 'out'; " in m.refusal(closer)
 
 
+def test_a_total_size_counts_the_rounding_to_four_bytes():
+    source = m.model(
+        {"r": m.data("UINT8", [1, 2, 3, 4, 5]), "out": m.zeros("UINT8", 7)},
+        {"pad": m.pad((5,), data_type="UINT8")},
+        m.dispatch("pad", InputTensor="r", OutputTensor="out"),
+    )
+    source = m.edited(source, "pad.desc.InputTensor.TotalTensorSizeInBytes", 8)
+    assert dmljax.run_model(source)["out"].tolist() == [1, 1, 2, 3, 4, 5, 5]
+
+
 # Memory
 
 

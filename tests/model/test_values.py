@@ -1,7 +1,9 @@
 """Resources and their initial values."""
 
+import functools
 import io
 import json
+import os
 import struct
 
 import jax
@@ -211,6 +213,7 @@ def npy(array):
         ("a.npy", b"no array", "sourcePath 'a.npy' cannot be converted: "),
         ("a.npy", npy(np.ones(3)).replace(b"(3,), ", b"(3e9,)"), "be converted: "),
         ("a.npy", npy(np.ones(3)).replace(b"3,), }" + 14 * b" ", LARGE), "converted: "),
+        ("a.npy", npy(np.ones(25))[:200], "be converted: EOF: "),
         ("a.npy", npy(np.array([{}])), "converted: Object arrays cannot be loaded"),
         ("a.npy", npy(np.zeros(1, "u1," * 99 + "u1")), " characters); it must be one"),
         ("a.npy", npy(np.array(["a"])), "has type <U1; it must be one of FLOAT64, "),
@@ -221,6 +224,23 @@ def test_a_wrong_source(folder, name, content, message):
     if content is not None:
         (folder / name).write_bytes(content)
     assert message in m.refused("input.initialValues", {"sourcePath": name})
+
+
+def test_a_folder_without_permission(monkeypatch):
+    """The superuser may read everything: we say what is not allowed."""
+
+    def refuse(found, path, *arguments, **options):
+        if str(path).endswith("a.bin"):
+            raise PermissionError(13, "Permission denied")
+        return found(path, *arguments, **options)
+
+    for function in ("stat", "open"):
+        found = getattr(os, function)
+        monkeypatch.setattr(os, function, functools.partial(refuse, found))
+    message = m.refused("input.initialValues", {"sourcePath": "a.bin"})
+    assert message.endswith(
+        "'a.bin' (in '.' or the current directory) cannot be read: Permission denied."
+    )
 
 
 def test_wide_values_in_x64_mode():
