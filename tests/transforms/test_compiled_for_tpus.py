@@ -21,7 +21,7 @@ from tests import meshes
 from tests.checks import needs_x64
 from tests.pallas.tpu.test_padding import TYPES
 from tests.subjects import SUBJECTS
-from tests.transforms.test_kernels import WITH_KERNEL, has_work, uses
+from tests.transforms.test_kernels import WITH_KERNEL, each_with_kernel, has_work, uses
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("libtpu") is None or jax.default_backend() != "cpu",
@@ -30,7 +30,6 @@ pytestmark = pytest.mark.skipif(
 # What a kernel may use of a core's vector memory without asking for more.
 VECTOR_MEMORY = 16 * 2**20
 each_chip = pytest.mark.parametrize("chip", tpu.CHIPS)
-each_operator = pytest.mark.parametrize("name", WITH_KERNEL)
 each_type = pytest.mark.parametrize("dtype", TYPES)
 struct = jax.ShapeDtypeStruct
 
@@ -49,14 +48,14 @@ def check(sample, chip, dtype="float32"):
 
 
 @each_type
-@each_operator
+@each_with_kernel
 @each_chip
 def test_every_type(chip, name, dtype):
-    for sample in uses(name, edges=False):
+    for sample in SUBJECTS[name].kernel_samples:
         check(sample, chip, dtype)
 
 
-@each_operator
+@each_with_kernel
 @each_chip
 def test_edges(chip, name):
     for sample in uses(name):
@@ -95,7 +94,7 @@ def test_blocks_of_nonzero_coordinates(chip, shape, dtype):
     assert kernels(program, "nonzero_coordinates") == 1
 
 
-@each_operator
+@each_with_kernel
 @each_chip
 def test_batches(chip, name):
     sample = SUBJECTS[name].kernel_samples[0]
