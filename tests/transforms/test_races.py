@@ -33,7 +33,8 @@ DENSITIES = (0.01, 0.2, 0.6)
 
 @pytest.mark.slow
 def test_no_access_is_a_race_and_every_barrier_is_needed():
-    random, needed = np.random.default_rng(0), {}
+    random = np.random.default_rng(0)
+    needed = {}
     for shape, options in CALLS:
         run, watched = _watched(**options)
         for density in DENSITIES:

@@ -40,14 +40,24 @@ def test_vmap_of_one_operand_along_every_axis(uses):
 
 @dense.each_operator(dense.FORMS | dense.KERNELS)
 def test_vmap_of_all_operands(uses):
-    """Each along another axis."""
+    """Each along another axis. A batch of one is a batch, and a batch may be empty."""
+    counts = (dense.BATCH, 1, 0)
 
     def run(sample, *operands):
         axes = [-1 - i % x.ndim for i, x in enumerate(operands)]
-        arrays = map(jnp.moveaxis, operands, [0] * len(axes), axes)
-        return jax.vmap(sample.run, axes)(*arrays)
 
-    dense.check(uses, dense.batches, run, dense.expected_batch)
+        def first(count):
+            arrays = [x[:count] for x in operands]
+            moved = map(jnp.moveaxis, arrays, [0] * len(axes), axes)
+            return jax.vmap(sample.run, axes)(*moved)
+
+        return [first(count) for count in counts]
+
+    def expected(sample, *operands):
+        whole = dense.expected_batch(sample, *operands)
+        return [jax.tree.map(lambda x, n=n: x[:n], whole) for n in counts]
+
+    dense.check(uses, dense.batches, run, expected)
 
 
 @dense.each_operator()
@@ -79,18 +89,3 @@ def test_nested_vmap(uses):
 
     batches = functools.partial(dense.batches, count=2 * dense.BATCH)
     dense.check(uses, batches, run, expected)
-
-
-@dense.each_operator()
-def test_vmap_of_few(uses):
-    """A batch of one is a batch, and a batch may be empty."""
-
-    def run(sample, *operands):
-        mapped = jax.vmap(sample.run)
-        return mapped(*operands), mapped(*(x[:0] for x in operands))
-
-    def expected(sample, *operands):
-        one = dense.expected_batch(sample, *operands)
-        return one, jax.tree.map(lambda x: x[:0], one)
-
-    dense.check(uses, functools.partial(dense.batches, count=1), run, expected)
