@@ -48,8 +48,8 @@ def each_operator(
 
 def assert_equal(actual: Any, expected: Any, sample: Any = "") -> None:
     """The same tree of values; integers in floats, so that no sum is rounded."""
-    actual, expected = jax.tree.leaves(actual), jax.tree.leaves(expected)
-    for one, other in zip(actual, expected, strict=True):
+    pairs = zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True)
+    for one, other in pairs:
         assert one.shape == other.shape, sample
         one = np.asarray(one, other.dtype)
         np.testing.assert_array_equal(one, other, err_msg=str(sample))

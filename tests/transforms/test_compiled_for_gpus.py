@@ -191,15 +191,22 @@ def test_the_gradient_of_one_hot_reads_the_cotangent_once():
     assert entry.count(f"{cotangent}, ") + entry.count(f"{cotangent})") == 1
 
 
+# SEVERAL DEVICES
+
+
+def check_sent(devices, case, mesh, spec, kind):
+    """Compares a program for these devices with the page. Returns its text."""
+    sizes, names = meshes.MESHES[mesh]
+    over = Mesh(devices.reshape(sizes), names, axis_types=(kind,) * len(sizes))
+    sharding = NamedSharding(over, spec)
+    text = compiled(case.function, *case.arrays, sharding=sharding).as_text()
+    meshes.check_sent(text, case, meshes.parts_of(mesh, spec), kind)
+    return text
+
+
 @meshes.divisions(["8", "2x4"])
 def test_eight_gpus_communicate_what_the_page_says(case, mesh, spec):
-    sizes, names = meshes.MESHES[mesh]
-    types = (AxisType.Auto,) * len(sizes)
-    square = Mesh(devices(8).reshape(sizes), names, axis_types=types)
-    sharding = NamedSharding(square, spec)
-    program = compiled(case.function, *case.arrays, sharding=sharding)
-    parts = meshes.parts_of(mesh, spec)
-    meshes.check_sent(program.as_text(), case, parts, AxisType.Auto)
+    check_sent(devices(8), case, mesh, spec, AxisType.Auto)
 
 
 @pytest.mark.slow

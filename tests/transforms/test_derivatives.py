@@ -15,6 +15,7 @@ from jax.dtypes import float0
 import dmljax
 from dmljax import PaddingMode
 from tests import samples
+from tests.checks import lowered
 from tests.samples import Sample
 from tests.transforms import dense
 
@@ -85,20 +86,17 @@ def test_gradient_and_hessian(uses):
 
 @each_linear
 def test_gradients_of_batches(uses):
-    """With each operand in turn the only one that is shared, or that is not."""
+    """With every choice of operands that are batched. The others are shared."""
 
     def choices(sample):
-        everything = range(len(sample.operands))
-        found = {*((i,) for i in everything), tuple(everything)}
-        found |= {tuple(j for j in everything if j != i) for i in everything}
-        return sorted(choice for choice in found if choice)
+        positions = range(len(sample.operands))
+        return [c for n in positions for c in itertools.combinations(positions, n + 1)]
 
     def run(sample, *operands):
         def gradient(batched):
-            pairs = list(enumerate(operands))
-            in_axes = [0 if i in batched else None for i, _ in pairs]
+            in_axes = [0 if i in batched else None for i in range(len(operands))]
             mapped = dense.energy(jax.vmap(sample.run, in_axes))
-            arrays = (x if i in batched else x[0] for i, x in pairs)
+            arrays = (x if i in batched else x[0] for i, x in enumerate(operands))
             return jax.grad(mapped, sample.open_operands)(*arrays)
 
         of_each = jax.vmap(jax.grad(dense.energy(sample.run), sample.open_operands))
@@ -276,8 +274,8 @@ def test_donation(uses):
     dense.check(uses, Sample.arrays, Sample.run, Sample.expected, twice)
 
 
-def lowered(mode, pad):
-    """The texts of programs that pad an axis of 4, with derivatives of both orders.
+def texts_of(mode, pad):
+    """Programs that pad an axis of 4, with derivatives of both orders.
 
     They are lowered for a CPU and for a GPU. Each has its own forms.
     """
@@ -292,8 +290,8 @@ def lowered(mode, pad):
     def both(x):
         return jax.grad(dense.energy(backward))(x[0]), jax.vmap(backward)(x)
 
-    traced = jax.jit(both).trace(jax.ShapeDtypeStruct((2, 4, 3), np.float32))
-    return [traced.lower(lowering_platforms=(p,)).as_text() for p in ("cpu", "cuda")]
+    x = jax.ShapeDtypeStruct((2, 4, 3), np.float32)
+    return [lowered(both, x, platform=platform) for platform in ("cpu", "cuda")]
 
 
 @pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
@@ -304,7 +302,7 @@ def test_padding_never_scatters_and_programs_do_not_grow(mode):
     """
     sizes = []
     for pad in (3, 30, 3000):
-        texts = lowered(mode, pad)
+        texts = texts_of(mode, pad)
         assert not any("scatter" in text for text in texts)
         sizes.append([text.count("stablehlo.") for text in texts])
     one, some, many = sizes

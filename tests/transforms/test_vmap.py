@@ -26,14 +26,12 @@ def test_vmap_of_one_operand_along_every_axis(uses):
         ]
 
     def expected(sample, *operands):
-        batched = (
-            [x if j == i else dense.shared(x) for j, x in enumerate(operands)]
-            for i in range(len(operands))
-        )
-        return [
-            [dense.expected_batch(sample, *own)] * own[i].ndim
-            for i, own in enumerate(batched)
-        ]
+        outputs = []
+        for i, x in enumerate(operands):
+            batches = list(map(dense.shared, operands))
+            batches[i] = x
+            outputs.append([dense.expected_batch(sample, *batches)] * x.ndim)
+        return outputs
 
     dense.check(uses, dense.batches, run, expected)
 
@@ -65,9 +63,10 @@ def test_nested_vmap(uses):
     """The first operand in the outer batch and the others in the inner one; and all."""
 
     def run(sample, first, *others):
-        inner = functools.partial(jax.vmap, in_axes=[None, *(0 for _ in others)])
-        apart = inner(sample.run) if others else sample.run
-        apart = jax.vmap(apart, [0, *(None for _ in others)])
+        apart = sample.run
+        if others:
+            apart = jax.vmap(apart, [None] + [0] * len(others))
+        apart = jax.vmap(apart, [0] + [None] * len(others))
         pairs = (x.reshape(2, dense.BATCH, *x.shape[1:]) for x in (first, *others))
         both = jax.vmap(jax.vmap(sample.run), 1)(*pairs)
         return apart(first, *others), both
