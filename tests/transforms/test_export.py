@@ -91,8 +91,8 @@ def with_gradient(function, data):
     """The outputs, and the cotangents of the operands after the first `data`."""
 
     def both(*operands):
-        fixed, free = operands[:data], operands[data:]
-        output, pull = jax.vjp(lambda *xs: function(*fixed, *xs), *free)
+        alone = functools.partial(function, *operands[:data])
+        output, pull = jax.vjp(alone, *operands[data:])
         return output, pull(output)
 
     return both
@@ -108,14 +108,12 @@ def of_a_matrix(x, value):
     height, width = x.shape
     to_a_multiple = (0, width), (-height % 8, 1)
     fill = functools.partial(dmljax.diagonal_matrix1, value=value)
-    by_numbers = [padded(mode, x) for mode in PaddingMode]
-    return (
-        by_numbers,
-        dmljax.padding(x, *to_a_multiple, mode=PaddingMode.REFLECTION),
-        dmljax.padding(x, *to_a_multiple, value=value),
-        fill(x, fill_begin=-1, fill_end=2),
-        fill(shape=x.shape, fill_begin=1, fill_end=height // 2),
-    )
+    outputs = [padded(mode, x) for mode in PaddingMode]
+    outputs.append(dmljax.padding(x, *to_a_multiple, mode=PaddingMode.REFLECTION))
+    outputs.append(dmljax.padding(x, *to_a_multiple, value=value))
+    outputs.append(fill(x, fill_begin=-1, fill_end=2))
+    outputs.append(fill(shape=x.shape, fill_begin=1, fill_end=height // 2))
+    return outputs
 
 
 def pair_of(x):

@@ -64,7 +64,6 @@ FUNCTIONS = {each.operator.function: each.arguments for each in SUBJECTS.values(
 FUNCTIONS[dmljax.create_operator] = (padding.DESC, 0x6400)
 FUNCTIONS[dmljax.Operator] = (padding.DESC, 0x6400)
 FUNCTIONS[dmljax.run_model] = (MODEL, None, None)
-DESCRIPTORS = [described.example for described in DESCRIBED.values()]
 
 
 def called(function, **changes):
@@ -106,12 +105,12 @@ TAKEN = {
 for function in FUNCTIONS:
     names = list(inspect.signature(function).parameters)
     PLACES[function.__name__] = (functools.partial(called, function), names)
-for desc in DESCRIPTORS:
-    PLACES[type(desc).__name__] = (functools.partial(described, desc), fields(desc))
-for name, subject in SUBJECTS.items():
-    TAKEN[name] = subject.taken
+for subject in SUBJECTS.values():
+    TAKEN[subject.operator.function.__name__] = subject.taken
 for each in DESCRIBED.values():
-    TAKEN[type(each.example).__name__] = each.taken or {}
+    desc = each.example
+    PLACES[type(desc).__name__] = (functools.partial(described, desc), fields(desc))
+    TAKEN[type(desc).__name__] = each.taken or {}
 
 
 def error_of(call, argument, value):
@@ -144,7 +143,7 @@ def test_garbage(place):
 
 
 def test_no_argument_is_left_out():
-    descriptors = {type(desc) for desc in DESCRIPTORS}
+    descriptors = {type(each.example) for each in DESCRIBED.values()}
     public = {getattr(dmljax, name) for name in dmljax.__all__}
     functions = {each for each in public if inspect.isfunction(each)}
     subclasses = {c for c in public if dmljax.OperatorDesc in getattr(c, "__mro__", ())}

@@ -27,11 +27,7 @@ def assert_all_same(uses, program, inputs):
 
 @pytest.mark.parametrize(
     ("name", "dtype"),
-    [
-        pytest.param(name, dtype, id=f"{name}-{dtype}")
-        for name, subject in SUBJECTS.items()
-        for dtype in subject.data_types
-    ],
+    [(name, dtype) for name, one in SUBJECTS.items() for dtype in one.data_types],
     indirect=["dtype"],
 )
 def test_data_types(name, dtype):
