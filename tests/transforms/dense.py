@@ -86,8 +86,10 @@ def opened(
     """The function of the open operands alone, and these operands."""
 
     def function(*operands: Any) -> Any:
-        values = dict(zip(sample.open_operands, operands, strict=True))
-        return sample.run(*(values.get(i, array) for i, array in enumerate(arrays)))
+        given = list(arrays)
+        for i, operand in zip(sample.open_operands, operands, strict=True):
+            given[i] = operand
+        return sample.run(*given)
 
     return function, only_open(sample, arrays)
 
@@ -147,14 +149,14 @@ def batches(sample: Sample, count: int = BATCH) -> list[np.ndarray]:
         """An array of data with the same elements in another order."""
         return np.roll(array.ravel(), seed).reshape(array.shape)
 
-    return [
-        np.stack(
-            [arrays[i] for arrays in filled]
-            if i in sample.open_operands
-            else [shuffled(operand, i + seed) for seed in range(count)]
-        )
-        for i, operand in enumerate(sample.operands)
-    ]
+    stacks = []
+    for i, operand in enumerate(sample.operands):
+        if i in sample.open_operands:
+            rows = [arrays[i] for arrays in filled]
+        else:
+            rows = [shuffled(operand, i + seed) for seed in range(count)]
+        stacks.append(np.stack(rows))
+    return stacks
 
 
 def shared(operand: np.ndarray) -> np.ndarray:

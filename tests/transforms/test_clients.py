@@ -34,8 +34,9 @@ def standard_promotion():
 def assert_close(one, other, tolerance=1e-5):
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        wide = (np.asarray(x, np.float32) for x in (a, b))
-        np.testing.assert_allclose(*wide, tolerance, tolerance)
+        a = np.asarray(a, np.float32)
+        b = np.asarray(b, np.float32)
+        np.testing.assert_allclose(a, b, tolerance, tolerance)
 
 
 def counted(function):

@@ -44,10 +44,10 @@ def devices(count, capability="9.0"):
     """H200s that can be compiled for, or like ones of another compute capability."""
     description = DESCRIPTION.read_text()
     if capability != "9.0":
-        numbers = "major: {}\n    minor: {}".format(*capability.split("."))
+        major, minor = capability.split(".")
         description, changed = re.subn(
             r"major: 9\n    feature_extension: ACCELERATED_FEATURES",
-            numbers,
+            f"major: {major}\n    minor: {minor}",
             description.replace("9.0a", capability),
         )
         assert changed == 1

@@ -105,8 +105,8 @@ TAKEN = {
 for function in FUNCTIONS:
     names = list(inspect.signature(function).parameters)
     PLACES[function.__name__] = (functools.partial(called, function), names)
-for subject in SUBJECTS.values():
-    TAKEN[subject.operator.function.__name__] = subject.taken
+for name, subject in SUBJECTS.items():
+    TAKEN[name] = subject.taken
 for each in DESCRIBED.values():
     desc = each.example
     PLACES[type(desc).__name__] = (functools.partial(described, desc), fields(desc))

@@ -119,7 +119,7 @@ def test_stores_of_all_programs_to_an_element_are_counted():
     memory = t.memory(jnp.zeros((1, WARP + 1), np.uint32)).part(1)
     with t.when(t.thread < 3):
         memory.store(t.thread, t.thread)
-    assert t.stores[0].array.tolist() == [[0, 2, 2, 2, *[0] * (WARP - 3)]]
+    assert t.stores[0].array.tolist() == [[0, 2, 2, 2] + [0] * (WARP - 3)]
 
 
 # What an operation takes behind the thread's number.

@@ -101,9 +101,10 @@ def test_memory_is_that_of_the_arguments_and_the_outputs(name):
 def sampled(size, count=100_000):
     """Sorted offsets of elements: the first, the last, those around 2^31, any."""
     random = np.random.default_rng(0).integers(0, size, count)
-    chosen = [*range(64), *range(size - 64, size)]
-    chosen += range(2**31 - 64, min(2**31 + 64, size))
-    return np.unique(np.concatenate([random, chosen]))
+    first = np.arange(64)
+    last = np.arange(size - 64, size)
+    middle = np.arange(2**31 - 64, min(2**31 + 64, size))
+    return np.unique(np.concatenate([random, first, last, middle]))
 
 
 def test_nonzero_coordinates_of_more_than_31_bits():

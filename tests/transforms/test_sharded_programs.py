@@ -265,11 +265,11 @@ def test_an_exported_program_communicates_as_the_compiled_one(name, kind):
     exported = jax.export.export(program, platforms=["cpu"])(*placed)
     again = jax.jit(jax.export.deserialize(exported.serialize()).call)
     dense.assert_equal(again(*placed), meshes.on_one_device(case))
-    sent, sent_again = (
-        collectives(function.lower(*placed).compile().as_text())
-        for function in (program, again)
-    )
-    assert sent_again == sent
+
+    def sent(function):
+        return collectives(function.lower(*placed).compile().as_text())
+
+    assert sent(again) == sent(program)
 
 
 def output_of(*command, **environment):
