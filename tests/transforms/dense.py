@@ -111,10 +111,11 @@ def matrices(sample: Sample, arrays: Arrays) -> list[np.ndarray]:
         basis[position] = unit.reshape(zeros[position].shape)
         return sample.expected(*basis).ravel()
 
-    return [
-        np.stack([column(i, unit) for unit in np.eye(arrays[i].size)], axis=1)
-        for i in sample.open_operands
-    ]
+    found = []
+    for i in sample.open_operands:
+        columns = [column(i, unit) for unit in np.eye(arrays[i].size)]
+        found.append(np.stack(columns, axis=1))
+    return found
 
 
 def pushed(dense: list[np.ndarray], tangents: Arrays) -> Any:

@@ -88,7 +88,9 @@ def test_wide_types_outside_of_x64_mode(name):
 
 
 @pytest.mark.parametrize(
-    "dtype", [pytest.param(d, marks=[pytest.mark.slow] * (d in ALIKE)) for d in TYPES]
+    "dtype",
+    [name for name in TYPES if name not in ALIKE]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in ALIKE],
 )
 @each_with_kernel
 def test_every_type_on_a_tpu(name, dtype):

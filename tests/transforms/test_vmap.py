@@ -21,8 +21,9 @@ def test_vmap_of_one_operand_along_every_axis(uses):
 
     def run(sample, *operands):
         return [
-            [along(sample, i, axis, operands) for axis in range(x.ndim)]
+            along(sample, i, axis, operands)
             for i, x in enumerate(operands)
+            for axis in range(x.ndim)
         ]
 
     def expected(sample, *operands):
@@ -30,7 +31,7 @@ def test_vmap_of_one_operand_along_every_axis(uses):
         for i, x in enumerate(operands):
             batches = list(map(dense.shared, operands))
             batches[i] = x
-            outputs.append([dense.expected_batch(sample, *batches)] * x.ndim)
+            outputs += [dense.expected_batch(sample, *batches)] * x.ndim
         return outputs
 
     dense.check(uses, dense.batches, run, expected)
