@@ -48,8 +48,8 @@ def each_operator(
 
 def assert_equal(actual: Any, expected: Any, sample: Any = "") -> None:
     """The same tree of values; integers in floats, so that no sum is rounded."""
-    actual, expected = jax.tree.leaves(actual), jax.tree.leaves(expected)
-    for one, other in zip(actual, expected, strict=True):
+    pairs = zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True)
+    for one, other in pairs:
         assert one.shape == other.shape, sample
         one = np.asarray(one, other.dtype)
         np.testing.assert_array_equal(one, other, err_msg=str(sample))
@@ -86,8 +86,10 @@ def opened(
     """The function of the open operands alone, and these operands."""
 
     def function(*operands: Any) -> Any:
-        values = dict(zip(sample.open_operands, operands, strict=True))
-        return sample.run(*(values.get(i, array) for i, array in enumerate(arrays)))
+        given = list(arrays)
+        for i, operand in zip(sample.open_operands, operands, strict=True):
+            given[i] = operand
+        return sample.run(*given)
 
     return function, only_open(sample, arrays)
 
@@ -109,10 +111,11 @@ def matrices(sample: Sample, arrays: Arrays) -> list[np.ndarray]:
         basis[position] = unit.reshape(zeros[position].shape)
         return sample.expected(*basis).ravel()
 
-    return [
-        np.stack([column(i, unit) for unit in np.eye(arrays[i].size)], axis=1)
-        for i in sample.open_operands
-    ]
+    found = []
+    for i in sample.open_operands:
+        columns = [column(i, unit) for unit in np.eye(arrays[i].size)]
+        found.append(np.stack(columns, axis=1))
+    return found
 
 
 def pushed(dense: list[np.ndarray], tangents: Arrays) -> Any:
@@ -147,14 +150,14 @@ def batches(sample: Sample, count: int = BATCH) -> list[np.ndarray]:
         """An array of data with the same elements in another order."""
         return np.roll(array.ravel(), seed).reshape(array.shape)
 
-    return [
-        np.stack(
-            [arrays[i] for arrays in filled]
-            if i in sample.open_operands
-            else [shuffled(operand, i + seed) for seed in range(count)]
-        )
-        for i, operand in enumerate(sample.operands)
-    ]
+    stacks = []
+    for i, operand in enumerate(sample.operands):
+        if i in sample.open_operands:
+            rows = [arrays[i] for arrays in filled]
+        else:
+            rows = [shuffled(operand, i + seed) for seed in range(count)]
+        stacks.append(np.stack(rows))
+    return stacks
 
 
 def shared(operand: np.ndarray) -> np.ndarray:

@@ -40,9 +40,8 @@ class Accesses:
 
     def forget(self, where: Any) -> None:
         """Forgets who has accessed these elements."""
-        low, high = self.lowest, self.highest
-        low.array = jnp.where(where, NOBODY, low.array)
-        high.array = jnp.where(where, np.uint32(0), high.array)
+        self.lowest.array = jnp.where(where, NOBODY, self.lowest.array)
+        self.highest.array = jnp.where(where, np.uint32(0), self.highest.array)
 
 
 def _offsets(memory: Any, offset: Any, elements: int) -> Any:
@@ -68,7 +67,9 @@ class Memory(_lockstep.Memory):
         super().store(offset, *words, elements=elements)
 
     def _watch(self, offset: Any, elements: int, *, stores: bool) -> None:
-        t, low, high = self.threads, self.accesses.lowest, self.accesses.highest
+        t = self.threads
+        low = self.accesses.lowest
+        high = self.accesses.highest
         where = (t.program[..., None], _offsets(self, offset, elements))
         race: Any = False
         for scope, size in enumerate(SCOPES):
@@ -128,8 +129,9 @@ class Watched(_lockstep.Threads):
     def shared(self, size: int, dtype: np.dtype) -> Memory:
         memory = super().shared(size, dtype)
         shape = (len(SCOPES), 2, self.shape[0], size)
-        low, high = np.full(shape, NOBODY), np.zeros(shape, np.uint32)
-        self.watched.append(Accesses(self._held(low), self._held(high)))
+        low = self._held(np.full(shape, NOBODY))
+        high = self._held(np.zeros(shape, np.uint32))
+        self.watched.append(Accesses(low, high))
         return Memory(memory.held, self, memory.row, accesses=self.watched[-1])
 
     def _together(self, threads: int) -> Any:

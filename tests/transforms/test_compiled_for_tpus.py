@@ -6,13 +6,14 @@ large, so this is a check of its own:
     JAX_PLATFORMS=cpu python -m pytest tests/transforms/test_compiled_for_tpus.py
 """
 
+import dataclasses
 import functools
 import importlib.util
 
 import jax
 import numpy as np
 import pytest
-from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import AxisType
 
 import dmljax
 from benchmarks import tpu
@@ -21,7 +22,8 @@ from tests import meshes
 from tests.checks import needs_x64
 from tests.pallas.tpu.test_padding import TYPES
 from tests.subjects import SUBJECTS
-from tests.transforms.test_kernels import WITH_KERNEL, has_work, uses
+from tests.transforms.test_compiled_for_gpus import check_sent
+from tests.transforms.test_kernels import WITH_KERNEL, each_with_kernel, has_work, uses
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("libtpu") is None or jax.default_backend() != "cpu",
@@ -30,7 +32,6 @@ pytestmark = pytest.mark.skipif(
 # What a kernel may use of a core's vector memory without asking for more.
 VECTOR_MEMORY = 16 * 2**20
 each_chip = pytest.mark.parametrize("chip", tpu.CHIPS)
-each_operator = pytest.mark.parametrize("name", WITH_KERNEL)
 each_type = pytest.mark.parametrize("dtype", TYPES)
 struct = jax.ShapeDtypeStruct
 
@@ -49,14 +50,14 @@ def check(sample, chip, dtype="float32"):
 
 
 @each_type
-@each_operator
+@each_with_kernel
 @each_chip
 def test_every_type(chip, name, dtype):
-    for sample in uses(name, edges=False):
+    for sample in SUBJECTS[name].kernel_samples:
         check(sample, chip, dtype)
 
 
-@each_operator
+@each_with_kernel
 @each_chip
 def test_edges(chip, name):
     for sample in uses(name):
@@ -95,7 +96,7 @@ def test_blocks_of_nonzero_coordinates(chip, shape, dtype):
     assert kernels(program, "nonzero_coordinates") == 1
 
 
-@each_operator
+@each_with_kernel
 @each_chip
 def test_batches(chip, name):
     sample = SUBJECTS[name].kernel_samples[0]
@@ -109,17 +110,14 @@ def test_batches(chip, name):
 def test_four_chips_communicate_what_the_page_says(case, mesh, spec, implementation):
     """Explicit axes make a shard_map: this compiler can't ask."""
     operator, _ = case.row
-    if implementation == "pallas":
-        if operator.split("`")[1] not in WITH_KERNEL or "size=K" in operator:
-            pytest.skip("this program has no kernel for TPUs")
-        case = case.by_kernel()
-    sizes, names = meshes.MESHES[mesh]
-    chips = np.array(tpu.devices("v5e")[:4]).reshape(sizes)
-    square = Mesh(chips, names, axis_types=(AxisType.Explicit,) * len(sizes))
-    sharding = NamedSharding(square, spec)
-    placed = [struct(x.shape, x.dtype, sharding=sharding) for x in case.arrays]
-    program = jax.jit(case.function).lower(*placed).compile()
-    parts = meshes.parts_of(mesh, spec)
-    meshes.check_sent(program.as_text(), case, parts, AxisType.Explicit)
+    if operator.split("`")[1] in WITH_KERNEL:
+        function = functools.partial(case.function, implementation=implementation)
+        case = dataclasses.replace(case, function=function)
+    elif implementation == "pallas":
+        pytest.skip("this operator has no kernel")
+    if implementation == "pallas" and "size=K" in operator:
+        pytest.skip("the kernel for TPUs makes no other number of rows")
+    chips = np.array(tpu.devices("v5e")[:4])
+    text = check_sent(chips, case, mesh, spec, AxisType.Explicit)
     if case.row != ("`padding`", "a padded dimension"):  # where WRAP only slices
-        assert ("dmljax_" in program.as_text()) == (implementation == "pallas")
+        assert ("dmljax_" in text) == (implementation == "pallas")

@@ -68,7 +68,6 @@ def test_the_result_of_nonzero_coordinates_as_bytes():
 @each_linear
 def test_export_of_a_batch_whose_size_is_not_known(uses):
     """Forward and back; a kernel would have to know it."""
-    (size,) = export.symbolic_shape("size")
 
     def run(sample, *operands):
         output, pull = jax.vjp(jax.vmap(sample.run), *operands)
@@ -79,10 +78,8 @@ def test_export_of_a_batch_whose_size_is_not_known(uses):
         return dense.expected_batch(sample, *operands), gradients
 
     def exported(program, inputs):
-        structs = jax.tree.map(
-            lambda x: jax.ShapeDtypeStruct((size, *x.shape[1:]), x.dtype), inputs
-        )
-        return export.export(program, platforms=("cpu", "cuda"))(structs).call(inputs)
+        types = export.symbolic_args_specs(inputs, "size, ...")
+        return export.export(program, platforms=("cpu", "cuda"))(types).call(inputs)
 
     dense.check(uses, dense.batches, run, expected, exported)
 
@@ -90,39 +87,38 @@ def test_export_of_a_batch_whose_size_is_not_known(uses):
 # SYMBOLIC SIZES
 
 
-def structs(arrays, specs, constraints=()):
-    """Types with symbolic sizes: of each array, as its spec says."""
-    types = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
-    return export.symbolic_args_specs(types, list(specs), constraints=constraints)
-
-
 def with_gradient(function, data):
     """The outputs, and the cotangents of the operands after the first `data`."""
 
     def both(*operands):
-        fixed, free = operands[:data], operands[data:]
-        output, pull = jax.vjp(lambda *xs: function(*fixed, *xs), *free)
+        alone = functools.partial(function, *operands[:data])
+        output, pull = jax.vjp(alone, *operands[data:])
         return output, pull(output)
 
     return both
 
 
-def padded(mode, start, end):
-    return lambda x: dmljax.padding(x, start, end, mode=mode)
+def padded(mode, x):
+    """Padding of more than the input may have."""
+    return dmljax.padding(x, (1, 3), (2, 0), mode=mode)
 
 
 def of_a_matrix(x, value):
-    """Padding of more than the input has; and by amounts that depend on its sizes."""
+    """Each mode by numbers; and amounts that depend on the sizes."""
     height, width = x.shape
     to_a_multiple = (0, width), (-height % 8, 1)
     fill = functools.partial(dmljax.diagonal_matrix1, value=value)
-    return [
-        *(padded(mode, (1, 3), (2, 0))(x) for mode in PaddingMode),
-        padded(PaddingMode.REFLECTION, *to_a_multiple)(x),
-        dmljax.padding(x, *to_a_multiple, value=value),
-        fill(x, fill_begin=-1, fill_end=2),
-        fill(shape=x.shape, fill_begin=1, fill_end=height // 2),
-    ]
+    outputs = [padded(mode, x) for mode in PaddingMode]
+    outputs.append(dmljax.padding(x, *to_a_multiple, mode=PaddingMode.REFLECTION))
+    outputs.append(dmljax.padding(x, *to_a_multiple, value=value))
+    outputs.append(fill(x, fill_begin=-1, fill_end=2))
+    outputs.append(fill(shape=x.shape, fill_begin=1, fill_end=height // 2))
+    return outputs
+
+
+def pair_of(x):
+    """A batch of an array and its mirror image."""
+    return np.stack([x, x[..., ::-1] if x.ndim else x])
 
 
 def hot(indices, values):
@@ -132,45 +128,41 @@ def hot(indices, values):
 COLUMN = np.zeros((3, 1), np.int32)
 CONDITION = np.array([[0, 1, 2], [1, 0, 0]], np.uint8)
 INDICES = np.array([[[1, -1, 4]], [[0, 2, -4]]], np.int8)
-# A function, how many of its operands are data, the sizes, operands to call it with.
-USES = {
-    "padding and diagonal_matrix1": (
-        *(of_a_matrix, 0, ("h, w", "")),
-        [(numbers(*sizes), F32(5)) for sizes in ((2, 1), (8, 3))],
-    ),
-    "element_wise_if": (
-        *(dmljax.element_wise_if, 1, ("h, w",) * 3),
-        [(CONDITION, numbers(2, 3), numbers(2, 3) + 9)],
-    ),
-    "one_hot": (
-        *(hot, 1, ("h, 1, w", "2")),
-        [(INDICES, numbers(2)), (INDICES[:, :, :1], numbers(2))],
-    ),
-}
+OF_A_MATRIX = [(numbers(2, 1), F32(5)), (numbers(8, 3), F32(5))]
+SELECTS = [(CONDITION, numbers(2, 3), numbers(2, 3) + 9)]
+HOT = [(INDICES, numbers(2)), (INDICES[:, :, :1], numbers(2))]
 
 
-@pytest.mark.parametrize("use", USES)
-def test_height_and_width(use):
+@pytest.mark.parametrize(
+    ("function", "data", "specs", "calls"),
+    [
+        (of_a_matrix, 0, ("h, w", ""), OF_A_MATRIX),
+        (dmljax.element_wise_if, 1, ("h, w", "h, w", "h, w"), SELECTS),
+        (hot, 1, ("h, 1, w", "2"), HOT),
+    ],
+)
+def test_height_and_width(function, data, specs, calls):
     """Forward and gradient: lowered for one matrix, and run for a symbolic batch."""
-    function, data, specs, calls = USES[use]
     alone = with_gradient(function, data)
-    export.export(jax.jit(alone), platforms=["cuda"])(*structs(calls[0], specs))
+    types = export.symbolic_args_specs(calls[0], specs)
+    export.export(jax.jit(alone), platforms=["cuda"])(*types)
     batched = jax.jit(with_gradient(jax.vmap(function), data))
-    stacks = [[np.stack([x, x[..., ::-1] if x.ndim else x]) for x in c] for c in calls]
-    types = structs(stacks[0], [f"b, {spec}" if spec else "b" for spec in specs])
+    batches = [tuple(map(pair_of, arrays)) for arrays in calls]
+    specs = tuple(f"b, {spec}" if spec else "b" for spec in specs)
+    types = export.symbolic_args_specs(batches[0], specs)
     program = export.export(batched, platforms=[HERE])(*types)
-    for xs in stacks:
+    for xs in batches:
         dense.assert_equal(program.call(*xs), batched(*xs))
 
 
 @pytest.mark.parametrize("mode", [PaddingMode.REFLECTION, PaddingMode.SYMMETRIC])
 def test_a_constraint_makes_the_gradient_slices(mode):
     """Sizes larger than the padding: no remainder, and no sum over folds."""
-    function = with_gradient(padded(mode, (1, 3), (2, 0)), 0)
-    for constraints, divides in (((), True), (("h >= 4", "w >= 4"), False)):
-        types = structs([numbers(4, 4)], ["h, w"], constraints)
-        module = export.export(jax.jit(function))(*types).mlir_module()
-        assert ("stablehlo.dynamic_reshape" in module) == divides
+    function = with_gradient(functools.partial(padded, mode), 0)
+    for constraints in ((), ("h >= 4", "w >= 4")):
+        x = export.symbolic_args_specs(numbers(4, 4), "h, w", constraints=constraints)
+        module = export.export(jax.jit(function))(x).mlir_module()
+        assert ("stablehlo.dynamic_reshape" in module) == (not constraints)
 
 
 def in_every_way(x):
@@ -192,15 +184,16 @@ def in_every_way(x):
     ],
 )
 def test_nonzero_coordinates(function, spec):
-    arrays = [numbers(2, 3, 4), np.zeros((1, 3, 4), F32)]
-    types = structs(arrays[:1], [spec])
+    arrays = (numbers(2, 3, 4), np.zeros((1, 3, 4), F32))
+    symbolic = export.symbolic_args_specs(arrays[0], spec)
     jitted = jax.jit(function)
-    export.export(jitted, platforms=["cuda"])(*types)
-    program = export.export(jitted, platforms=[HERE])(*types)
+    export.export(jitted, platforms=["cuda"])(symbolic)
+    program = export.export(jitted, platforms=[HERE])(symbolic)
     for x in arrays:
         dense.assert_equal(program.call(x), jitted(x))
 
 
+LINE = numbers(6)
 UNDECIDED = {
     "h - 3 >= 0": lambda x: dmljax.padding(x, (0,), (x.shape[0] - 3,)),
     "h - 1 >= 1": lambda x: dmljax.padding(x[1:], (0,), (3,), mode=PaddingMode.WRAP),
@@ -215,22 +208,22 @@ UNDECIDED = {
 def test_what_cannot_be_decided(constraint):
     """The error says which constraint to add; with it, the program is exported."""
     function = jax.jit(UNDECIDED[constraint])
-    (x,) = structs([numbers(6)], ["h"])
+    x = export.symbolic_args_specs(LINE, "h")
     with pytest.raises(dmljax.DescriptorError) as raised:
         export.export(function)(x)
     assert f"constraints=['{constraint}']" in str(raised.value)
-    (x,) = structs([numbers(6)], ["h"], [constraint])
+    x = export.symbolic_args_specs(LINE, "h", constraints=[constraint])
     export.export(function)(x)
 
 
 def test_a_kernel_needs_numbers():
-    (x,) = structs([numbers(6)], ["h"])
+    x = export.symbolic_args_specs(LINE, "h")
     function = jax.jit(lambda x: dmljax.padding(x, (1,), (0,), implementation="pallas"))
     with pytest.raises(dmljax.DescriptorError, match="the sizes are symbolic"):
         export.export(function)(x)
 
 
 def test_sizes_that_differ():
-    x, y = structs([numbers(6), numbers(6)], ["h", "k"])
+    x, y = export.symbolic_args_specs((LINE, LINE), ("h", "k"))
     with pytest.raises(dmljax.DescriptorError, match=r"\{h\}|\{k\}"):
         export.export(jax.jit(lambda x, y: dmljax.element_wise_if(x > 0, x, y)))(x, y)

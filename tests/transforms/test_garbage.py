@@ -60,12 +60,10 @@ GARBAGE = {
 
 MODEL = {"resources": {}, "dispatchables": {}, "commands": []}
 # The arguments of each public function, right ones.
-FUNCTIONS = {
-    **{each.operator.function: each.arguments for each in SUBJECTS.values()},
-    **dict.fromkeys((dmljax.create_operator, dmljax.Operator), (padding.DESC, 0x6400)),
-    dmljax.run_model: (MODEL, None, None),
-}
-DESCRIPTORS = [described.example for described in DESCRIBED.values()]
+FUNCTIONS = {each.operator.function: each.arguments for each in SUBJECTS.values()}
+FUNCTIONS[dmljax.create_operator] = (padding.DESC, 0x6400)
+FUNCTIONS[dmljax.Operator] = (padding.DESC, 0x6400)
+FUNCTIONS[dmljax.run_model] = (MODEL, None, None)
 
 
 def called(function, **changes):
@@ -88,34 +86,31 @@ def fields(struct):
     return [field.name for field in dataclasses.fields(struct)]
 
 
+def called_operator(input_tensor):
+    return create_operator(padding.DESC)(input_tensor)
+
+
 # A call with one argument by name, and the names.
 PLACES = {
-    **{
-        function.__name__: (
-            functools.partial(called, function),
-            list(inspect.signature(function).parameters),
-        )
-        for function in FUNCTIONS
-    },
-    **{
-        type(desc).__name__: (functools.partial(described, desc), fields(desc))
-        for desc in DESCRIPTORS
-    },
     "TensorDesc": (described_tensor, fields(padding.DESC.input_tensor)),
     "from_json": (dmljax.PaddingDesc.from_json, ["desc"]),
-    "a call": (
-        lambda input_tensor: create_operator(padding.DESC)(input_tensor),
-        ["input_tensor"],
-    ),
+    "a call": (called_operator, ["input_tensor"]),
 }
 # What is no garbage in its place.
 TAKEN = {
-    **{name: subject.taken for name, subject in SUBJECTS.items()},
-    **{type(each.example).__name__: each.taken or {} for each in DESCRIBED.values()},
     # The model needs more than the two bytes of the IntEnum.
     "run_model": {"device": NONE, "max_memory": NONE | {"a huge integer"}},
-    "TensorDesc": dict.fromkeys(("strides", "total_tensor_size_in_bytes"), NONE),
+    "TensorDesc": {"strides": NONE, "total_tensor_size_in_bytes": NONE},
 }
+for function in FUNCTIONS:
+    names = list(inspect.signature(function).parameters)
+    PLACES[function.__name__] = (functools.partial(called, function), names)
+for name, subject in SUBJECTS.items():
+    TAKEN[name] = subject.taken
+for each in DESCRIBED.values():
+    desc = each.example
+    PLACES[type(desc).__name__] = (functools.partial(described, desc), fields(desc))
+    TAKEN[type(desc).__name__] = each.taken or {}
 
 
 def error_of(call, argument, value):
@@ -132,7 +127,8 @@ def test_garbage(place):
     call, arguments = PLACES[place]
     for argument in arguments:
         # "a" is also a word.
-        taken, written = set(), rf"{argument} \(" if argument in "abx" else argument
+        written = rf"{argument} \(" if argument in "abx" else argument
+        taken = set()
         for name, make in GARBAGE.items():
             error = error_of(call, argument, make())
             if error is None:
@@ -147,7 +143,7 @@ def test_garbage(place):
 
 
 def test_no_argument_is_left_out():
-    descriptors = {type(desc) for desc in DESCRIPTORS}
+    descriptors = {type(each.example) for each in DESCRIBED.values()}
     public = {getattr(dmljax, name) for name in dmljax.__all__}
     functions = {each for each in public if inspect.isfunction(each)}
     subclasses = {c for c in public if dmljax.OperatorDesc in getattr(c, "__mro__", ())}

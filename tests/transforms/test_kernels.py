@@ -3,11 +3,13 @@
 test_compiled_for_gpus.py and test_compiled_for_tpus.py go on to machine code.
 """
 
+import dataclasses
+
 import jax
 import pytest
 
 from tests import samples
-from tests.checks import check, launches, needs_x64
+from tests.checks import assert_refused, assert_same, check, launches, needs_x64
 from tests.pallas.tpu.test_padding import TYPES
 from tests.subjects import SUBJECTS
 
@@ -17,15 +19,17 @@ ON_GPUS = ("float32", "float16", "bfloat16", "uint8", "bool")
 WIDE = ("float64", "int64", "complex128")
 WITH_KERNEL = [name for name, one in SUBJECTS.items() if one.kernel_samples]
 USES = [s for one in SUBJECTS.values() for s in one.kernel_samples + one.kernel_edges]
-each_operator = pytest.mark.parametrize("name", WITH_KERNEL)
+each_with_kernel = pytest.mark.parametrize("name", WITH_KERNEL)
 
 
-def uses(name, *, edges=True):
+def uses(name):
     """What the kernel for TPUs runs: it refuses to make another number of rows."""
     subject = SUBJECTS[name]
-    found = subject.kernel_samples + (subject.kernel_edges if edges else ())
-    refused = {"nonzero_coordinates": {"size"}}.get(name, set())
-    return [sample for sample in found if not refused & set(sample.attributes)]
+    return [
+        sample
+        for sample in subject.kernel_samples + subject.kernel_edges
+        if not (name == "nonzero_coordinates" and "size" in sample.attributes)
+    ]
 
 
 def has_work(sample):
@@ -46,12 +50,25 @@ def test_samples_and_edges(sample):
             check(sample, seed=seed)
 
 
+@each_with_kernel
+def test_implementations(name):
+    """XLA's form has a name, and what is no name is refused."""
+    for sample in SUBJECTS[name].samples:
+        arrays = sample.arrays()
+        named = dataclasses.replace(sample, implementation="xla")
+        assert_same(named.run(*arrays), sample.expected(*arrays))
+        for other in ("cuda", "XLA", "alone", "", 0, [], {}):
+            options = sample.attributes | {"implementation": other}
+            text = f"implementation is {other!r}; it must be one of None, 'xla', 'pal"
+            assert_refused(name.upper(), text, sample.function, *arrays, **options)
+
+
 # PROGRAMS
 
 
 @pytest.mark.usefixtures("real_blocks")
 @pytest.mark.parametrize("dtype", ON_GPUS + WIDE, indirect=True)
-@each_operator
+@each_with_kernel
 def test_every_type_on_a_gpu(name, dtype):
     """Every type once, and all samples in one type. Wide ones may be moved in words."""
     found = SUBJECTS[name].kernel_samples
@@ -61,7 +78,7 @@ def test_every_type_on_a_gpu(name, dtype):
 
 
 @pytest.mark.usefixtures("real_blocks")
-@each_operator
+@each_with_kernel
 def test_wide_types_outside_of_x64_mode(name):
     """As in a thread of JAX's that is not in the mode in which they were traced."""
     sample = SUBJECTS[name].kernel_samples[0]
@@ -72,16 +89,18 @@ def test_wide_types_outside_of_x64_mode(name):
 
 
 @pytest.mark.parametrize(
-    "dtype", [pytest.param(d, marks=[pytest.mark.slow] * (d in ALIKE)) for d in TYPES]
+    "dtype",
+    [name for name in TYPES if name not in ALIKE]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in ALIKE],
 )
-@each_operator
+@each_with_kernel
 def test_every_type_on_a_tpu(name, dtype):
-    sample, *_ = uses(name, edges=False)
+    sample = SUBJECTS[name].kernel_samples[0]
     assert launches(sample.run, *sample.arrays(dtype), platform="tpu") == 1
 
 
 @pytest.mark.parametrize("x64", [False, True], ids=["32 bits", "64 bits"])
-@each_operator
+@each_with_kernel
 def test_samples_and_edges_on_a_tpu(name, x64):
     for sample in uses(name):
         with jax.enable_x64(x64 or needs_x64(sample)):

@@ -33,7 +33,8 @@ DENSITIES = (0.01, 0.2, 0.6)
 
 @pytest.mark.slow
 def test_no_access_is_a_race_and_every_barrier_is_needed():
-    random, needed = np.random.default_rng(0), {}
+    random = np.random.default_rng(0)
+    needed = {}
     for shape, options in CALLS:
         run, watched = _watched(**options)
         for density in DENSITIES:
@@ -44,12 +45,13 @@ def test_no_access_is_a_race_and_every_barrier_is_needed():
                 needed[site] = needed.get(site, 0) + int(run(x, i)[0])
         assert len(watched) == 1  # the call is one launch, and was traced once
     assert all(needed.values()), needed
-    assert set(needed) == {
+    written = {
         (str(path), number)
         for path in KERNELS
         for number, text in enumerate(path.read_text().splitlines(), 1)
         if "barrier()" in text
     }
+    assert set(needed) == written
 
 
 def _watched(rank, **options):
@@ -118,7 +120,7 @@ def test_stores_of_all_programs_to_an_element_are_counted():
     memory = t.memory(jnp.zeros((1, WARP + 1), np.uint32)).part(1)
     with t.when(t.thread < 3):
         memory.store(t.thread, t.thread)
-    assert t.stores[0].array.tolist() == [[0, 2, 2, 2, *[0] * (WARP - 3)]]
+    assert t.stores[0].array.tolist() == [[0, 2, 2, 2] + [0] * (WARP - 3)]
 
 
 # What an operation takes behind the thread's number.

@@ -16,6 +16,11 @@ from tests.meshes import CASES, pulled_back
 BY_ROW = {case.row: case for case in CASES.values() if case.fits((8, 1, 1))}
 
 
+def placed(arrays, sharding):
+    make = jax.make_array_from_callback
+    return [make(x.shape, sharding, x.__getitem__) for x in arrays]
+
+
 def all_cases(devices):
     """The outputs over eight devices, with automatic and with explicit axes."""
     calls = [(case.function, case.arrays) for case in BY_ROW.values()]
@@ -28,12 +33,7 @@ def all_cases(devices):
     outputs = []
     for kind in (AxisType.Auto, AxisType.Explicit):
         sharding = NamedSharding(Mesh(devices, ("a",), axis_types=(kind,)), P("a"))
-        inputs = jax.tree.map(
-            lambda x, placed=sharding: jax.make_array_from_callback(
-                x.shape, placed, x.__getitem__
-            ),
-            [arrays for _, arrays in calls],
-        )
+        inputs = [placed(arrays, sharding) for _, arrays in calls]
         outputs += jax.tree.leaves(run(inputs))
     return outputs
 
@@ -41,7 +41,8 @@ def all_cases(devices):
 if __name__ == "__main__":
     address, process, expected = sys.argv[1:]
     jax.distributed.initialize(address, 2, int(process))
-    outputs, wholes = all_cases(jax.devices()), np.load(expected).values()
+    outputs = all_cases(jax.devices())
+    wholes = np.load(expected).values()
     for output, whole in zip(outputs, wholes, strict=True):
         assert len(output.addressable_shards) == 4
         for shard in output.addressable_shards:
