@@ -25,12 +25,6 @@ DML = "dmljax"
 JNP = "jax.numpy"
 
 
-@pytest.fixture
-def standard_promotion():
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
-
-
 def assert_close(one, other, tolerance=1e-5):
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
@@ -221,3 +215,40 @@ def test_mixture_of_experts():
         return jax.value_and_grad(energy, (0, 1), has_aux=True)(router, weights)
 
     assert_like_its_twin(program, (router, weights), (router, -weights))
+
+
+# ATTENTION WITH A WINDOW OF EACH HEAD'S OWN
+
+LENGTH = 7
+WINDOWS = np.array([1, 3, LENGTH], np.int32)
+
+
+def masked(library, window, scores):
+    """Scores of one head: a query sees itself and the `window` - 1 keys before it."""
+    low = jnp.finfo(scores.dtype).min
+    if library == DML:
+        # All but the diagonals in [1 - window, 1).
+        return dmljax.diagonal_matrix1(
+            scores, value=float(low), fill_begin=1, fill_end=1 - window
+        )
+    ones = jnp.ones((LENGTH, LENGTH), bool)
+    rows, columns = jnp.indices((LENGTH, LENGTH))
+    seen = jnp.tril(ones) & (columns > rows - window)
+    return jnp.where(seen, scores, low)
+
+
+def test_attention():
+    """Other windows compile nothing anew."""
+    keys = jax.random.split(jax.random.key(2), 3)
+    arrays = [jax.random.normal(key, (3, LENGTH, 4)) for key in keys]
+
+    def program(library, windows):
+        def energy(q, k, v):
+            scores = jnp.einsum("hqd,hkd->hqk", q, k)
+            scores = jax.vmap(functools.partial(masked, library))(windows, scores)
+            attended = jnp.einsum("hqk,hkd->hqd", jax.nn.softmax(scores), v)
+            return jnp.sum(attended**2)
+
+        return jax.value_and_grad(energy, (0, 1, 2))(*arrays)
+
+    assert_like_its_twin(program, (WINDOWS,), (WINDOWS[::-1],))
