@@ -6,7 +6,7 @@ transformations and of other implementations all read from there.
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -16,7 +16,8 @@ from dmljax import DataType, DescriptorError, OperatorDesc, TensorDesc, create_o
 from dmljax._operators import Registered
 from tests.sharded import Case
 
-INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+INT32_MIN = -(2**31)
+INT32_MAX = 2**31 - 1
 # NumPy's names of the modes of PADDING, by their numbers.
 NUMPY = ("constant", "edge", "reflect", "symmetric", "wrap")
 
@@ -33,10 +34,19 @@ def special_bits(width: int, mantissa: int) -> tuple[int, ...]:
     """Both zeros, NaN quiet, signalling and negative, infinities, subnormals."""
     sign = 1 << (width - 1)
     infinity = sign - (1 << mantissa)
-    quiet, payload = infinity | 1 << (mantissa - 1), (1 << mantissa) // 5
-    zeros, infinities = (sign, 0), (infinity, infinity | sign)
-    nans = (quiet | payload >> 2, infinity | payload, sign | quiet | payload >> 3)
-    return (*zeros, *nans, *infinities, 1, sign | (1 << mantissa) - 1)
+    quiet = infinity | 1 << (mantissa - 1)
+    payload = (1 << mantissa) // 5
+    return (
+        sign,
+        0,
+        quiet | payload >> 2,
+        infinity | payload,
+        sign | quiet | payload >> 3,
+        infinity,
+        infinity | sign,
+        1,
+        sign | (1 << mantissa) - 1,
+    )
 
 
 SPECIAL_BITS = {
@@ -57,10 +67,12 @@ Fill = Callable[[tuple[int, ...], Any, int], np.ndarray]
 def numbers(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
     """Small integers, some of them 0, that every type holds and adds exactly."""
     dtype = jnp.dtype(dtype)
-    truth = dtype.name == "bool"
-    signed = not jnp.issubdtype(dtype, np.unsignedinteger) and not truth
-    line = (5 * np.arange(np.prod(shape, dtype=int)) + 3 * seed) % 7 - 2 * signed
-    line = line % 2 if truth else line
+    places = np.arange(np.prod(shape, dtype=int))
+    line = (5 * places + 3 * seed) % 7
+    if dtype.name == "bool":
+        line %= 2
+    elif not jnp.issubdtype(dtype, np.unsignedinteger):
+        line -= 2
     return line.astype(dtype).reshape(shape)
 
 
@@ -181,25 +193,24 @@ class Wrong(NamedTuple):
     error: type[Exception] = DescriptorError
 
     @classmethod
-    def calls(
-        cls, operator: str, function: Any, table: dict[str, tuple[Any, ...]]
-    ) -> tuple["Wrong", ...]:
-        """Calls of a function, from a table: by the text, options and arrays."""
-        return tuple(
-            cls(operator, text, functools.partial(function, **options), tuple(arrays))
-            for text, (options, *arrays) in table.items()
-        )
+    def of_call(
+        cls,
+        operator: str,
+        function: Callable[..., Any],
+        text: str,
+        *arrays: np.ndarray,
+        error: type[Exception] = DescriptorError,
+        **options: Any,
+    ) -> "Wrong":
+        """A call of the function with these options."""
+        call = functools.partial(function, **options)
+        return cls(operator, text, call, arrays, error)
 
     @classmethod
-    def descriptors(
-        cls, desc: OperatorDesc, table: dict[str, dict[str, Any]]
-    ) -> tuple["Wrong", ...]:
-        """Descriptors, from a table: by the text, the fields that make `desc` wrong."""
-        return tuple(
-            cls(desc.operator, text, functools.partial(create_operator, changed))
-            for text, changes in table.items()
-            for changed in [dataclasses.replace(desc, **changes)]
-        )
+    def of_descriptor(cls, desc: OperatorDesc, text: str, **changes: Any) -> "Wrong":
+        """A descriptor with the fields that make it wrong."""
+        changed = dataclasses.replace(desc, **changes)
+        return cls(desc.operator, text, functools.partial(create_operator, changed))
 
 
 class Described(NamedTuple):
@@ -256,11 +267,11 @@ class Subject:
     arguments: tuple[Any, ...]
     taken: dict[str, set[str]]
     samples: tuple[Sample, ...]
-    edges: tuple[Sample, ...]
-    errors: tuple[Wrong, ...]
+    edges: Sequence[Sample]
+    errors: Sequence[Wrong]
     sharded: dict[str, Case]
     descriptors: dict[str, Described]
-    plans: tuple[str, ...] = ()
+    plans: Sequence[str] = ()
     names: tuple[str, ...] = ()
     extra: tuple[str, ...] = EXTRA
 
