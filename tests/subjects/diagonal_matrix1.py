@@ -36,21 +36,19 @@ def diagonal_matrix1_oracle(value: Any, x: Any = None, **attributes: Any) -> Any
     return oracles.diagonal_matrix1(x, value=value, dtype=dtype, **attributes)
 
 
+_sample = functools.partial(
+    Sample, "diagonal_matrix1", diagonal_matrix1, diagonal_matrix1_oracle
+)
+
+
 def _diagonal(
     name: str, shape: tuple[int, ...], begin: int, end: int, *, given: bool = True
 ) -> Sample:
     """A sample. Its input has this shape, or without an input its result."""
-    operands = ((), shape) if given else ((),)
     attributes = {"fill_begin": begin, "fill_end": end}
-    attributes |= {} if given else {"shape": shape}
-    return Sample(
-        "diagonal_matrix1",
-        diagonal_matrix1,
-        diagonal_matrix1_oracle,
-        name,
-        operands,
-        attributes,
-    )
+    if given:
+        return _sample(name, ((), shape), attributes)
+    return _sample(name, ((),), attributes | {"shape": shape})
 
 
 def _make1(maker: Any) -> dmljax.DiagonalMatrix1Desc:
@@ -73,30 +71,20 @@ def _make(maker: Any) -> dmljax.DiagonalMatrixDesc:
     return dmljax.DiagonalMatrixDesc(output, maker.int32(), maker.float32())
 
 
-def _expected1(desc: Any, x: Any = None) -> Any:
+def _filled(desc: Any, x: Any, value: Any, begin: int, end: int) -> Any:
     made = desc.output_tensor
-    output = oracles.diagonal_matrix1(
-        x,
-        shape=made.sizes,
-        dtype=made.dtype,
-        value=oracles.read_value(desc.value, made.dtype),
-        fill_begin=desc.diagonal_fill_begin,
-        fill_end=desc.diagonal_fill_end,
-    )
-    return (output,)
+    like = {"shape": made.sizes, "dtype": made.dtype, "value": value}
+    return (oracles.diagonal_matrix1(x, **like, fill_begin=begin, fill_end=end),)
+
+
+def _expected1(desc: Any, x: Any = None) -> Any:
+    value = oracles.read_value(desc.value, desc.output_tensor.dtype)
+    return _filled(desc, x, value, desc.diagonal_fill_begin, desc.diagonal_fill_end)
 
 
 def _expected(desc: Any) -> Any:
-    made = desc.output_tensor
-    output = oracles.diagonal_matrix1(
-        None,
-        shape=made.sizes,
-        dtype=made.dtype,
-        value=oracles.cast_padding_value(desc.value, made.dtype),
-        fill_begin=desc.offset,
-        fill_end=desc.offset + 1,
-    )
-    return (output,)
+    value = oracles.cast_padding_value(desc.value, desc.output_tensor.dtype)
+    return _filled(desc, None, value, desc.offset, desc.offset + 1)
 
 
 DESC = dmljax.DiagonalMatrix1Desc(

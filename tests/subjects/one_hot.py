@@ -15,18 +15,13 @@ from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tens
 from tests.sharded import Case, array
 from tests.subjects import tables
 
+_sample = functools.partial(Sample, "one_hot", dmljax.one_hot, oracles.one_hot)
+
 
 def _hot(
     name: str, indices: np.ndarray, values: tuple[int, ...], size: int, axis: int = -1
 ) -> Sample:
-    return Sample(
-        "one_hot",
-        dmljax.one_hot,
-        oracles.one_hot,
-        name,
-        (indices, values),
-        {"size": size, "axis": axis},
-    )
+    return _sample(name, (indices, values), {"size": size, "axis": axis})
 
 
 def _hot_limits(dtype: str, size: int, *indices: int) -> Sample:
@@ -121,7 +116,6 @@ for dtype, size in (
 
 INDICES = np.ones((2, 1), np.int32)
 VALUES = np.ones(3, np.float32)
-WHOLE = np.ones((2, 3), np.int32)
 RULE = "it must be an integer type. Write indices.astype(jnp.int32)"
 INDEX = "indices (IndicesTensor)"
 _call = functools.partial(
@@ -140,7 +134,7 @@ ERRORS = [
     _call(
         f"{INDEX} has sizes {{2,3}}; its size along axis (Axis) 1 is 3 and must be 1. "
         "jnp.expand_dims",
-        WHOLE,
+        np.ones((2, 3), np.int32),
         VALUES,
     ),
     _call(
