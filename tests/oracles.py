@@ -14,7 +14,8 @@ import numpy as np
 
 def diagonal_fills(y, x, fill_begin, fill_end) -> bool:
     """(end >= begin) xor (top_x >= begin) xor (top_x < end), top_x = x - y."""
-    begin, end = int(fill_begin), int(fill_end)
+    begin = int(fill_begin)
+    end = int(fill_end)
     top_x = int(x) - int(y)
     return (end >= begin) ^ (top_x >= begin) ^ (top_x < end)
 
@@ -38,13 +39,15 @@ def one_hot(indices, values, *, size, axis):
 
     A negative index counts from the end.
     """
-    indices, values = np.asarray(indices), np.asarray(values)
+    indices = np.asarray(indices)
+    values = np.asarray(values)
     off, on = values.ravel()[:2]
     shape = list(indices.shape)
     shape[axis] = size
     output = np.full(shape, off, values.dtype)
     for coordinate in np.ndindex(indices.shape):
-        sequence, index = list(coordinate), int(indices[coordinate])
+        sequence = list(coordinate)
+        index = int(indices[coordinate])
         sequence[axis] = index + size if index < 0 else index
         if 0 <= sequence[axis] < size:
             output[tuple(sequence)] = on
@@ -56,7 +59,7 @@ def one_hot(indices, values, *, size, axis):
 
 def element_wise_if(condition, a, b):
     """Selects a where condition != 0, and b elsewhere."""
-    condition, a, b = np.asarray(condition), np.asarray(a), np.asarray(b)
+    condition, a, b = map(np.asarray, (condition, a, b))
     output = np.empty(condition.shape, a.dtype)
     for coordinate in np.ndindex(condition.shape):
         chosen = a if condition[coordinate] != 0 else b
@@ -149,7 +152,8 @@ def padding(x, start_padding, end_padding, *, mode, value=0):
     x = np.asarray(x)
     value = _typed(value, x.dtype)
     axes = zip(x.shape, start_padding, end_padding, strict=True)
-    output = np.empty([n + int(s) + int(e) for n, s, e in axes], x.dtype)
+    sizes = [n + int(s) + int(e) for n, s, e in axes]
+    output = np.empty(sizes, x.dtype)
     for coordinate in np.ndindex(output.shape):
         source = _source_coordinate(coordinate, start_padding, x.shape, mode)
         output[coordinate] = value if source is None else x[source]
@@ -161,7 +165,8 @@ def padding_adjoint(cotangent, start_padding, end_padding, *, mode):
     cotangent = np.asarray(cotangent)
     axes = zip(cotangent.shape, start_padding, end_padding, strict=True)
     sizes = tuple(n - int(s) - int(e) for n, s, e in axes)
-    x_bar, value_bar = np.zeros(sizes, object), np.zeros((), object)
+    x_bar = np.zeros(sizes, object)
+    value_bar = np.zeros((), object)
     for coordinate in np.ndindex(cotangent.shape):
         source = _source_coordinate(coordinate, start_padding, sizes, mode)
         if source is None:
@@ -180,10 +185,11 @@ def cast_padding_value(value, dtype):
             return dtype.type(single)
     if np.isnan(single):
         return dtype.type(0)
-    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    limits = np.iinfo(dtype)
     if np.isinf(single):
-        return dtype.type(low if single < 0 else high)
-    return dtype.type(min(max(math.trunc(float(single)), low), high))
+        return dtype.type(limits.min if single < 0 else limits.max)
+    whole = math.trunc(float(single))
+    return dtype.type(min(max(whole, limits.min), limits.max))
 
 
 # Tensor descriptions. Strides of None mean packed.

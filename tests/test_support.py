@@ -29,13 +29,14 @@ def test_feature_levels():
 
 def rows(table, types_of):
     """A support table in plain words. Data types have no order."""
-    return {
-        getattr(level, "label", level): {
+    found = {}
+    for level, tensors in table.items():
+        label = getattr(level, "label", level)
+        found[label] = {
             name: (low, high, sorted(types_of(types)))
             for name, (low, high, types) in tensors.items()
         }
-        for level, tensors in table.items()
-    }
+    return found
 
 
 @each_operator
@@ -117,7 +118,8 @@ def test_what_each_level_supports(operator):
     *_, newest = TABLES[operator].values()
     first, *_ = TABLES[operator]
     for ranks, types in supported(newest):
-        descriptor, row = described(operator, ranks, types), None
+        descriptor = described(operator, ranks, types)
+        row = None
         for label in LEVELS:
             row = TABLES[operator].get(label, row)
             message = message_of(descriptor, label)
@@ -140,15 +142,14 @@ def test_ranks_and_types_outside_of_a_row(operator, label, name):
     low, high, names = row[name]
     level = FeatureLevel[f"V{label}"]
     right = typed(row, names.split()[0])
-    wrong = [
-        (ranked(row, low) | {name: rank}, right, f"{rank} dimension")
-        for rank in (low - 1, high + 1)
-    ]
-    wrong += [
-        (ranked(row, low), right | {name: kind.name}, f"data type {kind.name}")
-        for kind in DataType
-        if kind.name not in names.split()
-    ]
+    lowest = ranked(row, low)
+    wrong = []
+    for rank in (low - 1, high + 1):
+        wrong.append((lowest | {name: rank}, right, f"{rank} dimension"))
+    for kind in DataType:
+        if kind.name not in names.split():
+            types = right | {name: kind.name}
+            wrong.append((lowest, types, f"data type {kind.name}"))
     for ranks, types, text in wrong:
         desc = described(operator, ranks, types)
         text = f"tensor '{name}' has {text}"
