@@ -161,19 +161,16 @@ def padding(x, start_padding, end_padding, *, mode, value=0):
 
 
 def padding_adjoint(cotangent, start_padding, end_padding, *, mode):
-    """Returns (x_bar, value_bar): adds each element of the cotangent to its source."""
+    """Adds each element of the cotangent to its source. Sums of integers wrap around."""
     cotangent = np.asarray(cotangent)
     axes = zip(cotangent.shape, start_padding, end_padding, strict=True)
     sizes = tuple(n - int(s) - int(e) for n, s, e in axes)
-    x_bar = np.zeros(sizes, object)
-    value_bar = np.zeros((), object)
+    sums = np.zeros(sizes, np.int64 if cotangent.dtype.kind in "iu" else np.float64)
     for coordinate in np.ndindex(cotangent.shape):
         source = _source_coordinate(coordinate, start_padding, sizes, mode)
-        if source is None:
-            value_bar[()] += _number(cotangent[coordinate])
-        else:
-            x_bar[source] += _number(cotangent[coordinate])
-    return _cast(x_bar, cotangent.dtype), _cast(value_bar, cotangent.dtype)
+        if source is not None:
+            sums[source] += cotangent[coordinate]
+    return sums.astype(cotangent.dtype)
 
 
 def cast_padding_value(value, dtype):
@@ -251,19 +248,3 @@ def _typed(value, dtype):
     """Makes a scalar array of dtype. Out of a float type's range it is infinity."""
     with np.errstate(over="ignore"):
         return np.asarray(value, dtype)
-
-
-def _number(scalar):
-    """Returns a scalar as a Python number. Sums of integers are exact."""
-    kinds = {"i": int, "u": int, "c": complex}
-    return kinds.get(scalar.dtype.kind, float)(scalar)
-
-
-def _cast(totals, dtype):
-    """Casts sums of Python numbers to dtype. Integers wrap around."""
-    if dtype.kind in "iu":
-        bits = 8 * dtype.itemsize
-        wrapped = [total % (1 << bits) for total in totals.flat]
-        return np.array(wrapped, f"u{dtype.itemsize}").view(dtype).reshape(totals.shape)
-    with np.errstate(over="ignore"):
-        return totals.astype(complex if dtype.kind == "c" else float).astype(dtype)

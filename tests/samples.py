@@ -6,6 +6,7 @@ transformations and of other implementations all read from there.
 
 import dataclasses
 import functools
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -36,17 +37,9 @@ def special_bits(width: int, mantissa: int) -> tuple[int, ...]:
     infinity = sign - (1 << mantissa)
     quiet = infinity | 1 << (mantissa - 1)
     payload = (1 << mantissa) // 5
-    return (
-        sign,
-        0,
-        quiet | payload >> 2,
-        infinity | payload,
-        sign | quiet | payload >> 3,
-        infinity,
-        infinity | sign,
-        1,
-        sign | (1 << mantissa) - 1,
-    )
+    nans = (quiet | payload >> 2, infinity | payload, sign | quiet | payload >> 3)
+    infinities = (infinity, infinity | sign)
+    return (sign, 0, *nans, *infinities, 1, sign | (1 << mantissa) - 1)
 
 
 SPECIAL_BITS = {
@@ -143,11 +136,6 @@ class Sample:
         shapes = (isinstance(operand, tuple) for operand in self.operands)
         return tuple(i for i, is_shape in enumerate(shapes) if is_shape)
 
-    @property
-    def differentiable(self) -> tuple[int, ...]:
-        """The positions of the operands in which the function is linear."""
-        return self.open_operands if self.linear else ()
-
     def arrays(
         self, dtype: Any = "float32", fill: Fill = numbers, seed: int = 0
     ) -> tuple[np.ndarray, ...]:
@@ -243,7 +231,6 @@ class Subject:
 
     Attributes:
       operator: its entry in the registry.
-      jitted: the function that is compiled. Its cache grows by one for each trace.
       tensor: the operands that are filled at will have the types of this tensor in the
         support table.
       signature: of the function, without its annotations.
@@ -257,11 +244,9 @@ class Subject:
       plans: the names of the edges that a kernel runs. A kernel is slow to interpret,
         so we run one edge for each way to launch it.
       names: what else the operator makes public: enums and named tuples.
-      extra: the types of JAX alone that the operator takes.
     """
 
     operator: Registered
-    jitted: Any
     tensor: str
     signature: str
     arguments: tuple[Any, ...]
@@ -273,7 +258,6 @@ class Subject:
     descriptors: dict[str, Described]
     plans: Sequence[str] = ()
     names: tuple[str, ...] = ()
-    extra: tuple[str, ...] = EXTRA
 
     @property
     def primitive(self) -> Any:
@@ -281,12 +265,18 @@ class Subject:
         return self.operator.primitive
 
     @property
+    def jitted(self) -> Any:
+        """The function that is compiled. Its cache grows by one for each trace."""
+        name = self.operator.function.__name__
+        return getattr(importlib.import_module(f"dmljax._{name}"), f"_{name}")
+
+    @property
     def data_types(self) -> tuple[str, ...]:
         """Every type of the newest level's table, then those of JAX alone."""
         support = self.operator.descriptors[0].support
         row = support[max(support)]
         named = (data_type.name.lower() for data_type in row[self.tensor].data_types)
-        return (*named, *self.extra)
+        return (*named, *EXTRA)
 
     @property
     def kernel_samples(self) -> tuple[Sample, ...]:

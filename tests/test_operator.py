@@ -42,16 +42,10 @@ each_descriptor = pytest.mark.parametrize("name", DESCRIBED)
 
 
 def pad(value=0.0, **changes):
-    fields = {
-        "input_tensor": tensor("FLOAT32", 3),
-        "output_tensor": tensor("FLOAT32", 5),
-        "padding_mode": PaddingMode.CONSTANT,
-        "padding_value": value,
-        "dimension_count": 1,
-        "start_padding": (1,),
-        "end_padding": (1,),
-    }
-    return PaddingDesc(**fields | changes)
+    x = tensor("FLOAT32", 3)
+    output = tensor("FLOAT32", 5)
+    desc = PaddingDesc(x, output, PaddingMode.CONSTANT, value, 1, (1,), (1,))
+    return dataclasses.replace(desc, **changes)
 
 
 # A VALUE

@@ -14,6 +14,8 @@ import pytest
 from dmljax import (
     DataType,
     FeatureLevel,
+    Padding1Desc,
+    PaddingDesc,
     PaddingMode,
     create_operator,
     padding,
@@ -30,27 +32,27 @@ MODE_LEVELS |= {"SYMMETRIC": "3_0", "WRAP": "6_4"}
 
 
 @pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
-@pytest.mark.parametrize(("desc", "first"), [(DESC, "1_0"), (TYPED, "5_0")])
+@pytest.mark.parametrize(
+    ("desc", "first"), [(DESC, FeatureLevel.V1_0), (TYPED, FeatureLevel.V5_0)]
+)
 def test_levels_of_modes(desc, first, mode):
-    data_type = "FLOAT32" if desc is DESC else "INT32"
+    """The first level of the operator itself is tested in test_support.py."""
+    item = tensor(desc.output_tensor.data_type.name, 1, 1, 1, 1)
     changes = {"padding_mode": mode, "dimension_count": 4}
-    item = tensor(data_type, *[1] * 4)
     changes |= {"input_tensor": item, "output_tensor": item}
     changes |= dict.fromkeys(("start_padding", "end_padding"), (0,) * 4)
     described = dataclasses.replace(desc, **changes)
+    since = MODE_LEVELS[mode.name]
     for level in FeatureLevel:
         call = functools.partial(create_operator, described, feature_level=level)
-        since = FeatureLevel[f"V{MODE_LEVELS[mode.name]}"]
-        asked = f"while the feature level asked for is {level.label}"
-        if level < FeatureLevel[f"V{first}"]:
-            text = f"the operator exists from feature level {first} on, {asked}"
-        elif level < since:
-            text = f"PaddingMode {mode.name} exists from feature level {since.label} on"
-            text += f", {asked}"
-        else:
+        if level >= max(first, FeatureLevel[f"V{since}"]):
             call()
-            continue
-        assert_refused(desc.operator, text, call)
+        elif level >= first:
+            text = (
+                f"PaddingMode {mode.name} exists from feature level {since} on, while"
+            )
+            text += f" the feature level asked for is {level.label}"
+            assert_refused(desc.operator, text, call)
 
 
 def test_a_mode_by_its_number_is_no_other_program():
@@ -136,20 +138,13 @@ def test_values_of_descriptors(x64):
         ("FLOAT32", -0.0, -0.0),
         ("FLOAT32", 0.0, 0.0),
     ):
-        fields = {
-            "input_tensor": tensor(name, 2),
-            "output_tensor": tensor(name, 3),
-            "padding_mode": PaddingMode.CONSTANT,
-            "padding_value": value,
-            "dimension_count": 1,
-            "start_padding": (0,),
-            "end_padding": (1,),
-        }
-        typed = fields | {"padding_value_data_type": DataType[name]}
-        for desc, expected in (
-            (dataclasses.replace(DESC, **fields), rounded),
-            (dataclasses.replace(TYPED, **typed), value),
-        ):
+        source = tensor(name, 2)
+        output = tensor(name, 3)
+        mode = PaddingMode.CONSTANT
+        old = PaddingDesc(source, output, mode, value, 1, (0,), (1,))
+        kind = DataType[name]
+        typed = Padding1Desc(source, output, mode, kind, value, 1, (0,), (1,))
+        for desc, expected in ((old, rounded), (typed, value)):
             found = create_operator(desc)(np.ones(2, name.lower()))[2]
             last = np.asarray(expected).astype(name.lower())
             assert np.asarray(found).tobytes() == last.tobytes()

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import dmljax
@@ -88,7 +88,7 @@ def evaluated(sample, arrays):
     *operands, cotangent = arrays
     output, pull = jax.vjp(sample.run, *operands)
     cotangents = pull(cotangent)
-    return output, [cotangents[i] for i in sample.differentiable]
+    return output, [cotangents[i] for i in sample.open_operands]
 
 
 def divisions(sample):
@@ -118,13 +118,8 @@ def divided(sample, positions, dimension):
     """
     refusals = []
     for count, factor in ((4, 8), (2, 4), (8, 16)):
-        mesh = jax.make_mesh(
-            (count,),
-            ("axis",),
-            axis_types=(AxisType.Explicit,),
-            devices=jax.devices("cpu")[:count],
-        )
-        sharding = NamedSharding(mesh, P(*[None] * dimension, "axis"))
+        spec = P(*[None] * dimension, "a")
+        sharding = sharding_of(str(count), spec, AxisType.Explicit)
         for one in larger(sample, factor):
             try:
                 arrays = arrays_of(one)

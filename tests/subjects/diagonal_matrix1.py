@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import dmljax
-from dmljax import DataType, _diagonal_matrix1
+from dmljax import DataType
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import (
@@ -233,7 +233,6 @@ ERRORS += [
 
 SUBJECT = Subject(
     operator=OPERATORS["diagonal_matrix1"],
-    jitted=_diagonal_matrix1._diagonal_matrix1,
     tensor="OutputTensor",
     signature=(
         "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=<left out>, "

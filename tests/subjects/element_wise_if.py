@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 import dmljax
-from dmljax import _element_wise_if
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import (
@@ -103,7 +102,6 @@ for rank in range(9):
 
 SUBJECT = Subject(
     operator=OPERATORS["element_wise_if"],
-    jitted=_element_wise_if._element_wise_if,
     tensor="OutputTensor",
     signature="(condition, a, b, /)",
     arguments=(MATRIX > 0, MATRIX, MATRIX),

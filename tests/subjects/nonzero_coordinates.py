@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 import dmljax
-from dmljax import _nonzero_coordinates
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
@@ -204,7 +203,6 @@ SHARDED = {
 
 SUBJECT = Subject(
     operator=OPERATORS["nonzero_coordinates"],
-    jitted=_nonzero_coordinates._nonzero_coordinates,
     tensor="InputTensor",
     signature=(
         "(x, /, *, columns=None, fill=0, parts=None, size=None, implementation=None)"

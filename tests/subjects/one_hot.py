@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 
 import dmljax
-from dmljax import _one_hot
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
@@ -177,7 +176,6 @@ ERRORS += [
 
 SUBJECT = Subject(
     operator=OPERATORS["one_hot"],
-    jitted=_one_hot._one_hot,
     tensor="ValuesTensor",
     signature="(indices, values, /, *, size, axis=-1)",
     arguments=(INDICES, VALUES, 2, 1),

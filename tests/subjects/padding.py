@@ -8,7 +8,6 @@ import numpy as np
 
 import dmljax
 from dmljax import PaddingMode as Mode
-from dmljax import _padding
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
@@ -249,7 +248,6 @@ for mode in Mode:
 
 SUBJECT = Subject(
     operator=OPERATORS["padding"],
-    jitted=_padding._padding,
     tensor="InputTensor",
     signature=(
         "(x, /, start_padding, end_padding=<left out>, *, "
