@@ -76,12 +76,6 @@ def _bits(scalar):
     return int(scalar.view(f"u{scalar.dtype.itemsize}"))
 
 
-def _zero_bits(dtype):
-    """Returns the bit patterns of 0.0 and -0.0, if the type has a zero."""
-    zeros = np.array([0.0, -0.0]).astype(dtype)
-    return {_bits(zero) for zero in zeros if zero == 0}
-
-
 def nonzero(scalar) -> bool:
     """Whether a scalar is non-zero by its bits. A subnormal is, and -0.0 is not."""
     scalar = np.asarray(scalar)
@@ -89,10 +83,9 @@ def nonzero(scalar) -> bool:
         return int(scalar) != 0
     if scalar.dtype.kind == "c":
         return nonzero(scalar.real) or nonzero(scalar.imag)
-    if scalar.dtype in (np.float16, np.float32, np.float64):
-        sign = 1 << (8 * scalar.dtype.itemsize - 1)
-        return _bits(scalar) & ~sign != 0
-    return _bits(scalar) not in _zero_bits(scalar.dtype)
+    # A type without a zero makes something else of these two.
+    zeros = np.array([0.0, -0.0]).astype(scalar.dtype)
+    return _bits(scalar) not in [_bits(zero) for zero in zeros if zero == 0]
 
 
 def nonzero_coordinates(x, *, columns=None, fill=0, parts=None, size=None):
@@ -161,7 +154,7 @@ def padding(x, start_padding, end_padding, *, mode, value=0):
 
 
 def padding_adjoint(cotangent, start_padding, end_padding, *, mode):
-    """Adds each element of the cotangent to its source. Sums of integers wrap around."""
+    """Adds each element of the cotangent to its source. Integers wrap around."""
     cotangent = np.asarray(cotangent)
     axes = zip(cotangent.shape, start_padding, end_padding, strict=True)
     sizes = tuple(n - int(s) - int(e) for n, s, e in axes)

@@ -11,12 +11,6 @@ from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
 from tests import oracles
 from tests.checks import assert_same, launches
 
-each_form = pytest.mark.parametrize(
-    "find",
-    ["definition", "cpu", pytest.param("kernel", marks=pytest.mark.slow)],
-    indirect=True,
-)
-
 
 @pytest.fixture
 def find(request, monkeypatch):
@@ -31,7 +25,11 @@ def find(request, monkeypatch):
 # ROWS
 
 
-@each_form
+@pytest.mark.parametrize(
+    "find",
+    ["definition", "cpu", pytest.param("kernel", marks=pytest.mark.slow)],
+    indirect=True,
+)
 def test_batches(find):
     """Each line has a count and rows of its own, also if one has nothing."""
     batch = np.random.default_rng(0).integers(0, 2, (4, 4, 3)).astype(np.float32)

@@ -62,9 +62,8 @@ COMPRESSED += [
     call(COUNTS, EMPTY, axis=0, size=0),
 ]
 
-TRIANGLES = []
-for x in (X, CUBE, EMPTY):
-    TRIANGLES += [call(x, k) for k in (-9, -1, 0, np.int64(2), 9)]
+DIAGONALS = (-9, -1, 0, np.int64(2), 9)
+TRIANGLES = [call(x, k) for x in (X, CUBE, EMPTY) for k in DIAGONALS]
 
 LIT = [call(INDICES, 3, axis=axis) for axis in (0, 1, 2, -1, -3)]
 LIT += [call(INDICES, depth) for depth in (0, 1, 300)]
@@ -117,9 +116,8 @@ def test_programs(name, x64):
         return jax.jit(lambda: [function(*a, **o) for a, o in CALLS[name]])()
 
     with jax.enable_x64(x64):
-        found = run(getattr(dnp, name))
-        wanted = run(twin(name))
-    for given, ours, theirs in zip(CALLS[name], found, wanted, strict=True):
+        results = [run(function) for function in (getattr(dnp, name), twin(name))]
+    for given, ours, theirs in zip(CALLS[name], *results, strict=True):
         assert_alike(ours, theirs, given)
 
 

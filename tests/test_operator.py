@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import functools
 import pickle
 
 import chex
@@ -106,10 +105,8 @@ def test_equal_operators_are_traced_once(monkeypatch):
 
     monkeypatch.setattr(PaddingDesc, "evaluate", counted)
     # Sizes that no other test has.
-    sizes = {
-        "input_tensor": tensor("FLOAT32", 11),
-        "output_tensor": tensor("FLOAT32", 13),
-    }
+    sizes = {"input_tensor": tensor("FLOAT32", 11)}
+    sizes["output_tensor"] = tensor("FLOAT32", 13)
     first, second = (create_operator(pad(float("nan"), **sizes)) for _ in range(2))
     x = jnp.zeros(11)
     static = jax.jit(lambda operator, x: operator(x), static_argnums=0)
@@ -134,14 +131,13 @@ def test_x64_mode_is_needed_in_a_call_too():
 def test_levels():
     """The newest one, unless another one is asked for."""
     wrap = pad(padding_mode=PaddingMode.WRAP)
-    newest = create_operator(wrap, feature_level=FeatureLevel.V6_4)
-    assert create_operator(wrap) == newest
+    make = create_operator
+    assert make(wrap) == make(wrap, feature_level=FeatureLevel.V6_4)
     text = "while the feature level asked for is 6_3"
-    assert_refused("PADDING", text, create_operator, wrap, feature_level=0x6300)
+    assert_refused("PADDING", text, make, wrap, feature_level=0x6300)
     for level in (0, 0x6401, "6_4", None, True):
         text = f"feature_level is {level!r}; it must be one of V1_0,...Write for exam"
-        call = functools.partial(create_operator, wrap, feature_level=level)
-        assert_refused("create_operator", text, call)
+        assert_refused("create_operator", text, make, wrap, feature_level=level)
 
 
 @pytest.mark.parametrize("value", [tensor("INT8", 3), None, {}, PaddingDesc])

@@ -43,15 +43,13 @@ def test_levels_of_modes(desc, first, mode):
     changes |= dict.fromkeys(("start_padding", "end_padding"), (0,) * 4)
     described = dataclasses.replace(desc, **changes)
     since = MODE_LEVELS[mode.name]
+    rule = f"PaddingMode {mode.name} exists from feature level {since} on"
     for level in FeatureLevel:
         call = functools.partial(create_operator, described, feature_level=level)
         if level >= max(first, FeatureLevel[f"V{since}"]):
             call()
         elif level >= first:
-            text = (
-                f"PaddingMode {mode.name} exists from feature level {since} on, while"
-            )
-            text += f" the feature level asked for is {level.label}"
+            text = f"{rule}, while the feature level asked for is {level.label}"
             assert_refused(desc.operator, text, call)
 
 

@@ -19,7 +19,6 @@ FORMS = {
     "cpu": PADDING.on_platform["cpu"],
 }
 CASES = [
-    ((3, 4), (1, 1), (1, 1)),
     ((3, 4), (2, 3), (0, 1)),
     ((3, 4), (0, 5), (4, 0)),
     ((3, 4), (0, 0), (0, 0)),
@@ -35,7 +34,6 @@ for size in (1, 2, 3, 5):
         (9, 0),
         (4 * size, 5 * size),
         (4 * size + 1, 11),
-        (1, 1),
         (size - 1, size),
         (size, size - 1),
         (size + 1, 0),
@@ -89,7 +87,6 @@ def test_adjoint(mode, dtype):
     ("joined", "shape", "start", "dtype"),
     [
         (True, (2, 96), (0, 1), "bool"),
-        (True, (2, 96), (0, 1), "uint8"),
         (True, (2, 96), (0, 1), "float16"),
         (False, (2, 96), (0, 1), "int32"),
         (False, (2, 96), (0, 1), "bfloat16"),
@@ -112,22 +109,16 @@ def test_long_rows_of_narrow_elements_are_joined_on_a_cpu(joined, shape, start, 
 LONG = 720_000_000
 
 
-@pytest.mark.parametrize(
-    ("mode", "end"),
-    [
-        (PaddingMode.EDGE, 2**31 - LONG),
-        (PaddingMode.REFLECTION, 2**31 - LONG),
-        (PaddingMode.SYMMETRIC, 2**31 - LONG),
-        (PaddingMode.WRAP, 2**31 - LONG),
-        # Start 1 is folded to almost two sizes ahead: the last is at about 2^31.
-        (PaddingMode.REFLECTION, 1),
-        (PaddingMode.SYMMETRIC, 1),
-    ],
-)
-def test_indices_of_long_axes_have_64_bits(mode, end):
+@pytest.mark.parametrize("mode", REPEATING)
+def test_indices_of_long_axes_have_64_bits(mode):
     x = jax.ShapeDtypeStruct((LONG,), np.int32)
-    pad = jax.jit(lambda x: padding(x, (1,), (end,), mode=mode))
-    assert "xi64>" in pad.lower(x).as_text()
+    ends = [2**31 - LONG]
+    if mode in (PaddingMode.REFLECTION, PaddingMode.SYMMETRIC):
+        # Start 1 is folded to almost two sizes ahead: the last is at about 2^31.
+        ends.append(1)
+    for end in ends:
+        pad = jax.jit(functools.partial(padding, mode=mode), static_argnums=(1, 2))
+        assert "xi64>" in pad.lower(x, (1,), (end,)).as_text()
 
 
 @pytest.mark.parametrize("mode", REPEATING)

@@ -46,9 +46,8 @@ def _nothing(rank: int) -> tuple[Any, ...]:
     return rank, (0,) * rank, (0,) * rank
 
 
-# Padding of the first dimension: less than a part, and more than a part of 4 or 8.
+# Padding of the first dimension, by less than a part.
 NARROW = (3, 5)
-WIDE = (40, 8)
 
 
 def pad_rows(x: Any, pads: tuple[int, int], mode: Mode, **options: Any) -> Any:
@@ -206,16 +205,19 @@ ERRORS += [
         start_padding=(1,),
     ),
     _desc(": EndPadding is {0,-2}; no element may be negative", end_padding=(0, -2)),
-]
-_typed = functools.partial(Wrong.of_descriptor, TYPED)
-ERRORS += [
-    _typed(
+    Wrong.of_descriptor(
+        TYPED,
         "PaddingValueDataType is FLOAT16, while tensor 'OutputTensor' has INT32; both",
         padding_value_data_type=dmljax.DataType.FLOAT16,
     ),
-    _typed("is 2147483648; INT32 holds -2147483648 to 2147483647", padding_value=2**31),
+    Wrong.of_descriptor(
+        TYPED,
+        "is 2147483648; INT32 holds -2147483648 to 2147483647",
+        padding_value=2**31,
+    ),
     # The value has to fit under every mode, although only CONSTANT uses it.
-    _typed(
+    Wrong.of_descriptor(
+        TYPED,
         "PaddingValue is 10.6; INT32 holds whole numbers",
         padding_value=10.6,
         padding_mode=Mode.WRAP,
@@ -233,7 +235,7 @@ ALONG = {
     ),
     "narrow": (NARROW, "a padded dimension", lambda parts: parts[0] > 1),
     "wide": (
-        WIDE,
+        (40, 8),  # more than a part of 4 or 8
         "a dimension padded by more than a part",
         lambda parts: parts[0] in (4, 8) and max(parts[1:]) == 1,
     ),
