@@ -14,7 +14,8 @@ import numpy as np
 
 def diagonal_fills(y, x, fill_begin, fill_end) -> bool:
     """(end >= begin) xor (top_x >= begin) xor (top_x < end), top_x = x - y."""
-    begin, end = int(fill_begin), int(fill_end)
+    begin = int(fill_begin)
+    end = int(fill_end)
     top_x = int(x) - int(y)
     return (end >= begin) ^ (top_x >= begin) ^ (top_x < end)
 
@@ -38,13 +39,15 @@ def one_hot(indices, values, *, size, axis):
 
     A negative index counts from the end.
     """
-    indices, values = np.asarray(indices), np.asarray(values)
+    indices = np.asarray(indices)
+    values = np.asarray(values)
     off, on = values.ravel()[:2]
     shape = list(indices.shape)
     shape[axis] = size
     output = np.full(shape, off, values.dtype)
     for coordinate in np.ndindex(indices.shape):
-        sequence, index = list(coordinate), int(indices[coordinate])
+        sequence = list(coordinate)
+        index = int(indices[coordinate])
         sequence[axis] = index + size if index < 0 else index
         if 0 <= sequence[axis] < size:
             output[tuple(sequence)] = on
@@ -56,7 +59,7 @@ def one_hot(indices, values, *, size, axis):
 
 def element_wise_if(condition, a, b):
     """Selects a where condition != 0, and b elsewhere."""
-    condition, a, b = np.asarray(condition), np.asarray(a), np.asarray(b)
+    condition, a, b = map(np.asarray, (condition, a, b))
     output = np.empty(condition.shape, a.dtype)
     for coordinate in np.ndindex(condition.shape):
         chosen = a if condition[coordinate] != 0 else b
@@ -73,12 +76,6 @@ def _bits(scalar):
     return int(scalar.view(f"u{scalar.dtype.itemsize}"))
 
 
-def _zero_bits(dtype):
-    """Returns the bit patterns of 0.0 and -0.0, if the type has a zero."""
-    zeros = np.array([0.0, -0.0]).astype(dtype)
-    return {_bits(zero) for zero in zeros if zero == 0}
-
-
 def nonzero(scalar) -> bool:
     """Whether a scalar is non-zero by its bits. A subnormal is, and -0.0 is not."""
     scalar = np.asarray(scalar)
@@ -86,10 +83,9 @@ def nonzero(scalar) -> bool:
         return int(scalar) != 0
     if scalar.dtype.kind == "c":
         return nonzero(scalar.real) or nonzero(scalar.imag)
-    if scalar.dtype in (np.float16, np.float32, np.float64):
-        sign = 1 << (8 * scalar.dtype.itemsize - 1)
-        return _bits(scalar) & ~sign != 0
-    return _bits(scalar) not in _zero_bits(scalar.dtype)
+    # A type without a zero makes something else of these two.
+    zeros = np.array([0.0, -0.0]).astype(scalar.dtype)
+    return _bits(scalar) not in [_bits(zero) for zero in zeros if zero == 0]
 
 
 def nonzero_coordinates(x, *, columns=None, fill=0, parts=None, size=None):
@@ -149,7 +145,8 @@ def padding(x, start_padding, end_padding, *, mode, value=0):
     x = np.asarray(x)
     value = _typed(value, x.dtype)
     axes = zip(x.shape, start_padding, end_padding, strict=True)
-    output = np.empty([n + int(s) + int(e) for n, s, e in axes], x.dtype)
+    sizes = [n + int(s) + int(e) for n, s, e in axes]
+    output = np.empty(sizes, x.dtype)
     for coordinate in np.ndindex(output.shape):
         source = _source_coordinate(coordinate, start_padding, x.shape, mode)
         output[coordinate] = value if source is None else x[source]
@@ -157,18 +154,16 @@ def padding(x, start_padding, end_padding, *, mode, value=0):
 
 
 def padding_adjoint(cotangent, start_padding, end_padding, *, mode):
-    """Returns (x_bar, value_bar): adds each element of the cotangent to its source."""
+    """Adds each element of the cotangent to its source. Integers wrap around."""
     cotangent = np.asarray(cotangent)
     axes = zip(cotangent.shape, start_padding, end_padding, strict=True)
     sizes = tuple(n - int(s) - int(e) for n, s, e in axes)
-    x_bar, value_bar = np.zeros(sizes, object), np.zeros((), object)
+    sums = np.zeros(sizes, np.int64 if cotangent.dtype.kind in "iu" else np.float64)
     for coordinate in np.ndindex(cotangent.shape):
         source = _source_coordinate(coordinate, start_padding, sizes, mode)
-        if source is None:
-            value_bar[()] += _number(cotangent[coordinate])
-        else:
-            x_bar[source] += _number(cotangent[coordinate])
-    return _cast(x_bar, cotangent.dtype), _cast(value_bar, cotangent.dtype)
+        if source is not None:
+            sums[source] += cotangent[coordinate]
+    return sums.astype(cotangent.dtype)
 
 
 def cast_padding_value(value, dtype):
@@ -180,10 +175,11 @@ def cast_padding_value(value, dtype):
             return dtype.type(single)
     if np.isnan(single):
         return dtype.type(0)
-    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    limits = np.iinfo(dtype)
     if np.isinf(single):
-        return dtype.type(low if single < 0 else high)
-    return dtype.type(min(max(math.trunc(float(single)), low), high))
+        return dtype.type(limits.min if single < 0 else limits.max)
+    whole = math.trunc(float(single))
+    return dtype.type(min(max(whole, limits.min), limits.max))
 
 
 # Tensor descriptions. Strides of None mean packed.
@@ -245,19 +241,3 @@ def _typed(value, dtype):
     """Makes a scalar array of dtype. Out of a float type's range it is infinity."""
     with np.errstate(over="ignore"):
         return np.asarray(value, dtype)
-
-
-def _number(scalar):
-    """Returns a scalar as a Python number. Sums of integers are exact."""
-    kinds = {"i": int, "u": int, "c": complex}
-    return kinds.get(scalar.dtype.kind, float)(scalar)
-
-
-def _cast(totals, dtype):
-    """Casts sums of Python numbers to dtype. Integers wrap around."""
-    if dtype.kind in "iu":
-        bits = 8 * dtype.itemsize
-        wrapped = [total % (1 << bits) for total in totals.flat]
-        return np.array(wrapped, f"u{dtype.itemsize}").view(dtype).reshape(totals.shape)
-    with np.errstate(over="ignore"):
-        return totals.astype(complex if dtype.kind == "c" else float).astype(dtype)

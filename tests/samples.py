@@ -6,7 +6,8 @@ transformations and of other implementations all read from there.
 
 import dataclasses
 import functools
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -16,7 +17,8 @@ from dmljax import DataType, DescriptorError, OperatorDesc, TensorDesc, create_o
 from dmljax._operators import Registered
 from tests.sharded import Case
 
-INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+INT32_MIN = -(2**31)
+INT32_MAX = 2**31 - 1
 # NumPy's names of the modes of PADDING, by their numbers.
 NUMPY = ("constant", "edge", "reflect", "symmetric", "wrap")
 
@@ -33,10 +35,11 @@ def special_bits(width: int, mantissa: int) -> tuple[int, ...]:
     """Both zeros, NaN quiet, signalling and negative, infinities, subnormals."""
     sign = 1 << (width - 1)
     infinity = sign - (1 << mantissa)
-    quiet, payload = infinity | 1 << (mantissa - 1), (1 << mantissa) // 5
-    zeros, infinities = (sign, 0), (infinity, infinity | sign)
+    quiet = infinity | 1 << (mantissa - 1)
+    payload = (1 << mantissa) // 5
     nans = (quiet | payload >> 2, infinity | payload, sign | quiet | payload >> 3)
-    return (*zeros, *nans, *infinities, 1, sign | (1 << mantissa) - 1)
+    infinities = (infinity, infinity | sign)
+    return (sign, 0, *nans, *infinities, 1, sign | (1 << mantissa) - 1)
 
 
 SPECIAL_BITS = {
@@ -57,10 +60,12 @@ Fill = Callable[[tuple[int, ...], Any, int], np.ndarray]
 def numbers(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
     """Small integers, some of them 0, that every type holds and adds exactly."""
     dtype = jnp.dtype(dtype)
-    truth = dtype.name == "bool"
-    signed = not jnp.issubdtype(dtype, np.unsignedinteger) and not truth
-    line = (5 * np.arange(np.prod(shape, dtype=int)) + 3 * seed) % 7 - 2 * signed
-    line = line % 2 if truth else line
+    places = np.arange(np.prod(shape, dtype=int))
+    line = (5 * places + 3 * seed) % 7
+    if dtype.name == "bool":
+        line %= 2
+    elif not jnp.issubdtype(dtype, np.unsignedinteger):
+        line -= 2
     return line.astype(dtype).reshape(shape)
 
 
@@ -131,11 +136,6 @@ class Sample:
         shapes = (isinstance(operand, tuple) for operand in self.operands)
         return tuple(i for i, is_shape in enumerate(shapes) if is_shape)
 
-    @property
-    def differentiable(self) -> tuple[int, ...]:
-        """The positions of the operands in which the function is linear."""
-        return self.open_operands if self.linear else ()
-
     def arrays(
         self, dtype: Any = "float32", fill: Fill = numbers, seed: int = 0
     ) -> tuple[np.ndarray, ...]:
@@ -181,25 +181,24 @@ class Wrong(NamedTuple):
     error: type[Exception] = DescriptorError
 
     @classmethod
-    def calls(
-        cls, operator: str, function: Any, table: dict[str, tuple[Any, ...]]
-    ) -> tuple["Wrong", ...]:
-        """Calls of a function, from a table: by the text, options and arrays."""
-        return tuple(
-            cls(operator, text, functools.partial(function, **options), tuple(arrays))
-            for text, (options, *arrays) in table.items()
-        )
+    def of_call(
+        cls,
+        operator: str,
+        function: Callable[..., Any],
+        text: str,
+        *arrays: np.ndarray,
+        error: type[Exception] = DescriptorError,
+        **options: Any,
+    ) -> "Wrong":
+        """A call of the function with these options."""
+        call = functools.partial(function, **options)
+        return cls(operator, text, call, arrays, error)
 
     @classmethod
-    def descriptors(
-        cls, desc: OperatorDesc, table: dict[str, dict[str, Any]]
-    ) -> tuple["Wrong", ...]:
-        """Descriptors, from a table: by the text, the fields that make `desc` wrong."""
-        return tuple(
-            cls(desc.operator, text, functools.partial(create_operator, changed))
-            for text, changes in table.items()
-            for changed in [dataclasses.replace(desc, **changes)]
-        )
+    def of_descriptor(cls, desc: OperatorDesc, text: str, **changes: Any) -> "Wrong":
+        """A descriptor with the fields that make it wrong."""
+        changed = dataclasses.replace(desc, **changes)
+        return cls(desc.operator, text, functools.partial(create_operator, changed))
 
 
 class Described(NamedTuple):
@@ -232,7 +231,6 @@ class Subject:
 
     Attributes:
       operator: its entry in the registry.
-      jitted: the function that is compiled. Its cache grows by one for each trace.
       tensor: the operands that are filled at will have the types of this tensor in the
         support table.
       signature: of the function, without its annotations.
@@ -246,23 +244,20 @@ class Subject:
       plans: the names of the edges that a kernel runs. A kernel is slow to interpret,
         so we run one edge for each way to launch it.
       names: what else the operator makes public: enums and named tuples.
-      extra: the types of JAX alone that the operator takes.
     """
 
     operator: Registered
-    jitted: Any
     tensor: str
     signature: str
     arguments: tuple[Any, ...]
     taken: dict[str, set[str]]
     samples: tuple[Sample, ...]
-    edges: tuple[Sample, ...]
-    errors: tuple[Wrong, ...]
+    edges: Sequence[Sample]
+    errors: Sequence[Wrong]
     sharded: dict[str, Case]
     descriptors: dict[str, Described]
-    plans: tuple[str, ...] = ()
+    plans: Sequence[str] = ()
     names: tuple[str, ...] = ()
-    extra: tuple[str, ...] = EXTRA
 
     @property
     def primitive(self) -> Any:
@@ -270,12 +265,18 @@ class Subject:
         return self.operator.primitive
 
     @property
+    def jitted(self) -> Any:
+        """The function that is compiled. Its cache grows by one for each trace."""
+        name = self.operator.function.__name__
+        return getattr(importlib.import_module(f"dmljax._{name}"), f"_{name}")
+
+    @property
     def data_types(self) -> tuple[str, ...]:
         """Every type of the newest level's table, then those of JAX alone."""
         support = self.operator.descriptors[0].support
         row = support[max(support)]
         named = (data_type.name.lower() for data_type in row[self.tensor].data_types)
-        return (*named, *self.extra)
+        return (*named, *EXTRA)
 
     @property
     def kernel_samples(self) -> tuple[Sample, ...]:

@@ -20,13 +20,18 @@ def test_the_largest_size():
 @pytest.mark.parametrize(
     ("values", "dtype", "converted"),
     [
-        *(([0, 1], "f4", True), ([0, 1, 5], "f4", True), ([0, 1], "u1", True)),
-        *(([-0.0, 1], "f4", False), ([0, 2, 1], "f4", False), ([0, 1], "?", False)),
+        ([0, 1], "f4", True),
+        ([0, 1, 5], "f4", True),
+        ([0, 1], "u1", True),
+        ([-0.0, 1], "f4", False),
+        ([0, 2, 1], "f4", False),
+        ([0, 1], "?", False),
     ],
 )
 def test_values_that_jax_knows_are_those_of_data(values, dtype, converted):
     """Bit for bit: truth values that are converted have no negative zero."""
-    indices, values = np.int32([[0], [2], [-1], [3]]), np.array(values, dtype)
+    indices = np.int32([[0], [2], [-1], [3]])
+    values = np.array(values, dtype)
     program = jax.make_jaxpr(lambda x: one_hot(x, values, size=3))(indices)
     assert (f"new_dtype={values.dtype}" in str(program)) == converted
     assert not (converted and program.consts)
@@ -37,6 +42,7 @@ def test_values_that_jax_knows_are_those_of_data(values, dtype, converted):
 
 def test_indices_of_64_bits_are_lowered_after_x64_mode():
     with jax.enable_x64(True):
-        index, pair = (jax.ShapeDtypeStruct(*x) for x in (((3, 1), "i8"), ((2,), "f4")))
-        traced = jax.jit(functools.partial(one_hot, size=5)).trace(index, pair)
+        indices = jax.ShapeDtypeStruct((3, 1), np.int64)
+        values = jax.ShapeDtypeStruct((2,), np.float32)
+        traced = jax.jit(functools.partial(one_hot, size=5)).trace(indices, values)
     assert "3x5xui64" in traced.lower().as_text()

@@ -13,7 +13,7 @@ from dmljax import _operators
 from dmljax._operators import DESCRIPTORS, OPERATORS
 from tests import oracles
 from tests.pallas.gpu import sanitized
-from tests.subjects import DESCRIBED, SAMPLES, SUBJECTS
+from tests.subjects import DESCRIBED, SUBJECTS
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 
@@ -39,15 +39,10 @@ PAGE = "docs/operators/<operator>.md"
 NEEDS = {
     "an oracle": ("tests/oracles.py", lambda: set(vars(oracles))),
     "a subject": (SUBJECT, lambda: set(SUBJECTS)),
-    "samples": (f"samples= of {SUBJECT}", lambda: {s.operator for s in SAMPLES}),
-    **{
-        what: (f"{field}= of {SUBJECT}", lambda field=field: of_subjects(field))
-        for what, field in (
-            ("edge cases", "edges"),
-            ("wrong calls", "errors"),
-            ("calls of sharded arrays", "sharded"),
-        )
-    },
+    "samples": (f"samples= of {SUBJECT}", lambda: of_subjects("samples")),
+    "edge cases": (f"edges= of {SUBJECT}", lambda: of_subjects("edges")),
+    "wrong calls": (f"errors= of {SUBJECT}", lambda: of_subjects("errors")),
+    "sharded calls": (f"sharded= of {SUBJECT}", lambda: of_subjects("sharded")),
     "runs of its kernel for the sanitizer": (
         "RUNS in tests/pallas/gpu/sanitized.py",
         lambda: {*sanitized.RUNS} | {n for n in OPERATORS if not has_gpu_kernel(n)},

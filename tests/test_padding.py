@@ -32,27 +32,25 @@ MODE_LEVELS |= {"SYMMETRIC": "3_0", "WRAP": "6_4"}
 
 
 @pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
-@pytest.mark.parametrize(("desc", "first"), [(DESC, "1_0"), (TYPED, "5_0")])
+@pytest.mark.parametrize(
+    ("desc", "first"), [(DESC, FeatureLevel.V1_0), (TYPED, FeatureLevel.V5_0)]
+)
 def test_levels_of_modes(desc, first, mode):
-    data_type = "FLOAT32" if desc is DESC else "INT32"
+    """The first level of the operator itself is tested in test_support.py."""
+    item = tensor(desc.output_tensor.data_type.name, 1, 1, 1, 1)
     changes = {"padding_mode": mode, "dimension_count": 4}
-    item = tensor(data_type, *[1] * 4)
     changes |= {"input_tensor": item, "output_tensor": item}
     changes |= dict.fromkeys(("start_padding", "end_padding"), (0,) * 4)
     described = dataclasses.replace(desc, **changes)
+    since = MODE_LEVELS[mode.name]
+    rule = f"PaddingMode {mode.name} exists from feature level {since} on"
     for level in FeatureLevel:
         call = functools.partial(create_operator, described, feature_level=level)
-        since = FeatureLevel[f"V{MODE_LEVELS[mode.name]}"]
-        asked = f"while the feature level asked for is {level.label}"
-        if level < FeatureLevel[f"V{first}"]:
-            text = f"the operator exists from feature level {first} on, {asked}"
-        elif level < since:
-            text = f"PaddingMode {mode.name} exists from feature level {since.label} on"
-            text += f", {asked}"
-        else:
+        if level >= max(first, FeatureLevel[f"V{since}"]):
             call()
-            continue
-        assert_refused(desc.operator, text, call)
+        elif level >= first:
+            text = f"{rule}, while the feature level asked for is {level.label}"
+            assert_refused(desc.operator, text, call)
 
 
 def test_a_mode_by_its_number_is_no_other_program():
@@ -66,11 +64,8 @@ def test_a_mode_by_its_number_is_no_other_program():
 
 def test_what_is_no_mode():
     """The other values are those of every enum, in test_check.py."""
-    for mode, example in (
-        *(("mean", "WRAP"), ("replicate", "EDGE"), (5, "WRAP"), (None, "WRAP")),
-        *((True, "WRAP"), (np.array(7), "WRAP")),
-    ):
-        text = f"mode (PaddingMode) is ...; it must be...PaddingMode.{example}"
+    for mode in ("mean", 5, True, np.array(7)):
+        text = "mode (PaddingMode) is ...; it must be...PaddingMode.WRAP"
         assert_refused("PADDING", text, padding, X, (1, 1), (1, 1), mode=mode)
     traced = jax.jit(lambda mode: padding(X, (1, 1), (1, 1), mode=mode))
     text = "mode (PaddingMode) is traced;...name it in jax.jit's static_argnums"
@@ -106,7 +101,8 @@ def test_a_list_of_pairs(pairs):
     """As np.pad takes it, wherever it stands."""
     wrong = "(StartPadding) has ...; it must have one integer for each axis" + PAIRS
     for arguments in (
-        *({"start_padding": pairs}, {"start_padding": pairs, "end_padding": pairs}),
+        {"start_padding": pairs},
+        {"start_padding": pairs, "end_padding": pairs},
         {"start_padding": pairs, "end_padding": None},
     ):
         assert_refused("PADDING", wrong, padding, X, error=TypeError, **arguments)
@@ -128,17 +124,25 @@ def test_the_largest_padding():
 
 
 def test_values_of_descriptors(x64):
-    """That of PADDING is a FLOAT. That of PADDING1 is typed, and keeps all its bits."""
+    """That of PADDING is a FLOAT. That of PADDING1 is typed, and keeps all its bits.
+
+    A negative zero is not the program of zero.
+    """
     for name, value, rounded in (
-        *(("FLOAT64", 0.1, float(np.float32(0.1))), ("INT64", 2**53 + 1, 2**53)),
-        *(("FLOAT32", -0.0, -0.0), ("UINT64", 2**64 - 1, 2**64 - 1)),
+        ("FLOAT64", 0.1, float(np.float32(0.1))),
+        ("INT64", 2**53 + 1, 2**53),
+        ("UINT64", 2**64 - 1, 2**64 - 1),
+        ("FLOAT32", 0.0, 0.0),
+        ("FLOAT32", -0.0, -0.0),
+        ("FLOAT32", 0.0, 0.0),
     ):
-        tensors, typed = (tensor(name, 2), tensor(name, 3)), (DataType[name], value)
-        mode, pads = PaddingMode.CONSTANT, (1, (0,), (1,))
-        for desc, expected in (
-            (PaddingDesc(*tensors, mode, value, *pads), rounded),
-            (Padding1Desc(*tensors, mode, *typed, *pads), value),
-        ):
+        source = tensor(name, 2)
+        output = tensor(name, 3)
+        mode = PaddingMode.CONSTANT
+        old = PaddingDesc(source, output, mode, value, 1, (0,), (1,))
+        kind = DataType[name]
+        typed = Padding1Desc(source, output, mode, kind, value, 1, (0,), (1,))
+        for desc, expected in ((old, rounded), (typed, value)):
             found = create_operator(desc)(np.ones(2, name.lower()))[2]
             last = np.asarray(expected).astype(name.lower())
             assert np.asarray(found).tobytes() == last.tobytes()

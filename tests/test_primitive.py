@@ -82,8 +82,11 @@ def chosen(*arrays, platform="cuda", **options):
 @pytest.mark.parametrize(
     ("platform", "expected"),
     [
-        *(("cpu", "for CPUs"), ("cuda", "kernel"), ("tpu", "definition")),
-        *(("rocm", "definition"), ("METAL", "definition")),
+        ("cpu", "for CPUs"),
+        ("cuda", "kernel"),
+        ("tpu", "definition"),
+        ("rocm", "definition"),
+        ("METAL", "definition"),
     ],
 )
 def test_the_default(platform, expected):
@@ -95,8 +98,10 @@ def test_the_default(platform, expected):
 @pytest.mark.parametrize(
     ("size", "times", "expected"),
     [
-        *((LEAST - 1, 1, "definition"), (LEAST, 0, "kernel")),
-        *((LEAST // 2 - 1, 2, "definition"), (LEAST // 2, 2, "kernel")),
+        (LEAST - 1, 1, "definition"),
+        (LEAST, 0, "kernel"),
+        (LEAST // 2 - 1, 2, "definition"),
+        (LEAST // 2, 2, "kernel"),
     ],
 )
 def test_the_default_looks_at_the_largest_operand_or_output(size, times, expected):
@@ -107,9 +112,11 @@ def test_a_call_outside_of_jit_runs_the_same_code(monkeypatch):
     """As if a CPU could run kernels: it interprets them."""
     monkeypatch.setattr(_platforms, "kernels_available", lambda platform: True)
     fresh = dataclasses.replace(TOY)  # no other test finds what is compiled
-    large, small = (np.linspace(1, 2, size, dtype="f4") for size in (LEAST, LEAST - 1))
-    for x, expected in (large, "interpreted kernel"), (small, "for CPUs"):
-        (alone,), (inside,) = fresh(x, times=1), jax.jit(lambda x: fresh(x, times=1))(x)
+    call = functools.partial(fresh, times=1)
+    for size, expected in (LEAST, "interpreted kernel"), (LEAST - 1, "for CPUs"):
+        x = np.linspace(1, 2, size, dtype="f4")
+        (alone,) = call(x)
+        (inside,) = jax.jit(call)(x)
         np.testing.assert_array_equal(alone, inside)
         if jax.default_backend() == "cpu":
             np.testing.assert_allclose(alone, FORMS[expected][0](x), 1e-6)
@@ -154,7 +161,11 @@ def test_what_the_kernel_itself_refuses_runs_by_default_in_xla():
 
 @pytest.mark.parametrize(
     ("size", "implementation", "expected"),
-    [(LEAST, "pallas", "kernel"), *((n, None, "definition") for n in (LEAST, "size"))],
+    [
+        (LEAST, "pallas", "kernel"),
+        (LEAST, None, "definition"),
+        ("size", None, "definition"),
+    ],
 )
 def test_an_export_has_a_kernel_only_if_it_is_asked_for(size, implementation, expected):
     """The machine that runs it may have an older GPU."""

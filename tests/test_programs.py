@@ -10,7 +10,8 @@ from dmljax._programs import PROGRAMS
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_all_ways_compute_the_same(name):
-    random, functions = np.random.default_rng(0), PROGRAMS[name].spellings
+    random = np.random.default_rng(0)
+    functions = PROGRAMS[name].spellings
     inputs = PROGRAMS[name].inputs(2**12, "float32")
     arrays = [random.integers(high, size=n).astype(to) for n, to, high in inputs]
     # Users have promotions that our tests forbid.

@@ -7,7 +7,8 @@ import pytest
 from dmljax._select import select
 
 CONDITION = np.zeros((2, 3), bool)
-SCALAR, MATRIX = (np.ones(shape, np.float32) for shape in ((1, 1), (2, 3)))
+SCALAR = np.ones((1, 1), np.float32)
+MATRIX = np.ones((2, 3), np.float32)
 
 
 @pytest.mark.parametrize("on", [SCALAR, MATRIX])

@@ -15,17 +15,13 @@ LAYOUTS = [
     ((4,), (0,)),
     ((4,), (3,)),
     ((1,), (2**32 - 1,)),
-    ((1, 1), (9, 7)),
-    ((1, 3), (7, 1)),
     ((1, 3, 4), (2**32 - 1, 0, 2)),
     ((2, 3, 2), (0, 3, 2)),
     ((3, 4), (1, 1)),
-    ((3, 4), (2, 1)),
     ((1, 3, 2, 2), (12, 1, 6, 3)),
     # The order of the axes is not its own inverse, which shows a wrong way back.
     ((2, 3, 4), (1, 8, 2)),
     ((2, 3, 4), (16, 1, 4)),
-    ((2, 2, 2, 2), (1, 2, 4, 8)),
     ((2, 1, 2, 1, 2, 1, 2, 2), (1, 0, 2, 0, 4, 9, 8, 16)),
     # Corners of packed arrays, with gaps.
     ((3, 4), (6, 1)),
@@ -35,7 +31,6 @@ LAYOUTS = [
     # No such corners: nearly all gaps, or strides that do not divide one another.
     ((2, 2), (100, 1)),
     ((2, 2), (7, 3)),
-    ((3, 4), (1, 3)),
 ]
 
 
@@ -44,7 +39,8 @@ def drawn(count):
     generator = np.random.default_rng(0)
     for _ in range(count):
         sizes = generator.integers(1, 5, generator.integers(1, 4))
-        strides, span = np.zeros_like(sizes), 0
+        strides = np.zeros_like(sizes)
+        span = 0
         for axis in generator.permutation(len(sizes)):
             strides[axis] = span + generator.choice([1, 1, 2, 3])
             span += strides[axis] * (sizes[axis] - 1)
@@ -93,11 +89,14 @@ def test_write():
 
 def test_corners_of_packed_arrays_take_no_index_for_each_element():
     for sizes, strides, by_index in (
-        *(((3, 4), (6, 1), False), ((2, 3, 4), (16, 1, 4), False)),
-        *(((3, 4), (9, 1), True), ((2, 2), (7, 3), True)),
+        ((3, 4), (6, 1), False),
+        ((2, 3, 4), (16, 1, 4), False),
+        ((3, 4), (9, 1), True),
+        ((2, 2), (7, 3), True),
     ):
         item = tensor("INT32", *sizes, strides=strides)
-        buffer, values = buffer_for(item, 0), np.zeros(sizes, np.int32)
+        buffer = buffer_for(item, 0)
+        values = np.zeros(sizes, np.int32)
         reading = jax.make_jaxpr(functools.partial(read, item))(buffer)
         writing = jax.make_jaxpr(functools.partial(write, item))(values, buffer)
         assert ("gather" in str(reading)) == ("scatter" in str(writing)) == by_index

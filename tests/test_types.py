@@ -6,7 +6,6 @@ import pytest
 from jax import export
 
 from dmljax._types import (
-    check_int32,
     index_mode,
     integer,
     is_floating,
@@ -14,7 +13,6 @@ from dmljax._types import (
     is_sequence,
     x64_enabled,
 )
-from tests.checks import assert_refused
 
 
 def test_what_is_a_sequence():
@@ -41,14 +39,6 @@ def test_kinds_of_types():
         dtype = jnp.dtype(name)
         kinds = name in floating, name in whole
         assert (is_floating(dtype), is_integer(dtype)) == kinds
-
-
-def test_int32():
-    for value in (-(2**31), 0, 2**31 - 1):
-        check_int32("PADDING", "Offset", value)
-    for value in (-(2**31) - 1, 2**31):
-        text = f"Offset is {value}; it must be an INT32, -2147483648 to 2147483647."
-        assert_refused("PADDING", text, check_int32, "PADDING", "Offset", value)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import dmljax
-from dmljax import DataType, _diagonal_matrix1
+from dmljax import DataType
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import (
@@ -36,26 +36,32 @@ def diagonal_matrix1_oracle(value: Any, x: Any = None, **attributes: Any) -> Any
     return oracles.diagonal_matrix1(x, value=value, dtype=dtype, **attributes)
 
 
+_sample = functools.partial(
+    Sample, "diagonal_matrix1", diagonal_matrix1, diagonal_matrix1_oracle
+)
+
+
 def _diagonal(
     name: str, shape: tuple[int, ...], begin: int, end: int, *, given: bool = True
 ) -> Sample:
     """A sample. Its input has this shape, or without an input its result."""
-    operands = ((), shape) if given else ((),)
     attributes = {"fill_begin": begin, "fill_end": end}
-    attributes |= {} if given else {"shape": shape}
-    functions = diagonal_matrix1, diagonal_matrix1_oracle
-    return Sample("diagonal_matrix1", *functions, name, operands, attributes)
+    if given:
+        return _sample(name, ((), shape), attributes)
+    return _sample(name, ((),), attributes | {"shape": shape})
 
 
 def _make1(maker: Any) -> dmljax.DiagonalMatrix1Desc:
-    sizes, data_type = maker.sizes(2, 4), maker.data_type(tables.ALL)
+    sizes = maker.sizes(2, 4)
+    data_type = maker.data_type(tables.ALL)
     given = maker.random.random() < 0.6
     return dmljax.DiagonalMatrix1Desc(
         maker.tensor(data_type, sizes) if given else None,
         maker.tensor(data_type, sizes, output=True),
         data_type,
         maker.number(data_type),
-        *(maker.int32(), maker.int32()),
+        maker.int32(),
+        maker.int32(),
     )
 
 
@@ -65,137 +71,158 @@ def _make(maker: Any) -> dmljax.DiagonalMatrixDesc:
     return dmljax.DiagonalMatrixDesc(output, maker.int32(), maker.float32())
 
 
-def _expected1(desc: Any, x: Any = None) -> Any:
-    made, begin = desc.output_tensor, desc.diagonal_fill_begin
-    span = {"fill_begin": begin, "fill_end": desc.diagonal_fill_end}
-    value = oracles.read_value(desc.value, made.dtype)
+def _filled(desc: Any, x: Any, value: Any, begin: int, end: int) -> Any:
+    made = desc.output_tensor
     like = {"shape": made.sizes, "dtype": made.dtype, "value": value}
-    return (oracles.diagonal_matrix1(x, **like, **span),)
+    return (oracles.diagonal_matrix1(x, **like, fill_begin=begin, fill_end=end),)
+
+
+def _expected1(desc: Any, x: Any = None) -> Any:
+    value = oracles.read_value(desc.value, desc.output_tensor.dtype)
+    return _filled(desc, x, value, desc.diagonal_fill_begin, desc.diagonal_fill_end)
 
 
 def _expected(desc: Any) -> Any:
-    made, begin = desc.output_tensor, desc.offset
-    value = oracles.cast_padding_value(desc.value, made.dtype)
-    like = {"shape": made.sizes, "dtype": made.dtype, "value": value}
-    span = {"fill_begin": begin, "fill_end": begin + 1}
-    return (oracles.diagonal_matrix1(None, **like, **span),)
+    value = oracles.cast_padding_value(desc.value, desc.output_tensor.dtype)
+    return _filled(desc, None, value, desc.offset, desc.offset + 1)
 
+
+ITEM = tensor("FLOAT32", 2, 3)
+DESC = dmljax.DiagonalMatrix1Desc(ITEM, ITEM, DataType.FLOAT32, 1.0, 0, 1)
+OLD = dmljax.DiagonalMatrixDesc(ITEM, 1, 1.0)
+INT8 = dmljax.DiagonalMatrix1Desc(None, tensor("INT8", 2, 3), DataType.INT8, 1, 0, 1)
+
+# SAMPLES
+
+# All other bounds are tested in tests/test_coordinates.py.
+EDGES = [
+    _diagonal("corner", (4, 3), 2, 3),
+    _diagonal("reversed", (4, 3), 3, -4),
+    _diagonal("all", (4, 3), INT32_MIN, INT32_MAX),
+    _diagonal("limits reversed", (4, 3), INT32_MAX, INT32_MIN),
+]
+for rank in range(2, 9):
+    shape = (*shape_of_rank(rank - 2), 3, 2)
+    EDGES.append(_diagonal(f"rank {rank}", shape, 0, 1))
+for shape in ((1, 1), (1, 5), (5, 1), (1, 1, 1, 1)):
+    EDGES.append(_diagonal(f"sizes {shape} from 0", shape, 0, 1))
+    EDGES.append(_diagonal(f"sizes {shape} from 1", shape, 1, 0))
+for shape in ((0, 0), (0, 3), (3, 0), (0, 2, 3), (2, 0, 0)):
+    EDGES.append(_diagonal(f"empty {shape}", shape, 1, -1))
+EDGES += [
+    _diagonal("no input (0, 3)", (0, 3), 0, 2, given=False),
+    _diagonal("no input (2, 1, 3, 2)", (2, 1, 3, 2), 1, 0, given=False),
+    _diagonal("no input (2, 2)", (2, 2), 1, 1, given=False),
+]
+
+# ERRORS
 
 MATRIX = np.ones((2, 3), np.float32)
-DESC = dmljax.DiagonalMatrix1Desc(
-    *[tensor("FLOAT32", 2, 3)] * 2, DataType.FLOAT32, 1.0, 0, 1
-)
-OLD = dmljax.DiagonalMatrixDesc(tensor("FLOAT32", 2, 3), 1, 1.0)
-INT8 = dmljax.DiagonalMatrix1Desc(None, tensor("INT8", 2, 3), DataType.INT8, 1, 0, 1)
-X, OUTPUT = "x (InputTensor)", "the result (shape)"
-BEGIN, END = "fill_begin (DiagonalFillBegin)", "fill_end (DiagonalFillEnd)"
+X = "x (InputTensor)"
+OUTPUT = "the result (shape)"
+BEGIN = "fill_begin (DiagonalFillBegin)"
+END = "fill_end (DiagonalFillEnd)"
 LARGE = "a matrix has at most 2^31 rows and 2^31 columns"
 INT32 = "it must be an INT32, -2147483648 to 2147483647"
-CALLS = {
-    f"{X} has sizes {{3}}, 1 dimension; a matrix has at least 2. x[None] and shape=": (
-        {},
+LONG = 2**31 + 1
+_call = functools.partial(Wrong.of_call, "DIAGONAL_MATRIX1", dmljax.diagonal_matrix1)
+ERRORS = [
+    _call(
+        f"{X} has sizes {{3}}, 1 dimension; a matrix has at least 2. x[None] and "
+        "shape=",
         MATRIX[0],
     ),
-    f"{X} has sizes {{}}, 0 dimensions; a": ({}, MATRIX[0, 0]),
-    f"{OUTPUT} has sizes {{4}}, 1 dimension; a": ({"shape": (4,)},),
-    f"{OUTPUT} has sizes {{1,{2**31 + 1}}}; {LARGE}": (
-        {"shape": (1, 2**31 + 1), "dtype": "int8"},
-    ),
-    f"sizes {{{2**31 + 1},1}}; {LARGE}": ({"shape": (2**31 + 1, 1), "dtype": "int8"},),
-    "shape is {-1,2}; no size may be negative": ({"shape": (-1, 2)},),
-    f"shape has {{3,2}}, while {X} has {{2,3}}; both must be the same. Leave shape": (
-        {"shape": (3, 2)},
+    _call(f"{X} has sizes {{}}, 0 dimensions; a", MATRIX[0, 0]),
+    _call(f"{OUTPUT} has sizes {{4}}, 1 dimension; a", shape=(4,)),
+    _call(f"{OUTPUT} has sizes {{1,{LONG}}}; {LARGE}", shape=(1, LONG), dtype="int8"),
+    _call(f"sizes {{{LONG},1}}; {LARGE}", shape=(LONG, 1), dtype="int8"),
+    _call("shape is {-1,2}; no size may be negative", shape=(-1, 2)),
+    _call(
+        f"shape has {{3,2}}, while {X} has {{2,3}}; both must be the same. Leave shape",
         MATRIX,
+        shape=(3, 2),
     ),
-    f"shape has {{}}, while {X} has {{2,3}}": ({"shape": ()}, MATRIX),
-    f"dtype has FLOAT16, while {X}...the same. Write x.ast": ({"dtype": "f2"}, MATRIX),
-    "the result (dtype) has data type FLOAT64, which needs JAX's x64": (
-        {"shape": (2, 2), "dtype": np.float64},
+    _call(f"shape has {{}}, while {X} has {{2,3}}", MATRIX, shape=()),
+    _call(f"dtype has FLOAT16, while {X}...the same. Write x.ast", MATRIX, dtype="f2"),
+    _call(
+        "the result (dtype) has data type FLOAT64, which needs JAX's x64",
+        shape=(2, 2),
+        dtype=np.float64,
     ),
-    **{
-        f"{BEGIN} is {begin}; {INT32}": ({"fill_begin": begin, "fill_end": end}, MATRIX)
-        for begin, end in ((2**31, 1), (2**32, None), (INT32_MIN - 1, None))
-    },
-    **{
-        f"{END} is {end}; {INT32}": ({"fill_begin": begin, "fill_end": end}, MATRIX)
-        for begin, end in ((0, INT32_MIN - 1), (None, 2**31), (np.int32(0), 2**32))
-    },
-}
-BOUNDS = {
-    f"{BEGIN} has data type INT8, while a...INT32;...astype('int32')": ({}, np.int8(1)),
-    f"{BEGIN} has data type FLOAT32, while a diagonal": ({}, np.float32(1)),
-    f"{BEGIN} has data type BOOL;": ({}, np.True_),
-    f"{BEGIN} has sizes {{3}}; it must be a scalar. jax.vmap": ({}, np.zeros(3, "i4")),
-}
-ALONE = {
-    f"{BEGIN} is given, and {END} is not. Write fill_end=None for no bound, or fill_end"
-    "=fill_begin + 1 for one diagonal": {"fill_begin": 1},
-    f"{END} is given, and {BEGIN} is not. Write fill_begin=None for no bound, or": {
-        "fill_end": None
-    },
-}
-DESCRIPTORS = {
-    "has {2,3}, while...give it {3,2}": {"input_tensor": tensor("FLOAT32", 3, 2)},
-    "'InputTensor' has FLOAT16": {"input_tensor": tensor("FLOAT16", 2, 3)},
-    "ValueDataType is INT32, while tensor 'OutputTensor' has FLOAT32; both": {
-        "value_data_type": DataType.INT32
-    },
-    f": DiagonalFillBegin is 2147483648; {INT32}": {"diagonal_fill_begin": 2**31},
-    f": DiagonalFillEnd is -2147483649; {INT32}": {"diagonal_fill_end": INT32_MIN - 1},
-}
+    _call(f"{X} or shape must be given", error=TypeError),
+    _call(
+        f"{BEGIN} is given, and {END} is not. Write fill_end=None for no bound, or "
+        "fill_end=fill_begin + 1 for one diagonal",
+        MATRIX,
+        fill_begin=1,
+        error=TypeError,
+    ),
+    _call(
+        f"{END} is given, and {BEGIN} is not. Write fill_begin=None for no bound, or",
+        MATRIX,
+        fill_end=None,
+        error=TypeError,
+    ),
+]
+for begin, end in ((2**31, 1), (2**32, None), (INT32_MIN - 1, None)):
+    text = f"{BEGIN} is {begin}; {INT32}"
+    ERRORS.append(_call(text, MATRIX, fill_begin=begin, fill_end=end))
+for begin, end in ((0, INT32_MIN - 1), (None, 2**31), (np.int32(0), 2**32)):
+    text = f"{END} is {end}; {INT32}"
+    ERRORS.append(_call(text, MATRIX, fill_begin=begin, fill_end=end))
 
 
 def _bounded(begin: Any) -> Any:
-    begin = jnp.asarray(begin)
-    return dmljax.diagonal_matrix1(MATRIX, fill_begin=begin, fill_end=None)
+    bound = jnp.asarray(begin)
+    return dmljax.diagonal_matrix1(MATRIX, fill_begin=bound, fill_end=None)
 
 
-ERRORS = (
-    *Wrong.calls("DIAGONAL_MATRIX1", dmljax.diagonal_matrix1, CALLS),
-    *Wrong.calls("DIAGONAL_MATRIX1", _bounded, BOUNDS),
-    Wrong(
-        *("DIAGONAL_MATRIX1", f"{X} or shape must be given"),
-        *(dmljax.diagonal_matrix1, (), TypeError),
+_bound = functools.partial(Wrong.of_call, "DIAGONAL_MATRIX1", _bounded)
+for begin, text in (
+    (np.int8(1), "data type INT8, while a...INT32;...astype('int32')"),
+    (np.float32(1), "data type FLOAT32, while a diagonal"),
+    (np.True_, "data type BOOL;"),
+    (np.zeros(3, np.int32), "sizes {3}; it must be a scalar. jax.vmap"),
+):
+    ERRORS.append(_bound(f"{BEGIN} has {text}", begin))
+
+_desc = functools.partial(Wrong.of_descriptor, DESC)
+ERRORS += [
+    _desc("has {2,3}, while...give it {3,2}", input_tensor=tensor("FLOAT32", 3, 2)),
+    _desc("'InputTensor' has FLOAT16", input_tensor=tensor("FLOAT16", 2, 3)),
+    _desc(
+        "ValueDataType is INT32, while tensor 'OutputTensor' has FLOAT32; both",
+        value_data_type=DataType.INT32,
     ),
-    *(
-        wrong._replace(error=TypeError)
-        for wrong in Wrong.calls(
-            "DIAGONAL_MATRIX1",
-            dmljax.diagonal_matrix1,
-            {text: (alone, MATRIX) for text, alone in ALONE.items()},
-        )
+    _desc(f": DiagonalFillBegin is 2147483648; {INT32}", diagonal_fill_begin=2**31),
+    _desc(
+        f": DiagonalFillEnd is -2147483649; {INT32}", diagonal_fill_end=INT32_MIN - 1
     ),
-    *Wrong.descriptors(DESC, DESCRIPTORS),
-    *Wrong.descriptors(
+    Wrong.of_descriptor(INT8, "Value is 0.5; INT8 holds whole numbers", value=0.5),
+    Wrong.of_descriptor(INT8, "Value is 128; INT8 holds -128 to 127", value=128),
+    Wrong.of_descriptor(
         INT8,
-        {
-            "Value is 0.5; INT8 holds whole numbers": {"value": 0.5},
-            "Value is 128; INT8 holds -128 to 127": {"value": 128},
-            f"'OutputTensor' has sizes {{{2**31 + 1},1}}; {LARGE}": {
-                "output_tensor": tensor("INT8", 2**31 + 1, 1)
-            },
-        },
+        f"'OutputTensor' has sizes {{{LONG},1}}; {LARGE}",
+        output_tensor=tensor("INT8", LONG, 1),
     ),
-    *Wrong.descriptors(
-        OLD,
-        {
-            LARGE: {"output_tensor": tensor("FLOAT16", 1, 2**31 + 1)},
-            f"Offset is 2147483648; {INT32}": {"offset": 2**31},
-        },
-    ),
-)
+    Wrong.of_descriptor(OLD, LARGE, output_tensor=tensor("FLOAT16", 1, LONG)),
+    Wrong.of_descriptor(OLD, f"Offset is 2147483648; {INT32}", offset=2**31),
+]
+
 SUBJECT = Subject(
     operator=OPERATORS["diagonal_matrix1"],
-    jitted=_diagonal_matrix1._diagonal_matrix1,
     tensor="OutputTensor",
     signature=(
         "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=<left out>, "
         "fill_end=<left out>)"
     ),
-    arguments=(np.ones((2, 3), np.float32), (2, 3), "float32", 1, 0, 1),
+    arguments=(MATRIX, (2, 3), "float32", 1, 0, 1),
     taken={
-        **dict.fromkeys(("x", "shape", "dtype"), tables.NONE),
-        **dict.fromkeys(("fill_begin", "fill_end"), tables.INTEGER | tables.NONE),
+        "x": tables.NONE,
+        "shape": tables.NONE,
+        "dtype": tables.NONE,
+        "fill_begin": tables.INTEGER | tables.NONE,
+        "fill_end": tables.INTEGER | tables.NONE,
         "value": tables.REAL,
     },
     samples=(
@@ -203,39 +230,7 @@ SUBJECT = Subject(
         _diagonal("outside", (2, 3, 2), 1, -1),
         _diagonal("no input", (2, 3), 0, 2, given=False),
     ),
-    edges=(
-        *(
-            _diagonal(f"from {begin} to {end}", (4, 3), begin, end)
-            for begin, end in (
-                *((0, 0), (1, 1), (-9, -9), (-3, -2), (2, 3), (3, 9), (-9, -4)),
-                *((2, -1), (0, -1), (1, 0), (9, 3), (3, -4), (-3, -9)),
-                *((INT32_MIN, 0), (INT32_MIN, 2), (0, INT32_MAX), (1, INT32_MAX)),
-                *((INT32_MIN, INT32_MAX), (INT32_MAX, INT32_MIN)),
-                *((INT32_MIN, INT32_MIN), (INT32_MAX, INT32_MAX)),
-                *((INT32_MAX, 0), (0, INT32_MIN), (2, INT32_MIN), (INT32_MAX, -1)),
-                *((INT32_MAX - 1, INT32_MAX), (INT32_MIN, INT32_MIN + 1)),
-            )
-        ),
-        *(
-            _diagonal(f"rank {rank}", (*shape_of_rank(rank - 2), 3, 2), 0, 1)
-            for rank in range(2, 9)
-        ),
-        *(
-            _diagonal(f"sizes {shape} from {span[0]}", shape, *span)
-            for shape in ((1, 1), (1, 5), (5, 1), (1, 1, 1, 1))
-            for span in ((0, 1), (1, 0))
-        ),
-        *(
-            _diagonal(f"empty {shape}", shape, 1, -1)
-            for shape in ((0, 0), (0, 3), (3, 0), (0, 2, 3), (2, 0, 0))
-        ),
-        *(
-            _diagonal(f"no input {shape}", shape, *span, given=False)
-            for shape, span in (
-                *(((0, 3), (0, 2)), ((2, 1, 3, 2), (1, 0)), ((2, 2), (1, 1))),
-            )
-        ),
-    ),
+    edges=EDGES,
     errors=ERRORS,
     sharded={
         "diagonal_matrix1": Case(
@@ -248,32 +243,33 @@ SUBJECT = Subject(
     },
     descriptors={
         "DIAGONAL_MATRIX1": Described(
-            DESC,
-            "InputTensor OutputTensor ValueDataType Value DiagonalFillBegin "
+            example=DESC,
+            fields="InputTensor OutputTensor ValueDataType Value DiagonalFillBegin "
             "DiagonalFillEnd",
-            {"5_1": tables.matrices((2, 4), tables.ALL)},
-            lambda rank, data_type: (data_type, 1, 0, 1),
-            *(_make1, _expected1),
-            {
-                **dict.fromkeys(
-                    ("diagonal_fill_begin", "diagonal_fill_end"), tables.INTEGER
-                ),
+            table={"5_1": tables.matrices((2, 4), tables.ALL)},
+            attributes=lambda rank, kind: (kind, 1, 0, 1),
+            make=_make1,
+            oracle=_expected1,
+            taken={
+                "diagonal_fill_begin": tables.INTEGER,
+                "diagonal_fill_end": tables.INTEGER,
                 "input_tensor": tables.NONE,
                 "value": tables.REAL,
             },
         ),
         "DIAGONAL_MATRIX": Described(
-            OLD,
-            "OutputTensor Offset Value",
-            {
+            example=OLD,
+            fields="OutputTensor Offset Value",
+            table={
                 "2_0": {"OutputTensor": (4, 4, tables.FLOATS)},
                 "2_1": {"OutputTensor": (4, 4, tables.SMALL)},
                 "4_0": {"OutputTensor": (2, 4, tables.SMALL)},
                 "5_1": {"OutputTensor": (2, 4, tables.ALL)},
             },
-            lambda rank, data_type: (0, 1.0),
-            *(_make, _expected),
-            {"offset": tables.INTEGER, "value": tables.REAL},
+            attributes=lambda rank, kind: (0, 1.0),
+            make=_make,
+            oracle=_expected,
+            taken={"offset": tables.INTEGER, "value": tables.REAL},
         ),
     },
 )

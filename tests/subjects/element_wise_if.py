@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 import dmljax
-from dmljax import _element_wise_if
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import (
@@ -27,46 +26,59 @@ _if = functools.partial(
 CONDITION = np.array([[0, 1, 2], [128, 0, 255]], np.uint8)
 
 
-def _ranked(rank: int) -> tuple[Any, ...]:
-    shape = shape_of_rank(rank)
-    return numbers(shape, np.uint8, 1) % 3, shape, shape
-
-
 def _tensors(ranks: Any, types: str) -> tables.Row:
     values = dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), (*ranks, types))
     return {"ConditionTensor": (*ranks, "UINT8"), **values}
 
 
 def _make(maker: Any) -> dmljax.ElementWiseIfDesc:
-    sizes, data_type = maker.sizes(), maker.data_type(tables.ALL)
+    sizes = maker.sizes()
+    data_type = maker.data_type(tables.ALL)
     condition = maker.tensor(dmljax.DataType.UINT8, sizes)
-    a, b = (maker.tensor(data_type, sizes) for _ in "ab")
+    a = maker.tensor(data_type, sizes)
+    b = maker.tensor(data_type, sizes)
     output = maker.tensor(data_type, sizes, output=True)
     return dmljax.ElementWiseIfDesc(condition, a, b, output)
 
 
-NAME = "ELEMENT_WISE_IF"
-MATRIX, WHOLE = (np.ones((2, 3), dtype) for dtype in ("float32", "int32"))
-DESC = dmljax.ElementWiseIfDesc(
-    tensor("UINT8", 2, 3), *[tensor("FLOAT32", 2, 3) for _ in range(3)]
-)
-CALLS = {
-    "a (ATensor) has {2,1}, while condition (ConditionTensor) has {2,3}; both must be "
-    "the same. Write element_wise_if(*jnp.broadcast_arrays(condition, a, b)).": (
-        *(CONDITION, MATRIX[:, :1], MATRIX),
+ITEM = tensor("FLOAT32", 2, 3)
+DESC = dmljax.ElementWiseIfDesc(tensor("UINT8", 2, 3), ITEM, ITEM, ITEM)
+MATRIX = np.ones((2, 3), np.float32)
+WHOLE = np.ones((2, 3), np.int32)
+_call = functools.partial(Wrong.of_call, "ELEMENT_WISE_IF", dmljax.element_wise_if)
+ERRORS = [
+    _call(
+        "a (ATensor) has {2,1}, while condition (ConditionTensor) has {2,3}; both must "
+        "be the same. Write element_wise_if(*jnp.broadcast_arrays(condition, a, b)).",
+        CONDITION,
+        MATRIX[:, :1],
+        MATRIX,
     ),
-    "b (BTensor) has {3}, while condition (ConditionTensor) has {2,3}; both": (
-        *(CONDITION, MATRIX, MATRIX[0]),
+    _call(
+        "b (BTensor) has {3}, while condition (ConditionTensor) has {2,3}; both",
+        CONDITION,
+        MATRIX,
+        MATRIX[0],
     ),
-    "a (ATensor) has FLOAT32, while b (BTensor) has INT32...Write b.astype(a.dtype)": (
-        *(CONDITION, MATRIX, WHOLE),
+    _call(
+        "a (ATensor) has FLOAT32, while b (BTensor) has INT32...Write "
+        "b.astype(a.dtype)",
+        CONDITION,
+        MATRIX,
+        WHOLE,
     ),
-    **{
-        f"condition (ConditionTensor) has data type {name}; it must be UINT8 or BOOL."
-        " Write condition != 0": (*(np.ones((2, 3), name.lower()), MATRIX, MATRIX),)
-        for name in ("FLOAT32", "INT32", "INT8", "UINT32")
-    },
-}
+    Wrong(
+        "ELEMENT_WISE_IF",
+        "a (ATensor) and b (BTensor) are both Python numbers; one must be an array",
+        lambda condition: dmljax.element_wise_if(condition, 1, 2.0),
+        (CONDITION,),
+        TypeError,
+    ),
+]
+for name in ("FLOAT32", "INT32", "INT8", "UINT32"):
+    text = f"condition (ConditionTensor) has data type {name}; it must be UINT8 or BOOL"
+    condition = np.ones((2, 3), name.lower())
+    ERRORS.append(_call(f"{text}. Write condition != 0", condition, MATRIX, MATRIX))
 DESCRIPTORS = {
     "'ATensor' has {2,1}, while tensor 'Condition": ("a", "FLOAT32", 2, 1),
     "'BTensor' has {3}, while tensor 'ConditionTensor' has {2,3}": ("b", "FLOAT32", 3),
@@ -74,20 +86,22 @@ DESCRIPTORS = {
     "'BTensor' has INT32, while tensor 'ATensor' has FLOAT32": ("b", "INT32", 2, 3),
     "has FLOAT16, while tensor 'ATensor' has FLOAT32": ("output", "FLOAT16", 2, 3),
 }
-ERRORS = (
-    *Wrong.calls(NAME, dmljax.element_wise_if, {t: ({}, *x) for t, x in CALLS.items()}),
-    *Wrong.descriptors(
-        DESC, {t: {f"{n}_tensor": tensor(*of)} for t, (n, *of) in DESCRIPTORS.items()}
-    ),
-    Wrong(
-        NAME,
-        "a (ATensor) and b (BTensor) are both Python numbers; one must be an array",
-        *(lambda c: dmljax.element_wise_if(c, 1, 2.0), (CONDITION,), TypeError),
-    ),
-)
+for text, (name, *item) in DESCRIPTORS.items():
+    change = {f"{name}_tensor": tensor(*item)}
+    ERRORS.append(Wrong.of_descriptor(DESC, text, **change))
+
+EDGES = [
+    _if("all bytes", (np.arange(256, dtype=np.uint8), (256,), (256,))),
+    _if("empty", (np.zeros((2, 0), np.uint8), (2, 0), (2, 0))),
+    _if("true", (np.array(True), (), ())),
+]
+for rank in range(9):
+    shape = shape_of_rank(rank)
+    condition = numbers(shape, np.uint8, 1) % 3
+    EDGES.append(_if(f"rank {rank}", (condition, shape, shape)))
+
 SUBJECT = Subject(
     operator=OPERATORS["element_wise_if"],
-    jitted=_element_wise_if._element_wise_if,
     tensor="OutputTensor",
     signature="(condition, a, b, /)",
     arguments=(MATRIX > 0, MATRIX, MATRIX),
@@ -96,12 +110,7 @@ SUBJECT = Subject(
         _if("bytes", (CONDITION, (2, 3), (2, 3))),
         _if("truth", (CONDITION[0] != 0, (3,), (3,))),
     ),
-    edges=(
-        *(_if(f"rank {rank}", _ranked(rank)) for rank in range(9)),
-        _if("all bytes", (np.arange(256, dtype=np.uint8), (256,), (256,))),
-        _if("empty", (np.zeros((2, 0), np.uint8), (2, 0), (2, 0))),
-        _if("true", (np.array(True), (), ())),
-    ),
+    edges=EDGES,
     errors=ERRORS,
     sharded={
         "element_wise_if": Case(
@@ -112,16 +121,16 @@ SUBJECT = Subject(
     },
     descriptors={
         "ELEMENT_WISE_IF": Described(
-            DESC,
-            "ConditionTensor ATensor BTensor OutputTensor",
-            {
+            example=DESC,
+            fields="ConditionTensor ATensor BTensor OutputTensor",
+            table={
                 "2_0": _tensors((4, 4), "FLOAT16"),
                 "3_0": _tensors((1, 8), tables.SMALL),
                 "5_0": _tensors((1, 8), tables.ALL),
             },
-            lambda rank, data_type: (),
-            _make,
-            lambda desc, *arrays: (oracles.element_wise_if(*arrays),),
+            attributes=lambda rank, kind: (),
+            make=_make,
+            oracle=lambda desc, *arrays: (oracles.element_wise_if(*arrays),),
         )
     },
 )

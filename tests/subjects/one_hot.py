@@ -8,30 +8,28 @@ import jax.numpy as jnp
 import numpy as np
 
 import dmljax
-from dmljax import _one_hot
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
 from tests.sharded import Case, array
 from tests.subjects import tables
 
+_sample = functools.partial(Sample, "one_hot", dmljax.one_hot, oracles.one_hot)
+
 
 def _hot(
     name: str, indices: np.ndarray, values: tuple[int, ...], size: int, axis: int = -1
 ) -> Sample:
-    operands, attributes = (indices, values), {"size": size, "axis": axis}
-    functions = dmljax.one_hot, oracles.one_hot
-    return Sample("one_hot", *functions, name, operands, attributes)
+    return _sample(name, (indices, values), {"size": size, "axis": axis})
 
 
 def _hot_limits(dtype: str, size: int, *indices: int) -> Sample:
     """Indices of a narrow or wide type at the limits of sequences and types."""
     limits = jnp.iinfo(dtype)
-    signed = limits.min < 0
-    around = (size, size - 1, size + 1, 0, *((-1, -size, -size - 1) * signed))
-    inside = (i for i in around if limits.min <= i <= limits.max)
-    values = (*inside, *indices, int(limits.min), int(limits.max))
-    lines = np.array([[value] for value in values], jnp.dtype(dtype))
+    around = (size, size - 1, size + 1, 0, -1, -size, -size - 1)
+    values = [i for i in around if limits.min <= i <= limits.max]
+    values += [*indices, int(limits.min), int(limits.max)]
+    lines = np.array(values, jnp.dtype(dtype))[:, None]
     return _hot(f"{dtype} of {size}", lines, (2,), size)
 
 
@@ -54,7 +52,8 @@ def gradient_in_values(indices: Any, cotangent: Any, **options: Any) -> Any:
 
 def _make(maker: Any) -> dmljax.OneHotDesc:
     sizes = maker.sizes()
-    axis, data_type = maker.random.randrange(len(sizes)), maker.data_type(tables.ALL)
+    axis = maker.random.randrange(len(sizes))
+    data_type = maker.data_type(tables.ALL)
     values = list(maker.sizes(len(sizes), len(sizes), most=5))
     if np.prod(values) < 2:
         values[maker.random.randrange(len(sizes))] = 2
@@ -72,59 +71,99 @@ def _expected(desc: dmljax.OneHotDesc, *arrays: Any) -> Any:
     return (oracles.one_hot(*arrays, size=size, axis=desc.axis),)
 
 
-INDICES, VALUES = np.ones((2, 1), np.int32), np.ones(3, np.float32)
-WHOLE = np.ones((2, 3), np.int32)
 DESC = dmljax.OneHotDesc(
     tensor("INT32", 2, 1), tensor("FLOAT32", 1, 2), tensor("FLOAT32", 2, 3), 1
 )
+
+# SAMPLES
+
+EDGES = [
+    _hot_limits("int32", 3),
+    _hot_limits("uint32", 3, 2**31, 2**32 - 3),
+    _hot_limits("int64", 3, 2**40, 2**32, 2**32 + 1, -(2**32), -(2**32) - 1),
+    _hot_limits("uint64", 3, 2**63 + 1, 2**40, 2**32 + 2, 2**64 - 3, 2**63),
+    _hot("empty", np.zeros((0, 1), np.int32), (2,), 3),
+]
+for axis, shape in enumerate([(1, 2, 3), (2, 1, 3), (2, 3, 1)]):
+    indices = np.arange(-3, 3, dtype=np.int32).reshape(shape)
+    for place in (axis, axis - 3):
+        EDGES.append(_hot(f"axis {place}", indices, (2, 1), 3, place))
+for rank in range(1, 9):
+    indices = np.ones((1, *shape_of_rank(rank - 1)), np.int32)
+    EDGES.append(_hot(f"rank {rank}", indices, (2,), 2, 0))
+for shape in ((3,), (2, 1), (1, 1, 1, 3), (2, 2)):
+    indices = np.array([[0], [1], [2]], np.int32)
+    EDGES.append(_hot(f"values {shape}", indices, shape, 3, 1))
+for dtype in ("int8", "uint8"):
+    EDGES += [_hot_limits(dtype, 3), _hot_limits(dtype, 300)]
+for dtype in ("int4", "uint4"):
+    EDGES.append(_hot_limits(dtype, 40))
+
+# ERRORS
+
+INDICES = np.ones((2, 1), np.int32)
+VALUES = np.ones(3, np.float32)
 RULE = "it must be an integer type. Write indices.astype(jnp.int32)"
 INDEX = "indices (IndicesTensor)"
-CALLS = {
-    f"{INDEX} has data type FLOAT32; {RULE}": ({}, INDICES.astype("f"), VALUES),
-    f"{INDEX} has data type BOOL; {RULE}": ({}, INDICES > 0, VALUES),
-    **{
-        f"axis (Axis) is {axis}; it must be in [-2, 2), as {INDEX} has 2 dim": (
-            *({"axis": axis}, INDICES, VALUES),
-        )
-        for axis in (2, -3)
-    },
-    f"axis (Axis) is 0, while {INDEX} has 0 dimensions; it must have one of size 1 "
-    "along axis. Write indices[None]": ({"axis": 0}, INDICES[0, 0], VALUES),
-    f"{INDEX} has sizes {{2,3}}; its size along axis (Axis) 1 is 3 and must be 1. jnp."
-    "expand_dims": ({}, WHOLE, VALUES),
-    "values (ValuesTensor) has sizes {1}, 1 element; it must have at least 2, off and "
-    "on, as jnp.array([0.0, 1.0]) has": ({}, INDICES, VALUES[:1]),
-    "sizes {0,3}, 0 elements; it": ({}, INDICES, np.ones((0, 3), np.float32)),
-    **{
-        f": size is {size}; it must be in [1, 2^31)": ({"size": size}, INDICES, VALUES)
-        for size in (0, -1, 2**31)
-    },
-}
-DESCRIPTORS = {
-    "Tensor 'ValuesTensor' has 1, while tensor 'IndicesTensor' has 2; both must be": {
-        "values_tensor": tensor("FLOAT32", 2)
-    },
-    "Tensor 'OutputTensor' has 3, while tensor 'IndicesTensor' has 2; both must be": {
-        "output_tensor": tensor("FLOAT32", 1, 2, 3)
-    },
-    "Axis is 2; it must be less than the 2 dimensions of": {"axis": 2},
-    "Axis is -1; it must be less than the 2 dimensions of": {"axis": -1},
-    "along Axis 1 is 2 and must be 1": {"indices_tensor": tensor("INT32", 2, 2)},
-    "has {2,3}, while...give it {4,3}": {"indices_tensor": tensor("INT32", 4, 1)},
-    "tensor 'ValuesTensor' has sizes {1,1}, 1 element;": {
-        "values_tensor": tensor("FLOAT32", 1, 1)
-    },
-    "'OutputTensor' has FLOAT32, while tensor 'ValuesTensor' has FLOAT16": {
-        "values_tensor": tensor("FLOAT16", 1, 2)
-    },
-}
-ERRORS = (
-    *Wrong.calls("ONE_HOT", functools.partial(dmljax.one_hot, size=3), CALLS),
-    *Wrong.descriptors(DESC, DESCRIPTORS),
+_call = functools.partial(
+    Wrong.of_call, "ONE_HOT", functools.partial(dmljax.one_hot, size=3)
 )
+ERRORS = [
+    _call(f"{INDEX} has data type FLOAT32; {RULE}", INDICES.astype("f"), VALUES),
+    _call(f"{INDEX} has data type BOOL; {RULE}", INDICES > 0, VALUES),
+    _call(
+        f"axis (Axis) is 0, while {INDEX} has 0 dimensions; it must have one of size 1 "
+        "along axis. Write indices[None]",
+        INDICES[0, 0],
+        VALUES,
+        axis=0,
+    ),
+    _call(
+        f"{INDEX} has sizes {{2,3}}; its size along axis (Axis) 1 is 3 and must be 1. "
+        "jnp.expand_dims",
+        np.ones((2, 3), np.int32),
+        VALUES,
+    ),
+    _call(
+        "values (ValuesTensor) has sizes {1}, 1 element; it must have at least 2, off "
+        "and on, as jnp.array([0.0, 1.0]) has",
+        INDICES,
+        VALUES[:1],
+    ),
+    _call("sizes {0,3}, 0 elements; it", INDICES, np.ones((0, 3), np.float32)),
+]
+for axis in (2, -3):
+    text = f"axis (Axis) is {axis}; it must be in [-2, 2), as {INDEX} has 2 dim"
+    ERRORS.append(_call(text, INDICES, VALUES, axis=axis))
+for size in (0, -1, 2**31):
+    text = f": size is {size}; it must be in [1, 2^31)"
+    ERRORS.append(_call(text, INDICES, VALUES, size=size))
+_desc = functools.partial(Wrong.of_descriptor, DESC)
+ERRORS += [
+    _desc(
+        "Tensor 'ValuesTensor' has 1, while tensor 'IndicesTensor' has 2; both must be",
+        values_tensor=tensor("FLOAT32", 2),
+    ),
+    _desc(
+        "Tensor 'OutputTensor' has 3, while tensor 'IndicesTensor' has 2; both must be",
+        output_tensor=tensor("FLOAT32", 1, 2, 3),
+    ),
+    _desc("Axis is 2; it must be less than the 2 dimensions of", axis=2),
+    _desc("Axis is -1; it must be less than the 2 dimensions of", axis=-1),
+    _desc("along Axis 1 is 2 and must be 1", indices_tensor=tensor("INT32", 2, 2)),
+    _desc("has {2,3}, while...give it {4,3}", indices_tensor=tensor("INT32", 4, 1)),
+    _desc(
+        "tensor 'ValuesTensor' has sizes {1,1}, 1 element;",
+        values_tensor=tensor("FLOAT32", 1, 1),
+    ),
+    _desc(
+        "'OutputTensor' has FLOAT32, while tensor 'ValuesTensor' has FLOAT16",
+        values_tensor=tensor("FLOAT16", 1, 2),
+    ),
+]
+
 SUBJECT = Subject(
     operator=OPERATORS["one_hot"],
-    jitted=_one_hot._one_hot,
     tensor="ValuesTensor",
     signature="(indices, values, /, *, size, axis=-1)",
     arguments=(INDICES, VALUES, 2, 1),
@@ -133,32 +172,7 @@ SUBJECT = Subject(
         _hot("rows", np.array([[0], [2], [-1], [3]], np.int32), (2,), 3),
         _hot("columns", np.uint32([[[1, 0, 4]], [[2, 9, 3]]]), (1, 2, 2), 4, 1),
     ),
-    edges=(
-        *(
-            _hot(f"axis {n}", np.arange(-3, 3, dtype="i4").reshape(shape), (2, 1), 3, n)
-            for shape, n in (
-                *(((1, 2, 3), 0), ((2, 1, 3), 1), ((2, 3, 1), 2)),
-                *(((1, 2, 3), -3), ((2, 1, 3), -2), ((2, 3, 1), -1)),
-            )
-        ),
-        *(
-            _hot(f"rank {n}", np.ones((1, *shape_of_rank(n - 1)), "i4"), (2,), 2, 0)
-            for n in range(1, 9)
-        ),
-        *(
-            _hot(f"values {shape}", np.array([[0], [1], [2]], np.int32), shape, 3, 1)
-            for shape in ((3,), (2, 1), (1, 1, 1, 3), (2, 2))
-        ),
-        *(_hot_limits(dtype, 3) for dtype in ("int8", "uint8", "int16", "uint16")),
-        *(_hot_limits(dtype, 1) for dtype in ("int32", "uint32")),
-        *(_hot_limits(dtype, 300) for dtype in ("int8", "uint8")),
-        *(_hot_limits(dtype, 40) for dtype in ("int4", "uint4")),
-        _hot_limits("int32", 3),
-        _hot_limits("uint32", 3, 2**31, 2**32 - 3),
-        _hot_limits("int64", 3, 2**40, 2**32, 2**32 + 1, -(2**32), -(2**32) - 1),
-        _hot_limits("uint64", 3, 2**63 + 1, 2**40, 2**32 + 2, 2**64 - 3, 2**63),
-        _hot("empty", np.zeros((0, 1), np.int32), (2,), 3),
-    ),
+    edges=EDGES,
     errors=ERRORS,
     sharded={
         "one_hot": Case(
@@ -179,17 +193,17 @@ SUBJECT = Subject(
     },
     descriptors={
         "ONE_HOT": Described(
-            DESC,
-            "IndicesTensor ValuesTensor OutputTensor Axis",
-            {
+            example=DESC,
+            fields="IndicesTensor ValuesTensor OutputTensor Axis",
+            table={
                 "2_0": _tensors((4, 4), "UINT32", tables.FLOATS),
                 "2_1": _tensors((4, 4), "UINT32", tables.SMALL),
                 "3_0": _tensors((1, 8), tables.INDEX, tables.SMALL),
                 "4_1": _tensors((1, 8), tables.INDEX, tables.ALL),
             },
-            lambda rank, data_type: (rank - 1,),
-            _make,
-            _expected,
+            attributes=lambda rank, kind: (rank - 1,),
+            make=_make,
+            oracle=_expected,
         )
     },
 )

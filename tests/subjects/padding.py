@@ -8,7 +8,6 @@ import numpy as np
 
 import dmljax
 from dmljax import PaddingMode as Mode
-from dmljax import _padding
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
@@ -47,8 +46,8 @@ def _nothing(rank: int) -> tuple[Any, ...]:
     return rank, (0,) * rank, (0,) * rank
 
 
-# Padding of the first dimension: less than a part, and more than a part of 4 or 8.
-NARROW, WIDE = (3, 5), (40, 8)
+# Padding of the first dimension, by less than a part.
+NARROW = (3, 5)
 
 
 def pad_rows(x: Any, pads: tuple[int, int], mode: Mode, **options: Any) -> Any:
@@ -57,23 +56,19 @@ def pad_rows(x: Any, pads: tuple[int, int], mode: Mode, **options: Any) -> Any:
     return dmljax.padding(x, start, end, mode=mode, **options)
 
 
-def _sharded(mode: Mode, pads: tuple[int, int], along: str, fits: Any) -> Case:
-    function = functools.partial(pad_rows, pads=pads, mode=mode)
-    return Case(function, (array(),), ("`padding`", along), fits, pads=pads)
-
-
 def _padded(maker: Any) -> tuple[Any, Any, tuple[int, ...], tuple[int, ...]]:
     """The two tensors and the two paddings of a descriptor."""
-    sizes, data_type = maker.sizes(most=20), maker.data_type(tables.ALL)
-    room, start, end = 150, [], []
+    sizes = maker.sizes(most=20)
+    data_type = maker.data_type(tables.ALL)
+    start = [0] * len(sizes)
+    end = [0] * len(sizes)
     padded = list(sizes)
     for axis, size in enumerate(sizes):
         others = int(np.prod(padded)) // size
-        most = max(room // others - size, 0)
-        both = [min(maker.random.choice((0, 0, 1, 2, 3, 9)), most // 2) for _ in "se"]
-        start.append(both[0])
-        end.append(both[1])
-        padded[axis] = size + sum(both)
+        most = max(150 // others - size, 0)
+        for pads in (start, end):
+            pads[axis] = min(maker.random.choice((0, 0, 1, 2, 3, 9)), most // 2)
+        padded[axis] = size + start[axis] + end[axis]
     source = maker.tensor(data_type, sizes)
     output = maker.tensor(data_type, tuple(padded), output=True)
     return source, output, tuple(start), tuple(end)
@@ -81,22 +76,31 @@ def _padded(maker: Any) -> tuple[Any, Any, tuple[int, ...], tuple[int, ...]]:
 
 def _make(maker: Any) -> dmljax.PaddingDesc:
     source, output, start, end = _padded(maker)
-    mode, rank = maker.random.choice(list(Mode)), len(start)
-    return dmljax.PaddingDesc(source, output, mode, maker.float32(), rank, start, end)
+    mode = maker.random.choice(list(Mode))
+    value = maker.float32()
+    return dmljax.PaddingDesc(source, output, mode, value, len(start), start, end)
 
 
 def _make1(maker: Any) -> dmljax.Padding1Desc:
     source, output, start, end = _padded(maker)
-    typed = output.data_type, maker.number(output.data_type)
-    mode, pads = maker.random.choice(list(Mode)), (len(start), start, end)
-    return dmljax.Padding1Desc(source, output, mode, *typed, *pads)
+    return dmljax.Padding1Desc(
+        source,
+        output,
+        maker.random.choice(list(Mode)),
+        output.data_type,
+        maker.number(output.data_type),
+        len(start),
+        start,
+        end,
+    )
 
 
 def _expected1(desc: Any, x: Any, value: Any = None) -> Any:
     if value is None:
         value = oracles.read_value(desc.padding_value, desc.output_tensor.dtype)
-    start, end, mode = desc.start_padding, desc.end_padding, desc.padding_mode.name
-    return (oracles.padding(x, start, end, mode=mode, value=value),)
+    mode = desc.padding_mode.name
+    pads = (desc.start_padding, desc.end_padding)
+    return (oracles.padding(x, *pads, mode=mode, value=value),)
 
 
 def _expected(desc: Any, x: Any) -> Any:
@@ -104,161 +108,188 @@ def _expected(desc: Any, x: Any) -> Any:
     return _expected1(desc, x, value)
 
 
-MATRIX = np.ones((2, 3), np.float32)
 DESC = dmljax.PaddingDesc(
-    *(tensor("FLOAT32", 2, 3), tensor("FLOAT32", 3, 5)),
-    *(Mode.EDGE, 0.0, 2, (1, 0), (0, 2)),
+    input_tensor=tensor("FLOAT32", 2, 3),
+    output_tensor=tensor("FLOAT32", 3, 5),
+    padding_mode=Mode.EDGE,
+    padding_value=0.0,
+    dimension_count=2,
+    start_padding=(1, 0),
+    end_padding=(0, 2),
 )
 TYPED = dmljax.Padding1Desc(
-    *(tensor("INT32", 2), tensor("INT32", 3)),
-    *(Mode.CONSTANT, dmljax.DataType.INT32, 1, 1, (0,), (1,)),
+    input_tensor=tensor("INT32", 2),
+    output_tensor=tensor("INT32", 3),
+    padding_mode=Mode.CONSTANT,
+    padding_value_data_type=dmljax.DataType.INT32,
+    padding_value=1,
+    dimension_count=1,
+    start_padding=(0,),
+    end_padding=(1,),
 )
-START, END = "start_padding (StartPadding)", "end_padding (EndPadding)"
-LARGE = "each element must be a UINT32, less than 2^32"
-CALLS = {
-    f"{START} has 1 element, while x (InputTensor) has 2 dimensions; write 2 integers, "
-    "one for each axis, and 0 where nothing is added": ({"start": (1,)}, MATRIX),
-    f"{END} has 3 elements, while...has 2 dim": ({"end": (1, 1, 1)}, MATRIX),
-    f"{START} has 2 elements, while...has 0 dim": ({}, MATRIX[0, 0]),
-    f"{START} is {{-1,0}}; no element may be negative": ({"start": (-1, 0)}, MATRIX),
-    f"{END} is {{0,-2}}; no element may be negative": ({"end": (0, -2)}, MATRIX),
-    f"{START} is {{4294967296,0}}; {LARGE}": ({"start": (2**32, 0)}, MATRIX),
-    f"{END} is {{0,{2**62}}}; {LARGE}": ({"end": (0, 2**62)}, MATRIX),
-    **{
-        f"x (InputTensor) has sizes {{0,3}}; {mode.name} has nothing to repeat along "
-        "axis 0, whose size is 0. Only CONSTANT": ({"mode": mode}, MATRIX[:0])
-        for mode in tuple(Mode)[1:]
-    },
+
+# SAMPLES
+
+# By name: the sizes of the input, and what is added before and after.
+SIZES = {
+    "start": ((4,), (3,), (0,)),
+    "end": ((4,), (0,), (3,)),
+    "nothing": ((2, 3), (0, 0), (0, 0)),
+    "far": ((3,), (40,), (35,)),
+    "one": ((1,), (5,), (4,)),
+    "two": ((2,), (7,), (6,)),
+    "middle axis": ((2, 3, 2), (0, 9, 0), (0, 10, 0)),
+    "all axes": ((1, 3, 2), (2, 7, 5), (3, 5, 1)),
+    "empty elsewhere": ((0, 2), (0, 3), (0, 1)),
 }
-DESCRIPTORS = {
-    "has {3,6}, while...give it {3,5}": {"output_tensor": tensor("FLOAT32", 3, 6)},
-    "has {15}, while...give it {3,5}": {"output_tensor": tensor("FLOAT32", 15)},
-    "has FLOAT16, while...has FLOAT32": {"output_tensor": tensor("FLOAT16", 3, 5)},
-    "DimensionCount is 3, while tensor 'InputTensor' has 2 dim": {"dimension_count": 3},
-    ": StartPadding has 1 element, while tensor 'InputTensor' has 2 dimensions; ": {
-        "start_padding": (1,)
-    },
-    ": EndPadding is {0,-2}; no element may be negative": {"end_padding": (0, -2)},
-}
-TYPED_DESCRIPTORS = {
-    "PaddingValueDataType is FLOAT16, while tensor 'OutputTensor' has INT32; both": {
-        "padding_value_data_type": dmljax.DataType.FLOAT16
-    },
-    "is 2147483648; INT32 holds -2147483648 to 2147483647": {"padding_value": 2**31},
-    # The value has to fit under every mode, although only CONSTANT uses it.
-    "PaddingValue is 10.6; INT32 holds whole numbers": {
-        "padding_value": 10.6,
-        "padding_mode": Mode.WRAP,
-    },
-}
+EDGES = [padding_sample(name, mode, *SIZES[name]) for mode in Mode for name in SIZES]
+for rank, mode in zip(range(9), itertools.cycle(Mode), strict=False):
+    shape = shape_of_rank(rank)
+    ones = (1,) * rank
+    EDGES.append(padding_sample(f"rank {rank}", mode, shape, ones, (0,) * rank))
+EDGES += [
+    padding_sample("empty", Mode.CONSTANT, (0,), (2,), (1,)),
+    padding_sample("empties", Mode.CONSTANT, (0, 0), (2, 0), (0, 3)),
+    padding_sample("of rank 8", Mode.CONSTANT, shape_of_rank(8), (1,) * 8, (0,) * 8),
+]
+# CONSTANT has a path of its own in kernels, and WRAP has one in that for TPUs. The
+# other modes differ in the source's coordinate alone.
+PLANS = [f"constant {name}" for name in (*SIZES, "rank 0", "empty", "empties")]
+for name in ("nothing", "far", "one", "two", "middle axis", "all axes", "rank 4"):
+    PLANS.append(f"wrap {name}")
+for mode in ("edge", "reflection", "symmetric"):
+    PLANS += [f"{mode} far", f"{mode} all axes"]
+PLANS += ["edge rank 1", "symmetric rank 3"]
+
+# ERRORS
 
 
 def _pad(x: Any, start: Any = (1, 1), end: Any = (1, 1), **options: Any) -> Any:
     return dmljax.padding(x, start, end, **options)
 
 
-ERRORS = (
-    *Wrong.calls("PADDING", _pad, CALLS),
-    *Wrong.descriptors(DESC, DESCRIPTORS),
-    *Wrong.descriptors(TYPED, TYPED_DESCRIPTORS),
-)
+MATRIX = np.ones((2, 3), np.float32)
+START = "start_padding (StartPadding)"
+END = "end_padding (EndPadding)"
+LARGE = "each element must be a UINT32, less than 2^32"
+_call = functools.partial(Wrong.of_call, "PADDING", _pad)
+ERRORS = [
+    _call(
+        f"{START} has 1 element, while x (InputTensor) has 2 dimensions; write 2 "
+        "integers, one for each axis, and 0 where nothing is added",
+        MATRIX,
+        start=(1,),
+    ),
+    _call(f"{END} has 3 elements, while...has 2 dim", MATRIX, end=(1, 1, 1)),
+    _call(f"{START} has 2 elements, while...has 0 dim", MATRIX[0, 0]),
+    _call(f"{START} is {{-1,0}}; no element may be negative", MATRIX, start=(-1, 0)),
+    _call(f"{END} is {{0,-2}}; no element may be negative", MATRIX, end=(0, -2)),
+    _call(f"{START} is {{4294967296,0}}; {LARGE}", MATRIX, start=(2**32, 0)),
+    _call(f"{END} is {{0,{2**62}}}; {LARGE}", MATRIX, end=(0, 2**62)),
+]
+for mode in tuple(Mode)[1:]:
+    text = f"x (InputTensor) has sizes {{0,3}}; {mode.name} has nothing to repeat along"
+    text += " axis 0, whose size is 0. Only CONSTANT"
+    ERRORS.append(_call(text, MATRIX[:0], mode=mode))
+
+_desc = functools.partial(Wrong.of_descriptor, DESC)
+ERRORS += [
+    _desc("has {3,6}, while...give it {3,5}", output_tensor=tensor("FLOAT32", 3, 6)),
+    _desc("has {15}, while...give it {3,5}", output_tensor=tensor("FLOAT32", 15)),
+    _desc("has FLOAT16, while...has FLOAT32", output_tensor=tensor("FLOAT16", 3, 5)),
+    _desc(
+        "DimensionCount is 3, while tensor 'InputTensor' has 2 dim", dimension_count=3
+    ),
+    _desc(
+        ": StartPadding has 1 element, while tensor 'InputTensor' has 2 dimensions; ",
+        start_padding=(1,),
+    ),
+    _desc(": EndPadding is {0,-2}; no element may be negative", end_padding=(0, -2)),
+    Wrong.of_descriptor(
+        TYPED,
+        "PaddingValueDataType is FLOAT16, while tensor 'OutputTensor' has INT32; both",
+        padding_value_data_type=dmljax.DataType.FLOAT16,
+    ),
+    Wrong.of_descriptor(
+        TYPED,
+        "is 2147483648; INT32 holds -2147483648 to 2147483647",
+        padding_value=2**31,
+    ),
+    # The value has to fit under every mode, although only CONSTANT uses it.
+    Wrong.of_descriptor(
+        TYPED,
+        "PaddingValue is 10.6; INT32 holds whole numbers",
+        padding_value=10.6,
+        padding_mode=Mode.WRAP,
+    ),
+]
+
+# SHARDING
+
+# The rows of the table: the padding, and which divisions of the array they speak of.
+ALONG = {
+    "batch": (
+        NARROW,
+        "dimensions that are not padded",
+        lambda parts: parts[0] == 1 and parts[2] == 8,
+    ),
+    "narrow": (NARROW, "a padded dimension", lambda parts: parts[0] > 1),
+    "wide": (
+        (40, 8),  # more than a part of 4 or 8
+        "a dimension padded by more than a part",
+        lambda parts: parts[0] in (4, 8) and max(parts[1:]) == 1,
+    ),
+}
+SHARDED = {}
+for mode in Mode:
+    for name, (pads, along, fits) in ALONG.items():
+        function = functools.partial(pad_rows, pads=pads, mode=mode)
+        row = ("`padding`", along)
+        case = Case(function, (array(),), row, fits, pads=pads)
+        SHARDED[f"{mode.name}, {name}"] = case
+
 SUBJECT = Subject(
     operator=OPERATORS["padding"],
-    jitted=_padding._padding,
     tensor="InputTensor",
     signature=(
         "(x, /, start_padding, end_padding=<left out>, *, "
         "mode=<PaddingMode.CONSTANT: 0>, value=0, implementation=None)"
     ),
-    arguments=(np.ones((2, 3), np.float32), (1, 1), (1, 1), 0, 0, None),
+    arguments=(MATRIX, (1, 1), (1, 1), 0, 0, None),
     taken={"x": {"an array"}, "value": tables.REAL, "implementation": tables.NONE},
     names=("PaddingMode",),
     samples=tuple(
         padding_sample("matrix", mode, (3, 2), (5, 1), (4, 3)) for mode in Mode
     ),
-    edges=(
-        *(
-            padding_sample(name, mode, *sizes)
-            for mode in Mode
-            for name, *sizes in (
-                ("start", (4,), (3,), (0,)),
-                ("end", (4,), (0,), (3,)),
-                ("nothing", (2, 3), (0, 0), (0, 0)),
-                ("far", (3,), (40,), (35,)),
-                ("one", (1,), (5,), (4,)),
-                ("two", (2,), (7,), (6,)),
-                ("middle axis", (2, 3, 2), (0, 9, 0), (0, 10, 0)),
-                ("all axes", (1, 3, 2), (2, 7, 5), (3, 5, 1)),
-                ("empty elsewhere", (0, 2), (0, 3), (0, 1)),
-            )
-        ),
-        *(
-            padding_sample(
-                f"rank {rank}", mode, shape_of_rank(rank), (1,) * rank, (0,) * rank
-            )
-            for rank, mode in zip(range(9), itertools.cycle(Mode), strict=False)
-        ),
-        padding_sample("empty", Mode.CONSTANT, (0,), (2,), (1,)),
-        padding_sample("empties", Mode.CONSTANT, (0, 0), (2, 0), (0, 3)),
-        padding_sample(
-            "of rank 8", Mode.CONSTANT, shape_of_rank(8), (1,) * 8, (0,) * 8
-        ),
-    ),
-    # CONSTANT has a path of its own in kernels, and WRAP has one in that for TPUs. The
-    # other modes differ in the source's coordinate alone.
-    plans=(
-        *(
-            f"constant {name}"
-            for name in (
-                *("start", "end", "nothing", "far", "one", "two"),
-                *("middle axis", "all axes", "empty elsewhere"),
-            )
-        ),
-        *("wrap far", "wrap one", "wrap two", "wrap middle axis", "wrap all axes"),
-        *("edge far", "edge all axes", "reflection far", "reflection all axes"),
-        *("symmetric far", "symmetric all axes", "wrap nothing"),
-        *("constant rank 0", "edge rank 1", "symmetric rank 3", "wrap rank 4"),
-        *("constant empty", "constant empties"),
-    ),
+    edges=EDGES,
+    plans=PLANS,
     errors=ERRORS,
-    sharded={
-        f"{mode.name}, {name}": _sharded(mode, pads, along, fits)
-        for mode in Mode
-        for name, pads, along, fits in (
-            (
-                *("batch", NARROW, "dimensions that are not padded"),
-                lambda parts: parts[0] == 1 and parts[2] == 8,
-            ),
-            (*("narrow", NARROW, "a padded dimension"), lambda parts: parts[0] > 1),
-            (
-                *("wide", WIDE, "a dimension padded by more than a part"),
-                lambda parts: parts[0] in (4, 8) and max(parts[1:]) == 1,
-            ),
-        )
-    },
+    sharded=SHARDED,
     descriptors={
         "PADDING": Described(
-            DESC,
-            "InputTensor OutputTensor PaddingMode PaddingValue DimensionCount "
+            example=DESC,
+            fields="InputTensor OutputTensor PaddingMode PaddingValue DimensionCount "
             "StartPadding EndPadding",
-            {
+            table={
                 "1_0": tables.matrices((4, 5), tables.FLOATS),
                 "2_1": tables.matrices((4, 5), tables.SMALL),
                 "3_1": tables.matrices((1, 8), tables.SMALL),
                 "5_0": tables.matrices((1, 8), tables.ALL),
             },
-            lambda rank, data_type: (Mode.EDGE, 0.0, *_nothing(rank)),
-            *(_make, _expected),
-            {"padding_value": tables.REAL, "dimension_count": tables.INTEGER},
+            attributes=lambda rank, kind: (Mode.EDGE, 0.0, *_nothing(rank)),
+            make=_make,
+            oracle=_expected,
+            taken={"padding_value": tables.REAL, "dimension_count": tables.INTEGER},
         ),
         "PADDING1": Described(
-            TYPED,
-            "InputTensor OutputTensor PaddingMode PaddingValueDataType PaddingValue "
-            "DimensionCount StartPadding EndPadding",
-            {"5_0": tables.matrices((1, 8), tables.ALL)},
-            lambda rank, data_type: (Mode.EDGE, data_type, 0, *_nothing(rank)),
-            *(_make1, _expected1),
-            {"padding_value": tables.INTEGER},
+            example=TYPED,
+            fields="InputTensor OutputTensor PaddingMode PaddingValueDataType "
+            "PaddingValue DimensionCount StartPadding EndPadding",
+            table={"5_0": tables.matrices((1, 8), tables.ALL)},
+            attributes=lambda rank, kind: (Mode.EDGE, kind, 0, *_nothing(rank)),
+            make=_make1,
+            oracle=_expected1,
+            taken={"padding_value": tables.INTEGER},
         ),
     },
 )
