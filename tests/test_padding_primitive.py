@@ -35,6 +35,13 @@ def test_rows_that_a_padding_sends(pads, mode, sent):
     assert (found.kind, found.elements) == (sent[0], sent[1] * math.prod(SHAPE[1:]))
 
 
+def test_columns_that_a_device_gathers():
+    """A part has two columns. The padding is larger."""
+    pad = functools.partial(padding, mode=PaddingMode.SYMMETRIC)
+    sharding = sharding_of("8", P(None, "a"), AxisType.Explicit)
+    run(lambda x: pad(x, (0, 5), (0, 3)), sharding, array(shape=(3, 16)))
+
+
 # THE KERNELS
 
 
