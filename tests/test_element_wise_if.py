@@ -63,6 +63,12 @@ def test_types_of_scalars():
         element_wise_if(CONDITION, X, np.ones(1, np.float32))
 
 
+def test_a_traced_truth_value_gives_way_to_a_traced_number():
+    for a, b in ((True, 2), (2, True)):
+        found = jax.jit(element_wise_if)(CONDITION, a, b)
+        assert_same(found, np.where(CONDITION != 0, a, b).astype(np.int32))
+
+
 def test_the_derivative_in_a_scalar():
     weights = np.array([[1, 20, 300], [4000, 50000, 600000]], np.float32)
     gradient = jax.grad(lambda b: (element_wise_if(CONDITION, X, b) * weights).sum())

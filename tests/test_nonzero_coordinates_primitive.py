@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dmljax import nonzero_coordinates
-from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
+from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES, _sum_in_levels
 from tests import oracles
 from tests.checks import assert_same, launches
 
@@ -43,6 +43,13 @@ def test_batches(find):
     assert_same(find(sparse, size=8), oracles.nonzero_coordinates(sparse, size=8))
     nothing = jax.vmap(functools.partial(find, size=5))(batch[:0])
     assert [out.shape for out in nothing] == [(0,), (0, 5, 2)]
+
+
+@pytest.mark.parametrize("size", [1, 16, 17, 257, 5000])
+def test_running_sums_in_levels(size):
+    """A level has blocks of 16 numbers."""
+    numbers = np.random.default_rng(0).integers(0, 33, size, np.uint32)
+    assert_same(jax.jit(_sum_in_levels)(numbers), np.cumsum(numbers, dtype=np.uint32))
 
 
 # MEMORY

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dmljax import PaddingMode, padding
+from dmljax._padding_forms import by_axes, join
 from dmljax._padding_primitive import ADJOINT, PADDING
 from tests import oracles, samples
 
@@ -17,6 +18,7 @@ FORMS = {
     "definition": PADDING.xla,
     "strips": PADDING.divisible,
     "cpu": PADDING.on_platform["cpu"],
+    "joined": by_axes(join),  # a CPU does this to longer rows alone
 }
 CASES = [
     ((3, 4), (2, 3), (0, 1)),
@@ -55,7 +57,7 @@ def assert_each(form, inputs, oracle):
         np.testing.assert_array_equal(found, oracle(x, *pads), name, strict=True)
 
 
-# In a type of one byte (a CPU joins its strips), and in another one.
+# The sums of the adjoint wrap around in int8.
 each_type = pytest.mark.parametrize("dtype", ["int8", "float32"])
 
 
