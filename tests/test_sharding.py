@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
@@ -235,6 +235,16 @@ def test_mesh_axes_in_another_order_than_in_the_mesh():
     program = jax.jit(jax.value_and_grad(pad, has_aux=True))
     (x,) = explicit(P(("b", "a")), array())
     assert_equal(program(x), program(array()))
+
+
+def test_a_mesh_axis_with_a_long_name():
+    """A type has one axis as a text, which could be read as several axes."""
+    devices = jax.devices("cpu")[:2]
+    mesh = jax.make_mesh((2,), ("rows",), (AxisType.Explicit,), devices=devices)
+    pad = functools.partial(pad_rows, pads=NARROW, mode=PaddingMode.WRAP)
+    with jax.set_mesh(mesh):
+        x = jax.device_put(array(), NamedSharding(mesh, P("rows")))
+        assert_equal(jax.jit(pad)(x), pad(array()))
 
 
 def test_a_gradient_inside_a_shard_map_over_some_axes():

@@ -43,7 +43,9 @@ def test_a_word_has_a_bit_for_each_element(width, keep):
 
 def test_bits_of_wide_elements():
     """Two words each: the sign is in the second one."""
-    values = np.array([0.0, -0.0, 5e-324, -(2.0**-1022), 1.0, np.inf])
+    first = 2.0**-1074  # the lowest bit of the first word
+    last = 2.0**-1043  # and its highest
+    values = np.array([0.0, -0.0, first, last, -(2.0**-1022), np.inf])
     words = [jnp.asarray(values.view(np.uint32)[i::2]) for i in (0, 1)]
     found = _nonzero_bits.bits_of_words(words * 2, 64, 2**63 - 1)
     np.testing.assert_array_equal(found, np.array([0, 0, 3, 3, 3, 3], np.uint32))
