@@ -197,17 +197,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if not arguments.output_dir:  # a Path would take it for the current folder
         raise _UsageError("--output-dir is empty; write . for the current folder")
     targets = Targets(Path(arguments.output_dir), not arguments.no_clobber)
-    names: list[str] = arguments.models
-    if names.count(STANDARD_INPUT) > 1:
-        raise _UsageError("standard input holds one model; name - once")
-    # Standard input can be read only once, and a model may be parsed twice.
-    budget = Budget(arguments.max_memory)
-    sources: list[tuple[str, str | bytes]] = []
-    for name in names:
-        if name == STANDARD_INPUT:
-            sources.append(("standard input", read_stream(sys.stdin, budget)))
-        else:
-            sources.append((name, name))
+    sources = _sources(arguments.models, Budget(arguments.max_memory))
 
     @contextlib.contextmanager
     def saying(verb: str, number: int, called: str) -> Iterator[None]:
@@ -245,6 +235,21 @@ def _run(arguments: argparse.Namespace) -> int:
                 f"run {1000 * (end - compiled):.3g} ms"
             )
     return 0
+
+
+def _sources(names: list[str], budget: Budget) -> list[tuple[str, str | bytes]]:
+    """Returns the name of each model for messages, and its path or its text.
+
+    Standard input can be read only once, and a model may be parsed twice.
+    """
+    if names.count(STANDARD_INPUT) > 1:
+        raise _UsageError("standard input holds one model; name - once")
+    return [
+        ("standard input", read_stream(sys.stdin, budget))
+        if name == STANDARD_INPUT
+        else (name, name)
+        for name in names
+    ]
 
 
 @contextlib.contextmanager
