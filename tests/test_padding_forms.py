@@ -6,6 +6,7 @@ import re
 import jax
 import numpy as np
 import pytest
+from jax import export
 
 from dmljax import PaddingMode, padding
 from dmljax._padding_forms import by_axes, join
@@ -104,6 +105,16 @@ def test_long_rows_of_narrow_elements_are_joined_on_a_cpu(joined, shape, start, 
     program = jax.make_jaxpr(functools.partial(FORMS["cpu"], **pads))
     text = str(program(jax.ShapeDtypeStruct(shape, dtype)))
     assert ["gather" in text, "concatenate" in text] == [not joined, joined]
+
+
+def test_rows_of_an_unknown_length_are_gathered_on_a_cpu():
+    """JAX can't say whether a symbolic length is long."""
+    shape = export.symbolic_shape("8, n")
+    pad = functools.partial(
+        FORMS["cpu"], start=(1, 0), end=(1, 0), mode=PaddingMode.EDGE
+    )
+    text = str(jax.make_jaxpr(pad)(jax.ShapeDtypeStruct(shape, np.int8)))
+    assert "gather" in text
 
 
 # LONG AXES
