@@ -92,7 +92,7 @@ MASKED = ", whose mask would be lost; pass its filled() values, and the mask as"
 KIND = "a type of JAX, in native byte order, but not of floats of 6 bits."
 ELEMENTS = f"; they must be numbers of {KIND}"
 KEYS = " jax.random.key_data makes numbers of keys, and jax.random.wrap_key_data makes"
-# What JAX has no arrays of, and what is no number.
+# JAX has no arrays of some of these types, and the others are no numbers.
 NO_TYPES = ["object", "U1", "V4", "M8[s]", "m8[s]", "longdouble", "G", ">f4", ">i2"]
 NO_TYPES += ["float6_e2m3fn", "float6_e3m2fn"]
 

@@ -35,7 +35,7 @@ Values = jax.Array | np.ndarray
 
 
 class Results(NamedTuple):
-    """What a run of a model gives."""
+    """The arrays that a run of a model gives."""
 
     resources: dict[str, Values]  # what they hold at the end
     snapshots: list[np.ndarray]  # what was held where a command shows a resource

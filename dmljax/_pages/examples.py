@@ -44,7 +44,7 @@ class Example:
     desc: OperatorDesc
     inputs: tuple[Elements, ...]  # in the order of the struct
     printed: tuple[Elements, ...]  # the outputs, perhaps only their first rows
-    # What the outputs must be if the page prints something wrong.
+    # The right outputs, if the page prints something wrong.
     expected: tuple[Elements, ...] | None = None
     note: str = ""  # a remark about the page
     known_error: str = ""  # what is wrong in the page

@@ -1,4 +1,4 @@
-"""What kernels of NONZERO_COORDINATES find; data for the one for GPUs, and its plan."""
+"""Checks of the kernels of NONZERO_COORDINATES, and data for the one for GPUs."""
 
 import functools
 import math

@@ -27,7 +27,7 @@ CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP = PaddingMode
 
 
 def padded(*operands, **static):
-    """What the kernel, compiled anew, makes of an array and perhaps a value."""
+    """Pads an array by the kernel, compiled anew, perhaps with a value."""
     pad = jax.jit(functools.partial(FORM, **static, interpret=blocks.INTERPRETED))
     (found,) = pad(*operands)
     return found
