@@ -27,13 +27,13 @@ CORE = (
 )
 SPHINX = ("sphinx-build", "-q", "-W", "-b", "html", "docs", "docs/_build/html")
 # With the newest JAX we leave out the tests of kernels (a CPU simulates them) and those
-# of the project's tools: benchmarks, faults, the layout of the files and the pictures.
+# of the project's tools: benchmarks, the layout of the files and the pictures.
 LEFT_OUT = [
     pathlib.Path("tests/pallas/gpu"),
     pathlib.Path("tests/pallas/tpu"),
     *(
         pathlib.Path(f"tests/project/test_{name}.py")
-        for name in ("benchmarks", "layout", "mutants", "pictures")
+        for name in ("benchmarks", "layout", "pictures")
     ),
 ]
 
@@ -155,15 +155,6 @@ def wheel(session: nox.Session) -> None:
     with session.chdir(folder):
         for command in commands:
             session.run("bash", "-c", " ".join(command), external=True)
-
-
-@nox.session(python=OLDEST)
-def mutants(session: nox.Session) -> None:
-    """Generated faults in two modules. The tests catch every fault in them."""
-    session.install("-e", ".[test]")
-    faults = ("--module", "_tensor", "--module", "_strides", "--sample", "40")
-    arguments = session.posargs or (*faults, "--seed", "0", "--limit", "30")
-    session.run("python", "-m", "tests.mutants", *arguments)
 
 
 @nox.session(python=OLDEST)
