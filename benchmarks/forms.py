@@ -18,7 +18,7 @@ import jax
 from jax import lax
 
 from benchmarks.case import Case
-from dmljax import _coordinates, _one_hot, _padding_forms, _select, _strides
+from dmljax import _coordinates, _one_hot, _padding_forms, _select
 from dmljax import _nonzero_coordinates_primitive as _nonzero
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES as NONZERO
 from dmljax._padding_primitive import PADDING
@@ -73,7 +73,6 @@ FORMS = {
         PADDED,
         _dict(PADDING.on_platform, dict.fromkeys(("cpu", "cuda"), _from_first)),
     ),
-    "offsets": Plain("cpu", "with gaps", _swapped(_strides, "_corner", lambda _: None)),
     "division": Plain("gpu", PADDED, _swapped(_coordinates, "FEW_PERIODS", -1)),
     "rows": Plain(
         "gpu", "middle axes", _swapped(_gpu_padding, "ROW_BYTES", 0), "dmljax pallas"
