@@ -6,14 +6,12 @@ package does with a name belongs to the callers.
 
 import dataclasses
 import importlib
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 from jax import lax
-from jax.extend.core import Primitive
 from jax.interpreters import mlir
 from jax.sharding import AxisType
 
@@ -36,10 +34,6 @@ UNDOCUMENTED = {
     # Of an array's type: over which mesh axes of a shard_map it varies. Without it, a
     # shard_map needs check_vma=False for kernels and derivatives.
     "manual axes": "manual_axis_type",
-    # Of jax.experimental.jet and roofline: they know no operator without these.
-    "jet": "jet_rules",
-    "roofline": "register_roofline",
-    "roofline result": "RooflineResult",
     # Of jax.experimental.pallas.mosaic_gpu, of jax.experimental.mosaic.gpu, and of
     # jaxlib.mlir: what kernels for NVIDIA GPUs are built with. Without them XLA's form
     # runs, and a kernel that was asked for is an error.
@@ -69,48 +63,6 @@ def module(name: str) -> Any:
         if f"{name}.".startswith(f"{error.name}."):
             return None
         raise
-
-
-# For each experimental module of JAX, what gives it the rules of a primitive. A module
-# looks for a rule when it runs a program, and most programs never import it.
-_WAITING: dict[str, list[Callable[[Any], None]]] = {"jet": [], "roofline": []}
-
-
-def register_experimental(primitive: Primitive, taylor: Callable[..., Any]) -> None:
-    """Keeps the rules of a primitive for JAX's experimental modules.
-
-    `taylor` is the rule for jax.experimental.jet. That for jax.experimental.roofline
-    counts the bytes of operands and outputs. `serve_experimental` gives both to the
-    modules that are imported.
-    """
-
-    def rule(context: Any, *operands: Any, **static: Any) -> Any:
-        del operands, static  # the context has the types of operands and outputs
-        result = _read("roofline result", sys.modules["jax.experimental.roofline"])
-        arrays = [*context.avals_in, *context.avals_out]
-        moved = sum(array.size * array.dtype.itemsize for array in arrays)
-        return result(unfused_hbm_bytes=moved)
-
-    def serve_jet(jet: Any) -> None:
-        rules = _read("jet", jet)
-        if rules is not _MISSING:
-            rules[primitive] = taylor
-
-    def serve_roofline(roofline: Any) -> None:
-        register = _read("roofline", roofline)
-        if _MISSING not in (register, _read("roofline result", roofline)):
-            register(primitive)(rule)
-
-    _WAITING["jet"].append(serve_jet)
-    _WAITING["roofline"].append(serve_roofline)
-
-
-def serve_experimental() -> None:
-    """Gives the experimental modules that are imported by now the operators' rules."""
-    for name, waiting in _WAITING.items():
-        found = sys.modules.get(f"jax.experimental.{name}")
-        while found and waiting:
-            waiting.pop()(found)
 
 
 def is_local(context: mlir.LoweringRuleContext) -> bool:

@@ -25,13 +25,7 @@ from jax.interpreters import ad, batching, mlir
 from jax.sharding import AbstractMesh, get_abstract_mesh, use_abstract_mesh
 
 from dmljax._check import DescriptorError, NoKernelError, as_python
-from dmljax._jax import (
-    is_local,
-    on_one_device,
-    register_experimental,
-    serve_experimental,
-    varying_alike,
-)
+from dmljax._jax import is_local, on_one_device, varying_alike
 from dmljax._sharding import Partition, explicit_mesh, over_explicit_mesh
 from dmljax._types import Form, Outputs
 from dmljax.pallas._platforms import may_be_default, require_kernel
@@ -112,7 +106,6 @@ class OperatorPrimitive:
         batching.primitive_batchers[primitive] = self._batch
         ad.primitive_jvps[primitive] = self._jvp
         ad.primitive_transposes[primitive] = self._transpose_rule
-        register_experimental(primitive, self._taylor)
         # JAX takes a rule that is registered without a platform for every one that has
         # no rule of its own, such as "rocm".
         for platform in ("", "cpu", "cuda", "tpu"):
@@ -128,7 +121,6 @@ class OperatorPrimitive:
         self, *operands: jax.Array, implementation: Implementation = None, **static: Any
     ) -> Outputs:
         """Computes the outputs for operands in normal form and hashable attributes."""
-        serve_experimental()
         static |= {"implementation": implementation}
         mesh = explicit_mesh(*operands)
         if mesh is not None:
@@ -243,23 +235,6 @@ class OperatorPrimitive:
             return outputs, [ad.Zero(jax.typeof(o).to_tangent_aval()) for o in outputs]
         tangents = self(*primals[:first], *map(ad.instantiate_zeros, linear), **static)
         return outputs, tangents
-
-    def _taylor(
-        self,
-        primals: Sequence[jax.Array],
-        series: Sequence[Sequence[jax.Array]],
-        **static: Any,
-    ) -> tuple[Outputs, list[tuple[jax.Array, ...]]]:
-        """Runs the operator on the terms of each degree, since it is linear in them."""
-        outputs = self(*primals, **static)
-        first = max(len(primals) - self.linear, 0)
-        by_degree = [
-            self(*primals[:first], *terms[first:], **static)
-            if self.transpose
-            else tuple(map(jnp.zeros_like, outputs))
-            for terms in zip(*series, strict=True)
-        ]
-        return outputs, list(zip(*by_degree, strict=True))
 
     def _transpose_rule(
         self, cotangents: Sequence[Any], *operands: Any, **static: Any

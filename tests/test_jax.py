@@ -1,4 +1,4 @@
-"""JAX outside its documented API: each name hidden in turn, and experimental modules.
+"""JAX outside its documented API: each name hidden in turn.
 
 Without a name the operators do with less, or raise one error that says what this JAX
 lacks, as the table in `dmljax._jax` says.
@@ -13,8 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import export
-from jax.experimental import jet, roofline
-from jax.extend.core import Primitive
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
@@ -23,7 +21,6 @@ from dmljax import DescriptorError, _jax
 from tests.checks import launches, python
 from tests.meshes import sharding_of
 from tests.pallas import blocks
-from tests.samples import INT32_MIN
 
 X = np.arange(32, dtype=np.float32).reshape(4, 8) % 5
 PAIR = np.array([2, 7], np.float32)
@@ -122,7 +119,6 @@ for name in PER_THREAD:
 # is compiled again. We hide names together if the same use fails without them.
 ALONE = ("devices", "export", "manual axes", "replace", "compute capability")
 HIDDEN = [PER_THREAD] + [(name,) for name in ALONE]
-EXPERIMENTAL = ("jet", "roofline", "roofline result")
 
 
 @functools.cache
@@ -147,7 +143,7 @@ def hide(monkeypatch):
 
 
 def test_the_table_is_complete():
-    assert set(_jax.UNDOCUMENTED) == {*EXPERIMENTAL, *PER_THREAD, *ALONE}
+    assert set(_jax.UNDOCUMENTED) == {*PER_THREAD, *ALONE}
 
 
 @pytest.mark.parametrize(("name", "use"), ERRORS)
@@ -182,7 +178,7 @@ def test_an_export_has_the_default_kernel_where_jax_does_not_say_that_it_is_one(
 def test_a_module_that_jax_does_not_have(monkeypatch):
     """Or a module of a package that it does not have."""
     assert _jax.module("jax.experimental.no_such_module") is None
-    assert _jax._read("jet", None) is _jax._MISSING
+    assert _jax._read("export", None) is _jax._MISSING
     monkeypatch.setitem(sys.modules, "jax.experimental.mosaic", None)
     monkeypatch.delitem(sys.modules, "jax.experimental.mosaic.gpu", raising=False)
     assert _jax.module("jax.experimental.mosaic.gpu") is None
@@ -221,88 +217,3 @@ def test_an_import_loads_only_what_programs_use():
     own = re.compile(r"dmljax(\.pallas)?(\._(?!model|pages|main)\w+)?")
     assert [name for name in imported.split() if not own.fullmatch(name)] == []
     assert asked == "True"
-
-
-# EXPERIMENTAL MODULES
-
-
-@pytest.mark.parametrize("name", EXPERIMENTAL)
-def test_rules_without(name, hide):
-    _jax.serve_experimental()  # the operators are served once, and not without a name
-    hide(name)
-    primitive = Primitive("with_fewer_rules")
-    _jax.register_experimental(primitive, lambda: None)
-    _jax.serve_experimental()
-    assert (primitive in jet.jet_rules) == (name != "jet")
-    primitive.def_abstract_eval(lambda x: x)
-    _, result = roofline.roofline(primitive.bind)(X)
-    assert result.unfused_hbm_bytes == (8 * X.size if name == "jet" else 0)
-
-
-SMALL = (np.arange(12, dtype=np.float32).reshape(3, 4) - 5) / 8
-INDICES = np.array([[1], [-1], [9]], np.int32)
-WRAP = dmljax.PaddingMode.WRAP
-# Each use of x, and the bytes that it reads and writes: of 4 but for the condition's.
-MOVED = {
-    "diagonal_matrix1": (
-        lambda x: dmljax.diagonal_matrix1(x, value=0, fill_begin=INT32_MIN, fill_end=1),
-        4 * (1 + 12 + 12),
-    ),
-    "element_wise_if": (lambda x: dmljax.element_wise_if(SMALL > 0, x, -x), 13 * 12),
-    "one_hot": (lambda x: dmljax.one_hot(INDICES, x[0, :2], size=5), 4 * (3 + 2 + 15)),
-    "padding": (lambda x: dmljax.padding(x, (1, 2), (0, 7), mode=WRAP), 4 * (12 + 52)),
-    "padding by a value": (
-        lambda x: dmljax.padding(x, (1, 2), (0, 1), value=x[1, 1]),
-        4 * (12 + 1 + 4 * 7),
-    ),
-}
-
-
-@pytest.mark.parametrize("use", MOVED)
-def test_taylor_series(use):
-    """Against derivatives of derivatives along a line."""
-    operator, _ = MOVED[use]
-
-    def curve(t):
-        return jnp.sin(operator(jnp.exp(t * SMALL)))
-
-    terms = [curve]
-    for _ in range(3):
-        terms.append(jax.jacfwd(terms[-1]))
-    t = jnp.float32(0.5)
-    wanted = jax.jit(lambda t: [term(t) for term in terms])(t)
-    line = (jnp.ones_like(t), jnp.zeros_like(t), jnp.zeros_like(t))
-    first, rest = jax.jit(lambda t: jet.jet(curve, (t,), (line,)))(t)
-    for term, other in zip([first, *rest], wanted, strict=True):
-        np.testing.assert_allclose(term, other, rtol=1e-4, atol=1e-4)
-
-
-def test_taylor_series_of_a_program_with_nonzero_coordinates():
-    def cubed(x):
-        count, _ = dmljax.nonzero_coordinates(x)
-        return x**3 * count.astype(np.float32)
-
-    x = jnp.float32([0, 2])
-    line = (jnp.ones(2), jnp.zeros(2), jnp.zeros(2))
-    with jax.numpy_dtype_promotion("standard"):  # jet itself needs it
-        first, rest = jet.jet(cubed, (x,), (line,))
-    np.testing.assert_allclose([first, *rest], [x**3, 3 * x**2, 6 * x, [6, 6]], 1e-5)
-
-
-@pytest.mark.parametrize("use", MOVED)
-def test_bytes(use):
-    """JAX counts its own operations beside: a slice, a reshape, a negation."""
-    operator, moved = MOVED[use]
-    _, whole = roofline.roofline(operator)(SMALL)
-    equations = jax.make_jaxpr(operator)(SMALL).jaxpr.eqns
-    alone = {equation.primitive.name for equation in equations} <= {"jit", "pjit"}
-    assert whole.unfused_hbm_bytes == moved or (
-        not alone and whole.unfused_hbm_bytes > moved
-    )
-    _, backward = roofline.roofline(jax.grad(lambda x: operator(x).sum()))(SMALL)
-    assert backward.unfused_hbm_bytes >= 4 * 12
-
-
-def test_bytes_of_nonzero_coordinates():
-    _, result = roofline.roofline(dmljax.nonzero_coordinates)(SMALL)
-    assert result.unfused_hbm_bytes == 4 * (12 + 1 + 12 * 2)
