@@ -12,7 +12,6 @@ import argparse
 import contextlib
 import functools
 import itertools
-import json
 import os
 import signal
 import sys
@@ -34,7 +33,6 @@ from dmljax._model.run import (
     print_outputs,
     write_outputs,
 )
-from dmljax._model.schema import model_schema
 from dmljax._operators import DESCRIPTORS
 from dmljax._pages.examples import EXAMPLES, Verdict
 from dmljax._pages.text import IMPORTS, show_example, summary
@@ -173,8 +171,6 @@ def _parser() -> argparse.ArgumentParser:
     verb(_compare, "time ten programs, beside jax.numpy", "compare")
     support = verb(_support, "show the supported ranks and types", "support padding")
     support.add_argument("operator", nargs="?", metavar="OPERATOR")
-    about = "print the JSON Schema of model files, for editors"
-    verb(_schema, about, "schema > model.schema.json")
     return parser
 
 
@@ -348,11 +344,6 @@ def _support(arguments: argparse.Namespace) -> int:
     name = arguments.operator
     chosen = DESCRIPTORS.values() if name is None else [operator_class(name)]
     print("\n\n".join(support_markdown(cls.operator, cls.support) for cls in chosen))
-    return 0
-
-
-def _schema(arguments: argparse.Namespace) -> int:
-    print(json.dumps(model_schema(), indent=2))
     return 0
 
 

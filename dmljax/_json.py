@@ -80,7 +80,7 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
 
     kind, optional = required(kind)
     # The kinds are told apart by the annotation. A new kind of field is a case here, in
-    # to_json, in the JSON Schema, and in the checks of `_descriptor`.
+    # to_json, and in the checks of `_descriptor`.
     if value is None and optional:
         return None
     if kind == tuple[int, ...]:

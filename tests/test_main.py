@@ -17,7 +17,6 @@ import pytest
 
 import dmljax
 from dmljax import __main__ as command_line
-from dmljax._model.schema import model_schema
 from dmljax._operators import DESCRIPTORS
 from tests.checks import python
 from tests.model.models import edited, holding, padding_model, save, show, zeros
@@ -339,17 +338,12 @@ def test_support(capsys):
     assert [line[3:] for line in lines if line.startswith("#")] == [*DESCRIPTORS]
 
 
-def test_the_schema(capsys):
-    assert command_line.main(["schema"]) == 0
-    assert json.loads(capsys.readouterr().out) == model_schema()
-
-
 def test_help_and_version(capsys):
     assert command_line.main(["--version"]) == 0
     assert capsys.readouterr().out == f"{dmljax.__version__}\n"
     assert command_line.main(["--help"]) == 0
     assert "example: dmljax run docs/models/" in capsys.readouterr().out
-    for verb in ("run", "examples", "compare", "support", "schema"):
+    for verb in ("run", "examples", "compare", "support"):
         assert command_line.main([verb, "--help"]) == 0
         words = " ".join(capsys.readouterr().out.split())
         assert f"example: dmljax {verb}" in words

@@ -1,27 +1,15 @@
 """Kinds of JSON values, and objects that are checked by a table of their fields.
 
-A kind is a JSON Schema with a text for messages. `read_fields` checks an object by its
-table, and `table_schema` makes the JSON Schema of the same table, so both agree. The
-tables themselves are in `format`.
+The tables themselves are in `format`.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from dmljax._check import DescriptorError, ModelError, as_json, listed, quoted
 
-Schema = dict[str, Any]
 Value = TypeVar("Value")
-# The types of Python that JSON's types become.
-TYPES: Mapping[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "boolean": (bool,),
-    "integer": (int,),
-    "number": (int, float),
-}
 
 
 @contextlib.contextmanager
@@ -45,107 +33,57 @@ def require(holds: bool, rule: str) -> None:
 
 
 class Kind(NamedTuple):
-    """A kind of value: the text that goes behind "it must be", and its JSON Schema."""
+    """A kind of value."""
 
-    text: str
-    schema: Schema
+    text: str  # the end of the error: "it must be ..."
+    accepts: Callable[[Any], bool]
 
 
 class Field(NamedTuple):
     """A field of an object. One that is not required may be absent or null."""
 
     kind: Kind
-    description: str
     required: bool = False
 
 
 Fields = Mapping[str, Field]
 
-
-def list_of(items: Schema, **limits: int) -> Schema:
-    """Makes the schema of a list."""
-    return {"type": "array", "items": items, **limits}
-
-
-def named(items: Schema) -> Kind:
-    """Makes the kind of an object of items that the file names."""
-    return Kind("an object", {"type": "object", "additionalProperties": items})
-
-
-def refer(definition: str) -> Schema:
-    """Makes the schema of what is defined elsewhere in the schema."""
-    return {"$ref": f"#/$defs/{definition}"}
+# `isinstance` would take True for an integer.
+OBJECT = Kind("an object", lambda value: type(value) is dict)
+LIST = Kind("a list", lambda value: type(value) is list)
+STRING = Kind("a string", lambda value: type(value) is str)
+BOOLEAN = Kind("true or false", lambda value: type(value) is bool)
+INTEGER = Kind("an integer", lambda value: type(value) is int)
+# Strings are read with the data type, which is not known here.
+NUMBER = Kind(
+    "a number, or for floats also 'nan', 'inf' or '-inf'",
+    lambda value: type(value) in (int, float, str),
+)
 
 
-def integer_schema(low: int, high: int) -> Schema:
-    """Makes the schema of an integer from `low` to `high`."""
-    return {"type": "integer", "minimum": low, "maximum": high}
+def between(low: int, high: int, limits: str) -> Kind:
+    """Makes the kind of an integer from `low` to `high`."""
+    text = f"an integer from {limits}"
+    return Kind(text, lambda value: type(value) is int and low <= value <= high)
 
 
-def or_null(schema: Schema) -> Schema:
-    """Makes the schema of a field that may be null: null stands for absent."""
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def struct_schema(properties: Schema, needed: Sequence[str]) -> Schema:
-    """Makes the schema of an object that has no other fields than these."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(needed),
-        "additionalProperties": False,
-    }
-
-
-def table_schema(table: Fields) -> Schema:
-    """Makes the schema of an object that a table describes."""
-    properties = {
-        key: (kind.schema if required else or_null(kind.schema))
-        | {"description": description}
-        for key, (kind, description, required) in table.items()
-    }
-    return struct_schema(properties, [key for key in table if table[key].required])
+def list_of(kind: Kind, text: str) -> Kind:
+    """Makes the kind of a list."""
+    return Kind(
+        text, lambda value: type(value) is list and all(map(kind.accepts, value))
+    )
 
 
 def choice(names: Sequence[str], prefix: str = "") -> Kind:
     """Makes the kind of one of some names, each with or without a prefix."""
-    full = [f"{prefix}{name}" for name in names] if prefix else []
+    full = [f"{prefix}{name}" for name in names]
     text = f"one of {', '.join(names)}" if len(names) > 1 else f"'{names[0]}'"
-    return Kind(text, {"enum": [*names, *full]})
-
-
-OBJECT = Kind("an object", {"type": "object"})
-STRING = Kind("a string", {"type": "string"})
-NONFINITE = {"type": "string", "pattern": "^([nN][aA][nN]|-?[iI][nN][fF])$"}
-NUMBER = Kind(
-    "a number, or for floats also 'nan', 'inf' or '-inf'",
-    {"anyOf": [{"type": "number"}, NONFINITE]},
-)
-
-
-def conforms(value: Any, schema: Schema) -> bool:
-    """Whether a value is of the type, and in the limits, that a schema gives.
-
-    A function of its own reads what belongs to an object in it, or is defined
-    elsewhere. That function knows the place for its messages.
-    """
-    if "$ref" in schema:
-        return True
-    if "anyOf" in schema:
-        return any(conforms(value, each) for each in schema["anyOf"])
-    if "enum" in schema:
-        return value in schema["enum"]
-    # `isinstance` would take True for an integer.
-    if type(value) not in TYPES[schema["type"]]:
-        return False
-    if "items" in schema:
-        return all(conforms(item, schema["items"]) for item in value)
-    return "minimum" not in schema or schema["minimum"] <= value <= schema["maximum"]
+    return Kind(text, lambda value: value in names or value in full)
 
 
 def require_kind(value: Any, kind: Kind, what: str) -> Any:
     """Requires that `value` is of `kind`, and returns it. `what` names it in errors."""
-    if not conforms(value, kind.schema):
+    if not kind.accepts(value):
         raise ModelError(f"{what} is {as_json(value)}; it must be {kind.text}.")
     return value
 

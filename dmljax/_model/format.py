@@ -1,7 +1,7 @@
 """The format of model files as tables of fields, and a model that was read.
 
-The tables say what each object of the format may hold. The parser checks objects by
-them, and the JSON Schema is made from them. What they refer to is defined in `schema`.
+The tables say what each object of the format may hold. docs/model_files.md says what
+the fields mean.
 """
 
 import dataclasses
@@ -13,18 +13,18 @@ import numpy as np
 from dmljax._descriptor import OperatorDesc
 from dmljax._json import enum_prefix
 from dmljax._model.fields import (
+    BOOLEAN,
+    INTEGER,
+    LIST,
     NUMBER,
     OBJECT,
     STRING,
     Field,
     Fields,
     Kind,
+    between,
     choice,
-    integer_schema,
     list_of,
-    named,
-    or_null,
-    refer,
 )
 from dmljax._model.limits import Budget
 from dmljax._model.output import FileOutput
@@ -34,12 +34,10 @@ from dmljax._tensor import DataType
 PREFIX = "DML_OPERATOR_"
 DATA_TYPES = tuple(data_type.name for data_type in UP_TO_64_BITS)
 
-BOOLEAN = Kind("true or false", {"type": "boolean"})
-UNSIGNED = Kind("an integer from 0 to 2^64 - 1", integer_schema(0, 2**64 - 1))
-SIZE = integer_schema(1, 2**32 - 1)
-SIZES = Kind("a list of integers, each from 1 to 2^32 - 1", list_of(SIZE))
-INTEGERS = Kind("a list of integers", list_of({"type": "integer"}))
-# How the tool compiles an operator. It changes no result here.
+UNSIGNED = between(0, 2**64 - 1, "0 to 2^64 - 1")
+SIZE = between(1, 2**32 - 1, "1 to 2^32 - 1")
+SIZES = list_of(SIZE, "a list of integers, each from 1 to 2^32 - 1")
+INTEGERS = list_of(INTEGER, "a list of integers")
 EXECUTION_FLAG = choice(
     (
         "NONE",
@@ -49,114 +47,87 @@ EXECUTION_FLAG = choice(
     ),
     "DML_EXECUTION_FLAG_",
 )
+SEVERAL_FLAGS = list_of(EXECUTION_FLAG, f"{EXECUTION_FLAG.text}, or a list of these")
 EXECUTION_FLAGS = Kind(
-    f"{EXECUTION_FLAG.text}, or a list of these",
-    {"anyOf": [EXECUTION_FLAG.schema, list_of(EXECUTION_FLAG.schema)]},
+    SEVERAL_FLAGS.text,
+    lambda value: EXECUTION_FLAG.accepts(value) or SEVERAL_FLAGS.accepts(value),
 )
 # UNKNOWN stands for a list of elements that have their own types.
 DATA_TYPE = choice((*DATA_TYPES, "UNKNOWN"), enum_prefix(DataType))
-INITIAL_VALUES = Kind("a list or an object", refer("initialValues"))
-COMMAND_LIST = Kind("a list", list_of(refer("command")))
-BINDINGS = named(or_null(refer("binding")))
-CHANNEL_ORDER = Field(choice(("RGB", "BGR")), "The order of an image's channels.")
+# `values` refuses other types than these, with its own messages.
+INITIAL_VALUES = Kind("a list or an object", lambda _: True)
+CHANNEL_ORDER = Field(choice(("RGB", "BGR")))
 
 MODEL: Fields = {
-    "resources": Field(named(refer("resource")), "Buffers, by name.", required=True),
-    "dispatchables": Field(
-        named(refer("dispatchable")), "Operators, by name.", required=True
-    ),
-    "commands": Field(COMMAND_LIST, "What to do, in order.", required=True),
-    "$schema": Field(STRING, "Where the schema of this file is; ignored."),
+    "resources": Field(OBJECT, required=True),
+    "dispatchables": Field(OBJECT, required=True),
+    "commands": Field(LIST, required=True),
+    "$schema": Field(STRING),  # ignored
 }
-# A field that is described as "Ignored." means nothing to the operators here. It is in
-# the table because models for the tool have it; its type is checked all the same.
+# Fields marked "ignored" mean nothing to our operators. The tables have them because
+# models for the tool do; we check their types all the same.
 RESOURCE: Fields = {
-    "initialValuesDataType": Field(DATA_TYPE, "The type of the initial values."),
-    "initialValues": Field(INITIAL_VALUES, "What the buffer holds.", required=True),
-    "initialValuesOffsetInBytes": Field(UNSIGNED, "Where the initial values begin."),
-    "sizeInBytes": Field(UNSIGNED, "The size of the buffer."),
-    "resampleSize": Field(SIZES, "{1, channels, height, width} to scale an image to."),
-    "resampleMode": Field(choice(["scale"]), "How an image is scaled."),
+    "initialValuesDataType": Field(DATA_TYPE),
+    "initialValues": Field(INITIAL_VALUES, required=True),
+    "initialValuesOffsetInBytes": Field(UNSIGNED),
+    "sizeInBytes": Field(UNSIGNED),
+    "resampleSize": Field(SIZES),  # {1, channels, height, width} of an image
+    "resampleMode": Field(choice(["scale"])),
     "channelOrder": CHANNEL_ORDER,
 }
-COUNT = Field(UNSIGNED, "How many elements there are.", required=True)
+COUNT = Field(UNSIGNED, required=True)
 # The objects that `initialValues` may be, by the field that no other of them has.
 GENERATORS: Mapping[str, Fields] = {
-    "value": {
-        "valueCount": COUNT,
-        "value": Field(NUMBER, "Every element.", required=True),
-    },
+    "value": {"valueCount": COUNT, "value": Field(NUMBER, required=True)},
     "valueStart": {
         "valueCount": COUNT,
-        "valueStart": Field(NUMBER, "The first element.", required=True),
-        "valueDelta": Field(NUMBER, "What is added for each next one.", required=True),
+        "valueStart": Field(NUMBER, required=True),
+        "valueDelta": Field(NUMBER, required=True),
     },
-    "sourcePath": {
-        "sourcePath": Field(
-            STRING,
-            "A .npy file, a .png or .jpg image, or raw little-endian data; relative "
-            "to the folder of the model, or else to the current directory.",
-            required=True,
-        )
-    },
+    "sourcePath": {"sourcePath": Field(STRING, required=True)},
 }
 # An element of a list of mixed types.
 MIXED_ELEMENT: Fields = {
-    "type": Field(DATA_TYPE, "The data type of this element.", required=True),
-    "value": Field(NUMBER, "The element.", required=True),
-    "name": Field(STRING, "A name for the reader."),
+    "type": Field(DATA_TYPE, required=True),
+    "value": Field(NUMBER, required=True),
+    "name": Field(STRING),
 }
 DISPATCHABLE: Fields = {
-    "type": Field(STRING, "The operator, such as DML_OPERATOR_PADDING."),
-    "desc": Field(OBJECT, "The fields of the operator's C struct."),
-    "Type": Field(STRING, "The same as type."),
-    "Desc": Field(OBJECT, "The same as desc."),
-    "bindings": Field(BINDINGS, "The resources of tensors that dispatches leave out."),
-    "dmlCompileType": Field(STRING, "Ignored."),
-    "executionFlags": Field(EXECUTION_FLAGS, "Ignored."),
+    "type": Field(STRING),  # the operator, such as DML_OPERATOR_PADDING
+    "desc": Field(OBJECT),  # the fields of the operator's C struct
+    "Type": Field(STRING),  # the same as type
+    "Desc": Field(OBJECT),  # the same as desc
+    "bindings": Field(OBJECT),  # the resources of tensors that commands leave out
+    "dmlCompileType": Field(STRING),  # ignored
+    "executionFlags": Field(EXECUTION_FLAGS),  # ignored
 }
-
-
-def _command(name: str, description: str) -> Field:
-    """Makes the field that names a command. The tool ignores the case of names."""
-    # The name itself comes first, so that editors offer it. A pattern of JSON Schema
-    # has no flag to ignore the case.
-    any_case = "".join(f"[{c.lower()}{c.upper()}]" for c in name)
-    types = [{"enum": [name]}, STRING.schema | {"pattern": f"^{any_case}$"}]
-    return Field(Kind(STRING.text, {"anyOf": types}), description, required=True)
-
-
-RESOURCE_NAME = Field(STRING, "The resource's name.", required=True)
+NAME = Field(STRING, required=True)
 COMMANDS: Mapping[str, Fields] = {
     "dispatch": {
-        "type": _command("dispatch", "Runs an operator."),
-        "dispatchable": Field(STRING, "The operator's name.", required=True),
-        "bindings": Field(BINDINGS, "The resource of each tensor.", required=True),
-        "threadGroupCount": Field(INTEGERS, "Ignored."),
+        "type": NAME,
+        "dispatchable": NAME,
+        "bindings": Field(OBJECT, required=True),
+        "threadGroupCount": Field(INTEGERS),  # ignored
     },
-    "print": {
-        "type": _command("print", "Prints a resource."),
-        "resource": RESOURCE_NAME,
-        "verbose": Field(BOOLEAN, "Whether to show each element's bits."),
-    },
+    "print": {"type": NAME, "resource": NAME, "verbose": Field(BOOLEAN)},
     "writeFile": {
-        "type": _command("writeFile", "Writes a resource to a file."),
-        "resource": RESOURCE_NAME,
-        "targetPath": Field(STRING, "A .npy, .png, .jpg or raw file.", required=True),
-        "dimensions": Field(SIZES, "The sizes of an array, or of an image."),
+        "type": NAME,
+        "resource": NAME,
+        "targetPath": Field(STRING, required=True),
+        "dimensions": Field(SIZES),
         "channelOrder": CHANNEL_ORDER,
     },
 }
 BINDING: Fields = {
-    "name": RESOURCE_NAME,
-    "elementOffset": Field(UNSIGNED, "How many elements come before the tensor."),
-    "elementSizeInBytes": Field(UNSIGNED, "The size of these elements."),
-    "elementCount": Field(UNSIGNED, "How many elements the tensor may span."),
-    "format": Field(STRING, "Ignored."),
-    "elementStride": Field(UNSIGNED, "Ignored."),
-    "shape": Field(INTEGERS, "Ignored."),
-    "counter": Field(STRING, "Ignored."),
-    "counterOffsetBytes": Field(UNSIGNED, "Ignored."),
+    "name": NAME,
+    "elementOffset": Field(UNSIGNED),
+    "elementSizeInBytes": Field(UNSIGNED),
+    "elementCount": Field(UNSIGNED),
+    "format": Field(STRING),  # this and all below are ignored
+    "elementStride": Field(UNSIGNED),
+    "shape": Field(INTEGERS),
+    "counter": Field(STRING),
+    "counterOffsetBytes": Field(UNSIGNED),
 }
 
 

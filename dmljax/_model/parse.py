@@ -42,7 +42,7 @@ from dmljax._tensor import DataType, TensorDesc, TensorFlags
 BYTES_PER_CHARACTER = 56
 # The bytes of the offset that an element of a strided tensor may need.
 OFFSET_BYTES = 8
-TYPE = Field(STRING, "What kind of object it is.", required=True)
+TYPE = Field(STRING, required=True)
 
 
 def read_stream(stream: Any, budget: Budget) -> bytes:
