@@ -2,8 +2,8 @@
 
 The exit status is 0 for success and 2 for bad input, explained in one line on
 standard error. It is 1 if an example disagrees with its page, if nobody reads the
-output, or after a fault of dmljax. It is 130 after Ctrl-C. SIGTERM and SIGHUP end the
-process as they end others, and leave no file with another name behind.
+output, or after a fault of dmljax. It is 130 after Ctrl-C, and 143 if SIGTERM comes
+while a file is written: then no file with another name is left behind.
 
 Results go to standard output. Everything else that is said goes to standard error.
 """
@@ -16,19 +16,18 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TextIO, cast
+from typing import NoReturn, TextIO, cast
 
 from dmljax import __version__
 from dmljax._check import ModelError, escaped, shortened
-from dmljax._model.limits import DEFAULT_SHARE, Budget, as_limit
+from dmljax._model.limits import MOST_ELEMENTS
 from dmljax._model.output import Targets, show_on
 from dmljax._model.parse import operator_class, parse_model, read_stream
 from dmljax._model.run import (
     PLATFORMS,
-    compile_model,
+    execute,
     find_device,
     print_outputs,
     write_outputs,
@@ -43,13 +42,6 @@ NO_READER = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
 STANDARD_INPUT = "-"
-# The signals that end the command, and what they do by default. Windows has no SIGHUP.
-ENDING: dict[int, Any] = {
-    getattr(signal, name): signal.SIG_DFL
-    for name in ("SIGTERM", "SIGHUP")
-    if hasattr(signal, name)
-}
-ENDING[signal.SIGINT] = signal.default_int_handler
 LONGEST_LINE = 2000  # characters of a message
 DOCUMENTATION = "documentation: docs/model_files.md and docs/index.md of the source"
 
@@ -154,15 +146,10 @@ def _parser() -> argparse.ArgumentParser:
     about = "what each targetPath is relative to; the current directory if absent"
     option("--output-dir", default=".", metavar="FOLDER", help=about)
     flag("--no-clobber", help="refuse to replace a file that is there already")
+    about = "how many elements a model may have; 2^28 if absent"
     option(
-        "--max-memory",
-        type=_size,
-        metavar="SIZE",
-        # argparse formats the text by `%`.
-        help="what a model may use, such as 512M or 8G; "
-        f"{100 * DEFAULT_SHARE:.0f}%% of the machine's memory if absent",
+        "--max-elements", type=int, default=MOST_ELEMENTS, metavar="COUNT", help=about
     )
-    flag("--timing", help="show how long compiling and running took")
     about = "run the examples of Microsoft's pages"
     option = verb(_examples, about, "examples padding").add_argument
     about = "show whole examples: those of an operator, or one such as padding_edge"
@@ -174,120 +161,52 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _size(text: str) -> int | None:
-    try:
-        return as_limit(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 # Running models
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Checks all models one after the other, then runs them one after the other.
-
-    So a wrong model leaves nothing behind, and no two models are in memory together.
-    """
+    """Checks all models, then runs them one after the other."""
     device = find_device(arguments.device)
     if not arguments.output_dir:  # a Path would take it for the current folder
         raise _UsageError("--output-dir is empty; write . for the current folder")
     targets = Targets(Path(arguments.output_dir), not arguments.no_clobber)
-    sources = _sources(arguments.models, Budget(arguments.max_memory))
-
-    @contextlib.contextmanager
-    def saying(verb: str, number: int, called: str) -> Iterator[None]:
-        """Says what is being done, if standard error is a terminal."""
-        _progress(f"{verb} model {number} of {len(sources)}: {called}")
-        yield
+    most = arguments.max_elements
+    models = []
+    for name in arguments.models:
+        _progress(f"checking {name}")
+        source = read_stream(sys.stdin, most) if name == STANDARD_INPUT else name
+        model = parse_model(source, targets, most)
+        models.append((name, model))
         _progress("")
-
-    # A single model is checked when it is compiled.
-    if arguments.check or len(sources) > 1:
-        for number, (called, source) in enumerate(sources, 1):
-            with saying("checking", number, called):
-                model = parse_model(source, targets, arguments.max_memory)
-            if arguments.check:
-                _say(f"{model.place}: it can run")
-    for number, (called, source) in enumerate([] if arguments.check else sources, 1):
-        start = time.perf_counter()
-        with saying("compiling", number, called):
-            model = parse_model(source, targets, arguments.max_memory)
-            run = compile_model(model, device)
-        compiled = time.perf_counter()
-        with saying("running", number, called):
-            results = run()
-        end = time.perf_counter()
-        with _signals_held() as interruptible:
-            written = write_outputs(model, results, interruptible)
-        if len(sources) > 1:
-            print(f"==> {escaped(called)} <==")
+        if arguments.check:
+            _say(f"{model.place}: it can run")
+    for name, model in [] if arguments.check else models:
+        _progress(f"running {name}")
+        results = execute(model, device)
+        _progress("")
+        with _exit_on_sigterm():
+            written = write_outputs(model, results)
+        if len(models) > 1:
+            print(f"==> {escaped(name)} <==")
         for line in written:
             _say(line)
         print_outputs(model, results)
-        if arguments.timing:
-            _say(
-                f"{model.place}: compile {1000 * (compiled - start):.3g} ms, "
-                f"run {1000 * (end - compiled):.3g} ms"
-            )
     return 0
 
 
-def _sources(names: list[str], budget: Budget) -> list[tuple[str, str | bytes]]:
-    """Returns the name of each model for messages, and its path or its text.
-
-    Standard input can be read only once, and a model may be parsed twice.
-    """
-    if names.count(STANDARD_INPUT) > 1:
-        raise _UsageError("standard input holds one model; name - once")
-    return [
-        ("standard input", read_stream(sys.stdin, budget))
-        if name == STANDARD_INPUT
-        else (name, name)
-        for name in names
-    ]
-
-
 @contextlib.contextmanager
-def _signals_held() -> Iterator[Callable[[], contextlib.AbstractContextManager[None]]]:
-    """Lets signals end the command only where all files are written, or none.
-
-    Gives a context in which the first signal raises at once. Elsewhere it waits until
-    all files have their names, and the other names are removed.
-    """
-    noted: list[int] = []
-    at_once = False
-
-    def end() -> NoReturn:
-        interrupted = noted[0] == signal.SIGINT
-        raise KeyboardInterrupt if interrupted else SystemExit(128 + noted[0])
-
-    def note(number: int, frame: object) -> None:
-        noted.append(number)
-        if at_once and len(noted) == 1:
-            end()
-
-    @contextlib.contextmanager
-    def interruptible() -> Iterator[None]:
-        nonlocal at_once
-        at_once = True
-        try:
-            yield
-        finally:
-            at_once = False
-
-    # Only the main thread may do this, and `nohup` ignores SIGHUP.
-    able = threading.current_thread() is threading.main_thread()
-    changed = [n for n in ENDING if able and signal.getsignal(n) is ENDING[n]]
-    for number in changed:
-        signal.signal(number, note)
+def _exit_on_sigterm() -> Iterator[None]:
+    """Lets SIGTERM raise SystemExit, so that no file with another name is left."""
+    # Only the main thread may do this, and whoever ignores SIGTERM keeps ignoring it.
+    main_thread = threading.current_thread() is threading.main_thread()
+    if not main_thread or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        yield interruptible
+        yield
     finally:
-        for number in changed:
-            signal.signal(number, ENDING[number])
-    if noted:
-        end()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _say(line: str) -> None:

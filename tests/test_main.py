@@ -1,12 +1,10 @@
 """The command line: what it shows, and that bad input is one line and status 2."""
 
 import doctest
-import functools
 import io
 import json
 import os
 import pathlib
-import re
 import signal
 import sys
 from concurrent import futures
@@ -19,7 +17,7 @@ import dmljax
 from dmljax import __main__ as command_line
 from dmljax._operators import DESCRIPTORS
 from tests.checks import python
-from tests.model.models import edited, holding, padding_model, save, show, zeros
+from tests.model.models import edited, padding_model, show, zeros
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -66,13 +64,9 @@ def test_two_models(capsys):
     assert np.load("written.npy").tolist() == [1, 1, 2, 3, 3]
 
 
-def test_one_model_has_no_header_and_may_be_timed(capsys):
-    assert run("--timing") == 0
-    out, err = capsys.readouterr()
-    assert out == PRINTED
-    line = r"model 'm0.json': compile (\S+) ms, run (\S+) ms"
-    compiled, ran = re.fullmatch(line, err.splitlines()[1]).groups()
-    assert float(compiled) > float(ran) > 0
+def test_one_model_has_no_header(capsys):
+    assert run() == 0
+    assert capsys.readouterr().out == PRINTED
 
 
 def test_nothing_is_printed_if_a_file_can_not_be_written(capsys, monkeypatch):
@@ -81,7 +75,7 @@ def test_nothing_is_printed_if_a_file_can_not_be_written(capsys, monkeypatch):
 
 
 def test_check_runs_nothing(capsys, monkeypatch):
-    monkeypatch.setattr(command_line, "compile_model", None)
+    monkeypatch.setattr(command_line, "execute", None)
     assert run("--check") == 0
     assert capsys.readouterr() == ("", "model 'm0.json': it can run\n")
     assert os.listdir() == ["m0.json"]
@@ -93,14 +87,13 @@ def test_standard_input(capsys, monkeypatch):
     assert capsys.readouterr().out == PRINTED
     for content, message in {
         b"[": "model on standard input: it is not JSON: line 1, column 2",
-        b" " * 2**16: "model on standard input: it needs 3.5 MiB of memory; a mod",
+        b" " * 101: "model on standard input: it has 101 bytes, and at most 100 are",
     }.items():
         monkeypatch.setattr(sys, "stdin", stream(content))
-        rejects(capsys, ["run", "-", "--max-memory", "1M"], message)
+        rejects(capsys, ["run", "-", "--max-elements", "100"], message)
     full = mock.Mock(buffer=mock.Mock(read=mock.Mock(side_effect=MemoryError)))
     monkeypatch.setattr(sys, "stdin", full)
     rejects(capsys, ["run", "-"], "model on standard input: there is not enough memory")
-    rejects(capsys, ["run", "-", "-"], "standard input holds one model; name - once")
     monkeypatch.setattr(sys, "stdin", None)
     rejects(capsys, ["run", "-"], "standard input is closed, so there is no model to")
     with open(os.open(os.devnull, os.O_WRONLY)) as unreadable:
@@ -129,7 +122,7 @@ def test_no_file_is_written_twice(capsys):
     first, second, third = files(padding_model(), padding_model(), twice)
     message = "'m2.json', command 4 (writeFile): it cannot be written: File exists."
     rejects(capsys, ["run", third, "--no-clobber"], message)
-    assert not os.path.exists("written.npy")
+    os.unlink("written.npy")
     assert command_line.main(["run", first, second, "--no-clobber"]) == 2
     out, err = capsys.readouterr()
     assert out == f"==> m0.json <==\n{PRINTED}"
@@ -137,14 +130,14 @@ def test_no_file_is_written_twice(capsys):
     assert command_line.main(["run", third]) == 0
 
 
-def test_the_memory_limit_and_that_all_models_are_checked_before_any_runs(capsys):
-    large = edited(padding_model(), "resources.x", zeros("INT8", 2**32 - 1))
-    limit = "a model may use 2 GiB (--max-memory, or max_memory in Python)."
+def test_the_limit_and_that_all_models_are_checked_before_any_runs(capsys):
+    large = edited(padding_model(), "resources.x", zeros("INT8", 2**28))
+    limit = "a model may have 268435456 in all (--max-elements, or max_elements in"
     for models in ([padding_model(), large], [large]):
         names = files(*models)
-        rejects(capsys, ["run", *names, "--max-memory", "2G"], limit)
+        rejects(capsys, ["run", *names], limit)
         assert not os.path.exists("written.npy")
-    rejects(capsys, ["run", *names, "--max-memory", "x"], "'x' is not a size such as")
+    rejects(capsys, ["run", *names, "--max-elements", "x"], "invalid int value: 'x'")
 
 
 @pytest.mark.parametrize(
@@ -175,7 +168,7 @@ def test_progress_on_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     assert run() == 0
     text = terminal.buffer.getvalue().decode("ascii")
-    assert "\r\x1b[Kcompiling model 1 of 1: m0.json\r" in text
+    assert "\r\x1b[Krunning m0.json\r" in text
     assert text.endswith(f"\r\x1b[K\rwrote {WRITTEN}")
 
 
@@ -204,67 +197,34 @@ def test_an_error_that_the_terminal_cannot_show(monkeypatch):
 
 def test_an_interrupt(capsys, monkeypatch):
     interrupt = mock.Mock(side_effect=KeyboardInterrupt)
-    monkeypatch.setattr(command_line, "compile_model", interrupt)
+    monkeypatch.setattr(command_line, "execute", interrupt)
     assert run() == 130
     assert capsys.readouterr() == ("", "dmljax: interrupted\n")
 
 
-@pytest.mark.parametrize("number", command_line.ENDING)
-@pytest.mark.parametrize("more", [[], ["--no-clobber"]])
-def test_a_signal_while_files_are_written(capsys, monkeypatch, number, more):
-    """Before and after each call that makes, names or removes a file."""
-    names = ["0.bin", "1.bin"]
-    saves = [save("r", name) for name in names]
-    [source] = files(holding(zeros("UINT8", 8), *saves))
-    write_outputs = command_line.write_outputs
-    outcomes = []
-    left = 0
-    usual = command_line.ENDING[number]
-    before = signal.signal(number, usual)  # nohup ignores SIGHUP
+@pytest.mark.parametrize("name", ["shutil.copymode", "os.replace", "os.link"])
+def test_sigterm_while_a_file_is_written(name, monkeypatch):
+    """What it had written under another name is removed."""
+    pathlib.Path("written.npy").write_bytes(b"kept")
+    more = ["--no-clobber", "--output-dir", "new"] if name == "os.link" else []
+    os.mkdir("new")
 
-    def event():
-        nonlocal left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), number)
+    def terminate(*arguments):
+        assert len(os.listdir("new" if more else ".")) == (1 if more else 4)
+        os.kill(os.getpid(), signal.SIGTERM)
 
-    def watched(call, *arguments):
-        event()
-        result = call(*arguments)
-        event()
-        return result
-
-    def write(*arguments):
-        with monkeypatch.context() as patch:
-            for name in ("open", "link", "replace", "unlink"):
-                call = functools.partial(watched, getattr(os, name))
-                patch.setattr(os, name, call)
-            return write_outputs(*arguments)
-
-    monkeypatch.setattr(command_line, "write_outputs", write)
-    while left <= 0:
-        left = len(outcomes) + 1
-        status = command_line.main(["run", source, *more])
-        written = [name for name in names if pathlib.Path(name).exists()]
-        assert sorted(os.listdir()) == sorted([*written, source])
-        outcomes.append((status, written))
-        for name in written:
-            os.unlink(name)
-    ended = 130 if number == signal.SIGINT else 128 + number
-    *signalled, last = outcomes
-    assert {status for status, _ in signalled} == {ended}
-    assert [written for _, written in signalled if written not in ([], names)] == []
-    assert {len(written) for _, written in signalled} == {0, 2}
-    assert last == (0, names)
-    assert signal.signal(number, before) is usual
+    monkeypatch.setattr(name, terminate)
+    assert run(*more) == 143
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert os.listdir("new") == []
+    assert sorted(os.listdir()) == ["m0.json", "new", "written.npy"]
+    assert pathlib.Path("written.npy").read_bytes() == b"kept"
 
 
-@pytest.mark.parametrize("number", command_line.ENDING)
-def test_a_signal_that_is_ignored_stays_so(capsys, number):
-    """As nohup ignores SIGHUP."""
-    before = signal.signal(number, signal.SIG_IGN)
+def test_sigterm_that_is_ignored_stays_so():
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     assert run() == 0
-    assert signal.signal(number, before) is signal.SIG_IGN
+    assert signal.signal(signal.SIGTERM, before) is signal.SIG_IGN
 
 
 def test_main_in_a_thread(capsys):
@@ -274,7 +234,7 @@ def test_main_in_a_thread(capsys):
 
 
 def test_a_mistake_of_ours_is_not_hidden(monkeypatch):
-    monkeypatch.setattr(command_line, "compile_model", None)
+    monkeypatch.setattr(command_line, "execute", None)
     with pytest.raises(TypeError):
         run()
 

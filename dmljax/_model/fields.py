@@ -26,12 +26,6 @@ def at(place: str) -> Iterator[None]:
         raise ModelError(f"{place}: it is nested too deeply.") from error
 
 
-def require(holds: bool, rule: str) -> None:
-    """Raises a ModelError unless a rule holds."""
-    if not holds:
-        raise ModelError(rule)
-
-
 class Kind(NamedTuple):
     """A kind of value."""
 
@@ -119,11 +113,11 @@ def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
 def find_spelling(fields: Mapping[str, Any], key: str) -> str | None:
     """Returns a key as it is written, perhaps with a capital letter; None if absent."""
     given = [k for k in (key, key.capitalize()) if fields.get(k) is not None]
-    require(
-        len(given) < 2,
-        f"it has both of the fields {listed(given)}, which are the same; leave one "
-        "out.",
-    )
+    if len(given) == 2:
+        raise ModelError(
+            f"it has both of the fields {listed(given)}, which are the same; leave one "
+            "out."
+        )
     return given[0] if given else None
 
 

@@ -26,7 +26,6 @@ from dmljax._model.fields import (
     choice,
     list_of,
 )
-from dmljax._model.limits import Budget
 from dmljax._model.output import FileOutput
 from dmljax._support import UP_TO_64_BITS
 from dmljax._tensor import DataType
@@ -195,7 +194,6 @@ class Model:
     resources: Mapping[str, Resource]
     commands: tuple[Dispatch | Print | WriteFile, ...]  # in their order
     reinterpreted: frozenset[str]  # the resources that are bound as another type
-    budget: Budget
 
     @property
     def dispatches(self) -> tuple[Dispatch, ...]:

@@ -6,6 +6,7 @@ Pillow is an extra, imported only where an image is read or written.
 import contextlib
 import functools
 import io
+import math
 import re
 import threading
 import warnings
@@ -16,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from dmljax._check import ModelError, shortened, show
-from dmljax._model.fields import require
-from dmljax._model.limits import Budget
+from dmljax._model.limits import Room
 from dmljax._tensor import DataType
 
 IMAGE_KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
@@ -29,11 +29,6 @@ WRITTEN_CHANNELS = {"PNG": (1, 3, 4), "JPEG": (1, 3)}
 # The most pixels along a side. PNG counts them in 31 bits. JPEG counts them in 16 bits,
 # and the JPEG library allows a little less.
 MOST_PIXELS = {"PNG": 2**31 - 1, "JPEG": 65500}
-# The bytes that converting takes for each number of an image: as uint8 twice, and as
-# float64 three times.
-BYTES_PER_NUMBER = 26
-# The bytes for each byte of a file. Pillow copies EXIF data, for one, four times.
-FILE_COPIES = 5
 # The text that Pillow puts into messages in the place of a file's name.
 OBJECT_ADDRESS = re.compile(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>")
 LONGEST_REASON = 120
@@ -47,11 +42,11 @@ def is_image(path: Path) -> bool:
 
 def check_data_type(data_type: DataType) -> None:
     """Requires that an image can have the data type."""
-    require(
-        data_type.name in IMAGE_TYPES,
-        f"an image has data type {data_type.name}; it must be one of "
-        f"{', '.join(IMAGE_TYPES)}.",
-    )
+    if data_type.name not in IMAGE_TYPES:
+        raise ModelError(
+            f"an image has data type {data_type.name}; it must be one of "
+            f"{', '.join(IMAGE_TYPES)}."
+        )
 
 
 # Python has one list of filters of warnings for all threads. Of two threads that change
@@ -97,7 +92,7 @@ def _swap_for(order: str, pixels: np.ndarray) -> np.ndarray:
 
 
 def read_image(
-    content: bytes, fields: Mapping[str, Any], place: str, budget: Budget
+    content: bytes, fields: Mapping[str, Any], place: str, room: Room
 ) -> np.ndarray:
     """Reads the pixels in the order of {1, channels, height, width}.
 
@@ -107,11 +102,11 @@ def read_image(
     check_data_type(data_type)
     resample = tuple(fields.get("resampleSize", ()))
     fits = len(resample) == 4 and resample[0] == 1 and resample[1] in PILLOW_MODES
-    require(
-        fits or not resample,
-        f"the field 'resampleSize' is {show(resample)}; it must be "
-        "{1,channels,height,width} with 1, 3 or 4 channels.",
-    )
+    if resample and not fits:
+        raise ModelError(
+            f"the field 'resampleSize' is {show(resample)}; it must be "
+            "{1,channels,height,width} with 1, 3 or 4 channels."
+        )
     library = import_pillow()
     with converting(place):
         image = library.open(io.BytesIO(content), formats=("PNG", "JPEG"))
@@ -120,9 +115,9 @@ def read_image(
             raise ValueError("its pixels have more than 8 bits")
         own = (_count_channels(image), image.height, image.width)
         channels, height, width = resample[1:] or own
-        # The header is read, but not the pixels yet. Pillow decodes up to 4 channels.
-        numbers = channels * height * width + 4 * image.height * image.width
-        budget.check(FILE_COPIES * len(content) + BYTES_PER_NUMBER * numbers, place)
+        # The header is read, but not the pixels yet.
+        room.check(math.prod(own), place)
+        room.check(channels * height * width, place)
         if channels != 1 and image.mode not in CONVERTIBLE_MODES:
             image = image.convert("RGB")
         image = image.convert(PILLOW_MODES[channels])
@@ -158,11 +153,11 @@ def image_encoder(
             f"{{1,channels,height,width}}, {{channels,height,width}} or "
             f"{{height,width}}, with {', '.join(map(str, channels))} channels."
         )
-    require(
-        max(size) <= MOST_PIXELS[kind],
-        f"the field 'dimensions' is {show(dimensions)}; a {kind} image has at most "
-        f"{MOST_PIXELS[kind]} rows and columns.",
-    )
+    if max(size) > MOST_PIXELS[kind]:
+        raise ModelError(
+            f"the field 'dimensions' is {show(dimensions)}; a {kind} image has at most "
+            f"{MOST_PIXELS[kind]} rows and columns."
+        )
     encode = functools.partial(_encode, import_pillow(), kind, size, order)
     return encode, f"{size[2]} x {size[1]}"
 

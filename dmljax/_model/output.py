@@ -1,6 +1,6 @@
 """The output of a model: printed text, and files that are written.
 
-Text looks like what DxDispatch prints. Files are written all or not at all.
+Text looks like what DxDispatch prints.
 """
 
 import contextlib
@@ -8,16 +8,17 @@ import functools
 import io
 import math
 import os
+import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dmljax._check import LONGEST_PATH, ModelError, escaped, quoted, shortened, show
-from dmljax._model.fields import at, require
-from dmljax._model.images import BYTES_PER_NUMBER, Encoder, image_encoder, is_image
+from dmljax._model.fields import at
+from dmljax._model.images import Encoder, image_encoder, is_image
 from dmljax._tensor import DataType
 from dmljax._types import is_floating
 
@@ -46,7 +47,6 @@ class FileOutput(NamedTuple):
     clobber: bool  # whether it may replace a file
     encode: Encoder  # turns the values into the content of the file
     summary: str  # what the content is, for messages
-    working_bytes: int  # the memory that encoding takes
 
 
 def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator[str]:
@@ -76,7 +76,9 @@ def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator
                 f"[{start + n:{width}}] {text} (0x{bits[n]:{digits}X})"
                 for n, text in enumerate(texts)
             )
-        yield (separator if start else "") + separator.join(texts)
+        if start:
+            yield separator
+        yield separator.join(texts)
     yield "\n"
 
 
@@ -92,18 +94,17 @@ def plan_file(
     """Plans the file of a ``writeFile`` command for a resource of `length` elements."""
     given = tuple(fields.get("dimensions", ()))
     path = _check_target(fields["targetPath"], targets)
-    require(
-        not given or math.prod(given) == length,
-        f"the field 'dimensions' is {show(given)}, {show(math.prod(given))} elements, "
-        f"while the resource has {length}; both must be the same.",
-    )
+    if given and math.prod(given) != length:
+        raise ModelError(
+            f"the field 'dimensions' is {show(given)}, {show(math.prod(given))} "
+            f"elements, while the resource has {length}; both must be the same."
+        )
     sizes = given or (length,)
     extension = path.suffix.lower()
-    size = length * (data_type.dtype.itemsize if data_type else 1)
-    working_bytes = 2 * size  # of an array, encoding makes two copies
     if extension != ".npy" and not is_image(path):
         encode: Encoder = _to_bytes
-        summary = f"{size} raw bytes"
+        width = data_type.dtype.itemsize if data_type else 1
+        summary = f"{length * width} raw bytes"
     elif data_type == DataType.UNKNOWN:
         raise ModelError(
             f"a {extension} file needs one data type, and the resource has a list of "
@@ -112,17 +113,16 @@ def plan_file(
     elif is_image(path):
         order = fields.get("channelOrder", "RGB")
         encode, summary = image_encoder(path, sizes, data_type, order)
-        working_bytes = BYTES_PER_NUMBER * length
     else:
-        require(
-            len(sizes) <= MOST_DIMENSIONS,
-            f"the field 'dimensions' has {len(sizes)} elements; a .npy file has at "
-            f"most {MOST_DIMENSIONS} dimensions.",
-        )
+        if len(sizes) > MOST_DIMENSIONS:
+            raise ModelError(
+                f"the field 'dimensions' has {len(sizes)} elements; a .npy file has at "
+                f"most {MOST_DIMENSIONS} dimensions."
+            )
         encode = functools.partial(_to_npy, sizes)
         summary = f"{data_type.name} {show(sizes)}"
     name = str(targets.folder / fields["targetPath"])
-    return FileOutput(path, name, targets.clobber, encode, summary, working_bytes)
+    return FileOutput(path, name, targets.clobber, encode, summary)
 
 
 def _check_target(name: str, targets: Targets) -> Path:
@@ -138,21 +138,23 @@ def _check_target(name: str, targets: Targets) -> Path:
         raise ModelError(f"{place} is not a path: {error}.") from error
     except OSError as error:  # such as a name that is too long
         raise ModelError(f"{place} cannot be written: {error.strerror}.") from error
-    folder = quoted(str(targets.folder.absolute()), LONGEST_PATH)
     # Unlike the methods of a Path, os.path.isdir and os.path.isfile never raise.
-    for wrong, reason in (
-        (
-            not os.path.isdir(path.parent),
-            f"is in a folder that does not exist; it is relative to {folder}, and no "
-            "folder is made",
-        ),
-        (not os.access(path.parent, os.W_OK), "is in a folder that cannot be written"),
-        (exists and not os.path.isfile(path), "is there already, and is not a file"),
-        (exists and not targets.clobber, "is there already, and --no-clobber keeps it"),
-        (exists and not os.access(path, os.W_OK), "is there already, and is read-only"),
-    ):
-        if wrong:
-            raise ModelError(f"{place} {reason}.")
+    if not os.path.isdir(path.parent):
+        folder = quoted(str(targets.folder.absolute()), LONGEST_PATH)
+        raise ModelError(
+            f"{place} is in a folder that does not exist; it is relative to {folder}, "
+            "and no folder is made."
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise ModelError(f"{place} is in a folder that cannot be written.")
+    if not exists:
+        return path
+    if not os.path.isfile(path):
+        raise ModelError(f"{place} is there already, and is not a file.")
+    if not targets.clobber:
+        raise ModelError(f"{place} is there already, and --no-clobber keeps it.")
+    if not os.access(path, os.W_OK):
+        raise ModelError(f"{place} is there already, and is read-only.")
     return path
 
 
@@ -167,99 +169,31 @@ def _to_bytes(values: np.ndarray) -> bytes:
     return values.astype(values.dtype.newbyteorder("<")).tobytes()
 
 
-def write_files(
-    files: Iterable[tuple[str, FileOutput, np.ndarray]],
-    interruptible: Callable[[], contextlib.AbstractContextManager[None]],
-) -> list[str]:
-    """Writes all files, or none if one can't be written, and returns a line about each.
+def write_file(place: str, output: FileOutput, values: np.ndarray) -> str:
+    """Writes a file, and returns a line about it. `place` is its command's.
 
-    All content is written to files with other names first, in the context that
-    `interruptible` makes. Then each gets its name in one step, so that no reader ever
-    sees half of it. If this fails for one, those before it get back what they held,
-    where the file system has links. Each file comes with its command's place.
+    We write the content under another name and rename it, so that nobody ever reads
+    half of a file.
     """
-    with contextlib.ExitStack() as cleanup, contextlib.ExitStack() as undo:
-        staged = []
-        lines = []
-        with interruptible():
-            for place, output, values in files:
-                with writing(place):
-                    staged.append((place, output, stage_file(output, values, cleanup)))
-        for place, output, temporary in staged:
-            with writing(place):
-                verb = _name_file(output, temporary, cleanup, undo)
-            path = shortened(output.name, LONGEST_PATH)
-            lines.append(f"{verb} {path} ({output.summary})")
-        undo.pop_all()
-        return lines
-
-
-def stage_file(
-    output: FileOutput, values: np.ndarray, cleanup: contextlib.ExitStack
-) -> Path:
-    """Writes a file under another name. `cleanup` removes it."""
-    temporary = _other_name(output.path, cleanup)
-    content = output.encode(values)
-    replaced = os.path.exists(output.path)
-
-    def create(path: str, flags: int) -> int:
-        # What a private file will hold is never open to others, not even at first.
-        return os.open(path, flags, 0o600 if replaced else 0o666)
-
-    with open(temporary, "xb", opener=create) as file:
-        file.write(content)
-    if replaced:
-        before, now = os.stat(output.path), os.stat(temporary)
-        # The bits of another owner or group would open the file to other people.
-        if (before.st_uid, before.st_gid) == (now.st_uid, now.st_gid):
-            os.chmod(temporary, before.st_mode & 0o777)
-    return temporary
-
-
-def _name_file(
-    output: FileOutput,
-    temporary: Path,
-    cleanup: contextlib.ExitStack,
-    undo: contextlib.ExitStack,
-) -> str:
-    """Gives a file its name, and says what that did. `undo` takes it back."""
     path = output.path
-    if not output.clobber:
-        # Unlike os.replace, this fails if another process has made the file by now.
-        os.link(temporary, path)
-        undo.callback(_attempt, os.unlink, path)
-        return "wrote"
     replaced = os.path.exists(path)
-    before = _other_name(path, cleanup)
-    # In a folder like /tmp, only the superuser could remove a link to another's file.
-    if replaced and os.stat(temporary).st_uid in (0, os.stat(path).st_uid):
-        _attempt(os.link, path, before)
-        undo.callback(_attempt, os.replace, before, path)
-    os.replace(temporary, path)
-    if not replaced:
-        undo.callback(_attempt, os.unlink, path)
-    return "replaced" if replaced else "wrote"
-
-
-def _other_name(path: Path, cleanup: contextlib.ExitStack) -> Path:
-    """Returns another name beside a file, made of its own. `cleanup` removes it."""
     # A name has at most 255 bytes, and a character up to 4.
-    other = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex[:8]}.tmp")
-    cleanup.callback(_attempt, os.unlink, other)
-    return other
-
-
-def _attempt(step: Callable[..., None], *paths: Path) -> None:
-    """Does what helps after an error, or before one, but is not always possible."""
-    with contextlib.suppress(OSError):
-        step(*paths)
-
-
-@contextlib.contextmanager
-def writing(place: str) -> Iterator[None]:
-    """Turns an error of the operating system into one of the model at a place."""
+    temporary = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex[:8]}.tmp")
     with at(place):
         try:
-            yield
+            with open(temporary, "xb") as file:
+                if replaced:  # what replaces a private file is private at any time
+                    shutil.copymode(path, temporary)
+                file.write(output.encode(values))
+            if output.clobber:
+                os.replace(temporary, path)
+            else:
+                # Unlike a replacement, a link fails if another process was faster.
+                os.link(temporary, path)
         except OSError as error:
             raise ModelError(f"it cannot be written: {error.strerror}.") from error
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+    verb = "replaced" if replaced else "wrote"
+    return f"{verb} {shortened(output.name, LONGEST_PATH)} ({output.summary})"

@@ -25,12 +25,11 @@ from dmljax._model.fields import (
     present,
     read_field,
     read_fields,
-    require,
     require_kind,
 )
 from dmljax._model.format import Binding, Dispatch, Model, Print, Resource, WriteFile
 from dmljax._model.jsonc import read_jsonc, unique
-from dmljax._model.limits import Budget, read_file
+from dmljax._model.limits import MOST_ELEMENTS, Room, check_length, read_file
 from dmljax._model.output import HERE, Targets, plan_file
 from dmljax._model.values import read_resource
 from dmljax._operators import DESCRIPTORS
@@ -38,26 +37,20 @@ from dmljax._struct import c_name
 from dmljax._support import FeatureLevel
 from dmljax._tensor import DataType, TensorDesc, TensorFlags
 
-# The most bytes of Python's objects for a byte of JSON: 50 were measured, for lists.
-BYTES_PER_CHARACTER = 56
-# The bytes of the offset that an element of a strided tensor may need.
-OFFSET_BYTES = 8
 TYPE = Field(STRING, required=True)
 
 
-def read_stream(stream: Any, budget: Budget) -> bytes:
-    """Reads a model from standard input, but no more than there is room for."""
+def read_stream(stream: Any, most: int) -> bytes:
+    """Reads a model of at most `most` bytes from standard input."""
     if stream is None:  # Python's standard input, if the shell has closed it
         raise ModelError("standard input is closed, so there is no model to read.")
-    content = bytearray()
     with at("model on standard input"):
         try:
-            while part := stream.buffer.read(2**20):
-                content += part
-                budget.check(BYTES_PER_CHARACTER * len(content), "it")
+            content: bytes = stream.buffer.read(most + 1)
         except OSError as error:
             raise ModelError(f"it cannot be read: {error.strerror}.") from error
-        return bytes(content)
+        check_length(len(content), most, "it")
+        return content
 
 
 # The path of a file, the text of one that is on standard input, or what it holds.
@@ -65,10 +58,9 @@ Source = str | os.PathLike[str] | bytes | Mapping[str, Any]
 
 
 def parse_model(
-    source: Source, targets: Targets = HERE, max_memory: int | None = None
+    source: Source, targets: Targets = HERE, max_elements: int = MOST_ELEMENTS
 ) -> Model:
     """Reads and checks a model. A ModelError names what is wrong and where."""
-    budget = Budget(max_memory)
     folder = Path()
     if isinstance(source, Mapping):
         place = "model"
@@ -78,15 +70,16 @@ def parse_model(
         folder = Path(source).parent
         place = f"model {quoted(str(Path(source)), LONGEST_PATH)}"
     with at(place):
-        fields = read_fields(_load(source, budget), tables.MODEL, "its top level")
-    parser = _Parser(targets, budget)
+        content = _load(source, max_elements)
+        fields = read_fields(content, tables.MODEL, "its top level")
+    parser = _Parser(targets, Room(max_elements))
     # The operators come first: one that is not here is refused before any data is read.
     for name, value in fields["dispatchables"].items():
         with at(f"{place}, dispatchable {quoted(name)}"):
             parser.dispatchables[name] = _read_dispatchable(value)
     for name, value in fields["resources"].items():
         with at(f"{place}, resource {quoted(name)}"):
-            parser.resources[name] = read_resource(value, folder, budget)
+            parser.resources[name] = read_resource(value, folder, parser.room)
     for name, (_, bindings) in parser.dispatchables.items():
         with at(f"{place}, dispatchable {quoted(name)}"):
             for tensor, binding in bindings.items():
@@ -96,22 +89,20 @@ def parse_model(
         for number, value in enumerate(fields["commands"], 1)
     )
     reinterpreted = frozenset(parser.reinterpreted)
-    return Model(place, parser.resources, commands, reinterpreted, budget)
+    return Model(place, parser.resources, commands, reinterpreted)
 
 
-def _load(source: Source, budget: Budget) -> Any:
-    """Returns what the JSON of a model holds."""
-    if not isinstance(source, Mapping):
-        if not isinstance(source, bytes):
-            source = read_file(Path(source), budget, "it")
-        budget.take(BYTES_PER_CHARACTER * len(source), "it")
+def _load(source: Source, most: int) -> Any:
+    """Returns what the JSON of a model holds. Its text has at most `most` bytes."""
+    if isinstance(source, bytes):
         return read_jsonc(source)
+    if not isinstance(source, Mapping):
+        return read_jsonc(read_file(Path(source), most, "it"))
     # A dict is taken as its JSON would be read: lists for tuples, and names as keys.
     try:
         text = json.dumps(dict(source))
     except (TypeError, ValueError) as error:
         raise ModelError(f"what it holds is not JSON: {error}.") from error
-    budget.take(BYTES_PER_CHARACTER * len(text), "it")
     return json.loads(text, object_pairs_hook=unique)
 
 
@@ -154,9 +145,9 @@ def _read_dispatchable(value: Any) -> Dispatchable:
 class _Parser:
     """Checks the commands of one model, and keeps what they refer to."""
 
-    def __init__(self, targets: Targets, budget: Budget) -> None:
+    def __init__(self, targets: Targets, room: Room) -> None:
         self.targets = targets
-        self.budget = budget
+        self.room = room
         self.resources: dict[str, Resource] = {}
         self.dispatchables: dict[str, Dispatchable] = {}
         self.reinterpreted: set[str] = set()
@@ -193,20 +184,18 @@ class _Parser:
                 return self._dispatch(fields, place)
             name = fields["resource"]
             resource = look_up(name, "resource", self.resources)
-            size = resource.content.nbytes
+            # The program keeps what is shown beside what the resource has later.
+            self.room.take(resource.length, "it")
             if kind == "print":
-                require(
-                    resource.data_type != DataType.UNKNOWN,
-                    f"the resource {quoted(name)} has a list of elements with their "
-                    "own types and cannot be printed; write it to a file.",
-                )
-                self.budget.take(size, "it")
+                if resource.data_type == DataType.UNKNOWN:
+                    raise ModelError(
+                        f"the resource {quoted(name)} has a list of elements with "
+                        "their own types and cannot be printed; write it to a file."
+                    )
                 return Print(place, name, fields.get("verbose", False))
             output = plan_file(
                 fields, resource.data_type, resource.length, self.targets
             )
-            self.budget.take(size, "it")
-            self.budget.check(output.working_bytes, "it")
             return WriteFile(place, name, output)
 
     def _dispatch(self, fields: Mapping[str, Any], place: str) -> Dispatch:
@@ -236,9 +225,14 @@ class _Parser:
                     "not bind it again."
                 )
             bindings[field] = binding._replace(owned=owned)
-            # A dispatch takes memory for a tensor beside its resource.
-            width = tensor.dtype.itemsize + (OFFSET_BYTES if tensor.strides else 0)
-            self.budget.check(math.prod(tensor.sizes) * width, f"tensor '{key}'")
+            # With strides of 0, a tensor has more elements than its resource.
+            elements = math.prod(tensor.sizes)
+            if elements > self.room.most:
+                raise ModelError(
+                    f"tensor '{key}' has {elements} elements; a model may have "
+                    f"{self.room.most} in all (--max-elements, or max_elements in "
+                    "Python)."
+                )
         _check_apart(desc, bindings)
         return Dispatch(place, desc, bindings)
 
@@ -253,33 +247,33 @@ class _Parser:
         begin = fields.get("elementOffset", 0) * element
         count = fields.get("elementCount", 0)
         end = begin + count * element if count else size
-        require(
-            end <= size,
-            f"the binding of '{key}' reaches to byte {end}, while resource "
-            f"{quoted(name)} has {size} bytes; it must have at least as many.",
-        )
+        if end > size:
+            raise ModelError(
+                f"the binding of '{key}' reaches to byte {end}, while resource "
+                f"{quoted(name)} has {size} bytes; it must have at least as many."
+            )
         alignment = tensor.guaranteed_base_offset_alignment or 1
-        require(
-            begin % alignment == 0,
-            f"the binding of '{key}' begins at byte {begin}, while the tensor has "
-            f"GuaranteedBaseOffsetAlignment {alignment}; the first must be a multiple "
-            "of the second.",
-        )
+        if begin % alignment:
+            raise ModelError(
+                f"the binding of '{key}' begins at byte {begin}, while the tensor has "
+                f"GuaranteedBaseOffsetAlignment {alignment}; the first must be a "
+                "multiple of the second."
+            )
         width = tensor.dtype.itemsize
         room = max((end - begin) // width, 0)
-        require(
-            tensor.extent <= room,
-            f"tensor '{key}' spans {tensor.extent} elements of "
-            f"{tensor.data_type.name}, while resource {quoted(name)} has {room} where "
-            "it is bound; it must have at least as many.",
-        )
+        if tensor.extent > room:
+            raise ModelError(
+                f"tensor '{key}' spans {tensor.extent} elements of "
+                f"{tensor.data_type.name}, while resource {quoted(name)} has {room} "
+                "where it is bound; it must have at least as many."
+            )
         total = tensor.total_tensor_size_in_bytes or 0
-        require(
-            total <= end - begin,
-            f"tensor '{key}' has TotalTensorSizeInBytes {total}, while resource "
-            f"{quoted(name)} has {end - begin} bytes where it is bound; it must have "
-            "at least as many.",
-        )
+        if total > end - begin:
+            raise ModelError(
+                f"tensor '{key}' has TotalTensorSizeInBytes {total}, while resource "
+                f"{quoted(name)} has {end - begin} bytes where it is bound; it must "
+                "have at least as many."
+            )
         # The program holds a resource as elements of its type if all that is bound are
         # such elements. Otherwise it holds bytes, and converts them at each dispatch.
         elements = resource.length * resource.dtype.itemsize

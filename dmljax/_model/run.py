@@ -1,15 +1,14 @@
 """Runs model files: the JSON of DxDispatch, with resources, operators and commands.
 
 A model is read and checked as a whole, then compiled to one program, then run. Then its
-files are written, all or none, and its text is printed. Reading is in `parse`, and
-showing is in `output`.
+files are written, and then its text is printed. Reading is in `parse`, and showing is
+in `output`.
 """
 
 import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import jax
@@ -20,10 +19,11 @@ from jax import lax
 from dmljax._check import ModelError, as_python, listed, quoted, shortened
 from dmljax._model.fields import at
 from dmljax._model.format import Dispatch, Model, Print, WriteFile
-from dmljax._model.limits import as_limit
-from dmljax._model.output import show_on, text_of, write_files
+from dmljax._model.limits import MOST_ELEMENTS
+from dmljax._model.output import show_on, text_of, write_file
 from dmljax._model.parse import parse_model
 from dmljax._strides import read, write
+from dmljax._types import integer
 
 PLATFORMS = ("cpu", "gpu", "tpu")
 # The content of the resources at one point of the program, by name.
@@ -45,14 +45,14 @@ def run_model(
     model: str | os.PathLike[str] | Mapping[str, Any],
     *,
     device: str | jax.Device | None = None,
-    max_memory: int | str | None = None,
+    max_elements: int = MOST_ELEMENTS,
 ) -> dict[str, np.ndarray]:
     """Runs a model file of DirectML's tool DxDispatch, as one compiled program.
 
     The model is checked as a whole before it runs. After the program has run, all files
     are written, and then what the commands ``print`` show is printed. If the model is
-    refused, if it cannot run, or if a file cannot be written, nothing is printed and
-    nothing is written.
+    refused, or if it cannot run, nothing is printed and nothing is written. If a file
+    cannot be written, nothing is printed, and the files before it stay.
 
     Args:
       model: the path of a JSON file, or the content of such a file as a dict. A
@@ -60,8 +60,8 @@ def run_model(
         current directory. A ``targetPath`` is relative to the current directory.
       device: a ``jax.Device``, or "cpu", "gpu" or "tpu" for the first one of this
         platform. None stands for JAX's default.
-      max_memory: the number of bytes that the model may use, or text such as "8G".
-        None stands for half of the machine's memory.
+      max_elements: the number of elements that all resources, and what the commands
+        show of them, may have together.
 
     Returns:
       The final contents of every resource by name. Each is an array of one dimension,
@@ -69,7 +69,7 @@ def run_model(
 
     Raises:
       ModelError: if the model breaks a rule, if a file cannot be read or written, if
-        the model needs more memory than it may use, or if there is no such device. The
+        the model has more elements than it may have, or if there is no such device. The
         message names the place in the model, the rule and the values.
       TypeError: if an argument has another type than these.
 
@@ -102,10 +102,14 @@ def run_model(
             f"run_model: model is {as_python(model)}; it must be the path of a file, "
             "or a dict of its content."
         )
-    with at("max_memory"):
-        limit = as_limit(max_memory)
-    parsed = parse_model(model, max_memory=limit)
-    results = compile_model(parsed, find_device(device))()
+    most = integer(max_elements)
+    if type(most) is not int:
+        raise TypeError(
+            f"run_model: max_elements is {as_python(max_elements)}; it must be an "
+            "integer."
+        )
+    parsed = parse_model(model, max_elements=most)
+    results = execute(parsed, find_device(device))
     write_outputs(parsed, results)
     print_outputs(parsed, results)
     return {name: np.array(value) for name, value in results.resources.items()}
@@ -239,22 +243,13 @@ def results_of(model: Model, versions: Versions) -> Results:
     return Results({v[0]: values(v) for v in last}, snapshots)
 
 
-def compile_model(model: Model, device: jax.Device | None) -> Callable[[], Results]:
-    """Compiles the model's program, and returns a function that runs it."""
+def execute(model: Model, device: jax.Device | None) -> Results:
+    """Compiles the program of a model, and runs it."""
     with _on_machine(model.place):
         buffers = jax.device_put(initial_state(model), device)
-        compiled = jax.jit(program(model)).lower(buffers).compile()
-    needs: Any = compiled.memory_analysis()
-    if needs is not None:  # not every backend of JAX has this analysis
-        with at(model.place):
-            model.budget.check(needs.temp_size_in_bytes, "the compiled program")
-
-    def run() -> Results:
         # JAX returns before the device has finished. Waiting here has its errors, too.
-        with _on_machine(model.place):
-            return results_of(model, jax.block_until_ready(compiled(buffers)))
-
-    return run
+        versions = jax.block_until_ready(jax.jit(program(model))(buffers))
+        return results_of(model, versions)
 
 
 def _apply(command: Dispatch, state: State, initial: State) -> None:
@@ -313,19 +308,13 @@ def _with_elements(buffer: jax.Array, elements: jax.Array, offset: int) -> jax.A
 # Showing
 
 
-def write_outputs(
-    model: Model,
-    results: Results,
-    interruptible: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
-) -> list[str]:
-    """Writes the model's files, all or none, and returns a line about each."""
-    shown = zip(model.outputs, results.snapshots, strict=True)
-    files = (
-        (command.place, command.output, values)
-        for command, values in shown
+def write_outputs(model: Model, results: Results) -> list[str]:
+    """Writes the files of a model, and returns a line about each."""
+    return [
+        write_file(command.place, command.output, values)
+        for command, values in zip(model.outputs, results.snapshots, strict=True)
         if isinstance(command, WriteFile)
-    )
-    return write_files(files, interruptible)
+    ]
 
 
 def print_outputs(model: Model, results: Results) -> None:

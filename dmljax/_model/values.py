@@ -16,7 +16,7 @@ import numpy as np
 from dmljax._arguments import check_x64
 from dmljax._check import LONGEST_PATH, ModelError, as_json, listed, quoted, shortened
 from dmljax._json import NONFINITE, enum_prefix, number_from_json
-from dmljax._model.fields import at, read_fields, require
+from dmljax._model.fields import at, read_fields
 from dmljax._model.format import (
     DATA_TYPES,
     GENERATORS,
@@ -24,38 +24,33 @@ from dmljax._model.format import (
     RESOURCE,
     Resource,
 )
-from dmljax._model.images import FILE_COPIES, converting, is_image, read_image
-from dmljax._model.limits import Budget, read_file
-from dmljax._tensor import MAX_ELEMENTS, DataType
+from dmljax._model.images import converting, is_image, read_image
+from dmljax._model.limits import WIDEST, Room, read_file
+from dmljax._tensor import DataType
 from dmljax._types import is_floating
 
-# A resource is in memory three times: as it is made, on the device, and as it is after
-# the run.
-COPIES = 3
-# A .npy file is read as bytes, as an array, and as one in the order of this machine.
-NPY_COPIES = 3
 TYPE = "initialValuesDataType"
 
 
-def read_resource(value: Any, folder: Path, budget: Budget) -> Resource:
+def read_resource(value: Any, folder: Path, room: Room) -> Resource:
     """Makes a buffer with its initial values. Paths are relative to `folder`."""
     fields = read_fields(value, RESOURCE)
     # From here on the field holds the type itself: UNKNOWN if it is absent.
     fields[TYPE] = _data_type_of(fields, TYPE)
-    data_type, values = _initial_values(fields, folder, budget)
+    data_type, values = _initial_values(fields, folder, room)
     offset = fields.get("initialValuesOffsetInBytes", 0)
     end = offset + values.nbytes
     # A buffer without a given size has a multiple of 4 bytes, as the size has that a
     # tensor description implies.
     size = fields.get("sizeInBytes", -(-values.nbytes // 4) * 4)
-    if not end <= size <= MAX_ELEMENTS * values.itemsize:
+    if size < end:
         begin = f" and begin at byte {offset}" if offset else ""
         raise ModelError(
             f"the field 'sizeInBytes' is {fields.get('sizeInBytes', 'missing')}, while "
             f"the initial values have {values.nbytes} bytes{begin}; it must be at "
-            f"least {end}, and hold at most {MAX_ELEMENTS} elements."
+            f"least {end}."
         )
-    budget.take(COPIES * size, "it")
+    room.take(size // values.itemsize, "it")
     content = np.zeros(size, np.uint8)
     content[offset:end] = values.view(np.uint8)
     # With a size of its own the whole buffer is shown. Otherwise the initial values
@@ -65,7 +60,7 @@ def read_resource(value: Any, folder: Path, budget: Budget) -> Resource:
 
 
 def _initial_values(
-    fields: Mapping[str, Any], folder: Path, budget: Budget
+    fields: Mapping[str, Any], folder: Path, room: Room
 ) -> tuple[DataType, np.ndarray]:
     """Makes the flat initial values of a resource, and says their type.
 
@@ -79,7 +74,7 @@ def _initial_values(
             "have; give the values."
         )
     if isinstance(values, dict):
-        array = _generate(fields, folder, budget)
+        array = _generate(fields, folder, room)
         data_type = DataType[array.dtype.name.upper()]  # a .npy file brings its own
     elif not isinstance(values, list):
         raise ModelError(
@@ -90,11 +85,8 @@ def _initial_values(
         array = _join_mixed(values)
     else:
         array = _read_numbers(values, _require_type(data_type))
-    require(
-        1 <= array.size <= MAX_ELEMENTS,
-        f"the initial values have {array.size} elements; there must be 1 to "
-        f"{MAX_ELEMENTS}.",
-    )
+    if not array.size:
+        raise ModelError("the initial values have 0 elements; there must be one.")
     return data_type, array
 
 
@@ -170,53 +162,51 @@ def _join_mixed(values: list[Any]) -> np.ndarray:
         with at(f"initialValues[{index}]"):
             fields = read_fields(value, MIXED_ELEMENT)
             data_type = _data_type_of(fields, "type")
-            require(
-                data_type != DataType.UNKNOWN,
-                "the field 'type' is UNKNOWN; it must be one of "
-                f"{', '.join(DATA_TYPES)}.",
-            )
+            if data_type == DataType.UNKNOWN:
+                raise ModelError(
+                    "the field 'type' is UNKNOWN; it must be one of "
+                    f"{', '.join(DATA_TYPES)}."
+                )
             number = _read_number(fields["value"], data_type, "the field 'value'")
         content += number.tobytes()
     return np.frombuffer(content, np.uint8)
 
 
-def _generate(resource: Mapping[str, Any], folder: Path, budget: Budget) -> np.ndarray:
+def _generate(resource: Mapping[str, Any], folder: Path, room: Room) -> np.ndarray:
     """Makes the values that an object describes."""
     values = resource["initialValues"]
     kinds = [kind for kind in GENERATORS if kind in values]
-    require(
-        len(kinds) == 1,
-        f"the field 'initialValues' has the fields {listed(values)}; it must have one "
-        f"of {', '.join(GENERATORS)}.",
-    )
+    if len(kinds) != 1:
+        raise ModelError(
+            f"the field 'initialValues' has the fields {listed(values)}; it must have "
+            f"one of {', '.join(GENERATORS)}."
+        )
     with at("the field 'initialValues'"):
         fields = read_fields(values, GENERATORS[kinds[0]])
     if "sourcePath" in fields:
-        return _read_source(fields["sourcePath"], resource, folder, budget)
+        return _read_source(fields["sourcePath"], resource, folder, room)
     count = fields.pop("valueCount")
     data_type = _require_type(resource[TYPE])
-    width = data_type.dtype.itemsize
-    # One value for every element, or the first one and what is added for each next one.
+    # Either [value] or [start, delta].
     first, *steps = [
         _read_number(value, data_type, f"the field '{key}'")
         for key, value in fields.items()
     ]
-    fits = 1 <= count <= MAX_ELEMENTS
-    require(fits, f"the field 'valueCount' is {count}; it must be 1 to {MAX_ELEMENTS}.")
-    budget.check(count * width, f"the field 'valueCount' is {count}, which")
+    if count < 1:
+        raise ModelError(f"the field 'valueCount' is {count}; it must be at least 1.")
+    room.check(count, "it")
     if not steps:
         return np.repeat(first, count)
     # The sum is computed in the type, as the tool does it: floats are rounded in every
-    # step, and integers wrap around. It is in place, because the budget has counted one
-    # array.
+    # step, and integers wrap around.
     array = np.repeat(steps[0], count)
     array[:1] = first
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.add.accumulate(array, dtype=array.dtype, out=array)
+        return np.add.accumulate(array, dtype=array.dtype)
 
 
 def _read_source(
-    name: str, resource: Mapping[str, Any], folder: Path, budget: Budget
+    name: str, resource: Mapping[str, Any], folder: Path, room: Room
 ) -> np.ndarray:
     """Reads a file. Its ending says whether it is an array, an image or raw data."""
     path = folder / name
@@ -225,19 +215,18 @@ def _read_source(
         path = Path(name)
     place = f"sourcePath {quoted(name, LONGEST_PATH)}"
     what = f"{place} (in {quoted(str(folder), LONGEST_PATH)} or the current directory)"
+    content = read_file(path, WIDEST * room.left, what)
     if path.suffix.lower() == ".npy":
-        content = read_file(path, budget, what, NPY_COPIES)
         return _read_npy(content, resource[TYPE], place)
-    content = read_file(path, budget, what, FILE_COPIES if is_image(path) else 1)
     data_type = _require_type(resource[TYPE])
     if is_image(path):
-        return read_image(content, resource, place, budget)
+        return read_image(content, resource, place, room)
     width = data_type.dtype.itemsize
-    require(
-        len(content) % width == 0,
-        f"{place} has {len(content)} bytes; they must be a multiple of {width}, the "
-        f"size of an element of {data_type.name}.",
-    )
+    if len(content) % width:
+        raise ModelError(
+            f"{place} has {len(content)} bytes; they must be a multiple of {width}, "
+            f"the size of an element of {data_type.name}."
+        )
     # Raw files are little-endian, as the tool's are.
     return np.frombuffer(content, data_type.dtype.newbyteorder("<"))
 
@@ -249,15 +238,15 @@ def _read_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
     if array.dtype == bool:
         array = array.astype(np.uint8)
     name = array.dtype.name.upper()
-    require(
-        name in DATA_TYPES,
-        f"{place} has type {shortened(str(array.dtype))}; it must be one of "
-        f"{', '.join(DATA_TYPES)}.",
-    )
-    require(
-        data_type in (DataType.UNKNOWN, DataType[name]),
-        f"{place} has data type {name}, while 'initialValuesDataType' is "
-        f"{data_type.name}; both must be the same.",
-    )
+    if name not in DATA_TYPES:
+        raise ModelError(
+            f"{place} has type {shortened(str(array.dtype))}; it must be one of "
+            f"{', '.join(DATA_TYPES)}."
+        )
+    if data_type not in (DataType.UNKNOWN, DataType[name]):
+        raise ModelError(
+            f"{place} has data type {name}, while 'initialValuesDataType' is "
+            f"{data_type.name}; both must be the same."
+        )
     dtype = _require_type(DataType[name]).dtype
     return array.astype(dtype, order="C", copy=False).ravel()

@@ -1,13 +1,10 @@
 """Small models, edits of them, and the message of one that is refused."""
 
-import contextlib
 import copy
-import tracemalloc
 
 import pytest
 
 import dmljax
-from dmljax._model.parse import parse_model
 
 
 def data(data_type, values, **more):
@@ -131,21 +128,3 @@ def refusal(model, **options):
 def refused(path, value):
     """The message that refuses the model of a padding after an edit."""
     return refusal(edited(padding_model(), path, value))
-
-
-@contextlib.contextmanager
-def memory(limit):
-    """Checks that what runs meanwhile takes no more memory than `limit`."""
-    tracemalloc.start()
-    yield
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak <= limit + 2**14  # Python has a little of its own
-
-
-def check_memory(model, size):
-    """Checks that a model of `size` bytes takes no more memory than is allowed."""
-    # The first time, modules are imported, too.
-    for limit in (2**30, *range(size // 2, 60 * size, size // 2)):
-        with memory(limit), contextlib.suppress(dmljax.ModelError):
-            parse_model(model, max_memory=limit)

@@ -108,12 +108,15 @@ def test_written_floats_are_clipped_and_rounded():
         ({"resampleSize": [3, 5, 7]}, "the field 'resampleSize' is {3,5,7}; it must"),
         ({"resampleSize": [2, 3, 5, 7]}, "the field 'resampleSize' is {2,3,5,7}; it"),
         ({"resampleSize": [1, 2, 5, 7]}, "the field 'resampleSize' is {1,2,5,7}; it"),
-        ({"resampleSize": [1, 3, 9**5, 9**5]}, "sourcePath 'in.png' needs 253 GiB of"),
+        (
+            {"resampleSize": [1, 3, 9**5, 9**5]},
+            "has 10460353203 elements, and",
+        ),
     ],
 )
 def test_a_wrong_image_resource(more, message):
     write_image("in.png")
-    assert message in m.refusal(m.holding(m.source("in.png") | more), max_memory=2**30)
+    assert message in m.refusal(m.holding(m.source("in.png") | more))
 
 
 def deep_png(colours, *first):
@@ -129,14 +132,6 @@ def deep_png(colours, *first):
         content += struct.pack(">I", len(data)) + kind + data
         content += struct.pack(">I", zlib.crc32(kind + data))
     return content
-
-
-def test_what_a_file_takes_besides_its_pixels_is_counted(folder):
-    write_image("in.jpg", "RGB")
-    content = (folder / "in.jpg").read_bytes()
-    exif = b"\xff\xe1\xff\xffExif\0\0" + bytes(2**16 - 9)
-    (folder / "in.jpg").write_bytes(content[:2] + 16 * exif + content[2:])
-    m.check_memory(m.holding(m.source("in.jpg")), 2**20)
 
 
 def test_images_that_can_not_be_read(folder):

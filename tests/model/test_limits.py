@@ -1,4 +1,4 @@
-"""The memory that a model may use."""
+"""The most elements that a model may have, and the files that are read."""
 
 import math
 import os
@@ -7,66 +7,83 @@ import numpy as np
 import pytest
 
 import dmljax
-from dmljax._model import limits
-from dmljax._model.limits import Budget, as_limit, read_file
+from dmljax._model.limits import Room, read_file
 from tests.model import models as m
-from tests.model.test_values import npy
+
+ADVICE = "(--max-elements, or max_elements in Python)."
 
 
-def test_a_budget_counts_all_that_is_taken():
-    budget = Budget(2**30)
-    budget.take(2**29, "a")
-    budget.take(2**28, "b")
-    budget.check(2**28, "c")
+def test_room_is_left_for_what_is_not_taken():
+    room = Room(10)
+    room.take(7, "a")
+    room.check(3, "b")
     with pytest.raises(dmljax.ModelError) as caught:
-        budget.check(2**28 + 1, "c")
+        room.take(4, "b")
     assert str(caught.value) == (
-        "c needs 256 MiB of memory besides 768 MiB so far; a model may use 1 GiB "
-        "(--max-memory, or max_memory in Python)."
+        "b has 4 elements, and there is room for 3; a model may have 10 in all "
+        f"{ADVICE}"
     )
-    with pytest.raises(dmljax.ModelError, match=r"^d needs 9\.31e\+21 TiB of memory; "):
-        Budget(0).check(2**40 * int(9.31e21), "d")
+    with pytest.raises(dmljax.ModelError, match=r"^c has about 2\^4000 elements, and"):
+        room.check(2**4000, "c")
 
 
-def test_limits():
-    for value, limit in (
-        (None, None),
-        (7, 7),
-        (np.int64(2**40), 2**40),
-        ("700", 700),
-        ("2KiB", 2048),
-        ("1.5g", 3 * 2**29),
-    ):
-        assert as_limit(value) == limit
-    for wrong in (math.nan, 1e9, True, np.ones(1, int), np.array(9), b"2K"):
-        with pytest.raises(TypeError, match=r"max_memory is .*; it must be an integer"):
-            as_limit(wrong)
-    for wrong, shown in (("-1G", "'-1G'"), (-1, "-1"), (-(2**9999), "about -2^9999")):
-        message = f"max_memory: {shown} is not a size such as 512M or 8G."
-        assert m.refusal({}, max_memory=wrong) == message
+def test_a_limit_is_an_integer():
+    assert dmljax.run_model(m.padding_model(), max_elements=np.int64(2**40))
+    for wrong in (math.nan, 1e9, True, "8G", None, np.ones(1, int)):
+        with pytest.raises(TypeError, match=r"max_elements is .*; it must be an int"):
+            dmljax.run_model(m.padding_model(), max_elements=wrong)
+    assert "room for -1; a model" in m.refusal(m.padding_model(), max_elements=-1)
 
 
-def test_the_default_limit(monkeypatch, folder):
-    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**20}
-    monkeypatch.setattr(os, "sysconf", pages.__getitem__)
-    container = folder / "memory.max"
-    monkeypatch.setattr(limits, "CONTAINER_LIMITS", (container,))
-    assert Budget().limit == 2 * 2**30
-    container.write_text("max\n")
-    assert Budget().limit == 2 * 2**30
-    container.write_text("1073741824\n")
-    assert Budget().limit == 2**29
-    monkeypatch.delattr(os, "sysconf")
-    assert Budget().limit == 4 * 2**30
+def test_what_a_model_has_together():
+    """Two resources of 3 and 5 elements, one print and one file: 18 elements."""
+    source = m.padding_model()
+    assert dmljax.run_model(source, max_elements=18)
+    message = "model, command 3 (writeFile): it has 5 elements, and there is room"
+    assert m.refusal(source, max_elements=17).startswith(message)
+    message = "model, resource 'output': it has 5 elements, and there is room for 4;"
+    assert m.refusal(source, max_elements=7).startswith(message)
 
 
-def test_files(folder, monkeypatch):
+def test_a_tensor_with_more_elements_than_its_resource():
+    desc = {
+        "IndicesTensor": m.tensor("UINT32", 1),
+        "ValuesTensor": m.tensor("INT8", 2**20, Strides=[0]),
+        "OutputTensor": m.tensor("INT8", 2),
+        "Axis": 0,
+    }
+    resources = {"i": m.zeros("UINT32", 1), "v": m.zeros("INT8", 4)}
+    dispatch = m.dispatch("hot", IndicesTensor="i", ValuesTensor="v", OutputTensor="v")
+    source = m.model(resources, {"hot": {"type": "ONE_HOT", "desc": desc}}, dispatch)
+    assert m.refusal(source, max_elements=2**20 - 1).endswith(
+        "tensor 'ValuesTensor' has 1048576 elements; a model may have 1048575 in all "
+        f"{ADVICE}"
+    )
+    dmljax.run_model(source, max_elements=2**20)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("output.initialValues.valueCount", 2**50, f"it has {2**50} elements, and"),
+        ("output.sizeInBytes", 2**52, f"it has {2**50} elements, and there is room"),
+        ("output.initialValues", {"sourcePath": "b.bin"}, "has 1073741824 bytes, and "),
+    ],
+)
+def test_elements_are_counted_before_memory_is_allocated(path, value, message):
+    with open("b.bin", "wb") as file:
+        file.truncate(2**30)
+    model = m.edited(m.padding_model(), path, value)
+    assert message in m.refusal(model, max_elements=2**20)
+
+
+def test_files(folder):
     (folder / "full.bin").write_bytes(b"content")
     os.mkfifo("pipe")  # which is not waited for
-    assert read_file(folder / "full.bin", Budget(7), "it") == b"content"
+    assert read_file(folder / "full.bin", 7, "it") == b"content"
     no_file = "it is a folder, a device or a pipe, not a file."
     for path, message in {
-        "full.bin": "it needs 14 bytes of memory; a model may use 13 bytes",
+        "full.bin": "it has 7 bytes, and at most 6 are read (--max-elements, or max_el",
         "none.bin": "it cannot be read: No such file or directory.",
         "a\0b": "it is not a path: embedded null byte.",
         ".": "it cannot be read: Is a directory.",
@@ -74,19 +91,5 @@ def test_files(folder, monkeypatch):
         "/dev/zero": no_file,
     }.items():
         with pytest.raises(dmljax.ModelError) as caught:
-            read_file(path, Budget(13), "it", factor=2)
+            read_file(path, 6, "it")
         assert str(caught.value).startswith(message)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        npy(np.zeros(2**20, bool)),
-        npy(np.zeros((2, 2**18), ">i2", order="F")),
-        b"[%s0]//\xf0\x9f\x98\x80" % ((b"[" * 99 + b"]" * 99 + b",") * 2**11),
-    ],
-)
-def test_what_is_read_takes_no_more_memory_than_is_allowed(folder, content):
-    (folder / "in.npy").write_bytes(content)
-    model = m.holding(m.source("in.npy", None)) if b"NUMPY" in content else "in.npy"
-    m.check_memory(model, len(content))

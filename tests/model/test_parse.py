@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 import dmljax
-from dmljax._model.limits import in_units
-from dmljax._model.parse import BYTES_PER_CHARACTER
 from tests.model import models as m
 
 # Where a model comes from
@@ -29,8 +27,8 @@ def test_what_is_no_model(folder):
     assert "model 'm.json': its top level is [1]; it must be" in m.refusal("m.json")
     (folder / "m.json").write_text("[" * 100_000)
     assert m.refusal(folder / "m.json").endswith("m.json': it is nested too deeply.")
-    (folder / "m.json").write_text(" " * 2**16)
-    assert "it needs 3.5 MiB of memory; " in m.refusal("m.json", max_memory=2**20)
+    (folder / "m.json").write_text(" " * 101)
+    assert "it has 101 bytes, and at most" in m.refusal("m.json", max_elements=100)
     assert "model: what it holds is not JSON: " in m.refusal({"commands": np.ones(3)})
     twice = {"resources": {1: 2, "1": 3}}
     assert "model: the name '1' occurs twice" in m.refusal(twice)
@@ -180,37 +178,3 @@ def test_a_total_size_counts_the_rounding_to_four_bytes():
     )
     source = m.edited(source, "pad.desc.InputTensor.TotalTensorSizeInBytes", 8)
     assert dmljax.run_model(source)["out"].tolist() == [1, 1, 2, 3, 4, 5, 5]
-
-
-# Memory
-
-
-@pytest.mark.parametrize(
-    ("limit", "message", "used"),
-    [
-        (1450, "(dispatch): tensor 'ATensor' needs 891 bytes of memory", 600),
-        (1500, "command 11 (print): it needs 100 bytes of memory", 1500),
-        (1600, "command 12 (writeFile): it needs 100 bytes of memory", 1600),
-        (1899, "command 12 (writeFile): it needs 200 bytes of memory", 1700),
-    ],
-)
-def test_what_commands_need_is_counted(limit, message, used):
-    """A resource of 100 bytes takes 300. Beside it, a tensor with strides needs 891."""
-    desc = {
-        "ConditionTensor": m.tensor("UINT8", 99),
-        "ATensor": m.tensor("INT8", 99, Strides=[0]),
-        "BTensor": m.tensor("INT8", 99, Strides=[0]),
-        "OutputTensor": m.tensor("INT8", 99),
-    }
-    dispatch = m.dispatch("if", **dict.fromkeys(desc, "y"))
-    dispatch["bindings"]["ConditionTensor"] = "c"
-    resources = {"c": m.zeros("UINT8", 99), "y": m.data("INT8", [7] * 100)}
-    operator = {"type": "ELEMENT_WISE_IF", "desc": desc}
-    commands = [dispatch, *[m.show("y")] * 10, m.save("y", "y.bin")]
-    source = m.model(resources, {"if": operator}, *commands)
-    text = BYTES_PER_CHARACTER * len(json.dumps(source))
-    message += f" besides {in_units(text + used)} so far"
-    assert message in m.refusal(source, max_memory=text + limit)
-    source["commands"] = [dispatch]
-    text = BYTES_PER_CHARACTER * len(json.dumps(source))
-    assert dmljax.run_model(source, max_memory=text + 1600)["y"].tolist() == [7] * 100

@@ -9,7 +9,7 @@ import pytest
 
 import dmljax
 from dmljax._model.parse import parse_model
-from dmljax._model.run import compile_model, find_device, initial_state, program
+from dmljax._model.run import execute, find_device, initial_state, program
 from dmljax._pages.examples import EXAMPLES
 from docs import make_models
 from tests.model import models as m
@@ -188,7 +188,7 @@ def test_a_dispatch_takes_only_what_it_needs_of_a_buffer():
 @pytest.mark.parametrize("device", ["cpu", "device"])
 def test_the_device(device):
     chosen = jax.devices("cpu")[-1] if device == "device" else device
-    results = compile_model(parse_model(m.padding_model()), find_device(chosen))()
+    results = execute(parse_model(m.padding_model()), find_device(chosen))
     found = jax.devices("cpu")[0] if device == "cpu" else chosen
     assert results.resources["output"].devices() == {found}
     assert dmljax.run_model(m.padding_model(), device=chosen)["output"][0] == 1
@@ -231,11 +231,3 @@ def test_what_the_device_refuses(monkeypatch):
     assert m.refusal(m.padding_model()) == (
         "model: the device could not run it: RESOURCE_EXHAUSTED: out of memory"
     )
-
-
-def test_the_memory_of_the_compiled_program(monkeypatch):
-    class Needs:
-        temp_size_in_bytes = 2**40
-
-    monkeypatch.setattr(jax.stages.Compiled, "memory_analysis", lambda self: Needs)
-    assert "model: the compiled program needs 1 TiB" in m.refusal(m.padding_model())

@@ -66,7 +66,7 @@ def test_the_size_and_the_offset(more, expected):
     ("more", "message"),
     [
         ({"sizeInBytes": 11}, "is 11, while the initial values have 12 bytes; it must"),
-        ({"sizeInBytes": 2**60}, "at least 12, and hold at most 4294967295 elements"),
+        ({"sizeInBytes": 2**60}, f"it has {2**58} elements, and there is room for"),
         ({OFFSET: 8}, "is missing, while the initial values have 12 bytes and begin"),
         ({OFFSET: 8, "sizeInBytes": 19}, "and begin at byte 8; it must be at least 20"),
     ],
@@ -115,7 +115,6 @@ def test_a_wrong_list_of_mixed_types(element, message):
 
 INTEGERS = "UINT8 holds the integers 0 to 255."
 FLOATS = "it must be a number or 'nan', 'inf', '-inf'."
-COUNT = "it must be 1 to 4294967295."
 
 
 @pytest.mark.parametrize(
@@ -131,34 +130,22 @@ COUNT = "it must be 1 to 4294967295."
         ("FLOAT32", [1, None], f"initialValues[1] is null; {FLOATS}"),
         ("FLOAT32", [True], f"initialValues[0] is true; {FLOATS}"),
         ("FLOAT32", [10**400], "characters), which is too large for FLOAT32."),
-        ("FLOAT32", [], "values have 0 elements; there must be 1 to 4294967295."),
+        ("FLOAT32", [], "the initial values have 0 elements; there must be one."),
         ("UINT8", "none", "'initialValues' is 'none'; it must be a list or an object."),
         ("UINT8", {"valueCount": 3}, "has the fields 'valueCount'; it must have one"),
         ("UINT8", {"value": 1, "valueStart": 1}, "of value, valueStart, sourcePath."),
         ("UINT8", {"value": 1}, "'initialValues': the field 'valueCount' is missing"),
-        ("UINT8", {"valueCount": 0, "value": 1}, f"'valueCount' is 0; {COUNT}"),
-        ("UINT8", {"valueCount": 2**32, "value": 1}, COUNT),
+        (
+            "UINT8",
+            {"valueCount": 0, "value": 1},
+            "'valueCount' is 0; it must be at ",
+        ),
         (None, [1], "'initialValuesDataType' is missing or UNKNOWN; only a .npy file"),
         ("UNKNOWN", {"valueCount": 3, "value": 1}, "is missing or UNKNOWN; only a"),
     ],
 )
 def test_wrong_values(data_type, values, message):
     assert message in m.refusal(m.holding(m.data(data_type, values)))
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        ("output.initialValues.valueCount", 2**21, "2097152, which needs 8 MiB of"),
-        ("output.sizeInBytes", 2**20, "it needs 3 MiB of memory besides 4"),
-        ("output.initialValues", {"sourcePath": "b.bin"}, "directory) needs 1 GiB of"),
-    ],
-)
-def test_memory_is_counted_before_it_is_allocated(path, value, message):
-    with open("b.bin", "wb") as file:
-        file.truncate(2**30)
-    model = m.edited(m.padding_model(), path, value)
-    assert message in m.refusal(model, max_memory=2**20)
 
 
 # Files

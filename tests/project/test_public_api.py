@@ -21,7 +21,7 @@ PACKAGE = ROOT / "dmljax"
 SIGNATURES = {name: subject.signature for name, subject in SUBJECTS.items()}
 SIGNATURES |= {
     "create_operator": "(desc, *, feature_level=<FeatureLevel.V6_4: 25600>)",
-    "run_model": "(model, *, device=None, max_memory=None)",
+    "run_model": "(model, *, device=None, max_elements=268435456)",
 }
 DESCRIPTORS = [cls.__name__ for cls in _operators.DESCRIPTORS.values()]
 OF_OPERATORS = [name for subject in SUBJECTS.values() for name in subject.names]

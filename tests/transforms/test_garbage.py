@@ -63,7 +63,7 @@ MODEL = {"resources": {}, "dispatchables": {}, "commands": []}
 FUNCTIONS = {each.operator.function: each.arguments for each in SUBJECTS.values()}
 FUNCTIONS[dmljax.create_operator] = (padding.DESC, 0x6400)
 FUNCTIONS[dmljax.Operator] = (padding.DESC, 0x6400)
-FUNCTIONS[dmljax.run_model] = (MODEL, None, None)
+FUNCTIONS[dmljax.run_model] = (MODEL, None, 9)
 
 
 def called(function, **changes):
@@ -98,8 +98,7 @@ PLACES = {
 }
 # What is no garbage in its place.
 TAKEN = {
-    # The model needs more than the two bytes of the IntEnum.
-    "run_model": {"device": NONE, "max_memory": NONE | {"a huge integer"}},
+    "run_model": {"device": NONE, "max_elements": {"a huge integer"}},
     "TensorDesc": {"strides": NONE, "total_tensor_size_in_bytes": NONE},
 }
 for function in FUNCTIONS:
