@@ -1,9 +1,9 @@
-"""The command line: runs model files, and shows examples and what is supported.
+"""The command line: runs model files, and shows what is supported.
 
 The exit status is 0 for success and 2 for bad input, explained in one line on
-standard error. It is 1 if an example disagrees with its page, if nobody reads the
-output, or after a fault of dmljax. It is 130 after Ctrl-C, and 143 if SIGTERM comes
-while a file is written: then no file with another name is left behind.
+standard error. It is 1 if nobody reads the output, or after a fault of dmljax. It is
+130 after Ctrl-C, and 143 if SIGTERM comes while a file is written: then no file with
+another name is left behind.
 
 Results go to standard output. Everything else that is said goes to standard error.
 """
@@ -11,7 +11,6 @@ Results go to standard output. Everything else that is said goes to standard err
 import argparse
 import contextlib
 import functools
-import itertools
 import os
 import signal
 import sys
@@ -33,11 +32,8 @@ from dmljax._model.run import (
     write_outputs,
 )
 from dmljax._operators import DESCRIPTORS
-from dmljax._pages.examples import EXAMPLES, Verdict
-from dmljax._pages.text import IMPORTS, show_example, summary
 from dmljax._support import support_markdown
 
-WRONG_RESULT = 1
 NO_READER = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -150,11 +146,6 @@ def _parser() -> argparse.ArgumentParser:
     option(
         "--max-elements", type=int, default=MOST_ELEMENTS, metavar="COUNT", help=about
     )
-    about = "run the examples of Microsoft's pages"
-    option = verb(_examples, about, "examples padding").add_argument
-    about = "show whole examples: those of an operator, or one such as padding_edge"
-    option("name", nargs="?", metavar="NAME", help=about)
-    option("--verbose", action="store_true", help="show all examples whole")
     verb(_compare, "time ten programs, beside jax.numpy", "compare")
     support = verb(_support, "show the supported ranks and types", "support padding")
     support.add_argument("operator", nargs="?", metavar="OPERATOR")
@@ -227,27 +218,6 @@ def _progress(line: str) -> None:
 
 
 # The other verbs
-
-
-def _examples(arguments: argparse.Namespace) -> int:
-    find_device(None)  # if there is no device, this says so in one line
-    beginning = (arguments.name or "").lower()
-    chosen = [example for example in EXAMPLES if example.name.startswith(beginning)]
-    if not chosen:
-        names = ", ".join(example.name for example in EXAMPLES)
-        raise _UsageError(f"no example is named {arguments.name!r}; there are {names}")
-    verbose = arguments.verbose or arguments.name is not None
-    if verbose:
-        print(f"{IMPORTS}\n")
-    verdicts = []
-    for address, examples in itertools.groupby(chosen, lambda each: each.address):
-        print(address)
-        for example in examples:
-            text, verdict = show_example(example, verbose)
-            print(text)
-            verdicts.append(verdict)
-    print(summary(verdicts))
-    return WRONG_RESULT if Verdict.DISAGREES in verdicts else 0
 
 
 def _compare(arguments: argparse.Namespace) -> int:

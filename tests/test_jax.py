@@ -207,13 +207,12 @@ print("dmljax._model.run" in sys.modules)
 def test_an_import_loads_only_what_programs_use():
     """No module besides what `import jax, jax.extend.core, chex` loads and our own.
 
-    Neither the import nor calls on a CPU load a kernel, or what reads model files and
-    shows the pages' examples.
+    Neither the import nor calls on a CPU load a kernel, or what reads model files.
     """
     done = python("-c", IMPORTS, JAX_PLATFORMS="cpu")
     imported, loaded, asked = done.stdout.splitlines()
     assert set(loaded.split()) == set(imported.split())
     # A kernel is in a folder of dmljax.pallas.
-    own = re.compile(r"dmljax(\.pallas)?(\._(?!model|pages|main)\w+)?")
+    own = re.compile(r"dmljax(\.pallas)?(\._(?!model|main)\w+)?")
     assert [name for name in imported.split() if not own.fullmatch(name)] == []
     assert asked == "True"

@@ -152,7 +152,6 @@ def test_the_limit_and_that_all_models_are_checked_before_any_runs(capsys):
         (["run", "x.json", "--a\nb"], "unrecognized arguments: --a b"),
         (["support", "--" + "x" * 10**6], "xxx... (1000054 characters)"),
         (["support", "GEMM"], "the type 'GEMM' is not an operator of dmljax"),
-        (["examples", "gemm"], "no example is named 'gemm'; there are diagonal_"),
     ],
 )
 def test_a_wrong_command_line(arguments, message, capsys):
@@ -303,7 +302,7 @@ def test_help_and_version(capsys):
     assert capsys.readouterr().out == f"{dmljax.__version__}\n"
     assert command_line.main(["--help"]) == 0
     assert "example: dmljax run docs/models/" in capsys.readouterr().out
-    for verb in ("run", "examples", "compare", "support"):
+    for verb in ("run", "compare", "support"):
         assert command_line.main([verb, "--help"]) == 0
         words = " ".join(capsys.readouterr().out.split())
         assert f"example: dmljax {verb}" in words

@@ -12,10 +12,11 @@ import pytest
 
 import dmljax
 from dmljax._model.images import converting
-from docs import make_models
 from tests.model import models as m
+from tests.project.texts import ROOT
 
 image = pytest.importorskip("PIL.Image")
+MODELS = ROOT / "docs/models"
 
 
 def write_image(path, mode="RGBA", **options):
@@ -29,8 +30,8 @@ def write_image(path, mode="RGBA", **options):
 
 def test_a_photograph(folder):
     (folder / "docs/models/out").mkdir(parents=True)
-    dmljax.run_model(make_models.FOLDER / "photograph_edge.json")
-    photograph = np.asarray(image.open(make_models.FOLDER / "astronaut.jpg"))
+    dmljax.run_model(MODELS / "photograph_edge.json")
+    photograph = np.asarray(image.open(MODELS / "astronaut.jpg"))
     padded = np.asarray(image.open("docs/models/out/edge.png"))
     pads = ((64, 64), (64, 64), (0, 0))
     np.testing.assert_array_equal(padded, np.pad(photograph, pads, mode="edge"))

@@ -1,1 +1,0 @@
-"""The examples of Microsoft's pages, as data, and how they are shown."""
