@@ -37,9 +37,12 @@ class Struct:
     """A base class that makes its subclasses frozen dataclasses with converters."""
 
     def __init_subclass__(cls, *, eq: bool = True, **options: Any) -> None:
-        """Makes the subclass a dataclass, and gives it its public name."""
+        """Makes the subclass a dataclass. Ours get their public names."""
         super().__init_subclass__(**options)
-        cls.__module__ = cls.__module__.partition("._")[0]  # in tracebacks and pickles
+        # Tracebacks and pickles show where a class is public. A user's class is where
+        # it is written, and there its annotations are resolved.
+        if cls.__module__.startswith("dmljax."):
+            cls.__module__ = "dmljax"
         dataclasses.dataclass(frozen=True, eq=eq)(cls)
 
     def __post_init__(self) -> None:

@@ -5,6 +5,8 @@ operators are in tests/subjects/.
 """
 
 import dataclasses
+import importlib
+import pickle
 
 import jax
 import numpy as np
@@ -126,6 +128,57 @@ def test_the_first_of_several_errors():
         assert_refused("PADDING", text, made, PAD, error=error, **wrong)
         wrong |= mended
     made(PAD, **wrong)
+
+
+# A descriptor as a user writes it, in a private module of another package. Strings
+# stand for the types of the fields, and the enum is known in this module alone.
+TILE = """
+from __future__ import annotations
+import enum
+from typing import ClassVar
+import jax.numpy as jnp
+from dmljax import FeatureLevel, OperatorDesc, TensorDesc
+from dmljax._support import FLOATS, Support
+
+class TileOrder(enum.IntEnum):
+    FORWARD = 0
+    BACKWARD = 1
+
+ANY = Support(1, 8, FLOATS)
+
+class TileDesc(OperatorDesc):
+    input_tensor: TensorDesc
+    output_tensor: TensorDesc
+    repeats: tuple[int, ...]
+    order: TileOrder
+
+    operator: ClassVar[str] = "TILE"
+    support = {FeatureLevel.V3_1: {"InputTensor": ANY, "OutputTensor": ANY}}
+
+    def output_shapes(self, level):
+        sizes = zip(self.input_tensor.sizes, self.repeats, strict=True)
+        return (tuple(size * count for size, count in sizes),)
+
+    def evaluate(self, x):
+        tiled = jnp.tile(x, self.repeats)
+        return (jnp.flip(tiled) if self.order is TileOrder.BACKWARD else tiled,)
+"""
+
+
+def test_a_descriptor_that_a_user_writes_in_a_private_module(tmp_path, monkeypatch):
+    (tmp_path / "mypkg").mkdir()
+    (tmp_path / "mypkg/_ops.py").write_text(TILE)
+    monkeypatch.syspath_prepend(tmp_path)
+    ops = importlib.import_module("mypkg._ops")
+    assert ops.TileDesc.__module__ == "mypkg._ops"
+    x, y = tensor("FLOAT32", 2), tensor("FLOAT32", 4)
+    desc = ops.TileDesc(x, y, (2,), ops.TileOrder.BACKWARD)
+    assert pickle.loads(pickle.dumps(desc)) == desc
+    assert ops.TileDesc.from_json(desc.to_json()["desc"]) == desc
+    found = create_operator(desc)(np.float32([1, 2]))
+    np.testing.assert_array_equal(found, [2, 1, 2, 1])
+    wrong = dataclasses.replace(desc, order=2)
+    assert_refused("TILE", "Order is 2; it must be one of FORWARD", made, wrong)
 
 
 def test_a_descriptor_says_what_it_checks_and_computes():
