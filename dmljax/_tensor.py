@@ -14,7 +14,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax._check import DescriptorError, as_member, as_python, counted, require, show
+from dmljax._check import DescriptorError, as_member, as_python, counted, show
 from dmljax._struct import Struct, field, integers
 from dmljax._types import Sizes, integer, is_sequence
 
@@ -91,23 +91,24 @@ def _integers(name: str) -> Callable[[Sizes], tuple[int, ...]]:
 
 
 def _strides(values: Sizes | None) -> tuple[int, ...] | None:
-    # In JSON an empty list stands for no strides, and 0 for the smallest size.
-    strides = None if values is None else _integers("strides")(values)
-    require(
-        "TensorDesc",
-        strides != (),
-        "strides is (); it must be None, or have one stride for each size.",
-    )
+    if values is None:
+        return None
+    strides = _integers("strides")(values)
+    if strides == ():  # which JSON has for no strides
+        raise DescriptorError(
+            "TensorDesc: strides is (); it must be None, or have one stride for each "
+            "size."
+        )
     return strides
 
 
 def _total(value: int | None) -> int | None:
     total = None if value is None else integer(value)
-    require(
-        "TensorDesc",
-        type(total) is not int or total != 0,
-        "total_tensor_size_in_bytes is 0; write None for the smallest size.",
-    )
+    if type(total) is int and total == 0:  # which JSON has for the smallest size
+        raise DescriptorError(
+            "TensorDesc: total_tensor_size_in_bytes is 0; write None for the smallest "
+            "size."
+        )
     return total
 
 
@@ -118,12 +119,11 @@ def _data_type(value: DataType | int) -> DataType:
 def _flags(value: TensorFlags | int) -> TensorFlags:
     """Converts flags. `check_tensor` knows more, and refuses unknown ones."""
     flags = integer(value)
-    known = isinstance(flags, int) and not isinstance(flags, bool) and flags >= 0
-    require(
-        "TensorDesc",
-        known,
-        f"flags is {as_python(flags)}; it must be 0, NONE, or 1, OWNED_BY_DML.",
-    )
+    if not isinstance(flags, int) or isinstance(flags, bool) or flags < 0:
+        raise DescriptorError(
+            f"TensorDesc: flags is {as_python(flags)}; it must be 0, NONE, or 1, "
+            "OWNED_BY_DML."
+        )
     return TensorFlags(flags)
 
 
@@ -233,84 +233,97 @@ def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) 
       tensor: what is checked.
       output: whether the operator writes the tensor. This adds rules.
     """
-    for problem in (_size_problem, _stride_problem, _byte_problem):
-        text = problem(tensor, output)
-        if text:
-            raise DescriptorError(f"{operator}: tensor '{name}' has {text}")
+    has = f"{operator}: tensor '{name}' has"
+    _check_sizes(has, tensor)
+    if tensor.strides is not None:
+        _check_strides(has, tensor.sizes, tensor.strides)
+        if output:
+            _check_output(has, tensor, tensor.strides)
+    _check_bytes(has, tensor)
 
 
-def _size_problem(tensor: TensorDesc, output: bool) -> str | None:
-    """Says which rule the type or the sizes break."""
+# Each error begins with `has`, such as "PADDING: tensor 'InputTensor' has".
+
+
+def _check_sizes(has: str, tensor: TensorDesc) -> None:
     sizes = tensor.sizes
     if tensor.data_type is DataType.UNKNOWN:
-        return "data type UNKNOWN; its elements must have a type."
+        raise DescriptorError(
+            f"{has} data type UNKNOWN; its elements must have a type."
+        )
     if not all(type(size) is int and size >= 1 for size in sizes):
-        return f"sizes {show(sizes)}; each must be an integer of at least 1."
+        raise DescriptorError(
+            f"{has} sizes {show(sizes)}; each must be an integer of at least 1."
+        )
     if not 1 <= len(sizes) <= MAX_RANK:
         dimensions = counted(len(sizes), "dimension")
-        return f"{dimensions}; a tensor has 1 to {MAX_RANK}."
+        raise DescriptorError(f"{has} {dimensions}; a tensor has 1 to {MAX_RANK}.")
     elements = math.prod(sizes)
     if elements > MAX_ELEMENTS:
-        return (
-            f"sizes {show(sizes)}, {show(elements)} elements; at most {MAX_ELEMENTS} "
-            "are allowed."
+        raise DescriptorError(
+            f"{has} sizes {show(sizes)}, {show(elements)} elements; at most "
+            f"{MAX_ELEMENTS} are allowed."
         )
-    return None
 
 
-def _stride_problem(tensor: TensorDesc, output: bool) -> str | None:
-    """Says which rule the strides break."""
-    sizes = tensor.sizes
-    strides = tensor.strides
-    if strides is None:
-        return None
-    given = f"strides {show(strides)}"
+def _check_strides(has: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> None:
     if len(strides) != len(sizes):
-        return (
-            f"{given} for {counted(len(sizes), 'size')} {show(sizes)}; there must be "
-            "one for each."
+        raise DescriptorError(
+            f"{has} strides {show(strides)} for {counted(len(sizes), 'size')} "
+            f"{show(sizes)}; there must be one for each."
         )
     if not all(type(stride) is int and 0 <= stride < 2**32 for stride in strides):
-        return f"{given}; each must be an integer in [0, 2^32)."
-    if not output:  # An input may overlap itself, and only its own elements are read.
-        return None
-    both = f"sizes {show(sizes)} and {given}"
+        raise DescriptorError(
+            f"{has} strides {show(strides)}; each must be an integer in [0, 2^32)."
+        )
+
+
+def _check_output(has: str, tensor: TensorDesc, strides: tuple[int, ...]) -> None:
+    """An input may overlap itself, and only its own elements are read."""
+    both = f"sizes {show(tensor.sizes)} and strides {show(strides)}"
     # The buffer of an output is allocated, so its length is limited like a tensor's.
     if tensor.extent > MAX_ELEMENTS:
-        return (
-            f"{both}, which span {show(tensor.extent)} elements of a buffer; "
+        raise DescriptorError(
+            f"{has} {both}, which span {show(tensor.extent)} elements of a buffer; "
             f"{MOST_SPANNED}"
         )
     # Elements must not share an offset: no page says what the output then holds.
-    if not steps_over(sizes, strides):
-        return (
-            f"{both}, with which elements may overlap; each stride of an output must "
-            "step over all axes with smaller strides."
+    if not steps_over(tensor.sizes, strides):
+        raise DescriptorError(
+            f"{has} {both}, with which elements may overlap; each stride of an output "
+            "must step over all axes with smaller strides."
         )
-    return None
+    total = tensor.total_tensor_size_in_bytes
+    if type(total) is int and tensor.buffer_length > MAX_ELEMENTS:
+        raise DescriptorError(
+            f"{has} TotalTensorSizeInBytes {as_python(total)}, a buffer of "
+            f"{show(tensor.buffer_length)} elements; {MOST_SPANNED}"
+        )
 
 
-def _byte_problem(tensor: TensorDesc, output: bool) -> str | None:
-    """Says which rule the size in bytes, the alignment or the flags break."""
+def _check_bytes(has: str, tensor: TensorDesc) -> None:
+    """Checks the size in bytes, the alignment and the flags."""
     width = tensor.dtype.itemsize
     total = tensor.total_tensor_size_in_bytes
-    implied = tensor.implied_size_in_bytes
+    if total is not None:
+        given = f"{has} TotalTensorSizeInBytes {as_python(total)}"
+        implied = tensor.implied_size_in_bytes
+        if type(total) is not int or total < implied:
+            raise DescriptorError(
+                f"{given}; its sizes and strides need an integer of at least {implied}."
+            )
+        if total >= 2**64:
+            raise DescriptorError(f"{given}; it must be a UINT64, less than 2^64.")
     alignment = tensor.guaranteed_base_offset_alignment
-    given = f"TotalTensorSizeInBytes {as_python(total)}"
-    if not (total is None or (type(total) is int and total >= implied)):
-        return f"{given}; its sizes and strides need an integer of at least {implied}."
-    if total is not None and total >= 2**64:
-        return f"{given}; it must be a UINT64, less than 2^64."
-    aligned = type(alignment) is int and alignment & (alignment - 1) == 0
-    if not (aligned and (alignment == 0 or width <= alignment < 2**32)):
-        return (
-            f"GuaranteedBaseOffsetAlignment {as_python(alignment)}; it must be 0 or a "
-            f"power of two of at least {width}, the size of an element of "
+    is_power = type(alignment) is int and alignment & (alignment - 1) == 0
+    if not is_power or (alignment != 0 and not width <= alignment < 2**32):
+        raise DescriptorError(
+            f"{has} GuaranteedBaseOffsetAlignment {as_python(alignment)}; it must be 0 "
+            f"or a power of two of at least {width}, the size of an element of "
             f"{tensor.data_type.name}, and less than 2^32."
         )
     if tensor.flags not in list(TensorFlags.__members__.values()):
-        flags = show(int(tensor.flags))
-        return f"Flags {flags}; it must be 0, NONE, or 1, OWNED_BY_DML."
-    if output and tensor.strides is not None and tensor.buffer_length > MAX_ELEMENTS:
-        return f"{given}, a buffer of {tensor.buffer_length} elements; {MOST_SPANNED}"
-    return None
+        raise DescriptorError(
+            f"{has} Flags {show(int(tensor.flags))}; it must be 0, NONE, or 1, "
+            "OWNED_BY_DML."
+        )
