@@ -21,14 +21,7 @@ from dmljax._arguments import (
     check_x64,
     convert,
 )
-from dmljax._check import (
-    DescriptorError,
-    as_member,
-    as_python,
-    require,
-    require_same,
-    show,
-)
+from dmljax._check import DescriptorError, as_member, as_python, require_same, show
 from dmljax._json import from_json, to_json
 from dmljax._struct import Struct, c_name, field_types, is_enum, required
 from dmljax._support import FeatureLevel, SupportTable, check_support
@@ -117,40 +110,38 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
             kind, optional = required(hint)
             if value is not None or not optional:
                 _check_kind(self.operator, c_name(name), value, kind)
+        operator = self.operator
         tensors = self.tensors()
         named = {c_name(name): tensor for name, tensor in tensors.items()}
         for name, tensor in tensors.items():
-            output = name in self.outputs
-            check_tensor(self.operator, c_name(name), tensor, output=output)
-        check_support(self.operator, self.support, level, named)
+            check_tensor(operator, c_name(name), tensor, output=name in self.outputs)
+        check_support(operator, self.support, level, named)
         for name, tensor in named.items():
-            check_x64(self.operator, f"tensor '{name}'", tensor.dtype)
-        same = [name for name in self.same_type if name in tensors]
+            check_x64(operator, f"tensor '{name}'", tensor.dtype)
+        same = [c_name(name) for name in self.same_type if name in tensors]
         for name in same[1:]:
-            one, other = ((c_name(n), tensors[n].dtype) for n in (name, same[0]))
-            require_same(self.operator, "data types", one, other)
+            given = (name, named[name].dtype)
+            expected = (same[0], named[same[0]].dtype)
+            require_same(operator, "data types", given, expected)
         shapes = self.output_shapes(level)
-        for (name, tensor), shape in zip(
-            self.output_tensors().items(), shapes, strict=True
-        ):
-            require(
-                self.operator,
-                tensor.sizes == shape,
-                f"mismatched tensor sizes. Tensor '{c_name(name)}' has "
-                f"{show(tensor.sizes)}, while the inputs and attributes give it "
-                f"{show(shape)}; both must be the same.",
-            )
+        for name, shape in zip(self.outputs, shapes, strict=True):
+            sizes = tensors[name].sizes
+            if sizes != shape:
+                raise DescriptorError(
+                    f"{operator}: mismatched tensor sizes. Tensor '{c_name(name)}' has "
+                    f"{show(sizes)}, while the inputs and attributes give it "
+                    f"{show(shape)}; both must be the same."
+                )
 
     def check_value_type(self, data_type: DataType, name: str) -> None:
         """Requires that the data type of a scalar field is the output's."""
         label = c_name(self.outputs[0])
         output = self._first_output().data_type
-        require(
-            self.operator,
-            data_type == output,
-            f"{name} is {data_type.name}, while tensor '{label}' has {output.name}; "
-            "both must be the same.",
-        )
+        if data_type != output:
+            raise DescriptorError(
+                f"{self.operator}: {name} is {data_type.name}, while tensor '{label}' "
+                f"has {output.name}; both must be the same."
+            )
 
     def scalar(self, name: str, value: int | float) -> Scalar:
         """Returns an attribute as an operand of the output's type.

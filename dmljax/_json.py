@@ -7,9 +7,7 @@ The rest of their format is in `_model`.
 
 import dataclasses
 import enum
-import functools
 import math
-import operator as operators
 import re
 import typing
 from collections.abc import Mapping
@@ -17,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dmljax._check import DescriptorError, as_json, counted, listed, quoted, require
+from dmljax._check import DescriptorError, as_json, counted, listed, quoted
 from dmljax._struct import c_name, field_types, required
 from dmljax._tensor import DataType, TensorDesc
 
@@ -50,12 +48,12 @@ def to_json(value: Any) -> Any:
     Fields that are None or have their default are left out.
     """
     if dataclasses.is_dataclass(value):
-        fields = [(f, getattr(value, f.name)) for f in dataclasses.fields(value)]
-        return {
-            c_name(f.name): to_json(v)
-            for f, v in fields
-            if v is not None and v != f.default
-        }
+        written = {}
+        for each in dataclasses.fields(value):
+            item = getattr(value, each.name)
+            if item is not None and item != each.default:
+                written[c_name(each.name)] = to_json(item)
+        return written
     if isinstance(value, enum.Flag):
         names = [member.name for member in value]
         return names[0] if len(names) == 1 else names
@@ -98,14 +96,20 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
         except OverflowError:  # an integer past the largest float
             raise wrong(NUMBER) from None
     if issubclass(kind, enum.Flag) and isinstance(value, list):
-        flags = (from_json(kind, item, operator, field) for item in value)
-        return functools.reduce(operators.or_, flags, kind(0))
+        flags = kind(0)
+        for item in value:
+            flags |= from_json(kind, item, operator, field)
+        return flags
     if issubclass(kind, enum.Enum):  # by its short name, its full C name or its number
         members = kind.__members__  # iterating over flags would leave out the value 0
-        name = value.removeprefix(enum_prefix(kind)) if isinstance(value, str) else ""
-        for member in members.values():
-            if name == member.name or (type(value) is int and value == member.value):
-                return member
+        if isinstance(value, str):
+            name = value.removeprefix(enum_prefix(kind))
+            if name in members:
+                return members[name]
+        if type(value) is int:
+            for member in members.values():
+                if member.value == value:
+                    return member
         raise wrong(f"one of {', '.join(members)}")
     if type(value) is not int or not LOWEST <= value <= HIGHEST:
         raise wrong("an integer of at most 64 bits")
@@ -128,12 +132,11 @@ def _read_struct(
     given = _tensor_fields(value, operator, field) if kind is TensorDesc else value
     fields = {c_name(f.name): f for f in dataclasses.fields(kind)}
     for key in given:
-        require(
-            operator,
-            key in fields,
-            f"'{field}' has an unknown field {quoted(str(key))}; its fields are "
-            f"{', '.join(fields)}.",
-        )
+        if key not in fields:
+            raise DescriptorError(
+                f"{operator}: '{field}' has an unknown field {quoted(str(key))}; its "
+                f"fields are {', '.join(fields)}."
+            )
     arguments: dict[str, Any] = {}
     for key, f in fields.items():
         path = f"{field}.{key}"
@@ -164,57 +167,54 @@ def _tensor_fields(
     """
     fields = dict(value)
     kind = fields.pop("Type", "BUFFER")
-    buffer = kind in ("BUFFER", "DML_TENSOR_TYPE_BUFFER")
-    require(
-        operator, buffer, f"field '{field}.Type' is {as_json(kind)}; it must be BUFFER."
-    )
+    if kind not in ("BUFFER", "DML_TENSOR_TYPE_BUFFER"):
+        raise DescriptorError(
+            f"{operator}: field '{field}.Type' is {as_json(kind)}; it must be BUFFER."
+        )
     if isinstance(fields.get("Desc"), Mapping):
         inner = dict(fields.pop("Desc"))
-        require(
-            operator,
-            not fields,
-            f"'{field}' has the fields {listed(fields)} beside 'Desc'; they belong "
-            "inside 'Desc'.",
-        )
+        if fields:
+            raise DescriptorError(
+                f"{operator}: '{field}' has the fields {listed(fields)} beside 'Desc'; "
+                "they belong inside 'Desc'."
+            )
         fields = inner
     count = fields.pop("DimensionCount", None)
     sizes = fields.get("Sizes")
-    if isinstance(sizes, list) and count is not None:
-        require(
-            operator,
-            type(count) is int and count == len(sizes),
-            f"field '{field}.DimensionCount' is {as_json(count)}, while "
+    if (
+        isinstance(sizes, list)
+        and count is not None
+        and (type(count) is not int or count != len(sizes))
+    ):
+        raise DescriptorError(
+            f"{operator}: field '{field}.DimensionCount' is {as_json(count)}, while "
             f"'{field}.Sizes' has {counted(len(sizes), 'element')}; both must be the "
-            "same.",
+            "same."
         )
     # The tool reads an empty list as no strides, and 0 as a size that it computes.
-    for key, absent in (("Strides", []), ("TotalTensorSizeInBytes", 0)):
-        given = fields.get(key)
-        if type(given) is type(absent) and given == absent:
-            del fields[key]
+    if fields.get("Strides") == []:
+        del fields["Strides"]
+    total = fields.get("TotalTensorSizeInBytes")
+    if type(total) is int and total == 0:
+        del fields["TotalTensorSizeInBytes"]
     return fields
-
-
-def union_member(data_type: DataType) -> str:
-    """Returns the name of the member of DML_SCALAR_UNION for a data type."""
-    # C has no half-precision type, so the union has the bits of the number.
-    if data_type == DataType.FLOAT16:
-        return "UInt16"
-    return data_type.name.capitalize().replace("Uint", "UInt")
 
 
 def _scalar_union(
     value: Mapping[str, Any], data_type: DataType, operator: str, field: str
 ) -> Any:
     """Reads the number in a DML_SCALAR_UNION, by the member for `data_type`."""
+    # C has no half-precision type, so the union has the bits of the number.
     half = data_type == DataType.FLOAT16
-    member = union_member(data_type)
+    name = "UINT16" if half else data_type.name
+    member = name.capitalize().replace("Uint", "UInt")
     number = value.get(member)
     bits = type(number) is int and 0 <= number < 2**16
     if len(value) != 1 or number is None or (half and not bits):
+        explained = ", the bits of the number" if half else ""
         raise DescriptorError(
             f"{operator}: field '{field}' is {as_json(dict(value))}; for "
             f"{data_type.name} it must be a number, or an object with the one member "
-            f"'{member}'{', the bits of the number' if half else ''}."
+            f"'{member}'{explained}."
         )
     return float(np.uint16(number).view(np.float16)) if half else number

@@ -16,7 +16,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from dmljax._arguments import as_array, check_x64
-from dmljax._check import as_member, require, require_same, show
+from dmljax._check import DescriptorError, as_member, require_same, show
 from dmljax._descriptor import OperatorDesc, Result
 from dmljax._strides import read, write
 from dmljax._struct import Struct, c_name, field
@@ -212,12 +212,12 @@ def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax
         logical = jnp.asarray(array)
     else:
         # A buffer may be longer than the tensor, as a resource of DirectML may be.
-        require(
-            operator,
-            array.ndim == 1 and array.shape[0] >= tensor.extent,
-            f"tensor '{name}' has strides, so its array must be a flat buffer of at "
-            f"least {tensor.extent} elements; its sizes are {show(array.shape)}.",
-        )
+        if array.ndim != 1 or array.shape[0] < tensor.extent:
+            raise DescriptorError(
+                f"{operator}: tensor '{name}' has strides, so its array must be a flat "
+                f"buffer of at least {tensor.extent} elements; its sizes are "
+                f"{show(array.shape)}."
+            )
         logical = read(tensor, jnp.asarray(array))
     _assert_is(tensor, logical)
     return logical

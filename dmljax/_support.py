@@ -8,7 +8,7 @@ import enum
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from dmljax._check import counted, require
+from dmljax._check import DescriptorError, counted
 from dmljax._tensor import DataType, TensorDesc
 
 
@@ -88,30 +88,27 @@ def check_support(
 ) -> None:
     """Requires that the ranks and types of all tensors are supported at `level`."""
     first = min(table)
-    require(
-        operator,
-        level >= first,
-        f"the operator exists from feature level {first.label} on, while the feature "
-        f"level asked for is {level.label}.",
-    )
+    if level < first:
+        raise DescriptorError(
+            f"{operator}: the operator exists from feature level {first.label} on, "
+            f"while the feature level asked for is {level.label}."
+        )
     # An entry has all that its level supports, and replaces those before it.
     entry = table[max(each for each in table if each <= level)]
     supports = f"feature level {level.label} supports"
     for name, tensor in tensors.items():
         support = entry[name]
         rank = len(tensor.sizes)
-        require(
-            operator,
-            support.min_rank <= rank <= support.max_rank,
-            f"tensor '{name}' has {counted(rank, 'dimension')}; {supports} "
-            f"{_ranks(support)}.",
-        )
-        require(
-            operator,
-            tensor.data_type in support.data_types,
-            f"tensor '{name}' has data type {tensor.data_type.name}; {supports} "
-            f"{_types(support)}.",
-        )
+        if not support.min_rank <= rank <= support.max_rank:
+            raise DescriptorError(
+                f"{operator}: tensor '{name}' has {counted(rank, 'dimension')}; "
+                f"{supports} {_ranks(support)}."
+            )
+        if tensor.data_type not in support.data_types:
+            raise DescriptorError(
+                f"{operator}: tensor '{name}' has data type {tensor.data_type.name}; "
+                f"{supports} {_types(support)}."
+            )
 
 
 def support_markdown(operator: str, table: SupportTable) -> str:
