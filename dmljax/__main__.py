@@ -1,4 +1,4 @@
-"""The command line: runs model files, and shows what is supported.
+"""The command line: runs model files, and shows the support tables.
 
 The exit status is 0 for success and 2 for bad input, explained in one line on
 standard error. It is 1 if nobody reads the output, or after a fault of dmljax. It is
@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: str) -> None:
-    """Says what is wrong, in one line, whatever it contains."""
+    """Prints an error to standard error, in one line."""
     _progress("")
     line = shortened(f"dmljax: {' '.join(message.split())}", LONGEST_LINE)
     _write_error(show_on(sys.stderr, line) + "\n")
@@ -107,7 +107,7 @@ def _write_error(text: str) -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Sends what is left in the buffer of a stream nowhere.
+    """Empties the buffer of a stream into the null device.
 
     Python writes it again when it ends, and if that fails, changes the exit status.
     """
@@ -139,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     option("models", nargs="+", metavar="MODEL.json", help=about)
     option("--device", choices=PLATFORMS, help="where; JAX's default if absent")
     flag("--check", help="check the models and do not run them")
-    about = "what each targetPath is relative to; the current directory if absent"
+    about = "the folder of each targetPath; the current directory if absent"
     option("--output-dir", default=".", metavar="FOLDER", help=about)
     flag("--no-clobber", help="refuse to replace a file that is there already")
     about = "how many elements a model may have; 2^28 if absent"

@@ -30,7 +30,7 @@ from dmljax._tensor import DataType, TensorDesc, check_tensor
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    # What the operator returns: an array, or a NamedTuple of several.
+    # The type of the result: an array, or a NamedTuple of several.
     Result = TypeVar("Result", default=Any)
 else:
     # Python's own TypeVar has a default from 3.13 on. Only type checkers need it.
@@ -43,10 +43,10 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
     In place of a tuple you may write any sequence, and in place of an enum its number.
 
     To describe another operator, write a subclass. Its fields are those of the C
-    struct, in snake_case and in the struct's order. The class variables below say what
-    is checked. `output_shapes` checks the rules that no other operator has, and
-    `evaluate` calls the operator's function. The type parameter ``Result`` is the type
-    of what the operator returns.
+    struct, in snake_case and in the struct's order. The checks read the class variables
+    below. `output_shapes` checks the rules that no other operator has, and `evaluate`
+    calls the operator's function. The type parameter ``Result`` is the type of its
+    result.
 
     Attributes:
       operator: DirectML's name of the operator, such as "PADDING".

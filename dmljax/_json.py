@@ -27,7 +27,7 @@ LOWEST, HIGHEST = -(2**63), 2**64 - 1
 
 
 def enum_prefix(kind: type[enum.Enum]) -> str:
-    """Returns what C puts before the names of an enum's values.
+    """Returns the prefix of the names of an enum's values in C.
 
     It follows from the enum's name, without the plural of flags, or is its C_PREFIX.
 
@@ -43,7 +43,7 @@ def enum_prefix(kind: type[enum.Enum]) -> str:
 
 
 def to_json(value: Any) -> Any:
-    """Turns a descriptor, or a part of one, into what JSON can hold.
+    """Turns a descriptor, or a part of one, into values of JSON.
 
     Fields that are None or have their default are left out.
     """

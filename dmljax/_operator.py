@@ -1,7 +1,7 @@
 """`create_operator`, and the operator that it returns: a descriptor that can be called.
 
-Arrays are checked against their tensors, and read and written through strides. What an
-operator computes is in its descriptor's `evaluate`.
+Arrays are checked against their tensors, and read and written through strides. The
+`evaluate` of the descriptor computes the result.
 """
 
 import dataclasses
@@ -126,9 +126,9 @@ class Operator(Struct, Generic[Result], eq=False):
 
 
 def _bits(value: Any) -> Any:
-    """Returns what stands for `value` in a comparison.
+    """Returns a key to compare `value` by.
 
-    It makes a NaN equal a NaN of the same bits, and tells -0.0 from 0.0.
+    A NaN equals a NaN of the same bits, and -0.0 differs from 0.0.
     """
     if not isinstance(value, (int, float, np.number)):
         return value
@@ -194,7 +194,7 @@ def _evaluate(operator: Operator[Any], *arrays: jax.Array) -> Any:
 
 
 def _assert_is(tensor: TensorDesc, array: jax.Array) -> None:
-    """Asserts what a descriptor promises. A failure is a fault of dmljax."""
+    """Asserts sizes and type of an array. A failure is a fault of dmljax."""
     chex.assert_shape(array, tensor.sizes)
     chex.assert_type(array, tensor.dtype)
 

@@ -1,4 +1,4 @@
-"""Structs of the C header as frozen dataclasses, and what is known about their fields.
+"""Structs of the C header as frozen dataclasses, and the types of their fields.
 
 `_json` reads and writes structs by the types of their fields. The structs themselves
 are in `_tensor` and in the files of the operators.
@@ -26,8 +26,8 @@ def field(
 ) -> Any:
     """Declares a field of a `Struct` that callers may give as another type.
 
-    The converter leaves alone what it can't convert. The checks of the struct refuse
-    it, with a message that names the operator.
+    The converter returns a value that it can't convert as it is. The checks of the
+    struct then refuse the value, with a message that names the operator.
     """
     return dataclasses.field(default=default, metadata={"converter": converter})
 
@@ -95,6 +95,8 @@ def is_enum(hint: Any) -> bool:
 @functools.cache
 def required(hint: Any) -> tuple[Any, bool]:
     """Returns a type without None, and whether None was one of its alternatives."""
-    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    present = [kind for kind in kinds if kind is not types.NoneType]
-    return functools.reduce(operator.or_, present), len(present) < len(kinds)
+    if typing.get_origin(hint) not in (types.UnionType, typing.Union):
+        return hint, False
+    every = typing.get_args(hint)
+    kinds = [kind for kind in every if kind is not types.NoneType]
+    return functools.reduce(operator.or_, kinds), len(kinds) < len(every)

@@ -13,7 +13,7 @@ from dmljax._tensor import DataType, TensorDesc
 
 
 class FeatureLevel(enum.IntEnum):
-    """Names what a version of DirectML supports, as DML_FEATURE_LEVEL does.
+    """Names the versions of DirectML's operators, as DML_FEATURE_LEVEL does.
 
     A later level has a greater number. ``create_operator`` checks a descriptor at one
     level, by default at the newest.
@@ -74,9 +74,9 @@ class Support(NamedTuple):
     data_types: tuple[DataType, ...]
 
 
-# What each tensor may have, by feature level and by the tensor's C name. A level that
-# is not listed has the entry of the newest one before it. Before the first level, the
-# operator does not exist.
+# The support of each tensor by feature level and by its C name. A level that is not
+# listed has the entry of the newest one before it. Before the first level, the operator
+# does not exist.
 SupportTable = Mapping[FeatureLevel, Mapping[str, Support]]
 
 

@@ -1,7 +1,7 @@
 """Tensor descriptions: data types, sizes, strides, bytes, and the rules for them.
 
-This file has what the page of every operator shares: a tensor's fields, and the rules
-that do not depend on the operator. Which ranks and types an operator takes is in its
+This file has the fields of a tensor, and the rules that are the same for every
+operator. Which ranks and types an operator takes is in its
 support table. How a tensor is read from a buffer is in `_strides`.
 """
 
@@ -35,7 +35,7 @@ class DataType(enum.IntEnum):
     """
 
     __module__ = "dmljax"
-    # What the C header puts before each name; the other enums follow a common rule.
+    # The prefix of each name in C; the other enums follow a common rule.
     C_PREFIX = enum.nonmember("DML_TENSOR_DATA_TYPE_")
 
     UNKNOWN = 0
@@ -230,7 +230,7 @@ def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) 
     Args:
       operator: the name of the operator, for messages.
       name: the C name of the tensor, for messages.
-      tensor: what is checked.
+      tensor: the tensor to check.
       output: whether the operator writes the tensor. This adds rules.
     """
     has = f"{operator}: tensor '{name}' has"
@@ -287,7 +287,7 @@ def _check_output(has: str, tensor: TensorDesc, strides: tuple[int, ...]) -> Non
             f"{has} {both}, which span {show(tensor.extent)} elements of a buffer; "
             f"{MOST_SPANNED}"
         )
-    # Elements must not share an offset: no page says what the output then holds.
+    # Elements must not share an offset: no page defines the result.
     if not steps_over(tensor.sizes, strides):
         raise DescriptorError(
             f"{has} {both}, with which elements may overlap; each stride of an output "

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import enum
 import pickle
+import typing
 
 import numpy as np
 import pytest
@@ -83,5 +84,6 @@ def test_types_of_fields():
     assert field_types(TensorDesc) is field_types(TensorDesc)
     assert field_types(TensorDesc)["strides"] == tuple[int, ...] | None
     assert required(tuple[int, ...] | None) == (tuple[int, ...], True)
+    assert required(typing.Optional[int]) == (int, True)  # noqa: UP045
     assert required(int | float) == (int | float, False)
     assert required(TensorFlags) == (TensorFlags, False)

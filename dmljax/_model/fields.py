@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 @contextlib.contextmanager
-def at(place: str) -> Iterator[None]:
+def at_place(place: str) -> Iterator[None]:
     """Puts the place in the model before the message of an error."""
     try:
         yield
@@ -76,14 +76,14 @@ def choice(names: Sequence[str], prefix: str = "") -> Kind:
 
 
 def require_kind(value: Any, kind: Kind, what: str) -> Any:
-    """Requires that `value` is of `kind`, and returns it. `what` names it in errors."""
+    """Requires that `value` is of `kind`, and returns it. Errors call it `what`."""
     if not kind.accepts(value):
         raise ModelError(f"{what} is {as_json(value)}; it must be {kind.text}.")
     return value
 
 
 def read_field(fields: Mapping[str, Any], key: str, field: Field) -> Any:
-    """Returns what a field holds, or None if it is absent or null, and may be."""
+    """Returns the value of a field; None if an optional field is absent or null."""
     value = fields.get(key)
     if value is not None:
         return require_kind(value, field.kind, f"the field '{key}'")
@@ -93,7 +93,7 @@ def read_field(fields: Mapping[str, Any], key: str, field: Field) -> Any:
     return None
 
 
-def present(fields: Mapping[str, Any]) -> dict[str, Any]:
+def without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields that are not null: null means the same as absent."""
     return {key: value for key, value in fields.items() if value is not None}
 
@@ -107,7 +107,7 @@ def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
             raise ModelError(
                 f"there is no field {quoted(key)}; the fields are {', '.join(table)}."
             )
-    return present({key: read_field(fields, key, table[key]) for key in table})
+    return without_nulls({key: read_field(fields, key, table[key]) for key in table})
 
 
 def find_spelling(fields: Mapping[str, Any], key: str) -> str | None:
@@ -122,7 +122,7 @@ def find_spelling(fields: Mapping[str, Any], key: str) -> str | None:
 
 
 def look_up(name: str, what: str, choices: Mapping[str, Value]) -> Value:
-    """Returns what the model has under a name; ModelError if it has nothing."""
+    """Returns the part of the model that has a name; ModelError if there is none."""
     if name not in choices:
         raise ModelError(
             f"the {what} {quoted(name)} is not in the model; it has {listed(choices)}."

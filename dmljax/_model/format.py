@@ -1,7 +1,6 @@
 """The format of model files as tables of fields, and a model that was read.
 
-The tables say what each object of the format may hold. docs/model_files.md says what
-the fields mean.
+The tables list the fields of each object. docs/model_files.md explains them.
 """
 
 import dataclasses
@@ -154,7 +153,7 @@ class Binding(NamedTuple):
 
     resource: str
     offset: int  # the byte of the resource at which it begins
-    owned: bool = False  # whether it has what was there before the first command
+    owned: bool = False  # whether it keeps the bytes from before the first command
 
 
 class Dispatch(NamedTuple):
@@ -190,7 +189,7 @@ class WriteFile(NamedTuple):
 class Model:
     """A model that has been checked. Only the machine can fail to run it now."""
 
-    place: str  # what errors call it
+    place: str  # its name in errors
     resources: Mapping[str, Resource]
     commands: tuple[Dispatch | Print | WriteFile, ...]  # in their order
     reinterpreted: frozenset[str]  # the resources that are bound as another type

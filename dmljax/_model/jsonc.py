@@ -17,7 +17,7 @@ COMMA = re.compile(rf"{STRING}|[\[{{,]\s*+,|(,)(?=\s*+[\]}}])", re.S)
 
 
 def read_jsonc(content: bytes) -> Any:
-    """Reads a text; a ModelError says where it is not what it must be."""
+    """Reads a text; a ModelError names the line and the column of a mistake."""
     try:
         text = content.decode("utf-8-sig")  # which skips a byte order mark
         # Most files are plain JSON, and are read without a search for comments. What a
@@ -35,7 +35,7 @@ def read_jsonc(content: bytes) -> Any:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Puts spaces for what is left out, so that errors name the same columns."""
+    """Replaces a comment or a comma by spaces, so that errors name the same columns."""
     if match[1] is None:
         return match[0]
     if match[1].startswith("/*") and not match[1].endswith("*/", 2):

@@ -19,17 +19,17 @@ NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a flag of os.open that Windows lacks
 class Room:
     """Counts the elements that a model may still have."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.left = most
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.left = limit
 
     def check(self, count: int, what: str) -> None:
         """Requires that there is room for `count` more elements."""
         if count > self.left:
             raise ModelError(
                 f"{what} has {as_python(count)} elements, and there is room for "
-                f"{self.left}; a model may have {self.most} in all (--max-elements, or "
-                "max_elements in Python)."
+                f"{self.left}; a model may have {self.limit} in all (--max-elements, "
+                "or max_elements in Python)."
             )
 
     def take(self, count: int, what: str) -> None:
@@ -62,7 +62,7 @@ def read_file(path: Path, most: int, what: str) -> bytes:
 
 
 def check_length(size: int, most: int, what: str) -> None:
-    """Requires that what is read has at most `most` bytes."""
+    """Requires that a file or a stream has at most `most` bytes."""
     if size > most:
         raise ModelError(
             f"{what} has {size} bytes, and at most {most} are read (--max-elements, or "

@@ -1,6 +1,6 @@
 """The output of a model: printed text, and files that are written.
 
-Text looks like what DxDispatch prints.
+Text looks as in DxDispatch.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dmljax._check import LONGEST_PATH, ModelError, escaped, quoted, shortened, show
-from dmljax._model.fields import at
+from dmljax._model.fields import at_place
 from dmljax._model.images import Encoder, image_encoder, is_image
 from dmljax._tensor import DataType
 from dmljax._types import is_floating
@@ -32,7 +32,7 @@ MOST_DIMENSIONS = 64
 class Targets(NamedTuple):
     """Where files are written."""
 
-    folder: Path = Path()  # what a targetPath is relative to
+    folder: Path = Path()  # each targetPath is relative to it
     clobber: bool = True  # whether a file that is there already may be replaced
 
 
@@ -46,7 +46,7 @@ class FileOutput(NamedTuple):
     name: str  # the path as the model and the command line have it
     clobber: bool  # whether it may replace a file
     encode: Encoder  # turns the values into the content of the file
-    summary: str  # what the content is, for messages
+    summary: str  # the type and the sizes of the content, for messages
 
 
 def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator[str]:
@@ -179,10 +179,10 @@ def write_file(place: str, output: FileOutput, values: np.ndarray) -> str:
     replaced = os.path.exists(path)
     # A name has at most 255 bytes, and a character up to 4.
     temporary = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex[:8]}.tmp")
-    with at(place):
+    with at_place(place):
         try:
             with open(temporary, "xb") as file:
-                if replaced:  # what replaces a private file is private at any time
+                if replaced:  # before there is content, as the file may be private
                     shutil.copymode(path, temporary)
                 file.write(output.encode(values))
             if output.clobber:

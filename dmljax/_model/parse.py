@@ -1,8 +1,8 @@
 """Reads a model file and checks it as a whole.
 
 When a model has passed, only the machine can fail to run it. So an error in the last
-command leaves nothing printed and nothing written. What the fields are is in `format`,
-and how a resource is made is in `values`.
+command leaves nothing printed and nothing written. `format` has the tables of fields,
+and `values` makes resources.
 """
 
 import json
@@ -19,13 +19,13 @@ from dmljax._model.fields import (
     OBJECT,
     STRING,
     Field,
-    at,
+    at_place,
     find_spelling,
     look_up,
-    present,
     read_field,
     read_fields,
     require_kind,
+    without_nulls,
 )
 from dmljax._model.format import Binding, Dispatch, Model, Print, Resource, WriteFile
 from dmljax._model.jsonc import read_jsonc, unique
@@ -44,7 +44,7 @@ def read_stream(stream: Any, most: int) -> bytes:
     """Reads a model of at most `most` bytes from standard input."""
     if stream is None:  # Python's standard input, if the shell has closed it
         raise ModelError("standard input is closed, so there is no model to read.")
-    with at("model on standard input"):
+    with at_place("model on standard input"):
         try:
             content: bytes = stream.buffer.read(most + 1)
         except OSError as error:
@@ -53,14 +53,14 @@ def read_stream(stream: Any, most: int) -> bytes:
         return content
 
 
-# The path of a file, the text of one that is on standard input, or what it holds.
+# The path of a file, the text of standard input, or the content as a dict.
 Source = str | os.PathLike[str] | bytes | Mapping[str, Any]
 
 
 def parse_model(
     source: Source, targets: Targets = HERE, max_elements: int = MOST_ELEMENTS
 ) -> Model:
-    """Reads and checks a model. A ModelError names what is wrong and where."""
+    """Reads and checks a model. A ModelError names the mistake and its place."""
     folder = Path()
     if isinstance(source, Mapping):
         place = "model"
@@ -69,19 +69,19 @@ def parse_model(
     else:
         folder = Path(source).parent
         place = f"model {quoted(str(Path(source)), LONGEST_PATH)}"
-    with at(place):
+    with at_place(place):
         content = _load(source, max_elements)
         fields = read_fields(content, tables.MODEL, "its top level")
     parser = _Parser(targets, Room(max_elements))
     # The operators come first: one that is not here is refused before any data is read.
     for name, value in fields["dispatchables"].items():
-        with at(f"{place}, dispatchable {quoted(name)}"):
+        with at_place(f"{place}, dispatchable {quoted(name)}"):
             parser.dispatchables[name] = _read_dispatchable(value)
     for name, value in fields["resources"].items():
-        with at(f"{place}, resource {quoted(name)}"):
+        with at_place(f"{place}, resource {quoted(name)}"):
             parser.resources[name] = read_resource(value, folder, parser.room)
     for name, (_, bindings) in parser.dispatchables.items():
-        with at(f"{place}, dispatchable {quoted(name)}"):
+        with at_place(f"{place}, dispatchable {quoted(name)}"):
             for tensor, binding in bindings.items():
                 parser.binding(tensor, binding)
     commands = tuple(
@@ -93,7 +93,7 @@ def parse_model(
 
 
 def _load(source: Source, most: int) -> Any:
-    """Returns what the JSON of a model holds. Its text has at most `most` bytes."""
+    """Returns the content of a model. Its text has at most `most` bytes."""
     if isinstance(source, bytes):
         return read_jsonc(source)
     if not isinstance(source, Mapping):
@@ -102,7 +102,7 @@ def _load(source: Source, most: int) -> Any:
     try:
         text = json.dumps(dict(source))
     except (TypeError, ValueError) as error:
-        raise ModelError(f"what it holds is not JSON: {error}.") from error
+        raise ModelError(f"its content is not JSON: {error}.") from error
     return json.loads(text, object_pairs_hook=unique)
 
 
@@ -139,11 +139,11 @@ def _read_dispatchable(value: Any) -> Dispatchable:
         )
     desc = cls.from_json(known[struct] if struct else beside)
     desc.check(max(FeatureLevel))
-    return desc, present(known.get("bindings", {}))
+    return desc, without_nulls(known.get("bindings", {}))
 
 
 class _Parser:
-    """Checks the commands of one model, and keeps what they refer to."""
+    """Checks the commands of one model, and keeps its resources and dispatchables."""
 
     def __init__(self, targets: Targets, room: Room) -> None:
         self.targets = targets
@@ -161,17 +161,17 @@ class _Parser:
                 f"the binding of {quoted(tensor)} is {as_json(value)}; it must be the "
                 "name of one resource, or an object with it."
             )
-        with at(f"the binding of {quoted(tensor)}"):
+        with at_place(f"the binding of {quoted(tensor)}"):
             fields = read_fields(source, tables.BINDING)
         look_up(fields["name"], "resource", self.resources)
         return fields
 
     def command(self, value: Any, place: str) -> Dispatch | Print | WriteFile:
         """Reads a command. `place` is where it stands in the model."""
-        with at(place):
+        with at_place(place):
             name = read_field(require_kind(value, OBJECT, "it"), "type", TYPE)
         place = f"{place} ({shortened(name)})"
-        with at(place):
+        with at_place(place):
             kinds = {kind.lower(): kind for kind in tables.COMMANDS}
             kind = kinds.get(name.lower())
             if kind is None:
@@ -184,7 +184,7 @@ class _Parser:
                 return self._dispatch(fields, place)
             name = fields["resource"]
             resource = look_up(name, "resource", self.resources)
-            # The program keeps what is shown beside what the resource has later.
+            # The program returns these elements beside those at the end.
             self.room.take(resource.length, "it")
             if kind == "print":
                 if resource.data_type == DataType.UNKNOWN:
@@ -202,7 +202,7 @@ class _Parser:
         name = fields["dispatchable"]
         desc, first = look_up(name, "dispatchable", self.dispatchables)
         # The dispatchable may have bindings. Those of the command replace them.
-        bound = present(first | fields["bindings"])
+        bound = without_nulls(first | fields["bindings"])
         tensors = {c_name(field): (field, t) for field, t in desc.tensors().items()}
         for key in sorted(bound.keys() ^ tensors.keys()):
             reason = "there is no such tensor" if key in bound else "it has no binding"
@@ -227,10 +227,10 @@ class _Parser:
             bindings[field] = binding._replace(owned=owned)
             # With strides of 0, a tensor has more elements than its resource.
             elements = math.prod(tensor.sizes)
-            if elements > self.room.most:
+            if elements > self.room.limit:
                 raise ModelError(
                     f"tensor '{key}' has {elements} elements; a model may have "
-                    f"{self.room.most} in all (--max-elements, or max_elements in "
+                    f"{self.room.limit} in all (--max-elements, or max_elements in "
                     "Python)."
                 )
         _check_apart(desc, bindings)

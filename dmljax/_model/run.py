@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from dmljax._check import ModelError, as_python, listed, quoted, shortened
-from dmljax._model.fields import at
+from dmljax._model.fields import at_place
 from dmljax._model.format import Dispatch, Model, Print, WriteFile
 from dmljax._model.limits import MOST_ELEMENTS
 from dmljax._model.output import show_on, text_of, write_file
@@ -37,8 +37,8 @@ Values = jax.Array | np.ndarray
 class Results(NamedTuple):
     """The arrays that a run of a model gives."""
 
-    resources: dict[str, Values]  # what they hold at the end
-    snapshots: list[np.ndarray]  # what was held where a command shows a resource
+    resources: dict[str, Values]  # at the end
+    snapshots: list[np.ndarray]  # one for each command that shows a resource
 
 
 def run_model(
@@ -50,7 +50,7 @@ def run_model(
     """Runs a model file of DirectML's tool DxDispatch, as one compiled program.
 
     The model is checked as a whole before it runs. After the program has run, all files
-    are written, and then what the commands ``print`` show is printed. If the model is
+    are written, and then the text of the commands ``print`` is printed. If the model is
     refused, or if it cannot run, nothing is printed and nothing is written. If a file
     cannot be written, nothing is printed, and the files before it stay.
 
@@ -60,8 +60,8 @@ def run_model(
         current directory. A ``targetPath`` is relative to the current directory.
       device: a ``jax.Device``, or "cpu", "gpu" or "tpu" for the first one of this
         platform. None stands for JAX's default.
-      max_elements: the number of elements that all resources, and what the commands
-        show of them, may have together.
+      max_elements: the limit for the elements of all resources and of all commands
+        that show one, together.
 
     Returns:
       The final contents of every resource by name. Each is an array of one dimension,
@@ -138,20 +138,20 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
         raise ModelError(f"JAX finds no device{advice}: {_one_line(error)}") from error
     if device is None:
         return None
-    present: dict[str, jax.Device] = {}
+    found: dict[str, jax.Device] = {}
     reason = None
     for platform in PLATFORMS:
         try:
-            present[platform] = jax.local_devices(backend=platform)[0]
+            found[platform] = jax.local_devices(backend=platform)[0]
         except RuntimeError as error:  # JAX has no device of this platform
             reason = error if platform == device else reason
-    if device not in present:
+    if device not in found:
         says = f" JAX says: {_one_line(reason)}" if reason else ""
         raise ModelError(
             f"device {quoted(device)} is not present; this machine has "
-            f"{listed(present)}.{says}"
+            f"{listed(found)}.{says}"
         ) from reason
-    return present[device]
+    return found[device]
 
 
 def _one_line(error: Exception) -> str:
@@ -190,7 +190,7 @@ def _versions_of(model: Model) -> tuple[list[Version], list[Version]]:
 
 
 def program(model: Model) -> Callable[[State], Versions]:
-    """Makes one function of all dispatches, from what the resources begin with.
+    """Makes one function of all dispatches, from the initial bytes of the resources.
 
     It returns the versions that are shown, and the last ones. Versions that no dispatch
     has written are left out: a model may have many resources, and each one in a program
@@ -204,7 +204,7 @@ def program(model: Model) -> Callable[[State], Versions]:
         count = dict.fromkeys(initial, 0)
         versions: Versions = {}
         for command in model.dispatches:
-            with at(command.place):
+            with at_place(command.place):
                 _apply(command, state, initial)
             for name in command.written:
                 count[name] += 1
@@ -219,7 +219,7 @@ def program(model: Model) -> Callable[[State], Versions]:
 
 
 def initial_state(model: Model) -> dict[str, np.ndarray]:
-    """Returns what the resources that are bound begin with.
+    """Returns the initial elements of the resources that are bound.
 
     A resource that is bound as another type than its own is given as bytes.
     """
@@ -232,7 +232,7 @@ def initial_state(model: Model) -> dict[str, np.ndarray]:
 
 
 def results_of(model: Model, versions: Versions) -> Results:
-    """Joins what the program returned and what no dispatch has written."""
+    """Joins the outputs of the program and the resources that no dispatch writes."""
 
     def values(version: Version) -> Values:
         name, writes = version
@@ -262,8 +262,7 @@ def _apply(command: Dispatch, state: State, initial: State) -> None:
         inputs.append(read(tensor, elements))
     outputs = command.desc.output_tensors().items()
     values = command.desc.evaluate(*inputs)
-    # Two outputs may lie in one resource. The second is written to what the first has
-    # left.
+    # Two outputs may lie in one resource: each is written to the last state.
     for (name, tensor), value in zip(outputs, values, strict=True):
         resource, offset, _ = command.bindings[name]
         elements = _elements(state[resource], tensor.dtype, offset, tensor.extent)
@@ -272,7 +271,7 @@ def _apply(command: Dispatch, state: State, initial: State) -> None:
 
 
 def _elements(buffer: jax.Array, dtype: np.dtype, offset: int, count: int) -> jax.Array:
-    """Returns what a buffer has from a byte on, as elements of a type.
+    """Returns `count` elements of a type from a byte of a buffer on.
 
     A buffer that is bound as another type than its own holds bytes. The bytes of an
     element are in little-endian order, as they are on every platform of JAX.
@@ -318,10 +317,10 @@ def write_outputs(model: Model, results: Results) -> list[str]:
 
 
 def print_outputs(model: Model, results: Results) -> None:
-    """Prints what the commands ``print`` show, in their order."""
+    """Prints the text of the commands ``print``, in their order."""
     for command, values in zip(model.outputs, results.snapshots, strict=True):
         if isinstance(command, Print):
-            with at(command.place):
+            with at_place(command.place):
                 # Piece by piece: the text of a resource may be larger than the memory
                 # that the model may use.
                 for piece in text_of(command.resource, values, verbose=command.verbose):

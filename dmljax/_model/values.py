@@ -16,7 +16,7 @@ import numpy as np
 from dmljax._arguments import check_x64
 from dmljax._check import LONGEST_PATH, ModelError, as_json, listed, quoted, shortened
 from dmljax._json import NONFINITE, enum_prefix, number_from_json
-from dmljax._model.fields import at, read_fields
+from dmljax._model.fields import at_place, read_fields
 from dmljax._model.format import (
     DATA_TYPES,
     GENERATORS,
@@ -53,8 +53,8 @@ def read_resource(value: Any, folder: Path, room: Room) -> Resource:
     room.take(size // values.itemsize, "it")
     content = np.zeros(size, np.uint8)
     content[offset:end] = values.view(np.uint8)
-    # With a size of its own the whole buffer is shown. Otherwise the initial values
-    # are, without what rounding has added.
+    # With `sizeInBytes` we show the whole buffer, and else the initial values without
+    # the bytes that rounding has added.
     shown = size if "sizeInBytes" in fields else values.nbytes
     return Resource(data_type, content, shown // values.itemsize)
 
@@ -117,8 +117,8 @@ def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
     if is_floating(data_type.dtype):
         numbers = [NONFINITE.get(v.lower(), v) if type(v) is str else v for v in values]
         kinds = {int, float}
-    # A list may have millions of elements. NumPy takes them all at once, and what it
-    # refuses goes to the slower _read_number. That says which one is wrong.
+    # A list may have millions of elements. NumPy takes them all at once. A list that it
+    # refuses goes to the slower _read_number, whose error names the element.
     with contextlib.suppress(OverflowError):
         if kinds.issuperset(map(type, numbers)):
             return _as_array(numbers, data_type)
@@ -159,7 +159,7 @@ def _join_mixed(values: list[Any]) -> np.ndarray:
     """Joins the bytes of elements that each have their own type, without gaps."""
     content = bytearray()
     for index, value in enumerate(values):
-        with at(f"initialValues[{index}]"):
+        with at_place(f"initialValues[{index}]"):
             fields = read_fields(value, MIXED_ELEMENT)
             data_type = _data_type_of(fields, "type")
             if data_type == DataType.UNKNOWN:
@@ -181,7 +181,7 @@ def _generate(resource: Mapping[str, Any], folder: Path, room: Room) -> np.ndarr
             f"the field 'initialValues' has the fields {listed(values)}; it must have "
             f"one of {', '.join(GENERATORS)}."
         )
-    with at("the field 'initialValues'"):
+    with at_place("the field 'initialValues'"):
         fields = read_fields(values, GENERATORS[kinds[0]])
     if "sourcePath" in fields:
         return _read_source(fields["sourcePath"], resource, folder, room)
