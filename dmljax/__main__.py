@@ -161,17 +161,18 @@ def _run(arguments: argparse.Namespace) -> int:
     if not arguments.output_dir:  # a Path would take it for the current folder
         raise _UsageError("--output-dir is empty; write . for the current folder")
     targets = Targets(Path(arguments.output_dir), not arguments.no_clobber)
-    most = arguments.max_elements
+    limit = arguments.max_elements
     models = []
     for name in arguments.models:
         _progress(f"checking {name}")
-        source = read_stream(sys.stdin, most) if name == STANDARD_INPUT else name
-        model = parse_model(source, targets, most)
-        models.append((name, model))
+        source = read_stream(sys.stdin, limit) if name == STANDARD_INPUT else name
+        models.append((name, parse_model(source, targets, limit)))
         _progress("")
-        if arguments.check:
+    if arguments.check:
+        for _, model in models:
             _say(f"{model.place}: it can run")
-    for name, model in [] if arguments.check else models:
+        return 0
+    for name, model in models:
         _progress(f"running {name}")
         results = execute(model, device)
         _progress("")

@@ -36,7 +36,7 @@ class Targets(NamedTuple):
     clobber: bool = True  # whether a file that is there already may be replaced
 
 
-HERE = Targets()
+THIS_FOLDER = Targets()
 
 
 class FileOutput(NamedTuple):

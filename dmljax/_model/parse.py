@@ -30,7 +30,7 @@ from dmljax._model.fields import (
 from dmljax._model.format import Binding, Dispatch, Model, Print, Resource, WriteFile
 from dmljax._model.jsonc import read_jsonc, unique
 from dmljax._model.limits import MOST_ELEMENTS, Room, check_length, read_file
-from dmljax._model.output import HERE, Targets, plan_file
+from dmljax._model.output import THIS_FOLDER, Targets, plan_file
 from dmljax._model.values import read_resource
 from dmljax._operators import DESCRIPTORS
 from dmljax._struct import c_name
@@ -58,7 +58,7 @@ Source = str | os.PathLike[str] | bytes | Mapping[str, Any]
 
 
 def parse_model(
-    source: Source, targets: Targets = HERE, max_elements: int = MOST_ELEMENTS
+    source: Source, targets: Targets = THIS_FOLDER, max_elements: int = MOST_ELEMENTS
 ) -> Model:
     """Reads and checks a model. A ModelError names the mistake and its place."""
     folder = Path()
