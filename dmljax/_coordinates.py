@@ -19,8 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._tensor import packed_strides
-from dmljax._types import INT32_MIN, mode_of
+from dmljax._types import INT32_MIN, mode_of, packed_strides
 
 # The most periods over which a position of PADDING is folded without a division. On an
 # H200 we measured that padding the middle axes takes 5 to 7 % longer with a division,

@@ -20,7 +20,8 @@ from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
 from dmljax._primitive import Implementation, check_implementation, compiled
 from dmljax._sharding import explicit_mesh, explicit_parts
 from dmljax._support import UINT32_ONLY, UP_TO_32_BITS, FeatureLevel, Support
-from dmljax._tensor import MAX_ELEMENTS, TensorDesc
+from dmljax._tensor import TensorDesc
+from dmljax._types import MAX_ELEMENTS
 
 NAME = "NONZERO_COORDINATES"
 X = "x (InputTensor)"  # the argument of the function, as its messages name it

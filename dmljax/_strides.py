@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._tensor import TensorDesc, packed_strides, steps_over
-from dmljax._types import index_mode
+from dmljax._tensor import TensorDesc, steps_over
+from dmljax._types import index_mode, packed_strides
 
 
 def read(tensor: TensorDesc, buffer: jax.Array) -> jax.Array:

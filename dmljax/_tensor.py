@@ -6,9 +6,7 @@ support table. How a tensor is read from a buffer is in `_strides`.
 """
 
 import enum
-import itertools
 import math
-import operator
 from collections.abc import Callable
 
 import jax.numpy as jnp
@@ -16,10 +14,14 @@ import numpy as np
 
 from dmljax._check import DescriptorError, as_member, as_python, counted, show
 from dmljax._struct import Struct, field, integers
-from dmljax._types import Sizes, integer, is_sequence
+from dmljax._types import (
+    MAX_ELEMENTS,
+    Sizes,
+    integer,
+    is_sequence,
+    packed_strides,
+)
 
-# DirectML counts elements in 32 bits.
-MAX_ELEMENTS = 2**32 - 1
 MOST_SPANNED = f"an output spans at most {MAX_ELEMENTS}."  # in messages
 MAX_RANK = 8
 
@@ -192,16 +194,6 @@ class TensorDesc(Struct):
         if self.total_tensor_size_in_bytes is None:
             return self.extent
         return self.total_tensor_size_in_bytes // self.dtype.itemsize
-
-
-def packed_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the strides of a packed row-major tensor.
-
-    >>> packed_strides((2, 3, 4))
-    (12, 4, 1)
-    """
-    steps = itertools.accumulate(reversed(sizes[1:]), operator.mul, initial=1)
-    return tuple(steps)[::-1]
 
 
 def steps_over(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:

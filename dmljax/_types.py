@@ -23,6 +23,8 @@ Sizes = Sequence[int] | np.ndarray
 # DirectML's attributes of type INT are INT32.
 INT32_MIN = -(2**31)
 INT32_MAX = 2**31 - 1
+# DirectML counts elements in 32 bits.
+MAX_ELEMENTS = 2**32 - 1
 LARGEST_DOUBLE = int(np.finfo(np.float64).max)
 
 
@@ -94,3 +96,15 @@ def index_mode(*sizes: int) -> Iterator[np.dtype]:
     wide = any(isinstance(size, int) and size >= 2**31 for size in sizes)
     with jax.enable_x64(wide or x64_enabled()):
         yield np.dtype(np.int64 if wide else np.int32)
+
+
+def packed_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the strides of a packed row-major tensor.
+
+    >>> packed_strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides = [1]
+    for size in reversed(sizes[1:]):
+        strides.append(strides[-1] * size)
+    return tuple(reversed(strides))

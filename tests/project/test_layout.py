@@ -95,7 +95,7 @@ ENTER = {
     "pallas/gpu": set(OWNERS),
     "pallas/tpu": set(OWNERS),
 }
-BELOW_KERNELS = {"_coordinates.py", "_types.py", "_jax.py", "_check.py", "_tensor.py"}
+BELOW_KERNELS = {"_coordinates.py", "_types.py", "_jax.py", "_check.py"}
 
 
 def test_rooms_are_entered_by_few():
