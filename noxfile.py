@@ -21,7 +21,8 @@ PYTEST = ("python", "-m", "pytest", "-q", "--dist", "worksteal")
 CORE = (
     *("tests/pallas/test_padding.py", "tests/pallas/test_platforms.py"),
     *("tests/test_primitive.py", "tests/test_jax.py"),
-    *("tests/test_arguments.py", "tests/test_support.py", "tests/test_operator.py"),
+    *("tests/test_arguments.py", "tests/directml/test_support.py"),
+    "tests/directml/test_operator.py",
     *("tests/test_diagonal_matrix1.py", "tests/transforms/test_errors.py"),
     "tests/transforms/test_export.py",
 )

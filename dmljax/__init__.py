@@ -21,12 +21,12 @@ import typing
 
 from dmljax import _operators
 from dmljax._check import DescriptorError, ModelError
-from dmljax._descriptor import OperatorDesc
-from dmljax._operator import Operator, create_operator
+from dmljax._directml.descriptor import OperatorDesc
+from dmljax._directml.operator import Operator, create_operator
+from dmljax._directml.support import FeatureLevel
+from dmljax._directml.tensor import DataType, TensorDesc, TensorFlags
 from dmljax._operators import *  # noqa: F403  (the registry lists the operators' names)
 from dmljax._primitive import Implementation
-from dmljax._support import FeatureLevel
-from dmljax._tensor import DataType, TensorDesc, TensorFlags
 
 if typing.TYPE_CHECKING:
     from dmljax._model.run import run_model

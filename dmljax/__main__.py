@@ -21,6 +21,7 @@ from typing import NoReturn, TextIO, cast
 
 from dmljax import __version__
 from dmljax._check import ModelError, escaped, shortened
+from dmljax._directml.support import support_markdown
 from dmljax._model.limits import MOST_ELEMENTS
 from dmljax._model.output import Targets, show_on
 from dmljax._model.parse import operator_class, parse_model, read_stream
@@ -32,7 +33,6 @@ from dmljax._model.run import (
     write_outputs,
 )
 from dmljax._operators import DESCRIPTORS
-from dmljax._support import support_markdown
 
 NO_READER = 1
 BAD_INPUT = 2

@@ -29,13 +29,19 @@ from dmljax._arguments import (
 )
 from dmljax._check import counted, decide_at_most, require, require_same, show
 from dmljax._coordinates import is_filled
-from dmljax._descriptor import OperatorDesc
+from dmljax._directml.descriptor import OperatorDesc
+from dmljax._directml.struct import field, member
+from dmljax._directml.support import (
+    FLOATS,
+    UP_TO_32_BITS,
+    UP_TO_64_BITS,
+    FeatureLevel,
+    Support,
+)
+from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
 from dmljax._sharding import Part, Partition, aligned
-from dmljax._struct import field, member
-from dmljax._support import FLOATS, UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel, Support
-from dmljax._tensor import DataType, TensorDesc
 from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes, check_int32, integer
 
 NAME = "DIAGONAL_MATRIX1"

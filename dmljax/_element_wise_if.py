@@ -21,12 +21,12 @@ from dmljax._arguments import (
     strong,
 )
 from dmljax._check import require, require_same, show
-from dmljax._descriptor import OperatorDesc
+from dmljax._directml.descriptor import OperatorDesc
+from dmljax._directml.support import UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel, Support
+from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
 from dmljax._sharding import Partition, aligned
-from dmljax._support import UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel, Support
-from dmljax._tensor import DataType, TensorDesc
 from dmljax._types import Outputs
 
 NAME = "ELEMENT_WISE_IF"

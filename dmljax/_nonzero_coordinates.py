@@ -15,12 +15,12 @@ from jax.typing import ArrayLike
 from dmljax._arguments import as_array, as_integer, as_size
 from dmljax._check import decide_at_most, require, show
 from dmljax._coordinates import to_scalar
-from dmljax._descriptor import OperatorDesc
+from dmljax._directml.descriptor import OperatorDesc
+from dmljax._directml.support import UINT32_ONLY, UP_TO_32_BITS, FeatureLevel, Support
+from dmljax._directml.tensor import TensorDesc
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
 from dmljax._primitive import Implementation, check_implementation, compiled
 from dmljax._sharding import explicit_mesh, explicit_parts
-from dmljax._support import UINT32_ONLY, UP_TO_32_BITS, FeatureLevel, Support
-from dmljax._tensor import TensorDesc
 from dmljax._types import MAX_ELEMENTS
 
 NAME = "NONZERO_COORDINATES"

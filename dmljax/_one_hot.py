@@ -15,12 +15,9 @@ from jax.typing import ArrayLike
 from dmljax._arguments import as_array, as_integer, as_size, strong
 from dmljax._check import counted, decide_at_most, require, require_same, show
 from dmljax._coordinates import countable, wrapped
-from dmljax._descriptor import OperatorDesc
-from dmljax._primitive import OperatorPrimitive, compiled
-from dmljax._select import select, transpose_select
-from dmljax._sharding import Part, Partition, aligned
-from dmljax._struct import field
-from dmljax._support import (
+from dmljax._directml.descriptor import OperatorDesc
+from dmljax._directml.struct import field
+from dmljax._directml.support import (
     FLOATS,
     INDICES,
     UINT32_ONLY,
@@ -29,7 +26,10 @@ from dmljax._support import (
     FeatureLevel,
     Support,
 )
-from dmljax._tensor import TensorDesc
+from dmljax._directml.tensor import TensorDesc
+from dmljax._primitive import OperatorPrimitive, compiled
+from dmljax._select import select, transpose_select
+from dmljax._sharding import Part, Partition, aligned
 from dmljax._types import Outputs, integer, is_integer, mode_of
 
 NAME = "ONE_HOT"

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from dmljax._coordinates import PaddingMode
-from dmljax._descriptor import OperatorDesc
 from dmljax._diagonal_matrix1 import (
     DIAGONAL_MATRIX1,
     DiagonalMatrix1Desc,
     DiagonalMatrixDesc,
     diagonal_matrix1,
 )
+from dmljax._directml.descriptor import OperatorDesc
 from dmljax._element_wise_if import ELEMENT_WISE_IF, ElementWiseIfDesc, element_wise_if
 from dmljax._nonzero_coordinates import (
     NonzeroCoordinates,

@@ -23,13 +23,19 @@ from dmljax._arguments import (
 )
 from dmljax._check import as_member, counted, decide_at_most, require, show
 from dmljax._coordinates import PaddingMode
-from dmljax._descriptor import OperatorDesc
+from dmljax._directml.descriptor import OperatorDesc
+from dmljax._directml.struct import field, integers, member
+from dmljax._directml.support import (
+    FLOATS,
+    UP_TO_32_BITS,
+    UP_TO_64_BITS,
+    FeatureLevel,
+    Support,
+)
+from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._padding_forms import Pads
 from dmljax._padding_primitive import PADDING
 from dmljax._primitive import Implementation, check_implementation, compiled
-from dmljax._struct import field, integers, member
-from dmljax._support import FLOATS, UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel, Support
-from dmljax._tensor import DataType, TensorDesc
 from dmljax._types import Sizes, integer
 
 NAME = "PADDING"

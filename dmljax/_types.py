@@ -1,6 +1,6 @@
 """Types of values, and what they can hold: arguments, arrays, elements and indices.
 
-Tensor descriptions and their rules are in `_tensor`.
+Tensor descriptions and their rules are in `_directml`.
 """
 
 import contextlib

@@ -24,8 +24,8 @@ from sphinx.search.en import SearchEnglish
 from sphinx.util.typing import stringify_annotation
 
 import dmljax
+from dmljax._directml.support import support_markdown
 from dmljax._operators import DESCRIPTORS
-from dmljax._support import support_markdown
 
 # Programs in the notebooks are small: compiling them takes longer than running them.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")

@@ -1,8 +1,8 @@
 """What only pyright checks: what it takes in descriptors, and what it refuses in calls.
 
 The fields of descriptors have converters. But mypy does not know them: it wants the
-declared types. tests/test_operator.py runs it. A comment that ignores no error is an
-error.
+declared types. tests/directml/test_operator.py runs it. A comment that ignores
+no error is an error.
 """
 # pyright: reportUnnecessaryTypeIgnoreComment=true
 

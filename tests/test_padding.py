@@ -36,7 +36,7 @@ MODE_LEVELS |= {"SYMMETRIC": "3_0", "WRAP": "6_4"}
     ("desc", "first"), [(DESC, FeatureLevel.V1_0), (TYPED, FeatureLevel.V5_0)]
 )
 def test_levels_of_modes(desc, first, mode):
-    """The first level of the operator itself is tested in test_support.py."""
+    """The first level of the operator itself is tested in directml/test_support.py."""
     item = tensor(desc.output_tensor.data_type.name, 1, 1, 1, 1)
     changes = {"padding_mode": mode, "dimension_count": 4}
     changes |= {"input_tensor": item, "output_tensor": item}

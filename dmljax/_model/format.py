@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dmljax._descriptor import OperatorDesc
-from dmljax._json import enum_prefix
+from dmljax._directml.descriptor import OperatorDesc
+from dmljax._directml.json import enum_prefix
+from dmljax._directml.support import UP_TO_64_BITS
+from dmljax._directml.tensor import DataType
 from dmljax._model.fields import (
     BOOLEAN,
     INTEGER,
@@ -26,8 +28,6 @@ from dmljax._model.fields import (
     list_of,
 )
 from dmljax._model.output import FileOutput
-from dmljax._support import UP_TO_64_BITS
-from dmljax._tensor import DataType
 
 PREFIX = "DML_OPERATOR_"
 DATA_TYPES = tuple(data_type.name for data_type in UP_TO_64_BITS)

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from dmljax._check import ModelError, shortened, show
+from dmljax._directml.tensor import DataType
 from dmljax._model.limits import Room
-from dmljax._tensor import DataType
 
 IMAGE_KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
 IMAGE_TYPES = ("FLOAT64", "FLOAT32", "FLOAT16", "UINT8")

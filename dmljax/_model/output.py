@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dmljax._check import LONGEST_PATH, ModelError, escaped, quoted, shortened, show
+from dmljax._directml.tensor import DataType
 from dmljax._model.fields import at_place
 from dmljax._model.images import Encoder, image_encoder, is_image
-from dmljax._tensor import DataType
 from dmljax._types import is_floating
 
 # The number of elements that become text at a time. A text takes many times the memory

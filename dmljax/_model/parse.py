@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from dmljax._check import LONGEST_PATH, ModelError, as_json, quoted, shortened
-from dmljax._descriptor import OperatorDesc
+from dmljax._directml.descriptor import OperatorDesc
+from dmljax._directml.struct import c_name
+from dmljax._directml.support import FeatureLevel
+from dmljax._directml.tensor import DataType, TensorDesc, TensorFlags
 from dmljax._model import format as tables
 from dmljax._model.fields import (
     OBJECT,
@@ -33,9 +36,6 @@ from dmljax._model.limits import MOST_ELEMENTS, Room, check_length, read_file
 from dmljax._model.output import THIS_FOLDER, Targets, plan_file
 from dmljax._model.values import read_resource
 from dmljax._operators import DESCRIPTORS
-from dmljax._struct import c_name
-from dmljax._support import FeatureLevel
-from dmljax._tensor import DataType, TensorDesc, TensorFlags
 
 TYPE = Field(STRING, required=True)
 

@@ -17,12 +17,12 @@ import numpy as np
 from jax import lax
 
 from dmljax._check import ModelError, as_python, listed, quoted, shortened
+from dmljax._directml.strides import read, write
 from dmljax._model.fields import at_place
 from dmljax._model.format import Dispatch, Model, Print, WriteFile
 from dmljax._model.limits import MOST_ELEMENTS
 from dmljax._model.output import show_on, text_of, write_file
 from dmljax._model.parse import parse_model
-from dmljax._strides import read, write
 from dmljax._types import integer
 
 PLATFORMS = ("cpu", "gpu", "tpu")

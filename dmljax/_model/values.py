@@ -15,7 +15,8 @@ import numpy as np
 
 from dmljax._arguments import check_x64
 from dmljax._check import LONGEST_PATH, ModelError, as_json, listed, quoted, shortened
-from dmljax._json import NONFINITE, enum_prefix, number_from_json
+from dmljax._directml.json import NONFINITE, enum_prefix, number_from_json
+from dmljax._directml.tensor import DataType
 from dmljax._model.fields import at_place, read_fields
 from dmljax._model.format import (
     DATA_TYPES,
@@ -26,7 +27,6 @@ from dmljax._model.format import (
 )
 from dmljax._model.images import converting, is_image, read_image
 from dmljax._model.limits import WIDEST, Room, read_file
-from dmljax._tensor import DataType
 from dmljax._types import is_floating
 
 TYPE = "initialValuesDataType"

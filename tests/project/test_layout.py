@@ -89,7 +89,10 @@ def test_no_operator_imports_another():
 
 
 # Beside its own files, those that import a room's files, or the rooms that do.
+OPERATOR_FILES = {f"_{operator}.py" for operator in OPERATORS}
 ENTER = {
+    "_directml": {"__init__.py", "__main__.py", "_operators.py", "_model"}
+    | OPERATOR_FILES,
     "_model": {"__init__.py", "__main__.py"},
     "pallas": {"_primitive.py", "pallas/gpu", "pallas/tpu"},
     "pallas/gpu": set(OWNERS),

@@ -1,7 +1,7 @@
 """Every operator refuses what breaks its rules, outside of a program and inside.
 
 The wrong calls are in tests/subjects/. The rules that all operators share are tested in
-the files of `_arguments`, `_descriptor` and `_tensor`.
+the files of `_arguments`, `_directml.descriptor` and `_directml.tensor`.
 """
 
 import inspect

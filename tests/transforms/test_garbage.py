@@ -17,7 +17,7 @@ import pytest
 
 import dmljax
 from dmljax import DescriptorError, ModelError, create_operator
-from dmljax._struct import c_name
+from dmljax._directml.struct import c_name
 from tests.samples import tensor
 from tests.subjects import DESCRIBED, SUBJECTS, padding
 from tests.subjects.tables import NONE

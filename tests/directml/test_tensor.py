@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dmljax import DataType, DescriptorError, TensorDesc, TensorFlags
-from dmljax._tensor import check_tensor, steps_over
+from dmljax._directml.tensor import check_tensor, steps_over
 from dmljax._types import packed_strides
 from tests import oracles
 from tests.checks import assert_refused

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dmljax import DataType, PaddingMode, TensorDesc, TensorFlags
+from dmljax._directml.struct import c_name, field_types, integers, member, required
 from dmljax._operators import DESCRIPTORS
-from dmljax._struct import c_name, field_types, integers, member, required
 from tests.fuzz.descriptors import made
 from tests.samples import tensor
 from tests.subjects import DESCRIBED

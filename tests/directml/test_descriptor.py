@@ -24,7 +24,7 @@ from dmljax import (
     PaddingMode,
     create_operator,
 )
-from dmljax._struct import c_name
+from dmljax._directml.struct import c_name
 from tests.checks import assert_refused
 from tests.samples import tensor
 from tests.subjects import diagonal_matrix1, padding
@@ -138,7 +138,7 @@ import enum
 from typing import ClassVar
 import jax.numpy as jnp
 from dmljax import FeatureLevel, OperatorDesc, TensorDesc
-from dmljax._support import FLOATS, Support
+from dmljax._directml.support import FLOATS, Support
 
 class TileOrder(enum.IntEnum):
     FORWARD = 0

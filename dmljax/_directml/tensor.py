@@ -2,7 +2,7 @@
 
 This file has the fields of a tensor, and the rules that are the same for every
 operator. Which ranks and types an operator takes is in its
-support table. How a tensor is read from a buffer is in `_strides`.
+support table. How a tensor is read from a buffer is in `strides`.
 """
 
 import enum
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dmljax._check import DescriptorError, as_member, as_python, counted, show
-from dmljax._struct import Struct, field, integers
+from dmljax._directml.struct import Struct, field, integers
 from dmljax._types import (
     MAX_ELEMENTS,
     Sizes,

@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from dmljax import DataType, DescriptorError, FeatureLevel, create_operator
+from dmljax._directml.support import support_markdown
 from dmljax._operators import DESCRIPTORS
-from dmljax._support import support_markdown
 from tests.checks import assert_refused
 from tests.samples import tensor
 from tests.subjects import DESCRIBED

@@ -22,10 +22,10 @@ from dmljax._arguments import (
     convert,
 )
 from dmljax._check import DescriptorError, as_member, as_python, require_same, show
-from dmljax._json import from_json, to_json
-from dmljax._struct import Struct, c_name, field_types, is_enum, required
-from dmljax._support import FeatureLevel, SupportTable, check_support
-from dmljax._tensor import DataType, TensorDesc, check_tensor
+from dmljax._directml.json import from_json, to_json
+from dmljax._directml.struct import Struct, c_name, field_types, is_enum, required
+from dmljax._directml.support import FeatureLevel, SupportTable, check_support
+from dmljax._directml.tensor import DataType, TensorDesc, check_tensor
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

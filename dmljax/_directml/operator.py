@@ -17,11 +17,11 @@ from jax.typing import ArrayLike
 
 from dmljax._arguments import as_array, check_x64
 from dmljax._check import DescriptorError, as_member, require_same, show
-from dmljax._descriptor import OperatorDesc, Result
-from dmljax._strides import read, write
-from dmljax._struct import Struct, c_name, field
-from dmljax._support import FeatureLevel
-from dmljax._tensor import TensorDesc
+from dmljax._directml.descriptor import OperatorDesc, Result
+from dmljax._directml.strides import read, write
+from dmljax._directml.struct import Struct, c_name, field
+from dmljax._directml.support import FeatureLevel
+from dmljax._directml.tensor import TensorDesc
 
 
 def _level(value: FeatureLevel | int) -> FeatureLevel:

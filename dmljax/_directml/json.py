@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from dmljax._check import DescriptorError, as_json, counted, listed, quoted
-from dmljax._struct import c_name, field_types, required
-from dmljax._tensor import DataType, TensorDesc
+from dmljax._directml.struct import c_name, field_types, required
+from dmljax._directml.tensor import DataType, TensorDesc
 
 # JSON has no NaN and no infinity: the format of model files writes them as strings.
 NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -78,7 +78,7 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
 
     kind, optional = required(kind)
     # The kinds are told apart by the annotation. A new kind of field is a case here, in
-    # to_json, and in the checks of `_descriptor`.
+    # to_json, and in the checks of `descriptor`.
     if value is None and optional:
         return None
     if kind == tuple[int, ...]:

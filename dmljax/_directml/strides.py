@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._tensor import TensorDesc, steps_over
+from dmljax._directml.tensor import TensorDesc, steps_over
 from dmljax._types import index_mode, packed_strides
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from dmljax._check import DescriptorError, counted
-from dmljax._tensor import DataType, TensorDesc
+from dmljax._directml.tensor import DataType, TensorDesc
 
 
 class FeatureLevel(enum.IntEnum):

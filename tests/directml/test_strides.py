@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dmljax._strides import read, write
+from dmljax._directml.strides import read, write
 from tests import oracles
 from tests.samples import tensor
 

@@ -1,7 +1,7 @@
 """Structs of the C header as frozen dataclasses, and the types of their fields.
 
-`_json` reads and writes structs by the types of their fields. The structs themselves
-are in `_tensor` and in the files of the operators.
+`json` reads and writes structs by the types of their fields. The structs themselves are
+in `tensor` and in the files of the operators.
 """
 
 import dataclasses

@@ -17,8 +17,8 @@ from dmljax import (
     TensorFlags,
     create_operator,
 )
+from dmljax._directml.struct import c_name
 from dmljax._operators import DESCRIPTORS
-from dmljax._struct import c_name
 from tests.checks import assert_refused
 from tests.fuzz.descriptors import made
 from tests.samples import tensor
