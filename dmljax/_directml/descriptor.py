@@ -50,7 +50,8 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
 
     Attributes:
       operator: DirectML's name of the operator, such as "PADDING".
-      support: the ranks and types of its tensors, by feature level.
+      support: by feature level and by the C name of a tensor, the least and the
+        greatest number of its dimensions, and its data types.
       outputs: the names of the fields that are output tensors.
       same_type: the names of the tensors that must have the same data type, if they are
         there.

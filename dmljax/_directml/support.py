@@ -76,8 +76,10 @@ class Support(NamedTuple):
 
 # The support of each tensor by feature level and by its C name. A level that is not
 # listed has the entry of the newest one before it. Before the first level, the operator
-# does not exist.
-SupportTable = Mapping[FeatureLevel, Mapping[str, Support]]
+# does not exist. A user may write plain tuples for `Support`.
+SupportTable = Mapping[
+    FeatureLevel, Mapping[str, tuple[int, int, tuple[DataType, ...]]]
+]
 
 
 def check_support(
@@ -97,7 +99,7 @@ def check_support(
     entry = table[max(each for each in table if each <= level)]
     supports = f"feature level {level.label} supports"
     for name, tensor in tensors.items():
-        support = entry[name]
+        support = Support(*entry[name])
         rank = len(tensor.sizes)
         if not support.min_rank <= rank <= support.max_rank:
             raise DescriptorError(
@@ -113,13 +115,15 @@ def check_support(
 
 def support_markdown(operator: str, table: SupportTable) -> str:
     """Writes the support table of one operator in Markdown."""
-    lines = [
-        f"| {level.label} | {name} | {_ranks(support)} | {_types(support)} |"
-        for level, tensors in table.items()
-        for name, support in tensors.items()
-    ]
-    head = ["| from level | tensor | ranks | data types |", "|---|---|---|---|"]
-    return "\n".join([f"## {operator}", "", *head, *lines])
+    lines = [f"## {operator}", ""]
+    lines.append("| from level | tensor | ranks | data types |")
+    lines.append("|---|---|---|---|")
+    for level, tensors in table.items():
+        for name, entry in tensors.items():
+            ranks = _ranks(Support(*entry))
+            types = _types(Support(*entry))
+            lines.append(f"| {level.label} | {name} | {ranks} | {types} |")
+    return "\n".join(lines)
 
 
 def _ranks(support: Support) -> str:

@@ -137,14 +137,13 @@ from __future__ import annotations
 import enum
 from typing import ClassVar
 import jax.numpy as jnp
-from dmljax import FeatureLevel, OperatorDesc, TensorDesc
-from dmljax._directml.support import FLOATS, Support
+from dmljax import DataType, FeatureLevel, OperatorDesc, TensorDesc
 
 class TileOrder(enum.IntEnum):
     FORWARD = 0
     BACKWARD = 1
 
-ANY = Support(1, 8, FLOATS)
+ANY = (1, 8, (DataType.FLOAT32, DataType.FLOAT16))
 
 class TileDesc(OperatorDesc):
     input_tensor: TensorDesc
@@ -179,6 +178,10 @@ def test_a_descriptor_that_a_user_writes_in_a_private_module(tmp_path, monkeypat
     np.testing.assert_array_equal(found, [2, 1, 2, 1])
     wrong = dataclasses.replace(desc, order=2)
     assert_refused("TILE", "Order is 2; it must be one of FORWARD", made, wrong)
+    x, y = tensor("INT8", 2), tensor("INT8", 4)
+    wrong = dataclasses.replace(desc, input_tensor=x, output_tensor=y)
+    text = "'InputTensor' has data type INT8; feature level 6_4 supports FLOAT32 FLOAT1"
+    assert_refused("TILE", text, made, wrong)
 
 
 def test_a_descriptor_says_what_it_checks_and_computes():
