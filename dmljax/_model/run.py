@@ -223,24 +223,27 @@ def initial_state(model: Model) -> dict[str, np.ndarray]:
 
     A resource that is bound as another type than its own is given as bytes.
     """
-    bound = {b.resource for c in model.dispatches for b in c.bindings.values()}
-    resources = {name: model.resources[name] for name in bound}
-    return {
-        name: resource.content if name in model.reinterpreted else resource.values
-        for name, resource in resources.items()
-    }
+    state = {}
+    for command in model.dispatches:
+        for name, _, _ in command.bindings.values():
+            resource = model.resources[name]
+            if name in model.reinterpreted:
+                state[name] = resource.content
+            else:
+                state[name] = resource.values
+    return state
 
 
 def results_of(model: Model, versions: Versions) -> Results:
     """Joins the outputs of the program and the resources that no dispatch writes."""
-
-    def values(version: Version) -> Values:
-        name, writes = version
-        return versions[version] if writes else model.resources[name].values
-
+    values: dict[Version, Values] = dict(versions)
     shown, last = _versions_of(model)
-    snapshots = jax.device_get([values(v) for v in shown])
-    return Results({v[0]: values(v) for v in last}, snapshots)
+    for name, writes in [*shown, *last]:
+        if writes == 0:
+            values[name, 0] = model.resources[name].values
+    resources = {name: values[name, writes] for name, writes in last}
+    snapshots = jax.device_get([values[version] for version in shown])
+    return Results(resources, snapshots)
 
 
 def execute(model: Model, device: jax.Device | None) -> Results:
@@ -260,10 +263,11 @@ def _apply(command: Dispatch, state: State, initial: State) -> None:
         buffer = (initial if owned else state)[resource]
         elements = _elements(buffer, tensor.dtype, offset, tensor.extent)
         inputs.append(read(tensor, elements))
-    outputs = command.desc.output_tensors().items()
-    values = command.desc.evaluate(*inputs)
+    outputs = command.desc.evaluate(*inputs)
     # Two outputs may lie in one resource: each is written to the last state.
-    for (name, tensor), value in zip(outputs, values, strict=True):
+    tensors = command.desc.output_tensors()
+    for name, value in zip(tensors, outputs, strict=True):
+        tensor = tensors[name]
         resource, offset, _ = command.bindings[name]
         elements = _elements(state[resource], tensor.dtype, offset, tensor.extent)
         written = write(tensor, value, elements)
@@ -283,7 +287,9 @@ def _elements(buffer: jax.Array, dtype: np.dtype, offset: int, count: int) -> ja
     if buffer.dtype == dtype:
         return buffer[offset // width : offset // width + count]
     part = buffer[offset : offset + count * width]
-    return _reinterpreted(part if width == 1 else part.reshape(-1, width), dtype)
+    if width > 1:
+        part = part.reshape(-1, width)
+    return _reinterpreted(part, dtype)
 
 
 def _reinterpreted(values: jax.Array, dtype: np.dtype) -> jax.Array:
