@@ -2,8 +2,9 @@
 
 A *kernel* is a function that many programs run at once, each on its share of an array.
 `gpu` has the kernels for NVIDIA GPUs: Pallas compiles them through Mosaic GPU. `tpu`
-has those for TPUs: it compiles these through Mosaic. A kernel's file offers its
-operator one more form. docs/design.md says what a *form*, a *line* and a *row* are.
+has the kernel of NONZERO_COORDINATES for TPUs, which is compiled through Mosaic. A
+kernel's file offers its operator one more form. docs/design.md says what a *form*, a
+*line* and a *row* are.
 
 Here belongs how a form runs on such hardware. What an operator computes is in
 `dmljax._coordinates`; the kernels for GPUs repeat it for numbers without a sign.

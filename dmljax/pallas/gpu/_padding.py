@@ -31,11 +31,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from dmljax._coordinates import PaddingMode, fold
-from dmljax.pallas._padding import Axes, Axis, merged, padding_form
+from dmljax._types import Outputs
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
+from dmljax.pallas.gpu._padding_bits import on_bits
 
 CHUNK_BYTES = 16  # of a chunk: the widest load and store of a thread
 WARPS = 4  # of a program: the fewest that can be launched
@@ -43,6 +46,42 @@ WARPS = 4  # of a program: the fewest that can be launched
 # fewer are a unit. Images whose colours are the last dimension, in uint8, take 0.057 ms
 # on an H200, and 0.353 if colours are rows (results/nvidia-h200.csv, "[rows]").
 ROW_BYTES = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """One dimension: its size, and the padding before and after it."""
+
+    size: int
+    before: int
+    after: int
+
+    @property
+    def output(self) -> int:
+        """The size with the padding."""
+        return self.before + self.size + self.after
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether there is any padding."""
+        return self.before + self.after > 0
+
+
+Axes = Sequence[Axis]
+
+
+def merged(axes: Axes) -> list[Axis]:
+    """Merges neighbouring dimensions that are not padded into one.
+
+    For example, {16,3,224,224} becomes {48,224,224} if rows and columns are padded.
+    """
+    # A kernel finds a position by a division for each dimension, so fewer are faster.
+    result: list[Axis] = []
+    for axis in axes:
+        if result and not (axis.is_padded or result[-1].is_padded):
+            axis = Axis(result.pop().size * axis.size, 0, 0)
+        result.append(axis)
+    return result
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,27 +164,41 @@ class Source(NamedTuple):
     value: Any  # in mode CONSTANT, the value of the padding
 
 
-@padding_form
+@on_bits
 def padding(
-    x: jax.Array, value: jax.Array, axes: Axes, mode: PaddingMode, interpret: bool
-) -> jax.Array:
-    """The form by kernel."""
+    x: jax.Array,
+    *given: jax.Array,
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    mode: PaddingMode,
+    interpret: bool,
+) -> Outputs:
+    """The form by kernel. Only CONSTANT is given a value, or one for each batch."""
+    (value,) = given or (jnp.zeros((1,) * x.ndim, x.dtype),)
+    batch = x.ndim - len(start)
+    sizes = np.broadcast_shapes(x.shape[:batch], value.shape[:batch])
+    x = jnp.broadcast_to(x, sizes + x.shape[batch:])
+    if value.size > 1:
+        value = jnp.broadcast_to(value, sizes + value.shape[batch:])
+    axes = [Axis(size, 0, 0) for size in sizes]
+    axes += map(Axis, x.shape[batch:], start, end)
+    shape = tuple(axis.output for axis in axes)
+    if x.size in (0, math.prod(shape)):
+        return (x if x.size else jnp.broadcast_to(value, shape),)
     plan = plan_of(axes, mode, value.size, x.dtype.itemsize)
-    outputs = [jax.ShapeDtypeStruct((1, plan.elements), x.dtype)]
-    # The last program may have no chunks, and then has what is behind them.
-    programs = -(-plan.elements // plan.share)
     (output,) = launch_threads(
         _pad_chunks,
         x.reshape(1, -1),
         value.reshape(1, -1),
         operator="padding",
-        programs=programs,
+        # The last program may have no chunks, and then has what is behind them.
+        programs=-(-plan.elements // plan.share),
         warps=WARPS,
-        outputs=outputs,
+        outputs=[jax.ShapeDtypeStruct((1, plan.elements), x.dtype)],
         interpret=interpret,
         plan=plan,
     )
-    return output
+    return (output.reshape(shape),)
 
 
 def _pad_chunks(t: Any, *memories: Any, plan: PaddingPlan) -> None:

@@ -14,7 +14,6 @@ import pytest
 
 import dmljax
 from dmljax import PaddingMode
-from dmljax.pallas._padding import Axis
 from dmljax.pallas.gpu import WARP, _padding, _threads
 from tests import oracles, samples
 from tests.checks import assert_same, launches, lowered
@@ -108,7 +107,7 @@ def test_rows(name, mode, dtype):
 def test_the_rows_are_boundaries_of_the_plan():
     named = {}
     for name, rows in rows_of(1).items():
-        named[name] = _padding.plan_of(list(map(Axis, *rows)), CONSTANT, 1, 1)
+        named[name] = _padding.plan_of(list(map(_padding.Axis, *rows)), CONSTANT, 1, 1)
     plans = named.values()
     program = _padding.CHUNK_BYTES * WARP * _padding.WARPS
     insides = {plan.row.size * plan.unit - plan.chunk for plan in plans}
@@ -158,10 +157,10 @@ def test_the_most_that_32_bits_can_count(mode):
     t = types.SimpleNamespace(select=np.where, minimum=np.minimum)
     name = "EDGE" if mode is CONSTANT else mode.name
     for axis in (
-        Axis((most - 9) // 3, 9, 0),
-        Axis((most - 9) // 3, 0, 9),
-        Axis(2, most // 4 - 1, most // 4 - 1),
-        Axis(most // 6, most // 6, most // 6),
+        _padding.Axis((most - 9) // 3, 9, 0),
+        _padding.Axis((most - 9) // 3, 0, 9),
+        _padding.Axis(2, most // 4 - 1, most // 4 - 1),
+        _padding.Axis(most // 6, most // 6, most // 6),
     ):
         assert most - 9 < _padding.plan_of([axis], mode, 1, 1).most <= most
         ends = (0, axis.before, axis.before + axis.size, axis.output)
