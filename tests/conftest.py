@@ -19,12 +19,12 @@ import jax.numpy as jnp
 import pytest
 
 from tests import samples
-from tests.pallas import blocks
+from tests.pallas import blocks, lockstep
 
 # Tracing makes many small objects that live on; looking through all of them for cycles
 # as often as Python does took a seventh of the time. A GPU's memory is scarcer: there,
 # arrays that only a cycle keeps alive must go soon.
-if blocks.INTERPRETED:
+if blocks.SIMULATED:
     gc.freeze()
     gc.set_threshold(200_000, 20, 50)
 
@@ -72,11 +72,13 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def small_blocks():
-    """Kernels have small blocks wherever they are interpreted."""
-    with pytest.MonkeyPatch.context() as patch:
-        if blocks.INTERPRETED:
-            blocks.put(patch, blocks.SMALL)
+def simulator():
+    """A CPU has the kernels of GPUs, simulated, with small blocks."""
+    if not blocks.SIMULATED:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch, lockstep.registered():
+        blocks.put(patch, blocks.SMALL)
         yield
 
 

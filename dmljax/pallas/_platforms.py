@@ -35,7 +35,8 @@ def kernels_available(platform: str) -> bool:
     """Whether the installed JAX has the backend, and what the kernels use of it."""
     if platform == "cuda":
         return code_per_thread() is not None
-    return platform in BACKENDS and module(BACKENDS[platform]) is not None
+    backend = BACKENDS.get(platform)
+    return backend is None or module(backend) is not None
 
 
 def served(platform: str, least: tuple[int, int]) -> bool:
@@ -74,7 +75,7 @@ def require_kernel(
     """Requires that a kernel that was asked for can run in this program.
 
     `exists` says whether the operator has a kernel for the platform that the program is
-    lowered for. A CPU interprets the kernel for GPUs.
+    lowered for.
     """
     asked = "implementation='pallas' was asked for, and"
     # XLA can't divide a kernel. It would gather whole arrays on every device instead.
@@ -86,9 +87,8 @@ def require_kernel(
     # JAX does not say the name of a platform that has no lowering rule of its own.
     named = f"the platform {platform!r}" if platform else "this platform"
     require_fit(operator, exists, f"{asked} there is no kernel for {named}")
-    if platform == "cpu":
-        return
-    backend = f"{BACKENDS[platform]}, which this JAX, {jax.__version__}, does not have"
-    require_fit(operator, kernels_available(platform), f"{asked} it needs {backend}")
+    backend = BACKENDS.get(platform, "a backend")
+    lacks = f"it needs {backend}, which this JAX, {jax.__version__}, does not have"
+    require_fit(operator, kernels_available(platform), f"{asked} {lacks}")
     gpu = f"a GPU of compute capability {LEAST_CAPABILITY} or later"
     require_fit(operator, served(platform, LEAST_CAPABILITY), f"{asked} it needs {gpu}")

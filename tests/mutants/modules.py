@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.mutants.generate import ROOT, Fault, faults, path_of
 
-# Only a GPU runs these. A CPU runs `_lockstep` in their place.
+# Only a GPU runs these. A CPU simulates them.
 NOT_ON_A_CPU = ("dmljax.pallas.gpu._threads", "dmljax.pallas.gpu._launch")
 
 OF_SELECTS = "results errors support arguments operator derivatives vmap sharding"

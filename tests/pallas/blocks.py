@@ -27,8 +27,8 @@ REAL: Sizes = {
     module: {name: getattr(module, name) for name in sizes}
     for module, sizes in SMALL.items()
 }
-# Only a CPU needs small blocks; a GPU runs the blocks that users run.
-INTERPRETED = jax.default_backend() != "gpu"
+# Only a CPU simulates the kernels for GPUs, with small blocks.
+SIMULATED = jax.default_backend() != "gpu"
 
 
 def put(patch: pytest.MonkeyPatch, sizes: Sizes) -> None:

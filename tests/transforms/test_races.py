@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dmljax.pallas.gpu import WARP, _lockstep, _nonzero_plan
-from tests.pallas import blocks
+from dmljax.pallas.gpu import WARP, _nonzero_plan
+from tests.pallas import blocks, lockstep
 from tests.subjects import SUBJECTS
 from tests.transforms import races
 
 pytestmark = pytest.mark.skipif(
-    not blocks.INTERPRETED, reason="a GPU runs the kernels for real"
+    not blocks.SIMULATED, reason="a GPU runs the kernels for real"
 )
 NONE = 99  # the index of no barrier
 KERNELS = pathlib.Path(_nonzero_plan.__file__).parent.glob("_nonzero_*.py")
@@ -67,9 +67,9 @@ def _watched(rank, **options):
             watched.append(races.Watched(programs, threads, without))
             return watched[-1]
 
-        with mock.patch.object(_lockstep, "Threads", make):
-            form = SUBJECTS["nonzero_coordinates"].primitive.kernels["cuda"].form
-            form(x, rank=rank, columns=rank, interpret=True, **options)
+        with mock.patch.object(lockstep, "Threads", make):
+            form = SUBJECTS["nonzero_coordinates"].primitive.kernels["cpu"].form
+            form(x, rank=rank, columns=rank, **options)
         most = [jnp.max(held.array) for held in watched[-1].stores]
         return watched[-1].races.array, watched[-1].partial.array, jnp.stack(most).max()
 

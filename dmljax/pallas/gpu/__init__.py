@@ -3,8 +3,8 @@
 JAX describes both in https://docs.jax.dev/en/latest/pallas/gpu/reference.html.
 
 A kernel says what one *thread* does. `_threads` has the operations of a thread, and
-`_launch` runs a kernel in all threads of all programs. On a CPU, `_lockstep` does. The
-words of the parent package hold here, and these:
+`_launch` runs a kernel in all threads of all programs. On a CPU, the tests simulate
+both (tests/pallas/lockstep.py). The words of the parent package hold here, and these:
 
 - *warp*: 32 threads that run together and can exchange numbers. A thread is a *lane* of
   its warp.

@@ -18,7 +18,6 @@ def launch_threads(
     programs: int,
     warps: int,
     outputs: Sequence[jax.ShapeDtypeStruct],
-    interpret: bool,
     shared: Sequence[tuple[int, Any]] = (),
     posts: Sequence[tuple[int, int]] = (),
     **static: Any,
@@ -33,12 +32,6 @@ def launch_threads(
     They hold 0 when the launch begins. The kernel is named `dmljax_{operator}` in a
     profile. Mosaic GPU starts threads in groups of four warps.
     """
-    if interpret:
-        from dmljax.pallas.gpu._lockstep import run
-
-        return run(
-            kernel, operands, programs, warps * WARP, outputs, posts, shared, **static
-        )
     # Not every JAX has these modules.
     from jax.experimental.pallas import mosaic_gpu
 

@@ -57,7 +57,6 @@ def nonzero_coordinates(
     rows: int,
     columns: int,
     fill: int | None,
-    interpret: bool,
 ) -> Outputs:
     """The form by a kernel, for lines: `by_lines` says what it takes and returns."""
     batch, elements = x.shape
@@ -82,7 +81,6 @@ def nonzero_coordinates(
         outputs=outputs,
         posts=[(batch, plan.posts)] if plan.posts else [],
         shared=plan.shared,
-        interpret=interpret,
         plan=plan,
     )
     coordinates = coordinates.reshape(batch, written, columns)

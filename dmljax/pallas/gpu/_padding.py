@@ -171,7 +171,6 @@ def padding(
     start: tuple[int, ...],
     end: tuple[int, ...],
     mode: PaddingMode,
-    interpret: bool,
 ) -> Outputs:
     """The form by kernel. Only CONSTANT is given a value, or one for each batch."""
     (value,) = given or (jnp.zeros((1,) * x.ndim, x.dtype),)
@@ -195,7 +194,6 @@ def padding(
         programs=-(-plan.elements // plan.share),
         warps=WARPS,
         outputs=[jax.ShapeDtypeStruct((1, plan.elements), x.dtype)],
-        interpret=interpret,
         plan=plan,
     )
     return (output.reshape(shape),)

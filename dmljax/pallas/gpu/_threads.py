@@ -9,8 +9,8 @@ instruction to the program. This is what `plgpu.inline_mgpu` is for.
         with t.when(i < size):
             target.store(i, source.load(i) + 1)
 
-`_lockstep` has the same operations on arrays that hold a value for each thread. There a
-CPU runs the same kernels.
+The tests have the same operations on arrays that hold a value for each thread. There a
+CPU runs the same kernels (tests/pallas/lockstep.py).
 
 Here belongs how an operation is expressed in MLIR. What a kernel computes does not.
 """

@@ -50,7 +50,6 @@ def nonzero_coordinates(
     rows: int,
     columns: int,
     fill: int | None,
-    interpret: Any,
 ) -> Outputs:
     """The form by kernel, for lines: `by_lines` says what it takes and returns."""
     elements = x.shape[1]
@@ -66,7 +65,7 @@ def nonzero_coordinates(
     ones = nonzero.sum(2, dtype=np.int32)
     ends = jnp.cumsum(ones, axis=1, dtype=np.int32)
     # The matrix unit adds numbers of this type exactly, if they are 0 or 1.
-    flat = _compact(nonzero.astype(jnp.bfloat16), ends - ones, interpret)
+    flat = _compact(nonzero.astype(jnp.bfloat16), ends - ones)
     flat = flat.reshape(flat.shape[0], -1)[:, :elements]
     count = ends[:, -1].astype(np.uint32)
     valid = lax.broadcasted_iota(np.uint32, flat.shape, 1) < count[:, None]
@@ -75,7 +74,7 @@ def nonzero_coordinates(
     return count, fill_rows(coordinates, valid, fill)
 
 
-def _compact(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array:
+def _compact(nonzero: jax.Array, starts: jax.Array) -> jax.Array:
     """Returns the offsets of the non-zeros in order; undefined past the last one.
 
     `nonzero` is (lines, vectors, lanes), 1 or 0. `starts` is (lines, vectors): how many
@@ -112,7 +111,6 @@ def _compact(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array
         outputs=[output],
         scratch=scratch,
         in_order=True,
-        interpret=interpret,
     )
     return flat
 

@@ -1,7 +1,7 @@
 """PADDING on a GPU: results at each boundary of the plan.
 
-On a CPU `_lockstep` runs the kernel with small chunks, on a GPU it runs for real. Rows
-of odd length begin at every offset in a chunk.
+A CPU simulates the kernel with small chunks, and a GPU runs it for real. Rows of odd
+length begin at every offset in a chunk.
 """
 
 import functools
@@ -17,7 +17,7 @@ from dmljax import PaddingMode
 from dmljax.pallas.gpu import WARP, _padding, _threads
 from tests import oracles, samples
 from tests.checks import assert_same, launches, lowered
-from tests.pallas import blocks
+from tests.pallas import blocks, lockstep
 from tests.pallas.cases import slow
 from tests.subjects import SUBJECTS
 
@@ -27,7 +27,8 @@ CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP = PaddingMode
 
 def padded(*operands, **static):
     """Pads an array by the kernel, compiled anew, perhaps with a value."""
-    pad = jax.jit(functools.partial(FORM, **static, interpret=blocks.INTERPRETED))
+    form = lockstep.simulated(FORM) if blocks.SIMULATED else FORM
+    pad = jax.jit(functools.partial(form, **static))
     (found,) = pad(*operands)
     return found
 
@@ -179,7 +180,7 @@ def test_numbers_are_wide_if_a_sum_needs_it(more):
     program = WARP * _padding.WARPS * _padding.CHUNK_BYTES
     size = (2**32 - 1 - 2 * program - 2) // 3 + more
     x = jax.ShapeDtypeStruct((size,), np.uint8)
-    static = {"start": (1,), "end": (1,), "mode": SYMMETRIC, "interpret": False}
+    static = {"start": (1,), "end": (1,), "mode": SYMMETRIC}
     options = {"autospec": True, "side_effect": _threads.Threads.wide}
     with mock.patch.object(_threads.Threads, "wide", **options) as spy:
         lowered(functools.partial(FORM, **static), x)
@@ -197,7 +198,7 @@ def test_rows_past_32_bits_are_lowered(shape, mode):
 
 
 @pytest.mark.usefixtures("real_blocks")
-@pytest.mark.skipif(not blocks.INTERPRETED, reason="all tests have real blocks")
+@pytest.mark.skipif(not blocks.SIMULATED, reason="all tests have real blocks")
 @pytest.mark.parametrize("mode", [CONSTANT, slow(SYMMETRIC)])
 def test_blocks_of_users(mode):
     x = np.random.default_rng(0).integers(0, 99, (3, 9, 1300)).astype(np.int8)

@@ -1,4 +1,4 @@
-"""The operations of one thread. A CPU lowers them, and runs those of `_lockstep`."""
+"""The operations of one thread. A CPU lowers them, and runs those of `lockstep`."""
 
 import operator
 

@@ -45,8 +45,9 @@ SIZES = (1, 2, LANES - 1, LANES, LANES + 1, TILE - 1, TILE, TILE + 1)
 )
 def test_lines(interpreter, elements, some, cores):
     """Blocks of a few vectors; lines side by side with unaligned ends."""
-    kernel = functools.partial(KERNELS["tpu"].form, interpret=interpreter(cores))
-    assert_finds([np.stack(lines(elements)[some])], fill=7, kernel=kernel)
+    batch = [np.stack(lines(elements)[some])]
+    with interpreter(cores):
+        assert_finds(batch, fill=7, kernel=KERNELS["tpu"].form)
 
 
 @pytest.mark.slow
