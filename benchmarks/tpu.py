@@ -171,7 +171,7 @@ def _padding(x: jax.Array, pads: tuple[int, ...], mode: PaddingMode) -> jax.Arra
 def _nonzeros(dtype: str) -> Iterator[tuple[Any, ...]]:
     for shape in ((2**14,), (2**16,), (1024, 1024)):
         case = nonzero(shape, dtype, 0.1)
-        names = ("dmljax", "dmljax xla", "jnp")
+        names = ("dmljax", "dmljax pallas", "jnp")
         functions = {name: case.functions[name] for name in names}
         yield case.operator, f"{dtype} {shape}", case.inputs, case.output, functions
 

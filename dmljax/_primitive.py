@@ -49,7 +49,8 @@ class Kernel:
       form: takes the arguments of `OperatorPrimitive.xla`. It imports the kernel's
         module when it is called.
       default_from: the kernel is the default if an operand or an output has at least
-        this number of elements. None: it runs only if the caller asks for it.
+        this number of elements. None: it runs only if the caller asks for it, as any
+        kernel does until we have run it on its hardware.
     """
 
     form: Form

@@ -27,7 +27,8 @@ BACKENDS = {
 # instructions that Hopper brought. JAX 0.11.2 leaves them out for older GPUs: the
 # kernels are then compiled for 8.0 and 8.9, as a test does.
 LEAST_CAPABILITY = (8, 0) if jax.__version_info__ >= (0, 11, 2) else (9, 0)
-# The oldest GPUs that they run on by default. We have run no kernel on an older one.
+# The oldest GPUs that they run on by default. We have run no kernel on an older one: a
+# kernel is no default before it ran on its hardware.
 LEAST_BY_DEFAULT = (9, 0)
 
 

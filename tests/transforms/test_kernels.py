@@ -30,13 +30,8 @@ each_on_tpus = pytest.mark.parametrize("name", WITH_KERNEL_ON_TPUS)
 
 
 def uses(name):
-    """What the kernel for TPUs runs: it refuses to make another number of rows."""
-    subject = SUBJECTS[name]
-    return [
-        sample
-        for sample in subject.kernel_samples + subject.kernel_edges
-        if not (name == "nonzero_coordinates" and "size" in sample.attributes)
-    ]
+    """The samples and the edges by kernel."""
+    return SUBJECTS[name].kernel_samples + SUBJECTS[name].kernel_edges
 
 
 def has_work(sample):
