@@ -42,6 +42,8 @@ def kernels_available(platform: str) -> bool:
 
 def served(platform: str, least: tuple[int, int]) -> bool:
     """Whether the GPUs of this machine, if it has any, are not older than `least`."""
+    # A program may be compiled for other GPUs. JAX tells a lowering rule at most the
+    # name of its target, and only where the operands are on a mesh.
     found = compute_capability()
     return platform != "cuda" or found is None or found >= least
 
