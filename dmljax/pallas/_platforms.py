@@ -1,4 +1,4 @@
-"""Which kernels a platform can run, and what a call has to be for it.
+"""Which kernels a platform can run, and for which calls.
 
 `dmljax._primitive` asks here when it lowers a call for which there is a kernel.
 """
@@ -33,7 +33,7 @@ LEAST_BY_DEFAULT = (9, 0)
 
 
 def kernels_available(platform: str) -> bool:
-    """Whether the installed JAX has the backend, and what the kernels use of it."""
+    """Whether the installed JAX has the backend, and the parts that the kernels use."""
     if platform == "cuda":
         return code_per_thread() is not None
     backend = BACKENDS.get(platform)
@@ -67,7 +67,7 @@ def may_be_default(platform: str, context: mlir.LoweringRuleContext) -> bool:
 
 
 def require_fit(operator: str, holds: bool, problem: str) -> None:
-    """Requires that a kernel can run a call, and says what to ask for instead."""
+    """Requires that a kernel can run a call. The error names the implementations."""
     message = f"{problem}; use implementation=None or 'xla'."
     require(operator, holds, message, NoKernelError)
 

@@ -1,6 +1,6 @@
 """The sizes of the kernels' blocks. The tests make them small.
 
-A CPU takes time to compile what a thread does with each element of a chunk, and arrays
+A CPU takes time to compile the code for each element of a chunk, and arrays
 would have to be large to have several programs. With the sizes below, a few hundred or
 thousand elements have several programs, and the last one is cut.
 """

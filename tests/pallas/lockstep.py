@@ -9,8 +9,8 @@ program that has not started. tests/transforms/races.py finds the first three. O
 compute-sanitizer finds the first.
 
 A number is an array of uint32, or of truth values, of (programs, threads). A memory
-holds an array, and each store replaces it. `_threads` says what the operations do; here
-stands only what differs.
+holds an array, and each store replaces it. `_threads` describes the
+operations; here stand only the differences.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from dmljax._primitive import Kernel
 from dmljax._types import Form, Outputs
 from dmljax.pallas.gpu import WARP, Body, _nonzero_coordinates, _padding
 
-UNWRITTEN = 0xA5A5A5A5  # what memory holds before a kernel stores to it
+UNWRITTEN = 0xA5A5A5A5  # in memory before a kernel stores to it
 _POSTED = np.uint32(2**31)  # the bit of a word that says that it was posted
 
 

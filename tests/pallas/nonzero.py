@@ -28,7 +28,7 @@ def plan_of(elements, dtype=np.uint8, batch=1, rows=None, sizes=(1,), fill=0):
 
 
 def assert_finds(tensors, rank=1, size=None, columns=None, fill=0, kernel=ON_GPU):
-    """Compares what a kernel, compiled anew, finds in batches of tensors with NumPy.
+    """Compares the results of a kernel, compiled anew, for batches with NumPy.
 
     Undefined rows may have anything.
     """

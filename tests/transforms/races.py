@@ -4,11 +4,11 @@
 change its results. `Watched` does the same, and remembers for each element of shared
 memory which threads have read it and stored to it. In a *race* two threads access one
 element with no barrier between them, and one of them stores to it.
-A barrier of a warp orders what the threads of this warp do, and a barrier of the
-program what all threads of the program do.
+A barrier of a warp orders the accesses of its threads, and a barrier of the program
+those of all threads of the program.
 
 All threads must reach a barrier together, and all threads of a warp must reach
-operations such as `warp_sum` together. What only some of them reach is *partial*. A GPU
+operations such as `warp_sum` together. If only some of them do, it is *partial*. A GPU
 may then wait without end.
 
 `Watched` also counts how often each element of an output is stored. Two programs must
@@ -100,7 +100,7 @@ class Output(lockstep.Memory):
 
 
 class Watched(lockstep.Threads):
-    """`lockstep.Threads` that count races, what is partial, and stores.
+    """`lockstep.Threads` that count races, partial operations, and stores.
 
     `without` is the index in `sites` of a barrier that is left out; a number past the
     last one leaves out none.
@@ -156,7 +156,7 @@ class Watched(lockstep.Threads):
             accesses.forget(programs)
 
     def warp_barrier(self) -> None:
-        """It does not order what these warps do with what others do."""
+        """It does not order the accesses of these warps with those of others."""
         warps = self._at_barrier(WARP)
         for accesses in self.watched:
             low = accesses.lowest.array[1]

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("libtpu") is None or jax.default_backend() != "cpu",
     reason="the compiler for TPUs is not installed, or there is an accelerator",
 )
-# What a kernel may use of a core's vector memory without asking for more.
+# The vector memory of a core that a kernel may use without asking for more.
 VECTOR_MEMORY = 16 * 2**20
 each_chip = pytest.mark.parametrize("chip", tpu.CHIPS)
 each_type = pytest.mark.parametrize("dtype", ON_TPUS)

@@ -54,7 +54,7 @@ def test_samples_and_edges(sample):
 
 @each_with_kernel
 def test_implementations(name):
-    """XLA's form has a name, and what is no name is refused."""
+    """XLA's form has a name, and other values are refused."""
     for sample in SUBJECTS[name].samples:
         arrays = sample.arrays()
         named = dataclasses.replace(sample, implementation="xla")

@@ -15,7 +15,7 @@ UNWRITTEN = lockstep.UNWRITTEN
 
 
 def stored(kernel, posts=()):
-    """Returns what the threads of two programs store in a line of 128 elements."""
+    """Returns a line of 128 elements that the threads of two programs store."""
 
     def run(t, target, *posted):
         kernel(t, target.at(0), t.program * 64 + t.thread, *posted)

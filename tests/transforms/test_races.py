@@ -57,7 +57,8 @@ def test_no_access_is_a_race_and_every_barrier_is_needed():
 def _watched(rank, **options):
     """A call, and where it is watched.
 
-    It returns its races, what is partial, and how often an element was stored at most.
+    It returns the numbers of races and of partial operations, and the most stores to
+    one element.
     """
     watched = []
 
@@ -123,7 +124,7 @@ def test_stores_of_all_programs_to_an_element_are_counted():
     assert t.stores[0].array.tolist() == [[0, 2, 2, 2] + [0] * (WARP - 3)]
 
 
-# What an operation takes behind the thread's number.
+# The arguments of an operation behind the thread's number.
 OPERATIONS = {"warp_sum": (), "warp_scan": (), "shuffle": (0,), "shuffle_xor": (1,)}
 
 

@@ -1,9 +1,9 @@
 """NONZERO_COORDINATES on a TPU: one launch, for the part in which XLA scatters.
 
-XLA tests the elements, counts them, and turns offsets into coordinates. The kernel does
-what is between: it *compacts*, that is, it writes the offsets of the non-zero elements
-one behind the other. XLA's scatter takes 7 cycles for each element, by the compiler's
-estimate, and the kernel a tenth of one.
+XLA tests the elements, counts them, and turns offsets into coordinates. In between, the
+kernel *compacts*: it writes the offsets of the non-zero elements one behind the other.
+XLA's scatter takes 7 cycles for each element, by the compiler's estimate, and the
+kernel a tenth of one.
 
 A *vector* is 128 neighbouring elements of a line, one for each lane, and a program has
 a block of VECTORS of them. A TPU has no scatter, and gathers only within a
@@ -17,12 +17,12 @@ register, so there are two steps. The drawing has vectors of 4 lanes:
    in the output; behind the last lane they go on at lane 0. A lane finds its element by
    bisection of the vector's prefix sums.
 2. Vector by vector, the program overwrites a *window* of the output from the offset on
-   at which the vector before ended. What a vector leaves behind its non-zeros is
-   undefined (?), and the next vector overwrites it.
+   at which the vector before ended. The lanes behind a vector's non-zeros are
+   undefined (?), and the next vector overwrites them.
 
-A window starts at a register, and usually inside what the last block wrote. So the
-programs of a line run in order. If `size=` asks for K rows, a program does nothing that
-would write from row K on, and the output has room for K rows and one window.
+A window starts at a register, and usually overlaps the last block's window. So the
+programs of a line run in order. If `size=` asks for K rows, a program whose first row
+is K or later does nothing, and the output has room for K rows and a window.
 """
 
 from typing import Any
@@ -52,7 +52,7 @@ def nonzero_coordinates(
     columns: int,
     fill: int | None,
 ) -> Outputs:
-    """The form by kernel, for lines: `by_lines` says what it takes and returns."""
+    """The form by kernel, for lines, as `by_lines` describes it."""
     elements = x.shape[1]
     # Mosaic has no integers of 64 bits, so offsets are int32, also those that the last
     # block has past the end.
@@ -169,8 +169,8 @@ def _write_block(
     written = out.at[line, pl.ds(pl.multiple_of(first, SUBLANES), window.shape[0])]
     copy = tpu.make_async_copy(window, written, copied)
     copy.start()
-    # The next block writes over what is past the end of this one: this copy has to
-    # end before that one starts.
+    # The next block overwrites the elements past the end of this one, so this copy has
+    # to end before that one starts.
     copy.wait()
 
 

@@ -1,6 +1,6 @@
 """The rows of NONZERO_COORDINATES on a GPU: columns, fewer rows, more rows, the tail.
 
-`lines` has counts that cut what is stored at once anywhere.
+`lines` has counts that cut the values of one store anywhere.
 """
 
 import math
@@ -12,7 +12,7 @@ from dmljax.pallas.gpu import _nonzero_plan as constants
 from tests.pallas.cases import slow
 from tests.pallas.nonzero import assert_finds, lines, plan_of
 
-# One row of four columns is what a thread stores at once. Two columns are half of that,
+# A thread stores one row of four columns at once. Two columns are half of that,
 # three and five reach into another row, and eight are two stores.
 STORED = constants.STORED
 COLUMNS = (1, STORED // 2, STORED, STORED + 1, 2 * STORED)

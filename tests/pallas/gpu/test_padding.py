@@ -49,7 +49,7 @@ def assert_pads(x, start, end, mode):
 
 
 def rows_of(itemsize):
-    """Sizes and pads by what chunks and programs have of them."""
+    """Sizes and pads, named by their place among chunks and programs."""
     c = _padding.CHUNK_BYTES // itemsize  # elements of a chunk
     p = c * WARP * _padding.WARPS  # and of a program
     w = _padding.ROW_BYTES // itemsize  # the fewest unpadded ones that are a row

@@ -1,6 +1,6 @@
 """The interpreter for TPUs keeps a TPU's memories apart.
 
-It reports races, also of cores that share the programs, fills what nobody has written
+It reports races, also of cores that share the programs, fills unwritten memory
 with NaN, and does not let a kernel read outside of an array.
 """
 
