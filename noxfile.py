@@ -19,7 +19,7 @@ OLDEST, NEWEST = "3.11", "3.13"
 PYTEST = ("python", "-m", "pytest", "-q", "--dist", "worksteal")
 # These show in a minute that dmljax works at all with a version of what it needs.
 CORE = (
-    *("tests/pallas/test_padding.py", "tests/pallas/test_platforms.py"),
+    *("tests/pallas/gpu/test_padding_bits.py", "tests/pallas/test_platforms.py"),
     *("tests/test_primitive.py", "tests/test_jax.py"),
     *("tests/test_arguments.py", "tests/directml/test_support.py"),
     "tests/directml/test_operator.py",

@@ -158,7 +158,7 @@ def _checked(case: Case, libraries: Mapping[str, Library]) -> dict[str, Prepared
     put: dict[Library, list[Any]] = {}
     calls = {}
     for name, function in case.functions.items():
-        # A CPU interprets kernels.
+        # A CPU has no kernels.
         compared = name not in FORMS or jax.default_backend() == "gpu"
         if not compared or name.split()[0] not in libraries:
             continue

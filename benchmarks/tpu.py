@@ -155,10 +155,8 @@ def _paddings(dtype: str) -> Iterator[tuple[Any, ...]]:
         around = [(pad, pad) for pad in pads]
         sizes = tuple(n + 2 * pad for n, pad in zip(shape, pads, strict=True))
         name = "reflect" if mode is REFLECTION else mode.name.lower()
-        ours = functools.partial(_padding, pads=pads, mode=mode)
         functions = {
-            "dmljax": ours,
-            "dmljax pallas": functools.partial(ours, implementation="pallas"),
+            "dmljax": functools.partial(_padding, pads=pads, mode=mode),
             "jnp": functools.partial(jnp.pad, pad_width=around, mode=name),
         }
         words = f"{mode.name} {pads} of {dtype} {shape}"
@@ -166,14 +164,14 @@ def _paddings(dtype: str) -> Iterator[tuple[Any, ...]]:
         yield "padding", words, (x,), Data(sizes, dtype), functions
 
 
-def _padding(x: jax.Array, pads: tuple[int, ...], **options: Any) -> jax.Array:
-    return dmljax.padding(x, pads, pads, **options)
+def _padding(x: jax.Array, pads: tuple[int, ...], mode: PaddingMode) -> jax.Array:
+    return dmljax.padding(x, pads, pads, mode=mode)
 
 
 def _nonzeros(dtype: str) -> Iterator[tuple[Any, ...]]:
     for shape in ((2**14,), (2**16,), (1024, 1024)):
         case = nonzero(shape, dtype, 0.1)
-        names = ("dmljax", "dmljax xla", "jnp")
+        names = ("dmljax", "dmljax pallas", "jnp")
         functions = {name: case.functions[name] for name in names}
         yield case.operator, f"{dtype} {shape}", case.inputs, case.output, functions
 

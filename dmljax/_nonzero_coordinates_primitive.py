@@ -291,7 +291,6 @@ NONZERO_COORDINATES = OperatorPrimitive(
     divisible=_by_bit_words(functools.partial(_scatter_or_search, _sum_in_levels)),
     on_platform={"cpu": _by_bit_words(_walk_bit_words)},
     # We chose 2^12 elements: a kernel takes 0.2 s longer to compile than XLA's form,
-    # and gains 0.014 ms for 1024 elements on an H200. By estimates for a TPU, it takes
-    # 0.002 ms for 16384, and XLA's form 0.078 (benchmarks/results).
-    kernels={"cuda": Kernel(_gpu_kernel, 2**12), "tpu": Kernel(_tpu_kernel, 2**12)},
+    # and gains 0.014 ms for 1024 elements on an H200.
+    kernels={"cuda": Kernel(_gpu_kernel, 2**12), "tpu": Kernel(_tpu_kernel)},
 )

@@ -146,12 +146,6 @@ def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
     return padding(*operands, **static)
 
 
-def _tpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
-    from dmljax.pallas.tpu._padding import padding
-
-    return padding(*operands, **static)
-
-
 PADDING = OperatorPrimitive(
     "padding",
     forms.by_axes(forms.gather),
@@ -162,7 +156,7 @@ PADDING = OperatorPrimitive(
     divisible=forms.by_axes(forms.select),
     linear=2,  # the input, and under CONSTANT the value
     transpose=_transpose,
-    kernels={"cuda": Kernel(_gpu_kernel), "tpu": Kernel(_tpu_kernel)},
+    kernels={"cuda": Kernel(_gpu_kernel)},
 )
 ADJOINT = OperatorPrimitive(
     "padding_adjoint",

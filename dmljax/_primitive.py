@@ -40,10 +40,11 @@ class Kernel:
     """An operator as a Pallas kernel.
 
     Attributes:
-      form: takes the arguments of `OperatorPrimitive.xla`, and `interpret=`: whether a
-        CPU runs the kernel. It imports the kernel's module when it is called.
+      form: takes the arguments of `OperatorPrimitive.xla`. It imports the kernel's
+        module when it is called.
       default_from: the kernel is the default if an operand or an output has at least
-        this number of elements. None: it runs only if the caller asks for it.
+        this number of elements. None: it runs only if the caller asks for it, as any
+        kernel does until we have run it on its hardware.
     """
 
     form: Form
@@ -83,7 +84,8 @@ class OperatorPrimitive:
       transpose: the transpose of the operator as a function of its linear operands,
         `(primitive, static attributes, cotangents, operands) -> cotangents`, with None
         where none is needed. None for an operator without a derivative.
-      kernels: for a platform ("cuda", "tpu"), the operator as a Pallas kernel.
+      kernels: for a platform ("cuda", "tpu"), the operator as a Pallas kernel. Tests
+        also have kernels for "cpu".
     """
 
     name: str
@@ -150,17 +152,15 @@ class OperatorPrimitive:
             implementation: Implementation,
             **static: Any,
         ) -> Any:
-            def lower(form: Form, **options: Any) -> Any:
+            def lower(form: Form) -> Any:
                 # With the mesh Mosaic GPU would ask for the GPU of this machine, and
                 # the operations of a form how their results are sharded.
                 with use_abstract_mesh(NO_MESH):
                     local = mlir.lower_fun(form, multiple_results=True)
                     one = on_one_device(context)
-                    return local(one, *operands, **static, **options)
+                    return local(one, *operands, **static)
 
-            # A CPU runs the kernel for GPUs, interpreted. That is slow, and is there
-            # for tests.
-            kernel = self.kernels.get("cuda" if platform == "cpu" else platform)
+            kernel = self.kernels.get(platform)
             if implementation == "pallas":
                 require_kernel(self.name.upper(), platform, bool(kernel), context)
             if kernel and (
@@ -170,7 +170,7 @@ class OperatorPrimitive:
                 # A kernel may refuse a type or a size. If the caller has not asked for
                 # it, XLA's form runs.
                 try:
-                    return lower(kernel.form, interpret=platform == "cpu")
+                    return lower(kernel.form)
                 except NoKernelError:
                     if implementation == "pallas":
                         raise

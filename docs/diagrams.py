@@ -110,8 +110,8 @@ def halo(axes: Axes) -> None:
 def which_code_runs(axes: Axes) -> None:
     """The questions that decide between XLA's code and a kernel."""
     box(axes, 270, 8, 150, 36, "implementation=", "value")
-    default = "is it nonzero_coordinates, with a kernel\nfor this device and as many "
-    box(axes, 10, 108, 290, 62, f"{default}elements\nas the table says?", "value")
+    default = "is it nonzero_coordinates, on an NVIDIA\nGPU, with as many elements as"
+    box(axes, 10, 108, 290, 62, f"{default}\nthe table says?", "value")
     asked = "is there a kernel for this device,\ntype and size, and does XLA not\n"
     box(axes, 440, 108, 240, 62, f"{asked}divide the program?", "value")
     box(axes, 40, 244, 120, 44, "the kernel", "new")

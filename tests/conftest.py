@@ -19,12 +19,12 @@ import jax.numpy as jnp
 import pytest
 
 from tests import samples
-from tests.pallas import blocks
+from tests.pallas import blocks, lockstep
 
 # Tracing makes many small objects that live on; looking through all of them for cycles
 # as often as Python does took a seventh of the time. A GPU's memory is scarcer: there,
 # arrays that only a cycle keeps alive must go soon.
-if blocks.INTERPRETED:
+if blocks.SIMULATED:
     gc.freeze()
     gc.set_threshold(200_000, 20, 50)
 
@@ -72,10 +72,10 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def small_blocks():
-    """Kernels have small blocks wherever they are interpreted."""
-    with pytest.MonkeyPatch.context() as patch:
-        if blocks.INTERPRETED:
+def simulator():
+    """A CPU has simulated kernels of GPUs; with small blocks if there is no GPU."""
+    with pytest.MonkeyPatch.context() as patch, lockstep.registered():
+        if blocks.SIMULATED:
             blocks.put(patch, blocks.SMALL)
         yield
 

@@ -112,7 +112,7 @@ class Sample:
       attributes: what is static.
       linear: whether the function is linear in the operands that are filled at will;
         else it has no derivative.
-      implementation: "pallas" for the kernel, which a CPU interprets.
+      implementation: "pallas" for the kernel, which a CPU simulates.
       moves: whether the operator only moves elements, so that any bits come out as they
         went in. One that computes is filled with small whole numbers instead.
     """
@@ -241,7 +241,7 @@ class Subject:
       errors: a wrong call for each rule that no other operator has.
       sharded: by name, calls for each line of the table about sharding on its page.
       descriptors: what is known of its descriptors, by DirectML's name.
-      plans: the names of the edges that a kernel runs. A kernel is slow to interpret,
+      plans: the names of the edges that a kernel runs. A kernel is slow to simulate,
         so we run one edge for each way to launch it.
       names: what else the operator makes public: enums and named tuples.
     """

@@ -113,7 +113,7 @@ ERRORS = {
 }
 for name in PER_THREAD:
     ERRORS[name, "kernel per thread"] = (DescriptorError, LACKS)
-    if not blocks.INTERPRETED:  # then the kernel runs as code per thread, too
+    if not blocks.SIMULATED:  # then the kernel runs as code per thread, too
         ERRORS[name, "kernel"] = (DescriptorError, LACKS)
 # The names that are read when a program is made. Each takes seconds, because everything
 # is compiled again. We hide names together if the same use fails without them.

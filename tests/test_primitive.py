@@ -19,7 +19,6 @@ from dmljax import DescriptorError
 from dmljax._check import NoKernelError
 from dmljax._primitive import Kernel, OperatorPrimitive
 from dmljax._sharding import Partition, aligned
-from dmljax.pallas import _platforms
 from tests.checks import lowered
 from tests.meshes import sharding_of
 from tests.subjects import SUBJECTS
@@ -30,7 +29,6 @@ FORMS = {
     "for CPUs": (jnp.cos, "cosine"),
     "divisible": (jnp.tan, "tan"),
     "kernel": (jnp.tanh, "tanh"),
-    "interpreted kernel": (jnp.exp, "exponential"),
 }
 LEAST = 8  # elements from which on the kernel for GPUs is the default
 
@@ -39,10 +37,10 @@ def form(name):
     return lambda x, *, times: (jnp.tile(FORMS[name][0](x), times),)
 
 
-def kernel(x, *, times, interpret):
+def kernel(x, *, times):
     if x.dtype == np.float16:
         raise NoKernelError("TOY: the kernel has no float16.")
-    return form("interpreted kernel" if interpret else "kernel")(x, times=times)
+    return form("kernel")(x, times=times)
 
 
 TOY = OperatorPrimitive(
@@ -108,12 +106,11 @@ def test_the_default_looks_at_the_largest_operand_or_output(size, times, expecte
     assert chosen(struct(size), times=times) == expected
 
 
-def test_a_call_outside_of_jit_runs_the_same_code(monkeypatch):
-    """As if a CPU could run kernels: it interprets them."""
-    monkeypatch.setattr(_platforms, "kernels_available", lambda platform: True)
-    fresh = dataclasses.replace(TOY)  # no other test finds what is compiled
+def test_a_call_outside_of_jit_runs_the_same_code():
+    """As if a CPU had a kernel."""
+    fresh = dataclasses.replace(TOY, kernels={"cpu": Kernel(kernel, LEAST)})
     call = functools.partial(fresh, times=1)
-    for size, expected in (LEAST, "interpreted kernel"), (LEAST - 1, "for CPUs"):
+    for size, expected in (LEAST, "kernel"), (LEAST - 1, "for CPUs"):
         x = np.linspace(1, 2, size, dtype="f4")
         (alone,) = call(x)
         (inside,) = jax.jit(call)(x)
@@ -135,12 +132,9 @@ def test_a_program_names_the_operator(name):
 # A KERNEL THAT IS ASKED FOR
 
 
-@pytest.mark.parametrize(
-    ("platform", "expected"),
-    [("cpu", "interpreted kernel"), ("cuda", "kernel"), ("tpu", "kernel")],
-)
-def test_a_kernel_that_is_asked_for_runs_for_any_size(platform, expected):
-    assert chosen(struct(1), platform=platform, implementation="pallas") == expected
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_a_kernel_that_is_asked_for_runs_for_any_size(platform):
+    assert chosen(struct(1), platform=platform, implementation="pallas") == "kernel"
 
 
 def assert_refused(message, *arrays, platform="cuda", function=toy):

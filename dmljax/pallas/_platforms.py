@@ -1,4 +1,4 @@
-"""Which kernels a platform can run, and what a call has to be for it.
+"""Which kernels a platform can run, and for which calls.
 
 `dmljax._primitive` asks here when it lowers a call for which there is a kernel.
 """
@@ -27,19 +27,23 @@ BACKENDS = {
 # instructions that Hopper brought. JAX 0.11.2 leaves them out for older GPUs: the
 # kernels are then compiled for 8.0 and 8.9, as a test does.
 LEAST_CAPABILITY = (8, 0) if jax.__version_info__ >= (0, 11, 2) else (9, 0)
-# The oldest GPUs that they run on by default. We have run no kernel on an older one.
+# The oldest GPUs that they run on by default. We have run no kernel on an older one: a
+# kernel is no default before it ran on its hardware.
 LEAST_BY_DEFAULT = (9, 0)
 
 
 def kernels_available(platform: str) -> bool:
-    """Whether the installed JAX has the backend, and what the kernels use of it."""
+    """Whether the installed JAX has the backend, and the parts that the kernels use."""
     if platform == "cuda":
         return code_per_thread() is not None
-    return platform in BACKENDS and module(BACKENDS[platform]) is not None
+    backend = BACKENDS.get(platform)
+    return backend is None or module(backend) is not None
 
 
 def served(platform: str, least: tuple[int, int]) -> bool:
     """Whether the GPUs of this machine, if it has any, are not older than `least`."""
+    # A program may be compiled for other GPUs. JAX tells a lowering rule at most the
+    # name of its target, and only where the operands are on a mesh.
     found = compute_capability()
     return platform != "cuda" or found is None or found >= least
 
@@ -63,7 +67,7 @@ def may_be_default(platform: str, context: mlir.LoweringRuleContext) -> bool:
 
 
 def require_fit(operator: str, holds: bool, problem: str) -> None:
-    """Requires that a kernel can run a call, and says what to ask for instead."""
+    """Requires that a kernel can run a call. The error names the implementations."""
     message = f"{problem}; use implementation=None or 'xla'."
     require(operator, holds, message, NoKernelError)
 
@@ -74,7 +78,7 @@ def require_kernel(
     """Requires that a kernel that was asked for can run in this program.
 
     `exists` says whether the operator has a kernel for the platform that the program is
-    lowered for. A CPU interprets the kernel for GPUs.
+    lowered for.
     """
     asked = "implementation='pallas' was asked for, and"
     # XLA can't divide a kernel. It would gather whole arrays on every device instead.
@@ -86,9 +90,8 @@ def require_kernel(
     # JAX does not say the name of a platform that has no lowering rule of its own.
     named = f"the platform {platform!r}" if platform else "this platform"
     require_fit(operator, exists, f"{asked} there is no kernel for {named}")
-    if platform == "cpu":
-        return
-    backend = f"{BACKENDS[platform]}, which this JAX, {jax.__version__}, does not have"
-    require_fit(operator, kernels_available(platform), f"{asked} it needs {backend}")
+    backend = BACKENDS.get(platform, "a backend")
+    lacks = f"it needs {backend}, which this JAX, {jax.__version__}, does not have"
+    require_fit(operator, kernels_available(platform), f"{asked} {lacks}")
     gpu = f"a GPU of compute capability {LEAST_CAPABILITY} or later"
     require_fit(operator, served(platform, LEAST_CAPABILITY), f"{asked} it needs {gpu}")

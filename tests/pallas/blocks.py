@@ -1,6 +1,6 @@
 """The sizes of the kernels' blocks. The tests make them small.
 
-A CPU takes time to compile what a thread does with each element of a chunk, and arrays
+A CPU takes time to compile the code for each element of a chunk, and arrays
 would have to be large to have several programs. With the sizes below, a few hundred or
 thousand elements have several programs, and the last one is cut.
 """
@@ -27,8 +27,8 @@ REAL: Sizes = {
     module: {name: getattr(module, name) for name in sizes}
     for module, sizes in SMALL.items()
 }
-# Only a CPU needs small blocks; a GPU runs the blocks that users run.
-INTERPRETED = jax.default_backend() != "gpu"
+# Only a CPU simulates the kernels for GPUs, with small blocks.
+SIMULATED = jax.default_backend() != "gpu"
 
 
 def put(patch: pytest.MonkeyPatch, sizes: Sizes) -> None:

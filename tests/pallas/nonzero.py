@@ -9,11 +9,13 @@ import numpy as np
 
 from dmljax.pallas.gpu import _nonzero_plan
 from dmljax.pallas.gpu._nonzero_bits import as_bits
-from tests.pallas import blocks
+from tests.pallas import blocks, lockstep
 from tests.subjects import SUBJECTS
 
 KERNELS = SUBJECTS["nonzero_coordinates"].primitive.kernels
-ON_GPU = functools.partial(KERNELS["cuda"].form, interpret=blocks.INTERPRETED)
+ON_GPU = KERNELS["cuda"].form
+if blocks.SIMULATED:
+    ON_GPU = lockstep.simulated(ON_GPU)
 
 
 def plan_of(elements, dtype=np.uint8, batch=1, rows=None, sizes=(1,), fill=0):
@@ -26,7 +28,7 @@ def plan_of(elements, dtype=np.uint8, batch=1, rows=None, sizes=(1,), fill=0):
 
 
 def assert_finds(tensors, rank=1, size=None, columns=None, fill=0, kernel=ON_GPU):
-    """Compares what a kernel, compiled anew, finds in batches of tensors with NumPy.
+    """Compares the results of a kernel, compiled anew, for batches with NumPy.
 
     Undefined rows may have anything.
     """

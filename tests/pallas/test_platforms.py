@@ -9,8 +9,11 @@ from tests.test_primitive import assert_refused, chosen
 
 @pytest.mark.parametrize("platform", ["rocm", "METAL"])
 def test_other_platforms_have_no_kernel(platform):
-    """A kernel that is asked for is refused there, and not run by an interpreter."""
-    assert_refused("no kernel for this platform", platform=platform)
+    assert_refused("no kernel for this platform; .*None or 'xla'", platform=platform)
+
+
+def test_a_cpu_has_no_kernel():
+    assert_refused("no kernel for the platform 'cpu'; .*None or 'xla'", platform="cpu")
 
 
 def test_without_the_backend_there_is_no_kernel(monkeypatch):

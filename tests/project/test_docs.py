@@ -1,8 +1,10 @@
 """The documentation is true: its examples, messages, tables, figures and links."""
 
+import contextlib
 import doctest
 import pathlib
 import re
+from unittest import mock
 
 import jax
 import pytest
@@ -37,8 +39,20 @@ def whole_messages():
     jax.config.update("jax_traceback_filtering", before)
 
 
+@pytest.fixture
+def no_simulator():
+    """A CPU has no kernels, as for users."""
+    with contextlib.ExitStack() as stack:
+        for operator in OPERATORS.values():
+            kernels = operator.primitive.kernels
+            own = {name: one for name, one in kernels.items() if name != "cpu"}
+            stack.enter_context(mock.patch.dict(kernels, own, clear=True))
+        yield
+
+
+@pytest.mark.usefixtures("no_simulator", "whole_messages")
 @pytest.mark.parametrize("page", EXAMPLES)
-def test_examples_and_messages(page, whole_messages):
+def test_examples_and_messages(page):
     failed, attempted = doctest.testfile(
         str(ROOT / page), module_relative=False, optionflags=doctest.ELLIPSIS
     )

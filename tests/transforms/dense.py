@@ -35,7 +35,7 @@ def each_operator(
     """A test of each group of samples, or of the groups that are linear or not."""
 
     def marks(first: Sample) -> Any:
-        # It takes seconds to interpret the kernel of NONZERO_COORDINATES.
+        # It takes seconds to simulate the kernel of NONZERO_COORDINATES.
         return pytest.mark.slow if first.implementation and not first.linear else ()
 
     chosen = [

@@ -1,14 +1,14 @@
 """Finds races in shared memory on a CPU.
 
-`_lockstep` takes each step in all threads together, so a missing barrier does not
+`lockstep` takes each step in all threads together, so a missing barrier does not
 change its results. `Watched` does the same, and remembers for each element of shared
 memory which threads have read it and stored to it. In a *race* two threads access one
 element with no barrier between them, and one of them stores to it.
-A barrier of a warp orders what the threads of this warp do, and a barrier of the
-program what all threads of the program do.
+A barrier of a warp orders the accesses of its threads, and a barrier of the program
+those of all threads of the program.
 
 All threads must reach a barrier together, and all threads of a warp must reach
-operations such as `warp_sum` together. What only some of them reach is *partial*. A GPU
+operations such as `warp_sum` together. If only some of them do, it is *partial*. A GPU
 may then wait without end.
 
 `Watched` also counts how often each element of an output is stored. Two programs must
@@ -23,7 +23,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax.pallas.gpu import WARP, _lockstep
+from dmljax.pallas.gpu import WARP
+from tests.pallas import lockstep
 
 NOBODY = np.uint32(2**32 - 1)
 # Accesses are remembered twice: by warp since the last barrier of the program, and by
@@ -35,8 +36,8 @@ SCOPES = (WARP, 1)
 class Accesses:
     """Who has accessed each element: (scopes, loads and stores, programs, size)."""
 
-    lowest: _lockstep.Held  # the lowest index of a warp or thread; NOBODY if none has
-    highest: _lockstep.Held  # the highest one, plus 1; 0 if none has
+    lowest: lockstep.Held  # the lowest index of a warp or thread; NOBODY if none has
+    highest: lockstep.Held  # the highest one, plus 1; 0 if none has
 
     def forget(self, where: Any) -> None:
         """Forgets who has accessed these elements."""
@@ -53,7 +54,7 @@ def _offsets(memory: Any, offset: Any, elements: int) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class Memory(_lockstep.Memory):
+class Memory(lockstep.Memory):
     """Watches the accesses to a shared memory."""
 
     accesses: Any = None
@@ -86,7 +87,7 @@ class Memory(_lockstep.Memory):
 
 
 @dataclasses.dataclass(frozen=True)
-class Output(_lockstep.Memory):
+class Output(lockstep.Memory):
     """Counts the stores to a memory of all programs."""
 
     stores: Any = None
@@ -98,8 +99,8 @@ class Output(_lockstep.Memory):
         super().store(offset, *words, elements=elements)
 
 
-class Watched(_lockstep.Threads):
-    """`_lockstep.Threads` that count races, what is partial, and stores.
+class Watched(lockstep.Threads):
+    """`lockstep.Threads` that count races, partial operations, and stores.
 
     `without` is the index in `sites` of a barrier that is left out; a number past the
     last one leaves out none.
@@ -111,14 +112,14 @@ class Watched(_lockstep.Threads):
         # Barriers and operations of a warp that some threads reached and others not.
         self.partial = self._held(np.zeros((), np.uint32))
         # For each memory of all programs, how often each element was stored.
-        self.stores: list[_lockstep.Held] = []
+        self.stores: list[lockstep.Held] = []
         self.watched: list[Accesses] = []
         # The file and the line of each barrier that was reached.
         self.sites: list[tuple[str, int]] = []
         self.without = without
 
-    def _held(self, array: Any) -> _lockstep.Held:
-        self.memories.append(_lockstep.Held(jnp.asarray(array)))
+    def _held(self, array: Any) -> lockstep.Held:
+        self.memories.append(lockstep.Held(jnp.asarray(array)))
         return self.memories[-1]
 
     def memory(self, array: Any) -> Output:
@@ -155,7 +156,7 @@ class Watched(_lockstep.Threads):
             accesses.forget(programs)
 
     def warp_barrier(self) -> None:
-        """It does not order what these warps do with what others do."""
+        """It does not order the accesses of these warps with those of others."""
         warps = self._at_barrier(WARP)
         for accesses in self.watched:
             low = accesses.lowest.array[1]

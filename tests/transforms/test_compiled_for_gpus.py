@@ -1,8 +1,8 @@
 """Programs down to machine code for an NVIDIA H200, where its compiler is installed.
 
 No GPU is needed: `pip install jax-cuda13-plugin jax-cuda13-pjrt` of the version of JAX,
-`nvidia-cuda-nvcc` and `nvidia-nvvm`. What is launched and what memory is needed is read
-off the compiled program.
+`nvidia-cuda-nvcc` and `nvidia-nvvm`. The compiled program shows
+its launches and its memory.
 """
 
 import functools

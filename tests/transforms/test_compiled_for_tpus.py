@@ -17,22 +17,26 @@ from jax.sharding import AxisType
 
 import dmljax
 from benchmarks import tpu
-from dmljax import PaddingMode
 from tests import meshes
 from tests.checks import needs_x64
-from tests.pallas.tpu.test_padding import TYPES
 from tests.subjects import SUBJECTS
 from tests.transforms.test_compiled_for_gpus import check_sent
-from tests.transforms.test_kernels import WITH_KERNEL, each_with_kernel, has_work, uses
+from tests.transforms.test_kernels import (
+    ON_TPUS,
+    WITH_KERNEL_ON_TPUS,
+    each_on_tpus,
+    has_work,
+    uses,
+)
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("libtpu") is None or jax.default_backend() != "cpu",
     reason="the compiler for TPUs is not installed, or there is an accelerator",
 )
-# What a kernel may use of a core's vector memory without asking for more.
+# The vector memory of a core that a kernel may use without asking for more.
 VECTOR_MEMORY = 16 * 2**20
 each_chip = pytest.mark.parametrize("chip", tpu.CHIPS)
-each_type = pytest.mark.parametrize("dtype", TYPES)
+each_type = pytest.mark.parametrize("dtype", ON_TPUS)
 struct = jax.ShapeDtypeStruct
 
 
@@ -50,40 +54,19 @@ def check(sample, chip, dtype="float32"):
 
 
 @each_type
-@each_with_kernel
+@each_on_tpus
 @each_chip
 def test_every_type(chip, name, dtype):
     for sample in SUBJECTS[name].kernel_samples:
         check(sample, chip, dtype)
 
 
-@each_with_kernel
+@each_on_tpus
 @each_chip
 def test_edges(chip, name):
     for sample in uses(name):
         with jax.enable_x64(needs_x64(sample)):
             check(sample, chip)
-
-
-@each_type
-@pytest.mark.parametrize(
-    ("shape", "pads", "expected"),
-    [
-        ((5, 300, 700), (3, 0, 0), 1),
-        ((5, 300, 700), (0, 400, 0), 1),
-        ((5, 300, 700), (0, 0, 800), 1),
-        ((2, 3, 100, 200), (1, 0, 7, 9), 1),
-        ((3, 800, 600), (0, 9, 9), 2),
-    ],
-)
-@each_chip
-def test_blocks_of_padding(chip, shape, pads, expected, dtype):
-    """One kernel, or two where a matrix is large."""
-    options = {"mode": PaddingMode.SYMMETRIC, "implementation": "pallas"}
-    program = tpu.compiled(
-        lambda x: dmljax.padding(x, pads, pads, **options), chip, struct(shape, dtype)
-    )
-    assert kernels(program, "padding") == expected
 
 
 @each_type
@@ -96,7 +79,15 @@ def test_blocks_of_nonzero_coordinates(chip, shape, dtype):
     assert kernels(program, "nonzero_coordinates") == 1
 
 
-@each_with_kernel
+def test_no_memory_of_all_rows():
+    """There are only two copies of the elements, of 2 bytes each."""
+    find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    x = struct((128, 2**20), np.float32)
+    program = tpu.compiled(jax.vmap(functools.partial(find, size=1024)), tpu.CHIP, x)
+    assert program.memory_analysis().temp_size_in_bytes <= 4.1 * x.size
+
+
+@each_on_tpus
 @each_chip
 def test_batches(chip, name):
     sample = SUBJECTS[name].kernel_samples[0]
@@ -110,14 +101,11 @@ def test_batches(chip, name):
 def test_four_chips_communicate_what_the_page_says(case, mesh, spec, implementation):
     """Explicit axes make a shard_map: this compiler can't ask."""
     operator, _ = case.row
-    if operator.split("`")[1] in WITH_KERNEL:
+    if operator.split("`")[1] in WITH_KERNEL_ON_TPUS:
         function = functools.partial(case.function, implementation=implementation)
         case = dataclasses.replace(case, function=function)
     elif implementation == "pallas":
-        pytest.skip("this operator has no kernel")
-    if implementation == "pallas" and "size=K" in operator:
-        pytest.skip("the kernel for TPUs makes no other number of rows")
+        pytest.skip("this operator has no kernel for TPUs")
     chips = np.array(tpu.devices("v5e")[:4])
     text = check_sent(chips, case, mesh, spec, AxisType.Explicit)
-    if case.row != ("`padding`", "a padded dimension"):  # where WRAP only slices
-        assert ("dmljax_" in text) == (implementation == "pallas")
+    assert ("dmljax_" in text) == (implementation == "pallas")

@@ -10,26 +10,28 @@ import pytest
 
 from tests import samples
 from tests.checks import assert_refused, assert_same, check, launches, needs_x64
-from tests.pallas.tpu.test_padding import TYPES
 from tests.subjects import SUBJECTS
 
+FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+SIGNED = ("int32", "int16", "int8", "int4")
+UNSIGNED = ("uint32", "uint16", "uint8", "uint4")
+ON_TPUS = (*FLOATS, *SIGNED, *UNSIGNED, "bool")
 # Their size is that of another type that is lowered.
 ALIKE = ("float16", "float8_e5m2", "uint32", "uint16", "uint8", "uint4")
 ON_GPUS = ("float32", "float16", "bfloat16", "uint8", "bool")
 WIDE = ("float64", "int64", "complex128")
 WITH_KERNEL = [name for name, one in SUBJECTS.items() if one.kernel_samples]
+WITH_KERNEL_ON_TPUS = [
+    name for name in WITH_KERNEL if "tpu" in SUBJECTS[name].primitive.kernels
+]
 USES = [s for one in SUBJECTS.values() for s in one.kernel_samples + one.kernel_edges]
 each_with_kernel = pytest.mark.parametrize("name", WITH_KERNEL)
+each_on_tpus = pytest.mark.parametrize("name", WITH_KERNEL_ON_TPUS)
 
 
 def uses(name):
-    """What the kernel for TPUs runs: it refuses to make another number of rows."""
-    subject = SUBJECTS[name]
-    return [
-        sample
-        for sample in subject.kernel_samples + subject.kernel_edges
-        if not (name == "nonzero_coordinates" and "size" in sample.attributes)
-    ]
+    """The samples and the edges by kernel."""
+    return SUBJECTS[name].kernel_samples + SUBJECTS[name].kernel_edges
 
 
 def has_work(sample):
@@ -52,7 +54,7 @@ def test_samples_and_edges(sample):
 
 @each_with_kernel
 def test_implementations(name):
-    """XLA's form has a name, and what is no name is refused."""
+    """XLA's form has a name, and other values are refused."""
     for sample in SUBJECTS[name].samples:
         arrays = sample.arrays()
         named = dataclasses.replace(sample, implementation="xla")
@@ -90,17 +92,17 @@ def test_wide_types_outside_of_x64_mode(name):
 
 @pytest.mark.parametrize(
     "dtype",
-    [name for name in TYPES if name not in ALIKE]
+    [name for name in ON_TPUS if name not in ALIKE]
     + [pytest.param(name, marks=pytest.mark.slow) for name in ALIKE],
 )
-@each_with_kernel
+@each_on_tpus
 def test_every_type_on_a_tpu(name, dtype):
     sample = SUBJECTS[name].kernel_samples[0]
     assert launches(sample.run, *sample.arrays(dtype), platform="tpu") == 1
 
 
 @pytest.mark.parametrize("x64", [False, True], ids=["32 bits", "64 bits"])
-@each_with_kernel
+@each_on_tpus
 def test_samples_and_edges_on_a_tpu(name, x64):
     for sample in uses(name):
         with jax.enable_x64(x64 or needs_x64(sample)):

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dmljax.pallas.gpu import WARP, _lockstep, _nonzero_plan
-from tests.pallas import blocks
+from dmljax.pallas.gpu import WARP, _nonzero_plan
+from tests.pallas import blocks, lockstep
 from tests.subjects import SUBJECTS
 from tests.transforms import races
 
 pytestmark = pytest.mark.skipif(
-    not blocks.INTERPRETED, reason="a GPU runs the kernels for real"
+    not blocks.SIMULATED, reason="a GPU runs the kernels for real"
 )
 NONE = 99  # the index of no barrier
 KERNELS = pathlib.Path(_nonzero_plan.__file__).parent.glob("_nonzero_*.py")
@@ -57,7 +57,8 @@ def test_no_access_is_a_race_and_every_barrier_is_needed():
 def _watched(rank, **options):
     """A call, and where it is watched.
 
-    It returns its races, what is partial, and how often an element was stored at most.
+    It returns the numbers of races and of partial operations, and the most stores to
+    one element.
     """
     watched = []
 
@@ -67,9 +68,9 @@ def _watched(rank, **options):
             watched.append(races.Watched(programs, threads, without))
             return watched[-1]
 
-        with mock.patch.object(_lockstep, "Threads", make):
-            form = SUBJECTS["nonzero_coordinates"].primitive.kernels["cuda"].form
-            form(x, rank=rank, columns=rank, interpret=True, **options)
+        with mock.patch.object(lockstep, "Threads", make):
+            form = SUBJECTS["nonzero_coordinates"].primitive.kernels["cpu"].form
+            form(x, rank=rank, columns=rank, **options)
         most = [jnp.max(held.array) for held in watched[-1].stores]
         return watched[-1].races.array, watched[-1].partial.array, jnp.stack(most).max()
 
@@ -123,7 +124,7 @@ def test_stores_of_all_programs_to_an_element_are_counted():
     assert t.stores[0].array.tolist() == [[0, 2, 2, 2] + [0] * (WARP - 3)]
 
 
-# What an operation takes behind the thread's number.
+# The arguments of an operation behind the thread's number.
 OPERATIONS = {"warp_sum": (), "warp_scan": (), "shuffle": (0,), "shuffle_xor": (1,)}
 
 

@@ -1,4 +1,4 @@
-"""Tests of what only a GPU can show: races, real sizes, memory.
+"""Tests that need a GPU: races, real sizes, memory.
 
 They are skipped where there is no GPU. The rest of the suite runs the kernels for real,
 too, where it finds one.
@@ -54,7 +54,7 @@ def gradient(x, mode):
     return jax.grad(energy)(x)
 
 
-# Functions, and what makes their arrays, by name.
+# Functions, and the makers of their arrays, by name.
 FORWARD = {
     f"nonzero_coordinates {share}": (find, functools.partial(sparse, LARGE, share))
     for share in DENSITIES

@@ -2,13 +2,13 @@
 
 JAX describes both in https://docs.jax.dev/en/latest/pallas/gpu/reference.html.
 
-A kernel says what one *thread* does. `_threads` has the operations of a thread, and
-`_launch` runs a kernel in all threads of all programs. On a CPU, `_lockstep` does. The
-words of the parent package hold here, and these:
+A kernel is the code of one *thread*. `_threads` has the operations of a thread, and
+`_launch` runs a kernel in all threads of all programs. On a CPU, the tests simulate
+both (tests/pallas/lockstep.py). The words of the parent package hold here, and these:
 
 - *warp*: 32 threads that run together and can exchange numbers. A thread is a *lane* of
   its warp.
-- *number*: what a thread holds: an integer without a sign, or a truth value.
+- *number*: an integer without a sign, or a truth value, that a thread holds.
 - *memory*: an array that threads load from and store to. A *shared* memory is one that
   all threads of a program have for themselves.
 - *bits*: an integer that has the same bits as an element, whatever its type.
@@ -23,4 +23,4 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 WARP = 32  # the threads of a warp
-Body = Callable[..., Sequence[Any]]  # of a loop: takes and returns what is carried
+Body = Callable[..., Sequence[Any]]  # of a loop: takes and returns the carried numbers

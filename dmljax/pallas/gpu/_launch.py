@@ -1,4 +1,4 @@
-"""The launch of kernels for NVIDIA GPUs. They say what one thread does."""
+"""The launch of kernels for NVIDIA GPUs: the code of a thread, in all threads."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -18,7 +18,6 @@ def launch_threads(
     programs: int,
     warps: int,
     outputs: Sequence[jax.ShapeDtypeStruct],
-    interpret: bool,
     shared: Sequence[tuple[int, Any]] = (),
     posts: Sequence[tuple[int, int]] = (),
     **static: Any,
@@ -27,18 +26,12 @@ def launch_threads(
 
     All arrays have two dimensions: rows, and the elements of a row. The kernel is
     called with a `_threads.Threads` or its like; with memories of the operands, of the
-    outputs, of `posts`, and of what each program has for itself, as `shared`
-    describes it by sizes and types; and with `static` as keywords, among them the plan.
+    outputs, of `posts`, and of each program, as `shared` describes the latter by sizes
+    and types; and with `static` as keywords, among them the plan.
     `posts` are the rows and sizes of arrays by which programs tell each other numbers.
     They hold 0 when the launch begins. The kernel is named `dmljax_{operator}` in a
     profile. Mosaic GPU starts threads in groups of four warps.
     """
-    if interpret:
-        from dmljax.pallas.gpu._lockstep import run
-
-        return run(
-            kernel, operands, programs, warps * WARP, outputs, posts, shared, **static
-        )
     # Not every JAX has these modules.
     from jax.experimental.pallas import mosaic_gpu
 

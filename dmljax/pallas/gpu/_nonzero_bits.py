@@ -9,7 +9,7 @@ element the lowest one:
     word          0x0900ff00
     nonzero_bits  0b1010
 
-Here belongs what knows the bits of elements. Shares, lines and rows do not.
+Here belongs code that knows the bits of elements. Shares, lines and rows do not.
 """
 
 import functools

@@ -2,13 +2,13 @@
 
 The input is a batch of lines. The output has rows, one for each non-zero element,
 with a value for each *column* of the coordinates. Where a row goes depends on how many
-non-zeros lie before it in the line, so programs tell each other what they counted. Each
+non-zeros lie before it in the line, so programs tell each other their counts. Each
 program has a *share* of a line, and does all of it:
 
     input      0 5 0 0 | 0 0 0 0 | 7 1 0 2     shares of 4 in this drawing
     read         .x..      ....      xx.x      bit words, in shared memory
     counts         1         0         3       posted to the programs behind
-    before         0         1         1       the sum of what was posted before
+    before         0         1         1       the sum of the counts before
     rows         1                 8 9 11      from row `before` on
     zeros          3         4         1       fill as many rows, from the end on
 
@@ -57,9 +57,8 @@ def nonzero_coordinates(
     rows: int,
     columns: int,
     fill: int | None,
-    interpret: bool,
 ) -> Outputs:
-    """The form by a kernel, for lines: `by_lines` says what it takes and returns."""
+    """The form by kernel, for lines, as `by_lines` describes it."""
     batch, elements = x.shape
     bits, width, keep = as_bits(x)
     last = last_sizes(sizes, columns)
@@ -82,7 +81,6 @@ def nonzero_coordinates(
         outputs=outputs,
         posts=[(batch, plan.posts)] if plan.posts else [],
         shared=plan.shared,
-        interpret=interpret,
         plan=plan,
     )
     coordinates = coordinates.reshape(batch, written, columns)

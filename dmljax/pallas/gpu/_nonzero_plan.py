@@ -1,7 +1,7 @@
-"""The plan of NONZERO_COORDINATES on a GPU, and what a program of it has.
+"""The plan of NONZERO_COORDINATES on a GPU, and the memories of a program.
 
 Here belongs how a line is divided among programs, and which memories they have.
-`_nonzero_coordinates` says what shares, tiles and rows are.
+`_nonzero_coordinates` defines shares, tiles and rows.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""The rows of NONZERO_COORDINATES on a GPU: what a program writes.
+"""The rows of NONZERO_COORDINATES on a GPU: how a program writes them.
 
 A warp lists the non-zeros of a tile in shared memory, in order, and then writes them. A
 thread has one bit word of the tile.
@@ -20,7 +20,7 @@ from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._nonzero_bits import BIT_WORD
 from dmljax.pallas.gpu._nonzero_plan import LISTED, TILE, Program
 
-# Takes a number and a count, and gives what has this number, and the next ones.
+# (i, count) -> the values i .. i + count - 1
 Some = Callable[[Any, int], list[Any]]
 
 
@@ -89,26 +89,39 @@ def _write(p: Program, start: Any, count: Any, offset: Any, elements: Some) -> N
 
     def values(i: Any, count: int) -> list[Any]:
         row, column = i // columns, i % columns
-        of_rows = elements(row, p.plan.rows_at_once if count > 1 else 1)
-        # For example, four values of two rows of three columns, from column 2 on:
-        #
-        #     a0 a1 a2 b0 b1 b2
-        #           -----------
-        each = [value for e in of_rows for value in _unravel(p, offset + e)]
-        found = each[:count]
-        # The first value is in one of these columns.
-        step = math.gcd(columns, count)
-        for begin in range(step, columns, step):
-            pairs = zip(each[begin : begin + count], found, strict=True)
-            found = [p.t.select(column == begin, *pair) for pair in pairs]
-        return found
+        coordinates: list[Any] = []
+        for element in elements(row, p.plan.rows_at_once if count > 1 else 1):
+            coordinates += _unravel(p, offset + element)
+        return _cut(p, coordinates, column, count)
 
     rows = p.t.minimum(count, p.plan.rows - start)
     store_rows(p, start, rows, values, p.lane, WARP)
 
 
+def _cut(p: Program, values: Sequence[Any], column: Any, count: int) -> list[Any]:
+    """Returns `count` of the values of some rows, from a column of the first row on.
+
+    Only the GPU knows the column, so we select among all cuts. For example, four values
+    of two rows of six columns begin in column 0, 2 or 4, because threads store at
+    multiples of four values:
+
+        a0 a1 a2 a3 a4 a5 b0 b1 b2 b3 b4 b5
+        -----------
+              -----------
+                    -----------
+    """
+    columns = p.plan.columns
+    found = list(values[:count])
+    step = math.gcd(columns, count)
+    for begin in range(step, columns, step):
+        cut = values[begin : begin + count]
+        for i, value in enumerate(cut):
+            found[i] = p.t.select(column == begin, value, found[i])
+    return found
+
+
 def _unravel(p: Program, offset: Any) -> list[Any]:
-    """Returns the coordinates of an element; the first one may be past its size."""
+    """Returns the coordinates of an element. The first one may exceed its size."""
     found = []
     for stride in packed_strides(p.plan.sizes)[:-1]:
         found.append(offset // stride)
@@ -127,15 +140,15 @@ def store_rows(
     t = p.t
     width = p.plan.stored
     columns = p.plan.columns
-    # Threads that store together begin at a multiple of what they store at once. When
+    # Threads that store together begin at a multiple of the values of one store. When
     # we let the eight warps of a program fill 4 KiB from any address on, uint8 of rank
     # 4 took 0.46 ms instead of 0.28.
     #
     #     0      early     whole              rest  end     offsets from there on
     #            |.........|====|====|====|===|.....|
     #
-    # The loop stores `width` values at a time. What lies before and behind these is
-    # less than `width` values each, and is stored one by one.
+    # The loop stores `width` values at a time. Before and behind these lie fewer than
+    # `width` values each, which are stored one by one.
     step = width * threads
     early = start * columns % step
     end = early + rows * columns

@@ -1,11 +1,12 @@
 """PADDING on a GPU: one launch, in which each element is looked up by itself.
 
 The output is seen as a matrix. Its rows are along the last dimension. If that is small
-and not padded, such as three colours, they are along the last two, and what is padded
-alike is a *unit* of several elements.
+and not padded, such as three colours, they are along the last two, and the elements
+that are padded alike are a *unit*.
 
-The *inside* of a row is what is not padding along the row. A *chunk* is 16 bytes of the
-output. The size of a padded row is often odd, so a chunk may begin anywhere in a row:
+The *inside* of a row is the part that is not padding along the row. A *chunk* is 16
+bytes of the output. The size of a padded row is often odd, so a chunk may begin
+anywhere in a row:
 
     rows of 10     | . a b c d e f g h . | . i j k l m n o p . | . q r s t u ..
     chunks of 4    |------- ======= --------- ======= ------- --------- =======
@@ -15,8 +16,8 @@ output. The size of a padded row is often odd, so a chunk may begin anywhere in 
   words of the input are shifted together.
 - The chunks between two insides are a *gap*. A thread writes a word of them, or less if
   the output has no whole number of words. Each element is looked up by itself: in which
-  row it is, and which element of the input it repeats. What is behind the last chunk
-  belongs to the last gap.
+  row it is, and which element of the input it repeats. The elements behind the last
+  chunk belong to the last gap.
 
 We measured the times in this file on an H200 with 64Mi int8, images of 256 x 256 padded
 by 3 with CONSTANT. Looking up all elements took 0.070 ms instead of 0.035.
@@ -31,11 +32,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from dmljax._coordinates import PaddingMode, fold
-from dmljax.pallas._padding import Axes, Axis, merged, padding_form
+from dmljax._types import Outputs
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
+from dmljax.pallas.gpu._padding_bits import on_bits
 
 CHUNK_BYTES = 16  # of a chunk: the widest load and store of a thread
 WARPS = 4  # of a program: the fewest that can be launched
@@ -43,6 +47,42 @@ WARPS = 4  # of a program: the fewest that can be launched
 # fewer are a unit. Images whose colours are the last dimension, in uint8, take 0.057 ms
 # on an H200, and 0.353 if colours are rows (results/nvidia-h200.csv, "[rows]").
 ROW_BYTES = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """One dimension: its size, and the padding before and after it."""
+
+    size: int
+    before: int
+    after: int
+
+    @property
+    def output(self) -> int:
+        """The size with the padding."""
+        return self.before + self.size + self.after
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether there is any padding."""
+        return self.before + self.after > 0
+
+
+Axes = Sequence[Axis]
+
+
+def merged(axes: Axes) -> list[Axis]:
+    """Merges neighbouring dimensions that are not padded into one.
+
+    For example, {16,3,224,224} becomes {48,224,224} if rows and columns are padded.
+    """
+    # A kernel finds a position by a division for each dimension, so fewer are faster.
+    result: list[Axis] = []
+    for axis in axes:
+        if result and not (axis.is_padded or result[-1].is_padded):
+            axis = Axis(result.pop().size * axis.size, 0, 0)
+        result.append(axis)
+    return result
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,34 +158,53 @@ class Program(NamedTuple):
 
 
 class Source(NamedTuple):
-    """What a row of the output repeats."""
+    """The source of a row of the output: a row of the input, or the value."""
 
-    offset: Any  # of a row of the input
+    offset: Any  # of the row of the input
     inside: Any  # in mode CONSTANT, whether it is this row; otherwise it is the value
     value: Any  # in mode CONSTANT, the value of the padding
 
 
-@padding_form
+class Gap(NamedTuple):
+    """The elements of the output from `low` on, up to `high` without `high`."""
+
+    low: Any
+    high: Any
+
+
+@on_bits
 def padding(
-    x: jax.Array, value: jax.Array, axes: Axes, mode: PaddingMode, interpret: bool
-) -> jax.Array:
-    """The form by kernel."""
+    x: jax.Array,
+    *given: jax.Array,
+    start: tuple[int, ...],
+    end: tuple[int, ...],
+    mode: PaddingMode,
+) -> Outputs:
+    """The form by kernel. Only CONSTANT is given a value, or one for each batch."""
+    (value,) = given or (jnp.zeros((1,) * x.ndim, x.dtype),)
+    batch = x.ndim - len(start)
+    sizes = np.broadcast_shapes(x.shape[:batch], value.shape[:batch])
+    x = jnp.broadcast_to(x, sizes + x.shape[batch:])
+    if value.size > 1:
+        value = jnp.broadcast_to(value, sizes + value.shape[batch:])
+    axes = [Axis(size, 0, 0) for size in sizes]
+    axes += map(Axis, x.shape[batch:], start, end)
+    shape = tuple(axis.output for axis in axes)
+    if x.size in (0, math.prod(shape)):
+        return (x if x.size else jnp.broadcast_to(value, shape),)
     plan = plan_of(axes, mode, value.size, x.dtype.itemsize)
-    outputs = [jax.ShapeDtypeStruct((1, plan.elements), x.dtype)]
-    # The last program may have no chunks, and then has what is behind them.
-    programs = -(-plan.elements // plan.share)
     (output,) = launch_threads(
         _pad_chunks,
         x.reshape(1, -1),
         value.reshape(1, -1),
         operator="padding",
-        programs=programs,
+        # The last program may have no chunks, only the elements behind them.
+        programs=-(-plan.elements // plan.share),
         warps=WARPS,
-        outputs=outputs,
-        interpret=interpret,
+        outputs=[jax.ShapeDtypeStruct((1, plan.elements), x.dtype)],
         plan=plan,
     )
-    return output
+    return (output.reshape(shape),)
 
 
 def _pad_chunks(t: Any, *memories: Any, plan: PaddingPlan) -> None:
@@ -208,14 +267,24 @@ def _packed(elements: Sequence[Any], bits: int) -> list[Any]:
     return [functools.reduce(operator.or_, group) for group in groups]
 
 
+def _gap_before(p: Program, row: Any) -> Gap:
+    """Returns the gap before a row of the output, or behind the last row.
+
+    | inside of the row before | behind | begin | inside of the row |
+                                        ^ start
+                 chunk |---------------- gap -------------| chunk
+    """
+    plan = p.plan
+    begin, end = plan.inside
+    behind = plan.length - end
+    start = row * plan.length
+    low = p.t.select(row > 0, (start - behind) // plan.chunk * plan.chunk, 0)
+    high = (start + (begin + plan.chunk - 1)) // plan.chunk * plan.chunk
+    return Gap(low, high)
+
+
 def _fill_gaps(p: Program, base: Any) -> None:
-    """Writes what a program has of gaps. Its elements begin at `base`.
-
-    Gap i lies before row i, and one more gap behind the last row:
-
-        | inside of row i-1 | behind | begin | inside of row i |
-                                     ^ start of row i
-                  chunk |---------- gap i -----------| chunk
+    """Writes the parts of gaps in a program's share, which begins at `base`.
 
     We tried programs of their own for the gaps, which wrote them later. The GPU's cache
     had then already written the chunks beside them to memory, and the call took
@@ -226,21 +295,19 @@ def _fill_gaps(p: Program, base: Any) -> None:
     begin, end = plan.inside
     behind = plan.length - end
     stop = t.minimum(base + plan.share, plan.elements)
-    # The first gap that ends behind `base`; how many gaps a program may have a part of;
-    # and how many words of each.
+    # The first gap that ends behind `base`, by the row behind it; the most gaps that a
+    # share can have a part of; and the most words of each.
     first = (base + (plan.length - begin)) // plan.length
     gaps = -(-(plan.share + behind + begin) // plan.length)
     most = min(plan.gap, plan.share // plan.word)
 
     def fill_word(i: Any) -> Sequence[Any]:
         number, word = _divide(i * t.threads + t.thread, most)
-        gap = first + number
-        start = gap * plan.length
-        low = t.select(gap > 0, (start - behind) // plan.chunk * plan.chunk, 0)
-        high = (start + (begin + plan.chunk - 1)) // plan.chunk * plan.chunk
-        offset = t.maximum(low, base) + word * plan.word
-        inside = offset < t.minimum(high, stop)
-        with t.when((number < gaps) & (gap <= plan.rows) & inside):
+        row = first + number
+        gap = _gap_before(p, row)
+        offset = t.maximum(gap.low, base) + word * plan.word
+        inside = offset < t.minimum(gap.high, stop)
+        with t.when((number < gaps) & (row <= plan.rows) & inside):
             words = _packed(_look_up(p, offset), p.x.bits)
             p.out.store(offset, *words, elements=plan.word)
         return []
@@ -280,7 +347,7 @@ def _load_source(p: Program, row: Source, column: Any) -> Any:
 
 
 def _find_source(p: Program, row: Any) -> Source:
-    """Returns what a row of the output repeats."""
+    """Returns the source of a row of the output."""
     t = p.t
     plan = p.plan
     offset = t.constant(0)

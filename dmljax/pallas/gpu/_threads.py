@@ -1,18 +1,18 @@
 """Code for one thread of a GPU, built for Pallas' Mosaic GPU backend.
 
-A kernel in this style is a Python function that says what one thread does. It takes a
+A kernel in this style is a Python function: the code of one thread. It takes a
 `Threads` object and memories, and is traced once: each operation on a `Number` adds an
-instruction to the program. This is what `plgpu.inline_mgpu` is for.
+instruction to the program. Pallas offers `plgpu.inline_mgpu` for this.
 
     def add_one(t, source, target, *, size):
         i = t.program * THREADS + t.thread
         with t.when(i < size):
             target.store(i, source.load(i) + 1)
 
-`_lockstep` has the same operations on arrays that hold a value for each thread. There a
-CPU runs the same kernels.
+The tests have the same operations on arrays that hold a value for each thread. There a
+CPU runs the same kernels (tests/pallas/lockstep.py).
 
-Here belongs how an operation is expressed in MLIR. What a kernel computes does not.
+Here belongs how an operation is expressed in MLIR. Kernels do not.
 """
 
 import contextlib
@@ -288,7 +288,7 @@ class Threads:
 
     def warp_sum(self, number: Number) -> Number:
         """Adds up the numbers of the warp."""
-        # One instruction, where adding up what threads exchange takes ten.
+        # This is one instruction. To exchange numbers and add them up takes ten.
         nvvm = dialects.nvvm
         threads = constant(_ALL_OF_A_WARP).value
         return Number(nvvm.redux_sync(number.value, nvvm.ReductionKind.ADD, threads))
@@ -306,9 +306,9 @@ class Threads:
         return Number(gpu.ShuffleOp(*operands, gpu.ShuffleMode[mode]).results[0])
 
     def barrier(self) -> None:
-        """Waits for all threads of the program, and for what they stored."""
+        """Waits for all threads of the program, and for their stores."""
         gpu.barrier()
 
     def warp_barrier(self) -> None:
-        """Waits for all threads of the warp, and for what they stored."""
+        """Waits for all threads of the warp, and for their stores."""
         dialects.nvvm.bar_warp_sync(constant(_ALL_OF_A_WARP).value)

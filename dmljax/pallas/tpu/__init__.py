@@ -1,4 +1,4 @@
-"""Kernels for TPUs, through Mosaic, one file for each operator; not public.
+"""The kernel for TPUs, through Mosaic; not public.
 
 A reader needs to know this of a TPU
 (https://docs.jax.dev/en/latest/pallas/tpu/details.html has more):
@@ -12,8 +12,7 @@ A reader needs to know this of a TPU
 - The last two dimensions are *minor*, all others are *leading*.
 - A gather works only within a register. There is no scatter and no cumulative sum.
 
-We have run no kernel here on a chip. docs/tpu.md says how they were verified, and on
-which estimates the defaults rest.
+We have not run the kernel on a chip. docs/tpu.md says how we checked it.
 """
 
 LANES = 128  # columns of a register

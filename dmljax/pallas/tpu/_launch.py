@@ -18,7 +18,6 @@ def launch_blocks(
     grid: tuple[int, ...],
     blocks: Sequence[pl.BlockSpec],
     outputs: Sequence[jax.ShapeDtypeStruct],
-    interpret: Any,
     scratch: Sequence[Any] = (),
     in_order: bool = False,
     **static: Any,
@@ -47,7 +46,6 @@ def launch_blocks(
         out_shape=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
         scratch_shapes=list(scratch),
         name=f"dmljax_{operator}",
-        interpret=interpret,
         cost_estimate=cost,
         compiler_params=tpu.CompilerParams(dimension_semantics=semantics),
     )

@@ -1,9 +1,9 @@
 """NONZERO_COORDINATES on a TPU: one launch, for the part in which XLA scatters.
 
-XLA tests the elements, counts them, and turns offsets into coordinates. The kernel does
-what is between: it *compacts*, that is, it writes the offsets of the non-zero elements
-one behind the other. XLA's scatter takes 7 cycles for each element, by the compiler's
-estimate, and the kernel a tenth of one.
+XLA tests the elements, counts them, and turns offsets into coordinates. In between, the
+kernel *compacts*: it writes the offsets of the non-zero elements one behind the other.
+XLA's scatter takes 7 cycles for each element, by the compiler's estimate, and the
+kernel a tenth of one.
 
 A *vector* is 128 neighbouring elements of a line, one for each lane, and a program has
 a block of VECTORS of them. A TPU has no scatter, and gathers only within a
@@ -17,11 +17,12 @@ register, so there are two steps. The drawing has vectors of 4 lanes:
    in the output; behind the last lane they go on at lane 0. A lane finds its element by
    bisection of the vector's prefix sums.
 2. Vector by vector, the program overwrites a *window* of the output from the offset on
-   at which the vector before ended. What a vector leaves behind its non-zeros is
-   undefined (?), and the next vector overwrites it.
+   at which the vector before ended. The lanes behind a vector's non-zeros are
+   undefined (?), and the next vector overwrites them.
 
-A window starts at a register, and usually inside what the last block wrote. So the
-programs of a line run in order.
+A window starts at a register, and usually overlaps the last block's window. So the
+programs of a line run in order. If `size=` asks for K rows, a program whose first row
+is K or later does nothing, and the output has room for K rows and a window.
 """
 
 from typing import Any
@@ -50,24 +51,25 @@ def nonzero_coordinates(
     rows: int,
     columns: int,
     fill: int | None,
-    interpret: Any,
 ) -> Outputs:
-    """The form by kernel, for lines: `by_lines` says what it takes and returns."""
+    """The form by kernel, for lines, as `by_lines` describes it."""
     elements = x.shape[1]
     # Mosaic has no integers of 64 bits, so offsets are int32, also those that the last
     # block has past the end.
     counts = f"the kernel for TPUs counts {elements} elements in 31 bits"
     require_fit("NONZERO_COORDINATES", elements < 2**31 - VECTORS * LANES, counts)
-    writes = f"the kernel for TPUs writes {elements} rows, one for each element"
-    require_fit("NONZERO_COORDINATES", rows == elements, f"{writes}, not {rows}")
     blocks = pl.cdiv(elements, VECTORS * LANES)
     nonzero = jnp.pad(is_nonzero(x), ((0, 0), (0, blocks * VECTORS * LANES - elements)))
-    nonzero = nonzero.reshape(-1, blocks * VECTORS, LANES)
-    ones = nonzero.sum(2, dtype=np.int32)
-    ends = jnp.cumsum(ones, axis=1, dtype=np.int32)
     # The matrix unit adds numbers of this type exactly, if they are 0 or 1.
-    flat = _compact(nonzero.astype(jnp.bfloat16), ends - ones, interpret)
-    flat = flat.reshape(flat.shape[0], -1)[:, :elements]
+    nonzero = nonzero.reshape(-1, blocks * VECTORS, LANES).astype(jnp.bfloat16)
+    # Without a barrier XLA also makes an array of int32, and sums that.
+    nonzero = lax.optimization_barrier(nonzero)
+    ones = nonzero.sum(2, dtype=np.float32).astype(np.int32)
+    ends = jnp.cumsum(ones, axis=1, dtype=np.int32)
+    written = min(rows, elements)
+    flat = _compact(nonzero, ends - ones, written)
+    flat = flat.reshape(flat.shape[0], -1)[:, :written]
+    flat = jnp.pad(flat, ((0, 0), (0, rows - written)))
     count = ends[:, -1].astype(np.uint32)
     valid = lax.broadcasted_iota(np.uint32, flat.shape, 1) < count[:, None]
     offset = sum((origin[:, None] for origin in origins), flat.astype(np.uint32))
@@ -75,11 +77,11 @@ def nonzero_coordinates(
     return count, fill_rows(coordinates, valid, fill)
 
 
-def _compact(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array:
-    """Returns the offsets of the non-zeros in order; undefined past the last one.
+def _compact(nonzero: jax.Array, starts: jax.Array, rows: int) -> jax.Array:
+    """Returns the offsets of the first `rows` non-zeros in order, or more of them.
 
     `nonzero` is (lines, vectors, lanes), 1 or 0. `starts` is (lines, vectors): how many
-    non-zeros there are before each vector.
+    non-zeros there are before each vector. The result is undefined past the last one.
     """
     lines, vectors, _ = nonzero.shape
     blocks = vectors // VECTORS
@@ -95,7 +97,8 @@ def _compact(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array
     of_nonzero = pl.BlockSpec((1, VECTORS, LANES), lambda line, block: (line, block, 0))
     # Windows overlap, and start at any register: the kernel writes them itself.
     of_output = pl.BlockSpec(memory_space=pl.ANY)
-    output = jax.ShapeDtypeStruct((lines, vectors + window, LANES), np.int32)
+    vectors_written = pl.cdiv(rows, SUBLANES * LANES) * SUBLANES + window
+    output = jax.ShapeDtypeStruct((lines, vectors_written, LANES), np.int32)
     scratch = [
         tpu.VMEM((VECTORS, LANES), INTEGER),
         tpu.VMEM((window, LANES), INTEGER),
@@ -112,17 +115,32 @@ def _compact(nonzero: jax.Array, starts: jax.Array, interpret: Any) -> jax.Array
         outputs=[output],
         scratch=scratch,
         in_order=True,
-        interpret=interpret,
+        rows=rows,
     )
     return flat
 
 
-def _compact_block(
-    starts: Any, nonzero: Any, out: Any, turned: Any, window: Any, low: Any, copied: Any
-) -> None:
-    """Writes the offsets of a block's non-zeros."""
-    line, block = pl.program_id(0), pl.program_id(1)
+def _compact_block(starts: Any, nonzero: Any, *memories: Any, rows: int) -> None:
+    """Writes the offsets of a block's non-zeros, if one of them is needed."""
     before = starts[0, 0, 0]
+
+    @pl.when(before < np.int32(rows))
+    def _() -> None:
+        _write_block(before, starts, nonzero, *memories)
+
+
+def _write_block(
+    before: Any,
+    starts: Any,
+    nonzero: Any,
+    out: Any,
+    turned: Any,
+    window: Any,
+    low: Any,
+    copied: Any,
+) -> None:
+    """Writes the offsets of a block's non-zeros. There are `before` before it."""
+    line, block = pl.program_id(0), pl.program_id(1)
     # The window starts at the register of the output that has the first non-zero.
     first = lax.div(before, jnp.int32(SUBLANES * LANES)) * jnp.int32(SUBLANES)
 
@@ -151,8 +169,8 @@ def _compact_block(
     written = out.at[line, pl.ds(pl.multiple_of(first, SUBLANES), window.shape[0])]
     copy = tpu.make_async_copy(window, written, copied)
     copy.start()
-    # The next block writes over what is past the end of this one: this copy has to
-    # end before that one starts.
+    # The next block overwrites the elements past the end of this one, so this copy has
+    # to end before that one starts.
     copy.wait()
 
 

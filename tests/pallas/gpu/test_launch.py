@@ -1,4 +1,4 @@
-"""The launch of a kernel for NVIDIA GPUs: a CPU lowers it, and runs it in lockstep."""
+"""The launch of a kernel for NVIDIA GPUs: a CPU lowers and simulates it."""
 
 import jax
 import numpy as np
@@ -6,7 +6,7 @@ import numpy as np
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
 from tests.checks import launches, lowered
-from tests.pallas import blocks
+from tests.pallas import blocks, lockstep
 
 PROGRAMS = 2
 WARPS = 4
@@ -16,12 +16,12 @@ NUMBERS = np.arange(PROGRAMS * THREADS, dtype=np.uint32).reshape(SHAPE)
 
 
 def stored(kernel, dtype=np.uint32, **memories):
-    """What the threads of two programs store in a line. Each thread has a number."""
+    """Returns the line that the threads of two programs store. Each has a number."""
 
     def run(t, x, target, *others):
         kernel(t, target, x.load(t.program * THREADS + t.thread), *others)
 
-    def launch(x, interpret=False):
+    def launch(x, launch_threads=launch_threads):
         (line,) = launch_threads(
             run,
             x,
@@ -29,7 +29,6 @@ def stored(kernel, dtype=np.uint32, **memories):
             programs=PROGRAMS,
             warps=WARPS,
             outputs=[jax.ShapeDtypeStruct((1, NUMBERS.size), dtype)],
-            interpret=interpret,
             **memories,
         )
         return line.reshape(SHAPE)
@@ -37,7 +36,9 @@ def stored(kernel, dtype=np.uint32, **memories):
     x = NUMBERS.reshape(1, -1)
     assert launches(launch, x) == 1
     assert "dmljax_toy" in lowered(launch, x)
-    return jax.jit(launch, static_argnums=1)(x, blocks.INTERPRETED)
+    if not blocks.SIMULATED:
+        return jax.jit(launch)(x)
+    return jax.jit(lambda x: launch(x, lockstep.launch_threads))(x)
 
 
 def test_programs_have_shared_memory_and_posts():

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from dmljax._coordinates import is_nonzero
-from dmljax.pallas.gpu import _lockstep, _nonzero_bits
+from dmljax.pallas.gpu import _nonzero_bits
 from tests import samples
+from tests.pallas import lockstep
 from tests.pallas.patterns import TYPES, patterns
 
 
@@ -54,7 +55,7 @@ def test_bits_of_wide_elements():
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16, 32])
 def test_threads_exchange_slices_of_bits(size):
     """Slice i of thread k of a group becomes slice k of thread i."""
-    t = _lockstep.Threads(2, 64)
+    t = lockstep.Threads(2, 64)
     words = samples.any_bits(t.shape, "uint32", 0)
     found = np.asarray(_nonzero_bits.transposed(t, jnp.asarray(words), size))
     group = 32 // size

@@ -1,7 +1,7 @@
 """NONZERO_COORDINATES on a GPU: rows and counts at each boundary of the plan.
 
-On a CPU `_lockstep` runs the kernel with small blocks, on a GPU it runs for real. Each
-size is a program. It takes seconds to compile, and runs with much data.
+A CPU simulates the kernel with small blocks, and a GPU runs it for real. Each size is a
+program. It takes seconds to compile, and runs with much data.
 """
 
 import functools
@@ -55,7 +55,7 @@ def test_the_sizes_are_boundaries_of_the_plan():
     plans = [plan_of(boundaries()[name] + more) for name, more in FAST + SLOW]
     tiles = {plan.tiles for plan in plans}
     assert tiles >= {1, 2, constants.LOADS, constants.MOST_TILES}
-    if blocks.INTERPRETED:
+    if blocks.SIMULATED:
         programs = {plan.programs for plan in plans}
         group = constants.GROUP
         assert programs >= {1, group, group + 1, constants.PROGRAMS + 1}
@@ -169,7 +169,7 @@ def test_a_batch_of_more_tensors_than_a_grid_has_programs_is_refused():
 
 
 @pytest.mark.usefixtures("real_blocks")
-@pytest.mark.skipif(not blocks.INTERPRETED, reason="all tests have real blocks")
+@pytest.mark.skipif(not blocks.SIMULATED, reason="all tests have real blocks")
 def test_blocks_of_users():
     """A full share, a crowded one, a sparse one and one that is cut."""
     share = constants.WARPS * TILE

@@ -7,7 +7,7 @@ from dmljax.pallas.gpu import _nonzero_plan as constants
 from tests.pallas.nonzero import plan_of
 
 pytestmark = pytest.mark.usefixtures("real_blocks")
-# What a processor of an H200 has of shared memory for all programs that it runs.
+# The shared memory of a processor of an H200, for all programs that it runs.
 SHARED_MEMORY = 227 * 1024
 random = np.random.default_rng(0)
 

@@ -1,7 +1,7 @@
 """PADDING on a GPU: results at each boundary of the plan.
 
-On a CPU `_lockstep` runs the kernel with small chunks, on a GPU it runs for real. Rows
-of odd length begin at every offset in a chunk.
+A CPU simulates the kernel with small chunks, and a GPU runs it for real. Rows of odd
+length begin at every offset in a chunk.
 """
 
 import functools
@@ -14,11 +14,10 @@ import pytest
 
 import dmljax
 from dmljax import PaddingMode
-from dmljax.pallas._padding import Axis
 from dmljax.pallas.gpu import WARP, _padding, _threads
 from tests import oracles, samples
 from tests.checks import assert_same, launches, lowered
-from tests.pallas import blocks
+from tests.pallas import blocks, lockstep
 from tests.pallas.cases import slow
 from tests.subjects import SUBJECTS
 
@@ -28,7 +27,8 @@ CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP = PaddingMode
 
 def padded(*operands, **static):
     """Pads an array by the kernel, compiled anew, perhaps with a value."""
-    pad = jax.jit(functools.partial(FORM, **static, interpret=blocks.INTERPRETED))
+    form = lockstep.simulated(FORM) if blocks.SIMULATED else FORM
+    pad = jax.jit(functools.partial(form, **static))
     (found,) = pad(*operands)
     return found
 
@@ -49,7 +49,7 @@ def assert_pads(x, start, end, mode):
 
 
 def rows_of(itemsize):
-    """Sizes and pads by what chunks and programs have of them."""
+    """Sizes and pads, named by their place among chunks and programs."""
     c = _padding.CHUNK_BYTES // itemsize  # elements of a chunk
     p = c * WARP * _padding.WARPS  # and of a program
     w = _padding.ROW_BYTES // itemsize  # the fewest unpadded ones that are a row
@@ -108,7 +108,7 @@ def test_rows(name, mode, dtype):
 def test_the_rows_are_boundaries_of_the_plan():
     named = {}
     for name, rows in rows_of(1).items():
-        named[name] = _padding.plan_of(list(map(Axis, *rows)), CONSTANT, 1, 1)
+        named[name] = _padding.plan_of(list(map(_padding.Axis, *rows)), CONSTANT, 1, 1)
     plans = named.values()
     program = _padding.CHUNK_BYTES * WARP * _padding.WARPS
     insides = {plan.row.size * plan.unit - plan.chunk for plan in plans}
@@ -158,10 +158,10 @@ def test_the_most_that_32_bits_can_count(mode):
     t = types.SimpleNamespace(select=np.where, minimum=np.minimum)
     name = "EDGE" if mode is CONSTANT else mode.name
     for axis in (
-        Axis((most - 9) // 3, 9, 0),
-        Axis((most - 9) // 3, 0, 9),
-        Axis(2, most // 4 - 1, most // 4 - 1),
-        Axis(most // 6, most // 6, most // 6),
+        _padding.Axis((most - 9) // 3, 9, 0),
+        _padding.Axis((most - 9) // 3, 0, 9),
+        _padding.Axis(2, most // 4 - 1, most // 4 - 1),
+        _padding.Axis(most // 6, most // 6, most // 6),
     ):
         assert most - 9 < _padding.plan_of([axis], mode, 1, 1).most <= most
         ends = (0, axis.before, axis.before + axis.size, axis.output)
@@ -180,7 +180,7 @@ def test_numbers_are_wide_if_a_sum_needs_it(more):
     program = WARP * _padding.WARPS * _padding.CHUNK_BYTES
     size = (2**32 - 1 - 2 * program - 2) // 3 + more
     x = jax.ShapeDtypeStruct((size,), np.uint8)
-    static = {"start": (1,), "end": (1,), "mode": SYMMETRIC, "interpret": False}
+    static = {"start": (1,), "end": (1,), "mode": SYMMETRIC}
     options = {"autospec": True, "side_effect": _threads.Threads.wide}
     with mock.patch.object(_threads.Threads, "wide", **options) as spy:
         lowered(functools.partial(FORM, **static), x)
@@ -198,7 +198,7 @@ def test_rows_past_32_bits_are_lowered(shape, mode):
 
 
 @pytest.mark.usefixtures("real_blocks")
-@pytest.mark.skipif(not blocks.INTERPRETED, reason="all tests have real blocks")
+@pytest.mark.skipif(not blocks.SIMULATED, reason="all tests have real blocks")
 @pytest.mark.parametrize("mode", [CONSTANT, slow(SYMMETRIC)])
 def test_blocks_of_users(mode):
     x = np.random.default_rng(0).integers(0, 99, (3, 9, 1300)).astype(np.int8)

@@ -1,4 +1,4 @@
-"""The operations of one thread. A CPU lowers them, and runs those of `_lockstep`."""
+"""The operations of one thread. A CPU lowers them, and runs those of `lockstep`."""
 
 import operator
 
@@ -12,7 +12,7 @@ THREAD = NUMBERS % THREADS
 LANE = THREAD % WARP
 ARITHMETIC = ["add", "sub", "mul", "floordiv", "mod"]
 BITWISE = ["and_", "or_", "xor", "lshift", "rshift"]
-# What an operation makes of a thread's number, and what NumPy makes of it.
+# An operation on a thread's number, and its result by NumPy.
 NUMBER = {
     "rsub": (lambda t, x: 1000 - x, 1000 - THREAD),
     "wide": (lambda t, x: t.narrow(t.wide(x) * 3), 3 * THREAD),

@@ -1,6 +1,6 @@
 """The interpreter for TPUs keeps a TPU's memories apart.
 
-It reports races, also of cores that share the programs, fills what nobody has written
+It reports races, also of cores that share the programs, fills unwritten memory
 with NaN, and does not let a kernel read outside of an array.
 """
 
@@ -15,15 +15,16 @@ from tests.subjects import SUBJECTS
 
 @pytest.fixture
 def on_cores():
-    """For a number of cores, the interpreter."""
+    """For a number of cores, a context in which the interpreter runs kernels."""
 
     def interpreter(cores):
-        return tpu.InterpretParams(
+        settings = tpu.InterpretParams(
             detect_races=True,
             uninitialized_memory="nan",
             out_of_bounds_reads="raise",
             num_cores_or_threads=cores,
         )
+        return tpu.force_tpu_interpret_mode(settings)
 
     # Its cores wait for each other forever on a GPU.
     with jax.default_device(jax.devices("cpu")[0]):
@@ -46,7 +47,8 @@ def agrees(interpreter):
     def compare(name, *operands, cores=1, **static):
         operator = SUBJECTS[name].primitive
         form = operator.kernels["tpu"].form
-        found = form(*operands, **static, interpret=interpreter(cores))
+        with interpreter(cores):
+            found = form(*operands, **static)
         wanted = operator.xla(*operands, **static)
         jax.tree.map(np.testing.assert_array_equal, found, wanted)
 

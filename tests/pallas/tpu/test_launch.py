@@ -18,16 +18,16 @@ def planted(on_cores):
     """Runs a kernel as two programs, on two cores."""
 
     def run(kernel, *, into=lambda i: (i, 0), out_of=lambda i: (i, 0), **options):
-        (found,) = launch_blocks(
-            kernel,
-            jnp.ones(SHAPE, np.float32),
-            operator="toy",
-            grid=(2,),
-            blocks=[pl.BlockSpec(BLOCK, out_of), pl.BlockSpec(BLOCK, into)],
-            outputs=[jax.ShapeDtypeStruct(SHAPE, np.float32)],
-            interpret=on_cores(2),
-            **options,
-        )
+        with on_cores(2):
+            (found,) = launch_blocks(
+                kernel,
+                jnp.ones(SHAPE, np.float32),
+                operator="toy",
+                grid=(2,),
+                blocks=[pl.BlockSpec(BLOCK, out_of), pl.BlockSpec(BLOCK, into)],
+                outputs=[jax.ShapeDtypeStruct(SHAPE, np.float32)],
+                **options,
+            )
         return found.block_until_ready()
 
     return run

@@ -32,21 +32,27 @@ def lines(elements):
 
 # One less than a boundary, as many, and one more. A block of a few vectors is a tile.
 SIZES = (1, 2, LANES - 1, LANES, LANES + 1, TILE - 1, TILE, TILE + 1)
+CUT = 3 * TILE - 71
 
 
 @pytest.mark.parametrize(
-    ("elements", "some", "cores"),
+    ("elements", "rows", "some", "cores", "fill"),
     [
-        (3 * TILE - 71, slice(2, None, 6), 1),
-        slow(3 * TILE - 71, slice(None), 1),
-        slow(3 * TILE - 71, slice(0, None, 3), 2),
+        (CUT, TILE + 500, slice(2, None, 6), 1, 0),
+        slow(CUT, None, slice(None), 1, 0),
+        slow(CUT, None, slice(0, None, 3), 2, 7),
     ]
-    + [slow(elements, slice(0, None, 3), 1) for elements in SIZES],
+    + [slow(elements, None, slice(0, None, 3), 1, 7) for elements in SIZES]
+    + [slow(CUT, rows, slice(None), 1, 0) for rows in (*SIZES, 2 * TILE, 3 * TILE)],
 )
-def test_lines(interpreter, elements, some, cores):
-    """Blocks of a few vectors; lines side by side with unaligned ends."""
-    kernel = functools.partial(KERNELS["tpu"].form, interpret=interpreter(cores))
-    assert_finds([np.stack(lines(elements)[some])], fill=7, kernel=kernel)
+def test_lines(interpreter, elements, rows, some, cores, fill):
+    """Blocks of a few vectors; lines side by side with unaligned ends.
+
+    A line may have more non-zeros than rows, and another one fewer.
+    """
+    batch = [np.stack(lines(elements)[some])]
+    with interpreter(cores):
+        assert_finds(batch, size=rows, fill=fill, kernel=KERNELS["tpu"].form)
 
 
 @pytest.mark.slow
@@ -61,13 +67,6 @@ def test_batches_and_parts(agrees):
 # WHAT IS REFUSED
 
 by_kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
-
-
-@pytest.mark.parametrize("size", [3, 5])
-def test_another_number_of_rows(size):
-    message = rf"writes 4 rows, one for each element, not {size}; .*'xla'"
-    with pytest.raises(DescriptorError, match=message):
-        launches(functools.partial(by_kernel, size=size), np.ones(4), platform="tpu")
 
 
 def test_more_elements_than_31_bits_count():

@@ -1,24 +1,29 @@
-"""What is wrong in code for one thread, as a CPU shows it. test_threads.py has more."""
+"""Faults in code for one thread, as the simulator shows them.
+
+tests/pallas/gpu/test_threads.py has more.
+"""
 
 import jax
 import numpy as np
 import pytest
 
-from dmljax.pallas.gpu import _lockstep
+from tests.pallas import lockstep
 
 SHAPE = (2, 64)
 THREAD = np.broadcast_to(np.arange(64), SHAPE)
-UNWRITTEN = _lockstep.UNWRITTEN
+UNWRITTEN = lockstep.UNWRITTEN
 
 
 def stored(kernel, posts=()):
-    """Returns what the threads of two programs store in a line of 128 elements."""
+    """Returns a line of 128 elements that the threads of two programs store."""
 
     def run(t, target, *posted):
         kernel(t, target.at(0), t.program * 64 + t.thread, *posted)
 
     outputs = [jax.ShapeDtypeStruct((1, 128), np.uint32)]
-    (line,) = _lockstep.run(run, (), 2, 64, outputs, posts, ())
+    (line,) = lockstep.launch_threads(
+        run, operator="toy", programs=2, warps=2, outputs=outputs, posts=posts
+    )
     return np.asarray(line).reshape(SHAPE)
 
 

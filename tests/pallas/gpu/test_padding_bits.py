@@ -1,13 +1,13 @@
-"""From data types to the integers that kernels of PADDING move, for every bit pattern.
+"""From data types to the integers that the kernel of PADDING moves, in every bit.
 
-The kernels themselves are then tested with one type of each size.
+The kernel itself is then tested with one type of each size.
 """
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dmljax.pallas._padding import on_bits
+from dmljax.pallas.gpu._padding_bits import on_bits
 from tests.checks import assert_same
 from tests.pallas.patterns import TYPES, patterns
 

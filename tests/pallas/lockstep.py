@@ -1,31 +1,36 @@
-"""The operations of `_threads` on arrays that hold a number for each thread.
+"""A simulator of GPU kernels: `_threads` on arrays with a number for each thread.
 
-A CPU runs the kernels that are written as code per thread in this way, because Pallas'
-interpreter refuses them. All threads of all programs take each step together. The
-results are those of a GPU, but some mistakes are not noticed here: a missing barrier;
-a barrier, or an operation of a warp, that only some threads reach; two programs that
-store to one element; and a wait that may hang a GPU, for a program that has not
-started. `tests/transforms/races.py` finds the first three. On a GPU, compute-sanitizer
-finds the first.
+`registered` makes it the kernel of the platform "cpu". A CPU runs code per thread in
+this way, because Pallas' interpreter refuses it. All threads of all programs take each
+step together. The results are those of a GPU, but the simulator does not notice some
+faults: a missing barrier; a barrier, or an operation of a warp, that only some threads
+reach; two programs that store to one element; and a wait that may hang a GPU, for a
+program that has not started. tests/transforms/races.py finds the first three. On a GPU,
+compute-sanitizer finds the first.
 
 A number is an array of uint32, or of truth values, of (programs, threads). A memory
-holds an array, and each store replaces it. `_threads` says what the operations do; here
-stands only what differs.
+holds an array, and each store replaces it. `_threads` describes the
+operations; here stand only the differences.
 """
 
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax.pallas.gpu import WARP, Body
+from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
+from dmljax._padding_primitive import PADDING
+from dmljax._primitive import Kernel
+from dmljax._types import Form, Outputs
+from dmljax.pallas.gpu import WARP, Body, _nonzero_coordinates, _padding
 
-UNWRITTEN = 0xA5A5A5A5  # what memory holds before a kernel stores to it
+UNWRITTEN = 0xA5A5A5A5  # in memory before a kernel stores to it
 _POSTED = np.uint32(2**31)  # the bit of a word that says that it was posted
 
 
@@ -217,18 +222,20 @@ class Threads:
     warp_barrier = barrier
 
 
-def run(
+def launch_threads(
     kernel: Callable[..., None],
-    operands: Sequence[jax.Array],
+    *operands: jax.Array,
+    operator: str,
     programs: int,
-    threads: int,
+    warps: int,
     outputs: Sequence[jax.ShapeDtypeStruct],
-    posts: Sequence[tuple[int, int]],
-    shared: Sequence[tuple[int, Any]],
+    shared: Sequence[tuple[int, Any]] = (),
+    posts: Sequence[tuple[int, int]] = (),
     **static: Any,
 ) -> Sequence[jax.Array]:
     """Returns the outputs of a kernel: `_launch.launch_threads` on a CPU."""
-    t = Threads(programs, threads)
+    del operator
+    t = Threads(programs, warps * WARP)
     taken = [t.memory(operand) for operand in operands]
     made = [t.memory(jnp.full(out.shape, _unwritten(out.dtype))) for out in outputs]
     of_programs = [t.shared(size, np.dtype(dtype)) for size, dtype in shared]
@@ -239,3 +246,29 @@ def run(
 
 def _unwritten(dtype: np.dtype) -> Any:
     return np.uint32(UNWRITTEN).astype(dtype)
+
+
+# THE KERNEL OF A CPU
+
+
+def simulated(form: Form) -> Form:
+    """Makes the form of a kernel for GPUs one that a CPU runs."""
+
+    def on_cpu(*operands: jax.Array, **static: Any) -> Outputs:
+        with contextlib.ExitStack() as stack:
+            for module in (_nonzero_coordinates, _padding):
+                patch = mock.patch.object(module, "launch_threads", launch_threads)
+                stack.enter_context(patch)
+            return form(*operands, **static)
+
+    return on_cpu
+
+
+@contextlib.contextmanager
+def registered() -> Iterator[None]:
+    """Makes a context in which a CPU has the kernels of GPUs, if they are asked for."""
+    with contextlib.ExitStack() as stack:
+        for kernels in (NONZERO_COORDINATES.kernels, PADDING.kernels):
+            kernel = Kernel(simulated(kernels["cuda"].form))
+            stack.enter_context(mock.patch.dict(kernels, cpu=kernel))
+        yield
