@@ -55,8 +55,34 @@ def check_x64(operator: str, name: str, dtype: np.dtype) -> None:
         operator,
         x64_enabled() or not wide,
         f"{name} has data type {show(dtype)}, which needs JAX's x64 mode. Turn it on "
-        "with jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1, or "
-        f"convert the data to a narrower type, as .astype('{narrow}') does.",
+        "with jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1. If "
+        f"{show(narrow)} holds the values, .astype('{narrow}') converts them.",
+    )
+
+
+def holds(dtype: np.dtype, other: np.dtype) -> bool:
+    """Whether `dtype` holds every value of another type."""
+    if not np.can_cast(other, dtype):
+        return False
+    if not is_integer(other) or is_integer(dtype):
+        return True
+    # NumPy lets float64 hold all integers of 64 bits, and float8 those of 8 bits.
+    return bool(jnp.iinfo(other).bits <= jnp.finfo(dtype).nmant + 1)
+
+
+def same_type(name: str, own: np.dtype, wanted: np.dtype) -> str:
+    """Says how an array gets another type, for the end of a message.
+
+    If the other type does not hold all values, the caller has to choose a type.
+
+    >>> same_type("b", np.dtype("int8"), np.dtype("int32"))
+    " Write b.astype('int32')."
+    """
+    if holds(wanted, own):
+        return f" Write {name}.astype('{wanted}')."
+    return (
+        f" {show(wanted)} does not hold every value of {show(own)}: choose a type that "
+        "holds yours, and write .astype(dtype)."
     )
 
 
@@ -235,17 +261,29 @@ def convert(
         operator,
         truth or (weak and array.dtype.kind in held + "f" * cast),
         f"{name} has data type {show(array.dtype)}, while {owner} has "
-        f"{show(dtype)}; both must be the same. Convert it with .astype('{dtype}').",
+        f"{show(dtype)}; both must be the same."
+        + same_type(name.split()[0], array.dtype, dtype),
     )
     if truth:  # which XLA for GPUs can't convert to 4 bits
         array = lax.convert_element_type(array, np.int8)
-    # convert_element_type saturates floats, but wraps integers. We clip these.
+    # `cast_array` saturates floats, but wraps integers. We clip these.
     if is_integer(dtype) and is_integer(array.dtype):
         wanted = jnp.iinfo(dtype)
         own = jnp.iinfo(array.dtype)
         low = np.asarray(max(wanted.min, own.min), array.dtype)
         high = np.asarray(min(wanted.max, own.max), array.dtype)
         array = jnp.clip(array, low, high)
+    return cast_array(array, dtype)
+
+
+def cast_array(array: jax.Array, dtype: np.dtype) -> jax.Array:
+    """Converts an array as a device does: floats saturate, and NaN becomes 0.
+
+    JAX folds the conversion of a literal in a program, by NumPy, and there 300.7 wraps
+    around to the uint8 44. The barrier hides the literal from JAX.
+    """
+    if is_floating(array.dtype) and is_integer(dtype):
+        array = lax.optimization_barrier(array)
     return lax.convert_element_type(array, dtype)
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from dmljax._arguments import as_array, check_x64
+from dmljax._arguments import as_array, check_x64, same_type
 from dmljax._check import as_member, require, require_same, show
 from dmljax._descriptor import OperatorDesc, Result
 from dmljax._strides import read, write
@@ -204,7 +204,7 @@ def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax
     given = f"The array for tensor '{name}'"
     described = "the descriptor"
     types = (given, array.dtype), (described, tensor.dtype)
-    remedy = f" Convert it with .astype('{tensor.dtype}')."
+    remedy = same_type("array", array.dtype, tensor.dtype)
     require_same(operator, "data types", *types, remedy)
     if tensor.strides is None:
         sizes = (given, array.shape), (described, tensor.sizes)

@@ -25,10 +25,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 from jax.typing import ArrayLike, DTypeLike
 
-from dmljax._arguments import as_array, as_dtype, as_size, as_sizes, unwrapped
-from dmljax._check import counted, decide_at_most, require
+from dmljax._arguments import (
+    as_array,
+    as_dtype,
+    as_size,
+    as_sizes,
+    cast_array,
+    unwrapped,
+)
+from dmljax._check import at_most, counted, decide_at_most, require, show
+from dmljax._coordinates import to_scalar
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._nonzero_coordinates import NonzeroCoordinates, nonzero_coordinates
 from dmljax._one_hot import one_hot as _one_hot
@@ -74,8 +84,10 @@ def pad(
         raise ValueError(f"{name}: pad_width is {pad_width}; none may be negative.")
     # Zero needs no conversion. Its program is one function, not two.
     if mode != "constant" or (type(constant_values) is int and constant_values == 0):
-        return padding(x, starts, ends, mode=_MODES.index(mode))
-    return _pad_constant(x, jnp.asarray(constant_values), starts, ends)
+        padded = padding(x, starts, ends, mode=_MODES.index(mode))
+    else:
+        padded = _pad_constant(x, jnp.asarray(constant_values), starts, ends)
+    return as_weak_as(x, padded)
 
 
 @compiled
@@ -83,7 +95,7 @@ def _pad_constant(
     x: jax.Array, values: jax.Array, /, starts: Pads, ends: Pads
 ) -> jax.Array:
     """Pads with one value, or with one for each side of each axis."""
-    values = lax.convert_element_type(values, x.dtype)
+    values = cast_array(values, x.dtype)
     if values.ndim == 0:
         return padding(x, starts, ends, value=values)
     sides = _split_sides("constant_values", values, x.ndim)
@@ -140,17 +152,30 @@ def nonzero(
             f"{name}: fill_value is {fill_value}; it must be a scalar or a tuple of "
             f"{x.ndim}."
         )
+    _check_coordinates(name, x.shape)
     found, rows = _find(x, size)
     if 0 in (x.size, rows):  # jax.numpy then ignores fill_value
         values = (None,) * x.ndim
     return _split_columns(found, values, rows)
 
 
-def _find(
-    x: jax.Array, size: int | None, fill: int = 0
-) -> tuple[NonzeroCoordinates, int]:
+def _check_coordinates(name: str, sizes: tuple[int, ...]) -> None:
+    """Requires that coordinates, which are uint32, fit in JAX's default integers."""
+    # JAX takes a symbolic size to be below 2^31.
+    largest = max((size for size in sizes if isinstance(size, int)), default=0)
+    kind = jnp.result_type(int)
+    require(
+        name,
+        largest <= int(jnp.iinfo(kind).max) + 1,
+        f"a has sizes {show(sizes)}; coordinates of {largest} elements do not fit in "
+        f"{kind}. Turn on JAX's x64 mode with jax.config.update('jax_enable_x64', "
+        "True), or use dmljax.nonzero_coordinates, whose coordinates are uint32.",
+    )
+
+
+def _find(x: jax.Array, size: int | None) -> tuple[NonzeroCoordinates, int]:
     """Finds coordinates, and returns how many rows of them to return."""
-    found = nonzero_coordinates(x, size=size, fill=fill)
+    found = nonzero_coordinates(x, size=size)
     if size is not None:
         return found, found.coordinates.shape[0]
     if isinstance(found.count, jax.core.Tracer):
@@ -227,33 +252,46 @@ def compress(
     require(name, chosen.ndim == 1, f"condition has {rank}; it must have 1.")
     values = jnp.ravel(values) if axis is None else jnp.moveaxis(values, axis, 0)
     length = values.shape[0]
-    chosen, extra = chosen[:length], chosen[length:]
-    # Rows past the count hold an index past the end of the axis. JAX takes a symbolic
-    # size to be below 2^31.
-    end = length if isinstance(length, int) else INT32_MAX
-    found, rows = _find(chosen, size, end)
-    past = size is None and extra.size > 0 and bool(jnp.any(extra))
+    longer = not at_most(chosen.size, length)
+    extra = bool(jnp.any(chosen[length:])) if longer and size is None else False
+    chosen = chosen[:length] if longer else chosen
+    found, rows = _find(chosen, size)
     require(
         name,
-        not past,
+        not extra,
         f"condition is true past the end of the axis, which has {length} elements.",
     )
-    taken = _take(values, found.coordinates, fill, rows, end)
-    return jnp.moveaxis(taken, 0, axis or 0)
+    taken = _take(values, found, fill, rows)
+    result = jnp.moveaxis(taken, 0, axis or 0)
+    # With a size, the fill decides in jax.numpy, too. It has the type of `a`, not weak.
+    return as_weak_as(values, result) if size is None else result
 
 
 @compiled
 def _take(
-    values: jax.Array, coordinates: jax.Array, fill: jax.Array, /, rows: int, end: int
+    values: jax.Array, found: NonzeroCoordinates, fill: jax.Array, /, rows: int
 ) -> jax.Array:
-    """Returns the elements of `values` at the first rows, and `fill` past the end."""
-    index = coordinates[:rows, 0]
-    # No element is read twice: the gradient is a scatter that has nothing to add up.
-    found = values.at[index].get(
-        mode="fill", unique_indices=True, indices_are_sorted=True
+    """Returns the elements of `values` at the first rows, and `fill` past the count."""
+    shape = (rows, *values.shape[1:])
+    filling = jnp.broadcast_to(cast_array(fill, values.dtype), shape)
+    if values.size == 0:
+        return filling
+    # A row past the count reads the element of its number. It is in range, as checkify
+    # asks, and in the gradient at most two rows are added to one element.
+    row = lax.iota(np.uint32, rows)
+    own = lax.min(row, to_scalar(values.shape[0] - 1, np.uint32))
+    valid = row < found.count
+    index = jnp.where(valid, found.coordinates[:rows, 0], own)
+    slices = lax.GatherDimensionNumbers(
+        offset_dims=tuple(range(1, values.ndim)),
+        collapsed_slice_dims=(0,),
+        start_index_map=(0,),
     )
-    inside = jnp.expand_dims(index < end, tuple(range(1, values.ndim)))
-    return jnp.where(inside, found, lax.convert_element_type(fill, values.dtype))
+    sizes = (1, *values.shape[1:])
+    # jax.numpy's indexing needs signed indices, which may not reach the end.
+    mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS
+    taken = lax.gather(values, index[:, None], slices, sizes, mode=mode)
+    return jnp.where(valid.reshape((rows,) + (1,) * (values.ndim - 1)), taken, filling)
 
 
 def tril(m: ArrayLike, k: int = 0) -> jax.Array:
@@ -265,14 +303,14 @@ def tril(m: ArrayLike, k: int = 0) -> jax.Array:
     """
     x = _as_matrices("tril", m)
     begin = as_bound(operator.index(k) + 1)
-    return diagonal_matrix1(x, value=0, fill_begin=begin, fill_end=None)
+    return as_weak_as(x, diagonal_matrix1(x, value=0, fill_begin=begin, fill_end=None))
 
 
 def triu(m: ArrayLike, k: int = 0) -> jax.Array:
     """Keeps the upper triangle, from diagonal `k` on, as ``jax.numpy.triu`` does."""
     x = _as_matrices("triu", m)
     end = as_bound(operator.index(k))
-    return diagonal_matrix1(x, value=0, fill_begin=None, fill_end=end)
+    return as_weak_as(x, diagonal_matrix1(x, value=0, fill_begin=None, fill_end=end))
 
 
 def _as_matrices(function: str, m: ArrayLike) -> jax.Array:
@@ -317,6 +355,26 @@ def one_hot(
     # A negative index becomes a large one. Types of 8 bits can't hold every size.
     index = index.astype(np.uint64 if index.dtype.itemsize == 8 else np.uint32)
     return _one_hot(index, off_on, size=size, axis=axis)
+
+
+def _weak_evaluate(x: jax.Array) -> jax.Array:
+    weak: jax.Array = jax.jit(_WEAK.bind)(x)
+    return weak
+
+
+# The identity. Its result has a weak type, which no function of JAX gives an array.
+_WEAK = Primitive("dmljax_weak")
+_WEAK.def_impl(_weak_evaluate)
+_WEAK.def_abstract_eval(lambda x: x.update(weak_type=True))
+ad.deflinear2(_WEAK, lambda cotangent, x: [cotangent])
+batching.defvectorized(_WEAK)
+mlir.register_lowering(_WEAK, lambda context, x: [x])
+
+
+def as_weak_as(x: jax.Array, result: jax.Array) -> jax.Array:
+    """Returns a result with a weak type if `x` has one, as jax.numpy does."""
+    weak: jax.Array = _WEAK.bind(result) if jax.typeof(x).weak_type else result
+    return weak
 
 
 def _as_array(name: str, argument: str, value: ArrayLike) -> jax.Array:

@@ -127,7 +127,7 @@ def test_wide_types_need_x64(dtype):
         of_jax = jnp.asarray(array)
     text = (
         f"has data type {dtype.upper()}, which needs JAX's x64 mode. Turn it on with "
-        "jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1, or"
+        "jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1. If"
     )
     for value in (array, array[0, 0], of_jax):
         assert_no_array(value, text, DescriptorError)
@@ -283,6 +283,29 @@ def test_a_traced_number_saturates(dtype):
         assert int(traced(value)[0, -1]) == int(padding_value(x, value)[0, -1])
 
 
+def test_a_float_saturates_outside_of_a_program_and_as_a_literal_in_one(x64):
+    """As a traced one does. JAX folds the conversion of a literal by NumPy."""
+    values = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
+
+    def pad(dtype):
+        x = jnp.zeros((1, 1), dtype)
+        return [padding_value(x, jnp.asarray(value))[0, -1] for value in values]
+
+    for dtype in [
+        "int8",
+        "uint8",
+        "int16",
+        "uint16",
+        "int32",
+        "uint32",
+        "int64",
+        "uint64",
+    ]:
+        expected = [oracles.cast_padding_value(value, dtype) for value in values]
+        assert pad(dtype) == expected
+        assert jax.jit(pad, static_argnums=0)(dtype) == expected
+
+
 @pytest.mark.parametrize(
     ("dtype", "taken", "refused"),
     [
@@ -302,7 +325,7 @@ def test_which_traced_numbers_a_type_takes(dtype, taken, refused):
         for number in refused:
             if call is padding_value and number == 1.5:
                 continue  # it truncates a float
-            text = f"{re.escape(name)}.*must be the same. Convert it with .astype"
+            text = f"{re.escape(name)}.*must be the same. "
             with pytest.raises(DescriptorError, match=text):
                 run(number)
 

@@ -17,6 +17,7 @@ import pytest
 from jax.sharding import AxisType, PartitionSpec
 
 import dmljax.numpy as dnp
+from tests import oracles
 from tests.checks import eight_devices
 from tests.samples import NUMPY as MODES
 
@@ -100,10 +101,11 @@ def twin(name):
 
 
 def assert_alike(ours, theirs, given=""):
-    """Same values, types and sizes. Results of jax.numpy may be weakly typed."""
+    """Same values, types, also weak ones, and sizes."""
     pairs = zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True)
     for one, other in pairs:
         assert (one.dtype, one.shape) == (other.dtype, other.shape), given
+        assert one.weak_type == other.weak_type, given
         np.testing.assert_array_equal(one, other, str(given))
 
 
@@ -223,6 +225,134 @@ def test_differences():
         lit = jnp.arange(300) == (4 if index > 0 else -1)
         assert_alike(dnp.one_hot(index, 300, dtype=bool), lit)
     assert dnp.compress(COUNTS, COUNTS, size=7).tolist() == [3, 7, -1, 0, 0, 0, 0]
+
+
+WEAK = [jnp.full((2, 3), number) for number in (-2, 1.5, 1j)]
+
+
+def each_function(library, x):
+    """Every function whose result is of the elements of `x`."""
+    chosen = jnp.real(x) != 0
+    for mode in MODES:
+        yield library.pad(x, 1, mode)
+    yield library.pad(x, 1, constant_values=3.5)
+    yield library.extract(chosen, x, size=4)
+    yield library.compress(chosen[0], x, 1, size=2)
+    yield library.tril(x)
+    yield library.triu(x, 1)
+
+
+@pytest.mark.parametrize("x", WEAK, ids=str)
+def test_weak_types(x):
+    """An array of Python numbers does not widen what it is added to."""
+
+    def run(library):
+        return [[*each_function(library, y)] for y in (x, x.astype(x.dtype))]
+
+    expected = run(jnp)
+    for ours in (run(dnp), jax.jit(lambda: run(dnp))()):
+        assert_alike(ours, expected)
+    for name in ("extract", "compress"):  # outside of jit, without a size
+        chosen = np.array([True])
+        assert_alike(getattr(dnp, name)(chosen, x), getattr(jnp, name)(chosen, x))
+
+
+@pytest.mark.usefixtures("standard_promotion")
+def test_a_weak_type_under_transformations():
+    scores = jnp.full((4, 4), -np.inf)
+    half = jnp.ones((4, 4), jnp.bfloat16)
+    outputs = [
+        dnp.triu(scores, 1) + half,
+        jax.vmap(lambda x: dnp.pad(x, (0, 1)) + half[:, 0])(scores[:, 1:]),
+        jax.lax.scan(lambda c, _: (dnp.triu(scores) + c, c), half, length=2)[0],
+        jax.jit(lambda: dnp.tril(scores) + half)(),
+        jax.checkpoint(lambda x: dnp.tril(scores) + x)(half),
+    ]
+    exported = jax.export.export(jax.jit(lambda: dnp.triu(scores) + half))()
+    outputs.append(jax.export.deserialize(exported.serialize()).call())
+    assert {output.dtype for output in outputs} == {half.dtype}
+    for y in (jnp.ones(4), jnp.full(4, 1.0)):
+
+        def square(x):
+            return (dnp.pad(x, 1) ** 2).sum()
+
+        np.testing.assert_array_equal(jax.grad(square)(y), [2, 2, 2, 2])
+        np.testing.assert_array_equal(jax.hessian(square)(y), 2 * np.eye(4))
+        tangent = jax.jvp(lambda x: dnp.pad(x, 1), (y,), (y,))[1]
+        np.testing.assert_array_equal(tangent, [0, 1, 1, 1, 1, 0])
+    for axis_type in AxisType.Auto, AxisType.Explicit:
+        mesh = eight_devices(axis_type)
+        x = jnp.full((8, 4), 2.0)
+        spec = PartitionSpec("batch")
+        with jax.set_mesh(mesh):
+            divided = jax.device_put(x, jax.NamedSharding(mesh, spec))
+            for run in dnp.triu, jax.jit(dnp.triu):
+                assert_alike(run(divided), jnp.triu(x))
+            mapped = jax.shard_map(dnp.triu, in_specs=spec, out_specs=spec)
+            assert_alike(mapped(divided[:, None]), jnp.triu(x[:, None]))
+
+
+LITERALS = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
+)
+def test_floats_saturate(dtype):
+    """A literal in a program, too, of which JAX folds the conversion by NumPy."""
+    x = jnp.ones(2, dtype)
+    chosen = jnp.array([True, False])
+
+    def fill(value):
+        yield dnp.pad(x, (0, 1), constant_values=value)
+        yield dnp.pad(x, (0, 1), constant_values=(value, value))
+        yield dnp.extract(chosen, x, size=2, fill_value=value)
+        yield dnp.compress(chosen, x, size=2, fill_value=value)
+
+    def run(values):
+        return jnp.array([[y[-1] for y in fill(value)] for value in values])
+
+    expected = [[oracles.cast_padding_value(value, dtype)] * 4 for value in LITERALS]
+    for found in (
+        run(LITERALS),
+        jax.jit(lambda: run(LITERALS))(),
+        jax.jit(run)(LITERALS),
+    ):
+        np.testing.assert_array_equal(found, expected)
+
+
+# A coordinate of the longer one does not fit in int32.
+LONG, LONGER = (jax.ShapeDtypeStruct((n,), bool) for n in (2**31, 2**31 + 1))
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        lambda x: dnp.flatnonzero(x, size=2),
+        lambda x: dnp.nonzero(x, size=2)[0],
+        lambda x: dnp.nonzero(x[None], size=2)[1],
+        lambda x: dnp.argwhere(x[:, None], size=2),
+    ],
+)
+def test_coordinates_beyond_int32(find):
+    """Sizes decide it. No array is made."""
+    assert jax.eval_shape(find, LONG).dtype == np.int32
+    with pytest.raises(ValueError, match=r"x64 mode.* dmljax\.nonzero_coordinates"):
+        jax.eval_shape(find, LONGER)
+    with jax.enable_x64(True):
+        assert jax.eval_shape(find, LONGER).dtype == np.int64
+
+
+def test_elements_beyond_int32():
+    """Their coordinates are not in the result."""
+
+    def choose(chosen, x):
+        flat = dnp.extract(chosen, x, size=2)
+        return flat.sum() + dnp.compress(chosen, x[None], 1, size=2).sum()
+
+    values = jax.ShapeDtypeStruct(LONGER.shape, np.float32)
+    gradient = jax.eval_shape(jax.grad(choose, 1), LONGER, values)
+    assert gradient == values
 
 
 def refused(error, text, function, *arrays, **options):
