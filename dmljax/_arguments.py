@@ -292,6 +292,17 @@ def strong(array: jax.Array) -> jax.Array:
     return lax.convert_element_type(array, array.dtype)
 
 
+def as_element(operator: str, name: str, value: int, dtype: np.dtype) -> Any:
+    """Returns a Python integer that JAX's default type may not hold.
+
+    If this type holds it, JAX converts it. Otherwise `dtype` must hold it.
+    """
+    limits = jnp.iinfo(jnp.result_type(int))
+    if int(limits.min) <= value <= int(limits.max):
+        return value
+    return _from_python(operator, name, value, dtype)
+
+
 def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:
     """Returns a Python number as a scalar array of `dtype`. This type must hold it."""
     integer = is_integer(dtype)
@@ -328,7 +339,7 @@ def _is_huge(value: Any) -> bool:
     return isinstance(value, int) and abs(value) > LARGEST_DOUBLE
 
 
-def _check_static(operator: str, name: str, value: Any, kind: str) -> None:
+def check_static(operator: str, name: str, value: Any, kind: str) -> None:
     if isinstance(value, jax.core.Tracer):
         raise TypeError(
             f"{operator}: {name} is traced; it must be {kind}, known when the program "
@@ -341,7 +352,7 @@ def as_integer(operator: str, name: str, value: Any) -> int:
     """Returns an integer of Python, NumPy or JAX, of at most 64 bits, as Python's."""
     if type(value) is int and -(2**64) < value < 2**64:
         return value
-    _check_static(operator, name, value, "an integer")
+    check_static(operator, name, value, "an integer")
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(
             f"{operator}: {name} is {value}, a boolean; it must be an integer."
@@ -381,7 +392,7 @@ def as_sizes(
     if usual and max(values) < 2**64 and min(values) > -(2**64):
         return typing.cast("tuple[int, ...]", values)
     # JAX wants a static argument that has a hash, as a tuple has and a list has not.
-    _check_static(operator, name, values, "a tuple of integers")
+    check_static(operator, name, values, "a tuple of integers")
     if not is_sequence(values):
         raise TypeError(
             f"{operator}: {name} must be a sequence of integers, one for each axis, "
@@ -393,7 +404,7 @@ def as_sizes(
                 f"{operator}: {name} has {as_python(value)} for an axis; it must have "
                 f"one integer for each axis.{hint}"
             )
-        _check_static(operator, name, value, "a tuple of integers")
+        check_static(operator, name, value, "a tuple of integers")
     return tuple([as_size(operator, name, value) for value in values])
 
 
