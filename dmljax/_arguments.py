@@ -93,12 +93,18 @@ def is_python_number(value: Any) -> bool:
     return python and not isinstance(value, np.generic)
 
 
-def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarray:
+def as_array(
+    operator: str, name: str, value: ArrayLike, *, strict: bool = False
+) -> jax.Array | np.ndarray:
     """Returns `value` as an array of a type that JAX keeps.
+
+    An array of NumPy of 64 bits becomes 32 bits where x64 mode is off, as in JAX. With
+    `strict` it is an error, as an array of JAX is.
 
     Raises:
       TypeError: if it is not an array, or its elements are not numbers.
-      DescriptorError: if its type needs x64 mode, and the mode is off.
+      DescriptorError: if its type needs x64 mode, and the mode is off, or if an integer
+        does not fit in 32 bits.
     """
     if isinstance(value, jax.Array) and value.dtype in KEPT:
         return value
@@ -132,8 +138,28 @@ def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarr
             + " jax.random.key_data makes numbers of keys, and "
             "jax.random.wrap_key_data makes keys of them." * key
         )
+    if not (strict or number or isinstance(array, jax.Array)):
+        array = _narrow(operator, name, array)
     check_x64(operator, name, array.dtype)
     return array
+
+
+def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
+    """Converts an array to the type that JAX gives it. No integer may wrap around."""
+    kept = jax.dtypes.canonicalize_dtype(array.dtype)
+    if kept == array.dtype:
+        return array
+    if is_integer(kept) and array.size:
+        limits = jnp.iinfo(kept)
+        for extreme in (int(array.min()), int(array.max())):
+            if not int(limits.min) <= extreme <= int(limits.max):
+                raise DescriptorError(
+                    f"{operator}: {name} has an element {extreme}, which {show(kept)} "
+                    f"does not hold. {show(array.dtype)} needs JAX's x64 mode: turn it "
+                    "on with jax.config.update('jax_enable_x64', True)."
+                )
+    with np.errstate(over="ignore"):  # a number past the largest float is infinity
+        return array.astype(kept)
 
 
 def unwrapped(value: Any) -> Any:
@@ -201,7 +227,9 @@ def as_scalar(
     if usual and (kind is int or math.copysign(1, value) > 0):
         return _USUAL[int(value)]
     if not is_python_number(value):
-        return Scalar(as_array(operator, name, value), None)
+        # A scalar of NumPy has a type, which must be that of the tensor.
+        strict = np.ndim(unwrapped(value)) == 0
+        return Scalar(as_array(operator, name, value, strict=strict), None)
     dtype: np.dtype = tensor.dtype
     if cast and isinstance(value, float) and is_integer(dtype):
         # JAX gives a float that is traced its default type. This one gets it, too.

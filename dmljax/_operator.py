@@ -87,7 +87,7 @@ class Operator(Struct, Generic[Result], eq=False):
             )
         operator = self.desc.operator
         given = [
-            as_array(operator, f"tensor '{name}'", array)
+            as_array(operator, f"tensor '{name}'", array, strict=True)
             for name, array in zip(names, arrays, strict=True)
         ]
         result: Result = _evaluate(self, *given)
