@@ -1,7 +1,4 @@
-"""dmljax.numpy beside jax.numpy, by random calls: types, weak types and values.
-
-A longer run: ``pytest tests/fuzz --hypothesis-profile=long``, with a new seed each time.
-"""
+"""dmljax.numpy beside jax.numpy, by random calls: types, weak types and values."""
 
 import warnings
 
@@ -15,15 +12,15 @@ from hypothesis import strategies as st
 import dmljax.numpy as dnp
 from tests.samples import NUMPY as MODES
 
-hypothesis.settings.register_profile("long", max_examples=2000, deadline=None)
-
 TYPES = "bool int8 uint8 int16 uint16 int32 uint32 float16 bfloat16 float32 complex64"
 WIDE = "int64 uint64 float64"
 # Numbers that few types hold. No subnormal one: these count as non-zero here alone.
 NUMBERS = st.sampled_from(
-    [0, 1, -1, 2, 127, 128, 255, 256, 300, -129, 2**31 - 1, -(2**31)]
-    + [0.0, -0.0, 0.5, -1.5, 300.7, 65504.0, 7e4, 1e30, 3e9, -3e9, 1e-5]
-    + [float("nan"), float("inf"), -float("inf"), True, False]
+    [
+        *(0, 1, -1, 2, 127, 128, 255, 256, 300, -129, 2**31 - 1, -(2**31)),
+        *(0.0, -0.0, 0.5, -1.5, 300.7, 65504.0, 7e4, 1e30, 3e9, -3e9, 1e-5),
+        *(float("nan"), float("inf"), -float("inf"), True, False),
+    ]
 )
 
 
@@ -70,7 +67,7 @@ def calls(draw):
     else:
         given = [draw(arrays())]
         options = {"size": draw(st.integers(0, 6))}
-        options["fill_value"] = draw(st.sampled_from([None, -1, 9, 1.5]))
+        options["fill_value"] = draw(st.sampled_from([None, -1, 9]))
     return name, given, options
 
 
@@ -102,4 +99,6 @@ def test_random_calls(call, jitted, x64):
     for one, other in pairs:
         assert (one.dtype, one.shape) == (other.dtype, other.shape)
         assert one.weak_type == other.weak_type
-        np.testing.assert_array_equal(one, other)
+        # For NumPy, a NaN of bfloat16 is no NaN.
+        values = [np.asarray(x).astype(np.complex128) for x in (one, other)]
+        np.testing.assert_array_equal(*values)
