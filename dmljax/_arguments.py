@@ -55,8 +55,34 @@ def check_x64(operator: str, name: str, dtype: np.dtype) -> None:
         operator,
         x64_enabled() or not wide,
         f"{name} has data type {show(dtype)}, which needs JAX's x64 mode. Turn it on "
-        "with jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1, or "
-        f"convert the data to a narrower type, as .astype('{narrow}') does.",
+        "with jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1. If "
+        f"{show(narrow)} holds the values, .astype('{narrow}') converts them.",
+    )
+
+
+def holds(dtype: np.dtype, other: np.dtype) -> bool:
+    """Whether `dtype` holds every value of another type."""
+    if not np.can_cast(other, dtype):
+        return False
+    if not is_integer(other) or is_integer(dtype):
+        return True
+    # NumPy lets float64 hold all integers of 64 bits, and float8 those of 8 bits.
+    return bool(jnp.iinfo(other).bits <= jnp.finfo(dtype).nmant + 1)
+
+
+def same_type(name: str, own: np.dtype, wanted: np.dtype) -> str:
+    """Says how an array gets another type, for the end of a message.
+
+    If the other type does not hold all values, the caller has to choose a type.
+
+    >>> same_type("b", np.dtype("int8"), np.dtype("int32"))
+    " Write b.astype('int32')."
+    """
+    if holds(wanted, own):
+        return f" Write {name}.astype('{wanted}')."
+    return (
+        f" {show(wanted)} does not hold every value of {show(own)}: choose a type that "
+        "holds yours, and write .astype(dtype)."
     )
 
 
@@ -67,12 +93,18 @@ def is_python_number(value: Any) -> bool:
     return python and not isinstance(value, np.generic)
 
 
-def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarray:
+def as_array(
+    operator: str, name: str, value: ArrayLike, *, strict: bool = False
+) -> jax.Array | np.ndarray:
     """Returns `value` as an array of a type that JAX keeps.
+
+    An array of NumPy of 64 bits becomes 32 bits where x64 mode is off, as in JAX. With
+    `strict` it is an error, as an array of JAX is.
 
     Raises:
       TypeError: if it is not an array, or its elements are not numbers.
-      DescriptorError: if its type needs x64 mode, and the mode is off.
+      DescriptorError: if its type needs x64 mode, and the mode is off, or if an integer
+        does not fit in 32 bits.
     """
     if isinstance(value, jax.Array) and value.dtype in KEPT:
         return value
@@ -106,8 +138,28 @@ def as_array(operator: str, name: str, value: ArrayLike) -> jax.Array | np.ndarr
             + " jax.random.key_data makes numbers of keys, and "
             "jax.random.wrap_key_data makes keys of them." * key
         )
+    if not (strict or number or isinstance(array, jax.Array)):
+        array = _narrow(operator, name, array)
     check_x64(operator, name, array.dtype)
     return array
+
+
+def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
+    """Converts an array to the type that JAX gives it. No integer may wrap around."""
+    kept = jax.dtypes.canonicalize_dtype(array.dtype)
+    if kept == array.dtype:
+        return array
+    if is_integer(kept) and array.size:
+        limits = jnp.iinfo(kept)
+        for extreme in (int(array.min()), int(array.max())):
+            if not int(limits.min) <= extreme <= int(limits.max):
+                raise DescriptorError(
+                    f"{operator}: {name} has an element {extreme}, which {show(kept)} "
+                    f"does not hold. {show(array.dtype)} needs JAX's x64 mode: turn it "
+                    "on with jax.config.update('jax_enable_x64', True)."
+                )
+    with np.errstate(over="ignore"):  # a number past the largest float is infinity
+        return array.astype(kept)
 
 
 def unwrapped(value: Any) -> Any:
@@ -175,7 +227,9 @@ def as_scalar(
     if usual and (kind is int or math.copysign(1, value) > 0):
         return _USUAL[int(value)]
     if not is_python_number(value):
-        return Scalar(as_array(operator, name, value), None)
+        # A scalar of NumPy has a type, which must be that of the tensor.
+        strict = np.ndim(unwrapped(value)) == 0
+        return Scalar(as_array(operator, name, value, strict=strict), None)
     dtype: np.dtype = tensor.dtype
     if cast and isinstance(value, float) and is_integer(dtype):
         # JAX gives a float that is traced its default type. This one gets it, too.
@@ -235,23 +289,46 @@ def convert(
         operator,
         truth or (weak and array.dtype.kind in held + "f" * cast),
         f"{name} has data type {show(array.dtype)}, while {owner} has "
-        f"{show(dtype)}; both must be the same. Convert it with .astype('{dtype}').",
+        f"{show(dtype)}; both must be the same."
+        + same_type(name.split()[0], array.dtype, dtype),
     )
     if truth:  # which XLA for GPUs can't convert to 4 bits
         array = lax.convert_element_type(array, np.int8)
-    # convert_element_type saturates floats, but wraps integers. We clip these.
+    # `cast_array` saturates floats, but wraps integers. We clip these.
     if is_integer(dtype) and is_integer(array.dtype):
         wanted = jnp.iinfo(dtype)
         own = jnp.iinfo(array.dtype)
         low = np.asarray(max(wanted.min, own.min), array.dtype)
         high = np.asarray(min(wanted.max, own.max), array.dtype)
         array = jnp.clip(array, low, high)
+    return cast_array(array, dtype)
+
+
+def cast_array(array: jax.Array, dtype: np.dtype) -> jax.Array:
+    """Converts an array as a device does: floats saturate, and NaN becomes 0.
+
+    JAX folds the conversion of a literal in a program, by NumPy, and there 300.7 wraps
+    around to the uint8 44. The barrier hides the literal from JAX.
+    """
+    if is_floating(array.dtype) and is_integer(dtype):
+        array = lax.optimization_barrier(array)
     return lax.convert_element_type(array, dtype)
 
 
 def strong(array: jax.Array) -> jax.Array:
     """Returns `array` without a weak type: that would let a result be promoted."""
     return lax.convert_element_type(array, array.dtype)
+
+
+def as_element(operator: str, name: str, value: int, dtype: np.dtype) -> Any:
+    """Returns a Python integer that JAX's default type may not hold.
+
+    If this type holds it, JAX converts it. Otherwise `dtype` must hold it.
+    """
+    limits = jnp.iinfo(jnp.result_type(int))
+    if int(limits.min) <= value <= int(limits.max):
+        return value
+    return _from_python(operator, name, value, dtype)
 
 
 def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:
@@ -290,7 +367,7 @@ def _is_huge(value: Any) -> bool:
     return isinstance(value, int) and abs(value) > LARGEST_DOUBLE
 
 
-def _check_static(operator: str, name: str, value: Any, kind: str) -> None:
+def check_static(operator: str, name: str, value: Any, kind: str) -> None:
     if isinstance(value, jax.core.Tracer):
         raise TypeError(
             f"{operator}: {name} is traced; it must be {kind}, known when the program "
@@ -303,7 +380,7 @@ def as_integer(operator: str, name: str, value: Any) -> int:
     """Returns an integer of Python, NumPy or JAX, of at most 64 bits, as Python's."""
     if type(value) is int and -(2**64) < value < 2**64:
         return value
-    _check_static(operator, name, value, "an integer")
+    check_static(operator, name, value, "an integer")
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(
             f"{operator}: {name} is {value}, a boolean; it must be an integer."
@@ -343,7 +420,7 @@ def as_sizes(
     if usual and max(values) < 2**64 and min(values) > -(2**64):
         return typing.cast("tuple[int, ...]", values)
     # JAX wants a static argument that has a hash, as a tuple has and a list has not.
-    _check_static(operator, name, values, "a tuple of integers")
+    check_static(operator, name, values, "a tuple of integers")
     if not is_sequence(values):
         raise TypeError(
             f"{operator}: {name} must be a sequence of integers, one for each axis, "
@@ -355,7 +432,7 @@ def as_sizes(
                 f"{operator}: {name} has {as_python(value)} for an axis; it must have "
                 f"one integer for each axis.{hint}"
             )
-        _check_static(operator, name, value, "a tuple of integers")
+        check_static(operator, name, value, "a tuple of integers")
     return tuple([as_size(operator, name, value) for value in values])
 
 

@@ -183,7 +183,7 @@ def diagonal_matrix1(
             require_same(NAME, "sizes", *sizes, " Leave shape out.")
         if dtype is not None:
             types = ("dtype", as_dtype(NAME, dtype)), (X, x.dtype)
-            require_same(NAME, "data types", *types, " Write x.astype(dtype).")
+            require_same(NAME, "data types", *types, " Leave dtype out.")
     value, constant = as_scalar(NAME, VALUE, value, x if zeros is None else zeros)
     begin, end, bounds = _split_bounds(fill_begin, fill_end)
     return _diagonal_matrix1(x, value, bounds, constant, zeros, begin, end)

@@ -17,7 +17,9 @@ from dmljax._arguments import (
     as_scalar,
     convert,
     convert_scalar,
+    holds,
     is_python_number,
+    same_type,
     strong,
 )
 from dmljax._check import require, require_same, show
@@ -107,7 +109,7 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.
     if is_python_number(a) and is_python_number(b):
         raise TypeError(
             f"{NAME}: {A} and {B} are both Python numbers; one must be an array, which "
-            "gives the result its type. Write for example jnp.float32(b)."
+            "gives the result its type. Write for example jnp.asarray(b)."
         )
     # A Python number takes the type of the other operand.
     other = as_array(NAME, B, b) if is_python_number(a) else None
@@ -144,7 +146,7 @@ def _element_wise_if(
     elif _gives_way(b) > _gives_way(a):
         b = convert(NAME, B, b, a.dtype)
     types = (A, a.dtype), (B, b.dtype)
-    require_same(NAME, "data types", *types, " Write b.astype(a.dtype).")
+    require_same(NAME, "data types", *types, _same_type(a, b))
     operands = [condition]
     for name, value in ((A, a), (B, b)):
         # A scalar has size 1 in every dimension of the normal form: it is shared.
@@ -157,6 +159,13 @@ def _element_wise_if(
         operands.append(strong(value))
     (output,) = ELEMENT_WISE_IF(*operands)
     return output
+
+
+def _same_type(a: jax.Array, b: jax.Array) -> str:
+    """Says how both operands get one type, which holds the values of both."""
+    if holds(b.dtype, a.dtype):
+        return same_type("a", a.dtype, b.dtype)
+    return same_type("b", b.dtype, a.dtype)
 
 
 def _gives_way(array: jax.Array) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
-from dmljax._arguments import as_array, as_integer, as_size, strong
+from dmljax._arguments import as_array, as_integer, as_size, same_type, strong
 from dmljax._check import counted, decide_at_most, require, require_same, show
 from dmljax._coordinates import countable, wrapped
 from dmljax._directml.descriptor import OperatorDesc
@@ -128,7 +128,7 @@ def one_hot(
         an integer.
 
     Labels of -1 or -100 often stand for "ignore". A negative label counts from the end
-    here. Make it out of range: ``jnp.where(labels < 0, size, labels)``.
+    here. Make it out of range: ``jnp.where(labels < 0, size, labels.astype(int))``.
 
     >>> import jax.numpy as jnp
     >>> indices = jnp.array([[0], [-1], [5]])
@@ -163,8 +163,9 @@ def _one_hot(
     require(
         NAME,
         is_integer(indices.dtype),
-        f"{INDEX} has data type {show(indices.dtype)}; it must be an integer type. "
-        "Write indices.astype(jnp.int32).",
+        f"{INDEX} has data type {show(indices.dtype)}; it must be an integer type."
+        f"{same_type('indices', indices.dtype, np.dtype(np.int32))} "
+        "dmljax.numpy.one_hot also takes floats, and NaN lights nothing there.",
     )
     rank = indices.ndim
     require(

@@ -14,6 +14,8 @@ primitive needs (https://docs.jax.dev/en/latest/jax-primitives.html).
 import dataclasses
 import functools
 import inspect
+import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
@@ -24,7 +26,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import AbstractMesh, get_abstract_mesh, use_abstract_mesh
 
-from dmljax._check import DescriptorError, NoKernelError, as_python
+from dmljax._check import DescriptorError, NoKernelError, as_python, show
 from dmljax._jax import is_local, on_one_device, varying_alike
 from dmljax._sharding import Partition, explicit_mesh, over_explicit_mesh
 from dmljax._types import Form, Outputs
@@ -33,6 +35,8 @@ from dmljax.pallas._platforms import may_be_default, require_kernel
 # The form that a caller asks for. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
 NO_MESH = AbstractMesh((), ())
+# XLA counts bytes in integers of 63 bits, and an element has up to 16 bytes.
+MOST_ELEMENTS = 2**59
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,11 +191,8 @@ class OperatorPrimitive:
 
     def _evaluate(self, *operands: jax.Array, **static: Any) -> Outputs:
         """Computes the outputs for concrete arrays."""
-        # A primitive has no other way to be evaluated than to be compiled, also where
-        # the caller has disabled jit.
-        with jax.disable_jit(False):
-            outputs: Outputs = _compiled(self, tuple(static.items()), *operands)
-        return outputs
+        run = functools.partial(_compiled, self, tuple(static.items()))
+        return evaluate(self.name, run, *operands)
 
     def _abstract_eval(
         self, *operands: jax.core.ShapedArray, implementation: Any, **static: Any
@@ -204,9 +205,12 @@ class OperatorPrimitive:
         if self.sizes and all(mesh.empty for mesh in meshes):
             dtype = self.dtype or operands[-1].dtype
             sizes = self.sizes(*operands, **static)
+            _check_elements(self.name.upper(), sizes)
             return [jax.core.ShapedArray(each, dtype) for each in sizes]
         definition = functools.partial(self.xla, **static)
-        return list(jax.make_jaxpr(definition)(*operands).out_avals)
+        outputs = list(jax.make_jaxpr(definition)(*operands).out_avals)
+        _check_elements(self.name.upper(), [output.shape for output in outputs])
+        return outputs
 
     def _batch(
         self, operands: Sequence[jax.Array], dims: Sequence[int | None], **static: Any
@@ -243,6 +247,42 @@ class OperatorPrimitive:
         # A caller of jax.vjp may give an array of NumPy.
         cotangents = [jnp.asarray(ad.instantiate_zeros(each)) for each in cotangents]
         return self.transpose(self, static, cotangents, operands)
+
+
+def evaluate(
+    name: str, run: Callable[..., Outputs], /, *operands: jax.Array
+) -> Outputs:
+    """Runs a primitive on concrete arrays. `run` is a compiled function of it.
+
+    A primitive has no other way to be evaluated than to be compiled, also where the
+    caller has disabled jit. JAX does so when its debug_nans finds a NaN in a program,
+    and evaluates the primitives one by one: they have to find theirs.
+    """
+    tests = []
+    config: Any = jax.config
+    if config.jax_debug_nans:
+        tests.append(("nan", jnp.isnan))
+    if config.jax_debug_infs:
+        tests.append(("inf", jnp.isinf))
+    with jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False):
+        outputs = run(*operands)
+        for (kind, test), output in itertools.product(tests, outputs):
+            if jnp.issubdtype(output.dtype, np.inexact) and test(output).any():
+                raise FloatingPointError(
+                    f"invalid value ({kind}) encountered in {name}"
+                )
+    return outputs
+
+
+def _check_elements(operator: str, outputs: Sequence[tuple[int, ...]]) -> None:
+    """Requires that XLA can count the bytes of the outputs: it ends the process."""
+    for sizes in outputs:
+        elements = math.prod(sizes)
+        if isinstance(elements, int) and elements >= MOST_ELEMENTS:
+            raise DescriptorError(
+                f"{operator}: the result would have sizes {show(sizes)}, {elements} "
+                "elements; it must have fewer than 2^59."
+            )
 
 
 def needs_cotangent(operand: Any) -> bool:

@@ -9,7 +9,7 @@ The functions do what ONNX's newest operators do, and need no ONNX. ONNX's pages
 describe the arguments. What decides the sizes of a result must be known when a program
 is traced: `pads` and `axes` are lists or arrays, `depth` and `k` are numbers or arrays
 of one number, and `size` is a number. They may have 64 bits. All other arrays are data,
-of any type. Data of 64 bits need JAX's x64 mode, as everywhere but in ``dmljax.numpy``.
+of any type. Data of 64 bits become 32 bits where JAX's x64 mode is off, if they fit.
 Types are never promoted. Results are differentiable in the data that they copy.
 
 Without `size`, ``nonzero`` and ``compress`` return as many as there are: then the call

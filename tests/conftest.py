@@ -39,6 +39,8 @@ hypothesis.settings.register_profile(
     database=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
+# A longer run, with a new seed each time: pytest --hypothesis-profile=long tests/fuzz
+hypothesis.settings.register_profile("long", max_examples=2000, deadline=None)
 hypothesis.settings.load_profile("dmljax")
 
 

@@ -20,7 +20,7 @@ from dmljax import (
     padding,
 )
 from dmljax._arguments import as_integer, as_sizes, cast_float_value, check_float
-from tests import oracles
+from tests import checks, oracles
 from tests.checks import Parameter, assert_refused
 from tests.samples import WIDE
 from tests.subjects import SUBJECTS
@@ -127,10 +127,59 @@ def test_wide_types_need_x64(dtype):
         of_jax = jnp.asarray(array)
     text = (
         f"has data type {dtype.upper()}, which needs JAX's x64 mode. Turn it on with "
-        "jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1, or"
+        "jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1. If"
     )
-    for value in (array, array[0, 0], of_jax):
-        assert_no_array(value, text, DescriptorError)
+    assert_no_array(of_jax, text, DescriptorError)
+    # A tensor of a descriptor, and a scalar beside a tensor, keep their type.
+    for place, value in (
+        ("descriptor", array),
+        ("fill", array[0, 0]),
+        ("pad", array[0, 0]),
+    ):
+        operator, argument, _, call = PLACES[place]
+        assert_refused(operator, f"{argument} {text}", call, value)
+
+
+def test_arrays_of_numpy_become_32_bits():
+    """As in JAX. Rows are [the narrow type, the wide one]."""
+    calls = [
+        lambda x: padding(x, (1, 0), (0, 1), mode="wrap"),
+        lambda x: diagonal_matrix1(x, value=0),
+        lambda x: element_wise_if(CONDITION, x, x),
+        lambda x: element_wise_if(CONDITION, x, 1),
+        lambda x: one_hot(INDICES, x, size=3),
+        nonzero_coordinates,
+    ]
+    for narrow, wide in (
+        ("float32", "float64"),
+        ("int32", "int64"),
+        ("uint32", "uint64"),
+        ("complex64", "complex128"),
+    ):
+        x = np.array([[3, 0, 2], [1, 5, 0]], wide)
+        for call in calls:
+            results = [
+                call(x.astype(narrow)),
+                call(x),
+                jax.jit(functools.partial(call, x))(),
+            ]
+            checks.assert_same(results[1:], [results[0]] * 2)
+    labels = INDICES.astype(np.int64)
+    checks.assert_same(hot(labels), hot(INDICES))
+    assert padding(np.array([1e300, -1e300]), (0,), (0,)).tolist() == [np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 2**63 + 1])
+def test_integers_that_do_not_fit_in_32_bits(value):
+    array = np.full((2, 1), value)
+    array[0] = 1
+    for name in ("indices", "nonzero", "padding", "diagonal", "a"):
+        operator, argument, _, call = PLACES[name]
+        kind = "INT32" if abs(value) < 2**62 else "UINT32"
+        text = f"{argument} has an element {value}, which {kind} does not hold"
+        assert_refused(operator, text, call, array)
+        with pytest.raises(DescriptorError, match="does not hold"):
+            jax.jit(lambda c=call: c(array))()
 
 
 def test_an_integer_of_more_than_32_bits_is_no_array():
@@ -283,6 +332,29 @@ def test_a_traced_number_saturates(dtype):
         assert int(traced(value)[0, -1]) == int(padding_value(x, value)[0, -1])
 
 
+def test_a_float_saturates_outside_of_a_program_and_as_a_literal_in_one(x64):
+    """As a traced one does. JAX folds the conversion of a literal by NumPy."""
+    values = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
+
+    def pad(dtype):
+        x = jnp.zeros((1, 1), dtype)
+        return [padding_value(x, jnp.asarray(value))[0, -1] for value in values]
+
+    for dtype in [
+        "int8",
+        "uint8",
+        "int16",
+        "uint16",
+        "int32",
+        "uint32",
+        "int64",
+        "uint64",
+    ]:
+        expected = [oracles.cast_padding_value(value, dtype) for value in values]
+        assert pad(dtype) == expected
+        assert jax.jit(pad, static_argnums=0)(dtype) == expected
+
+
 @pytest.mark.parametrize(
     ("dtype", "taken", "refused"),
     [
@@ -302,7 +374,7 @@ def test_which_traced_numbers_a_type_takes(dtype, taken, refused):
         for number in refused:
             if call is padding_value and number == 1.5:
                 continue  # it truncates a float
-            text = f"{re.escape(name)}.*must be the same. Convert it with .astype"
+            text = f"{re.escape(name)}.*must be the same. "
             with pytest.raises(DescriptorError, match=text):
                 run(number)
 

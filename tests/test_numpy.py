@@ -14,9 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import checkify
 from jax.sharding import AxisType, PartitionSpec
 
 import dmljax.numpy as dnp
+from tests import oracles
 from tests.checks import eight_devices
 from tests.samples import NUMPY as MODES
 
@@ -100,10 +102,11 @@ def twin(name):
 
 
 def assert_alike(ours, theirs, given=""):
-    """Same values, types and sizes. Results of jax.numpy may be weakly typed."""
+    """Same values, types, also weak ones, and sizes."""
     pairs = zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True)
     for one, other in pairs:
         assert (one.dtype, one.shape) == (other.dtype, other.shape), given
+        assert one.weak_type == other.weak_type, given
         np.testing.assert_array_equal(one, other, str(given))
 
 
@@ -225,6 +228,274 @@ def test_differences():
     assert dnp.compress(COUNTS, COUNTS, size=7).tolist() == [3, 7, -1, 0, 0, 0, 0]
 
 
+WEAK = [jnp.full((2, 3), number) for number in (-2, 1.5, 1j)]
+
+
+def each_function(library, x):
+    """Every function whose result is of the elements of `x`."""
+    chosen = jnp.real(x) != 0
+    for mode in MODES:
+        yield library.pad(x, 1, mode)
+    yield library.pad(x, 1, constant_values=3.5)
+    yield library.extract(chosen, x, size=4)
+    yield library.compress(chosen[0], x, 1, size=2)
+    yield library.tril(x)
+    yield library.triu(x, 1)
+
+
+@pytest.mark.parametrize("x", WEAK, ids=str)
+def test_weak_types(x):
+    """An array of Python numbers does not widen what it is added to."""
+
+    def run(library):
+        return [[*each_function(library, y)] for y in (x, x.astype(x.dtype))]
+
+    expected = run(jnp)
+    for ours in (run(dnp), jax.jit(lambda: run(dnp))()):
+        assert_alike(ours, expected)
+    for name in ("extract", "compress"):  # outside of jit, without a size
+        chosen = np.array([True])
+        assert_alike(getattr(dnp, name)(chosen, x), getattr(jnp, name)(chosen, x))
+
+
+@pytest.mark.usefixtures("standard_promotion")
+def test_a_weak_type_under_transformations():
+    scores = jnp.full((4, 4), -np.inf)
+    half = jnp.ones((4, 4), jnp.bfloat16)
+    outputs = [
+        dnp.triu(scores, 1) + half,
+        jax.vmap(lambda x: dnp.pad(x, (0, 1)) + half[:, 0])(scores[:, 1:]),
+        jax.lax.scan(lambda c, _: (dnp.triu(scores) + c, c), half, length=2)[0],
+        jax.jit(lambda: dnp.tril(scores) + half)(),
+        jax.checkpoint(lambda x: dnp.tril(scores) + x)(half),
+    ]
+    exported = jax.export.export(jax.jit(lambda: dnp.triu(scores) + half))()
+    outputs.append(jax.export.deserialize(exported.serialize()).call())
+    assert {output.dtype for output in outputs} == {half.dtype}
+    for y in (jnp.ones(4), jnp.full(4, 1.0)):
+
+        def square(x):
+            return (dnp.pad(x, 1) ** 2).sum()
+
+        np.testing.assert_array_equal(jax.grad(square)(y), [2, 2, 2, 2])
+        np.testing.assert_array_equal(jax.hessian(square)(y), 2 * np.eye(4))
+        tangent = jax.jvp(lambda x: dnp.pad(x, 1), (y,), (y,))[1]
+        np.testing.assert_array_equal(tangent, [0, 1, 1, 1, 1, 0])
+    for axis_type in AxisType.Auto, AxisType.Explicit:
+        mesh = eight_devices(axis_type)
+        x = jnp.full((8, 4), 2.0)
+        spec = PartitionSpec("batch")
+        with jax.set_mesh(mesh):
+            divided = jax.device_put(x, jax.NamedSharding(mesh, spec))
+            for run in dnp.triu, jax.jit(dnp.triu):
+                assert_alike(run(divided), jnp.triu(x))
+            mapped = jax.shard_map(dnp.triu, in_specs=spec, out_specs=spec)
+            assert_alike(mapped(divided[:, None]), jnp.triu(x[:, None]))
+
+
+LITERALS = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
+)
+def test_floats_saturate(dtype):
+    """A literal in a program, too, of which JAX folds the conversion by NumPy."""
+    x = jnp.ones(2, dtype)
+    chosen = jnp.array([True, False])
+
+    def fill(value):
+        yield dnp.pad(x, (0, 1), constant_values=value)
+        yield dnp.pad(x, (0, 1), constant_values=(value, value))
+        yield dnp.extract(chosen, x, size=2, fill_value=value)
+        yield dnp.compress(chosen, x, size=2, fill_value=value)
+
+    def run(values):
+        return jnp.array([[y[-1] for y in fill(value)] for value in values])
+
+    expected = [[oracles.cast_padding_value(value, dtype)] * 4 for value in LITERALS]
+    for found in (
+        run(LITERALS),
+        jax.jit(lambda: run(LITERALS))(),
+        jax.jit(run)(LITERALS),
+    ):
+        np.testing.assert_array_equal(found, expected)
+
+
+# A coordinate of the longer one does not fit in int32.
+LONG, LONGER = (jax.ShapeDtypeStruct((n,), bool) for n in (2**31, 2**31 + 1))
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        lambda x: dnp.flatnonzero(x, size=2),
+        lambda x: dnp.nonzero(x, size=2)[0],
+        lambda x: dnp.nonzero(x[None], size=2)[1],
+        lambda x: dnp.argwhere(x[:, None], size=2),
+    ],
+)
+def test_coordinates_beyond_int32(find):
+    """Sizes decide it. No array is made."""
+    assert jax.eval_shape(find, LONG).dtype == np.int32
+    with pytest.raises(ValueError, match=r"x64 mode.* dmljax\.nonzero_coordinates"):
+        jax.eval_shape(find, LONGER)
+    with jax.enable_x64(True):
+        assert jax.eval_shape(find, LONGER).dtype == np.int64
+
+
+def test_elements_beyond_int32():
+    """Their coordinates are not in the result."""
+
+    def choose(chosen, x):
+        flat = dnp.extract(chosen, x, size=2)
+        return flat.sum() + dnp.compress(chosen, x[None], 1, size=2).sum()
+
+    values = jax.ShapeDtypeStruct(LONGER.shape, np.float32)
+    gradient = jax.eval_shape(jax.grad(choose, 1), LONGER, values)
+    assert gradient == values
+
+
+LABELS = np.array([2**32, 2**40 + 1, -(2**32), 2, 2**31])
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
+def test_labels_of_64_bits(x64, dtype):
+    found = dnp.one_hot(jnp.asarray(LABELS.astype(dtype)), 3, dtype=bool)
+    np.testing.assert_array_equal(found, LABELS[:, None] == np.arange(3))
+
+
+def test_the_modes_of_padding_by_other_names():
+    x = np.float32([1, 2, 3])
+    for given in ("circular", "replicate", "nearest", "zeros", "mirror", "EDGE"):
+        with pytest.raises(NotImplementedError, match="Write mode='") as raised:
+            dnp.pad(x, 1, given)
+        written = re.search("Write mode='(.*)'", str(raised.value))[1]
+        others = {"circular": "wrap", "zeros": "constant", "mirror": "reflect"}
+        assert written == others.get(given, "edge")
+        assert_alike(dnp.pad(x, 1, written), jnp.pad(x, 1, written))
+
+
+def test_padding_with_all_integers_that_the_type_holds():
+    """As NumPy does. jax.numpy takes none above its default integer."""
+    for dtype, value in (
+        ("uint32", 2**32 - 1),
+        ("float32", 2**40),
+        ("float32", -(2**70)),
+    ):
+        x = np.zeros(2, dtype)
+        for values in (value, (value, 3), ((value, 3),)):
+            found = dnp.pad(jnp.asarray(x), 1, constant_values=values)
+            expected = np.pad(x, 1, constant_values=np.asarray(values, dtype))
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("function", ["tril", "triu"])
+def test_diagonals_that_are_data(function):
+    ours, theirs = (getattr(library, function) for library in (dnp, jnp))
+    for dtype in ("int8", "uint8", "int32", "uint32"):
+        limits = np.iinfo(dtype)
+        ks = np.array([0, 1, limits.min, limits.max], dtype)
+        expected = [theirs(X, int(np.clip(k, -9, 9))) for k in ks]
+        matrices = jnp.asarray([X] * len(ks))
+        assert_alike(jax.vmap(ours)(matrices, ks), jnp.stack(expected))
+        assert_alike([ours(X, jnp.asarray(k)) for k in ks], expected)
+    (n,) = jax.export.symbolic_shape("n")
+    program = jax.jit(lambda x: ours(x, x.shape[0] - 4))
+    exported = jax.export.export(program)(jax.ShapeDtypeStruct((n, 4), np.float32))
+    assert_alike(exported.call(jnp.asarray(X)), theirs(jnp.asarray(X), -1))
+
+
+def test_elements_of_no_array():
+    """There is nothing to choose from. jax.numpy refuses these sizes."""
+    nothing = jnp.zeros((0, 2))
+    assert dnp.extract(nothing, nothing, size=3, fill_value=4).tolist() == [4] * 3
+    for axis, sizes in ((0, (3, 2)), (1, (0, 3))):
+        found = dnp.compress(jnp.zeros(0), nothing, axis, size=3, fill_value=4)
+        np.testing.assert_array_equal(found, np.full(sizes, 4, np.float32))
+
+
+def test_conditions_of_numpy_in_a_program():
+    """They are known, so that no size is needed. jax.numpy needs one in a program."""
+
+    def run(library):
+        yield library.compress(COUNTS[:3], jnp.asarray(CUBE), 1)
+        yield library.extract(X > 1, jnp.asarray(X))
+        yield library.nonzero(X)
+        yield library.argwhere(CUBE)
+        yield library.flatnonzero(EMPTY)
+
+    assert_alike(jax.jit(lambda: [*run(dnp)])(), [*run(jnp)])
+
+
+@pytest.mark.parametrize("axis_type", [AxisType.Auto, AxisType.Explicit])
+def test_divided_arrays(axis_type):
+    rows = jnp.arange(16.0).reshape(8, 2)
+    mesh = eight_devices(axis_type)
+    by_rows = jax.NamedSharding(mesh, PartitionSpec("batch"))
+
+    def results(library, x):
+        chosen = x[:, 0] > 5
+        yield library.extract(x > 2, x, size=3)
+        yield library.compress(chosen, x, 0, size=3)
+        yield library.compress(chosen, x, size=3)
+        yield library.compress(jnp.arange(2), x, 1, size=1)
+        yield library.nonzero(x, size=3)
+        yield library.argwhere(x, size=3)
+        yield library.pad(x, ((8, 0), (1, 0)), constant_values=(1, 2))
+        yield library.tril(x, -1)
+        yield jax.grad(lambda x: library.compress(x[:, 0], x, 0, size=8).sum())(x)
+
+    def run(library, x):
+        return jax.jit(lambda x: [*results(library, x)])(x), [*results(dnp, x)]
+
+    expected = run(jnp, rows)
+    with jax.set_mesh(mesh):
+        assert_alike(run(dnp, jax.device_put(rows, by_rows)), expected)
+        if axis_type == AxisType.Explicit:
+            lit = dnp.one_hot(jnp.arange(8), 8, out_sharding=by_rows)
+            assert lit.sharding.spec[0] == "batch"
+
+
+def test_a_result_stays_on_the_device_of_its_array():
+    device = jax.devices()[3]
+    for sizes in ((3,), (0,)):
+        x = jax.device_put(jnp.zeros(sizes), device)
+        results = [
+            dnp.extract(x, x),
+            dnp.extract(x, x, size=3, fill_value=4),
+            dnp.compress(x, x),
+            dnp.nonzero(x),
+            dnp.argwhere(x),
+            dnp.pad(x, 1),
+            dnp.one_hot(x, 0),
+        ]
+        assert {y.device for y in jax.tree.leaves(results)} == {device}
+
+
+def test_index_checks_find_nothing():
+    def choose(chosen, x):
+        return dnp.compress(chosen, x, size=4), dnp.extract(chosen, x, size=9)
+
+    checked = checkify.checkify(jax.jit(choose), errors=checkify.index_checks)
+    error, _ = checked(jnp.array([True, False, True, False]), jnp.arange(4))
+    assert error.get() is None
+
+
+def test_nan_that_gives_no_nan():
+    with jax.debug_nans(True):
+        lit = dnp.one_hot(jax.device_put(np.float32([np.nan, 1])), 2, dtype=bool)
+    assert lit.tolist() == [[False, False], [False, True]]
+
+
+def test_the_functions_are_all_that_is_listed():
+    assert dir(dnp) == sorted(dnp.__all__)
+    for name in dnp.__all__:
+        text = getattr(dnp, name).__doc__
+        for part in ("Args:", "Returns:", "Raises:", ">>> "):
+            assert part in text, name
+
+
 def refused(error, text, function, *arrays, **options):
     with pytest.raises(error, match=text):
         function(*arrays, **options)
@@ -236,6 +507,8 @@ def test_what_dmljax_has_not():
     unknown("Use jax.numpy.pad", dnp.pad, X, 1, np.pad)
     unknown("odd", dnp.pad, X, 1, "edge", reflect_type="odd")
     unknown("Use jax.nn", dnp.one_hot, X, 3, axis="i")
+    unknown("Use jax.numpy.pad", dnp.pad, X, 1, "linear_ramp", end_values=3)
+    unknown("writes into no array", dnp.compress, COUNTS, COUNTS, out=COUNTS)
 
 
 def test_wrong_types():
@@ -259,7 +532,11 @@ def test_wrong_types():
     wrong("num_classes must be an integer", dnp.one_hot, X, 2.0)
     wrong("one_hot: x has elem", dnp.one_hot, jax.random.key(0), 3)
     wrong("one_hot: dtype is <U3", dnp.one_hot, X, 3, dtype="U3")
-    wrong("'float' object", dnp.triu, X, 0.5)
+    wrong("triu: k is 0.5; it must be an integer", dnp.triu, X, 0.5)
+    wrong("tril: k has data type FLOAT32; it must", dnp.tril, X, jnp.float32(1))
+    for width in (lambda n: n, lambda n: (n, 1), lambda n: ((n, 1),), jnp.atleast_2d):
+        padded = jax.jit(lambda n, width=width: dnp.pad(X[0], width(n)))
+        wrong("pad_width is traced; it must be", padded, 1)
 
 
 def test_wrong_values():
@@ -273,6 +550,15 @@ def test_wrong_values():
     wrong("a tuple of 2", dnp.nonzero, X, size=9, fill_value=[1, 2])
     wrong("2 dimensions; it must have 1", dnp.compress, X, X)
     wrong("past the end", dnp.compress, COUNTS, COUNTS[:4])
+    wrong("past the end", dnp.compress, jnp.asarray(COUNTS), COUNTS[:4])
+    wrong("past the end", jax.jit(lambda x: dnp.compress(COUNTS, x)), COUNTS[:4])
+    fill = np.array([1, 2])
+    wrong("extract: fill_value has", dnp.extract, X, X, size=1, fill_value=fill)
+    wrong("constant_values is given", dnp.pad, X, 1, "edge", constant_values=3)
+    wrong("no stat_length", dnp.pad, X, 1, "edge", stat_length=3)
+    wrong("INT32 holds", dnp.pad, COUNTS, 1, constant_values=2**32 - 1)
+    wrong("one_hot: num_classes is -1", dnp.one_hot, COUNTS, -1)
+    wrong("k has sizes", dnp.tril, X, jnp.arange(2))
     wrong("1 dimension; it must have at least", dnp.triu, COUNTS)
 
 

@@ -15,6 +15,8 @@ from jax import export
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
+import dmljax
+import dmljax.numpy as dnp
 from dmljax import DescriptorError
 from dmljax._check import NoKernelError
 from dmljax._primitive import Kernel, OperatorPrimitive
@@ -218,3 +220,40 @@ def test_a_kernel_in_a_shard_map_over_some_axes_is_refused():
 
     message = r"over the axes that are not manual\. Leave out axis_names="
     assert_refused(message, struct(), function=function)
+
+
+def test_a_nan_is_found_where_debug_nans_asks_for_it():
+    """JAX evaluates each primitive by itself then."""
+    x = jax.device_put(np.float32([[np.nan, 1]]))
+    calls = [
+        lambda: dmljax.padding(x, (0, 1), (1, 0)),
+        lambda: dmljax.diagonal_matrix1(x, fill_begin=1, fill_end=1),
+        lambda: dmljax.element_wise_if(np.ones((1, 2), bool), x, x),
+        lambda: dmljax.one_hot(np.int32([[0]]), x, size=2),
+    ]
+    for check, given in ((jax.debug_nans, np.nan), (jax.debug_infs, np.inf)):
+        x = jax.device_put(np.float32([[given, 1]]))
+        with check(True):
+            assert dmljax.nonzero_coordinates(x).count == 2
+            for call in calls:
+                with pytest.raises(FloatingPointError, match="invalid value"):
+                    call()
+
+
+def test_results_whose_bytes_xla_can_not_count():
+    """JAX 0.10 would end the process."""
+    long = jax.ShapeDtypeStruct((1, 2**31), np.int8)
+    for call in (
+        lambda x: dmljax.one_hot(x, np.float32([0, 1]), size=2**31 - 1, axis=0),
+        lambda x: dmljax.diagonal_matrix1(shape=(2**30, 2**30)),
+        lambda x: dnp.one_hot(x, 2**31 - 1, dtype=bool),
+        lambda x: dnp.pad(x, 2**31),
+        *(
+            functools.partial(
+                dmljax.padding, start_padding=(2**30, 0), end_padding=(0, 0), mode=mode
+            )
+            for mode in dmljax.PaddingMode
+        ),
+    ):
+        with pytest.raises(DescriptorError, match=r"the result .* sizes \{.*2\^59"):
+            jax.eval_shape(call, long)

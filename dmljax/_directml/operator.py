@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from dmljax._arguments import as_array, check_x64
+from dmljax._arguments import as_array, check_x64, same_type
 from dmljax._check import DescriptorError, as_member, require_same, show
 from dmljax._directml.descriptor import OperatorDesc, Result
 from dmljax._directml.strides import read, write
@@ -87,7 +87,7 @@ class Operator(Struct, Generic[Result], eq=False):
             )
         operator = self.desc.operator
         given = [
-            as_array(operator, f"tensor '{name}'", array)
+            as_array(operator, f"tensor '{name}'", array, strict=True)
             for name, array in zip(names, arrays, strict=True)
         ]
         result: Result = _evaluate(self, *given)
@@ -204,7 +204,7 @@ def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax
     given = f"The array for tensor '{name}'"
     described = "the descriptor"
     types = (given, array.dtype), (described, tensor.dtype)
-    remedy = f" Convert it with .astype('{tensor.dtype}')."
+    remedy = same_type("array", array.dtype, tensor.dtype)
     require_same(operator, "data types", *types, remedy)
     if tensor.strides is None:
         sizes = (given, array.shape), (described, tensor.sizes)

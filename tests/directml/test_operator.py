@@ -161,7 +161,7 @@ UNFIT = [
     (pad(), f"'InputTensor' has {{2,3}}, while...has {{3}}{SAME}", MATRIX),
     (
         pad(),
-        f"'InputTensor' has INT32, while...has FLOAT32{SAME}. Convert it with .astype(",
+        f"'InputTensor' has INT32, while...has FLOAT32{SAME}. FLOAT32 does not hold",
         WHOLE[0],
     ),
     (SELECT, "'ConditionTensor' has BOOL, while...UINT8", MATRIX > 0, MATRIX, MATRIX),

@@ -143,7 +143,9 @@ ERRORS = [
         shape=(3, 2),
     ),
     _call(f"shape has {{}}, while {X} has {{2,3}}", MATRIX, shape=()),
-    _call(f"dtype has FLOAT16, while {X}...the same. Write x.ast", MATRIX, dtype="f2"),
+    _call(
+        f"dtype has FLOAT16, while {X}...the same. Leave dtype out", MATRIX, dtype="f2"
+    ),
     _call(
         "the result (dtype) has data type FLOAT64, which needs JAX's x64",
         shape=(2, 2),

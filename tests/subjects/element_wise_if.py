@@ -61,8 +61,8 @@ ERRORS = [
         MATRIX[0],
     ),
     _call(
-        "a (ATensor) has FLOAT32, while b (BTensor) has INT32...Write "
-        "b.astype(a.dtype)",
+        "a (ATensor) has FLOAT32, while b (BTensor) has INT32..."
+        "choose a type that holds yours",
         CONDITION,
         MATRIX,
         WHOLE,

@@ -1,0 +1,104 @@
+"""dmljax.numpy beside jax.numpy, by random calls: types, weak types and values."""
+
+import warnings
+
+import hypothesis
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+import dmljax.numpy as dnp
+from tests.samples import NUMPY as MODES
+
+TYPES = "bool int8 uint8 int16 uint16 int32 uint32 float16 bfloat16 float32 complex64"
+WIDE = "int64 uint64 float64"
+# Numbers that few types hold. No subnormal one: these count as non-zero here alone.
+NUMBERS = st.sampled_from(
+    [
+        *(0, 1, -1, 2, 127, 128, 255, 256, 300, -129, 2**31 - 1, -(2**31)),
+        *(0.0, -0.0, 0.5, -1.5, 300.7, 65504.0, 7e4, 1e30, 3e9, -3e9, 1e-5),
+        *(float("nan"), float("inf"), -float("inf"), True, False),
+    ]
+)
+
+
+@st.composite
+def arrays(draw, sizes=(2, 3)):
+    """An array of one of all types, perhaps a weak one, or an array of NumPy."""
+    dtype = draw(st.sampled_from((TYPES + " " + WIDE).split()))
+    count = int(np.prod(sizes))
+    numbers = draw(st.lists(NUMBERS, min_size=count, max_size=count))
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        array = np.array(numbers, np.float64).astype(dtype).reshape(sizes)
+    if draw(st.booleans()):
+        return array
+    if draw(st.booleans()):
+        return jnp.full(sizes, draw(NUMBERS))
+    return jnp.asarray(array)
+
+
+@st.composite
+def calls(draw):
+    """The name of a function, its arrays, and its other arguments."""
+    name = draw(st.sampled_from(dnp.__all__))
+    options = {}
+    if name == "pad":
+        given = [draw(arrays())]
+        options = {"pad_width": draw(st.sampled_from([0, 1, (1, 2), ((1, 0), (2, 4))]))}
+        options["mode"] = draw(st.sampled_from(MODES))
+        if options["mode"] == "constant":
+            pair = st.tuples(NUMBERS, NUMBERS)
+            values = draw(st.one_of(NUMBERS, pair, st.tuples(pair, pair), arrays(())))
+            options["constant_values"] = values
+    elif name in ("tril", "triu"):
+        given = [draw(arrays())]
+        options = {"k": draw(st.integers(-3, 3))}
+    elif name == "one_hot":
+        given = [draw(arrays((4,)))]
+        options = {"num_classes": draw(st.sampled_from([0, 1, 3, 300]))}
+        options["dtype"] = draw(st.sampled_from([None, bool, float, int, "bfloat16"]))
+        options["axis"] = draw(st.sampled_from([0, 1, -1]))
+    elif name in ("extract", "compress"):
+        given = [draw(arrays((6,))), draw(arrays())]
+        options = {"size": draw(st.integers(1, 6))}
+        options["fill_value"] = draw(st.one_of(NUMBERS, arrays(())))
+    else:
+        given = [draw(arrays())]
+        options = {"size": draw(st.integers(0, 6))}
+        options["fill_value"] = draw(st.sampled_from([None, -1, 9]))
+    return name, given, options
+
+
+def outcome(library, call, jitted):
+    """The results, or the error."""
+    name, given, options = call
+    owner = jax.nn if name == "one_hot" and library is jnp else library
+    function = getattr(owner, name)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            if jitted:
+                return jax.jit(lambda: function(*given, **options))()
+            return function(*given, **options)
+    except (TypeError, ValueError, OverflowError) as error:
+        return error
+
+
+@pytest.mark.usefixtures("standard_promotion")
+@hypothesis.given(calls(), st.booleans(), st.booleans())
+def test_random_calls(call, jitted, x64):
+    with jax.enable_x64(x64):
+        expected = outcome(jnp, call, jitted)
+        found = outcome(dnp, call, jitted)
+    # dmljax.numpy takes some numbers that jax.numpy refuses.
+    hypothesis.assume(not isinstance(expected, Exception))
+    if isinstance(found, Exception):
+        raise found
+    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
+    for one, other in pairs:
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        assert one.weak_type == other.weak_type
+        # For NumPy, a NaN of bfloat16 is no NaN.
+        values = [np.asarray(x).astype(np.complex128) for x in (one, other)]
+        np.testing.assert_array_equal(*values)
