@@ -91,6 +91,58 @@ def test_onnx_programs(library, blocks):
         np.testing.assert_array_equal(names["found"], np.pad(found, columns))
 
 
+@pytest.fixture(scope="module")
+def run_by_handlers():
+    """Runs one node by the page's handlers for jaxonnxruntime, after a sample of ones.
+
+    `value` is an input, `computed` is Shape's output, and `constant` is a Constant.
+    """
+    pytest.importorskip("jaxonnxruntime")
+    from onnx import parser
+
+    names = {}
+    for block in BLOCK.findall(TEXTS[ONNX]):
+        exec(block, names)
+
+    def run(node, x):
+        model = parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 19]>
+        graph (int32[n, m] x, int64[k] value) => (int32[p, q] y)
+        <int64[2] axis = {{0, 1}}, int32[2] off_on = {{0, 1}}>
+        {{
+            computed = Shape(x)
+            constant = Constant<value_ints = [2]>()
+            y = {node}
+        }}
+        """)
+        inputs = {"x": np.ones_like(x), "value": np.array([1])}
+        with jax.enable_x64(True):
+            function, parameters = names["call_onnx_model"](model, inputs)
+            inputs["x"] = x
+            results = function(parameters, inputs)
+        return results, names["ReferenceEvaluator"](model).run(None, inputs)
+
+    return run
+
+
+NODES = ["Pad(x, {})", "Pad(x, axis, , {})", "OneHot(x, {}, off_on)", "Trilu(x, {})"]
+
+
+@pytest.mark.parametrize("source", ["value", "computed"])
+@pytest.mark.parametrize("node", NODES)
+def test_handlers_take_no_value_of_the_sample_input(node, source, run_by_handlers):
+    """It may be another one in the next call, which the handlers would not notice."""
+    text = rf"^\w+: the input '{source}' must be an initializer"
+    with pytest.raises(ValueError, match=text):
+        run_by_handlers(node.format(source), np.ones((1, 2), np.int32))
+
+
+def test_handlers_take_constants(run_by_handlers):
+    x = np.arange(12, dtype=np.int32).reshape(3, 4)
+    found, expected = run_by_handlers("Trilu(x, constant)", x)
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_no_row_is_left_out(page):
     lines = TEXTS[page].splitlines()
