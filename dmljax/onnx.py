@@ -10,9 +10,6 @@ result must be known when a program is traced: `pads`, `axes` and `depth` are nu
 lists or arrays that are not traced. They may have 64 bits. All other arrays are data,
 of any type. Data of 64 bits need JAX's x64 mode, as everywhere but in ``dmljax.numpy``.
 Types are never promoted. Where ONNX has one number, an array of one element will do.
-
-An argument that breaks a rule is a ``DescriptorError``, or a TypeError if it is of
-another kind.
 """
 
 from __future__ import annotations
@@ -38,13 +35,7 @@ from dmljax._arguments import (
     convert_scalar,
     is_python_number,
 )
-from dmljax._check import (
-    DescriptorError,
-    at_most,
-    decide_at_most,
-    require_same,
-    show,
-)
+from dmljax._check import DescriptorError, at_most, decide_at_most, require_same, show
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._element_wise_if import element_wise_if
 from dmljax._one_hot import one_hot as _one_hot
@@ -54,6 +45,8 @@ from dmljax._types import INT32_MAX, INT32_MIN, Sizes, is_floating
 __all__ = ["compress", "eye_like", "nonzero", "one_hot", "pad", "trilu", "where"]
 HERE = "dmljax.onnx."
 Mode = Literal["constant", "edge", "reflect", "wrap"]
+_MODES = get_args(Mode)
+Fills = ArrayLike | tuple[ArrayLike, ...]
 # The data types of ONNX, each at its number.
 _TYPES = (
     *("undefined", "float32", "uint8", "int8", "uint16", "int16", "int32", "int64"),
@@ -78,11 +71,9 @@ def pad(
 
     Args:
       data: (...) of any type and rank.
-      pads: the number of elements to add before each of the `axes`, and then the number
-        to add after each. A negative number cuts off elements. All is cut before it is
-        padded.
-      constant_value: one number of the type of `data`. None stands for 0. Only the mode
-        "constant" uses it.
+      pads: how many elements to add before each of the `axes`, and then after each. A
+        negative number cuts off elements, before anything is added.
+      constant_value: one number of the type of `data`, for "constant". None means 0.
       axes: the axes to pad. None stands for all of them.
       mode: "constant", "edge", "reflect" or "wrap".
 
@@ -90,9 +81,8 @@ def pad(
       An array of the type of `data`, differentiable in `data` and `constant_value`.
 
     Raises:
-      DescriptorError: if the mode is unknown, if `pads` has not two elements for each
-        axis, if an axis occurs twice, if nothing is left to repeat, or if
-        `constant_value` has another type or more than one element.
+      DescriptorError: if `mode` or an axis is unknown, `pads` has not two elements for
+        each axis, no element is left to repeat, or `constant_value` is refused.
       TypeError: if `pads` or `axes` is traced or has other elements than integers.
 
     >>> pad(jnp.array([1, 2, 3]), [1, 2], 7)
@@ -100,22 +90,18 @@ def pad(
     """
     name = HERE + "pad"
     x = as_array(name, "data", data)
-    if not isinstance(mode, str) or mode not in get_args(Mode):
-        raise DescriptorError(
-            f"{name}: mode is {mode!r}; it must be one of {[*get_args(Mode)]}."
-        )
+    if mode not in _MODES:
+        raise DescriptorError(f"{name}: mode is {mode!r}; it must be one of {_MODES}.")
     widths = as_sizes(name, "pads", _as_numpy(pads))
     given = range(x.ndim) if axes is None else _as_numpy(axes)
-    places = []
-    for axis in as_sizes(name, "axes", given):
-        places.append(_as_axis(name, "an element of axes", axis, x.ndim))
+    numbers = as_sizes(name, "axes", given)
+    places = [_as_axis(name, "an element of axes", i, x.ndim) for i in numbers]
     n = len(places)
     if len(set(places)) != n:
         raise DescriptorError(f"{name}: axes is {axes}; none may occur twice.")
     if len(widths) != 2 * n:
         raise DescriptorError(
-            f"{name}: pads has {len(widths)} elements; it must have 2 for each of {n} "
-            "axes."
+            f"{name}: pads has {len(widths)} elements; {n} axes need {2 * n}."
         )
     starts = [0] * x.ndim
     ends = [0] * x.ndim
@@ -130,8 +116,7 @@ def pad(
                 f"{name}: pads leaves {left} elements of data along axis {axis}; "
                 f"{mode} needs at least {least}."
             )
-        if (before, after) != (0, 0):
-            x = lax.slice_in_dim(x, before, x.shape[axis] - after, axis=axis)
+        x = lax.slice_in_dim(x, before, x.shape[axis] - after, axis=axis)
     value: Any = 0
     if constant_value is not None:
         value = _as_scalar(name, "constant_value", constant_value, x)
@@ -150,8 +135,7 @@ def one_hot(
 
     Args:
       indices: (...) of any type. Floats are truncated toward zero. A negative index
-        counts from the end. A sequence is off everywhere if its index is NaN, below
-        -depth, or at least `depth`.
+        counts from the end. NaN and an index out of [-depth, depth) light nothing.
       depth: one number, the length of a sequence. A float is truncated.
       values: two numbers, off and on.
       axis: the axis of the result that the sequences lie along.
@@ -161,8 +145,8 @@ def one_hot(
       differentiable in `values`.
 
     Raises:
-      DescriptorError: if `depth` is below 1, if `values` has not two elements, or if
-        the result has no such axis.
+      DescriptorError: if `depth` is below 1, `values` has other sizes than {2}, or the
+        result has no such axis.
       TypeError: if `depth` is traced or no finite number.
 
     >>> one_hot(jnp.array([0, -1, 5]), 3, jnp.array([0, 1]))
@@ -185,8 +169,7 @@ def one_hot(
         raise DescriptorError(f"{name}: depth is {size}; it must be at least 1.")
     if is_floating(index.dtype):
         number = jnp.asarray(index).astype(jnp.result_type(int))
-        # No depth reaches INT32_MIN.
-        index = jnp.where(jnp.isnan(index), INT32_MIN, number)
+        index = jnp.where(jnp.isnan(index), INT32_MIN, number)  # which no depth reaches
     axis = _as_axis(name, "axis", axis, index.ndim + 1)
     return _one_hot(jnp.expand_dims(index, axis), off_on, size=size, axis=axis)
 
@@ -204,8 +187,8 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
       are broadcast to its sizes.
 
     Raises:
-      DescriptorError: if the sizes can't be broadcast, if the types differ, or if both
-        `x` and `y` are Python numbers.
+      DescriptorError: if the sizes can't be broadcast, the types differ, or both `x`
+        and `y` are Python numbers.
       TypeError: if an argument is not an array.
 
     >>> x = jnp.array([[1, 2], [3, 4]])
@@ -214,44 +197,42 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
            [3, 4]], dtype=int32)
     """
     name = HERE + "where"
-    arrays = {"condition": as_array(name, "condition", condition)}
-    types = []
-    for key, value in (("x", x), ("y", y)):
-        if not is_python_number(value):
-            array = as_array(name, key, value)
-            arrays[key] = array
-            # A Python number that was traced takes the other type, as one that was not.
-            truth = array.ndim == 0 and array.dtype == np.bool_
-            if not (truth or jax.typeof(array).weak_type):
-                types.append((key, array.dtype))
-    if len(arrays) == 1:
+    given: dict[str, Any] = {"condition": condition, "x": x, "y": y}
+    if is_python_number(x) and is_python_number(y):
         raise DescriptorError(
             f"{name}: x and y are both Python numbers; one must be an array."
         )
-    if len(types) == 2:
-        one, other = types
-        require_same(name, "data types", one, other, " Convert one by .astype.")
+    for key, value in given.items():
+        if key == "condition" or not is_python_number(value):
+            given[key] = as_array(name, key, value)
+    if not (_has_no_type(given["x"]) or _has_no_type(given["y"])):
+        types = ("x", given["x"].dtype), ("y", given["y"].dtype)
+        require_same(name, "data types", *types, " Convert one by .astype.")
     try:
-        shape = jnp.broadcast_shapes(*[array.shape for array in arrays.values()])
+        shape = jnp.broadcast_shapes(*map(np.shape, given.values()))
     except ValueError:
-        sizes = [f"{key} has sizes {show(a.shape)}" for key, a in arrays.items()]
+        sizes = [f"{key} has sizes {show(np.shape(v))}" for key, v in given.items()]
         raise DescriptorError(
             f"{name}: {', '.join(sizes)}; counted from the last axis, the sizes of an "
             "axis must be equal or 1."
         ) from None
-    # The operator broadcasts scalars of `x` and `y`, and gives a number its type.
-    given: dict[str, Any] = {"x": x, "y": y}
-    for key, array in arrays.items():
-        scalar = array.ndim == 0 and key != "condition"
-        given[key] = array if scalar else jnp.broadcast_to(array, shape)
-    return element_wise_if(given["condition"], given["x"], given["y"])
+    for key, value in given.items():
+        # The operator shares a scalar, and gives a number its type.
+        if key == "condition" or np.ndim(value):
+            given[key] = jnp.broadcast_to(value, shape)
+    return element_wise_if(*given.values())
+
+
+def _has_no_type(value: Any) -> bool:
+    """Whether a value is a Python number, or was one before it was traced."""
+    if is_python_number(value):
+        return True
+    truth: bool = value.ndim == 0 and value.dtype == np.bool_
+    return truth or jax.typeof(value).weak_type
 
 
 def nonzero(
-    x: ArrayLike,
-    *,
-    size: int | None = None,
-    fill_value: ArrayLike | tuple[ArrayLike, ...] = 0,
+    x: ArrayLike, *, size: int | None = None, fill_value: Fills = 0
 ) -> jax.Array:
     """Finds the coordinates of non-zero elements, as ONNX's NonZero does.
 
@@ -259,17 +240,15 @@ def nonzero(
       x: (...) of any type and rank.
       size: the number of coordinates to return; those that come after are left out.
         None stands for as many as there are: the call must then be outside of ``jit``.
-      fill_value: an integer, or a tuple of one for each dimension, that fills the
-        columns past the count. With ``fill_value=x.shape`` they lie past the end of
-        `x`, where JAX's ``x.at[...].set(..., mode="drop")`` writes nothing. With 0 it
-        would write into the first element.
+      fill_value: an integer, or a tuple of one for each dimension, for the columns past
+        the count. ``x.at[...].set(..., mode="drop")`` writes nothing at the columns of
+        ``fill_value=x.shape``. With 0 it writes into the first element.
 
     Returns:
       Integers (rank, size): int64, as in ONNX, in x64 mode, and int32 otherwise.
 
     Raises:
-      DescriptorError: if `size` is negative, or a tuple has not one integer for each
-        dimension.
+      DescriptorError: if `size` is negative, or a tuple of fills has another length.
       TypeError: if `fill_value` is no integer.
       jax.errors.ConcretizationTypeError: if `size` is None inside of ``jit``.
 
@@ -304,8 +283,7 @@ def trilu(x: ArrayLike, k: ArrayLike = 0, *, upper: bool | int = True) -> jax.Ar
       An array like `x` with zeros elsewhere. It is differentiable in `x`.
 
     Raises:
-      DescriptorError: if `x` has less than two dimensions, if `k` has more than one
-        element, or if `upper` is neither True nor False.
+      DescriptorError: if `x` has less than two dimensions, or `upper` is not a bool.
       TypeError: if `k` is no integer.
 
     >>> trilu(jnp.ones((2, 3)), 1)
@@ -335,8 +313,7 @@ def eye_like(
     Args:
       x: (height, width) of any type. Its values are not used.
       dtype: a data type, or its number in ONNX. None stands for the type of `x`.
-      k: one integer, the diagonal of the ones. A ``jax.Array`` is data, as in
-        ``trilu``.
+      k: one integer, the diagonal of the ones. It may be traced, as in ``trilu``.
 
     Returns:
       An array (height, width) of the type `dtype`.
@@ -358,11 +335,11 @@ def eye_like(
     kind: Any = array.dtype if dtype is None else dtype
     if isinstance(kind, int) and 0 <= kind < len(_TYPES):
         kind = _TYPES[kind]
+    kind = as_dtype(name, kind)
+    begin = _as_bound(name, k)
+    end = _as_bound(name, k, 1)
     return diagonal_matrix1(
-        shape=array.shape,
-        dtype=as_dtype(name, kind),
-        fill_begin=_as_bound(name, k),
-        fill_end=_as_bound(name, k, 1),
+        shape=array.shape, dtype=kind, fill_begin=begin, fill_end=end
     )
 
 
@@ -378,21 +355,18 @@ def compress(
 
     Args:
       x: (...) of any type.
-      condition: one truth value for each slice. As in ONNX Runtime, one of a higher
-        rank is flattened, one that is longer than the axis is cut, and slices past the
-        end of a shorter one are not returned.
+      condition: a truth value for each slice. As in ONNX Runtime, it is flattened and
+        cut to the length of the axis. Slices past its end are not returned.
       axis: the axis of the slices. None stands for the elements of the flat `x`.
-      size: the number of slices to return; those that come after are left out. None
-        stands for as many as there are: inside of ``jit``, `condition` must then be
-        NumPy's.
+      size: the number of slices to return; later ones are left out. None stands for all
+        of them: inside of ``jit``, `condition` must then be NumPy's.
       fill_value: one number of the type of `x`, for the slices past the count.
 
     Returns:
       An array of the type of `x`, differentiable in `x` and `fill_value`.
 
     Raises:
-      DescriptorError: if `x` has no such axis, if `size` is negative, or if
-        `fill_value` has another type or more than one element.
+      DescriptorError: if there is no such axis, or `size` or `fill_value` is refused.
       TypeError: if an argument is not an array.
       jax.errors.ConcretizationTypeError: if `size` is None and `condition` is traced.
 
@@ -424,16 +398,13 @@ def _as_number(name: str, argument: str, value: Any) -> Any:
     given = _as_numpy(value)
     if not isinstance(given, (np.ndarray, np.generic)):
         return given
-    _check_one(name, argument, given)
-    return given.item()
+    return _only_element(name, argument, given).item()
 
 
 def _as_scalar(name: str, argument: str, value: Any, x: Any) -> jax.Array:
     """Returns a number, or the only element of an array, in the type of `x`."""
     if not is_python_number(value):
-        array = as_array(name, argument, value)
-        _check_one(name, argument, array)
-        value = array.reshape(())
+        value = _only_element(name, argument, as_array(name, argument, value))
     scalar = as_scalar(name, argument, value, x, cast=True)
     return convert_scalar(name, argument, scalar, x.dtype, cast=True)
 
@@ -442,14 +413,12 @@ def _as_data(name: str, argument: str, value: Any) -> jax.Array:
     """Returns one integer, which may be traced, in JAX's default type."""
     if is_symbolic_dim(value):
         return jnp.asarray(value)
-    array = as_array(name, argument, value)
-    _check_one(name, argument, array)
+    array = _only_element(name, argument, as_array(name, argument, value))
     if not jnp.issubdtype(array.dtype, np.signedinteger):
         raise TypeError(
-            f"{name}: {argument} has data type {show(array.dtype)}; it must be an "
-            "integer with a sign."
+            f"{name}: {argument} is of type {array.dtype}; it must be a signed integer."
         )
-    return jnp.asarray(array).reshape(()).astype(jnp.result_type(int))
+    return jnp.asarray(array).astype(jnp.result_type(int))
 
 
 def _as_bound(name: str, k: Any, offset: int = 0) -> int | jax.Array:
@@ -472,8 +441,10 @@ def _as_axis(name: str, argument: str, axis: int, rank: int) -> int:
     return number % rank
 
 
-def _check_one(name: str, argument: str, array: Any) -> None:
+def _only_element(name: str, argument: str, array: Any) -> Any:
+    """Returns an array of one element with rank 0."""
     if array.size != 1:
         raise DescriptorError(
             f"{name}: {argument} has sizes {show(array.shape)}; it must be one number."
         )
+    return array.reshape(())

@@ -290,7 +290,7 @@ def test_errors():
     pad("data...must be an array", [1], [1, 1], error=TypeError)
     pad("mode is 'mean'; it must be one of", X, [1] * 4, mode="mean")
     pad("mode is [1]; it must be one of", X, [1] * 4, mode=[1])
-    pad("pads has 3 elements; it must have 2 for each of 2 axes.", X, WIDE)
+    pad("pads has 3 elements; 2 axes need 4.", X, WIDE)
     pad("an element of axes is 2; it must be in [-2, 2).", X, [1, 1], axes=[2])
     pad("axes is [1, -1]; none may occur", X, [1] * 4, axes=[1, -1])
     pad("axes must be a sequence", X, [1, 1], axes=1, error=TypeError)
@@ -316,7 +316,7 @@ def test_errors():
     refused(dox.where, "x and y are both Python numbers; one must", X > 1, 1, 2.0)
     text = "condition has sizes {15}, x has sizes {64}, y has sizes {3,1}; counted from"
     refused(dox.where, text, np.ones(15, bool), np.int8([1] * 64), CUBE[0, :, :1])
-    text = "condition has sizes {2,4}, y has sizes {3,4}; counted from"
+    text = "condition has sizes {2,4}, x has sizes {}, y has sizes {3,4}; counted"
     refused(dox.where, text, np.ones((2, 4), bool), 0, X)
     text = "condition...must be a number or an array"
     refused(dox.where, text, None, X, X, error=TypeError)
@@ -326,7 +326,7 @@ def test_errors():
     text = "fill_value has sizes {2}; it must be one number."
     refused(dox.nonzero, text, X, size=3, fill_value=np.int32([1, 2]))
     for fill in (0.5, True, np.uint8(1)):
-        text = "fill_value has data type...; it must be an integer with a sign."
+        text = "fill_value is of type ...; it must be a signed integer."
         refused(dox.nonzero, text, X, size=3, fill_value=fill, error=TypeError)
     refused(dox.trilu, "x has sizes {4}; it must have at least two.", X[0])
     refused(dox.trilu, "upper is 2; it must be True or False.", X, upper=2)
@@ -337,7 +337,7 @@ def test_errors():
     text = "dtype...'string'...data type"
     refused(dox.eye_like, text, X, dtype=8, error=TypeError)
     refused(dox.eye_like, "dtype...99...data type", X, dtype=99, error=TypeError)
-    text = "k has data type FLOAT32; it must be an integer with a sign."
+    text = "k is of type float32; it must be a signed integer."
     refused(dox.trilu, text, X, jnp.float32(1), error=TypeError)
     refused(dox.trilu, "k has sizes {3}; it must be one number.", X, jnp.arange(3))
     text = "fill_value has data type INT8, while"
