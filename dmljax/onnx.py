@@ -5,24 +5,23 @@
 >>> dox.pad(jnp.array([1, 2, 3]), [-1, 2], mode="edge")
 Array([2, 3, 3, 3], dtype=int32)
 
-The functions do what ONNX's newest operators do, and need no ONNX. ONNX's pages
-describe the arguments. What decides the sizes of a result must be known when a program
-is traced: `pads` and `axes` are lists or arrays, `depth` and `k` are numbers or arrays
-of one number, and `size` is a number. They may have 64 bits. All other arrays are data,
+The functions do what ONNX's newest operators do, and need no ONNX. The sizes of a
+result must be known when a program is traced: `pads`, `axes` and `depth` are numbers,
+lists or arrays that are not traced. They may have 64 bits. All other arrays are data,
 of any type. Data of 64 bits become 32 bits where JAX's x64 mode is off, if they fit.
-Types are never promoted. Results are differentiable in the data that they copy.
-
-Without `size`, ``nonzero`` and ``compress`` return as many as there are: then the call
-must be outside of ``jit``. Past the count the result is 0. An argument that breaks a
-rule is a ``DescriptorError``, or a TypeError if it is of another kind.
+Types are never promoted. Where ONNX has one number, an array of one element will do.
 """
 
+from __future__ import annotations
+
 import math
-from typing import Any
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
+from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
 import dmljax.numpy as dnp
@@ -36,22 +35,28 @@ from dmljax._arguments import (
     convert_scalar,
     is_python_number,
 )
-from dmljax._check import decide_at_most, require, require_same, show
+from dmljax._check import DescriptorError, at_most, decide_at_most, require_same, show
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._element_wise_if import element_wise_if
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
-from dmljax._types import INT32_MIN, Sizes, is_floating
+from dmljax._types import INT32_MAX, INT32_MIN, Sizes, is_floating
 
 __all__ = ["compress", "eye_like", "nonzero", "one_hot", "pad", "trilu", "where"]
 HERE = "dmljax.onnx."
-# The modes of ONNX, and their numbers in DirectML.
-_MODES = {"constant": 0, "edge": 1, "reflect": 2, "wrap": 4}
-# The data types, each at its number in ONNX.
+Mode = Literal["constant", "edge", "reflect", "wrap"]
+_MODES = get_args(Mode)
+Fills = ArrayLike | tuple[ArrayLike, ...]
+# The data types of ONNX, each at its number.
 _TYPES = (
-    "unknown float32 uint8 int8 uint16 int16 int32 int64 string bool float16 float64 "
-    "uint32 uint64 complex64 complex128 bfloat16"
+    *("undefined", "float32", "uint8", "int8", "uint16", "int16", "int32", "int64"),
+    *("string", "bool", "float16", "float64", "uint32", "uint64"),
+    *("complex64", "complex128", "bfloat16"),
 )
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def pad(
@@ -60,60 +65,89 @@ def pad(
     constant_value: ArrayLike | None = None,
     axes: Sizes | jax.Array | None = None,
     *,
-    mode: str = "constant",
+    mode: Mode = "constant",
 ) -> jax.Array:
     """Pads an array, as ONNX's Pad does.
 
-    `pads` has how many elements to add before each of the `axes`, and then how many to
-    add after each. A negative number cuts off elements. All is cut before it is padded.
+    Args:
+      data: (...) of any type and rank.
+      pads: how many elements to add before each of the `axes`, and then after each. A
+        negative number cuts off elements, before anything is added.
+      constant_value: one number of the type of `data`, for "constant". None means 0.
+      axes: the axes to pad. None stands for all of them.
+      mode: "constant", "edge", "reflect" or "wrap".
+
+    Returns:
+      An array of the type of `data`, differentiable in `data` and `constant_value`.
+
+    Raises:
+      DescriptorError: if `mode` or an axis is unknown, `pads` has not two elements for
+        each axis, no element is left to repeat, or `constant_value` is refused.
+      TypeError: if `pads` or `axes` is traced or has other elements than integers.
+
+    >>> pad(jnp.array([1, 2, 3]), [1, 2], 7)
+    Array([7, 1, 2, 3, 7, 7], dtype=int32)
     """
     name = HERE + "pad"
     x = as_array(name, "data", data)
-    known = isinstance(mode, str) and mode in _MODES
-    require(name, known, f"mode is {mode!r}; it must be one of {[*_MODES]}.")
-    widths = as_sizes(name, "pads", _as_numpy(name, "pads", pads))
-    given = range(x.ndim) if axes is None else _as_numpy(name, "axes", axes)
-    every = as_sizes(name, "axes", given)
-    places = [_as_axis(name, "an element of axes", axis, x.ndim) for axis in every]
+    if mode not in _MODES:
+        raise DescriptorError(f"{name}: mode is {mode!r}; it must be one of {_MODES}.")
+    widths = as_sizes(name, "pads", _as_numpy(pads))
+    given = range(x.ndim) if axes is None else _as_numpy(axes)
+    numbers = as_sizes(name, "axes", given)
+    places = [_as_axis(name, "an element of axes", i, x.ndim) for i in numbers]
     n = len(places)
-    require(name, len({*places}) == n, f"axes is {axes}; none may occur twice.")
-    require(
-        name,
-        len(widths) == 2 * n,
-        f"pads has {len(widths)} elements; it must have 2 for each of {n} axes.",
-    )
+    if len(set(places)) != n:
+        raise DescriptorError(f"{name}: axes is {axes}; none may occur twice.")
+    if len(widths) != 2 * n:
+        raise DescriptorError(
+            f"{name}: pads has {len(widths)} elements; {n} axes need {2 * n}."
+        )
     starts = [0] * x.ndim
     ends = [0] * x.ndim
-    kept = [slice(None)] * x.ndim
     for axis, start, end in zip(places, widths[:n], widths[n:], strict=True):
-        left = x.shape[axis] + min(start, 0) + min(end, 0)
-        least = 1 if mode != "constant" and max(start, end) > 0 else 0
-        require(
-            name,
-            decide_at_most(name, least, left),
-            f"pads leaves {left} elements of data along axis {axis}; {mode} needs at "
-            f"least {least}.",
-        )
-        starts[axis] = max(start, 0)
-        ends[axis] = max(end, 0)
-        kept[axis] = slice(max(-start, 0), x.shape[axis] + min(end, 0))
-    if any(width < 0 for width in widths):
-        x = x[tuple(kept)]
+        starts[axis], before = _split_width(name, start)
+        ends[axis], after = _split_width(name, end)
+        left = x.shape[axis] - before - after
+        repeats = mode != "constant" and not at_most(starts[axis] + ends[axis], 0)
+        least = 1 if repeats else 0
+        if not decide_at_most(name, least, left):
+            raise DescriptorError(
+                f"{name}: pads leaves {left} elements of data along axis {axis}; "
+                f"{mode} needs at least {least}."
+            )
+        x = lax.slice_in_dim(x, before, x.shape[axis] - after, axis=axis)
     value: Any = 0
     if constant_value is not None:
-        scalar = as_scalar(name, "constant_value", constant_value, x, cast=True)
-        value = convert_scalar(name, "constant_value", scalar, x.dtype, cast=True)
-    return padding(x, starts, ends, mode=_MODES[mode], value=value)
+        value = _as_scalar(name, "constant_value", constant_value, x)
+    return padding(x, starts, ends, mode=mode, value=value)
+
+
+def _split_width(name: str, width: int) -> tuple[int, int]:
+    """Returns the numbers of elements that a width adds and cuts off."""
+    return (width, 0) if decide_at_most(name, 0, width) else (0, -width)
 
 
 def one_hot(
-    indices: ArrayLike, depth: Any, values: ArrayLike, *, axis: int = -1
+    indices: ArrayLike, depth: ArrayLike, values: ArrayLike, *, axis: int = -1
 ) -> jax.Array:
     """Makes one-hot sequences, as ONNX's OneHot does.
 
-    Floats are truncated toward zero. A negative index counts from the end. A sequence
-    is off everywhere if its index is NaN, below -depth, or at least `depth`. `values`
-    are off and on, and have the type of the result.
+    Args:
+      indices: (...) of any type. Floats are truncated toward zero. A negative index
+        counts from the end. NaN and an index out of [-depth, depth) light nothing.
+      depth: one number, the length of a sequence. A float is truncated.
+      values: two numbers, off and on.
+      axis: the axis of the result that the sequences lie along.
+
+    Returns:
+      An array of the type of `values`, with one axis more than `indices`. It is
+      differentiable in `values`.
+
+    Raises:
+      DescriptorError: if `depth` is below 1, `values` has other sizes than {2}, or the
+        result has no such axis.
+      TypeError: if `depth` is traced or no finite number.
 
     >>> one_hot(jnp.array([0, -1, 5]), 3, jnp.array([0, 1]))
     Array([[1, 0, 0],
@@ -123,13 +157,16 @@ def one_hot(
     name = HERE + "one_hot"
     index = as_array(name, "indices", indices)
     off_on = as_array(name, "values", values)
-    sizes = show(off_on.shape)
-    require(name, sizes == "{2}", f"values has sizes {sizes}; it must have {{2}}.")
+    if off_on.shape != (2,):
+        raise DescriptorError(
+            f"{name}: values has sizes {show(off_on.shape)}; it must have {{2}}."
+        )
     length = _as_number(name, "depth", depth)
-    whole = isinstance(length, float) and math.isfinite(length)
-    size = as_size(name, "depth", int(length) if whole else length)
-    positive = decide_at_most(name, 1, size)
-    require(name, positive, f"depth is {size}; it must be at least 1.")
+    if isinstance(length, float) and math.isfinite(length):
+        length = int(length)
+    size = as_size(name, "depth", length)
+    if not decide_at_most(name, 1, size):
+        raise DescriptorError(f"{name}: depth is {size}; it must be at least 1.")
     if is_floating(index.dtype):
         number = jnp.asarray(index).astype(jnp.result_type(int))
         index = jnp.where(jnp.isnan(index), INT32_MIN, number)  # which no depth reaches
@@ -140,74 +177,169 @@ def one_hot(
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
     """Selects from `x` where a condition holds, as ONNX's Where does.
 
-    All three are broadcast. `x` and `y` have one type. A Python number takes it.
+    Args:
+      condition: bool or uint8. Every value except 0 selects `x`.
+      x: an array, or a number that takes the type of `y`.
+      y: an array of the type of `x`, or a number that takes it.
+
+    Returns:
+      An array of the type of `x` and `y`, differentiable in both. All three arguments
+      are broadcast to its sizes.
+
+    Raises:
+      DescriptorError: if the sizes can't be broadcast, the types differ, or both `x`
+        and `y` are Python numbers.
+      TypeError: if an argument is not an array.
+
+    >>> x = jnp.array([[1, 2], [3, 4]])
+    >>> where(x > 2, x, jnp.array([8, 9]))
+    Array([[8, 9],
+           [3, 4]], dtype=int32)
     """
     name = HERE + "where"
-    given = {"condition": condition, "x": x, "y": y}
-    arrays = {
-        key: as_array(name, key, value)
-        for key, value in given.items()
-        if key == "condition" or not is_python_number(value)
-    }
-    require(
-        name, len(arrays) > 1, "x and y are both Python numbers; one must be an array."
-    )
-    shapes = [array.shape for array in arrays.values()]
-    shape = jnp.broadcast_shapes(*shapes)
-    # The operator broadcasts scalars, and decides which of two types gives way.
-    large = {k: a for k, a in arrays.items() if a.ndim or k == "condition"}
-    weak = {k for k, array in large.items() if jax.typeof(array).weak_type}
-    if {"x", "y"} <= large.keys() - weak:
-        one = ("x", large["x"].dtype)
-        other = ("y", large["y"].dtype)
-        require_same(name, "data types", one, other)
-    spread = {k: jnp.broadcast_to(array, shape) for k, array in large.items()}
-    return element_wise_if(*(given | spread).values())
+    given: dict[str, Any] = {"condition": condition, "x": x, "y": y}
+    if is_python_number(x) and is_python_number(y):
+        raise DescriptorError(
+            f"{name}: x and y are both Python numbers; one must be an array."
+        )
+    for key, value in given.items():
+        if key == "condition" or not is_python_number(value):
+            given[key] = as_array(name, key, value)
+    if not (_has_no_type(given["x"]) or _has_no_type(given["y"])):
+        types = ("x", given["x"].dtype), ("y", given["y"].dtype)
+        require_same(name, "data types", *types, " Convert one by .astype.")
+    try:
+        shape = jnp.broadcast_shapes(*map(np.shape, given.values()))
+    except ValueError:
+        sizes = [f"{key} has sizes {show(np.shape(v))}" for key, v in given.items()]
+        raise DescriptorError(
+            f"{name}: {', '.join(sizes)}; counted from the last axis, the sizes of an "
+            "axis must be equal or 1."
+        ) from None
+    for key, value in given.items():
+        # The operator shares a scalar, and gives a number its type.
+        if key == "condition" or np.ndim(value):
+            given[key] = jnp.broadcast_to(value, shape)
+    return element_wise_if(*given.values())
 
 
-def nonzero(x: ArrayLike, *, size: int | None = None) -> jax.Array:
+def _has_no_type(value: Any) -> bool:
+    """Whether a value is a Python number, or was one before it was traced."""
+    if is_python_number(value):
+        return True
+    truth: bool = value.ndim == 0 and value.dtype == np.bool_
+    return truth or jax.typeof(value).weak_type
+
+
+def nonzero(
+    x: ArrayLike, *, size: int | None = None, fill_value: Fills = 0
+) -> jax.Array:
     """Finds the coordinates of non-zero elements, as ONNX's NonZero does.
 
-    They are (rank, size) integers: ONNX's int64 in x64 mode, and int32 otherwise.
+    Args:
+      x: (...) of any type and rank.
+      size: the number of coordinates to return; those that come after are left out.
+        None stands for as many as there are: the call must then be outside of ``jit``.
+      fill_value: an integer, or a tuple of one for each dimension, for the columns past
+        the count. ``x.at[...].set(..., mode="drop")`` writes nothing at the columns of
+        ``fill_value=x.shape``. With 0 it writes into the first element.
+
+    Returns:
+      Integers (rank, size): int64, as in ONNX, in x64 mode, and int32 otherwise.
+
+    Raises:
+      DescriptorError: if `size` is negative, or a tuple of fills has another length.
+      TypeError: if `fill_value` is no integer.
+      jax.errors.ConcretizationTypeError: if `size` is None inside of ``jit``.
+
+    >>> x = jnp.array([[0, 5], [7, 0]])
+    >>> nonzero(x, size=3, fill_value=x.shape)
+    Array([[0, 1, 2],
+           [1, 0, 2]], dtype=int32)
     """
-    return dnp.argwhere(as_array(HERE + "nonzero", "x", x), size=size).T
+    name = HERE + "nonzero"
+    array = as_array(name, "x", x)
+    given = fill_value if isinstance(fill_value, tuple) else (fill_value,) * array.ndim
+    if len(given) != array.ndim:
+        raise DescriptorError(
+            f"{name}: fill_value has {len(given)} elements; it must be an integer, or "
+            f"a tuple of one for each of {array.ndim} dimensions."
+        )
+    fills = tuple([_as_data(name, "fill_value", fill) for fill in given])
+    columns = dnp.nonzero(jnp.atleast_1d(array), size=size, fill_value=fills or None)
+    return jnp.stack(columns)[: array.ndim]
 
 
-def trilu(x: ArrayLike, k: Any = 0, *, upper: bool | int = True) -> jax.Array:
-    """Keeps a triangle of (..., height, width) matrices, as ONNX's Trilu does.
+def trilu(x: ArrayLike, k: ArrayLike = 0, *, upper: bool | int = True) -> jax.Array:
+    """Keeps a triangle of matrices, as ONNX's Trilu does.
 
-    `k` is any integer, or an array of one.
+    Args:
+      x: (..., height, width) of any type.
+      k: one integer, the diagonal where the triangle begins or ends. A ``jax.Array`` is
+        data: it may be traced, and ``jax.vmap`` gives each matrix its own.
+      upper: True for the triangle from diagonal `k` on, False for the one up to it.
+
+    Returns:
+      An array like `x` with zeros elsewhere. It is differentiable in `x`.
+
+    Raises:
+      DescriptorError: if `x` has less than two dimensions, or `upper` is not a bool.
+      TypeError: if `k` is no integer.
+
+    >>> trilu(jnp.ones((2, 3)), 1)
+    Array([[0., 1., 1.],
+           [0., 0., 1.]], dtype=float32)
     """
     name = HERE + "trilu"
     matrix = as_array(name, "x", x)
-    sizes = show(matrix.shape)
-    require(name, matrix.ndim >= 2, f"x has sizes {sizes}; it must have at least two.")
-    require(name, upper in (0, 1), f"upper is {upper!r}; it must be True or False.")
-    diagonal = as_integer(name, "k", _as_number(name, "k", k))
-    return (dnp.triu if upper else dnp.tril)(matrix, diagonal)
+    if matrix.ndim < 2:
+        raise DescriptorError(
+            f"{name}: x has sizes {show(matrix.shape)}; it must have at least two."
+        )
+    if upper not in (0, 1):
+        raise DescriptorError(f"{name}: upper is {upper!r}; it must be True or False.")
+    if upper:
+        end = _as_bound(name, k)
+        return diagonal_matrix1(matrix, value=0, fill_begin=None, fill_end=end)
+    begin = _as_bound(name, k, 1)
+    return diagonal_matrix1(matrix, value=0, fill_begin=begin, fill_end=None)
 
 
 def eye_like(
-    x: ArrayLike, *, dtype: DTypeLike | int | None = None, k: Any = 0
+    x: ArrayLike, *, dtype: DTypeLike | int | None = None, k: ArrayLike = 0
 ) -> jax.Array:
-    """Makes a (height, width) matrix with ones on a diagonal, as ONNX's EyeLike does.
+    """Makes a matrix with ones on a diagonal, as ONNX's EyeLike does.
 
-    `dtype` is a type, or its number in ONNX. None stands for the type of `x`. `k` is
-    any integer, or an array of one.
+    Args:
+      x: (height, width) of any type. Its values are not used.
+      dtype: a data type, or its number in ONNX. None stands for the type of `x`.
+      k: one integer, the diagonal of the ones. It may be traced, as in ``trilu``.
+
+    Returns:
+      An array (height, width) of the type `dtype`.
+
+    Raises:
+      DescriptorError: if `x` has not two dimensions, or `k` has more than one element.
+      TypeError: if `k` is no integer, or `dtype` no type of numbers.
+
+    >>> eye_like(jnp.zeros((2, 3)), k=1, dtype=6)
+    Array([[0, 1, 0],
+           [0, 0, 1]], dtype=int32)
     """
     name = HERE + "eye_like"
     array = as_array(name, "x", x)
-    sizes = show(array.shape)
-    require(name, array.ndim == 2, f"x has sizes {sizes}; it must have two.")
+    if array.ndim != 2:
+        raise DescriptorError(
+            f"{name}: x has sizes {show(array.shape)}; it must have two."
+        )
     kind: Any = array.dtype if dtype is None else dtype
-    if isinstance(kind, int):
-        kind = dict(enumerate(_TYPES.split())).get(kind, kind)
-    diagonal = as_integer(name, "k", _as_number(name, "k", k))
+    if isinstance(kind, int) and 0 <= kind < len(_TYPES):
+        kind = _TYPES[kind]
+    kind = as_dtype(name, kind)
+    begin = _as_bound(name, k)
+    end = _as_bound(name, k, 1)
     return diagonal_matrix1(
-        shape=array.shape,
-        dtype=as_dtype(name, kind),
-        fill_begin=dnp.as_bound(diagonal),
-        fill_end=dnp.as_bound(diagonal + 1),
+        shape=array.shape, dtype=kind, fill_begin=begin, fill_end=end
     )
 
 
@@ -217,48 +349,102 @@ def compress(
     *,
     axis: int | None = None,
     size: int | None = None,
+    fill_value: ArrayLike = 0,
 ) -> jax.Array:
     """Returns slices where a condition holds, as ONNX's Compress does.
 
-    Slices past the end of `condition` are not returned.
+    Args:
+      x: (...) of any type.
+      condition: a truth value for each slice. As in ONNX Runtime, it is flattened and
+        cut to the length of the axis. Slices past its end are not returned.
+      axis: the axis of the slices. None stands for the elements of the flat `x`.
+      size: the number of slices to return; later ones are left out. None stands for all
+        of them: inside of ``jit``, `condition` must then be NumPy's.
+      fill_value: one number of the type of `x`, for the slices past the count.
+
+    Returns:
+      An array of the type of `x`, differentiable in `x` and `fill_value`.
+
+    Raises:
+      DescriptorError: if there is no such axis, or `size` or `fill_value` is refused.
+      TypeError: if an argument is not an array.
+      jax.errors.ConcretizationTypeError: if `size` is None and `condition` is traced.
+
+    >>> x = jnp.array([[1, 2, 3], [4, 5, 6]])
+    >>> compress(x, jnp.array([True, False, True]), axis=1)
+    Array([[1, 3],
+           [4, 6]], dtype=int32)
     """
     name = HERE + "compress"
     values = as_array(name, "x", x)
-    chosen = as_array(name, "condition", condition)
-    axis = axis if axis is None else _as_axis(name, "axis", axis, values.ndim)
+    if axis is not None:
+        axis = _as_axis(name, "axis", axis, values.ndim)
     length = values.size if axis is None else values.shape[axis]
-    sizes = show(chosen.shape)
-    fits = chosen.ndim == 1 and decide_at_most(name, chosen.size, length)
-    require(
-        name, fits, f"condition has sizes {sizes}; it must have one, at most {length}."
-    )
-    return dnp.compress(chosen, values, axis, size=size)
+    chosen = as_array(name, "condition", condition).reshape(-1)[:length]
+    if size is None and isinstance(chosen, np.ndarray):
+        size = int(np.count_nonzero(chosen))
+    fill = _as_scalar(name, "fill_value", fill_value, values)
+    return dnp.compress(chosen, values, axis, size=size, fill_value=fill)
 
 
-def _as_numpy(name: str, argument: str, value: Any) -> Any:
+def _as_numpy(value: Any) -> Any:
     """Returns a ``jax.Array`` that is not traced as NumPy's, and all else as it is."""
-    if isinstance(value, jax.core.Tracer):
-        raise TypeError(
-            f"{name}: {argument} is traced; it must be a value of Python or NumPy. In "
-            "jit, jnp.array is traced."
-        )
-    return np.asarray(value) if isinstance(value, jax.Array) else value
+    known = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+    return np.asarray(value) if known else value
 
 
 def _as_number(name: str, argument: str, value: Any) -> Any:
-    """Returns a number, or the only element of an array."""
-    given = _as_numpy(name, argument, value)
-    if isinstance(given, (np.ndarray, np.generic)):
-        sizes = show(given.shape)
-        fits = given.size == 1
-        require(name, fits, f"{argument} has sizes {sizes}; it must be one number.")
-        return given.item()
-    return given
+    """Returns the only element of a known array, and all else as it is."""
+    given = _as_numpy(value)
+    if not isinstance(given, (np.ndarray, np.generic)):
+        return given
+    return _only_element(name, argument, given).item()
+
+
+def _as_scalar(name: str, argument: str, value: Any, x: Any) -> jax.Array:
+    """Returns a number, or the only element of an array, in the type of `x`."""
+    if not is_python_number(value):
+        value = _only_element(name, argument, as_array(name, argument, value))
+    scalar = as_scalar(name, argument, value, x, cast=True)
+    return convert_scalar(name, argument, scalar, x.dtype, cast=True)
+
+
+def _as_data(name: str, argument: str, value: Any) -> jax.Array:
+    """Returns one integer, which may be traced, in JAX's default type."""
+    if is_symbolic_dim(value):
+        return jnp.asarray(value)
+    array = _only_element(name, argument, as_array(name, argument, value))
+    if not jnp.issubdtype(array.dtype, np.signedinteger):
+        raise TypeError(
+            f"{name}: {argument} is of type {array.dtype}; it must be a signed integer."
+        )
+    return jnp.asarray(array).astype(jnp.result_type(int))
+
+
+def _as_bound(name: str, k: Any, offset: int = 0) -> int | jax.Array:
+    """Returns diagonal `k` + `offset` as an INT32: no matrix has others."""
+    if isinstance(k, jax.Array) or is_symbolic_dim(k):
+        diagonal = _as_data(name, "k", k)
+        inside = jnp.clip(diagonal, INT32_MIN, INT32_MAX - offset)
+        return inside.astype(np.int32) + offset
+    number = as_integer(name, "k", _as_number(name, "k", k)) + offset
+    return min(max(number, INT32_MIN), INT32_MAX)
 
 
 def _as_axis(name: str, argument: str, axis: int, rank: int) -> int:
     """Returns an axis. A negative one counts from the end."""
     number = as_integer(name, argument, axis)
-    known = -rank <= number < rank
-    require(name, known, f"{argument} is {number}; it must be in [{-rank}, {rank}).")
+    if not -rank <= number < rank:
+        raise DescriptorError(
+            f"{name}: {argument} is {number}; it must be in [{-rank}, {rank})."
+        )
     return number % rank
+
+
+def _only_element(name: str, argument: str, array: Any) -> Any:
+    """Returns an array of one element with rank 0."""
+    if array.size != 1:
+        raise DescriptorError(
+            f"{name}: {argument} has sizes {show(array.shape)}; it must be one number."
+        )
+    return array.reshape(())

@@ -5,6 +5,8 @@ Where ONNX is not installed, the table of calls is what remains.
 
 import functools
 import importlib
+import inspect
+import re
 import warnings
 
 import jax
@@ -42,6 +44,8 @@ def padded_rows():
     yield dox.pad(X, PADS, None, AXIS), np.pad(X, ((0, 0), (2, 1)))
     filled = np.pad(X, ((2, 1), (0, 0)), constant_values=7)
     yield dox.pad(X, PADS, 7, [0]), filled
+    for one in (np.float32([7]), np.float32([[7]]), jnp.full(1, 7.0)):
+        yield dox.pad(X, PADS, one, [0]), filled
     yield dox.pad(X, [], 7, []), X
     yield dox.pad(np.float32(3), []), np.float32(3)
     yield dox.pad(CUBE, [-1, 1], np.int8(9), [0]), [CUBE[1], 0 * CUBE[0] + 9]
@@ -52,6 +56,10 @@ def padded_rows():
     for mode in ("edge", "reflect", "wrap"):
         padded = np.pad(CUBE, ((0, 0), (3, 5), (9, 0)), mode)
         yield dox.pad(CUBE, (9, 3, 0, 5), axes=(2, -2), mode=mode), padded
+        yield dox.pad(CUBE, (9, 3, 0, 5), np.int8([1]), (2, -2), mode=mode), padded
+        # An axis of size 0 that gets no padding has nothing to repeat, and needs none.
+        empty = np.zeros((0, 3), np.int8)
+        yield dox.pad(empty, [0, 1, 0, 2], mode=mode), np.zeros((0, 6), np.int8)
 
 
 def rows():
@@ -76,6 +84,13 @@ def rows():
     yield dox.nonzero(X, size=9), np.stack(np.nonzero(X))
     yield dox.nonzero(CUBE[0, 0], size=4), [[1, 2, 0, 0]]
     yield dox.nonzero(np.int8(5), size=1), np.zeros((0, 1))
+    yield dox.nonzero(np.int8(5), size=2, fill_value=()), np.zeros((0, 2))
+    spots = np.stack(np.nonzero(X[:, :2]))
+    for fill in (9, np.int8(9), jnp.int32(9)):
+        past = np.full((2, 3), 9)
+        yield dox.nonzero(X[:, :2], size=7, fill_value=fill), np.hstack([spots, past])
+    past = np.array([[3] * 3, [2] * 3])
+    yield dox.nonzero(X[:, :2], size=7, fill_value=(3, 2)), np.hstack([spots, past])
     # trilu
     for k in (0, -1, np.int64(2)):
         yield dox.trilu(X, k), np.triu(X, k)
@@ -94,6 +109,19 @@ def rows():
     yield dox.compress(X, X[0] > 1, axis=1, size=2), X[:, 2:4]
     yield dox.compress(X, X[0, :2] == 0, axis=-2, size=2), [X[0], 0 * X[0]]
     yield dox.compress(CUBE, np.array([0, 1, 1]) > 0, size=3), np.int8([1, 2, 0])
+    # As ONNX Runtime, which flattens and cuts the condition. NumPy's needs no size.
+    square = np.array([[1, 0], [1, 1]]) > 0
+    yield dox.compress(X, square, axis=1), X[:, [0, 2, 3]]
+    yield dox.compress(X, square, axis=0), X[[0, 2]]
+    yield dox.compress(X, square), X[0, [0, 2, 3]]
+    yield dox.compress(X, jnp.array(square), axis=0, size=2), X[[0, 2]]
+    yield dox.compress(X, np.arange(6) > 2, axis=0), X[:0]
+    yield dox.compress(X, jnp.arange(9) > 1, axis=0, size=1), X[2:]
+    yield dox.compress(X, np.True_, axis=0), X[:1]
+    tail = np.float32([[7] * 4])
+    for fill in (7, np.float32([7]), jnp.float32(7)):
+        filled = dox.compress(X, X[:, 0] > 3, axis=0, size=2, fill_value=fill)
+        yield filled, np.concatenate([X[1:2], tail])
 
 
 KEPT = {"float32", "int8", "int32", "bool"}
@@ -143,19 +171,63 @@ def test_constants_of_jax_are_static():
     assert shapes == [(6, 4), (3, 4, 5), (3, 4), (3, 4)]
 
 
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(None, 0))
+def diagonals(x, k):
+    return dox.trilu(x, k), dox.trilu(x, k, upper=False), dox.eye_like(x, k=k)
+
+
+def test_traced_diagonals(x64):
+    """Those of a batch, of all types and past every diagonal."""
+    several = [np.int8([-1, 0, 3, 127]), np.int32([-(2**31), 2**31 - 1])]
+    several.append(np.array([[-(2**40)], [1], [2**40]]))
+    for ks in several:
+        found = diagonals(X, ks)
+        wanted = []
+        for k in ks.flat:
+            k = min(max(int(k), -9), 9)
+            wanted.append((np.triu(X, k), np.tril(X, k), np.eye(3, 4, k)))
+        for ours, expected in zip(found, zip(*wanted, strict=True), strict=True):
+            np.testing.assert_array_equal(ours, np.stack(expected))
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge"])
+def test_a_traced_value_of_one_element(mode):
+    pad = jax.jit(lambda value: dox.pad(X, [1, 0], value, [1], mode=mode))
+    expected = np.pad(X, ((0, 0), (1, 0)), mode)
+    if mode == "constant":
+        expected[:, 0] = 4
+    for value in (4.0, np.float32(4), np.float32([4]), np.float32([[4]])):
+        np.testing.assert_array_equal(pad(value), expected)
+
+
+def test_a_fill_past_the_end_is_not_written():
+    """The graph that is exported from ``x[x > 4] = -1``, with too large a size."""
+    x = jnp.arange(1, 7).reshape(2, 3)
+
+    @jax.jit
+    def program(x):
+        places = dox.nonzero(x > 4, size=6, fill_value=x.shape)
+        return x.at[tuple(places)].set(-1, mode="drop")
+
+    np.testing.assert_array_equal(program(x), [[1, 2, 3], [4, -1, -1]])
+
+
 def test_symbolic_sizes():
     def program(x):
         lit = dox.one_hot(x, x.shape[0], OFF_ON)
         chosen = dox.compress(dox.trilu(lit), x[0], axis=1, size=3)
         ends = [-1, 0, 2, x.shape[1]]
-        return chosen, dox.pad(dox.where(x > 1, x, x[:1]), ends, mode="edge")
+        padded = dox.pad(dox.where(x > 1, x, x[:1]), ends, mode="edge")
+        found = dox.nonzero(x, size=12, fill_value=x.shape)
+        return chosen, padded, found, dox.trilu(x, x.shape[1] - 3)
 
     sizes = jax.export.symbolic_shape("a, b", constraints=["a >= 2"])
     described = jax.ShapeDtypeStruct(sizes, np.float32)
     exported = jax.export.export(jax.jit(program))(described)
     results = exported.call(X)
     shapes = [str(out.shape) for out in exported.out_avals]
-    assert shapes == ["(a, 3, a)", "(a + 1, 2*b)"]
+    assert shapes == ["(a, 3, a)", "(a + 1, 2*b)", "(2, 12)", "(a, b)"]
     for one, other in zip(results, program(X), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -218,7 +290,7 @@ def test_errors():
     pad("data...must be an array", [1], [1, 1], error=TypeError)
     pad("mode is 'mean'; it must be one of", X, [1] * 4, mode="mean")
     pad("mode is [1]; it must be one of", X, [1] * 4, mode=[1])
-    pad("pads has 3 elements; it must have 2 for each of 2 axes.", X, WIDE)
+    pad("pads has 3 elements; 2 axes need 4.", X, WIDE)
     pad("an element of axes is 2; it must be in [-2, 2).", X, [1, 1], axes=[2])
     pad("axes is [1, -1]; none may occur", X, [1] * 4, axes=[1, -1])
     pad("axes must be a sequence", X, [1, 1], axes=1, error=TypeError)
@@ -228,18 +300,34 @@ def test_errors():
     pad(f"pads {INTEGER}", X, [1.0] * 4, error=TypeError)
     pad("pads must be a sequence", X, 1, error=TypeError)
     pad("constant_value has data type FLOAT32", CUBE, [0] * 6, X[0, 0])
-    pad("constant_value has sizes {4}; it must be a scalar", X, [0] * 4, X[0])
+    pad("constant_value has sizes {4}; it must be one number.", X, [0] * 4, X[0])
+    text = "pads leaves 0 elements of data along axis 0; wrap needs at least 1."
+    pad(text, X[:0], [1, 1], axes=[0], mode="wrap")
     hot("indices has an element 1099511627776", WIDE + 2**40, 3, OFF_ON)
     hot("values has sizes {3,4}; it must have {2}.", X, 3, X)
+    hot("values has sizes {1,2}; it must have {2}.", X, 3, OFF_ON[None])
     hot("depth is 0; it must be at least 1.", X, 0.9, OFF_ON)
     hot("depth has sizes {3}; it must be one number.", X, WIDE, OFF_ON)
     hot(f"depth {INTEGER}", X, np.nan, OFF_ON, error=TypeError)
     hot("axis is 3; it must be in [-3, 3).", X, 3, OFF_ON, axis=3)
     text = "data types...x...has FLOAT32, while...y...has INT8"
     refused(dox.where, text, X > 1, X, CUBE[0])
+    refused(dox.where, text, X > 1, X, np.int8(2))
+    refused(dox.where, "x and y are both Python numbers; one must", X > 1, 1, 2.0)
+    text = "condition has sizes {15}, x has sizes {64}, y has sizes {3,1}; counted from"
+    refused(dox.where, text, np.ones(15, bool), np.int8([1] * 64), CUBE[0, :, :1])
+    text = "condition has sizes {2,4}, x has sizes {}, y has sizes {3,4}; counted"
+    refused(dox.where, text, np.ones((2, 4), bool), 0, X)
     text = "condition...must be a number or an array"
     refused(dox.where, text, None, X, X, error=TypeError)
     refused(dox.nonzero, "x has an element 1099511627776", WIDE + 2**40)
+    text = "fill_value has 1 elements; it must be an integer, or a tuple of one for"
+    refused(dox.nonzero, text, X, size=3, fill_value=(1,))
+    text = "fill_value has sizes {2}; it must be one number."
+    refused(dox.nonzero, text, X, size=3, fill_value=np.int32([1, 2]))
+    for fill in (0.5, True, np.uint8(1)):
+        text = "fill_value is of type ...; it must be a signed integer."
+        refused(dox.nonzero, text, X, size=3, fill_value=fill, error=TypeError)
     refused(dox.trilu, "x has sizes {4}; it must have at least two.", X[0])
     refused(dox.trilu, "upper is 2; it must be True or False.", X, upper=2)
     refused(dox.trilu, f"k {INTEGER}", X, 0.5, error=TypeError)
@@ -249,10 +337,13 @@ def test_errors():
     text = "dtype...'string'...data type"
     refused(dox.eye_like, text, X, dtype=8, error=TypeError)
     refused(dox.eye_like, "dtype...99...data type", X, dtype=99, error=TypeError)
-    text = "condition has sizes {3,4}; it must have one, at most 3."
-    refused(dox.compress, text, X, X, axis=0)
-    text = "condition has sizes {4}; it must have one, at most 3."
-    refused(dox.compress, text, X, X[0], axis=-2)
+    text = "k is of type float32; it must be a signed integer."
+    refused(dox.trilu, text, X, jnp.float32(1), error=TypeError)
+    refused(dox.trilu, "k has sizes {3}; it must be one number.", X, jnp.arange(3))
+    text = "fill_value has data type INT8, while"
+    refused(dox.compress, text, X, X[0], axis=1, size=2, fill_value=np.int8(1))
+    text = "fill_value has sizes {4}; it must be one number."
+    refused(dox.compress, text, X, X[0], axis=1, size=2, fill_value=X[0])
     refused(dox.compress, "axis is -3; it must be in [-2, 2).", X, X[0], axis=-3)
 
 
@@ -262,14 +353,28 @@ def test_errors():
         ("pad", "pads", lambda n: dox.pad(X, n)),
         ("pad", "axes", lambda n: dox.pad(X, [1, 2], axes=n)),
         ("one_hot", "depth", lambda n: dox.one_hot(X, n, OFF_ON)),
-        ("trilu", "k", lambda n: dox.trilu(X, n)),
-        ("eye_like", "k", lambda n: dox.eye_like(X, k=n)),
     ],
 )
 def test_what_must_be_static(name, argument, program):
     text = f"{argument} is traced; it must be"
     traced = jax.jit(program)
     assert_refused(f"dmljax.onnx.{name}", text, traced, np.int32([1]), error=TypeError)
+
+
+@pytest.mark.parametrize("name", dox.__all__)
+def test_docstrings(name):
+    """Each function says what it takes, returns and raises, and has an example."""
+    function = getattr(dox, name)
+    text = inspect.getdoc(function)
+    _, args, returns = re.split(r"^(?:Args|Returns):\n", text, flags=re.MULTILINE)
+    parameters = inspect.signature(function).parameters
+    assert re.findall(r"^  (\w+):", args, re.MULTILINE) == list(parameters)
+    assert re.search(r"^Raises:\n  DescriptorError: .*^>>> ", returns, re.M | re.S)
+
+
+def test_dir_lists_the_functions():
+    assert dir(dox) == sorted(dox.__all__)
+    assert all(inspect.isfunction(getattr(dox, name)) for name in dir(dox))
 
 
 # ONNX's own nodes, as it calls them.

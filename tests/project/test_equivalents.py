@@ -70,27 +70,6 @@ def test_each_row_with_integers(page, theirs, ours):
     assert expected.dtype in (result.dtype, np.int64)
 
 
-@pytest.mark.parametrize(
-    ("library", "blocks"), [("onnx.reference", 2), ("jaxonnxruntime", 3)]
-)
-def test_onnx_programs(library, blocks):
-    """The programs of the page that run a model, beside ONNX's reference."""
-    pytest.importorskip(library)
-    from onnx.reference import ReferenceEvaluator
-
-    names = {}
-    for block in BLOCK.findall(TEXTS[ONNX])[:blocks]:
-        exec(block, names)
-    lower, found = ReferenceEvaluator(names["model"]).run(None, names["inputs"])
-    for one, other in zip(names["results"], (lower, found), strict=True):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
-    if library == "jaxonnxruntime":
-        np.testing.assert_array_equal(names["lower"], lower)
-        columns = ((0, 0), (0, 20 - found.shape[1]))
-        np.testing.assert_array_equal(names["found"], np.pad(found, columns))
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_no_row_is_left_out(page):
     lines = TEXTS[page].splitlines()
