@@ -377,3 +377,13 @@ def test_indices_beyond_int32_need_x64():
     assert_refused(TAKE, "need JAX's x64 mode", jax.eval_shape, run, many)
     with jax.enable_x64(True):
         assert jax.eval_shape(run, many).shape == (8,)
+
+
+def test_a_derivative_counts_to_2_to_the_32():
+    def run(x):
+        kept = find(jnp.zeros(x.shape, np.int8), size=2**16 + 1)
+        return jax.linearize(kept.take, x)[0]
+
+    text = "too many elements for a derivative...Search the array in parts=."
+    many = jax.ShapeDtypeStruct((2**16 - 1, 2**16), np.float32)
+    assert_refused("NonzeroCoordinates", text, jax.eval_shape, run, many)
