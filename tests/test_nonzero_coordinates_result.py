@@ -123,8 +123,9 @@ def test_exported_bytes(size):
 # Sizes of the mask and of its rows, and the number of rows: too few, enough, too many.
 SHAPES = [
     ((8,), (), 3),
-    ((8,), (3,), 4),
+    ((8,), (3,), 6),
     ((8,), (2, 3), 9),
+    ((8,), (2,), 4),
     ((2, 4), (), 6),
     ((2, 2, 2), (3,), 2),
     ((), (3,), 2),
@@ -137,15 +138,18 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("fill", [0, None, 3, 2**32 - 1])
-@pytest.mark.parametrize(("sizes", "rest", "size"), SHAPES)
+FILLS = [(*SHAPES[1], fill) for fill in (0, 3, 2**32 - 1)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rest", "size", "fill"), [*((*shape, None) for shape in SHAPES), *FILLS]
+)
 def test_rows_of_a_mask_and_back(sizes, rest, size, fill):
     mask = np.resize(MASK[1:], sizes)
     x, rows = numbers(*sizes, *rest), -numbers(size, *rest)
-    found = jax.jit(functools.partial(there_and_back, size=size, fill=fill))(
-        mask, x, rows
-    )
-    assert_equal(found, (taken(mask, x, size, -1), put(mask, x, rows)))
+    run = jax.jit(functools.partial(there_and_back, size=size, fill=fill))
+    wanted = taken(mask, x, size, -1), put(mask, x, rows)
+    assert_equal(run(mask, x, rows), wanted)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "bfloat16", "complex64"])
