@@ -52,7 +52,8 @@ from dmljax._check import as_python, at_most, counted, decide_at_most, require, 
 from dmljax._coordinates import PaddingMode, to_scalar
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._jax import names_axes
-from dmljax._nonzero_coordinates import NonzeroCoordinates, nonzero_coordinates
+from dmljax._nonzero_coordinates import nonzero_coordinates
+from dmljax._nonzero_coordinates_result import NonzeroCoordinates
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._padding_forms import Pads
