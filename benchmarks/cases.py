@@ -13,7 +13,7 @@ from benchmarks.case import FORMS, Case
 from benchmarks.data import Data
 from benchmarks.forms import with_plain
 from benchmarks.programs import programs
-from dmljax._programs import images
+from benchmarks.programs.ten import images
 
 # Bytes of small arrays. The first ones show what a launch costs.
 SMALL = (2**12, 2**16, 2**20, 2**24)

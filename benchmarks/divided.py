@@ -13,8 +13,8 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 import dmljax
 from benchmarks.programs import images
+from benchmarks.programs.ten import PROGRAMS
 from dmljax._operators import OPERATORS
-from dmljax._programs import PROGRAMS
 
 COLUMNS = 512
 DEPTH = 128

@@ -16,7 +16,7 @@ from benchmarks import ledger
 from benchmarks.collectives import show_bytes
 from benchmarks.ledger import Line, Lines
 from benchmarks.pictures import draw_bars
-from dmljax._programs import PROGRAMS
+from benchmarks.programs.ten import PROGRAMS
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 # docs/benchmarks.md has the figures of these devices, and README those of the first.

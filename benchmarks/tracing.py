@@ -27,9 +27,9 @@ import dmljax
 from benchmarks import ledger
 from benchmarks.command import circumstances, device_name, named, parsed
 from benchmarks.libraries import ALL
+from benchmarks.programs.ten import CAUSAL
 from dmljax import numpy as dnp
 from dmljax._operators import OPERATORS
-from dmljax._programs import CAUSAL
 
 Struct = jax.ShapeDtypeStruct
 Function = Callable[[jax.Array], jax.Array]

@@ -170,7 +170,6 @@ def _parser() -> argparse.ArgumentParser:
     about = "show whole examples: those of an operator, or one such as padding_edge"
     option("name", nargs="?", metavar="NAME", help=about)
     option("--verbose", action="store_true", help="show all examples whole")
-    verb(_compare, "time ten programs, beside jax.numpy", "compare")
     support = verb(_support, "show the supported ranks and types", "support padding")
     support.add_argument("operator", nargs="?", metavar="OPERATOR")
     about = "print the JSON Schema of model files, for editors"
@@ -333,15 +332,6 @@ def _examples(arguments: argparse.Namespace) -> int:
             verdicts.append(verdict)
     print(summary(verdicts))
     return WRONG_RESULT if Verdict.DISAGREES in verdicts else 0
-
-
-def _compare(arguments: argparse.Namespace) -> int:
-    from dmljax._compare import lines  # and ten programs, for this command alone
-
-    find_device(None)
-    for line in lines():
-        print(line, flush=True)
-    return 0
 
 
 def _support(arguments: argparse.Namespace) -> int:

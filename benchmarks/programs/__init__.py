@@ -1,8 +1,8 @@
 """Programs that users run, each in every spelling that is known to be good.
 
-Ten of them are in `dmljax._programs`. A file of this folder has others that need the
-same operators. For all of them it has what the results must be, what PyTorch computes,
-and what they are compared with. All cases have the context "program".
+Ten of them are in `ten`. Another file of this folder has others that need the same
+operators. For all of them it has what the results must be, what PyTorch computes, and
+what they are compared with. All cases have the context "program".
 """
 
 from collections.abc import Iterator

@@ -12,9 +12,9 @@ from jax import lax
 
 import dmljax
 from benchmarks.others import TORCH_NAMES, module, onnx
+from benchmarks.programs import ten as shared
+from benchmarks.programs.ten import BY_3, BY_16, Input, Program, images, patches
 from benchmarks.programs.timed import Timed, with_ways
-from dmljax import _programs as shared
-from dmljax._programs import BY_3, BY_16, Input, Program, images, patches
 
 BLOCKS, CHANNELS = 6, 64
 BY_1, BY_2 = (((0, 0), (by, by), (by, by), (0, 0)) for by in (1, 2))

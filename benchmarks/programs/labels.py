@@ -9,9 +9,9 @@ import numpy as np
 
 import dmljax
 from benchmarks.others import module, onnx
+from benchmarks.programs.ten import PROGRAMS as SHARED
+from benchmarks.programs.ten import Input, Program, Ways
 from benchmarks.programs.timed import BOTH, Timed, with_ways
-from dmljax._programs import PROGRAMS as SHARED
-from dmljax._programs import Input, Program, Ways
 
 CLASSES = 19
 

@@ -9,9 +9,9 @@ import numpy as np
 
 import dmljax
 from benchmarks.others import module
+from benchmarks.programs.ten import CAUSAL, Input, Program, iota, scores, softmax
+from benchmarks.programs.ten import PROGRAMS as SHARED
 from benchmarks.programs.timed import BOTH, Timed
-from dmljax._programs import CAUSAL, Input, Program, iota, scores, softmax
-from dmljax._programs import PROGRAMS as SHARED
 
 REFERENCES = {"no mask": lambda x, *_: softmax(lambda x: x, x)}
 SCALE = 1 / 128

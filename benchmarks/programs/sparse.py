@@ -8,8 +8,8 @@ import numpy as np
 
 import dmljax
 from benchmarks.others import module
+from benchmarks.programs.ten import PROGRAMS as SHARED
 from benchmarks.programs.timed import BOTH, Timed, with_ways
-from dmljax._programs import PROGRAMS as SHARED
 
 LIMIT = 97
 

@@ -13,7 +13,7 @@ from benchmarks.case import Case, Functions
 from benchmarks.data import Data
 from benchmarks.oracles import RTOL, Sample, grid
 from benchmarks.others import module
-from dmljax._programs import Program, Ways
+from benchmarks.programs.ten import Program, Ways
 
 FORWARD, BOTH = ("forward",), ("forward", "gradient")
 SMALL = 2**18  # the elements of the arrays of a small program

@@ -1,12 +1,15 @@
-"""`dmljax compare`: how long programs take on this machine, here and in jax.numpy.
+"""Times ten programs on this machine, in dmljax and in jax.numpy.
 
-The programs are those of `_programs`. Each runs inside `jit` in all its ways. These
-take turns: whatever else the machine does then disturbs all of them alike.
+    python -m benchmarks.compare
+
+Each program of `benchmarks.programs.ten` runs inside `jit` in all its ways. These take
+turns: whatever else the machine does then disturbs all of them alike.
 """
 
 import os
 import platform
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,8 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.programs.ten import PROGRAMS
 from dmljax import __version__
-from dmljax._programs import PROGRAMS
 
 # The elements of an array: more than the caches hold.
 ON_CPU, ELSEWHERE = 2**22, 2**26
@@ -92,3 +95,14 @@ def _in_turns(
         for way in random.sample(list(ways), len(ways)):
             times[way].append(time_calls(ways[way], flights[way]))
     return times
+
+
+def main() -> int:
+    """Prints the table, line by line."""
+    for line in lines():
+        print(line, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,7 +5,7 @@ import jax
 import numpy as np
 import pytest
 
-from dmljax._programs import PROGRAMS
+from benchmarks.programs.ten import PROGRAMS
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

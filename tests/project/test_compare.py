@@ -6,9 +6,8 @@ import jax
 import numpy as np
 
 import dmljax
-from dmljax import _compare
-from dmljax.__main__ import main
-from dmljax._programs import PROGRAMS
+from benchmarks import compare
+from benchmarks.programs.ten import PROGRAMS
 
 
 def test_a_line_for_each_way(monkeypatch, standard_promotion):
@@ -18,8 +17,8 @@ def test_a_line_for_each_way(monkeypatch, standard_promotion):
         timed.extend(jax.eval_shape(run, *arrays) for run in ways.values())
         return {way: [2.0**i, 1.0] for i, way in enumerate(ways)}
 
-    monkeypatch.setattr(_compare, "_in_turns", in_turns)
-    lines = list(_compare.lines(2**12))
+    monkeypatch.setattr(compare, "_in_turns", in_turns)
+    lines = list(compare.lines(2**12))
     names = [
         (name, way)
         for name, program in PROGRAMS.items()
@@ -37,17 +36,17 @@ def test_a_line_for_each_way(monkeypatch, standard_promotion):
 
 
 def test_ways_take_turns(monkeypatch):
-    monkeypatch.setattr(_compare, "FLIGHT", 1)
+    monkeypatch.setattr(compare, "FLIGHT", 1)
     runs = []
     ways = {way: functools.partial(runs.append, way) for way in ("dmljax", "jnp")}
-    times = _compare._in_turns(ways, [], seconds=0.0)
-    assert [len(rounds) for rounds in times.values()] == [_compare.FEWEST] * 2
+    times = compare._in_turns(ways, [], seconds=0.0)
+    assert [len(rounds) for rounds in times.values()] == [compare.FEWEST] * 2
     # Each was compiled and timed once; then both run in each round.
-    rounds = np.reshape(runs[2 * len(ways) :], (_compare.FEWEST, len(ways)))
+    rounds = np.reshape(runs[2 * len(ways) :], (compare.FEWEST, len(ways)))
     assert all(set(names) == set(ways) for names in rounds.tolist())
 
 
 def test_the_command(monkeypatch, capsys):
-    monkeypatch.setattr(_compare, "lines", lambda: iter(["a", "b"]))
-    assert main(["compare"]) == 0
+    monkeypatch.setattr(compare, "lines", lambda: iter(["a", "b"]))
+    assert compare.main() == 0
     assert capsys.readouterr().out == "a\nb\n"
