@@ -15,8 +15,6 @@ import numpy as np
 
 from benchmarks.case import Functions
 
-# PyTorch has some modes of padding under other names than NumPy.
-TORCH_NAMES = {"edge": "replicate", "wrap": "circular"}
 ONNX_OPSET, ONNX_IR_VERSION = 19, 9
 
 

@@ -16,7 +16,7 @@ from benchmarks import ledger
 from benchmarks.collectives import show_bytes
 from benchmarks.ledger import Line, Lines
 from benchmarks.pictures import draw_bars
-from benchmarks.programs.ten import PROGRAMS
+from benchmarks.programs import TEN
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 # docs/benchmarks.md has the figures of these devices, and README those of the first.
@@ -51,7 +51,7 @@ BARS = {
 }
 COUNTS = "2 devices", "4 devices", "8 devices"
 # The programs in README's picture.
-SHOWN = (*PROGRAMS, "causal attention", "6 reflect-padded convolutions")
+SHOWN = (*TEN, "causal attention", "6 reflect-padded convolutions")
 MARK = "<!-- python -m benchmarks.plot writes the table of {}. -->\n"
 
 Key = tuple[str, ...]

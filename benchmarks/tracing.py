@@ -27,7 +27,7 @@ import dmljax
 from benchmarks import ledger
 from benchmarks.command import circumstances, device_name, named, parsed
 from benchmarks.libraries import ALL
-from benchmarks.programs.ten import CAUSAL
+from benchmarks.programs.diagonal_matrix1 import CAUSAL
 from dmljax import numpy as dnp
 from dmljax._operators import OPERATORS
 

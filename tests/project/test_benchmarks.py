@@ -24,8 +24,8 @@ from benchmarks import (
 from benchmarks.cases import cases
 from benchmarks.command import device_name
 from benchmarks.data import Data
-from benchmarks.programs import PROGRAMS, images, labels
-from benchmarks.programs.timed import cases_of
+from benchmarks.programs import PROGRAMS, one_hot, padding
+from benchmarks.programs.program import TINY, cases_of
 from dmljax._operators import OPERATORS
 from tests import meshes, samples
 from tests.project.texts import words_of
@@ -79,17 +79,18 @@ def test_a_case_knows_its_smallest_traffic(all_cases):
 
 # All programs with one type, and with the others in the slow tests.
 TIMED = []
-for name, timed in (PROGRAMS | dict(images.ON_CPU) | dict(labels.ON_CPU)).items():
-    first, *others = timed.dtypes
-    TIMED.append(pytest.param(name, timed, first))
-    slow = [pytest.param(name, timed, one, marks=pytest.mark.slow) for one in others]
+EVERY = {**dict(padding.on_cpu()), **dict(one_hot.on_cpu()), **PROGRAMS}
+for name, one in EVERY.items():
+    first, *others = one.dtypes
+    TIMED.append(pytest.param(name, one, first))
+    slow = [pytest.param(name, one, kind, marks=pytest.mark.slow) for kind in others]
     TIMED.extend(slow)
 
 
-@pytest.mark.parametrize(("name", "timed", "dtype"), TIMED)
-def test_a_program_computes_the_same_in_every_spelling(name, timed, dtype):
+@pytest.mark.parametrize(("name", "program", "dtype"), TIMED)
+def test_a_program_computes_the_same_in_every_spelling(name, program, dtype):
     """All in one program: we compile it once. A gradient has the result, too."""
-    *_, case = cases_of("cpu", name, timed, 2**10, [dtype])
+    *_, case = cases_of("cpu", name, program, TINY, [dtype])
     arrays = case.arrays()
     functions = {
         name: function

@@ -1,52 +1,84 @@
-"""The comparison with jax.numpy: its table, and that all ways take turns."""
+"""The comparison with jax.numpy: its table, its JSON, and its summary."""
 
-import functools
+import io
+import json
+import sys
 
-import jax
-import numpy as np
+import pytest
 
-import dmljax
 from benchmarks import compare
-from benchmarks.programs.ten import PROGRAMS
+from benchmarks.compare import Row
+from benchmarks.programs import TEN
+
+pytestmark = pytest.mark.usefixtures("standard_promotion")
+TINY = ["--elements", "1024", "--rounds", "2"]
 
 
-def test_a_line_for_each_way(monkeypatch, standard_promotion):
-    timed = []
-
-    def in_turns(ways, arrays, seconds):
-        timed.extend(jax.eval_shape(run, *arrays) for run in ways.values())
-        return {way: [2.0**i, 1.0] for i, way in enumerate(ways)}
-
-    monkeypatch.setattr(compare, "_in_turns", in_turns)
-    lines = list(compare.lines(2**12))
-    names = [
-        (name, way)
-        for name, program in PROGRAMS.items()
-        for way in program.ways
-        if way != "dmljax"
-    ]
-    assert len(timed) == len(names) + len(PROGRAMS)
-    assert len(lines) == 5 + len(names)
-    assert f"dmljax {dmljax.__version__}, jax {jax.__version__}" in lines[1]
-    for (name, way), line in zip(names, lines[5:], strict=True):
-        assert line.startswith(name)
-        assert line.endswith(f"  {way}")
-    # Of rounds of 1 and 1, and of 2 and 1 seconds.
-    assert lines[5].split()[2:6] == ["1000", "1500", "1.50", "100%"]
+def test_all_ten_programs_stand_beside_the_best_spelling_of_jax_numpy():
+    found = {case.name.split(", ")[0]: case for case in compare.cases(2**10)}
+    assert list(found) == list(TEN)
+    for case in found.values():
+        assert next(iter(case.functions)) == "dmljax"
+        assert len(case.functions) > 1
+    for name in ("elements above a limit", "rows of a mask", "edges of graphs"):
+        assert list(found[name].functions) == ["dmljax", "jnp", "jnp scatter"]
+    for name in ("reflect padding between two operations", "patches of wrapped images"):
+        assert list(found[name].functions) == ["dmljax", "jnp", "jnp take"]
 
 
-def test_ways_take_turns(monkeypatch):
-    monkeypatch.setattr(compare, "FLIGHT", 1)
-    runs = []
-    ways = {way: functools.partial(runs.append, way) for way in ("dmljax", "jnp")}
-    times = compare._in_turns(ways, [], seconds=0.0)
-    assert [len(rounds) for rounds in times.values()] == [compare.FEWEST] * 2
-    # Each was compiled and timed once; then both run in each round.
-    rounds = np.reshape(runs[2 * len(ways) :], (compare.FEWEST, len(ways)))
-    assert all(set(names) == set(ways) for names in rounds.tolist())
+def test_a_line_for_each_spelling(capsys):
+    assert compare.main([*TINY, "--only", "rows of a mask"]) == 0
+    output = capsys.readouterr()
+    *_, first, second, _, last = output.out.splitlines()
+    assert first.startswith("rows of a mask, float32")
+    assert first.endswith("  jnp")
+    assert second.endswith("  jnp scatter")
+    assert last.startswith("Beside the fastest spelling")
+    assert output.err == ""  # there is no bar, as this is no terminal
 
 
-def test_the_command(monkeypatch, capsys):
-    monkeypatch.setattr(compare, "lines", lambda: iter(["a", "b"]))
-    assert compare.main() == 0
-    assert capsys.readouterr().out == "a\nb\n"
+def test_json(capsys):
+    assert compare.main([*TINY, "--only", "router", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["beside"] for row in found["rows"]] == ["jnp one_hot", "jnp equal"]
+    assert sum(found["summary"].values()) == 1
+    assert found["rows"][0]["ms"] > 0
+
+
+def test_a_row_says_where_dmljax_is():
+    ahead, level, behind = (Row("p", "jnp", 2.0, ms, 0.02) for ms in (3.0, 2.1, 1.0))
+    assert ahead.verdict == "ahead"
+    assert level.verdict == "level"
+    assert behind.verdict == "behind"
+    # The noise is larger than the difference.
+    assert Row("p", "jnp", 2.0, 3.0, 0.6).verdict == "level"
+    assert "  ~60%  jnp" in Row("p", "jnp", 2.0, 3.0, 0.6).line()
+    assert ahead.line().split() == ["p", "2", "3", "1.50", "2%", "jnp"]
+    # The fastest spelling counts.
+    counts = compare.summary([[ahead, behind], [ahead], [level]])
+    assert counts == {"ahead": 1, "level": 1, "behind": 1}
+
+
+def test_a_noisy_program_is_timed_again_and_the_quietest_try_stays(monkeypatch):
+    case = next(compare.cases(2**10))
+    noises = iter([0.5, 0.2, 0.3])
+    spellings = len(case.functions) - 1
+
+    def row(case, contender, ours, theirs):
+        noise = next(noises) if contender == "jnp tril" else 0.0
+        return Row(case.name, contender, 1.0, 1.0, noise)
+
+    monkeypatch.setattr(compare, "_row", row)
+    rows = compare.rows_of(case, 1)
+    assert len(rows) == spellings
+    assert max(row.noise for row in rows) == 0.2
+    assert list(noises) == []
+
+
+def test_a_terminal_shows_how_far_it_is(monkeypatch):
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    compare.show_bar(1, 3, "router")
+    compare.show_bar(3, 3, "")
+    assert terminal.getvalue() == "\r\x1b[K[#..] router\r\x1b[K"
