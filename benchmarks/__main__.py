@@ -10,10 +10,18 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import dmljax
 from benchmarks.programs import PROGRAMS
 from benchmarks.programs.program import CPU
+from dmljax import numpy as dnp
 
 EXAMPLE = "rows of a mask"
+# How functions of libraries are written.
+MODULES = {dnp: "dnp", dmljax: "dmljax", jnp: "jnp", jax.nn: "jax.nn", np: "np"}
 COMMANDS = """\
 Commands:
   python -m benchmarks NAME        every spelling of a program
@@ -65,52 +73,47 @@ def listed() -> str:
     return "\n".join(lines) + "\n"
 
 
-def code(name: str) -> str:
-    """A program in Python that makes the arrays and calls dmljax's spelling."""
+def code(name: str, elements: int = CPU) -> str:
+    """A program in Python: functions, arrays, and a call of dmljax's spelling."""
     program = PROGRAMS[name]
     functions: dict[str, Callable[..., Any]] = {}
     spellings = []
     for contender, function in program.functions.items():
-        for part in parts_of(function):
-            for needed in (*helpers(part), part):
-                functions.setdefault(needed.__name__, needed)
-        spellings.append(f"{contender}: {call_of(function)}")
+        if contender != "onnxruntime":  # its models are not written in Python
+            for part in parts_of(function):
+                functions.setdefault(part.__name__, part)
+            spellings.append(f"# {contender}: {expression(function)}")
     arrays = []
-    for shape, numbers in zip(program.shapes[CPU], program.inputs, strict=True):
-        dtype = numbers.dtype or program.dtypes[-1]
+    dtype = "float32" if "float32" in program.dtypes else program.dtypes[0]
+    for shape, numbers in zip(program.shapes[elements], program.inputs, strict=True):
         drawn = f"random.integers({numbers.high}, size={shape})"
-        arrays.append(f'jnp.asarray({drawn}).astype("{dtype}"),')
-    sources = [inspect.getsource(function) for function in functions.values()]
-    call = f"result = jax.jit({call_of(program.functions['dmljax'])})(*arrays)"
-    return "\n\n".join(
-        [
-            IMPORTS,
-            *sources,
-            "\n".join(f"# {line}" for line in spellings)
-            + "\nrandom = np.random.default_rng(0)\narrays = [\n    "
-            + "\n    ".join(arrays)
-            + f"\n]\n{call}\n",
-        ]
-    )
+        arrays.append(f'    {drawn}.astype("{numbers.dtype or dtype}"),')
+    call = [
+        *spellings,
+        "random = np.random.default_rng(0)",
+        "arrays = [",
+        *arrays,
+        "]",
+        f"run = {expression(program.functions['dmljax'])}",
+        "result = jax.jit(run)(*map(jnp.asarray, arrays))",
+    ]
+    sources = map(inspect.getsource, functions.values())
+    return "\n\n".join([IMPORTS, *sources, "\n".join(call)])
 
 
 def parts_of(function: Any) -> Iterator[Callable[..., Any]]:
-    """The functions of our own that a spelling is made of."""
+    """The functions of a program that one spelling needs, each after what it needs."""
     if isinstance(function, functools.partial):
         for part in (function.func, *function.keywords.values()):
             yield from parts_of(part)
     elif is_ours(function):
+        for name in function.__code__.co_names:
+            helper = function.__globals__.get(name)
+            if helper is not function:
+                yield from parts_of(helper)
+        for parameter in inspect.signature(function).parameters.values():
+            yield from parts_of(parameter.default)
         yield function
-
-
-def helpers(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """The functions of our own that a function needs, and those that these need."""
-    names = [*function.__code__.co_names]
-    found = [function.__globals__.get(name) for name in names]
-    for helper in (*found, *(function.__defaults__ or ())):
-        if is_ours(helper):
-            yield from helpers(helper)
-            yield helper
 
 
 def is_ours(function: Any) -> bool:
@@ -119,26 +122,22 @@ def is_ours(function: Any) -> bool:
     return inspect.isfunction(function) and module.startswith("benchmarks.programs")
 
 
-def call_of(function: Any) -> str:
-    """A spelling as an expression."""
-    if isinstance(function, functools.partial):
-        ways = []
-        for argument, way in function.keywords.items():
-            ways.append(f"{argument}={call_of(way)}")
-        return f"functools.partial({', '.join([call_of(function.func), *ways])})"
-    if is_ours(function):
-        return str(function.__name__)
-    name = getattr(function, "__name__", None)
+def expression(value: Any) -> str:
+    """A spelling, or a way, as it is written in Python."""
+    if isinstance(value, functools.partial):
+        parts = [expression(value.func)]
+        for argument, way in value.keywords.items():
+            parts.append(f"{argument}={expression(way)}")
+        return f"functools.partial({', '.join(parts)})"
+    name = getattr(value, "__name__", None)
     if name is None:
-        return repr(function)
-    module = function.__module__ or ""
-    for prefix, short in {"dmljax.numpy": "dnp", "dmljax": "dmljax"}.items():
-        if module.startswith(prefix):
+        return repr(value)
+    if is_ours(value):
+        return str(name)
+    for module, short in MODULES.items():
+        if getattr(module, name, None) is value:
             return f"{short}.{name}"
-    for prefix, short in {"jax.nn": "jax.nn", "jax._src.nn": "jax.nn"}.items():
-        if module.startswith(prefix):
-            return f"{short}.{name}"
-    return f"{'np' if module.startswith('numpy') else 'jnp'}.{name}"
+    raise ValueError(f"{value} is in none of the modules")
 
 
 if __name__ == "__main__":

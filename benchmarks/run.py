@@ -38,6 +38,10 @@ ELEMENTS = {"cpu": CPU, "gpu": GPU}
 # bytes. A GPU needs several: it must not wait for the host.
 SMALL_BYTES, SMALL_CALLS = 2**22, 20
 LARGE_CALLS = {"cpu": 2, "gpu": 10}
+LEGEND = """\
+A line has a case, the clock (ms: the device's, wall_ms: the host's), the milliseconds
+of each contender, and the share of the speed of a copy or a fill that dmljax reaches.
+"""
 # We multiply the rounds of a call outside of jit by this: it is short, and its time
 # varies most.
 ROUNDS_OF_CALLS = 20
@@ -65,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         chosen = [case for case in chosen if case.label not in timed]
     bandwidths = ceilings(libraries, rounds=options.rounds)
     run |= {f"{kind}_gb_per_s": speed for kind, speed in bandwidths.items()}
-    print(f"{run['device']}: {_shown(bandwidths)} GB/s", file=sys.stderr)
+    print(f"{run['device']}: {_shown(bandwidths)} GB/s\n{LEGEND}", file=sys.stderr)
     failed = 0
     for case in chosen:
         lines: list[ledger.Line] = []
@@ -83,9 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for clock in ("ms", "wall_ms"):
             times = {x["contender"]: x[clock] for x in lines if x[clock] is not None}
             if times:
-                reached = lines[0]["share"]
-                text = f"{case.label}, {clock}: {_shown(times)}, share {reached}"
-                print(text, flush=True)
+                share_ = f"share {lines[0]['share']}"
+                print(f"{case.label}, {clock}: {_shown(times)}, {share_}", flush=True)
     return min(failed, 1)
 
 

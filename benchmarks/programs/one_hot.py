@@ -159,30 +159,30 @@ def torch_table_rows(labels: Any, table: Any) -> Any:
 def dice(x: jax.Array, labels: jax.Array, hot: Any = one_hot) -> Any:
     """Of each class the agreement of a segmentation with the labels."""
     x = x.astype(jnp.float32)
-    chosen = hot(labels, 19, jnp.float32)
-    both = (chosen * x).sum((1, 2))
-    return 2 * both / (chosen.sum((1, 2)) + x.sum((1, 2)))
+    hots = hot(labels, 19, jnp.float32)
+    both = (hots * x).sum((1, 2))
+    return 2 * both / (hots.sum((1, 2)) + x.sum((1, 2)))
 
 
 def np_dice(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    chosen = np_one_hot(labels, 19, bool)
-    both = (chosen * x).sum((1, 2))
-    return np.asarray(2 * both / (chosen.sum((1, 2)) + x.sum((1, 2))))
+    hots = np_one_hot(labels, 19, bool)
+    both = (hots * x).sum((1, 2))
+    return np.asarray(2 * both / (hots.sum((1, 2)) + x.sum((1, 2))))
 
 
 def torch_dice(x: Any, labels: Any) -> Any:
     x = x.float()
-    chosen = torch_one_hot(labels, 19, "float32")
-    both = (chosen * x).sum((1, 2))
-    return 2 * both / (chosen.sum((1, 2)) + x.sum((1, 2)))
+    hots = torch_one_hot(labels, 19, "float32")
+    both = (hots * x).sum((1, 2))
+    return 2 * both / (hots.sum((1, 2)) + x.sum((1, 2)))
 
 
 # EXPERTS: of each token, the number of earlier ones with the same expert.
 
 
 def places(experts: jax.Array, hot: Any = one_hot) -> Any:
-    chosen = hot(experts, 64, jnp.int32)
-    return (jnp.cumsum(chosen, 0) * chosen).sum(1) - 1
+    hots = hot(experts, 64, jnp.int32)
+    return (jnp.cumsum(hots, 0) * hots).sum(1) - 1
 
 
 def np_places(experts: np.ndarray) -> np.ndarray:
@@ -194,8 +194,8 @@ def np_places(experts: np.ndarray) -> np.ndarray:
 
 
 def torch_places(experts: Any) -> Any:
-    chosen = torch_one_hot(experts, 64, "int32")
-    return (chosen.cumsum(0) * chosen).sum(1) - 1
+    hots = torch_one_hot(experts, 64, "int32")
+    return (hots.cumsum(0) * hots).sum(1) - 1
 
 
 PROGRAMS = {

@@ -48,7 +48,7 @@ COLOURS_LAST = {
 }
 
 
-def take(x: jax.Array, pads: Any, mode: Any) -> jax.Array:
+def take_indices(x: jax.Array, pads: Any, mode: Any) -> jax.Array:
     """jnp.pad, by indices that NumPy computes when the program is traced."""
     for axis, around in enumerate(pads):
         if any(around):
@@ -62,7 +62,7 @@ def kernel(x: jax.Array, pads: Any, mode: Any) -> jax.Array:
     return dmljax.padding(x, start, end, mode=mode, implementation="pallas")
 
 
-PADS: Functions = {"dmljax": dnp.pad, "jnp": jnp.pad, "jnp take": take}
+PADS: Functions = {"dmljax": dnp.pad, "jnp": jnp.pad, "jnp take": take_indices}
 WITH_KERNEL: Functions = {**PADS, "dmljax pallas": kernel}
 
 
@@ -86,7 +86,7 @@ def between(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
     return padded + 1
 
 
-def mean(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
+def mean_of_rows(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
     padded = pad(x * 2, ((0, 0), (0, 0), (3, 3), (3, 3)), "reflect")
     return jnp.mean(padded, 3, dtype=jnp.float32)
 
@@ -302,7 +302,7 @@ PROGRAMS = {
         COLOURS_LAST,
     ),
     "mean of reflect-padded rows": _exact(
-        {**spellings(mean, pad=PADS), "torch": torch_mean},
+        {**spellings(mean_of_rows, pad=PADS), "torch": torch_mean},
         np_mean,
         IMAGES,
         rtol=0.01,

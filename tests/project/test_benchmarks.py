@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from benchmarks import __main__ as command
 from benchmarks import (
     divided,
     forms,
@@ -109,6 +110,28 @@ def test_a_program_computes_the_same_in_every_spelling(name, program, dtype):
         if not name.startswith("reference"):
             ours = name.startswith("dmljax")
             oracles.compare(sampled, jax.tree.leaves(result), take, typed=ours)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_can_be_copied_out_and_run(name):
+    """Nothing is compiled: the shape of the result says that all names are there."""
+    scope = {}
+    text = command.code(name, TINY)
+    text = text.replace("jax.jit(", "functools.partial(jax.eval_shape, ")
+    exec(text, scope)
+    case = next(cases_of("gpu", name, PROGRAMS[name], TINY, PROGRAMS[name].dtypes[:1]))
+    assert scope["result"].shape == case.output.shape
+    assert "# jnp" in text
+
+
+def test_the_list_of_programs(capsys):
+    assert command.main([]) == 0
+    output = capsys.readouterr().out
+    for name in PROGRAMS:
+        assert f"    {name} " in output
+    assert "def rows_of_mask(" in output
+    assert command.main(["no", "such"]) == 2
+    assert "no program is named 'no such'" in capsys.readouterr().err
 
 
 # FORMS
@@ -308,8 +331,12 @@ def test_tables_and_a_picture_in_git_are_those_of_the_ledger(tmp_path, monkeypat
     without = re.sub(marked, r"\1", text, flags=re.MULTILINE)
     (tmp_path / "benchmarks.md").write_text(without)
     monkeypatch.setattr(plot, "DOCS", tmp_path)
+    monkeypatch.setattr(plot, "README", tmp_path / "README.md")
+    readme = (docs.parent / "README.md").read_text()
+    (tmp_path / "README.md").write_text(re.sub(marked, r"\1", readme, flags=re.M))
     plot.main()
     assert (tmp_path / "benchmarks.md").read_text() == text
+    assert (tmp_path / "README.md").read_text() == readme
     drawn = words_of(tmp_path / "benchmarks_overview.svg")
     assert drawn == words_of(docs / "benchmarks_overview.svg")
     assert "causal attention" in "".join(drawn)
