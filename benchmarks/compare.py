@@ -34,7 +34,7 @@ from dmljax import __version__
 # Two times are level if they are no further apart, or no further than the noise.
 LEVEL = 0.05
 # A row with more noise is timed again, so many times in all.
-NOISY, TRIES = 0.1, 3
+NOISY, TRIES = 0.1, 2
 COLUMNS = "{:49}{:>8}{:>10}{:>7}{:>7}  {}"
 LEGEND = """\
 Median milliseconds of a call inside jit. ratio: theirs divided by ours. noise: how far

@@ -21,7 +21,7 @@ def test_all_ten_programs_stand_beside_the_best_spelling_of_jax_numpy():
         assert next(iter(case.functions)) == "dmljax"
         assert len(case.functions) > 1
     for name in ("elements above a limit", "rows of a mask", "edges of graphs"):
-        assert list(found[name].functions) == ["dmljax", "jnp", "jnp scatter"]
+        assert list(found[name].functions)[:3] == ["dmljax", "jnp", "jnp scatter"]
     for name in ("reflect padding between two operations", "patches of wrapped images"):
         assert list(found[name].functions) == ["dmljax", "jnp", "jnp take"]
 
@@ -59,9 +59,9 @@ def test_a_row_says_where_dmljax_is():
     assert counts == {"ahead": 1, "level": 1, "behind": 1}
 
 
-def test_a_noisy_program_is_timed_again_and_the_quietest_try_stays(monkeypatch):
+def test_a_noisy_program_is_timed_again_and_the_quieter_try_stays(monkeypatch):
     case = next(compare.cases(2**10))
-    noises = iter([0.5, 0.2, 0.3])
+    noises = iter([0.5, 0.2])
     spellings = len(case.functions) - 1
 
     def row(case, contender, ours, theirs):
