@@ -13,7 +13,7 @@ from benchmarks.case import FORMS, Case
 from benchmarks.data import Data
 from benchmarks.forms import with_plain
 from benchmarks.programs import programs
-from dmljax._programs import images
+from benchmarks.programs.padding import IMAGES
 
 # Bytes of small arrays. The first ones show what a launch costs.
 SMALL = (2**12, 2**16, 2**20, 2**24)
@@ -28,7 +28,7 @@ def cases(platform: str, elements: int) -> Iterator[Case]:
 
 def alone(elements: int) -> Iterator[Case]:
     """NONZERO_COORDINATES, almost empty to full, with all rows and with some."""
-    line, ((image, *_),) = (elements,), images(elements, "")
+    line, (image,) = (elements,), IMAGES[elements]
     for dtype in TYPES:
         for density in (0.001, 0.01, 0.1, 0.5, 1.0):
             yield nonzero(line, dtype, density)

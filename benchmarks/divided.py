@@ -12,9 +12,8 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 import dmljax
-from benchmarks.programs import images
+from benchmarks.programs import diagonal_matrix1, nonzero_coordinates, padding
 from dmljax._operators import OPERATORS
-from dmljax._programs import PROGRAMS
 
 COLUMNS = 512
 DEPTH = 128
@@ -124,8 +123,8 @@ def _scores(elements: int) -> list[tuple[int, ...]]:
 
 def _photographs(elements: int) -> list[tuple[int, ...]]:
     side = SIDE[jax.default_backend()]
-    channels = images.CHANNELS
-    weights = images.BLOCKS, channels, 3, 3, channels
+    channels = padding.CHANNELS
+    weights = padding.BLOCKS, channels, 3, 3, channels
     return [(elements // (side**2 * channels), side, side, channels), weights]
 
 
@@ -220,20 +219,19 @@ WHOLE = Work(
 SOFTMAX = Work(
     "diagonal_matrix1",
     "program: causal softmax, float32, batch divided",
-    PROGRAMS["causal softmax"].spellings["dmljax"],
+    diagonal_matrix1.masked_softmax,
     _scores,
     FLOAT,
     rtol=1e-5,
 )
-CONVOLVED = images.PROGRAMS["6 reflect-padded convolutions"].program
 CONVOLUTIONS = Work(
     "padding",
     "program: 6 reflect-padded convolutions, float32, batch divided",
-    CONVOLVED.spellings["dmljax"],
+    padding.convolutions,
     _photographs,
     FLOAT * 2,
     copied=(1,),
-    divided=functools.partial(CONVOLVED.run, _strips_by_1),
+    divided=functools.partial(padding.convolutions, pad=_strips_by_1),
     rtol=1e-2,  # a product may have the 11 bits of TF32, and another algorithm has 24
 )
 COMPACTED = Work(
@@ -249,7 +247,7 @@ COMPACTED = Work(
 ROWS_OF_MASK = Work(
     "nonzero_coordinates",
     "program: rows of a mask as a whole, with size",
-    lambda keep, x: PROGRAMS["rows of a mask"].spellings["dmljax"](x, keep),
+    lambda keep, x: nonzero_coordinates.rows_of_mask(x, keep),
     _tokens,
     ("uint8", *FLOAT),
 )

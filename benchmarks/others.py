@@ -15,8 +15,6 @@ import numpy as np
 
 from benchmarks.case import Functions
 
-# PyTorch has some modes of padding under other names than NumPy.
-TORCH_NAMES = {"edge": "replicate", "wrap": "circular"}
 ONNX_OPSET, ONNX_IR_VERSION = 19, 9
 
 
@@ -46,8 +44,11 @@ def nonzero_coordinates(dtype: str, *, undefined: bool, size: int | None) -> Fun
     def argwhere(name: str) -> Callable[..., Any]:
         return lambda x: filled(module(name), x, module(name).argwhere(x))
 
-    functions: dict[str, Any] = {"jnp": functools.partial(_jnp_nonzero, size)}
-    functions |= {name: argwhere(name) for name in ("numpy", "torch")}
+    functions: dict[str, Any] = {
+        "jnp": functools.partial(_jnp_nonzero, size),
+        "numpy": argwhere("numpy"),
+        "torch": argwhere("torch"),
+    }
     if dtype in ("float32", "uint8"):
         by_axis = onnx(("NonZero", ["in0"], "out", {}))
         functions["onnxruntime"] = lambda x: filled(np, x, by_axis(x).T)
@@ -100,22 +101,16 @@ def _onnx_model(
     inputs: Sequence[tuple[np.dtype, tuple[int, ...]]],
 ) -> bytes:
     helper, numpy_helper = module("onnx.helper"), module("onnx.numpy_helper")
-    values = [
-        helper.make_tensor_value_info(
-            f"in{i}", helper.np_dtype_to_tensor_dtype(dtype), shape
-        )
-        for i, (dtype, shape) in enumerate(inputs)
-    ]
-    graph = helper.make_graph(
-        [
-            helper.make_node(operator, names, [output], **attributes)
-            for operator, names, output, attributes in nodes
-        ],
-        "benchmark",
-        values,
-        [helper.make_empty_tensor_value_info("out")],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
+    values = []
+    for i, (dtype, shape) in enumerate(inputs):
+        kind = helper.np_dtype_to_tensor_dtype(dtype)
+        values.append(helper.make_tensor_value_info(f"in{i}", kind, shape))
+    made = []
+    for operator, names, output, attributes in nodes:
+        made.append(helper.make_node(operator, names, [output], **attributes))
+    constant = [numpy_helper.from_array(x, name) for name, x in constants.items()]
+    outputs = [helper.make_empty_tensor_value_info("out")]
+    graph = helper.make_graph(made, "benchmark", values, outputs, constant)
     opset = helper.make_opsetid("", ONNX_OPSET)
     model = helper.make_model(graph, opset_imports=[opset], ir_version=ONNX_IR_VERSION)
     serialized: bytes = model.SerializeToString()

@@ -2,9 +2,9 @@
 
     python -m benchmarks.plot
 
-It writes what is in git: the tables in docs/benchmarks.md, and the picture that README
-shows. The build of the documentation calls `write_pages`. It writes a page of each
-table of the ledger, with all figures.
+It writes what is in git: the tables that docs/benchmarks.md and README mark, and the
+picture that README shows. The build of the documentation calls `write_pages`, which
+writes a page of each table of the ledger, with all figures.
 """
 
 import pathlib
@@ -16,9 +16,10 @@ from benchmarks import ledger
 from benchmarks.collectives import show_bytes
 from benchmarks.ledger import Line, Lines
 from benchmarks.pictures import draw_bars
-from dmljax._programs import PROGRAMS
+from benchmarks.programs import TEN
 
-DOCS = pathlib.Path(__file__).parent.parent / "docs"
+README = pathlib.Path(__file__).parent.parent / "README.md"
+DOCS = README.with_name("docs")
 # docs/benchmarks.md has the figures of these devices, and README those of the first.
 GPU, CPU, TPU = "NVIDIA H200", "x86_64 CPU", "TPU"
 NEWEST = f"{CPU}, newest JAX"
@@ -50,8 +51,15 @@ BARS = {
     "best in PyTorch": "torch.*",
 }
 COUNTS = "2 devices", "4 devices", "8 devices"
+# README's table: the programs, and how most users write them in jax.numpy.
+FRONT = {
+    "causal softmax": "jnp tril",
+    "reflect padding between two operations": "jnp",
+    "elements above a limit": "jnp",
+    "rows of a mask": "jnp",
+}
 # The programs in README's picture.
-SHOWN = (*PROGRAMS, "causal attention", "6 reflect-padded convolutions")
+SHOWN = (*TEN, "causal attention", "6 reflect-padded convolutions")
 MARK = "<!-- python -m benchmarks.plot writes the table of {}. -->\n"
 
 Key = tuple[str, ...]
@@ -60,7 +68,10 @@ Row = Mapping[str, Line]
 
 def best(row: Row, pattern: str) -> float | None:
     """The least wall time of the contenders that match."""
-    found = [x["wall_ms"] for name, x in row.items() if re.fullmatch(pattern, name)]
+    found = []
+    for name, line in row.items():
+        if re.fullmatch(pattern, name):
+            found.append(line["wall_ms"])
     return min(found, default=None)
 
 
@@ -114,64 +125,89 @@ def program_table(lines: Lines) -> str:
         "PyTorch": "torch(?! compiled).*",
         "without": "reference.*",
     }
-    return table_of(
-        ["program", *columns],
-        [
-            [_case(key), *(_digits(best(row, one)) for one in columns.values())]
-            for key, row in large_programs(lines)
-        ],
-    )
+    rows = []
+    for key, row in large_programs(lines):
+        times = [_digits(best(row, pattern)) for pattern in columns.values()]
+        rows.append([_case(key), *times])
+    return table_of(["program", *columns], rows)
+
+
+def front_table(gpu: Lines, cpu: Lines) -> str:
+    """A few programs for README, in milliseconds on a GPU and on a CPU."""
+    columns = ["dmljax", "jax.numpy", "its best spelling", "PyTorch"]
+    rows = []
+    for device, lines in (("GPU", gpu), ("CPU", cpu)):
+        for key, row in large_programs(lines):
+            name, sizes = split(key)
+            if name in FRONT and key[2] == "forward":
+                patterns = ("dmljax", FRONT[name], "jnp.*", "torch.*")
+                times = [_digits(best(row, pattern)) for pattern in patterns]
+                rows.append([f"{name}, {sizes}", device, *times])
+    return table_of(["program", "on", *columns], rows)
 
 
 def tracing_table(devices: Mapping[str, Lines]) -> str:
     """Times of dmljax over those of jax.numpy, once and many times in a program."""
     found: dict[str, dict[str, str]] = {}
+    columns: dict[str, None] = {}
     for device, lines in devices.items():
         for key, row in lines.items():
-            if key[3] == "tracing":
-                work, calls, _ = re.split(r", (1|20) of ", key[1])
-                work += ", gradient" * (key[2] == "gradient")
-                pair = (
-                    f"{row['dmljax'][clock] / row['jnp'][clock]:.2f}"
-                    for clock in ("lower_ms", "compile_ms")
-                )
-                cells = found.setdefault(f"`{key[0]}`, {work}", {})
-                cells[f"{device}, {calls}"] = " / ".join(pair)
-    columns = list(dict.fromkeys(name for cells in found.values() for name in cells))
-    rows = ([w, *(c.get(name, "-") for name in columns)] for w, c in found.items())
+            if key[3] != "tracing":
+                continue
+            work, calls, _ = re.split(r", (1|20) of ", key[1])
+            if key[2] == "gradient":
+                work += ", gradient"
+            ours, theirs = row["dmljax"], row["jnp"]
+            lower = ours["lower_ms"] / theirs["lower_ms"]
+            both = ours["compile_ms"] / theirs["compile_ms"]
+            column = f"{device}, {calls}"
+            columns[column] = None
+            cells = found.setdefault(f"`{key[0]}`, {work}", {})
+            cells[column] = f"{lower:.2f} / {both:.2f}"
+    rows = []
+    for work, cells in found.items():
+        rows.append([work, *(cells.get(column, "-") for column in columns)])
     return table_of(["work", *columns], rows)
 
 
 def cpu_table(lines: Lines, newest: Lines) -> str:
     """By operator, how the programs compare with those of other libraries."""
-    others = {NAMES[n]: f"{n}.*" for n in ("jnp", "torch", "numpy", "onnxruntime")}
     later = next(iter(next(iter(newest.values())).values()))["jax"]
-    columns = [(name, lines, pattern) for name, pattern in others.items()]
-    columns.insert(1, (f"jax.numpy, JAX {later}", newest, "jnp.*"))
+    columns = {
+        "jax.numpy": (lines, "jnp.*"),
+        f"jax.numpy, JAX {later}": (newest, "jnp.*"),
+        "PyTorch": (lines, "torch.*"),
+        "NumPy": (lines, "numpy.*"),
+        "ONNX Runtime": (lines, "onnxruntime.*"),
+    }
     ratios: dict[str, dict[str, list[float]]] = {}
-    for name, every, pattern in columns:
+    for name, (every, pattern) in columns.items():
         for key, row in every.items():
             theirs = best(row, pattern)
             if key[3] in ("program", "operator") and "dmljax" in row and theirs:
-                own = ratios.setdefault(key[0], {}).setdefault(name, [])
-                own.append(row["dmljax"]["wall_ms"] / theirs)
-    names = [name for name, _, _ in columns]
-    rows = [
-        [f"`{operator}`", *(_spread(found.get(name, [])) for name in names)]
-        for operator, found in ratios.items()
-    ]
-    return table_of(["operator", *names], rows)
+                of_operator = ratios.setdefault(key[0], {})
+                ratio = row["dmljax"]["wall_ms"] / theirs
+                of_operator.setdefault(name, []).append(ratio)
+    rows = []
+    for operator, found in ratios.items():
+        cells = [_spread(found.get(name, [])) for name in columns]
+        rows.append([f"`{operator}`", *cells])
+    return table_of(["operator", *columns], rows)
 
 
 def tpu_table(lines: Lines) -> str:
     """By operator, bytes and cycles of the v5e over those of jax.numpy."""
-    columns = ("moved_mb", "cycles")
     rows = []
     for context, title in (("operator", ""), ("pipeline", ", between two operations")):
         for operator, cases in of_context(lines, context).items():
-            pairs = [row for row in cases.values() if row.keys() >= {"dmljax", "jnp"}]
-            ratios = [[r["dmljax"][c] / r["jnp"][c] for r in pairs] for c in columns]
-            rows.append([f"`{operator}`{title}", *map(_spread, ratios)])
+            moved, cycles = [], []
+            for row in cases.values():
+                if "dmljax" in row and "jnp" in row:
+                    ours, theirs = row["dmljax"], row["jnp"]
+                    moved.append(ours["moved_mb"] / theirs["moved_mb"])
+                    cycles.append(ours["cycles"] / theirs["cycles"])
+            name = f"`{operator}`{title}"
+            rows.append([name, _spread(moved), _spread(cycles)])
     return table_of(["operator", "bytes", "cycles"], rows)
 
 
@@ -183,9 +219,10 @@ def _spread(numbers: Sequence[float]) -> str:
 
 
 def with_tables(text: str) -> str:
-    """The text of docs/benchmarks.md, with its tables written anew."""
+    """The text of a page, with the tables that it marks written anew."""
     gpu, cpu, tpu = (ledger.lines(device) for device in (GPU, CPU, TPU))
     tables = {
+        "a few programs": front_table(gpu, cpu),
         "programs": program_table(gpu),
         "tracing": tracing_table({"CPU": cpu, "H200": gpu}),
         "programs on a CPU": program_table(cpu),
@@ -242,14 +279,12 @@ def figures(lines: Lines) -> str:
 
 def tracing_figures(lines: Lines) -> str:
     """The times of tracing and compiling, of dmljax and of jax.numpy."""
-    rows = [
-        [_case(key)]
-        + [
-            f"{row['dmljax'][clock]:.0f} / {row['jnp'][clock]:.0f}"
-            for clock in ("lower_ms", "compile_ms")
-        ]
-        for key, row in lines.items()
-    ]
+    rows = []
+    for key, row in lines.items():
+        ours, theirs = row["dmljax"], row["jnp"]
+        lower = f"{ours['lower_ms']:.0f} / {theirs['lower_ms']:.0f}"
+        both = f"{ours['compile_ms']:.0f} / {theirs['compile_ms']:.0f}"
+        rows.append([_case(key), lower, both])
     return table_of(["case", "trace and lower", "compile, too"], rows)
 
 
@@ -289,13 +324,13 @@ def scaling_page(stem: str) -> str:
         f"![Efficiency by the number of devices.](benchmarks_{stem}.svg)",
     ]
     for context in sorted({key[3] for key in lines}, reverse=True):
-        rows = [
-            [f"{key[0]}, {_case(key)}"]
-            + [_efficiency(row.get(n)) for n in counts]
-            + [show_bytes(row[max(row, key=counts.index)].get("sent"))]
-            for key, row in lines.items()
-            if key[3] == context
-        ]
+        rows = []
+        for key, row in lines.items():
+            if key[3] == context:
+                times = [_efficiency(row.get(count)) for count in counts]
+                most = max(row, key=counts.index)
+                sent = show_bytes(row[most].get("sent"))
+                rows.append([f"{key[0]}, {_case(key)}", *times, sent])
         columns = ["work", *counts, "sent"]
         parts += [f"## {context.capitalize()}", table_of(columns, rows)]
     return "\n\n".join(parts) + "\n"
@@ -323,17 +358,15 @@ def estimates_page(stem: str) -> str:
         parts.append(f"## {title}")
         for operator, rows in of_context(lines, context).items():
             names = list(dict.fromkeys(name for row in rows.values() for name in row))
-            cells = [
-                [key[1]]
-                + [
-                    " / ".join(
-                        f"{row[n][column] / unit:{form}}" if n in row else "-"
-                        for n in names
-                    )
-                    for column, (unit, form) in units.items()
-                ]
-                for key, row in rows.items()
-            ]
+            cells = []
+            for key, row in rows.items():
+                cell = [key[1]]
+                for column, (unit, form) in units.items():
+                    numbers = dict.fromkeys(names, "-")
+                    for name, line in row.items():
+                        numbers[name] = f"{line[column] / unit:{form}}"
+                    cell.append(" / ".join(numbers.values()))
+                cells.append(cell)
             words = f"A cell has: {' / '.join(map(name_of, names))}."
             parts += [f"### {operator}", words, table_of(columns, cells)]
     return "\n\n".join(parts) + "\n"
@@ -366,9 +399,12 @@ def draw_programs(programs: Mapping[Key, Row], path: pathlib.Path) -> None:
         return
     groups = {}
     for key, row in programs.items():
-        times = {bar: best(row, pattern) for bar, pattern in BARS.items()}
-        ratios = {n: ms / row["dmljax"]["wall_ms"] for n, ms in times.items() if ms}
-        groups[_case(key)] = {n: (r, _digits(times[n])) for n, r in ratios.items()}
+        bars = {}
+        for bar, pattern in BARS.items():
+            ms = best(row, pattern)
+            if ms:
+                bars[bar] = ms / row["dmljax"]["wall_ms"], _digits(ms)
+        groups[_case(key)] = bars
     device = next(iter(programs.values()))["dmljax"]["device"]
     title = "Milliseconds of wall time; less is better."
     draw_bars(f"{title}\n{device}, {versions(programs)}", BARS, groups, path)
@@ -376,23 +412,22 @@ def draw_programs(programs: Mapping[Key, Row], path: pathlib.Path) -> None:
 
 def draw_scaling(lines: Lines, path: pathlib.Path) -> None:
     """Bars for each work; a bar's length is the efficiency of weak scaling."""
-    groups = {
-        f"{key[0]}, {_case(key)}, {axes}": {
-            name: (line["efficiency"], f"{line['efficiency']:.2f}")
-            for name, line in row.items()
-            if name in COUNTS
-        }
-        for key, row in lines.items()
-        for scaling, axes in [key[3].split(" scaling, ")]
-        if scaling == "weak"
-    }
+    groups: dict[str, dict[str, tuple[float, str]]] = {}
+    for key, row in lines.items():
+        scaling, axes = key[3].split(" scaling, ")
+        if scaling == "weak":
+            bars = groups.setdefault(f"{key[0]}, {_case(key)}, {axes}", {})
+            for name, line in row.items():
+                if name in COUNTS:
+                    efficiency = line["efficiency"]
+                    bars[name] = efficiency, f"{efficiency:.2f}"
     draw_bars("Efficiency beside one device; 1 is best.", COUNTS, groups, path)
 
 
 def main() -> None:
-    """Writes the tables in docs/benchmarks.md, and the picture of README."""
-    page = DOCS / "benchmarks.md"
-    page.write_text(with_tables(page.read_text()))
+    """Writes the marked tables of two pages, and the picture of README."""
+    for page in (DOCS / "benchmarks.md", README):
+        page.write_text(with_tables(page.read_text()))
     programs = list(large_programs(ledger.lines(GPU)))
     # The forward pass is the first one of a name.
     shown = {split(key)[0]: (key, row) for key, row in reversed(programs)}

@@ -29,14 +29,19 @@ from benchmarks.command import circumstances, device_name, named, parsed
 from benchmarks.forms import replaced
 from benchmarks.libraries import Library, Prepared, available
 from benchmarks.oracles import compare
+from benchmarks.programs.program import CPU, GPU, SIZES
 from benchmarks.timing import ceilings, device_times, has_clock, wall_times
 
-# Of large arrays: 256 MiB of float32 on a GPU.
-ELEMENTS = {"cpu": 2**22, "gpu": 2**26}
+# Of large arrays, by platform: 256 MiB of float32 on a GPU.
+ELEMENTS = {"cpu": CPU, "gpu": GPU}
 # Calls in flight, between two looks at the host's clock: more if the arrays have few
 # bytes. A GPU needs several: it must not wait for the host.
 SMALL_BYTES, SMALL_CALLS = 2**22, 20
 LARGE_CALLS = {"cpu": 2, "gpu": 10}
+LEGEND = """\
+A line has a case, the clock (ms: the device's, wall_ms: the host's), the milliseconds
+of each contender, and the share of the speed of a copy or a fill that dmljax reaches.
+"""
 # We multiply the rounds of a call outside of jit by this: it is short, and its time
 # varies most.
 ROUNDS_OF_CALLS = 20
@@ -48,6 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parsed(argv, "benchmarks.run", __doc__, *own)
     device = jax.devices()[0]
     elements = options.elements or ELEMENTS[device.platform]
+    if elements not in SIZES:
+        sys.exit(f"--elements {elements}: programs have shapes for {SIZES}")
     every = cases(device.platform, elements)
     chosen = named(every, options.only, lambda case: case.label)
     ledger.ready(options.out)
@@ -62,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         chosen = [case for case in chosen if case.label not in timed]
     bandwidths = ceilings(libraries, rounds=options.rounds)
     run |= {f"{kind}_gb_per_s": speed for kind, speed in bandwidths.items()}
-    print(f"{run['device']}: {_shown(bandwidths)} GB/s", file=sys.stderr)
+    print(f"{run['device']}: {_shown(bandwidths)} GB/s\n{LEGEND}", file=sys.stderr)
     failed = 0
     for case in chosen:
         lines: list[ledger.Line] = []
@@ -80,9 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for clock in ("ms", "wall_ms"):
             times = {x["contender"]: x[clock] for x in lines if x[clock] is not None}
             if times:
-                reached = lines[0]["share"]
-                text = f"{case.label}, {clock}: {_shown(times)}, share {reached}"
-                print(text, flush=True)
+                share_ = f"share {lines[0]['share']}"
+                print(f"{case.label}, {clock}: {_shown(times)}, {share_}", flush=True)
     return min(failed, 1)
 
 
@@ -109,7 +115,7 @@ def time_case(
     rounds: int,
 ) -> list[ledger.Line]:
     """The rows of one case, one for each contender. We check all of them first."""
-    calls = _checked(case, libraries)
+    calls = checked(case, libraries)
     outside = case.context == "call"
     small = case.bytes < SMALL_BYTES
     wall = wall_times(
@@ -151,7 +157,7 @@ def share(case: Case, bandwidths: Mapping[str, float], ms: float) -> float | Non
     return round(case.bytes / bandwidths[case.ceiling] / 1e6 / ms, 3)
 
 
-def _checked(case: Case, libraries: Mapping[str, Library]) -> dict[str, Prepared]:
+def checked(case: Case, libraries: Mapping[str, Library]) -> dict[str, Prepared]:
     """The calls of all contenders. We have compared their results with the oracle."""
     arrays = case.arrays()
     samples = case.oracle(*arrays)

@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import functools
 import importlib.metadata
-import itertools
 import os
 import pathlib
 import re
@@ -96,19 +95,18 @@ TOO_LONG = ("int8", (16, 64, 128, 128))
 
 def cases() -> Iterator[Case]:
     """All cases, by themselves and between two operations."""
-    makers = (_selects, _one_hots, _paddings, _nonzeros)
-    for about in itertools.chain(*(make(dtype) for dtype in TYPES for make in makers)):
-        operator, name, inputs, output, functions = about
-        for context in ("operator", "pipeline"):
-            own = {
-                name: functools.partial(_between, one) if context == "pipeline" else one
-                for name, one in functions.items()
-            }
-            case = Case(operator, name, inputs, output, own, _unknown, context=context)
-            case = with_plain(case, "tpu")
-            if (case.dtype, inputs[0].shape) == TOO_LONG:
-                case = dataclasses.replace(case, functions=own)
-            yield case
+    for dtype in TYPES:
+        for make in (_selects, _one_hots, _paddings, _nonzeros):
+            for operator, name, inputs, output, functions in make(dtype):
+                about = (operator, name, inputs, output)
+                between = {}
+                for contender, function in functions.items():
+                    between[contender] = functools.partial(_between, function)
+                alone = Case(*about, functions, _unknown, context="operator")
+                pipeline = Case(*about, between, _unknown, context="pipeline")
+                for case in (alone, pipeline):
+                    too_long = (dtype, inputs[0].shape) == TOO_LONG
+                    yield case if too_long else with_plain(case, "tpu")
 
 
 def _unknown(*arrays: Any) -> list[Sample]:
@@ -298,7 +296,10 @@ def figures(case: Case, contender: str, chip: str, folder: pathlib.Path) -> ledg
 def main(argv: Sequence[str] | None = None) -> int:
     """Writes the estimates to the ledger."""
     options = parsed(argv, "benchmarks.tpu", __doc__)
-    every = [(case, name) for case in cases() for name in case.functions]
+    every = []
+    for case in cases():
+        for name in case.functions:
+            every.append((case, name))
     chosen = named(every, options.only, lambda pair: f"{pair[0].label} {pair[1]}")
     ledger.ready(options.out)
     with schedules() as folder:

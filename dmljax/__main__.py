@@ -146,7 +146,6 @@ def _parser() -> argparse.ArgumentParser:
     option(
         "--max-elements", type=int, default=MOST_ELEMENTS, metavar="COUNT", help=about
     )
-    verb(_compare, "time ten programs, beside jax.numpy", "compare")
     support = verb(_support, "show the supported ranks and types", "support padding")
     support.add_argument("operator", nargs="?", metavar="OPERATOR")
     return parser
@@ -221,13 +220,6 @@ def _progress(line: str) -> None:
 # The other verbs
 
 
-def _compare(arguments: argparse.Namespace) -> int:
-    from dmljax._compare import lines  # and ten programs, for this command alone
-
-    find_device(None)
-    for line in lines():
-        print(line, flush=True)
-    return 0
 
 
 def _support(arguments: argparse.Namespace) -> int:

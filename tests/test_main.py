@@ -302,7 +302,7 @@ def test_help_and_version(capsys):
     assert capsys.readouterr().out == f"{dmljax.__version__}\n"
     assert command_line.main(["--help"]) == 0
     assert "example: dmljax run docs/models/" in capsys.readouterr().out
-    for verb in ("run", "compare", "support"):
+    for verb in ("run", "support"):
         assert command_line.main([verb, "--help"]) == 0
         words = " ".join(capsys.readouterr().out.split())
         assert f"example: dmljax {verb}" in words

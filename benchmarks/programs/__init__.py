@@ -1,17 +1,43 @@
-"""Programs that users run, each in every spelling that is known to be good.
+"""Programs that users run: one file an operator, and every good spelling of each.
 
-Ten of them are in `dmljax._programs`. A file of this folder has others that need the
-same operators. For all of them it has what the results must be, what PyTorch computes,
-and what they are compared with. All cases have the context "program".
+A program is a plain function. Its last argument is dmljax's function, and jax.numpy's
+takes its place in another spelling. `python -m benchmarks NAME` shows a program whole.
+All cases have the context "program".
 """
 
 from collections.abc import Iterator
 
 from benchmarks.case import Case
-from benchmarks.programs import images, labels, masks, sparse
-from benchmarks.programs.timed import SMALL, cases_of
+from benchmarks.programs import (
+    diagonal_matrix1,
+    element_wise_if,
+    nonzero_coordinates,
+    one_hot,
+    padding,
+)
+from benchmarks.programs.program import SMALL, Program, cases_of
 
-PROGRAMS = masks.PROGRAMS | labels.PROGRAMS | images.PROGRAMS | sparse.PROGRAMS
+PROGRAMS: dict[str, Program] = {
+    **diagonal_matrix1.PROGRAMS,
+    **element_wise_if.PROGRAMS,
+    **one_hot.PROGRAMS,
+    **padding.PROGRAMS,
+    **nonzero_coordinates.PROGRAMS,
+}
+
+# These say most in little time: `benchmarks.compare` runs them, and a picture has them.
+TEN = (
+    "causal softmax",
+    "label smoothing",
+    "reflect padding between two operations",
+    "patches of wrapped images",
+    "masked mean",
+    "safe logarithm",
+    "router",
+    "elements above a limit",
+    "rows of a mask",
+    "edges of graphs",
+)
 
 
 def programs(platform: str, elements: int) -> Iterator[Case]:
@@ -20,13 +46,14 @@ def programs(platform: str, elements: int) -> Iterator[Case]:
     On a CPU, the small ones have the sizes of photographs and of a batch of labels. Few
     CPUs have instructions for bfloat16.
     """
-    for name, timed in PROGRAMS.items():
-        wide = [dtype for dtype in timed.dtypes if dtype != "bfloat16"]
-        dtypes = wide if platform == "cpu" and wide else timed.dtypes
-        yield from cases_of(platform, name, timed, elements, dtypes)
+    for name, program in PROGRAMS.items():
+        dtypes = program.dtypes
+        if platform == "cpu":
+            dtypes = [one for one in dtypes if one != "bfloat16"]
+        yield from cases_of(platform, name, program, elements, dtypes)
     if platform == "gpu" and elements > SMALL:
-        for name, timed in PROGRAMS.items():
-            yield from cases_of(platform, name, timed, SMALL, timed.dtypes)
+        for name, program in PROGRAMS.items():
+            yield from cases_of(platform, name, program, SMALL, program.dtypes)
     if platform == "cpu":
-        for name, timed in (*images.ON_CPU, *labels.ON_CPU):
-            yield from cases_of(platform, name, timed, elements, timed.dtypes)
+        for name, program in (*padding.on_cpu(), *one_hot.on_cpu()):
+            yield from cases_of(platform, name, program, elements, program.dtypes)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from benchmarks import __main__ as command
 from benchmarks import (
     divided,
     forms,
@@ -24,8 +25,8 @@ from benchmarks import (
 from benchmarks.cases import cases
 from benchmarks.command import device_name
 from benchmarks.data import Data
-from benchmarks.programs import PROGRAMS, images, labels
-from benchmarks.programs.timed import cases_of
+from benchmarks.programs import PROGRAMS, one_hot, padding
+from benchmarks.programs.program import TINY, cases_of
 from dmljax._operators import OPERATORS
 from tests import meshes, samples
 from tests.project.texts import words_of
@@ -79,17 +80,18 @@ def test_a_case_knows_its_smallest_traffic(all_cases):
 
 # All programs with one type, and with the others in the slow tests.
 TIMED = []
-for name, timed in (PROGRAMS | dict(images.ON_CPU) | dict(labels.ON_CPU)).items():
-    first, *others = timed.dtypes
-    TIMED.append(pytest.param(name, timed, first))
-    slow = [pytest.param(name, timed, one, marks=pytest.mark.slow) for one in others]
+EVERY = {**dict(padding.on_cpu()), **dict(one_hot.on_cpu()), **PROGRAMS}
+for name, one in EVERY.items():
+    first, *others = one.dtypes
+    TIMED.append(pytest.param(name, one, first))
+    slow = [pytest.param(name, one, kind, marks=pytest.mark.slow) for kind in others]
     TIMED.extend(slow)
 
 
-@pytest.mark.parametrize(("name", "timed", "dtype"), TIMED)
-def test_a_program_computes_the_same_in_every_spelling(name, timed, dtype):
+@pytest.mark.parametrize(("name", "program", "dtype"), TIMED)
+def test_a_program_computes_the_same_in_every_spelling(name, program, dtype):
     """All in one program: we compile it once. A gradient has the result, too."""
-    *_, case = cases_of("cpu", name, timed, 2**10, [dtype])
+    *_, case = cases_of("cpu", name, program, TINY, [dtype])
     arrays = case.arrays()
     functions = {
         name: function
@@ -108,6 +110,28 @@ def test_a_program_computes_the_same_in_every_spelling(name, timed, dtype):
         if not name.startswith("reference"):
             ours = name.startswith("dmljax")
             oracles.compare(sampled, jax.tree.leaves(result), take, typed=ours)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_can_be_copied_out_and_run(name):
+    """Nothing is compiled: the shape of the result says that all names are there."""
+    scope = {}
+    text = command.code(name, TINY)
+    text = text.replace("jax.jit(", "functools.partial(jax.eval_shape, ")
+    exec(text, scope)
+    case = next(cases_of("gpu", name, PROGRAMS[name], TINY, PROGRAMS[name].dtypes[:1]))
+    assert scope["result"].shape == case.output.shape
+    assert "# jnp" in text
+
+
+def test_the_list_of_programs(capsys):
+    assert command.main([]) == 0
+    output = capsys.readouterr().out
+    for name in PROGRAMS:
+        assert f"    {name} " in output
+    assert "def rows_of_mask(" in output
+    assert command.main(["no", "such"]) == 2
+    assert "no program is named 'no such'" in capsys.readouterr().err
 
 
 # FORMS
@@ -307,8 +331,12 @@ def test_tables_and_a_picture_in_git_are_those_of_the_ledger(tmp_path, monkeypat
     without = re.sub(marked, r"\1", text, flags=re.MULTILINE)
     (tmp_path / "benchmarks.md").write_text(without)
     monkeypatch.setattr(plot, "DOCS", tmp_path)
+    monkeypatch.setattr(plot, "README", tmp_path / "README.md")
+    readme = (docs.parent / "README.md").read_text()
+    (tmp_path / "README.md").write_text(re.sub(marked, r"\1", readme, flags=re.M))
     plot.main()
     assert (tmp_path / "benchmarks.md").read_text() == text
+    assert (tmp_path / "README.md").read_text() == readme
     drawn = words_of(tmp_path / "benchmarks_overview.svg")
     assert drawn == words_of(docs / "benchmarks_overview.svg")
     assert "causal attention" in "".join(drawn)

@@ -166,7 +166,7 @@ def test_a_model_is_refused_as_the_page_says(message, model_of_the_page, capsys)
         assert error in TEXTS[SHOWN[message]]
 
 
-@pytest.mark.parametrize("verb", ["run", "compare", "support"])
+@pytest.mark.parametrize("verb", ["run", "support"])
 def test_every_option_of_the_command_line_is_described(verb, capsys):
     assert main([verb, "--help"]) == 0
     options = set(re.findall(r"^  (--[\w-]+)", capsys.readouterr().out, re.MULTILINE))

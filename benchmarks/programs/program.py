@@ -1,10 +1,10 @@
-"""A program that is timed, `Timed`, and its cases: by type and by direction."""
+"""A program that is timed, `Program`, and its cases: by type and by direction."""
 
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -12,11 +12,11 @@ import numpy as np
 from benchmarks.case import Case, Functions
 from benchmarks.data import Data
 from benchmarks.oracles import RTOL, Sample, grid
-from benchmarks.others import module
-from dmljax._programs import Program, Ways
 
+# About how many elements a large array has on a GPU and on a CPU, a small array, and
+# an array of the tests. The shapes of each program are written out for these four.
+GPU, CPU, SMALL, TINY = SIZES = (2**26, 2**22, 2**18, 2**10)
 FORWARD, BOTH = ("forward",), ("forward", "gradient")
-SMALL = 2**18  # the elements of the arrays of a small program
 # How far an input is moved to find a derivative: sums of whole numbers stay exact.
 STEP = 2.0**-7
 # Contenders that run on some platforms and in some types alone.
@@ -26,20 +26,29 @@ ONLY = {
     "onnxruntime": ("cpu", "float32 int32"),
 }
 Arrays = Sequence[np.ndarray]
+Shape = tuple[int, ...]
+
+
+class Numbers(NamedTuple):
+    """An input: whole numbers from 0 to `high` - 1. The default is the case's type."""
+
+    high: int
+    dtype: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
-class Timed:
-    """A program, and what it is timed beside.
+class Program:
+    """What users run, and how it is checked.
 
     Attributes:
-      program: in JAX.
-      dtypes: the types that it is used with.
+      operator: the operator that it needs.
+      functions: the program in every spelling, by contender; "dmljax" is the first. A
+        "reference" is another program, which shows what a part of this one costs.
+      inputs: what the arrays hold.
+      shapes: the shapes of the inputs, by the number of elements.
       oracle: the program in NumPy. It gets float64 in place of other floats, and
         returns one array.
-      torch: the program in PyTorch, by contender.
-      more: other spellings in JAX, by contender.
-      references: other programs. They show what a part of this one costs.
+      dtypes: the types that it is used with.
       directions: "gradient" is the result and the gradient by inputs `wrt`.
       wrt: the inputs that are differentiated.
       shared: the inputs that have no batch. All others, and the result, have one along
@@ -51,11 +60,11 @@ class Timed:
       ceiling: as in `Case`.
     """
 
-    program: Program
+    operator: str
+    functions: Functions
+    inputs: Sequence[Numbers]
+    shapes: Mapping[int, Sequence[Shape]]
     oracle: Callable[..., np.ndarray]
-    torch: Functions
-    more: Functions = dataclasses.field(default_factory=dict)
-    references: Functions = dataclasses.field(default_factory=dict)
     dtypes: Sequence[str] = ("bfloat16", "float32")
     directions: Sequence[str] = FORWARD
     wrt: Sequence[int] = (0,)
@@ -67,61 +76,71 @@ class Timed:
     ceiling: str | None = "copy"
 
 
-def with_ways(program: Program, ways: Ways) -> Program:
-    """The program, in more ways."""
-    return program._replace(ways={**program.ways, **ways})
+def spellings(run: Callable[..., Any], **ways: Functions) -> dict[str, Any]:
+    """The program by contender. Each way takes the place of one argument's default."""
+    ((argument, functions),) = ways.items()
+    return {
+        contender: functools.partial(run, **{argument: function})
+        for contender, function in functions.items()
+    }
 
 
 def cases_of(
-    platform: str, name: str, timed: Timed, elements: int, dtypes: Sequence[str]
+    platform: str, name: str, program: Program, elements: int, dtypes: Sequence[str]
 ) -> Iterator[Case]:
     """A case for each type and direction."""
     for dtype in dtypes:
-        inputs = tuple(
-            Data(shape, type_, low=0, high=high, seed=seed)
-            for seed, (shape, type_, high) in enumerate(
-                timed.program.inputs(elements, dtype)
-            )
-        )
+        inputs: list[Data] = []
+        for shape, numbers in zip(
+            program.shapes[elements], program.inputs, strict=True
+        ):
+            kind = numbers.dtype or dtype
+            seed = len(inputs)
+            inputs.append(Data(shape, kind, low=0, high=numbers.high, seed=seed))
         structs = [jax.ShapeDtypeStruct(data.shape, data.dtype) for data in inputs]
-        result = jax.eval_shape(timed.program.spellings["dmljax"], *structs)
+        result = jax.eval_shape(program.functions["dmljax"], *structs)
         output = Data(result.shape, result.dtype.name)
-        for direction in timed.directions:
+        for direction in program.directions:
             back = direction == "gradient"
-            functions = _functions(platform, timed, dtype, back, elements > SMALL)
-            cotangent = dataclasses.replace(output, low=1, high=3, seed=9)
-            read = (cotangent, *inputs) if back else inputs
-            pulled = sum(inputs[i].nbytes for i in timed.wrt) if back else 0
+            read, written = inputs, [output]
+            if back:
+                cotangent = dataclasses.replace(output, low=1, high=3, seed=9)
+                read = [cotangent, *inputs]
+                written = [output, *(inputs[i] for i in program.wrt)]
             yield Case(
-                timed.program.operator,
+                program.operator,
                 f"{name}, {dtype} {inputs[0].shape}",
-                read,
+                tuple(read),
                 output,
-                functions,
-                functools.partial(_samples, timed, back, result.dtype),
-                moved=sum(data.nbytes for data in (*read, output)) + pulled,
-                ceiling=timed.ceiling,
+                _functions(platform, program, dtype, back, elements > SMALL),
+                functools.partial(_samples, program, back, result.dtype),
+                moved=sum(data.nbytes for data in (*read, *written)),
+                ceiling=program.ceiling,
                 direction=direction,
                 context="program",
             )
 
 
 def _functions(
-    platform: str, timed: Timed, dtype: str, back: bool, large: bool
+    platform: str, program: Program, dtype: str, back: bool, large: bool
 ) -> Functions:
-    in_jax = {}
-    for name, function in {**timed.program.spellings, **timed.more}.items():
-        only_on, in_types = ONLY.get(name, (platform, dtype))
-        if platform == only_on and dtype in in_types:
-            in_jax[name] = function
-    in_jax |= {f"reference {name}": one for name, one in timed.references.items()}
-    in_torch = {**timed.torch}
+    """The contenders of a case."""
+    functions = dict(program.functions)
     if large and platform == "gpu":  # it takes 10 s to compile, on a CPU 30 s
-        in_torch["torch compiled"] = _compiled(timed.torch["torch"])
-    if back:
-        in_jax = {name: _both(one, timed.wrt) for name, one in in_jax.items()}
-        in_torch = {n: _torch_both(one, timed.wrt) for n, one in in_torch.items()}
-    return in_jax | in_torch
+        functions["torch compiled"] = _compiled(functions["torch"])
+    found = {}
+    for name, function in functions.items():
+        only_on, in_types = ONLY.get(name, (platform, dtype))
+        library = name.split()[0]
+        if platform != only_on or dtype not in in_types:
+            continue
+        if not back:
+            found[name] = function
+        elif library == "torch":
+            found[name] = _torch_both(function, program.wrt)
+        elif library in ("dmljax", "jnp", "reference"):
+            found[name] = _both(function, program.wrt)
+    return found
 
 
 def _both(function: Callable[..., Any], wrt: Sequence[int]) -> Callable[..., Any]:
@@ -138,14 +157,16 @@ def _both(function: Callable[..., Any], wrt: Sequence[int]) -> Callable[..., Any
 
 def _torch_both(function: Callable[..., Any], wrt: Sequence[int]) -> Callable[..., Any]:
     def both(cotangent: Any, *inputs: Any) -> Any:
+        import torch
+
         leaves = [
             x.detach().requires_grad_() if i in wrt else x for i, x in enumerate(inputs)
         ]
         result = function(*leaves)
         chosen = [leaves[i] for i in wrt]
         # A result may have fewer rows than a static size allows for.
-        grad = module("torch").autograd.grad
-        return result, *grad(result, chosen, cotangent[: len(result)])
+        cotangent = cotangent[: len(result)]
+        return result, *torch.autograd.grad(result, chosen, cotangent)
 
     return both
 
@@ -154,28 +175,31 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function by torch.compile. A reset makes it forget earlier functions."""
 
     @functools.cache
-    def program() -> Any:
-        torch = module("torch")
+    def compiled() -> Any:
+        import torch
+
         torch.compiler.reset()
         return torch.compile(function, dynamic=False)
 
-    return lambda *arrays: program()(*arrays)
+    return lambda *arrays: compiled()(*arrays)
 
 
 # WHAT THE RESULTS MUST BE
 
 
-def _samples(timed: Timed, back: bool, dtype: Any, *arrays: np.ndarray) -> list[Sample]:
+def _samples(
+    program: Program, back: bool, dtype: Any, *arrays: np.ndarray
+) -> list[Sample]:
     """The result at some parts of the batch, and the gradients at some places."""
     cotangent, inputs = (arrays[0], arrays[1:]) if back else (None, arrays)
-    rtol = timed.rtol
+    rtol = program.rtol
     if rtol is None:
         rtol = RTOL.get(str(inputs[0].dtype), 0.0)
     size = len(inputs[0])
-    parts = np.arange(size) if timed.whole else np.unique([0, size - 1])
-    values = timed.oracle(*_parts(timed, inputs, parts))
-    rows = timed.count(*inputs) if timed.count else None
-    if timed.whole:
+    parts = np.arange(size) if program.whole else np.unique([0, size - 1])
+    values = program.oracle(*_parts(program, inputs, parts))
+    rows = program.count(*inputs) if program.count else None
+    if program.whole:
         shape, axes = values.shape, grid(values.shape)
         values = values[np.ix_(*axes)]
     else:
@@ -184,23 +208,23 @@ def _samples(timed: Timed, back: bool, dtype: Any, *arrays: np.ndarray) -> list[
     found = [Sample(shape, axes, values.astype(dtype), rows, rtol)]
     if cotangent is None:
         return found
-    last = parts if timed.whole else np.array([size - 1])
-    some = _parts(timed, inputs, last)
-    pulled = cotangent if timed.whole else cotangent[last]
-    for i in timed.wrt:
-        axes = _places(some[i].shape, timed.whole)
-        values = _gradient(timed, some, i, pulled.astype(np.float64), axes)
+    last = parts if program.whole else np.array([size - 1])
+    some = _parts(program, inputs, last)
+    pulled = cotangent if program.whole else cotangent[last]
+    for i in program.wrt:
+        axes = _places(some[i].shape, program.whole)
+        values = _gradient(program, some, i, pulled.astype(np.float64), axes)
         values = values.astype(inputs[i].dtype)
-        at = axes if timed.whole else (last, *axes[1:])
-        atol = timed.atol * float(np.abs(values).max())
+        at = axes if program.whole else (last, *axes[1:])
+        atol = program.atol * float(np.abs(values).max())
         found.append(Sample(inputs[i].shape, at, values, rtol=rtol, atol=atol))
     return found
 
 
-def _parts(timed: Timed, inputs: Arrays, parts: np.ndarray) -> list[np.ndarray]:
+def _parts(program: Program, inputs: Arrays, parts: np.ndarray) -> list[np.ndarray]:
     """These parts of the batch, with float64 in place of other floats."""
     chosen = [
-        x if timed.whole or i in timed.shared else x[parts]
+        x if program.whole or i in program.shared else x[parts]
         for i, x in enumerate(inputs)
     ]
     return [x.astype(np.float64) if x.dtype.kind in "fV" else x for x in chosen]
@@ -216,7 +240,7 @@ def _places(shape: Sequence[int], whole: bool) -> tuple[np.ndarray, ...]:
 
 
 def _gradient(
-    timed: Timed, inputs: Arrays, i: int, cotangent: np.ndarray, axes: Arrays
+    program: Program, inputs: Arrays, i: int, cotangent: np.ndarray, axes: Arrays
 ) -> np.ndarray:
     """The derivatives at the grid, by differences of the oracle's results."""
     values = np.empty([len(axis) for axis in axes])
@@ -227,7 +251,7 @@ def _gradient(
         before = x[at]
         for step in (STEP, -STEP):
             x[at] = before + step
-            ends.append(timed.oracle(*inputs))
+            ends.append(program.oracle(*inputs))
         x[at] = before
         values[place] = (cotangent * (ends[0] - ends[1])).sum() / (2 * STEP)
     return values

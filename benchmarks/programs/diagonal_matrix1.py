@@ -1,0 +1,253 @@
+"""Masked softmax and attention: DIAGONAL_MATRIX1."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import dmljax
+from benchmarks.case import Functions
+from benchmarks.programs.program import (
+    BOTH,
+    CPU,
+    GPU,
+    SMALL,
+    TINY,
+    Numbers,
+    Program,
+    spellings,
+)
+
+# Scores of attention: (batch, heads, queries, keys).
+SCORES = {
+    GPU: [(8, 8, 1024, 1024)],
+    CPU: [(1, 8, 1024, 1024)],
+    SMALL: [(1, 8, 256, 256)],
+    TINY: [(1, 2, 160, 160)],
+}
+
+
+def causal(x: jax.Array) -> jax.Array:
+    return dmljax.diagonal_matrix1(x, value=-jnp.inf, fill_begin=1, fill_end=None)
+
+
+def causal_by_tril(x: jax.Array) -> jax.Array:
+    keep = jnp.tril(jnp.ones(x.shape[-2:], bool))
+    return jnp.where(keep, x, -jnp.inf)
+
+
+def causal_by_iota(x: jax.Array) -> jax.Array:
+    row = jax.lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 2)
+    column = jax.lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1)
+    return jnp.where(column <= row, x, -jnp.inf)
+
+
+def unmasked(x: jax.Array, *_: Any) -> jax.Array:
+    return x
+
+
+def masked_softmax(x: jax.Array, *bounds: jax.Array, mask: Any = causal) -> jax.Array:
+    """The weights of attention, computed in float32."""
+    scores = mask(x, *bounds).astype(jnp.float32)
+    return jax.nn.softmax(scores).astype(x.dtype)
+
+
+def np_softmax(x: np.ndarray, keep: Any) -> np.ndarray:
+    powers = np.exp(x - x.max(-1, keepdims=True)) * keep
+    return np.asarray(powers / powers.sum(-1, keepdims=True))
+
+
+def torch_tril(x: Any) -> Any:
+    import torch
+
+    return torch.ones(x.shape[-2:], dtype=torch.bool, device=x.device).tril()
+
+
+def torch_softmax(x: Any, keep: Any) -> Any:
+    return x.masked_fill(~keep, -float("inf")).float().softmax(-1).to(x.dtype)
+
+
+def torch_causal_softmax(x: Any) -> Any:
+    return torch_softmax(x, torch_tril(x))
+
+
+CAUSAL: Functions = {
+    "dmljax": causal,
+    "jnp tril": causal_by_tril,
+    "jnp full iota": causal_by_iota,
+    "reference no mask": unmasked,
+}
+
+# A WINDOW OF 128 KEYS
+
+
+def window(x: jax.Array, width: Any = 128) -> jax.Array:
+    return dmljax.diagonal_matrix1(x, value=-jnp.inf, fill_begin=1, fill_end=-width)
+
+
+def in_window(row: Any, column: Any, width: Any = 128) -> Any:
+    return (column <= row) & (row - column <= width)
+
+
+def window_by_square(x: jax.Array, width: Any = 128) -> jax.Array:
+    line = jnp.arange(x.shape[-1])
+    return jnp.where(in_window(line[:, None], line, width), x, -jnp.inf)
+
+
+def window_by_iota(x: jax.Array, width: Any = 128) -> jax.Array:
+    row = jax.lax.broadcasted_iota(jnp.int32, x.shape, 2)
+    column = jax.lax.broadcasted_iota(jnp.int32, x.shape, 3)
+    return jnp.where(in_window(row, column, width), x, -jnp.inf)
+
+
+def np_window_softmax(x: np.ndarray, width: Any = 128) -> np.ndarray:
+    line = np.arange(x.shape[-1])
+    return np_softmax(x, in_window(line[:, None], line, width))
+
+
+def torch_window_softmax(x: Any, width: Any = 128) -> Any:
+    import torch
+
+    line = torch.arange(x.shape[-1], device=x.device)
+    return torch_softmax(x, in_window(line[:, None], line, width))
+
+
+WINDOW: Functions = {
+    "dmljax": window,
+    "jnp square": window_by_square,
+    "jnp full iota": window_by_iota,
+    "reference no mask": unmasked,
+}
+
+# A WINDOW FOR EACH HEAD
+
+
+def windows(x: jax.Array, widths: jax.Array) -> jax.Array:
+    masked: jax.Array = jax.vmap(window, (1, 0), 1)(x, widths)
+    return masked
+
+
+def windows_by_square(x: jax.Array, widths: jax.Array) -> jax.Array:
+    return window_by_square(x, widths[:, None, None])
+
+
+def windows_by_iota(x: jax.Array, widths: jax.Array) -> jax.Array:
+    return window_by_iota(x, widths[:, None, None])
+
+
+def np_windows_softmax(x: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    return np_window_softmax(x, widths[:, None, None])
+
+
+def torch_windows_softmax(x: Any, widths: Any) -> Any:
+    return torch_window_softmax(x, widths[:, None, None])
+
+
+WINDOWS: Functions = {
+    "dmljax": windows,
+    "jnp square": windows_by_square,
+    "jnp full iota": windows_by_iota,
+    "reference no mask": unmasked,
+}
+
+# ATTENTION: queries, keys and values are (batch, tokens, heads, features).
+
+
+def attention(q: jax.Array, k: jax.Array, v: jax.Array, mask: Any = causal) -> Any:
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * (1 / 128)
+    weights = jax.nn.softmax(mask(scores).astype(jnp.float32)).astype(q.dtype)
+    return jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+
+
+def jax_nn_attention(
+    q: jax.Array, k: jax.Array, v: jax.Array, implementation: Any = "xla"
+) -> Any:
+    return jax.nn.dot_product_attention(
+        q, k, v, is_causal=True, implementation=implementation, scale=1 / 128
+    )
+
+
+def np_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    # NumPy is slow if the axes of a matrix do not lie side by side.
+    q, k, v = (np.ascontiguousarray(x.swapaxes(1, 2)) for x in (q, k, v))
+    scores = q @ k.swapaxes(2, 3) / 128
+    weights = np_softmax(scores, np.tri(scores.shape[-1], dtype=bool))
+    return np.asarray(weights @ v).swapaxes(1, 2)
+
+
+def torch_attention(q: Any, k: Any, v: Any) -> Any:
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    weights = torch_causal_softmax(q @ k.transpose(2, 3) * (1 / 128))
+    return (weights @ v).transpose(1, 2)
+
+
+def torch_sdpa(q: Any, k: Any, v: Any) -> Any:
+    from torch.nn.functional import scaled_dot_product_attention
+
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    result = scaled_dot_product_attention(q, k, v, is_causal=True, scale=1 / 128)
+    return result.transpose(1, 2)
+
+
+PROGRAMS = {
+    "causal softmax": Program(
+        "diagonal_matrix1",
+        {
+            **spellings(masked_softmax, mask=CAUSAL),
+            "torch": torch_causal_softmax,
+        },
+        [Numbers(10)],
+        SCORES,
+        lambda x: np_softmax(x, np.tri(x.shape[-1], dtype=bool)),
+    ),
+    "softmax of a window": Program(
+        "diagonal_matrix1",
+        {
+            **spellings(masked_softmax, mask=WINDOW),
+            "torch": torch_window_softmax,
+        },
+        [Numbers(10)],
+        SCORES,
+        np_window_softmax,
+    ),
+    "softmax of a window for each head": Program(
+        "diagonal_matrix1",
+        {
+            **spellings(masked_softmax, mask=WINDOWS),
+            "torch": torch_windows_softmax,
+        },
+        [Numbers(10), Numbers(128, "int32")],
+        {
+            GPU: [(8, 8, 1024, 1024), (8,)],
+            CPU: [(1, 8, 1024, 1024), (8,)],
+            SMALL: [(1, 8, 256, 256), (8,)],
+            TINY: [(1, 2, 160, 160), (2,)],
+        },
+        np_windows_softmax,
+        shared=(1,),
+    ),
+    "causal attention": Program(
+        "diagonal_matrix1",
+        {
+            **spellings(attention, mask=CAUSAL),
+            "jnp dot_product_attention": jax_nn_attention,
+            "jnp cudnn": functools.partial(jax_nn_attention, implementation="cudnn"),
+            "torch": torch_attention,
+            "torch sdpa": torch_sdpa,
+        },
+        [Numbers(10), Numbers(10), Numbers(10)],
+        {
+            GPU: [(8, 1024, 8, 64)] * 3,
+            CPU: [(1, 1024, 8, 64)] * 3,
+            SMALL: [(1, 256, 8, 64)] * 3,
+            TINY: [(1, 16, 8, 64)] * 3,
+        },
+        np_attention,
+        directions=BOTH,
+        wrt=(0, 1, 2),
+        atol=0.1,
+        ceiling=None,
+    ),
+}
