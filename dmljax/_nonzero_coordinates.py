@@ -4,11 +4,10 @@ The primitive and its forms are in `_nonzero_coordinates_primitive`.
 """
 
 import math
-from typing import NamedTuple
 
 import jax
 import numpy as np
-from jax import export, lax
+from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
@@ -17,6 +16,7 @@ from dmljax._check import decide_at_most, require, show
 from dmljax._coordinates import to_scalar
 from dmljax._descriptor import OperatorDesc
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
+from dmljax._nonzero_coordinates_result import NonzeroCoordinates, nonzero_result
 from dmljax._primitive import Implementation, check_implementation, compiled
 from dmljax._sharding import explicit_mesh, explicit_parts
 from dmljax._support import UINT32_ONLY, UP_TO_32_BITS, FeatureLevel, Support
@@ -36,36 +36,6 @@ SUPPORT = {
         "OutputCoordinatesTensor": Support(2, 8, UINT32_ONLY),
     },
 }
-
-
-class NonzeroCoordinates(NamedTuple):
-    """The two outputs of NONZERO_COORDINATES, a pytree.
-
-    Attributes:
-      count: () uint32, the number of elements that are not zero.
-      coordinates: (M, N) uint32, for an input of M elements and rows of N columns. If r
-        is less than the count, row r has the coordinates of the r-th element that is
-        not zero, in ascending row-major order.
-
-    The shapes differ if `size` or `parts` is given, as ``nonzero_coordinates`` says.
-
-    >>> import jax.numpy as jnp
-    >>> import dmljax
-    >>> found = dmljax.nonzero_coordinates(jnp.array([0, 5, 7]))
-    >>> int(found.count), found.coordinates[: found.count].tolist()
-    (2, [[1], [2]])
-    """
-
-    # DirectML's page has this name. It hides tuple.count, but nobody calls that here.
-    count: jax.Array  # type: ignore[assignment]
-    coordinates: jax.Array
-
-
-NonzeroCoordinates.__module__ = "dmljax"
-# Without this registration JAX can't export a program that returns the tuple as bytes.
-export.register_namedtuple_serialization(
-    NonzeroCoordinates, serialized_name="dmljax.NonzeroCoordinates"
-)
 
 
 def nonzero_coordinates(
@@ -192,7 +162,7 @@ def _nonzero_coordinates(
         fill=fill,
         implementation=implementation,
     )
-    return NonzeroCoordinates(*outputs)
+    return nonzero_result(outputs, x.shape, parts)
 
 
 def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:

@@ -19,11 +19,11 @@ from dmljax._diagonal_matrix1 import (
 )
 from dmljax._element_wise_if import ELEMENT_WISE_IF, ElementWiseIfDesc, element_wise_if
 from dmljax._nonzero_coordinates import (
-    NonzeroCoordinates,
     NonzeroCoordinatesDesc,
     nonzero_coordinates,
 )
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
+from dmljax._nonzero_coordinates_result import NonzeroCoordinates
 from dmljax._one_hot import ONE_HOT, OneHotDesc, one_hot
 from dmljax._padding import Padding1Desc, PaddingDesc, padding
 from dmljax._padding_primitive import PADDING

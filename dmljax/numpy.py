@@ -30,7 +30,8 @@ from jax.typing import ArrayLike, DTypeLike
 from dmljax._arguments import as_array, as_dtype, as_size, as_sizes, unwrapped
 from dmljax._check import counted, decide_at_most, require
 from dmljax._diagonal_matrix1 import diagonal_matrix1
-from dmljax._nonzero_coordinates import NonzeroCoordinates, nonzero_coordinates
+from dmljax._nonzero_coordinates import nonzero_coordinates
+from dmljax._nonzero_coordinates_result import NonzeroCoordinates
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._padding_forms import Pads

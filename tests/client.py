@@ -53,6 +53,8 @@ def routed(indices: jax.Array, experts: int) -> tuple[jax.Array, jax.Array]:
     assert_type(found.count, jax.Array)
     count, coordinates = found
     assert_type(coordinates, jax.Array)
+    assert_type(found.overflow, jax.Array)
+    assert_type(found.put(lit, found.take(lit, fill_value=0)), jax.Array)
     return count, coordinates
 
 

@@ -10,6 +10,7 @@ import dmljax
 from benchmarks.others import module
 from benchmarks.programs.timed import BOTH, Timed, with_ways
 from dmljax._programs import PROGRAMS as SHARED
+from dmljax._programs import Program
 
 LIMIT = 97
 
@@ -69,6 +70,41 @@ def _jnp_coordinates(
     return found // condition.shape[1], found % condition.shape[1]
 
 
+def _room(x: Any) -> int:
+    """Returns how many rows of x are taken. A mask selects about half of them."""
+    return len(x) * 5 // 8
+
+
+def _doubled(x: np.ndarray, keep: np.ndarray) -> np.ndarray:
+    result = x.copy()
+    result[np.flatnonzero(keep)[: _room(x)]] *= 2
+    return result
+
+
+def _taken_and_put(x: jax.Array, keep: jax.Array) -> jax.Array:
+    kept = dmljax.nonzero_coordinates(keep, size=_room(x))
+    return kept.put(x, 2 * kept.take(x))
+
+
+def _scattered_and_gathered(x: jax.Array, keep: jax.Array) -> jax.Array:
+    rows = 2 * _scattered(keep, x, size=_room(x))
+    places = _places(keep != 0, _room(x))
+    back = rows.at[places].get(mode="fill", fill_value=0)
+    return jnp.where((places < _room(x))[:, None], back, x)
+
+
+def _jnp_taken_and_put(x: jax.Array, keep: jax.Array) -> jax.Array:
+    (places,) = jnp.nonzero(keep, size=_room(x), fill_value=len(x))
+    rows = x.at[places].get(mode="fill", fill_value=0)
+    return x.at[places].set(2 * rows, mode="drop")
+
+
+def _torch_taken_and_put(x: Any, keep: Any) -> Any:
+    result = x.clone()
+    result[keep != 0] = 2 * x[keep != 0]
+    return result
+
+
 def _by_coordinates(condition: jax.Array, x: jax.Array, size: int) -> jax.Array:
     found = dmljax.nonzero_coordinates(condition, size=size, fill=len(x))
     return x.at[found.coordinates[:, 0]].get(mode="fill", fill_value=0)
@@ -97,6 +133,23 @@ PROGRAMS = {
         directions=BOTH,
         whole=True,
         count=lambda x, keep: int((keep != 0).sum()),
+        rtol=0,
+    ),
+    "rows of a mask and back": Timed(
+        Program(
+            "nonzero_coordinates",
+            SHARED["rows of a mask"].inputs,
+            lambda way, x, keep: way(x, keep),
+            {
+                "dmljax": _taken_and_put,
+                "jnp scatter": _scattered_and_gathered,
+                "jnp": _jnp_taken_and_put,
+            },
+        ),
+        _doubled,
+        {"torch": _torch_taken_and_put},
+        directions=BOTH,
+        whole=True,
         rtol=0,
     ),
     "edges of graphs": Timed(

@@ -1,0 +1,430 @@
+"""The result of nonzero_coordinates: a tuple that gathers rows and writes them back.
+
+Rows past the count are found by the count, and never by what the coordinates hold
+there: every `fill` works. How coordinates are found does not belong here.
+"""
+
+import ast
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import export, lax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec, auto_axes
+from jax.typing import ArrayLike
+
+from dmljax._arguments import Scalar, as_array, as_scalar, convert_scalar, strong
+from dmljax._check import DescriptorError, require_same, show
+from dmljax._coordinates import to_scalar
+from dmljax._primitive import compiled
+from dmljax._sharding import explicit_mesh
+from dmljax._types import x64_enabled
+
+TAKE = "NonzeroCoordinates.take"
+PUT = "NonzeroCoordinates.put"
+Index = tuple[jax.Array, ...]  # the coordinates of rows along each dimension
+
+
+class _Outputs(NamedTuple):
+    # DirectML's page has this name. It hides tuple.count, but nobody calls that here.
+    count: jax.Array  # type: ignore[assignment]
+    coordinates: jax.Array
+
+
+class Searched(NamedTuple):
+    """What was searched: the static data of a result."""
+
+    # A symbolic size is here as its text: it has a meaning in one program alone.
+    sizes: tuple[int | str, ...]
+    parts: int | None
+
+
+class NonzeroCoordinates(_Outputs):
+    """The two outputs of NONZERO_COORDINATES, a pytree.
+
+    Attributes:
+      count: () uint32, the number of elements that are not zero.
+      coordinates: (M, N) uint32, for an input of M elements and rows of N columns. If r
+        is less than the count, row r has the coordinates of the r-th element that is
+        not zero, in ascending row-major order.
+
+    The shapes differ if `size` or `parts` is given, as ``nonzero_coordinates`` says.
+    ``take`` gathers rows of an array, and ``put`` writes them back:
+
+    >>> import jax.numpy as jnp
+    >>> import dmljax
+    >>> kept = dmljax.nonzero_coordinates(jnp.array([0, 5, 7, 0]), size=3)
+    >>> int(kept.count), bool(kept.overflow), kept.coordinates[: kept.count].tolist()
+    (2, False, [[1], [2]])
+    >>> tokens = jnp.array([1.0, 2.0, 3.0, 4.0])
+    >>> kept.take(tokens)
+    Array([2., 3., 0.], dtype=float32)
+    >>> kept.put(tokens, -kept.take(tokens))
+    Array([ 1., -2., -3.,  4.], dtype=float32)
+    """
+
+    # None: a descriptor returned the result, or a caller made it of two arrays.
+    _searched: Searched | None = None
+
+    def _replace(self, /, **outputs: Any) -> Self:
+        replaced = super()._replace(**outputs)
+        replaced._searched = self._searched
+        return replaced
+
+    @property
+    def overflow(self) -> jax.Array:
+        """Whether there are more elements than rows: a bool array of the count's sizes.
+
+        It is true only with `size`. The last elements are then missing.
+
+        >>> import jax.numpy as jnp
+        >>> import dmljax
+        >>> bool(dmljax.nonzero_coordinates(jnp.array([5, 6, 7]), size=2).overflow)
+        True
+        """
+        rows = self.coordinates.shape[-2]
+        more: jax.Array = self.count > to_scalar(rows, np.uint32)
+        return more
+
+    def take(self, x: ArrayLike, /, *, fill_value: ArrayLike = 0) -> jax.Array:
+        """Gathers a row of an array for each row of coordinates.
+
+        Row r is ``x[tuple(coordinates[r])]`` if r is less than the count, and
+        `fill_value` if not. If `x` has more dimensions than the array that was
+        searched, a row has the others: with a mask of tokens, it has the features of a
+        token.
+
+        All reads are in range, and ``checkify.index_checks`` finds no error. The call
+        can be differentiated in `x` and in `fill_value`. (The gradient by `x` is
+        written as ``put`` writes.)
+
+        Args:
+          x: sizes S and then any others, where the array that was searched has sizes S.
+            Outside of ``vmap``, the dimensions of its batch come first.
+          fill_value: what the rows past the count hold. A scalar of the type of `x`.
+
+        Returns:
+          K rows, for K coordinates: sizes K, or P and K with `parts`, and the others.
+
+        Raises:
+          DescriptorError: if `x` does not begin with the sizes S, if `columns` left out
+            a dimension, if `fill_value` is not a scalar of the type of `x`, or if a
+            descriptor returned this result.
+          TypeError: if `x` or `fill_value` is not an array.
+
+        >>> import jax.numpy as jnp
+        >>> import dmljax
+        >>> kept = dmljax.nonzero_coordinates(jnp.array([True, False, True]), size=3)
+        >>> kept.take(jnp.array([[1, 2], [3, 4], [5, 6]]), fill_value=-1).tolist()
+        [[1, 2], [5, 6], [-1, -1]]
+        """
+        array = as_array(TAKE, "x", x)
+        scalar = as_scalar(TAKE, "fill_value", fill_value, array)
+        return _take(self, array, scalar.array, scalar.constant)
+
+    def put(self, x: ArrayLike, rows: ArrayLike, /) -> jax.Array:
+        """Writes a row for each row of coordinates, and returns the new array.
+
+        It is the way back of ``take``. Rows past the count are dropped. They are
+        written past the end of `x`, as by ``.at[..].set(.., mode="drop")``, and
+        ``checkify.index_checks`` reports that, as it does for every such call. The call
+        can be differentiated in `x` and in `rows`.
+
+        Args:
+          x: an array as ``take`` gets it.
+          rows: an array as ``take`` returns it, of the type of `x`.
+
+        Returns:
+          `x` with the rows at their coordinates.
+
+        Raises:
+          DescriptorError: if `x` does not begin with the sizes of the array that was
+            searched, if `rows` has other sizes or another type than ``take`` returns,
+            if `columns` left out a dimension, or if a descriptor returned this result.
+          TypeError: if `x` or `rows` is not an array.
+
+        >>> import jax.numpy as jnp
+        >>> import dmljax
+        >>> kept = dmljax.nonzero_coordinates(jnp.array([True, False, True]), size=3)
+        >>> kept.put(jnp.array([1, 3, 5]), jnp.array([10, 50, 99]))
+        Array([10,  3, 50], dtype=int32)
+        """
+        return _put(self, as_array(PUT, "x", x), as_array(PUT, "rows", rows))
+
+
+NonzeroCoordinates.__module__ = "dmljax"
+
+
+def nonzero_result(
+    outputs: Iterable[jax.Array], sizes: Sequence[int], parts: int | None
+) -> NonzeroCoordinates:
+    """Makes the result for an array of these sizes that was searched in `parts`."""
+    known = tuple(size if isinstance(size, int) else str(size) for size in sizes)
+    return _unflatten(Searched(known, parts), outputs)
+
+
+# A PYTREE
+
+
+def _flatten(found: NonzeroCoordinates) -> tuple[Any, Searched | None]:
+    return tuple(found), found._searched
+
+
+def _flatten_with_keys(found: NonzeroCoordinates) -> tuple[Any, Searched | None]:
+    keys = map(jax.tree_util.GetAttrKey, found._fields)
+    return tuple(zip(keys, found, strict=True)), found._searched
+
+
+def _unflatten(searched: Searched | None, outputs: Iterable[Any]) -> NonzeroCoordinates:
+    found = NonzeroCoordinates._make(outputs)
+    found._searched = searched
+    return found
+
+
+def _from_bytes(data: bytes) -> Searched | None:
+    searched = ast.literal_eval(bytes(data).decode())
+    return None if searched is None else Searched(*searched)
+
+
+jax.tree_util.register_pytree_with_keys(
+    NonzeroCoordinates, _flatten_with_keys, _unflatten, _flatten
+)
+# Without this registration JAX can't export a program that returns the tuple as bytes.
+export.register_pytree_node_serialization(
+    NonzeroCoordinates,
+    serialized_name="dmljax.NonzeroCoordinates",
+    serialize_auxdata=lambda searched: repr(searched and tuple(searched)).encode(),
+    deserialize_auxdata=_from_bytes,
+)
+
+# TAKE AND PUT
+
+
+@compiled
+def _take(
+    kept: NonzeroCoordinates,
+    x: jax.Array,
+    fill: jax.Array | None,
+    /,
+    constant: int | None,
+) -> jax.Array:
+    given = Scalar(fill, constant)
+    scalar = convert_scalar(TAKE, "fill_value", given, x.dtype, owner="x")
+    rest = x.ndim - len(_leading_sizes(TAKE, kept, x))
+
+    def take(kept: NonzeroCoordinates, x: jax.Array, scalar: jax.Array) -> jax.Array:
+        def of_part(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
+            if 0 in x.shape[: len(index)]:
+                return jnp.broadcast_to(scalar, valid.shape + x.shape[len(index) :])
+            rows = _read(x, valid, index)
+            return jnp.where(_like(valid, rows), rows, scalar)
+
+        return _mapped(of_part, kept)(*_in_parts(kept, x))
+
+    # The first dimensions of the rows are those of the count.
+    sharded = _mesh_axes(x)
+    counts = zip(sharded, _mesh_axes(kept.count), strict=False)
+    spec = [*(a or b for a, b in counts), None, *sharded[x.ndim - rest :]]
+    return _by_xla(take, spec, kept, strong(x), scalar)
+
+
+@compiled
+def _put(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array, /) -> jax.Array:
+    leading = _leading_sizes(PUT, kept, x)
+    given = f"take(x) for x of sizes {show(x.shape)}"
+    wanted = kept.coordinates.shape[:-1] + x.shape[len(leading) :]
+    require_same(PUT, "sizes", ("rows", rows.shape), (given, wanted), "")
+    remedy = f" Convert it with .astype('{x.dtype}')."
+    require_same(PUT, "data types", ("rows", rows.dtype), ("x", x.dtype), remedy)
+
+    def put(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array) -> jax.Array:
+        parts, valid, index = _in_parts(kept, x)
+        return _mapped(_write, kept)(parts, rows, valid, index).reshape(x.shape)
+
+    if 0 in x.shape[: len(leading)] + rows.shape:
+        return strong(x)
+    return _by_xla(put, _mesh_axes(x), kept, strong(x), strong(rows))
+
+
+def _leading_sizes(
+    name: str, kept: NonzeroCoordinates, x: jax.Array
+) -> tuple[int | str, ...]:
+    """Returns the sizes that `x` begins with: those of a batch, and those searched."""
+    searched = kept._searched
+    if searched is None:
+        raise DescriptorError(
+            f"{name}: this result does not know the sizes of the array that was "
+            "searched, because it is one of a descriptor, or was made of two arrays. "
+            "Call dmljax.nonzero_coordinates."
+        )
+    sizes, parts = searched
+    columns = kept.coordinates.shape[-1]
+    if columns < len(sizes):
+        raise DescriptorError(
+            f"{name}: the coordinates have columns={columns}, while the array that was "
+            f"searched has sizes {show(sizes)}; write columns={len(sizes)}, one for "
+            "each dimension, or leave it out."
+        )
+    batch = kept.count.shape[: kept.count.ndim - (parts is not None)]
+    wanted = batch + sizes
+    found = x.shape[: len(wanted)]
+    fits = len(found) == len(wanted) and all(
+        isinstance(size, str) or size == own
+        for size, own in zip(wanted, found, strict=True)
+    )
+    if not fits:
+        raise DescriptorError(
+            f"{name}: x has sizes {show(x.shape)}; it must begin with "
+            f"{show(wanted)}, the sizes of the array that was searched."
+        )
+    # JAX indexes with int32 up to this size, and would wrap a larger index in silence.
+    largest = max((n for n in found if isinstance(n, int)), default=0)
+    if largest + kept.coordinates.shape[-2] >= 2**31 and not x64_enabled():
+        raise DescriptorError(
+            f"{name}: x has sizes {show(x.shape)}; indices of 2^31 and more need JAX's "
+            "x64 mode. Turn it on by jax.config.update('jax_enable_x64', True)."
+        )
+    return wanted
+
+
+def _in_parts(
+    kept: NonzeroCoordinates, x: jax.Array
+) -> tuple[jax.Array, jax.Array, Index]:
+    """Returns `x` in parts, which rows of each are valid, and where they lie in it.
+
+    For example, with `parts=2`, a tensor of sizes (6, 5) has sizes (2, 3, 5), and row 4
+    is row 1 of the second part.
+    """
+    assert kept._searched is not None
+    sizes, parts = kept._searched
+    *batch, rows, columns = kept.coordinates.shape
+    row = lax.broadcasted_iota(np.uint32, (*batch, rows), len(batch))
+    valid = row < kept.count[..., None]
+    integer = np.int64 if x64_enabled() else np.int32
+    coordinates = lax.convert_element_type(kept.coordinates, integer)
+    index = [coordinates[..., column] for column in range(columns)]
+    if not sizes:  # a scalar has a coordinate as well: 0
+        x = x.reshape(*batch, 1, *x.shape[len(batch) :])
+    if parts is not None:
+        axis = len(batch) - 1
+        length = x.shape[axis] // parts
+        x = x.reshape(*x.shape[:axis], parts, length, *x.shape[axis + 1 :])
+        part = lax.broadcasted_iota(integer, (*batch, rows), axis)
+        index[0] = index[0] - part * to_scalar(length, integer)
+    return x, valid, tuple(index)
+
+
+def _mapped(
+    function: Callable[..., jax.Array], kept: NonzeroCoordinates
+) -> Callable[..., jax.Array]:
+    """Maps a function of a part over the parts, and over a batch outside of vmap."""
+    for _ in range(kept.count.ndim):
+        function = jax.vmap(function)
+    return function
+
+
+# Scatters of rows would be the shortest code. But a gather by the inverse index reads
+# and writes less, XLA fuses it with its neighbours, and nothing is added up. On a CPU,
+# "rows of a mask and back" takes 0.7 of the time, and with its gradient 0.3. So both
+# functions gather, and each derivative is the scatter whose transpose is such a gather.
+
+
+@jax.custom_jvp
+def _read(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
+    """Reads the valid rows, and element 0 for the others: all are in range."""
+    zero = jnp.zeros_like(index[0])
+    inside = tuple(jnp.where(valid, column, zero) for column in index)
+    rows: jax.Array = x.at[inside].get(mode="promise_in_bounds")
+    return rows
+
+
+@_read.defjvp
+def _read_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
+    rows = _read(*primals)
+    place = _places(*primals)
+    tangent = jnp.zeros_like(rows).at[place].add(tangents[0], **_ONCE)
+    return rows, tangent
+
+
+@jax.custom_jvp
+def _write(x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
+    """Writes the valid rows into x."""
+    place = _places(x, valid, index)
+    end = to_scalar(rows.shape[0], np.uint32)
+    inside = jnp.minimum(place, end - np.uint32(1))
+    found = rows.at[inside].get(mode="promise_in_bounds")
+    return jnp.where(_like(place < end, x), found, x)
+
+
+@_write.defjvp
+def _write_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
+    x, rows, valid, index = primals
+    x_tangent, rows_tangent, *_ = tangents
+    end = to_scalar(rows.shape[0], np.uint32)
+    written = _like(_places(x, valid, index) < end, x)
+    others = jnp.where(written, jnp.zeros_like(x_tangent), x_tangent)
+    past = _past_the_end(x, valid, index)
+    return _write(*primals), others.at[past].add(rows_tangent, **_ONCE)
+
+
+# A scatter that drops what is out of range, where each element has its own index.
+_ONCE: Any = {
+    "mode": "drop",
+    "unique_indices": True,
+    "wrap_negative_indices": False,
+}
+
+
+def _places(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
+    """Returns the inverse of the index: the row of each element.
+
+    An element without a row has a number past the last row, and none has the same.
+    """
+    sizes = x.shape[: len(index)]
+    rows = to_scalar(valid.shape[0], np.uint32)
+    number = lax.iota(np.uint32, math.prod(sizes)).reshape(sizes)
+    row = lax.iota(np.uint32, valid.shape[0])
+    past = _past_the_end(x, valid, index)
+    places: jax.Array = (number + rows).at[past].set(row, **_ONCE)
+    return places
+
+
+def _past_the_end(x: jax.Array, valid: jax.Array, index: Index) -> Index:
+    """Returns the index, where rows past the count have places past the end of x."""
+    first, *others = index
+    row = lax.iota(first.dtype, first.shape[0])
+    past = row + to_scalar(x.shape[0], first.dtype)
+    return jnp.where(valid, first, past), *others
+
+
+def _like(mask: jax.Array, x: jax.Array) -> jax.Array:
+    """Repeats a mask of the first dimensions of x along the others."""
+    repeated: jax.Array = lax.broadcast_in_dim(mask, x.shape, range(mask.ndim))
+    return repeated
+
+
+def _by_xla(
+    function: Callable[..., jax.Array], spec: Sequence[Any], *operands: Any
+) -> jax.Array:
+    """Calls a function that XLA divides, also where mesh axes are explicit.
+
+    `spec` has the mesh axes of the result.
+    """
+    mesh = explicit_mesh(*jax.tree.leaves(operands))
+    if mesh is None:
+        return function(*operands)
+    kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    explicit = tuple(name for name, kind in kinds if kind == AxisType.Explicit)
+    sharding = NamedSharding(mesh, PartitionSpec(*spec))
+    divided = auto_axes(function, axes=explicit, out_sharding=sharding)
+    result: jax.Array = divided(*operands)
+    return result
+
+
+def _mesh_axes(x: jax.Array) -> list[Any]:
+    """Returns the explicit mesh axes that divide each dimension."""
+    spec = jax.typeof(x).sharding.spec
+    return [*spec, *[None] * (x.ndim - len(spec))]
