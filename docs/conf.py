@@ -183,7 +183,7 @@ def add_searched_words(
     """Writes the words that people search for into the index, after the title."""
     del app
     if page in SEARCHED:
-        words = "".join(f"   single: ! {word}\n" for word in SEARCHED[page])
+        words = "".join(f"   ! single: {word}\n" for word in SEARCHED[page])
         title = re.compile(r"^# .*\n", re.MULTILINE)
         block = f"\n```{{eval-rst}}\n.. index::\n{words}```\n"
         source[0] = title.sub(lambda line: line[0] + block, source[0], count=1)
