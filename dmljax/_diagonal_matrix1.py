@@ -132,19 +132,19 @@ def diagonal_matrix1(
     dimensions, that function fills the elements ``x[i, i, i]``.)
 
     Args:
-      x: (..., height, width) of any type (InputTensor). The leading dimensions are a
+      x: (..., height, width) of any type. The leading dimensions are a
         batch. None stands for an array of zeros with `shape` and `dtype`.
       shape: the sizes of the result. They are required if `x` is None. Otherwise None
         stands for the sizes of `x`, and other sizes are an error.
       dtype: the type of the result. None stands for the type of `x`, or for float32 if
         `x` is None. If there is an `x`, another type is an error.
-      value: a scalar of the type of the result (Value). A Python number is converted to
+      value: a scalar of the type of the result. A Python number is converted to
         this type, and is an error if it does not fit.
-      fill_begin: INT32, the first diagonal that is filled (DiagonalFillBegin). A
+      fill_begin: INT32, the first diagonal that is filled. A
         Python number is part of the program. A scalar ``jax.Array`` is data: no new
         program is compiled for another value, and under ``vmap`` each matrix may have
         bounds of its own. None is below every diagonal.
-      fill_end: INT32, one past the last diagonal that is filled (DiagonalFillEnd). None
+      fill_end: INT32, one past the last diagonal that is filled. None
         is past every diagonal.
 
     Returns:

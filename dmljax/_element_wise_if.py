@@ -82,10 +82,9 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.
     https://docs.jax.dev/en/latest/faq.html#gradients-contain-nan-where-using-where.
 
     Args:
-      condition: (...) uint8 or bool. Every value except 0 selects `a`
-        (ConditionTensor).
-      a: (...) of any type and of the sizes of `condition` (ATensor), or a scalar.
-      b: (...) of the type of `a` and of the sizes of `condition` (BTensor), or a
+      condition: (...) uint8 or bool. Every value except 0 selects `a`.
+      a: (...) of any type and of the sizes of `condition`, or a scalar.
+      b: (...) of the type of `a` and of the sizes of `condition`, or a
         scalar. If `a` or `b` is a Python number, the other one must be an array, and
         the number takes its type. Nothing else is promoted or broadcast.
 

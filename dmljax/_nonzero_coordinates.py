@@ -64,7 +64,7 @@ def nonzero_coordinates(
     ``.at[rows].add`` leaves them out, also under ``jit`` and ``grad``.
 
     Args:
-      x: (...) of any type and rank, of M elements (InputTensor).
+      x: (...) of any type and rank, of M elements.
       columns: the number N of coordinates in a row. A row has the last N coordinates,
         and only leading dimensions of size 1 may be left out. N is at least 1. None
         stands for the rank, or for 1 if `x` is a scalar.

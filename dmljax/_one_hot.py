@@ -110,12 +110,11 @@ def one_hot(
     never negative.
 
     Args:
-      indices: (..., 1, ...) of any integer type, of size 1 along `axis`
-        (IndicesTensor).
+      indices: (..., 1, ...) of any integer type, of size 1 along `axis`.
       values: an array of any type and shape with at least 2 elements. The first two in
-        row-major order are off and on (ValuesTensor).
+        row-major order are off and on.
       size: the number of elements of each sequence, from 1 to 2^31 - 1.
-      axis: the dimension of the sequences; a negative one counts from the end (Axis).
+      axis: the dimension of the sequences; a negative one counts from the end.
 
     Returns:
       An array (..., size, ...) of the type of `values`, differentiable in `values`.

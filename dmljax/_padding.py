@@ -88,14 +88,12 @@ def padding(
     that mirror or repeat `x` then do so several times.
 
     Args:
-      x: (...) of any type and rank (InputTensor).
-      start_padding: for each axis, the number of elements to add before it, at least 0
-        (StartPadding).
-      end_padding: for each axis, the number of elements to add after it, at least 0
-        (EndPadding).
+      x: (...) of any type and rank.
+      start_padding: for each axis, the number of elements to add before it, at least 0.
+      end_padding: for each axis, the number of elements to add after it, at least 0.
       mode: a ``PaddingMode``, its number, or its name in any case; "reflect" is a name
-        of REFLECTION, too (PaddingMode).
-      value: a scalar of the type of `x`, used only by CONSTANT (PaddingValue). A Python
+        of REFLECTION, too.
+      value: a scalar of the type of `x`, used only by CONSTANT. A Python
         number is converted to this type. For an integer type, a float is truncated
         toward zero. One that is out of range becomes the nearest value of the type, and
         NaN becomes 0.

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import pathlib
+import re
 import sys
 import sysconfig
 import zlib
@@ -74,6 +75,8 @@ html_theme = "furo"
 html_title = f"dmljax {release}"
 html_static_path = ["_static"]
 html_css_files = ["dmljax.css"]
+html_js_files = ["dmljax.js"]
+html_favicon = "_static/favicon.svg"
 # "View this page" shows the Markdown that the build copies beside the page.
 html_theme_options = {"top_of_page_buttons": ["view"]}
 
@@ -105,6 +108,43 @@ class Search(SearchEnglish):
 
 sphinx.search.languages["en"] = Search
 
+# What people search for, and the page that answers. A main entry of the index is the
+# first result of the search.
+SEARCHED = {
+    "faq": (
+        "NonConcreteBooleanIndexError",
+        "ConcretizationTypeError",
+        "masked_select",
+        "masked_scatter",
+        "masked_fill",
+    ),
+    "index": ("which function",),
+    "how_to/export": ("flatbuffers",),
+    "how_to/nan": ("double where",),
+    "tutorials/attention": (
+        "attention mask",
+        "causal mask",
+        "key mask",
+        "padding mask",
+        "softmax",
+    ),
+    "tutorials/compact": ("boolean mask", "overflow", "top_k"),
+    "tutorials/devices": ("data parallel", "multiple GPUs", "shard_map"),
+    "tutorials/experts": ("mixture of experts", "MoE"),
+    "tutorials/images": ("random crop", "augmentation"),
+    "tutorials/network": ("convolution", "flax", "equinox", "ReflectionPad2d"),
+    "tutorials/sparse": ("segment_sum", "adjacency matrix"),
+}
+# What the first cell of a notebook installs, beside dmljax, if a notebook imports it.
+INSTALLED = ("matplotlib", "flax", "equinox", "optax")
+INSTALL = """\
+# dmljax is not on a package index: write the path of your copy of its repository.
+CHECKOUT = "path/to/dmljax"
+import importlib.util
+
+if importlib.util.find_spec("dmljax") is None:
+    %pip install --quiet {CHECKOUT} """
+
 INVENTORIES = {
     "jax": "https://docs.jax.dev/en/latest/",
     "numpy": "https://numpy.org/doc/stable/",
@@ -135,6 +175,18 @@ def add_support_tables(
     if page == "support":
         tables = [support_markdown(n, cls.support) for n, cls in DESCRIPTORS.items()]
         source[0] = "\n\n".join([source[0], *tables])
+
+
+def add_searched_words(
+    app: sphinx.application.Sphinx, page: str, source: list[str]
+) -> None:
+    """Writes the words that people search for into the index, after the title."""
+    del app
+    if page in SEARCHED:
+        words = "".join(f"   ! single: {word}\n" for word in SEARCHED[page])
+        title = re.compile(r"^# .*\n", re.MULTILINE)
+        block = f"\n```{{eval-rst}}\n.. index::\n{words}```\n"
+        source[0] = title.sub(lambda line: line[0] + block, source[0], count=1)
 
 
 def write_figures(app: sphinx.application.Sphinx) -> None:
@@ -194,16 +246,59 @@ def theme_plots(app: sphinx.application.Sphinx, error: Exception | None) -> None
             path.write_text(drawing.themed(text), encoding="utf-8")
 
 
+def finish_notebooks(app: sphinx.application.Sphinx, error: Exception | None) -> None:
+    """Makes the notebooks that readers download independent of this site."""
+    if error is not None:
+        return
+    for path in pathlib.Path(app.outdir).glob("_downloads/*/*.ipynb"):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        if notebook["metadata"].get("finished"):
+            continue
+        notebook["metadata"]["finished"] = True
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = without_site("".join(cell["source"]))
+        notebook["cells"].insert(0, installing(notebook["cells"]))
+        path.write_text(json.dumps(notebook, indent=1), encoding="utf-8")
+
+
+def without_site(text: str) -> str:
+    """Markdown without the index, the download, links to pages, and roles."""
+    text = re.sub(
+        r"^```\{eval-rst\}\n.*?^```\n", "", text, flags=re.MULTILINE | re.DOTALL
+    )
+    text = re.sub(r"^Download this tutorial as .*\n+", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^% .*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\{\w+\}`([^`]+)`", r"`\1`", text)
+    return re.sub(r"\[([^]]+)\]\((?!https?:)[^)]+\)", r"\1", text)
+
+
+def installing(cells: list[dict[str, Any]]) -> dict[str, Any]:
+    """The first cell of a notebook, which installs what the notebook imports."""
+    code = "".join("".join(cell["source"]) for cell in cells)
+    packages = [name for name in INSTALLED if re.search(rf"(import|from) {name}", code)]
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": "install",
+        "metadata": {},
+        "outputs": [],
+        "source": INSTALL + " ".join(packages),
+    }
+
+
 def setup(app: sphinx.application.Sphinx) -> None:
     """Is called by Sphinx."""
     app.connect("builder-inited", write_figures)
     app.connect("source-read", add_support_tables)
+    app.connect("source-read", add_searched_words)
     # Before Sphinx's own handler: that one writes the types.
     app.connect("object-description-transform", name_types, priority=400)
     app.connect("autodoc-process-signature", require_argument)
     app.connect("doctree-read", cut_empty_lines)
     app.connect("doctree-read", hide_figures)
     app.connect("build-finished", theme_plots)
+    app.connect("build-finished", finish_notebooks)
 
 
 intersphinx_mapping = {

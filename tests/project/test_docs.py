@@ -1,4 +1,4 @@
-"""The documentation is true: its examples, messages, tables, figures and links."""
+"""The documentation is true: its examples, outputs, figures, names and links."""
 
 import contextlib
 import doctest
@@ -12,10 +12,9 @@ import pytest
 import dmljax
 import dmljax.numpy
 import dmljax.onnx
-from benchmarks import ledger, plot
+from benchmarks import ledger
 from dmljax.__main__ import main
-from dmljax._operators import DESCRIPTORS, OPERATORS
-from dmljax._padding import MODE_LEVELS
+from dmljax._operators import OPERATORS
 from tests.project.texts import ROOT, TEXTS, names_of_tests, section
 
 # This page is an example for eight devices of the default kind.
@@ -25,7 +24,11 @@ EXAMPLES = [
     for page, text in TEXTS.items()
     if ">>>" in text and page.startswith("docs/")
 ]
-H200 = ledger.lines("NVIDIA H200")
+MEASURED = [
+    case
+    for device in ("NVIDIA H200", "x86_64 CPU")
+    for case in ledger.lines(device).items()
+]
 
 # EXAMPLES
 
@@ -92,16 +95,6 @@ def test_every_member_of_an_enum_is_in_its_table(enum, page):
     assert shown == {name: int(member) for name, member in enum.__members__.items()}
 
 
-def test_levels_that_add_nothing():
-    row = r"^\| `(V\d_\d)` \| \w+ \| nothing \|$"
-    empty = re.findall(row, TEXTS["docs/descriptors.md"], re.MULTILINE)
-    adding = set(MODE_LEVELS.values())
-    for descriptor in DESCRIPTORS.values():
-        adding.update(descriptor.support)
-    others = set(dmljax.FeatureLevel) - adding
-    assert set(empty) == {level.name for level in others}
-
-
 CONSOLE = re.findall(
     r"^```console\n\$ dmljax (.+)\n([^$]*?)^```$",
     TEXTS["docs/command_line.md"] + TEXTS["docs/model_files.md"],
@@ -127,65 +120,12 @@ def test_commands_print_what_the_pages_show(arguments, shown, capsys):
     assert printed.out + printed.err == shown
 
 
-MANY_VALUES = '{"valueCount": 10001, "value": 1}'
-# An edit of the page's model, and what the message then says, as errors.md explains it.
-REFUSED = {
-    "the type '...' is not an operator of dmljax": ("_PADDING", "_GEMM"),
-    "has an unknown field": ('"EndPadding"', '"Foo": 3, "EndPadding"'),
-    "it must be one of": ("EDGE", "EDGY"),
-    "it is not JSON": ("{", ""),
-    "mismatched tensor sizes": ('"Sizes": [5]', '"Sizes": [6]'),
-    "feature level ... supports": ('"DataType": "FLOAT32"', '"DataType": "UINT4"'),
-    "needs JAX's x64 mode": ("FLOAT32", "FLOAT64"),
-    "elements, and there is room for": ("[1, 2, 3]", MANY_VALUES),
-    "cannot be read: No such file": ("[1, 2, 3]", '{"sourcePath": "nothing.npy"}'),
-}
-# The pages that show a message whole.
-SHOWN = {
-    "it must be one of": "docs/model_files.md",
-    "has an unknown field": "docs/how_to/errors.md",
-}
-
-
-def test_every_reason_for_a_refusal_has_an_edit():
-    text = TEXTS["docs/how_to/errors.md"]
-    table = text.split("| the message says |")[1].split("\n\n")[0]
-    assert re.findall(r"^\| `(.+?)` \|", table, re.MULTILINE) == list(REFUSED)
-
-
-@pytest.mark.parametrize("message", REFUSED)
-def test_a_model_is_refused_as_the_page_says(message, model_of_the_page, capsys):
-    right, wrong = REFUSED[message]
-    text = model_of_the_page.read_text()
-    model_of_the_page.write_text(text.replace(right, wrong, 1))
-    assert main(["run", "--max-elements", "10000", "model.json"]) == 2
-    error = capsys.readouterr().err
-    parts = map(re.escape, message.split("..."))
-    assert re.search(".*".join(parts), error)
-    if message in SHOWN:
-        assert error in TEXTS[SHOWN[message]]
-
-
-@pytest.mark.parametrize("verb", ["run", "support"])
-def test_every_option_of_the_command_line_is_described(verb, capsys):
-    assert main([verb, "--help"]) == 0
-    options = set(re.findall(r"^  (--[\w-]+)", capsys.readouterr().out, re.MULTILINE))
-    text = section("docs/command_line.md", f"dmljax {verb}")
-    assert set(re.findall(r"^\| `(--[\w-]+)", text, re.MULTILINE)) == options
-
-
-def test_every_verb_of_the_command_line_is_described(capsys):
-    assert main(["--help"]) == 0
-    verbs = re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE)
-    text = TEXTS["docs/command_line.md"]
-    assert re.findall(r"^## dmljax (\w+)$", text, re.MULTILINE) == verbs
-
-
 # FIGURES
 
 # The section of a page with figures, and the operators that they are about.
 FIGURES = {f"docs/operators/{name}.md": ("Cost", {name}) for name in OPERATORS}
 FIGURES["docs/tutorials/attention.md"] = ("The fastest spelling", set(OPERATORS))
+FIGURES["README.md"] = ("What you gain", set(OPERATORS))
 
 
 @pytest.mark.parametrize("page", FIGURES)
@@ -193,7 +133,7 @@ def test_figures_about_cost_are_in_the_ledger(page):
     """Milliseconds of wall time, with three digits."""
     heading, operators = FIGURES[page]
     known = set()
-    for (operator, *_), contenders in H200.items():
+    for (operator, *_), contenders in MEASURED:
         times = [line["wall_ms"] for line in contenders.values()]
         if operator in operators:
             known |= {f"{ms:#.3g}" for ms in times if ms}
@@ -202,24 +142,6 @@ def test_figures_about_cost_are_in_the_ledger(page):
     figures = set(re.findall(r"\b\d+\.\d+\b", text))
     assert figures
     assert figures <= known
-
-
-# The contenders of large programs, in the order of README's sentences.
-GAINS = {
-    "elements above a limit": ["dmljax", "jnp scatter", "jnp", "torch"],
-    "causal softmax": ["dmljax", "jnp tril"],
-    "reflect padding between two operations": ["dmljax", "jnp"],
-}
-
-
-@pytest.mark.parametrize("program", GAINS)
-def test_the_gains_that_readme_names_are_those_of_the_ledger(program):
-    programs = plot.large_programs(H200)
-    large = {plot.split(key)[0]: row for key, row in programs if "forward" in key}
-    figures = [f"{large[program][name]['wall_ms']:#.3g}" for name in GAINS[program]]
-    numbers = r"\D*".join(map(re.escape, figures))
-    claim = rf"(?i:{program}) takes? {numbers}\b"
-    assert re.search(claim, " ".join(TEXTS["README.md"].split()))
 
 
 # NAMES AND LINKS

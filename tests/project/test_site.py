@@ -4,7 +4,6 @@
 selenium, the browser, or its driver is not installed.
 """
 
-import json
 import re
 import shutil
 
@@ -18,6 +17,8 @@ BROWSER = shutil.which("chromium")
 DRIVER = shutil.which("chromedriver")
 webdriver = pytest.importorskip("selenium.webdriver", exc_type=ImportError)
 wait = pytest.importorskip("selenium.webdriver.support.wait", exc_type=ImportError)
+nbclient = pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
 if not (BROWSER and DRIVER):
     pytest.skip("chromium or chromedriver is not installed", allow_module_level=True)
 if not (SITE / "index.html").exists():
@@ -50,6 +51,30 @@ SEARCHES = {
         "triu",
         "eye",
     ),
+}
+# The first page that the search finds for words that people come with.
+ANSWERS = {
+    "NonConcreteBooleanIndexError": "faq",
+    "ConcretizationTypeError": "faq",
+    "masked_scatter": "faq",
+    "masked_select": "faq",
+    "masked_fill": "faq",
+    "boolean mask": "tutorials/compact",
+    "top_k": "tutorials/compact",
+    "overflow": "tutorials/compact",
+    "mixture of experts": "tutorials/experts",
+    "segment_sum": "tutorials/sparse",
+    "adjacency matrix": "tutorials/sparse",
+    "random crop": "tutorials/images",
+    "convolution": "tutorials/network",
+    "flax": "tutorials/network",
+    "equinox": "tutorials/network",
+    "causal mask": "tutorials/attention",
+    "key mask": "tutorials/attention",
+    "data parallel": "tutorials/devices",
+    "shard_map": "tutorials/devices",
+    "flatbuffers": "how_to/export",
+    "double where": "how_to/nan",
 }
 
 
@@ -117,6 +142,14 @@ return [...document.querySelectorAll("article img[src$='.svg']")]
   .filter(e => !e.closest(".gallery") && e.width < 0.75 * e.naturalWidth)
   .map(e => `${e.src}: ${e.width} of ${e.naturalWidth}`);
 """
+# On a narrow screen, pictures and tables that scroll without a word about it.
+SILENT_SCROLLS = """
+return [...document.querySelectorAll("article :is(img, table)")]
+  .filter(e => e.getBoundingClientRect().width > window.innerWidth)
+  .map(e => e.closest(":is(p, figure, .cell_output, .table-wrapper)"))
+  .filter(e => !/scrolls/.test(getComputedStyle(e, "::before").content))
+  .map(e => e.textContent.slice(0, 60));
+"""
 # A heading is larger than those below it.
 SIZES_OF_HEADINGS = """
 return ["h1", "h2", "h3"].map(kind => document.querySelector("article " + kind))
@@ -140,7 +173,11 @@ def test_nothing_is_cut_off_broken_or_too_small(browser, page):
     for device, width in WIDTHS.items():
         resize(browser, width)
         assert browser.execute_script("return window.innerWidth") == width
-        for script in (CUT_OFF, BROKEN_WORDS, SMALL_LETTERS):
+        scripts = [CUT_OFF, BROKEN_WORDS, SMALL_LETTERS]
+        if device == "a phone":
+            browser.execute_script("mark()")
+            scripts.append(SILENT_SCROLLS)
+        for script in scripts:
             assert (device, browser.execute_script(script)) == (device, [])
         sizes = browser.execute_script(SIZES_OF_HEADINGS)
         assert sizes == sorted(set(sizes), reverse=True), device
@@ -180,11 +217,26 @@ TUTORIALS = [page for page in PAGES if re.match("tutorials/(?!index)", page)]
 
 
 @pytest.mark.parametrize("page", TUTORIALS)
-def test_a_tutorial_is_a_notebook_too(browser, page):
+def test_a_tutorial_is_a_notebook_that_runs_anywhere(browser, page, tmp_path):
     browser.get(f"{ADDRESS}/{page}.html")
     link = browser.find_element("css selector", "article a.download")
     file = SITE / link.get_attribute("href").removeprefix(f"{ADDRESS}/")
-    assert {"cells", "metadata"} <= set(json.loads(file.read_text()))
+    notebook = nbformat.read(file, as_version=4)
+    assert "pip install" in notebook.cells[0].source
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    links = re.findall(r"\]\(([^)]+)\)", "".join(texts))
+    assert not [link for link in links if not link.startswith("https://")]
+    assert not re.search(r"\{[\w-]+\}`", "".join(texts))
+    assert "Download" not in "".join(texts)
+    place = {"metadata": {"path": tmp_path}}
+    nbclient.NotebookClient(notebook, timeout=300, resources=place).execute()
+
+
+def test_the_icon_of_the_site_exists(browser):
+    browser.get(f"{ADDRESS}/index.html")
+    icon = browser.find_element("css selector", "link[rel~=icon]")
+    file = SITE / icon.get_attribute("href").removeprefix(f"{ADDRESS}/").split("?")[0]
+    assert "<svg" in file.read_text()
 
 
 # The scheme that pictures get. Their style sheets ask for it.
@@ -275,11 +327,21 @@ return /finished|not match/.test(summary?.textContent) &&
 """
 
 
+def found(browser, words):
+    """The addresses that the search of the site finds, the best one first."""
+    resize(browser, WIDTHS["a laptop"])
+    browser.get(f"{ADDRESS}/search.html?q={words}")
+    return wait.WebDriverWait(browser, 20).until(lambda b: b.execute_script(RESULTS))
+
+
 @pytest.mark.parametrize(
     ("page", "words"), [(p, words) for p, all_ in SEARCHES.items() for words in all_]
 )
 def test_search_finds_the_operator(browser, page, words):
-    resize(browser, WIDTHS["a laptop"])
-    browser.get(f"{ADDRESS}/search.html?q={words}")
-    found = wait.WebDriverWait(browser, 20).until(lambda b: b.execute_script(RESULTS))
-    assert any(f"/{page}.html" in result for result in found[:10])
+    results = found(browser, words)[:10]
+    assert any(f"/{page}.html" in result for result in results)
+
+
+@pytest.mark.parametrize("words", ANSWERS)
+def test_the_first_result_is_the_answer(browser, words):
+    assert f"/{ANSWERS[words]}.html" in found(browser, words)[0]
