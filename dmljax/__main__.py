@@ -217,9 +217,7 @@ def _progress(line: str) -> None:
         _write_error(f"{clear}{escaped(line)[:100]}\r")
 
 
-# The other verbs
-
-
+# The other verb
 
 
 def _support(arguments: argparse.Namespace) -> int:
