@@ -83,9 +83,6 @@ FORMS = {
     ),
     # NONZERO_COORDINATES.
     "scatter": Plain("cpu", ALL_ROWS, _dict(NONZERO.on_platform, clear=True)),
-    "search": Plain(
-        "gpu", ALL_ROWS, _swapped(_nonzero, "_scatter", _nonzero._search), "dmljax xla"
-    ),
     "no kernel": Plain("gpu", COMPACTED, _dict(NONZERO.kernels, clear=True)),
 }
 

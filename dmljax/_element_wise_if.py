@@ -24,7 +24,6 @@ from dmljax._check import require, require_same, show
 from dmljax._descriptor import OperatorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
-from dmljax._sharding import Partition, aligned
 from dmljax._support import UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel, Support
 from dmljax._tensor import DataType, TensorDesc
 from dmljax._types import Outputs
@@ -59,8 +58,8 @@ def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
 ELEMENT_WISE_IF = OperatorPrimitive(
     "element_wise_if",
     _xla,
-    Partition(None, aligned),
-    lambda *operands: [jnp.broadcast_shapes(*(x.shape for x in operands))],
+    lambda condition, *_: range(condition.ndim),
+    sizes=lambda *operands: [jnp.broadcast_shapes(*(x.shape for x in operands))],
     linear=2,  # a and b
     transpose=transpose_select,
 )
