@@ -19,7 +19,6 @@ from jax import lax
 
 from benchmarks.case import Case
 from dmljax import _coordinates, _one_hot, _padding_forms, _select
-from dmljax import _nonzero_coordinates_primitive as _nonzero
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES as NONZERO
 from dmljax._padding_primitive import PADDING
 from dmljax.pallas.gpu import _padding as _gpu_padding
@@ -82,9 +81,6 @@ FORMS = {
     ),
     # NONZERO_COORDINATES.
     "scatter": Plain("cpu", ALL_ROWS, _dict(NONZERO.on_platform, clear=True)),
-    "search": Plain(
-        "gpu", ALL_ROWS, _swapped(_nonzero, "_scatter", _nonzero._search), "dmljax xla"
-    ),
     "no kernel": Plain("gpu", COMPACTED, _dict(NONZERO.kernels, clear=True)),
 }
 

@@ -47,21 +47,18 @@ def is_filled(
 
     Args:
       top_x: the diagonals of a matrix, or of a part of one.
-      data: the operands before the value and the input. If the bounds are None, the
-        last two are the bounds. There may be one more in front of them: the diagonal of
-        the first element of a part.
+      data: the operands before the value and the input: both bounds if they are None,
+        else nothing.
       fill_begin: the first diagonal that is filled.
       fill_end: one past the last diagonal that is filled.
       hold: gets and returns what is computed of `data` alone, once for a matrix.
     """
-    numbers: list[Any] = list(data)
-    numbers += [np.int32(n) for n in (fill_begin, fill_end) if n is not None]
-    *origin, begin, end = numbers
+    bounds: Any = data or (np.int32(fill_begin), np.int32(fill_end))
+    begin, end = bounds
     with np.errstate(over="ignore"):
         # Comparing numbers with a sign after adding INT32_MIN compares them without it.
-        zero = begin + np.int32(INT32_MIN)
-        first = zero - sum(origin, np.int32(0))
-        span = end - zero
+        first = begin + np.int32(INT32_MIN)
+        span = end - first
     if not data:
         return lax.lt(lax.sub(top_x, first), span)
     first, span = hold((first, span))

@@ -41,7 +41,6 @@ from dmljax._directml.support import (
 from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
-from dmljax._sharding import Part, Partition, aligned
 from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes, check_int32, integer
 
 NAME = "DIAGONAL_MATRIX1"
@@ -85,25 +84,12 @@ def _sizes(
     return [(*jnp.broadcast_shapes(*(x.shape[:-2] for x in operands)), *matrix)]
 
 
-def _shard(
-    part: Part, *operands: jax.Array, matrix: tuple[int, int], **static: Any
-) -> Outputs:
-    height, width = own = part.outputs[0][-2:]
-    # If rows or columns are divided, the first element of a part is on a diagonal of
-    # its own. This diagonal is one more operand.
-    if own != matrix:
-        rank = operands[-1].ndim
-        row, column = (part.index(rank - i) for i in (2, 1))
-        origin = (column * width - row * height).reshape((1,) * rank)
-        operands = (origin, *operands)
-    return DIAGONAL_MATRIX1(*operands, matrix=own, **static)
-
-
 DIAGONAL_MATRIX1 = OperatorPrimitive(
     "diagonal_matrix1",
     _xla,
-    Partition(_shard, aligned),
-    _sizes,
+    # The batch. The diagonal of an element depends on its row and column.
+    lambda *operands, **static: range(operands[-1].ndim - 2),
+    sizes=_sizes,
     linear=2,  # the value and the input
     transpose=transpose_select,
 )

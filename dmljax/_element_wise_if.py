@@ -28,7 +28,6 @@ from dmljax._directml.support import UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel,
 from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
-from dmljax._sharding import Partition, aligned
 from dmljax._types import Outputs
 
 NAME = "ELEMENT_WISE_IF"
@@ -61,8 +60,8 @@ def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
 ELEMENT_WISE_IF = OperatorPrimitive(
     "element_wise_if",
     _xla,
-    Partition(None, aligned),
-    lambda *operands: [jnp.broadcast_shapes(*(x.shape for x in operands))],
+    lambda condition, *_: range(condition.ndim),
+    sizes=lambda *operands: [jnp.broadcast_shapes(*(x.shape for x in operands))],
     linear=2,  # a and b
     transpose=transpose_select,
 )

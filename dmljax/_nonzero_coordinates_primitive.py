@@ -12,7 +12,7 @@ of coordinates, in its own way. For example, with four elements in a bit word:
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -23,11 +23,10 @@ from jax import lax
 from dmljax._coordinates import fill_rows, is_nonzero, to_scalar, unravel
 from dmljax._jax import varying_alike
 from dmljax._primitive import Kernel, OperatorPrimitive
-from dmljax._sharding import Layout, Partition, aligned
 from dmljax._types import Form, Outputs, index_mode
 
 BIT_WORD = 32  # the elements of a bit word
-BLOCK = 16  # numbers that one level of a running sum adds up
+MANY = 2**23  # elements from which on bit words pay
 
 
 def _pack(x: jax.Array) -> jax.Array:
@@ -39,7 +38,11 @@ def _pack(x: jax.Array) -> jax.Array:
         lanes, np.uint32(0), ((0, 0, 0), (0, words * BIT_WORD - elements, 0))
     )
     lanes = lax.reshape(lanes, (lines, words, BIT_WORD))
-    lane = lax.broadcasted_iota(np.uint32, lanes.shape, 2)
+    # The barrier keeps XLA from computing the bit words of a constant mask on the host,
+    # at 2 to 3 s for 10^6 elements. A barrier on the input would keep the comparison
+    # out of the fusion, and take a quarter longer.
+    lane = lax.optimization_barrier(lax.iota(np.uint32, BIT_WORD))
+    lane = lax.broadcast_in_dim(lane, lanes.shape, (2,))
     # Each term has a bit of its own: the sum is the same as an or. We sum because
     # GPUs can't reduce an or among each other. XLA fuses the comparison into the sum,
     # and reads the input once.
@@ -102,81 +105,105 @@ def _by_bit_words(compact: Callable[..., jax.Array]) -> Form:
     return form
 
 
-def _scatter_or_search(
-    running_sum: Callable[[jax.Array], jax.Array],
+def _by_size(
+    x: jax.Array, *first: jax.Array, rank: int, size: int | None, **static: Any
+) -> Outputs:
+    """Chooses the form by the number of elements, and by the rows that are asked for.
+
+    A symbolic number of elements takes the forms for few of them. On an H100, elements
+    above a limit took 0.046, 0.059 and 0.057 ms by `_each_element`, `_scatter` and
+    `_fill` if they were 2^21, and 0.555, 0.526 and 0.253 if they were 2^26; all rows of
+    2^26 elements took 0.963, 0.593 and 2.067.
+    """
+    few = not isinstance(x.size, int) or x.size < MANY
+    form = _of_few if few else _of_all_rows if size is None else _of_some_rows
+    return form(x, *first, rank=rank, size=size, **static)
+
+
+def _each_element(
+    x: jax.Array,
+    *first: jax.Array,
+    sizes: tuple[int, ...],
+    rows: int,
+    columns: int,
+    fill: int | None,
+) -> Outputs:
+    """Compacts by a running count, and a scatter with an index for each element."""
+    lines, elements = x.shape
+    with index_mode(elements, rows) as integer:
+        bits = is_nonzero(x)
+        # Without the barrier XLA would count a constant mask on the host, for 7 s if it
+        # has 10^6 elements.
+        one = lax.optimization_barrier(lax.full((), 1, integer))
+        ends = lax.cumsum(lax.convert_element_type(bits, integer) * one, axis=1)
+        row = jnp.where(bits, ends - 1, to_scalar(rows, integer))
+        offset = sum(first, lax.full((lines,), 0, np.uint32))
+        flat = jax.vmap(functools.partial(_write, rows))(row, offset)
+    count = lax.convert_element_type(ends[:, -1], np.uint32)
+    coordinates = unravel(flat, sizes, columns)
+    row = lax.broadcasted_iota(np.uint32, coordinates.shape[:2], 1)
+    return count, fill_rows(coordinates, row < count[:, None], fill)
+
+
+def _compact(
+    find: Callable[..., jax.Array],
     words: jax.Array,
     first: jax.Array,
     sizes: tuple[int, ...],
     rows: int,
     columns: int,
 ) -> jax.Array:
-    """Compacts by a scatter if there is a row for each element, and else by a search.
-
-    The scatter has an index for each element. A caller who asks for fewer rows wants no
-    array of that size. We scatter for all rows, because on an H200 we measured that the
-    search takes 16 times as long, and more (results/nvidia-h200.csv, "[search]"). A
-    symbolic number of elements takes the scatter, because JAX's search needs a number.
-    """
-    elements = math.prod(sizes)
-    with index_mode(elements, rows):
-        scatters = rows == elements or not isinstance(elements, int)
-        find = functools.partial(_scatter if scatters else _search, rows)
+    """Compacts by a function of the bit words of one line and their running count."""
+    with index_mode(math.prod(sizes), rows):
         ones = lax.population_count(words)
-        starts = jax.vmap(running_sum)(ones) - ones  # set bits before each bit word
-        flat = jax.vmap(find)(words, starts, first)
+        starts = lax.cumsum(ones, axis=1) - ones  # set bits before each bit word
+        flat = jax.vmap(functools.partial(find, rows))(words, starts, first)
     return unravel(flat, sizes, columns)  # element 0, past the count, gives zeros
 
 
-def _sum_in_levels(numbers: jax.Array) -> jax.Array:
-    """The running sum by sums within blocks, and by a running sum of the blocks.
+def _write(rows: int, row: jax.Array, first: jax.Array) -> jax.Array:
+    """Writes the offset of each element of a line into its row.
 
-    For example, 40 numbers fill two blocks of 16 and half of a third. Each block is
-    summed alone. The running sum of the three totals says what lies before each block.
-
-    XLA divides this sum well among devices. Along a divided dimension, XLA (of JAX
-    0.11) turns `lax.cumsum` into a loop with a step for each number. On two H200s we
-    measured 0.36 s for 2^15 numbers with the loop, and 0.5 ms for 2^20 with this sum.
+    An element that is zero has a row past the end, where the scatter drops it. The
+    other rows are unique, and XLA needs no atomic operations.
     """
-    (size,) = numbers.shape
-    if not isinstance(size, int):
-        return lax.cumsum(numbers)  # JAX can't say how many levels there are
-    count = -(-size // BLOCK)
-    blocks = jnp.pad(numbers, (0, count * BLOCK - size)).reshape(count, BLOCK)
-    row, column = (lax.broadcasted_iota(np.int32, (BLOCK, BLOCK), i) for i in (0, 1))
-    # XLA fuses the choice into the sum, and writes no array of all pairs.
-    pairs = jnp.where(column <= row, blocks[:, None, :], np.zeros((), numbers.dtype))
-    sums = pairs.sum(2, dtype=numbers.dtype)
-    if count > 1:
-        ends = _sum_in_levels(sums[:, -1])
-        sums = sums + (ends - sums[:, -1])[:, None]
-    return sums.ravel()[:size]
+    offset = first + lax.iota(np.uint32, row.size)
+    return (
+        jnp.zeros(rows, np.uint32)
+        .at[row]
+        .set(offset, mode="drop", unique_indices=True, wrap_negative_indices=False)
+    )
 
 
 def _scatter(
     rows: int, words: jax.Array, starts: jax.Array, first: jax.Array
 ) -> jax.Array:
-    """Writes each non-zero's offset into its row: how many non-zeros are before it."""
+    """Writes each element's offset into its row: how many non-zeros are before it."""
     lane = lax.broadcasted_iota(np.uint32, (1, BIT_WORD), 1)
     lower = (jnp.uint32(1) << lane) - 1
     row = starts[:, None] + lax.population_count(words[:, None] & lower)
     is_set = (words[:, None] >> lane) & 1
-    # An element that is zero gets a row past the end, where the scatter drops it. The
-    # other indices are unique, and XLA needs no atomic operations.
-    row = jnp.where(is_set.astype(bool), row, to_scalar(rows, np.uint32)).ravel()
-    offset = first + lax.iota(np.uint32, row.size)
-    found = jnp.zeros(rows, np.uint32)
-    return found.at[row].set(
-        offset, mode="drop", unique_indices=True, wrap_negative_indices=False
-    )
+    row = jnp.where(is_set.astype(bool), row, to_scalar(rows, np.uint32))
+    return _write(rows, row.ravel(), first)
 
 
-def _search(
+def _fill(
     rows: int, words: jax.Array, starts: jax.Array, first: jax.Array
 ) -> jax.Array:
-    """Finds the bit word of each row, and then the row's bit in it, as (rows,)."""
+    """Finds the bit word of each row by a forward fill, and then the bit in it.
+
+    A bit word that has a bit writes its number into its first row: one write for 32
+    elements. A running maximum hands the number on to the rows up to the next one.
+    """
     row = lax.iota(np.uint32, rows)
-    # The last bit word before which there are at most `row` set bits has the row's bit.
-    word = jnp.searchsorted(starts, row, side="right") - 1
+    place = jnp.where(words == 0, to_scalar(rows, np.uint32), starts)
+    number = lax.iota(np.int32, words.size)
+    begins = (
+        jnp.zeros(rows, np.int32)
+        .at[place]
+        .set(number, mode="drop", unique_indices=True, wrap_negative_indices=False)
+    )
+    word = lax.cummax(begins)
     rank = row - starts[word]
     # Bisection: the bit is `step` further if at most `rank` bits are set below that.
     bits = words[word]
@@ -188,6 +215,11 @@ def _search(
     offset = first + word.astype(np.uint32) * np.uint32(BIT_WORD) + lane
     total = starts[-1] + lax.population_count(words[-1])
     return jnp.where(row < total, offset, 0)
+
+
+_of_few = by_lines(_each_element)
+_of_all_rows = _by_bit_words(functools.partial(_compact, _scatter))
+_of_some_rows = _by_bit_words(functools.partial(_compact, _fill))
 
 
 def _walk_bit_words(
@@ -253,21 +285,6 @@ def _sizes(
     return [batch, (*batch, rows, static["columns"])]
 
 
-def _layout(
-    operands: Sequence[tuple[int, ...]],
-    outputs: Sequence[tuple[int, ...]],
-    *,
-    rank: int,
-    **static: Any,
-) -> Layout:
-    """Divides batches only. A tensor is whole: a row depends on all elements before."""
-    layout = aligned(operands, outputs, **static)
-    batch = len(operands[0]) - rank
-    every = layout.operands + layout.outputs
-    within = {name for names in every for name in names[batch:]}
-    return Layout(layout.operands, layout.outputs, layout.whole | within)
-
-
 @by_lines
 def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
     from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates
@@ -284,11 +301,15 @@ def _tpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
 
 NONZERO_COORDINATES = OperatorPrimitive(
     "nonzero_coordinates",
-    _by_bit_words(functools.partial(_scatter_or_search, lax.cumsum)),
-    Partition(None, _layout),
-    _sizes,
-    np.dtype(np.uint32),
-    divisible=_by_bit_words(functools.partial(_scatter_or_search, _sum_in_levels)),
+    _by_size,
+    # The batch. A row depends on all elements of the tensor that come before.
+    lambda x, *_, rank, **static: range(x.ndim - rank),
+    aligned=False,
+    # All rows of a divided tensor take 5.4 ms on two H100s if each device gathers the
+    # tensor and runs the kernel, and 13.6 if XLA divides them.
+    gathers=lambda *, size, **static: size is None,
+    sizes=_sizes,
+    dtype=np.dtype(np.uint32),
     on_platform={"cpu": _by_bit_words(_walk_bit_words)},
     # We chose 2^12 elements: a kernel takes 0.2 s longer to compile than XLA's form,
     # and gains 0.014 ms for 1024 elements on an H200.

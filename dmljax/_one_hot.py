@@ -4,7 +4,6 @@ All of the operator is here, except for its formula, `_coordinates.wrapped`.
 """
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +28,6 @@ from dmljax._directml.support import (
 from dmljax._directml.tensor import TensorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
-from dmljax._sharding import Part, Partition, aligned
 from dmljax._types import Outputs, integer, is_integer, mode_of
 
 NAME = "ONE_HOT"
@@ -73,26 +71,12 @@ def _sizes(*operands: jax.Array, size: int, axis: int) -> list[tuple[int, ...]]:
     return [tuple(sizes)]
 
 
-def _shard(
-    part: Part, index: jax.Array, *pair: jax.Array, size: int, axis: int, **static: Any
-) -> Outputs:
-    # A part of the sequences' axis is a shorter sequence. It begins at `first`.
-    own = part.outputs[0][axis]
-    if own != size:
-        index = countable(index)
-        # Negative indices count from the end of the whole axis, not of the part.
-        index = wrapped(index, size)
-        first = part.index(index.ndim + axis).astype(index.dtype) * own
-        inside = (index >= first) & (index < first + own)
-        index = jnp.where(inside, index - first, own)  # `own` lights nothing
-    return ONE_HOT(index, *pair, size=own, axis=axis, **static)
-
-
 ONE_HOT = OperatorPrimitive(
     "one_hot",
     _xla,
-    Partition(_shard, aligned),
-    _sizes,
+    # All dimensions but that of the sequences.
+    lambda index, *_, axis, **static: {*range(index.ndim)} - {index.ndim + axis},
+    sizes=_sizes,
     linear=2,  # on and off
     transpose=transpose_select,
 )

@@ -7,8 +7,7 @@ The transpose that JAX derives from a gather is a scatter-add: it is slower, and
 order of its sums may change from run to run.
 
 A *strip* is the padding on one side of one axis, if it is one slice of the input,
-perhaps reversed. Derivative rules, kernels and the division among devices are in
-`_padding_primitive`.
+perhaps reversed. Derivative rules and kernels are in `_padding_primitive`.
 """
 
 import math
@@ -17,11 +16,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from dmljax._check import at_most
 from dmljax._coordinates import PaddingMode, fold, source_index
-from dmljax._types import Form, Outputs, index_mode
+from dmljax._types import Form, Outputs, index_mode, is_floating, mode_of
 
 # The padding before or after each of the last axes. The axes before them are a batch.
 Pads = tuple[int, ...]
@@ -32,17 +32,18 @@ def by_axes(pad: Callable[..., jax.Array]) -> Form:
 
     An axis is padded by a gather if it needs more than one strip on a side.
     """
+    last_first = pad in (gather, write_strips)
 
     def form(
         x: jax.Array, *value: jax.Array, start: Pads, end: Pads, mode: PaddingMode
     ) -> Outputs:
         if mode is PaddingMode.CONSTANT:
             return (_pad_constant(x, value[0], start, end),)
-        axes = _padded_axes(x.ndim, start, end)
+        axes = padded_axes(x.ndim, start, end)
         # Images that are cut into patches on an H200 take 0.125 ms if the last axis is
         # gathered first, and else 0.525. On a CPU, a mean of rows takes up to 13 times
         # as long if it is gathered last (benchmarks/results, "[first axis first]").
-        for axis, before, after in axes[::-1] if pad is gather else axes:
+        for axis, before, after in axes[::-1] if last_first else axes:
             known = all(isinstance(n, int) for n in (before, x.shape[axis], after))
             most = x.shape[axis] - (mode is PaddingMode.REFLECTION)
             fits = known and max(before, after) <= most
@@ -72,7 +73,7 @@ def unpadded_sizes(
     return padded_sizes(cotangent, start=start, end=end)
 
 
-def _padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]]:
+def padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]]:
     """Returns (axis, before, after) for each axis that is padded."""
     axes = range(rank - len(start), rank)
     return [pads for pads in zip(axes, start, end, strict=True) if any(pads[1:])]
@@ -102,31 +103,47 @@ def gather(
         )
 
 
-def select(
+def write_strips(
     x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
-    """Pads along one axis by selecting strips beside `x`. XLA divides this well.
+    """Pads along one axis by zeros, and writes the strips over them."""
+    padded = _extend(x, axis, before, before + x.shape[axis] + after)
+    if before:
+        first = _take_strip(x, axis, -before, before, mode)
+        padded = lax.dynamic_update_slice_in_dim(padded, first, 0, axis)
+    if after:
+        last = _take_strip(x, axis, x.shape[axis], after, mode)
+        end = before + x.shape[axis]
+        padded = lax.dynamic_update_slice_in_dim(padded, last, end, axis)
+    return padded
+
+
+_by_strips = by_axes(write_strips)
+
+
+def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
+    """Pads by strips that are written into a larger array. XLA divides this well.
 
     Along an axis that XLA has divided, a gather by computed indices becomes an
-    all-reduce of the whole output. Slices, reversals and `lax.pad` become permutes of
-    the strips alone, and the selects are fused with them. On one device the gather is
-    faster: each of these selects reads two arrays.
+    all-reduce of the whole output. Slices, reversals, `lax.pad` and updates become
+    permutes of the strips alone. On one device the gather is faster in types of 1 and 2
+    bytes (results/nvidia-h100-80gb-hbm3-scaling.csv, "[strips]").
     """
-    end = before + x.shape[axis]
-    length = end + after
-    padded = _extend(x, axis, before, length)
-    with index_mode(length) as integer:
-        sizes = tuple(length if i == axis else 1 for i in range(x.ndim))
-        position = lax.broadcasted_iota(integer, sizes, axis)
-        if before:
-            strip = _take_strip(x, axis, -before, before, mode)
-            strip = _extend(strip, axis, 0, length)
-            padded = jnp.where(position < before, strip, padded)
-        if after:
-            strip = _take_strip(x, axis, x.shape[axis], after, mode)
-            strip = _extend(strip, axis, end, length)
-            padded = jnp.where(position >= end, strip, padded)
-    return padded
+    if static["mode"] is PaddingMode.CONSTANT or x.dtype.kind == "c":
+        return _by_strips(x, *value, **static)
+    kind = x.dtype
+    if is_floating(kind):
+        kind = np.dtype(f"uint{jnp.finfo(kind).bits}")
+    with mode_of(x):
+        # On a CPU, XLA moves bfloat16 by way of float32, but its bits as they are.
+        bits = lax.bitcast_convert_type(x, kind)
+        (padded,) = _by_strips(bits, **static)
+        # XLA for GPUs does an update at the end of a program in place, by a kernel of
+        # its own for each. It fuses updates that something follows. The barrier keeps
+        # XLA from removing an operation that changes nothing.
+        zero = lax.optimization_barrier(lax.full((), 0, kind))
+        held = lax.bitwise_xor(padded, lax.broadcast(zero, padded.shape))
+        return (lax.bitcast_convert_type(held, x.dtype),)
 
 
 def on_cpu(
@@ -138,7 +155,7 @@ def on_cpu(
     gather computes an index for each element. A run is what follows an index of the
     last padded axis and of those before it.
     """
-    axes = _padded_axes(x.ndim, start, end)
+    axes = padded_axes(x.ndim, start, end)
     run = x.shape[axes[-1][0] :] if axes else ()
     # On a CPU, XLA moves bfloat16, of kind "V", by way of float32.
     narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
@@ -185,7 +202,7 @@ def _take_strip(
 
 def _pad_constant(x: jax.Array, value: jax.Array, start: Pads, end: Pads) -> jax.Array:
     config = [(0, 0, 0)] * x.ndim
-    for axis, before, after in _padded_axes(x.ndim, start, end):
+    for axis, before, after in padded_axes(x.ndim, start, end):
         config[axis] = (before, after, 0)
     # XLA's pad takes one scalar. A vmap over the value makes one value for each batch
     # element, and this value is selected beside a padding of zeros.
@@ -198,7 +215,7 @@ def _pad_constant(x: jax.Array, value: jax.Array, start: Pads, end: Pads) -> jax
 def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> jax.Array:
     """Says which output elements come from the input. Batch dimensions have size 1."""
     result = jnp.ones((1,) * len(shape), bool)
-    for axis, before, after in _padded_axes(len(shape), start, end):
+    for axis, before, after in padded_axes(len(shape), start, end):
         sizes = tuple(n if i == axis else 1 for i, n in enumerate(shape))
         with index_mode(shape[axis]) as integer:
             position = lax.broadcasted_iota(integer, sizes, axis)
@@ -214,7 +231,7 @@ def adjoint(
 ) -> Outputs:
     """Adds the padding of the cotangent to its inside, one axis after the other."""
     # Padding goes from the first axis to the last, and its transpose goes back.
-    for axis, before, after in reversed(_padded_axes(cotangent.ndim, start, end)):
+    for axis, before, after in reversed(padded_axes(cotangent.ndim, start, end)):
         cotangent = _unpad_axis(cotangent, axis, before, after, mode)
     return (cotangent,)
 

@@ -16,7 +16,7 @@ import functools
 import inspect
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import jax
@@ -28,7 +28,7 @@ from jax.sharding import AbstractMesh, get_abstract_mesh, use_abstract_mesh
 
 from dmljax._check import DescriptorError, NoKernelError, as_python, show
 from dmljax._jax import is_local, on_one_device, varying_alike
-from dmljax._sharding import Partition, explicit_mesh, over_explicit_mesh
+from dmljax._sharding import explicit_mesh, over_explicit_mesh
 from dmljax._types import Form, Outputs
 from dmljax.pallas._platforms import may_be_default, require_kernel
 
@@ -66,15 +66,19 @@ class Kernel:
 class OperatorPrimitive:
     """One operator in normal form. A call binds the primitive.
 
-    To add an operator, write `xla` and a `Partition`. If the operator has a derivative,
-    put the operands that it is linear in last, say in `linear` how many they are, and
-    write its `transpose`. Everything else has a default that works.
+    To add an operator, write `xla`. If the operator has a derivative, put the operands
+    that it is linear in last, say in `linear` how many they are, and write its
+    `transpose`. Everything else has a default that works.
 
     Attributes:
       name: the name in snake_case that errors, profiles and the primitive show.
       xla: the definition in jax.numpy, `(*operands, **static) -> outputs`. It works on
         every platform.
-      partition: says how arrays that are sharded over explicit mesh axes are divided.
+      independent: the dimensions along which the operator is independent, as
+        `_sharding` says, `(*operands, **static) -> dimensions`.
+      aligned: whether an output has all dimensions of the operands, in their order.
+      gathers: whether a call gathers arrays over explicit mesh axes along all other
+        dimensions, `(**static) -> bool`, because XLA divides them more slowly.
       sizes: the sizes of the outputs, `(*operands, **static) -> sizes of each`. None:
         the definition is traced to learn them, and a trace takes twice as long.
       dtype: the type of the outputs. None: that of the last operand.
@@ -94,7 +98,9 @@ class OperatorPrimitive:
 
     name: str
     xla: Form
-    partition: Partition
+    independent: Callable[..., Collection[int]] = lambda *_, **__: ()
+    aligned: bool = True
+    gathers: Callable[..., bool] = lambda **_: False
     sizes: Callable[..., Sequence[tuple[int, ...]]] | None = None
     dtype: np.dtype | None = None
     on_platform: Mapping[str, Form] = dataclasses.field(default_factory=dict)
@@ -134,14 +140,16 @@ class OperatorPrimitive:
             # with them: its operations would ask how each of them is sharded.
             whole = [jax.core.ShapedArray(x.shape, x.dtype) for x in operands]
             outputs = self._abstract_eval(*whole, **static)
+            own = {k: v for k, v in static.items() if k != "implementation"}
             return over_explicit_mesh(
                 self.name.upper(),
-                self,
+                functools.partial(self, **static),
                 mesh,
-                self.partition,
                 operands,
                 [output.shape for output in outputs],
-                static,
+                independent=self.independent(*operands, **own),
+                aligned=self.aligned,
+                gathers=self.gathers(**own),
             )
         return tuple(self._primitive.bind(*varying_alike(*operands), **static))
 
