@@ -66,27 +66,16 @@ class Sent(NamedTuple):
         """The elements of one index of the first dimension that a device holds."""
         return math.prod(SHAPE[1:]) // math.prod(self.parts[1:])
 
-    def is_dimension(self) -> bool:
-        """Whether it is the first dimension, or in a gradient the sum of its parts."""
-        rows = SHAPE[0] // self.parts[0] if self.gradient else SHAPE[0]
-        kind = "reduce-scatter" if self.gradient else "all-gather"
-        return self.found == [(kind, rows * self.row)]
-
 
 # What the words of the table say.
 MEANINGS: dict[str, Callable[[Sent], bool]] = {
     "nothing": lambda sent: not sent.found,
-    "the halo": lambda sent: (
-        sent.found
-        == sorted(("collective-permute", n * sent.row) for n in sent.case.pads)
-    ),
     "the strips": lambda sent: sent.elements <= 4 * sum(sent.case.pads) * sent.row,
     # With automatic axes, XLA adds up along one mesh axis after the other.
     "the sums": lambda sent: (
         sent.kinds == {"all-reduce"}
         and sent.elements <= 2 * sum(count > 1 for count in sent.parts)
     ),
-    "the dimension": Sent.is_dimension,
     "the output twice": lambda sent: (
         sent.elements <= 2 * (SHAPE[0] + sum(sent.case.pads)) * sent.row
     ),
