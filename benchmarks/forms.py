@@ -19,7 +19,6 @@ from jax import lax
 
 from benchmarks.case import Case
 from dmljax import _coordinates, _one_hot, _padding_forms, _select, _strides
-from dmljax import _nonzero_coordinates_primitive as _nonzero
 from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES as NONZERO
 from dmljax._padding_primitive import PADDING
 from dmljax.pallas.gpu import _padding as _gpu_padding

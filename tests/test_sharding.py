@@ -242,9 +242,23 @@ def test_what_explicit_axes_cannot_do():
 
 
 @pytest.mark.parametrize(
+    "call",
+    [
+        functools.partial(pad_rows, pads=NARROW, mode=PaddingMode.WRAP),
+        functools.partial(dmljax.nonzero_coordinates, size=8),
+    ],
+    ids=["padding", "nonzero_coordinates"],
+)
+def test_a_kernel_is_refused_where_xla_divides_the_call(call):
+    (x,) = explicit(P("a"), array())
+    with pytest.raises(DescriptorError, match=r"XLA may divide .*jax\.shard_map"):
+        jax.jit(functools.partial(call, implementation="pallas")).lower(x)
+
+
+@pytest.mark.parametrize(
     ("name", "spec"),
     [
-        ("REFLECTION, narrow", P("a", None, "b")),
+        ("REFLECTION, batch", P(None, None, ("a", "b"))),
         pytest.param("nonzero_coordinates, vmap", P("a"), marks=pytest.mark.slow),
         pytest.param("nonzero_coordinates, parts", P("a"), marks=pytest.mark.slow),
     ],

@@ -48,8 +48,6 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("_select", "transpose_select", "if False", "needs_cotangent"),
         ("_overlap", "MOST_ROUNDS", "16 -> 17, 16 -> 15", ""),
         ("_overlap", "_reduce", "if False", "sorted(axes)"),
-        ("_sharding", "Part.gathered", "if False", "not mesh_axes"),
-        ("_sharding", "Part.cut", "if False", "not self.mesh_axes"),
         ("_arguments", "as_integer", f"if False, drop -, {SLOWER}", "value) is int"),
         ("_arguments", "as_sizes", f"if False, {SLOWER}, drop -", "if usual and"),
         ("_strides", "_corner", "*", "2 * math.prod(kept)"),
@@ -71,11 +69,9 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("pallas.gpu._padding", "PaddingPlan.gap", "2 -> 3", "longest"),
         ("pallas.gpu._nonzero_coordinates", "*", "if True", "rows > written"),
         ("pallas.tpu._launch", "launch_blocks", "*", "moved = sum"),
-        ("_nonzero_coordinates_primitive", "BLOCK", "*", ""),
     ),
     "The value has no part in what follows.": (
         ("_coordinates", "fold", "- -> +, 2 -> 3, 1 -> 2, 1 -> 0", "PaddingMode.WRAP"),
-        ("_sharding", "Layout", "True -> False", "frozen=True"),
         ("_sharding", "over_explicit_mesh", "0 -> -1", "knows_manual_axes"),
         ("_primitive", "OperatorPrimitive.linear", "*", "= 0"),
         ("_padding_forms", "_pad_constant", "0 -> 1, 0 -> -1", "x.dtype.type(0)"),
@@ -91,7 +87,6 @@ EQUIVALENT: dict[str, tuple[tuple[str, str, str, str], ...]] = {
         ("pallas.gpu._nonzero_coordinates", "*", "0 -> -1", "has_tiles, p.lane, 0"),
     ),
     "No value comes there that tells the two apart.": (
-        ("_one_hot", "_shard", "0 -> -1", "part.outputs[0]"),
         ("_padding_primitive", "_transpose", "0 -> -1", "value[0]"),
         ("_primitive", "OperatorPrimitive.*", "0 -> -1", "max(len(primals)"),
         ("pallas.gpu._nonzero_rows", "*", "1 -> 0", "count > 1 and"),
