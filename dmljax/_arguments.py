@@ -228,7 +228,7 @@ def as_scalar(
         return _USUAL[int(value)]
     if not is_python_number(value):
         # A scalar of NumPy has a type, which must be that of the tensor.
-        strict = np.ndim(unwrapped(value)) == 0
+        strict = getattr(unwrapped(value), "ndim", 0) == 0
         return Scalar(as_array(operator, name, value, strict=strict), None)
     dtype: np.dtype = tensor.dtype
     if cast and isinstance(value, float) and is_integer(dtype):

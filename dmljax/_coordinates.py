@@ -53,8 +53,13 @@ def is_filled(
       fill_end: one past the last diagonal that is filled.
       hold: gets and returns what is computed of `data` alone, once for a matrix.
     """
-    bounds: Any = data or (np.int32(fill_begin), np.int32(fill_end))
-    begin, end = bounds
+    begin: Any = fill_begin
+    end: Any = fill_end
+    if data:
+        begin, end = data
+    else:
+        begin = np.int32(begin)
+        end = np.int32(end)
     with np.errstate(over="ignore"):
         # Comparing numbers with a sign after adding INT32_MIN compares them without it.
         first = begin + np.int32(INT32_MIN)

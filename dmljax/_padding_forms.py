@@ -107,14 +107,17 @@ def write_strips(
     x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
     """Pads along one axis by zeros, and writes the strips over them."""
-    padded = _extend(x, axis, before, before + x.shape[axis] + after)
-    if before:
-        first = _take_strip(x, axis, -before, before, mode)
-        padded = lax.dynamic_update_slice_in_dim(padded, first, 0, axis)
-    if after:
-        last = _take_strip(x, axis, x.shape[axis], after, mode)
-        end = before + x.shape[axis]
-        padded = lax.dynamic_update_slice_in_dim(padded, last, end, axis)
+    end = before + x.shape[axis]
+    padded = _extend(x, axis, before, end + after)
+    with index_mode(end + after) as integer:
+        if before:
+            strip = _take_strip(x, axis, -before, before, mode)
+            place = integer.type(0)
+            padded = lax.dynamic_update_slice_in_dim(padded, strip, place, axis)
+        if after:
+            strip = _take_strip(x, axis, x.shape[axis], after, mode)
+            place = integer.type(end)
+            padded = lax.dynamic_update_slice_in_dim(padded, strip, place, axis)
     return padded
 
 

@@ -83,29 +83,6 @@ def row(axes: Axes, x: float, y: float, numbers: object, kinds: str) -> None:
     drawing.cells(inset, values, [[names[kind] for kind in kinds]])
 
 
-@diagram(height=262)
-def halo(axes: Axes) -> None:
-    """What two devices send each other to pad an axis that is divided among them."""
-    x = jnp.arange(1, 9)
-    result = dml.padding(x, (2,), (2,), mode=dml.PaddingMode.REFLECTION)
-    windows = [*result[:6], *x[4:6]], [*x[2:4], *result[6:]]
-    colours = "nnvvvvss", "ssvvvvnn"
-    for device, (left, window, kinds) in enumerate(
-        zip((60, 430), windows, colours, strict=True)
-    ):
-        axes.text(left + 60, 16, f"device {device}", weight="bold")
-        row(axes, left + 60, 40, x[4 * device :][:4], "vvvv")
-        row(axes, left, 130, window, kinds)
-        own = kinds[2 * device :][:6]
-        row(axes, left + 60 * device, 210, result[6 * device :][:6], own)
-        arrow(axes, (left + 120, 166), (left + 120, 206))
-        arrow(axes, (left + 120, 74), (left + 120, 126))
-    arrow(axes, (520, 74), (270, 126))
-    arrow(axes, (210, 74), (460, 126))
-    for y, text in ((55, "x"), (145, "with\nhalo"), (225, "result")):
-        axes.text(8, y, text, va="center")
-
-
 @diagram(height=300)
 def which_code_runs(axes: Axes) -> None:
     """The questions that decide between XLA's code and a kernel."""

@@ -32,7 +32,7 @@ def work(address: str, process: int) -> None:
 
     @jax.jit
     def compact(keep: jax.Array) -> tuple[jax.Array, ...]:
-        """Without gaps, and part by part; and a halo from one process to the other."""
+        """Without gaps, and part by part; and strips from one process to the other."""
         whole = dmljax.nonzero_coordinates(keep)
         parts = dmljax.nonzero_coordinates(keep, parts=devices)
         wrap = dmljax.PaddingMode.WRAP

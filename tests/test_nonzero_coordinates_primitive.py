@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 from dmljax import nonzero_coordinates
-from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES, _sum_in_levels
+from dmljax._nonzero_coordinates_primitive import (
+    MANY,
+    NONZERO_COORDINATES,
+    _of_all_rows,
+    _of_few,
+    _of_some_rows,
+)
 from tests import oracles
 from tests.checks import assert_same, launches
 
@@ -45,11 +51,66 @@ def test_batches(find):
     assert [out.shape for out in nothing] == [(0,), (0, 5, 2)]
 
 
-@pytest.mark.parametrize("size", [1, 16, 17, 257, 5000])
-def test_running_sums_in_levels(size):
-    """A level has blocks of 16 numbers."""
-    numbers = np.random.default_rng(0).integers(0, 33, size, np.uint32)
-    assert_same(jax.jit(_sum_in_levels)(numbers), np.cumsum(numbers, dtype=np.uint32))
+# THE FORMS OF THE DEFINITION
+
+PLAIN = {"few": _of_few, "all rows": _of_all_rows, "some rows": _of_some_rows}
+
+
+def share(density, shape=(3, 5, 67)):
+    """Three lines of a mask, the last without anything. 335 is no multiple of 32."""
+    batch = np.random.default_rng(0).random(shape) < density
+    batch[-1] = False
+    return batch
+
+
+@pytest.mark.parametrize("form", PLAIN.values(), ids=PLAIN)
+@pytest.mark.parametrize("fill", [None, 0, 9])
+@pytest.mark.parametrize("size", [None, 1, 3, 64, 300, 400])
+def test_each_form_of_the_definition(form, size, fill):
+    """Sizes that are too small for some lines, or more than a line has elements.
+
+    `fill` is what the operator's attribute says, and None leaves zeros.
+    """
+
+    @jax.jit
+    def find(x):
+        return form(x, rank=2, size=size, columns=2, fill=fill)
+
+    for density in (0, 0.03, 0.5, 1):
+        batch = share(density)
+        rows = batch[0].size if size is None else size
+        expected = np.full((len(batch), rows, 2), fill or 0, np.uint32)
+        for line, mask in zip(expected, batch, strict=True):
+            found = np.argwhere(mask)[:rows]
+            line[: len(found)] = found
+        counts = batch.sum((1, 2), dtype=np.uint32)
+        assert_same(find(batch), (counts, expected))
+
+
+@pytest.mark.parametrize("form", PLAIN.values(), ids=PLAIN)
+def test_each_form_counts_from_the_first_element_of_a_part(form):
+    """The lines are two parts of a tensor of (10, 67)."""
+    batch = share(0.3, (3, 5, 67))[:2]
+    first = np.array([0, 5 * 67], np.uint32).reshape(2, 1, 1)
+    found = jax.jit(lambda x, y: form(x, y, rank=2, size=40, columns=2, fill=None))
+    _, rows = found(batch, first)
+    for part, line in enumerate(np.asarray(rows)):
+        expected = np.argwhere(batch[part])[:40].astype(np.uint32)
+        expected[:, 0] += 5 * part
+        np.testing.assert_array_equal(line[: len(expected)], expected)
+
+
+@pytest.mark.parametrize("size", [None, 8])
+def test_bit_words_from_a_size_on(size, monkeypatch):
+    """Without a kernel; and where XLA divides the program."""
+    monkeypatch.delitem(NONZERO_COORDINATES.on_platform, "cpu")
+    for elements, expected in (MANY - 1, False), (MANY, True):
+        x = jax.ShapeDtypeStruct((elements,), np.bool_)
+        find = functools.partial(
+            NONZERO_COORDINATES.xla, rank=1, size=size, columns=1, fill=None
+        )
+        text = jax.jit(find).lower(x).as_text()
+        assert ("popcnt" in text) == expected
 
 
 # MEMORY
@@ -58,10 +119,10 @@ def test_running_sums_in_levels(size):
 @pytest.mark.parametrize("find", ["definition", "cpu"], indirect=True)
 def test_no_memory_of_all_rows(find):
     """The coordinates of all elements would take 16 bytes each, and 32 with `fill`."""
-    x = jax.ShapeDtypeStruct((64, 8, 32, 16), np.float32)
+    x = jax.ShapeDtypeStruct((MANY // 2**12, 8, 32, 16), np.float32)
     program = jax.jit(functools.partial(find, size=10, fill=7)).lower(x).compile()
     memory = program.memory_analysis()
-    assert memory.temp_size_in_bytes <= 2 * 64 * 8 * 32 * 16
+    assert memory.temp_size_in_bytes <= 2 * MANY
     assert memory.output_size_in_bytes < 1000
 
 

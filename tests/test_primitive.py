@@ -20,7 +20,6 @@ import dmljax.numpy as dnp
 from dmljax import DescriptorError
 from dmljax._check import NoKernelError
 from dmljax._primitive import Kernel, OperatorPrimitive
-from dmljax._sharding import Partition, aligned
 from tests.checks import lowered
 from tests.meshes import sharding_of
 from tests.subjects import SUBJECTS
@@ -48,7 +47,7 @@ def kernel(x, *, times):
 TOY = OperatorPrimitive(
     "toy",
     form("definition"),
-    Partition(lambda part, x, **static: TOY(x, **static), aligned),
+    lambda *operands, **static: {0},
     on_platform={"cpu": form("for CPUs")},
     divisible=form("divisible"),
     kernels={"cuda": Kernel(kernel, LEAST), "tpu": Kernel(kernel)},

@@ -1,4 +1,4 @@
-"""Arrays that are sharded over explicit mesh axes: a call becomes a `shard_map`.
+"""Arrays that are sharded over explicit mesh axes: JAX divides the calls.
 
 What devices send one another is tested in transforms/test_sharded_programs.py.
 """
@@ -17,11 +17,8 @@ from jax.sharding import PartitionSpec as P
 
 import dmljax
 from dmljax import DescriptorError, PaddingMode
-from dmljax._primitive import OperatorPrimitive
-from dmljax._sharding import Layout, Part, Partition, aligned
 from tests import samples
 from tests.meshes import CASES, check_both, run, sharding_of
-from tests.samples import Sample
 from tests.sharded import array
 from tests.subjects import SUBJECTS
 from tests.subjects.nonzero_coordinates import MASK
@@ -177,46 +174,6 @@ def test_every_dimension_of_every_sample(sample):
     check_every_dimension(sample)
 
 
-def tiled(layout):
-    """An operator with an output longer than its input: each device tiles its part."""
-    tile = OperatorPrimitive(
-        "tile",
-        lambda x, *, count: (jnp.tile(x, count),),
-        Partition(lambda part, x, **static: tile(x, **static), layout),
-    )
-
-    def function(x, *, count):
-        return tile(x, count=count)[0]
-
-    return Sample("tile", function, np.tile, "twice", ((4,),), {"count": 2}, False)
-
-
-def whole(operands, outputs, **static):
-    """The last dimension is gathered, and the ones before it are a batch."""
-    batch = tuple(f"batch{i}" for i in range(len(operands[0]) - 1))
-    return Layout(((*batch, "x"),), ((*batch, "tiled"),), frozenset({"x"}))
-
-
-def test_a_wrong_partition_is_noticed():
-    """`tile([0 1 2 3], 2)` would be [0 1 0 1 2 3 2 3] on two devices."""
-    with pytest.raises(AssertionError, match="Arrays are not equal"):
-        check_every_dimension(tiled(aligned))
-    check_every_dimension(tiled(whole))
-
-
-@pytest.mark.parametrize(
-    ("distance", "cyclic", "expected"),
-    [(1, False, [0, 1, 2, 3]), (-1, False, [2, 3, 4, 0]), (1, True, [4, 1, 2, 3])],
-)
-def test_a_device_at_an_end_has_a_neighbour_only_in_a_cycle(distance, cyclic, expected):
-    part = Part({"a": 4}, {"d0": ("a",)}, ())
-    get = functools.partial(part.neighbour, dimension=0, distance=distance)
-    specs = {"in_specs": P("a"), "out_specs": P("a")}
-    mesh = sharding_of("4", P("a")).mesh
-    shard = jax.shard_map(functools.partial(get, cyclic=cyclic), mesh=mesh, **specs)
-    np.testing.assert_array_equal(jax.jit(shard)(np.arange(1, 5)), expected)
-
-
 # SEVERAL MESH AXES
 
 
@@ -285,9 +242,23 @@ def test_what_explicit_axes_cannot_do():
 
 
 @pytest.mark.parametrize(
+    "call",
+    [
+        functools.partial(pad_rows, pads=NARROW, mode=PaddingMode.WRAP),
+        functools.partial(dmljax.nonzero_coordinates, size=8),
+    ],
+    ids=["padding", "nonzero_coordinates"],
+)
+def test_a_kernel_is_refused_where_xla_divides_the_call(call):
+    (x,) = explicit(P("a"), array())
+    with pytest.raises(DescriptorError, match=r"XLA may divide .*jax\.shard_map"):
+        jax.jit(functools.partial(call, implementation="pallas")).lower(x)
+
+
+@pytest.mark.parametrize(
     ("name", "spec"),
     [
-        ("REFLECTION, narrow", P("a", None, "b")),
+        ("REFLECTION, batch", P(None, None, ("a", "b"))),
         pytest.param("nonzero_coordinates, vmap", P("a"), marks=pytest.mark.slow),
         pytest.param("nonzero_coordinates, parts", P("a"), marks=pytest.mark.slow),
     ],

@@ -382,7 +382,7 @@ def test_scaling_is_timed(tmp_path):
     assert scaling.main([*arguments, "rows divided, gradient, automatic"]) == 0
     (name,) = (p.stem for p in tmp_path.glob("*-scaling.csv"))
     found = ledger.lines(name, tmp_path)
-    assert len(found) == 4  # weak and strong, the diagonal's and the halo's
+    assert len(found) == 4  # weak and strong, the diagonal's and the padding's
     for key, row in found.items():
         assert list(row) == ["1 device", "2 devices", "4 devices", "8 devices"]
         assert all(line["ms"] > 0 for line in row.values())
