@@ -54,8 +54,8 @@ def is_filled(
       fill_end: one past the last diagonal that is filled.
       hold: gets and returns what is computed of `data` alone, once for a matrix.
     """
-    bounds: Any = data or (np.int32(fill_begin), np.int32(fill_end))
-    begin, end = bounds
+    given: Any = (fill_begin, fill_end)
+    begin, end = data or map(np.int32, given)
     with np.errstate(over="ignore"):
         # Comparing numbers with a sign after adding INT32_MIN compares them without it.
         first = begin + np.int32(INT32_MIN)
