@@ -8,10 +8,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+import dmljax as dml
 from docs import drawing
 
 PIXELS = 96  # in an inch
