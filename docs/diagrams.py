@@ -10,7 +10,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import matplotlib as mpl
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -71,16 +70,6 @@ def arrow(
     if text:
         x, y = (begin[0] + end[0]) / 2, (begin[1] + end[1]) / 2
         axes.text(x + shift[0], y + shift[1], text, va="center")
-
-
-def row(axes: Axes, x: float, y: float, numbers: object, kinds: str) -> None:
-    """Cells of 30 pixels with numbers; `kinds` has a letter for the kind of each."""
-    names = {"v": "value", "n": "new", "s": "second"}
-    values = np.asarray(numbers)
-    inset = axes.inset_axes(
-        (x - 1.5, y - 1.5, 30 * len(values) + 3, 33), transform=axes.transData
-    )
-    drawing.cells(inset, values, [[names[kind] for kind in kinds]])
 
 
 @diagram(height=300)
