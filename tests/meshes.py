@@ -23,7 +23,7 @@ from benchmarks import divided, scaling
 from benchmarks.collectives import collectives
 from tests.sharded import SHAPE, Case, array
 from tests.subjects import SUBJECTS
-from tests.subjects.nonzero_coordinates import LARGE, MASK
+from tests.subjects.nonzero_coordinates import MASK
 from tests.transforms.dense import assert_equal
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
@@ -82,8 +82,8 @@ MEANINGS: dict[str, Callable[[Sent], bool]] = {
     "the tensor": lambda sent: (
         sent.kinds == {"all-gather"} and max(sent.found)[1] == MASK.size
     ),
-    "as `jnp.argwhere`": lambda sent: sent.elements <= 4 * MASK.size,
-    "counts": lambda sent: sent.elements <= LARGE.size // 8,
+    "as `jnp.argwhere`": lambda sent: sent.elements <= 3 * MASK.size,
+    "counts": lambda sent: sent.elements <= MASK.size // 8,
 }
 
 

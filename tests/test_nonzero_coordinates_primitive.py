@@ -13,6 +13,7 @@ from dmljax._nonzero_coordinates_primitive import (
     _of_all_rows,
     _of_few,
     _of_some_rows,
+    _sum_in_levels,
 )
 from tests import oracles
 from tests.checks import assert_same, launches
@@ -124,6 +125,13 @@ def test_no_memory_of_all_rows(find):
     memory = program.memory_analysis()
     assert memory.temp_size_in_bytes <= 2 * MANY
     assert memory.output_size_in_bytes < 1000
+
+
+@pytest.mark.parametrize("size", [1, 16, 40, 5000])
+def test_a_sum_in_levels_is_the_running_sum(size):
+    numbers = np.arange(size, dtype=np.uint32) % 33
+    expected = np.cumsum(numbers, dtype=np.uint32)
+    np.testing.assert_array_equal(jax.jit(_sum_in_levels)(numbers), expected)
 
 
 # THE KERNELS

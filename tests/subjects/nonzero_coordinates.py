@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 import dmljax
-from dmljax._nonzero_coordinates_primitive import MANY
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
@@ -165,8 +164,6 @@ ERRORS.append(_desc(text, output_count_tensor=tensor("UINT32", 1, 2)))
 # SHARDING
 
 MASK = (array() > 2).astype(np.uint8)
-# 84 elements are not zero.
-LARGE = (np.arange(MANY) % 100_003 == 5).astype(np.uint8)
 
 
 def lines(x: Any, **options: Any) -> Any:
@@ -199,11 +196,6 @@ SHARDED = {
     "nonzero_coordinates, size": _first(
         functools.partial(dmljax.nonzero_coordinates, size=8),
         row=("`nonzero_coordinates`, `size=K`", "the first dimension"),
-    ),
-    "nonzero_coordinates, size, large": _first(
-        functools.partial(dmljax.nonzero_coordinates, size=100),
-        arrays=(LARGE,),
-        row=("`nonzero_coordinates`, `size=K`, M >= 2^23", "the first dimension"),
     ),
 }
 
