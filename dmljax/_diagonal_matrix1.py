@@ -221,6 +221,7 @@ def _split_bounds(
 def _as_bound(name: str, bound: ArrayLike) -> Any:
     """Returns a bound as an int32 scalar. A Python number that is traced saturates."""
     if isinstance(bound, jax.Array):
+        bound = as_array(NAME, name, bound)  # refuses random keys
         truth = bound.dtype == np.bool_  # which `convert_scalar` takes for a number
         require(NAME, not truth, f"{name} has data type BOOL; it must have INT32.")
         int32 = np.dtype(np.int32)
