@@ -77,8 +77,8 @@ def nonzero_coordinates(
         whole array with a single count.
       size: the number K of rows to return, for each part if `parts` is given.
         (DirectML has no such field.) The count is still the number of all elements that
-        are not zero, so K was too small if the count is larger. No array of M rows is
-        allocated. None stands for a row for each element.
+        are not zero, so K was too small if the count is larger. No coordinates of M
+        rows are allocated. None stands for a row for each element.
       implementation: None for the Pallas kernel where there is one, and for XLA's code
         elsewhere. "xla" and "pallas" ask for one of them.
 

@@ -135,7 +135,10 @@ def _each_element(
     columns: int,
     fill: int | None,
 ) -> Outputs:
-    """Compacts by a running count, and a scatter with an index for each element."""
+    """Compacts by a running count, and a scatter with an index for each element.
+
+    The indices take memory for each element, which few elements can afford.
+    """
     lines, elements = x.shape
     with index_mode(elements, rows) as integer:
         bits = is_nonzero(x)
@@ -176,8 +179,8 @@ def _sum_in_levels(numbers: jax.Array) -> jax.Array:
     summed alone. The running sum of the three totals says what lies before each block.
 
     XLA divides this sum well among devices. Along a divided dimension, `lax.cumsum`
-    takes time that grows with the square of the numbers: on two H200s we measured
-    0.36 s for 2^15 numbers, and 0.5 ms for 2^20 with this sum.
+    takes four times as long for twice as many numbers. On two H200s we measured 0.36 s
+    for 2^15 numbers, and 0.5 ms for 2^20 with this sum.
     """
     (size,) = numbers.shape
     if not isinstance(size, int):

@@ -165,7 +165,7 @@ def _check_even(
     for dimension, names in axes.items():
         size = sizes[dimension]
         count = _parts(mesh, names)
-        if size % count:
+        if size != 1 and size % count:  # a size of 1 is shared
             raise DescriptorError(
                 f"{operator}: the output has sizes {show(sizes)}, and {count} devices "
                 f"can't share the {size} elements along dimension {dimension} equally. "

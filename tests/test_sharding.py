@@ -227,6 +227,15 @@ def test_an_array_that_is_not_sharded_is_divided_like_the_others():
     np.testing.assert_array_equal(output, np.where(array() > 0, array(), 0))
 
 
+def test_a_gradient_of_size_1_is_whole():
+    """The cotangent is divided, and 8 devices can't share the one element."""
+    pad = functools.partial(pad_rows, pads=(3, 4), mode=PaddingMode.EDGE)
+    output, pull = jax.vjp(pad, jnp.ones((1, 4, 8)))
+    cotangent = array(shape=output.shape)
+    (sharded,) = explicit(P(("a", "b")), cotangent)
+    assert_equal(pull(sharded), (cotangent.sum(0, keepdims=True),))
+
+
 def test_what_explicit_axes_cannot_do():
     (x,) = explicit(P("a"), array())
     with pytest.raises(DescriptorError, match=r"2 devices can't share the 129 "):
