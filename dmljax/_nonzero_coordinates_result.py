@@ -219,7 +219,7 @@ def _take(
         def of_part(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
             if 0 in x.shape[: len(index)]:
                 return jnp.broadcast_to(scalar, valid.shape + x.shape[len(index) :])
-            rows = _read(x, valid, index)
+            rows = read_rows(x, valid, index)
             return jnp.where(_like(valid, rows), rows, scalar)
 
         return _mapped(of_part, kept)(*_in_parts(kept, x))
@@ -334,7 +334,7 @@ def _mapped(
 
 
 @jax.custom_jvp
-def _read(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
+def read_rows(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
     """Reads the valid rows, and element 0 for the others: all are in range."""
     zero = jnp.zeros_like(index[0])
     inside = tuple(jnp.where(valid, column, zero) for column in index)
@@ -342,9 +342,9 @@ def _read(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
     return rows
 
 
-@_read.defjvp
-def _read_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
-    rows = _read(*primals)
+@read_rows.defjvp
+def _read_rows_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
+    rows = read_rows(*primals)
     place = _places(*primals)
     tangent = jnp.zeros_like(rows).at[place].add(tangents[0], **_ONCE)
     return rows, tangent

@@ -49,16 +49,16 @@ from dmljax._arguments import (
     unwrapped,
 )
 from dmljax._check import as_python, at_most, counted, decide_at_most, require, show
-from dmljax._coordinates import PaddingMode, to_scalar
+from dmljax._coordinates import PaddingMode
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._jax import names_axes
 from dmljax._nonzero_coordinates import nonzero_coordinates
-from dmljax._nonzero_coordinates_result import NonzeroCoordinates
+from dmljax._nonzero_coordinates_result import NonzeroCoordinates, read_rows
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._padding_forms import Pads
 from dmljax._primitive import compiled, evaluate
-from dmljax._types import INT32_MAX, INT32_MIN, index_mode, is_integer
+from dmljax._types import INT32_MAX, INT32_MIN, index_mode, is_integer, x64_enabled
 
 __all__ = [
     "argwhere",
@@ -522,25 +522,13 @@ def _take(
             values, zero, [(0, rows - length, 0)] + [(0, 0, 0)] * len(sizes)
         )
     else:
-        # A row past the count reads the element of its number. It is in range, as
-        # checkify asks, and in the gradient no more than two rows meet in an element.
         # With explicit axes the chosen slices are on every device.
         sharding = jax.typeof(values).sharding
         if names_axes(sharding.spec[0]):
             whole = PartitionSpec(None, *sharding.spec[1:])
             values = jax.reshard(values, NamedSharding(sharding.mesh, whole))
-        own = lax.min(row, to_scalar(length - 1, np.uint32))
-        index = jnp.where(
-            valid, lax.slice_in_dim(found.coordinates, 0, rows)[:, 0], own
-        )
-        slices = lax.GatherDimensionNumbers(
-            offset_dims=tuple(range(1, values.ndim)),
-            collapsed_slice_dims=(0,),
-            start_index_map=(0,),
-        )
-        # jax.numpy's indexing needs signed indices, which may not reach the end.
-        mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS
-        taken = lax.gather(values, index[:, None], slices, (1, *sizes), mode=mode)
+        index = lax.slice_in_dim(found.coordinates, 0, rows)[:, 0]
+        taken = _read_slices(values, valid, index)
     try:
         filling = jnp.broadcast_to(cast_array(fill, values.dtype), taken.shape)
     except ValueError:
@@ -550,6 +538,24 @@ def _take(
         ) from None
     kept = valid.reshape((rows,) + (1,) * len(sizes))
     return jnp.moveaxis(jnp.where(kept, taken, filling), 0, axis)
+
+
+def _read_slices(values: jax.Array, valid: jax.Array, index: jax.Array) -> jax.Array:
+    """Reads valid rows, and in the others a slice that is in range for checkify."""
+    length, *sizes = values.shape
+    integer = np.int64 if x64_enabled() else np.int32
+    if not isinstance(length, int) or length <= np.iinfo(integer).max:
+        signed = lax.convert_element_type(index, integer)
+        return read_rows(values, valid, (signed,))
+    # The indices of jax.numpy are signed, and can't reach the end of such an array.
+    inside = jnp.where(valid, index, np.uint32(0))
+    slices = lax.GatherDimensionNumbers(
+        offset_dims=tuple(range(1, values.ndim)),
+        collapsed_slice_dims=(0,),
+        start_index_map=(0,),
+    )
+    mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS
+    return lax.gather(values, inside[:, None], slices, (1, *sizes), mode=mode)
 
 
 def tril(m: ArrayLike, k: int | jax.Array = 0) -> jax.Array:
