@@ -111,10 +111,10 @@ def _by_size(
 ) -> Outputs:
     """Chooses the form by the number of elements, and by the rows that are asked for.
 
-    A symbolic number of elements takes the form for few of them. On an H100, elements
-    above a limit took 0.046, 0.051 and 0.057 ms by `_each_element`, `_scatter` and
-    `_fill` if they were 2^21, and 0.555, 0.526 and 0.253 if they were 2^26; all rows of
-    2^26 elements took 0.963, 0.593 and 2.067.
+    A symbolic number of elements takes the form for few of them. Without the kernel, an
+    H200 takes 0.224 ms by `_fill` for the elements above a limit of 2^26, and 0.497 by
+    a scatter in jax.numpy. For 2^18 elements, `_each_element` takes 0.054, and the
+    scatter 0.056 (results/nvidia-h200.csv, "[no kernel]" and "jnp scatter").
     """
     few = not isinstance(x.size, int) or x.size < MANY
     form = _of_few if few else _of_all_rows if size is None else _of_some_rows
@@ -345,8 +345,9 @@ NONZERO_COORDINATES = OperatorPrimitive(
     # The batch. A row depends on all elements of the tensor that come before.
     lambda x, *_, rank, **static: range(x.ndim - rank),
     aligned=False,
-    # All rows of a divided tensor take 5.4 ms on two H100s if each device gathers the
-    # tensor and runs the kernel, and 13.6 if XLA divides them.
+    # All rows of a divided tensor take 4.9 ms on two H200s if each device gathers the
+    # tensor and runs the kernel, and 13.0 if XLA divides them
+    # (results/nvidia-h200-scaling.csv, "as a whole").
     gathers=lambda *, size, **static: size is None,
     sizes=_sizes,
     dtype=np.dtype(np.uint32),
