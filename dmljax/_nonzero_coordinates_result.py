@@ -16,7 +16,14 @@ from jax import export, lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, auto_axes
 from jax.typing import ArrayLike
 
-from dmljax._arguments import Scalar, as_array, as_scalar, convert_scalar, strong
+from dmljax._arguments import (
+    Scalar,
+    as_array,
+    as_scalar,
+    convert_scalar,
+    same_type,
+    strong,
+)
 from dmljax._check import DescriptorError, require_same, show
 from dmljax._coordinates import to_scalar
 from dmljax._primitive import compiled
@@ -237,7 +244,7 @@ def _put(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array, /) -> jax.Arra
     given = f"take(x) for x of sizes {show(x.shape)}"
     wanted = kept.coordinates.shape[:-1] + x.shape[len(leading) :]
     require_same(PUT, "sizes", ("rows", rows.shape), (given, wanted), "")
-    remedy = f" Convert it with .astype('{x.dtype}')."
+    remedy = same_type("rows", rows.dtype, x.dtype)
     require_same(PUT, "data types", ("rows", rows.dtype), ("x", x.dtype), remedy)
 
     def put(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array) -> jax.Array:

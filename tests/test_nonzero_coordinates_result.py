@@ -343,8 +343,10 @@ def test_wrong_arrays():
     assert_refused(TAKE, "x has sizes {}; it must begin with {8}", kept.take, x[0, 0])
     sizes = "rows has {4,2}, while take(x) for x of sizes {8,2} has {5,2}; both must"
     assert_refused(PUT, sizes, kept.put, x, rows[1:])
-    types = "rows has INT8, while x has FLOAT32;...Convert it with .astype('float32')"
+    types = "rows has INT8, while x has FLOAT32;...Write rows.astype('float32')."
     assert_refused(PUT, types, kept.put, x, rows.astype(np.int8))
+    types = "rows has INT32, while x has FLOAT32;...FLOAT32 does not hold every value"
+    assert_refused(PUT, types, kept.put, x, rows.astype(np.int32))
     fill = "fill_value has sizes {2}; it must be a scalar"
     assert_refused(TAKE, fill, kept.take, x, fill_value=x[0])
     assert_refused(TAKE, "fill_value is 0.5; INT8", kept.take, MASK, fill_value=0.5)
