@@ -18,9 +18,9 @@ import jax
 from jax import lax
 
 from benchmarks.case import Case
-from dmljax import _coordinates, _one_hot, _padding_forms, _select
-from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES as NONZERO
-from dmljax._padding_primitive import PADDING
+from dmljax import _one_hot, _padding_forms, _select
+from dmljax._nonzero_coordinates import NONZERO_COORDINATES as NONZERO
+from dmljax._padding import PADDING
 from dmljax.pallas.gpu import _padding as _gpu_padding
 from dmljax.pallas.gpu._padding import PaddingPlan
 
@@ -72,7 +72,7 @@ FORMS = {
         PADDED,
         _dict(PADDING.on_platform, dict.fromkeys(("cpu", "cuda"), _from_first)),
     ),
-    "division": Plain("gpu", PADDED, _swapped(_coordinates, "FEW_PERIODS", -1)),
+    "division": Plain("gpu", PADDED, _swapped(_padding_forms, "FEW_PERIODS", -1)),
     "rows": Plain(
         "gpu", "middle axes", _swapped(_gpu_padding, "ROW_BYTES", 0), "dmljax pallas"
     ),

@@ -8,9 +8,8 @@ Every call checks what a compiled program would get wrong in silence: JAX trunca
 checked while a call is traced, and a repeated call does not pay for it.
 """
 
-import math
 import typing
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,7 @@ from jax import lax
 from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
-from dmljax._check import DescriptorError, as_python, require, show
+from dmljax._check import DescriptorError, as_python, show
 from dmljax._types import (
     LARGEST_DOUBLE,
     Sizes,
@@ -29,35 +28,27 @@ from dmljax._types import (
     x64_enabled,
 )
 
-
-class _LeftOut:
-    def __repr__(self) -> str:
-        return "<left out>"
-
-
-# The default of an argument that has no default value: a message says what to write.
-LEFT_OUT: Any = _LeftOut()
 # The types that JAX keeps as they are, whether or not its x64 mode is on. An array of
 # such a type needs no other check, which keeps small calls fast.
 KEPT = frozenset(
     jnp.dtype(kind)
     for kind in ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "bfloat16")
 )
-# What the types of all others must be, in messages.
+# The end of the error for an unsupported dtype.
 _NUMBERS = "a type of JAX, in native byte order, but not of floats of 6 bits"
 
 
 def check_x64(operator: str, name: str, dtype: np.dtype) -> None:
     """Requires JAX's x64 mode for 64-bit types: JAX would truncate them in silence."""
     wide = (dtype.itemsize == 8 and dtype.kind in "fiu") or dtype == np.complex128
-    narrow = np.dtype(f"{dtype.kind}{dtype.itemsize // 2}") if wide else dtype
-    require(
-        operator,
-        x64_enabled() or not wide,
-        f"{name} has data type {show(dtype)}, which needs JAX's x64 mode. Turn it on "
-        "with jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1. If "
-        f"{show(narrow)} holds the values, .astype('{narrow}') converts them.",
-    )
+    if wide and not x64_enabled():
+        narrow = np.dtype(f"{dtype.kind}{dtype.itemsize // 2}")
+        raise DescriptorError(
+            f"{operator}: {name} has data type {show(dtype)}, which needs JAX's x64 "
+            "mode. Turn it on with jax.config.update('jax_enable_x64', True) or "
+            f"JAX_ENABLE_X64=1. If {show(narrow)} holds the values, "
+            f".astype('{narrow}') converts them."
+        )
 
 
 def holds(dtype: np.dtype, other: np.dtype) -> bool:
@@ -114,34 +105,52 @@ def as_array(
             f"{operator}: {name} is a masked array, whose mask would be lost; pass "
             "its filled() values, and the mask as an array of its own."
         )
-    number = is_python_number(given)
-    if not (number or isinstance(given, (jax.Array, np.ndarray, np.generic))):
-        scalar = given is None or isinstance(given, (str, bytes))
-        needed = "a number or an array" if scalar else "an array"
-        advice = "" if scalar else "; convert it with jnp.asarray"
+    array: jax.Array | np.ndarray
+    if isinstance(given, jax.Array):
+        array = given
+    elif is_python_number(given):
+        array = _with_default_type(given)
+    elif isinstance(given, (np.ndarray, np.generic)):
+        array = np.asarray(given)
+    elif given is None or isinstance(given, (str, bytes)):
         raise TypeError(
-            f"{operator}: {name} must be {needed}, not {type(given).__name__}{advice}."
+            f"{operator}: {name} must be a number or an array, not "
+            f"{type(given).__name__}."
         )
-    array = given if isinstance(given, jax.Array) else np.asarray(given)
-    if number:
-        # It gets the type that JAX gives it. An integer that does not fit keeps the
-        # type that NumPy gives it, 64 bits or an object, and the checks then refuse it.
-        kind = next(k for k in (bool, int, float, complex) if isinstance(given, k))
-        default = jnp.asarray(kind(0)).dtype
-        least = np.min_scalar_type(given) if isinstance(given, int) else default
-        array = array.astype(default) if np.can_cast(least, default) else array
+    else:
+        raise TypeError(
+            f"{operator}: {name} must be an array, not {type(given).__name__}; convert "
+            "it with jnp.asarray."
+        )
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        raise TypeError(
+            f"{operator}: {name} has elements of type {array.dtype}; they must be "
+            f"numbers of {_NUMBERS}. jax.random.key_data makes numbers of keys, and "
+            "jax.random.wrap_key_data makes keys of them."
+        )
     if not _is_of_numbers(array.dtype):
-        key = jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
         raise TypeError(
             f"{operator}: {name} has elements of type {array.dtype}; they must be "
             f"numbers of {_NUMBERS}."
-            + " jax.random.key_data makes numbers of keys, and "
-            "jax.random.wrap_key_data makes keys of them." * key
         )
-    if not (strict or number or isinstance(array, jax.Array)):
-        array = _narrow(operator, name, array)
+    if isinstance(given, (np.ndarray, np.generic)) and not strict:
+        array = _narrow(operator, name, np.asarray(given))
     check_x64(operator, name, array.dtype)
     return array
+
+
+def _with_default_type(number: complex) -> np.ndarray:
+    """Returns a Python number in the type that JAX gives it, or a wider one it needs.
+
+    An integer that does not fit keeps the type that NumPy gives it, 64 bits or an
+    object, and the checks of `as_array` then refuse it.
+    """
+    kind = next(k for k in (bool, int, float, complex) if isinstance(number, k))
+    default = jnp.asarray(kind(0)).dtype
+    array = np.asarray(number)
+    if isinstance(number, int) and not np.can_cast(np.min_scalar_type(number), default):
+        return array
+    return array.astype(default)
 
 
 def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
@@ -198,70 +207,47 @@ def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
     return kind
 
 
-class Scalar(NamedTuple):
-    """A scalar operand, as two arguments of a compiled function. One of them is None.
-
-    0 and 1 are usual. As a part of the program they need no copy to the device in each
-    call. For another number nothing compiles anew.
-    """
-
-    array: Any  # an argument like others
-    constant: int | None  # 0 or 1, a static argument
-
-
-_USUAL = (Scalar(None, 0), Scalar(None, 1))
-
-
 def as_scalar(
-    operator: str, name: str, value: Any, tensor: Any, *, cast: bool = False
-) -> Scalar:
-    """Returns a scalar operand of the type of `tensor`.
+    operator: str, name: str, value: Any, dtype: np.dtype, *, cast: bool = False
+) -> jax.Array | np.ndarray:
+    """Returns a scalar operand of a tensor of type `dtype`.
 
     A Python number takes this type. The type must hold it, apart from rounding of
     floating point. With `cast`, a float becomes an integer as `cast_float_value` says.
     `convert_scalar` checks an array, while the compiled function is traced.
     """
-    kind = type(value)
-    usual = kind in (int, float, bool) and (value == 0 or value == 1)
-    # -0.0 equals 0, but has another bit.
-    if usual and (kind is int or math.copysign(1, value) > 0):
-        return _USUAL[int(value)]
     if not is_python_number(value):
         # A scalar of NumPy has a type, which must be that of the tensor.
         strict = getattr(unwrapped(value), "ndim", 0) == 0
-        return Scalar(as_array(operator, name, value, strict=strict), None)
-    dtype: np.dtype = tensor.dtype
+        return as_array(operator, name, value, strict=strict)
     if cast and isinstance(value, float) and is_integer(dtype):
         # JAX gives a float that is traced its default type. This one gets it, too.
         default = jax.dtypes.canonicalize_dtype(np.float64)
-        return Scalar(cast_float_value(value, dtype, default), None)
-    return Scalar(_from_python(operator, name, value, dtype), None)
+        return cast_float_value(value, dtype, default)
+    return _from_python(operator, name, value, dtype)
 
 
 def convert_scalar(
-    operator: str, name: str, scalar: Scalar, dtype: np.dtype, **options: Any
+    operator: str, name: str, scalar: ArrayLike, dtype: np.dtype, **options: Any
 ) -> jax.Array:
     """Returns `scalar` as an array of rank 0 and of type `dtype`, not weakly typed.
 
-    The options are those of `convert`. A constant keeps rank 0: of a higher rank,
-    `jax.checkpoint` would hide its value from XLA.
+    The options are those of `convert`.
     """
-    if scalar.constant is not None:
-        return jnp.asarray(np.asarray(scalar.constant).astype(dtype))
-    array = jnp.asarray(scalar.array)
-    require(
-        operator,
-        array.shape == (),
-        f"{name} has sizes {show(array.shape)}; it must be a scalar. jax.vmap gives "
-        "each array of a batch a scalar of its own.",
-    )
+    # A constant of a higher rank would be hidden from XLA by jax.checkpoint.
+    array = jnp.asarray(scalar)
+    if array.shape != ():
+        raise DescriptorError(
+            f"{operator}: {name} has sizes {show(array.shape)}; it must be a scalar. "
+            "jax.vmap gives each array of a batch a scalar of its own."
+        )
     return strong(convert(operator, name, array, dtype, **options))
 
 
 def convert(
     operator: str,
     name: str,
-    array: jax.Array,
+    array: Any,
     dtype: np.dtype,
     *,
     cast: bool = False,
@@ -279,19 +265,21 @@ def convert(
     for one, because 0 and 1 fit all types.
     """
     if array.dtype == dtype:
-        return array
+        same: jax.Array = array
+        return same
     weak = isinstance(array, jax.Array) and jax.typeof(array).weak_type
     held = "biuf" if is_floating(dtype) else "biu" if is_integer(dtype) else "b"
     if jnp.issubdtype(dtype, np.complexfloating):
         held = "biufc"
     truth = array.dtype == np.bool_
-    require(
-        operator,
-        truth or (weak and array.dtype.kind in held + "f" * cast),
-        f"{name} has data type {show(array.dtype)}, while {owner} has "
-        f"{show(dtype)}; both must be the same."
-        + same_type(name.split()[0], array.dtype, dtype),
-    )
+    if cast:
+        held += "f"
+    if not truth and not (weak and array.dtype.kind in held):
+        raise DescriptorError(
+            f"{operator}: {name} has data type {show(array.dtype)}, while {owner} has "
+            f"{show(dtype)}; both must be the same."
+            f"{same_type(name.split()[0], array.dtype, dtype)}"
+        )
     if truth:  # which XLA for GPUs can't convert to 4 bits
         array = lax.convert_element_type(array, np.int8)
     # `cast_array` saturates floats, but wraps integers. We clip these.
@@ -394,11 +382,11 @@ def as_integer(operator: str, name: str, value: Any) -> int:
             f"{operator}: {name} must be an integer that is known when the program is "
             f"traced, not {type(value).__name__}."
         ) from None
-    require(
-        operator,
-        abs(number) < 2**64,
-        f"{name} is {as_python(number)}; it must be an integer of at most 64 bits.",
-    )
+    if abs(number) >= 2**64:
+        raise DescriptorError(
+            f"{operator}: {name} is {as_python(number)}; it must be an integer of at "
+            "most 64 bits."
+        )
     return number
 
 
@@ -440,12 +428,11 @@ def check_float(operator: str, name: str, value: Any) -> None:
     """Requires that an attribute is a real number that a double can hold."""
     number = isinstance(value, (int, float, np.integer, np.floating))
     other = isinstance(value, (bool, np.timedelta64))  # for NumPy, an integer
-    require(
-        operator,
-        number and not other and not _is_huge(value),
-        f"{name} is {as_python(value)}; it must be a real number that a floating-point "
-        "type holds.",
-    )
+    if not number or other or _is_huge(value):
+        raise DescriptorError(
+            f"{operator}: {name} is {as_python(value)}; it must be a real number that "
+            "a floating-point type holds."
+        )
 
 
 def cast_float_value(

@@ -1,7 +1,6 @@
 """DIAGONAL_MATRIX1: fills a span of diagonals with a value.
 
-All of the operator is here, except for its formula, `_coordinates.is_filled`. The older
-DIAGONAL_MATRIX is here, too.
+All of the operator is here.
 """
 
 from typing import Any
@@ -14,34 +13,26 @@ from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._arguments import (
-    LEFT_OUT,
-    Scalar,
     as_array,
     as_dtype,
     as_integer,
     as_scalar,
     as_sizes,
-    cast_float_value,
     check_x64,
     convert_scalar,
     strong,
     unwrapped,
 )
-from dmljax._check import counted, decide_at_most, require, require_same, show
-from dmljax._coordinates import is_filled
-from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.struct import field, member
-from dmljax._directml.support import (
-    FLOATS,
-    UP_TO_32_BITS,
-    UP_TO_64_BITS,
-    FeatureLevel,
-    Support,
+from dmljax._check import (
+    DescriptorError,
+    counted,
+    decide_at_most,
+    require_same,
+    show,
 )
-from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
-from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes, check_int32, integer
+from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes, check_int32
 
 NAME = "DIAGONAL_MATRIX1"
 # The arguments of the function, as its messages name them.
@@ -49,50 +40,15 @@ X = "x (InputTensor)"
 VALUE = "value (Value)"
 BEGIN = "fill_begin (DiagonalFillBegin)"
 END = "fill_end (DiagonalFillEnd)"
-SUPPORT = {
-    FeatureLevel.V5_1: dict.fromkeys(
-        ("InputTensor", "OutputTensor"), Support(2, 4, UP_TO_64_BITS)
-    )
-}
-DIAGONAL_MATRIX_SUPPORT = {
-    FeatureLevel.V2_0: {"OutputTensor": Support(4, 4, FLOATS)},
-    FeatureLevel.V2_1: {"OutputTensor": Support(4, 4, UP_TO_32_BITS)},
-    FeatureLevel.V4_0: {"OutputTensor": Support(2, 4, UP_TO_32_BITS)},
-    FeatureLevel.V5_1: {"OutputTensor": Support(2, 4, UP_TO_64_BITS)},
-}
 
 
-def _xla(*operands: jax.Array, matrix: tuple[int, int], **static: Any) -> Outputs:
-    # `is_filled` explains the operands in front. Diagonals are counted in int32, as the
-    # bounds are. The iotas have the full size of the output, and take no memory. With a
-    # mask that is broadcast along the batch, XLA's softmax fusion is 1.8 to 3 times as
-    # slow (results/nvidia-h200.csv, "causal softmax" and "jnp tril").
-    *data, value, x = operands
-    (sizes,) = _sizes(*operands, matrix=matrix)
-    row, column = (lax.broadcasted_iota(np.int32, sizes, x.ndim - i) for i in (2, 1))
-    # XLA for GPUs chooses the blocks of a fusion by the number of its operations, also
-    # of those on single numbers. The barrier keeps these out of a softmax: it takes
-    # 0.092 ms with the barrier, 0.101 without (results/nvidia-h200.csv, "each head").
-    static["hold"] = lax.optimization_barrier
-    return select(is_filled(column - row, data, **static), value, x)
+class _MainDiagonal:
+    def __repr__(self) -> str:
+        return "<main diagonal>"
 
 
-def _sizes(
-    *operands: jax.Array, matrix: tuple[int, int], **static: Any
-) -> list[tuple[int, ...]]:
-    del static
-    return [(*jnp.broadcast_shapes(*(x.shape[:-2] for x in operands)), *matrix)]
-
-
-DIAGONAL_MATRIX1 = OperatorPrimitive(
-    "diagonal_matrix1",
-    _xla,
-    # The batch. The diagonal of an element depends on its row and column.
-    lambda *operands, **static: range(operands[-1].ndim - 2),
-    sizes=_sizes,
-    linear=2,  # the value and the input
-    transpose=transpose_select,
-)
+# The default of both bounds. None would be no bound.
+MAIN_DIAGONAL: Any = _MainDiagonal()
 
 
 def diagonal_matrix1(
@@ -102,8 +58,8 @@ def diagonal_matrix1(
     shape: Sizes | None = None,
     dtype: DTypeLike | None = None,
     value: ArrayLike = 1,
-    fill_begin: ArrayLike | None = LEFT_OUT,
-    fill_end: ArrayLike | None = LEFT_OUT,
+    fill_begin: ArrayLike | None = MAIN_DIAGONAL,
+    fill_end: ArrayLike | None = MAIN_DIAGONAL,
 ) -> jax.Array:
     """Fills the diagonals in [fill_begin, fill_end) with `value`, and keeps the others.
 
@@ -137,9 +93,9 @@ def diagonal_matrix1(
       An array (..., height, width), differentiable in `x` and `value`.
 
     Raises:
-      DescriptorError: if the rank is below 2, if a matrix has more than 2^31 rows or
-        columns, if a bound is not an INT32, or if `shape`, `dtype` or `value` does not
-        agree with `x`.
+      DescriptorError: if the rank is below 2, if a matrix has 2^31 or more columns, if
+        a bound is not an INT32, or if `shape`, `dtype` or `value` does not agree with
+        `x`.
       TypeError: if `x` is not an array, if both `x` and `shape` are None, or if one
         bound is given and the other is left out.
 
@@ -159,9 +115,10 @@ def diagonal_matrix1(
 
     See DML_DIAGONAL_MATRIX1_OPERATOR_DESC in directml.h.
     """
-    zeros: Any = None
+    zeros = None
     if x is None:
         zeros = _describe(shape, dtype)
+        value = as_scalar(NAME, VALUE, value, zeros.dtype)
     else:
         x = as_array(NAME, X, x)
         if shape is not None:
@@ -170,9 +127,11 @@ def diagonal_matrix1(
         if dtype is not None:
             types = ("dtype", as_dtype(NAME, dtype)), (X, x.dtype)
             require_same(NAME, "data types", *types, " Leave dtype out.")
-    value, constant = as_scalar(NAME, VALUE, value, x if zeros is None else zeros)
-    begin, end, bounds = _split_bounds(fill_begin, fill_end)
-    return _diagonal_matrix1(x, value, bounds, constant, zeros, begin, end)
+        value = as_scalar(NAME, VALUE, value, x.dtype)
+    begin, end = _as_bounds(fill_begin, fill_end)
+    if isinstance(begin, int) and isinstance(end, int):
+        return _diagonal_matrix1(x, value, (), zeros, begin, end)
+    return _diagonal_matrix1(x, value, (begin, end), zeros, None, None)
 
 
 def _describe(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct:
@@ -180,77 +139,63 @@ def _describe(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStr
     if shape is None:
         raise TypeError(f"{NAME}: x (InputTensor) or shape must be given.")
     sizes = as_sizes(NAME, "shape", shape)
-    holds = all(decide_at_most(NAME, 0, size) for size in sizes)
-    require(NAME, holds, f"shape is {show(sizes)}; no size may be negative.")
+    for size in sizes:
+        if not decide_at_most(NAME, 0, size):
+            raise DescriptorError(
+                f"{NAME}: shape is {show(sizes)}; no size may be negative."
+            )
     kind = as_dtype(NAME, np.float32 if dtype is None else dtype)
     check_x64(NAME, "the result (dtype)", kind)
     return jax.ShapeDtypeStruct(sizes, kind)
 
 
-def _split_bounds(
-    fill_begin: ArrayLike | None, fill_end: ArrayLike | None
-) -> tuple[int | None, int | None, tuple[Any, ...]]:
-    """Returns both bounds as attributes, or None and None, and both bounds as data."""
-    if fill_begin is LEFT_OUT and fill_end is LEFT_OUT:
-        return 0, 1, ()
-    # No matrix has diagonal INT32_MIN, but one with 2^31 columns has INT32_MAX. All
-    # diagonals from `begin` on are all outside of [INT32_MIN, begin).
-    begin: Any = INT32_MIN if fill_begin is None else fill_begin
-    end: Any = INT32_MIN if fill_end is None else fill_end
-    # Other bounds than Python's integers cost some microseconds, as a small call does.
-    if not (type(begin) is int and type(end) is int):
-        if begin is LEFT_OUT or end is LEFT_OUT:
-            one, other = (END, BEGIN) if begin is LEFT_OUT else (BEGIN, END)
-            raise TypeError(
-                f"{NAME}: {one} is given, and {other} is not. Write {other.split()[0]}="
-                "None for no bound, or fill_end=fill_begin + 1 for one diagonal."
-            )
-        # A symbolic size is no number yet when the program is traced: it is data.
-        bounds = (jnp.asarray(x) if is_symbolic_dim(x) else x for x in (begin, end))
-        begin, end = map(unwrapped, bounds)
-        named = (BEGIN, begin), (END, end)
-        if isinstance(begin, jax.Array) or isinstance(end, jax.Array):
-            begin, end = (_as_bound(*bound) for bound in named)
-            if fill_end is None:
-                begin = jnp.maximum(begin, np.int32(INT32_MIN + 1))
-            return None, None, (begin, end)
-        begin, end = (as_integer(NAME, *bound) for bound in named)
-    return begin + (fill_end is None and begin == INT32_MIN), end, ()
-
-
-def _as_bound(name: str, bound: ArrayLike) -> Any:
-    """Returns a bound as an int32 scalar. A Python number that is traced saturates."""
-    if isinstance(bound, jax.Array):
-        bound = as_array(NAME, name, bound)  # refuses random keys
-        truth = bound.dtype == np.bool_  # which `convert_scalar` takes for a number
-        require(NAME, not truth, f"{name} has data type BOOL; it must have INT32.")
-        int32 = np.dtype(np.int32)
-        return convert_scalar(
-            NAME, name, Scalar(bound, None), int32, owner="a diagonal"
+def _as_bounds(fill_begin: Any, fill_end: Any) -> tuple[Any, Any]:
+    """Returns each bound as a Python integer, or as an array if it is data."""
+    if fill_begin is MAIN_DIAGONAL and fill_end is MAIN_DIAGONAL:
+        return 0, 1
+    if fill_begin is MAIN_DIAGONAL or fill_end is MAIN_DIAGONAL:
+        missing, given = (BEGIN, END) if fill_end is not MAIN_DIAGONAL else (END, BEGIN)
+        raise TypeError(
+            f"{NAME}: {given} is given, and {missing} is not. Write "
+            f"{missing.split()[0]}=None for no bound, or fill_end=fill_begin + 1 for "
+            "one diagonal."
         )
-    number = as_integer(NAME, name, bound)
+    begin = INT32_MIN if fill_begin is None else _as_bound(BEGIN, fill_begin)
+    end = INT32_MAX if fill_end is None else _as_bound(END, fill_end)
+    return begin, end
+
+
+def _as_bound(name: str, bound: Any) -> Any:
+    # A symbolic size is no number yet when the program is traced: it is data.
+    if is_symbolic_dim(bound):
+        return jnp.asarray(bound)
+    given = unwrapped(bound)
+    if isinstance(given, jax.Array):
+        return as_array(NAME, name, given)
+    number = as_integer(NAME, name, given)
     check_int32(NAME, name, number)
-    return np.asarray(number, np.int32)
+    return number
 
 
-def _check_diagonals(operator: str, name: str, shape: tuple[int, ...]) -> None:
-    # JAX takes a symbolic size to be below 2^31.
-    small = all(size <= 2**31 for size in shape[-2:] if isinstance(size, int))
-    require(
-        operator,
-        small,
-        f"{name} has sizes {show(shape)}; a matrix has at most 2^31 rows and 2^31 "
-        "columns, because the number of a diagonal is an INT32.",
-    )
+def check_diagonals(operator: str, name: str, shape: tuple[int, ...]) -> None:
+    """Requires that the numbers of the diagonals of a matrix are INT32."""
+    height, width = shape[-2:]
+    # JAX takes a symbolic size to be below 2^31. INT32_MAX is past every diagonal.
+    tall = isinstance(height, int) and height > 2**31
+    wide = isinstance(width, int) and width >= 2**31
+    if tall or wide:
+        raise DescriptorError(
+            f"{operator}: {name} has sizes {show(shape)}; a matrix has at most 2^31 "
+            "rows and less than 2^31 columns, because the number of a diagonal is an "
+            "INT32."
+        )
 
 
-@compiled
+@compiled("zeros", "fill_begin", "fill_end")
 def _diagonal_matrix1(
     x: jax.Array | None,
-    value: jax.Array | None,
+    value: jax.Array,
     bounds: tuple[jax.Array, ...],
-    /,
-    constant: int | None,
     zeros: jax.ShapeDtypeStruct | None,
     fill_begin: int | None,
     fill_end: int | None,
@@ -260,18 +205,18 @@ def _diagonal_matrix1(
     rank = len(shape)
     # A descriptor has been checked: these messages are those of the function.
     name = "the result (shape)" if x is None else X
-    require(
-        NAME,
-        rank >= 2,
-        f"{name} has sizes {show(shape)}, {counted(rank, 'dimension')}; a matrix has "
-        "at least 2. x[None] and shape=(1, n) have one row.",
-    )
-    _check_diagonals(NAME, name, shape)
-    if fill_begin is not None and fill_end is not None:
-        check_int32(NAME, BEGIN, fill_begin)
-        check_int32(NAME, END, fill_end)
-    filling = convert_scalar(NAME, VALUE, Scalar(value, constant), described.dtype)
-    scalars = [strong(y).reshape((1,) * rank) for y in (*bounds, filling)]
+    if rank < 2:
+        raise DescriptorError(
+            f"{NAME}: {name} has sizes {show(shape)}, {counted(rank, 'dimension')}; a "
+            "matrix has at least 2. x[None] and shape=(1, n) have one row."
+        )
+    check_diagonals(NAME, name, shape)
+    scalars = [
+        _convert_bound(name, bound)
+        for name, bound in zip((BEGIN, END), bounds, strict=False)
+    ]
+    scalars.append(convert_scalar(NAME, VALUE, value, described.dtype))
+    scalars = [scalar.reshape((1,) * rank) for scalar in scalars]
     # One zero for each matrix is shared by its elements: no array is read.
     if x is None:
         x = jnp.zeros((*shape[:-2], 1, 1), described.dtype)
@@ -281,95 +226,64 @@ def _diagonal_matrix1(
     return output
 
 
-class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
-    """Describes ``diagonal_matrix1``, as DML_DIAGONAL_MATRIX1_OPERATOR_DESC does.
-
-    Attributes:
-      input_tensor: the tensor whose elements are kept where nothing is filled, of the
-        type and the sizes of the output. None stands for zeros.
-      output_tensor: 2 to 4 dimensions. Those before the last two are a batch.
-      value_data_type: the type of the output.
-      value: the number that fills the diagonals.
-      diagonal_fill_begin: INT32, the first diagonal that is filled.
-      diagonal_fill_end: INT32, one past the last diagonal that is filled.
-
-    >>> from dmljax import TensorDesc, create_operator
-    >>> matrix = TensorDesc(DataType.INT32, (2, 3))
-    >>> desc = DiagonalMatrix1Desc(None, matrix, DataType.INT32, 7, 1, 3)
-    >>> create_operator(desc)()
-    Array([[0, 7, 7],
-           [0, 0, 7]], dtype=int32)
-    """
-
-    operator = NAME
-    support = SUPPORT
-
-    input_tensor: TensorDesc | None
-    output_tensor: TensorDesc
-    value_data_type: DataType = field(converter=member(DataType))
-    value: int | float
-    diagonal_fill_begin: int = field(converter=integer)
-    diagonal_fill_end: int = field(converter=integer)
-
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """Returns the sizes of the input, or of the output if there is no input."""
-        del level
-        check_int32(NAME, "DiagonalFillBegin", self.diagonal_fill_begin)
-        check_int32(NAME, "DiagonalFillEnd", self.diagonal_fill_end)
-        self.check_value_type(self.value_data_type, "ValueDataType")
-        self.scalar("Value", self.value)
-        _check_diagonals(NAME, "tensor 'OutputTensor'", self.output_tensor.sizes)
-        return ((self.input_tensor or self.output_tensor).sizes,)
-
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
-        """Returns the output for the input, if there is one."""
-        value = self.scalar("Value", self.value)
-        bounds = self.diagonal_fill_begin, self.diagonal_fill_end
-        (x,) = arrays or (None,)
-        output = self.output_tensor
-        zeros = None if arrays else jax.ShapeDtypeStruct(output.sizes, output.dtype)
-        return (_diagonal_matrix1(x, value.array, (), value.constant, zeros, *bounds),)
+def _convert_bound(name: str, bound: ArrayLike) -> jax.Array:
+    """Returns a bound as an int32 scalar. A Python number that is traced saturates."""
+    array = jnp.asarray(bound)
+    if array.dtype == np.bool_:  # which `convert_scalar` takes for a number
+        raise DescriptorError(f"{NAME}: {name} has data type BOOL; it must have INT32.")
+    int32 = np.dtype(np.int32)
+    return convert_scalar(NAME, name, array, int32, owner="a diagonal")
 
 
-class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
-    """Describes DIAGONAL_MATRIX, as DML_DIAGONAL_MATRIX_OPERATOR_DESC does.
+def _xla(
+    *operands: jax.Array,
+    matrix: tuple[int, int],
+    fill_begin: int | None,
+    fill_end: int | None,
+) -> Outputs:
+    *data, value, x = operands
+    (sizes,) = _sizes(*operands, matrix=matrix)
+    rank = len(sizes)
+    # Diagonals are counted in int32, as the bounds are. The iotas have the full size of
+    # the output, and take no memory. With a mask that is broadcast along the batch,
+    # XLA's softmax fusion is 1.8 to 3 times as slow (results/nvidia-h200.csv, "causal
+    # softmax" and "jnp tril").
+    row = lax.broadcasted_iota(np.int32, sizes, rank - 2)
+    column = lax.broadcasted_iota(np.int32, sizes, rank - 1)
+    top_x = lax.sub(column, row)
+    if data:
+        begin, end = jnp.broadcast_arrays(*data)
+    else:
+        static: Any = fill_begin, fill_end
+        begin, end = (lax.full((1,) * rank, bound, np.int32) for bound in static)
+    bounds = lax.ge(end, begin), begin, end
+    if data:
+        # XLA for GPUs chooses the blocks of a fusion by the number of its operations,
+        # also of those on single numbers. The barrier keeps these out of a softmax: it
+        # takes 0.092 ms with the barrier, 0.101 without (results/nvidia-h200.csv, "each
+        # head").
+        bounds = lax.optimization_barrier(bounds)
+    is_ordered, begin, end = (
+        lax.broadcast_in_dim(bound, sizes, range(rank)) for bound in bounds
+    )
+    # The page's line: (end >= begin) ^ (top_x >= begin) ^ (top_x < end).
+    is_between = lax.bitwise_xor(lax.ge(top_x, begin), lax.lt(top_x, end))
+    return select(lax.bitwise_xor(is_ordered, is_between), value, x)
 
-    The operator is ``diagonal_matrix1`` with a single diagonal and without an input.
 
-    Attributes:
-      output_tensor: 2 to 4 dimensions. Those before the last two are a batch.
-      offset: INT32, the diagonal that is filled.
-      value: a FLOAT. For an integer tensor it is converted as the value of PADDING is:
-        truncated toward zero, and limited to the range of the type.
+def _sizes(
+    *operands: jax.Array, matrix: tuple[int, int], **static: Any
+) -> list[tuple[int, ...]]:
+    del static
+    return [(*jnp.broadcast_shapes(*(x.shape[:-2] for x in operands)), *matrix)]
 
-    >>> from dmljax import TensorDesc, create_operator
-    >>> desc = DiagonalMatrixDesc(TensorDesc(DataType.INT32, (2, 3)), 1, 7.0)
-    >>> create_operator(desc)()
-    Array([[0, 7, 0],
-           [0, 0, 7]], dtype=int32)
-    """
 
-    operator = "DIAGONAL_MATRIX"
-    support = DIAGONAL_MATRIX_SUPPORT
-
-    output_tensor: TensorDesc
-    offset: int = field(converter=integer)
-    value: float
-
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """Returns the sizes of the output itself, because there is no input."""
-        del level
-        check_int32(self.operator, "Offset", self.offset)
-        sizes = self.output_tensor.sizes
-        _check_diagonals(self.operator, "tensor 'OutputTensor'", sizes)
-        return (sizes,)
-
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
-        """Returns the output. It depends on the attributes alone."""
-        output = self.output_tensor
-        zeros = jax.ShapeDtypeStruct(output.sizes, output.dtype)
-        value = cast_float_value(self.value, output.dtype)
-        # The bounds are INT32: an offset of INT32_MAX gets an empty span. No matrix has
-        # such a diagonal.
-        end = min(self.offset + 1, INT32_MAX)
-        return (_diagonal_matrix1(None, value, (), None, zeros, self.offset, end),)
+DIAGONAL_MATRIX1 = OperatorPrimitive(
+    "diagonal_matrix1",
+    _xla,
+    # The batch. The diagonal of an element depends on its row and column.
+    lambda *operands, **static: range(operands[-1].ndim - 2),
+    sizes=_sizes,
+    linear=2,  # the value and the input
+    transpose=transpose_select,
+)

@@ -1,9 +1,8 @@
 """ELEMENT_WISE_IF: selects between two tensors, element by element.
 
-All of the operator is here. Most of it decides which type a scalar operand has.
+All of the operator is here, but for its descriptor. Most of it decides which type a
+scalar operand has.
 """
-
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,20 +11,15 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from dmljax._arguments import (
-    Scalar,
     as_array,
     as_scalar,
     convert,
-    convert_scalar,
     holds,
     is_python_number,
     same_type,
     strong,
 )
-from dmljax._check import require, require_same, show
-from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.support import UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel, Support
-from dmljax._directml.tensor import DataType, TensorDesc
+from dmljax._check import DescriptorError, require_same, show
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
 from dmljax._types import Outputs
@@ -35,36 +29,6 @@ NAME = "ELEMENT_WISE_IF"
 CONDITION = "condition (ConditionTensor)"
 A = "a (ATensor)"
 B = "b (BTensor)"
-
-
-SUPPORT = {
-    level: {"ConditionTensor": Support(low, high, (DataType.UINT8,))}
-    | dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), Support(low, high, types))
-    for level, low, high, types in (
-        # The page names FLOAT16 alone for this level, and so does the table here.
-        (FeatureLevel.V2_0, 4, 4, (DataType.FLOAT16,)),
-        (FeatureLevel.V3_0, 1, 8, UP_TO_32_BITS),
-        (FeatureLevel.V5_0, 1, 8, UP_TO_64_BITS),
-    )
-}
-
-
-def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
-    # A select, never arithmetic: NaN in the side that is not selected must not leak.
-    # Every uint8 except 0 selects `a`: astype compares with 0, and takes no bit.
-    sizes = jnp.broadcast_shapes(condition.shape, a.shape, b.shape)
-    condition = lax.broadcast_in_dim(condition, sizes, range(len(sizes)))
-    return select(lax.convert_element_type(condition, bool), a, b)
-
-
-ELEMENT_WISE_IF = OperatorPrimitive(
-    "element_wise_if",
-    _xla,
-    lambda condition, *_: range(condition.ndim),
-    sizes=lambda *operands: [jnp.broadcast_shapes(*(x.shape for x in operands))],
-    linear=2,  # a and b
-    transpose=transpose_select,
-)
 
 
 def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.Array:
@@ -110,47 +74,38 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.
             "gives the result its type. Write for example jnp.asarray(b)."
         )
     # A Python number takes the type of the other operand.
-    other = as_array(NAME, B, b) if is_python_number(a) else None
-    a, constant_a = as_scalar(NAME, A, a, other)
-    b, constant_b = as_scalar(NAME, B, b, a)
-    return _element_wise_if(condition, a, b, constant_a, constant_b)
+    if is_python_number(a):
+        b = as_array(NAME, B, b)
+        a = as_scalar(NAME, A, a, b.dtype)
+    else:
+        a = as_array(NAME, A, a)
+        b = as_scalar(NAME, B, b, a.dtype)
+    return _element_wise_if(condition, a, b)
 
 
-@compiled
-def _element_wise_if(
-    condition: jax.Array,
-    a: Any,
-    b: Any,
-    /,
-    constant_a: int | None,
-    constant_b: int | None,
-) -> jax.Array:
+@compiled()
+def _element_wise_if(condition: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
     # The page has UINT8. A bool is what a comparison in JAX returns.
-    require(
-        NAME,
-        condition.dtype in (np.uint8, np.bool_),
-        f"{CONDITION} has data type {show(condition.dtype)}; it must be UINT8 or BOOL. "
-        "Write condition != 0.",
-    )
-    # At most one of the operands is None, where a constant stands for it.
-    if a is None:
-        a = convert_scalar(NAME, A, Scalar(None, constant_a), b.dtype)
-    elif b is None:
-        b = convert_scalar(NAME, B, Scalar(None, constant_b), a.dtype)
+    if condition.dtype not in (np.uint8, np.bool_):
+        raise DescriptorError(
+            f"{NAME}: {CONDITION} has data type {show(condition.dtype)}; it must be "
+            "UINT8 or BOOL. Write condition != 0."
+        )
     # A Python number that was traced takes the type of the other operand. Two arrays of
     # different types are an error: types are not promoted.
-    elif _gives_way(a) > _gives_way(b):
+    if _gives_way(a) > _gives_way(b):
         a = convert(NAME, A, a, b.dtype)
     elif _gives_way(b) > _gives_way(a):
         b = convert(NAME, B, b, a.dtype)
-    types = (A, a.dtype), (B, b.dtype)
-    require_same(NAME, "data types", *types, _same_type(a, b))
+    if a.dtype != b.dtype:
+        types = (A, a.dtype), (B, b.dtype)
+        require_same(NAME, "data types", *types, _same_type(a, b))
     operands = [condition]
     for name, value in ((A, a), (B, b)):
         # A scalar has size 1 in every dimension of the normal form: it is shared.
         if value.ndim == 0:
             value = value.reshape((1,) * condition.ndim)
-        else:
+        elif value.shape != condition.shape:
             sizes = (name, value.shape), (CONDITION, condition.shape)
             remedy = " Write element_wise_if(*jnp.broadcast_arrays(condition, a, b))."
             require_same(NAME, "sizes", *sizes, remedy)
@@ -179,44 +134,19 @@ def _gives_way(array: jax.Array) -> int:
     return (1 if array.ndim else 2) if weak else 0
 
 
-class ElementWiseIfDesc(OperatorDesc[jax.Array]):
-    """Describes ``element_wise_if``, as DML_ELEMENT_WISE_IF_OPERATOR_DESC does.
+def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
+    # A select, never arithmetic: NaN in the side that is not selected must not leak.
+    # Every uint8 except 0 selects `a`: astype compares with 0, and takes no bit.
+    sizes = jnp.broadcast_shapes(condition.shape, a.shape, b.shape)
+    condition = lax.broadcast_in_dim(condition, sizes, range(len(sizes)))
+    return select(lax.convert_element_type(condition, bool), a, b)
 
-    All four tensors have the same sizes. Strides of 0 broadcast an input.
 
-    Attributes:
-      condition_tensor: UINT8. Every value except 0 selects from `a_tensor`.
-      a_tensor: the values of the output where the condition is not 0.
-      b_tensor: the values of the output where the condition is 0; a tensor of the type
-        of `a_tensor`.
-      output_tensor: a tensor of the type of `a_tensor`.
-
-    >>> import jax.numpy as jnp
-    >>> from dmljax import TensorDesc, create_operator
-    >>> condition = TensorDesc(DataType.UINT8, (3,))
-    >>> vector = TensorDesc(DataType.FLOAT32, (3,))
-    >>> select = create_operator(ElementWiseIfDesc(condition, vector, vector, vector))
-    >>> select(jnp.array([1, 0, 2], jnp.uint8), jnp.ones(3), jnp.zeros(3))
-    Array([1., 0., 1.], dtype=float32)
-    """
-
-    operator = NAME
-    support = SUPPORT
-    same_type = ("a_tensor", "b_tensor", "output_tensor")
-
-    condition_tensor: TensorDesc
-    a_tensor: TensorDesc
-    b_tensor: TensorDesc
-    output_tensor: TensorDesc
-
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """Returns the sizes of the condition. `a` and `b` must have them, too."""
-        del level
-        condition = ("ConditionTensor", self.condition_tensor.sizes)
-        require_same(NAME, "sizes", ("ATensor", self.a_tensor.sizes), condition)
-        require_same(NAME, "sizes", ("BTensor", self.b_tensor.sizes), condition)
-        return (condition[1],)
-
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
-        """Returns the output for the condition, `a` and `b`."""
-        return (_element_wise_if(*arrays, None, None),)
+ELEMENT_WISE_IF = OperatorPrimitive(
+    "element_wise_if",
+    _xla,
+    lambda condition, *_: range(condition.ndim),
+    sizes=lambda *operands: [jnp.broadcast_shapes(*(x.shape for x in operands))],
+    linear=2,  # a and b
+    transpose=transpose_select,
+)

@@ -17,7 +17,6 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec, auto_axes
 from jax.typing import ArrayLike
 
 from dmljax._arguments import (
-    Scalar,
     as_array,
     as_scalar,
     convert_scalar,
@@ -25,10 +24,9 @@ from dmljax._arguments import (
     strong,
 )
 from dmljax._check import DescriptorError, require_same, show
-from dmljax._coordinates import to_scalar
 from dmljax._primitive import compiled
 from dmljax._sharding import explicit_mesh
-from dmljax._types import x64_enabled
+from dmljax._types import to_scalar, x64_enabled
 
 TAKE = "NonzeroCoordinates.take"
 PUT = "NonzeroCoordinates.put"
@@ -129,8 +127,8 @@ class NonzeroCoordinates(_Outputs):
         [[1, 2], [5, 6], [-1, -1]]
         """
         array = as_array(TAKE, "x", x)
-        scalar = as_scalar(TAKE, "fill_value", fill_value, array)
-        return _take(self, array, scalar.array, scalar.constant)
+        fill = as_scalar(TAKE, "fill_value", fill_value, array.dtype)
+        return _take(self, array, fill)
 
     def put(self, x: ArrayLike, rows: ArrayLike, /) -> jax.Array:
         """Writes a row for each row of coordinates, and returns the new array.
@@ -210,16 +208,9 @@ export.register_pytree_node_serialization(
 # TAKE AND PUT
 
 
-@compiled
-def _take(
-    kept: NonzeroCoordinates,
-    x: jax.Array,
-    fill: jax.Array | None,
-    /,
-    constant: int | None,
-) -> jax.Array:
-    given = Scalar(fill, constant)
-    scalar = convert_scalar(TAKE, "fill_value", given, x.dtype, owner="x")
+@compiled()
+def _take(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
+    scalar = convert_scalar(TAKE, "fill_value", fill, x.dtype, owner="x")
     rest = x.ndim - len(_leading_sizes(TAKE, kept, x))
 
     def take(kept: NonzeroCoordinates, x: jax.Array, scalar: jax.Array) -> jax.Array:
@@ -238,8 +229,8 @@ def _take(
     return _by_xla(take, spec, kept, strong(x), scalar)
 
 
-@compiled
-def _put(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array, /) -> jax.Array:
+@compiled()
+def _put(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array) -> jax.Array:
     leading = _leading_sizes(PUT, kept, x)
     given = f"take(x) for x of sizes {show(x.shape)}"
     wanted = kept.coordinates.shape[:-1] + x.shape[len(leading) :]

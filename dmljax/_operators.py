@@ -9,24 +9,19 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from dmljax._coordinates import PaddingMode
-from dmljax._diagonal_matrix1 import (
-    DIAGONAL_MATRIX1,
-    DiagonalMatrix1Desc,
-    DiagonalMatrixDesc,
-    diagonal_matrix1,
-)
+from dmljax._diagonal_matrix1 import DIAGONAL_MATRIX1, diagonal_matrix1
 from dmljax._directml.descriptor import OperatorDesc
-from dmljax._element_wise_if import ELEMENT_WISE_IF, ElementWiseIfDesc, element_wise_if
-from dmljax._nonzero_coordinates import (
-    NonzeroCoordinatesDesc,
-    nonzero_coordinates,
-)
-from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
+from dmljax._directml.diagonal_matrix1 import DiagonalMatrix1Desc, DiagonalMatrixDesc
+from dmljax._directml.element_wise_if import ElementWiseIfDesc
+from dmljax._directml.nonzero_coordinates import NonzeroCoordinatesDesc
+from dmljax._directml.one_hot import OneHotDesc
+from dmljax._directml.padding import Padding1Desc, PaddingDesc
+from dmljax._element_wise_if import ELEMENT_WISE_IF, element_wise_if
+from dmljax._nonzero_coordinates import NONZERO_COORDINATES, nonzero_coordinates
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates
-from dmljax._one_hot import ONE_HOT, OneHotDesc, one_hot
-from dmljax._padding import Padding1Desc, PaddingDesc, padding
-from dmljax._padding_primitive import PADDING
+from dmljax._one_hot import ONE_HOT, one_hot
+from dmljax._padding import PADDING, padding
+from dmljax._padding_forms import PaddingMode
 from dmljax._primitive import OperatorPrimitive
 
 __all__ = ["diagonal_matrix1", "element_wise_if", "nonzero_coordinates"]

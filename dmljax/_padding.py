@@ -1,52 +1,47 @@
 """PADDING: inflates a tensor with constant, edge, mirrored or repeated values.
 
-The primitive is in `_padding_primitive`, its forms are in `_padding_forms`, and the
-formula is `_coordinates.source_index`.
+The forms, with the modes and their formula, are in `_padding_forms`. The primitive has
+an adjoint, and each is the transpose of the other: every derivative of padding, in
+forward and in reverse mode, is padding or its adjoint.
 """
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from dmljax import _padding_forms as forms
 from dmljax._arguments import (
-    LEFT_OUT,
-    Scalar,
     as_array,
     as_integer,
     as_scalar,
     as_sizes,
-    cast_float_value,
     convert_scalar,
     strong,
 )
-from dmljax._check import as_member, counted, decide_at_most, require, show
-from dmljax._coordinates import PaddingMode
-from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.struct import field, integers, member
-from dmljax._directml.support import (
-    FLOATS,
-    UP_TO_32_BITS,
-    UP_TO_64_BITS,
-    FeatureLevel,
-    Support,
+from dmljax._check import (
+    DescriptorError,
+    as_member,
+    counted,
+    decide_at_most,
+    show,
 )
-from dmljax._directml.tensor import DataType, TensorDesc
-from dmljax._padding_forms import Pads
-from dmljax._padding_primitive import PADDING
-from dmljax._primitive import Implementation, check_implementation, compiled
-from dmljax._types import Sizes, integer
+from dmljax._padding_forms import PaddingMode, Pads
+from dmljax._primitive import (
+    Implementation,
+    Kernel,
+    OperatorPrimitive,
+    check_implementation,
+    compiled,
+    needs_cotangent,
+    unbroadcast,
+)
+from dmljax._types import Outputs, Sizes
 
 NAME = "PADDING"
-BOTH = ("InputTensor", "OutputTensor")
-SUPPORT = {
-    FeatureLevel.V1_0: dict.fromkeys(BOTH, Support(4, 5, FLOATS)),
-    FeatureLevel.V2_1: dict.fromkeys(BOTH, Support(4, 5, UP_TO_32_BITS)),
-    FeatureLevel.V3_1: dict.fromkeys(BOTH, Support(1, 8, UP_TO_32_BITS)),
-    FeatureLevel.V5_0: dict.fromkeys(BOTH, Support(1, 8, UP_TO_64_BITS)),
-}
-PADDING1_SUPPORT = {FeatureLevel.V5_0: SUPPORT[FeatureLevel.V5_0]}
 # The arguments of the function, as its messages name them.
 X = "x (InputTensor)"
 MODE = "mode (PaddingMode)"
@@ -63,11 +58,6 @@ ModeName = (
     Literal["constant", "edge", "reflection", "reflect", "symmetric", "wrap"]
     | Literal["CONSTANT", "EDGE", "REFLECTION", "REFLECT", "SYMMETRIC", "WRAP"]
 )
-# The modes that came after the operator, and their first levels.
-MODE_LEVELS = {
-    PaddingMode.SYMMETRIC: FeatureLevel.V3_0,
-    PaddingMode.WRAP: FeatureLevel.V6_4,
-}
 
 
 def padding(
@@ -126,209 +116,159 @@ def padding(
     check_implementation(NAME, implementation)
     x = as_array(NAME, X, x)
     start = as_sizes(NAME, START, start_padding, PAIRS)
-    if end_padding is LEFT_OUT:
-        raise TypeError(
-            f"{NAME}: {END} is missing; it must have one integer for each axis.{PAIRS}"
-        )
     end = as_sizes(NAME, END, end_padding, PAIRS)
-    # A compiled program is cached by the mode. Its numbers and names share one program.
-    if type(mode) is not PaddingMode:
-        if isinstance(mode, (jax.Array, np.ndarray)):
-            mode = as_integer(NAME, MODE, mode)
-        named = PaddingMode._missing_(mode)
-        mode = as_member(NAME, MODE, mode if named is None else named, PaddingMode)
-    scalar = Scalar(None, None)
+    mode = _as_mode(mode)
     if mode is PaddingMode.CONSTANT:
-        scalar = as_scalar(NAME, VALUE, value, x, cast=True)
-    elif type(value) not in (int, float):
-        as_array(NAME, VALUE, value)  # it is not used, but must be a number
-    return _padding(x, *scalar, start, end, mode, implementation)
+        scalar = as_scalar(NAME, VALUE, value, x.dtype, cast=True)
+    else:
+        scalar = None
+        if type(value) not in (int, float):
+            as_array(NAME, VALUE, value)  # it is not used, but must be a number
+    return _padding(x, scalar, start, end, mode, implementation)
 
 
-# np.pad takes one list of pairs. A caller who passes it and nothing else gets a message
-# of ours that says what to write. For type checkers the argument is required.
-padding.__defaults__ = (LEFT_OUT,)
+def _as_mode(mode: Any) -> PaddingMode:
+    """Returns the mode of a name or a number: all of them share one program."""
+    if type(mode) is PaddingMode:
+        return mode
+    if isinstance(mode, (jax.Array, np.ndarray)):
+        mode = as_integer(NAME, MODE, mode)
+    elif isinstance(mode, str) and mode.upper() in forms.MODES:
+        return forms.MODES[mode.upper()]
+    return as_member(NAME, MODE, mode, PaddingMode)
 
 
-@compiled
+@compiled("start", "end", "mode", "implementation")
 def _padding(
     x: jax.Array,
     value: jax.Array | None,
-    /,
-    constant: int | None,
     start: Pads,
     end: Pads,
     mode: PaddingMode,
     implementation: Implementation,
 ) -> jax.Array:
-    _check_padding((NAME, X, START, END), x.shape, start, end, mode)
+    check_padding((NAME, X, START, END), x.shape, start, end, mode)
     operands = [strong(x)]
-    if mode is PaddingMode.CONSTANT:
-        scalar = Scalar(value, constant)
-        filling = convert_scalar(NAME, VALUE, scalar, x.dtype, cast=True)
-        operands.append(filling.reshape((1,) * x.ndim))
+    if value is not None:
+        scalar = convert_scalar(NAME, VALUE, value, x.dtype, cast=True)
+        operands.append(scalar.reshape((1,) * x.ndim))
     (output,) = PADDING(
         *operands, start=start, end=end, mode=mode, implementation=implementation
     )
     return output
 
 
-def _check_padding(
-    names: tuple[str, ...], sizes: Pads, start: Pads, end: Pads, mode: PaddingMode
+def check_padding(
+    names: tuple[str, ...],
+    sizes: Pads,
+    start: Pads,
+    end: Pads,
+    mode: PaddingMode,
 ) -> tuple[int, ...]:
-    """Checks the padding against the input, and returns the sizes of the output."""
-    operator, x, *both = names
+    """Checks the padding against the input, and returns the sizes of the output.
+
+    Args:
+      names: the operator, its input and both paddings, as messages name them.
+      sizes: the sizes of the input.
+      start: the padding before each axis.
+      end: the padding after each axis.
+      mode: the mode.
+    """
+    operator, x, start_name, end_name = names
     rank = len(sizes)
-    for name, pads in zip(both, (start, end), strict=True):
-        require(
-            operator,
-            len(pads) == rank,
-            f"{name} has {counted(len(pads), 'element')}, while {x} has "
-            f"{counted(rank, 'dimension')}; write {counted(rank, 'integer')}, one for "
-            "each axis, and 0 where nothing is added.",
-        )
-        # XLA itself would accept a negative padding, and crop.
-        require(
-            operator,
-            all(decide_at_most(operator, 0, pad) for pad in pads),
-            f"{name} is {show(pads)}; no element may be negative. Slices remove "
-            "elements.",
-        )
-        # The C struct has UINT32; JAX can't compare a symbolic size with so much.
-        require(
-            operator,
-            all(pad < 2**32 for pad in pads if isinstance(pad, int)),
-            f"{name} is {show(pads)}; each element must be a UINT32, less than 2^32.",
-        )
+    for name, pads in ((start_name, start), (end_name, end)):
+        if len(pads) != rank:
+            raise DescriptorError(
+                f"{operator}: {name} has {counted(len(pads), 'element')}, while {x} "
+                f"has {counted(rank, 'dimension')}; write {counted(rank, 'integer')}, "
+                "one for each axis, and 0 where nothing is added."
+            )
+        for pad in pads:
+            # XLA itself would accept a negative padding, and crop.
+            if not decide_at_most(operator, 0, pad):
+                raise DescriptorError(
+                    f"{operator}: {name} is {show(pads)}; no element may be negative. "
+                    "Slices remove elements."
+                )
+            # JAX can't compare a symbolic size with so much.
+            if isinstance(pad, int) and pad >= 2**32:
+                raise DescriptorError(
+                    f"{operator}: {name} is {show(pads)}; each element must be a "
+                    "UINT32, less than 2^32."
+                )
     padded = tuple(map(sum, zip(start, sizes, end, strict=True)))
+    if mode is PaddingMode.CONSTANT:
+        return padded
     # The arrays of a descriptor have no axis of size 0, but other arrays may.
     for axis, size in enumerate(sizes):
-        repeats = mode is not PaddingMode.CONSTANT and padded[axis] != size
-        require(
-            operator,
-            not repeats or decide_at_most(operator, 1, size),
-            f"{x} has sizes {show(sizes)}; {mode.name} has nothing to repeat along "
-            f"axis {axis}, whose size is 0. Only CONSTANT can pad it.",
-        )
+        if padded[axis] != size and not decide_at_most(operator, 1, size):
+            raise DescriptorError(
+                f"{operator}: {x} has sizes {show(sizes)}; {mode.name} has nothing to "
+                f"repeat along axis {axis}, whose size is 0. Only CONSTANT can pad it."
+            )
     return padded
 
 
-class PaddingDesc(OperatorDesc[jax.Array]):
-    """Describes PADDING, as DML_PADDING_OPERATOR_DESC does; see ``padding``.
-
-    Attributes:
-      input_tensor: the tensor that the padding is added to.
-      output_tensor: a tensor of the input's type. Its size along each axis is that of
-        the input plus both paddings.
-      padding_mode: where the values of the padding come from.
-      padding_value: a FLOAT, used only by CONSTANT. For an integer tensor it is
-        truncated toward zero, a value out of range becomes the nearest one in range,
-        and NaN becomes 0.
-      dimension_count: the rank of both tensors and the length of both lists.
-      start_padding: for each axis, the number of elements to add before it.
-      end_padding: for each axis, the number of elements to add after it.
-
-    >>> import jax.numpy as jnp
-    >>> from dmljax import create_operator
-    >>> vector, longer = (TensorDesc(DataType.INT32, (n,)) for n in (3, 6))
-    >>> desc = PaddingDesc(vector, longer, PaddingMode.EDGE, 0.0, 1, (1,), (2,))
-    >>> create_operator(desc)(jnp.array([1, 2, 3])).tolist()
-    [1, 1, 2, 3, 3, 3]
-    """
-
-    operator = NAME
-    support = SUPPORT
-
-    input_tensor: TensorDesc
-    output_tensor: TensorDesc
-    padding_mode: PaddingMode = field(converter=member(PaddingMode))
-    padding_value: float
-    dimension_count: int = field(converter=integer)
-    start_padding: tuple[int, ...] = field(converter=integers)
-    end_padding: tuple[int, ...] = field(converter=integers)
-
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """Returns the sizes of the input with the padding added."""
-        return (_check_fields(self, level),)
-
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
-        """Returns the output for the input."""
-        # The field is a FLOAT: a value of another type goes through float32, as in C.
-        value = cast_float_value(self.padding_value, self.output_tensor.dtype)
-        pads = self.start_padding, self.end_padding
-        return (_padding(*arrays, value, None, *pads, self.padding_mode, None),)
+def _operands_with_zero(x: jax.Array, mode: PaddingMode) -> list[jax.Array]:
+    """Returns the operands that pad `x`, with 0 for the value of CONSTANT."""
+    if mode is not PaddingMode.CONSTANT:
+        return [x]
+    return [x, jnp.zeros((1,) * x.ndim, x.dtype)]
 
 
-class Padding1Desc(OperatorDesc[jax.Array]):
-    """Describes PADDING1, as DML_PADDING1_OPERATOR_DESC does.
-
-    PADDING1 is PADDING with a value of the tensors' type. Its value keeps all its bits,
-    while the value of PADDING is rounded to float32.
-
-    Attributes:
-      input_tensor: the tensor that the padding is added to.
-      output_tensor: a tensor of the input's type.
-      padding_mode: where the values of the padding come from.
-      padding_value_data_type: the type of both tensors.
-      padding_value: a number that this type holds, used only by CONSTANT.
-      dimension_count: the rank of both tensors.
-      start_padding: the padding before each axis.
-      end_padding: the padding after each axis.
-
-    >>> import jax.numpy as jnp
-    >>> from dmljax import create_operator
-    >>> vector, longer = (TensorDesc(DataType.INT32, (n,)) for n in (1, 2))
-    >>> desc = Padding1Desc(vector, longer, PaddingMode.CONSTANT, DataType.INT32,
-    ...                     2**24 + 1, 1, (1,), (0,))
-    >>> create_operator(desc)(jnp.array([5])).tolist()
-    [16777217, 5]
-    """
-
-    operator = "PADDING1"
-    support = PADDING1_SUPPORT
-
-    input_tensor: TensorDesc
-    output_tensor: TensorDesc
-    padding_mode: PaddingMode = field(converter=member(PaddingMode))
-    padding_value_data_type: DataType = field(converter=member(DataType))
-    padding_value: int | float
-    dimension_count: int = field(converter=integer)
-    start_padding: tuple[int, ...] = field(converter=integers)
-    end_padding: tuple[int, ...] = field(converter=integers)
-
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """Returns the sizes of the input with the padding added."""
-        # The value has to fit under every mode, although CONSTANT alone uses it.
-        self.check_value_type(self.padding_value_data_type, "PaddingValueDataType")
-        self.scalar("PaddingValue", self.padding_value)
-        return (_check_fields(self, level),)
-
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
-        """Returns the output for the input."""
-        value = self.scalar("PaddingValue", self.padding_value)
-        pads = self.start_padding, self.end_padding
-        return (_padding(*arrays, *value, *pads, self.padding_mode, None),)
+def _transpose(
+    operator: OperatorPrimitive,
+    static: dict[str, Any],
+    cotangents: Sequence[jax.Array],
+    operands: Sequence[Any],
+) -> list[jax.Array | None]:
+    """Gives the input the adjoint, and the value the sum over the padding."""
+    (cotangent,) = cotangents
+    x, *value = operands
+    result: list[jax.Array | None] = [None] * len(operands)
+    if needs_cotangent(x):
+        # The adjoint has no kernel, and runs XLA's form whatever the caller asked for.
+        (sums,) = ADJOINT(cotangent, **static | {"implementation": "xla"})
+        result[0] = unbroadcast(sums, x)
+    if value and needs_cotangent(value[0]):
+        inside = forms.is_inside(cotangent.shape, static["start"], static["end"])
+        outside = jnp.where(inside, cotangent.dtype.type(0), cotangent)
+        result[1] = unbroadcast(outside, value[0])
+    return result
 
 
-def _check_fields(
-    desc: PaddingDesc | Padding1Desc, level: FeatureLevel
-) -> tuple[int, ...]:
-    """Checks what both descriptors have, and returns the sizes of the output."""
-    sizes = desc.input_tensor.sizes
-    mode = desc.padding_mode
-    first = MODE_LEVELS.get(mode, FeatureLevel.V1_0)
-    require(
-        desc.operator,
-        level >= first,
-        f"PaddingMode {mode.name} exists from feature level {first.label} on, while "
-        f"the feature level asked for is {level.label}.",
-    )
-    rank = len(sizes)
-    require(
-        desc.operator,
-        desc.dimension_count == rank,
-        f"DimensionCount is {desc.dimension_count}, while tensor 'InputTensor' has "
-        f"{rank} dimensions; both must be the same.",
-    )
-    names = desc.operator, "tensor 'InputTensor'", "StartPadding", "EndPadding"
-    return _check_padding(names, sizes, desc.start_padding, desc.end_padding, mode)
+def _independent(x: jax.Array, *_: Any, start: Pads, end: Pads, **__: Any) -> set[int]:
+    """Returns the dimensions that are not padded."""
+    padded = {axis for axis, _, _ in forms.padded_axes(x.ndim, start, end)}
+    return {*range(x.ndim)} - padded
+
+
+def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
+    from dmljax.pallas.gpu._padding import padding
+
+    return padding(*operands, **static)
+
+
+PADDING = OperatorPrimitive(
+    "padding",
+    forms.by_axes(forms.gather),
+    _independent,
+    sizes=forms.padded_sizes,
+    # A gather on a TPU moves up to 3.3 times the bytes (results/tpu.csv, "[gather]").
+    on_platform={"cpu": forms.on_cpu, "tpu": forms.by_axes(forms.join)},
+    divisible=forms.divisible,
+    linear=2,  # the input, and under CONSTANT the value
+    transpose=_transpose,
+    kernels={"cuda": Kernel(_gpu_kernel)},
+)
+ADJOINT = OperatorPrimitive(
+    "padding_adjoint",
+    forms.adjoint,
+    _independent,
+    sizes=forms.unpadded_sizes,
+    linear=1,
+    # The adjoint under CONSTANT cuts, and its transpose pads with 0.
+    transpose=lambda _, static, cotangents, operands: PADDING(
+        *_operands_with_zero(cotangents[0], static["mode"]), **static
+    ),
+)

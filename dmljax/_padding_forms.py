@@ -7,12 +7,13 @@ The transpose that JAX derives from a gather is a scatter-add: it is slower, and
 order of its sums may change from run to run.
 
 A *strip* is the padding on one side of one axis, if it is one slice of the input,
-perhaps reversed. Derivative rules and kernels are in `_padding_primitive`.
+perhaps reversed. The primitives are in `_padding`.
 """
 
+import enum
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -20,11 +21,133 @@ import numpy as np
 from jax import lax
 
 from dmljax._check import at_most
-from dmljax._coordinates import PaddingMode, fold, source_index
-from dmljax._types import Form, Outputs, index_mode, is_floating, mode_of
+from dmljax._types import (
+    Form,
+    Outputs,
+    index_mode,
+    is_floating,
+    mode_of,
+    to_scalar,
+)
 
 # The padding before or after each of the last axes. The axes before them are a batch.
 Pads = tuple[int, ...]
+
+
+# The most periods over which a position of PADDING is folded without a division. On an
+# H200 we measured that padding the middle axes takes 5 to 7 % longer with a division,
+# and longer than by jnp.take (results/nvidia-h200.csv, "[division]").
+FEW_PERIODS = 2
+
+
+class PaddingMode(enum.IntEnum):
+    """Says where the values of the padding come from, as DML_PADDING_MODE does.
+
+    On each axis, let i be the output coordinate minus the start padding, and let n be
+    the size of the input. With each mode, the output repeats this element of the input:
+
+    - CONSTANT: element i; if i is outside of [0, n) on any axis, the padding value;
+    - EDGE: the nearest element, clip(i, 0, n - 1);
+    - REFLECTION: the mirror image at the outermost element, 3 2 | 1 2 3 | 2 1;
+    - SYMMETRIC: the mirror image at the border, 2 1 | 1 2 3 | 3 2;
+    - WRAP: element i mod n, 2 3 | 1 2 3 | 1 2.
+
+    The values are DirectML's numbers. SYMMETRIC exists from feature level 3_0 on, and
+    WRAP from 6_4 on. A name makes a mode, in any case: ``PaddingMode("reflection")`` or
+    ``PaddingMode("reflect")``, as jax.numpy calls it.
+
+    >>> import dmljax, jax.numpy as jnp
+    >>> x = jnp.array([1, 2, 3])
+    >>> for mode in PaddingMode:
+    ...     print(mode.name, dmljax.padding(x, (2,), (2,), mode=mode).tolist())
+    CONSTANT [0, 0, 1, 2, 3, 0, 0]
+    EDGE [1, 1, 1, 2, 3, 3, 3]
+    REFLECTION [3, 2, 1, 2, 3, 2, 1]
+    SYMMETRIC [2, 1, 1, 2, 3, 3, 2]
+    WRAP [2, 3, 1, 2, 3, 1, 2]
+    """
+
+    __module__ = "dmljax"
+    # What other libraries call a mode. A message says which one it is.
+    OTHER_NAMES = enum.nonmember(
+        {
+            "REFLECT": "REFLECTION",
+            "MIRROR": "REFLECTION",
+            "REPLICATE": "EDGE",
+            "NEAREST": "EDGE",
+            "CIRCULAR": "WRAP",
+            "ZEROS": "CONSTANT",
+        }
+    )
+
+    CONSTANT = 0
+    EDGE = 1
+    REFLECTION = 2
+    SYMMETRIC = 3
+    WRAP = 4
+
+    if TYPE_CHECKING:
+
+        def __new__(cls, value: int | str) -> Self: ...
+
+    @classmethod
+    def _missing_(cls, value: object) -> "PaddingMode | None":
+        return MODES.get(value.upper()) if isinstance(value, str) else None
+
+
+# The modes by their names, in upper case.
+MODES = {**PaddingMode.__members__, "REFLECT": PaddingMode.REFLECTION}
+
+
+def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
+    """Returns the period of a mode, and the sum of a position and its mirror image.
+
+    For example, with size 3 SYMMETRIC repeats elements 0 1 2 2 1 0. The period is 6.
+    Position 4 has the mirror image 1: they add up to 5, as all such pairs do.
+    A periodic mode folds coordinates into an axis of `size` elements: position j of a
+    period is element min(j, mirror - j). WRAP mirrors nothing, as j is the smaller one
+    in all of its period.
+    """
+    return {
+        # A size of 1 would have the period 0. max_dim with `size` makes it 1, and
+        # changes nothing else. Unlike max(..., 1), JAX can compare the result with a
+        # symbolic size.
+        PaddingMode.REFLECTION: (jax.core.max_dim(2 * size - 2, size), 2 * size - 2),
+        PaddingMode.SYMMETRIC: (2 * size, 2 * size - 1),
+        PaddingMode.WRAP: (size, 2 * size - 1),
+    }[mode]
+
+
+def source_index(
+    position: Any, stop: int, start: int, size: int, mode: PaddingMode
+) -> Any:
+    """Returns the input coordinate that an output coordinate repeats.
+
+    Args:
+      position: the output coordinates, at least 0 and less than `stop`.
+      stop: the size of the output, or less where only some of it is computed.
+      start: the padding before the axis.
+      size: the size of the input.
+      mode: a mode other than CONSTANT.
+    """
+
+    def scalar(size: int) -> Any:
+        return to_scalar(size, position.dtype)
+
+    if mode is PaddingMode.EDGE:
+        return lax.clamp(scalar(0), lax.sub(position, scalar(start)), scalar(size - 1))
+    period, mirror = fold(size, mode)
+    shift = (-start) % period
+    shifted = lax.add(position, scalar(shift))
+    periods = (stop - 1 + shift) // period
+    # We do not know how far the output of a symbolic size reaches.
+    if not isinstance(periods, int) or periods > FEW_PERIODS:
+        shifted = lax.rem(shifted, scalar(period))
+    else:
+        for _ in range(periods):
+            past = lax.sub(shifted, scalar(period))
+            shifted = lax.select(lax.lt(shifted, scalar(period)), shifted, past)
+    return lax.min(shifted, lax.sub(scalar(mirror), shifted))
 
 
 def by_axes(pad: Callable[..., jax.Array]) -> Form:

@@ -13,7 +13,6 @@ primitive needs (https://docs.jax.dev/en/latest/jax-primitives.html).
 
 import dataclasses
 import functools
-import inspect
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -319,27 +318,24 @@ def check_implementation(operator: str, implementation: Any) -> None:
 Result = TypeVar("Result")
 
 
-def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Compiles a function that has its arrays before the `/` in its signature.
+def compiled(*static: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """Compiles a function. The arguments of these names are static.
 
-    All other arguments are static, and passed by position, by which JAX finds a program
-    faster. Profiles show the operations under the name of the function.
+    JAX finds a program faster if arguments are passed by position. Profiles show the
+    operations under the name of the function.
     """
-    kinds = [p.kind for p in inspect.signature(function).parameters.values()]
-    static = [
-        i for i, k in enumerate(kinds) if k is inspect.Parameter.POSITIONAL_OR_KEYWORD
-    ]
-
-    @functools.wraps(function)
-    def scoped(*arguments: Any) -> Result:
-        with jax.named_scope(f"dmljax.{function.__name__.strip('_')}"):
-            return function(*arguments)
-
     # A jaxpr gets the operations of the function, not a call of it. They are faster to
     # trace and to lower. From JAX 0.11 on, True means that only lowering does this.
     early: Any = getattr(getattr(jax, "Inline", None), "JAX_EARLY", True)
-    jitted: Callable[..., Result] = jax.jit(scoped, static_argnums=static, inline=early)
-    return jitted
+
+    def compile(function: Callable[..., Result]) -> Callable[..., Result]:
+        scope = f"dmljax.{function.__name__.strip('_')}"
+        scoped = jax.named_scope(scope)(function)
+        jitted: Callable[..., Result]
+        jitted = jax.jit(scoped, static_argnames=static, inline=early)
+        return jitted
+
+    return compile
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax._check import as_python, require
+from dmljax._check import DescriptorError, as_python
 
 # A form takes arrays and static attributes, and returns the operator's outputs.
 Outputs = tuple[jax.Array, ...]
@@ -50,12 +50,11 @@ def integer(value: int) -> int:
 
 def check_int32(operator: str, name: str, value: int) -> None:
     """Requires that an attribute is an INT of the C struct."""
-    require(
-        operator,
-        INT32_MIN <= value <= INT32_MAX,
-        f"{name} is {as_python(value)}; it must be an INT32, {INT32_MIN} to "
-        f"{INT32_MAX}.",
-    )
+    if not INT32_MIN <= value <= INT32_MAX:
+        raise DescriptorError(
+            f"{operator}: {name} is {as_python(value)}; it must be an INT32, "
+            f"{INT32_MIN} to {INT32_MAX}."
+        )
 
 
 def is_floating(dtype: np.dtype) -> bool:
@@ -96,6 +95,12 @@ def index_mode(*sizes: int) -> Iterator[np.dtype]:
     wide = any(isinstance(size, int) and size >= 2**31 for size in sizes)
     with jax.enable_x64(wide or x64_enabled()):
         yield np.dtype(np.int64 if wide else np.int32)
+
+
+def to_scalar(size: Any, dtype: np.dtype | type) -> Any:
+    """Returns a size, perhaps a symbolic one, as a scalar of a type."""
+    known = isinstance(size, int)
+    return np.dtype(dtype).type(size) if known else jnp.asarray(size, dtype)
 
 
 def packed_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:

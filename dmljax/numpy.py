@@ -49,14 +49,13 @@ from dmljax._arguments import (
     unwrapped,
 )
 from dmljax._check import as_python, at_most, counted, decide_at_most, require, show
-from dmljax._coordinates import PaddingMode
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._jax import names_axes
 from dmljax._nonzero_coordinates import nonzero_coordinates
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates, read_rows
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
-from dmljax._padding_forms import Pads
+from dmljax._padding_forms import PaddingMode, Pads
 from dmljax._primitive import compiled, evaluate
 from dmljax._types import INT32_MAX, INT32_MIN, index_mode, is_integer, x64_enabled
 
@@ -195,10 +194,8 @@ def _as_values(name: str, values: Any, dtype: np.dtype) -> Any:
     return jnp.asarray(fitted)
 
 
-@compiled
-def _pad(
-    x: jax.Array, values: Any, /, starts: Pads, ends: Pads, mode: Mode
-) -> jax.Array:
+@compiled("starts", "ends", "mode")
+def _pad(x: jax.Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> jax.Array:
     name = HERE + "pad"
     legal = all(decide_at_most(name, 0, width) for width in starts + ends)
     widths = [*zip(starts, ends, strict=True)]
@@ -378,9 +375,9 @@ def _find(x: jax.Array, size: int | None) -> tuple[NonzeroCoordinates, int]:
     return found, int(found.count)
 
 
-@compiled
+@compiled("rows")
 def _split_columns(
-    found: NonzeroCoordinates, values: tuple[Any, ...], /, rows: int
+    found: NonzeroCoordinates, values: tuple[Any, ...], rows: int
 ) -> tuple[jax.Array, ...]:
     """Returns each coordinate of the first rows, with its `fill` past the count."""
     past = lax.iota(np.uint32, rows) >= found.count
@@ -501,12 +498,11 @@ def _compress(
     return _take(values, found, fill, name, axis, rows)
 
 
-@compiled
+@compiled("name", "axis", "rows")
 def _take(
     values: jax.Array,
     found: NonzeroCoordinates,
     fill: jax.Array,
-    /,
     name: str,
     axis: int,
     rows: int,
@@ -618,9 +614,9 @@ def _triangle(function: str, m: ArrayLike, k: Any) -> jax.Array:
     return _keep(x, None, function, k)
 
 
-@compiled
+@compiled("function", "k")
 def _keep(
-    x: jax.Array, diagonal: jax.Array | None, /, function: str, k: int | None
+    x: jax.Array, diagonal: jax.Array | None, function: str, k: int | None
 ) -> jax.Array:
     """Keeps the triangle from or up to a diagonal, which is data or a number."""
     name = HERE + function
@@ -706,9 +702,9 @@ def one_hot(
     return lit if out_sharding is None else jax.reshard(lit, out_sharding)
 
 
-@compiled
+@compiled("size", "axis", "dtype")
 def _one_hot_classes(
-    index: jax.Array, /, size: int, axis: int, dtype: np.dtype | None
+    index: jax.Array, size: int, axis: int, dtype: np.dtype | None
 ) -> jax.Array:
     name = HERE + "one_hot"
     legal = decide_at_most(name, 0, size)

@@ -405,7 +405,7 @@ def _as_scalar(name: str, argument: str, value: Any, x: Any) -> jax.Array:
     """Returns a number, or the only element of an array, in the type of `x`."""
     if not is_python_number(value):
         value = _only_element(name, argument, as_array(name, argument, value))
-    scalar = as_scalar(name, argument, value, x, cast=True)
+    scalar = as_scalar(name, argument, value, x.dtype, cast=True)
     return convert_scalar(name, argument, scalar, x.dtype, cast=True)
 
 

@@ -229,14 +229,6 @@ def name_types(app: sphinx.application.Sphinx, *_: object) -> None:
             types |= {key: text.replace(whole, name) for key, text in types.items()}
 
 
-def require_argument(*given: Any) -> tuple[str | None, str | None]:
-    """Writes an argument as required if its default is there for a message."""
-    *_, signature, returned = given
-    if signature is not None:
-        signature = signature.replace("end_padding=<left out>", "end_padding")
-    return signature, returned
-
-
 def theme_plots(app: sphinx.application.Sphinx, error: Exception | None) -> None:
     """Lets the plots of the notebooks follow the reader's light or dark mode."""
     del error
@@ -294,7 +286,6 @@ def setup(app: sphinx.application.Sphinx) -> None:
     app.connect("source-read", add_searched_words)
     # Before Sphinx's own handler: that one writes the types.
     app.connect("object-description-transform", name_types, priority=400)
-    app.connect("autodoc-process-signature", require_argument)
     app.connect("doctree-read", cut_empty_lines)
     app.connect("doctree-read", hide_figures)
     app.connect("build-finished", theme_plots)

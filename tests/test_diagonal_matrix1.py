@@ -15,8 +15,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from dmljax import create_operator, diagonal_matrix1
-from dmljax._coordinates import is_filled
-from dmljax._diagonal_matrix1 import _diagonal_matrix1, _split_bounds
+from dmljax._diagonal_matrix1 import _diagonal_matrix1, _xla
 from tests import oracles
 from tests.checks import Parameter, assert_same
 from tests.meshes import sharding_of
@@ -47,7 +46,7 @@ def test_the_defaults_are_the_identity():
 
 
 def test_the_largest_matrices():
-    for shape in ((2**31, 0), (0, 2**31), (0, 1, 2**31)):
+    for shape in ((2**31, 0), (0, 2**31 - 1), (0, 1, 2**31 - 1)):
         made = jax.eval_shape(functools.partial(diagonal_matrix1, shape=shape))
         assert made.shape == shape
 
@@ -59,6 +58,23 @@ def test_offsets_of_the_older_descriptor(offset):
     desc = dataclasses.replace(OLD, output_tensor=output, offset=offset, value=2.5)
     zeros = np.zeros(output.sizes, np.float32)
     assert_same(create_operator(desc)(), expected(zeros, offset, offset + 1, 2.5))
+
+
+@pytest.mark.parametrize("matrix", [(3, 4), (4, 2), (1, 1), (1, 3), (3, 1)])
+def test_every_pair_of_bounds(matrix):
+    """As attributes and as data."""
+    y, x = np.indices(matrix, np.int32)
+    bounds = (*range(-6, 7), INT32_MIN, INT32_MIN + 1, INT32_MAX - 1, INT32_MAX)
+    true, false = np.ones((1, 1), bool), np.zeros((1, 1), bool)
+    for begin, end in itertools.product(bounds, bounds):
+        wanted = np.vectorize(oracles.diagonal_fills)(y, x, begin, end)
+        data = np.full((2, 1, 1), [[[begin]], [[end]]], np.int32)
+        for operands, given in (((), (begin, end)), (tuple(data), (None, None))):
+            static = dict(zip(("fill_begin", "fill_end"), given, strict=True))
+            (found,) = _xla(
+                *map(jnp.asarray, operands), true, false, matrix=matrix, **static
+            )
+            np.testing.assert_array_equal(found, wanted, f"{begin} to {end}")
 
 
 # NO BOUND
@@ -76,16 +92,6 @@ def test_no_bound(given):
         wanted = np.where(diagonals < bound, np.float32(7), X)
         assert_same(fill(X, None, kind(bound)), wanted)
     assert_same(fill(X, None, None), np.full_like(X, 7))
-
-
-def test_no_bound_has_the_last_diagonal_of_the_widest_matrix():
-    """INT32_MAX, which the largest bound of a descriptor leaves out."""
-    last = np.array([0, INT32_MAX], np.int32)
-    for begin, wanted in ((1, [False, True]), (INT32_MIN, [True, True])):
-        found = _split_bounds(begin, None)[:2]
-        assert is_filled(last, (), *found).tolist() == wanted
-        _, _, bounds = _split_bounds(jnp.int32(begin), None)
-        assert is_filled(last, bounds, None, None).tolist() == wanted
 
 
 # BOUNDS THAT ARE DATA
@@ -146,14 +152,6 @@ def test_over_explicit_axes(spec):
         of_each = jax.jit(jax.vmap(filled))
         wanted = [expected(*one) for one in zip(x, *bounds, strict=True)]
         np.testing.assert_array_equal(of_each(sharded, *bounds), wanted)
-
-
-@pytest.mark.parametrize(("begin", "end"), [(INT32_MIN, 1), (1, None)])
-def test_static_bounds_keep_their_program(begin, end):
-    """No operand for a bound, and no comparison that is the same for all elements."""
-    triangle = jax.jit(lambda x: filled(x, begin, end))
-    assert f"fill_begin={begin}" in str(jax.make_jaxpr(triangle)(X))
-    assert triangle.lower(X).as_text().count("stablehlo.compare") == 1
 
 
 def test_bounds_of_every_kind():

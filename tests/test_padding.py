@@ -5,12 +5,16 @@ Its wrong calls are in tests/subjects/padding.py, its forms in test_padding_form
 
 import dataclasses
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
 
+from benchmarks.collectives import collectives
 from dmljax import (
     DataType,
     FeatureLevel,
@@ -21,9 +25,11 @@ from dmljax import (
     padding,
 )
 from dmljax._padding import _padding
-from tests.checks import assert_refused
+from tests.checks import assert_refused, launches
+from tests.meshes import run, sharding_of
 from tests.samples import tensor
-from tests.subjects.padding import DESC, TYPED
+from tests.sharded import SHAPE, array
+from tests.subjects.padding import DESC, TYPED, pad_rows
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 # The level from which on each mode exists.
@@ -101,20 +107,12 @@ def test_a_list_of_pairs(pairs):
     """As np.pad takes it, wherever it stands."""
     wrong = "(StartPadding) has ...; it must have one integer for each axis" + PAIRS
     for arguments in (
-        {"start_padding": pairs},
         {"start_padding": pairs, "end_padding": pairs},
         {"start_padding": pairs, "end_padding": None},
     ):
         assert_refused("PADDING", wrong, padding, X, error=TypeError, **arguments)
     wrong = "(EndPadding) has ...; it must have one integer for each axis" + PAIRS
     assert_refused("PADDING", wrong, padding, X, (1, 1), pairs, error=TypeError)
-
-
-def test_an_argument_that_is_left_out():
-    """(before, after) for all axes, as np.pad takes it, or PyTorch's list."""
-    text = "end_padding (EndPadding) is missing; it must have one integer for each axis"
-    for start in ((1, 1), (1, 1, 1, 1)):
-        assert_refused("PADDING", text + PAIRS, padding, X, start, error=TypeError)
 
 
 def test_the_largest_padding():
@@ -126,7 +124,7 @@ def test_the_largest_padding():
 def test_values_of_descriptors(x64):
     """That of PADDING is a FLOAT. That of PADDING1 is typed, and keeps all its bits.
 
-    A negative zero is not the program of zero.
+    A negative zero keeps its sign.
     """
     for name, value, rounded in (
         ("FLOAT64", 0.1, float(np.float32(0.1))),
@@ -157,3 +155,55 @@ def test_a_large_float_is_the_same_integer_traced_or_not(mode):
         traced = jax.jit(lambda v: call(value=v))(123456789.0)
         found = [call(value=123456789.0)[0, -1], traced[0, -1]]
     assert found == [123456789 if mode else 123456792] * 2
+
+
+# MANY DEVICES
+
+each_kind = pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+
+
+@each_kind
+@pytest.mark.parametrize(
+    ("pads", "mode"),
+    [((16, 0), PaddingMode.REFLECTION), ((0, 8), PaddingMode.EDGE)],
+)
+def test_rows_that_a_padding_sends(pads, mode, kind):
+    """A whole part at the start, and some rows at the end alone."""
+    function = functools.partial(pad_rows, pads=pads, mode=mode)
+    text, _ = run(function, sharding_of("8", P("a"), kind), array())
+    found = sum(one.elements for one in collectives(text))
+    assert 0 < found <= 4 * sum(pads) * math.prod(SHAPE[1:])
+
+
+@each_kind
+def test_columns_padded_by_more_than_a_part(kind):
+    """A part has two columns."""
+    pad = functools.partial(padding, mode=PaddingMode.SYMMETRIC)
+    sharding = sharding_of("8", P(None, "a"), kind)
+    run(lambda x: pad(x, (0, 5), (0, 3)), sharding, array(shape=(3, 16)))
+
+
+# THE KERNELS
+
+
+def test_padding_runs_its_kernel_if_it_is_asked_for():
+    def pad(x, **options):
+        return padding(x, (8, 8), (8, 8), mode=PaddingMode.EDGE, **options)
+
+    for implementation, expected in (None, 0), ("xla", 0), ("pallas", 1):
+        function = functools.partial(pad, implementation=implementation)
+        x = jax.ShapeDtypeStruct((2**9, 2**9), np.int8)
+        assert launches(function, x) == expected
+
+
+def test_the_gradient_of_a_padding_by_kernel_launches_no_other():
+    """The adjoint has no kernel."""
+
+    def pad(x):
+        return padding(x, (8,), (8,), implementation="pallas")
+
+    def gradient(x, cotangent):
+        output, pull = jax.vjp(pad, x)
+        return output, pull(cotangent)
+
+    assert launches(gradient, np.ones(64, "f4"), np.ones(80, "f4")) == 1

@@ -1,6 +1,7 @@
 """Each form of PADDING and of its adjoint, by itself."""
 
 import functools
+import itertools
 import re
 
 import jax
@@ -9,8 +10,8 @@ import pytest
 from jax import export
 
 from dmljax import PaddingMode, padding
-from dmljax._padding_forms import by_axes, join
-from dmljax._padding_primitive import ADJOINT, PADDING
+from dmljax._padding import ADJOINT, PADDING
+from dmljax._padding_forms import by_axes, join, source_index
 from tests import oracles, samples
 
 REPEATING = tuple(PaddingMode)[1:]
@@ -140,3 +141,31 @@ def test_strips_of_long_axes_are_placed_in_64_bits(mode):
     text = jax.jit(form).lower(jax.ShapeDtypeStruct((2**33,), np.int8)).as_text()
     placed = re.findall(r"stablehlo.dynamic_update_slice .*<(i\d+)>\) ->", text)
     assert placed == ["i64", "i64"]
+
+
+# THE FORMULA
+
+MODES = {"CONSTANT": 0, "EDGE": 1, "REFLECTION": 2, "SYMMETRIC": 3, "WRAP": 4}
+
+
+def test_modes():
+    assert {mode.name: int(mode) for mode in PaddingMode} == MODES
+    for name, number in (MODES | {"REFLECT": 2}).items():
+        for written in (name, name.lower(), name.title()):
+            assert PaddingMode(written) is PaddingMode(number)
+    for wrong in ("mirror", "", "WRAP ", 5, None):
+        with pytest.raises(ValueError, match="is not a valid PaddingMode"):
+            PaddingMode(wrong)
+
+
+@pytest.mark.parametrize("mode", REPEATING, ids=lambda mode: mode.name)
+def test_sources(mode):
+    """The last position decides whether there is a division, a select or neither."""
+    positions = np.arange(40, dtype=np.int32)
+    for size, start, stop in itertools.product(
+        (1, 2, 3, 5), (0, 1, 4, 7), range(1, 41, 3)
+    ):
+        position = np.minimum(positions, stop - 1)  # of one shape: it compiles once
+        found = source_index(position, stop, start, size, mode)
+        wanted = [oracles.padding_source(p - start, size, mode.name) for p in position]
+        np.testing.assert_array_equal(found, wanted, f"{size} {start} {stop}")

@@ -1,7 +1,7 @@
 """The base class of operator descriptors: their fields, their checks, and their JSON.
 
 The checks here hold for every operator. Rules of one operator are in the descriptor's
-`output_shapes`, in the file of the operator.
+`output_shapes`, in a file named after the operator.
 """
 
 import abc
@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import jax
+import numpy as np
 
 from dmljax._arguments import (
-    Scalar,
     as_integer,
     as_scalar,
     as_sizes,
@@ -144,7 +144,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
                 f"has {output.name}; both must be the same."
             )
 
-    def scalar(self, name: str, value: int | float) -> Scalar:
+    def scalar(self, name: str, value: int | float) -> jax.Array | np.ndarray:
         """Returns an attribute as an operand of the output's type.
 
         Raises:
@@ -153,11 +153,10 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         output = self._first_output()
         # C has no half-precision type: such a value is a float32 before it is one.
         if output.data_type == DataType.FLOAT16 and type(value) is float:
-            return Scalar(cast_float_value(value, output.dtype), None)
-        scalar = as_scalar(self.operator, name, value, output)
+            return cast_float_value(value, output.dtype)
+        scalar = as_scalar(self.operator, name, value, output.dtype)
         # A NumPy scalar has a type of its own. It must be the output's.
-        if scalar.array is not None:
-            convert(self.operator, name, scalar.array, output.dtype)
+        convert(self.operator, name, scalar, output.dtype)
         return scalar
 
     def _first_output(self) -> TensorDesc:

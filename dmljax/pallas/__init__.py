@@ -7,7 +7,8 @@ kernel's file offers its operator one more form. docs/design.md defines *form*, 
 and *row*.
 
 Here belongs how a form runs on such hardware. The formulas of the operators are in
-`dmljax._coordinates`; the kernels for GPUs repeat them for numbers without a sign.
+`dmljax._padding_forms` and `dmljax._nonzero_forms`; the kernels for GPUs repeat them
+for numbers without a sign.
 `dmljax._primitive` chooses the form, and imports a kernel when it is lowered.
 
 All files use these words in one sense each. `gpu` and `tpu` define more of them.

@@ -24,8 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._nonzero_coordinates_primitive import NONZERO_COORDINATES
-from dmljax._padding_primitive import PADDING
+from dmljax._nonzero_coordinates import NONZERO_COORDINATES
+from dmljax._padding import PADDING
 from dmljax._primitive import Kernel
 from dmljax._types import Form, Outputs
 from dmljax.pallas.gpu import WARP, Body, _nonzero_coordinates, _padding

@@ -94,7 +94,7 @@ INT8 = dmljax.DiagonalMatrix1Desc(None, tensor("INT8", 2, 3), DataType.INT8, 1, 
 
 # SAMPLES
 
-# All other bounds are tested in tests/test_coordinates.py.
+# All other bounds are tested in tests/test_diagonal_matrix1.py.
 EDGES = [
     _diagonal("corner", (4, 3), 2, 3),
     _diagonal("reversed", (4, 3), 3, -4),
@@ -215,8 +215,8 @@ SUBJECT = Subject(
     operator=OPERATORS["diagonal_matrix1"],
     tensor="OutputTensor",
     signature=(
-        "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=<left out>, "
-        "fill_end=<left out>)"
+        "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=<main diagonal>, "
+        "fill_end=<main diagonal>)"
     ),
     arguments=(MATRIX, (2, 3), "float32", 1, 0, 1),
     taken={

@@ -252,7 +252,7 @@ SUBJECT = Subject(
     operator=OPERATORS["padding"],
     tensor="InputTensor",
     signature=(
-        "(x, /, start_padding, end_padding=<left out>, *, "
+        "(x, /, start_padding, end_padding, *, "
         "mode=<PaddingMode.CONSTANT: 0>, value=0, implementation=None)"
     ),
     arguments=(MATRIX, (1, 1), (1, 1), 0, 0, None),

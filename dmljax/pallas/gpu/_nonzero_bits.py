@@ -22,7 +22,7 @@ import numpy as np
 from jax import lax
 from jax.dtypes import itemsize_bits
 
-from dmljax._coordinates import is_nonzero, zero_patterns
+from dmljax._nonzero_forms import is_nonzero, zero_patterns
 from dmljax._types import is_floating, is_integer
 
 BIT_WORD = 32  # the elements of a bit word

@@ -40,7 +40,7 @@ import jax
 import numpy as np
 from jax import lax
 
-from dmljax._coordinates import last_sizes
+from dmljax._nonzero_forms import last_sizes
 from dmljax._types import Outputs
 from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.gpu import WARP

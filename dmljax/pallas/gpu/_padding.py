@@ -35,7 +35,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax._coordinates import PaddingMode, fold
+from dmljax._padding_forms import PaddingMode, fold
 from dmljax._types import Outputs
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
@@ -370,7 +370,7 @@ def _source_position(t: Any, axis: Axis, position: Any, mode: PaddingMode) -> An
     """Returns the input position that an output position repeats.
 
     It is the nearest one where CONSTANT has none, so that a thread may read there.
-    `_coordinates.source_index` has the formula for numbers with a sign.
+    `_padding_forms.source_index` has the formula for numbers with a sign.
     """
     if not axis.is_padded:
         return position

@@ -34,7 +34,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
-from dmljax._coordinates import fill_rows, is_nonzero, unravel
+from dmljax._nonzero_forms import fill_rows, is_nonzero, unravel
 from dmljax._types import Outputs
 from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.tpu import LANES, SUBLANES

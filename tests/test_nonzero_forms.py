@@ -1,21 +1,27 @@
-"""The primitive of NONZERO_COORDINATES: batches by each form, memory, the kernel."""
+"""NONZERO_COORDINATES: its formulas, batches by each form, memory, the kernel."""
 
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dmljax import nonzero_coordinates
-from dmljax._nonzero_coordinates_primitive import (
+from dmljax._nonzero_coordinates import NONZERO_COORDINATES
+from dmljax._nonzero_forms import (
     MANY,
-    NONZERO_COORDINATES,
     _of_all_rows,
     _of_few,
     _of_some_rows,
     _sum_in_levels,
+    fill_rows,
+    is_nonzero,
+    last_sizes,
+    unravel,
+    zero_patterns,
 )
-from tests import oracles
+from tests import oracles, samples
 from tests.checks import assert_same, launches
 
 
@@ -27,6 +33,56 @@ def find(request, monkeypatch):
         monkeypatch.delitem(NONZERO_COORDINATES.on_platform, "cpu")
     asked = "pallas" if request.param == "kernel" else None
     return functools.partial(nonzero_coordinates, implementation=asked)
+
+
+# THE FORMULAS
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    sorted({*samples.SPECIAL_BITS, "int8", *samples.EXTRA} - {"bool"}),
+    indirect=True,
+)
+def test_what_is_not_zero(dtype):
+    """By the bits: subnormal numbers, and no negative zero."""
+    values = np.concatenate(
+        [samples.any_bits((64,), dtype, seed) for seed in range(5)]
+        + [np.array([0.0, -0.0]).astype(dtype)]
+    )
+    wanted = np.array([oracles.nonzero(value) for value in values])
+    assert 0 < wanted.sum() < wanted.size
+    np.testing.assert_array_equal(is_nonzero(jnp.asarray(values)), wanted)
+
+
+def test_zeros_of_a_type():
+    for name, patterns in (
+        ("float32", (0, 1 << 31)),
+        ("bfloat16", (0, 1 << 15)),
+        ("float8_e4m3fn", (0, 0x80)),
+        ("float8_e4m3b11fnuz", (0,)),
+        ("float8_e8m0fnu", ()),
+    ):
+        assert zero_patterns(jnp.dtype(name)) == patterns
+
+
+def test_coordinates_of_numbers():
+    for sizes in ((), (7,), (3, 4), (2, 1, 3), (1, 1, 5, 2), (1, 1)):
+        flat = np.arange(int(np.prod(sizes)), dtype=np.uint32)
+        rank = len(sizes) - next((i for i, n in enumerate(sizes) if n > 1), len(sizes))
+        for columns in range(max(rank, 1), max(len(sizes), 1) + 1):
+            last = last_sizes(sizes, columns)
+            assert last == ((1,) * columns + sizes)[-columns:]
+            wanted = np.stack(np.unravel_index(flat, last), -1)
+            np.testing.assert_array_equal(unravel(flat, sizes, columns), wanted)
+    # A part of a tensor may begin behind the first coordinates that it has itself.
+    assert unravel(np.uint32([25]), (3, 4), 2).tolist() == [[6, 1]]
+
+
+def test_rows_that_are_filled():
+    rows = np.array([[1, 2], [0, 0]], np.uint32)
+    valid = np.array([True, False])
+    assert fill_rows(rows, valid, 0) is fill_rows(rows, valid, None) is rows
+    assert fill_rows(rows, valid, 2**32 - 1).tolist() == [[1, 2], [2**32 - 1] * 2]
 
 
 # ROWS

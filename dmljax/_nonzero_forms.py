@@ -1,4 +1,4 @@
-"""NONZERO_COORDINATES as a primitive, and its jax.numpy forms.
+"""NONZERO_COORDINATES in jax.numpy: the forms that XLA compiles.
 
 Each form first packs the line into *bit words*. A bit word has one bit for each of 32
 elements, set if the element is not zero. Then each form compacts the set bits into rows
@@ -20,14 +20,83 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._coordinates import fill_rows, is_nonzero, to_scalar, unravel
 from dmljax._jax import varying_alike
-from dmljax._primitive import Kernel, OperatorPrimitive
-from dmljax._types import Form, Outputs, index_mode
+from dmljax._types import (
+    Form,
+    Outputs,
+    index_mode,
+    mode_of,
+    packed_strides,
+    to_scalar,
+)
 
 BIT_WORD = 32  # the elements of a bit word
 BLOCK = 16  # numbers that one level of a running sum adds up
 MANY = 2**23  # elements from which on bit words pay
+
+
+def is_nonzero(x: jax.Array) -> jax.Array:
+    """Says which elements are not zero, by their bits.
+
+    XLA's comparison of floats takes subnormal numbers for zero on a CPU.
+    """
+    if jnp.issubdtype(x.dtype, np.complexfloating):
+        return is_nonzero(x.real) | is_nonzero(x.imag)
+    if not jnp.issubdtype(x.dtype, np.floating):
+        return x.astype(bool)
+    with mode_of(x):
+        bits = lax.bitcast_convert_type(x, jnp.dtype(f"uint{jnp.finfo(x.dtype).bits}"))
+        tests = (lax.ne(bits, bits.dtype.type(p)) for p in zero_patterns(x.dtype))
+        return functools.reduce(lax.bitwise_and, tests, lax.full_like(bits, True, bool))
+
+
+@functools.cache
+def zero_patterns(dtype: np.dtype) -> tuple[int, ...]:
+    """Returns the bits of the zeros of a floating-point type: two, one or none.
+
+    >>> [hex(pattern) for pattern in zero_patterns(np.dtype("float16"))]
+    ['0x0', '0x8000']
+    """
+    # A type without a zero turns 0.0 into another number or NaN. We leave it out.
+    zeros = np.asarray([0.0, -0.0]).astype(dtype)
+    patterns = zeros.view(f"uint{8 * dtype.itemsize}")
+    return tuple(sorted({int(pattern) for pattern in patterns[zeros == 0]}))
+
+
+def fill_rows(coordinates: jax.Array, valid: jax.Array, fill: int | None) -> jax.Array:
+    """Puts `fill` into the rows that are not valid. They have 0 so far."""
+    # Neither 0 nor None asks for any work: None leaves these rows undefined.
+    if not fill:
+        return coordinates
+    return jnp.where(valid[..., None], coordinates, np.uint32(fill))
+
+
+def last_sizes(sizes: tuple[int, ...], columns: int) -> tuple[int, ...]:
+    """Returns the sizes of the last dimensions, one for each column.
+
+    >>> last_sizes((1, 2, 3), 2), last_sizes((), 1)
+    ((2, 3), (1,))
+    """
+    return ((1,) * columns + sizes)[len(sizes) :]
+
+
+def unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
+    """Returns the last coordinates, (..., columns), of the elements at these offsets.
+
+    For example, offset 7 of sizes (2, 3, 4) has the coordinates (0, 1, 3). In a part of
+    a tensor, the first coordinate may be past the size of the part.
+    """
+    sizes = last_sizes(sizes, columns)
+    strides = packed_strides(sizes)
+    # Each coordinate is a quotient and a remainder of its own. A chain of divisions,
+    # each of the rest of the one before, would have to run one after the other.
+    quotients = [lax.div(flat, to_scalar(stride, np.uint32)) for stride in strides]
+    rest = (
+        lax.rem(quotient, to_scalar(size, np.uint32))
+        for quotient, size in zip(quotients[1:], sizes[1:], strict=True)
+    )
+    columns_ = [lax.expand_dims(x, [-1]) for x in (quotients[0], *rest)]
+    return lax.concatenate(columns_, flat.ndim)
 
 
 def _pack(x: jax.Array) -> jax.Array:
@@ -106,7 +175,7 @@ def _by_bit_words(compact: Callable[..., jax.Array]) -> Form:
     return form
 
 
-def _by_size(
+def by_size(
     x: jax.Array, *first: jax.Array, rank: int, size: int | None, **static: Any
 ) -> Outputs:
     """Chooses the form by the number of elements, and by the rows that are asked for.
@@ -121,8 +190,8 @@ def _by_size(
     return form(x, *first, rank=rank, size=size, **static)
 
 
-def _divisible(x: jax.Array, *first: jax.Array, size: Any, **static: Any) -> Outputs:
-    """Compacts by sums that XLA divides well, and else as `_by_size` does for many."""
+def divisible(x: jax.Array, *first: jax.Array, size: Any, **static: Any) -> Outputs:
+    """Compacts by sums that XLA divides well, and else as `by_size` does for many."""
     form = _divisible_all_rows if size is None else _divisible_some_rows
     return form(x, *first, size=size, **static)
 
@@ -262,7 +331,8 @@ _divisible_all_rows, _divisible_some_rows = (
 )
 
 
-def _walk_bit_words(
+@_by_bit_words
+def walk_bit_words(
     words: jax.Array, first: jax.Array, sizes: tuple[int, ...], rows: int, columns: int
 ) -> jax.Array:
     """Compacts by one walk over the bit words, visiting the set bits in their order.
@@ -314,46 +384,3 @@ def _walk_bit_words(
         stop = to_scalar(words.size, integer)
         _, found = lax.fori_loop(zero, stop, visit_word, (row, found))
     return lax.reshape(found, (lines, rows, columns))
-
-
-def _sizes(
-    x: jax.Array, *first: jax.Array, rank: int, size: int | None, **static: Any
-) -> list[tuple[int, ...]]:
-    del first
-    batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
-    rows = math.prod(sizes) if size is None else size
-    return [batch, (*batch, rows, static["columns"])]
-
-
-@by_lines
-def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
-    from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates
-
-    return nonzero_coordinates(*operands, **static)
-
-
-@by_lines
-def _tpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
-    from dmljax.pallas.tpu._nonzero_coordinates import nonzero_coordinates
-
-    return nonzero_coordinates(*operands, **static)
-
-
-NONZERO_COORDINATES = OperatorPrimitive(
-    "nonzero_coordinates",
-    _by_size,
-    # The batch. A row depends on all elements of the tensor that come before.
-    lambda x, *_, rank, **static: range(x.ndim - rank),
-    aligned=False,
-    # All rows of a divided tensor take 4.9 ms on two H200s if each device gathers the
-    # tensor and runs the kernel, and 13.0 if XLA divides them
-    # (results/nvidia-h200-scaling.csv, "as a whole").
-    gathers=lambda *, size, **static: size is None,
-    sizes=_sizes,
-    dtype=np.dtype(np.uint32),
-    divisible=_divisible,
-    on_platform={"cpu": _by_bit_words(_walk_bit_words)},
-    # We chose 2^12 elements: a kernel takes 0.2 s longer to compile than XLA's form,
-    # and gains 0.014 ms for 1024 elements on an H200.
-    kernels={"cuda": Kernel(_gpu_kernel, 2**12), "tpu": Kernel(_tpu_kernel)},
-)

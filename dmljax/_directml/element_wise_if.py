@@ -1,0 +1,67 @@
+"""ELEMENT_WISE_IF as DirectML describes it."""
+
+import jax
+
+from dmljax._check import require_same
+from dmljax._directml.descriptor import OperatorDesc
+from dmljax._directml.support import UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel, Support
+from dmljax._directml.tensor import DataType, TensorDesc
+from dmljax._element_wise_if import element_wise_if
+
+SUPPORT = {
+    level: {"ConditionTensor": Support(low, high, (DataType.UINT8,))}
+    | dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), Support(low, high, types))
+    for level, low, high, types in (
+        # The page names FLOAT16 alone for this level, and so does the table here.
+        (FeatureLevel.V2_0, 4, 4, (DataType.FLOAT16,)),
+        (FeatureLevel.V3_0, 1, 8, UP_TO_32_BITS),
+        (FeatureLevel.V5_0, 1, 8, UP_TO_64_BITS),
+    )
+}
+
+
+class ElementWiseIfDesc(OperatorDesc[jax.Array]):
+    """Describes ``element_wise_if``, as DML_ELEMENT_WISE_IF_OPERATOR_DESC does.
+
+    All four tensors have the same sizes. Strides of 0 broadcast an input.
+
+    Attributes:
+      condition_tensor: UINT8. Every value except 0 selects from `a_tensor`.
+      a_tensor: the values of the output where the condition is not 0.
+      b_tensor: the values of the output where the condition is 0; a tensor of the type
+        of `a_tensor`.
+      output_tensor: a tensor of the type of `a_tensor`.
+
+    >>> import jax.numpy as jnp
+    >>> from dmljax import TensorDesc, create_operator
+    >>> condition = TensorDesc(DataType.UINT8, (3,))
+    >>> vector = TensorDesc(DataType.FLOAT32, (3,))
+    >>> select = create_operator(ElementWiseIfDesc(condition, vector, vector, vector))
+    >>> select(jnp.array([1, 0, 2], jnp.uint8), jnp.ones(3), jnp.zeros(3))
+    Array([1., 0., 1.], dtype=float32)
+    """
+
+    operator = "ELEMENT_WISE_IF"
+    support = SUPPORT
+    same_type = ("a_tensor", "b_tensor", "output_tensor")
+
+    condition_tensor: TensorDesc
+    a_tensor: TensorDesc
+    b_tensor: TensorDesc
+    output_tensor: TensorDesc
+
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
+        """Returns the sizes of the condition. `a` and `b` must have them, too."""
+        del level
+        condition = ("ConditionTensor", self.condition_tensor.sizes)
+        require_same(
+            self.operator, "sizes", ("ATensor", self.a_tensor.sizes), condition
+        )
+        require_same(
+            self.operator, "sizes", ("BTensor", self.b_tensor.sizes), condition
+        )
+        return (condition[1],)
+
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+        """Returns the output for the condition, `a` and `b`."""
+        return (element_wise_if(*arrays),)

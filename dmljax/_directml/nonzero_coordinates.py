@@ -1,0 +1,79 @@
+"""NONZERO_COORDINATES as DirectML describes it."""
+
+import math
+
+import jax
+
+from dmljax._directml.descriptor import OperatorDesc
+from dmljax._directml.support import UINT32_ONLY, UP_TO_32_BITS, FeatureLevel, Support
+from dmljax._directml.tensor import TensorDesc
+from dmljax._nonzero_coordinates import check_columns, nonzero_coordinates
+from dmljax._nonzero_coordinates_result import NonzeroCoordinates
+
+SUPPORT = {
+    FeatureLevel.V3_0: {
+        "InputTensor": Support(4, 5, UP_TO_32_BITS),
+        "OutputCountTensor": Support(4, 5, UINT32_ONLY),
+        "OutputCoordinatesTensor": Support(4, 5, UINT32_ONLY),
+    },
+    FeatureLevel.V4_0: {
+        "InputTensor": Support(1, 8, UP_TO_32_BITS),
+        "OutputCountTensor": Support(1, 8, UINT32_ONLY),
+        "OutputCoordinatesTensor": Support(2, 8, UINT32_ONLY),
+    },
+}
+
+
+class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
+    """Describes NONZERO_COORDINATES, as DML_NONZERO_COORDINATES_OPERATOR_DESC does.
+
+    The operator returns a ``NonzeroCoordinates``. Its arrays have the sizes of the
+    output tensors. The rows past the count hold 0.
+
+    Attributes:
+      input_tensor: the tensor that is searched, of M elements.
+      output_count_tensor: UINT32. Every size is 1.
+      output_coordinates_tensor: UINT32, of sizes {1.., M, N}. A row has the last N
+        coordinates. Only leading dimensions of size 1 may be left out. N is at least 1.
+
+    >>> import jax.numpy as jnp
+    >>> import dmljax
+    >>> from dmljax import DataType, TensorDesc
+    >>> desc = dmljax.NonzeroCoordinatesDesc(TensorDesc(DataType.FLOAT32, (1, 3)),
+    ...                                      TensorDesc(DataType.UINT32, (1,)),
+    ...                                      TensorDesc(DataType.UINT32, (3, 2)))
+    >>> found = dmljax.create_operator(desc)(jnp.array([[0.0, 5.0, 7.0]]))
+    >>> found.count.tolist(), found.coordinates.tolist()
+    ([2], [[0, 1], [0, 2], [0, 0]])
+
+    DirectML has no fields for `fill`, `parts` and `size` of ``nonzero_coordinates``.
+    """
+
+    operator = "NONZERO_COORDINATES"
+    support = SUPPORT
+    outputs = ("output_count_tensor", "output_coordinates_tensor")
+    same_type = ()
+
+    input_tensor: TensorDesc
+    output_count_tensor: TensorDesc
+    output_coordinates_tensor: TensorDesc
+
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
+        """Returns the sizes of both outputs, and checks the number of columns."""
+        del level
+        sizes = self.input_tensor.sizes
+        *ones, _, columns = self.output_coordinates_tensor.sizes
+        last = "the last size of tensor 'OutputCoordinatesTensor' is"
+        check_columns("tensor 'InputTensor'", last, sizes, columns)
+        count = (1,) * len(self.output_count_tensor.sizes)
+        return count, ((1,) * len(ones) + (math.prod(sizes), columns))
+
+    def evaluate(self, *arrays: jax.Array) -> NonzeroCoordinates:
+        """Returns the count and the coordinates, in the sizes of their tensors."""
+        # DirectML leaves the rows past the count undefined. They are 0 here.
+        columns = self.output_coordinates_tensor.sizes[-1]
+        found = nonzero_coordinates(*arrays, columns=columns)
+        return NonzeroCoordinates(
+            found.count.reshape(self.output_count_tensor.sizes),
+            found.coordinates.reshape(self.output_coordinates_tensor.sizes),
+        )

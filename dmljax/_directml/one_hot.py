@@ -1,0 +1,88 @@
+"""ONE_HOT as DirectML describes it."""
+
+import jax
+
+from dmljax._check import DescriptorError, require_same
+from dmljax._directml.descriptor import OperatorDesc
+from dmljax._directml.struct import field
+from dmljax._directml.support import (
+    FLOATS,
+    INDICES,
+    UINT32_ONLY,
+    UP_TO_32_BITS,
+    UP_TO_64_BITS,
+    FeatureLevel,
+    Support,
+)
+from dmljax._directml.tensor import TensorDesc
+from dmljax._one_hot import check_sizes, one_hot
+from dmljax._types import integer
+
+SUPPORT = {
+    level: {"IndicesTensor": Support(low, high, indices)}
+    | dict.fromkeys(("ValuesTensor", "OutputTensor"), Support(low, high, values))
+    for level, low, high, indices, values in (
+        (FeatureLevel.V2_0, 4, 4, UINT32_ONLY, FLOATS),
+        (FeatureLevel.V2_1, 4, 4, UINT32_ONLY, UP_TO_32_BITS),
+        (FeatureLevel.V3_0, 1, 8, INDICES, UP_TO_32_BITS),
+        (FeatureLevel.V4_1, 1, 8, INDICES, UP_TO_64_BITS),
+    )
+}
+
+
+class OneHotDesc(OperatorDesc[jax.Array]):
+    """Describes ONE_HOT, as DML_ONE_HOT_OPERATOR_DESC does; see ``one_hot``.
+
+    All three tensors have the same rank.
+
+    Attributes:
+      indices_tensor: the indices. Its sizes are those of the output, except along
+        `axis`, where its size is 1.
+      values_tensor: at least two elements. The first two are off and on.
+      output_tensor: a tensor of the type of `values_tensor`.
+      axis: the dimension of the sequences, at least 0 and less than the rank.
+
+    >>> import jax.numpy as jnp
+    >>> from dmljax import DataType, TensorDesc, create_operator
+    >>> desc = OneHotDesc(TensorDesc(DataType.INT32, (2, 1)),
+    ...                   TensorDesc(DataType.FLOAT32, (1, 2)),
+    ...                   TensorDesc(DataType.FLOAT32, (2, 3)), axis=1)
+    >>> create_operator(desc)(jnp.array([[0], [-1]]), jnp.array([[0.0, 1.0]]))
+    Array([[1., 0., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+
+    operator = "ONE_HOT"
+    support = SUPPORT
+    same_type = ("values_tensor", "output_tensor")
+
+    indices_tensor: TensorDesc
+    values_tensor: TensorDesc
+    output_tensor: TensorDesc
+    axis: int = field(converter=integer)
+
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
+        """Returns the sizes of the indices, with the output's size along the axis."""
+        del level
+        # ONNX Runtime gives ValuesTensor rank 4 whatever the others have. The page
+        # forbids that.
+        indices, values, output = (tensor.sizes for tensor in self.tensors().values())
+        rank = len(indices)
+        for name, sizes in (("ValuesTensor", values), ("OutputTensor", output)):
+            ranks = (name, len(sizes)), ("IndicesTensor", rank)
+            require_same(self.operator, "dimension counts", *ranks)
+        # The C field is unsigned. Only the function takes an axis from the end.
+        if not 0 <= self.axis < rank:
+            raise DescriptorError(
+                f"{self.operator}: Axis is {self.axis}; it must be less than the "
+                f"{rank} dimensions of tensor 'IndicesTensor'."
+            )
+        tensors = (f"tensor '{name}Tensor'" for name in ("Indices", "Values"))
+        names = *tensors, "Axis", "the size of tensor 'OutputTensor' along Axis"
+        size = output[self.axis]
+        return (check_sizes(names, indices, values, size, self.axis),)
+
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+        """Returns the output for the indices and the values."""
+        size = self.output_tensor.sizes[self.axis]
+        return (one_hot(*arrays, size=size, axis=self.axis),)

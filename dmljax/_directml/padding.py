@@ -1,0 +1,161 @@
+"""PADDING and PADDING1 as DirectML describes them."""
+
+import jax
+from jax.typing import ArrayLike
+
+from dmljax._arguments import cast_float_value
+from dmljax._check import DescriptorError
+from dmljax._directml.descriptor import OperatorDesc
+from dmljax._directml.struct import field, integers, member
+from dmljax._directml.support import (
+    FLOATS,
+    UP_TO_32_BITS,
+    UP_TO_64_BITS,
+    FeatureLevel,
+    Support,
+)
+from dmljax._directml.tensor import DataType, TensorDesc
+from dmljax._padding import check_padding, padding
+from dmljax._padding_forms import PaddingMode
+from dmljax._types import integer
+
+BOTH = ("InputTensor", "OutputTensor")
+SUPPORT = {
+    FeatureLevel.V1_0: dict.fromkeys(BOTH, Support(4, 5, FLOATS)),
+    FeatureLevel.V2_1: dict.fromkeys(BOTH, Support(4, 5, UP_TO_32_BITS)),
+    FeatureLevel.V3_1: dict.fromkeys(BOTH, Support(1, 8, UP_TO_32_BITS)),
+    FeatureLevel.V5_0: dict.fromkeys(BOTH, Support(1, 8, UP_TO_64_BITS)),
+}
+PADDING1_SUPPORT = {FeatureLevel.V5_0: SUPPORT[FeatureLevel.V5_0]}
+# The modes that came after the operator, and their first levels.
+MODE_LEVELS = {
+    PaddingMode.SYMMETRIC: FeatureLevel.V3_0,
+    PaddingMode.WRAP: FeatureLevel.V6_4,
+}
+
+
+class PaddingDesc(OperatorDesc[jax.Array]):
+    """Describes PADDING, as DML_PADDING_OPERATOR_DESC does; see ``padding``.
+
+    Attributes:
+      input_tensor: the tensor that the padding is added to.
+      output_tensor: a tensor of the input's type. Its size along each axis is that of
+        the input plus both paddings.
+      padding_mode: where the values of the padding come from.
+      padding_value: a FLOAT, used only by CONSTANT. For an integer tensor it is
+        truncated toward zero, a value out of range becomes the nearest one in range,
+        and NaN becomes 0.
+      dimension_count: the rank of both tensors and the length of both lists.
+      start_padding: for each axis, the number of elements to add before it.
+      end_padding: for each axis, the number of elements to add after it.
+
+    >>> import jax.numpy as jnp
+    >>> from dmljax import create_operator
+    >>> vector, longer = (TensorDesc(DataType.INT32, (n,)) for n in (3, 6))
+    >>> desc = PaddingDesc(vector, longer, PaddingMode.EDGE, 0.0, 1, (1,), (2,))
+    >>> create_operator(desc)(jnp.array([1, 2, 3])).tolist()
+    [1, 1, 2, 3, 3, 3]
+    """
+
+    operator = "PADDING"
+    support = SUPPORT
+
+    input_tensor: TensorDesc
+    output_tensor: TensorDesc
+    padding_mode: PaddingMode = field(converter=member(PaddingMode))
+    padding_value: float
+    dimension_count: int = field(converter=integer)
+    start_padding: tuple[int, ...] = field(converter=integers)
+    end_padding: tuple[int, ...] = field(converter=integers)
+
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
+        """Returns the sizes of the input with the padding added."""
+        return (_check_fields(self, level),)
+
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+        """Returns the output for the input."""
+        # The field is a FLOAT: a value of another type goes through float32, as in C.
+        value = cast_float_value(self.padding_value, self.output_tensor.dtype)
+        return _evaluate(self, arrays, value)
+
+
+class Padding1Desc(OperatorDesc[jax.Array]):
+    """Describes PADDING1, as DML_PADDING1_OPERATOR_DESC does.
+
+    PADDING1 is PADDING with a value of the tensors' type. Its value keeps all its bits,
+    while the value of PADDING is rounded to float32.
+
+    Attributes:
+      input_tensor: the tensor that the padding is added to.
+      output_tensor: a tensor of the input's type.
+      padding_mode: where the values of the padding come from.
+      padding_value_data_type: the type of both tensors.
+      padding_value: a number that this type holds, used only by CONSTANT.
+      dimension_count: the rank of both tensors.
+      start_padding: the padding before each axis.
+      end_padding: the padding after each axis.
+
+    >>> import jax.numpy as jnp
+    >>> from dmljax import create_operator
+    >>> vector, longer = (TensorDesc(DataType.INT32, (n,)) for n in (1, 2))
+    >>> desc = Padding1Desc(vector, longer, PaddingMode.CONSTANT, DataType.INT32,
+    ...                     2**24 + 1, 1, (1,), (0,))
+    >>> create_operator(desc)(jnp.array([5])).tolist()
+    [16777217, 5]
+    """
+
+    operator = "PADDING1"
+    support = PADDING1_SUPPORT
+
+    input_tensor: TensorDesc
+    output_tensor: TensorDesc
+    padding_mode: PaddingMode = field(converter=member(PaddingMode))
+    padding_value_data_type: DataType = field(converter=member(DataType))
+    padding_value: int | float
+    dimension_count: int = field(converter=integer)
+    start_padding: tuple[int, ...] = field(converter=integers)
+    end_padding: tuple[int, ...] = field(converter=integers)
+
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
+        """Returns the sizes of the input with the padding added."""
+        # The value has to fit under every mode, although CONSTANT alone uses it.
+        self.check_value_type(self.padding_value_data_type, "PaddingValueDataType")
+        self.scalar("PaddingValue", self.padding_value)
+        return (_check_fields(self, level),)
+
+    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+        """Returns the output for the input."""
+        value = self.scalar("PaddingValue", self.padding_value)
+        return _evaluate(self, arrays, value)
+
+
+def _check_fields(
+    desc: PaddingDesc | Padding1Desc, level: FeatureLevel
+) -> tuple[int, ...]:
+    """Checks what both descriptors have, and returns the sizes of the output."""
+    sizes = desc.input_tensor.sizes
+    mode = desc.padding_mode
+    first = MODE_LEVELS.get(mode, FeatureLevel.V1_0)
+    if level < first:
+        raise DescriptorError(
+            f"{desc.operator}: PaddingMode {mode.name} exists from feature level "
+            f"{first.label} on, while the feature level asked for is {level.label}."
+        )
+    rank = len(sizes)
+    if desc.dimension_count != rank:
+        raise DescriptorError(
+            f"{desc.operator}: DimensionCount is {desc.dimension_count}, while tensor "
+            f"'InputTensor' has {rank} dimensions; both must be the same."
+        )
+    names = desc.operator, "tensor 'InputTensor'", "StartPadding", "EndPadding"
+    return check_padding(names, sizes, desc.start_padding, desc.end_padding, mode)
+
+
+def _evaluate(
+    desc: PaddingDesc | Padding1Desc, arrays: tuple[jax.Array, ...], value: ArrayLike
+) -> tuple[jax.Array]:
+    (x,) = arrays
+    output = padding(
+        x, desc.start_padding, desc.end_padding, mode=desc.padding_mode, value=value
+    )
+    return (output,)
