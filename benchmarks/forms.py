@@ -47,9 +47,7 @@ class Plain:
 
 
 _swapped, _dict = mock.patch.object, mock.patch.dict
-_joined = _padding_forms.by_axes(_padding_forms.join)
-# The order of the axes is for `gather` itself. Any other function starts at the first.
-_from_first = _padding_forms.by_axes(lambda *args: _padding_forms.gather(*args))
+_from_first = _padding_forms.by_axes(_padding_forms.gather, last_first=False)
 FORMS = {
     # A window for each head: XLA also counts the operations on single numbers.
     "no barrier": Plain(
@@ -64,7 +62,7 @@ FORMS = {
         _swapped(_one_hot, "_are_truth_values", lambda _: False),
     ),
     # PADDING on a CPU: strips are joined, or else gathered.
-    "join": Plain("cpu", PADDED, _dict(PADDING.on_platform, cpu=_joined)),
+    "join": Plain("cpu", PADDED, _dict(PADDING.on_platform, cpu=_padding_forms.joined)),
     "gather": Plain("cpu tpu", PADDED, _dict(PADDING.on_platform, clear=True)),
     # PADDING on a CPU or GPU: the last axis is gathered first, or else the first.
     "first axis first": Plain(

@@ -251,11 +251,11 @@ def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
 
 PADDING = OperatorPrimitive(
     "padding",
-    forms.by_axes(forms.gather),
+    forms.gathered,
     _independent,
     sizes=forms.padded_sizes,
     # A gather on a TPU moves up to 3.3 times the bytes (results/tpu.csv, "[gather]").
-    on_platform={"cpu": forms.on_cpu, "tpu": forms.by_axes(forms.join)},
+    on_platform={"cpu": forms.on_cpu, "tpu": forms.joined},
     divisible=forms.divisible,
     linear=2,  # the input, and under CONSTANT the value
     transpose=_transpose,

@@ -150,12 +150,12 @@ def source_index(
     return lax.min(shifted, lax.sub(scalar(mirror), shifted))
 
 
-def by_axes(pad: Callable[..., jax.Array]) -> Form:
-    """Makes a form that pads one axis after the other, by `gather` or a like function.
+def by_axes(pad: Callable[..., jax.Array], *, last_first: bool) -> Form:
+    """Makes a form that pads one axis after the other by a function of one axis.
 
-    An axis is padded by a gather if it needs more than one strip on a side.
+    The function takes the array, the axis, the padding before and after it, and a mode
+    other than CONSTANT.
     """
-    last_first = pad in (gather, write_strips)
 
     def form(
         x: jax.Array, *value: jax.Array, start: Pads, end: Pads, mode: PaddingMode
@@ -163,14 +163,8 @@ def by_axes(pad: Callable[..., jax.Array]) -> Form:
         if mode is PaddingMode.CONSTANT:
             return (_pad_constant(x, value[0], start, end),)
         axes = padded_axes(x.ndim, start, end)
-        # Images that are cut into patches on an H200 take 0.125 ms if the last axis is
-        # gathered first, and else 0.525. On a CPU, a mean of rows takes up to 13 times
-        # as long if it is gathered last (benchmarks/results, "[first axis first]").
-        for axis, before, after in axes[::-1] if last_first else axes:
-            known = all(isinstance(n, int) for n in (before, x.shape[axis], after))
-            most = x.shape[axis] - (mode is PaddingMode.REFLECTION)
-            fits = known and max(before, after) <= most
-            x = (pad if fits else gather)(x, axis, before, after, mode)
+        for axis, before, after in reversed(axes) if last_first else axes:
+            x = pad(x, axis, before, after, mode)
         return (x,)
 
     return form
@@ -210,12 +204,20 @@ def gather(
     XLA fuses the gathers of all axes into one loop. It reaches 0.85 of an H200's copy
     bandwidth for float32 (results/nvidia-h200.csv, "reflect padding").
     """
+    return _gather_range(x, axis, 0, before + x.shape[axis] + after, before, mode)
+
+
+def _gather_range(
+    x: jax.Array, axis: int, first: int, count: int, before: int, mode: PaddingMode
+) -> jax.Array:
+    """Gathers what `count` positions of the padded axis repeat, from `first` on."""
     size = x.shape[axis]
-    stop = before + size + after
+    stop = first + count
     # The greatest number here is a position that is shifted by a period: it has at
     # most 2 * size elements. Indexing also computes with the other sizes of `x`.
     with index_mode(stop + 2 * size, *x.shape) as integer:
-        index = source_index(lax.iota(integer, stop), stop, before, size, mode)
+        position = lax.add(lax.iota(integer, count), to_scalar(first, integer))
+        index = source_index(position, stop, before, size, mode)
         # Indexing in jax.numpy takes 3 times as long to trace.
         others = tuple(i for i in range(x.ndim) if i != axis)
         dimensions = lax.GatherDimensionNumbers(others, (axis,), (axis,))
@@ -229,32 +231,33 @@ def gather(
 def write_strips(
     x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
-    """Pads along one axis by zeros, and writes the strips over them."""
+    """Pads along one axis by zeros, and writes the strips over them.
+
+    Along a divided axis, XLA turns the gathers of both strips into one all-reduce.
+    Slices and reversals became four collectives, one after the other.
+    """
     end = before + x.shape[axis]
     padded = _extend(x, axis, before, end + after)
     with index_mode(end + after) as integer:
-        if before:
-            strip = _take_strip(x, axis, -before, before, mode)
-            place = integer.type(0)
-            padded = lax.dynamic_update_slice_in_dim(padded, strip, place, axis)
-        if after:
-            strip = _take_strip(x, axis, x.shape[axis], after, mode)
-            place = integer.type(end)
-            padded = lax.dynamic_update_slice_in_dim(padded, strip, place, axis)
+        for first, count in ((0, before), (end, after)):
+            if count:
+                strip = _gather_range(x, axis, first, count, before, mode)
+                place = to_scalar(first, integer)
+                padded = lax.dynamic_update_slice_in_dim(padded, strip, place, axis)
     return padded
 
 
-_by_strips = by_axes(write_strips)
+_by_strips = by_axes(write_strips, last_first=True)
 
 
 def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     """Pads by strips that are written into a larger array. XLA divides this well.
 
-    Along an axis that XLA has divided, a gather by computed indices becomes an
-    all-reduce of the whole output. Slices, reversals, `lax.pad` and updates become
-    permutes of the strips alone. The gather is faster on one device: reflect padding of
-    float32 images takes 0.563 ms by the gather and 0.609 by strips, if two H200s divide
-    the batch over explicit and over automatic axes (results/nvidia-h200-scaling.csv).
+    Along an axis that XLA has divided, a gather of all positions becomes an all-reduce
+    of the whole output, and one of the strips an all-reduce of the strips. The gather
+    of all positions is faster on one device: reflect padding of float32 images takes
+    0.563 ms by it and 0.609 by strips, if two H200s divide the batch over explicit and
+    over automatic axes (results/nvidia-h200-scaling.csv).
     """
     if static["mode"] is PaddingMode.CONSTANT or x.dtype.kind == "c":
         return _by_strips(x, *value, **static)
@@ -290,17 +293,29 @@ def on_cpu(
     # A gather copies 16 and more elements that lie side by side at once, and is faster
     # with them (results/x86_64-cpu.csv, "reflect padding", "[join]" and "[gather]").
     long = known and math.prod(run) >= 96 and math.prod(run[1:]) < 16
-    pad = join if long else gather
-    return by_axes(pad)(x, *value, start=start, end=end, mode=mode)
+    form = joined if long else gathered
+    return form(x, *value, start=start, end=end, mode=mode)
 
 
 def join(
     x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
-    """Pads along one axis by joining strips to `x`."""
+    """Pads along one axis by joining strips to `x`, if each is a slice of it."""
+    size = x.shape[axis]
+    known = all(isinstance(n, int) for n in (before, size, after))
+    longest = size - 1 if mode is PaddingMode.REFLECTION else size
+    if not known or max(before, after) > longest:
+        return gather(x, axis, before, after, mode)
     first = _take_strip(x, axis, -before, before, mode)
-    last = _take_strip(x, axis, x.shape[axis], after, mode)
+    last = _take_strip(x, axis, size, after, mode)
     return lax.concatenate([first, x, last], axis)
+
+
+# Images that are cut into patches on an H200 take 0.125 ms if the last axis is gathered
+# first, and else 0.525. On a CPU, a mean of rows takes up to 13 times as long if it is
+# gathered last (benchmarks/results, "[first axis first]").
+gathered = by_axes(gather, last_first=True)
+joined = by_axes(join, last_first=False)
 
 
 def _take_strip(

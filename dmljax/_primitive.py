@@ -189,8 +189,7 @@ class OperatorPrimitive:
             # badly.
             if is_local(context):
                 return lower(self.on_platform.get(platform, self.xla))
-            form = mlir.lower_fun(self.divisible or self.xla, multiple_results=True)
-            return form(context, *operands, **static)
+            return lower(self.divisible or self.xla)
 
         return rule
 

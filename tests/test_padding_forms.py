@@ -11,7 +11,7 @@ from jax import export
 
 from dmljax import PaddingMode, padding
 from dmljax._padding import ADJOINT, PADDING
-from dmljax._padding_forms import by_axes, join, source_index
+from dmljax._padding_forms import joined, source_index
 from tests import oracles, samples
 
 REPEATING = tuple(PaddingMode)[1:]
@@ -20,7 +20,7 @@ FORMS = {
     "definition": PADDING.xla,
     "strips": PADDING.divisible,
     "cpu": PADDING.on_platform["cpu"],
-    "joined": by_axes(join),  # a CPU does this to longer rows alone
+    "joined": joined,  # a CPU does this to longer rows alone
 }
 CASES = [
     ((3, 4), (2, 3), (0, 1)),
