@@ -209,13 +209,6 @@ def check_padding(
     return padded
 
 
-def _operands_with_zero(x: jax.Array, mode: PaddingMode) -> list[jax.Array]:
-    """Returns the operands that pad `x`, with 0 for the value of CONSTANT."""
-    if mode is not PaddingMode.CONSTANT:
-        return [x]
-    return [x, jnp.zeros((1,) * x.ndim, x.dtype)]
-
-
 def _transpose(
     operator: OperatorPrimitive,
     static: dict[str, Any],
@@ -235,6 +228,22 @@ def _transpose(
         outside = jnp.where(inside, cotangent.dtype.type(0), cotangent)
         result[1] = unbroadcast(outside, value[0])
     return result
+
+
+def _transpose_adjoint(
+    operator: OperatorPrimitive,
+    static: dict[str, Any],
+    cotangents: Sequence[jax.Array],
+    operands: Sequence[Any],
+) -> Sequence[jax.Array]:
+    """Pads the cotangent. The adjoint under CONSTANT cuts, and its transpose adds 0."""
+    del operator, operands
+    (cotangent,) = cotangents
+    if static["mode"] is not PaddingMode.CONSTANT:
+        return PADDING(cotangent, **static)
+    return PADDING(
+        cotangent, jnp.zeros((1,) * cotangent.ndim, cotangent.dtype), **static
+    )
 
 
 def _independent(x: jax.Array, *_: Any, start: Pads, end: Pads, **__: Any) -> set[int]:
@@ -267,8 +276,5 @@ ADJOINT = OperatorPrimitive(
     _independent,
     sizes=forms.unpadded_sizes,
     linear=1,
-    # The adjoint under CONSTANT cuts, and its transpose pads with 0.
-    transpose=lambda _, static, cotangents, operands: PADDING(
-        *_operands_with_zero(cotangents[0], static["mode"]), **static
-    ),
+    transpose=_transpose_adjoint,
 )

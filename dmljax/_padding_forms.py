@@ -404,30 +404,47 @@ def _bring_inside(
     periods, and their sum is added.
     """
     length = part.shape[axis]
-    # JAX would widen integers that are summed. The cotangent keeps its type.
     if mode is PaddingMode.EDGE:
+        # JAX would widen integers that are summed. The cotangent keeps its type.
         total = part.sum(axis, keepdims=True, dtype=part.dtype)
-        return total, 0 if at_most(first, 0) else size - 1
+        nearest = 0 if at_most(first, 0) else size - 1
+        return total, nearest
     period, mirror = fold(size, mode)
-    # JAX can compare a symbolic sum with a size, but decides little about a remainder.
-    both = first, first + period
-    found = (n for n in both if at_most(0, n) and at_most(n + 1, period))
-    source = next(found, first % period)
+    source = _remainder(first, period)
     if at_most(source + length, size):
         return part, source
     last = mirror - source  # the element that the first of the stretch mirrors
     if at_most(last + 1, size) and at_most(length - 1, last):
         return lax.rev(part, (axis,)), last - length + 1
+    return _sum_periods(part, source, size, axis, mode), 0
+
+
+def _remainder(number: int, period: int) -> int:
+    """Returns ``number % period``, which may be less than 0 by up to one period.
+
+    JAX can compare a symbolic sum with a size, but decides little about a remainder.
+    """
+    for remainder in (number, number + period):
+        if at_most(0, remainder) and at_most(remainder + 1, period):
+            return remainder
+    return number % period
+
+
+def _sum_periods(
+    part: jax.Array, source: int, size: int, axis: int, mode: PaddingMode
+) -> jax.Array:
+    """Sums a stretch that begins at `source` of a period into the inside."""
+    period, mirror = fold(size, mode)
     # With zeros the stretch is a whole number of periods, and can be reshaped.
-    periods = -(-(source + length) // period)
+    periods = -(-(source + part.shape[axis]) // period)
     part = _extend(part, axis, source, periods * period)
     shape = (*part.shape[:axis], periods, period, *part.shape[axis + 1 :])
     part = part.reshape(shape).sum(axis, dtype=part.dtype)
     direct = lax.slice_in_dim(part, 0, size, axis=axis)
     if at_most(period, size):
-        return direct, 0
+        return direct
     mirrored = lax.rev(lax.slice_in_dim(part, size, period, axis=axis), (axis,))
-    return direct + _extend(mirrored, axis, mirror - period + 1, size), 0
+    return direct + _extend(mirrored, axis, mirror - period + 1, size)
 
 
 def _extend(part: jax.Array, axis: int, offset: int, size: int) -> jax.Array:

@@ -11,6 +11,7 @@ linear_transpose, and neither can choose by platform. JAX describes the rules th
 primitive needs (https://docs.jax.dev/en/latest/jax-primitives.html).
 """
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -173,18 +174,17 @@ class OperatorPrimitive:
 
             kernel = self.kernels.get(platform)
             if implementation == "pallas":
-                require_kernel(self.name.upper(), platform, bool(kernel), context)
-            if kernel and (
-                implementation == "pallas"
-                or (implementation is None and kernel.is_default(platform, context))
+                require_kernel(self.name.upper(), platform, kernel is not None, context)
+                assert kernel is not None
+                return lower(kernel.form)
+            if (
+                implementation is None
+                and kernel
+                and kernel.is_default(platform, context)
             ):
-                # A kernel may refuse a type or a size. If the caller has not asked for
-                # it, XLA's form runs.
-                try:
+                # A kernel may refuse a type or a size. XLA's form then runs.
+                with contextlib.suppress(NoKernelError):
                     return lower(kernel.form)
-                except NoKernelError:
-                    if implementation == "pallas":
-                        raise
             # The form of a platform is faster on one device, but XLA may divide it
             # badly.
             if is_local(context):

@@ -12,6 +12,7 @@ with automatic axes. How a single operator is divided is written nowhere.
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
@@ -83,32 +84,38 @@ def over_explicit_mesh(
     ]
     # With jax.checkpoint no array of one device becomes a residual of a gradient:
     # inside of the caller's own shard_map over other axes, JAX has no sharding for it.
-    checkpointed = jax.checkpoint(run)
-    results: Outputs
-    if local:
-        mapped = jax.shard_map(
-            checkpointed,
-            mesh=mesh,
-            in_specs=in_specs,
-            out_specs=out_specs,
-            # Only these axes become manual, and the caller's other axes stay as they
-            # are. If there are none, all become manual, and every device computes the
-            # whole.
-            axis_names={name for names in taken.values() for name in names},
-            # The check compares on which devices values vary. Without the name that
-            # `varying_alike` reads, the operands can't be made to vary alike.
-            check_vma=knows_manual_axes(operands[0]),
-        )
-        results = mapped(*placed)
+    run = jax.checkpoint(run)
+    if not local:
+        shardings = tuple(NamedSharding(mesh, spec) for spec in out_specs)
+        results: Outputs = by_xla(run, mesh, shardings)(*placed)
         return results
-    kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
-    divided_by_xla = jax.sharding.auto_axes(
-        checkpointed,
-        axes=tuple(name for name, kind in kinds if kind == AxisType.Explicit),
-        out_sharding=tuple(NamedSharding(mesh, spec) for spec in out_specs),
+    mapped: Callable[..., Outputs] = jax.shard_map(
+        run,
+        mesh=mesh,
+        in_specs=in_specs,
+        out_specs=out_specs,
+        # Only these axes become manual, and the caller's other axes stay as they are.
+        # If there are none, all become manual, and every device computes the whole.
+        axis_names={name for names in taken.values() for name in names},
+        # The check compares on which devices values vary. Without the name that
+        # `varying_alike` reads, the operands can't be made to vary alike.
+        check_vma=knows_manual_axes(operands[0]),
     )
-    results = divided_by_xla(*placed)
-    return results
+    return mapped(*placed)
+
+
+def by_xla(
+    function: Callable[..., Any], mesh: AbstractMesh, shardings: Any
+) -> Callable[..., Any]:
+    """Lets XLA divide a function of arrays that are sharded over explicit axes.
+
+    `shardings` are those of the results.
+    """
+    kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    explicit = tuple(name for name, kind in kinds if kind == AxisType.Explicit)
+    divided: Callable[..., Any]
+    divided = jax.sharding.auto_axes(function, axes=explicit, out_sharding=shardings)
+    return divided
 
 
 def _parts(mesh: AbstractMesh, names: MeshAxes) -> int:
