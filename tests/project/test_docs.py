@@ -144,6 +144,23 @@ def test_figures_about_cost_are_in_the_ledger(page):
     assert figures <= known
 
 
+# Sections with figures of two devices, the column of the ledger, and its digits.
+SEVERAL = [
+    ("docs/tutorials/devices.md", "Automatic or explicit axes", "ms", "#.3g"),
+    ("docs/benchmarks.md", "On several H200s", "efficiency", ".2f"),
+]
+
+
+@pytest.mark.parametrize(("page", "heading", "column", "digits"), SEVERAL)
+def test_figures_about_two_devices_are_in_the_ledger(page, heading, column, digits):
+    known = set()
+    for contenders in ledger.lines("nvidia-h200-scaling").values():
+        known |= {format(line[column], digits) for line in contenders.values()}
+    figures = set(re.findall(r"\b\d+\.\d+\b", section(page, heading)))
+    assert figures
+    assert figures <= known
+
+
 # NAMES AND LINKS
 
 
