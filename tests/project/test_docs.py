@@ -125,7 +125,7 @@ def test_commands_print_what_the_pages_show(arguments, shown, capsys):
 # The section of a page with figures, and the operators that they are about.
 FIGURES = {f"docs/operators/{name}.md": ("Cost", {name}) for name in OPERATORS}
 FIGURES["docs/tutorials/attention.md"] = ("The fastest spelling", set(OPERATORS))
-FIGURES["README.md"] = ("What you gain", set(OPERATORS))
+FIGURES["README.md"] = ("The gain", set(OPERATORS))
 
 
 @pytest.mark.parametrize("page", FIGURES)
