@@ -216,8 +216,9 @@ def check_both(
 def check_bytes(devices: Sequence[Any]) -> None:
     """Compares what each of eight devices sends with the page about many devices."""
     row = r"^\| (.*) \| ([\d.]+ [KM]?i?B) \| ([\d.]+ [KM]?i?B|-) \|$"
+    text = (DOCS / "sharding.md").read_text()
     page = {}
-    for title, *cells in re.findall(row, (DOCS / "sharding.md").read_text(), re.MULTILINE):
+    for title, *cells in re.findall(row, text, re.MULTILINE):
         for axes, sent in zip(("automatic", "explicit"), cells, strict=True):
             if sent != "-":
                 page[title, axes] = sent
