@@ -125,7 +125,7 @@ def test_commands_print_what_the_pages_show(arguments, shown, capsys):
 # The section of a page with figures, and the operators that they are about.
 FIGURES = {f"docs/operators/{name}.md": ("Cost", {name}) for name in OPERATORS}
 FIGURES["docs/tutorials/attention.md"] = ("The fastest spelling", set(OPERATORS))
-FIGURES["README.md"] = ("What you gain", set(OPERATORS))
+FIGURES["README.md"] = ("The gain", set(OPERATORS))
 
 
 @pytest.mark.parametrize("page", FIGURES)
@@ -140,6 +140,23 @@ def test_figures_about_cost_are_in_the_ledger(page):
     # Code has other numbers.
     text = re.sub(r"```.*?```|`[^`]+`", "", section(page, heading), flags=re.S)
     figures = set(re.findall(r"\b\d+\.\d+\b", text))
+    assert figures
+    assert figures <= known
+
+
+# Sections with figures of two devices, the column of the ledger, and its digits.
+SEVERAL = [
+    ("docs/tutorials/devices.md", "Automatic or explicit axes", "ms", "#.3g"),
+    ("docs/benchmarks.md", "On several H200s", "efficiency", ".2f"),
+]
+
+
+@pytest.mark.parametrize(("page", "heading", "column", "digits"), SEVERAL)
+def test_figures_about_two_devices_are_in_the_ledger(page, heading, column, digits):
+    known = set()
+    for contenders in ledger.lines("nvidia-h200-scaling").values():
+        known |= {format(line[column], digits) for line in contenders.values()}
+    figures = set(re.findall(r"\b\d+\.\d+\b", section(page, heading)))
     assert figures
     assert figures <= known
 

@@ -1,4 +1,4 @@
-"""The layout of the package: docs/design.md has every file, and imports point down."""
+"""The layout of the package: a page lists every file, and imports point down."""
 
 import ast
 import re
@@ -50,7 +50,8 @@ def imported(name):
 ARROWS = [(name, other) for name in SOURCES for other in imported(name)]
 
 # The files of the page's table from the top down, as patterns.
-FILES = section("docs/design.md", "Files")
+PAGE = "docs/development/design.md"
+FILES = section(PAGE, "Files")
 LINES = re.findall(r"^\| `([\w/*.<>]+)` \|", FILES, re.MULTILINE)
 OF_ANY_OPERATOR = [line for line in LINES if "<operator>" in line]
 # The files of operators: the operator, and the line that speaks of the file.
@@ -65,7 +66,7 @@ def layer_of(name):
     """The line of the table that speaks of a file."""
     _, pattern = OWNERS.get(name, (None, name))
     found = [line for line in (pattern, f"{room(name)}/*.py") if line in LINES]
-    assert found, f"docs/design.md has no line for {name} in its table of files"
+    assert found, f"{PAGE} has no line for {name} in its table of files"
     return LINES.index(found[0])
 
 
