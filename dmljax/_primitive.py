@@ -1,8 +1,8 @@
 """The JAX primitive of an operator: derivatives, batches, lowering, choice of form.
 
-Every operator is one JAX primitive. docs/design.md says what the *normal form* of its
-operands is, and what a *form* is. In the normal form, one more batch dimension changes
-no attribute, and one batching rule serves every operator.
+Every operator is one JAX primitive. docs/development/design.md defines *form*, and the
+*normal form* of operands. In the normal form, one more batch dimension changes no
+attribute, and one batching rule serves every operator.
 
 A form is chosen when a program is lowered, for the platform that it is lowered for. A
 program that is exported on one machine has the right form on another. We chose

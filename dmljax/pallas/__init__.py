@@ -3,8 +3,8 @@
 A *kernel* is a function that many programs run at once, each on its share of an array.
 `gpu` has the kernels for NVIDIA GPUs: Pallas compiles them through Mosaic GPU. `tpu`
 has the kernel of NONZERO_COORDINATES for TPUs, which is compiled through Mosaic. A
-kernel's file offers its operator one more form. docs/design.md defines *form*, *line*
-and *row*.
+kernel's file offers its operator one more form. docs/development/design.md defines
+*form*, *line* and *row*.
 
 Here belongs how a form runs on such hardware. The formulas of the operators are in
 `dmljax._padding_forms` and `dmljax._nonzero_forms`; the kernels for GPUs repeat them
