@@ -1,8 +1,8 @@
 """Descriptors from and to JSON, by the types of their fields.
 
 A struct needs no code here if its fields are integers, lists of integers, numbers,
-enums and tensors. Only the tensor is named: model files have short spellings for it.
-The rest of their format is in `_model`.
+enums and structs. The rest of the format of model files is in `_model`, and the rules
+for the values are in `tensor` and in the descriptors.
 """
 
 import dataclasses
@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from dmljax._check import DescriptorError, as_json, counted, listed, quoted
+from dmljax._check import DescriptorError, as_json, quoted
 from dmljax._directml.struct import c_name, field_types, required
-from dmljax._directml.tensor import DataType, TensorDesc
+from dmljax._directml.tensor import TensorDesc
 
 # JSON has no NaN and no infinity: the format of model files writes them as strings.
 NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -31,7 +31,7 @@ def enum_prefix(kind: type[enum.Enum]) -> str:
 
     It follows from the enum's name, without the plural of flags, or is its C_PREFIX.
 
-    >>> from dmljax import PaddingMode, TensorFlags
+    >>> from dmljax import DataType, PaddingMode, TensorFlags
     >>> enum_prefix(PaddingMode), enum_prefix(TensorFlags), enum_prefix(DataType)
     ('DML_PADDING_MODE_', 'DML_TENSOR_FLAG_', 'DML_TENSOR_DATA_TYPE_')
     """
@@ -54,9 +54,6 @@ def to_json(value: Any) -> Any:
             if item is not None and item != each.default:
                 written[c_name(each.name)] = to_json(item)
         return written
-    if isinstance(value, enum.Flag):
-        names = [member.name for member in value]
-        return names[0] if len(names) == 1 else names
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, tuple):
@@ -90,9 +87,13 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
             raise wrong("an object with the fields of the C struct")
         return _read_struct(typing.cast(type, kind), value, operator, field)
     if kind in (int | float, float):
-        number = number_from_json(value, wrong(NUMBER))
+        number = number_from_json(value)
+        if number is None:
+            raise wrong(NUMBER)
+        if kind is not float:
+            return number
         try:
-            return float(number) if kind is float else number
+            return float(number)
         except OverflowError:  # an integer past the largest float
             raise wrong(NUMBER) from None
     if issubclass(kind, enum.Flag) and isinstance(value, list):
@@ -102,36 +103,32 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
         return flags
     if issubclass(kind, enum.Enum):  # by its short name, its full C name or its number
         members = kind.__members__  # iterating over flags would leave out the value 0
-        if isinstance(value, str):
-            name = value.removeprefix(enum_prefix(kind))
-            if name in members:
-                return members[name]
-        if type(value) is int:
-            for member in members.values():
-                if member.value == value:
-                    return member
+        prefix = enum_prefix(kind)
+        for name, member in members.items():
+            by_number = type(value) is int and value == member.value
+            if by_number or value in (name, prefix + name):
+                return member
         raise wrong(f"one of {', '.join(members)}")
     if type(value) is not int or not LOWEST <= value <= HIGHEST:
         raise wrong("an integer of at most 64 bits")
     return value
 
 
-def number_from_json(value: Any, error: Exception) -> int | float:
-    """Reads a number, for which the strings of `NONFINITE` may stand."""
-    if isinstance(value, str) and value.lower() in NONFINITE:
-        return NONFINITE[value.lower()]
-    if type(value) not in (int, float):
-        raise error
-    return typing.cast("int | float", value)
+def number_from_json(value: Any) -> int | float | None:
+    """Reads a number or a string of `NONFINITE`; None if it is neither."""
+    if type(value) is str:
+        return NONFINITE.get(value.lower())
+    if type(value) in (int, float):
+        return typing.cast("int | float", value)
+    return None
 
 
 def _read_struct(
     kind: type, value: Mapping[str, Any], operator: str, field: str
 ) -> Any:
     """Reads a dataclass from a JSON object with its C field names as keys."""
-    given = _tensor_fields(value, operator, field) if kind is TensorDesc else value
     fields = {c_name(f.name): f for f in dataclasses.fields(kind)}
-    for key in given:
+    for key in value:
         if key not in fields:
             raise DescriptorError(
                 f"{operator}: '{field}' has an unknown field {quoted(str(key))}; its "
@@ -139,16 +136,14 @@ def _read_struct(
             )
     arguments: dict[str, Any] = {}
     for key, f in fields.items():
-        path = f"{field}.{key}"
-        item = given.get(key)
+        item = value.get(key)
         hint = field_types(kind)[f.name]
-        # A scalar union has a member for each data type. The field with the type comes
-        # before it in every C struct, so its value is known here.
-        if isinstance(item, Mapping) and hint == int | float:
-            data_type = arguments[f"{f.name}_data_type"]
-            item = _scalar_union(item, data_type, operator, path)
+        # The tool reads an empty list as no strides, and 0 as a size that it computes.
+        empty = item == [] or (type(item) is int and item == 0)
+        if kind is TensorDesc and f.default is None and empty:
+            continue
         if item is not None:
-            arguments[f.name] = from_json(hint, item, operator, path)
+            arguments[f.name] = from_json(hint, item, operator, f"{field}.{key}")
         elif required(hint)[1]:
             arguments[f.name] = None
         elif f.default is dataclasses.MISSING:
@@ -156,65 +151,3 @@ def _read_struct(
                 f"{operator}: '{field}' has no field '{key}', which is required."
             )
     return kind(**arguments)
-
-
-def _tensor_fields(
-    value: Mapping[str, Any], operator: str, field: str
-) -> dict[str, Any]:
-    """Returns the fields of a tensor.
-
-    A file may have them alone, or in the `Desc` of a DML_TENSOR_DESC, as in C.
-    """
-    fields = dict(value)
-    kind = fields.pop("Type", "BUFFER")
-    if kind not in ("BUFFER", "DML_TENSOR_TYPE_BUFFER"):
-        raise DescriptorError(
-            f"{operator}: field '{field}.Type' is {as_json(kind)}; it must be BUFFER."
-        )
-    if isinstance(fields.get("Desc"), Mapping):
-        inner = dict(fields.pop("Desc"))
-        if fields:
-            raise DescriptorError(
-                f"{operator}: '{field}' has the fields {listed(fields)} beside 'Desc'; "
-                "they belong inside 'Desc'."
-            )
-        fields = inner
-    count = fields.pop("DimensionCount", None)
-    sizes = fields.get("Sizes")
-    if (
-        isinstance(sizes, list)
-        and count is not None
-        and (type(count) is not int or count != len(sizes))
-    ):
-        raise DescriptorError(
-            f"{operator}: field '{field}.DimensionCount' is {as_json(count)}, while "
-            f"'{field}.Sizes' has {counted(len(sizes), 'element')}; both must be the "
-            "same."
-        )
-    # The tool reads an empty list as no strides, and 0 as a size that it computes.
-    if fields.get("Strides") == []:
-        del fields["Strides"]
-    total = fields.get("TotalTensorSizeInBytes")
-    if type(total) is int and total == 0:
-        del fields["TotalTensorSizeInBytes"]
-    return fields
-
-
-def _scalar_union(
-    value: Mapping[str, Any], data_type: DataType, operator: str, field: str
-) -> Any:
-    """Reads the number in a DML_SCALAR_UNION, by the member for `data_type`."""
-    # C has no half-precision type, so the union has the bits of the number.
-    half = data_type == DataType.FLOAT16
-    name = "UINT16" if half else data_type.name
-    member = name.capitalize().replace("Uint", "UInt")
-    number = value.get(member)
-    bits = type(number) is int and 0 <= number < 2**16
-    if len(value) != 1 or number is None or (half and not bits):
-        explained = ", the bits of the number" if half else ""
-        raise DescriptorError(
-            f"{operator}: field '{field}' is {as_json(dict(value))}; for "
-            f"{data_type.name} it must be a number, or an object with the one member "
-            f"'{member}'{explained}."
-        )
-    return float(np.uint16(number).view(np.float16)) if half else number

@@ -1,4 +1,9 @@
-"""Access through strides: tensors are read from flat buffers, and written to them."""
+"""Access through strides: tensors are read from flat buffers, and written to them.
+
+The rules for strides, and the sizes that follow from them, are in `tensor`.
+"""
+
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +25,10 @@ def read(tensor: TensorDesc, buffer: jax.Array) -> jax.Array:
         return buffer[: tensor.extent].reshape(sizes)
     # Axes with stride 0 are broadcast, not gathered: their gradient is then a sum, not
     # a scatter-add, whose order of summation may change from run to run.
-    axes = zip(sizes, strides, strict=True)
-    distinct = tuple(1 if stride == 0 else size for size, stride in axes)
+    distinct = list(sizes)
+    for axis, stride in enumerate(strides):
+        if stride == 0:
+            distinct[axis] = 1
     # The gather's transpose is a scatter-add. XLA may run it in parallel, without
     # atomic additions, where it knows that no two elements share an offset.
     unique = steps_over(distinct, strides)
@@ -47,13 +54,12 @@ def write(tensor: TensorDesc, values: jax.Array, buffer: jax.Array) -> jax.Array
         )
 
 
-def _offsets(
-    tensor: TensorDesc, sizes: tuple[int, ...], integer: np.dtype
-) -> jax.Array:
+def _offsets(tensor: TensorDesc, sizes: Sequence[int], integer: np.dtype) -> jax.Array:
     """Returns dot(c, strides) for every coordinate c of `sizes`."""
     offsets = jnp.zeros(sizes, integer)
     for axis, stride in enumerate(tensor.element_strides):
         # The stride of a size of 1 counts for nothing, and may be too large for int32.
-        step = jnp.asarray(stride if sizes[axis] > 1 else 0, integer)
-        offsets += lax.broadcasted_iota(integer, sizes, axis) * step
+        if sizes[axis] > 1:
+            step = jnp.asarray(stride, integer)
+            offsets += lax.broadcasted_iota(integer, sizes, axis) * step
     return offsets

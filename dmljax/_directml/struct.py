@@ -1,13 +1,12 @@
-"""Structs of the C header as frozen dataclasses, and the types of their fields.
+"""Structs of the C header as frozen dataclasses: their fields and converters.
 
-`json` reads and writes structs by the types of their fields. The structs themselves are
-in `tensor` and in the files of the operators.
+Nothing here knows a struct of DirectML. The tensor is in `tensor`, and the descriptors
+of the operators have a module each. `json` reads structs by the types of their fields.
 """
 
 import dataclasses
 import enum
 import functools
-import operator
 import types
 import typing
 from collections.abc import Callable
@@ -48,16 +47,17 @@ class Struct:
     def __post_init__(self) -> None:
         """Converts the fields."""
         for each in dataclasses.fields(typing.cast(Any, self)):
-            convert = each.metadata.get("converter")
-            if convert is not None:
-                value = convert(getattr(self, each.name))
+            if "converter" in each.metadata:
+                value = each.metadata["converter"](getattr(self, each.name))
                 # The way to set a field of a frozen dataclass.
                 object.__setattr__(self, each.name, value)
 
 
 def integers(values: Sizes) -> tuple[int, ...]:
     """Converts a sequence or an array of integers to a tuple."""
-    kept: Any = tuple(map(integer, values)) if is_sequence(values) else values
+    kept: Any = values
+    if is_sequence(values):
+        kept = tuple(map(integer, values))
     return typing.cast("tuple[int, ...]", kept)
 
 
@@ -65,8 +65,10 @@ def member(kind: type[Member]) -> Callable[[Member | int], Member]:
     """Makes a converter from the number of an enum's member."""
 
     def convert(value: Member | int) -> Member:
-        known = is_number_of(value, kind)
-        return kind(int(value)) if known else typing.cast(Any, value)
+        kept: Any = value
+        if is_number_of(value, kind):
+            kept = kind(int(value))
+        return typing.cast("Member", kept)
 
     return convert
 
@@ -95,8 +97,8 @@ def is_enum(hint: Any) -> bool:
 @functools.cache
 def required(hint: Any) -> tuple[Any, bool]:
     """Returns a type without None, and whether None was one of its alternatives."""
-    if typing.get_origin(hint) not in (types.UnionType, typing.Union):
+    alternatives = typing.get_args(hint)
+    if types.NoneType not in alternatives:
         return hint, False
-    every = typing.get_args(hint)
-    kinds = [kind for kind in every if kind is not types.NoneType]
-    return functools.reduce(operator.or_, kinds), len(kinds) < len(every)
+    kinds = tuple(kind for kind in alternatives if kind is not types.NoneType)
+    return typing.Union[kinds], True  # noqa: UP007

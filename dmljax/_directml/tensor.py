@@ -1,13 +1,13 @@
 """Tensor descriptions: data types, sizes, strides, bytes, and the rules for them.
 
-This file has the fields of a tensor, and the rules that are the same for every
-operator. Which ranks and types an operator takes is in its
-support table. How a tensor is read from a buffer is in `strides`.
+This module has the fields of a tensor, and the rules that are the same for every
+operator. The ranks and types that an operator takes are in its support table. `strides`
+reads a tensor from a buffer.
 """
 
 import enum
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -105,7 +105,9 @@ def _strides(values: Sizes | None) -> tuple[int, ...] | None:
 
 
 def _total(value: int | None) -> int | None:
-    total = None if value is None else integer(value)
+    if value is None:
+        return None
+    total = integer(value)
     if type(total) is int and total == 0:  # which JSON has for the smallest size
         raise DescriptorError(
             "TensorDesc: total_tensor_size_in_bytes is 0; write None for the smallest "
@@ -119,9 +121,9 @@ def _data_type(value: DataType | int) -> DataType:
 
 
 def _flags(value: TensorFlags | int) -> TensorFlags:
-    """Converts flags. `check_tensor` knows more, and refuses unknown ones."""
     flags = integer(value)
-    if not isinstance(flags, int) or isinstance(flags, bool) or flags < 0:
+    is_integer = isinstance(flags, int) and not isinstance(flags, bool)
+    if not is_integer or flags not in (0, 1):
         raise DescriptorError(
             f"TensorDesc: flags is {as_python(flags)}; it must be 0, NONE, or 1, "
             "OWNED_BY_DML."
@@ -148,8 +150,8 @@ class TensorDesc(Struct):
         and not smaller than an element.
 
     Raises:
-      DescriptorError: if the data type is unknown, if the flags are not an integer, if
-        the strides are empty, or if the total size is 0.
+      DescriptorError: if the data type or a flag is unknown, if the strides are empty,
+        or if the total size is 0.
         ``create_operator`` enforces the other rules, because it knows the operator and
         whether the tensor is an output.
       TypeError: if the sizes or the strides are not a sequence.
@@ -196,7 +198,7 @@ class TensorDesc(Struct):
         return self.total_tensor_size_in_bytes // self.dtype.itemsize
 
 
-def steps_over(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+def steps_over(sizes: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether each stride steps over all elements of the axes with smaller strides.
 
     If so, no two elements share an offset. The layouts that people use fulfil this:
@@ -294,7 +296,7 @@ def _check_output(has: str, tensor: TensorDesc, strides: tuple[int, ...]) -> Non
 
 
 def _check_bytes(has: str, tensor: TensorDesc) -> None:
-    """Checks the size in bytes, the alignment and the flags."""
+    """Checks the size in bytes and the alignment."""
     width = tensor.dtype.itemsize
     total = tensor.total_tensor_size_in_bytes
     if total is not None:
@@ -313,9 +315,4 @@ def _check_bytes(has: str, tensor: TensorDesc) -> None:
             f"{has} GuaranteedBaseOffsetAlignment {as_python(alignment)}; it must be 0 "
             f"or a power of two of at least {width}, the size of an element of "
             f"{tensor.data_type.name}, and less than 2^32."
-        )
-    if tensor.flags not in list(TensorFlags.__members__.values()):
-        raise DescriptorError(
-            f"{has} Flags {show(int(tensor.flags))}; it must be 0, NONE, or 1, "
-            "OWNED_BY_DML."
         )

@@ -104,17 +104,15 @@ BROADCAST = TensorDesc(DataType.FLOAT16, (2, 3), (0, 1), 8)
 def test_forms_of_a_tensor():
     for fields, expected in (
         ({}, MATRIX),
-        ({"DataType": 2, "DimensionCount": 2}, MATRIX),
+        ({"DataType": 2}, MATRIX),
         ({"Strides": [], "TotalTensorSizeInBytes": 0, "Flags": None}, MATRIX),
         ({"Strides": None, "TotalTensorSizeInBytes": None, "Flags": "NONE"}, MATRIX),
-        ({"Type": "DML_TENSOR_TYPE_BUFFER", "Flags": 0}, MATRIX),
+        ({"Flags": 0}, MATRIX),
         ({"Flags": [], "GuaranteedBaseOffsetAlignment": None}, MATRIX),
         ({"Flags": ["DML_TENSOR_FLAG_OWNED_BY_DML", "NONE"]}, MINE),
         ({"Strides": [0, 1], "TotalTensorSizeInBytes": 8}, BROADCAST),
     ):
         assert read_tensor(**fields) == expected
-    inner = {"DataType": "FLOAT16", "Sizes": [2, 3], "DimensionCount": 2}
-    assert read(InputTensor={"Type": "BUFFER", "Desc": inner}).input_tensor == MATRIX
 
 
 def test_a_tensor_that_is_null_is_absent():
@@ -138,17 +136,6 @@ def test_forms_of_a_number():
     assert repr(read(PaddingValue=9).padding_value) == "9.0"
     for given in ("nan", "NaN", "inf", "-inf", "Inf"):
         assert repr(read(PaddingValue=given).padding_value) == given.lower()
-    for data_type, value, expected in (
-        ("FLOAT32", 9, 9),
-        # By the member of a union; of a half, it has the bits.
-        ("FLOAT64", {"Float64": 0.1}, 0.1),
-        ("INT64", {"Int64": -(2**63)}, -(2**63)),
-        ("UINT8", {"UInt8": 3}, 3),
-        ("FLOAT16", {"UInt16": 0x3E00}, 1.5),
-        ("FLOAT16", {"UInt16": 0xBE00}, -1.5),
-    ):
-        fields = {"PaddingValueDataType": data_type, "PaddingValue": value}
-        assert repr(read(Padding1Desc, **fields).padding_value) == repr(expected)
 
 
 NUMBER = "; it must be a number, 'nan', 'inf' or '-inf'"
@@ -158,7 +145,6 @@ TYPES = "; it must be one of UNKNOWN, FLOAT32,"
 OBJECT = "; it must be an object with the fields of the C struct"
 FLAGS = "; it must be one of NONE, OWNED_BY_DML"
 TENSOR = "desc.InputTensor"
-COUNT = ", while 'desc.InputTensor.Sizes' has 2 elements; both must be the same"
 
 
 @pytest.mark.parametrize(
@@ -174,8 +160,6 @@ COUNT = ", while 'desc.InputTensor.Sizes' has 2 elements; both must be the same"
         (read_tensor, TENSOR, "DataType", ["FLOAT8", "DML_TYPE_FLOAT16", True], TYPES),
         (read_tensor, TENSOR, "TotalTensorSizeInBytes", [False, 8.0], INTEGER),
         (read_tensor, TENSOR, "Flags", [2, "MINE", {}], FLAGS),
-        (read_tensor, TENSOR, "Type", ["IMAGE", 1], "; it must be BUFFER"),
-        (read_tensor, TENSOR, "DimensionCount", [3, 2.0, True], COUNT),
     ],
 )
 def test_values_of_the_wrong_type(call, path, field, values, rule):
@@ -197,22 +181,11 @@ def test_what_else_is_refused():
     for fields, text in (
         ({"DataType": None}, "has no field 'DataType', which is required"),
         ({"Flags": ["MINE"]}, f"Flags' is 'MINE'{FLAGS}"),
-        ({"Desc": 3}, "unknown field 'Desc'; its fields are DataType, Sizes"),
-        ({"Desc": {}}, "has the fields 'DataType', 'Sizes' beside 'Desc'; t"),
+        ({"Desc": {}}, "unknown field 'Desc'; its fields are DataType, Sizes"),
     ):
         assert_refused("PADDING", text, read_tensor, **fields)
-    either = "it must be a number, or an object with the"
-    bits = "the bits of the number"
-    for data_type, value, text in (
-        ("UINT8", {"Int8": 3}, f"for UINT8 {either} one"),
-        ("FLOAT16", {"UInt16": 2**16}, f"the one member 'UInt16', {bits}"),
-        ("FLOAT16", {"UInt16": 1.5}, f"the one member 'UInt16', {bits}"),
-        ("FLOAT32", {}, f"is {{}}; for FLOAT32 {either}"),
-        ("FLOAT32", {"Float32": 1, "Int8": 1}, "with the one member 'Float32'."),
-        ("FLOAT32", {"Float32": "1"}, NUMBER),
-    ):
-        fields = {"PaddingValueDataType": data_type, "PaddingValue": value}
-        assert_refused("PADDING1", text, read, Padding1Desc, **fields)
+    fields = {"PaddingValueDataType": "INT8", "PaddingValue": {"Int8": 3}}
+    assert_refused("PADDING1", NUMBER, read, Padding1Desc, **fields)
 
 
 def test_what_is_no_object():
