@@ -4,7 +4,7 @@ The tables themselves are in `format`.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from dmljax._check import DescriptorError, ModelError, as_json, listed, quoted
@@ -42,17 +42,20 @@ class Field(NamedTuple):
 
 Fields = Mapping[str, Field]
 
-# `isinstance` would take True for an integer.
-OBJECT = Kind("an object", lambda value: type(value) is dict)
-LIST = Kind("a list", lambda value: type(value) is list)
-STRING = Kind("a string", lambda value: type(value) is str)
-BOOLEAN = Kind("true or false", lambda value: type(value) is bool)
-INTEGER = Kind("an integer", lambda value: type(value) is int)
+
+def of_type(text: str, *types: type) -> Kind:
+    """Makes the kind of the values of some types."""
+    # `isinstance` would take True for an integer.
+    return Kind(text, lambda value: type(value) in types)
+
+
+OBJECT = of_type("an object", dict)
+LIST = of_type("a list", list)
+STRING = of_type("a string", str)
+BOOLEAN = of_type("true or false", bool)
+INTEGER = of_type("an integer", int)
 # Strings are read with the data type, which is not known here.
-NUMBER = Kind(
-    "a number, or for floats also 'nan', 'inf' or '-inf'",
-    lambda value: type(value) in (int, float, str),
-)
+NUMBER = of_type("a number, or for floats also 'nan', 'inf' or '-inf'", int, float, str)
 
 
 def between(low: int, high: int, limits: str) -> Kind:
@@ -63,16 +66,29 @@ def between(low: int, high: int, limits: str) -> Kind:
 
 def list_of(kind: Kind, text: str) -> Kind:
     """Makes the kind of a list."""
-    return Kind(
-        text, lambda value: type(value) is list and all(map(kind.accepts, value))
-    )
+
+    def accepts(value: Any) -> bool:
+        return type(value) is list and all(map(kind.accepts, value))
+
+    return Kind(text, accepts)
 
 
-def choice(names: Sequence[str], prefix: str = "") -> Kind:
+def one_or_list_of(kind: Kind) -> Kind:
+    """Makes the kind of a value, or of a list of such values."""
+
+    def accepts(value: Any) -> bool:
+        return all(map(kind.accepts, value if type(value) is list else [value]))
+
+    return Kind(f"{kind.text}, or a list of these", accepts)
+
+
+def choice(*names: str, prefix: str = "") -> Kind:
     """Makes the kind of one of some names, each with or without a prefix."""
-    full = [f"{prefix}{name}" for name in names]
-    text = f"one of {', '.join(names)}" if len(names) > 1 else f"'{names[0]}'"
-    return Kind(text, lambda value: value in names or value in full)
+
+    def accepts(value: Any) -> bool:
+        return type(value) is str and value.removeprefix(prefix) in names
+
+    return Kind(f"one of {', '.join(names)}", accepts)
 
 
 def require_kind(value: Any, kind: Kind, what: str) -> Any:
@@ -85,12 +101,11 @@ def require_kind(value: Any, kind: Kind, what: str) -> Any:
 def read_field(fields: Mapping[str, Any], key: str, field: Field) -> Any:
     """Returns the value of a field; None if an optional field is absent or null."""
     value = fields.get(key)
-    if value is not None:
-        return require_kind(value, field.kind, f"the field '{key}'")
-    if field.required:
-        found = "null" if key in fields else "missing"
-        raise ModelError(f"the field '{key}' is {found}; it must be {field.kind.text}.")
-    return None
+    if field.required and key not in fields:
+        raise ModelError(f"the field '{key}' is missing; it must be {field.kind.text}.")
+    if value is None and not field.required:
+        return None
+    return require_kind(value, field.kind, f"the field '{key}'")
 
 
 def without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +115,7 @@ def without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
     """Returns the fields of an object that are there, each as its table demands."""
-    fields: dict[str, Any] = require_kind(value, OBJECT, what)
+    fields = require_kind(value, OBJECT, what)
     # A misspelled field that is ignored would give another result in silence.
     for key in fields:
         if key not in table:
@@ -108,17 +123,6 @@ def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
                 f"there is no field {quoted(key)}; the fields are {', '.join(table)}."
             )
     return without_nulls({key: read_field(fields, key, table[key]) for key in table})
-
-
-def find_spelling(fields: Mapping[str, Any], key: str) -> str | None:
-    """Returns a key as it is written, perhaps with a capital letter; None if absent."""
-    given = [k for k in (key, key.capitalize()) if fields.get(k) is not None]
-    if len(given) == 2:
-        raise ModelError(
-            f"it has both of the fields {listed(given)}, which are the same; leave one "
-            "out."
-        )
-    return given[0] if given else None
 
 
 def look_up(name: str, what: str, choices: Mapping[str, Value]) -> Value:

@@ -1,6 +1,7 @@
-"""The format of model files as tables of fields, and a model that was read.
+"""The format of model files: tables of fields, and the classes of a model.
 
-The tables list the fields of each object. docs/model_files.md explains them.
+A table lists the fields of a JSON object, as docs/model_files.md explains them. Rules
+about two fields or two objects are in `values` and `parse`.
 """
 
 import dataclasses
@@ -26,6 +27,8 @@ from dmljax._model.fields import (
     between,
     choice,
     list_of,
+    of_type,
+    one_or_list_of,
 )
 from dmljax._model.output import FileOutput
 
@@ -36,25 +39,26 @@ UNSIGNED = between(0, 2**64 - 1, "0 to 2^64 - 1")
 SIZE = between(1, 2**32 - 1, "1 to 2^32 - 1")
 SIZES = list_of(SIZE, "a list of integers, each from 1 to 2^32 - 1")
 INTEGERS = list_of(INTEGER, "a list of integers")
-EXECUTION_FLAG = choice(
-    (
+EXECUTION_FLAGS = one_or_list_of(
+    choice(
         "NONE",
         "ALLOW_HALF_PRECISION_COMPUTATION",
         "DISABLE_META_COMMANDS",
         "DESCRIPTORS_VOLATILE",
-    ),
-    "DML_EXECUTION_FLAG_",
+        prefix="DML_EXECUTION_FLAG_",
+    )
 )
-SEVERAL_FLAGS = list_of(EXECUTION_FLAG, f"{EXECUTION_FLAG.text}, or a list of these")
-EXECUTION_FLAGS = Kind(
-    SEVERAL_FLAGS.text,
-    lambda value: EXECUTION_FLAG.accepts(value) or SEVERAL_FLAGS.accepts(value),
+VALUES = Kind(
+    "a list or an object",
+    # ONNX models have "deferred" there, which `values` refuses by name.
+    lambda value: type(value) in (list, dict) or value == "deferred",
+)
+STRUCT = of_type(
+    "an object with the fields of the C struct, which may also stand beside 'type'",
+    dict,
 )
 # UNKNOWN stands for a list of elements that have their own types.
-DATA_TYPE = choice((*DATA_TYPES, "UNKNOWN"), enum_prefix(DataType))
-# `values` refuses other types than these, with its own messages.
-INITIAL_VALUES = Kind("a list or an object", lambda _: True)
-CHANNEL_ORDER = Field(choice(("RGB", "BGR")))
+DATA_TYPE = choice(*DATA_TYPES, "UNKNOWN", prefix=enum_prefix(DataType))
 
 MODEL: Fields = {
     "resources": Field(OBJECT, required=True),
@@ -66,12 +70,11 @@ MODEL: Fields = {
 # models for the tool do; we check their types all the same.
 RESOURCE: Fields = {
     "initialValuesDataType": Field(DATA_TYPE),
-    "initialValues": Field(INITIAL_VALUES, required=True),
+    "initialValues": Field(VALUES, required=True),
     "initialValuesOffsetInBytes": Field(UNSIGNED),
     "sizeInBytes": Field(UNSIGNED),
     "resampleSize": Field(SIZES),  # {1, channels, height, width} of an image
-    "resampleMode": Field(choice(["scale"])),
-    "channelOrder": CHANNEL_ORDER,
+    "resampleMode": Field(Kind("'scale'", lambda value: value == "scale")),
 }
 COUNT = Field(UNSIGNED, required=True)
 # The objects that `initialValues` may be, by the field that no other of them has.
@@ -90,16 +93,14 @@ MIXED_ELEMENT: Fields = {
     "value": Field(NUMBER, required=True),
     "name": Field(STRING),
 }
+NAME = Field(STRING, required=True)
 DISPATCHABLE: Fields = {
-    "type": Field(STRING),  # the operator, such as DML_OPERATOR_PADDING
-    "desc": Field(OBJECT),  # the fields of the operator's C struct
-    "Type": Field(STRING),  # the same as type
-    "Desc": Field(OBJECT),  # the same as desc
+    "type": NAME,  # the operator, such as DML_OPERATOR_PADDING
+    "desc": Field(STRUCT, required=True),
     "bindings": Field(OBJECT),  # the resources of tensors that commands leave out
     "dmlCompileType": Field(STRING),  # ignored
     "executionFlags": Field(EXECUTION_FLAGS),  # ignored
 }
-NAME = Field(STRING, required=True)
 COMMANDS: Mapping[str, Fields] = {
     "dispatch": {
         "type": NAME,
@@ -113,7 +114,6 @@ COMMANDS: Mapping[str, Fields] = {
         "resource": NAME,
         "targetPath": Field(STRING, required=True),
         "dimensions": Field(SIZES),
-        "channelOrder": CHANNEL_ORDER,
     },
 }
 BINDING: Fields = {
@@ -140,7 +140,9 @@ class Resource:
     @property
     def dtype(self) -> np.dtype:
         """The type in which it is shown: bytes for a list of mixed types."""
-        return self.data_type.dtype if self.data_type else np.dtype(np.uint8)
+        if self.data_type == DataType.UNKNOWN:
+            return np.dtype(np.uint8)
+        return self.data_type.dtype
 
     @property
     def values(self) -> np.ndarray:
@@ -185,21 +187,24 @@ class WriteFile(NamedTuple):
     output: FileOutput
 
 
+Command = Dispatch | Print | WriteFile
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Model:
     """A model that has been checked. Only the machine can fail to run it now."""
 
     place: str  # its name in errors
     resources: Mapping[str, Resource]
-    commands: tuple[Dispatch | Print | WriteFile, ...]  # in their order
-    reinterpreted: frozenset[str]  # the resources that are bound as another type
+    commands: list[Command]  # in their order
+    reinterpreted: set[str]  # the resources that are bound as another type
 
     @property
-    def dispatches(self) -> tuple[Dispatch, ...]:
+    def dispatches(self) -> list[Dispatch]:
         """The commands that run an operator, in their order."""
-        return tuple(c for c in self.commands if isinstance(c, Dispatch))
+        return [c for c in self.commands if isinstance(c, Dispatch)]
 
     @property
-    def outputs(self) -> tuple[Print | WriteFile, ...]:
+    def outputs(self) -> list[Print | WriteFile]:
         """The commands that show a resource, in their order."""
-        return tuple(c for c in self.commands if not isinstance(c, Dispatch))
+        return [c for c in self.commands if not isinstance(c, Dispatch)]

@@ -1,15 +1,13 @@
 """Image files as tensors {1, channels, height, width}, read and written with Pillow.
 
-Pillow is an extra, imported only where an image is read or written.
+Pillow is an extra, imported only where an image is read or written. Files themselves
+are opened in `limits` and `output`: this module converts their content.
 """
 
 import contextlib
-import functools
 import io
 import math
 import re
-import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,8 +21,6 @@ from dmljax._model.limits import Room
 IMAGE_KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
 IMAGE_TYPES = ("FLOAT64", "FLOAT32", "FLOAT16", "UINT8")
 PILLOW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
-# Pillow can't convert other modes, such as CMYK, to RGBA directly.
-CONVERTIBLE_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA")
 WRITTEN_CHANNELS = {"PNG": (1, 3, 4), "JPEG": (1, 3)}
 # The most pixels along a side. PNG counts them in 31 bits. JPEG counts them in 16 bits,
 # and the JPEG library allows a little less.
@@ -49,21 +45,11 @@ def check_data_type(data_type: DataType) -> None:
         )
 
 
-# Python has one list of filters of warnings for all threads. Of two threads that change
-# it at the same time, one would restore the changes of the other.
-_ONE_THREAD = threading.Lock()
-
-
 @contextlib.contextmanager
 def converting(place: str) -> Iterator[None]:
-    """Turns whatever a decoder or an encoder raises into an error of the model.
-
-    Its warnings are not shown, because it then gives an image nevertheless.
-    """
+    """Turns whatever a decoder or an encoder raises into an error of the model."""
     try:
-        with _ONE_THREAD, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
+        yield
     except ModelError:
         raise
     except Exception as error:  # a damaged file makes decoders raise almost anything
@@ -81,14 +67,6 @@ def import_pillow() -> Any:
             "images need Pillow, which is not installed: pip install pillow"
         ) from None
     return Image
-
-
-def _swap_for(order: str, pixels: np.ndarray) -> np.ndarray:
-    """Swaps red and blue of (height, width, channels) for BGR. Alpha stays last."""
-    channels = pixels.shape[-1]
-    if order == "RGB" or channels == 1:
-        return pixels
-    return pixels[..., [2, 1, 0, 3][:channels]]
 
 
 def read_image(
@@ -118,14 +96,11 @@ def read_image(
         # The header is read, but not the pixels yet.
         room.check(math.prod(own), place)
         room.check(channels * height * width, place)
-        if channels != 1 and image.mode not in CONVERTIBLE_MODES:
-            image = image.convert("RGB")
         image = image.convert(PILLOW_MODES[channels])
         if resample:
             image = image.resize((width, height), library.Resampling.BICUBIC)
         pixels = np.asarray(image).reshape(height, width, channels)
-    order = fields.get("channelOrder", "RGB")
-    planes = _swap_for(order, pixels).transpose(2, 0, 1).ravel()
+    planes = pixels.transpose(2, 0, 1).ravel()
     if data_type == DataType.UINT8:
         return planes
     return (planes / 255).astype(data_type.dtype)
@@ -135,13 +110,18 @@ def _count_channels(image: Any) -> int:
     """Counts the channels: 1 for grey, 3 for colours, 4 with transparency."""
     if "A" in image.mode or "transparency" in image.info:
         return 4
-    return 1 if image.mode in ("1", "L") else 3
+    if image.mode in ("1", "L"):
+        return 1
+    return 3
 
 
 def image_encoder(
-    path: Path, dimensions: tuple[int, ...], data_type: DataType, order: str
+    path: Path, dimensions: tuple[int, ...], data_type: DataType
 ) -> tuple[Encoder, str]:
-    """Returns a function that encodes an image, and the size that a message shows."""
+    """Returns a function that encodes an image, and the size that a message shows.
+
+    Floats are clipped to [0, 1], and NaN becomes black.
+    """
     check_data_type(data_type)
     kind = IMAGE_KINDS[path.suffix.lower()]
     channels = WRITTEN_CHANNELS[kind]
@@ -158,20 +138,18 @@ def image_encoder(
             f"the field 'dimensions' is {show(dimensions)}; a {kind} image has at most "
             f"{MOST_PIXELS[kind]} rows and columns."
         )
-    encode = functools.partial(_encode, import_pillow(), kind, size, order)
+    library = import_pillow()
+
+    def encode(values: np.ndarray) -> bytes:
+        if values.dtype != np.uint8:
+            unit = np.clip(np.nan_to_num(values.astype(np.float64)), 0, 1)
+            values = np.rint(unit * 255).astype(np.uint8)
+        pixels = values.reshape(size).transpose(1, 2, 0)
+        if size[0] == 1:
+            pixels = pixels[..., 0]
+        file = io.BytesIO()
+        with converting("the image"):
+            library.fromarray(np.ascontiguousarray(pixels)).save(file, kind)
+        return file.getvalue()
+
     return encode, f"{size[2]} x {size[1]}"
-
-
-def _encode(
-    library: Any, kind: str, size: list[int], order: str, values: np.ndarray
-) -> bytes:
-    """Encodes an image. Floats are clipped to [0, 1], and NaN becomes black."""
-    if values.dtype != np.uint8:
-        unit = np.clip(np.nan_to_num(values.astype(np.float64)), 0, 1)
-        values = np.rint(unit * 255).astype(np.uint8)
-    pixels = _swap_for(order, values.reshape(size).transpose(1, 2, 0))
-    pixels = pixels[..., 0] if size[0] == 1 else pixels
-    file = io.BytesIO()
-    with converting("the image"):
-        library.fromarray(np.ascontiguousarray(pixels)).save(file, kind)
-    return file.getvalue()

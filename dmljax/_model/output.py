@@ -1,6 +1,6 @@
-"""The output of a model: printed text, and files that are written.
+"""The output of a model: the text of a resource, and files that are written.
 
-Text looks as in DxDispatch.
+The text is that of DxDispatch. Images are encoded in `images`.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import math
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,22 +60,24 @@ def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator
     [1] 1.5 (0x3E00)
     <BLANKLINE>
     """
-    separator = "\n" if verbose else ", "
+    separator = ", "
+    if verbose:
+        separator = "\n"
     yield f"Resource '{escaped(name)}':{separator[-1]}"
-    # C++ writes floats with up to six digits.
-    write = "{:g}".format if is_floating(values.dtype) else str
+    number_format = "d"
+    if is_floating(values.dtype):
+        number_format = "g"  # C++ writes floats with up to six digits
     width = len(str(values.size))
     digits = 2 * values.itemsize
+    bits = values.view(f"u{values.itemsize}")
     for start in range(0, values.size, CHUNK):
-        part = values[start : start + CHUNK]
-        texts: Iterable[str] = map(write, part.tolist())
-        if verbose:
-            # The tool pads the index and the bits with spaces, not with zeros.
-            bits = part.view(f"u{part.itemsize}").tolist()
-            texts = (
-                f"[{start + n:{width}}] {text} (0x{bits[n]:{digits}X})"
-                for n, text in enumerate(texts)
-            )
+        texts = []
+        for index, number in enumerate(values[start : start + CHUNK].tolist(), start):
+            text = format(number, number_format)
+            if verbose:
+                # The tool pads the index and the bits with spaces, not with zeros.
+                text = f"[{index:{width}}] {text} (0x{bits[index]:{digits}X})"
+            texts.append(text)
         if start:
             yield separator
         yield separator.join(texts)
@@ -111,8 +113,7 @@ def plan_file(
             "elements with their own; write raw data (.bin)."
         )
     elif is_image(path):
-        order = fields.get("channelOrder", "RGB")
-        encode, summary = image_encoder(path, sizes, data_type, order)
+        encode, summary = image_encoder(path, sizes, data_type)
     else:
         if len(sizes) > MOST_DIMENSIONS:
             raise ModelError(

@@ -1,8 +1,10 @@
 """Reads a model file and checks it as a whole.
 
 When a model has passed, only the machine can fail to run it. So an error in the last
-command leaves nothing printed and nothing written. `format` has the tables of fields,
-and `values` makes resources.
+command leaves nothing printed and nothing written.
+
+This module has the checks of dispatchables, commands and bindings. The tables of fields
+are in `format`, and `values` makes resources.
 """
 
 import json
@@ -20,24 +22,27 @@ from dmljax._directml.tensor import DataType, TensorDesc, TensorFlags
 from dmljax._model import format as tables
 from dmljax._model.fields import (
     OBJECT,
-    STRING,
-    Field,
     at_place,
-    find_spelling,
     look_up,
     read_field,
     read_fields,
     require_kind,
     without_nulls,
 )
-from dmljax._model.format import Binding, Dispatch, Model, Print, Resource, WriteFile
+from dmljax._model.format import (
+    Binding,
+    Command,
+    Dispatch,
+    Model,
+    Print,
+    Resource,
+    WriteFile,
+)
 from dmljax._model.jsonc import read_jsonc, unique
 from dmljax._model.limits import MOST_ELEMENTS, Room, check_length, read_file
 from dmljax._model.output import THIS_FOLDER, Targets, plan_file
 from dmljax._model.values import read_resource
 from dmljax._operators import DESCRIPTORS
-
-TYPE = Field(STRING, required=True)
 
 
 def read_stream(stream: Any, most: int) -> bytes:
@@ -84,12 +89,10 @@ def parse_model(
         with at_place(f"{place}, dispatchable {quoted(name)}"):
             for tensor, binding in bindings.items():
                 parser.binding(tensor, binding)
-    commands = tuple(
-        parser.command(value, f"{place}, command {number}")
-        for number, value in enumerate(fields["commands"], 1)
-    )
-    reinterpreted = frozenset(parser.reinterpreted)
-    return Model(place, parser.resources, commands, reinterpreted)
+    commands = []
+    for number, value in enumerate(fields["commands"], 1):
+        commands.append(parser.command(value, f"{place}, command {number}"))
+    return Model(place, parser.resources, commands, parser.reinterpreted)
 
 
 def _load(source: Source, most: int) -> Any:
@@ -123,23 +126,17 @@ Dispatchable = tuple[OperatorDesc, dict[str, Any]]
 
 def _read_dispatchable(value: Any) -> Dispatchable:
     """Reads an operator and checks its descriptor."""
-    fields = require_kind(value, OBJECT, "it")
-    name = read_field(fields, find_spelling(fields, "type") or "type", TYPE)
-    cls = operator_class(name)
-    struct = find_spelling(fields, "desc")
-    # The fields of the C struct are in an object, or stand beside the type. Then all
-    # that are not of the table are the struct's.
-    own = {key: item for key, item in fields.items() if key in tables.DISPATCHABLE}
-    beside = {key: item for key, item in fields.items() if key not in own}
-    known = read_fields(fields if struct else own, tables.DISPATCHABLE)
-    if not struct and not beside:
-        raise ModelError(
-            "the field 'desc' is missing; it must be an object with the fields of the "
-            "C struct, which may also stand beside 'type'."
-        )
-    desc = cls.from_json(known[struct] if struct else beside)
+    fields = dict(require_kind(value, OBJECT, "it"))
+    cls = operator_class(read_field(fields, "type", tables.NAME))
+    if fields.get("desc") is None:
+        # The fields of the C struct may stand beside `type`: all others are of it.
+        beside = [key for key in fields if key not in tables.DISPATCHABLE]
+        if beside:
+            fields["desc"] = {key: fields.pop(key) for key in beside}
+    fields = read_fields(fields, tables.DISPATCHABLE)
+    desc = cls.from_json(fields["desc"])
     desc.check(max(FeatureLevel))
-    return desc, without_nulls(known.get("bindings", {}))
+    return desc, without_nulls(fields.get("bindings", {}))
 
 
 class _Parser:
@@ -154,25 +151,27 @@ class _Parser:
 
     def binding(self, tensor: str, value: Any) -> dict[str, Any]:
         """Reads a binding: a name, an object, or a list of one of these."""
-        source = value[0] if isinstance(value, list) and len(value) == 1 else value
-        source = {"name": source} if isinstance(source, str) else source
-        if not isinstance(source, dict):
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        if isinstance(value, str):
+            value = {"name": value}
+        if not isinstance(value, dict):
             raise ModelError(
                 f"the binding of {quoted(tensor)} is {as_json(value)}; it must be the "
                 "name of one resource, or an object with it."
             )
         with at_place(f"the binding of {quoted(tensor)}"):
-            fields = read_fields(source, tables.BINDING)
+            fields = read_fields(value, tables.BINDING)
         look_up(fields["name"], "resource", self.resources)
         return fields
 
-    def command(self, value: Any, place: str) -> Dispatch | Print | WriteFile:
+    def command(self, value: Any, place: str) -> Command:
         """Reads a command. `place` is where it stands in the model."""
         with at_place(place):
-            name = read_field(require_kind(value, OBJECT, "it"), "type", TYPE)
+            name = read_field(require_kind(value, OBJECT, "it"), "type", tables.NAME)
         place = f"{place} ({shortened(name)})"
+        kinds = {kind.lower(): kind for kind in tables.COMMANDS}
         with at_place(place):
-            kinds = {kind.lower(): kind for kind in tables.COMMANDS}
             kind = kinds.get(name.lower())
             if kind is None:
                 raise ModelError(
@@ -182,21 +181,15 @@ class _Parser:
             fields = read_fields(value, tables.COMMANDS[kind])
             if kind == "dispatch":
                 return self._dispatch(fields, place)
-            name = fields["resource"]
-            resource = look_up(name, "resource", self.resources)
+            resource = look_up(fields["resource"], "resource", self.resources)
             # The program returns these elements beside those at the end.
             self.room.take(resource.length, "it")
             if kind == "print":
-                if resource.data_type == DataType.UNKNOWN:
-                    raise ModelError(
-                        f"the resource {quoted(name)} has a list of elements with "
-                        "their own types and cannot be printed; write it to a file."
-                    )
-                return Print(place, name, fields.get("verbose", False))
+                return _print(fields, resource, place)
             output = plan_file(
                 fields, resource.data_type, resource.length, self.targets
             )
-            return WriteFile(place, name, output)
+            return WriteFile(place, fields["resource"], output)
 
     def _dispatch(self, fields: Mapping[str, Any], place: str) -> Dispatch:
         name = fields["dispatchable"]
@@ -205,7 +198,9 @@ class _Parser:
         bound = without_nulls(first | fields["bindings"])
         tensors = {c_name(field): (field, t) for field, t in desc.tensors().items()}
         for key in sorted(bound.keys() ^ tensors.keys()):
-            reason = "there is no such tensor" if key in bound else "it has no binding"
+            reason = "it has no binding"
+            if key in bound:
+                reason = "there is no such tensor"
             raise ModelError(
                 f"tensor {quoted(key)} of {quoted(name)}: {reason}; each of its "
                 f"tensors must be bound to a resource: {', '.join(tensors)}."
@@ -226,13 +221,7 @@ class _Parser:
                 )
             bindings[field] = binding._replace(owned=owned)
             # With strides of 0, a tensor has more elements than its resource.
-            elements = math.prod(tensor.sizes)
-            if elements > self.room.limit:
-                raise ModelError(
-                    f"tensor '{key}' has {elements} elements; a model may have "
-                    f"{self.room.limit} in all (--max-elements, or max_elements in "
-                    "Python)."
-                )
+            Room(self.room.limit).check(math.prod(tensor.sizes), f"tensor '{key}'")
         _check_apart(desc, bindings)
         return Dispatch(place, desc, bindings)
 
@@ -245,8 +234,9 @@ class _Parser:
         size = resource.content.nbytes
         element = fields.get("elementSizeInBytes") or resource.dtype.itemsize
         begin = fields.get("elementOffset", 0) * element
-        count = fields.get("elementCount", 0)
-        end = begin + count * element if count else size
+        end = size
+        if fields.get("elementCount"):
+            end = begin + fields["elementCount"] * element
         if end > size:
             raise ModelError(
                 f"the binding of '{key}' reaches to byte {end}, while resource "
@@ -281,6 +271,16 @@ class _Parser:
         if not same or begin + tensor.extent * width > elements:
             self.reinterpreted.add(name)
         return Binding(name, begin)
+
+
+def _print(fields: Mapping[str, Any], resource: Resource, place: str) -> Print:
+    name = fields["resource"]
+    if resource.data_type == DataType.UNKNOWN:
+        raise ModelError(
+            f"the resource {quoted(name)} has a list of elements with their own types "
+            "and cannot be printed; write it to a file."
+        )
+    return Print(place, name, fields.get("verbose", False))
 
 
 def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:

@@ -1,8 +1,8 @@
-"""Runs model files: the JSON of DxDispatch, with resources, operators and commands.
+"""Runs model files: `run_model`, devices, and the program of a model.
 
 A model is read and checked as a whole, then compiled to one program, then run. Then its
-files are written, and then its text is printed. Reading is in `parse`, and showing is
-in `output`.
+files are written, and then its text is printed. `parse` reads a model, and `output`
+makes its text and files.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._check import ModelError, as_python, listed, quoted, shortened
+from dmljax._check import ModelError, as_python, quoted, shortened
 from dmljax._directml.strides import read, write
 from dmljax._model.fields import at_place
 from dmljax._model.format import Dispatch, Model, Print, WriteFile
@@ -133,30 +133,24 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
         jax.local_devices()
     except (RuntimeError, AssertionError) as error:
         config: Any = jax.config
-        asked = config.jax_platforms
-        advice = f" with JAX_PLATFORMS={shortened(asked)}; unset it" if asked else ""
+        advice = ""
+        if config.jax_platforms:
+            asked = shortened(config.jax_platforms)
+            advice = f" with JAX_PLATFORMS={asked}; unset it"
         raise ModelError(f"JAX finds no device{advice}: {_one_line(error)}") from error
     if device is None:
         return None
-    found: dict[str, jax.Device] = {}
-    reason = None
-    for platform in PLATFORMS:
-        try:
-            found[platform] = jax.local_devices(backend=platform)[0]
-        except RuntimeError as error:  # JAX has no device of this platform
-            reason = error if platform == device else reason
-    if device not in found:
-        says = f" JAX says: {_one_line(reason)}" if reason else ""
+    try:
+        return jax.local_devices(backend=device)[0]
+    except RuntimeError as error:  # whose text lists the platforms that are there
         raise ModelError(
-            f"device {quoted(device)} is not present; this machine has "
-            f"{listed(found)}.{says}"
-        ) from reason
-    return found[device]
+            f"device {quoted(device)} is not present: {_one_line(error)}"
+        ) from error
 
 
 def _one_line(error: Exception) -> str:
     """Returns the beginning of an error of JAX in one line, however many it has."""
-    return " ".join(str(error).split())[:300]
+    return shortened(" ".join(str(error).split()), 300)
 
 
 @contextlib.contextmanager
@@ -176,7 +170,7 @@ def _on_machine(place: str) -> Iterator[None]:
 # Running
 
 
-def _versions_of(model: Model) -> tuple[list[Version], list[Version]]:
+def _versions_of(model: Model) -> tuple[list[Version], dict[str, int]]:
     """Returns the versions that commands show, and the last one of each resource."""
     shown = []
     count = dict.fromkeys(model.resources, 0)
@@ -186,7 +180,7 @@ def _versions_of(model: Model) -> tuple[list[Version], list[Version]]:
                 count[name] += 1
         else:
             shown.append((command.resource, count[command.resource]))
-    return shown, list(count.items())
+    return shown, count
 
 
 def program(model: Model) -> Callable[[State], Versions]:
@@ -197,7 +191,7 @@ def program(model: Model) -> Callable[[State], Versions]:
     takes time to compile.
     """
     shown, last = _versions_of(model)
-    needed = {*shown, *last}
+    needed = {*shown, *last.items()}
 
     def dmljax_model(initial: State) -> Versions:
         state = dict(initial)
@@ -236,12 +230,12 @@ def initial_state(model: Model) -> dict[str, np.ndarray]:
 
 def results_of(model: Model, versions: Versions) -> Results:
     """Joins the outputs of the program and the resources that no dispatch writes."""
-    values: dict[Version, Values] = dict(versions)
+    values: dict[Version, Values] = {}
+    for name, resource in model.resources.items():
+        values[name, 0] = resource.values
+    values |= versions
     shown, last = _versions_of(model)
-    for name, writes in [*shown, *last]:
-        if writes == 0:
-            values[name, 0] = model.resources[name].values
-    resources = {name: values[name, writes] for name, writes in last}
+    resources = {name: values[name, writes] for name, writes in last.items()}
     snapshots = jax.device_get([values[version] for version in shown])
     return Results(resources, snapshots)
 
@@ -260,7 +254,9 @@ def _apply(command: Dispatch, state: State, initial: State) -> None:
     inputs = []
     for name, tensor in command.desc.input_tensors().items():
         resource, offset, owned = command.bindings[name]
-        buffer = (initial if owned else state)[resource]
+        buffer = state[resource]
+        if owned:
+            buffer = initial[resource]
         elements = _elements(buffer, tensor.dtype, offset, tensor.extent)
         inputs.append(read(tensor, elements))
     outputs = command.desc.evaluate(*inputs)
@@ -315,11 +311,11 @@ def _with_elements(buffer: jax.Array, elements: jax.Array, offset: int) -> jax.A
 
 def write_outputs(model: Model, results: Results) -> list[str]:
     """Writes the files of a model, and returns a line about each."""
-    return [
-        write_file(command.place, command.output, values)
-        for command, values in zip(model.outputs, results.snapshots, strict=True)
-        if isinstance(command, WriteFile)
-    ]
+    lines = []
+    for command, values in zip(model.outputs, results.snapshots, strict=True):
+        if isinstance(command, WriteFile):
+            lines.append(write_file(command.place, command.output, values))
+    return lines
 
 
 def print_outputs(model: Model, results: Results) -> None:

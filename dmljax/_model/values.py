@@ -1,7 +1,7 @@
 """Resources and their initial values: lists, repeated values, sequences and files.
 
 A resource begins with the values that DxDispatch gives it, or the model is refused.
-How image files become values is in `images`.
+Image files are read in `images`. The places of tensors in resources are in `parse`.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import numpy as np
 
 from dmljax._arguments import check_x64
 from dmljax._check import LONGEST_PATH, ModelError, as_json, listed, quoted, shortened
-from dmljax._directml.json import NONFINITE, enum_prefix, number_from_json
+from dmljax._directml.json import enum_prefix, number_from_json
 from dmljax._directml.tensor import DataType
 from dmljax._model.fields import at_place, read_fields
 from dmljax._model.format import (
@@ -76,11 +76,6 @@ def _initial_values(
     if isinstance(values, dict):
         array = _generate(fields, folder, room)
         data_type = DataType[array.dtype.name.upper()]  # a .npy file brings its own
-    elif not isinstance(values, list):
-        raise ModelError(
-            f"the field 'initialValues' is {as_json(values)}; it must be a list or an "
-            "object."
-        )
     elif data_type == DataType.UNKNOWN and values and isinstance(values[0], dict):
         array = _join_mixed(values)
     else:
@@ -108,47 +103,49 @@ def _require_type(data_type: DataType) -> DataType:
 
 
 def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
-    """Makes an array of a list of numbers.
-
-    A number past the largest one of a floating type becomes infinity.
-    """
-    numbers = values
-    kinds: set[type] = {int}
+    """Makes an array of a list of numbers."""
+    plain: set[type] = {int}
     if is_floating(data_type.dtype):
-        numbers = [NONFINITE.get(v.lower(), v) if type(v) is str else v for v in values]
-        kinds = {int, float}
-    # A list may have millions of elements. NumPy takes them all at once. A list that it
-    # refuses goes to the slower _read_number, whose error names the element.
+        plain = {int, float}
+    # A list may have millions of elements, and NumPy takes them all at once. If it
+    # can't, `_read_number` finds the element that is wrong.
     with contextlib.suppress(OverflowError):
-        if kinds.issuperset(map(type, numbers)):
-            return _as_array(numbers, data_type)
-    named = ((value, f"initialValues[{n}]") for n, value in enumerate(values))
-    return np.concatenate([_read_number(v, data_type, name) for v, name in named])
+        if plain.issuperset(map(type, values)):
+            return _as_array(values, data_type)
+    numbers = []
+    for index, value in enumerate(values):
+        numbers.append(_read_number(value, data_type, f"initialValues[{index}]"))
+    return _as_array(numbers, data_type)
 
 
 def _as_array(numbers: list[Any], data_type: DataType) -> np.ndarray:
-    dtype = data_type.dtype
-    # The tool reads a half as a float32, and so rounds it twice.
-    first = np.promote_types(dtype, np.float32) if is_floating(dtype) else dtype
+    """A number past the largest one of a floating type becomes infinity."""
+    values: Any = numbers
     with np.errstate(over="ignore"):
-        return np.array(numbers, first).astype(dtype)
+        if data_type == DataType.FLOAT16:
+            # The tool reads a half as a float32, and so rounds it twice.
+            values = np.array(values, np.float32)
+        return np.array(values, data_type.dtype)
 
 
-def _read_number(value: Any, data_type: DataType, what: str) -> np.ndarray:
-    """Makes an array of one number; ModelError if `data_type` does not hold it."""
+def _read_number(value: Any, data_type: DataType, what: str) -> int | float:
+    """Returns a number; ModelError if `data_type` does not hold it."""
     if is_floating(data_type.dtype):
-        wrong = ModelError(
-            f"{what} is {as_json(value)}; it must be a number or 'nan', 'inf', '-inf'."
-        )
+        number = number_from_json(value)
+        if number is None:
+            raise ModelError(
+                f"{what} is {as_json(value)}; it must be a number or 'nan', 'inf', "
+                "'-inf'."
+            )
         try:
-            return _as_array([float(number_from_json(value, wrong))], data_type)
+            return float(number)
         except OverflowError:
             raise ModelError(
                 f"{what} is {as_json(value)}, which is too large for {data_type.name}."
             ) from None
     limits = np.iinfo(data_type.dtype)
     if type(value) is int and limits.min <= value <= limits.max:
-        return _as_array([value], data_type)
+        return value
     raise ModelError(
         f"{what} is {as_json(value)}; {data_type.name} holds the integers "
         f"{limits.min} to {limits.max}."
@@ -168,7 +165,7 @@ def _join_mixed(values: list[Any]) -> np.ndarray:
                     f"{', '.join(DATA_TYPES)}."
                 )
             number = _read_number(fields["value"], data_type, "the field 'value'")
-        content += number.tobytes()
+        content += _as_array([number], data_type).tobytes()
     return np.frombuffer(content, np.uint8)
 
 
@@ -187,20 +184,19 @@ def _generate(resource: Mapping[str, Any], folder: Path, room: Room) -> np.ndarr
         return _read_source(fields["sourcePath"], resource, folder, room)
     count = fields.pop("valueCount")
     data_type = _require_type(resource[TYPE])
-    # Either [value] or [start, delta].
-    first, *steps = [
-        _read_number(value, data_type, f"the field '{key}'")
-        for key, value in fields.items()
-    ]
+    given = []  # either [value] or [start, delta]
+    for key, value in fields.items():
+        given.append(_read_number(value, data_type, f"the field '{key}'"))
+    numbers = _as_array(given, data_type)
     if count < 1:
         raise ModelError(f"the field 'valueCount' is {count}; it must be at least 1.")
     room.check(count, "it")
-    if not steps:
-        return np.repeat(first, count)
+    array = np.full(count, numbers[-1])
+    if len(numbers) == 1:
+        return array
     # The sum is computed in the type, as the tool does it: floats are rounded in every
     # step, and integers wrap around.
-    array = np.repeat(steps[0], count)
-    array[:1] = first
+    array[0] = numbers[0]
     with np.errstate(over="ignore", invalid="ignore"):
         return np.add.accumulate(array, dtype=array.dtype)
 

@@ -1,8 +1,8 @@
-"""Kinds of values, and fields with two spellings."""
+"""Kinds of values."""
 
 import pytest
 
-from dmljax._model.fields import BOOLEAN, NUMBER, STRING, find_spelling
+from dmljax._model.fields import BOOLEAN, NUMBER, STRING
 from dmljax._model.format import DATA_TYPE, EXECUTION_FLAGS, INTEGERS, SIZES, UNSIGNED
 
 FLAG = "DML_EXECUTION_FLAG_DISABLE_META_COMMANDS"
@@ -24,8 +24,3 @@ FLAG = "DML_EXECUTION_FLAG_DISABLE_META_COMMANDS"
 def test_kinds_of_values(kind, values, others):
     assert all(map(kind.accepts, values))
     assert not any(map(kind.accepts, others))
-
-
-def test_spellings():
-    assert find_spelling({"desc": None, "Desc": {}}, "desc") == "Desc"
-    assert find_spelling({}, "desc") is None

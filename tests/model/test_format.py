@@ -9,7 +9,6 @@ UNSIGNED = "an integer from 0 to 2^64 - 1"
 SIZES = "a list of integers, each from 1 to 2^32 - 1"
 NUMBER = "a number, or for floats also 'nan', 'inf' or '-inf'"
 VALUES = "input.initialValues"
-ORDER = "one of RGB, BGR"
 
 
 @pytest.mark.parametrize(
@@ -25,7 +24,6 @@ ORDER = "one of RGB, BGR"
         ("input.sizeInBytes", "16", UNSIGNED),
         ("input.resampleSize", [0], SIZES),
         ("input.resampleMode", "crop", "'scale'"),
-        ("input.channelOrder", "GBR", ORDER),
         ("output.initialValues.value", True, NUMBER),
         ("output.initialValues.valueCount", 3.0, UNSIGNED),
         (VALUES, {"valueCount": 3, "valueStart": [1]}, NUMBER),
@@ -34,8 +32,6 @@ ORDER = "one of RGB, BGR"
         (VALUES, {"valueStart": 1, "valueCount": None}, UNSIGNED),
         ("pad.type", 1, "a string"),
         ("pad.desc", [], "an object"),
-        ("pad", {"Type": 1}, "a string"),
-        ("pad", {"type": "PADDING", "Desc": []}, "an object"),
         ("pad.bindings", [], "an object"),
         ("pad.dmlCompileType", 1, "a string"),
         ("pad.executionFlags", ["FAST"], "one of NONE, ALLOW_HALF"),
@@ -48,7 +44,6 @@ ORDER = "one of RGB, BGR"
         ("writeFile.resource", 1, "a string"),
         ("writeFile.targetPath", 1, "a string"),
         ("writeFile.dimensions", [-5, -1], SIZES),
-        ("writeFile.channelOrder", 1, ORDER),
         ("bindings.InputTensor.name", 1, "a string"),
         ("bindings.InputTensor.elementOffset", -1, UNSIGNED),
         ("bindings.InputTensor.elementSizeInBytes", "4", UNSIGNED),

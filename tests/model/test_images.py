@@ -3,15 +3,12 @@
 import math
 import struct
 import sys
-import threading
-import warnings
 import zlib
 
 import numpy as np
 import pytest
 
 import dmljax
-from dmljax._model.images import converting
 from tests.model import models as m
 from tests.project.texts import ROOT
 
@@ -48,15 +45,6 @@ def test_images_go_through_unchanged(mode, data_type):
     expected = (planes.ravel() / scale).astype(data_type.lower())
     np.testing.assert_array_equal(result, expected)
     np.testing.assert_array_equal(m.values_of(m.source("OUT.PNG")), planes.ravel())
-
-
-def test_the_channel_order():
-    planes = write_image("in.png")
-    command = m.save("r", "same.png", dimensions=[1, 4, 5, 7], channelOrder="BGR")
-    resource = m.source("in.png", channelOrder="BGR")
-    result = dmljax.run_model(m.holding(resource, command))["r"]
-    np.testing.assert_array_equal(result, planes[[2, 1, 0, 3]].ravel())
-    np.testing.assert_array_equal(m.values_of(m.source("same.png")), planes.ravel())
 
 
 @pytest.mark.parametrize("size", [[1, 1, 5, 7], [1, 3, 4, 6], [1, 4, 10, 2]])
@@ -177,23 +165,3 @@ def test_images_without_pillow(monkeypatch):
     assert m.refusal(m.holding(m.source("in.png"))).endswith(message)
     command = m.save("r", "out.png", dimensions=[1, 1])
     assert m.refusal(m.holding(m.data("UINT8", [1]), command)).endswith(message)
-
-
-def test_filters_of_warnings_are_restored_when_threads_use_images():
-    entered = threading.Event()
-    left = threading.Event()
-    before = list(warnings.filters)
-
-    def first():
-        with converting("the first"):
-            entered.set()
-            left.wait(0.05)  # the second would enter here
-
-    thread = threading.Thread(target=first)
-    thread.start()
-    assert entered.wait(10)
-    with converting("the second"):
-        left.set()
-        thread.join(0.05)
-    thread.join()
-    assert warnings.filters == before

@@ -56,8 +56,8 @@ def test_a_tensor_with_more_elements_than_its_resource():
     dispatch = m.dispatch("hot", IndicesTensor="i", ValuesTensor="v", OutputTensor="v")
     source = m.model(resources, {"hot": {"type": "ONE_HOT", "desc": desc}}, dispatch)
     assert m.refusal(source, max_elements=2**20 - 1).endswith(
-        "tensor 'ValuesTensor' has 1048576 elements; a model may have 1048575 in all "
-        f"{ADVICE}"
+        "tensor 'ValuesTensor' has 1048576 elements, and there is room for 1048575; a "
+        f"model may have 1048575 in all {ADVICE}"
     )
     dmljax.run_model(source, max_elements=2**20)
 

@@ -48,7 +48,6 @@ def test_what_is_no_model(folder):
         ("pad.type", ..., "dispatchable 'pad': the field 'type' is missing; it must"),
         ("pad", {"type": "PADDING"}, "field 'desc' is missing; it must be an object"),
         ("pad.flags", "NONE", "there is no field 'flags'; the fields are type, desc,"),
-        ("pad.Desc", {}, "'pad': it has both of the fields 'desc', 'Desc', which are"),
         ("pad.bindings", {"A": "x"}, "'pad': the resource 'x' is not in the model; it"),
         ("pad.bindings", {"A": 1}, "the binding of 'A' is 1; it must be the name"),
         ("pad.desc.OutputTensor.Sizes", [6], "PADDING: mismatched tensor sizes"),

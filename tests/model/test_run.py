@@ -116,7 +116,7 @@ def test_elements_and_their_bytes_are_returned_by_one_program():
     }
     source = m.model(
         {"elements": m.zeros("UINT32", 6), "raw": m.zeros("UINT8", 24)},
-        {"matrix": {"Type": "DIAGONAL_MATRIX1", "Desc": desc}},
+        {"matrix": {"type": "DIAGONAL_MATRIX1", "desc": desc}},
         m.dispatch("matrix", InputTensor=None, OutputTensor="elements"),
         m.dispatch("matrix", OutputTensor="raw"),
     )
@@ -196,19 +196,10 @@ def test_the_device(device):
     assert dmljax.run_model(m.padding_model(), device=chosen)["output"][0] == 1
 
 
-def test_a_device_that_is_not_there(monkeypatch):
-    there = {"cpu": jax.local_devices(backend="cpu")}
-
-    def find(backend="cpu"):
-        if backend not in there:
-            raise RuntimeError(f"{backend} is\nnot ready")
-        return there[backend]
-
-    monkeypatch.setattr(jax, "local_devices", find)
-    message = "device '{}' is not present; this machine has 'cpu'."
-    assert m.refusal(m.padding_model(), device="npu") == message.format("npu")
-    says = message.format("gpu") + " JAX says: gpu is not ready"
-    assert m.refusal(m.padding_model(), device="gpu") == says
+def test_a_device_that_is_not_there():
+    message = m.refusal(m.padding_model(), device="npu")
+    assert message.startswith("device 'npu' is not present: ")
+    assert "'cpu'" in message  # JAX lists the platforms that are there
     for other in (0, ["cpu"], jax.devices("cpu")):
         with pytest.raises(TypeError, match=r"device is .*; it must be a jax\.Device,"):
             dmljax.run_model(m.padding_model(), device=other)

@@ -33,6 +33,11 @@ REFUSED = {
         "targetPath 'no/written.npy' is in a folder that does not exist; it is",
     ),
     "unknown fields": ("input.comment", "mine", "there is no field 'comment'"),
+    "other spellings": (
+        "pad.desc.InputTensor.DimensionCount",
+        1,
+        "'desc.InputTensor' has an unknown field 'DimensionCount'; its fields are Data",
+    ),
     "element count": ("bindings.InputTensor.elementCount", 2, "spans 3 elements of"),
     "overlapping outputs": ("pad.desc.OutputTensor.Strides", [0], "may overlap"),
 }
@@ -107,12 +112,6 @@ def test_more_images():
         with jax.enable_x64(data_type == "FLOAT64"):
             values = m.values_of(m.source("in.jpeg", data_type))
             assert values.tolist() == [value] * 6
-
-
-def test_channel_order():
-    image = pytest.importorskip("PIL.Image")
-    image.new("RGB", (1, 1), (1, 2, 3)).save("in.png")
-    assert m.values_of(m.source("in.png", channelOrder="BGR")).tolist() == [3, 2, 1]
 
 
 def test_duplicate_names(folder):
