@@ -164,7 +164,9 @@ def _run(arguments: argparse.Namespace) -> int:
     models = []
     for name in arguments.models:
         _progress(f"checking {name}")
-        source = read_stream(sys.stdin, limit) if name == STANDARD_INPUT else name
+        source: str | bytes = name
+        if name == STANDARD_INPUT:
+            source = read_stream(sys.stdin, limit)
         models.append((name, parse_model(source, targets, limit)))
         _progress("")
     if arguments.check:
@@ -221,9 +223,11 @@ def _progress(line: str) -> None:
 
 
 def _support(arguments: argparse.Namespace) -> int:
-    name = arguments.operator
-    chosen = DESCRIPTORS.values() if name is None else [operator_class(name)]
-    print("\n\n".join(support_markdown(cls.operator, cls.support) for cls in chosen))
+    chosen = list(DESCRIPTORS.values())
+    if arguments.operator is not None:
+        chosen = [operator_class(arguments.operator)]
+    tables = [support_markdown(cls.operator, cls.support) for cls in chosen]
+    print("\n\n".join(tables))
     return 0
 
 

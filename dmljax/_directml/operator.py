@@ -1,7 +1,7 @@
 """`create_operator`, and the operator that it returns: a descriptor that can be called.
 
-Arrays are checked against their tensors, and read and written through strides. The
-`evaluate` of the descriptor computes the result.
+Here arrays are checked against their tensors, and read and written through strides. The
+rules for descriptors are in `descriptor`, and `evaluate` computes the result.
 """
 
 import dataclasses
@@ -86,10 +86,9 @@ class Operator(Struct, Generic[Result], eq=False):
                 f"({', '.join(names) or 'none'})."
             )
         operator = self.desc.operator
-        given = [
-            as_array(operator, f"tensor '{name}'", array, strict=True)
-            for name, array in zip(names, arrays, strict=True)
-        ]
+        given = []
+        for name, array in zip(names, arrays, strict=True):
+            given.append(as_array(operator, f"tensor '{name}'", array, strict=True))
         result: Result = _evaluate(self, *given)
         return result
 
@@ -116,9 +115,10 @@ class Operator(Struct, Generic[Result], eq=False):
 
     @functools.cached_property
     def _identity(self) -> tuple[Any, ...]:
-        fields = dataclasses.fields(self.desc)
-        values = (_bits(getattr(self.desc, field.name)) for field in fields)
-        return type(self.desc), self.feature_level, *values
+        identity = [type(self.desc), self.feature_level]
+        for each in dataclasses.fields(self.desc):
+            identity.append(_bits(getattr(self.desc, each.name)))
+        return tuple(identity)
 
     @functools.cached_property
     def _hash(self) -> int:
@@ -175,10 +175,9 @@ def _evaluate(operator: Operator[Any], *arrays: jax.Array) -> Any:
     # x64 mode may have been turned off since the descriptor was checked.
     for name, tensor in (inputs | outputs).items():
         check_x64(desc.operator, f"tensor '{c_name(name)}'", tensor.dtype)
-    logical = [
-        _bind(desc.operator, c_name(name), tensor, array)
-        for (name, tensor), array in zip(inputs.items(), arrays, strict=True)
-    ]
+    logical = []
+    for (name, tensor), array in zip(inputs.items(), arrays, strict=True):
+        logical.append(_bind(desc.operator, c_name(name), tensor, array))
     results = desc.evaluate(*logical)
     written = []
     for tensor, value in zip(outputs.values(), results, strict=True):
@@ -187,10 +186,10 @@ def _evaluate(operator: Operator[Any], *arrays: jax.Array) -> Any:
             buffer = jnp.zeros(tensor.buffer_length, tensor.dtype)
             value = write(tensor, value, buffer)
         written.append(value)
-    # An operator with several outputs returns a NamedTuple with this method. The others
-    # return a tuple of one.
-    make = getattr(type(results), "_make", None)
-    return make(written) if make else written[0]
+    # An operator with several outputs returns a NamedTuple.
+    if hasattr(results, "_make"):
+        return results._make(written)
+    return written[0]
 
 
 def _assert_is(tensor: TensorDesc, array: jax.Array) -> None:

@@ -1,7 +1,7 @@
-"""Feature levels and support tables: which ranks and types, from which level on.
+"""Feature levels and support tables: the ranks and types of tensors at each level.
 
-An operator declares its table once, as data, for descriptors alone: the functions take
-every type and rank that JAX has.
+An operator declares its table beside its descriptor, as data. The functions take every
+type and rank that JAX has.
 """
 
 import enum

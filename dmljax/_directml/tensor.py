@@ -95,25 +95,13 @@ def _integers(name: str) -> Callable[[Sizes], tuple[int, ...]]:
 def _strides(values: Sizes | None) -> tuple[int, ...] | None:
     if values is None:
         return None
-    strides = _integers("strides")(values)
-    if strides == ():  # which JSON has for no strides
-        raise DescriptorError(
-            "TensorDesc: strides is (); it must be None, or have one stride for each "
-            "size."
-        )
-    return strides
+    return _integers("strides")(values)
 
 
 def _total(value: int | None) -> int | None:
     if value is None:
         return None
-    total = integer(value)
-    if type(total) is int and total == 0:  # which JSON has for the smallest size
-        raise DescriptorError(
-            "TensorDesc: total_tensor_size_in_bytes is 0; write None for the smallest "
-            "size."
-        )
-    return total
+    return integer(value)
 
 
 def _data_type(value: DataType | int) -> DataType:
@@ -150,8 +138,7 @@ class TensorDesc(Struct):
         and not smaller than an element.
 
     Raises:
-      DescriptorError: if the data type or a flag is unknown, if the strides are empty,
-        or if the total size is 0.
+      DescriptorError: if the data type or a flag is unknown.
         ``create_operator`` enforces the other rules, because it knows the operator and
         whether the tensor is an output.
       TypeError: if the sizes or the strides are not a sequence.
@@ -176,7 +163,9 @@ class TensorDesc(Struct):
     @property
     def element_strides(self) -> tuple[int, ...]:
         """The strides in elements. Those of a packed tensor follow from its sizes."""
-        return packed_strides(self.sizes) if self.strides is None else self.strides
+        if self.strides is None:
+            return packed_strides(self.sizes)
+        return self.strides
 
     @property
     def extent(self) -> int:

@@ -1,6 +1,6 @@
 """Kinds of JSON values, and objects that are checked by a table of their fields.
 
-The tables themselves are in `format`.
+Nothing here knows a field of model files: the tables are in `format`.
 """
 
 import contextlib
@@ -77,7 +77,10 @@ def one_or_list_of(kind: Kind) -> Kind:
     """Makes the kind of a value, or of a list of such values."""
 
     def accepts(value: Any) -> bool:
-        return all(map(kind.accepts, value if type(value) is list else [value]))
+        values = [value]
+        if type(value) is list:
+            values = value
+        return all(map(kind.accepts, values))
 
     return Kind(f"{kind.text}, or a list of these", accepts)
 
@@ -122,7 +125,12 @@ def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
             raise ModelError(
                 f"there is no field {quoted(key)}; the fields are {', '.join(table)}."
             )
-    return without_nulls({key: read_field(fields, key, table[key]) for key in table})
+    found = {}
+    for key, field in table.items():
+        item = read_field(fields, key, field)
+        if item is not None:
+            found[key] = item
+    return found
 
 
 def look_up(name: str, what: str, choices: Mapping[str, Value]) -> Value:

@@ -89,8 +89,9 @@ def read_image(
     with converting(place):
         image = library.open(io.BytesIO(content), formats=("PNG", "JPEG"))
         # Pillow would cut them in silence. A tile ends with the mode of its pixels.
-        if any(";16" in str(tile[-1]) for tile in image.tile):
-            raise ValueError("its pixels have more than 8 bits")
+        for tile in image.tile:
+            if ";16" in str(tile[-1]):
+                raise ValueError("its pixels have more than 8 bits")
         own = (_count_channels(image), image.height, image.width)
         channels, height, width = resample[1:] or own
         # The header is read, but not the pixels yet.

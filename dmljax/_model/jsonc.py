@@ -1,6 +1,8 @@
-"""JSON with comments and trailing commas, as the parser of DxDispatch reads it."""
+"""JSON with comments and trailing commas, as the parser of DxDispatch reads it.
 
-import collections
+This module reads any JSON. The fields of a model are in `format`.
+"""
+
 import contextlib
 import json
 import re
@@ -57,10 +59,11 @@ def _read(text: str) -> Any:
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Makes an object, in which no name may occur twice."""
     # Python's parser would take the last one in silence.
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        ((name, _),) = collections.Counter(name for name, _ in pairs).most_common(1)
-        raise ModelError(f"the name {quoted(name)} occurs twice in one object.")
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise ModelError(f"the name {quoted(name)} occurs twice in one object.")
+        fields[name] = value
     return fields
 
 

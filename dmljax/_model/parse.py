@@ -170,26 +170,36 @@ class _Parser:
         with at_place(place):
             name = read_field(require_kind(value, OBJECT, "it"), "type", tables.NAME)
         place = f"{place} ({shortened(name)})"
-        kinds = {kind.lower(): kind for kind in tables.COMMANDS}
         with at_place(place):
-            kind = kinds.get(name.lower())
-            if kind is None:
-                raise ModelError(
-                    "there is no such command; the commands are "
-                    f"{', '.join(tables.COMMANDS)}."
-                )
-            fields = read_fields(value, tables.COMMANDS[kind])
-            if kind == "dispatch":
-                return self._dispatch(fields, place)
-            resource = look_up(fields["resource"], "resource", self.resources)
-            # The program returns these elements beside those at the end.
-            self.room.take(resource.length, "it")
-            if kind == "print":
-                return _print(fields, resource, place)
+            for kind, table in tables.COMMANDS.items():
+                if kind.lower() == name.lower():
+                    fields = read_fields(value, table)
+                    if kind == "dispatch":
+                        return self._dispatch(fields, place)
+                    return self._show(kind, fields, place)
+            raise ModelError(
+                "there is no such command; the commands are "
+                f"{', '.join(tables.COMMANDS)}."
+            )
+
+    def _show(
+        self, kind: str, fields: Mapping[str, Any], place: str
+    ) -> Print | WriteFile:
+        name = fields["resource"]
+        resource = look_up(name, "resource", self.resources)
+        # The program returns these elements beside those at the end.
+        self.room.take(resource.length, "it")
+        if kind == "writeFile":
             output = plan_file(
                 fields, resource.data_type, resource.length, self.targets
             )
-            return WriteFile(place, fields["resource"], output)
+            return WriteFile(place, name, output)
+        if resource.data_type == DataType.UNKNOWN:
+            raise ModelError(
+                f"the resource {quoted(name)} has a list of elements with their own "
+                "types and cannot be printed; write it to a file."
+            )
+        return Print(place, name, fields.get("verbose", False))
 
     def _dispatch(self, fields: Mapping[str, Any], place: str) -> Dispatch:
         name = fields["dispatchable"]
@@ -271,16 +281,6 @@ class _Parser:
         if not same or begin + tensor.extent * width > elements:
             self.reinterpreted.add(name)
         return Binding(name, begin)
-
-
-def _print(fields: Mapping[str, Any], resource: Resource, place: str) -> Print:
-    name = fields["resource"]
-    if resource.data_type == DataType.UNKNOWN:
-        raise ModelError(
-            f"the resource {quoted(name)} has a list of elements with their own types "
-            "and cannot be printed; write it to a file."
-        )
-    return Print(place, name, fields.get("verbose", False))
 
 
 def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:

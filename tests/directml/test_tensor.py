@@ -37,9 +37,6 @@ UNMADE = [
     ({"data_type": 99}, "data_type is 99; it must be one of UNKNOWN, FLOAT32"),
     ({"strides": 1}, f"strides is 1; {SEQUENCE}"),
     ({"sizes": "2" * 300_000}, f"... (300002 characters); {SEQUENCE}"),
-    # In JSON these two stand for None.
-    ({"strides": ()}, "strides is (); it must be None, or have one stride for each"),
-    ({"total_tensor_size_in_bytes": 0}, "total_tensor_size_in_bytes is 0; write None"),
 ]
 for n in (-1, 2, 3, "1", True):
     text = f"flags is {n!r}; it must be 0, NONE, or 1, OWNED_BY_DML."
@@ -93,9 +90,11 @@ REFUSED = [
     (sized(HUGE), "sizes {about 2^16609}, about 2^16609 elements;"),
     (of(strides=(1,)), "strides {1} for 2 sizes {2,3}; there must be one for each"),
     (sized(2, strides=(1, 1)), "strides {1,1} for 1 size {2}"),
+    (of(strides=()), "strides {} for 2 sizes {2,3}"),
     (total(23), f"{BYTES} 23{NEED} 24"),
     (total(3, 3, data_type="UINT8"), f"{BYTES} 3{NEED} 4"),
     (total(39, strides=(7, 1)), f"{BYTES} 39{NEED} 40"),
+    (total(0), f"{BYTES} 0{NEED} 24"),
     (total(-24), f"{BYTES} -24{NEED} 24"),
     (total(24.0), f"{BYTES} 24.0{NEED} 24"),
     (total(True, 1, data_type="UINT8"), f"{BYTES} True{NEED} 4"),
