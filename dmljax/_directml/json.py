@@ -22,8 +22,6 @@ from dmljax._directml.tensor import TensorDesc
 # JSON has no NaN and no infinity: the format of model files writes them as strings.
 NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 NUMBER = "a number, 'nan', 'inf' or '-inf'"
-# Every integer of the C structs fits in 64 bits, signed or unsigned.
-LOWEST, HIGHEST = -(2**63), 2**64 - 1
 
 
 def enum_prefix(kind: type[enum.Enum]) -> str:
@@ -109,8 +107,8 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
             if by_number or value in (name, prefix + name):
                 return member
         raise wrong(f"one of {', '.join(members)}")
-    if type(value) is not int or not LOWEST <= value <= HIGHEST:
-        raise wrong("an integer of at most 64 bits")
+    if type(value) is not int:
+        raise wrong("an integer")
     return value
 
 

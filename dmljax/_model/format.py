@@ -4,7 +4,6 @@ A table lists the fields of a JSON object, as docs/model_files.md explains them.
 about two fields or two objects are in `values` and `parse`.
 """
 
-import dataclasses
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -129,8 +128,7 @@ BINDING: Fields = {
 }
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Resource:
+class Resource(NamedTuple):
     """A flat buffer."""
 
     data_type: DataType  # of the initial values; UNKNOWN for a list of mixed types
@@ -190,8 +188,7 @@ class WriteFile(NamedTuple):
 Command = Dispatch | Print | WriteFile
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Model:
+class Model(NamedTuple):
     """A model that has been checked. Only the machine can fail to run it now."""
 
     place: str  # its name in errors

@@ -1,11 +1,11 @@
-"""The most elements that a model may have, and files that are read within this limit.
+"""The limit on the elements of a model, and files that are read within this limit.
 
 A model of a few bytes may ask for any number of elements. We refuse too many of them
-before memory is allocated: otherwise such a file could end the process.
+before memory is allocated: otherwise such a file could end the process. Files are
+written in `output`.
 """
 
 import os
-import stat
 from pathlib import Path
 
 from dmljax._check import ModelError, as_python
@@ -13,7 +13,6 @@ from dmljax._check import ModelError, as_python
 # So many float32 take 1 GiB. A run holds about three copies of each resource.
 MOST_ELEMENTS = 2**28
 WIDEST = 8  # bytes of an element
-NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a flag of os.open that Windows lacks
 
 
 class Room:
@@ -43,16 +42,13 @@ def read_file(path: Path, most: int, what: str) -> bytes:
 
     A device or a pipe is refused, because it may have no end.
     """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ModelError(f"{what} is a folder, a device or a pipe, not a file.")
     try:
-        # A pipe would wait until somebody writes to it.
-        with open(
-            path, "rb", opener=lambda p, flags: os.open(p, flags | NO_WAIT)
-        ) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise ModelError(f"{what} is a folder, a device or a pipe, not a file.")
-            check_length(status.st_size, most, what)
-            return file.read(status.st_size)
+        size = os.path.getsize(path)
+        check_length(size, most, what)
+        with open(path, "rb") as file:
+            return file.read(size)
     except ModelError:  # the last clause would catch this ValueError
         raise
     except OSError as error:

@@ -139,7 +139,7 @@ def test_forms_of_a_number():
 
 
 NUMBER = "; it must be a number, 'nan', 'inf' or '-inf'"
-INTEGER = "; it must be an integer of at most 64 bits"
+INTEGER = "; it must be an integer."
 MODES = "; it must be one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP"
 TYPES = "; it must be one of UNKNOWN, FLOAT32,"
 OBJECT = "; it must be an object with the fields of the C struct"
@@ -153,8 +153,7 @@ TENSOR = "desc.InputTensor"
         (read, "desc", "PaddingMode", ["MIRROR", 5, True, 1.0], MODES),
         (read, "desc", "PaddingMode", ["DML_TENSOR_DATA_TYPE_EDGE"], MODES),
         (read, "desc", "PaddingValue", ["ten", True, [1], 10**400], NUMBER),
-        (read, "desc", "DimensionCount", [2.0, True, "1", 2**64], INTEGER),
-        (read, "desc", "DimensionCount", [-(2**63) - 1], INTEGER),
+        (read, "desc", "DimensionCount", [2.0, True, "1"], INTEGER),
         (read, "desc", "StartPadding", [1, {}], "; it must be a list of integers"),
         (read, "desc", "InputTensor", [[], "x"], OBJECT),
         (read_tensor, TENSOR, "DataType", ["FLOAT8", "DML_TYPE_FLOAT16", True], TYPES),
