@@ -5,12 +5,13 @@ standard error. It is 1 if nobody reads the output, or after a fault of dmljax. 
 130 after Ctrl-C, and 143 if SIGTERM comes while a file is written: then no file with
 another name is left behind.
 
-Results go to standard output. Everything else that is said goes to standard error.
+Results go to standard output, and all other lines to standard error.
+
+This module has the options, the lines and the exit status. `_model` runs the models.
 """
 
 import argparse
 import contextlib
-import functools
 import os
 import signal
 import sys
@@ -132,19 +133,38 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(command=command)
         return added
 
-    about = "run model files of DirectML's DxDispatch"
-    option = verb(_run, about, "run model.json --check").add_argument
-    flag = functools.partial(option, action="store_true")
-    about = "model files; - reads one from standard input"
-    option("models", nargs="+", metavar="MODEL.json", help=about)
-    option("--device", choices=PLATFORMS, help="where; JAX's default if absent")
-    flag("--check", help="check the models and do not run them")
-    about = "the folder of each targetPath; the current directory if absent"
-    option("--output-dir", default=".", metavar="FOLDER", help=about)
-    flag("--no-clobber", help="refuse to replace a file that is there already")
-    about = "how many elements a model may have; 2^28 if absent"
-    option(
-        "--max-elements", type=int, default=MOST_ELEMENTS, metavar="COUNT", help=about
+    run = verb(
+        _run, "run model files of DirectML's DxDispatch", "run model.json --check"
+    )
+    run.add_argument(
+        "models",
+        nargs="+",
+        metavar="MODEL.json",
+        help="model files; - reads one from standard input",
+    )
+    run.add_argument(
+        "--device", choices=PLATFORMS, help="where; JAX's default if absent"
+    )
+    run.add_argument(
+        "--check", action="store_true", help="check the models and do not run them"
+    )
+    run.add_argument(
+        "--output-dir",
+        default=".",
+        metavar="FOLDER",
+        help="the folder of each targetPath; the current directory if absent",
+    )
+    run.add_argument(
+        "--no-clobber",
+        action="store_true",
+        help="refuse to replace a file that is there already",
+    )
+    run.add_argument(
+        "--max-elements",
+        type=int,
+        default=MOST_ELEMENTS,
+        metavar="COUNT",
+        help="how many elements a model may have; 2^28 if absent",
     )
     support = verb(_support, "show the supported ranks and types", "support padding")
     support.add_argument("operator", nargs="?", metavar="OPERATOR")
@@ -212,7 +232,7 @@ def _say(line: str) -> None:
 def _progress(line: str) -> None:
     """Replaces the line of the terminal, and leaves the cursor at its beginning.
 
-    Whatever is printed next takes the place of the line.
+    The next text that is printed takes the place of the line.
     """
     if sys.stderr is not None and sys.stderr.isatty():
         clear = "\r\x1b[K"  # to the beginning of the line; erase to its end

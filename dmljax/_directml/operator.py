@@ -200,14 +200,15 @@ def _assert_is(tensor: TensorDesc, array: jax.Array) -> None:
 
 def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax.Array:
     """Returns the logical tensor that `array` holds; an error if it does not fit."""
-    given = f"The array for tensor '{name}'"
-    described = "the descriptor"
-    types = (given, array.dtype), (described, tensor.dtype)
+    label = f"The array for tensor '{name}'"
+    given = (label, array.dtype)
+    described = ("the descriptor", tensor.dtype)
     remedy = same_type("array", array.dtype, tensor.dtype)
-    require_same(operator, "data types", *types, remedy)
+    require_same(operator, "data types", given, described, remedy)
     if tensor.strides is None:
-        sizes = (given, array.shape), (described, tensor.sizes)
-        require_same(operator, "sizes", *sizes, remedy="")
+        given_sizes = (label, array.shape)
+        sizes = ("the descriptor", tensor.sizes)
+        require_same(operator, "sizes", given_sizes, sizes, remedy="")
         logical = jnp.asarray(array)
     else:
         # A buffer may be longer than the tensor, as a resource of DirectML may be.

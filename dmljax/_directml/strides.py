@@ -15,10 +15,7 @@ from dmljax._types import index_mode, packed_strides
 
 
 def read(tensor: TensorDesc, buffer: jax.Array) -> jax.Array:
-    """Returns the logical tensor, read from a flat buffer through the strides.
-
-    The logical tensor has the sizes of `tensor`, whatever the strides.
-    """
+    """Returns the logical tensor of a flat buffer: an array with the tensor's sizes."""
     sizes = tensor.sizes
     strides = tensor.element_strides
     if strides == packed_strides(sizes):
@@ -42,7 +39,7 @@ def read(tensor: TensorDesc, buffer: jax.Array) -> jax.Array:
 def write(tensor: TensorDesc, values: jax.Array, buffer: jax.Array) -> jax.Array:
     """Returns `buffer` with the logical tensor `values` written through the strides.
 
-    Elements of the buffer that belong to no element of the tensor stay as they are.
+    Elements in gaps of the tensor keep their values.
     """
     sizes = tensor.sizes
     if tensor.element_strides == packed_strides(sizes):

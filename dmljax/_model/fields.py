@@ -134,7 +134,7 @@ def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
 
 
 def look_up(name: str, what: str, choices: Mapping[str, Value]) -> Value:
-    """Returns the part of the model that has a name; ModelError if there is none."""
+    """Returns a part of the model by its name; ModelError if there is none."""
     if name not in choices:
         raise ModelError(
             f"the {what} {quoted(name)} is not in the model; it has {listed(choices)}."

@@ -5,6 +5,7 @@ about two fields or two objects are in `values` and `parse`.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ from dmljax._model.fields import (
     of_type,
     one_or_list_of,
 )
-from dmljax._model.output import FileOutput
+from dmljax._model.images import Encoder
 
 PREFIX = "DML_OPERATOR_"
 DATA_TYPES = tuple(data_type.name for data_type in UP_TO_64_BITS)
@@ -100,6 +101,7 @@ DISPATCHABLE: Fields = {
     "dmlCompileType": Field(STRING),  # ignored
     "executionFlags": Field(EXECUTION_FLAGS),  # ignored
 }
+# By the type of the command in small letters.
 COMMANDS: Mapping[str, Fields] = {
     "dispatch": {
         "type": NAME,
@@ -108,7 +110,7 @@ COMMANDS: Mapping[str, Fields] = {
         "threadGroupCount": Field(INTEGERS),  # ignored
     },
     "print": {"type": NAME, "resource": NAME, "verbose": Field(BOOLEAN)},
-    "writeFile": {
+    "writefile": {
         "type": NAME,
         "resource": NAME,
         "targetPath": Field(STRING, required=True),
@@ -132,19 +134,19 @@ class Resource(NamedTuple):
     """A flat buffer."""
 
     data_type: DataType  # of the initial values; UNKNOWN for a list of mixed types
-    content: np.ndarray  # the bytes that it begins with
-    length: int  # the number of elements that are shown when it is printed
+    content: np.ndarray  # the initial bytes
+    length: int  # the number of elements that `print` shows
 
     @property
     def dtype(self) -> np.dtype:
-        """The type in which it is shown: bytes for a list of mixed types."""
+        """The type of the elements: UINT8 for a list of mixed types."""
         if self.data_type == DataType.UNKNOWN:
             return np.dtype(np.uint8)
         return self.data_type.dtype
 
     @property
     def values(self) -> np.ndarray:
-        """The initial elements."""
+        """The initial elements that `print` would show."""
         return self.content[: self.length * self.dtype.itemsize].view(self.dtype)
 
 
@@ -152,12 +154,12 @@ class Binding(NamedTuple):
     """The place of a tensor."""
 
     resource: str
-    offset: int  # the byte of the resource at which it begins
-    owned: bool = False  # whether it keeps the bytes from before the first command
+    offset: int  # the first byte of the tensor in the resource
+    owned: bool = False  # whether the tensor keeps the initial bytes
 
 
 class Dispatch(NamedTuple):
-    """A command that runs an operator. `bindings` has the place of each tensor."""
+    """A command that runs an operator, with the place of each tensor."""
 
     place: str
     desc: OperatorDesc
@@ -165,7 +167,7 @@ class Dispatch(NamedTuple):
 
     @property
     def written(self) -> set[str]:
-        """The names of the resources that it writes. Two outputs may share one."""
+        """The names of the resources of the outputs. Two outputs may share one."""
         return {self.bindings[name].resource for name in self.desc.outputs}
 
 
@@ -175,6 +177,16 @@ class Print(NamedTuple):
     place: str
     resource: str
     verbose: bool
+
+
+class FileOutput(NamedTuple):
+    """A file to write."""
+
+    path: Path  # without links
+    name: str  # the path as the model and the command line have it
+    clobber: bool  # whether it may replace a file
+    encode: Encoder  # turns the values into the content of the file
+    summary: str  # the type and the sizes of the content, for messages
 
 
 class WriteFile(NamedTuple):
@@ -189,7 +201,7 @@ Command = Dispatch | Print | WriteFile
 
 
 class Model(NamedTuple):
-    """A model that has been checked. Only the machine can fail to run it now."""
+    """A model that was checked. Only the machine can fail to run it now."""
 
     place: str  # its name in errors
     resources: Mapping[str, Resource]

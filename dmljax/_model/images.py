@@ -47,7 +47,7 @@ def check_data_type(data_type: DataType) -> None:
 
 @contextlib.contextmanager
 def converting(place: str) -> Iterator[None]:
-    """Turns whatever a decoder or an encoder raises into an error of the model."""
+    """Turns every exception of a decoder or an encoder into a ModelError."""
     try:
         yield
     except ModelError:
@@ -119,7 +119,7 @@ def _count_channels(image: Any) -> int:
 def image_encoder(
     path: Path, dimensions: tuple[int, ...], data_type: DataType
 ) -> tuple[Encoder, str]:
-    """Returns a function that encodes an image, and the size that a message shows.
+    """Returns an encoder of images, and the size of the image for messages.
 
     Floats are clipped to [0, 1], and NaN becomes black.
     """

@@ -22,8 +22,8 @@ def read_jsonc(content: bytes) -> Any:
     """Reads a text; a ModelError names the line and the column of a mistake."""
     try:
         text = content.decode("utf-8-sig")  # which skips a byte order mark
-        # Most files are plain JSON, and are read without a search for comments. What a
-        # failed attempt has read is let go with its error before the next one.
+        # Most files are plain JSON, and are read without a search for comments. The
+        # memory of a failed attempt is free before the next one.
         with contextlib.suppress(json.JSONDecodeError):
             return _read(text)
         return _read(COMMA.sub(_blank, COMMENT.sub(_blank, text)))

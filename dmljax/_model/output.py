@@ -19,6 +19,7 @@ import numpy as np
 from dmljax._check import LONGEST_PATH, ModelError, escaped, quoted, shortened, show
 from dmljax._directml.tensor import DataType
 from dmljax._model.fields import at_place
+from dmljax._model.format import FileOutput, Resource
 from dmljax._model.images import Encoder, image_encoder, is_image
 from dmljax._types import is_floating
 
@@ -37,16 +38,6 @@ class Targets(NamedTuple):
 
 
 THIS_FOLDER = Targets()
-
-
-class FileOutput(NamedTuple):
-    """A file to write."""
-
-    path: Path  # without links
-    name: str  # the path as the model and the command line have it
-    clobber: bool  # whether it may replace a file
-    encode: Encoder  # turns the values into the content of the file
-    summary: str  # the type and the sizes of the content, for messages
 
 
 def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator[str]:
@@ -91,37 +82,37 @@ def show_on(stream: Any, text: str) -> str:
 
 
 def plan_file(
-    fields: Mapping[str, Any], data_type: DataType, length: int, targets: Targets
+    fields: Mapping[str, Any], resource: Resource, targets: Targets
 ) -> FileOutput:
-    """Plans the file of a ``writeFile`` command for a resource of `length` elements."""
+    """Plans the file of a ``writeFile`` command."""
     given = tuple(fields.get("dimensions", ()))
     path = _check_target(fields["targetPath"], targets)
-    if given and math.prod(given) != length:
+    if given and math.prod(given) != resource.length:
         raise ModelError(
             f"the field 'dimensions' is {show(given)}, {show(math.prod(given))} "
-            f"elements, while the resource has {length}; both must be the same."
+            f"elements, while the resource has {resource.length}; both must be the "
+            "same."
         )
-    sizes = given or (length,)
+    sizes = given or (resource.length,)
     extension = path.suffix.lower()
     if extension != ".npy" and not is_image(path):
         encode: Encoder = _to_bytes
-        width = data_type.dtype.itemsize if data_type else 1
-        summary = f"{length * width} raw bytes"
-    elif data_type == DataType.UNKNOWN:
+        summary = f"{resource.values.nbytes} raw bytes"
+    elif resource.data_type == DataType.UNKNOWN:
         raise ModelError(
             f"a {extension} file needs one data type, and the resource has a list of "
             "elements with their own; write raw data (.bin)."
         )
     elif is_image(path):
-        encode, summary = image_encoder(path, sizes, data_type)
+        encode, summary = image_encoder(path, sizes, resource.data_type)
+    elif len(sizes) > MOST_DIMENSIONS:
+        raise ModelError(
+            f"the field 'dimensions' has {len(sizes)} elements; a .npy file has at "
+            f"most {MOST_DIMENSIONS} dimensions."
+        )
     else:
-        if len(sizes) > MOST_DIMENSIONS:
-            raise ModelError(
-                f"the field 'dimensions' has {len(sizes)} elements; a .npy file has at "
-                f"most {MOST_DIMENSIONS} dimensions."
-            )
         encode = functools.partial(_to_npy, sizes)
-        summary = f"{data_type.name} {show(sizes)}"
+        summary = f"{resource.data_type.name} {show(sizes)}"
     name = str(targets.folder / fields["targetPath"])
     return FileOutput(path, name, targets.clobber, encode, summary)
 

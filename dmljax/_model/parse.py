@@ -129,7 +129,7 @@ def _read_dispatchable(value: Any) -> Dispatchable:
     fields = dict(require_kind(value, OBJECT, "it"))
     cls = operator_class(read_field(fields, "type", tables.NAME))
     if fields.get("desc") is None:
-        # The fields of the C struct may stand beside `type`: all others are of it.
+        # Then the fields of the C struct stand beside `type`.
         beside = [key for key in fields if key not in tables.DISPATCHABLE]
         if beside:
             fields["desc"] = {key: fields.pop(key) for key in beside}
@@ -171,16 +171,16 @@ class _Parser:
             name = read_field(require_kind(value, OBJECT, "it"), "type", tables.NAME)
         place = f"{place} ({shortened(name)})"
         with at_place(place):
-            for kind, table in tables.COMMANDS.items():
-                if kind.lower() == name.lower():
-                    fields = read_fields(value, table)
-                    if kind == "dispatch":
-                        return self._dispatch(fields, place)
-                    return self._show(kind, fields, place)
-            raise ModelError(
-                "there is no such command; the commands are "
-                f"{', '.join(tables.COMMANDS)}."
-            )
+            kind = name.lower()
+            if kind not in tables.COMMANDS:
+                raise ModelError(
+                    "there is no such command; the commands are dispatch, print, "
+                    "writeFile."
+                )
+            fields = read_fields(value, tables.COMMANDS[kind])
+            if kind == "dispatch":
+                return self._dispatch(fields, place)
+            return self._show(kind, fields, place)
 
     def _show(
         self, kind: str, fields: Mapping[str, Any], place: str
@@ -189,11 +189,8 @@ class _Parser:
         resource = look_up(name, "resource", self.resources)
         # The program returns these elements beside those at the end.
         self.room.take(resource.length, "it")
-        if kind == "writeFile":
-            output = plan_file(
-                fields, resource.data_type, resource.length, self.targets
-            )
-            return WriteFile(place, name, output)
+        if kind == "writefile":
+            return WriteFile(place, name, plan_file(fields, resource, self.targets))
         if resource.data_type == DataType.UNKNOWN:
             raise ModelError(
                 f"the resource {quoted(name)} has a list of elements with their own "
@@ -206,23 +203,24 @@ class _Parser:
         desc, first = look_up(name, "dispatchable", self.dispatchables)
         # The dispatchable may have bindings. Those of the command replace them.
         bound = without_nulls(first | fields["bindings"])
-        tensors = {c_name(field): (field, t) for field, t in desc.tensors().items()}
-        for key in sorted(bound.keys() ^ tensors.keys()):
+        tensors = desc.tensors()
+        keys = list(map(c_name, tensors))
+        for key in sorted(bound.keys() ^ set(keys)):
             reason = "it has no binding"
             if key in bound:
                 reason = "there is no such tensor"
             raise ModelError(
                 f"tensor {quoted(key)} of {quoted(name)}: {reason}; each of its "
-                f"tensors must be bound to a resource: {', '.join(tensors)}."
+                f"tensors must be bound to a resource: {', '.join(keys)}."
             )
         bindings: dict[str, Binding] = {}
-        inputs = desc.input_tensors()
-        for key, (field, tensor) in tensors.items():
+        for field, tensor in tensors.items():
+            key = c_name(field)
             binding = self._place_tensor(key, tensor, bound[key])
             # The tool initializes all dispatchables before the first command. DirectML
             # then copies owned inputs, and takes no other resource for them later.
             flagged = tensor.flags == TensorFlags.OWNED_BY_DML
-            owned = flagged and key in first and field in inputs
+            owned = flagged and key in first and field not in desc.outputs
             if owned and key in fields["bindings"]:
                 raise ModelError(
                     f"tensor {quoted(key)} of {quoted(name)} has the flag "
@@ -240,7 +238,7 @@ class _Parser:
         fields = self.binding(key, value)
         name = fields["name"]
         resource = self.resources[name]
-        # The bytes that the binding leaves the tensor are those from `begin` to `end`.
+        # The tensor may use the bytes from `begin` to `end`.
         size = resource.content.nbytes
         element = fields.get("elementSizeInBytes") or resource.dtype.itemsize
         begin = fields.get("elementOffset", 0) * element
@@ -274,8 +272,8 @@ class _Parser:
                 f"{quoted(name)} has {end - begin} bytes where it is bound; it must "
                 "have at least as many."
             )
-        # The program holds a resource as elements of its type if all that is bound are
-        # such elements. Otherwise it holds bytes, and converts them at each dispatch.
+        # If all tensors in a resource are elements of its type, the program holds these
+        # elements. Otherwise it holds bytes, and converts them at each dispatch.
         elements = resource.length * resource.dtype.itemsize
         same = tensor.data_type == resource.data_type and begin % width == 0
         if not same or begin + tensor.extent * width > elements:

@@ -5,10 +5,9 @@ files are written, and then its text is printed. `parse` reads a model, and `out
 makes its text and files.
 """
 
-import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -153,20 +152,6 @@ def _one_line(error: Exception) -> str:
     return shortened(" ".join(str(error).split()), 300)
 
 
-@contextlib.contextmanager
-def _on_machine(place: str) -> Iterator[None]:
-    """Turns an error of the compiler or of the device into an error of the model."""
-    # A model is one compiled program, and may have NaNs to move. JAX's settings for
-    # debugging would refuse both, if the caller has turned them on.
-    try:
-        with jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False):
-            yield
-    except (jax.errors.JaxRuntimeError, MemoryError) as error:
-        raise ModelError(
-            f"{place}: the device could not run it: {_one_line(error)}"
-        ) from error
-
-
 # Running
 
 
@@ -241,12 +226,22 @@ def results_of(model: Model, versions: Versions) -> Results:
 
 
 def execute(model: Model, device: jax.Device | None) -> Results:
-    """Compiles the program of a model, and runs it."""
-    with _on_machine(model.place):
-        buffers = jax.device_put(initial_state(model), device)
-        # JAX returns before the device has finished. Waiting here has its errors, too.
-        versions = jax.block_until_ready(jax.jit(program(model))(buffers))
-        return results_of(model, versions)
+    """Compiles the program of a model, and runs it.
+
+    An error of the compiler or of the device is an error of the model.
+    """
+    try:
+        # A model is one compiled program, and may have NaNs to move. JAX's settings for
+        # debugging would refuse both, if the caller has turned them on.
+        with jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False):
+            buffers = jax.device_put(initial_state(model), device)
+            versions = jax.jit(program(model))(buffers)
+            # JAX returns before the device has finished, and raises its errors here.
+            return results_of(model, jax.block_until_ready(versions))
+    except (jax.errors.JaxRuntimeError, MemoryError) as error:
+        raise ModelError(
+            f"{model.place}: the device could not run it: {_one_line(error)}"
+        ) from error
 
 
 def _apply(command: Dispatch, state: State, initial: State) -> None:
