@@ -93,7 +93,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _complain(message: str) -> None:
     """Prints an error to standard error, in one line."""
-    _progress("")
     line = shortened(f"dmljax: {' '.join(message.split())}", LONGEST_LINE)
     _write_error(show_on(sys.stderr, line) + "\n")
 
@@ -183,20 +182,16 @@ def _run(arguments: argparse.Namespace) -> int:
     limit = arguments.max_elements
     models = []
     for name in arguments.models:
-        _progress(f"checking {name}")
         source: str | bytes = name
         if name == STANDARD_INPUT:
             source = read_stream(sys.stdin, limit)
         models.append((name, parse_model(source, targets, limit)))
-        _progress("")
     if arguments.check:
         for _, model in models:
             _say(f"{model.place}: it can run")
         return 0
     for name, model in models:
-        _progress(f"running {name}")
         results = execute(model, device)
-        _progress("")
         with _exit_on_sigterm():
             written = write_outputs(model, results)
         if len(models) > 1:
@@ -227,16 +222,6 @@ def _say(line: str) -> None:
     if sys.stdout is not None:
         sys.stdout.flush()
     _write_error(f"{escaped(line)}\n")
-
-
-def _progress(line: str) -> None:
-    """Replaces the line of the terminal, and leaves the cursor at its beginning.
-
-    The next text that is printed takes the place of the line.
-    """
-    if sys.stderr is not None and sys.stderr.isatty():
-        clear = "\r\x1b[K"  # to the beginning of the line; erase to its end
-        _write_error(f"{clear}{escaped(line)[:100]}\r")
 
 
 # The other verb

@@ -161,16 +161,6 @@ def test_a_wrong_command_line(arguments, message, capsys):
 # What the terminal shows
 
 
-def test_progress_on_a_terminal(monkeypatch):
-    terminal = stream(encoding="ascii")
-    terminal.isatty = lambda: True
-    monkeypatch.setattr(sys, "stderr", terminal)
-    assert run() == 0
-    text = terminal.buffer.getvalue().decode("ascii")
-    assert "\r\x1b[Krunning m0.json\r" in text
-    assert text.endswith(f"\r\x1b[K\rwrote {WRITTEN}")
-
-
 def test_names_that_the_terminal_cannot_show(monkeypatch):
     names = ["\ud800", "a\x1b[31m\nb", "\u202e", "é"]
     source = padding_model()
