@@ -70,13 +70,16 @@ def import_pillow() -> Any:
 
 
 def read_image(
-    content: bytes, fields: Mapping[str, Any], place: str, room: Room
+    content: bytes,
+    fields: Mapping[str, Any],
+    data_type: DataType,
+    place: str,
+    room: Room,
 ) -> np.ndarray:
     """Reads the pixels in the order of {1, channels, height, width}.
 
     UINT8 has the numbers of the file, 0 to 255. Floats are in [0, 1].
     """
-    data_type: DataType = fields["initialValuesDataType"]
     check_data_type(data_type)
     resample = tuple(fields.get("resampleSize", ()))
     fits = len(resample) == 4 and resample[0] == 1 and resample[1] in PILLOW_MODES

@@ -29,22 +29,21 @@ from dmljax._model.images import converting, is_image, read_image
 from dmljax._model.limits import WIDEST, Room, read_file
 from dmljax._types import is_floating
 
-TYPE = "initialValuesDataType"
-
 
 def read_resource(value: Any, folder: Path, room: Room) -> Resource:
     """Makes a buffer with its initial values. Paths are relative to `folder`."""
     fields = read_fields(value, RESOURCE)
-    # From here on the field holds the type itself: UNKNOWN if it is absent.
-    fields[TYPE] = _data_type_of(fields, TYPE)
-    data_type, values = _initial_values(fields, folder, room)
+    given = _data_type_of(fields.get("initialValuesDataType", "UNKNOWN"))
+    data_type, values = _initial_values(fields, given, folder, room)
     offset = fields.get("initialValuesOffsetInBytes", 0)
     end = offset + values.nbytes
     # A buffer without a given size has a multiple of 4 bytes, as the size has that a
     # tensor description implies.
     size = fields.get("sizeInBytes", -(-values.nbytes // 4) * 4)
     if size < end:
-        begin = f" and begin at byte {offset}" if offset else ""
+        begin = ""
+        if offset:
+            begin = f" and begin at byte {offset}"
         raise ModelError(
             f"the field 'sizeInBytes' is {fields.get('sizeInBytes', 'missing')}, while "
             f"the initial values have {values.nbytes} bytes{begin}; it must be at "
@@ -55,51 +54,51 @@ def read_resource(value: Any, folder: Path, room: Room) -> Resource:
     content[offset:end] = values.view(np.uint8)
     # With `sizeInBytes` we show the whole buffer, and else the initial values without
     # the bytes that rounding has added.
-    shown = size if "sizeInBytes" in fields else values.nbytes
+    shown = values.nbytes
+    if "sizeInBytes" in fields:
+        shown = size
     return Resource(data_type, content, shown // values.itemsize)
 
 
 def _initial_values(
-    fields: Mapping[str, Any], folder: Path, room: Room
+    fields: Mapping[str, Any], data_type: DataType, folder: Path, room: Room
 ) -> tuple[DataType, np.ndarray]:
     """Makes the flat initial values of a resource, and says their type.
 
     For a list of mixed types the values are bytes, and the type is UNKNOWN.
     """
     values = fields["initialValues"]
-    data_type = fields[TYPE]
     if values == "deferred":
         raise ModelError(
             "the field 'initialValues' is 'deferred', which only ONNX dispatchables "
             "have; give the values."
         )
     if isinstance(values, dict):
-        array = _generate(fields, folder, room)
+        array = _generate(fields, data_type, folder, room)
         data_type = DataType[array.dtype.name.upper()]  # a .npy file brings its own
     elif data_type == DataType.UNKNOWN and values and isinstance(values[0], dict):
         array = _join_mixed(values)
     else:
-        array = _read_numbers(values, _require_type(data_type))
+        _require_type(data_type)
+        array = _read_numbers(values, data_type)
     if not array.size:
         raise ModelError("the initial values have 0 elements; there must be one.")
     return data_type, array
 
 
-def _data_type_of(fields: Mapping[str, Any], key: str) -> DataType:
-    """Returns the data type that a field names, or UNKNOWN if it is not there."""
-    name: str = fields.get(key, "UNKNOWN")
+def _data_type_of(name: str) -> DataType:
+    """Returns a data type by its short or its full name."""
     return DataType[name.removeprefix(enum_prefix(DataType))]
 
 
-def _require_type(data_type: DataType) -> DataType:
-    """Returns the type of the values. It must be given, and be one of JAX's now."""
+def _require_type(data_type: DataType) -> None:
+    """Requires that the type of the values is given, and that JAX has it now."""
     if data_type == DataType.UNKNOWN:
         raise ModelError(
             "the field 'initialValuesDataType' is missing or UNKNOWN; only a .npy file "
             "and a list of objects with 'type' and 'value' carry their own types."
         )
     check_x64("initialValuesDataType", "'initialValues'", data_type.dtype)
-    return data_type
 
 
 def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
@@ -158,7 +157,7 @@ def _join_mixed(values: list[Any]) -> np.ndarray:
     for index, value in enumerate(values):
         with at_place(f"initialValues[{index}]"):
             fields = read_fields(value, MIXED_ELEMENT)
-            data_type = _data_type_of(fields, "type")
+            data_type = _data_type_of(fields["type"])
             if data_type == DataType.UNKNOWN:
                 raise ModelError(
                     "the field 'type' is UNKNOWN; it must be one of "
@@ -169,7 +168,9 @@ def _join_mixed(values: list[Any]) -> np.ndarray:
     return np.frombuffer(content, np.uint8)
 
 
-def _generate(resource: Mapping[str, Any], folder: Path, room: Room) -> np.ndarray:
+def _generate(
+    resource: Mapping[str, Any], data_type: DataType, folder: Path, room: Room
+) -> np.ndarray:
     """Makes the values that an object describes."""
     values = resource["initialValues"]
     kinds = [kind for kind in GENERATORS if kind in values]
@@ -181,9 +182,9 @@ def _generate(resource: Mapping[str, Any], folder: Path, room: Room) -> np.ndarr
     with at_place("the field 'initialValues'"):
         fields = read_fields(values, GENERATORS[kinds[0]])
     if "sourcePath" in fields:
-        return _read_source(fields["sourcePath"], resource, folder, room)
+        return _read_source(fields["sourcePath"], resource, data_type, folder, room)
     count = fields.pop("valueCount")
-    data_type = _require_type(resource[TYPE])
+    _require_type(data_type)
     given = []  # either [value] or [start, delta]
     for key, value in fields.items():
         given.append(_read_number(value, data_type, f"the field '{key}'"))
@@ -202,7 +203,11 @@ def _generate(resource: Mapping[str, Any], folder: Path, room: Room) -> np.ndarr
 
 
 def _read_source(
-    name: str, resource: Mapping[str, Any], folder: Path, room: Room
+    name: str,
+    resource: Mapping[str, Any],
+    data_type: DataType,
+    folder: Path,
+    room: Room,
 ) -> np.ndarray:
     """Reads a file. Its ending says whether it is an array, an image or raw data."""
     path = folder / name
@@ -213,10 +218,10 @@ def _read_source(
     what = f"{place} (in {quoted(str(folder), LONGEST_PATH)} or the current directory)"
     content = read_file(path, WIDEST * room.left, what)
     if path.suffix.lower() == ".npy":
-        return _read_npy(content, resource[TYPE], place)
-    data_type = _require_type(resource[TYPE])
+        return _read_npy(content, data_type, place)
+    _require_type(data_type)
     if is_image(path):
-        return read_image(content, resource, place, room)
+        return read_image(content, resource, data_type, place, room)
     width = data_type.dtype.itemsize
     if len(content) % width:
         raise ModelError(
@@ -244,5 +249,5 @@ def _read_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
             f"{place} has data type {name}, while 'initialValuesDataType' is "
             f"{data_type.name}; both must be the same."
         )
-    dtype = _require_type(DataType[name]).dtype
-    return array.astype(dtype, order="C", copy=False).ravel()
+    _require_type(DataType[name])
+    return array.astype(DataType[name].dtype, order="C", copy=False).ravel()
