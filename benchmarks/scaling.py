@@ -143,7 +143,9 @@ def sent_by(work: Work, devices: Sequence[jax.Device], elements: int) -> str:
 
 def lines(work: Work, elements: int, rounds: int) -> Iterator[ledger.Line]:
     """The rows of one kind of work, by the devices' clocks."""
-    check_all(work, results(work, 1), counts()[1:])
+    expected = results(work, 1)
+    for devices in counts()[1:]:
+        check(work, devices, expected)
     single = of_form = None
     if work.divided:
         form = dataclasses.replace(work, function=work.divided)
@@ -176,7 +178,9 @@ def lines_in_turns(work: Work, elements: int, rounds: int) -> Iterator[ledger.Li
     if work.twin:
         contenders["jnp, "] = dataclasses.replace(work, function=work.twin)
     *_, other = contenders.values()
-    check_all(work, results(other, 1), counts())
+    expected = results(other, 1)
+    for devices in counts():
+        check(work, devices, expected)
     calls: dict[str, Prepared] = {}
     sizes: dict[str, int] = {}
     for devices in counts():
@@ -267,15 +271,12 @@ def results(work: Work, devices: int) -> list[np.ndarray]:
     return [np.asarray(output) for output in jax.tree.leaves(program(*arrays))]
 
 
-def check_all(
-    work: Work, expected: Sequence[np.ndarray], counts: Sequence[int]
-) -> None:
-    """Compares a program for each number of devices with the expected results."""
-    for devices in counts:
-        for one, other in zip(results(work, devices), expected, strict=True):
-            assert other.any()
-            atol = work.atol and work.atol * float(np.abs(other).max())
-            np.testing.assert_allclose(one, other, rtol=work.rtol, atol=atol)
+def check(work: Work, devices: int, expected: Sequence[np.ndarray]) -> None:
+    """Compares a program for several devices with the results of one."""
+    for one, other in zip(results(work, devices), expected, strict=True):
+        assert other.any()
+        atol = work.atol and work.atol * float(np.abs(other).max())
+        np.testing.assert_allclose(one, other, rtol=work.rtol, atol=atol)
 
 
 def _timed(
