@@ -57,7 +57,7 @@ def elements_above(x: jax.Array, extract: Any = dnp.extract) -> jax.Array:
 
 
 def by_coordinates(
-    mask: jax.Array, x: jax.Array, size: int, implementation: Any = None
+    mask: jax.Array, x: jax.Array, size: int | None, implementation: Any = None
 ) -> jax.Array:
     found = dmljax.nonzero_coordinates(
         mask, size=size, fill=len(x), implementation=implementation
@@ -84,20 +84,19 @@ def torch_nonzero_static(x: Any) -> Any:
     return longer[found[:, 0]]
 
 
-# ALL ELEMENTS ABOVE A LIMIT: there is room for every element. Without `size=`, dmljax
-# has a row for each.
-
-
-def all_elements_above(x: jax.Array, extract: Any = by_argwhere) -> jax.Array:
-    kept: jax.Array = extract(x > 97, x, size=len(x))
-    return kept
+# ALL ELEMENTS ABOVE A LIMIT: there is room for every element.
 
 
 def by_all_coordinates(
     mask: jax.Array, x: jax.Array, size: int, implementation: Any = None
 ) -> jax.Array:
-    found = dmljax.nonzero_coordinates(mask, fill=size, implementation=implementation)
-    return x.at[found.coordinates[:, 0]].get(mode="fill", fill_value=0)
+    del size  # without it, there is a row for each element
+    return by_coordinates(mask, x, None, implementation)
+
+
+def all_elements_above(x: jax.Array, extract: Any = by_all_coordinates) -> jax.Array:
+    kept: jax.Array = extract(x > 97, x, size=len(x))
+    return kept
 
 
 # ROWS OF A MASK: half of them, and there is room for 5/8.
@@ -190,6 +189,13 @@ def torch_edge_sums(distances: Any, features: Any) -> Any:
     return sums.reshape(features.shape)
 
 
+LINES = {GPU: [(67108864,)], CPU: [(4194304,)], SMALL: [(262144,)], TINY: [(1024,)]}
+ROWS = {
+    GPU: [(1048576, 64), (1048576,)],
+    CPU: [(65536, 64), (65536,)],
+    SMALL: [(4096, 64), (4096,)],
+    TINY: [(16, 64), (16,)],
+}
 WITHOUT_KERNEL = functools.partial(by_coordinates, implementation="xla")
 ALL_WITHOUT_KERNEL = functools.partial(by_all_coordinates, implementation="xla")
 PROGRAMS = {
@@ -213,7 +219,7 @@ PROGRAMS = {
             "torch nonzero_static": torch_nonzero_static,
         },
         [Numbers(100)],
-        {GPU: [(67108864,)], CPU: [(4194304,)], SMALL: [(262144,)], TINY: [(1024,)]},
+        LINES,
         lambda x: np_first(x[x > 97], len(x) // 32),
         dtypes=("float32", "bfloat16"),
         whole=True,
@@ -236,7 +242,7 @@ PROGRAMS = {
             "torch": indexed_elements,
         },
         [Numbers(100)],
-        {GPU: [(67108864,)], CPU: [(4194304,)], SMALL: [(262144,)], TINY: [(1024,)]},
+        LINES,
         lambda x: np_first(x[x > 97], len(x)),
         dtypes=("float32",),
         whole=True,
@@ -258,12 +264,7 @@ PROGRAMS = {
             "torch": indexed_rows,
         },
         [Numbers(10), Numbers(2, "uint8")],
-        {
-            GPU: [(1048576, 64), (1048576,)],
-            CPU: [(65536, 64), (65536,)],
-            SMALL: [(4096, 64), (4096,)],
-            TINY: [(16, 64), (16,)],
-        },
+        ROWS,
         lambda x, keep: np_first(x[keep != 0], len(x) * 5 // 8),
         directions=BOTH,
         whole=True,
@@ -279,12 +280,7 @@ PROGRAMS = {
             "torch": torch_rows_and_back,
         },
         [Numbers(10), Numbers(2, "uint8")],
-        {
-            GPU: [(1048576, 64), (1048576,)],
-            CPU: [(65536, 64), (65536,)],
-            SMALL: [(4096, 64), (4096,)],
-            TINY: [(16, 64), (16,)],
-        },
+        ROWS,
         np_rows_and_back,
         directions=BOTH,
         whole=True,
