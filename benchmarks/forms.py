@@ -78,6 +78,7 @@ def _between_zeros(x: jax.Array, axis: int, before: int, after: int) -> jax.Arra
 
 _swapped, _dict = mock.patch.object, mock.patch.dict
 _from_first = _padding_forms.by_axes(_padding_forms.gather, last_first=False)
+_selected = _padding_forms.by_axes(selects, last_first=False)
 FORMS = {
     # A window for each head: XLA also counts the operations on single numbers.
     "no barrier": Plain(
@@ -111,9 +112,7 @@ FORMS = {
     "strips": Plain(
         "gpu", WRITTEN, _dict(PADDING.on_platform, cuda=_padding_forms.divisible)
     ),
-    "selects": Plain(
-        "gpu", WRITTEN, _dict(PADDING.on_platform, cuda=_padding_forms.by_axes(selects))
-    ),
+    "selects": Plain("gpu", WRITTEN, _dict(PADDING.on_platform, cuda=_selected)),
     # NONZERO_COORDINATES.
     "scatter": Plain("cpu", ALL_ROWS, _dict(NONZERO.on_platform, clear=True)),
     "bit words": Plain("gpu", FEW, _swapped(_nonzero_forms, "MANY", 0), "dmljax xla"),
