@@ -1,4 +1,8 @@
-"""Operators and programs on arrays that are divided, for `benchmarks.scaling`."""
+"""Operators and programs on arrays that are divided, for `benchmarks.scaling`.
+
+`WORK` has operators by themselves, and some programs. `BESIDE_JNP` has programs with
+their twins in jax.numpy.
+"""
 
 import dataclasses
 import functools
@@ -13,6 +17,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 import dmljax
 from benchmarks.programs import diagonal_matrix1, nonzero_coordinates, padding
+from dmljax import numpy as dnp
 from dmljax._operators import OPERATORS
 
 COLUMNS = 512
@@ -21,6 +26,9 @@ IMAGE = (4, 64, 64)
 FEATURES = 64
 # The keys of a query, and the sides of an image that is convolved.
 KEYS, SIDE = {"cpu": 128, "gpu": 1024}, {"cpu": 16, "gpu": 128}
+# Elements of a line that is searched, and the sides of images of two programs.
+LINE, SMALL_SIDE = {"cpu": 2**10, "gpu": 2**20}, {"cpu": 8, "gpu": 128}
+LARGE_IMAGE = {"cpu": (4, 16, 16), "gpu": (64, 256, 256)}
 PARTS = 64  # of rows that stay where they are, a multiple of the devices
 ROWS = 8  # of padding above and below: up to 16 devices share them evenly
 REFLECTION = dmljax.PaddingMode.REFLECTION
@@ -28,7 +36,7 @@ REFLECTION = dmljax.PaddingMode.REFLECTION
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """One operator, or a program, on arrays with a divided first dimension.
+    """One operator, or a program, on arrays that are divided along one dimension.
 
     Attributes:
       operator: its name.
@@ -41,7 +49,12 @@ class Work:
       divided: what several devices run with automatic axes, if one device runs another
         form by default.
       kind: the kind of the mesh axis.
+      dimension: the dimension that is divided.
       rtol: how far the results of several devices may be off, if they are sums.
+      atol: the same, as a part of the largest number.
+      timed_in_turns: whether the host's clock times it, as it times the programs of
+        `benchmarks.run`, and not the clock of each device.
+      twin: the function in jax.numpy that is timed beside it.
     """
 
     operator: str
@@ -53,7 +66,11 @@ class Work:
     gradient: bool = False
     divided: Callable[..., Any] | None = None
     kind: AxisType = AxisType.Auto
+    dimension: int = 0
     rtol: float = 0.0
+    atol: float = 0.0
+    timed_in_turns: bool = False
+    twin: Callable[..., Any] | None = None
 
     @property
     def axes(self) -> str:
@@ -72,8 +89,9 @@ class Work:
 
     @property
     def label(self) -> str:
-        """Its name among all others."""
-        return f"{self.title}, {self.axes} axes"
+        """Its name among all others. `--only` chooses works by a part of it."""
+        beside = ", beside jax.numpy" if self.timed_in_turns else ""
+        return f"{self.title}, {self.axes} axes{beside}"
 
     def run(self, *operands: jax.Array) -> Any:
         """The function that is timed; a gradient's last operand is the cotangent."""
@@ -87,8 +105,9 @@ class Work:
         inputs = list(map(jax.ShapeDtypeStruct, self.shapes(elements), self.dtypes))
         if self.gradient:
             inputs.append(jax.eval_shape(self.function, *inputs))
+        along = (None,) * self.dimension
         copied, divided = (
-            NamedSharding(mesh, PartitionSpec(*axes)) for axes in ((), ("d",))
+            NamedSharding(mesh, PartitionSpec(*axes)) for axes in ((), (*along, "d"))
         )
         return [
             x.update(sharding=copied if i in self.copied else divided)
@@ -263,4 +282,173 @@ WORK = (
     *_both(*_with_gradient(CONVOLUTIONS)),
     *_both(*_with_gradient(COMPACTED)),
     ROWS_OF_MASK,  # with explicit axes, JAX demands a sharding in its call
+)
+
+
+# PROGRAMS BESIDE JAX.NUMPY
+
+
+def _small_images(elements: int) -> list[tuple[int, ...]]:
+    return [(elements // math.prod(IMAGE), *IMAGE)]
+
+
+def _large_images(elements: int) -> list[tuple[int, ...]]:
+    image = LARGE_IMAGE[jax.default_backend()]
+    return [(elements // math.prod(image), *image)]
+
+
+def _few_photographs(elements: int) -> list[tuple[int, ...]]:
+    side, channels = SMALL_SIDE[jax.default_backend()], padding.CHANNELS
+    weights = padding.BLOCKS, channels, 3, 3, channels
+    return [(elements // 4 // (side**2 * channels), side, side, channels), weights]
+
+
+def _table(elements: int) -> list[tuple[int, ...]]:
+    return [_matrix(2 * elements)]
+
+
+def _long_images(elements: int) -> list[tuple[int, ...]]:
+    channels, rows, columns = LARGE_IMAGE[jax.default_backend()]
+    images = rows // 16
+    row = images * channels * columns
+    return [(images, channels, 2 * elements // row, columns)]
+
+
+def _bool_lines(elements: int) -> list[tuple[int, ...]]:
+    line = LINE[jax.default_backend()]
+    return [(elements // line, line)]
+
+
+def _bools(elements: int) -> list[tuple[int, ...]]:
+    return [(elements,)]
+
+
+def padded_rows(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
+    """Pads the rows of a matrix between two operations."""
+    padded: jax.Array = pad(x * 2, ((ROWS, ROWS), (0, 0)), "reflect")
+    return padded + 1
+
+
+def padded_images(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
+    """Pads rows and columns of images between two operations."""
+    padded: jax.Array = pad(x * 2, ((0, 0), (0, 0), (4, 4), (4, 4)), "reflect")
+    return padded + 1
+
+
+def found_by_vmap(lines: jax.Array) -> jax.Array:
+    """The coordinates in each line; an eighth of a line has room."""
+    find: Any = functools.partial(dmljax.nonzero_coordinates, size=lines.shape[1] // 8)
+    found: jax.Array = jax.vmap(find)(lines).coordinates
+    return found
+
+
+def jnp_found_by_vmap(lines: jax.Array) -> jax.Array:
+    """The same by jnp.argwhere."""
+    find: Any = functools.partial(jnp.argwhere, size=lines.shape[1] // 8)
+    found: jax.Array = jax.vmap(find)(lines)
+    return found
+
+
+def found_in_parts(x: jax.Array) -> jax.Array:
+    """The coordinates in each part; an eighth of a part has room."""
+    line = LINE[jax.default_backend()]
+    return dmljax.nonzero_coordinates(
+        x, parts=x.size // line, size=line // 8
+    ).coordinates
+
+
+def jnp_found_in_parts(x: jax.Array) -> jax.Array:
+    """The same by jnp.argwhere. Past the count it has zeros, too."""
+    line = LINE[jax.default_backend()]
+    find: Any = functools.partial(jnp.argwhere, size=line // 8, fill_value=line)
+    rows = jax.vmap(find)(x.reshape(-1, line))
+    first = line * jnp.arange(x.size // line)[:, None, None]
+    return jnp.where(rows == line, 0, rows + first)
+
+
+def _in_turns(
+    operator: str,
+    case: str,
+    functions: tuple[Callable[..., Any], Callable[..., Any]],
+    shapes: Callable[[int], Sequence[tuple[int, ...]]],
+    dtypes: Sequence[str],
+    **options: Any,
+) -> Work:
+    function, twin = functions
+    words = f"program: {case}"
+    options = {"timed_in_turns": True, "twin": twin, **options}
+    return Work(operator, words, function, shapes, dtypes, **options)
+
+
+def _by_pad(run: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    return run, functools.partial(run, pad=jnp.pad)
+
+
+def _batches_of_images(dtype: str) -> Iterator[Work]:
+    """Padding whose batch is divided, alone and between two operations."""
+    for images, shapes in (("small", _small_images), ("large", _large_images)):
+        words = f"{dtype}, {images} images, batch divided"
+        for name, run in (
+            ("reflect padding", padding.reflected),
+            ("reflect padding between two operations", padding.between),
+        ):
+            yield _in_turns(
+                "padding", f"{name}, {words}", _by_pad(run), shapes, (dtype,)
+            )
+
+
+def _divided_axes(dtype: str) -> Iterator[Work]:
+    """Padding along the dimension that is divided.
+
+    With explicit axes jnp.pad refuses it: one row is sliced, and devices can't share
+    one row.
+    """
+    for name, run, shapes, dimension in (
+        ("a table", padded_rows, _table, 0),
+        ("images", padded_images, _long_images, 2),
+    ):
+        work = _in_turns(
+            "padding",
+            f"reflect padding of {name} between two operations, {dtype}, the padded "
+            "rows divided",
+            _by_pad(run),
+            shapes,
+            (dtype,),
+            dimension=dimension,
+        )
+        yield work
+        yield dataclasses.replace(_explicit(work), twin=None)
+
+
+FEW_CONVOLUTIONS = _in_turns(
+    "padding",
+    "6 reflect-padded convolutions of few images, bfloat16, batch divided",
+    _by_pad(padding.convolutions),
+    _few_photographs,
+    ("bfloat16", "bfloat16"),
+    copied=(1,),
+    rtol=0.05,
+    atol=0.05,
+)
+BY_VMAP = _in_turns(
+    "nonzero_coordinates",
+    "lines of bools by vmap, with size",
+    (found_by_vmap, jnp_found_by_vmap),
+    _bool_lines,
+    ("bool",),
+)
+BY_PARTS = _in_turns(
+    "nonzero_coordinates",
+    "bools in parts, with size",
+    (found_in_parts, jnp_found_in_parts),
+    _bools,
+    ("bool",),
+)
+BESIDE_JNP = (
+    *_both(*_batches_of_images("float32")),
+    *_both(*_batches_of_images("bfloat16")),
+    *_divided_axes("float32"),
+    *_divided_axes("bfloat16"),
+    *_both(*_with_gradient(FEW_CONVOLUTIONS)),
+    *_both(BY_VMAP, BY_PARTS),
 )

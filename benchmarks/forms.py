@@ -15,18 +15,24 @@ from typing import Any
 from unittest import mock
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from benchmarks.case import Case
-from dmljax import _one_hot, _padding_forms, _select
+from dmljax import _nonzero_forms, _one_hot, _padding_forms, _select
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES as NONZERO
 from dmljax._padding import PADDING
 from dmljax.pallas.gpu import _padding as _gpu_padding
 from dmljax.pallas.gpu._padding import PaddingPlan
 
 ALL_ROWS = "^nonzero_coordinates (float32|uint8) .*[15]0.0% non-zero forward"
-COMPACTED = "^nonzero_coordinates (elements|rows|edges)"
+COMPACTED = r"^nonzero_coordinates (elements .*\((67108864|262144),|rows|edges)"
 PADDED = "^padding (reflect padding|mean|patches|REFLECTION).* forward"
+WRITTEN = "^padding (reflect padding|6 reflect).* forward"
+# A change of the form without a kernel at 2^23 elements: below it, and from it on.
+FEW = r"elements above a limit, float32 \((16384|262144|1048576|4194304),"
+MANY = r"elements above a limit, float32 \((8388608|16777216),"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,8 +52,33 @@ class Plain:
     of: str = "dmljax"
 
 
+def selects(
+    x: jax.Array, axis: int, before: int, after: int, mode: _padding_forms.PaddingMode
+) -> jax.Array:
+    """Pads along one axis as dmljax did for several devices before it wrote strips."""
+    end = before + x.shape[axis]
+    padded = _between_zeros(x, axis, before, after)
+    position = lax.broadcasted_iota(np.int32, padded.shape, axis)
+    if before:
+        strip = _padding_forms._take_strip(x, axis, -before, before, mode)
+        strip = _between_zeros(strip, axis, 0, end + after - before)
+        padded = jnp.where(position < before, strip, padded)
+    if after:
+        strip = _padding_forms._take_strip(x, axis, x.shape[axis], after, mode)
+        strip = _between_zeros(strip, axis, end, 0)
+        padded = jnp.where(position >= end, strip, padded)
+    return padded
+
+
+def _between_zeros(x: jax.Array, axis: int, before: int, after: int) -> jax.Array:
+    around = [(0, 0)] * x.ndim
+    around[axis] = (before, after)
+    return jnp.pad(x, around)
+
+
 _swapped, _dict = mock.patch.object, mock.patch.dict
 _from_first = _padding_forms.by_axes(_padding_forms.gather, last_first=False)
+_selected = _padding_forms.by_axes(selects, last_first=False)
 FORMS = {
     # A window for each head: XLA also counts the operations on single numbers.
     "no barrier": Plain(
@@ -77,8 +108,17 @@ FORMS = {
     "nothing copied": Plain(
         "gpu", PADDED, _swapped(PaddingPlan, "inside", (0, 0)), "dmljax pallas"
     ),
+    # PADDING on one GPU by the form for several, and by the one before it.
+    "strips": Plain(
+        "gpu", WRITTEN, _dict(PADDING.on_platform, cuda=_padding_forms.divisible)
+    ),
+    "selects": Plain("gpu", WRITTEN, _dict(PADDING.on_platform, cuda=_selected)),
     # NONZERO_COORDINATES.
     "scatter": Plain("cpu", ALL_ROWS, _dict(NONZERO.on_platform, clear=True)),
+    "bit words": Plain("gpu", FEW, _swapped(_nonzero_forms, "MANY", 0), "dmljax xla"),
+    "elements": Plain(
+        "gpu", MANY, _swapped(_nonzero_forms, "MANY", 2**63), "dmljax xla"
+    ),
     "no kernel": Plain("gpu", COMPACTED, _dict(NONZERO.kernels, clear=True)),
 }
 

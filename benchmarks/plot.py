@@ -314,10 +314,12 @@ def scaling_page(stem: str) -> str:
     lines = ledger.lines(stem)
     every = [line for row in lines.values() for line in row.values()]
     counts = sorted({line["contender"] for line in every}, key=lambda n: (len(n), n))
+    own = [count for count in counts if not count.startswith("jnp")]
     parts = [
         f"# Figures: several devices, {every[0]['device']}",
         "Milliseconds of the slowest device, by its own clock, waiting for others "
-        "included; medians of many calls. In brackets are two "
+        "included; medians of many calls. A program beside jax.numpy (jnp) has those "
+        "of the host's clock. In brackets are two "
         "[efficiencies](benchmarks.md#on-several-h200s): beside one device with its "
         "default code, and beside one with the same. The last column is what each "
         f"device sends, if all devices work. Versions: {versions(lines)}.",
@@ -328,7 +330,7 @@ def scaling_page(stem: str) -> str:
         for key, row in lines.items():
             if key[3] == context:
                 times = [_efficiency(row.get(count)) for count in counts]
-                most = max(row, key=counts.index)
+                most = max(row.keys() & set(own), key=own.index)
                 sent = show_bytes(row[most].get("sent"))
                 rows.append([f"{key[0]}, {_case(key)}", *times, sent])
         columns = ["work", *counts, "sent"]
@@ -340,7 +342,7 @@ def _efficiency(line: Line | None) -> str:
     if line is None:
         return "-"
     pair = f"{line['efficiency']:.2f}, {line['efficiency_of_form']:.2f}"
-    return f"{line['ms']:.4g} ({pair})"
+    return f"{line['ms'] or line['wall_ms']:.4g} ({pair})"
 
 
 def estimates_page(stem: str) -> str:

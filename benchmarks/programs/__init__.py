@@ -52,7 +52,7 @@ def programs(platform: str, elements: int) -> Iterator[Case]:
             dtypes = [one for one in dtypes if one != "bfloat16"]
         yield from cases_of(platform, name, program, elements, dtypes)
     if platform == "gpu" and elements > SMALL:
-        for name, program in PROGRAMS.items():
+        for name, program in (*PROGRAMS.items(), *nonzero_coordinates.by_size()):
             yield from cases_of(platform, name, program, SMALL, program.dtypes)
     if platform == "cpu":
         for name, program in (*padding.on_cpu(), *one_hot.on_cpu()):

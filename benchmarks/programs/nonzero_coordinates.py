@@ -1,5 +1,8 @@
 """Elements, rows and edges that a condition chooses: NONZERO_COORDINATES."""
 
+import dataclasses
+import functools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -11,6 +14,7 @@ from benchmarks.programs.program import (
     BOTH,
     CPU,
     GPU,
+    SIZES,
     SMALL,
     TINY,
     Numbers,
@@ -52,9 +56,18 @@ def elements_above(x: jax.Array, extract: Any = dnp.extract) -> jax.Array:
     return kept
 
 
-def by_coordinates(mask: jax.Array, x: jax.Array, size: int) -> jax.Array:
-    found = dmljax.nonzero_coordinates(mask, size=size, fill=len(x))
+def by_coordinates(
+    mask: jax.Array, x: jax.Array, size: int | None, implementation: Any = None
+) -> jax.Array:
+    found = dmljax.nonzero_coordinates(
+        mask, size=size, fill=len(x), implementation=implementation
+    )
     return x.at[found.coordinates[:, 0]].get(mode="fill", fill_value=0)
+
+
+def by_argwhere(mask: jax.Array, x: jax.Array, size: int) -> jax.Array:
+    found = jnp.argwhere(mask, size=size, fill_value=len(x))
+    return x.at[found[:, 0]].get(mode="fill", fill_value=0)
 
 
 def indexed_elements(x: Any) -> Any:
@@ -69,6 +82,21 @@ def torch_nonzero_static(x: Any) -> Any:
     longer = torch.nn.functional.pad(x, (0, 1))
     found = torch.nonzero_static(x > 97, size=len(x) // 32, fill_value=len(x))
     return longer[found[:, 0]]
+
+
+# ALL ELEMENTS ABOVE A LIMIT: there is room for every element.
+
+
+def by_all_coordinates(
+    mask: jax.Array, x: jax.Array, size: int, implementation: Any = None
+) -> jax.Array:
+    del size  # without it, there is a row for each element
+    return by_coordinates(mask, x, None, implementation)
+
+
+def all_elements_above(x: jax.Array, extract: Any = by_all_coordinates) -> jax.Array:
+    kept: jax.Array = extract(x > 97, x, size=len(x))
+    return kept
 
 
 # ROWS OF A MASK: half of them, and there is room for 5/8.
@@ -161,6 +189,15 @@ def torch_edge_sums(distances: Any, features: Any) -> Any:
     return sums.reshape(features.shape)
 
 
+LINES = {GPU: [(67108864,)], CPU: [(4194304,)], SMALL: [(262144,)], TINY: [(1024,)]}
+ROWS = {
+    GPU: [(1048576, 64), (1048576,)],
+    CPU: [(65536, 64), (65536,)],
+    SMALL: [(4096, 64), (4096,)],
+    TINY: [(16, 64), (16,)],
+}
+WITHOUT_KERNEL = functools.partial(by_coordinates, implementation="xla")
+ALL_WITHOUT_KERNEL = functools.partial(by_all_coordinates, implementation="xla")
 PROGRAMS = {
     "elements above a limit": Program(
         "nonzero_coordinates",
@@ -172,7 +209,9 @@ PROGRAMS = {
                     "jnp": jnp.extract,
                     "jnp scatter": scatter,
                     "jnp scatter in blocks": scatter_by_blocks,
+                    "jnp argwhere": by_argwhere,
                     "dmljax coordinates": by_coordinates,
+                    "dmljax xla": WITHOUT_KERNEL,
                 },
             ),
             "numpy": indexed_elements,
@@ -180,9 +219,32 @@ PROGRAMS = {
             "torch nonzero_static": torch_nonzero_static,
         },
         [Numbers(100)],
-        {GPU: [(67108864,)], CPU: [(4194304,)], SMALL: [(262144,)], TINY: [(1024,)]},
+        LINES,
         lambda x: np_first(x[x > 97], len(x) // 32),
         dtypes=("float32", "bfloat16"),
+        whole=True,
+        count=lambda x: int((x > 97).sum()),
+        rtol=0,
+    ),
+    "all elements above a limit": Program(
+        "nonzero_coordinates",
+        {
+            **spellings(
+                all_elements_above,
+                extract={
+                    "dmljax": by_all_coordinates,
+                    "jnp argwhere": by_argwhere,
+                    "jnp scatter": scatter,
+                    "dmljax xla": ALL_WITHOUT_KERNEL,
+                },
+            ),
+            "numpy": indexed_elements,
+            "torch": indexed_elements,
+        },
+        [Numbers(100)],
+        LINES,
+        lambda x: np_first(x[x > 97], len(x)),
+        dtypes=("float32",),
         whole=True,
         count=lambda x: int((x > 97).sum()),
         rtol=0,
@@ -202,12 +264,7 @@ PROGRAMS = {
             "torch": indexed_rows,
         },
         [Numbers(10), Numbers(2, "uint8")],
-        {
-            GPU: [(1048576, 64), (1048576,)],
-            CPU: [(65536, 64), (65536,)],
-            SMALL: [(4096, 64), (4096,)],
-            TINY: [(16, 64), (16,)],
-        },
+        ROWS,
         lambda x, keep: np_first(x[keep != 0], len(x) * 5 // 8),
         directions=BOTH,
         whole=True,
@@ -223,12 +280,7 @@ PROGRAMS = {
             "torch": torch_rows_and_back,
         },
         [Numbers(10), Numbers(2, "uint8")],
-        {
-            GPU: [(1048576, 64), (1048576,)],
-            CPU: [(65536, 64), (65536,)],
-            SMALL: [(4096, 64), (4096,)],
-            TINY: [(16, 64), (16,)],
-        },
+        ROWS,
         np_rows_and_back,
         directions=BOTH,
         whole=True,
@@ -258,3 +310,23 @@ PROGRAMS = {
         dtypes=("float32", "bfloat16"),
     ),
 }
+
+# Where a GPU has no kernel, the form depends on the number of elements. On both sides
+# of the change, these programs run in few spellings.
+FEW = ("dmljax", "dmljax xla", "jnp scatter", "jnp argwhere")
+BY_SIZE = {
+    "elements above a limit": (2**14, 2**20, 2**22, 2**23, 2**24),
+    "all elements above a limit": (2**22,),
+}
+
+
+def by_size() -> Iterator[tuple[str, Program]]:
+    """Programs with other numbers of elements, by name."""
+    for name, sizes in BY_SIZE.items():
+        functions = {word: PROGRAMS[name].functions[word] for word in FEW}
+        program = dataclasses.replace(
+            PROGRAMS[name], functions=functions, dtypes=("float32",)
+        )
+        for size in sizes:
+            shapes = {elements: [(size,)] for elements in SIZES}
+            yield name, dataclasses.replace(program, shapes=shapes)

@@ -27,6 +27,7 @@ from benchmarks.command import device_name
 from benchmarks.data import Data
 from benchmarks.programs import PROGRAMS, one_hot, padding
 from benchmarks.programs.program import TINY, cases_of
+from dmljax import _padding_forms
 from dmljax._operators import OPERATORS
 from tests import meshes, samples
 from tests.project.texts import words_of
@@ -163,6 +164,14 @@ def test_a_plain_form_is_another_program_than_the_special_one(word, platform):
 
     found = [case for case in every if contender in case.functions]
     assert any(text(c, contender) != text(c, forms.FORMS[word].of) for c in found)
+
+
+def test_the_older_padding_is_a_padding():
+    x = np.arange(20, dtype=np.float32).reshape(4, 5)
+    form = _padding_forms.by_axes(forms.selects, last_first=False)
+    mode = _padding_forms.PaddingMode.REFLECTION
+    (padded,) = form(jnp.asarray(x), start=(1, 2), end=(3, 0), mode=mode)
+    np.testing.assert_array_equal(padded, np.pad(x, ((1, 3), (2, 0)), "reflect"))
 
 
 # RUNS
@@ -394,10 +403,75 @@ def test_scaling_is_timed(tmp_path):
 
 
 @several
+def test_a_program_is_timed_beside_its_twin(tmp_path, monkeypatch, capsys):
+    """With explicit axes jnp.pad can't pad a divided dimension: there is no twin."""
+    monkeypatch.setattr(scaling, "counts", lambda: [1, 2])
+    arguments = [*QUICK, "--elements", "131072", "--out", str(tmp_path), "--only"]
+    assert scaling.main([*arguments, "a table between two operations, float32"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    (name,) = (p.stem for p in tmp_path.glob("*-scaling.csv"))
+    found = {key[3]: row for key, row in ledger.lines(name, tmp_path).items()}
+    automatic = found["weak scaling, automatic axes"]
+    explicit = found["weak scaling, explicit axes"]
+    assert [*explicit, *(f"jnp, {count}" for count in explicit)] == [*automatic]
+    for row in (automatic, explicit):
+        assert row["1 device"]["sent"] == 0
+        assert row["2 devices"]["sent"] > 0
+        for contender, line in row.items():
+            single = "jnp, 1 device" if contender.startswith("jnp") else "1 device"
+            ratio = row[single]["wall_ms"] / line["wall_ms"]
+            assert line["efficiency"] == pytest.approx(ratio, rel=0.01, abs=0.001)
+    (text,) = (x for x in shown if "2 devices" in x and "of jax.numpy's time" in x)
+    ours, twin = (automatic[n]["wall_ms"] for n in ("2 devices", "jnp, 2 devices"))
+    said = re.search(r"2 times the work in ([\d.]+) times .*; ([\d.]+) of", text)
+    times = ours / automatic["1 device"]["wall_ms"]
+    assert float(said[1]) == pytest.approx(times, rel=0.1)
+    assert float(said[2]) == pytest.approx(ours / twin, abs=0.01)
+
+
+@several
+def test_scaling_goes_on_after_a_program_that_fails(tmp_path, monkeypatch, capsys):
+    """A result that is not the twin's is an error, and has no figure."""
+    wrong = dataclasses.replace(
+        divided.BY_VMAP, function=lambda lines: divided.found_by_vmap(lines) + 1
+    )
+    monkeypatch.setattr(scaling, "counts", lambda: [1, 2])
+    monkeypatch.setattr(scaling, "WORK", [])
+    monkeypatch.setattr(scaling, "BESIDE_JNP", [wrong, divided.BY_PARTS])
+    arguments = [*QUICK, "--elements", "131072", "--out", str(tmp_path)]
+    assert scaling.main(arguments) == 1
+    assert "fails: AssertionError" in capsys.readouterr().out
+    (name,) = (p.stem for p in tmp_path.glob("*-scaling.csv"))
+    (key,) = ledger.lines(name, tmp_path)
+    assert key[1] == divided.BY_PARTS.case
+
+
+@several
 @pytest.mark.parametrize("work", divided.WORK, ids=lambda work: work.label)
 def test_all_that_scales_is_the_same_on_all_devices(work):
     """One that is not stops the run before it is timed."""
     scaling.check(work, 4, scaling.results(work, 1))
+
+
+# All in one type with automatic axes, and the others in the slow tests.
+TWINS = []
+for work in divided.BESIDE_JNP:
+    first = "float32" not in work.dtypes and work.axes == "automatic"
+    marks = [] if first else [pytest.mark.slow]
+    if work.twin:
+        TWINS.append(pytest.param(work, id=work.label, marks=marks))
+
+
+@several
+@pytest.mark.parametrize("work", TWINS)
+def test_a_program_and_its_twin_have_the_same_results(work):
+    twin = dataclasses.replace(work, function=work.twin)
+    scaling.check(work, 4, scaling.results(twin, 1))
+
+
+def test_several_devices_have_work_with_names_of_its_own():
+    labels = [work.label for work in (*divided.WORK, *divided.BESIDE_JNP)]
+    assert len(set(labels)) == len(labels)
 
 
 @several
