@@ -2,8 +2,8 @@
 
     python -m benchmarks.plot
 
-It writes what is in git: the tables that docs/benchmarks.md and README mark, and the
-picture that README shows. The build of the documentation calls `write_pages`, which
+It writes what is in git: the tables that docs/benchmarks.md marks, and the picture that
+it shows. The build of the documentation calls `write_pages`, which
 writes a page of each table of the ledger, with all figures.
 """
 
@@ -20,8 +20,8 @@ from benchmarks.programs import TEN
 
 README = pathlib.Path(__file__).parent.parent / "README.md"
 DOCS = README.with_name("docs")
-# docs/benchmarks.md has the figures of these devices, and README those of the first.
-GPU, CPU, TPU = "NVIDIA H200", "x86_64 CPU", "TPU"
+# docs/benchmarks.md has figures of these devices.
+GPU, CPU = "NVIDIA H200", "x86_64 CPU"
 NEWEST = f"{CPU}, newest JAX"
 # Large programs have at least this many elements.
 LARGE = 2**20
@@ -51,14 +51,18 @@ BARS = {
     "best in PyTorch": "torch.*",
 }
 COUNTS = "2 devices", "4 devices", "8 devices"
-# README's table: the programs, and how most users write them in jax.numpy.
+# The programs of the page's table, and how most users write them in jax.numpy.
 FRONT = {
     "causal softmax": "jnp tril",
+    "causal attention": "jnp tril",
     "reflect padding between two operations": "jnp",
+    "6 reflect-padded convolutions": "jnp",
     "elements above a limit": "jnp",
     "rows of a mask": "jnp",
+    "rows of a mask and back": "jnp",
+    "edges of graphs": "jnp",
 }
-# The programs in README's picture.
+# The programs in the page's picture.
 SHOWN = (*TEN, "causal attention", "6 reflect-padded convolutions")
 MARK = "<!-- python -m benchmarks.plot writes the table of {}. -->\n"
 
@@ -116,24 +120,8 @@ def _digits(number: float | None) -> str:
     return "-" if number is None else f"{number:#.3g}".rstrip(".")
 
 
-def program_table(lines: Lines) -> str:
-    """Milliseconds of wall time of large programs."""
-    columns = {
-        "dmljax": "dmljax",
-        "best in jax.numpy": "jnp.*",
-        "torch.compile": "torch compiled",
-        "PyTorch": "torch(?! compiled).*",
-        "without": "reference.*",
-    }
-    rows = []
-    for key, row in large_programs(lines):
-        times = [_digits(best(row, pattern)) for pattern in columns.values()]
-        rows.append([_case(key), *times])
-    return table_of(["program", *columns], rows)
-
-
 def front_table(gpu: Lines, cpu: Lines) -> str:
-    """A few programs for README, in milliseconds on a GPU and on a CPU."""
+    """A few programs, in milliseconds on a GPU and on a CPU."""
     columns = ["dmljax", "jax.numpy", "its best spelling", "PyTorch"]
     rows = []
     for device, lines in (("GPU", gpu), ("CPU", cpu)):
@@ -144,30 +132,6 @@ def front_table(gpu: Lines, cpu: Lines) -> str:
                 times = [_digits(best(row, pattern)) for pattern in patterns]
                 rows.append([f"{name}, {sizes}", device, *times])
     return table_of(["program", "on", *columns], rows)
-
-
-def tracing_table(devices: Mapping[str, Lines]) -> str:
-    """Times of dmljax over those of jax.numpy, once and many times in a program."""
-    found: dict[str, dict[str, str]] = {}
-    columns: dict[str, None] = {}
-    for device, lines in devices.items():
-        for key, row in lines.items():
-            if key[3] != "tracing":
-                continue
-            work, calls, _ = re.split(r", (1|20) of ", key[1])
-            if key[2] == "gradient":
-                work += ", gradient"
-            ours, theirs = row["dmljax"], row["jnp"]
-            lower = ours["lower_ms"] / theirs["lower_ms"]
-            both = ours["compile_ms"] / theirs["compile_ms"]
-            column = f"{device}, {calls}"
-            columns[column] = None
-            cells = found.setdefault(f"`{key[0]}`, {work}", {})
-            cells[column] = f"{lower:.2f} / {both:.2f}"
-    rows = []
-    for work, cells in found.items():
-        rows.append([work, *(cells.get(column, "-") for column in columns)])
-    return table_of(["work", *columns], rows)
 
 
 def cpu_table(lines: Lines, newest: Lines) -> str:
@@ -195,22 +159,6 @@ def cpu_table(lines: Lines, newest: Lines) -> str:
     return table_of(["operator", *columns], rows)
 
 
-def tpu_table(lines: Lines) -> str:
-    """By operator, bytes and cycles of the v5e over those of jax.numpy."""
-    rows = []
-    for context, title in (("operator", ""), ("pipeline", ", between two operations")):
-        for operator, cases in of_context(lines, context).items():
-            moved, cycles = [], []
-            for row in cases.values():
-                if "dmljax" in row and "jnp" in row:
-                    ours, theirs = row["dmljax"], row["jnp"]
-                    moved.append(ours["moved_mb"] / theirs["moved_mb"])
-                    cycles.append(ours["cycles"] / theirs["cycles"])
-            name = f"`{operator}`{title}"
-            rows.append([name, _spread(moved), _spread(cycles)])
-    return table_of(["operator", "bytes", "cycles"], rows)
-
-
 def _spread(numbers: Sequence[float]) -> str:
     """The median, and the largest number in brackets."""
     if not numbers:
@@ -220,14 +168,10 @@ def _spread(numbers: Sequence[float]) -> str:
 
 def with_tables(text: str) -> str:
     """The text of a page, with the tables that it marks written anew."""
-    gpu, cpu, tpu = (ledger.lines(device) for device in (GPU, CPU, TPU))
+    gpu, cpu = ledger.lines(GPU), ledger.lines(CPU)
     tables = {
         "a few programs": front_table(gpu, cpu),
-        "programs": program_table(gpu),
-        "tracing": tracing_table({"CPU": cpu, "H200": gpu}),
-        "programs on a CPU": program_table(cpu),
         "CPUs": cpu_table(cpu, ledger.lines(NEWEST)),
-        "TPUs": tpu_table(tpu),
     }
     for what, table in tables.items():
         mark = MARK.format(what)
