@@ -256,7 +256,7 @@ def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     Along an axis that XLA has divided, a gather of all positions becomes an all-reduce
     of the whole output, and one of the strips an all-reduce of the strips. The gather
     of all positions is faster on one device: reflect padding of float32 images takes
-    0.563 ms by it and 0.609 by strips, if two H200s divide the batch over explicit and
+    0.568 ms by it and 0.609 by strips, if two H200s divide the batch over explicit and
     over automatic axes (results/nvidia-h200-scaling.csv).
     """
     if static["mode"] is PaddingMode.CONSTANT or x.dtype.kind == "c":
