@@ -101,7 +101,6 @@ FORMS = {
         PADDED,
         _dict(PADDING.on_platform, dict.fromkeys(("cpu", "cuda"), _from_first)),
     ),
-    "division": Plain("gpu", PADDED, _swapped(_padding_forms, "FEW_PERIODS", -1)),
     "rows": Plain(
         "gpu", "middle axes", _swapped(_gpu_padding, "ROW_BYTES", 0), "dmljax pallas"
     ),

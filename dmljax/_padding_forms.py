@@ -11,6 +11,7 @@ perhaps reversed. The primitives are in `_padding`.
 """
 
 import enum
+import functools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
@@ -32,12 +33,6 @@ from dmljax._types import (
 
 # The padding before or after each of the last axes. The axes before them are a batch.
 Pads = tuple[int, ...]
-
-
-# The most periods over which a position of PADDING is folded without a division. On an
-# H200 we measured that padding the middle axes takes 5 to 7 % longer with a division,
-# and longer than by jnp.take (results/nvidia-h200.csv, "[division]").
-FEW_PERIODS = 2
 
 
 class PaddingMode(enum.IntEnum):
@@ -108,46 +103,36 @@ def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
     period is element min(j, mirror - j). WRAP mirrors nothing, as j is the smaller one
     in all of its period.
     """
-    return {
+    if mode is PaddingMode.REFLECTION:
+        mirror = 2 * size - 2
         # A size of 1 would have the period 0. max_dim with `size` makes it 1, and
         # changes nothing else. Unlike max(..., 1), JAX can compare the result with a
         # symbolic size.
-        PaddingMode.REFLECTION: (jax.core.max_dim(2 * size - 2, size), 2 * size - 2),
-        PaddingMode.SYMMETRIC: (2 * size, 2 * size - 1),
-        PaddingMode.WRAP: (size, 2 * size - 1),
-    }[mode]
+        return jax.core.max_dim(mirror, size), mirror
+    mirror = 2 * size - 1
+    if mode is PaddingMode.SYMMETRIC:
+        return 2 * size, mirror
+    assert mode is PaddingMode.WRAP
+    return size, mirror
 
 
-def source_index(
-    position: Any, stop: int, start: int, size: int, mode: PaddingMode
-) -> Any:
+def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any:
     """Returns the input coordinate that an output coordinate repeats.
 
     Args:
-      position: the output coordinates, at least 0 and less than `stop`.
-      stop: the size of the output, or less where only some of it is computed.
+      position: the output coordinates, at least 0.
       start: the padding before the axis.
       size: the size of the input.
       mode: a mode other than CONSTANT.
     """
-
-    def scalar(size: int) -> Any:
-        return to_scalar(size, position.dtype)
-
+    scalar = functools.partial(to_scalar, dtype=position.dtype)
     if mode is PaddingMode.EDGE:
-        return lax.clamp(scalar(0), lax.sub(position, scalar(start)), scalar(size - 1))
+        inner = lax.sub(position, scalar(start))
+        return lax.clamp(scalar(0), inner, scalar(size - 1))
     period, mirror = fold(size, mode)
-    shift = (-start) % period
-    shifted = lax.add(position, scalar(shift))
-    periods = (stop - 1 + shift) // period
-    # We do not know how far the output of a symbolic size reaches.
-    if not isinstance(periods, int) or periods > FEW_PERIODS:
-        shifted = lax.rem(shifted, scalar(period))
-    else:
-        for _ in range(periods):
-            past = lax.sub(shifted, scalar(period))
-            shifted = lax.select(lax.lt(shifted, scalar(period)), shifted, past)
-    return lax.min(shifted, lax.sub(scalar(mirror), shifted))
+    shifted = lax.add(position, scalar(-start % period))
+    inner = lax.rem(shifted, scalar(period))
+    return lax.min(inner, lax.sub(scalar(mirror), inner))
 
 
 def by_axes(pad: Callable[..., jax.Array], *, last_first: bool) -> Form:
@@ -163,7 +148,9 @@ def by_axes(pad: Callable[..., jax.Array], *, last_first: bool) -> Form:
         if mode is PaddingMode.CONSTANT:
             return (_pad_constant(x, value[0], start, end),)
         axes = padded_axes(x.ndim, start, end)
-        for axis, before, after in reversed(axes) if last_first else axes:
+        if last_first:
+            axes.reverse()
+        for axis, before, after in axes:
             x = pad(x, axis, before, after, mode)
         return (x,)
 
@@ -175,25 +162,28 @@ def padded_sizes(
 ) -> list[tuple[int, ...]]:
     """Returns the sizes of a padded array; under CONSTANT, the value may be a batch."""
     del static
-    sizes = list(
-        jnp.broadcast_shapes(*(x.shape[: x.ndim - len(start)] for x in operands))
-    )
-    inside = operands[0].shape[operands[0].ndim - len(start) :]
-    return [(*sizes, *map(sum, zip(start, inside, end, strict=True)))]
+    rank = len(start)
+    batches = [x.shape[: x.ndim - rank] for x in operands]
+    sizes = list(jnp.broadcast_shapes(*batches))
+    x = operands[0]
+    for before, size, after in zip(start, x.shape[x.ndim - rank :], end, strict=True):
+        sizes.append(before + size + after)
+    return [tuple(sizes)]
 
 
 def unpadded_sizes(
     cotangent: jax.Array, *, start: Pads, end: Pads, **static: Any
 ) -> list[tuple[int, ...]]:
     """Returns the sizes that padding turns into those of the cotangent."""
-    start, end = (tuple(-n for n in pads) for pads in (start, end))
+    start = tuple(-before for before in start)
+    end = tuple(-after for after in end)
     return padded_sizes(cotangent, start=start, end=end)
 
 
 def padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]]:
     """Returns (axis, before, after) for each axis that is padded."""
-    axes = range(rank - len(start), rank)
-    return [pads for pads in zip(axes, start, end, strict=True) if any(pads[1:])]
+    axes = zip(range(rank - len(start), rank), start, end, strict=True)
+    return [(axis, before, after) for axis, before, after in axes if before or after]
 
 
 def gather(
@@ -212,16 +202,16 @@ def _gather_range(
 ) -> jax.Array:
     """Gathers what `count` positions of the padded axis repeat, from `first` on."""
     size = x.shape[axis]
-    stop = first + count
     # The greatest number here is a position that is shifted by a period: it has at
     # most 2 * size elements. Indexing also computes with the other sizes of `x`.
-    with index_mode(stop + 2 * size, *x.shape) as integer:
+    with index_mode(first + count + 2 * size, *x.shape) as integer:
         position = lax.add(lax.iota(integer, count), to_scalar(first, integer))
-        index = source_index(position, stop, before, size, mode)
+        index = source_index(position, before, size, mode)
         # Indexing in jax.numpy takes 3 times as long to trace.
-        others = tuple(i for i in range(x.ndim) if i != axis)
-        dimensions = lax.GatherDimensionNumbers(others, (axis,), (axis,))
-        sizes = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
+        others = [*range(axis), *range(axis + 1, x.ndim)]
+        dimensions = lax.GatherDimensionNumbers(tuple(others), (axis,), (axis,))
+        sizes = list(x.shape)
+        sizes[axis] = 1
         # Every index is inside, and XLA need not compare it with the size again.
         return lax.gather(
             x, lax.expand_dims(index, [1]), dimensions, sizes, mode="promise_in_bounds"
@@ -286,14 +276,17 @@ def on_cpu(
     last padded axis and of those before it.
     """
     axes = padded_axes(x.ndim, start, end)
-    run = x.shape[axes[-1][0] :] if axes else ()
+    last = axes[-1][0] if axes else x.ndim
+    run = math.prod(x.shape[last:])
+    side_by_side = math.prod(x.shape[last + 1 :])
     # On a CPU, XLA moves bfloat16, of kind "V", by way of float32.
     narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
-    known = narrow and all(isinstance(size, int) for size in run)
+    known = isinstance(run, int)
+    form = gathered
     # A gather copies 16 and more elements that lie side by side at once, and is faster
     # with them (results/x86_64-cpu.csv, "reflect padding", "[join]" and "[gather]").
-    long = known and math.prod(run) >= 96 and math.prod(run[1:]) < 16
-    form = joined if long else gathered
+    if narrow and known and run >= 96 and side_by_side < 16:
+        form = joined
     return form(x, *value, start=start, end=end, mode=mode)
 
 
@@ -329,8 +322,9 @@ def _take_strip(
     if mode is PaddingMode.EDGE:
         nearest = 0 if first < 0 else size - 1
         edge = lax.slice_in_dim(x, nearest, nearest + 1, axis=axis)
-        shape = (*x.shape[:axis], length, *x.shape[axis + 1 :])
-        return jnp.broadcast_to(edge, shape)
+        shape = list(x.shape)
+        shape[axis] = length
+        return lax.broadcast_in_dim(edge, shape, range(x.ndim))
     period, mirror = fold(size, mode)
     source = first % period
     if source + length <= size:
@@ -358,7 +352,8 @@ def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> jax.Array:
     """Says which output elements come from the input. Batch dimensions have size 1."""
     result = jnp.ones((1,) * len(shape), bool)
     for axis, before, after in padded_axes(len(shape), start, end):
-        sizes = tuple(n if i == axis else 1 for i, n in enumerate(shape))
+        sizes = [1] * len(shape)
+        sizes[axis] = shape[axis]
         with index_mode(shape[axis]) as integer:
             position = lax.broadcasted_iota(integer, sizes, axis)
             result &= (position >= before) & (position < shape[axis] - after)
@@ -438,7 +433,7 @@ def _sum_periods(
     # With zeros the stretch is a whole number of periods, and can be reshaped.
     periods = -(-(source + part.shape[axis]) // period)
     part = _extend(part, axis, source, periods * period)
-    shape = (*part.shape[:axis], periods, period, *part.shape[axis + 1 :])
+    shape = [*part.shape[:axis], periods, period, *part.shape[axis + 1 :]]
     part = part.reshape(shape).sum(axis, dtype=part.dtype)
     direct = lax.slice_in_dim(part, 0, size, axis=axis)
     if at_most(period, size):
