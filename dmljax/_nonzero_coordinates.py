@@ -24,7 +24,7 @@ from dmljax._primitive import (
     compiled,
 )
 from dmljax._sharding import explicit_mesh, explicit_parts
-from dmljax._types import MAX_ELEMENTS, Outputs, to_scalar
+from dmljax._types import MAX_ELEMENTS, Form, Outputs, to_scalar
 
 NAME = "NONZERO_COORDINATES"
 X = "x (InputTensor)"  # the argument of the function, as its messages name it
@@ -216,18 +216,40 @@ def _sizes(
     return [batch, (*batch, rows, static["columns"])]
 
 
-@forms.by_lines
+def _by_kernel(
+    kernel: Form,
+    x: jax.Array,
+    first: jax.Array | None = None,
+    *,
+    rank: int,
+    size: int | None,
+    columns: int,
+    fill: int | None,
+) -> Outputs:
+    """The form by a kernel, which takes lines."""
+    lines, restore = forms.flatten_lines(x, first, rank, size)
+    origins = () if first is None else (lines.first,)
+    count, coordinates = kernel(
+        lines.x,
+        *origins,
+        sizes=lines.sizes,
+        rows=lines.rows,
+        columns=columns,
+        fill=fill,
+    )
+    return restore(count, coordinates)
+
+
 def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
     from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates
 
-    return nonzero_coordinates(*operands, **static)
+    return _by_kernel(nonzero_coordinates, *operands, **static)
 
 
-@forms.by_lines
 def _tpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
     from dmljax.pallas.tpu._nonzero_coordinates import nonzero_coordinates
 
-    return nonzero_coordinates(*operands, **static)
+    return _by_kernel(nonzero_coordinates, *operands, **static)
 
 
 NONZERO_COORDINATES = OperatorPrimitive(

@@ -11,14 +11,16 @@ from dmljax import nonzero_coordinates
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES
 from dmljax._nonzero_forms import (
     MANY,
-    _of_all_rows,
-    _of_few,
-    _of_some_rows,
-    _sum_in_levels,
+    by_elements,
+    by_fill,
+    by_scatter,
+    divisible,
     fill_rows,
     is_nonzero,
     last_sizes,
+    sum_in_levels,
     unravel,
+    walk_bit_words,
     zero_patterns,
 )
 from tests import oracles, samples
@@ -108,9 +110,10 @@ def test_batches(find):
     assert [out.shape for out in nothing] == [(0,), (0, 5, 2)]
 
 
-# THE FORMS OF THE DEFINITION
+# EACH FORM
 
-PLAIN = {"few": _of_few, "all rows": _of_all_rows, "some rows": _of_some_rows}
+FORMS = [by_elements, by_scatter, by_fill, divisible, walk_bit_words]
+each_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 
 
 def share(density, shape=(3, 5, 67)):
@@ -120,10 +123,10 @@ def share(density, shape=(3, 5, 67)):
     return batch
 
 
-@pytest.mark.parametrize("form", PLAIN.values(), ids=PLAIN)
+@each_form
 @pytest.mark.parametrize("fill", [None, 0, 9])
-@pytest.mark.parametrize("size", [None, 1, 3, 64, 300, 400])
-def test_each_form_of_the_definition(form, size, fill):
+@pytest.mark.parametrize("size", [None, 1, 64, 400])
+def test_rows_of_each_form(form, size, fill):
     """Sizes that are too small for some lines, or more than a line has elements.
 
     `fill` is what the operator's attribute says, and None leaves zeros.
@@ -144,7 +147,20 @@ def test_each_form_of_the_definition(form, size, fill):
         assert_same(find(batch), (counts, expected))
 
 
-@pytest.mark.parametrize("form", PLAIN.values(), ids=PLAIN)
+@each_form
+@pytest.mark.parametrize(
+    ("shape", "size", "fill"),
+    [((2, 0, 3), 4, 7), ((2, 3, 0), None, 0), ((0, 5, 2), 3, 0), ((2, 5, 2), 0, 0)],
+)
+def test_each_form_of_nothing(form, shape, size, fill):
+    """No elements, no lines, or no rows: the outputs have their sizes and counts."""
+    options = {"rank": 2, "size": size, "columns": 2, "fill": fill}
+    found = jax.jit(functools.partial(form, **options))(np.ones(shape, np.float32))
+    counts = np.full(shape[0], shape[1] * shape[2], np.uint32)
+    assert_same(found, (counts, np.full((shape[0], size or 0, 2), fill, np.uint32)))
+
+
+@each_form
 def test_each_form_counts_from_the_first_element_of_a_part(form):
     """The lines are two parts of a tensor of (10, 67)."""
     batch = share(0.3, (3, 5, 67))[:2]
@@ -184,10 +200,10 @@ def test_no_memory_of_all_rows(find):
 
 
 @pytest.mark.parametrize("size", [1, 16, 40, 5000])
-def test_a_sum_in_levels_is_the_running_sum(size):
+def test_asum_in_levels_is_the_running_sum(size):
     numbers = np.arange(size, dtype=np.uint32) % 33
     expected = np.cumsum(numbers, dtype=np.uint32)
-    np.testing.assert_array_equal(jax.jit(_sum_in_levels)(numbers), expected)
+    np.testing.assert_array_equal(jax.jit(sum_in_levels)(numbers), expected)
 
 
 # THE KERNELS
