@@ -434,7 +434,7 @@ def visit_word(
     offset = first + within.astype(np.uint32) * np.uint32(BIT_WORD)
 
     def has_bit(walk: Walk) -> jax.Array:
-        return (walk.word != 0) & (walk.row < end)
+        return jnp.logical_and(walk.word != 0, walk.row < end)
 
     def visit_bit(walk: Walk) -> Walk:
         rest, lane = lowest_bit(walk.word)
@@ -445,8 +445,7 @@ def visit_word(
 
     word = lax.dynamic_index_in_dim(words, k, keepdims=False)
     row = jnp.where(within == 0, begin, walk.row)
-    walk = lax.while_loop(has_bit, visit_bit, Walk(word, row, walk.found))
-    return walk
+    return lax.while_loop(has_bit, visit_bit, Walk(word, row, walk.found))
 
 
 def lowest_bit(word: jax.Array) -> tuple[jax.Array, jax.Array]:
