@@ -208,12 +208,18 @@ def check_columns(name: str, are: str, sizes: tuple[int, ...], columns: int) -> 
 
 
 def _sizes(
-    x: jax.Array, *first: jax.Array, rank: int, size: int | None, **static: Any
+    x: jax.Array,
+    *_: jax.Array,
+    rank: int,
+    size: int | None,
+    columns: int,
+    **static: Any,
 ) -> list[tuple[int, ...]]:
-    del first
+    """Returns the sizes of the counts and of the coordinates."""
+    del static
     batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
     rows = math.prod(sizes) if size is None else size
-    return [batch, (*batch, rows, static["columns"])]
+    return [batch, (*batch, rows, columns)]
 
 
 def _by_kernel(
@@ -223,21 +229,16 @@ def _by_kernel(
     *,
     rank: int,
     size: int | None,
-    columns: int,
-    fill: int | None,
+    **static: Any,
 ) -> Outputs:
-    """The form by a kernel, which takes lines."""
+    """Finds the coordinates by a kernel, which takes lines."""
+    # A kernel needs something to read and to write.
+    if 0 in (*x.shape, size):
+        return forms.by_size(x, first, rank=rank, size=size, **static)
     lines, restore = forms.flatten_lines(x, first, rank, size)
     origins = () if first is None else (lines.first,)
-    count, coordinates = kernel(
-        lines.x,
-        *origins,
-        sizes=lines.sizes,
-        rows=lines.rows,
-        columns=columns,
-        fill=fill,
-    )
-    return restore(count, coordinates)
+    outputs = kernel(lines.x, *origins, sizes=lines.sizes, rows=lines.rows, **static)
+    return restore(*outputs)
 
 
 def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:

@@ -325,7 +325,7 @@ def by_fill(
 
 
 def by_size(
-    x: jax.Array, *first: jax.Array, size: int | None, **static: Any
+    x: jax.Array, first: jax.Array | None = None, *, size: int | None, **static: Any
 ) -> Outputs:
     """Chooses the form by the number of elements, and by the rows that are asked for.
 
@@ -335,17 +335,17 @@ def by_size(
     scatter 0.056 (results/nvidia-h200.csv, "[no kernel]" and "jnp scatter").
     """
     if not isinstance(x.size, int) or x.size < MANY:
-        return by_elements(x, *first, size=size, **static)
+        return by_elements(x, first, size=size, **static)
     compact = by_scatter if size is None else by_fill
-    return compact(x, *first, size=size, **static)
+    return compact(x, first, size=size, **static)
 
 
 def divisible(
-    x: jax.Array, *first: jax.Array, size: int | None, **static: Any
+    x: jax.Array, first: jax.Array | None = None, *, size: int | None, **static: Any
 ) -> Outputs:
     """Compacts by sums that XLA divides well, and else as `by_size` does for many."""
     compact = by_scatter if size is None else by_fill
-    return compact(x, *first, size=size, running_sum=sum_in_levels, **static)
+    return compact(x, first, size=size, running_sum=sum_in_levels, **static)
 
 
 def sum_in_levels(numbers: jax.Array) -> jax.Array:
