@@ -217,8 +217,9 @@ def _sizes(
 ) -> list[tuple[int, ...]]:
     """Returns the sizes of the counts and of the coordinates."""
     del static
-    batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
-    rows = math.prod(sizes) if size is None else size
+    split = x.ndim - rank
+    batch = x.shape[:split]
+    rows = math.prod(x.shape[split:]) if size is None else size
     return [batch, (*batch, rows, columns)]
 
 

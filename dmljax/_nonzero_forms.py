@@ -138,16 +138,17 @@ def flatten_lines(
 
     The function takes (lines,) counts and (lines, rows, columns) coordinates.
     """
-    batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
-    rows = math.prod(sizes) if size is None else size
-    kept = (*map(slice, batch), slice(rows))
-    # Scatters and kernels need something to work on. Where there are no elements, they
-    # search zeros. Where there are no rows, they find one. `restore` drops it all.
+    split = x.ndim - rank
+    rows = math.prod(x.shape[split:]) if size is None else size
+    kept = (*map(slice, x.shape[:split]), slice(rows))
+    # Scatters need something to work on. An array without elements gets a zero, and a
+    # line without rows gets one. `restore` drops what they have found.
     enlarged = 0 in (*x.shape, rows)
     if enlarged:
         x = jnp.pad(x, [(0, int(n == 0)) for n in x.shape])
-        batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
         rows = max(rows, 1)
+    batch = x.shape[:split]
+    sizes = x.shape[split:]
 
     def restore(count: jax.Array, coordinates: jax.Array) -> Outputs:
         count = count.reshape(batch)
