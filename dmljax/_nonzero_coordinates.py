@@ -226,8 +226,7 @@ def _sizes(
 def _by_kernel(
     kernel: Form,
     x: jax.Array,
-    first: jax.Array | None = None,
-    *,
+    *first: jax.Array,
     rank: int,
     size: int | None,
     **static: Any,
@@ -235,9 +234,9 @@ def _by_kernel(
     """Finds the coordinates by a kernel, which takes lines."""
     # A kernel needs something to read and to write.
     if 0 in (*x.shape, size):
-        return forms.by_size(x, first, rank=rank, size=size, **static)
-    lines, restore = forms.flatten_lines(x, first, rank, size)
-    origins = () if first is None else (lines.first,)
+        return forms.by_size(x, *first, rank=rank, size=size, **static)
+    lines, restore = forms.flatten_lines(x, *first, rank=rank, size=size)
+    origins = [lines.first] if first else []
     outputs = kernel(lines.x, *origins, sizes=lines.sizes, rows=lines.rows, **static)
     return restore(*outputs)
 

@@ -132,7 +132,7 @@ class Lines(NamedTuple):
 
 
 def flatten_lines(
-    x: jax.Array, first: jax.Array | None, rank: int, size: int | None
+    x: jax.Array, first: jax.Array | None = None, *, rank: int, size: int | None
 ) -> tuple[Lines, Callable[[jax.Array, jax.Array], Outputs]]:
     """Returns the lines of a batch, and a function that restores the batch.
 
@@ -203,10 +203,10 @@ def by_elements(
 ) -> Outputs:
     """Counts the elements one by one, and writes the offset of each into its row.
 
-    Compiled for an H200 it takes 1.5 bytes of temporary memory for each element, and up
-    to 12 MiB below `MANY`. The forms by bit words with `size=` take 0.26 and 0.5 bytes.
+    Compiled for an H200, it takes 1.5 bytes of temporary memory for each element: up to
+    12 MiB below `MANY`. With `size=`, `by_bit_words` takes half a byte.
     """
-    lines, restore = flatten_lines(x, first, rank, size)
+    lines, restore = flatten_lines(x, first, rank=rank, size=size)
     with index_mode(lines.x.shape[1], lines.rows) as integer:
         bits = is_nonzero(lines.x)
         # Without the barrier XLA would count a constant mask on the host, for 7 s if it
@@ -229,17 +229,17 @@ def pack(x: jax.Array) -> jax.Array:
     words = -(-elements // BIT_WORD)
     past = words * BIT_WORD - elements
     lanes = lax.convert_element_type(is_nonzero(x), np.uint32)
-    lanes = lax.pad(lanes, np.uint32(0), [(0, 0, 0), (0, past, 0)])
+    lanes = jnp.pad(lanes, [(0, 0), (0, past)])
     lanes = lax.reshape(lanes, (lines, words, BIT_WORD))
     # The barrier keeps XLA from computing the bit words of a constant mask on the host,
     # at 2 to 3 s for 10^6 elements. A barrier on the input would keep the comparison
     # out of the fusion, and take a quarter longer.
     lane = lax.optimization_barrier(lax.iota(np.uint32, BIT_WORD))
-    lane = lax.broadcast_in_dim(lane, lanes.shape, (2,))
     # Each term has a bit of its own: the sum is the same as an or. We sum because
     # GPUs can't reduce an or among each other. XLA fuses the comparison into the sum,
     # and reads the input once.
-    return lax.shift_left(lanes, lane).sum(2, dtype=np.uint32)
+    bits = jnp.left_shift(lanes, lane[None, None])
+    return bits.sum(2, dtype=np.uint32)
 
 
 def ones_below(word: jax.Array, lane: jax.Array) -> jax.Array:
@@ -248,7 +248,7 @@ def ones_below(word: jax.Array, lane: jax.Array) -> jax.Array:
     return lax.population_count(word & lower)
 
 
-def by_scatter(
+def by_bit_words(
     x: jax.Array,
     first: jax.Array | None = None,
     *,
@@ -258,95 +258,75 @@ def by_scatter(
     fill: int | None,
     running_sum: Callable[[jax.Array], jax.Array] = lax.cumsum,
 ) -> Outputs:
-    """Writes each set bit's offset into its row: how many non-zeros are before it."""
-    lines, restore = flatten_lines(x, first, rank, size)
+    """Compacts bit words by a scatter for all rows, and by a forward fill for some."""
+    lines, restore = flatten_lines(x, first, rank=rank, size=size)
     words = pack(lines.x)
     ones = lax.population_count(words)
     count = ones.sum(1, dtype=np.uint32)
-
-    def write(words: jax.Array, starts: jax.Array, first: jax.Array) -> jax.Array:
-        word = words[:, None]
-        lane = lax.broadcasted_iota(np.uint32, (1, BIT_WORD), 1)
-        is_set = (word >> lane) & 1 != 0
-        row = starts[:, None] + ones_below(word, lane)
-        row = jnp.where(is_set, row, to_scalar(lines.rows, np.uint32))
-        return write_offsets(row.ravel(), first, lines.rows)
-
-    with index_mode(lines.x.shape[1], lines.rows):
-        starts = jax.vmap(running_sum)(ones) - ones  # set bits before each bit word
-        offset = jax.vmap(write)(words, starts, lines.first)
-    return restore(count, coordinates_of(offset, count, lines, columns, fill))
-
-
-def by_fill(
-    x: jax.Array,
-    first: jax.Array | None = None,
-    *,
-    rank: int,
-    size: int | None,
-    columns: int,
-    fill: int | None,
-    running_sum: Callable[[jax.Array], jax.Array] = lax.cumsum,
-) -> Outputs:
-    """Finds the bit word of each row by a forward fill, and then the bit in it.
-
-    A bit word that has a bit writes its number into its first row: one write for 32
-    elements. A running maximum hands the number on to the rows up to the next one.
-    """
-    lines, restore = flatten_lines(x, first, rank, size)
-    words = pack(lines.x)
-    ones = lax.population_count(words)
-    count = ones.sum(1, dtype=np.uint32)
-
-    def find(words: jax.Array, starts: jax.Array, first: jax.Array) -> jax.Array:
-        past = to_scalar(lines.rows, np.uint32)
-        begin = jnp.where(words == 0, past, starts)
-        number = lax.iota(np.int32, words.size)
-        zeros = jnp.zeros(lines.rows, np.int32)
-        word = lax.cummax(zeros.at[begin].set(number, **WRITE_ONCE))
-        row = lax.iota(np.uint32, lines.rows)
-        before = row - starts[word]  # set bits of the word before the one of this row
-        bits = words[word]
-        # Bisection: the bit is `step` lanes further if at most `before` are below that.
-        lane = jnp.zeros_like(row)
-        for step in (16, 8, 4, 2, 1):
-            further = lane + step
-            lane = jnp.where(ones_below(bits, further) <= before, further, lane)
-        offset = first + word.astype(np.uint32) * np.uint32(BIT_WORD) + lane
-        total = starts[-1] + lax.population_count(words[-1])
-        return jnp.where(row < total, offset, 0)
-
+    find = scatter_bits if size is None else fill_forward
+    find = functools.partial(find, rows=lines.rows)
     with index_mode(lines.x.shape[1], lines.rows):
         starts = jax.vmap(running_sum)(ones) - ones  # set bits before each bit word
         offset = jax.vmap(find)(words, starts, lines.first)
     return restore(count, coordinates_of(offset, count, lines, columns, fill))
 
 
+def scatter_bits(
+    words: jax.Array, starts: jax.Array, first: jax.Array, rows: int
+) -> jax.Array:
+    """Writes the offset of each set bit of a line: its row says how many are before."""
+    word = words[:, None]
+    lane = lax.broadcasted_iota(np.uint32, (1, BIT_WORD), 1)
+    is_set = (word >> lane) & 1 != 0
+    row = starts[:, None] + ones_below(word, lane)
+    row = jnp.where(is_set, row, to_scalar(rows, np.uint32))
+    return write_offsets(row.ravel(), first, rows)
+
+
+def fill_forward(
+    words: jax.Array, starts: jax.Array, first: jax.Array, rows: int
+) -> jax.Array:
+    """Finds the bit word of each row of a line by a forward fill, then the bit in it.
+
+    A bit word that has a bit writes its number into its first row: one write for 32
+    elements. A running maximum hands the number on to the rows up to the next one.
+    """
+    begin = jnp.where(words == 0, to_scalar(rows, np.uint32), starts)
+    number = lax.iota(np.int32, words.size)
+    zeros = jnp.zeros(rows, np.int32)
+    word = lax.cummax(zeros.at[begin].set(number, **WRITE_ONCE))
+    row = lax.iota(np.uint32, rows)
+    before = row - starts[word]  # set bits of the word before the one of this row
+    bits = words[word]
+    # Bisection: the bit is `step` lanes further if at most `before` are below that.
+    lane = jnp.zeros_like(row)
+    for step in (16, 8, 4, 2, 1):
+        further = lane + step
+        lane = jnp.where(ones_below(bits, further) <= before, further, lane)
+    offset = first + word.astype(np.uint32) * np.uint32(BIT_WORD) + lane
+    total = starts[-1] + lax.population_count(words[-1])
+    return jnp.where(row < total, offset, 0)
+
+
 # CHOICES BETWEEN FORMS
 
 
-def by_size(
-    x: jax.Array, first: jax.Array | None = None, *, size: int | None, **static: Any
-) -> Outputs:
-    """Chooses the form by the number of elements, and by the rows that are asked for.
+def by_size(x: jax.Array, *first: jax.Array, **static: Any) -> Outputs:
+    """Chooses the form by the number of elements.
 
     A symbolic number of elements takes the form for few of them. Without the kernel, an
-    H200 takes 0.224 ms by `by_fill` for the elements above a limit of 2^26, and 0.497
-    by a scatter in jax.numpy. For 2^18 elements, `by_elements` takes 0.054, and the
-    scatter 0.056 (results/nvidia-h200.csv, "[no kernel]" and "jnp scatter").
+    H200 takes 0.224 ms by `by_bit_words` for the elements above a limit of 2^26, and
+    0.497 by a scatter in jax.numpy. For 2^18 elements, `by_elements` takes 0.054, and
+    the scatter 0.056 (results/nvidia-h200.csv, "[no kernel]" and "jnp scatter").
     """
-    if not isinstance(x.size, int) or x.size < MANY:
-        return by_elements(x, first, size=size, **static)
-    compact = by_scatter if size is None else by_fill
-    return compact(x, first, size=size, **static)
+    few = not isinstance(x.size, int) or x.size < MANY
+    form = by_elements if few else by_bit_words
+    return form(x, *first, **static)
 
 
-def divisible(
-    x: jax.Array, first: jax.Array | None = None, *, size: int | None, **static: Any
-) -> Outputs:
-    """Compacts by sums that XLA divides well, and else as `by_size` does for many."""
-    compact = by_scatter if size is None else by_fill
-    return compact(x, first, size=size, running_sum=sum_in_levels, **static)
+def divisible(x: jax.Array, *first: jax.Array, **static: Any) -> Outputs:
+    """Compacts bit words by sums that XLA divides well."""
+    return by_bit_words(x, *first, running_sum=sum_in_levels, **static)
 
 
 def sum_in_levels(numbers: jax.Array) -> jax.Array:
@@ -403,7 +383,7 @@ def walk_bit_words(
     A core of a CPU does this faster than anything that it would do for each element
     (results/x86_64-cpu.csv, "[scatter]").
     """
-    lines, restore = flatten_lines(x, first, rank, size)
+    lines, restore = flatten_lines(x, first, rank=rank, size=size)
     words = pack(lines.x)
     ones = lax.population_count(words)
     count = ones.sum(1, dtype=np.uint32)

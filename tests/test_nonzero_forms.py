@@ -11,9 +11,8 @@ from dmljax import nonzero_coordinates
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES
 from dmljax._nonzero_forms import (
     MANY,
+    by_bit_words,
     by_elements,
-    by_fill,
-    by_scatter,
     divisible,
     fill_rows,
     is_nonzero,
@@ -112,7 +111,7 @@ def test_batches(find):
 
 # EACH FORM
 
-FORMS = [by_elements, by_scatter, by_fill, divisible, walk_bit_words]
+FORMS = [by_elements, by_bit_words, divisible, walk_bit_words]
 each_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 
 
