@@ -119,7 +119,7 @@ def valid_rows(count: jax.Array, rows: int) -> jax.Array:
     return row < count[..., None]
 
 
-# LINES
+# LINES AND BIT WORDS
 
 
 class Lines(NamedTuple):
@@ -166,6 +166,25 @@ def flatten_lines(
     return Lines(flat, offsets, sizes, rows), restore
 
 
+def pack(x: jax.Array) -> jax.Array:
+    """Packs the bits of x != 0, for x of (lines, elements), as (lines, bit words)."""
+    lines, elements = x.shape
+    words = -(-elements // BIT_WORD)
+    past = words * BIT_WORD - elements
+    lanes = lax.convert_element_type(is_nonzero(x), np.uint32)
+    lanes = jnp.pad(lanes, [(0, 0), (0, past)])
+    lanes = lax.reshape(lanes, (lines, words, BIT_WORD))
+    # The barrier keeps XLA from computing the bit words of a constant mask on the host,
+    # at 2 to 3 s for 10^6 elements. A barrier on the input would keep the comparison
+    # out of the fusion, and take a quarter longer.
+    lane = lax.optimization_barrier(lax.iota(np.uint32, BIT_WORD))
+    # Each term has a bit of its own: the sum is the same as an or. We sum because
+    # GPUs can't reduce an or among each other. XLA fuses the comparison into the sum,
+    # and reads the input once.
+    bits = jnp.left_shift(lanes, lane[None, None])
+    return bits.sum(2, dtype=np.uint32)
+
+
 def coordinates_of(
     offset: jax.Array, count: jax.Array, lines: Lines, columns: int, fill: int | None
 ) -> jax.Array:
@@ -177,16 +196,20 @@ def coordinates_of(
     return fill_rows(coordinates, valid_rows(count, lines.rows), fill)
 
 
-def write_offsets(row: jax.Array, first: jax.Array, rows: int) -> jax.Array:
-    """Writes the offset of each element of a line into its row, and 0 elsewhere.
+# THE DEFINITION
 
-    An element that is zero has a row past the end, where the scatter drops it. The
-    other rows are unique, and XLA needs no atomic operations.
+
+def by_size(x: jax.Array, *first: jax.Array, **static: Any) -> Outputs:
+    """Chooses the form by the number of elements.
+
+    A symbolic number of elements takes the form for few of them. Without the kernel, an
+    H200 takes 0.224 ms by `by_bit_words` for the elements above a limit of 2^26, and
+    0.497 by a scatter in jax.numpy. For 2^18 elements, `by_elements` takes 0.054, and
+    the scatter 0.056 (results/nvidia-h200.csv, "[no kernel]" and "jnp scatter").
     """
-    offset = first + lax.iota(np.uint32, row.size)
-    zeros = jnp.zeros(rows, np.uint32)
-    written: jax.Array = zeros.at[row].set(offset, **WRITE_ONCE)
-    return written
+    few = not isinstance(x.size, int) or x.size < MANY
+    form = by_elements if few else by_bit_words
+    return form(x, *first, **static)
 
 
 # THE FORM FOR FEW ELEMENTS
@@ -212,40 +235,27 @@ def by_elements(
         # Without the barrier XLA would count a constant mask on the host, for 7 s if it
         # has 10^6 elements.
         one = lax.optimization_barrier(lax.full((), 1, integer))
-        ends = lax.cumsum(lax.convert_element_type(bits, integer) * one, axis=1)
+        ends = lax.cumsum(bits.astype(integer) * one, axis=1)
+        count = ends[:, -1].astype(np.uint32)
         row = jnp.where(bits, ends - 1, to_scalar(lines.rows, integer))
         write = functools.partial(write_offsets, rows=lines.rows)
         offset = jax.vmap(write)(row, lines.first)
-    count = lax.convert_element_type(ends[:, -1], np.uint32)
     return restore(count, coordinates_of(offset, count, lines, columns, fill))
 
 
-# THE FORMS BY BIT WORDS
+def write_offsets(row: jax.Array, first: jax.Array, rows: int) -> jax.Array:
+    """Writes the offset of each element of a line into its row, and 0 elsewhere.
+
+    An element that is zero has a row past the end, where the scatter drops it. The
+    other rows are unique, and XLA needs no atomic operations.
+    """
+    offset = first + lax.iota(np.uint32, row.size)
+    zeros = jnp.zeros(rows, np.uint32)
+    written: jax.Array = zeros.at[row].set(offset, **WRITE_ONCE)
+    return written
 
 
-def pack(x: jax.Array) -> jax.Array:
-    """Packs the bits of x != 0, for x of (lines, elements), as (lines, bit words)."""
-    lines, elements = x.shape
-    words = -(-elements // BIT_WORD)
-    past = words * BIT_WORD - elements
-    lanes = lax.convert_element_type(is_nonzero(x), np.uint32)
-    lanes = jnp.pad(lanes, [(0, 0), (0, past)])
-    lanes = lax.reshape(lanes, (lines, words, BIT_WORD))
-    # The barrier keeps XLA from computing the bit words of a constant mask on the host,
-    # at 2 to 3 s for 10^6 elements. A barrier on the input would keep the comparison
-    # out of the fusion, and take a quarter longer.
-    lane = lax.optimization_barrier(lax.iota(np.uint32, BIT_WORD))
-    # Each term has a bit of its own: the sum is the same as an or. We sum because
-    # GPUs can't reduce an or among each other. XLA fuses the comparison into the sum,
-    # and reads the input once.
-    bits = jnp.left_shift(lanes, lane[None, None])
-    return bits.sum(2, dtype=np.uint32)
-
-
-def ones_below(word: jax.Array, lane: jax.Array) -> jax.Array:
-    """Counts the set bits of a bit word that are lower than a lane."""
-    lower = (jnp.uint32(1) << lane) - 1
-    return lax.population_count(word & lower)
+# THE FORM FOR MANY
 
 
 def by_bit_words(
@@ -263,8 +273,8 @@ def by_bit_words(
     words = pack(lines.x)
     ones = lax.population_count(words)
     count = ones.sum(1, dtype=np.uint32)
-    find = scatter_bits if size is None else fill_forward
-    find = functools.partial(find, rows=lines.rows)
+    compact = scatter_bits if size is None else fill_forward
+    find = functools.partial(compact, rows=lines.rows)
     with index_mode(lines.x.shape[1], lines.rows):
         starts = jax.vmap(running_sum)(ones) - ones  # set bits before each bit word
         offset = jax.vmap(find)(words, starts, lines.first)
@@ -308,20 +318,13 @@ def fill_forward(
     return jnp.where(row < total, offset, 0)
 
 
-# CHOICES BETWEEN FORMS
+def ones_below(word: jax.Array, lane: jax.Array) -> jax.Array:
+    """Counts the set bits of a bit word that are lower than a lane."""
+    lower = (jnp.uint32(1) << lane) - 1
+    return lax.population_count(word & lower)
 
 
-def by_size(x: jax.Array, *first: jax.Array, **static: Any) -> Outputs:
-    """Chooses the form by the number of elements.
-
-    A symbolic number of elements takes the form for few of them. Without the kernel, an
-    H200 takes 0.224 ms by `by_bit_words` for the elements above a limit of 2^26, and
-    0.497 by a scatter in jax.numpy. For 2^18 elements, `by_elements` takes 0.054, and
-    the scatter 0.056 (results/nvidia-h200.csv, "[no kernel]" and "jnp scatter").
-    """
-    few = not isinstance(x.size, int) or x.size < MANY
-    form = by_elements if few else by_bit_words
-    return form(x, *first, **static)
+# THE FORM THAT XLA DIVIDES
 
 
 def divisible(x: jax.Array, *first: jax.Array, **static: Any) -> Outputs:
@@ -393,8 +396,9 @@ def walk_bit_words(
         found = lax.full((number * lines.rows, columns), 0, np.uint32)
         walk = Walk(lax.full((), 0, np.uint32), zero, found)
         # We chose one loop for all lines. For lines of 64 elements, a loop over lines
-        # around a loop over the words of each took twice as long.
-        flat = lax.reshape(words, (number * width,))  # in the loop it may be a copy
+        # around a loop over the words of each took twice as long. Within the loop, the
+        # reshape would copy all words in each round.
+        flat = lax.reshape(words, (number * width,))
         visit = functools.partial(visit_word, words=flat, width=width, lines=lines)
         walk = lax.fori_loop(zero, to_scalar(words.size, integer), visit, walk)
     coordinates = lax.reshape(walk.found, (number, lines.rows, columns))
