@@ -172,16 +172,11 @@ def test_each_form_counts_from_the_first_element_of_a_part(form):
         np.testing.assert_array_equal(line[: len(expected)], expected)
 
 
-@pytest.mark.parametrize("size", [None, 8])
-def test_bit_words_from_a_size_on(size, monkeypatch):
-    """Without a kernel; and where XLA divides the program."""
-    monkeypatch.delitem(NONZERO_COORDINATES.on_platform, "cpu")
+def test_bit_words_from_a_size_on():
+    options = {"rank": 1, "size": 8, "columns": 1, "fill": None}
+    find = jax.jit(functools.partial(NONZERO_COORDINATES.xla, **options))
     for elements, expected in (MANY - 1, False), (MANY, True):
-        x = jax.ShapeDtypeStruct((elements,), np.bool_)
-        find = functools.partial(
-            NONZERO_COORDINATES.xla, rank=1, size=size, columns=1, fill=None
-        )
-        text = jax.jit(find).lower(x).as_text()
+        text = find.lower(jax.ShapeDtypeStruct((elements,), np.bool_)).as_text()
         assert ("popcnt" in text) == expected
 
 
@@ -199,7 +194,7 @@ def test_no_memory_of_all_rows(find):
 
 
 @pytest.mark.parametrize("size", [1, 16, 40, 5000])
-def test_asum_in_levels_is_the_running_sum(size):
+def test_a_sum_in_levels_is_the_running_sum(size):
     numbers = np.arange(size, dtype=np.uint32) % 33
     expected = np.cumsum(numbers, dtype=np.uint32)
     np.testing.assert_array_equal(jax.jit(sum_in_levels)(numbers), expected)
@@ -220,3 +215,16 @@ def test_a_kernel_that_never_ran_on_a_tpu_is_not_the_default():
     for implementation, expected in (None, 0), ("pallas", 1):
         find = functools.partial(nonzero_coordinates, implementation=implementation)
         assert launches(find, x, platform="tpu") == expected
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_no_kernel_for_nothing(platform):
+    """No elements, no tensors, or no rows."""
+    find = functools.partial(nonzero_coordinates, implementation="pallas")
+    for function, shape in (
+        (find, (0, 3)),
+        (jax.vmap(find), (0, 3)),
+        (functools.partial(find, size=0), (2, 3)),
+    ):
+        x = jax.ShapeDtypeStruct(shape, np.uint8)
+        assert launches(function, x, platform=platform) == 0
