@@ -193,8 +193,9 @@ def _take(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
 
     # The first dimensions of the rows are those of the count.
     axes = jax.typeof(x).sharding.spec
-    counts = zip(axes, jax.typeof(kept.count).sharding.spec, strict=False)
-    spec = [*(own or other for own, other in counts), None, *axes[leading:]]
+    counts = jax.typeof(kept.count).sharding.spec
+    first = [own or other for own, other in zip(axes, counts, strict=False)]
+    spec = [*first, None, *axes[leading:]]
     return _by_xla(take, spec, kept, strong(x), scalar)
 
 
