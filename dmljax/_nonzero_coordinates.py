@@ -24,7 +24,7 @@ from dmljax._primitive import (
     compiled,
 )
 from dmljax._sharding import explicit_mesh, explicit_parts
-from dmljax._types import MAX_ELEMENTS, Outputs, to_scalar
+from dmljax._types import MAX_ELEMENTS, Form, Outputs, to_scalar
 
 NAME = "NONZERO_COORDINATES"
 X = "x (InputTensor)"  # the argument of the function, as its messages name it
@@ -208,26 +208,49 @@ def check_columns(name: str, are: str, sizes: tuple[int, ...], columns: int) -> 
 
 
 def _sizes(
-    x: jax.Array, *first: jax.Array, rank: int, size: int | None, **static: Any
+    x: jax.Array,
+    *_: jax.Array,
+    rank: int,
+    size: int | None,
+    columns: int,
+    **static: Any,
 ) -> list[tuple[int, ...]]:
-    del first
-    batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
-    rows = math.prod(sizes) if size is None else size
-    return [batch, (*batch, rows, static["columns"])]
+    """Returns the sizes of the counts and of the coordinates."""
+    del static
+    split = x.ndim - rank
+    batch = x.shape[:split]
+    rows = math.prod(x.shape[split:]) if size is None else size
+    return [batch, (*batch, rows, columns)]
 
 
-@forms.by_lines
+def _by_kernel(
+    kernel: Form,
+    x: jax.Array,
+    *first: jax.Array,
+    rank: int,
+    size: int | None,
+    **static: Any,
+) -> Outputs:
+    """Finds the coordinates by a kernel, which takes lines."""
+    # A kernel needs something to read and to write.
+    if 0 in (*x.shape, size):
+        return forms.by_size(x, *first, rank=rank, size=size, **static)
+    lines, restore = forms.flatten_lines(x, *first, rank=rank, size=size)
+    origins = [lines.first] if first else []
+    outputs = kernel(lines.x, *origins, sizes=lines.sizes, rows=lines.rows, **static)
+    return restore(*outputs)
+
+
 def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
     from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates
 
-    return nonzero_coordinates(*operands, **static)
+    return _by_kernel(nonzero_coordinates, *operands, **static)
 
 
-@forms.by_lines
 def _tpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
     from dmljax.pallas.tpu._nonzero_coordinates import nonzero_coordinates
 
-    return nonzero_coordinates(*operands, **static)
+    return _by_kernel(nonzero_coordinates, *operands, **static)
 
 
 NONZERO_COORDINATES = OperatorPrimitive(

@@ -24,6 +24,7 @@ from dmljax._arguments import (
     strong,
 )
 from dmljax._check import DescriptorError, require_same, show
+from dmljax._nonzero_forms import WRITE_ONCE, valid_rows
 from dmljax._primitive import compiled
 from dmljax._sharding import explicit_mesh
 from dmljax._types import to_scalar, x64_enabled
@@ -171,6 +172,216 @@ def nonzero_result(
     return _unflatten(Searched(known, parts), outputs)
 
 
+# TAKE AND PUT
+
+
+@compiled()
+def _take(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
+    scalar = convert_scalar(TAKE, "fill_value", fill, x.dtype, owner="x")
+    leading = _leading_dimensions(TAKE, kept, x)
+
+    def take(kept: NonzeroCoordinates, x: jax.Array, scalar: jax.Array) -> jax.Array:
+        parts, valid, index = _in_parts(kept, x)
+        if 0 in x.shape[:leading]:
+            return jnp.broadcast_to(scalar, valid.shape + x.shape[leading:])
+        read = read_rows
+        for _ in range(kept.count.ndim):
+            read = jax.vmap(read)
+        rows = read(parts, valid, index)
+        within = lax.broadcast_in_dim(valid, rows.shape, range(valid.ndim))
+        return jnp.where(within, rows, scalar)
+
+    # The first dimensions of the rows are those of the count.
+    axes = jax.typeof(x).sharding.spec
+    counts = jax.typeof(kept.count).sharding.spec
+    first = [own or other for own, other in zip(axes, counts, strict=False)]
+    spec = [*first, None, *axes[leading:]]
+    return _by_xla(take, spec, kept, strong(x), scalar)
+
+
+@compiled()
+def _put(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array) -> jax.Array:
+    leading = _leading_dimensions(PUT, kept, x)
+    given = f"take(x) for x of sizes {show(x.shape)}"
+    wanted = kept.coordinates.shape[:-1] + x.shape[leading:]
+    require_same(PUT, "sizes", ("rows", rows.shape), (given, wanted), "")
+    remedy = same_type("rows", rows.dtype, x.dtype)
+    require_same(PUT, "data types", ("rows", rows.dtype), ("x", x.dtype), remedy)
+
+    def put(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array) -> jax.Array:
+        parts, valid, index = _in_parts(kept, x)
+        write = write_rows
+        for _ in range(kept.count.ndim):
+            write = jax.vmap(write)
+        return write(parts, rows, valid, index).reshape(x.shape)
+
+    if 0 in x.shape[:leading] + rows.shape:
+        return strong(x)
+    return _by_xla(put, jax.typeof(x).sharding.spec, kept, strong(x), strong(rows))
+
+
+def _leading_dimensions(name: str, kept: NonzeroCoordinates, x: jax.Array) -> int:
+    """Returns how many dimensions of `x` come before those of a row.
+
+    They are those of a batch, and those of the array that was searched. The sizes of
+    both must be the same.
+    """
+    searched = kept._searched
+    if searched is None:
+        raise DescriptorError(
+            f"{name}: this result does not know the sizes of the array that was "
+            "searched, because it is one of a descriptor, or was made of two arrays. "
+            "Call dmljax.nonzero_coordinates."
+        )
+    sizes, parts = searched
+    columns = kept.coordinates.shape[-1]
+    if columns < len(sizes):
+        raise DescriptorError(
+            f"{name}: the coordinates have columns={columns}, while the array that was "
+            f"searched has sizes {show(sizes)}; write columns={len(sizes)}, one for "
+            "each dimension, or leave it out."
+        )
+    batch = kept.count.shape
+    if parts is not None:
+        batch = batch[:-1]
+    wanted = batch + sizes
+    found = x.shape[: len(wanted)]
+    fits = len(found) == len(wanted)
+    for size, own in zip(wanted, found, strict=False):
+        fits = fits and (isinstance(size, str) or size == own)
+    if not fits:
+        raise DescriptorError(
+            f"{name}: x has sizes {show(x.shape)}; it must begin with "
+            f"{show(wanted)}, the sizes of the array that was searched."
+        )
+    # JAX indexes with int32 up to this size, and would wrap a larger index in silence.
+    largest = max((n for n in found if isinstance(n, int)), default=0)
+    if largest + kept.coordinates.shape[-2] >= 2**31 and not x64_enabled():
+        raise DescriptorError(
+            f"{name}: x has sizes {show(x.shape)}; indices of 2^31 and more need JAX's "
+            "x64 mode. Turn it on by jax.config.update('jax_enable_x64', True)."
+        )
+    return len(wanted)
+
+
+def _in_parts(
+    kept: NonzeroCoordinates, x: jax.Array
+) -> tuple[jax.Array, jax.Array, Index]:
+    """Returns `x` in parts, which rows of each are valid, and where they lie in it.
+
+    For example, with `parts=2`, a tensor of sizes (6, 5) has sizes (2, 3, 5), and row 4
+    is row 1 of the second part.
+    """
+    assert kept._searched is not None
+    sizes, parts = kept._searched
+    *batch, rows, columns = kept.coordinates.shape
+    integer = np.int64 if x64_enabled() else np.int32
+    coordinates = lax.convert_element_type(kept.coordinates, integer)
+    index = [coordinates[..., column] for column in range(columns)]
+    if not sizes:  # a scalar has a coordinate as well: 0
+        x = x.reshape(*batch, 1, *x.shape[len(batch) :])
+    if parts is not None:
+        axis = len(batch) - 1
+        length = x.shape[axis] // parts
+        x = x.reshape(*x.shape[:axis], parts, length, *x.shape[axis + 1 :])
+        part = lax.broadcasted_iota(integer, (*batch, rows), axis)
+        index[0] = index[0] - part * to_scalar(length, integer)
+    return x, valid_rows(kept.count, rows), tuple(index)
+
+
+def _by_xla(
+    function: Callable[..., jax.Array], spec: Sequence[Any], *operands: Any
+) -> jax.Array:
+    """Calls a function that XLA divides, also where mesh axes are explicit.
+
+    `spec` has the mesh axes of the result.
+    """
+    mesh = explicit_mesh(*jax.tree.leaves(operands))
+    if mesh is None:
+        return function(*operands)
+    kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    explicit = tuple(name for name, kind in kinds if kind == AxisType.Explicit)
+    sharding = NamedSharding(mesh, PartitionSpec(*spec))
+    divided = auto_axes(function, axes=explicit, out_sharding=sharding)
+    result: jax.Array = divided(*operands)
+    return result
+
+
+# ROWS AND THEIR DERIVATIVES. `put` scatters: in a loop, XLA writes a few rows in place,
+# and on a CPU this took an eighth of the time of a select by the inverse index. The
+# derivatives gather by that index: each is a scatter whose transpose is such a gather,
+# which adds nothing up and reads and writes less. "Rows of a mask and back" with its
+# gradient took a third of the time that it takes with the transposes of JAX.
+
+
+@jax.custom_jvp
+def read_rows(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
+    """Reads the valid rows, and element 0 for the others: all are in range."""
+    inside = tuple(jnp.where(valid, column, 0) for column in index)
+    rows: jax.Array = x.at[inside].get(mode="promise_in_bounds")
+    return rows
+
+
+@read_rows.defjvp
+def _read_rows_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
+    rows = read_rows(*primals)
+    zeros = jnp.zeros_like(rows)
+    tangent = zeros.at[_inverse(*primals)].add(tangents[0], **WRITE_ONCE)
+    return rows, tangent
+
+
+@jax.custom_jvp
+def write_rows(
+    x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index
+) -> jax.Array:
+    """Writes the valid rows into x."""
+    places = _past_the_end(x, valid, index)
+    written: jax.Array = x.at[places].set(rows, **WRITE_ONCE)
+    return written
+
+
+@write_rows.defjvp
+def _write_rows_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
+    x, rows, valid, index = primals
+    x_tangent, rows_tangent, *_ = tangents
+    end = to_scalar(rows.shape[0], np.uint32)
+    written = _inverse(x, valid, index) < end
+    written = lax.broadcast_in_dim(written, x.shape, range(written.ndim))
+    others = jnp.where(written, jnp.zeros_like(x_tangent), x_tangent)
+    places = _past_the_end(x, valid, index)
+    tangent = others.at[places].add(rows_tangent, **WRITE_ONCE)
+    return write_rows(*primals), tangent
+
+
+def _inverse(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
+    """Returns the inverse of the index: the row of each element.
+
+    An element without a row has a number past the last row, and none has the same.
+    """
+    sizes = x.shape[: len(index)]
+    elements = math.prod(sizes)
+    largest = elements + valid.shape[0]
+    if isinstance(largest, int) and largest > 2**32:
+        raise DescriptorError(
+            f"NonzeroCoordinates: x has sizes {show(x.shape)}; with {valid.shape[0]} "
+            "rows, there are too many elements for a derivative, whose indices are "
+            "UINT32. Search the array in parts=."
+        )
+    past = lax.iota(np.uint32, elements) + to_scalar(valid.shape[0], np.uint32)
+    row = lax.iota(np.uint32, valid.shape[0])
+    places = _past_the_end(x, valid, index)
+    inverse: jax.Array = past.reshape(sizes).at[places].set(row, **WRITE_ONCE)
+    return inverse
+
+
+def _past_the_end(x: jax.Array, valid: jax.Array, index: Index) -> Index:
+    """Returns the index, where rows past the count have places past the end of x."""
+    first, *others = index
+    row = lax.iota(first.dtype, first.shape[0])
+    past = row + to_scalar(x.shape[0], first.dtype)
+    return jnp.where(valid, first, past), *others
+
+
 # A PYTREE
 
 
@@ -204,231 +415,3 @@ export.register_pytree_node_serialization(
     serialize_auxdata=lambda searched: repr(searched and tuple(searched)).encode(),
     deserialize_auxdata=_from_bytes,
 )
-
-# TAKE AND PUT
-
-
-@compiled()
-def _take(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
-    scalar = convert_scalar(TAKE, "fill_value", fill, x.dtype, owner="x")
-    rest = x.ndim - len(_leading_sizes(TAKE, kept, x))
-
-    def take(kept: NonzeroCoordinates, x: jax.Array, scalar: jax.Array) -> jax.Array:
-        def of_part(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
-            if 0 in x.shape[: len(index)]:
-                return jnp.broadcast_to(scalar, valid.shape + x.shape[len(index) :])
-            rows = read_rows(x, valid, index)
-            return jnp.where(_like(valid, rows), rows, scalar)
-
-        return _mapped(of_part, kept)(*_in_parts(kept, x))
-
-    # The first dimensions of the rows are those of the count.
-    sharded = _mesh_axes(x)
-    counts = zip(sharded, _mesh_axes(kept.count), strict=False)
-    spec = [*(a or b for a, b in counts), None, *sharded[x.ndim - rest :]]
-    return _by_xla(take, spec, kept, strong(x), scalar)
-
-
-@compiled()
-def _put(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array) -> jax.Array:
-    leading = _leading_sizes(PUT, kept, x)
-    given = f"take(x) for x of sizes {show(x.shape)}"
-    wanted = kept.coordinates.shape[:-1] + x.shape[len(leading) :]
-    require_same(PUT, "sizes", ("rows", rows.shape), (given, wanted), "")
-    remedy = same_type("rows", rows.dtype, x.dtype)
-    require_same(PUT, "data types", ("rows", rows.dtype), ("x", x.dtype), remedy)
-
-    def put(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array) -> jax.Array:
-        parts, valid, index = _in_parts(kept, x)
-        return _mapped(_write, kept)(parts, rows, valid, index).reshape(x.shape)
-
-    if 0 in x.shape[: len(leading)] + rows.shape:
-        return strong(x)
-    return _by_xla(put, _mesh_axes(x), kept, strong(x), strong(rows))
-
-
-def _leading_sizes(
-    name: str, kept: NonzeroCoordinates, x: jax.Array
-) -> tuple[int | str, ...]:
-    """Returns the sizes that `x` begins with: those of a batch, and those searched."""
-    searched = kept._searched
-    if searched is None:
-        raise DescriptorError(
-            f"{name}: this result does not know the sizes of the array that was "
-            "searched, because it is one of a descriptor, or was made of two arrays. "
-            "Call dmljax.nonzero_coordinates."
-        )
-    sizes, parts = searched
-    columns = kept.coordinates.shape[-1]
-    if columns < len(sizes):
-        raise DescriptorError(
-            f"{name}: the coordinates have columns={columns}, while the array that was "
-            f"searched has sizes {show(sizes)}; write columns={len(sizes)}, one for "
-            "each dimension, or leave it out."
-        )
-    batch = kept.count.shape[: kept.count.ndim - (parts is not None)]
-    wanted = batch + sizes
-    found = x.shape[: len(wanted)]
-    fits = len(found) == len(wanted) and all(
-        isinstance(size, str) or size == own
-        for size, own in zip(wanted, found, strict=True)
-    )
-    if not fits:
-        raise DescriptorError(
-            f"{name}: x has sizes {show(x.shape)}; it must begin with "
-            f"{show(wanted)}, the sizes of the array that was searched."
-        )
-    # JAX indexes with int32 up to this size, and would wrap a larger index in silence.
-    largest = max((n for n in found if isinstance(n, int)), default=0)
-    if largest + kept.coordinates.shape[-2] >= 2**31 and not x64_enabled():
-        raise DescriptorError(
-            f"{name}: x has sizes {show(x.shape)}; indices of 2^31 and more need JAX's "
-            "x64 mode. Turn it on by jax.config.update('jax_enable_x64', True)."
-        )
-    return wanted
-
-
-def _in_parts(
-    kept: NonzeroCoordinates, x: jax.Array
-) -> tuple[jax.Array, jax.Array, Index]:
-    """Returns `x` in parts, which rows of each are valid, and where they lie in it.
-
-    For example, with `parts=2`, a tensor of sizes (6, 5) has sizes (2, 3, 5), and row 4
-    is row 1 of the second part.
-    """
-    assert kept._searched is not None
-    sizes, parts = kept._searched
-    *batch, rows, columns = kept.coordinates.shape
-    row = lax.broadcasted_iota(np.uint32, (*batch, rows), len(batch))
-    valid = row < kept.count[..., None]
-    integer = np.int64 if x64_enabled() else np.int32
-    coordinates = lax.convert_element_type(kept.coordinates, integer)
-    index = [coordinates[..., column] for column in range(columns)]
-    if not sizes:  # a scalar has a coordinate as well: 0
-        x = x.reshape(*batch, 1, *x.shape[len(batch) :])
-    if parts is not None:
-        axis = len(batch) - 1
-        length = x.shape[axis] // parts
-        x = x.reshape(*x.shape[:axis], parts, length, *x.shape[axis + 1 :])
-        part = lax.broadcasted_iota(integer, (*batch, rows), axis)
-        index[0] = index[0] - part * to_scalar(length, integer)
-    return x, valid, tuple(index)
-
-
-def _mapped(
-    function: Callable[..., jax.Array], kept: NonzeroCoordinates
-) -> Callable[..., jax.Array]:
-    """Maps a function of a part over the parts, and over a batch outside of vmap."""
-    for _ in range(kept.count.ndim):
-        function = jax.vmap(function)
-    return function
-
-
-# `put` scatters: in a loop, XLA writes a few rows in place, and on a CPU this took an
-# eighth of the time of a select by the inverse index. The derivatives gather by that
-# index: each is a scatter whose transpose is such a gather, which adds nothing up and
-# reads and writes less. "Rows of a mask and back" with its gradient took a third of the
-# time that it takes with the transposes of JAX.
-
-
-@jax.custom_jvp
-def read_rows(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
-    """Reads the valid rows, and element 0 for the others: all are in range."""
-    zero = jnp.zeros_like(index[0])
-    inside = tuple(jnp.where(valid, column, zero) for column in index)
-    rows: jax.Array = x.at[inside].get(mode="promise_in_bounds")
-    return rows
-
-
-@read_rows.defjvp
-def _read_rows_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
-    rows = read_rows(*primals)
-    place = _places(*primals)
-    tangent = jnp.zeros_like(rows).at[place].add(tangents[0], **_ONCE)
-    return rows, tangent
-
-
-@jax.custom_jvp
-def _write(x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
-    """Writes the valid rows into x."""
-    written: jax.Array = x.at[_past_the_end(x, valid, index)].set(rows, **_ONCE)
-    return written
-
-
-@_write.defjvp
-def _write_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
-    x, rows, valid, index = primals
-    x_tangent, rows_tangent, *_ = tangents
-    end = to_scalar(rows.shape[0], np.uint32)
-    written = _like(_places(x, valid, index) < end, x)
-    others = jnp.where(written, jnp.zeros_like(x_tangent), x_tangent)
-    past = _past_the_end(x, valid, index)
-    return _write(*primals), others.at[past].add(rows_tangent, **_ONCE)
-
-
-# A scatter that drops what is out of range, where each element has its own index.
-_ONCE: Any = {
-    "mode": "drop",
-    "unique_indices": True,
-    "wrap_negative_indices": False,
-}
-
-
-def _places(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
-    """Returns the inverse of the index: the row of each element.
-
-    An element without a row has a number past the last row, and none has the same.
-    """
-    sizes = x.shape[: len(index)]
-    elements = math.prod(sizes)
-    largest = elements + valid.shape[0]
-    if isinstance(largest, int) and largest > 2**32:
-        raise DescriptorError(
-            f"NonzeroCoordinates: x has sizes {show(x.shape)}; with {valid.shape[0]} "
-            "rows, there are too many elements for a derivative, whose indices are "
-            "UINT32. Search the array in parts=."
-        )
-    rows = to_scalar(valid.shape[0], np.uint32)
-    number = lax.iota(np.uint32, elements).reshape(sizes)
-    row = lax.iota(np.uint32, valid.shape[0])
-    past = _past_the_end(x, valid, index)
-    places: jax.Array = (number + rows).at[past].set(row, **_ONCE)
-    return places
-
-
-def _past_the_end(x: jax.Array, valid: jax.Array, index: Index) -> Index:
-    """Returns the index, where rows past the count have places past the end of x."""
-    first, *others = index
-    row = lax.iota(first.dtype, first.shape[0])
-    past = row + to_scalar(x.shape[0], first.dtype)
-    return jnp.where(valid, first, past), *others
-
-
-def _like(mask: jax.Array, x: jax.Array) -> jax.Array:
-    """Repeats a mask of the first dimensions of x along the others."""
-    repeated: jax.Array = lax.broadcast_in_dim(mask, x.shape, range(mask.ndim))
-    return repeated
-
-
-def _by_xla(
-    function: Callable[..., jax.Array], spec: Sequence[Any], *operands: Any
-) -> jax.Array:
-    """Calls a function that XLA divides, also where mesh axes are explicit.
-
-    `spec` has the mesh axes of the result.
-    """
-    mesh = explicit_mesh(*jax.tree.leaves(operands))
-    if mesh is None:
-        return function(*operands)
-    kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
-    explicit = tuple(name for name, kind in kinds if kind == AxisType.Explicit)
-    sharding = NamedSharding(mesh, PartitionSpec(*spec))
-    divided = auto_axes(function, axes=explicit, out_sharding=sharding)
-    result: jax.Array = divided(*operands)
-    return result
-
-
-def _mesh_axes(x: jax.Array) -> list[Any]:
-    """Returns the explicit mesh axes that divide each dimension."""
-    spec = jax.typeof(x).sharding.spec
-    return [*spec, *[None] * (x.ndim - len(spec))]

@@ -1,8 +1,14 @@
-"""NONZERO_COORDINATES in jax.numpy: the forms that XLA compiles.
+"""NONZERO_COORDINATES in jax.numpy: its formulas, and the forms that XLA compiles.
 
-Each form first packs the line into *bit words*. A bit word has one bit for each of 32
-elements, set if the element is not zero. Then each form compacts the set bits into rows
-of coordinates, in its own way. For example, with four elements in a bit word:
+A form takes a batch of tensors, (*batch, *sizes), of `rank` sizes each. It returns the
+counts, (*batch,), and the coordinates, (*batch, rows, columns). It works on lines: each
+tensor is one line of elements. If there is a second operand, `first`, it has the offset
+of the first element of each line. This is 0, unless a line is a part of a tensor.
+
+All forms but `by_elements` pack a line into *bit words*. A bit word has one bit for
+each of 32 elements, set if the element is not zero. The forms then compact the set bits
+into rows of coordinates, each in a different way. For example, with four elements in a
+bit word:
 
     elements    0 5 0 0 | 7 1 0 2     sizes (2, 4)
     bit words   0b0010    0b1011      the first element is the lowest bit
@@ -13,16 +19,14 @@ of coordinates, in its own way. For example, with four elements in a bit word:
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._jax import varying_alike
 from dmljax._types import (
-    Form,
     Outputs,
     index_mode,
     mode_of,
@@ -33,6 +37,14 @@ from dmljax._types import (
 BIT_WORD = 32  # the elements of a bit word
 BLOCK = 16  # numbers that one level of a running sum adds up
 MANY = 2**23  # elements from which on bit words pay
+# A scatter that drops what is past the end, where every index is different.
+WRITE_ONCE: Any = {
+    "mode": "drop",
+    "unique_indices": True,
+    "wrap_negative_indices": False,
+}
+
+# FORMULAS
 
 
 def is_nonzero(x: jax.Array) -> jax.Array:
@@ -46,8 +58,11 @@ def is_nonzero(x: jax.Array) -> jax.Array:
         return x.astype(bool)
     with mode_of(x):
         bits = lax.bitcast_convert_type(x, jnp.dtype(f"uint{jnp.finfo(x.dtype).bits}"))
-        tests = (lax.ne(bits, bits.dtype.type(p)) for p in zero_patterns(x.dtype))
-        return functools.reduce(lax.bitwise_and, tests, lax.full_like(bits, True, bool))
+        nonzero = lax.full_like(bits, True, bool)
+        for pattern in zero_patterns(x.dtype):
+            differs = lax.ne(bits, bits.dtype.type(pattern))
+            nonzero = lax.bitwise_and(nonzero, differs)
+        return nonzero
 
 
 @functools.cache
@@ -60,15 +75,7 @@ def zero_patterns(dtype: np.dtype) -> tuple[int, ...]:
     # A type without a zero turns 0.0 into another number or NaN. We leave it out.
     zeros = np.asarray([0.0, -0.0]).astype(dtype)
     patterns = zeros.view(f"uint{8 * dtype.itemsize}")
-    return tuple(sorted({int(pattern) for pattern in patterns[zeros == 0]}))
-
-
-def fill_rows(coordinates: jax.Array, valid: jax.Array, fill: int | None) -> jax.Array:
-    """Puts `fill` into the rows that are not valid. They have 0 so far."""
-    # Neither 0 nor None asks for any work: None leaves these rows undefined.
-    if not fill:
-        return coordinates
-    return jnp.where(valid[..., None], coordinates, np.uint32(fill))
+    return tuple(np.unique(patterns[zeros == 0]).tolist())
 
 
 def last_sizes(sizes: tuple[int, ...], columns: int) -> tuple[int, ...]:
@@ -80,168 +87,253 @@ def last_sizes(sizes: tuple[int, ...], columns: int) -> tuple[int, ...]:
     return ((1,) * columns + sizes)[len(sizes) :]
 
 
-def unravel(flat: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
+def unravel(offset: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
     """Returns the last coordinates, (..., columns), of the elements at these offsets.
 
     For example, offset 7 of sizes (2, 3, 4) has the coordinates (0, 1, 3). In a part of
     a tensor, the first coordinate may be past the size of the part.
     """
     sizes = last_sizes(sizes, columns)
-    strides = packed_strides(sizes)
-    # Each coordinate is a quotient and a remainder of its own. A chain of divisions,
-    # each of the rest of the one before, would have to run one after the other.
-    quotients = [lax.div(flat, to_scalar(stride, np.uint32)) for stride in strides]
-    rest = (
-        lax.rem(quotient, to_scalar(size, np.uint32))
-        for quotient, size in zip(quotients[1:], sizes[1:], strict=True)
-    )
-    columns_ = [lax.expand_dims(x, [-1]) for x in (quotients[0], *rest)]
-    return lax.concatenate(columns_, flat.ndim)
+    coordinates: list[jax.Array] = []
+    for stride, size in zip(packed_strides(sizes), sizes, strict=True):
+        # Each coordinate is computed from the offset. In a chain of divisions, each of
+        # the rest of the one before, one would have to wait for another.
+        coordinate = lax.div(offset, to_scalar(stride, np.uint32))
+        if coordinates:
+            coordinate = lax.rem(coordinate, to_scalar(size, np.uint32))
+        coordinates.append(lax.expand_dims(coordinate, [-1]))
+    return lax.concatenate(coordinates, offset.ndim)
 
 
-def _pack(x: jax.Array) -> jax.Array:
+def fill_rows(coordinates: jax.Array, valid: jax.Array, fill: int | None) -> jax.Array:
+    """Puts `fill` into the rows that are not valid. They have 0 so far."""
+    # Neither 0 nor None asks for any work: None leaves these rows undefined.
+    if not fill:
+        return coordinates
+    return jnp.where(valid[..., None], coordinates, np.uint32(fill))
+
+
+def valid_rows(count: jax.Array, rows: int) -> jax.Array:
+    """Says which rows are not past the count: (..., rows) for counts of (...)."""
+    row = lax.broadcasted_iota(np.uint32, (*count.shape, rows), count.ndim)
+    return row < count[..., None]
+
+
+# LINES AND BIT WORDS
+
+
+class Lines(NamedTuple):
+    """A batch of tensors, of which each is one line. All sizes are at least 1."""
+
+    x: jax.Array  # (lines, elements)
+    first: jax.Array  # (lines,): the offset of the first element of each line
+    sizes: tuple[int, ...]  # of one tensor
+    rows: int  # that a form returns for each line
+
+
+def flatten_lines(
+    x: jax.Array, first: jax.Array | None = None, *, rank: int, size: int | None
+) -> tuple[Lines, Callable[[jax.Array, jax.Array], Outputs]]:
+    """Returns the lines of a batch, and a function that restores the batch.
+
+    The function takes (lines,) counts and (lines, rows, columns) coordinates.
+    """
+    split = x.ndim - rank
+    rows = math.prod(x.shape[split:]) if size is None else size
+    kept = (*map(slice, x.shape[:split]), slice(rows))
+    # Scatters need something to work on. An array without elements gets a zero, and a
+    # line without rows gets one. `restore` drops what they have found.
+    enlarged = 0 in (*x.shape, rows)
+    if enlarged:
+        x = jnp.pad(x, [(0, int(n == 0)) for n in x.shape])
+        rows = max(rows, 1)
+    batch = x.shape[:split]
+    sizes = x.shape[split:]
+
+    def restore(count: jax.Array, coordinates: jax.Array) -> Outputs:
+        count = count.reshape(batch)
+        coordinates = coordinates.reshape(*batch, rows, coordinates.shape[-1])
+        if enlarged:
+            return count[kept[:-1]], coordinates[kept]
+        return count, coordinates
+
+    number = math.prod(batch)
+    flat = x.reshape(number, math.prod(sizes))
+    if first is None:
+        offsets = lax.full((number,), 0, np.uint32)
+    else:
+        offsets = jnp.broadcast_to(first, (*batch, *[1] * rank)).ravel()
+    return Lines(flat, offsets, sizes, rows), restore
+
+
+def pack(x: jax.Array) -> jax.Array:
     """Packs the bits of x != 0, for x of (lines, elements), as (lines, bit words)."""
     lines, elements = x.shape
     words = -(-elements // BIT_WORD)
+    past = words * BIT_WORD - elements
     lanes = lax.convert_element_type(is_nonzero(x), np.uint32)
-    lanes = lax.pad(
-        lanes, np.uint32(0), ((0, 0, 0), (0, words * BIT_WORD - elements, 0))
-    )
+    lanes = jnp.pad(lanes, [(0, 0), (0, past)])
     lanes = lax.reshape(lanes, (lines, words, BIT_WORD))
     # The barrier keeps XLA from computing the bit words of a constant mask on the host,
     # at 2 to 3 s for 10^6 elements. A barrier on the input would keep the comparison
     # out of the fusion, and take a quarter longer.
     lane = lax.optimization_barrier(lax.iota(np.uint32, BIT_WORD))
-    lane = lax.broadcast_in_dim(lane, lanes.shape, (2,))
     # Each term has a bit of its own: the sum is the same as an or. We sum because
     # GPUs can't reduce an or among each other. XLA fuses the comparison into the sum,
     # and reads the input once.
-    bits = lax.shift_left(lanes, lane)
-    packed: jax.Array = lax.reduce(bits, np.uint32(0), lax.add, (2,))
-    return packed
+    bits = jnp.left_shift(lanes, lane[None, None])
+    return bits.sum(2, dtype=np.uint32)
 
 
-def by_lines(lines: Callable[..., Outputs]) -> Form:
-    """Makes a form of NONZERO_COORDINATES out of a function of independent lines.
+def coordinates_of(
+    offset: jax.Array, count: jax.Array, lines: Lines, columns: int, fill: int | None
+) -> jax.Array:
+    """Returns the coordinates, (lines, rows, columns), of the elements at offsets.
 
-    `lines` takes x as (lines, elements), with sizes of at least 1; the sizes of the
-    tensor, as `sizes=`; the number of rows to return for each line, as `rows=`; and
-    `columns=`, `fill=` and what else a form takes. It returns (lines,) counts and
-    (lines, rows, columns) coordinates. If there is a second operand, (lines,), it has
-    the offset of each line's first element: 0, unless the line is a part of a tensor.
+    `offset` is (lines, rows), and 0 past the count.
     """
-
-    def form(
-        x: jax.Array, *first: jax.Array, rank: int, size: int | None, **static: Any
-    ) -> Outputs:
-        batch, sizes = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
-        elements = math.prod(sizes)
-        rows = elements if size is None else size
-        shape = (*batch, rows, static["columns"])
-        # Kernels and scatters need something to work on. Without elements, or without
-        # rows, the outputs are simple.
-        if 0 in (*x.shape, *shape):
-            count = is_nonzero(x).sum(range(len(batch), x.ndim), dtype=np.uint32)
-            return count, jnp.full(shape, static["fill"] or 0, np.uint32)
-        flat = x.reshape(math.prod(batch), elements)
-        offsets = (jnp.broadcast_to(f, (*batch, *[1] * rank)).ravel() for f in first)
-        count, coordinates = lines(flat, *offsets, sizes=sizes, rows=rows, **static)
-        return count.reshape(batch), coordinates.reshape(shape)
-
-    return form
+    coordinates = unravel(offset, lines.sizes, columns)
+    return fill_rows(coordinates, valid_rows(count, lines.rows), fill)
 
 
-def _by_bit_words(compact: Callable[..., jax.Array]) -> Form:
-    """Makes a form of the operator, given how set bits are compacted into rows.
-
-    `compact` takes the bit words, the offset of each line's first element, and
-    `sizes=`, `rows=` and `columns=`. It returns (lines, rows, columns) coordinates,
-    with 0 past the count.
-    """
-
-    @by_lines
-    def form(
-        x: jax.Array, *first: jax.Array, fill: int | None, **static: Any
-    ) -> Outputs:
-        words = _pack(x)
-        ones = lax.population_count(words)
-        count = lax.reduce(ones, np.uint32(0), lax.add, (1,))
-        # `first` is empty, or has the offsets of the lines' first elements.
-        offset = sum(first, lax.full((x.shape[0],), 0, np.uint32))
-        coordinates = compact(words, offset, **static)
-        row = lax.broadcasted_iota(np.uint32, coordinates.shape[:2], 1)
-        return count, fill_rows(coordinates, row < count[:, None], fill)
-
-    return form
+# THE DEFINITION
 
 
-def by_size(
-    x: jax.Array, *first: jax.Array, rank: int, size: int | None, **static: Any
-) -> Outputs:
-    """Chooses the form by the number of elements, and by the rows that are asked for.
+def by_size(x: jax.Array, *first: jax.Array, **static: Any) -> Outputs:
+    """Chooses the form by the number of elements.
 
-    A symbolic number of elements takes the form for few of them. Without the kernel, an
-    H200 takes 0.224 ms by `_fill` for the elements above a limit of 2^26, and 0.497 by
-    a scatter in jax.numpy. For 2^18 elements, `_each_element` takes 0.054, and the
-    scatter 0.056 (results/nvidia-h200.csv, "[no kernel]" and "jnp scatter").
+    A symbolic number takes the form for few. For the elements above a limit, an H200
+    takes 0.094 ms of 2^24 by `by_bit_words`, 0.149 by `by_elements` and 0.150 by a
+    scatter in jax.numpy, and of 2^18 0.042, 0.039 and 0.037. At `MANY` it takes 0.074,
+    0.088 and 0.084 (results/nvidia-h200.csv, "dmljax xla", "[bit words]", "[elements]"
+    and "jnp scatter").
     """
     few = not isinstance(x.size, int) or x.size < MANY
-    form = _of_few if few else _of_all_rows if size is None else _of_some_rows
-    return form(x, *first, rank=rank, size=size, **static)
+    form = by_elements if few else by_bit_words
+    return form(x, *first, **static)
 
 
-def divisible(x: jax.Array, *first: jax.Array, size: Any, **static: Any) -> Outputs:
-    """Compacts by sums that XLA divides well, and else as `by_size` does for many."""
-    form = _divisible_all_rows if size is None else _divisible_some_rows
-    return form(x, *first, size=size, **static)
+# THE FORM FOR FEW ELEMENTS
 
 
-def _each_element(
+def by_elements(
     x: jax.Array,
-    *first: jax.Array,
-    sizes: tuple[int, ...],
-    rows: int,
+    first: jax.Array | None = None,
+    *,
+    rank: int,
+    size: int | None,
     columns: int,
     fill: int | None,
 ) -> Outputs:
-    """Compacts by a running count, and a scatter with an index for each element.
+    """Counts the elements one by one, and writes the offset of each into its row.
 
-    The indices take memory for each element, which few elements can afford.
+    Compiled for an H200, it takes 1.5 bytes of temporary memory for each element: up to
+    12 MiB below `MANY`. With `size=`, `by_bit_words` takes half a byte.
     """
-    lines, elements = x.shape
-    with index_mode(elements, rows) as integer:
-        bits = is_nonzero(x)
+    lines, restore = flatten_lines(x, first, rank=rank, size=size)
+    with index_mode(lines.x.shape[1], lines.rows) as integer:
+        bits = is_nonzero(lines.x)
         # Without the barrier XLA would count a constant mask on the host, for 7 s if it
         # has 10^6 elements.
         one = lax.optimization_barrier(lax.full((), 1, integer))
-        ends = lax.cumsum(lax.convert_element_type(bits, integer) * one, axis=1)
-        row = jnp.where(bits, ends - 1, to_scalar(rows, integer))
-        offset = sum(first, lax.full((lines,), 0, np.uint32))
-        flat = jax.vmap(functools.partial(_write, rows))(row, offset)
-    count = lax.convert_element_type(ends[:, -1], np.uint32)
-    coordinates = unravel(flat, sizes, columns)
-    row = lax.broadcasted_iota(np.uint32, coordinates.shape[:2], 1)
-    return count, fill_rows(coordinates, row < count[:, None], fill)
+        ends = lax.cumsum(bits.astype(integer) * one, axis=1)
+        count = ends[:, -1].astype(np.uint32)
+        row = jnp.where(bits, ends - 1, to_scalar(lines.rows, integer))
+        write = functools.partial(write_offsets, rows=lines.rows)
+        offset = jax.vmap(write)(row, lines.first)
+    return restore(count, coordinates_of(offset, count, lines, columns, fill))
 
 
-def _compact(
-    find: Callable[..., jax.Array],
-    running_sum: Callable[[jax.Array], jax.Array],
-    words: jax.Array,
-    first: jax.Array,
-    sizes: tuple[int, ...],
-    rows: int,
+def write_offsets(row: jax.Array, first: jax.Array, rows: int) -> jax.Array:
+    """Writes the offset of each element of a line into its row, and 0 elsewhere.
+
+    An element that is zero has a row past the end, where the scatter drops it. The
+    other rows are unique, and XLA needs no atomic operations.
+    """
+    offset = first + lax.iota(np.uint32, row.size)
+    zeros = jnp.zeros(rows, np.uint32)
+    written: jax.Array = zeros.at[row].set(offset, **WRITE_ONCE)
+    return written
+
+
+# THE FORM FOR MANY
+
+
+def by_bit_words(
+    x: jax.Array,
+    first: jax.Array | None = None,
+    *,
+    rank: int,
+    size: int | None,
     columns: int,
-) -> jax.Array:
-    """Compacts by a function of the bit words of one line and their running count."""
-    with index_mode(math.prod(sizes), rows):
-        ones = lax.population_count(words)
+    fill: int | None,
+    running_sum: Callable[[jax.Array], jax.Array] = lax.cumsum,
+) -> Outputs:
+    """Compacts bit words by a scatter for all rows, and by a forward fill for some."""
+    lines, restore = flatten_lines(x, first, rank=rank, size=size)
+    words = pack(lines.x)
+    ones = lax.population_count(words)
+    count = ones.sum(1, dtype=np.uint32)
+    compact = scatter_bits if size is None else fill_forward
+    find = functools.partial(compact, rows=lines.rows)
+    with index_mode(lines.x.shape[1], lines.rows):
         starts = jax.vmap(running_sum)(ones) - ones  # set bits before each bit word
-        flat = jax.vmap(functools.partial(find, rows))(words, starts, first)
-    return unravel(flat, sizes, columns)  # element 0, past the count, gives zeros
+        offset = jax.vmap(find)(words, starts, lines.first)
+    return restore(count, coordinates_of(offset, count, lines, columns, fill))
 
 
-def _sum_in_levels(numbers: jax.Array) -> jax.Array:
+def scatter_bits(
+    words: jax.Array, starts: jax.Array, first: jax.Array, rows: int
+) -> jax.Array:
+    """Writes the offset of each set bit of a line: its row says how many are before."""
+    word = words[:, None]
+    lane = lax.broadcasted_iota(np.uint32, (1, BIT_WORD), 1)
+    is_set = (word >> lane) & 1 != 0
+    row = starts[:, None] + ones_below(word, lane)
+    row = jnp.where(is_set, row, to_scalar(rows, np.uint32))
+    return write_offsets(row.ravel(), first, rows)
+
+
+def fill_forward(
+    words: jax.Array, starts: jax.Array, first: jax.Array, rows: int
+) -> jax.Array:
+    """Finds the bit word of each row of a line by a forward fill, then the bit in it.
+
+    A bit word that has a bit writes its number into its first row: one write for 32
+    elements. A running maximum hands the number on to the rows up to the next one.
+    """
+    begin = jnp.where(words == 0, to_scalar(rows, np.uint32), starts)
+    number = lax.iota(np.int32, words.size)
+    zeros = jnp.zeros(rows, np.int32)
+    word = lax.cummax(zeros.at[begin].set(number, **WRITE_ONCE))
+    row = lax.iota(np.uint32, rows)
+    before = row - starts[word]  # set bits of the word before the one of this row
+    bits = words[word]
+    # Bisection: the bit is `step` lanes further if at most `before` are below that.
+    lane = jnp.zeros_like(row)
+    for step in (16, 8, 4, 2, 1):
+        further = lane + step
+        lane = jnp.where(ones_below(bits, further) <= before, further, lane)
+    offset = first + word.astype(np.uint32) * np.uint32(BIT_WORD) + lane
+    total = starts[-1] + lax.population_count(words[-1])
+    return jnp.where(row < total, offset, 0)
+
+
+def ones_below(word: jax.Array, lane: jax.Array) -> jax.Array:
+    """Counts the set bits of a bit word that are lower than a lane."""
+    lower = (jnp.uint32(1) << lane) - 1
+    return lax.population_count(word & lower)
+
+
+# THE FORM THAT XLA DIVIDES
+
+
+def divisible(x: jax.Array, *first: jax.Array, **static: Any) -> Outputs:
+    """Compacts bit words by sums that XLA divides well."""
+    return by_bit_words(x, *first, running_sum=sum_in_levels, **static)
+
+
+def sum_in_levels(numbers: jax.Array) -> jax.Array:
     """The running sum by sums within blocks, and by a running sum of the blocks.
 
     For example, 40 numbers fill two blocks of 16 and half of a third. Each block is
@@ -255,132 +347,101 @@ def _sum_in_levels(numbers: jax.Array) -> jax.Array:
     if not isinstance(size, int):
         return lax.cumsum(numbers)  # JAX can't say how many levels there are
     count = -(-size // BLOCK)
-    blocks = jnp.pad(numbers, (0, count * BLOCK - size)).reshape(count, BLOCK)
-    row, column = (lax.broadcasted_iota(np.int32, (BLOCK, BLOCK), i) for i in (0, 1))
+    padded = jnp.pad(numbers, (0, count * BLOCK - size))
+    blocks = padded.reshape(count, 1, BLOCK)
+    shape = (1, BLOCK, BLOCK)
+    up_to = lax.broadcasted_iota(np.int32, shape, 1)
+    place = lax.broadcasted_iota(np.int32, shape, 2)
     # XLA fuses the choice into the sum, and writes no array of all pairs.
-    pairs = jnp.where(column <= row, blocks[:, None, :], np.zeros((), numbers.dtype))
-    sums = pairs.sum(2, dtype=numbers.dtype)
+    terms = jnp.where(place <= up_to, blocks, 0)
+    sums = terms.sum(2, dtype=numbers.dtype)
     if count > 1:
-        ends = _sum_in_levels(sums[:, -1])
-        sums = sums + (ends - sums[:, -1])[:, None]
+        totals = sums[:, -1]
+        before = sum_in_levels(totals) - totals
+        sums = sums + before[:, None]
     return sums.ravel()[:size]
 
 
-def _write(rows: int, row: jax.Array, first: jax.Array) -> jax.Array:
-    """Writes the offset of each element of a line into its row.
-
-    An element that is zero has a row past the end, where the scatter drops it. The
-    other rows are unique, and XLA needs no atomic operations.
-    """
-    offset = first + lax.iota(np.uint32, row.size)
-    return (
-        jnp.zeros(rows, np.uint32)
-        .at[row]
-        .set(offset, mode="drop", unique_indices=True, wrap_negative_indices=False)
-    )
+# THE FORM FOR CPUS
 
 
-def _scatter(
-    rows: int, words: jax.Array, starts: jax.Array, first: jax.Array
-) -> jax.Array:
-    """Writes each element's offset into its row: how many non-zeros are before it."""
-    lane = lax.broadcasted_iota(np.uint32, (1, BIT_WORD), 1)
-    lower = (jnp.uint32(1) << lane) - 1
-    row = starts[:, None] + lax.population_count(words[:, None] & lower)
-    is_set = (words[:, None] >> lane) & 1
-    row = jnp.where(is_set.astype(bool), row, to_scalar(rows, np.uint32))
-    return _write(rows, row.ravel(), first)
+class Walk(NamedTuple):
+    """The state of the walk."""
+
+    word: jax.Array  # the bits of a word that have not been visited
+    row: jax.Array  # the row of the next one, counted through all lines
+    found: jax.Array  # the coordinates, (rows of all lines, columns)
 
 
-def _fill(
-    rows: int, words: jax.Array, starts: jax.Array, first: jax.Array
-) -> jax.Array:
-    """Finds the bit word of each row by a forward fill, and then the bit in it.
-
-    A bit word that has a bit writes its number into its first row: one write for 32
-    elements. A running maximum hands the number on to the rows up to the next one.
-    """
-    row = lax.iota(np.uint32, rows)
-    place = jnp.where(words == 0, to_scalar(rows, np.uint32), starts)
-    number = lax.iota(np.int32, words.size)
-    begins = (
-        jnp.zeros(rows, np.int32)
-        .at[place]
-        .set(number, mode="drop", unique_indices=True, wrap_negative_indices=False)
-    )
-    word = lax.cummax(begins)
-    rank = row - starts[word]
-    # Bisection: the bit is `step` further if at most `rank` bits are set below that.
-    bits = words[word]
-    lane = jnp.zeros_like(row)
-    for step in (16, 8, 4, 2, 1):
-        below = (jnp.uint32(1) << (lane + step)) - 1
-        further = lax.population_count(bits & below) <= rank
-        lane += jnp.where(further, np.uint32(step), np.uint32(0))
-    offset = first + word.astype(np.uint32) * np.uint32(BIT_WORD) + lane
-    total = starts[-1] + lax.population_count(words[-1])
-    return jnp.where(row < total, offset, 0)
-
-
-_of_few = by_lines(_each_element)
-_of_all_rows = _by_bit_words(functools.partial(_compact, _scatter, lax.cumsum))
-_of_some_rows = _by_bit_words(functools.partial(_compact, _fill, lax.cumsum))
-_divisible_all_rows, _divisible_some_rows = (
-    _by_bit_words(functools.partial(_compact, find, _sum_in_levels))
-    for find in (_scatter, _fill)
-)
-
-
-@_by_bit_words
 def walk_bit_words(
-    words: jax.Array, first: jax.Array, sizes: tuple[int, ...], rows: int, columns: int
-) -> jax.Array:
-    """Compacts by one walk over the bit words, visiting the set bits in their order.
+    x: jax.Array,
+    first: jax.Array | None = None,
+    *,
+    rank: int,
+    size: int | None,
+    columns: int,
+    fill: int | None,
+) -> Outputs:
+    """Walks over the bit words of all lines, and visits the set bits in their order.
 
     A core of a CPU does this faster than anything that it would do for each element
     (results/x86_64-cpu.csv, "[scatter]").
     """
-    lines, width = words.shape
-    with index_mode(words.size * BIT_WORD, lines * rows) as integer:
+    lines, restore = flatten_lines(x, first, rank=rank, size=size)
+    words = pack(lines.x)
+    ones = lax.population_count(words)
+    count = ones.sum(1, dtype=np.uint32)
+    number, width = words.shape
+    with index_mode(words.size * BIT_WORD, number * lines.rows) as integer:
         zero = lax.full((), 0, integer)
-        one, each = (to_scalar(n, integer) for n in (1, rows))
-        flat = lax.reshape(words, (lines * width,))
+        found = lax.full((number * lines.rows, columns), 0, np.uint32)
+        walk = Walk(lax.full((), 0, np.uint32), zero, found)
+        # We chose one loop for all lines. For lines of 64 elements, a loop over lines
+        # around a loop over the words of each took twice as long. Within the loop, the
+        # reshape would copy all words in each round.
+        flat = lax.reshape(words, (number * width,))
+        visit = functools.partial(visit_word, words=flat, width=width, lines=lines)
+        walk = lax.fori_loop(zero, to_scalar(words.size, integer), visit, walk)
+    coordinates = lax.reshape(walk.found, (number, lines.rows, columns))
+    valid = valid_rows(count, lines.rows)
+    return restore(count, fill_rows(coordinates, valid, fill))
 
-        def visit_word(k: jax.Array, state: Any) -> Any:
-            # `row` counts through all lines. A new line begins at its own rows.
-            line, within = (f(k, to_scalar(width, integer)) for f in (lax.div, lax.rem))
-            begin = lax.mul(line, each)
-            row = lax.select(lax.eq(within, zero), begin, state[0])
-            word = lax.dynamic_index_in_dim(flat, k, keepdims=False)
-            within = lax.convert_element_type(within, np.uint32)
-            offset = lax.add(
-                lax.dynamic_index_in_dim(first, line, keepdims=False),
-                lax.mul(within, np.uint32(BIT_WORD)),
-            )
-            end = lax.add(begin, each)
 
-            def has_bit(state: Any) -> Any:
-                word, row, _ = state
-                return lax.bitwise_and(lax.ne(word, np.uint32(0)), lax.lt(row, end))
+def visit_word(
+    k: jax.Array, walk: Walk, words: jax.Array, width: int, lines: Lines
+) -> Walk:
+    """Visits the set bits of the k-th word of all lines, of `width` words each."""
+    line = lax.div(k, to_scalar(width, k.dtype))
+    within = lax.rem(k, to_scalar(width, k.dtype))
+    rows = to_scalar(lines.rows, k.dtype)
+    begin = line * rows
+    end = begin + rows
+    first = lax.dynamic_index_in_dim(lines.first, line, keepdims=False)
+    offset = first + within.astype(np.uint32) * np.uint32(BIT_WORD)
 
-            def visit_bit(state: Any) -> Any:
-                word, row, found = state
-                # `word & (word - 1)` is the bit word without its lowest set bit, and
-                # what that leaves of `word` is the bit alone.
-                rest = lax.bitwise_and(word, lax.sub(word, np.uint32(1)))
-                lane = lax.population_count(
-                    lax.sub(lax.bitwise_xor(word, rest), np.uint32(1))
-                )
-                coordinates = unravel(lax.add(offset, lane), sizes, columns)
-                found = lax.dynamic_update_index_in_dim(found, coordinates, row, 0)
-                return rest, lax.add(row, one), found
+    def has_bit(walk: Walk) -> jax.Array:
+        return jnp.logical_and(walk.word != 0, walk.row < end)
 
-            return lax.while_loop(has_bit, visit_bit, (word, row, state[1]))[1:]
+    def visit_bit(walk: Walk) -> Walk:
+        rest, lane = lowest_bit(walk.word)
+        columns = walk.found.shape[1]
+        coordinates = unravel(offset + lane, lines.sizes, columns)
+        found = lax.dynamic_update_index_in_dim(walk.found, coordinates, walk.row, 0)
+        return Walk(rest, walk.row + 1, found)
 
-        found = lax.full((lines * rows, columns), 0, np.uint32)
-        # Inside a shard_map JAX requires that a loop's state varies over the same mesh
-        # axes before and after a round.
-        row, found, _ = varying_alike(zero, found, words)
-        stop = to_scalar(words.size, integer)
-        _, found = lax.fori_loop(zero, stop, visit_word, (row, found))
-    return lax.reshape(found, (lines, rows, columns))
+    word = lax.dynamic_index_in_dim(words, k, keepdims=False)
+    row = jnp.where(within == 0, begin, walk.row)
+    return lax.while_loop(has_bit, visit_bit, Walk(word, row, walk.found))
+
+
+def lowest_bit(word: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns a bit word without its lowest set bit, and the lane of this bit.
+
+    >>> rest, lane = lowest_bit(jnp.uint32(0b1100))
+    >>> bin(rest), int(lane)
+    ('0b1000', 2)
+    """
+    rest = word & (word - 1)
+    isolated = word ^ rest
+    lane: jax.Array = lax.population_count(isolated - 1)
+    return rest, lane

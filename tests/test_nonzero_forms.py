@@ -11,14 +11,15 @@ from dmljax import nonzero_coordinates
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES
 from dmljax._nonzero_forms import (
     MANY,
-    _of_all_rows,
-    _of_few,
-    _of_some_rows,
-    _sum_in_levels,
+    by_bit_words,
+    by_elements,
+    divisible,
     fill_rows,
     is_nonzero,
     last_sizes,
+    sum_in_levels,
     unravel,
+    walk_bit_words,
     zero_patterns,
 )
 from tests import oracles, samples
@@ -108,9 +109,10 @@ def test_batches(find):
     assert [out.shape for out in nothing] == [(0,), (0, 5, 2)]
 
 
-# THE FORMS OF THE DEFINITION
+# EACH FORM
 
-PLAIN = {"few": _of_few, "all rows": _of_all_rows, "some rows": _of_some_rows}
+FORMS = [by_elements, by_bit_words, divisible, walk_bit_words]
+each_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 
 
 def share(density, shape=(3, 5, 67)):
@@ -120,10 +122,10 @@ def share(density, shape=(3, 5, 67)):
     return batch
 
 
-@pytest.mark.parametrize("form", PLAIN.values(), ids=PLAIN)
+@each_form
 @pytest.mark.parametrize("fill", [None, 0, 9])
-@pytest.mark.parametrize("size", [None, 1, 3, 64, 300, 400])
-def test_each_form_of_the_definition(form, size, fill):
+@pytest.mark.parametrize("size", [None, 1, 64, 400])
+def test_rows_of_each_form(form, size, fill):
     """Sizes that are too small for some lines, or more than a line has elements.
 
     `fill` is what the operator's attribute says, and None leaves zeros.
@@ -144,7 +146,20 @@ def test_each_form_of_the_definition(form, size, fill):
         assert_same(find(batch), (counts, expected))
 
 
-@pytest.mark.parametrize("form", PLAIN.values(), ids=PLAIN)
+@each_form
+@pytest.mark.parametrize(
+    ("shape", "size", "fill"),
+    [((2, 0, 3), 4, 7), ((2, 3, 0), None, 0), ((0, 5, 2), 3, 0), ((2, 5, 2), 0, 0)],
+)
+def test_each_form_of_nothing(form, shape, size, fill):
+    """No elements, no lines, or no rows: the outputs have their sizes and counts."""
+    options = {"rank": 2, "size": size, "columns": 2, "fill": fill}
+    found = jax.jit(functools.partial(form, **options))(np.ones(shape, np.float32))
+    counts = np.full(shape[0], shape[1] * shape[2], np.uint32)
+    assert_same(found, (counts, np.full((shape[0], size or 0, 2), fill, np.uint32)))
+
+
+@each_form
 def test_each_form_counts_from_the_first_element_of_a_part(form):
     """The lines are two parts of a tensor of (10, 67)."""
     batch = share(0.3, (3, 5, 67))[:2]
@@ -157,16 +172,11 @@ def test_each_form_counts_from_the_first_element_of_a_part(form):
         np.testing.assert_array_equal(line[: len(expected)], expected)
 
 
-@pytest.mark.parametrize("size", [None, 8])
-def test_bit_words_from_a_size_on(size, monkeypatch):
-    """Without a kernel; and where XLA divides the program."""
-    monkeypatch.delitem(NONZERO_COORDINATES.on_platform, "cpu")
+def test_bit_words_from_a_size_on():
+    options = {"rank": 1, "size": 8, "columns": 1, "fill": None}
+    find = jax.jit(functools.partial(NONZERO_COORDINATES.xla, **options))
     for elements, expected in (MANY - 1, False), (MANY, True):
-        x = jax.ShapeDtypeStruct((elements,), np.bool_)
-        find = functools.partial(
-            NONZERO_COORDINATES.xla, rank=1, size=size, columns=1, fill=None
-        )
-        text = jax.jit(find).lower(x).as_text()
+        text = find.lower(jax.ShapeDtypeStruct((elements,), np.bool_)).as_text()
         assert ("popcnt" in text) == expected
 
 
@@ -187,7 +197,7 @@ def test_no_memory_of_all_rows(find):
 def test_a_sum_in_levels_is_the_running_sum(size):
     numbers = np.arange(size, dtype=np.uint32) % 33
     expected = np.cumsum(numbers, dtype=np.uint32)
-    np.testing.assert_array_equal(jax.jit(_sum_in_levels)(numbers), expected)
+    np.testing.assert_array_equal(jax.jit(sum_in_levels)(numbers), expected)
 
 
 # THE KERNELS
@@ -205,3 +215,16 @@ def test_a_kernel_that_never_ran_on_a_tpu_is_not_the_default():
     for implementation, expected in (None, 0), ("pallas", 1):
         find = functools.partial(nonzero_coordinates, implementation=implementation)
         assert launches(find, x, platform="tpu") == expected
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_no_kernel_for_nothing(platform):
+    """No elements, no tensors, or no rows."""
+    find = functools.partial(nonzero_coordinates, implementation="pallas")
+    for function, shape in (
+        (find, (0, 3)),
+        (jax.vmap(find), (0, 3)),
+        (functools.partial(find, size=0), (2, 3)),
+    ):
+        x = jax.ShapeDtypeStruct(shape, np.uint8)
+        assert launches(function, x, platform=platform) == 0
