@@ -25,9 +25,7 @@ LOAD_BYTES = 16  # that a thread loads at once, the most that it can
 # A thread makes so many loads at once, if it has several tiles. A tile of wide elements
 # takes more of them.
 LOADS = 4
-STORED = 4  # values that a thread stores at once, the most that it can
 COUNTED = 4  # tiles whose non-zeros a thread adds up
-LISTED = TILE + STORED  # elements of a warp's list
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,27 +78,6 @@ class NonzeroPlan:
         # For each program, and for each group but the last one.
         return 0 if self.programs == 1 else self.programs + self.groups - 1
 
-    @property
-    def stored(self) -> int:  # the values that a thread stores at once
-        # They are several only if every line starts at a multiple of them.
-        aligned = self.batch == 1 or self.rows * self.columns % STORED == 0
-        return STORED if aligned else 1
-
-    @property
-    def whole_rows(self) -> bool:  # whether these values are one row, or several
-        return self.stored % self.columns == 0
-
-    @property
-    def rows_at_once(self) -> int:
-        """The most rows that have some of the values that a thread stores at once.
-
-        Four values are four rows of one column, one row of four, or parts of two rows
-        of three.
-        """
-        if self.columns % self.stored == 0:
-            return 1
-        return self.stored // self.columns if self.whole_rows else 2
-
     def loaded(self, whole: bool) -> int:
         """Returns how many elements a thread loads at once, of a whole tile or another.
 
@@ -117,7 +94,7 @@ class NonzeroPlan:
             (tiles * WARP, np.uint32),
             (tiles, np.uint32),
             (tiles, np.uint32),
-            (self.warps * LISTED, np.uint16),
+            (self.warps * TILE, np.uint16),
             (self.warps, np.uint32),
         ]
 

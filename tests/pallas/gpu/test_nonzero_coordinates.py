@@ -98,7 +98,7 @@ def test_types(dtype, loads):
 # LINES
 
 
-@pytest.mark.parametrize("more", [1, slow(0), slow(constants.STORED)])
+@pytest.mark.parametrize("more", [1, slow(0), slow(4)])
 def test_lines(more):
     """Lines of several programs, at aligned addresses and at others."""
     elements = constants.WARPS * TILE + 4 * TILE // 2 + more

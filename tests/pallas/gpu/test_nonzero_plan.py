@@ -34,11 +34,10 @@ def test_programs_run_together():
             assert rounds == -(-plan.elements // most)
 
 
-def test_loads_and_stores_are_aligned():
+def test_loads_are_aligned():
     for plan in plans():
         for whole in (True, False):
             size = plan.loaded(whole) * plan.width // 8
             assert size <= constants.LOAD_BYTES
             if plan.batch > 1 or not whole:
                 assert plan.elements % plan.loaded(whole) == 0
-        assert plan.batch == 1 or plan.rows * plan.columns % plan.stored == 0
