@@ -61,8 +61,7 @@ def lines(plan):
     random = np.random.default_rng(0)
     offset = np.arange(elements)
     found = [random.random(elements) < density for density in (0.01, 0.2, 0.6)]
-    group = plan.share * plan.group
-    for boundary in (0, WARP, 2 * WARP, tile, plan.share, group, elements):
+    for boundary in (0, WARP, 2 * WARP, tile, plan.share, elements):
         found += [offset < boundary + i for i in (-1, 0, 1)]
     found.append(offset == elements - 1)
     empty = np.zeros(tile, bool)

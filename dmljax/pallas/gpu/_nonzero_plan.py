@@ -20,11 +20,7 @@ WARPS = 8  # of a program
 # array's programs run together, if there are no more than these.
 PROGRAMS = 512
 MOST_TILES = 16  # for each warp; their bit words are in shared memory
-GROUP = 512  # programs of a group: the last one posts their sum
 LOAD_BYTES = 16  # that a thread loads at once, the most that it can
-# A thread makes so many loads at once, if it has several tiles. A tile of wide elements
-# takes more of them.
-LOADS = 4
 COUNTED = 4  # tiles whose non-zeros a thread adds up
 
 
@@ -39,9 +35,8 @@ class NonzeroPlan:
     width: int  # the bits of an element
     keep: int  # the bits that make an element non-zero if one is set
     fill: int | None  # the values of rows past the count; None leaves them alone
-    # The constants as they are when the plan is made: tests make them small before.
+    # The constant as it is when the plan is made: tests make it small before.
     warps: int = dataclasses.field(default_factory=lambda: WARPS)  # of a program
-    group: int = dataclasses.field(default_factory=lambda: GROUP)  # programs of a group
 
     @property
     def columns(self) -> int:  # the values of a row
@@ -51,15 +46,7 @@ class NonzeroPlan:
     def tiles(self) -> int:  # of a share for each warp
         of_line = -(-self.elements // (self.warps * TILE))
         of_all = of_line * self.batch
-        # Shares are smaller if this fills all rounds of programs alike. A last round of
-        # few programs would not keep the memory busy.
-        rounds = -(-of_all // (PROGRAMS * MOST_TILES))
-        tiles = min(of_line, -(-of_all // (PROGRAMS * rounds)))
-        return tiles if tiles < LOADS else -(-tiles // LOADS) * LOADS
-
-    @property
-    def at_once(self) -> int:  # the tiles that a warp loads at once
-        return math.gcd(self.tiles, max(1, LOADS * self.loaded(True) // BIT_WORD))
+        return min(MOST_TILES, of_line, -(-of_all // PROGRAMS))
 
     @property
     def share(self) -> int:  # its elements; the last share of a line may have fewer
@@ -70,13 +57,8 @@ class NonzeroPlan:
         return -(-self.elements // self.share)
 
     @property
-    def groups(self) -> int:  # of the programs of a line
-        return -(-self.programs // self.group)
-
-    @property
     def posts(self) -> int:  # of a line; a single program needs none
-        # For each program, and for each group but the last one.
-        return 0 if self.programs == 1 else self.programs + self.groups - 1
+        return 0 if self.programs == 1 else self.programs
 
     def loaded(self, whole: bool) -> int:
         """Returns how many elements a thread loads at once, of a whole tile or another.
