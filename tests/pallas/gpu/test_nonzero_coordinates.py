@@ -92,7 +92,7 @@ def test_types(dtype, loads):
     loaded = constants.LOAD_BYTES // dtype.itemsize // loads
     elements = constants.WARPS * TILE + TILE + loaded
     plan = plan_of(elements, dtype)
-    assert plan.loaded(False) == loaded
+    assert plan.load_size(False) == loaded
     values = [
         np.where(line, 1 - 2 * (i % 2), -0.0).astype(dtype)
         for i, line in enumerate(lines(plan))

@@ -37,7 +37,7 @@ def test_programs_run_together():
 def test_loads_are_aligned():
     for plan in plans():
         for whole in (True, False):
-            size = plan.loaded(whole) * plan.width // 8
+            size = plan.load_size(whole) * plan.width // 8
             assert size <= constants.LOAD_BYTES
             if plan.batch > 1 or not whole:
-                assert plan.elements % plan.loaded(whole) == 0
+                assert plan.elements % plan.load_size(whole) == 0
