@@ -20,6 +20,9 @@ anywhere in a row:
 
 We measured the times in this file on an H200 with 64Mi int8, images of 256 x 256 padded
 by 3 with CONSTANT. Looking up all elements took 0.070 ms instead of 0.035.
+
+Here belong the plan of a call and the code of a thread. `_padding_bits` turns elements
+of any type into integers, and `_padding_forms` has the formula for numbers with a sign.
 """
 
 import dataclasses
@@ -40,7 +43,7 @@ from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
 from dmljax.pallas.gpu._padding_bits import on_bits
 
-CHUNK_BYTES = 16  # of a chunk: the widest load and store of a thread
+CHUNK_BYTES = 16  # of the widest store of a thread
 WARPS = 4  # of a program: the fewest that can be launched
 # Bytes of neighbouring elements that are not padded. From so many on, they are a row;
 # fewer are a unit. Images whose colours are the last dimension, in uint8, take 0.057 ms
@@ -92,38 +95,46 @@ class PaddingPlan:
     row: Axis  # the dimension that is a row, in units
     unit: int  # the elements of a unit
     mode: PaddingMode
-    values: int  # of the padding, each for as many neighbouring rows
+    values: int  # how many values the padding has, each for as many neighbouring rows
     chunk: int  # the elements of a chunk
 
     @property
-    def rows(self) -> int:  # of the output
+    def rows(self) -> int:
+        """The rows of the output."""
         return math.prod(axis.output for axis in self.outer)
 
     @property
-    def length(self) -> int:  # the elements of a row of the output
+    def length(self) -> int:
+        """The elements of a row of the output."""
         return self.row.output * self.unit
 
     @property
-    def elements(self) -> int:  # of the output
+    def elements(self) -> int:
+        """The elements of the output."""
         return self.rows * self.length
 
     @property
-    def share(self) -> int:  # the elements of the chunks of a program
+    def share(self) -> int:
+        """The elements of the chunks of a program."""
         return WARPS * WARP * self.chunk
 
     @property
-    def inside(self) -> tuple[int, int]:  # where in a row it begins, and where it ends
+    def inside(self) -> tuple[int, int]:
+        """Where the inside of a row begins, and where it ends."""
         begin = self.row.before * self.unit
         return begin, begin + self.row.size * self.unit
 
     @property
-    def gap(self) -> int:  # the most elements that a gap can have
+    def longest_gap(self) -> int:
+        """The most elements that a gap can have."""
         begin, end = self.inside
-        longest = self.length - (end - begin) + 2 * (self.chunk - 1)
-        return longest // self.chunk * self.chunk
+        padding = self.length - (end - begin)
+        # On both sides, a chunk may reach into an inside by all but one element.
+        return (padding + 2 * (self.chunk - 1)) // self.chunk * self.chunk
 
     @property
-    def most(self) -> int:  # that an offset or a sum in `_source_position` can be
+    def largest(self) -> int:
+        """The largest number that an offset or a sum in `_source_position` can be."""
         axes = (*self.outer, self.row)
         sums = [axis.output + 2 * axis.size for axis in axes if axis.is_padded]
         return max([self.elements + self.length, *sums])
@@ -140,7 +151,7 @@ def plan_of(axes: Axes, mode: PaddingMode, values: int, itemsize: int) -> Paddin
     return PaddingPlan(tuple(outer), row, unit, mode, values, chunk)
 
 
-class Program(NamedTuple):
+class PaddingProgram(NamedTuple):
     """A program, as each of its threads sees it: the plan and the memories."""
 
     t: Any  # the thread
@@ -154,7 +165,9 @@ class Source(NamedTuple):
     """The source of a row of the output: a row of the input, or the value."""
 
     offset: Any  # of the row of the input
-    inside: Any  # in mode CONSTANT, whether it is this row; otherwise it is the value
+    is_inside: (
+        Any  # in mode CONSTANT, whether it is this row; otherwise it is the value
+    )
     value: Any  # in mode CONSTANT, the value of the padding
 
 
@@ -174,6 +187,7 @@ def padding(
     mode: PaddingMode,
 ) -> Outputs:
     """The form by kernel. Only CONSTANT is given a value, or one for each batch."""
+    # The kernel takes a value in every mode, and reads it in CONSTANT alone.
     (value,) = given or (jnp.zeros((1,) * x.ndim, x.dtype),)
     batch = x.ndim - len(start)
     sizes = np.broadcast_shapes(x.shape[:batch], value.shape[:batch])
@@ -202,15 +216,15 @@ def padding(
 
 def _pad_chunks(t: Any, *memories: Any, plan: PaddingPlan) -> None:
     """Writes the chunks of a program, one for each thread."""
-    p = Program(t, plan, *memories)
+    p = PaddingProgram(t, plan, *memories)
     # Some numbers may need 64 bits. A GPU divides those in many instructions.
-    wide = plan.most + 2 * plan.share >= 2**32
+    wide = plan.largest + 2 * plan.share >= 2**32
     program, thread = (t.wide(n) if wide else n for n in (t.program, t.thread))
     _copy(p, program * t.threads + thread)
     _fill_gaps(p, program * plan.share)
 
 
-def _copy(p: Program, chunk: Any) -> None:
+def _copy(p: PaddingProgram, chunk: Any) -> None:
     """Writes a chunk, if it lies in the inside of a row.
 
     Without this, reflect padding of bfloat16 images on an H200 takes 1.85 times as long
@@ -220,18 +234,18 @@ def _copy(p: Program, chunk: Any) -> None:
     offset = chunk * plan.chunk
     row, column = _divide(offset, plan.length)
     begin, end = plan.inside
-    inside = (column >= begin) & (column + plan.chunk <= end)
-    with p.t.when(inside & (chunk < plan.elements // plan.chunk)):
+    is_copied = (column >= begin) & (column + plan.chunk <= end)
+    with p.t.when(is_copied & (chunk < plan.elements // plan.chunk)):
         source = _find_source(p, row)
         words = _load_anywhere(p, source.offset + (column - begin))
         if plan.mode is PaddingMode.CONSTANT:
             fill = _packed([source.value] * plan.chunk, p.x.bits)
             pairs = zip(words, fill, strict=True)
-            words = [p.t.select(source.inside, *pair) for pair in pairs]
+            words = [p.t.select(source.is_inside, *pair) for pair in pairs]
         p.out.store(offset, *words, elements=plan.chunk)
 
 
-def _load_anywhere(p: Program, offset: Any) -> list[Any]:
+def _load_anywhere(p: PaddingProgram, offset: Any) -> list[Any]:
     """Loads the elements of a chunk from any offset of the input on, as words."""
     x = p.x
     per_word = 32 // x.bits
@@ -259,7 +273,7 @@ def _packed(elements: Sequence[Any], bits: int) -> list[Any]:
     return [functools.reduce(operator.or_, group) for group in groups]
 
 
-def _gap_before(p: Program, row: Any) -> Gap:
+def _gap_before(p: PaddingProgram, row: Any) -> Gap:
     """Returns the gap before a row of the output, or behind the last row.
 
     | inside of the row before | behind | begin | inside of the row |
@@ -275,7 +289,7 @@ def _gap_before(p: Program, row: Any) -> Gap:
     return Gap(low, high)
 
 
-def _fill_gaps(p: Program, base: Any) -> None:
+def _fill_gaps(p: PaddingProgram, base: Any) -> None:
     """Writes the parts of gaps in a program's share, which begins at `base`.
 
     We tried programs of their own for the gaps, which wrote them later. The GPU's cache
@@ -287,56 +301,56 @@ def _fill_gaps(p: Program, base: Any) -> None:
     begin, end = plan.inside
     behind = plan.length - end
     stop = t.minimum(base + plan.share, plan.elements)
-    # The first gap that ends behind `base`, by the row behind it; the most gaps that a
-    # share can have a part of; and the most elements of each.
+    # The row behind the first gap that ends behind `base`.
     first = (base + (plan.length - begin)) // plan.length
+    # The most gaps of which a share can have a part, and the most elements of a part.
     gaps = -(-(plan.share + behind + begin) // plan.length)
-    most = min(plan.gap, plan.share)
+    longest = min(plan.longest_gap, plan.share)
 
     def fill_element(i: Any) -> Sequence[Any]:
-        number, element = _divide(i * t.threads + t.thread, most)
+        number, element = _divide(i * t.threads + t.thread, longest)
         row = first + number
         gap = _gap_before(p, row)
-        offset = t.maximum(gap.low, base) + element
-        inside = offset < t.minimum(gap.high, stop)
-        with t.when((number < gaps) & (row <= plan.rows) & inside):
+        part = Gap(t.maximum(gap.low, base), t.minimum(gap.high, stop))
+        offset = part.low + element
+        with t.when((number < gaps) & (row <= plan.rows) & (offset < part.high)):
             row, column = _divide(offset, plan.length)
             p.out.store(offset, _load_source(p, _find_source(p, row), column))
         return []
 
-    t.loop(-(-gaps * most // t.threads), fill_element)
+    t.loop(-(-gaps * longest // t.threads), fill_element)
 
 
-def _load_source(p: Program, row: Source, column: Any) -> Any:
+def _load_source(p: PaddingProgram, source: Source, column: Any) -> Any:
     """Returns the element in this column of a row of the output."""
     plan = p.plan
-    unit, beside = _divide(column, plan.unit)
+    unit, element = _divide(column, plan.unit)
     position = _source_position(p.t, plan.row, unit, plan.mode)
-    element = p.x.load(row.offset + (position * plan.unit + beside))
+    found = p.x.load(source.offset + (position * plan.unit + element))
     if plan.mode is not PaddingMode.CONSTANT:
-        return element
-    inside = row.inside & _is_inside(p.t, plan.row, unit)
-    return p.t.select(inside, element, row.value)
+        return found
+    is_inside = source.is_inside & _is_inside(p.t, plan.row, unit)
+    return p.t.select(is_inside, found, source.value)
 
 
-def _find_source(p: Program, row: Any) -> Source:
+def _find_source(p: PaddingProgram, row: Any) -> Source:
     """Returns the source of a row of the output."""
     t = p.t
     plan = p.plan
     offset = t.constant(0)
-    inside = t.constant(0) == 0
+    is_inside = t.constant(0) == 0  # true
     rest = row
     stride = plan.row.size * plan.unit
     for axis in reversed(plan.outer):
         rest, position = _divide(rest, axis.output)
         offset = offset + _source_position(t, axis, position, plan.mode) * stride
-        inside = inside & _is_inside(t, axis, position)
+        is_inside = is_inside & _is_inside(t, axis, position)
         stride *= axis.size
     if plan.mode is not PaddingMode.CONSTANT:
-        return Source(offset, inside, t.constant(0))
-    of_each = plan.rows // plan.values  # rows
-    value = p.value.load(row // of_each if plan.values > 1 else 0)
-    return Source(offset, inside, value)
+        return Source(offset, is_inside, t.constant(0))
+    rows_of_value = plan.rows // plan.values
+    value = p.value.load(row // rows_of_value if plan.values > 1 else 0)
+    return Source(offset, is_inside, value)
 
 
 def _source_position(t: Any, axis: Axis, position: Any, mode: PaddingMode) -> Any:
@@ -351,14 +365,15 @@ def _source_position(t: Any, axis: Axis, position: Any, mode: PaddingMode) -> An
         position = t.select(position < axis.before, 0, position - axis.before)
         return t.minimum(position, axis.size - 1)
     period, mirror = fold(axis.size, mode)
-    position = (position + -axis.before % period) % period
+    shift = (-axis.before) % period
+    position = (position + shift) % period
     return t.minimum(position, mirror - position)
 
 
 def _is_inside(t: Any, axis: Axis, position: Any) -> Any:
     """Whether an output position is not of the padding."""
     if not axis.is_padded:
-        return t.constant(0) == 0
+        return t.constant(0) == 0  # true
     # Positions before the axis become large numbers.
     return position - axis.before < axis.size
 

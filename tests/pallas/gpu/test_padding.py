@@ -115,7 +115,7 @@ def test_the_rows_are_boundaries_of_the_plan():
     copied = [plan for plan in plans if plan.inside == (0, plan.length)]
     assert {plan.length % plan.chunk == 0 for plan in copied} == {True, False}
     assert {plan.elements % plan.chunk == 0 for plan in plans} == {True, False}
-    assert any(plan.gap > plan.share for plan in plans)
+    assert any(plan.longest_gap > plan.share for plan in plans)
     begin, end = named["two gaps of a program"].inside
     assert (begin, end) == (program + 1, 2 * program - 1)
 
@@ -159,7 +159,7 @@ def test_the_most_that_32_bits_can_count(mode):
         _padding.Axis(2, most // 4 - 1, most // 4 - 1),
         _padding.Axis(most // 6, most // 6, most // 6),
     ):
-        assert most - 9 < _padding.plan_of([axis], mode, 1, 1).most <= most
+        assert most - 9 < _padding.plan_of([axis], mode, 1, 1).largest <= most
         ends = (0, axis.before, axis.before + axis.size, axis.output)
         positions = [end + i for end in ends for i in range(-4, 4)]
         positions = [n for n in positions if 0 <= n < axis.output]
