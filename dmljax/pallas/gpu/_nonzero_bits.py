@@ -54,8 +54,8 @@ def bits_of_words(words: Sequence[Any], width: int, keep: int) -> Any:
         pairs = zip(words[::2], words[1::2], strict=True)
         either = [(one & low) | (other & high) for one, other in pairs]
         return bits_of_words(either, 32, 2**32 - 1)
-    parts = [nonzero_bits(word, width, keep) for word in words]
-    shifted = (part << (i * BIT_WORD // width) for i, part in enumerate(parts))
+    of_each = (nonzero_bits(word, width, keep) for word in words)
+    shifted = (bits << (i * BIT_WORD // width) for i, bits in enumerate(of_each))
     return functools.reduce(operator.or_, shifted)
 
 
