@@ -29,13 +29,11 @@ more for each warp. `_nonzero_rows` says how rows are written.
 
 Nothing reads the input twice, and only counts go from one program to another.
 
-Here belongs what a program does up to its rows. `_nonzero_bits` tests elements,
+Here belong the steps of a program until it writes rows. `_nonzero_bits` tests elements,
 `_nonzero_plan` divides a line, and `_nonzero_rows` writes rows.
 """
 
-import functools
 import itertools
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,7 +46,13 @@ from dmljax._nonzero_forms import last_sizes
 from dmljax._types import Outputs
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
-from dmljax.pallas.gpu._nonzero_bits import BIT_WORD, as_bits, bits_of_words, transposed
+from dmljax.pallas.gpu._nonzero_bits import (
+    BIT_WORD,
+    as_bits,
+    bits_of_words,
+    joined,
+    transposed,
+)
 from dmljax.pallas.gpu._nonzero_plan import COUNTED, TILE, NonzeroPlan, NonzeroProgram
 from dmljax.pallas.gpu._nonzero_rows import write_rows, write_tail
 
@@ -140,7 +144,8 @@ def _load_whole(p: NonzeroProgram, tile: Any) -> list[Any]:
     memory = p.line.part(start * p.plan.integers)
     # An offset that is constant takes no register. With more than 64 registers for a
     # thread, a processor runs three programs at once and not four.
-    return [_load(p, memory, k * WARP * size, size) for k in range(BIT_WORD // size)]
+    loads = range(BIT_WORD // size)
+    return [_load(p, memory, k * WARP * size, size) for k in loads]
 
 
 def _load_cut(p: NonzeroProgram, tile: Any) -> list[Any]:
@@ -175,8 +180,7 @@ def _store_tile(p: NonzeroProgram, tile: Any, loads: Sequence[Any]) -> None:
     # Threads load side by side: each of them has bits of several bit words. They
     # exchange these bits, until each thread has a bit word.
     size = BIT_WORD // len(loads)
-    shifted = (bits << (k * size) for k, bits in enumerate(loads))
-    mixed = functools.reduce(operator.or_, shifted)
+    mixed = joined(loads, size)
     index = p.lane % len(loads) * size + p.lane // len(loads)
     p.bit_words.store(tile * WARP + index, transposed(p.t, mixed, size))
     count = p.t.warp_sum(p.t.ones(mixed))
