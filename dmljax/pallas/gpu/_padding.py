@@ -14,7 +14,8 @@ anywhere in a row:
 - Chunks that lie in the inside of one row (`=`) are copied. In the input, their
   elements are neighbours as well, but may begin anywhere in a word. So neighbouring
   words of the input are shifted together.
-- The chunks between two insides are a *gap*. Its elements are looked up one by one: in
+- The chunks between two insides are a *gap*. A thread writes a word of it, or less if
+  the output has no whole number of words. Its elements are looked up one by one: in
   which row each is, and which element of the input it repeats. The elements behind the
   last chunk belong to the last gap.
 
@@ -95,6 +96,7 @@ class PaddingPlan:
     mode: PaddingMode
     values: int  # how many values the padding has, each for as many neighbouring rows
     chunk: int  # the elements of a chunk
+    word: int  # the elements of a gap that a thread stores at once: those of a word
 
     @property
     def rows(self) -> int:
@@ -124,11 +126,12 @@ class PaddingPlan:
 
     @property
     def longest_gap(self) -> int:
-        """The most elements that a gap can have."""
+        """The most words that a gap can have."""
         begin, end = self.inside
         padding = self.length - (end - begin)
         # On both sides, a chunk may reach into an inside by all but one element.
-        return (padding + 2 * (self.chunk - 1)) // self.chunk * self.chunk
+        chunks = (padding + 2 * (self.chunk - 1)) // self.chunk
+        return chunks * self.chunk // self.word
 
     @property
     def largest(self) -> int:
@@ -146,7 +149,10 @@ def plan_of(axes: Axes, mode: PaddingMode, values: int, itemsize: int) -> Paddin
         unit = row.size
         row = outer.pop()
     chunk = CHUNK_BYTES // itemsize
-    return PaddingPlan(tuple(outer), row, unit, mode, values, chunk)
+    # Single bytes in place of words take 1.6 times as long for images of 64 x 64 bytes
+    # on an H100.
+    word = math.gcd(math.prod(axis.output for axis in axes), 4 // itemsize)
+    return PaddingPlan(tuple(outer), row, unit, mode, values, chunk, word)
 
 
 class PaddingProgram(NamedTuple):
@@ -269,9 +275,9 @@ def _packed(elements: Sequence[Any], bits: int) -> list[Any]:
     per_word = 32 // bits
     words = []
     for first in range(0, len(elements), per_word):
-        word = elements[first]
-        for i in range(1, per_word):
-            word = word | (elements[first + i] << (i * bits))
+        word, *others = elements[first : first + per_word]
+        for i, element in enumerate(others, 1):
+            word = word | (element << (i * bits))
         words.append(word)
     return words
 
@@ -306,23 +312,26 @@ def _fill_gaps(p: PaddingProgram, base: Any) -> None:
     stop = t.minimum(base + plan.share, plan.elements)
     # The row behind the first gap that ends behind `base`.
     first = (base + (plan.length - begin)) // plan.length
-    # The most gaps of which a share can have a part, and the most elements of a part.
+    # The most gaps of which a share can have a part, and the most words of a part.
     gaps = -(-(plan.share + behind + begin) // plan.length)
-    longest = min(plan.longest_gap, plan.share)
+    longest = min(plan.longest_gap, plan.share // plan.word)
 
-    def fill_element(i: Any) -> Sequence[Any]:
-        number, element = _divide(i * t.threads + t.thread, longest)
+    def fill_word(i: Any) -> Sequence[Any]:
+        number, word = _divide(i * t.threads + t.thread, longest)
         following = first + number  # the row behind the gap
         gap = _gap_before(p, following)
         part = Gap(t.maximum(gap.low, base), t.minimum(gap.high, stop))
-        offset = part.low + element
+        offset = part.low + word * plan.word
         exists = (number < gaps) & (following <= plan.rows)
         with t.when(exists & (offset < part.high)):
-            row, column = _divide(offset, plan.length)
-            p.out.store(offset, _load_source(p, _find_source(p, row), column))
+            elements = []
+            for k in range(plan.word):
+                row, column = _divide(offset + k, plan.length)
+                elements.append(_load_source(p, _find_source(p, row), column))
+            p.out.store(offset, *_packed(elements, p.x.bits), elements=plan.word)
         return []
 
-    t.loop(-(-gaps * longest // t.threads), fill_element)
+    t.loop(-(-gaps * longest // t.threads), fill_word)
 
 
 def _load_source(p: PaddingProgram, source: Source, column: Any) -> Any:

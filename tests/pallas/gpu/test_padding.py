@@ -67,7 +67,9 @@ def rows_of(itemsize):
         # The second program has the last element of one gap and the first of another.
         "two gaps of a program": ((p - 2,), (p + 1,), (3,)),
         "far": ((2, 3), (0, 4 * c), (0, 5 * c)),
+        "two rows in a word": ((12, 1), (0, 1), (0, 0)),
         "a row behind the last chunk": ((3, 1), (0, 5), (0, 0)),
+        "no whole word": ((7, 1), (0, 0), (0, 2)),
         "all axes": ((5, 7, 2 * c + 5), (1, 2, 3), (2, 0, 4)),
         "rank 8": ((2, 1, 2, 1, 2, 1, 2, 3), (1,) * 8, (0,) * 8),
     }
@@ -88,7 +90,7 @@ ALL = [(name, mode, "int8") for name in ROWS for mode in (CONSTANT, REFLECTION, 
 ALL += [(name, CONSTANT, "float16") for name in ROWS]
 ALL += [("all axes", mode, "float32") for mode in PaddingMode]
 ALL += [(name, SYMMETRIC, "float64") for name in ("two may be", "all axes")]
-ALL += [(name, CONSTANT, "bool") for name in ("far", "a row behind the last chunk")]
+ALL += [(name, CONSTANT, "bool") for name in ("far", "no whole word")]
 
 
 @pytest.mark.parametrize(
@@ -114,8 +116,10 @@ def test_the_rows_are_boundaries_of_the_plan():
     assert {plan.unit for plan in plans} >= {1, 3, _padding.ROW_BYTES - 1}
     copied = [plan for plan in plans if plan.inside == (0, plan.length)]
     assert {plan.length % plan.chunk == 0 for plan in copied} == {True, False}
+    assert {plan.word for plan in plans} == {1, 2, 4}
+    assert {plan.length % plan.word == 0 for plan in plans} == {True, False}
     assert {plan.elements % plan.chunk == 0 for plan in plans} == {True, False}
-    assert any(plan.longest_gap > plan.share for plan in plans)
+    assert any(plan.longest_gap * plan.word > plan.share for plan in plans)
     begin, end = named["two gaps of a program"].inside
     assert (begin, end) == (program + 1, 2 * program - 1)
 
