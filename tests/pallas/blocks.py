@@ -19,7 +19,7 @@ Sizes = dict[ModuleType, dict[str, Any]]
 # Of the kernels for NVIDIA GPUs.
 SMALL: Sizes = {
     _padding: {"CHUNK_BYTES": 8, "WARPS": 1},
-    _nonzero_plan: {"WARPS": 4, "PROGRAMS": 3, "MOST_TILES": 8, "GROUP": 2},
+    _nonzero_plan: {"WARPS": 4, "PROGRAMS": 3, "MOST_TILES": 8},
 }
 # The kernels for TPUs have few vectors: their interpreter takes time for each.
 SMALL_ON_TPU: Sizes = {_nonzero_coordinates: {"VECTORS": 8}}

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax.pallas.gpu import _nonzero_plan
+from dmljax.pallas.gpu import WARP, _nonzero_plan
 from dmljax.pallas.gpu._nonzero_bits import as_bits
 from tests.pallas import blocks, lockstep
 from tests.subjects import SUBJECTS
@@ -53,17 +53,15 @@ def assert_finds(tensors, rank=1, size=None, columns=None, fill=0, kernel=ON_GPU
 def lines(plan):
     """Lines of ones: of every density, and cut at every boundary of the plan.
 
-    The count may cut the values that a thread stores at once, a tile, or a share. Tiles
+    The count may cut the values that a warp stores at once, a tile, or a share. Tiles
     of one line may be full, empty, sparse, or have a run of ones.
     """
     elements = plan.elements
     tile = _nonzero_plan.TILE
-    stored = _nonzero_plan.STORED
     random = np.random.default_rng(0)
     offset = np.arange(elements)
     found = [random.random(elements) < density for density in (0.01, 0.2, 0.6)]
-    group = plan.share * plan.group
-    for boundary in (0, stored, 2 * stored, tile, plan.share, group, elements):
+    for boundary in (0, WARP, 2 * WARP, tile, plan.share, elements):
         found += [offset < boundary + i for i in (-1, 0, 1)]
     found.append(offset == elements - 1)
     empty = np.zeros(tile, bool)

@@ -17,6 +17,8 @@ both (tests/pallas/lockstep.py). The words of the parent package hold here, and 
 - *post*: a word by which a program tells a number to others.
 
 `_padding` and the files `_nonzero_*` define their own words at their beginning.
+
+Here belong words, and names that several files need. Code for a GPU does not.
 """
 
 from collections.abc import Callable, Sequence

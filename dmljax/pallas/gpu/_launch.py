@@ -1,6 +1,9 @@
-"""The launch of kernels for NVIDIA GPUs: the code of a thread, in all threads."""
+"""The launch of kernels for NVIDIA GPUs: the code of a thread, in all threads.
 
-import math
+Here belongs how Pallas runs such code. `_threads` has the operations of a thread.
+"""
+
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,35 +31,12 @@ def launch_threads(
     called with a `_threads.Threads` or its like; with memories of the operands, of the
     outputs, of `posts`, and of each program, as `shared` describes the latter by sizes
     and types; and with `static` as keywords, among them the plan.
-    `posts` are the rows and sizes of arrays by which programs tell each other numbers.
-    They hold 0 when the launch begins. The kernel is named `dmljax_{operator}` in a
-    profile. Mosaic GPU starts threads in groups of four warps.
+    `posts` are the sizes of arrays by which programs tell each other numbers. They hold
+    0 when the launch begins. The kernel is named `dmljax_{operator}` in a profile.
+    Mosaic GPU starts threads in groups of four warps.
     """
-    # Not every JAX has these modules.
+    # Not every JAX has this module.
     from jax.experimental.pallas import mosaic_gpu
-
-    from dmljax.pallas.gpu import _threads
-
-    given: list[Any] = [*operands, *outputs]
-    sizes = [array.shape[1] for array in given]
-    sizes += [size for _, size in posts]
-    sizes += [size for size, _ in shared]
-
-    def code(_: Any, *references: Any) -> None:
-        memories = [
-            _threads.Memory.of(reference, size)
-            for reference, size in zip(references, sizes, strict=True)
-        ]
-        kernel(_threads.Threads(warps * WARP), *memories, **static)
-
-    def body(*references: Any) -> None:
-        posted = [
-            pl.get_global(mosaic_gpu.SemaphoreType.REGULAR((math.prod(shape),)))
-            for shape in posts
-        ]
-        references = (*references[: len(given)], *posted, *references[len(given) :])
-        kinds = (mosaic_gpu.RefType(),) * len(references)
-        _threads.inline(arg_types=kinds)(code)(*references)
 
     parameters = mosaic_gpu.CompilerParams(
         # Kernels have barriers where they need them.
@@ -65,8 +45,10 @@ def launch_threads(
         # layout of arrays, though there are none, and trace twice as long.
         lowering_semantics=mosaic_gpu.LoweringSemantics.Lane,
     )
+    code = functools.partial(kernel, **static)
+    arrays = len(operands) + len(outputs)
     launch: Callable[..., Sequence[jax.Array]] = mosaic_gpu.kernel(
-        body,
+        _body_of(code, warps * WARP, arrays, posts),
         out_type=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
         scratch_types=[mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared],
         grid=(programs,),
@@ -77,3 +59,30 @@ def launch_threads(
         kernel_name=f"dmljax_{operator}",
     )
     return launch(*operands)
+
+
+def _body_of(
+    code: Callable[..., None], threads: int, arrays: int, posts: Sequence[Any]
+) -> Callable[..., None]:
+    """Makes the body of a kernel of Pallas out of code for one thread.
+
+    Pallas calls the body with references to operands and outputs, `arrays` of them, and
+    then to shared memories. The code gets memories of these, with the posts in between.
+    """
+    # Not every JAX has these modules.
+    from jax.experimental.pallas import mosaic_gpu
+
+    from dmljax.pallas.gpu import _threads
+
+    def of_thread(_: Any, *references: Any) -> None:
+        memories = map(_threads.Memory.of, references)
+        code(_threads.Threads(threads), *memories)
+
+    def body(*references: Any) -> None:
+        kind = mosaic_gpu.SemaphoreType.REGULAR
+        posted = [pl.get_global(kind(sizes)) for sizes in posts]
+        references = (*references[:arrays], *posted, *references[arrays:])
+        kinds = (mosaic_gpu.RefType(),) * len(references)
+        _threads.inline(arg_types=kinds)(of_thread)(*references)
+
+    return body

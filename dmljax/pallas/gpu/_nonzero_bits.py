@@ -1,9 +1,9 @@
 """The bits of NONZERO_COORDINATES on a GPU: which elements are not zero, 32 at a time.
 
 `_nonzero_coordinates` calls `as_bits` before the launch. In the kernel it calls
-`bits_of_words` for the words that a thread loads at once, and `transposed` for the bits
-of several loads. Four elements of 8 bits make four bits of a bit word, the first
-element the lowest one:
+`bits_of_words` for the words that a thread loads at once, and `joined` and `transposed`
+for the bits of several loads. Four elements of 8 bits make four bits of a bit word. The
+first element is the lowest bit:
 
     elements      0  -1   0   9
     word          0x0900ff00
@@ -12,8 +12,6 @@ element the lowest one:
 Here belongs code that knows the bits of elements. Shares, lines and rows do not.
 """
 
-import functools
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,11 +50,18 @@ def bits_of_words(words: Sequence[Any], width: int, keep: int) -> Any:
     if width == 64:
         low, high = np.uint32(keep % 2**32), np.uint32(keep >> 32)
         pairs = zip(words[::2], words[1::2], strict=True)
-        either = [(one & low) | (other & high) for one, other in pairs]
+        either = [(lower & low) | (upper & high) for lower, upper in pairs]
         return bits_of_words(either, 32, 2**32 - 1)
-    parts = [nonzero_bits(word, width, keep) for word in words]
-    shifted = (part << (i * BIT_WORD // width) for i, part in enumerate(parts))
-    return functools.reduce(operator.or_, shifted)
+    of_each = [nonzero_bits(word, width, keep) for word in words]
+    return joined(of_each, BIT_WORD // width)
+
+
+def joined(parts: Sequence[Any], size: int) -> Any:
+    """Joins parts of `size` bits to a word, the first in the lowest bits."""
+    word = parts[0]
+    for i, part in enumerate(parts[1:], 1):
+        word = word | (part << (i * size))
+    return word
 
 
 def nonzero_bits(word: Any, width: int, keep: int) -> Any:
@@ -92,8 +97,8 @@ def transposed(t: Any, word: Any, size: int) -> Any:
     group = BIT_WORD // size
     step = group // 2
     while step:
-        slices = (i for i in range(group) if not i & step)
-        low = np.uint32(sum((2**size - 1) << (i * size) for i in slices))
+        kept = [i for i in range(group) if not i & step]  # slices of the lower thread
+        low = np.uint32(sum((2**size - 1) << (i * size) for i in kept))
         other = t.shuffle_xor(word, step)
         lower = (word & low) | ((other & low) << (step * size))
         upper = (word & ~low) | ((other & ~low) >> (step * size))

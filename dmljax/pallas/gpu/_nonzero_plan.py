@@ -1,7 +1,7 @@
 """The plan of NONZERO_COORDINATES on a GPU, and the memories of a program.
 
-Here belongs how a line is divided among programs, and which memories they have.
-`_nonzero_coordinates` defines shares, tiles and rows.
+Here belongs how a line is divided among programs, and which memories they have. The
+code that runs on the GPU does not. `_nonzero_coordinates` defines shares and tiles.
 """
 
 import dataclasses
@@ -16,18 +16,12 @@ from dmljax.pallas.gpu._nonzero_bits import BIT_WORD
 
 TILE = WARP * BIT_WORD  # elements of a tile
 WARPS = 8  # of a program
-# An H100 or H200 has 132 processors, and each runs four programs at once. All of an
-# array's programs run together, if there are no more than these.
+# An H100 or H200 has 132 processors, and each runs four programs at once. All programs
+# of an array run together, if there are no more than these.
 PROGRAMS = 512
-MOST_TILES = 16  # for each warp; their bit words are in shared memory
-GROUP = 512  # programs of a group: the last one posts their sum
-LOAD_BYTES = 16  # that a thread loads at once, the most that it can
-# A thread makes so many loads at once, if it has several tiles. A tile of wide elements
-# takes more of them.
-LOADS = 4
-STORED = 4  # values that a thread stores at once, the most that it can
-COUNTED = 4  # tiles whose non-zeros a thread adds up
-LISTED = TILE + STORED  # elements of a warp's list
+MOST_TILES = 16  # of a warp; their bit words lie in shared memory
+LOAD_BYTES = 16  # of the widest load of a thread
+COUNTED = 4  # neighbouring tiles whose counts a thread adds up
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,125 +35,104 @@ class NonzeroPlan:
     width: int  # the bits of an element
     keep: int  # the bits that make an element non-zero if one is set
     fill: int | None  # the values of rows past the count; None leaves them alone
-    # The constants as they are when the plan is made: tests make them small before.
+    # The constant as it is when the plan is made: tests make it small before.
     warps: int = dataclasses.field(default_factory=lambda: WARPS)  # of a program
-    group: int = dataclasses.field(default_factory=lambda: GROUP)  # programs of a group
 
     @property
-    def columns(self) -> int:  # the values of a row
+    def columns(self) -> int:
+        """The values of a row."""
         return len(self.sizes)
 
     @property
-    def tiles(self) -> int:  # of a share for each warp
+    def tiles(self) -> int:
+        """The tiles that each warp has of a share."""
         of_line = -(-self.elements // (self.warps * TILE))
         of_all = of_line * self.batch
-        # Shares are smaller if this fills all rounds of programs alike. A last round of
-        # few programs would not keep the memory busy.
-        rounds = -(-of_all // (PROGRAMS * MOST_TILES))
-        tiles = min(of_line, -(-of_all // (PROGRAMS * rounds)))
-        return tiles if tiles < LOADS else -(-tiles // LOADS) * LOADS
+        return min(MOST_TILES, of_line, -(-of_all // PROGRAMS))
 
     @property
-    def at_once(self) -> int:  # the tiles that a warp loads at once
-        return math.gcd(self.tiles, max(1, LOADS * self.loaded(True) // BIT_WORD))
-
-    @property
-    def share(self) -> int:  # its elements; the last share of a line may have fewer
+    def share(self) -> int:
+        """The elements of a share. The last share of a line may have fewer."""
         return self.warps * self.tiles * TILE
 
     @property
-    def programs(self) -> int:  # of a line
+    def programs(self) -> int:
+        """The programs of a line."""
         return -(-self.elements // self.share)
 
     @property
-    def groups(self) -> int:  # of the programs of a line
-        return -(-self.programs // self.group)
+    def integers(self) -> int:
+        """The integers that `as_bits` makes of an element."""
+        return max(self.width // 32, 1)
 
-    @property
-    def posts(self) -> int:  # of a line; a single program needs none
-        # For each program, and for each group but the last one.
-        return 0 if self.programs == 1 else self.programs + self.groups - 1
-
-    @property
-    def stored(self) -> int:  # the values that a thread stores at once
-        # They are several only if every line starts at a multiple of them.
-        aligned = self.batch == 1 or self.rows * self.columns % STORED == 0
-        return STORED if aligned else 1
-
-    @property
-    def whole_rows(self) -> bool:  # whether these values are one row, or several
-        return self.stored % self.columns == 0
-
-    @property
-    def rows_at_once(self) -> int:
-        """The most rows that have some of the values that a thread stores at once.
-
-        Four values are four rows of one column, one row of four, or parts of two rows
-        of three.
-        """
-        if self.columns % self.stored == 0:
-            return 1
-        return self.stored // self.columns if self.whole_rows else 2
-
-    def loaded(self, whole: bool) -> int:
+    def load_size(self, is_whole: bool) -> int:
         """Returns how many elements a thread loads at once, of a whole tile or another.
 
-        Loads are aligned, so all lines must start, and a cut tile end, between two.
+        Loads are aligned. So each line begins between two loads, and a cut tile ends
+        between two.
         """
         most = LOAD_BYTES * 8 // self.width
-        return most if whole and self.batch == 1 else math.gcd(most, self.elements)
+        if is_whole and self.batch == 1:
+            return most
+        return math.gcd(most, self.elements)
+
+    @property
+    def posts(self) -> list[tuple[int, int]]:
+        """The sizes of the posts: one for each program, if a line has several."""
+        return [(self.batch, self.programs)] if self.programs > 1 else []
 
     @property
     def shared(self) -> list[tuple[int, Any]]:
-        """The sizes and types of the shared memories, in the order of `Program`."""
+        """The sizes and types of the shared memories, in the order of the fields."""
         tiles = self.warps * self.tiles
         return [
             (tiles * WARP, np.uint32),
             (tiles, np.uint32),
             (tiles, np.uint32),
-            (self.warps * LISTED, np.uint16),
+            (self.warps * TILE, np.uint16),
             (self.warps, np.uint32),
         ]
 
 
 @dataclasses.dataclass(frozen=True)
-class Program:
+class NonzeroProgram:
     """A program, as each of its threads sees it: the plan and the memories."""
 
     t: Any  # the thread
     plan: NonzeroPlan
     index: Any  # how many programs of the line come before this one
-    bits: Any  # the elements of the line, as `as_bits` makes them
+    line: Any  # its elements, as `as_bits` makes them
     origins: Sequence[Any]  # of a part of a tensor: the offset of the line in it
     count: Any  # where the line's number of non-zeros goes
     out: Any  # the rows of the line
-    posts: Any  # of the line, if the plan has any
-    # The rest is shared by the threads.
+    posts: Any  # of the line, if it has several programs
+    # The threads share the rest.
     bit_words: Any  # of the share, WARP for each tile
-    nonzeros: Any  # for each tile of the share, how many non-zeros it has
-    starts: Any  # for each tile, how many non-zeros of the share lie before it
-    listed: Any  # a list for each warp
-    sums: Any  # a number for each warp
+    tile_counts: Any  # for each tile of the share, how many non-zeros it has
+    tile_starts: Any  # for each tile, how many non-zeros of the share lie before it
+    lists: Any  # for each warp, the non-zeros of a tile
+    warp_sums: Any  # for each warp, a sum of posts
 
     @classmethod
-    def of(cls, t: Any, memories: Sequence[Any], plan: NonzeroPlan) -> "Program":
+    def of(cls, t: Any, memories: Sequence[Any], plan: NonzeroPlan) -> "NonzeroProgram":
         """Returns the program of a thread, given the memories of the launch."""
-        shared = len(plan.shared)
-        of_line = list(memories[:-shared])
+        shared = memories[-len(plan.shared) :]
+        of_line = list(memories[: -len(plan.shared)])
         index = t.program
         # A grid of two dimensions would limit one of them to 65 535.
         if plan.batch > 1:
-            index, line = t.program % plan.programs, t.program // plan.programs
-            of_line = [memory.at(line) for memory in of_line]
+            index = t.program % plan.programs
+            of_line = [memory.at(t.program // plan.programs) for memory in of_line]
         posts = of_line.pop() if plan.posts else None
-        bits, *origins, count, out = of_line
-        own = memories[-shared:]
-        return cls(t, plan, index, bits, origins, count, out, posts, *own)
+        line, *origins, count, out = of_line
+        return cls(t, plan, index, line, origins, count, out, posts, *shared)
 
     @property
-    def warp(self) -> Any:  # of the thread
+    def warp(self) -> Any:
+        """The index of the thread's warp."""
         return self.t.thread // WARP
 
     @property
-    def lane(self) -> Any:  # of the thread
+    def lane(self) -> Any:
+        """The index of the thread in its warp."""
         return self.t.thread % WARP

@@ -1,177 +1,137 @@
-"""The rows of NONZERO_COORDINATES on a GPU: how a program writes them.
+"""The rows of NONZERO_COORDINATES on a GPU.
 
-A warp lists the non-zeros of a tile in shared memory, in order, and then writes them. A
-thread has one bit word of the tile.
+A warp lists the non-zeros of a tile in shared memory, in order, and then writes their
+rows. A thread has one bit word of the tile, and stores one value at a time:
 
     bit words    .x..  ...x    x.x.      of three threads; of 4 elements in this drawing
     list         1 7 8 10                which elements of the tile are not zero
-    rows         from row `start` on, four values of a thread at once
+    rows         (0,1) (1,3) (2,0) ..    in sizes (3, 4); side by side in the output
+    threads       0 1   2 3   4 5        which thread stores the value
 
 The rows past the count are the *tail*, and hold the fill value. A program fills as many
-rows as its share has zeros; `fill_rows` says which.
+rows as its share has zeros; `write_tail` says which.
+
+Here belongs how rows are made and stored. How many lie before a share does not.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from dmljax._types import packed_strides
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._nonzero_bits import BIT_WORD
-from dmljax.pallas.gpu._nonzero_plan import LISTED, TILE, Program
+from dmljax.pallas.gpu._nonzero_plan import TILE, NonzeroProgram
 
-# (i, count) -> the values i .. i + count - 1
-Some = Callable[[Any, int], list[Any]]
+Lookup = Callable[[Any], Any]  # i -> number i of some numbers
 
 
-def write_rows(p: Program, start: Any, offset: Any) -> None:
+def write_rows(p: NonzeroProgram, start: Any, offset: Any) -> None:
     """Writes the rows of a program's non-zeros from row `start` on.
 
     `offset` is that of the share in its tensor.
     """
     t = p.t
     plan = p.plan
-    listed = p.listed.part(p.warp * LISTED)
+    listed = p.lists.part(p.warp * TILE)
 
     def write_tile(i: Any) -> Sequence[Any]:
         # Warps write tiles side by side, because memory takes neighbours faster.
         tile = i * plan.warps + p.warp
-        row = start + p.starts.load(tile)
-        nonzeros = p.nonzeros.load(tile)
+        row = start + p.tile_starts.load(tile)
+        count = p.tile_counts.load(tile)
         of_tile = offset + tile * TILE
-        is_full = nonzeros == TILE
+        is_full = count == TILE
         with t.when(row < plan.rows):
+            # Masks of lengths have many full tiles. They take up to 1.35 times as long
+            # on an H100 if full tiles are listed as well.
             with t.when(is_full):
-                count = t.constant(TILE)
-                _write(p, row, count, of_tile, lambda i, n: [i + k for k in range(n)])
+                _write_tile(p, row, count, of_tile, lambda i: i)
             with t.when(is_full ^ True):
-                # A list begins some elements late, so that a thread loads from it at
-                # once what it stores at once.
-                late = row % plan.rows_at_once if plan.whole_rows else t.constant(0)
-                _list_nonzeros(p, p.bit_words.load(tile * WARP + p.lane), late, listed)
+                _list_nonzeros(p, p.bit_words.load(tile * WARP + p.lane), listed)
                 t.warp_barrier()
-
-                def elements(i: Any, count: int) -> list[Any]:
-                    if count > 1 and plan.whole_rows:
-                        words = listed.words(late + i, count)  # two elements in each
-                        return [word >> k & 0xFFFF for word in words for k in (0, 16)]
-                    return [listed.load(late + i + k) for k in range(count)]
-
-                _write(p, row, nonzeros, of_tile, elements)
+                _write_tile(p, row, count, of_tile, listed.load)
                 t.warp_barrier()  # before the next tile is listed
         return []
 
     t.loop(t.select(start < plan.rows, t.constant(plan.tiles), 0), write_tile)
 
 
-def _list_nonzeros(p: Program, bits: Any, first: Any, listed: Any) -> None:
-    """Lists the non-zeros of a tile from `first` on. `bits` are the thread's word."""
+def _list_nonzeros(p: NonzeroProgram, bits: Any, listed: Any) -> None:
+    """Lists the non-zeros of a tile. `bits` are the thread's bit word."""
     count = p.t.ones(bits)
 
     def list_lowest(bits: Any, slot: Any) -> Sequence[Any]:
+        # `bits & lower` clears the lowest set bit. `bits ^ lower` is that bit and all
+        # below it.
         lower = bits - 1
         listed.store(slot, p.lane * BIT_WORD + (p.t.ones(bits ^ lower) - 1))
         return [bits & lower, slot + 1]
 
     # LLVM unrolls a loop by four if it knows how many rounds it has. Then threads with
     # different numbers of rounds wait for each other twice.
-    slot = first + p.t.warp_scan(count) - count
+    slot = p.t.warp_scan(count) - count
     p.t.repeat(lambda bits, _: bits != 0, list_lowest, bits, slot)
 
 
-def _write(p: Program, start: Any, count: Any, offset: Any, elements: Some) -> None:
+def _write_tile(
+    p: NonzeroProgram, start: Any, count: Any, offset: Any, element: Lookup
+) -> None:
     """Writes the rows of a tile from row `start` on, by a warp.
 
-    The tile has `count` non-zeros, at the offsets `elements` in it, and begins at
-    `offset` in its tensor. Rows past the last one of the output are left out.
+    The tile begins at `offset` in its tensor, and has `count` non-zeros. Number i is
+    `element(i)` of the tile. Rows past the last one of the output are left out.
     """
     columns = p.plan.columns
 
-    def values(i: Any, count: int) -> list[Any]:
-        row, column = i // columns, i % columns
-        coordinates: list[Any] = []
-        for element in elements(row, p.plan.rows_at_once if count > 1 else 1):
-            coordinates += _unravel(p, offset + element)
-        return _cut(p, coordinates, column, count)
+    def value(i: Any) -> Any:
+        return _coordinate(p, offset + element(i // columns), i % columns)
 
     rows = p.t.minimum(count, p.plan.rows - start)
-    store_rows(p, start, rows, values, p.lane, WARP)
+    _store_rows(p, start, rows, value, p.lane, WARP)
 
 
-def _cut(p: Program, values: Sequence[Any], column: Any, count: int) -> list[Any]:
-    """Returns `count` of the values of some rows, from a column of the first row on.
+def _coordinate(p: NonzeroProgram, offset: Any, column: Any) -> Any:
+    """Returns the coordinate of an element in a column.
 
-    Only the GPU knows the column, so we select among all cuts. For example, four values
-    of two rows of six columns begin in column 0, 2 or 4, because threads store at
-    multiples of four values:
-
-        a0 a1 a2 a3 a4 a5 b0 b1 b2 b3 b4 b5
-        -----------
-              -----------
-                    -----------
+    The first coordinate may exceed its size, because a line may be a part of a tensor.
     """
-    columns = p.plan.columns
-    found = list(values[:count])
-    step = math.gcd(columns, count)
-    for begin in range(step, columns, step):
-        cut = values[begin : begin + count]
-        for i, value in enumerate(cut):
-            found[i] = p.t.select(column == begin, value, found[i])
+    found = rest = offset
+    for i, stride in enumerate(packed_strides(p.plan.sizes)):
+        coordinate = rest // stride
+        rest = rest - coordinate * stride
+        found = p.t.select(column == i, coordinate, found)
     return found
 
 
-def _unravel(p: Program, offset: Any) -> list[Any]:
-    """Returns the coordinates of an element. The first one may exceed its size."""
-    found = []
-    for stride in packed_strides(p.plan.sizes)[:-1]:
-        found.append(offset // stride)
-        offset = offset - found[-1] * stride
-    return [*found, offset]
-
-
-def store_rows(
-    p: Program, start: Any, rows: Any, values: Some, thread: Any, threads: int
+def _store_rows(
+    p: NonzeroProgram, start: Any, rows: Any, value: Lookup, thread: Any, threads: int
 ) -> None:
     """Stores the values of `rows` rows from row `start` on.
 
-    `values` are asked for one at a time, or `plan.stored`. The rows are stored by so
-    many threads together. This one has the number `thread`.
+    So many threads store side by side. This one is number `thread` of them.
     """
     t = p.t
-    width = p.plan.stored
     columns = p.plan.columns
-    # Threads that store together begin at a multiple of the values of one store. When
-    # we let the eight warps of a program fill 4 KiB from any address on, uint8 of rank
-    # 4 took 0.46 ms instead of 0.28.
+    # The first of the threads stores at a multiple of their number.
+    # When we let the eight warps of a program begin at any address, uint8 of rank 4
+    # took 0.46 ms instead of 0.28.
     #
-    #     0      early     whole              rest  end     offsets from there on
-    #            |.........|====|====|====|===|.....|
-    #
-    # The loop stores `width` values at a time. Before and behind these lie fewer than
-    # `width` values each, which are stored one by one.
-    step = width * threads
-    early = start * columns % step
+    #     |. . . a|b c d e|f g h i|j . . .|    four threads store the values a to j
+    #      0     early               end     offsets
+    early = start * columns % threads
     end = early + rows * columns
     out = p.out.part(t.wide(start) * columns - t.wide(early))
-    whole = t.minimum((early + (width - 1)) // width * width, end)
-    rest = t.maximum(end // width * width, whole)
-    if columns % width:
-        is_before = thread < width
-        offset = t.select(is_before, early + thread, rest + thread - width)
-        stop = t.select(is_before, whole, end)
-        with t.when((thread < 2 * width) & (offset < stop)):
-            out.store(offset, *values(offset - early, 1))
 
     def store(i: Any) -> Sequence[Any]:
-        offset = i * step + thread * width
-        with t.when((offset >= whole) & (offset < rest)):
-            out.store(offset, *values(offset - early, width))
+        offset = i * threads + thread
+        with t.when((offset >= early) & (offset < end)):
+            out.store(offset, value(offset - early))
         return []
 
-    t.loop((rest + (step - 1)) // step, store)
+    t.loop((end + (threads - 1)) // threads, store)
 
 
-def fill_rows(p: Program, before: Any, total: Any) -> None:
+def write_tail(p: NonzeroProgram, before: Any, total: Any) -> None:
     """Fills as many rows as the share has zeros, counted from the end.
 
     `before` elements before the share are not zero, and `total` of the share. For
@@ -184,11 +144,12 @@ def fill_rows(p: Program, before: Any, total: Any) -> None:
     t = p.t
     plan = p.plan
     first = p.index * plan.share
+    zeros = t.minimum(plan.elements - first, plan.share) - total
     stop = plan.elements - (first - before)
-    start = stop - (t.minimum(plan.elements - first, plan.share) - total)
-    start, stop = t.minimum(start, plan.rows), t.minimum(stop, plan.rows)
+    start = t.minimum(stop - zeros, plan.rows)
+    rows = t.minimum(stop, plan.rows) - start
 
-    def values(_: Any, count: int) -> list[Any]:
-        return [t.constant(plan.fill)] * count
+    def value(_: Any) -> Any:
+        return t.constant(plan.fill)
 
-    store_rows(p, start, stop - start, values, t.thread, t.threads)
+    _store_rows(p, start, rows, value, t.thread, t.threads)

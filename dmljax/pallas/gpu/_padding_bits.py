@@ -2,6 +2,8 @@
 
 For example, bfloat16 is moved as uint16, and float64 as two arrays of uint32. So the
 kernel has fewer types to compile, and keeps the bits of a NaN.
+
+Here belongs code that knows the types of elements. Where an element goes does not.
 """
 
 from collections.abc import Sequence

@@ -117,11 +117,12 @@ class Memory:
     size: int  # of a row
 
     @staticmethod
-    def of(reference: Any, size: int) -> "Memory":
-        """Returns the memory of a reference of MLIR, with rows of this size."""
+    def of(reference: Any) -> "Memory":
+        """Returns the memory of a reference of MLIR. Its last dimension is a row."""
+        kind = ir.MemRefType(reference.type)
         # A truth value is a byte in memory.
-        bits = max(ir.MemRefType(reference.type).element_type.width, 8)
-        return Memory(address_of(reference), bits, size)
+        bits = max(kind.element_type.width, 8)
+        return Memory(address_of(reference), bits, kind.shape[-1])
 
     def at(self, row: Any) -> "Memory":
         """Returns the memory of one row. Without this it is that of the first one."""

@@ -13,6 +13,8 @@ A reader needs to know this of a TPU
 - A gather works only within a register. There is no scatter and no cumulative sum.
 
 We have not run the kernel on a chip. docs/tpu.md says how we checked it.
+
+Here belong words and numbers of the hardware. Code for a TPU does not.
 """
 
 LANES = 128  # columns of a register

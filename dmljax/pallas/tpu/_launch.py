@@ -1,4 +1,7 @@
-"""The launch of kernels for TPUs: blocks of arrays in vector memory."""
+"""The launch of kernels for TPUs: blocks of arrays in vector memory.
+
+Here belongs how Pallas runs a kernel on a TPU. Kernels do not.
+"""
 
 import functools
 from collections.abc import Callable, Sequence

@@ -10,8 +10,8 @@ a block of VECTORS of them. A TPU has no scatter, and gathers only within a
 register, so there are two steps. The drawing has vectors of 4 lanes:
 
     elements    0 x x 0 | 0 0 0 0 | x x 0 x      offsets 1, 2, 8, 9 and 11 are not zero
-    turned      1 2 ? ? | ? ? ? ? | 11 ? 8 9     step 1: each vector alone
-    output      1 2 8 9 | 11 ? ? ?               step 2: vectors laid over one another
+    packed      1 2 ? ? | ? ? ? ? | 11 ? 8 9     step 1: each vector alone
+    output      1 2 8 9 | 11 ? ? ?               step 2: vectors overwrite each other
 
 1. In each vector, the non-zeros move next to each other, to the lanes where they belong
    in the output; behind the last lane they go on at lane 0. A lane finds its element by
@@ -23,6 +23,8 @@ register, so there are two steps. The drawing has vectors of 4 lanes:
 A window starts at a register, and usually overlaps the last block's window. So the
 programs of a line run in order. If `size=` asks for K rows, a program whose first row
 is K or later does nothing, and the output has room for K rows and a window.
+
+Here belongs how a line is compacted. `_nonzero_forms` has the formulas.
 """
 
 from typing import Any
@@ -34,9 +36,9 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
+from dmljax._check import NoKernelError
 from dmljax._nonzero_forms import fill_rows, is_nonzero, unravel
 from dmljax._types import Outputs
-from dmljax.pallas._platforms import require_fit
 from dmljax.pallas.tpu import LANES, SUBLANES
 from dmljax.pallas.tpu._launch import launch_blocks
 
@@ -56,18 +58,21 @@ def nonzero_coordinates(
     elements = x.shape[1]
     # Mosaic has no integers of 64 bits, so offsets are int32, also those that the last
     # block has past the end.
-    counts = f"the kernel for TPUs counts {elements} elements in 31 bits"
-    require_fit("NONZERO_COORDINATES", elements < 2**31 - VECTORS * LANES, counts)
+    if elements >= 2**31 - VECTORS * LANES:
+        raise NoKernelError(
+            f"NONZERO_COORDINATES: the kernel for TPUs counts {elements} elements in "
+            "31 bits; use implementation=None or 'xla'."
+        )
     blocks = pl.cdiv(elements, VECTORS * LANES)
     nonzero = jnp.pad(is_nonzero(x), ((0, 0), (0, blocks * VECTORS * LANES - elements)))
     # The matrix unit adds numbers of this type exactly, if they are 0 or 1.
     nonzero = nonzero.reshape(-1, blocks * VECTORS, LANES).astype(jnp.bfloat16)
     # Without a barrier XLA also makes an array of int32, and sums that.
     nonzero = lax.optimization_barrier(nonzero)
-    ones = nonzero.sum(2, dtype=np.float32).astype(np.int32)
-    ends = jnp.cumsum(ones, axis=1, dtype=np.int32)
+    counts = nonzero.sum(2, dtype=np.float32).astype(np.int32)
+    ends = jnp.cumsum(counts, axis=1, dtype=np.int32)
     written = min(rows, elements)
-    flat = _compact(nonzero, ends - ones, written)
+    flat = _compact(nonzero, ends - counts, written)
     flat = flat.reshape(flat.shape[0], -1)[:, :written]
     flat = jnp.pad(flat, ((0, 0), (0, rows - written)))
     count = ends[:, -1].astype(np.uint32)
@@ -86,7 +91,7 @@ def _compact(nonzero: jax.Array, starts: jax.Array, rows: int) -> jax.Array:
     lines, vectors, _ = nonzero.shape
     blocks = vectors // VECTORS
     # A block's output starts anywhere in the first register of its window, and its last
-    # vector is laid over two. The second may be in one more register.
+    # vector is written to two rows. The second may be in one more register.
     window = VECTORS + 2 * SUBLANES
     # The program reads these one by one, as scalars.
     of_starts = pl.BlockSpec(
@@ -134,39 +139,39 @@ def _write_block(
     starts: Any,
     nonzero: Any,
     out: Any,
-    turned: Any,
+    packed: Any,
     window: Any,
-    low: Any,
+    last_start: Any,
     copied: Any,
 ) -> None:
     """Writes the offsets of a block's non-zeros. There are `before` before it."""
     line, block = pl.program_id(0), pl.program_id(1)
     # The window starts at the register of the output that has the first non-zero.
-    first = lax.div(before, jnp.int32(SUBLANES * LANES)) * jnp.int32(SUBLANES)
+    start = lax.div(before, jnp.int32(SUBLANES * LANES)) * jnp.int32(SUBLANES)
 
-    # The window is still that of the last block. The register in which the last block
-    # ended becomes the first one.
+    # The window still has the output of the last block. The register in which the last
+    # block ended becomes the first one.
     @pl.when(block > 0)
     def _() -> None:
-        end = pl.multiple_of(first - low[0], SUBLANES)
+        end = pl.multiple_of(start - last_start[0], SUBLANES)
         window[:SUBLANES] = window[pl.ds(end, SUBLANES)]
 
-    low[0] = first
-    turned[...] = _turn(nonzero[0], before, block)
+    last_start[0] = start
+    packed[...] = _pack(nonzero[0], before, block)
     lane = lax.broadcasted_iota(np.int32, (1, LANES), 1)
 
-    def lay(vector: Any, carry: Any) -> Any:
-        start = starts[0, 0, vector]
-        target = lax.div(start, jnp.int32(LANES)) - first
-        offsets = turned[pl.ds(vector, 1)]
-        others = window[pl.ds(target, 1)]
-        kept = lane < lax.rem(start, jnp.int32(LANES))
-        window[pl.ds(target, 1)] = jnp.where(kept, others, offsets)
-        window[pl.ds(target + 1, 1)] = offsets
+    def overwrite(vector: Any, carry: Any) -> Any:
+        first = starts[0, 0, vector]
+        row = lax.div(first, jnp.int32(LANES)) - start
+        offsets = packed[pl.ds(vector, 1)]
+        earlier = window[pl.ds(row, 1)]
+        is_earlier = lane < lax.rem(first, jnp.int32(LANES))
+        window[pl.ds(row, 1)] = jnp.where(is_earlier, earlier, offsets)
+        window[pl.ds(row + 1, 1)] = offsets
         return carry
 
-    lax.fori_loop(0, VECTORS, lay, 0)
-    written = out.at[line, pl.ds(pl.multiple_of(first, SUBLANES), window.shape[0])]
+    lax.fori_loop(0, VECTORS, overwrite, 0)
+    written = out.at[line, pl.ds(pl.multiple_of(start, SUBLANES), window.shape[0])]
     copy = tpu.make_async_copy(window, written, copied)
     copy.start()
     # The next block overwrites the elements past the end of this one, so this copy has
@@ -174,7 +179,7 @@ def _write_block(
     copy.wait()
 
 
-def _turn(nonzero: Any, start: Any, block: Any) -> Any:
+def _pack(nonzero: Any, start: Any, block: Any) -> Any:
     """Moves the offsets of the non-zeros of each vector to the lanes of the output.
 
     `start` is how many non-zeros there are before the block.
@@ -183,14 +188,14 @@ def _turn(nonzero: Any, start: Any, block: Any) -> Any:
     # Mosaic has no cumulative sum. A product with a triangle of ones is one, and runs
     # on the matrix unit.
     ends = _multiply(nonzero, _triangle(LANES, lambda i, j: i <= j))
-    ones = _multiply(nonzero, jnp.ones((LANES, LANES), nonzero.dtype))
+    counts = _multiply(nonzero, jnp.ones((LANES, LANES), nonzero.dtype))
     earlier = _triangle(VECTORS, lambda i, j: i > j)
-    before = _multiply(earlier, ones.astype(nonzero.dtype))
+    before = _multiply(earlier, counts.astype(nonzero.dtype))
     # The rank of the non-zero that belongs in each lane, among those of the vector.
     rank = (lane - start - before) & np.int32(LANES - 1)
+    # Bisection: `found` counts the elements of the vector before that non-zero.
     found = jnp.zeros((VECTORS, LANES), np.int32)
     step = LANES // 2
-    # Bisection: `found` counts the elements of the vector before that non-zero.
     while step:
         last = found + np.int32(step - 1)
         end = jnp.take_along_axis(ends, last, axis=1, mode="promise_in_bounds")

@@ -27,7 +27,7 @@ random = np.random.default_rng(0)
 def nonzero_coordinates(dtype: type) -> Iterator[Any]:
     """Lines of all lengths, sparse and dense, and an array of rank 3.
 
-    Then come lines of many programs, in groups; and lines with few rows.
+    Then come lines of many programs, and lines with few rows.
     """
     for elements in ELEMENTS:
         for density in (0.01, 0.9):

@@ -13,7 +13,7 @@ import pytest
 
 import dmljax
 from dmljax import DescriptorError
-from dmljax.pallas.gpu import _nonzero_coordinates
+from dmljax.pallas.gpu import WARP, _nonzero_coordinates
 from dmljax.pallas.gpu import _nonzero_plan as constants
 from tests.checks import launches, lowered
 from tests.pallas import blocks
@@ -32,10 +32,7 @@ def boundaries():
     return {
         "a tile": TILE,
         "a share": share,
-        "a group": constants.GROUP * share,
         "one tile for each warp": every,
-        "one load": (constants.LOADS - 1) * every,
-        "several loads": constants.LOADS * every,
         "the most tiles": constants.MOST_TILES * every,
     }
 
@@ -51,15 +48,23 @@ def test_sizes(name, more):
 
 
 def test_the_sizes_are_boundaries_of_the_plan():
-    """Shares, loads and groups have one tile or program less, as many, and more."""
+    """Shares have one tile less, as many, and one more."""
     plans = [plan_of(boundaries()[name] + more) for name, more in FAST + SLOW]
     tiles = {plan.tiles for plan in plans}
-    assert tiles >= {1, 2, constants.LOADS, constants.MOST_TILES}
+    assert tiles >= {1, 2, constants.MOST_TILES}
     if blocks.SIMULATED:
         programs = {plan.programs for plan in plans}
-        group = constants.GROUP
-        assert programs >= {1, group, group + 1, constants.PROGRAMS + 1}
+        assert programs >= {1, 2, constants.PROGRAMS, constants.PROGRAMS + 1}
     assert {plan.elements % plan.share == 0 for plan in plans} == {True, False}
+
+
+def test_a_thread_waits_for_several_programs(monkeypatch):
+    """A program has fewer threads than there are programs before it."""
+    blocks.put(monkeypatch, {constants: {"MOST_TILES": 1}})
+    programs = constants.WARPS * WARP + 2
+    plan = plan_of(programs * constants.WARPS * TILE)
+    assert plan.programs == programs
+    assert_finds(lines(plan)[:2])
 
 
 # TYPES
@@ -87,7 +92,7 @@ def test_types(dtype, loads):
     loaded = constants.LOAD_BYTES // dtype.itemsize // loads
     elements = constants.WARPS * TILE + TILE + loaded
     plan = plan_of(elements, dtype)
-    assert plan.loaded(False) == loaded
+    assert plan.load_size(False) == loaded
     values = [
         np.where(line, 1 - 2 * (i % 2), -0.0).astype(dtype)
         for i, line in enumerate(lines(plan))
@@ -98,7 +103,7 @@ def test_types(dtype, loads):
 # LINES
 
 
-@pytest.mark.parametrize("more", [1, slow(0), slow(constants.STORED)])
+@pytest.mark.parametrize("more", [1, slow(0), slow(4)])
 def test_lines(more):
     """Lines of several programs, at aligned addresses and at others."""
     elements = constants.WARPS * TILE + 4 * TILE // 2 + more

@@ -23,22 +23,25 @@ def plans():
 
 
 def test_programs_run_together():
-    """Four fit into a processor's memory. Smaller shares make no more rounds."""
+    """Four fit into a processor's memory, and a line has no round more than it must.
+
+    A program with many before it would wait for long, for the post of each.
+    """
     most = constants.PROGRAMS * constants.MOST_TILES * constants.WARPS * constants.TILE
     for plan in plans():
         used = sum(size * np.dtype(dtype).itemsize for size, dtype in plan.shared)
         assert 4 * used <= SHARED_MEMORY
         assert plan.tiles <= constants.MOST_TILES
+        assert plan.programs <= 2**15
         if plan.batch == 1:
             rounds = -(-plan.programs // constants.PROGRAMS)
             assert rounds == -(-plan.elements // most)
 
 
-def test_loads_and_stores_are_aligned():
+def test_loads_are_aligned():
     for plan in plans():
         for whole in (True, False):
-            size = plan.loaded(whole) * plan.width // 8
+            size = plan.load_size(whole) * plan.width // 8
             assert size <= constants.LOAD_BYTES
             if plan.batch > 1 or not whole:
-                assert plan.elements % plan.loaded(whole) == 0
-        assert plan.batch == 1 or plan.rows * plan.columns % plan.stored == 0
+                assert plan.elements % plan.load_size(whole) == 0

@@ -1,6 +1,6 @@
 """The rows of NONZERO_COORDINATES on a GPU: columns, fewer rows, more rows, the tail.
 
-`lines` has counts that cut the values of one store anywhere.
+`lines` has counts that cut the values that a warp stores at once.
 """
 
 import math
@@ -12,13 +12,9 @@ from dmljax.pallas.gpu import _nonzero_plan as constants
 from tests.pallas.cases import slow
 from tests.pallas.nonzero import assert_finds, lines, plan_of
 
-# A thread stores one row of four columns at once. Two columns are half of that,
-# three and five reach into another row, and eight are two stores.
-STORED = constants.STORED
-COLUMNS = (1, STORED // 2, STORED, STORED + 1, 2 * STORED)
 
-
-@pytest.mark.parametrize("columns", [STORED - 1, *map(slow, COLUMNS)])
+# The values that a warp stores at once are a number of rows, or cut one.
+@pytest.mark.parametrize("columns", [3, *map(slow, (1, 2, 8))])
 def test_columns(columns):
     """One for each dimension but the first, of size 1. The last one makes a share."""
     sizes = [2, 3, 1, 2, 1, 2, 1][: columns - 1]
