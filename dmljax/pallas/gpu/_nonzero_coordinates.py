@@ -65,7 +65,7 @@ def nonzero_coordinates(
     columns: int,
     fill: int | None,
 ) -> Outputs:
-    """The form by kernel, for lines, as `by_lines` describes it."""
+    """The form by kernel, for lines, as `flatten_lines` makes them."""
     batch, elements = x.shape
     bits, width, keep = as_bits(x)
     last = last_sizes(sizes, columns)

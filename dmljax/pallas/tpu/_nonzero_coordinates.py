@@ -54,7 +54,7 @@ def nonzero_coordinates(
     columns: int,
     fill: int | None,
 ) -> Outputs:
-    """The form by kernel, for lines, as `by_lines` describes it."""
+    """The form by kernel, for lines, as `flatten_lines` makes them."""
     elements = x.shape[1]
     # Mosaic has no integers of 64 bits, so offsets are int32, also those that the last
     # block has past the end.
