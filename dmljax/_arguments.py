@@ -106,11 +106,12 @@ def as_array(
             f"{operator}: {name} is a masked array, whose mask would be lost; pass "
             "its filled() values, and the mask as an array of its own."
         )
+    array: jax.Array | np.ndarray
     if is_python_number(given):
         array = _number_as_array(given)
-    elif isinstance(given, (jax.Array, np.ndarray)):
+    elif isinstance(given, jax.Array):
         array = given
-    elif isinstance(given, np.generic):
+    elif isinstance(given, (np.ndarray, np.generic)):
         array = np.asarray(given)
     elif given is None or isinstance(given, (str, bytes)):
         raise TypeError(
@@ -134,7 +135,7 @@ def as_array(
             f"numbers of {_NUMBERS}.{remedy}"
         )
     if not strict and isinstance(given, (np.ndarray, np.generic)):
-        array = _narrow(operator, name, array)
+        array = _narrow(operator, name, np.asarray(given))
     check_x64(operator, name, array.dtype)
     return array
 
@@ -309,11 +310,11 @@ def strong(array: jax.Array) -> jax.Array:
     return lax.convert_element_type(array, array.dtype)
 
 
-def as_element(operator: str, name: str, value: Any, dtype: np.dtype) -> Any:
-    """Returns a number, or a Python integer that JAX does not take, in `dtype`."""
+def as_element(operator: str, name: str, dtype: np.dtype, value: Any) -> Any:
+    """Returns a number, in `dtype` if it is an integer that JAX does not take."""
     if type(value) is not int:
         return value
-    low, high = _limits(jnp.result_type(int))
+    low, high = _limits(jax.dtypes.canonicalize_dtype(np.int64))
     if low <= value <= high:
         return value
     return _from_python(operator, name, value, dtype)
@@ -405,8 +406,7 @@ def as_integer(operator: str, name: str, value: Any) -> int:
 def as_size(operator: str, name: str, value: Any) -> int:
     """Returns `value` as a Python integer, or as it is if it is a symbolic size."""
     if is_symbolic_dim(value):
-        symbolic: int = value  # it computes as an integer does
-        return symbolic
+        return typing.cast("int", value)  # it computes as an integer does
     return as_integer(operator, name, value)
 
 
