@@ -16,9 +16,9 @@ refused. Without `size`, the number of coordinates or elements to return, a call
 outside of ``jit``, or search an array of NumPy. What breaks a rule is a TypeError or a
 ValueError.
 
-Each function is one compiled function, with a few lines before it that make static
-arguments of what decides the sizes. Nothing is computed here but by an operator and
-around it.
+Each function makes static arguments of what decides the sizes, and calls one compiled
+function, or two if it searches. Nothing is computed here but by an operator and around
+it.
 """
 
 from __future__ import annotations
@@ -506,8 +506,11 @@ def _take(
             f"scalar, or fill slices of sizes {show(sizes)}."
         ) from None
     valid = lax.iota(np.uint32, rows) < found.count
-    taken = filling
-    if values.size != 0:
+    if values.size == 0:
+        # Nothing is read. An array that is made of `values` stays on their device.
+        widths = [(0, rows - values.shape[0], 0)] + [(0, 0, 0)] * len(sizes)
+        taken = lax.pad(values, values.dtype.type(0), widths)
+    else:
         # With explicit axes the chosen slices are on every device.
         sharding = jax.typeof(values).sharding
         if names_axes(sharding.spec[0]):
@@ -515,8 +518,8 @@ def _take(
             values = jax.reshard(values, NamedSharding(sharding.mesh, whole))
         index = lax.slice_in_dim(found.coordinates, 0, rows)[:, 0]
         taken = _read_slices(values, valid, index)
-    kept = lax.broadcast_in_dim(valid, taken.shape, [0])
-    return jnp.moveaxis(lax.select(kept, taken, filling), 0, axis)
+    kept = valid.reshape((rows,) + (1,) * len(sizes))
+    return jnp.moveaxis(jnp.where(kept, taken, filling), 0, axis)
 
 
 def _read_slices(values: jax.Array, valid: jax.Array, index: jax.Array) -> jax.Array:
@@ -603,9 +606,7 @@ def _keep(x: jax.Array, diagonal: jax.Array | None, function: str, k: int) -> ja
     if x.ndim < 2:
         rank = counted(x.ndim, "dimension")
         raise DescriptorError(f"{name}: m has {rank}; it must have at least 2.")
-    lower = function == "tril"
-    # The lower triangle ends before the next diagonal. None is beyond INT32.
-    bound: Any = min(max(k + lower, INT32_MIN), INT32_MAX)
+    bound: Any = k
     if diagonal is not None:
         if not is_integer(diagonal.dtype):
             raise TypeError(
@@ -617,14 +618,22 @@ def _keep(x: jax.Array, diagonal: jax.Array | None, function: str, k: int) -> ja
                 f"{name}: k has sizes {show(diagonal.shape)}; it must be a scalar. "
                 "jax.vmap gives each matrix of a batch one of its own."
             )
-        bound = saturate(diagonal, np.dtype(np.int32))
-        if lower:
-            bound = lax.min(bound, np.int32(INT32_MAX - 1)) + 1
-    if lower:
-        kept = diagonal_matrix1(x, value=0, fill_begin=bound, fill_end=None)
+        bound = diagonal
+    begin = end = None
+    if function == "tril":
+        begin = as_bound(bound, 1)
     else:
-        kept = diagonal_matrix1(x, value=0, fill_begin=None, fill_end=bound)
+        end = as_bound(bound)
+    kept = diagonal_matrix1(x, value=0, fill_begin=begin, fill_end=end)
     return as_weak_as(x, kept)
+
+
+def as_bound(k: Any, offset: int = 0) -> Any:
+    """Returns diagonal `k` + `offset` as an INT32: no matrix has others."""
+    if isinstance(k, int):
+        return min(max(k + offset, INT32_MIN), INT32_MAX)
+    diagonal = saturate(k, np.dtype(np.int32))
+    return lax.min(diagonal, np.int32(INT32_MAX - offset)) + offset
 
 
 def one_hot(

@@ -35,14 +35,13 @@ from dmljax._arguments import (
     cast_array,
     convert_scalar,
     is_python_number,
-    saturate,
 )
 from dmljax._check import DescriptorError, at_most, decide_at_most, require_same, show
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._element_wise_if import element_wise_if
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
-from dmljax._types import INT32_MAX, INT32_MIN, Sizes, is_floating
+from dmljax._types import INT32_MIN, Sizes, is_floating
 
 __all__ = ["compress", "eye_like", "nonzero", "one_hot", "pad", "trilu", "where"]
 HERE = "dmljax.onnx."
@@ -309,10 +308,11 @@ def trilu(x: ArrayLike, k: ArrayLike = 0, *, upper: bool | int = True) -> jax.Ar
         )
     if upper not in (0, 1):
         raise DescriptorError(f"{name}: upper is {upper!r}; it must be True or False.")
+    begin = end = None
     if upper:
-        begin, end = None, _as_bound(name, k)
+        end = _as_bound(name, k)
     else:
-        begin, end = _as_bound(name, k, 1), None
+        begin = _as_bound(name, k, 1)
     return diagonal_matrix1(matrix, value=0, fill_begin=begin, fill_end=end)
 
 
@@ -433,13 +433,14 @@ def _as_data(name: str, argument: str, value: Any) -> jax.Array:
     return jnp.asarray(array).astype(jnp.result_type(int))
 
 
-def _as_bound(name: str, k: Any, offset: int = 0) -> int | jax.Array:
+def _as_bound(name: str, k: Any, offset: int = 0) -> Any:
     """Returns diagonal `k` + `offset` as an INT32: no matrix has others."""
+    diagonal: Any
     if isinstance(k, jax.Array) or is_symbolic_dim(k):
-        diagonal = saturate(_as_data(name, "k", k), np.dtype(np.int32))
-        return lax.min(diagonal, np.int32(INT32_MAX - offset)) + offset
-    number = as_integer(name, "k", _as_number(name, "k", k)) + offset
-    return min(max(number, INT32_MIN), INT32_MAX)
+        diagonal = _as_data(name, "k", k)
+    else:
+        diagonal = as_integer(name, "k", _as_number(name, "k", k))
+    return dnp.as_bound(diagonal, offset)
 
 
 def _as_axis(name: str, argument: str, axis: int, rank: int) -> int:
