@@ -208,27 +208,30 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
         raise DescriptorError(
             f"{name}: x and y are both Python numbers; one must be an array."
         )
-    given: dict[str, Any] = {"condition": condition, "x": x, "y": y}
-    for key, value in given.items():
-        if key == "condition" or not is_python_number(value):
-            given[key] = as_array(name, key, value)
-    if not (_has_no_type(given["x"]) or _has_no_type(given["y"])):
-        types = ("x", given["x"].dtype), ("y", given["y"].dtype)
+    chosen = as_array(name, "condition", condition)
+    a: Any = x
+    b: Any = y
+    if not is_python_number(x):
+        a = as_array(name, "x", x)
+    if not is_python_number(y):
+        b = as_array(name, "y", y)
+    if not (_has_no_type(a) or _has_no_type(b)):
+        types = ("x", a.dtype), ("y", b.dtype)
         require_same(name, "data types", *types, " Convert one by .astype.")
-    sizes = {key: np.shape(value) for key, value in given.items()}
     try:
-        shape = jnp.broadcast_shapes(*sizes.values())
+        sizes = jnp.broadcast_shapes(chosen.shape, np.shape(a), np.shape(b))
     except ValueError:
-        every = ", ".join(f"{key} has sizes {show(n)}" for key, n in sizes.items())
         raise DescriptorError(
-            f"{name}: {every}; counted from the last axis, the sizes of an axis must "
-            "be equal or 1."
+            f"{name}: condition has sizes {show(chosen.shape)}, x has sizes "
+            f"{show(np.shape(a))}, y has sizes {show(np.shape(b))}; counted from the "
+            "last axis, the sizes of an axis must be equal or 1."
         ) from None
-    for key in given:
-        # The operator shares a scalar, and gives a number its type.
-        if key == "condition" or sizes[key]:
-            given[key] = jnp.broadcast_to(given[key], shape)
-    return element_wise_if(*given.values())
+    # The operator shares a scalar, and gives a number its type.
+    if np.ndim(a):
+        a = jnp.broadcast_to(a, sizes)
+    if np.ndim(b):
+        b = jnp.broadcast_to(b, sizes)
+    return element_wise_if(jnp.broadcast_to(chosen, sizes), a, b)
 
 
 def _has_no_type(value: Any) -> bool:
