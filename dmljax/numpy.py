@@ -481,6 +481,7 @@ def _compress(
                 "elements."
             )
     taken = _take(values, found, fill, name, axis, rows)
+    # With a size, the fill decides in jax.numpy, too. It has the type of `values`.
     if size is None:
         taken = as_weak_as(values, taken)
     return taken
