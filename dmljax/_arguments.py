@@ -8,6 +8,7 @@ Every call checks what a compiled program would get wrong in silence: JAX trunca
 checked while a call is traced, and a repeated call does not pay for it.
 """
 
+import functools
 import typing
 from typing import Any
 
@@ -106,10 +107,10 @@ def as_array(
             "its filled() values, and the mask as an array of its own."
         )
     array: jax.Array | np.ndarray
-    if isinstance(given, jax.Array):
+    if is_python_number(given):
+        array = _number_as_array(given)
+    elif isinstance(given, jax.Array):
         array = given
-    elif is_python_number(given):
-        array = _with_default_type(given)
     elif isinstance(given, (np.ndarray, np.generic)):
         array = np.asarray(given)
     elif given is None or isinstance(given, (str, bytes)):
@@ -122,35 +123,29 @@ def as_array(
             f"{operator}: {name} must be an array, not {type(given).__name__}; convert "
             "it with jnp.asarray."
         )
-    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
-        raise TypeError(
-            f"{operator}: {name} has elements of type {array.dtype}; they must be "
-            f"numbers of {_NUMBERS}. jax.random.key_data makes numbers of keys, and "
-            "jax.random.wrap_key_data makes keys of them."
-        )
     if not _is_of_numbers(array.dtype):
+        remedy = ""
+        if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+            remedy = (
+                " jax.random.key_data makes numbers of keys, and "
+                "jax.random.wrap_key_data makes keys of them."
+            )
         raise TypeError(
             f"{operator}: {name} has elements of type {array.dtype}; they must be "
-            f"numbers of {_NUMBERS}."
+            f"numbers of {_NUMBERS}.{remedy}"
         )
-    if isinstance(given, (np.ndarray, np.generic)) and not strict:
+    if not strict and isinstance(given, (np.ndarray, np.generic)):
         array = _narrow(operator, name, np.asarray(given))
     check_x64(operator, name, array.dtype)
     return array
 
 
-def _with_default_type(number: complex) -> np.ndarray:
-    """Returns a Python number in the type that JAX gives it, or a wider one it needs.
-
-    An integer that does not fit keeps the type that NumPy gives it, 64 bits or an
-    object, and the checks of `as_array` then refuse it.
-    """
-    kind = next(k for k in (bool, int, float, complex) if isinstance(number, k))
-    default = jnp.asarray(kind(0)).dtype
-    array = np.asarray(number)
-    if isinstance(number, int) and not np.can_cast(np.min_scalar_type(number), default):
-        return array
-    return array.astype(default)
+def _number_as_array(number: complex) -> np.ndarray:
+    """Returns a Python number in the type that JAX gives it, or in a wider one."""
+    try:
+        return np.array(number, jnp.result_type(number))
+    except OverflowError:  # 64 bits, or an object: `as_array` refuses both
+        return np.asarray(number)
 
 
 def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
@@ -159,9 +154,9 @@ def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
     if kept == array.dtype:
         return array
     if is_integer(kept) and array.size:
-        limits = jnp.iinfo(kept)
-        for extreme in (int(array.min()), int(array.max())):
-            if not int(limits.min) <= extreme <= int(limits.max):
+        low, high = _limits(kept)
+        for extreme in (array.min(), array.max()):
+            if not low <= extreme <= high:
                 raise DescriptorError(
                     f"{operator}: {name} has an element {extreme}, which {show(kept)} "
                     f"does not hold. {show(array.dtype)} needs JAX's x64 mode: turn it "
@@ -187,8 +182,9 @@ def _is_of_numbers(dtype: np.dtype) -> bool:
         return False
     # For NumPy, a timedelta64 is a number. XLA of JAX 0.12 ends the process when it
     # compiles a program with floats of 6 bits.
-    other = dtype.kind == "m" or dtype.name.startswith("float6_")
-    return not other and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
+    if dtype.kind == "m" or dtype.name.startswith("float6_"):
+        return False
+    return dtype.itemsize <= 8 or dtype == np.complex128
 
 
 def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
@@ -222,8 +218,7 @@ def as_scalar(
         return as_array(operator, name, value, strict=strict)
     if cast and isinstance(value, float) and is_integer(dtype):
         # JAX gives a float that is traced its default type. This one gets it, too.
-        default = jax.dtypes.canonicalize_dtype(np.float64)
-        return cast_float_value(value, dtype, default)
+        return cast_float_value(value, dtype, jnp.result_type(float))
     return _from_python(operator, name, value, dtype)
 
 
@@ -268,12 +263,16 @@ def convert(
         same: jax.Array = array
         return same
     weak = isinstance(array, jax.Array) and jax.typeof(array).weak_type
-    held = "biuf" if is_floating(dtype) else "biu" if is_integer(dtype) else "b"
-    if jnp.issubdtype(dtype, np.complexfloating):
+    held = "b"
+    if is_integer(dtype):
+        held = "biu"
+    elif is_floating(dtype):
+        held = "biuf"
+    elif jnp.issubdtype(dtype, np.complexfloating):
         held = "biufc"
-    truth = array.dtype == np.bool_
     if cast:
         held += "f"
+    truth = array.dtype == np.bool_
     if not truth and not (weak and array.dtype.kind in held):
         raise DescriptorError(
             f"{operator}: {name} has data type {show(array.dtype)}, while {owner} has "
@@ -282,14 +281,17 @@ def convert(
         )
     if truth:  # which XLA for GPUs can't convert to 4 bits
         array = lax.convert_element_type(array, np.int8)
-    # `cast_array` saturates floats, but wraps integers. We clip these.
     if is_integer(dtype) and is_integer(array.dtype):
-        wanted = jnp.iinfo(dtype)
-        own = jnp.iinfo(array.dtype)
-        low = np.asarray(max(wanted.min, own.min), array.dtype)
-        high = np.asarray(min(wanted.max, own.max), array.dtype)
-        array = jnp.clip(array, low, high)
+        return saturate(array, dtype)
     return cast_array(array, dtype)
+
+
+def saturate(array: jax.Array, dtype: np.dtype) -> jax.Array:
+    """Converts integers. One that the type does not hold becomes the nearest."""
+    lows, highs = zip(_limits(dtype), _limits(array.dtype), strict=True)
+    low = np.array(max(lows), array.dtype)
+    high = np.array(min(highs), array.dtype)
+    return lax.convert_element_type(lax.clamp(low, array, high), dtype)
 
 
 def cast_array(array: jax.Array, dtype: np.dtype) -> jax.Array:
@@ -308,46 +310,57 @@ def strong(array: jax.Array) -> jax.Array:
     return lax.convert_element_type(array, array.dtype)
 
 
-def as_element(operator: str, name: str, value: int, dtype: np.dtype) -> Any:
-    """Returns a Python integer that JAX's default type may not hold.
-
-    If this type holds it, JAX converts it. Otherwise `dtype` must hold it.
-    """
-    limits = jnp.iinfo(jnp.result_type(int))
-    if int(limits.min) <= value <= int(limits.max):
+def as_element(operator: str, name: str, dtype: np.dtype, value: Any) -> Any:
+    """Returns a number, in `dtype` if it is an integer that JAX does not take."""
+    if type(value) is not int:
+        return value
+    low, high = _limits(jax.dtypes.canonicalize_dtype(np.int64))
+    if low <= value <= high:
         return value
     return _from_python(operator, name, value, dtype)
 
 
 def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:
     """Returns a Python number as a scalar array of `dtype`. This type must hold it."""
-    integer = is_integer(dtype)
+    # The usual case is short: half precision holds 65504, and NumPy gives no warning.
+    plain = type(value) in (int, float)
+    if plain and dtype.kind == "f" and -65504 <= value <= 65504:
+        return np.array(value, dtype)
+    integer = dtype.kind in "iu" or is_integer(dtype)
     if isinstance(value, complex):
-        fits = np.iscomplexobj(np.empty(0, dtype))
+        fits = dtype.kind == "c"
         holds = "has no imaginary part"
-    elif jnp.issubdtype(dtype, np.bool_):
+    elif dtype.kind == "b":
         fits = value in (0, 1)
         holds = "holds False and True"
-    elif integer and isinstance(value, float) and not value.is_integer():
-        fits = False
-        holds = "holds whole numbers"
-    elif integer:
-        limits = jnp.iinfo(dtype)
-        fits = int(limits.min) <= value <= int(limits.max)
-        holds = f"holds {limits.min} to {limits.max}"
-    else:
+    elif not integer:
         fits = not _is_huge(value)
         holds = "holds no numbers of this size"
+    elif value % 1 != 0:
+        fits = False
+        holds = "holds whole numbers"
+    else:
+        low, high = _limits(dtype)
+        fits = low <= value <= high
+        holds = f"holds {low} to {high}"
     if not fits:
         raise DescriptorError(
             f"{operator}: {name} is {as_python(value)}; {show(dtype)} {holds}."
         )
-    # A number past the largest float becomes infinity, or NaN in a type without one,
-    # without NumPy's warning. An integer goes through a double, because large ones have
-    # no cast to bfloat16.
-    exact = value if integer or isinstance(value, complex) else float(value)
+    if integer:
+        return np.array(value, dtype)
+    if not isinstance(value, complex):
+        value = float(value)  # large integers have no cast to bfloat16
+    # Past the largest float is infinity, or NaN in a type without one.
     with np.errstate(over="ignore"):
-        return np.asarray(exact).astype(dtype)
+        return np.array(value, dtype)
+
+
+@functools.cache
+def _limits(dtype: np.dtype) -> tuple[int, int]:
+    """Returns the least and the largest value of an integer type."""
+    limits = jnp.iinfo(dtype)
+    return int(limits.min), int(limits.max)
 
 
 def _is_huge(value: Any) -> bool:
@@ -392,8 +405,9 @@ def as_integer(operator: str, name: str, value: Any) -> int:
 
 def as_size(operator: str, name: str, value: Any) -> int:
     """Returns `value` as a Python integer, or as it is if it is a symbolic size."""
-    symbolic: int = value  # it computes as an integer does
-    return symbolic if is_symbolic_dim(value) else as_integer(operator, name, value)
+    if is_symbolic_dim(value):
+        return typing.cast("int", value)  # it computes as an integer does
+    return as_integer(operator, name, value)
 
 
 def as_sizes(
@@ -449,12 +463,10 @@ def cast_float_value(
     [10, 0, 0]
     """
     with np.errstate(over="ignore"):  # a number past the largest float is infinity
-        rounded = np.asarray(value).astype(rounded_to)
+        rounded = np.array(value, rounded_to)
         if not is_integer(dtype):
             return rounded.astype(dtype)
-    limits = jnp.iinfo(dtype)
-    low, high = int(limits.min), int(limits.max)
-    if np.isnan(rounded):
-        return np.zeros((), dtype)
-    whole = int(rounded) if np.isfinite(rounded) else high if rounded > 0 else low
-    return np.asarray(min(max(whole, low), high)).astype(dtype)
+    low, high = _limits(dtype)
+    inside = np.nan_to_num(np.clip(rounded, float(low), float(high)))
+    # The largest integer may have been rounded up.
+    return np.array(min(int(inside), high), dtype)

@@ -3,6 +3,8 @@
 All of the operator is here.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import jax

@@ -4,6 +4,8 @@ All of the operator is here, but for its descriptor. Most of it decides which ty
 scalar operand has.
 """
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 import numpy as np

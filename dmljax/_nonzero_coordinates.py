@@ -3,6 +3,8 @@
 The forms are in `_nonzero_forms`, and the result is in `_nonzero_coordinates_result`.
 """
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

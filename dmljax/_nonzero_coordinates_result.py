@@ -4,6 +4,8 @@ Rows past the count are found by the count, and never by what the coordinates ho
 there: every `fill` works. How coordinates are found does not belong here.
 """
 
+from __future__ import annotations
+
 import ast
 import math
 from collections.abc import Callable, Iterable, Sequence

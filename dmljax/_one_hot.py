@@ -3,6 +3,8 @@
 All of the operator is here.
 """
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

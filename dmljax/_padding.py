@@ -5,6 +5,8 @@ an adjoint, and each is the transpose of the other: every derivative of padding,
 forward and in reverse mode, is padding or its adjoint.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, Literal
 

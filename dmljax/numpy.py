@@ -16,13 +16,14 @@ refused. Without `size`, the number of coordinates or elements to return, a call
 outside of ``jit``, or search an array of NumPy. What breaks a rule is a TypeError or a
 ValueError.
 
-Each function is one compiled function, with a few lines before it that make static
-arguments of what decides the sizes. Nothing is computed here but by an operator and
-around it.
+Each function makes static arguments of what decides the sizes, and calls one compiled
+function, or two if it searches. Nothing is computed here but by an operator and around
+it.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 import typing
 from typing import Any, Literal
@@ -46,9 +47,17 @@ from dmljax._arguments import (
     as_sizes,
     cast_array,
     check_static,
+    saturate,
     unwrapped,
 )
-from dmljax._check import as_python, at_most, counted, decide_at_most, require, show
+from dmljax._check import (
+    DescriptorError,
+    as_python,
+    at_most,
+    counted,
+    decide_at_most,
+    show,
+)
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._jax import names_axes
 from dmljax._nonzero_coordinates import nonzero_coordinates
@@ -57,7 +66,7 @@ from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._padding_forms import PaddingMode, Pads
 from dmljax._primitive import compiled, evaluate
-from dmljax._types import INT32_MAX, INT32_MIN, index_mode, is_integer, x64_enabled
+from dmljax._types import INT32_MAX, INT32_MIN, is_integer
 
 __all__ = [
     "argwhere",
@@ -71,6 +80,7 @@ __all__ = [
     "triu",
 ]
 HERE = "dmljax.numpy."
+PAD = HERE + "pad"
 # The place of a mode is its number in DirectML.
 Mode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 _MODES = typing.get_args(Mode)
@@ -117,54 +127,51 @@ def pad(
     >>> pad(jnp.array([1, 2, 3]), (1, 2), mode="reflect")
     Array([2, 1, 2, 3, 2, 1], dtype=int32)
     """
-    name = HERE + "pad"
-    x = _as_array(name, "array", array)
+    x = _as_array(PAD, "array", array)
     if mode not in _MODES or reflect_type != "even":
-        raise NotImplementedError(_why_no_mode(name, mode, reflect_type))
-    starts, ends = _as_widths(name, pad_width, x.ndim)
-    if mode == "constant":
-        values = _as_values(name, constant_values, x.dtype)
-    else:
-        values = 0
-        zero = type(constant_values) is int and constant_values == 0
-        require(name, zero, f"constant_values is given, which mode={mode!r} ignores.")
-    unused = stat_length is None and end_values is None
-    require(name, unused, f"mode={mode!r} has no stat_length and no end_values.")
+        raise NotImplementedError(_why_no_mode(mode, reflect_type))
+    if stat_length is not None or end_values is not None:
+        raise DescriptorError(
+            f"{PAD}: mode={mode!r} has no stat_length and no end_values."
+        )
+    default = type(constant_values) is int and constant_values == 0
+    if mode != "constant" and not default:
+        raise DescriptorError(
+            f"{PAD}: constant_values is given, which mode={mode!r} ignores."
+        )
+    starts, ends = _as_widths(pad_width, x.ndim)
+    # JAX takes no integer beyond its default type. NumPy takes all of the array's.
+    fit = functools.partial(as_element, PAD, "constant_values", x.dtype)
+    values = jax.tree.map(fit, unwrapped(constant_values))
     return _pad(x, values, starts, ends, mode)
 
 
-def _why_no_mode(name: str, mode: Any, reflect_type: Any) -> str:
+def _why_no_mode(mode: Any, reflect_type: Any) -> str:
     """Says which name to write for a mode, or that jax.numpy has the mode."""
-    upper = mode.upper() if isinstance(mode, str) else ""
-    meant = PaddingMode.OTHER_NAMES.get(upper, upper)
-    if mode not in _MODES and meant in PaddingMode.__members__:
-        written = _MODES[PaddingMode[meant]]
-        return f"{name} has no mode {mode!r}. Write mode={written!r}."
+    if mode not in _MODES and isinstance(mode, str):
+        meant = PaddingMode.OTHER_NAMES.get(mode.upper(), mode.upper())
+        if meant in PaddingMode.__members__:
+            written = _MODES[PaddingMode[meant]]
+            return f"{PAD} has no mode {mode!r}. Write mode={written!r}."
     return (
-        f"{name} has the modes {', '.join(_MODES)} with reflect_type='even', not "
+        f"{PAD} has the modes {', '.join(_MODES)} with reflect_type='even', not "
         f"mode={mode!r} with reflect_type={reflect_type!r}. Use jax.numpy.pad."
     )
 
 
-def _as_widths(name: str, pad_width: Any, rank: int) -> tuple[Pads, Pads]:
+def _as_widths(pad_width: Any, rank: int) -> tuple[Pads, Pads]:
     """Returns how many elements to add before each axis, and how many after."""
-    sides: Any
     if type(pad_width) is int:
         sides = [(pad_width,) * rank] * 2
-    # The usual form is recognized without a loop in Python.
-    elif (
-        type(pad_width) is tuple
-        and len(pad_width) == rank
-        and {*map(type, pad_width)} == {tuple}
-        and {*map(len, pad_width)} == {2}
-    ):
-        sides = zip(*pad_width, strict=True)
     else:
         for width in jax.tree.leaves(pad_width):
-            check_static(name, "pad_width", width, "integers")
-        sides = _split_sides("pad_width", np.asarray(pad_width), rank)
-    starts, ends = (as_sizes(name, "pad_width", side) for side in sides)
-    return starts, ends
+            check_static(PAD, "pad_width", width, "integers")
+        sides = _split_sides("pad_width", np.asarray(pad_width), rank).tolist()
+    starts, ends = sides
+    return (
+        as_sizes(PAD, "pad_width", tuple(starts)),
+        as_sizes(PAD, "pad_width", tuple(ends)),
+    )
 
 
 def _split_sides(name: str, given: Any, rank: int) -> Any:
@@ -174,60 +181,34 @@ def _split_sides(name: str, given: Any, rank: int) -> Any:
         return library.broadcast_to(given, (rank, 2)).T
     except ValueError:
         raise ValueError(
-            f"{HERE}pad: {name} has sizes {given.shape}; it must be a number, a pair "
+            f"{PAD}: {name} has sizes {given.shape}; it must be a number, a pair "
             f"(before, after), or a pair for each of the {rank} axes."
         ) from None
 
 
-def _as_values(name: str, values: Any, dtype: np.dtype) -> Any:
-    """Returns constant values as an array or a number that a program takes."""
-    if type(values) is float or (type(values) is int and abs(values) <= INT32_MAX):
-        return values
-
-    def fit(value: Any) -> Any:
-        # JAX takes no number that its default integer does not hold, but NumPy pads
-        # with every number that the array holds.
-        python = isinstance(value, int) and not isinstance(value, bool)
-        return as_element(name, "constant_values", value, dtype) if python else value
-
-    fitted = jax.tree.map(fit, unwrapped(values))
-    return jnp.asarray(fitted)
-
-
 @compiled("starts", "ends", "mode")
 def _pad(x: jax.Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> jax.Array:
-    name = HERE + "pad"
-    legal = all(decide_at_most(name, 0, width) for width in starts + ends)
-    widths = [*zip(starts, ends, strict=True)]
-    require(name, legal, f"pad_width is {widths}; none may be negative.")
-    values = cast_array(jnp.asarray(values), x.dtype)
-    single = mode != "constant" or values.ndim == 0
-    padded = padding(
-        x,
-        starts,
-        ends,
-        mode=_MODES.index(mode),
-        value=values if single else 0,
-    )
-    if not single:
-        before, after = _split_sides("constant_values", values, x.ndim)
-        padded = _put_sides(padded, (starts, before), (ends, after))
+    for width in starts + ends:
+        if not decide_at_most(PAD, 0, width):
+            widths = [*zip(starts, ends, strict=True)]
+            raise DescriptorError(
+                f"{PAD}: pad_width is {widths}; none may be negative."
+            )
+    value = cast_array(jnp.asarray(values), x.dtype)
+    if value.ndim == 0:
+        return as_weak_as(x, padding(x, starts, ends, mode=mode, value=value))
+    before, after = _split_sides("constant_values", value, x.ndim)
+    padded = x
+    # A later axis gets the corners.
+    for axis in range(x.ndim):
+        nothing = [0] * x.ndim
+        start = nothing.copy()
+        start[axis] = starts[axis]
+        padded = padding(padded, start, nothing, value=before[axis])
+        end = nothing.copy()
+        end[axis] = ends[axis]
+        padded = padding(padded, nothing, end, value=after[axis])
     return as_weak_as(x, padded)
-
-
-def _put_sides(x: jax.Array, before: Any, after: Any) -> jax.Array:
-    """Puts values into the padding of each axis. A later axis gets the corners."""
-    for axis, size in enumerate(x.shape):
-        (start, first), (end, last) = (
-            (pads[axis], v[axis]) for pads, v in (before, after)
-        )
-        shape = [1] * x.ndim
-        shape[axis] = size
-        with index_mode(size) as integer:
-            position = lax.broadcasted_iota(integer, shape, axis)
-            x = jnp.where(position < start, first, x)
-            x = jnp.where(position >= size - end, last, x)
-    return x
 
 
 def argwhere(
@@ -255,10 +236,9 @@ def argwhere(
            [1, 0],
            [0, 0]], dtype=int32)
     """
-    name = HERE + "argwhere"
     rows = _as_rows(a, size)
-    x = _as_array(name, "a", a)
-    columns = _nonzero(name, jnp.atleast_1d(x), rows, fill_value)
+    x = _as_array(HERE + "argwhere", "a", a)
+    columns = _nonzero("argwhere", jnp.atleast_1d(x), rows, fill_value)
     return jnp.stack(columns, 1)[:, : x.ndim]
 
 
@@ -290,10 +270,12 @@ def nonzero(
     >>> nonzero(jnp.array([0, 5, 7, 0]), size=3, fill_value=-1)
     (Array([ 1,  2, -1], dtype=int32),)
     """
-    name = HERE + "nonzero"
-    x = _as_array(name, "a", a)
-    require(name, x.ndim > 0, "a has 0 dimensions. Write jnp.atleast_1d(a).")
-    return _nonzero(name, x, _as_rows(a, size), fill_value)
+    x = _as_array(HERE + "nonzero", "a", a)
+    if x.ndim == 0:
+        raise DescriptorError(
+            f"{HERE}nonzero: a has 0 dimensions. Write jnp.atleast_1d(a)."
+        )
+    return _nonzero("nonzero", x, _as_rows(a, size), fill_value)
 
 
 def flatnonzero(
@@ -318,10 +300,9 @@ def flatnonzero(
     >>> flatnonzero(jnp.array([[0, 5], [7, 0]]), size=3, fill_value=-1)
     Array([ 1,  2, -1], dtype=int32)
     """
-    name = HERE + "flatnonzero"
     rows = _as_rows(a, size)
-    flat = jnp.ravel(_as_array(name, "a", a))
-    return _nonzero(name, flat, rows, fill_value)[0]
+    x = _as_array(HERE + "flatnonzero", "a", a)
+    return _nonzero("flatnonzero", jnp.ravel(x), rows, fill_value)[0]
 
 
 def _as_rows(a: Any, size: int | None) -> int | None:
@@ -332,33 +313,31 @@ def _as_rows(a: Any, size: int | None) -> int | None:
 
 
 def _nonzero(
-    name: str, x: jax.Array, size: int | None, fill_value: Any
+    function: str, x: jax.Array, size: int | None, fill_value: Any
 ) -> tuple[jax.Array, ...]:
-    values = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
-    if len(values) != x.ndim or any(map(np.ndim, values)):
+    """Finds coordinates, and returns those along each dimension."""
+    fills = fill_value
+    if not isinstance(fills, tuple):
+        fills = (fill_value,) * x.ndim
+    if len(fills) != x.ndim or any(map(np.ndim, fills)):
         raise ValueError(
-            f"{name}: fill_value is {fill_value}; it must be a scalar or a tuple of "
-            f"{x.ndim}."
+            f"{HERE}{function}: fill_value is {fill_value}; it must be a scalar or a "
+            f"tuple of {x.ndim}."
         )
-    _check_coordinates(name, x.shape)
+    kind = jnp.result_type(int)
+    for length in x.shape:
+        # JAX takes a symbolic size to be below 2^31.
+        if isinstance(length, int) and length > np.iinfo(kind).max + 1:
+            raise DescriptorError(
+                f"{HERE}{function}: a has sizes {show(x.shape)}; coordinates of "
+                f"{length} elements do not fit in {kind}. Turn on JAX's x64 mode with "
+                "jax.config.update('jax_enable_x64', True), or use dmljax."
+                "nonzero_coordinates, whose coordinates are uint32."
+            )
     found, rows = _find(x, size)
     if 0 in (x.size, rows):  # jax.numpy then ignores fill_value
-        values = (None,) * x.ndim
-    return _split_columns(found, values, rows)
-
-
-def _check_coordinates(name: str, sizes: tuple[int, ...]) -> None:
-    """Requires that coordinates, which are uint32, fit in JAX's default integers."""
-    # JAX takes a symbolic size to be below 2^31.
-    largest = max((size for size in sizes if isinstance(size, int)), default=0)
-    kind = jnp.result_type(int)
-    require(
-        name,
-        largest <= int(jnp.iinfo(kind).max) + 1,
-        f"a has sizes {show(sizes)}; coordinates of {largest} elements do not fit in "
-        f"{kind}. Turn on JAX's x64 mode with jax.config.update('jax_enable_x64', "
-        "True), or use dmljax.nonzero_coordinates, whose coordinates are uint32.",
-    )
+        fills = (None,) * x.ndim
+    return _split_columns(found, fills, rows)
 
 
 def _find(x: jax.Array, size: int | None) -> tuple[NonzeroCoordinates, int]:
@@ -377,17 +356,19 @@ def _find(x: jax.Array, size: int | None) -> tuple[NonzeroCoordinates, int]:
 
 @compiled("rows")
 def _split_columns(
-    found: NonzeroCoordinates, values: tuple[Any, ...], rows: int
+    found: NonzeroCoordinates, fills: tuple[Any, ...], rows: int
 ) -> tuple[jax.Array, ...]:
-    """Returns each coordinate of the first rows, with its `fill` past the count."""
+    """Returns each coordinate of the first rows, with its fill past the count."""
     past = lax.iota(np.uint32, rows) >= found.count
     # All columns have one type, which holds the fills as well.
-    dtype = jnp.result_type(int, *jax.tree.leaves(values))
+    dtype = jnp.result_type(int, *jax.tree.leaves(fills))
     coordinates = lax.slice_in_dim(found.coordinates, 0, rows).astype(dtype)
-    return tuple(
-        column if fill is None else jnp.where(past, jnp.asarray(fill, dtype), column)
-        for fill, column in zip(values, coordinates.T, strict=True)
-    )
+    columns = [*coordinates.T]
+    for axis, fill in enumerate(fills):
+        if fill is not None:
+            filling = jnp.asarray(fill, dtype)
+            columns[axis] = jnp.where(past, filling, columns[axis])
+    return tuple(columns)
 
 
 def extract(
@@ -421,9 +402,7 @@ def extract(
     name = HERE + "extract"
     chosen = jnp.ravel(_as_array(name, "condition", condition))
     values = jnp.ravel(_as_array(name, "arr", arr))
-    fill = _as_array(name, "fill_value", fill_value)
-    result = _compress(name, condition, chosen, values, 0, size, fill)
-    return as_weak_as(values, result) if size is None else result
+    return _compress(name, condition, chosen, values, 0, size, fill_value)
 
 
 def compress(
@@ -465,15 +444,14 @@ def compress(
     if out is not None:
         raise NotImplementedError(f"{name}: JAX writes into no array; leave out out=.")
     chosen = _as_array(name, "condition", condition)
+    if chosen.ndim != 1:
+        rank = counted(chosen.ndim, "dimension")
+        raise DescriptorError(f"{name}: condition has {rank}; it must have 1.")
     values = _as_array(name, "a", a)
-    fill = _as_array(name, "fill_value", fill_value)
-    rank = counted(chosen.ndim, "dimension")
-    require(name, chosen.ndim == 1, f"condition has {rank}; it must have 1.")
     if axis is None:
+        axis = 0
         values = jnp.ravel(values)
-    result = _compress(name, condition, chosen, values, axis or 0, size, fill)
-    # With a size, the fill decides in jax.numpy, too. It has the type of `a`, not weak.
-    return as_weak_as(values, result) if size is None else result
+    return _compress(name, condition, chosen, values, axis, size, fill_value)
 
 
 def _compress(
@@ -483,19 +461,30 @@ def _compress(
     values: jax.Array,
     axis: int,
     size: int | None,
-    fill: jax.Array,
+    fill_value: ArrayLike,
 ) -> jax.Array:
     """Returns the slices of `values` along `axis` that are chosen, and fills."""
+    fill = _as_array(name, "fill_value", fill_value)
     length = values.shape[axis]
     longer = not at_most(chosen.size, length)
-    within = chosen[:length] if longer else chosen
+    within = chosen
+    if longer:
+        within = chosen[:length]
     found, rows = _find(within, _as_rows(condition, size))
     if longer and size is None:
-        known = condition if isinstance(condition, np.ndarray) else chosen
-        past = bool(known.ravel()[length:].any())
-        rule = f"condition is true past the end of the axis of {length} elements."
-        require(name, not past, rule)
-    return _take(values, found, fill, name, axis, rows)
+        past: Any = chosen[length:]
+        if isinstance(condition, np.ndarray):  # known in a program, too
+            past = condition.ravel()[length:]
+        if past.any():
+            raise DescriptorError(
+                f"{name}: condition is true past the end of the axis of {length} "
+                "elements."
+            )
+    taken = _take(values, found, fill, name, axis, rows)
+    # With a size, the fill decides in jax.numpy, too. It has the type of `values`.
+    if size is None:
+        taken = as_weak_as(values, taken)
+    return taken
 
 
 @compiled("name", "axis", "rows")
@@ -507,16 +496,21 @@ def _take(
     axis: int,
     rows: int,
 ) -> jax.Array:
-    """Returns the elements of `values` at the first rows, and `fill` past the count."""
+    """Returns the slices of `values` at the first rows, and `fill` past the count."""
     values = jnp.moveaxis(values, axis, 0)
-    length, *sizes = values.shape
-    row = lax.iota(np.uint32, rows)
-    valid = row < found.count
+    sizes = values.shape[1:]
+    try:
+        filling = jnp.broadcast_to(cast_array(fill, values.dtype), (rows, *sizes))
+    except ValueError:
+        raise ValueError(
+            f"{name}: fill_value has sizes {show(fill.shape)}; it must be a "
+            f"scalar, or fill slices of sizes {show(sizes)}."
+        ) from None
+    valid = lax.iota(np.uint32, rows) < found.count
     if values.size == 0:
-        zero = values.dtype.type(0)
-        taken = lax.pad(
-            values, zero, [(0, rows - length, 0)] + [(0, 0, 0)] * len(sizes)
-        )
+        # Nothing is read. An array that is made of `values` stays on their device.
+        widths = [(0, rows - values.shape[0], 0)] + [(0, 0, 0)] * len(sizes)
+        taken = lax.pad(values, values.dtype.type(0), widths)
     else:
         # With explicit axes the chosen slices are on every device.
         sharding = jax.typeof(values).sharding
@@ -525,13 +519,6 @@ def _take(
             values = jax.reshard(values, NamedSharding(sharding.mesh, whole))
         index = lax.slice_in_dim(found.coordinates, 0, rows)[:, 0]
         taken = _read_slices(values, valid, index)
-    try:
-        filling = jnp.broadcast_to(cast_array(fill, values.dtype), taken.shape)
-    except ValueError:
-        raise ValueError(
-            f"{name}: fill_value has sizes {show(fill.shape)}; it must be a "
-            f"scalar, or fill slices of sizes {show(tuple(sizes))}."
-        ) from None
     kept = valid.reshape((rows,) + (1,) * len(sizes))
     return jnp.moveaxis(jnp.where(kept, taken, filling), 0, axis)
 
@@ -539,10 +526,9 @@ def _take(
 def _read_slices(values: jax.Array, valid: jax.Array, index: jax.Array) -> jax.Array:
     """Reads valid rows, and in the others a slice that is in range for checkify."""
     length, *sizes = values.shape
-    integer = np.int64 if x64_enabled() else np.int32
-    if not isinstance(length, int) or length <= np.iinfo(integer).max:
-        signed = lax.convert_element_type(index, integer)
-        return read_rows(values, valid, (signed,))
+    kind = jnp.result_type(int)
+    if not isinstance(length, int) or length <= np.iinfo(kind).max:
+        return read_rows(values, valid, (lax.convert_element_type(index, kind),))
     # The indices of jax.numpy are signed, and can't reach the end of such an array.
     inside = jnp.where(valid, index, np.uint32(0))
     slices = lax.GatherDimensionNumbers(
@@ -600,11 +586,11 @@ def triu(m: ArrayLike, k: int | jax.Array = 0) -> jax.Array:
 
 def _triangle(function: str, m: ArrayLike, k: Any) -> jax.Array:
     x = _as_array(HERE + function, "m", m)
-    if type(k) is not int:
+    if not isinstance(k, int):
         if is_symbolic_dim(k):  # no number yet when the program is traced
             k = jnp.asarray(k)
         if isinstance(k, jax.Array):
-            return _keep(x, k, function, None)
+            return _keep(x, k, function, 0)
         try:
             k = operator.index(k)
         except TypeError:
@@ -615,46 +601,40 @@ def _triangle(function: str, m: ArrayLike, k: Any) -> jax.Array:
 
 
 @compiled("function", "k")
-def _keep(
-    x: jax.Array, diagonal: jax.Array | None, function: str, k: int | None
-) -> jax.Array:
+def _keep(x: jax.Array, diagonal: jax.Array | None, function: str, k: int) -> jax.Array:
     """Keeps the triangle from or up to a diagonal, which is data or a number."""
     name = HERE + function
-    rank = counted(x.ndim, "dimension")
-    require(name, x.ndim >= 2, f"m has {rank}; it must have at least 2.")
-    # The lower triangle ends before the next diagonal.
-    lower = function == "tril"
-    bound: Any
-    if diagonal is None:
-        bound = as_bound((k or 0) + lower)
-    else:
+    if x.ndim < 2:
+        rank = counted(x.ndim, "dimension")
+        raise DescriptorError(f"{name}: m has {rank}; it must have at least 2.")
+    bound: Any = k
+    if diagonal is not None:
         if not is_integer(diagonal.dtype):
             raise TypeError(
                 f"{name}: k has data type {show(diagonal.dtype)}; it must have an "
                 "integer type."
             )
-        sizes = show(diagonal.shape)
-        require(
-            name,
-            diagonal.ndim == 0,
-            f"k has sizes {sizes}; it must be a scalar. jax.vmap gives each matrix of "
-            "a batch one of its own.",
-        )
-        limits = jnp.iinfo(diagonal.dtype)
-        least = jnp.asarray(max(limits.min, INT32_MIN), diagonal.dtype)
-        most = jnp.asarray(min(limits.max, INT32_MAX - 1), diagonal.dtype)
-        # No matrix has diagonal INT32_MAX.
-        bound = lax.clamp(least, diagonal, most).astype(np.int32) + np.int32(lower)
-    if lower:
-        kept = diagonal_matrix1(x, value=0, fill_begin=bound, fill_end=None)
+        if diagonal.ndim != 0:
+            raise DescriptorError(
+                f"{name}: k has sizes {show(diagonal.shape)}; it must be a scalar. "
+                "jax.vmap gives each matrix of a batch one of its own."
+            )
+        bound = diagonal
+    begin = end = None
+    if function == "tril":
+        begin = as_bound(bound, 1)
     else:
-        kept = diagonal_matrix1(x, value=0, fill_begin=None, fill_end=bound)
+        end = as_bound(bound)
+    kept = diagonal_matrix1(x, value=0, fill_begin=begin, fill_end=end)
     return as_weak_as(x, kept)
 
 
-def as_bound(diagonal: int) -> int:
-    """Returns the number of a diagonal as an INT32: no matrix has others."""
-    return min(max(diagonal, INT32_MIN), INT32_MAX)
+def as_bound(k: Any, offset: int = 0) -> Any:
+    """Returns diagonal `k` + `offset` as an INT32: no matrix has others."""
+    if isinstance(k, int):
+        return min(max(k + offset, INT32_MIN), INT32_MAX)
+    diagonal = saturate(k, np.dtype(np.int32))
+    return lax.min(diagonal, np.int32(INT32_MAX - offset)) + offset
 
 
 def one_hot(
@@ -694,12 +674,16 @@ def one_hot(
     name = HERE + "one_hot"
     if not hasattr(axis, "__index__"):
         raise NotImplementedError(f"{name} has no axis {axis!r}. Use jax.nn.one_hot.")
-    if not isinstance(x, jax.Array) or x.dtype not in KEPT:
-        x = jnp.asarray(as_array(name, "x", jnp.asarray(x)))
-    kind = None if dtype is None else as_dtype(name, dtype)
+    if not isinstance(x, jax.Array):
+        x = jnp.asarray(x)
+    index: Any = as_array(name, "x", x)
+    if dtype is not None:
+        dtype = as_dtype(name, dtype)
     size = as_size(name, "num_classes", num_classes)
-    lit = _one_hot_classes(x, size, operator.index(axis), kind)
-    return lit if out_sharding is None else jax.reshard(lit, out_sharding)
+    lit = _one_hot_classes(index, size, operator.index(axis), dtype)
+    if out_sharding is not None:
+        lit = jax.reshard(lit, out_sharding)
+    return lit
 
 
 @compiled("size", "axis", "dtype")
@@ -707,20 +691,22 @@ def _one_hot_classes(
     index: jax.Array, size: int, axis: int, dtype: np.dtype | None
 ) -> jax.Array:
     name = HERE + "one_hot"
-    legal = decide_at_most(name, 0, size)
-    require(name, legal, f"num_classes is {size}; it must be at least 0.")
+    if not decide_at_most(name, 0, size):
+        raise DescriptorError(f"{name}: num_classes is {size}; it must be at least 0.")
     if not is_integer(index.dtype):
         number = cast_array(jnp.real(index), np.dtype(np.int32))
         index = jnp.where(index == number.astype(index.dtype), number, -1)
     index = jnp.expand_dims(index, axis)
-    kind = jax.dtypes.canonicalize_dtype(
-        jnp.result_type(float) if dtype is None else dtype
-    )
+    if dtype is None:
+        dtype = jnp.result_type(float)
+    kind = jax.dtypes.canonicalize_dtype(dtype)
     if size == 0:  # the operator has no such sequences
         return lax.slice_in_dim(index, 0, 0, axis=axis).astype(kind)
     # A negative index becomes a large one. Types of 8 bits can't hold every size.
-    index = index.astype(np.uint64 if index.dtype.itemsize == 8 else np.uint32)
-    return _one_hot(index, np.array([0, 1], kind), size=size, axis=axis)
+    wide: Any = np.uint32
+    if index.dtype.itemsize == 8:
+        wide = np.uint64
+    return _one_hot(index.astype(wide), np.array([0, 1], kind), size=size, axis=axis)
 
 
 # The identity. Its result has a weak type, which no function of JAX gives an array.
@@ -735,8 +721,9 @@ mlir.register_lowering(_WEAK, lambda context, x: [x])
 
 def as_weak_as(x: jax.Array, result: jax.Array) -> jax.Array:
     """Returns a result with a weak type if `x` has one, as jax.numpy does."""
-    same: jax.Array = _WEAK.bind(result) if jax.typeof(x).weak_type else result
-    return same
+    if jax.typeof(x).weak_type:
+        result = _WEAK.bind(result)
+    return result
 
 
 def _as_array(name: str, argument: str, value: ArrayLike) -> jax.Array:

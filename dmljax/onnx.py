@@ -32,6 +32,7 @@ from dmljax._arguments import (
     as_scalar,
     as_size,
     as_sizes,
+    cast_array,
     convert_scalar,
     is_python_number,
 )
@@ -40,7 +41,7 @@ from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._element_wise_if import element_wise_if
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
-from dmljax._types import INT32_MAX, INT32_MIN, Sizes, is_floating
+from dmljax._types import INT32_MIN, Sizes, is_floating
 
 __all__ = ["compress", "eye_like", "nonzero", "one_hot", "pad", "trilu", "where"]
 HERE = "dmljax.onnx."
@@ -92,10 +93,13 @@ def pad(
     x = as_array(name, "data", data)
     if mode not in _MODES:
         raise DescriptorError(f"{name}: mode is {mode!r}; it must be one of {_MODES}.")
+    if axes is None:
+        axes = range(x.ndim)
     widths = as_sizes(name, "pads", _as_numpy(pads))
-    given = range(x.ndim) if axes is None else _as_numpy(axes)
-    numbers = as_sizes(name, "axes", given)
-    places = [_as_axis(name, "an element of axes", i, x.ndim) for i in numbers]
+    places = [
+        _as_axis(name, "an element of axes", axis, x.ndim)
+        for axis in as_sizes(name, "axes", _as_numpy(axes))
+    ]
     n = len(places)
     if len(set(places)) != n:
         raise DescriptorError(f"{name}: axes is {axes}; none may occur twice.")
@@ -109,8 +113,9 @@ def pad(
         starts[axis], before = _split_width(name, start)
         ends[axis], after = _split_width(name, end)
         left = x.shape[axis] - before - after
-        repeats = mode != "constant" and not at_most(starts[axis] + ends[axis], 0)
-        least = 1 if repeats else 0
+        least = 0
+        if mode != "constant" and not at_most(starts[axis] + ends[axis], 0):
+            least = 1
         if not decide_at_most(name, least, left):
             raise DescriptorError(
                 f"{name}: pads leaves {left} elements of data along axis {axis}; "
@@ -119,13 +124,15 @@ def pad(
         x = lax.slice_in_dim(x, before, x.shape[axis] - after, axis=axis)
     value: Any = 0
     if constant_value is not None:
-        value = _as_scalar(name, "constant_value", constant_value, x)
+        value = _as_scalar(name, "constant_value", constant_value, x.dtype)
     return padding(x, starts, ends, mode=mode, value=value)
 
 
 def _split_width(name: str, width: int) -> tuple[int, int]:
     """Returns the numbers of elements that a width adds and cuts off."""
-    return (width, 0) if decide_at_most(name, 0, width) else (0, -width)
+    if decide_at_most(name, 0, width):
+        return width, 0
+    return 0, -width
 
 
 def one_hot(
@@ -168,7 +175,7 @@ def one_hot(
     if not decide_at_most(name, 1, size):
         raise DescriptorError(f"{name}: depth is {size}; it must be at least 1.")
     if is_floating(index.dtype):
-        number = jnp.asarray(index).astype(jnp.result_type(int))
+        number = cast_array(jnp.asarray(index), jnp.result_type(int))
         index = jnp.where(jnp.isnan(index), INT32_MIN, number)  # which no depth reaches
     axis = _as_axis(name, "axis", axis, index.ndim + 1)
     return _one_hot(jnp.expand_dims(index, axis), off_on, size=size, axis=axis)
@@ -197,30 +204,34 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
            [3, 4]], dtype=int32)
     """
     name = HERE + "where"
-    given: dict[str, Any] = {"condition": condition, "x": x, "y": y}
     if is_python_number(x) and is_python_number(y):
         raise DescriptorError(
             f"{name}: x and y are both Python numbers; one must be an array."
         )
-    for key, value in given.items():
-        if key == "condition" or not is_python_number(value):
-            given[key] = as_array(name, key, value)
-    if not (_has_no_type(given["x"]) or _has_no_type(given["y"])):
-        types = ("x", given["x"].dtype), ("y", given["y"].dtype)
+    chosen = as_array(name, "condition", condition)
+    a: Any = x
+    b: Any = y
+    if not is_python_number(x):
+        a = as_array(name, "x", x)
+    if not is_python_number(y):
+        b = as_array(name, "y", y)
+    if not (_has_no_type(a) or _has_no_type(b)):
+        types = ("x", a.dtype), ("y", b.dtype)
         require_same(name, "data types", *types, " Convert one by .astype.")
     try:
-        shape = jnp.broadcast_shapes(*map(np.shape, given.values()))
+        sizes = jnp.broadcast_shapes(chosen.shape, np.shape(a), np.shape(b))
     except ValueError:
-        sizes = [f"{key} has sizes {show(np.shape(v))}" for key, v in given.items()]
         raise DescriptorError(
-            f"{name}: {', '.join(sizes)}; counted from the last axis, the sizes of an "
-            "axis must be equal or 1."
+            f"{name}: condition has sizes {show(chosen.shape)}, x has sizes "
+            f"{show(np.shape(a))}, y has sizes {show(np.shape(b))}; counted from the "
+            "last axis, the sizes of an axis must be equal or 1."
         ) from None
-    for key, value in given.items():
-        # The operator shares a scalar, and gives a number its type.
-        if key == "condition" or np.ndim(value):
-            given[key] = jnp.broadcast_to(value, shape)
-    return element_wise_if(*given.values())
+    # The operator shares a scalar, and gives a number its type.
+    if np.ndim(a):
+        a = jnp.broadcast_to(a, sizes)
+    if np.ndim(b):
+        b = jnp.broadcast_to(b, sizes)
+    return element_wise_if(jnp.broadcast_to(chosen, sizes), a, b)
 
 
 def _has_no_type(value: Any) -> bool:
@@ -259,13 +270,15 @@ def nonzero(
     """
     name = HERE + "nonzero"
     array = as_array(name, "x", x)
-    given = fill_value if isinstance(fill_value, tuple) else (fill_value,) * array.ndim
-    if len(given) != array.ndim:
+    fills: Any = fill_value
+    if not isinstance(fills, tuple):
+        fills = (fill_value,) * array.ndim
+    if len(fills) != array.ndim:
         raise DescriptorError(
-            f"{name}: fill_value has {len(given)} elements; it must be an integer, or "
+            f"{name}: fill_value has {len(fills)} elements; it must be an integer, or "
             f"a tuple of one for each of {array.ndim} dimensions."
         )
-    fills = tuple([_as_data(name, "fill_value", fill) for fill in given])
+    fills = tuple([_as_data(name, "fill_value", fill) for fill in fills])
     columns = dnp.nonzero(jnp.atleast_1d(array), size=size, fill_value=fills or None)
     return jnp.stack(columns)[: array.ndim]
 
@@ -298,11 +311,12 @@ def trilu(x: ArrayLike, k: ArrayLike = 0, *, upper: bool | int = True) -> jax.Ar
         )
     if upper not in (0, 1):
         raise DescriptorError(f"{name}: upper is {upper!r}; it must be True or False.")
+    begin = end = None
     if upper:
         end = _as_bound(name, k)
-        return diagonal_matrix1(matrix, value=0, fill_begin=None, fill_end=end)
-    begin = _as_bound(name, k, 1)
-    return diagonal_matrix1(matrix, value=0, fill_begin=begin, fill_end=None)
+    else:
+        begin = _as_bound(name, k, 1)
+    return diagonal_matrix1(matrix, value=0, fill_begin=begin, fill_end=end)
 
 
 def eye_like(
@@ -383,30 +397,31 @@ def compress(
     chosen = as_array(name, "condition", condition).reshape(-1)[:length]
     if size is None and isinstance(chosen, np.ndarray):
         size = int(np.count_nonzero(chosen))
-    fill = _as_scalar(name, "fill_value", fill_value, values)
+    fill = _as_scalar(name, "fill_value", fill_value, values.dtype)
     return dnp.compress(chosen, values, axis, size=size, fill_value=fill)
 
 
 def _as_numpy(value: Any) -> Any:
     """Returns a ``jax.Array`` that is not traced as NumPy's, and all else as it is."""
-    known = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
-    return np.asarray(value) if known else value
+    if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
+        return np.asarray(value)
+    return value
 
 
 def _as_number(name: str, argument: str, value: Any) -> Any:
     """Returns the only element of a known array, and all else as it is."""
     given = _as_numpy(value)
-    if not isinstance(given, (np.ndarray, np.generic)):
-        return given
-    return _only_element(name, argument, given).item()
+    if isinstance(given, (np.ndarray, np.generic)):
+        return _only_element(name, argument, given).item()
+    return given
 
 
-def _as_scalar(name: str, argument: str, value: Any, x: Any) -> jax.Array:
-    """Returns a number, or the only element of an array, in the type of `x`."""
+def _as_scalar(name: str, argument: str, value: Any, dtype: np.dtype) -> jax.Array:
+    """Returns a number, or the only element of an array, in a type."""
     if not is_python_number(value):
         value = _only_element(name, argument, as_array(name, argument, value))
-    scalar = as_scalar(name, argument, value, x.dtype, cast=True)
-    return convert_scalar(name, argument, scalar, x.dtype, cast=True)
+    scalar = as_scalar(name, argument, value, dtype, cast=True)
+    return convert_scalar(name, argument, scalar, dtype, cast=True)
 
 
 def _as_data(name: str, argument: str, value: Any) -> jax.Array:
@@ -421,14 +436,14 @@ def _as_data(name: str, argument: str, value: Any) -> jax.Array:
     return jnp.asarray(array).astype(jnp.result_type(int))
 
 
-def _as_bound(name: str, k: Any, offset: int = 0) -> int | jax.Array:
+def _as_bound(name: str, k: Any, offset: int = 0) -> Any:
     """Returns diagonal `k` + `offset` as an INT32: no matrix has others."""
+    diagonal: Any
     if isinstance(k, jax.Array) or is_symbolic_dim(k):
         diagonal = _as_data(name, "k", k)
-        inside = jnp.clip(diagonal, INT32_MIN, INT32_MAX - offset)
-        return inside.astype(np.int32) + offset
-    number = as_integer(name, "k", _as_number(name, "k", k)) + offset
-    return min(max(number, INT32_MIN), INT32_MAX)
+    else:
+        diagonal = as_integer(name, "k", _as_number(name, "k", k))
+    return dnp.as_bound(diagonal, offset)
 
 
 def _as_axis(name: str, argument: str, axis: int, rank: int) -> int:

@@ -6,7 +6,6 @@ The build needs no network. Pages in docs/tutorials are notebooks in Markdown. T
 executes them.
 """
 
-import inspect
 import json
 import logging
 import os
@@ -15,7 +14,7 @@ import re
 import sys
 import sysconfig
 import zlib
-from typing import Any
+from typing import Any, get_type_hints
 
 import sphinx.application
 import sphinx.search
@@ -217,7 +216,7 @@ def hide_figures(app: sphinx.application.Sphinx, page: nodes.document) -> None:
 
 def name_types(app: sphinx.application.Sphinx, *_: object) -> None:
     """Writes the names of long types, where Sphinx would write all that they are."""
-    mode = inspect.signature(dmljax.padding).parameters["mode"].annotation
+    mode = get_type_hints(dmljax.padding)["mode"]
     names = {
         ArrayLike: "ArrayLike",
         DTypeLike: "DTypeLike",

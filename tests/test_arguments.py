@@ -205,6 +205,7 @@ def test_what_is_an_array(place):
     [
         (True, "bool"),
         (-(2**31), "int32"),
+        (2**31 - 1, "int32"),
         (1.5, "float32"),
         (2j, "complex64"),
         (2**40, "int64"),

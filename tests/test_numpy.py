@@ -7,6 +7,7 @@ import functools
 import importlib
 import itertools
 import re
+import sys
 import types
 import warnings
 
@@ -494,6 +495,26 @@ def test_the_functions_are_all_that_is_listed():
         text = getattr(dnp, name).__doc__
         for part in ("Args:", "Returns:", "Raises:", ">>> "):
             assert part in text, name
+
+
+@pytest.mark.parametrize("width", [1, (1, 2), ((1, 2), (0, 3))])
+@pytest.mark.parametrize("mode", ["constant", "reflect"])
+def test_a_second_call_enters_few_functions(width, mode):
+    """Of Python. What takes more is done while the first call is traced."""
+    x = jnp.asarray(X)
+    entered = []
+
+    def note(frame, event, _):
+        if event == "call":
+            entered.append(frame.f_code.co_qualname)
+
+    dnp.pad(x, width, mode)
+    sys.setprofile(note)
+    try:
+        dnp.pad(x, width, mode)
+    finally:
+        sys.setprofile(None)
+    assert len(entered) <= 35, entered
 
 
 def refused(error, text, function, *arrays, **options):

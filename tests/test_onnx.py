@@ -191,6 +191,13 @@ def test_traced_diagonals(x64):
             np.testing.assert_array_equal(ours, np.stack(expected))
 
 
+def test_float_indices_out_of_range_light_nothing():
+    """A literal, too: JAX folds its conversion by NumPy, which warns."""
+    for index in (2.0**31, 2.0**32, -(2.0**32), 1e30, np.inf, -np.inf, np.nan):
+        program = jax.jit(lambda i=index: dox.one_hot(jnp.asarray(i), 3, OFF_ON))
+        np.testing.assert_array_equal(program(), [7, 7, 7])
+
+
 @pytest.mark.parametrize("mode", ["constant", "edge"])
 def test_a_traced_value_of_one_element(mode):
     pad = jax.jit(lambda value: dox.pad(X, [1, 0], value, [1], mode=mode))

@@ -4,6 +4,8 @@ Here arrays are checked against their tensors, and read and written through stri
 rules for descriptors are in `descriptor`, and `evaluate` computes the result.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import math

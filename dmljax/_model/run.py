@@ -5,6 +5,8 @@ files are written, and then its text is printed. `parse` reads a model, and `out
 makes its text and files.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Callable, Mapping
