@@ -109,16 +109,35 @@ def _element_wise_if(condition: jax.Array, a: jax.Array, b: jax.Array) -> jax.Ar
             value = value.reshape((1,) * condition.ndim)
         elif value.shape != condition.shape:
             sizes = (name, value.shape), (CONDITION, condition.shape)
-            remedy = " Write element_wise_if(*jnp.broadcast_arrays(condition, a, b))."
+            remedy = _same_sizes(condition.shape, a.shape, b.shape)
             require_same(NAME, "sizes", *sizes, remedy)
         operands.append(strong(value))
     (output,) = ELEMENT_WISE_IF(*operands)
     return output
 
 
+def _same_sizes(*shapes: tuple[int, ...]) -> str:
+    """Says how all operands get the same sizes, where broadcasting is safe."""
+    ranks = {len(shape) for shape in shapes if shape}
+    try:
+        jnp.broadcast_shapes(*shapes)
+    except ValueError:
+        return ""
+    if len(ranks) == 1:
+        return " Write element_wise_if(*jnp.broadcast_arrays(condition, a, b))."
+    return (
+        " Give all of them the same number of dimensions, such as by "
+        "condition[:, None], and write "
+        "element_wise_if(*jnp.broadcast_arrays(condition, a, b))."
+    )
+
+
 def _same_type(a: jax.Array, b: jax.Array) -> str:
-    """Says how both operands get one type, which holds the values of both."""
-    if holds(b.dtype, a.dtype):
+    """Says how both operands get one type, which holds the values of both.
+
+    A scalar gives way to an array, which may be large.
+    """
+    if (holds(b.dtype, a.dtype) and b.ndim > 0) or a.ndim == 0:
         return same_type("a", a.dtype, b.dtype)
     return same_type("b", b.dtype, a.dtype)
 

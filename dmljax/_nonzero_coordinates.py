@@ -15,7 +15,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
 from dmljax import _nonzero_forms as forms
-from dmljax._arguments import as_array, as_integer, as_size
+from dmljax._arguments import as_array, as_integer, as_size, check_static
 from dmljax._check import DescriptorError, decide_at_most, show
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates, nonzero_result
 from dmljax._primitive import (
@@ -119,6 +119,7 @@ def nonzero_coordinates(
                 f"which has sizes {show(x.shape)}."
             )
     if size is not None:
+        check_static(NAME, "size", size, "an upper bound of the count")
         size = as_size(NAME, "size", size)
         # A symbolic size must be at least 1, because JAX can't scatter into an array
         # that may be empty.

@@ -206,7 +206,10 @@ def _put(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array) -> jax.Array:
     leading = _leading_dimensions(PUT, kept, x)
     given = f"take(x) for x of sizes {show(x.shape)}"
     wanted = kept.coordinates.shape[:-1] + x.shape[leading:]
-    require_same(PUT, "sizes", ("rows", rows.shape), (given, wanted), "")
+    remedy = ""
+    if rows.ndim == 0:
+        remedy = " jnp.where(mask, rows, x) writes one value to all of them."
+    require_same(PUT, "sizes", ("rows", rows.shape), (given, wanted), remedy)
     remedy = same_type("rows", rows.dtype, x.dtype)
     require_same(PUT, "data types", ("rows", rows.dtype), ("x", x.dtype), remedy)
 
@@ -252,10 +255,16 @@ def _leading_dimensions(name: str, kept: NonzeroCoordinates, x: jax.Array) -> in
     for size, own in zip(wanted, found, strict=False):
         fits = fits and (isinstance(size, str) or size == own)
     if not fits:
-        raise DescriptorError(
+        text = (
             f"{name}: x has sizes {show(x.shape)}; it must begin with "
             f"{show(wanted)}, the sizes of the array that was searched."
         )
+        if batch:
+            text += (
+                f" The first, {show(batch)}, are those of jax.vmap: broadcast x to "
+                "them, or call this method inside of the vmap."
+            )
+        raise DescriptorError(text)
     # JAX indexes with int32 up to this size, and would wrap a larger index in silence.
     largest = max((n for n in found if isinstance(n, int)), default=0)
     if largest + kept.coordinates.shape[-2] >= 2**31 and not x64_enabled():

@@ -66,7 +66,7 @@ def padding(
     x: ArrayLike,
     /,
     start_padding: Sizes,
-    end_padding: Sizes,
+    end_padding: Sizes | None = None,
     *,
     mode: PaddingMode | ModeName | int = PaddingMode.CONSTANT,
     value: ArrayLike = 0,
@@ -82,7 +82,8 @@ def padding(
     Args:
       x: (...) of any type and rank.
       start_padding: for each axis, the number of elements to add before it, at least 0.
-      end_padding: for each axis, the number of elements to add after it, at least 0.
+      end_padding: for each axis, the number of elements to add after it, at least 0. It
+        must be given.
       mode: a ``PaddingMode``, its number, or its name in any case; "reflect" is a name
         of REFLECTION, too.
       value: a scalar of the type of `x`, used only by CONSTANT. A Python
@@ -118,7 +119,8 @@ def padding(
     check_implementation(NAME, implementation)
     x = as_array(NAME, X, x)
     start = as_sizes(NAME, START, start_padding, PAIRS)
-    end = as_sizes(NAME, END, end_padding, PAIRS)
+    # Without it, the caller may have passed one list of pairs, and the error says so.
+    end = as_sizes(NAME, END, end_padding, PAIRS)  # type: ignore[arg-type]
     mode = _as_mode(mode)
     if mode is PaddingMode.CONSTANT:
         scalar = as_scalar(NAME, VALUE, value, x.dtype, cast=True)

@@ -153,6 +153,11 @@ def _why_no_mode(mode: Any, reflect_type: Any) -> str:
         if meant in PaddingMode.__members__:
             written = _MODES[PaddingMode[meant]]
             return f"{PAD} has no mode {mode!r}. Write mode={written!r}."
+    if not isinstance(mode, str):
+        return (
+            f"{PAD} has no mode {mode!r}; it is one of {', '.join(_MODES)}. Both "
+            "widths of an axis stand in pad_width, as ((before, after), ...)."
+        )
     return (
         f"{PAD} has the modes {', '.join(_MODES)} with reflect_type='even', not "
         f"mode={mode!r} with reflect_type={reflect_type!r}. Use jax.numpy.pad."

@@ -107,12 +107,21 @@ def test_a_list_of_pairs(pairs):
     """As np.pad takes it, wherever it stands."""
     wrong = "(StartPadding) has ...; it must have one integer for each axis" + PAIRS
     for arguments in (
+        {"start_padding": pairs},
         {"start_padding": pairs, "end_padding": pairs},
         {"start_padding": pairs, "end_padding": None},
     ):
         assert_refused("PADDING", wrong, padding, X, error=TypeError, **arguments)
     wrong = "(EndPadding) has ...; it must have one integer for each axis" + PAIRS
     assert_refused("PADDING", wrong, padding, X, (1, 1), pairs, error=TypeError)
+
+
+def test_an_argument_that_is_left_out():
+    """(before, after) for all axes, as np.pad takes it, or PyTorch's list."""
+    text = "end_padding (EndPadding) must be a sequence of integers, one for each axis"
+    for start in ((1, 1), (1, 1, 1, 1)):
+        wrong = f"{text}, not NoneType{PAIRS}"
+        assert_refused("PADDING", wrong, padding, X, start, error=TypeError)
 
 
 def test_the_largest_padding():

@@ -252,7 +252,7 @@ SUBJECT = Subject(
     operator=OPERATORS["padding"],
     tensor="InputTensor",
     signature=(
-        "(x, /, start_padding, end_padding, *, "
+        "(x, /, start_padding, end_padding=None, *, "
         "mode=<PaddingMode.CONSTANT: 0>, value=0, implementation=None)"
     ),
     arguments=(MATRIX, (1, 1), (1, 1), 0, 0, None),
