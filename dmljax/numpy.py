@@ -153,7 +153,7 @@ def _why_no_mode(mode: Any, reflect_type: Any) -> str:
         if meant in PaddingMode.__members__:
             written = _MODES[PaddingMode[meant]]
             return f"{PAD} has no mode {mode!r}. Write mode={written!r}."
-    if not isinstance(mode, str):
+    if isinstance(mode, (int, tuple, list)):
         return (
             f"{PAD} has no mode {mode!r}; it is one of {', '.join(_MODES)}. Both "
             "widths of an axis stand in pad_width, as ((before, after), ...)."
