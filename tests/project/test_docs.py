@@ -92,7 +92,10 @@ def test_every_member_of_an_enum_is_in_its_table(enum, page):
     table = re.search(row, TEXTS[page])
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", table[1], re.MULTILINE)
     shown = {name: int(number, 0) for name, number in rows}
-    assert shown == {name: int(member) for name, member in enum.__members__.items()}
+    members = {name: int(member) for name, member in enum.__members__.items()}
+    # These levels add nothing. A sentence names them.
+    silent = {"V5_2", "V6_0", "V6_1", "V6_2", "V6_3"}
+    assert shown == {n: members[n] for n in members if n not in silent}
 
 
 CONSOLE = re.findall(
