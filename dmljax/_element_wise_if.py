@@ -123,13 +123,10 @@ def _same_sizes(*shapes: tuple[int, ...]) -> str:
         jnp.broadcast_shapes(*shapes)
     except ValueError:
         return ""
+    write = " Write element_wise_if(*jnp.broadcast_arrays(condition, a, b))"
     if len(ranks) == 1:
-        return " Write element_wise_if(*jnp.broadcast_arrays(condition, a, b))."
-    return (
-        " Give all of them the same number of dimensions, such as by "
-        "condition[:, None], and write "
-        "element_wise_if(*jnp.broadcast_arrays(condition, a, b))."
-    )
+        return f"{write}."
+    return f"{write} if their last dimensions belong together."
 
 
 def _same_type(a: jax.Array, b: jax.Array) -> str:
