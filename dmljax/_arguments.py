@@ -459,7 +459,7 @@ def cast_float_value(
     out of range, or to NaN. We chose what JAX's own cast does: it saturates, and NaN
     gives 0.
 
-    >>> [int(cast_float_value(v, np.dtype("uint8"))) for v in (10.6, -1.0, math.nan)]
+    >>> [int(cast_float_value(v, np.dtype("uint8"))) for v in (10.6, -1.0, np.nan)]
     [10, 0, 0]
     """
     with np.errstate(over="ignore"):  # a number past the largest float is infinity
