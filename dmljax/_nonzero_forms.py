@@ -202,11 +202,11 @@ def coordinates_of(
 def by_size(x: jax.Array, *first: jax.Array, **static: Any) -> Outputs:
     """Chooses the form by the number of elements.
 
-    A symbolic number takes the form for few. For the elements above a limit, an H200
-    takes 0.094 ms of 2^24 by `by_bit_words`, 0.149 by `by_elements` and 0.150 by a
-    scatter in jax.numpy, and of 2^18 0.042, 0.039 and 0.037. At `MANY` it takes 0.074,
-    0.088 and 0.084 (results/nvidia-h200.csv, "dmljax xla", "[bit words]", "[elements]"
-    and "jnp scatter").
+    A symbolic number takes the form for few. We timed the elements above a limit on an
+    H200, by `by_bit_words`, by `by_elements` and by a scatter in jax.numpy: 2^24
+    elements take 0.093, 0.147 and 0.141 ms, and 2^22 elements 0.066, 0.056 and 0.059
+    (results/nvidia-h200.csv, "dmljax xla", "[bit words]", "[elements]" and "jnp
+    scatter").
     """
     few = not isinstance(x.size, int) or x.size < MANY
     form = by_elements if few else by_bit_words
