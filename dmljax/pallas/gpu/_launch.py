@@ -55,7 +55,7 @@ def launch_threads(
             for shape in posts
         ]
         references = (*references[: len(given)], *posted, *references[len(given) :])
-        kinds = (mosaic_gpu.RefType(),) * len(references)
+        kinds = (_threads.reference_type(),) * len(references)
         _threads.inline(arg_types=kinds)(code)(*references)
 
     parameters = mosaic_gpu.CompilerParams(
