@@ -90,8 +90,8 @@ def require_kernel(
     # JAX does not say the name of a platform that has no lowering rule of its own.
     named = f"the platform {platform!r}" if platform else "this platform"
     require_fit(operator, exists, f"{asked} there is no kernel for {named}")
-    backend = BACKENDS.get(platform, "a backend")
-    lacks = f"it needs {backend}, which this JAX, {jax.__version__}, does not have"
+    backend, version = BACKENDS.get(platform, "a backend"), jax.__version__
+    lacks = f"it needs {backend} as JAX 0.10.2 has it, and this is JAX {version}"
     require_fit(operator, kernels_available(platform), f"{asked} {lacks}")
     gpu = f"a GPU of compute capability {LEAST_CAPABILITY} or later"
     require_fit(operator, served(platform, LEAST_CAPABILITY), f"{asked} it needs {gpu}")
