@@ -288,10 +288,13 @@ def code_per_thread() -> CodePerThread | None:
     dialects = _read("dialects", module("jaxlib.mlir"))
     if _MISSING in (inline, reference, pointer, dialects):
         return None
-    # Before JAX 0.10.2, kernels are launched in another way.
-    if "out_type" not in inspect.signature(mosaic_gpu.kernel).parameters:
-        return None
     return CodePerThread(inline, reference, pointer, module("jaxlib.mlir.ir"), dialects)
+
+
+def launches_threads() -> bool:
+    """Whether Mosaic GPU launches a kernel as we do: from JAX 0.10.2 on."""
+    mosaic_gpu = module("jax.experimental.pallas.mosaic_gpu")
+    return "out_type" in inspect.signature(mosaic_gpu.kernel).parameters
 
 
 def compute_capability() -> tuple[int, ...] | None:

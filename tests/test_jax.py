@@ -22,6 +22,7 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 import dmljax.numpy as dnp
 from dmljax import DescriptorError, _jax
+from dmljax.pallas._platforms import kernels_available
 from tests.checks import launches, needs_kernels, python
 from tests.meshes import sharding_of
 from tests.pallas import blocks
@@ -253,7 +254,7 @@ USES = {
     "mapped without check_vma": lambda: mapped(check_vma=False),
     "kernel": lambda: by_kernel(X),
 }
-if _jax.code_per_thread():
+if kernels_available("cuda"):
     USES["kernel per thread"] = lambda: launches(by_kernel, X)
 LACKS = "it needs .*mosaic_gpu as JAX 0.10.2 has it, and this is JAX"
 PER_THREAD = ("code per thread", "reference", "pointer", "dialects")
@@ -308,8 +309,7 @@ def test_the_table_is_complete():
 
 
 def test_which_jax_has_what_kernels_for_gpus_need():
-    found = _jax.code_per_thread() is not None
-    assert found == (jax.__version_info__ >= (0, 10, 2))
+    assert kernels_available("cuda") == (jax.__version_info__ >= (0, 10, 2))
 
 
 @pytest.mark.parametrize(("name", "use"), ERRORS)

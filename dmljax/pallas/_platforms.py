@@ -13,6 +13,7 @@ from dmljax._jax import (
     compute_capability,
     is_exported,
     is_local,
+    launches_threads,
     module,
     types_of,
     why_divided,
@@ -35,7 +36,7 @@ LEAST_BY_DEFAULT = (9, 0)
 def kernels_available(platform: str) -> bool:
     """Whether the installed JAX has the backend, and the parts that the kernels use."""
     if platform == "cuda":
-        return code_per_thread() is not None
+        return code_per_thread() is not None and launches_threads()
     backend = BACKENDS.get(platform)
     return backend is None or module(backend) is not None
 
