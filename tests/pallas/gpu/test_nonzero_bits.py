@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from dmljax._coordinates import is_nonzero
+from dmljax._nonzero_forms import is_nonzero
 
 from dmljax.pallas.gpu import _nonzero_bits
 from tests import samples
