@@ -21,11 +21,13 @@ from jax.interpreters import mlir
 from jax.sharding import AbstractMesh, AxisType, use_abstract_mesh
 
 VERSION = jax.__version_info__
+# The error moved in JAX 0.10.1.
 _errors: Any = jax.core if VERSION < (0, 10, 1) else jax.errors
 InconclusiveDimensionOperation: type[Exception] = _errors.InconclusiveDimensionOperation
 # For jax.jit: a jaxpr gets the operations of a function. From JAX 0.11 on, True means
 # that only the lowered program gets them.
 INLINE: Any = getattr(getattr(jax, "Inline", None), "JAX_EARLY", True)
+# JAX documents this class in jax.extend.lowering, which JAX 0.9 lacks.
 Context = mlir.LoweringRuleContext
 NO_MESH = AbstractMesh((), ())
 _MISSING = object()  # stands for a name that this JAX lacks; None could be a value

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from dmljax._nonzero_forms import is_nonzero
 
+from dmljax._nonzero_forms import is_nonzero
 from dmljax.pallas.gpu import _nonzero_bits
 from tests import samples
 from tests.pallas import lockstep
