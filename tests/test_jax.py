@@ -256,7 +256,7 @@ USES = {
 }
 if kernels_available("cuda"):
     USES["kernel per thread"] = lambda: launches(by_kernel, X)
-LACKS = "it needs .*mosaic_gpu as JAX 0.10.2 has it, and this is JAX"
+LACKS = "it needs .*mosaic_gpu as JAX 0.10.2 has it, while this is JAX"
 PER_THREAD = ("code per thread", "reference", "pointer", "dialects")
 NEEDED = ("lower", "operand types", "result types")
 # The uses that fail, and what is in the message. All others give the same as before.

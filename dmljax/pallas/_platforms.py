@@ -92,7 +92,7 @@ def require_kernel(
     named = f"the platform {platform!r}" if platform else "this platform"
     require_fit(operator, exists, f"{asked} there is no kernel for {named}")
     backend, version = BACKENDS.get(platform, "a backend"), jax.__version__
-    lacks = f"it needs {backend} as JAX 0.10.2 has it, and this is JAX {version}"
+    lacks = f"it needs {backend} as JAX 0.10.2 has it, while this is JAX {version}"
     require_fit(operator, kernels_available(platform), f"{asked} {lacks}")
     gpu = f"a GPU of compute capability {LEAST_CAPABILITY} or later"
     require_fit(operator, served(platform, LEAST_CAPABILITY), f"{asked} it needs {gpu}")
