@@ -20,6 +20,7 @@ from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._check import DescriptorError, as_python, show
+from dmljax._jax import unwrapped_constant
 from dmljax._types import (
     LARGEST_DOUBLE,
     Sizes,
@@ -170,7 +171,7 @@ def unwrapped(value: Any) -> Any:
     """Returns the array of an object that wraps one, such as flax's nnx.Param."""
     if hasattr(value, "__jax_array__") and not isinstance(value, (jax.Array, type)):
         return value.__jax_array__()
-    return value
+    return unwrapped_constant(value)
 
 
 def _is_of_numbers(dtype: np.dtype) -> bool:

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import numpy as np
-from jax.errors import InconclusiveDimensionOperation
+
+from dmljax._jax import InconclusiveDimensionOperation
 
 Member = TypeVar("Member", bound=enum.IntEnum)
 Named = tuple[str, Any]  # the name of a tensor, and a value of it

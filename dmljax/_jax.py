@@ -1,24 +1,45 @@
-"""Every name of JAX outside its documented API that the package rests on.
+"""Every name of JAX that is neither documented nor in JAX's tutorial of primitives.
 
-Nothing else in the package touches such a name. A test hides each in turn. What the
-package does with a name belongs to the callers.
+The tutorial is https://docs.jax.dev/en/latest/jax-primitives.html. A test compares all
+names of JAX in the other files with a list, and other tests hide each name of this file
+in turn. Names that differ between the versions of JAX that we support stand here, too.
+What the package does with a name belongs to the callers.
 """
 
+import contextlib
 import dataclasses
 import importlib
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.interpreters import mlir
-from jax.sharding import AxisType
+from jax.sharding import AbstractMesh, AxisType, use_abstract_mesh
 
+VERSION = jax.__version_info__
+# The error moved in JAX 0.10.1.
+_errors: Any = jax.core if VERSION < (0, 10, 1) else jax.errors
+InconclusiveDimensionOperation: type[Exception] = _errors.InconclusiveDimensionOperation
+# For jax.jit: a jaxpr gets the operations of a function. From JAX 0.11 on, True means
+# that only the lowered program gets them.
+INLINE: Any = getattr(getattr(jax, "Inline", None), "JAX_EARLY", True)
+# JAX documents this class in jax.extend.lowering, which JAX 0.9 lacks.
+Context = mlir.LoweringRuleContext
+NO_MESH = AbstractMesh((), ())
 _MISSING = object()  # stands for a name that this JAX lacks; None could be a value
 
 # The attributes that lead to each name, from an object that JAX documents.
 UNDOCUMENTED = {
+    # Of jax.interpreters.mlir: lowers a function inside of a lowering rule. Of a rule's
+    # context: the types of the operands and of the results. Without them, every call
+    # is an error.
+    "lower": "lower_fun",
+    "operand types": "avals_in",
+    "result types": "avals_out",
     # Of a lowering rule's context: for how many devices a program is lowered. Without
     # it, it may be for several: the form is one that XLA can divide, and a kernel that
     # was asked for is an error.
@@ -27,17 +48,18 @@ UNDOCUMENTED = {
     # form. Without it, a kernel that is the default is in the export, and older GPUs
     # can't run it; implementation="xla" exports without one.
     "export": "module_context.lowering_parameters.for_export",
-    # Of a lowering rule's context: gives a form types that know no mesh. Without it,
-    # arrays over explicit mesh axes are an error, and a shard_map without
-    # check_vma=False.
-    "replace": "replace",
-    # Of an array's type: over which mesh axes of a shard_map it varies. Without it, a
-    # shard_map needs check_vma=False for kernels and derivatives.
+    # Of an array's type: over which mesh axes of a shard_map it varies, in JAX 0.10 and
+    # later, and in JAX 0.9. Without both, a shard_map needs check_vma=False for kernels
+    # and derivatives.
     "manual axes": "manual_axis_type",
+    "manual axes in JAX 0.9": "vma",
+    # Of an array's type: gives it a weak type. Without it, no result has one.
+    "weak type": "update",
     # Of jax.experimental.pallas.mosaic_gpu, of jax.experimental.mosaic.gpu, and of
     # jaxlib.mlir: what kernels for NVIDIA GPUs are built with. Without them XLA's form
     # runs, and a kernel that was asked for is an error.
     "code per thread": "inline_mgpu",
+    "reference": "RefType",
     "pointer": "utils.memref_ptr",
     "dialects": "dialects",
     # Of a device. Without it, a kernel is taken to serve the GPU of this machine, and
@@ -53,6 +75,17 @@ def _read(name: str, source: Any) -> Any:
     return source
 
 
+def _need(name: str, source: Any) -> Any:
+    """Reads a name of the table for which there is no substitute."""
+    found = _read(name, source)
+    if found is _MISSING:
+        raise NotImplementedError(
+            f"dmljax: this JAX, {jax.__version__}, has no {UNDOCUMENTED[name]}, which "
+            "every operator needs. Use another version of JAX."
+        )
+    return found
+
+
 def module(name: str) -> Any:
     """Imports a module of JAX or jaxlib, or returns None if they don't have it."""
     try:
@@ -65,7 +98,16 @@ def module(name: str) -> Any:
         raise
 
 
-def is_local(context: mlir.LoweringRuleContext) -> bool:
+# LOWERING
+
+
+def types_of(context: Context) -> list[Any]:
+    """Returns the types of the operands and of the results."""
+    operands = _need("operand types", context)
+    return [*operands, *_need("result types", context)]
+
+
+def is_local(context: Context) -> bool:
     """Whether each of these arrays lies on one device as a whole.
 
     Then XLA does not divide them: the program is for one device, or this is the body of
@@ -75,19 +117,18 @@ def is_local(context: mlir.LoweringRuleContext) -> bool:
         return True
     # The number of devices counts those of a shard_map as well. Inside of it, and with
     # explicit axes, the types say that nothing is left to divide.
-    arrays: list[Any] = [*context.avals_in, *context.avals_out]
+    arrays = types_of(context)
     divided = any(names_axes(entry) for x in arrays for entry in x.sharding.spec)
     # With an automatic axis in the mesh, XLA may divide what the type does not.
     meshes = [x.sharding.mesh.axis_types for x in arrays]
     return not divided and all(kinds and AxisType.Auto not in kinds for kinds in meshes)
 
 
-def why_divided(context: mlir.LoweringRuleContext) -> str | None:
+def why_divided(context: Context) -> str | None:
     """Says why XLA may divide these arrays, and what to do; None if it does not."""
     if is_local(context):
         return None
-    arrays: list[Any] = [*context.avals_in, *context.avals_out]
-    kinds = {kind for array in arrays for kind in array.sharding.mesh.axis_types}
+    kinds = {kind for x in types_of(context) for kind in x.sharding.mesh.axis_types}
     if kinds >= {AxisType.Manual, AxisType.Auto}:
         return (
             "XLA may divide these arrays over the axes that are not manual. Leave out "
@@ -110,36 +151,40 @@ def names_axes(entry: Any) -> bool:
     return entry not in (None, ())
 
 
-def is_exported(context: mlir.LoweringRuleContext) -> bool:
+def is_exported(context: Context) -> bool:
     """Whether JAX says that the program is lowered to be exported."""
     return _read("export", context) is True
 
 
-def on_one_device(context: mlir.LoweringRuleContext) -> mlir.LoweringRuleContext:
-    """Returns the context with types that have no mesh, for a form for one device.
+def lower(
+    form: Callable[..., Any], context: Context, *operands: Any, **static: Any
+) -> Any:
+    """Lowers a form for types without a mesh.
 
-    With a mesh in them, JAX would ask of each operation how its result is sharded.
+    With a mesh, Mosaic GPU would ask for the GPU of this machine, and the operations of
+    a form how their results are sharded.
     """
-    replace = _read("replace", context)
-    if replace is _MISSING:
-        arrays: list[Any] = [*context.avals_in, *context.avals_out]
-        if any(_varying(array) for array in arrays):
-            raise NotImplementedError(
-                f"dmljax: this JAX, {jax.__version__}, has no LoweringRuleContext."
-                "replace, which the operators need inside of a shard_map and for "
-                "arrays that are sharded over explicit mesh axes. Use jax.shard_map "
-                "with check_vma=False, or another version of JAX."
-            )
-        return context
 
     def bare(array: Any) -> jax.core.ShapedArray:
         return jax.core.ShapedArray(array.shape, array.dtype)
 
-    bare_context: mlir.LoweringRuleContext = replace(
-        avals_in=list(map(bare, context.avals_in)),
-        avals_out=list(map(bare, context.avals_out)),
+    bare_context: Any = dataclasses.replace(
+        context,
+        avals_in=list(map(bare, _need("operand types", context))),
+        avals_out=list(map(bare, _need("result types", context))),
     )
-    return bare_context
+    rule = _need("lower", mlir)(form, multiple_results=True)
+    with use_abstract_mesh(NO_MESH):
+        return rule(bare_context, *operands, **static)
+
+
+# TYPES OF ARRAYS
+
+
+def with_weak_type(array: Any) -> Any:
+    """Returns the type of an array as a weak one."""
+    update = _read("weak type", array)
+    return array if update is _MISSING else update(weak_type=True)
 
 
 def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
@@ -150,7 +195,7 @@ def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
     on all devices varies over no axis. The transpose of its cast is the sum over the
     devices. Its cotangent must be that sum.
     """
-    axes = [_varying(jax.typeof(array)) for array in arrays]
+    axes = [_varying(array) for array in arrays]
     everywhere = frozenset().union(*axes)
     return [
         lax.pcast(array, tuple(everywhere - own), to="varying")
@@ -162,13 +207,24 @@ def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
 
 def knows_manual_axes(array: jax.Array) -> bool:
     """Whether JAX says over which mesh axes of a shard_map an array varies."""
-    return _read("manual axes", jax.typeof(array)) is not _MISSING
+    return bool(_manual_axes(array))
 
 
-def _varying(array: Any) -> frozenset[str]:
-    """Returns the mesh axes over which an array of this type varies, if JAX says so."""
-    axes = _read("manual axes", array)
-    return getattr(axes, "varying", frozenset())
+def _manual_axes(array: jax.Array) -> dict[str, Any]:
+    """Returns how JAX says over which mesh axes an array varies, by attribute."""
+    kind = jax.typeof(array)
+    for name in ("manual axes", "manual axes in JAX 0.9"):
+        axes = _read(name, kind)
+        if axes is not _MISSING:
+            return {UNDOCUMENTED[name]: axes}
+    return {}
+
+
+def _varying(array: jax.Array) -> frozenset[str]:
+    """Returns the mesh axes over which an array varies, if JAX says so."""
+    for axes in _manual_axes(array).values():
+        return frozenset(getattr(axes, "varying", axes))
+    return frozenset()
 
 
 def struct(
@@ -178,10 +234,38 @@ def struct(
 
     Pallas asks for it inside of a shard_map that checks over which axes arrays vary.
     """
-    axes = _read("manual axes", jax.typeof(operand))
-    if axes is _MISSING:
-        return jax.ShapeDtypeStruct(shape, dtype)
-    return jax.ShapeDtypeStruct(shape, dtype, manual_axis_type=axes)
+    return jax.ShapeDtypeStruct(shape, dtype, **_manual_axes(operand))
+
+
+# JAX 0.9.0
+
+
+def unwrapped_constant(value: Any) -> Any:
+    """Returns the array of a constant that JAX 0.9.0 wraps while it traces."""
+    wrapped = hasattr(value, "weak_type") and not isinstance(value, jax.Array)
+    return jnp.asarray(value) if wrapped else value
+
+
+@contextlib.contextmanager
+def whole_mesh() -> Iterator[None]:
+    """Lets a batching rule divide arrays over the explicit mesh axes of the batch.
+
+    JAX 0.9.0 refuses that. Later versions do what we do here.
+    """
+    if VERSION >= (0, 9, 1):
+        yield
+        return
+    core: Any = jax.core
+    before = core.trace_ctx.axis_env
+    whole = dataclasses.replace(before, explicit_mesh_axis_names=frozenset())
+    core.trace_ctx.set_axis_env(whole)
+    try:
+        yield
+    finally:
+        core.trace_ctx.set_axis_env(before)
+
+
+# GPUS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,6 +273,7 @@ class CodePerThread:
     """The parts of JAX with which code for one thread of a GPU is built."""
 
     inline: Any  # makes a function that builds MLIR a part of a Mosaic GPU kernel
+    reference_type: Any  # the class of the types of its arguments
     pointer: Callable[..., Any]  # the address of a reference that such a function gets
     ir: Any  # MLIR's types, attributes and places to insert operations
     dialects: Any  # MLIR's operations, by dialect
@@ -198,12 +283,20 @@ def code_per_thread() -> CodePerThread | None:
     """Returns what code per thread is built with; None where JAX lacks a part of it."""
     for dialect in ("arith", "gpu", "llvm", "nvvm", "scf"):
         module(f"jaxlib.mlir.dialects.{dialect}")
-    inline = _read("code per thread", module("jax.experimental.pallas.mosaic_gpu"))
+    mosaic_gpu = module("jax.experimental.pallas.mosaic_gpu")
+    inline = _read("code per thread", mosaic_gpu)
+    reference = _read("reference", mosaic_gpu)
     pointer = _read("pointer", module("jax.experimental.mosaic.gpu"))
     dialects = _read("dialects", module("jaxlib.mlir"))
-    if _MISSING in (inline, pointer, dialects):
+    if _MISSING in (inline, reference, pointer, dialects):
         return None
-    return CodePerThread(inline, pointer, module("jaxlib.mlir.ir"), dialects)
+    return CodePerThread(inline, reference, pointer, module("jaxlib.mlir.ir"), dialects)
+
+
+def launches_threads() -> bool:
+    """Whether Mosaic GPU launches a kernel as we do: from JAX 0.10.2 on."""
+    mosaic_gpu = module("jax.experimental.pallas.mosaic_gpu")
+    return "out_type" in inspect.signature(mosaic_gpu.kernel).parameters
 
 
 def compute_capability() -> tuple[int, ...] | None:

@@ -24,17 +24,24 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jax.sharding import AbstractMesh, get_abstract_mesh, use_abstract_mesh
+from jax.sharding import get_abstract_mesh
 
 from dmljax._check import DescriptorError, NoKernelError, as_python, show
-from dmljax._jax import is_local, on_one_device, varying_alike
+from dmljax._jax import (
+    INLINE,
+    Context,
+    is_local,
+    lower,
+    types_of,
+    varying_alike,
+    whole_mesh,
+)
 from dmljax._sharding import explicit_mesh, over_explicit_mesh
 from dmljax._types import Form, Outputs
 from dmljax.pallas._platforms import may_be_default, require_kernel
 
 # The form that a caller asks for. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
-NO_MESH = AbstractMesh((), ())
 # XLA counts bytes in integers of 63 bits, and an element has up to 16 bytes.
 MOST_ELEMENTS = 2**59
 
@@ -54,12 +61,12 @@ class Kernel:
     form: Form
     default_from: int | None = None
 
-    def is_default(self, platform: str, context: mlir.LoweringRuleContext) -> bool:
+    def is_default(self, platform: str, context: Context) -> bool:
         """Whether the kernel runs for these arrays if the caller asks for none."""
         if self.default_from is None or not may_be_default(platform, context):
             return False
-        arrays: list[Any] = [*context.avals_in, *context.avals_out]
-        return bool(max(array.size for array in arrays) >= self.default_from)
+        size = max(array.size for array in types_of(context))
+        return bool(size >= self.default_from)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -159,24 +166,16 @@ class OperatorPrimitive:
         """Makes the lowering rule for `platform`."""
 
         def rule(
-            context: mlir.LoweringRuleContext,
+            context: Context,
             *operands: Any,
             implementation: Implementation,
             **static: Any,
         ) -> Any:
-            def lower(form: Form) -> Any:
-                # With the mesh Mosaic GPU would ask for the GPU of this machine, and
-                # the operations of a form how their results are sharded.
-                with use_abstract_mesh(NO_MESH):
-                    local = mlir.lower_fun(form, multiple_results=True)
-                    one = on_one_device(context)
-                    return local(one, *operands, **static)
-
             kernel = self.kernels.get(platform)
             if implementation == "pallas":
                 require_kernel(self.name.upper(), platform, kernel is not None, context)
                 assert kernel is not None
-                return lower(kernel.form)
+                return lower(kernel.form, context, *operands, **static)
             if (
                 implementation is None
                 and kernel
@@ -184,12 +183,13 @@ class OperatorPrimitive:
             ):
                 # A kernel may refuse a type or a size. XLA's form then runs.
                 with contextlib.suppress(NoKernelError):
-                    return lower(kernel.form)
+                    return lower(kernel.form, context, *operands, **static)
             # The form of a platform is faster on one device, but XLA may divide it
             # badly.
+            form = self.divisible or self.xla
             if is_local(context):
-                return lower(self.on_platform.get(platform, self.xla))
-            return lower(self.divisible or self.xla)
+                form = self.on_platform.get(platform, self.xla)
+            return lower(form, context, *operands, **static)
 
         return rule
 
@@ -228,7 +228,8 @@ class OperatorPrimitive:
             else jnp.moveaxis(operand, dim, 0)
             for operand, dim in zip(operands, dims, strict=True)
         ]
-        outputs = self(*operands, **static)
+        with whole_mesh():
+            outputs = self(*operands, **static)
         return outputs, [0] * len(outputs)
 
     def _jvp(
@@ -243,7 +244,7 @@ class OperatorPrimitive:
         zero = all(isinstance(tangent, ad.Zero) for tangent in linear)
         if self.transpose is None or zero:
             return outputs, [ad.Zero(jax.typeof(o).to_tangent_aval()) for o in outputs]
-        tangents = self(*primals[:first], *map(ad.instantiate_zeros, linear), **static)
+        tangents = self(*primals[:first], *map(_instantiate, linear), **static)
         return outputs, tangents
 
     def _transpose_rule(
@@ -251,8 +252,16 @@ class OperatorPrimitive:
     ) -> Sequence[jax.Array | None]:
         assert self.transpose is not None, "only linear operators are transposed"
         # A caller of jax.vjp may give an array of NumPy.
-        cotangents = [jnp.asarray(ad.instantiate_zeros(each)) for each in cotangents]
+        cotangents = [jnp.asarray(_instantiate(each)) for each in cotangents]
         return self.transpose(self, static, cotangents, operands)
+
+
+def _instantiate(tangent: Any) -> Any:
+    """Returns an array of zeros for JAX's symbol of one."""
+    if not isinstance(tangent, ad.Zero):
+        return tangent
+    kind: Any = tangent.aval
+    return jnp.zeros(kind.shape, kind.dtype)
 
 
 def evaluate(
@@ -323,15 +332,14 @@ def compiled(*static: str) -> Callable[[Callable[..., Result]], Callable[..., Re
     JAX finds a program faster if arguments are passed by position. Profiles show the
     operations under the name of the function.
     """
-    # A jaxpr gets the operations of the function, not a call of it. They are faster to
-    # trace and to lower. From JAX 0.11 on, True means that only lowering does this.
-    early: Any = getattr(getattr(jax, "Inline", None), "JAX_EARLY", True)
 
+    # A jaxpr that has the operations of the function, and not a call of it, is faster
+    # to trace and to lower.
     def compile(function: Callable[..., Result]) -> Callable[..., Result]:
         scope = f"dmljax.{function.__name__.strip('_')}"
         scoped = jax.named_scope(scope)(function)
         jitted: Callable[..., Result]
-        jitted = jax.jit(scoped, static_argnames=static, inline=early)
+        jitted = jax.jit(scoped, static_argnames=static, inline=INLINE)
         return jitted
 
     return compile

@@ -59,7 +59,7 @@ from dmljax._check import (
     show,
 )
 from dmljax._diagonal_matrix1 import diagonal_matrix1
-from dmljax._jax import names_axes
+from dmljax._jax import names_axes, with_weak_type
 from dmljax._nonzero_coordinates import nonzero_coordinates
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates, read_rows
 from dmljax._one_hot import one_hot as _one_hot
@@ -718,9 +718,9 @@ def _one_hot_classes(
 _WEAK = Primitive("dmljax_weak")
 _WEAK_PROGRAM = jax.jit(lambda x: (_WEAK.bind(x),))
 _WEAK.def_impl(lambda x: evaluate("weak", _WEAK_PROGRAM, x)[0])
-_WEAK.def_abstract_eval(lambda x: x.update(weak_type=True))
-ad.deflinear2(_WEAK, lambda cotangent, x: [cotangent])
-batching.defvectorized(_WEAK)
+_WEAK.def_abstract_eval(with_weak_type)
+ad.primitive_jvps[_WEAK] = lambda xs, tangents: (_WEAK.bind(*xs), tangents[0])
+batching.primitive_batchers[_WEAK] = lambda xs, dims: (_WEAK.bind(*xs), dims[0])
 mlir.register_lowering(_WEAK, lambda context, x: [x])
 
 

@@ -13,8 +13,16 @@ import numpy as np
 import pytest
 
 from dmljax import DescriptorError
+from dmljax.pallas._platforms import kernels_available
 from tests import samples
 from tests.samples import Fill, Sample, Wrong
+
+# Tests that lower a kernel for NVIDIA GPUs. tests/pallas/test_platforms.py says which
+# JAX must be able to do so.
+needs_kernels = pytest.mark.skipif(
+    not kernels_available("cuda"),
+    reason="mosaic_gpu.kernel of this JAX has no argument out_type",
+)
 
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

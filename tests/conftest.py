@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from dmljax.pallas import _platforms
 from tests import samples
 from tests.pallas import blocks, lockstep
 
@@ -80,6 +81,12 @@ def simulator():
         if blocks.SIMULATED:
             blocks.put(patch, blocks.SMALL)
         yield
+
+
+@pytest.fixture
+def any_jax(monkeypatch):
+    """Each JAX can build the toy's kernels, which are functions of jax.numpy."""
+    monkeypatch.setattr(_platforms, "kernels_available", lambda platform: True)
 
 
 @pytest.fixture

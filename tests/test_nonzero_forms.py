@@ -23,7 +23,7 @@ from dmljax._nonzero_forms import (
     zero_patterns,
 )
 from tests import oracles, samples
-from tests.checks import assert_same, launches
+from tests.checks import assert_same, launches, needs_kernels
 
 
 @pytest.fixture
@@ -203,6 +203,7 @@ def test_a_sum_in_levels_is_the_running_sum(size):
 # THE KERNELS
 
 
+@needs_kernels
 def test_nonzero_coordinates_runs_its_kernel_from_a_size_on():
     for dtype in ("uint8", "float32"):
         for size, expected in (2**12, 1), (2**12 - 1, 0):

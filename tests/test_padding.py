@@ -25,7 +25,7 @@ from dmljax import (
     padding,
 )
 from dmljax._padding import _padding
-from tests.checks import assert_refused, launches
+from tests.checks import assert_refused, launches, needs_kernels
 from tests.meshes import run, sharding_of
 from tests.samples import tensor
 from tests.sharded import SHAPE, array
@@ -195,6 +195,7 @@ def test_columns_padded_by_more_than_a_part(kind):
 # THE KERNELS
 
 
+@needs_kernels
 def test_padding_runs_its_kernel_if_it_is_asked_for():
     def pad(x, **options):
         return padding(x, (8, 8), (8, 8), mode=PaddingMode.EDGE, **options)
@@ -205,6 +206,7 @@ def test_padding_runs_its_kernel_if_it_is_asked_for():
         assert launches(function, x) == expected
 
 
+@needs_kernels
 def test_the_gradient_of_a_padding_by_kernel_launches_no_other():
     """The adjoint has no kernel."""
 

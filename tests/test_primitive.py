@@ -24,6 +24,7 @@ from tests.checks import lowered
 from tests.meshes import sharding_of
 from tests.subjects import SUBJECTS
 
+pytestmark = pytest.mark.usefixtures("any_jax")
 # What a form computes, and the operation of StableHLO that shows it.
 FORMS = {
     "definition": (jnp.sin, "sine"),

@@ -3,18 +3,19 @@
 `dmljax._primitive` asks here when it lowers a call for which there is a kernel.
 """
 
-from typing import Any
-
 import jax
-from jax.interpreters import mlir
 
 from dmljax._check import NoKernelError, require
 from dmljax._jax import (
+    VERSION,
+    Context,
     code_per_thread,
     compute_capability,
     is_exported,
     is_local,
+    launches_threads,
     module,
+    types_of,
     why_divided,
 )
 
@@ -26,7 +27,7 @@ BACKENDS = {
 # The oldest GPUs that the kernels run on. Mosaic GPU starts every kernel with
 # instructions that Hopper brought. JAX 0.11.2 leaves them out for older GPUs: the
 # kernels are then compiled for 8.0 and 8.9, as a test does.
-LEAST_CAPABILITY = (8, 0) if jax.__version_info__ >= (0, 11, 2) else (9, 0)
+LEAST_CAPABILITY = (8, 0) if VERSION >= (0, 11, 2) else (9, 0)
 # The oldest GPUs that they run on by default. We have run no kernel on an older one: a
 # kernel is no default before it ran on its hardware.
 LEAST_BY_DEFAULT = (9, 0)
@@ -35,7 +36,7 @@ LEAST_BY_DEFAULT = (9, 0)
 def kernels_available(platform: str) -> bool:
     """Whether the installed JAX has the backend, and the parts that the kernels use."""
     if platform == "cuda":
-        return code_per_thread() is not None
+        return code_per_thread() is not None and launches_threads()
     backend = BACKENDS.get(platform)
     return backend is None or module(backend) is not None
 
@@ -48,13 +49,13 @@ def served(platform: str, least: tuple[int, int]) -> bool:
     return platform != "cuda" or found is None or found >= least
 
 
-def has_known_sizes(context: mlir.LoweringRuleContext) -> bool:
+def has_known_sizes(context: Context) -> bool:
     """Whether all sizes are numbers: the grid and the loops of a kernel need them."""
-    arrays: list[Any] = [*context.avals_in, *context.avals_out]
-    return all(isinstance(size, int) for array in arrays for size in array.shape)
+    sizes = [size for array in types_of(context) for size in array.shape]
+    return all(isinstance(size, int) for size in sizes)
 
 
-def may_be_default(platform: str, context: mlir.LoweringRuleContext) -> bool:
+def may_be_default(platform: str, context: Context) -> bool:
     """Whether a kernel can run in this program without being asked for."""
     # An exported program may run on a GPU that the kernel does not serve.
     return (
@@ -73,7 +74,7 @@ def require_fit(operator: str, holds: bool, problem: str) -> None:
 
 
 def require_kernel(
-    operator: str, platform: str, exists: bool, context: mlir.LoweringRuleContext
+    operator: str, platform: str, exists: bool, context: Context
 ) -> None:
     """Requires that a kernel that was asked for can run in this program.
 
@@ -90,8 +91,8 @@ def require_kernel(
     # JAX does not say the name of a platform that has no lowering rule of its own.
     named = f"the platform {platform!r}" if platform else "this platform"
     require_fit(operator, exists, f"{asked} there is no kernel for {named}")
-    backend = BACKENDS.get(platform, "a backend")
-    lacks = f"it needs {backend}, which this JAX, {jax.__version__}, does not have"
+    backend, version = BACKENDS.get(platform, "a backend"), jax.__version__
+    lacks = f"it needs {backend} as JAX 0.10.2 has it, while this is JAX {version}"
     require_fit(operator, kernels_available(platform), f"{asked} {lacks}")
     gpu = f"a GPU of compute capability {LEAST_CAPABILITY} or later"
     require_fit(operator, served(platform, LEAST_CAPABILITY), f"{asked} it needs {gpu}")

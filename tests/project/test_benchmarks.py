@@ -30,6 +30,7 @@ from benchmarks.programs.program import TINY, cases_of
 from dmljax import _padding_forms
 from dmljax._operators import OPERATORS
 from tests import meshes, samples
+from tests.checks import needs_kernels
 from tests.project.texts import words_of
 
 # Programs are written as users write them.
@@ -137,8 +138,10 @@ def test_the_list_of_programs(capsys):
 
 # FORMS
 
+# Forms of which one has a kernel for NVIDIA GPUs.
+OF_KERNELS = {"rows", "nothing copied", "no kernel"}
 WHERE = [
-    (word, platform)
+    pytest.param(word, platform, marks=needs_kernels if word in OF_KERNELS else ())
     for word, plain in forms.FORMS.items()
     for platform in plain.platforms.split()
 ]

@@ -8,6 +8,7 @@ from unittest import mock
 
 import jax
 import pytest
+from jax.sharding import PartitionSpec
 
 import dmljax
 import dmljax.numpy
@@ -15,12 +16,23 @@ import dmljax.onnx
 from benchmarks import ledger
 from dmljax.__main__ import main
 from dmljax._operators import OPERATORS
+from tests.checks import needs_kernels
 from tests.project.texts import ROOT, TEXTS, names_of_tests, section
 
-# This page is an example for eight devices of the default kind.
-FEW = pytest.mark.skipif(jax.device_count() < 8, reason="there are few devices")
+# Some pages need eight devices of the default kind, shardings in their short form, or a
+# kernel.
+NEEDS = {
+    "docs/sharding.md": [
+        pytest.mark.skipif(jax.device_count() < 8, reason="there are few devices"),
+        pytest.mark.skipif(
+            not repr(PartitionSpec()).startswith("P("),
+            reason="this JAX writes P as PartitionSpec",
+        ),
+    ],
+    "docs/how_to/export.md": [needs_kernels],
+}
 EXAMPLES = [
-    pytest.param(page, marks=FEW if page == "docs/sharding.md" else ())
+    pytest.param(page, marks=NEEDS.get(page, ()))
     for page, text in TEXTS.items()
     if ">>>" in text and page.startswith("docs/")
 ]

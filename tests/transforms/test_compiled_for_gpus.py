@@ -19,7 +19,7 @@ from jax.sharding import AbstractDevice, AbstractMesh, AxisType, Mesh, NamedShar
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from dmljax import PaddingMode, _primitive
+from dmljax import PaddingMode, _jax
 from dmljax.pallas import _platforms
 from tests import meshes
 from tests.checks import python
@@ -114,7 +114,7 @@ def compile_for_a_gpu_before_hopper(capability):
         compute_capability = capability
 
     old = Old(device_kind="an NVIDIA GPU", num_cores=108, platform="gpu")
-    _primitive.NO_MESH = AbstractMesh((), (), abstract_device=old)
+    _jax.NO_MESH = AbstractMesh((), (), abstract_device=old)
     for dtype in ("float32", "float16", "uint8"):
         for shape in ((1 << 20,), (4, 2, 2, 2, 64, 8, 8)):  # few columns, and many
             program = compiled(find, struct(shape, dtype), capability=capability)

@@ -10,6 +10,7 @@ from jax import export
 
 import dmljax
 from dmljax import PaddingMode
+from tests.checks import needs_kernels
 from tests.samples import Sample
 from tests.transforms import dense
 
@@ -26,15 +27,23 @@ def numbers(*shape):
 # EVERY OPERATOR
 
 
-@dense.each_operator(dense.FORMS | dense.KERNELS)
-def test_export_for_every_platform(uses):
-    """The kernels here are for CPUs and for NVIDIA GPUs."""
-    platforms = ("cpu", "cuda") if uses[0].implementation else ("cpu", "cuda", "tpu")
-
+def check_exports(uses, *platforms):
     def exported(program, inputs):
         return export.export(program, platforms=platforms)(inputs).call(inputs)
 
     dense.check(uses, Sample.arrays, Sample.run, Sample.expected, exported)
+
+
+@dense.each_operator()
+def test_export_for_every_platform(uses):
+    check_exports(uses, "cpu", "cuda", "tpu")
+
+
+@needs_kernels
+@dense.each_operator(dense.KERNELS)
+def test_export_of_a_kernel(uses):
+    """The kernels here are for CPUs and for NVIDIA GPUs."""
+    check_exports(uses, "cpu", "cuda")
 
 
 @each_linear

@@ -9,7 +9,14 @@ import jax
 import pytest
 
 from tests import samples
-from tests.checks import assert_refused, assert_same, check, launches, needs_x64
+from tests.checks import (
+    assert_refused,
+    assert_same,
+    check,
+    launches,
+    needs_kernels,
+    needs_x64,
+)
 from tests.subjects import SUBJECTS
 
 FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
@@ -68,6 +75,7 @@ def test_implementations(name):
 # PROGRAMS
 
 
+@needs_kernels
 @pytest.mark.usefixtures("real_blocks")
 @pytest.mark.parametrize("dtype", ON_GPUS + WIDE, indirect=True)
 @each_with_kernel
@@ -79,6 +87,7 @@ def test_every_type_on_a_gpu(name, dtype):
         assert 1 <= launches(sample.run, *sample.arrays(dtype)) <= most
 
 
+@needs_kernels
 @pytest.mark.usefixtures("real_blocks")
 @each_with_kernel
 def test_wide_types_outside_of_x64_mode(name):

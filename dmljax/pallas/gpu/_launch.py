@@ -82,7 +82,7 @@ def _body_of(
         kind = mosaic_gpu.SemaphoreType.REGULAR
         posted = [pl.get_global(kind(sizes)) for sizes in posts]
         references = (*references[:arrays], *posted, *references[arrays:])
-        kinds = (mosaic_gpu.RefType(),) * len(references)
+        kinds = (_threads.reference_type(),) * len(references)
         _threads.inline(arg_types=kinds)(of_thread)(*references)
 
     return body

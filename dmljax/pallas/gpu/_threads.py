@@ -27,6 +27,7 @@ from dmljax.pallas.gpu import WARP, Body
 _mlir = code_per_thread()
 assert _mlir is not None  # `_launch` imports this module where JAX has all of it
 inline = _mlir.inline
+reference_type = _mlir.reference_type
 address_of = _mlir.pointer
 ir = _mlir.ir
 dialects = _mlir.dialects

@@ -5,7 +5,7 @@ import numpy as np
 
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
-from tests.checks import launches, lowered
+from tests.checks import launches, lowered, needs_kernels
 from tests.pallas import blocks, lockstep
 
 PROGRAMS = 2
@@ -41,6 +41,7 @@ def stored(kernel, dtype=np.uint32, **memories):
     return jax.jit(lambda x: launch(x, lockstep.launch_threads))(x)
 
 
+@needs_kernels
 def test_programs_have_shared_memory_and_posts():
     def turn(t, target, i, posts, turned):
         turned.store(t.threads - 1 - t.thread, i)

@@ -15,7 +15,7 @@ import dmljax
 from dmljax import DescriptorError
 from dmljax.pallas.gpu import WARP, _nonzero_coordinates
 from dmljax.pallas.gpu import _nonzero_plan as constants
-from tests.checks import launches, lowered
+from tests.checks import launches, lowered, needs_kernels
 from tests.pallas import blocks
 from tests.pallas.cases import slow
 from tests.pallas.nonzero import ON_GPU, assert_finds, lines, plan_of
@@ -139,6 +139,7 @@ def launch(real_blocks):
         yield spy
 
 
+@needs_kernels
 def test_no_array_has_a_value_for_each_row(launch):
     """Programs keep bits to themselves, and K rows are written."""
     x = jax.ShapeDtypeStruct((2**20,), np.float32)
@@ -149,6 +150,7 @@ def test_no_array_has_a_value_for_each_row(launch):
     assert options["programs"] <= x.size // (constants.WARPS * TILE)
 
 
+@needs_kernels
 @pytest.mark.parametrize(("shares", "more"), [(1, 0), (1, 1), (2, 0), (2, 1)])
 def test_programs_and_posts_of_many_lines(launch, shares, more):
     """A line of one program waits for nobody."""
@@ -160,10 +162,12 @@ def test_programs_and_posts_of_many_lines(launch, shares, more):
     assert options["posts"] == ([(MANY, programs)] if programs > 1 else [])
 
 
+@needs_kernels
 def test_places_that_need_all_32_bits():
     assert launches(by_kernel, jax.ShapeDtypeStruct((2**31 + 1,), np.uint8)) == 1
 
 
+@needs_kernels
 def test_a_batch_of_more_tensors_than_a_grid_has_programs_is_refused():
     most = jax.ShapeDtypeStruct((2**31 - 1, 1), np.uint8)
     more = jax.ShapeDtypeStruct((2**31, 1), np.uint8)

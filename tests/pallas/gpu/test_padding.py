@@ -16,7 +16,7 @@ import dmljax
 from dmljax import PaddingMode
 from dmljax.pallas.gpu import WARP, _padding, _threads
 from tests import oracles, samples
-from tests.checks import assert_same, launches, lowered
+from tests.checks import assert_same, launches, lowered, needs_kernels
 from tests.pallas import blocks, lockstep
 from tests.pallas.cases import slow
 from tests.subjects import SUBJECTS
@@ -173,6 +173,7 @@ def test_the_most_that_32_bits_can_count(mode):
             assert source == oracles.padding_source(n - axis.before, axis.size, name)
 
 
+@needs_kernels
 @pytest.mark.usefixtures("real_blocks")
 @pytest.mark.parametrize("more", [0, 1])
 def test_numbers_are_wide_if_a_sum_needs_it(more):
@@ -187,6 +188,7 @@ def test_numbers_are_wide_if_a_sum_needs_it(more):
     assert spy.called == bool(more)
 
 
+@needs_kernels
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("mode", [CONSTANT, WRAP])
 @pytest.mark.parametrize("shape", [(2**31 + 8, 8), (4, 2**31 + 8), (2**31 + 8, 8, 1)])

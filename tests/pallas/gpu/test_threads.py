@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from dmljax.pallas.gpu import WARP
+from tests.checks import needs_kernels
 from tests.pallas.gpu.test_launch import NUMBERS, SHAPE, THREADS, stored
 
+pytestmark = needs_kernels
 THREAD = NUMBERS % THREADS
 LANE = THREAD % WARP
 ARITHMETIC = ["add", "sub", "mul", "floordiv", "mod"]
