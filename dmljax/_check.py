@@ -1,4 +1,4 @@
-"""Errors: the exception classes, `require`, and how messages show a value.
+"""Errors: the exception classes, and how messages show a value.
 
 We enforce the rules for what users pass by plain code. chex asserts invariants of the
 package itself elsewhere: `chex.disable_asserts` must not make a call crop in silence.
@@ -57,17 +57,6 @@ class ModelError(ValueError):
     """
 
     __module__ = "dmljax"
-
-
-def require(
-    operator: str,
-    condition: bool,
-    rule: str,
-    error: type[DescriptorError] = DescriptorError,
-) -> None:
-    """Raises ``error("OPERATOR: rule")`` unless `condition` holds."""
-    if not condition:
-        raise error(f"{operator}: {rule}")
 
 
 def at_most(low: int, high: int) -> bool:

@@ -131,8 +131,9 @@ def why_divided(context: Context) -> str | None:
     kinds = {kind for x in types_of(context) for kind in x.sharding.mesh.axis_types}
     if kinds >= {AxisType.Manual, AxisType.Auto}:
         return (
-            "XLA may divide these arrays over the axes that are not manual. Leave out "
-            "axis_names=, so that jax.shard_map makes all axes manual"
+            "XLA may divide these arrays over the axes that are not manual; leave out "
+            "axis_names=, so that jax.shard_map makes all axes manual, or use "
+            "implementation=None."
         )
     reason = "XLA may divide these arrays among devices, which it can't do here"
     if _read("devices", context) is _MISSING:
@@ -140,10 +141,14 @@ def why_divided(context: Context) -> str | None:
             f"this JAX, {jax.__version__}, does not say for how many devices it lowers "
             f"a program ({UNDOCUMENTED['devices']})"
         )
-    return (
-        f"{reason}. Run the kernel on each device's part: jax.shard_map(f, mesh=mesh, "
-        "in_specs=spec, out_specs=spec), where f calls the operator"
-    )
+    return f"{reason}; use implementation=None, or {ON_PARTS}"
+
+
+# How a program runs a kernel on arrays that are divided.
+ON_PARTS = """run the kernel on each device's part of x, where f calls the operator:
+    mesh, spec = x.sharding.mesh, x.sharding.spec
+    mapped = jax.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
+    outputs = mapped(x)"""
 
 
 def names_axes(entry: Any) -> bool:

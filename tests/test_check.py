@@ -1,6 +1,5 @@
 """The exceptions, and how messages show names and values."""
 
-import functools
 import pickle
 import re
 import traceback
@@ -13,7 +12,6 @@ from jax import export
 import dmljax
 from dmljax import DataType, FeatureLevel, PaddingMode, TensorFlags
 from dmljax._check import (
-    NoKernelError,
     as_json,
     as_member,
     as_python,
@@ -21,7 +19,6 @@ from dmljax._check import (
     decide_at_most,
     listed,
     quoted,
-    require,
     show,
 )
 from tests.checks import assert_refused
@@ -50,14 +47,6 @@ def test_a_traceback_has_one_error():
     start = "start_padding (StartPadding)"
     assert f"\ndmljax.DescriptorError: PADDING: {start} is {{-1}}; " in text
     assert not re.search("During handling|direct cause", text)
-
-
-def test_require():
-    require("PADDING", True, "nothing.")
-    for error in (dmljax.DescriptorError, NoKernelError):
-        call = functools.partial(require, "PADDING", False, "a rule.", error)
-        assert_refused("PADDING", ": a rule.", call, error=error)
-    assert issubclass(NoKernelError, dmljax.DescriptorError)
 
 
 def no_member(kind, value, text):

@@ -7,6 +7,7 @@ import collections
 import dataclasses
 import functools
 import itertools
+import textwrap
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 from dmljax import DescriptorError, PaddingMode
 from tests import samples
+from tests.checks import needs_kernels
 from tests.meshes import CASES, check_both, run, sharding_of
 from tests.sharded import array
 from tests.subjects import SUBJECTS
@@ -260,8 +262,26 @@ def test_what_explicit_axes_cannot_do():
 )
 def test_a_kernel_is_refused_where_xla_divides_the_call(call):
     (x,) = explicit(P("a"), array())
-    with pytest.raises(DescriptorError, match=r"XLA may divide .*jax\.shard_map"):
+    with pytest.raises(DescriptorError, match=r"(?s)XLA may divide .*jax\.shard_map"):
         jax.jit(functools.partial(call, implementation="pallas")).lower(x)
+
+
+@needs_kernels
+def test_the_lines_of_the_message_run_the_kernel():
+    """Over automatic axes, where XLA divides the call."""
+    find = functools.partial(dmljax.nonzero_coordinates, size=2)
+
+    def f(x):
+        return jax.vmap(functools.partial(find, implementation="pallas"))(x)
+
+    mask = np.arange(64).reshape(8, 8) % 5 == 0
+    x = jax.device_put(mask, sharding_of("8", P("a")))
+    with pytest.raises(DescriptorError) as caught:
+        jax.jit(f).lower(x)
+    _, *lines = str(caught.value).splitlines()
+    names = {"jax": jax, "x": x, "f": f}
+    exec(textwrap.dedent("\n".join(lines)), names)
+    assert_equal(names["outputs"], jax.vmap(find)(mask))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@
 
 import jax
 
-from dmljax._check import NoKernelError, require
+from dmljax._check import NoKernelError
 from dmljax._jax import (
     VERSION,
     Context,
@@ -67,12 +67,6 @@ def may_be_default(platform: str, context: Context) -> bool:
     )
 
 
-def require_fit(operator: str, holds: bool, problem: str) -> None:
-    """Requires that a kernel can run a call. The error names the implementations."""
-    message = f"{problem}; use implementation=None or 'xla'."
-    require(operator, holds, message, NoKernelError)
-
-
 def require_kernel(
     operator: str, platform: str, exists: bool, context: Context
 ) -> None:
@@ -81,18 +75,28 @@ def require_kernel(
     `exists` says whether the operator has a kernel for the platform that the program is
     lowered for.
     """
-    asked = "implementation='pallas' was asked for, and"
+    asked = f"{operator}: implementation='pallas' was asked for, and"
     # XLA can't divide a kernel. It would gather whole arrays on every device instead.
     divided = why_divided(context)
-    message = f"{asked} {divided}; or use implementation=None."
-    require(operator, divided is None, message, NoKernelError)
-    problem = f"{asked} the sizes are symbolic; a kernel needs numbers"
-    require_fit(operator, has_known_sizes(context), problem)
-    # JAX does not say the name of a platform that has no lowering rule of its own.
-    named = f"the platform {platform!r}" if platform else "this platform"
-    require_fit(operator, exists, f"{asked} there is no kernel for {named}")
-    backend, version = BACKENDS.get(platform, "a backend"), jax.__version__
-    lacks = f"it needs {backend} as JAX 0.10.2 has it, while this is JAX {version}"
-    require_fit(operator, kernels_available(platform), f"{asked} {lacks}")
-    gpu = f"a GPU of compute capability {LEAST_CAPABILITY} or later"
-    require_fit(operator, served(platform, LEAST_CAPABILITY), f"{asked} it needs {gpu}")
+    if divided is not None:
+        raise NoKernelError(f"{asked} {divided}")
+    problem = _why_no_kernel(platform, exists, context)
+    if problem is not None:
+        raise NoKernelError(f"{asked} {problem}; use implementation=None or 'xla'.")
+
+
+def _why_no_kernel(platform: str, exists: bool, context: Context) -> str | None:
+    if not has_known_sizes(context):
+        return "the sizes are symbolic; a kernel needs numbers"
+    if not exists:
+        # JAX does not say the name of a platform that has no lowering rule of its own.
+        named = f"the platform {platform!r}" if platform else "this platform"
+        return f"there is no kernel for {named}"
+    if not kernels_available(platform):
+        return (
+            f"it needs {BACKENDS.get(platform, 'a backend')} as JAX 0.10.2 has it, "
+            f"while this is JAX {jax.__version__}"
+        )
+    if not served(platform, LEAST_CAPABILITY):
+        return f"it needs a GPU of compute capability {LEAST_CAPABILITY} or later"
+    return None
