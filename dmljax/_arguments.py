@@ -20,7 +20,6 @@ from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._check import DescriptorError, as_python, show
-from dmljax._jax import unwrapped_constant
 from dmljax._types import (
     LARGEST_DOUBLE,
     Sizes,
@@ -169,9 +168,13 @@ def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
 
 def unwrapped(value: Any) -> Any:
     """Returns the array of an object that wraps one, such as flax's nnx.Param."""
-    if hasattr(value, "__jax_array__") and not isinstance(value, (jax.Array, type)):
+    if isinstance(value, (jax.Array, type)):
+        return value
+    if hasattr(value, "__jax_array__"):
         return value.__jax_array__()
-    return unwrapped_constant(value)
+    if hasattr(value, "weak_type"):  # JAX 0.9.0 wraps a constant while it traces
+        return jnp.asarray(value)
+    return value
 
 
 def _is_of_numbers(dtype: np.dtype) -> bool:

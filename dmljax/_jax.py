@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.interpreters import mlir
@@ -243,12 +242,6 @@ def struct(
 
 
 # JAX 0.9.0
-
-
-def unwrapped_constant(value: Any) -> Any:
-    """Returns the array of a constant that JAX 0.9.0 wraps while it traces."""
-    wrapped = hasattr(value, "weak_type") and not isinstance(value, jax.Array)
-    return jnp.asarray(value) if wrapped else value
 
 
 @contextlib.contextmanager
