@@ -218,7 +218,7 @@ def test_a_kernel_that_never_ran_on_a_tpu_is_not_the_default():
         assert launches(find, x, platform="tpu") == expected
 
 
-@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+@pytest.mark.parametrize("platform", [pytest.param("cuda", marks=needs_kernels), "tpu"])
 def test_no_kernel_for_nothing(platform):
     """No elements, no tensors, or no rows."""
     find = functools.partial(nonzero_coordinates, implementation="pallas")

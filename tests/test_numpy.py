@@ -397,7 +397,7 @@ def test_diagonals_that_are_data(function):
     for dtype in ("int8", "uint8", "int32", "uint32"):
         limits = np.iinfo(dtype)
         ks = np.array([0, 1, limits.min, limits.max], dtype)
-        expected = [theirs(X, int(np.clip(k, -9, 9))) for k in ks]
+        expected = [theirs(X, int(np.clip(int(k), -9, 9))) for k in ks]
         matrices = jnp.asarray([X] * len(ks))
         assert_alike(jax.vmap(ours)(matrices, ks), jnp.stack(expected))
         assert_alike([ours(X, jnp.asarray(k)) for k in ks], expected)
