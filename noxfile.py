@@ -155,10 +155,10 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session(python=OLDEST)
 def fuzz(session: nox.Session) -> None:
-    """Half a minute of random descriptors and damaged model files, with a new seed."""
+    """Random descriptors, calls and damaged model files, with new seeds."""
     session.install("-e", ".[test]")
-    arguments = session.posargs or ("--minutes", "0.5")
-    session.run("python", "-m", "tests.fuzz", *arguments)
+    long = "--hypothesis-profile=long"
+    session.run(*PYTEST, "-n", "auto", long, "tests/fuzz", *session.posargs)
 
 
 @nox.session(python=OLDEST)

@@ -40,8 +40,8 @@ hypothesis.settings.register_profile(
     database=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
-# A longer run, with a new seed each time: pytest --hypothesis-profile=long tests/fuzz
-hypothesis.settings.register_profile("long", max_examples=2000, deadline=None)
+# pytest tests/fuzz --hypothesis-profile=long draws more, and others each time.
+hypothesis.settings.register_profile("long", max_examples=300, deadline=None)
 hypothesis.settings.load_profile("dmljax")
 
 

@@ -1,4 +1,4 @@
-"""A fuzzer: it compares random descriptors with the oracles, and damages model files.
+"""Random descriptors and model files, which the library hypothesis draws.
 
-``python -m tests.fuzz --minutes 1`` runs it, and ``--help`` lists its options.
+``pytest tests/fuzz --hypothesis-profile=long`` draws more, and other ones each time.
 """

@@ -1,0 +1,138 @@
+"""Makes random model files, damages them, and says what they must give."""
+
+import copy
+import json
+import random
+from typing import Any
+
+import numpy as np
+
+from dmljax._model.format import Model
+from tests import oracles
+from tests.fuzz import expected
+from tests.fuzz.descriptors import ODD, Maker
+
+# They take the place of other values: limits of C's types, and values of other types.
+VALUES = [*ODD, 10**40, 0.0, -1.5, 1e300, "", "x", "nan", "UINT8", "INT64", "UNKNOWN"]
+VALUES += ["WRAP", "deferred", "\x1b[2J\n", [], {}, [1], [[]], {"name": "in"}]
+# They take the place of some bytes of the text.
+PIECES = [b"", b"//", b"/*", b"9" * 40, b"null", b",", b"]", b"{", b'"', b"\\", b"\xff"]
+
+# VALID MODELS
+
+
+def valid_model(maker: Maker) -> dict[str, Any]:
+    """Makes a model of one or two dispatches of random descriptors."""
+    choose = maker.random
+    resources: dict[str, Any] = {}
+    dispatchables: dict[str, Any] = {}
+    commands: list[dict[str, Any]] = []
+    for number in range(choose.randint(1, 2)):
+        desc = maker.desc()
+        # Tensors that the dispatchable binds may be owned.
+        first: dict[str, Any] = {}
+        bindings: dict[str, Any] = {}
+        for field, tensor in desc.tensors().items():
+            name = f"r{number}{field}"
+            chosen = first if choose.random() < 0.2 else bindings
+            binding, resources[name] = _bound(choose, name, tensor)
+            chosen[field.title().replace("_", "")] = binding
+        named = f"d{number}"
+        dispatchables[named] = desc.to_json() | {"bindings": first}
+        dispatch = {"type": "dispatch", "dispatchable": named, "bindings": bindings}
+        commands.append(dispatch)
+        commands.append({"type": "print", "resource": name})
+        path = choose.choice(("r.bin", "r.npy"))
+        commands.append({"type": "writeFile", "resource": name, "targetPath": path})
+    return {
+        "resources": resources,
+        "dispatchables": dispatchables,
+        "commands": commands,
+    }
+
+
+def _bound(choose: random.Random, name: str, tensor: Any) -> tuple[Any, Any]:
+    """Makes a binding for a tensor and its resource, of the same or of another type."""
+    data_type = choose.choice((tensor.data_type.name, "UINT8", "INT16"))
+    width = np.dtype(data_type.lower()).itemsize
+    needed = tensor.extent * tensor.dtype.itemsize
+    needed = max(needed, tensor.total_tensor_size_in_bytes or 0)
+    # A tensor that is aligned begins at the first byte of the buffer.
+    aligned = tensor.guaranteed_base_offset_alignment
+    before = 0 if aligned else choose.choice((0, 1, 3))
+    count = before + -(-needed // width)
+    delta = choose.choice((0, 1, 3))
+    values = {"valueCount": count, "valueStart": 1, "valueDelta": delta}
+    resource = {"initialValuesDataType": data_type, "initialValues": values}
+    return {"name": name, "elementOffset": before} if before else name, resource
+
+
+# DAMAGE
+
+
+def damaged(choose: random.Random, model: dict[str, Any]) -> bytes:
+    """Returns the text of a model with some damage, and now and then without any."""
+    for _ in range(choose.choice((0, 1, 1, 2))):
+        _damage_value(choose, model)
+    text = json.dumps(model, ensure_ascii=False).encode("utf-8", "replace")
+    if choose.random() < 0.2:
+        begin = choose.randrange(len(text))
+        end = begin + choose.choice((0, 1, 9, len(text)))
+        text = text[:begin] + choose.choice(PIECES) + text[end:]
+    return text
+
+
+def _damage_value(choose: random.Random, model: dict[str, Any]) -> None:
+    """Changes a number, removes a value, or replaces one."""
+    places = _places(model)
+    numbers = [(p, k) for p, k in places if type(p[k]) is int]
+    kind = choose.choice(("number", "number", "removed", "copied", "other"))
+    parent, key = choose.choice(numbers if kind == "number" and numbers else places)
+    if kind == "number" and numbers:
+        parent[key] += choose.choice((-1, 1, 4, parent[key]))
+    elif kind == "removed":
+        del parent[key]
+    elif kind == "copied":
+        other, there = choose.choice(places)
+        parent[key] = copy.deepcopy(other[there])
+    else:
+        parent[key] = copy.deepcopy(choose.choice(VALUES))
+
+
+def _places(value: Any) -> list[tuple[Any, Any]]:
+    """Lists every place in a JSON value, as its container and its key."""
+    found = []
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        found.append((value, key))
+        if isinstance(item, (dict, list)):
+            found += _places(item)
+    return found
+
+
+# RESULTS
+
+
+def final_bytes(model: Model) -> dict[str, bytes]:
+    """Computes the final bytes of the resources by the oracles."""
+    initial = {name: r.content for name, r in model.resources.items()}
+    state = copy.deepcopy(initial)
+    for command in model.dispatches:
+        inputs = []
+        for field, tensor in command.desc.input_tensors().items():
+            name, offset, owned = command.bindings[field]
+            size = tensor.extent * tensor.dtype.itemsize
+            buffer = (initial if owned else state)[name][offset : offset + size]
+            elements = buffer.copy().view(tensor.dtype)
+            inputs.append(oracles.strided_read(elements, tensor.sizes, tensor.strides))
+        results = expected.logical_outputs(command.desc, inputs)
+        outputs = command.desc.output_tensors().items()
+        for (field, tensor), value in zip(outputs, results, strict=True):
+            name, offset, _ = command.bindings[field]
+            width = tensor.dtype.itemsize
+            shaped = value.reshape(tensor.sizes)
+            for coordinate in np.ndindex(tensor.sizes):
+                at = offset + width * int(np.dot(coordinate, tensor.element_strides))
+                element = np.frombuffer(shaped[coordinate].tobytes(), np.uint8)
+                state[name][at : at + width] = element
+    lengths = {n: r.length * r.dtype.itemsize for n, r in model.resources.items()}
+    return {name: state[name][:length].tobytes() for name, length in lengths.items()}

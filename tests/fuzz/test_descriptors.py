@@ -1,0 +1,52 @@
+"""Random descriptors: which are accepted, and what they compute."""
+
+import contextlib
+
+import hypothesis
+import jax
+import numpy as np
+from hypothesis import strategies as st
+
+import dmljax
+from tests.fuzz import expected
+from tests.fuzz.descriptors import Maker, changed
+from tests.fuzz.rules import accepts
+
+# Hypothesis chooses the seed. If it also chose each number, most examples would differ
+# in few of them, and find few faults.
+randoms = st.randoms(use_true_random=True)
+
+
+def error_of(desc, level):
+    """The message that refuses a descriptor, or nothing if it is accepted."""
+    try:
+        dmljax.create_operator(desc, feature_level=level)
+    except (dmljax.DescriptorError, TypeError) as error:
+        return str(error)
+    return ""
+
+
+@hypothesis.given(randoms)
+def test_the_rules_are_those_of_the_pages(random):
+    """Few descriptors break a rule that is seldom broken, so an example has many."""
+    maker = Maker(random)
+    for _ in range(100):
+        desc = maker.desc()
+        level = maker.level()
+        with contextlib.suppress(dmljax.DescriptorError, TypeError):
+            for _ in range(random.choice((0, 0, 1, 1, 2))):
+                desc = changed(maker, desc)
+        with jax.enable_x64(True):
+            error = error_of(desc, level)
+        assert accepts(desc, level) == (not error), (desc, level, error)
+        assert not error or error.startswith(f"{desc.operator}: ")
+
+
+@hypothesis.given(randoms)
+def test_results_are_those_of_the_oracles(random):
+    desc = Maker(random).desc()
+    generator = np.random.default_rng(random.getrandbits(32))
+    arrays = expected.random_inputs(generator, desc)
+    with jax.enable_x64(True):
+        found = jax.tree.leaves(dmljax.create_operator(desc)(*arrays))
+    assert all(map(expected.same_bits, found, expected.outputs(desc, arrays)))

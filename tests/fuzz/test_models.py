@@ -1,0 +1,43 @@
+"""Random model files, some of them damaged: they are refused, or run as they say."""
+
+import json
+import pathlib
+
+import hypothesis
+import jax
+import pytest
+
+import dmljax
+from dmljax._model.parse import parse_model
+from tests.fuzz import models
+from tests.fuzz.descriptors import Maker
+from tests.fuzz.test_descriptors import randoms
+
+# The oracles are loops in Python, so no model may be large.
+MOST = {"max_elements": 5000}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def folder(tmp_path_factory):
+    """The current directory, where models write their files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("models"))
+        yield
+
+
+@hypothesis.given(randoms)
+def test_a_model_gives_the_results_of_the_oracles_or_is_refused(random):
+    source = models.valid_model(Maker(random))
+    for text in (json.dumps(source).encode(), models.damaged(random, source)):
+        pathlib.Path("model.json").write_bytes(text)
+        error = ""
+        with jax.enable_x64(True):
+            try:
+                found = dmljax.run_model("model.json", **MOST)
+            except dmljax.ModelError as raised:
+                error = str(raised)
+            else:
+                wanted = models.final_bytes(parse_model(text, **MOST))
+                assert {n: array.tobytes() for n, array in found.items()} == wanted
+        assert not error or error.isprintable()
+        assert len(error) < 600
