@@ -107,7 +107,7 @@ FORMS = {
     "nothing copied": Plain(
         "gpu", PADDED, _swapped(PaddingPlan, "inside", (0, 0)), "dmljax pallas"
     ),
-    # PADDING on one GPU by the form for several, and by the one before it.
+    # PADDING on one GPU by the form for several GPUs, and by its predecessor.
     "strips": Plain(
         "gpu", WRITTEN, _dict(PADDING.on_platform, cuda=_padding_forms.divisible)
     ),

@@ -53,7 +53,7 @@ from benchmarks.timing import (
 # Of an array on one device: 1 GiB of float32 on a GPU.
 ELEMENTS = {"cpu": 2**20, "gpu": 2**28}
 CHECKED = {"cpu": 2**18, "gpu": 2**25}  # elements of the arrays that are compared
-# Of a program that is timed in turns: calls in flight, and its share of the elements.
+# A program that is timed in turns has CALLS in flight, and a SHARE of the elements.
 # On a GPU it has as many elements as the programs of `benchmarks.run`.
 CALLS, SHARE = 10, 4
 

@@ -37,7 +37,7 @@ from dmljax._types import (
 BIT_WORD = 32  # the elements of a bit word
 BLOCK = 16  # numbers that one level of a running sum adds up
 MANY = 2**23  # elements from which on bit words pay
-# A scatter that drops what is past the end, where every index is different.
+# A scatter that drops indices past the end, and whose indices are all different.
 WRITE_ONCE: Any = {
     "mode": "drop",
     "unique_indices": True,
@@ -96,8 +96,8 @@ def unravel(offset: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Arra
     sizes = last_sizes(sizes, columns)
     coordinates: list[jax.Array] = []
     for stride, size in zip(packed_strides(sizes), sizes, strict=True):
-        # Each coordinate is computed from the offset. In a chain of divisions, each of
-        # the rest of the one before, one would have to wait for another.
+        # Each coordinate is computed from the offset. In a chain of divisions and
+        # remainders, each division would wait for the division before.
         coordinate = lax.div(offset, to_scalar(stride, np.uint32))
         if coordinates:
             coordinate = lax.rem(coordinate, to_scalar(size, np.uint32))
@@ -142,7 +142,7 @@ def flatten_lines(
     rows = math.prod(x.shape[split:]) if size is None else size
     kept = (*map(slice, x.shape[:split]), slice(rows))
     # Scatters need something to work on. An array without elements gets a zero, and a
-    # line without rows gets one. `restore` drops what they have found.
+    # line without rows gets one. `restore` drops these again.
     enlarged = 0 in (*x.shape, rows)
     if enlarged:
         x = jnp.pad(x, [(0, int(n == 0)) for n in x.shape])
@@ -178,7 +178,7 @@ def pack(x: jax.Array) -> jax.Array:
     # at 2 to 3 s for 10^6 elements. A barrier on the input would keep the comparison
     # out of the fusion, and take a quarter longer.
     lane = lax.optimization_barrier(lax.iota(np.uint32, BIT_WORD))
-    # Each term has a bit of its own: the sum is the same as an or. We sum because
+    # No two terms share a bit: the sum is the same as an or. We sum because
     # GPUs can't reduce an or among each other. XLA fuses the comparison into the sum,
     # and reads the input once.
     bits = jnp.left_shift(lanes, lane[None, None])
@@ -337,7 +337,7 @@ def sum_in_levels(numbers: jax.Array) -> jax.Array:
     """The running sum by sums within blocks, and by a running sum of the blocks.
 
     For example, 40 numbers fill two blocks of 16 and half of a third. Each block is
-    summed alone. The running sum of the three totals says what lies before each block.
+    summed alone. The running sum of the three totals gives the sum before each block.
 
     XLA divides this sum well among devices. Along a divided dimension, `lax.cumsum`
     takes four times as long for twice as many numbers. On two H200s we measured 0.36 s

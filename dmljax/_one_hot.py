@@ -187,8 +187,8 @@ def _xla(
     # The static axis is negative: a batch dimension in front leaves it alone.
     index = countable(index)
     (sizes,) = _sizes(index, on, off, size=size, axis=axis)
-    # In full size, all of this costs nothing where XLA fuses it. What is broadcast
-    # later keeps XLA from some fusions, or takes a kernel of its own.
+    # Operations of the full size cost nothing where XLA fuses them. A later broadcast
+    # keeps XLA from some fusions, or takes another kernel.
     with mode_of(index):
         lit = wrapped(lax.broadcast_in_dim(index, sizes, range(index.ndim)), size)
         position = lax.broadcasted_iota(lit.dtype, sizes, axis + index.ndim)

@@ -63,7 +63,7 @@ class PaddingMode(enum.IntEnum):
     """
 
     __module__ = "dmljax"
-    # What other libraries call a mode. A message says which one it is.
+    # Names of modes in other libraries. A message says their names here.
     OTHER_NAMES = enum.nonmember(
         {
             "REFLECT": "REFLECTION",

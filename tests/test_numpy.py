@@ -500,7 +500,7 @@ def test_the_functions_are_all_that_is_listed():
 @pytest.mark.parametrize("width", [1, (1, 2), ((1, 2), (0, 3))])
 @pytest.mark.parametrize("mode", ["constant", "reflect"])
 def test_a_second_call_enters_few_functions(width, mode):
-    """Of Python. What takes more is done while the first call is traced."""
+    """Functions of Python. The trace of the first call does the rest of the work."""
     x = jnp.asarray(X)
     entered = []
 

@@ -132,7 +132,7 @@ class Padding1Desc(OperatorDesc[jax.Array]):
 def _check_fields(
     desc: PaddingDesc | Padding1Desc, level: FeatureLevel
 ) -> tuple[int, ...]:
-    """Checks what both descriptors have, and returns the sizes of the output."""
+    """Checks the fields of both descriptors, and returns the sizes of the output."""
     sizes = desc.input_tensor.sizes
     mode = desc.padding_mode
     first = MODE_LEVELS.get(mode, FeatureLevel.V1_0)

@@ -120,7 +120,7 @@ class PaddingPlan:
 
     @property
     def inside(self) -> tuple[int, int]:
-        """Where the inside of a row begins, and where it ends."""
+        """The begin and the end of the inside of a row."""
         begin = self.row.before * self.unit
         return begin, begin + self.row.size * self.unit
 
