@@ -301,11 +301,12 @@ def saturate(array: jax.Array, dtype: np.dtype) -> jax.Array:
 def cast_array(array: jax.Array, dtype: np.dtype) -> jax.Array:
     """Converts an array as a device does: floats saturate, and NaN becomes 0.
 
-    JAX folds the conversion of a literal in a program, by NumPy, and there 300.7 wraps
-    around to the uint8 44. The barrier hides the literal from JAX.
+    An integer gets the real part of a complex number. JAX folds the conversion of a
+    literal in a program, by NumPy, and there 300.7 wraps around to the uint8 44. The
+    barrier hides the literal from JAX.
     """
-    if is_floating(array.dtype) and is_integer(dtype):
-        array = lax.optimization_barrier(array)
+    if is_integer(dtype) and jnp.issubdtype(array.dtype, jnp.inexact):
+        array = lax.optimization_barrier(jnp.real(array))
     return lax.convert_element_type(array, dtype)
 
 

@@ -117,6 +117,11 @@ def _typed(output: TensorDesc, data_type: DataType, value: float) -> bool:
     return whole and limits.min <= value <= limits.max
 
 
+def _numbered(height: int, width: int) -> bool:
+    """Whether int32 has a number for each diagonal, and for one past the last."""
+    return height <= 2**31 and width < 2**31
+
+
 def _together(desc: Any) -> bool:
     """Whether fields that are legal alone are legal together."""
     tensors = desc.tensors().values()
@@ -135,10 +140,10 @@ def _together(desc: Any) -> bool:
             padded = zip(start, sizes[0], end, strict=True)
             return sizes[1] == tuple(map(sum, padded))
         case "DIAGONAL_MATRIX":
-            return max(sizes[0][-2:]) <= 2**31
+            return _numbered(*sizes[0][-2:])
         case "DIAGONAL_MATRIX1":
             typed = _typed(desc.output_tensor, desc.value_data_type, desc.value)
-            return typed and _same(*sizes) and max(sizes[0][-2:]) <= 2**31
+            return typed and _same(*sizes) and _numbered(*sizes[0][-2:])
         case "ONE_HOT":
             of_output = enumerate(sizes[2])
             one = tuple(1 if i == desc.axis else size for i, size in of_output)
