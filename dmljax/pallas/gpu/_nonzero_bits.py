@@ -1,13 +1,14 @@
 """The bits of NONZERO_COORDINATES on a GPU: which elements are not zero, 32 at a time.
 
 `_nonzero_coordinates` calls `as_bits` before the launch. In the kernel it calls
-`bits_of_words` for the words that a thread loads at once, and `joined` and `transposed`
-for the bits of several loads. Four elements of 8 bits make four bits of a bit word. The
-first element is the lowest bit:
+`flags_of_words` for the words that a thread loads at once, and `joined` and
+`transposed` for the flags of several loads. A *flag* is a bit that is set if an element
+is not zero. Four elements of 8 bits make four flags of a bit word. The first element
+has the lowest bit:
 
-    elements      0  -1   0   9
-    word          0x0900ff00
-    nonzero_bits  0b1010
+    elements  0  -1   0   9
+    word      0x0900ff00
+    flags     0b1010
 
 Here belongs code that knows the bits of elements. Shares, lines and rows do not.
 """
@@ -20,10 +21,8 @@ import numpy as np
 from jax import lax
 from jax.dtypes import itemsize_bits
 
-from dmljax._nonzero_forms import is_nonzero, zero_patterns
+from dmljax._nonzero_forms import BIT_WORD, is_nonzero, zero_patterns
 from dmljax._types import is_floating, is_integer
-
-BIT_WORD = 32  # the elements of a bit word
 
 
 def as_bits(x: jax.Array) -> tuple[jax.Array, int, int]:
@@ -45,14 +44,17 @@ def as_bits(x: jax.Array) -> tuple[jax.Array, int, int]:
     return is_nonzero(x).astype(np.uint8), 8, 1
 
 
-def bits_of_words(words: Sequence[Any], width: int, keep: int) -> Any:
-    """Tests for each element of some words of memory whether a bit of `keep` is set."""
+def flags_of_words(words: Sequence[Any], width: int, keep: int) -> Any:
+    """Returns the flags of the elements of some words, each of `width` bits.
+
+    An element is not zero if one of the bits `keep` is set.
+    """
     if width == 64:
         low, high = np.uint32(keep % 2**32), np.uint32(keep >> 32)
         pairs = zip(words[::2], words[1::2], strict=True)
         either = [(lower & low) | (upper & high) for lower, upper in pairs]
-        return bits_of_words(either, 32, 2**32 - 1)
-    of_each = [nonzero_bits(word, width, keep) for word in words]
+        return flags_of_words(either, 32, 2**32 - 1)
+    of_each = [flags_of_word(word, width, keep) for word in words]
     return joined(of_each, BIT_WORD // width)
 
 
@@ -64,8 +66,8 @@ def joined(parts: Sequence[Any], size: int) -> Any:
     return word
 
 
-def nonzero_bits(word: Any, width: int, keep: int) -> Any:
-    """Tests for each element of a word, of `width` bits, if one of `keep` is set."""
+def flags_of_word(word: Any, width: int, keep: int) -> Any:
+    """Returns the flags of the elements of one word."""
     # The elements of a word are tested together, because comparing each of them takes
     # more instructions.
     starts = range(0, BIT_WORD, width)

@@ -1,15 +1,15 @@
 """NONZERO_COORDINATES on a GPU: count, tell the others, write.
 
 The input is a batch of lines. The output has rows, one for each non-zero element,
-with a value for each *column* of the coordinates. Where a row goes depends on how many
-non-zeros lie before it in the line, so programs tell each other their counts. Each
+with a value for each *column* of the coordinates. The place of a row is the number of
+non-zeros before it in the line, so programs tell each other their counts. Each
 program has a *share* of a line, and does all of it:
 
     input      0 5 0 0 | 0 0 0 0 | 7 1 0 2     shares of 4 in this drawing
     read         .x..      ....      xx.x      bit words, in shared memory
     counts         1         0         3       posted to the programs behind
     before         0         1         1       the sum of the counts before
-    rows         1                 8 9 11      from row `before` on
+    offsets      1                 8 9 11      in rows, from row `before` on
     zeros          3         4         1       fill as many rows, from the end on
 
 A program waits for the counts of those before it. A GPU starts programs in the order of
@@ -17,15 +17,14 @@ their indices, so those have started, and they post their counts before they wai
 program gets an answer. NVIDIA's CUB relies on this order, too
 (https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan).
 
-A program need not know how many non-zeros lie behind it. The zeros before it fill the
-last rows, and its own zeros fill the rows in front of those. A program writes as
-many rows as it has elements, and when all have ended, every row is written. If `size=`
-asks for fewer rows, those past the last are left out. With `fill=None`, nothing is
-filled.
+A program need not know the number of non-zeros behind it. The rows past the count are
+divided among the programs, too: each fills as many as its share has zeros
+(`write_tail`). If `size=` asks for fewer rows, those past the last are left out. With
+`fill=None`, nothing is filled.
 
-A *bit word* has one bit for each of 32 elements, set if the element is not zero. A
-*tile* is 1024 elements: a bit word for each thread of a warp. A share has one tile or
-more for each warp. `_nonzero_rows` says how rows are written.
+A *bit word* is that of `_nonzero_forms`. A *tile* is 1024 elements: a bit word for each
+thread of a warp. A share has one tile or more for each warp. `_nonzero_rows` says how
+rows are written.
 
 Nothing reads the input twice, and only counts go from one program to another.
 
@@ -42,14 +41,13 @@ import numpy as np
 from jax import lax
 
 from dmljax._check import NoKernelError
-from dmljax._nonzero_forms import last_sizes
+from dmljax._nonzero_forms import BIT_WORD, last_sizes
 from dmljax._types import Outputs
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
 from dmljax.pallas.gpu._nonzero_bits import (
-    BIT_WORD,
     as_bits,
-    bits_of_words,
+    flags_of_words,
     joined,
     transposed,
 )
@@ -65,7 +63,7 @@ def nonzero_coordinates(
     columns: int,
     fill: int | None,
 ) -> Outputs:
-    """The form by kernel, for lines, as `flatten_lines` makes them."""
+    """Finds the non-zeros of lines. The arguments are the fields of a `Lines`."""
     batch, elements = x.shape
     bits, width, keep = as_bits(x)
     last = last_sizes(sizes, columns)
@@ -104,13 +102,16 @@ def _find_rows(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
     """Reads a program's share, and writes its rows."""
     p = NonzeroProgram.of(t, memories, plan)
     _read_share(p)
-    t.barrier()
+    t.barrier()  # so that each warp sees the counts of all tiles
     total = _sum_tiles(p)
     before = _sum_programs(p, total) if plan.posts else t.constant(0)
+    # The last program knows the count of the line.
     with t.when((p.index == plan.programs - 1) & (t.thread == 0)):
         p.count.store(0, before + total)
     t.barrier()  # so that all warps see the starts of tiles
-    offset = sum((origin.load(0) for origin in p.origins), p.index * plan.share)
+    offset = p.index * plan.share
+    for origin in p.origins:
+        offset = offset + origin.load(0)
     write_rows(p, before, offset)
     if plan.fill is not None:
         write_tail(p, before, total)
@@ -119,15 +120,15 @@ def _find_rows(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
 def _read_share(p: NonzeroProgram) -> None:
     """Stores the bit words of the share, and how many non-zeros each tile has."""
     plan = p.plan
-    before = p.index * (plan.warps * plan.tiles)  # tiles of the line before the share
+    first = p.index * (plan.warps * plan.tiles)  # the first tile of the share
 
     def read(i: Any) -> Sequence[Any]:
         tile = i * plan.warps + p.warp
-        is_whole = before + tile < plan.elements // TILE
-        with p.t.when(is_whole):
-            _store_tile(p, tile, _load_whole(p, before + tile))
-        with p.t.when(is_whole ^ True):
-            _store_tile(p, tile, _load_cut(p, before + tile))
+        whole_tiles = plan.elements // TILE
+        with p.t.when(first + tile < whole_tiles):
+            _store_tile(p, tile, _load_whole(p, first + tile))
+        with p.t.when(first + tile >= whole_tiles):
+            _store_tile(p, tile, _load_cut(p, first + tile))
         return []
 
     p.t.loop(plan.tiles, read)
@@ -137,7 +138,7 @@ def _load_whole(p: NonzeroProgram, tile: Any) -> list[Any]:
     """Loads a whole tile of the line.
 
     A thread loads neighbouring elements, then those that lie WARP times as far, and so
-    on. The result has the bits of each load, as `_load` returns them.
+    on. The result has the flags of each load, as `_load` returns them.
     """
     size = p.plan.load_size(True)
     start = p.t.wide(tile * TILE + p.lane * size)
@@ -163,23 +164,26 @@ def _load_cut(p: NonzeroProgram, tile: Any) -> list[Any]:
     for k in range(BIT_WORD // size):
         offset = k * WARP * size
         is_inside = p.lane * size + offset < rest
-        bits = _load(p, p.line, t.select(is_inside, start + offset, 0), size)
-        loads.append(t.select(is_inside, bits, 0))
+        flags = _load(p, p.line, t.select(is_inside, start + offset, 0), size)
+        loads.append(t.select(is_inside, flags, 0))
     return loads
 
 
 def _load(p: NonzeroProgram, memory: Any, element: Any, size: int) -> Any:
-    """Loads `size` elements from this one on. Each makes a bit: is it not zero?"""
+    """Loads `size` elements from this one on, and returns their flags."""
     integers = p.plan.integers
     words = memory.words(element * integers, size * integers)
-    return bits_of_words(words, p.plan.width, p.plan.keep)
+    return flags_of_words(words, p.plan.width, p.plan.keep)
 
 
 def _store_tile(p: NonzeroProgram, tile: Any, loads: Sequence[Any]) -> None:
-    """Stores the bit words of a tile and their count, given the bits of each load."""
-    # Threads load side by side: each of them has bits of several bit words. They
-    # exchange these bits, until each thread has a bit word.
-    size = BIT_WORD // len(loads)
+    """Stores the bit words of a tile and their count, given the flags of each load."""
+    # Threads load side by side: each of them has flags of several bit words. They
+    # exchange these flags, until each thread has a bit word. A group is as many threads
+    # as there are loads, k of them. Thread i of group g ends with the flags of load i
+    # of its whole group. They are bit word i * size + g, since load i has `size` bit
+    # words, one for each group.
+    size = BIT_WORD // len(loads)  # elements of a load, and groups of a warp
     mixed = joined(loads, size)
     index = p.lane % len(loads) * size + p.lane // len(loads)
     p.bit_words.store(tile * WARP + index, transposed(p.t, mixed, size))

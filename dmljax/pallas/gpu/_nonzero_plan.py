@@ -11,17 +11,19 @@ from typing import Any
 
 import numpy as np
 
+from dmljax._nonzero_forms import BIT_WORD
 from dmljax.pallas.gpu import WARP
-from dmljax.pallas.gpu._nonzero_bits import BIT_WORD
 
 TILE = WARP * BIT_WORD  # elements of a tile
 WARPS = 8  # of a program
 # An H100 or H200 has 132 processors, and each runs four programs at once. All programs
 # of an array run together, if there are no more than these.
 PROGRAMS = 512
-MOST_TILES = 16  # of a warp; their bit words lie in shared memory
 LOAD_BYTES = 16  # of the widest load of a thread
 COUNTED = 4  # neighbouring tiles whose counts a thread adds up
+# The tiles of a warp. A share has no more tiles than one warp can sum, and a multiple
+# of COUNTED.
+MOST_TILES = WARP * COUNTED // WARPS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +37,7 @@ class NonzeroPlan:
     width: int  # the bits of an element
     keep: int  # the bits that make an element non-zero if one is set
     fill: int | None  # the values of rows past the count; None leaves them alone
-    # The constant as it is when the plan is made: tests make it small before.
+    # The constant is read when a plan is made: tests set it to a smaller number.
     warps: int = dataclasses.field(default_factory=lambda: WARPS)  # of a program
 
     @property
@@ -66,10 +68,11 @@ class NonzeroPlan:
         return max(self.width // 32, 1)
 
     def load_size(self, is_whole: bool) -> int:
-        """Returns how many elements a thread loads at once, of a whole tile or another.
+        """Returns the number of elements that a thread loads at once.
 
-        Loads are aligned. So each line begins between two loads, and a cut tile ends
-        between two.
+        A load must be aligned to its size. If the size divides the elements of a line,
+        each line begins at a load, and no load reaches past its end. A whole tile of a
+        single line needs neither.
         """
         most = LOAD_BYTES * 8 // self.width
         if is_whole and self.batch == 1:
@@ -83,14 +86,14 @@ class NonzeroPlan:
 
     @property
     def shared(self) -> list[tuple[int, Any]]:
-        """The sizes and types of the shared memories, in the order of the fields."""
+        """The sizes and types of the shared memories of a `NonzeroProgram`."""
         tiles = self.warps * self.tiles
         return [
-            (tiles * WARP, np.uint32),
-            (tiles, np.uint32),
-            (tiles, np.uint32),
-            (self.warps * TILE, np.uint16),
-            (self.warps, np.uint32),
+            (tiles * WARP, np.uint32),  # bit_words
+            (tiles, np.uint32),  # tile_counts
+            (tiles, np.uint32),  # tile_starts
+            (self.warps * TILE, np.uint16),  # lists
+            (self.warps, np.uint32),  # warp_sums
         ]
 
 

@@ -8,8 +8,7 @@ rows. A thread has one bit word of the tile, and stores one value at a time:
     rows         (0,1) (1,3) (2,0) ..    in sizes (3, 4); side by side in the output
     threads       0 1   2 3   4 5        which thread stores the value
 
-The rows past the count are the *tail*, and hold the fill value. A program fills as many
-rows as its share has zeros; `write_tail` says which.
+The rows past the count are the *tail*, and hold the fill value.
 
 Here belongs how rows are made and stored. How many lie before a share does not.
 """
@@ -17,9 +16,9 @@ Here belongs how rows are made and stored. How many lie before a share does not.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dmljax._nonzero_forms import BIT_WORD
 from dmljax._types import packed_strides
 from dmljax.pallas.gpu import WARP
-from dmljax.pallas.gpu._nonzero_bits import BIT_WORD
 from dmljax.pallas.gpu._nonzero_plan import TILE, NonzeroProgram
 
 Lookup = Callable[[Any], Any]  # i -> number i of some numbers
@@ -40,46 +39,46 @@ def write_rows(p: NonzeroProgram, start: Any, offset: Any) -> None:
         row = start + p.tile_starts.load(tile)
         count = p.tile_counts.load(tile)
         of_tile = offset + tile * TILE
-        is_full = count == TILE
         with t.when(row < plan.rows):
             # Masks of lengths have many full tiles. They take up to 1.35 times as long
             # on an H100 if full tiles are listed as well.
-            with t.when(is_full):
-                _write_tile(p, row, count, of_tile, lambda i: i)
-            with t.when(is_full ^ True):
+            with t.when(count == TILE):
+                _write_listed(p, row, count, of_tile, lambda i: i)
+            with t.when(count != TILE):
                 _list_nonzeros(p, p.bit_words.load(tile * WARP + p.lane), listed)
                 t.warp_barrier()
-                _write_tile(p, row, count, of_tile, listed.load)
+                _write_listed(p, row, count, of_tile, listed.load)
                 t.warp_barrier()  # before the next tile is listed
         return []
 
     t.loop(t.select(start < plan.rows, t.constant(plan.tiles), 0), write_tile)
 
 
-def _list_nonzeros(p: NonzeroProgram, bits: Any, listed: Any) -> None:
-    """Lists the non-zeros of a tile. `bits` are the thread's bit word."""
-    count = p.t.ones(bits)
+def _list_nonzeros(p: NonzeroProgram, word: Any, listed: Any) -> None:
+    """Lists the non-zeros of a tile, given the thread's bit word."""
+    count = p.t.ones(word)
 
-    def list_lowest(bits: Any, slot: Any) -> Sequence[Any]:
-        # `bits & lower` clears the lowest set bit. `bits ^ lower` is that bit and all
+    def list_lowest(word: Any, slot: Any) -> Sequence[Any]:
+        # `word & lower` clears the lowest set bit. `word ^ lower` is that bit and all
         # below it.
-        lower = bits - 1
-        listed.store(slot, p.lane * BIT_WORD + (p.t.ones(bits ^ lower) - 1))
-        return [bits & lower, slot + 1]
+        lower = word - 1
+        listed.store(slot, p.lane * BIT_WORD + (p.t.ones(word ^ lower) - 1))
+        return [word & lower, slot + 1]
 
     # LLVM unrolls a loop by four if it knows how many rounds it has. Then threads with
     # different numbers of rounds wait for each other twice.
     slot = p.t.warp_scan(count) - count
-    p.t.repeat(lambda bits, _: bits != 0, list_lowest, bits, slot)
+    p.t.repeat(lambda word, _: word != 0, list_lowest, word, slot)
 
 
-def _write_tile(
+def _write_listed(
     p: NonzeroProgram, start: Any, count: Any, offset: Any, element: Lookup
 ) -> None:
     """Writes the rows of a tile from row `start` on, by a warp.
 
-    The tile begins at `offset` in its tensor, and has `count` non-zeros. Number i is
-    `element(i)` of the tile. Rows past the last one of the output are left out.
+    The tile begins at `offset` in its tensor, and has `count` non-zeros. `element(i)`
+    is the place of non-zero i in the tile. Rows past the last one of the output are
+    left out.
     """
     columns = p.plan.columns
 
@@ -93,9 +92,12 @@ def _write_tile(
 def _coordinate(p: NonzeroProgram, offset: Any, column: Any) -> Any:
     """Returns the coordinate of an element in a column.
 
-    The first coordinate may exceed its size, because a line may be a part of a tensor.
+    The column differs from thread to thread, so each thread computes all coordinates
+    and selects one. The first may exceed its size, because a line may be a part of a
+    tensor.
     """
-    found = rest = offset
+    rest = offset
+    found = p.t.constant(0)
     for i, stride in enumerate(packed_strides(p.plan.sizes)):
         coordinate = rest // stride
         rest = rest - coordinate * stride
@@ -108,7 +110,8 @@ def _store_rows(
 ) -> None:
     """Stores the values of `rows` rows from row `start` on.
 
-    So many threads store side by side. This one is number `thread` of them.
+    This many `threads` call it together, and store side by side. `thread` is the index
+    of this one.
     """
     t = p.t
     columns = p.plan.columns
@@ -118,6 +121,8 @@ def _store_rows(
     #
     #     |. . . a|b c d e|f g h i|j . . .|    four threads store the values a to j
     #      0     early               end     offsets
+    #
+    # The product may wrap. The remainder stays right, as `threads` is a power of two.
     early = start * columns % threads
     end = early + rows * columns
     out = p.out.part(t.wide(start) * columns - t.wide(early))
@@ -134,12 +139,14 @@ def _store_rows(
 def write_tail(p: NonzeroProgram, before: Any, total: Any) -> None:
     """Fills as many rows as the share has zeros, counted from the end.
 
-    `before` elements before the share are not zero, and `total` of the share. For
-    example, two programs have shares of four. Program 0 writes row 0 and fills the rows
-    `a`, and program 1 writes rows 1 to 3 and fills row `b`:
+    `before` elements before the share are not zero, and `total` of the share. The zeros
+    before the share fill the last rows, and those of the share the rows in front of
+    these. When all programs have ended, each row is written. For example, programs 0
+    and 1 have shares of four:
 
-        elements   0 5 0 0 | 7 1 0 2
-        rows       0 1 1 1 b a a a
+        elements     0 5 0 0 | 7 1 0 2
+        row          0 1 2 3   4 5 6 7
+        written by   0 1 1 1   1 0 0 0     rows 4 to 7 get the fill value
     """
     t = p.t
     plan = p.plan

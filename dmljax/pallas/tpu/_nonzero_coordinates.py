@@ -43,6 +43,9 @@ from dmljax.pallas.tpu import LANES, SUBLANES
 from dmljax.pallas.tpu._launch import launch_blocks
 
 VECTORS = 256  # of a block
+# The output of a block starts in the first register of its window, in row 7 or before.
+# So its last vector begins in row 7 + 255 or before, and ends one row later.
+WINDOW = VECTORS + SUBLANES  # rows
 INTEGER = np.dtype(np.int32)
 
 
@@ -54,7 +57,7 @@ def nonzero_coordinates(
     columns: int,
     fill: int | None,
 ) -> Outputs:
-    """The form by kernel, for lines, as `flatten_lines` makes them."""
+    """Finds the non-zeros of lines. The arguments are the fields of a `Lines`."""
     elements = x.shape[1]
     # Mosaic has no integers of 64 bits, so offsets are int32, also those that the last
     # block has past the end.
@@ -71,30 +74,30 @@ def nonzero_coordinates(
     nonzero = lax.optimization_barrier(nonzero)
     counts = nonzero.sum(2, dtype=np.float32).astype(np.int32)
     ends = jnp.cumsum(counts, axis=1, dtype=np.int32)
-    written = min(rows, elements)
-    flat = _compact(nonzero, ends - counts, written)
-    flat = flat.reshape(flat.shape[0], -1)[:, :written]
-    flat = jnp.pad(flat, ((0, 0), (0, rows - written)))
+    found = min(rows, elements)
+    flat = _compact(nonzero, ends - counts, found)
+    flat = flat.reshape(flat.shape[0], -1)[:, :found]
+    flat = jnp.pad(flat, ((0, 0), (0, rows - found)))
     count = ends[:, -1].astype(np.uint32)
     valid = lax.broadcasted_iota(np.uint32, flat.shape, 1) < count[:, None]
-    offset = sum((origin[:, None] for origin in origins), flat.astype(np.uint32))
+    offset = flat.astype(np.uint32)
+    for origin in origins:
+        offset += origin[:, None]
     coordinates = unravel(jnp.where(valid, offset, 0), sizes, columns)
     return count, fill_rows(coordinates, valid, fill)
 
 
-def _compact(nonzero: jax.Array, starts: jax.Array, rows: int) -> jax.Array:
-    """Returns the offsets of the first `rows` non-zeros in order, or more of them.
+def _compact(nonzero: jax.Array, before: jax.Array, limit: int) -> jax.Array:
+    """Returns the offsets of the first `limit` non-zeros in order, or more of them.
 
-    `nonzero` is (lines, vectors, lanes), 1 or 0. `starts` is (lines, vectors): how many
-    non-zeros there are before each vector. The result is undefined past the last one.
+    `nonzero` is (lines, vectors, lanes), 1 or 0. `before` is (lines, vectors), and has
+    the number of non-zeros before each vector. The result is undefined past the last
+    non-zero.
     """
     lines, vectors, _ = nonzero.shape
     blocks = vectors // VECTORS
-    # A block's output starts anywhere in the first register of its window, and its last
-    # vector is written to two rows. The second may be in one more register.
-    window = VECTORS + 2 * SUBLANES
     # The program reads these one by one, as scalars.
-    of_starts = pl.BlockSpec(
+    of_before = pl.BlockSpec(
         (1, 1, VECTORS),
         lambda line, block: (line * np.int32(blocks) + block, 0, 0),
         memory_space=tpu.SMEM,
@@ -102,41 +105,39 @@ def _compact(nonzero: jax.Array, starts: jax.Array, rows: int) -> jax.Array:
     of_nonzero = pl.BlockSpec((1, VECTORS, LANES), lambda line, block: (line, block, 0))
     # Windows overlap, and start at any register: the kernel writes them itself.
     of_output = pl.BlockSpec(memory_space=pl.ANY)
-    vectors_written = pl.cdiv(rows, SUBLANES * LANES) * SUBLANES + window
-    output = jax.ShapeDtypeStruct((lines, vectors_written, LANES), np.int32)
+    output_vectors = pl.cdiv(limit, SUBLANES * LANES) * SUBLANES + WINDOW
+    output = jax.ShapeDtypeStruct((lines, output_vectors, LANES), np.int32)
     scratch = [
         tpu.VMEM((VECTORS, LANES), INTEGER),
-        tpu.VMEM((window, LANES), INTEGER),
+        tpu.VMEM((WINDOW, LANES), INTEGER),
         tpu.SMEM((1,), INTEGER),
         tpu.SemaphoreType.DMA,
     ]
     (flat,) = launch_blocks(
         _compact_block,
-        starts.reshape(lines * blocks, 1, VECTORS),
+        before.reshape(lines * blocks, 1, VECTORS),
         nonzero,
         operator="nonzero_coordinates",
         grid=(lines, blocks),
-        blocks=[of_starts, of_nonzero, of_output],
+        blocks=[of_before, of_nonzero, of_output],
         outputs=[output],
         scratch=scratch,
         in_order=True,
-        rows=rows,
+        limit=limit,
     )
     return flat
 
 
-def _compact_block(starts: Any, nonzero: Any, *memories: Any, rows: int) -> None:
+def _compact_block(before: Any, nonzero: Any, *memories: Any, limit: int) -> None:
     """Writes the offsets of a block's non-zeros, if one of them is needed."""
-    before = starts[0, 0, 0]
 
-    @pl.when(before < np.int32(rows))
+    @pl.when(before[0, 0, 0] < np.int32(limit))
     def _() -> None:
-        _write_block(before, starts, nonzero, *memories)
+        _write_block(before, nonzero, *memories)
 
 
 def _write_block(
     before: Any,
-    starts: Any,
     nonzero: Any,
     out: Any,
     packed: Any,
@@ -144,10 +145,12 @@ def _write_block(
     last_start: Any,
     copied: Any,
 ) -> None:
-    """Writes the offsets of a block's non-zeros. There are `before` before it."""
+    """Writes the offsets of a block's non-zeros."""
     line, block = pl.program_id(0), pl.program_id(1)
-    # The window starts at the register of the output that has the first non-zero.
-    start = lax.div(before, jnp.int32(SUBLANES * LANES)) * jnp.int32(SUBLANES)
+    before_block = before[0, 0, 0]
+    # The window starts at the register of the output that has the first non-zero. The
+    # starts are vectors of the output.
+    start = lax.div(before_block, jnp.int32(SUBLANES * LANES)) * jnp.int32(SUBLANES)
 
     # The window still has the output of the last block. The register in which the last
     # block ended becomes the first one.
@@ -157,11 +160,11 @@ def _write_block(
         window[:SUBLANES] = window[pl.ds(end, SUBLANES)]
 
     last_start[0] = start
-    packed[...] = _pack(nonzero[0], before, block)
+    packed[...] = _pack(nonzero[0], before_block, block)
     lane = lax.broadcasted_iota(np.int32, (1, LANES), 1)
 
     def overwrite(vector: Any, carry: Any) -> Any:
-        first = starts[0, 0, vector]
+        first = before[0, 0, vector]
         row = lax.div(first, jnp.int32(LANES)) - start
         offsets = packed[pl.ds(vector, 1)]
         earlier = window[pl.ds(row, 1)]
@@ -171,28 +174,28 @@ def _write_block(
         return carry
 
     lax.fori_loop(0, VECTORS, overwrite, 0)
-    written = out.at[line, pl.ds(pl.multiple_of(start, SUBLANES), window.shape[0])]
-    copy = tpu.make_async_copy(window, written, copied)
+    target = out.at[line, pl.ds(pl.multiple_of(start, SUBLANES), WINDOW)]
+    copy = tpu.make_async_copy(window, target, copied)
     copy.start()
     # The next block overwrites the elements past the end of this one, so this copy has
     # to end before that one starts.
     copy.wait()
 
 
-def _pack(nonzero: Any, start: Any, block: Any) -> Any:
+def _pack(nonzero: Any, before_block: Any, block: Any) -> Any:
     """Moves the offsets of the non-zeros of each vector to the lanes of the output.
 
-    `start` is how many non-zeros there are before the block.
+    `before_block` is the number of non-zeros of the line before the block.
     """
     lane = lax.broadcasted_iota(np.int32, (VECTORS, LANES), 1)
-    # Mosaic has no cumulative sum. A product with a triangle of ones is one, and runs
-    # on the matrix unit.
+    # A product with a triangle of ones is a cumulative sum, and runs on the matrix
+    # unit.
     ends = _multiply(nonzero, _triangle(LANES, lambda i, j: i <= j))
     counts = _multiply(nonzero, jnp.ones((LANES, LANES), nonzero.dtype))
     earlier = _triangle(VECTORS, lambda i, j: i > j)
-    before = _multiply(earlier, counts.astype(nonzero.dtype))
+    before_vector = _multiply(earlier, counts.astype(nonzero.dtype))
     # The rank of the non-zero that belongs in each lane, among those of the vector.
-    rank = (lane - start - before) & np.int32(LANES - 1)
+    rank = (lane - before_block - before_vector) & np.int32(LANES - 1)
     # Bisection: `found` counts the elements of the vector before that non-zero.
     found = jnp.zeros((VECTORS, LANES), np.int32)
     step = LANES // 2

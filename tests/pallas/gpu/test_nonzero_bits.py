@@ -37,7 +37,7 @@ def test_a_word_has_a_bit_for_each_element(width, keep):
     each = np.concatenate([patterns(dtype), np.tile(edges, 200)])
     lines = np.stack([random.permutation(each) for _ in range(lanes)], axis=1)
     words = jnp.asarray(np.ascontiguousarray(lines).view(np.uint32).ravel())
-    found = np.asarray(_nonzero_bits.nonzero_bits(words, width, mask))
+    found = np.asarray(_nonzero_bits.flags_of_word(words, width, mask))
     expected = ((lines & dtype.type(mask)) != 0) << np.arange(lanes)
     np.testing.assert_array_equal(found, expected.sum(axis=1))
 
@@ -48,7 +48,7 @@ def test_bits_of_wide_elements():
     last = 2.0**-1043  # and its highest
     values = np.array([0.0, -0.0, first, last, -(2.0**-1022), np.inf])
     words = [jnp.asarray(values.view(np.uint32)[i::2]) for i in (0, 1)]
-    found = _nonzero_bits.bits_of_words(words * 2, 64, 2**63 - 1)
+    found = _nonzero_bits.flags_of_words(words * 2, 64, 2**63 - 1)
     np.testing.assert_array_equal(found, np.array([0, 0, 3, 3, 3, 3], np.uint32))
 
 
