@@ -27,13 +27,18 @@ def launch_threads(
 ) -> Sequence[jax.Array]:
     """Runs `kernel`, code for one thread, in all threads of all programs.
 
-    All arrays have two dimensions: rows, and the elements of a row. The kernel is
-    called with a `_threads.Threads` or its like; with memories of the operands, of the
-    outputs, of `posts`, and of each program, as `shared` describes the latter by sizes
-    and types; and with `static` as keywords, among them the plan.
-    `posts` are the sizes of arrays by which programs tell each other numbers. They hold
-    0 when the launch begins. The kernel is named `dmljax_{operator}` in a profile.
-    Mosaic GPU starts threads in groups of four warps.
+    All arrays have two dimensions: rows, and the elements of a row. The arguments of the
+    kernel are, in this order:
+
+    - a `_threads.Threads`, or the simulator's;
+    - a memory of each operand, and of each output;
+    - a memory of each of `posts`, the sizes of arrays by which programs tell each other
+      numbers. They hold 0 when the launch begins;
+    - a memory of each of `shared`, sizes and types of memories that each program has;
+    - `static` as keywords, among them the plan.
+
+    The kernel is named `dmljax_{operator}` in a profile. Mosaic GPU starts threads in
+    groups of four warps.
     """
     # Not every JAX has this module.
     from jax.experimental.pallas import mosaic_gpu

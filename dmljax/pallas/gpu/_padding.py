@@ -1,26 +1,23 @@
-"""PADDING on a GPU: one launch, in which each element is looked up by itself.
+"""PADDING on a GPU: one launch that copies 16 bytes at a time, away from the padding.
 
-The output is seen as a matrix. Its rows are along the last dimension. If that is small
-and not padded, such as three colours, they are along the last two, and the elements
-that are padded alike are a *unit*.
+The output is seen as a matrix. Its rows are along the last dimension, after neighbours
+that are not padded are merged. If that is small and not padded, such as three colours,
+they are along the last two, and the elements that are padded alike are a *unit*.
 
 The *inside* of a row is the part that is not padding along the row. A *chunk* is 16
 bytes of the output. The size of a padded row is often odd, so a chunk may begin
 anywhere in a row:
 
     rows of 10     | . a b c d e f g h . | . i j k l m n o p . | . q r s t u ..
-    chunks of 4    |------- ======= --------- ======= ------- --------- =======
+    chunks of 4      ------- ======= --------- ======= -------   -------
 
 - Chunks that lie in the inside of one row (`=`) are copied. In the input, their
   elements are neighbours as well, but may begin anywhere in a word. So neighbouring
   words of the input are shifted together.
-- The chunks between two insides are a *gap*. A thread writes a word of it, or less if
+- The chunks between two insides are a *gap*. A thread stores a word of it, or less if
   the output has no whole number of words. Its elements are looked up one by one: in
   which row each is, and which element of the input it repeats. The elements behind the
   last chunk belong to the last gap.
-
-We measured the times in this file on an H200 with 64Mi int8, images of 256 x 256 padded
-by 3 with CONSTANT. Looking up all elements took 0.070 ms instead of 0.035.
 
 Here belong the plan of a call and the code of a thread. `_padding_bits` turns elements
 of any type into integers, and `_padding_forms` has the formula for numbers with a sign.
@@ -96,7 +93,7 @@ class PaddingPlan:
     mode: PaddingMode
     values: int  # how many values the padding has, each for as many neighbouring rows
     chunk: int  # the elements of a chunk
-    word: int  # the elements of a gap that a thread stores at once: those of a word
+    store: int  # the elements of a gap that a thread stores at once: a word, or fewer
 
     @property
     def rows(self) -> int:
@@ -126,12 +123,12 @@ class PaddingPlan:
 
     @property
     def longest_gap(self) -> int:
-        """The most words that a gap can have."""
+        """The most stores that fill a gap."""
         begin, end = self.inside
         padding = self.length - (end - begin)
         # On both sides, a chunk may reach into an inside by all but one element.
         chunks = (padding + 2 * (self.chunk - 1)) // self.chunk
-        return chunks * self.chunk // self.word
+        return chunks * self.chunk // self.store
 
     @property
     def largest(self) -> int:
@@ -142,7 +139,7 @@ class PaddingPlan:
 
 
 def plan_of(axes: Axes, mode: PaddingMode, values: int, itemsize: int) -> PaddingPlan:
-    """Returns the plan for these dimensions, and for elements of `itemsize` bytes."""
+    """Returns the plan for these dimensions, and elements of 1, 2 or 4 bytes."""
     *outer, row = merged(axes)
     unit = 1
     if not row.is_padded and row.size * itemsize < ROW_BYTES:
@@ -151,8 +148,8 @@ def plan_of(axes: Axes, mode: PaddingMode, values: int, itemsize: int) -> Paddin
     chunk = CHUNK_BYTES // itemsize
     # Single bytes in place of words take 1.6 times as long for images of 64 x 64 bytes
     # on an H100.
-    word = math.gcd(math.prod(axis.output for axis in axes), 4 // itemsize)
-    return PaddingPlan(tuple(outer), row, unit, mode, values, chunk, word)
+    store = math.gcd(math.prod(axis.output for axis in axes), 4 // itemsize)
+    return PaddingPlan(tuple(outer), row, unit, mode, values, chunk, store)
 
 
 class PaddingProgram(NamedTuple):
@@ -165,14 +162,13 @@ class PaddingProgram(NamedTuple):
     out: Any  # the output
 
 
-class Source(NamedTuple):
-    """The source of a row of the output: a row of the input, or the value."""
+class SourceRow(NamedTuple):
+    """The row of the input that a row of the output repeats."""
 
-    offset: Any  # of the row of the input
-    is_inside: (
-        Any  # in mode CONSTANT, whether it is this row; otherwise it is the value
-    )
-    value: Any  # in mode CONSTANT, the value of the padding
+    offset: Any  # of the first element of this row
+    # Under CONSTANT alone:
+    is_inside: Any = None  # false if the whole row of the output is padding
+    value: Any = None  # the padding value of this row
 
 
 class Gap(NamedTuple):
@@ -201,8 +197,10 @@ def padding(
     axes = [Axis(size, 0, 0) for size in sizes]
     axes += map(Axis, x.shape[batch:], start, end)
     shape = tuple(axis.output for axis in axes)
-    if x.size in (0, math.prod(shape)):
-        return (x if x.size else jnp.broadcast_to(value, shape),)
+    if not x.size:  # only CONSTANT can pad an empty array
+        return (jnp.broadcast_to(value, shape),)
+    if x.shape == shape:  # nothing is added
+        return (x,)
     plan = plan_of(axes, mode, value.size, x.dtype.itemsize)
     (output,) = launch_threads(
         _pad_chunks,
@@ -219,10 +217,11 @@ def padding(
 
 
 def _pad_chunks(t: Any, *memories: Any, plan: PaddingPlan) -> None:
-    """Writes the chunks of a program, one for each thread."""
+    """Writes a program's share: a chunk by each thread, and then the parts of gaps."""
     p = PaddingProgram(t, plan, *memories)
     program, thread = t.program, t.thread
-    # Some numbers may need 64 bits. A GPU divides those in many instructions.
+    # Threads of the last program compute offsets up to two shares past the end. These
+    # may need 64 bits. A GPU divides such numbers in many instructions.
     if plan.largest + 2 * plan.share >= 2**32:
         program, thread = t.wide(program), t.wide(thread)
     _copy_chunk(p, program * t.threads + thread)
@@ -241,7 +240,7 @@ def _copy_chunk(p: PaddingProgram, chunk: Any) -> None:
     begin, end = plan.inside
     is_copied = (column >= begin) & (column + plan.chunk <= end)
     with p.t.when(is_copied & (chunk < plan.elements // plan.chunk)):
-        source = _find_source(p, row)
+        source = _find_source_row(p, row)
         words = _load_anywhere(p, source.offset + (column - begin))
         if plan.mode is PaddingMode.CONSTANT:
             (fill,) = _packed([source.value] * (32 // p.x.bits), p.x.bits)
@@ -253,19 +252,20 @@ def _load_anywhere(p: PaddingProgram, offset: Any) -> list[Any]:
     """Loads the elements of a chunk from any offset of the input on, as words."""
     x = p.x
     per_word = 32 // x.bits
+    # The last word may not reach beyond the end of the input.
     if per_word == 1 or x.size % per_word:
         return _packed([x.load(offset + i) for i in range(p.plan.chunk)], x.bits)
     slot = offset % per_word
     first = offset - slot
     offsets = [first + i for i in range(0, p.plan.chunk, per_word)]
-    # If the elements are whole words, the one behind is not needed, and may be missing.
+    # If `slot` is 0, the word behind the chunk is not needed, and may not exist.
     offsets.append(p.t.minimum(first + p.plan.chunk, x.size - per_word))
     words = [x.words(each, per_word)[0] for each in offsets]
     shift = p.t.narrow(slot) * x.bits
-    # The shift to the left is by 1 bit and then by the rest, because a shift by all
-    # bits of a word is not defined.
+    # The shift to the left is by 1 bit and then by 31 - shift bits, because a shift by
+    # all bits of a word is not defined.
     return [
-        (word >> shift) | ((more << 1) << (shift ^ 31))
+        (word >> shift) | ((more << 1) << (31 - shift))
         for word, more in itertools.pairwise(words)
     ]
 
@@ -285,16 +285,15 @@ def _packed(elements: Sequence[Any], bits: int) -> list[Any]:
 def _gap_before(p: PaddingProgram, row: Any) -> Gap:
     """Returns the gap before a row of the output, or behind the last row.
 
-    | inside of the row before | behind | begin | inside of the row |
-                                        ^ start
+    | inside of the row before | after | before | inside of the row |
+                                       ^ start
                  chunk |---------------- gap -------------| chunk
     """
     plan = p.plan
-    begin, end = plan.inside
-    behind = plan.length - end
+    before, after = plan.row.before * plan.unit, plan.row.after * plan.unit
     start = row * plan.length
-    low = p.t.select(row > 0, (start - behind) // plan.chunk * plan.chunk, 0)
-    high = (start + (begin + plan.chunk - 1)) // plan.chunk * plan.chunk
+    low = p.t.select(row > 0, (start - after) // plan.chunk * plan.chunk, 0)
+    high = (start + (before + plan.chunk - 1)) // plan.chunk * plan.chunk
     return Gap(low, high)
 
 
@@ -302,39 +301,38 @@ def _fill_gaps(p: PaddingProgram, base: Any) -> None:
     """Writes the parts of gaps in a program's share, which begins at `base`.
 
     We tried programs of their own for the gaps, which wrote them later. The GPU's cache
-    had then already written the chunks beside them to memory, and the call took
-    0.060 ms instead of 0.035.
+    had then already written the chunks beside them to memory. Images of 256 x 256, 64Mi
+    int8, padded by 3 with CONSTANT, took 0.060 ms on an H200 instead of 0.035.
     """
     t = p.t
     plan = p.plan
-    begin, end = plan.inside
-    behind = plan.length - end
+    before, after = plan.row.before * plan.unit, plan.row.after * plan.unit
     stop = t.minimum(base + plan.share, plan.elements)
-    # The row behind the first gap that ends behind `base`.
-    first = (base + (plan.length - begin)) // plan.length
-    # The most gaps of which a share can have a part, and the most words of a part.
-    gaps = -(-(plan.share + behind + begin) // plan.length)
-    longest = min(plan.longest_gap, plan.share // plan.word)
+    # The share has a part of the gap before row r if
+    #     base - before < r * length < base + share + after.
+    first = (base + (plan.length - before)) // plan.length  # the least such r
+    gaps = -(-(plan.share + before + after) // plan.length)  # at most as many rows r
+    longest = min(plan.longest_gap, plan.share // plan.store)  # stores of a part
 
-    def fill_word(i: Any) -> Sequence[Any]:
-        number, word = _divide(i * t.threads + t.thread, longest)
-        following = first + number  # the row behind the gap
+    def fill(i: Any) -> Sequence[Any]:
+        gap_index, store_index = _divide(i * t.threads + t.thread, longest)
+        following = first + gap_index  # the row behind the gap
         gap = _gap_before(p, following)
         part = Gap(t.maximum(gap.low, base), t.minimum(gap.high, stop))
-        offset = part.low + word * plan.word
-        exists = (number < gaps) & (following <= plan.rows)
+        offset = part.low + store_index * plan.store
+        exists = (gap_index < gaps) & (following <= plan.rows)
         with t.when(exists & (offset < part.high)):
             elements = []
-            for k in range(plan.word):
+            for k in range(plan.store):
                 row, column = _divide(offset + k, plan.length)
-                elements.append(_load_source(p, _find_source(p, row), column))
-            p.out.store(offset, *_packed(elements, p.x.bits), elements=plan.word)
+                elements.append(_load_source(p, _find_source_row(p, row), column))
+            p.out.store(offset, *_packed(elements, p.x.bits), elements=plan.store)
         return []
 
-    t.loop(-(-gaps * longest // t.threads), fill_word)
+    t.loop(-(-gaps * longest // t.threads), fill)
 
 
-def _load_source(p: PaddingProgram, source: Source, column: Any) -> Any:
+def _load_source(p: PaddingProgram, source: SourceRow, column: Any) -> Any:
     """Returns the element in this column of a row of the output."""
     plan = p.plan
     unit, element = _divide(column, plan.unit)
@@ -346,8 +344,8 @@ def _load_source(p: PaddingProgram, source: Source, column: Any) -> Any:
     return p.t.select(is_inside, found, source.value)
 
 
-def _find_source(p: PaddingProgram, row: Any) -> Source:
-    """Returns the source of a row of the output."""
+def _find_source_row(p: PaddingProgram, row: Any) -> SourceRow:
+    """Returns the row of the input that a row of the output repeats."""
     t = p.t
     plan = p.plan
     offset = t.constant(0)
@@ -360,10 +358,10 @@ def _find_source(p: PaddingProgram, row: Any) -> Source:
         is_inside = is_inside & _is_inside(t, axis, position)
         stride *= axis.size
     if plan.mode is not PaddingMode.CONSTANT:
-        return Source(offset, is_inside, t.constant(0))
+        return SourceRow(offset)
     rows_of_value = plan.rows // plan.values
     value = p.value.load(row // rows_of_value if plan.values > 1 else 0)
-    return Source(offset, is_inside, value)
+    return SourceRow(offset, is_inside, value)
 
 
 def _source_position(t: Any, axis: Axis, position: Any, mode: PaddingMode) -> Any:

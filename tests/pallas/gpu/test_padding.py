@@ -116,10 +116,10 @@ def test_the_rows_are_boundaries_of_the_plan():
     assert {plan.unit for plan in plans} >= {1, 3, _padding.ROW_BYTES - 1}
     copied = [plan for plan in plans if plan.inside == (0, plan.length)]
     assert {plan.length % plan.chunk == 0 for plan in copied} == {True, False}
-    assert {plan.word for plan in plans} == {1, 2, 4}
-    assert {plan.length % plan.word == 0 for plan in plans} == {True, False}
+    assert {plan.store for plan in plans} == {1, 2, 4}
+    assert {plan.length % plan.store == 0 for plan in plans} == {True, False}
     assert {plan.elements % plan.chunk == 0 for plan in plans} == {True, False}
-    assert any(plan.longest_gap * plan.word > plan.share for plan in plans)
+    assert any(plan.longest_gap * plan.store > plan.share for plan in plans)
     begin, end = named["two gaps of a program"].inside
     assert (begin, end) == (program + 1, 2 * program - 1)
 
