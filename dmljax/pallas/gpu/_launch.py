@@ -27,8 +27,8 @@ def launch_threads(
 ) -> Sequence[jax.Array]:
     """Runs `kernel`, code for one thread, in all threads of all programs.
 
-    All arrays have two dimensions: rows, and the elements of a row. The arguments of the
-    kernel are, in this order:
+    All arrays have two dimensions: rows, and the elements of a row. The kernel has
+    these arguments, in this order:
 
     - a `_threads.Threads`, or the simulator's;
     - a memory of each operand, and of each output;
