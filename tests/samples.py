@@ -211,6 +211,7 @@ class Described(NamedTuple):
       table: the support table, by feature level.
       attributes: `(rank, data type) -> values` of the fields behind the tensors. They
         fit an output of this rank and type.
+      fits: `desc -> bool`, whether fields that are legal alone are legal together.
       make: makes a valid descriptor at random, by the tools of a `tests.fuzz` Maker.
       oracle: `(desc, *arrays) -> outputs` in NumPy. All tensors are packed.
       taken: as in `Subject`, by the field's name.
@@ -220,6 +221,7 @@ class Described(NamedTuple):
     fields: str
     table: dict[str, dict[str, tuple[int, int, str]]]
     attributes: Callable[[int, Any], tuple[Any, ...]]
+    fits: Callable[[Any], bool]
     make: Callable[[Any], Any]
     oracle: Callable[..., tuple[Any, ...]]
     taken: dict[str, set[str]] | None = None

@@ -1,17 +1,17 @@
 """The rules of the pages a second time: whether a descriptor has to be accepted.
 
-The support tables are in tests/subjects/, typed from the pages. Nothing here calls a
-check of the package. The fuzzer finds a rule that the package forgets or adds.
+The support tables and the rules of one operator are in tests/subjects/, typed from the
+pages. Nothing there or here calls a check of the package. The fuzzer finds a rule that
+the package forgets or adds.
 """
 
+import enum
 import math
 import sys
 from typing import Any
 
-import numpy as np
-
-from dmljax import DataType, FeatureLevel, PaddingMode, TensorDesc
-from tests.subjects import DESCRIBED
+from dmljax import FeatureLevel, PaddingMode, TensorDesc
+from tests.subjects import DESCRIBED, tables
 
 MODE_LEVELS = {PaddingMode.SYMMETRIC: 0x3000, PaddingMode.WRAP: 0x6400}
 # All tensors have one type, but for these.
@@ -28,9 +28,9 @@ def accepts(desc: Any, level: int) -> bool:
     tensors = desc.tensors()
     legal = [_legal_tensor(t, output=n in desc.outputs) for n, t in tensors.items()]
     same = [t.data_type for n, t in tensors.items() if n not in OTHER_TYPES]
-    if not (all(legal) and _same(*same) and supported(desc, level)):
+    if not (all(legal) and tables.same(*same) and supported(desc, level)):
         return False
-    return _together(desc)
+    return DESCRIBED[desc.operator].fits(desc)
 
 
 def supported(desc: Any, level: int) -> bool:
@@ -52,15 +52,19 @@ def _integers(*values: Any, low: int = 0, high: int = 2**32 - 1) -> bool:
 
 
 def _legal(operator: str, name: str, value: Any) -> bool:
-    """Whether a field has a legal value, whatever the others have."""
-    *_, kind = name.split("_")
-    if kind == "tensor":
+    """Whether a field has a legal value, whatever the others have.
+
+    It is of the kind that the field has in the subject's example.
+    """
+    usual = getattr(DESCRIBED[operator].example, name)
+    if isinstance(usual, TensorDesc):
         optional = (operator, name) == ("DIAGONAL_MATRIX1", "input_tensor")
         return isinstance(value, TensorDesc) or (optional and value is None)
-    if kind in ("mode", "type"):
-        return isinstance(value, PaddingMode if kind == "mode" else DataType)
-    if kind == "padding":
+    if isinstance(usual, enum.IntEnum):
+        return isinstance(value, type(usual))
+    if isinstance(usual, tuple):
         return isinstance(value, tuple) and _integers(*value)
+    *_, kind = name.split("_")
     if kind == "value":
         return type(value) is float or _integers(value, low=-LARGEST, high=LARGEST)
     if kind in ("axis", "count"):
@@ -102,58 +106,3 @@ def _legal_tensor(tensor: TensorDesc, *, output: bool) -> bool:
         if axis[1] <= sum(last * step for last, step in others):
             return False
     return True
-
-
-def _same(*values: Any) -> bool:
-    return all(value == values[0] for value in values)
-
-
-def _typed(output: TensorDesc, data_type: DataType, value: float) -> bool:
-    """Whether a value has the output's type and fits into it."""
-    if data_type.name.startswith("FLOAT") or data_type != output.data_type:
-        return data_type == output.data_type
-    limits = np.iinfo(output.dtype)
-    whole = math.isfinite(value) and value == int(value)
-    return whole and limits.min <= value <= limits.max
-
-
-def _numbered(height: int, width: int) -> bool:
-    """Whether int32 has a number for each diagonal, and for one past the last."""
-    return height <= 2**31 and width < 2**31
-
-
-def _together(desc: Any) -> bool:
-    """Whether fields that are legal alone are legal together."""
-    tensors = desc.tensors().values()
-    sizes = [t.sizes for t in tensors]
-    rank = len(sizes[0])
-    match desc.operator:
-        case "PADDING" | "PADDING1":
-            if desc.operator == "PADDING1":
-                value = desc.padding_value
-                if not _typed(desc.output_tensor, desc.padding_value_data_type, value):
-                    return False
-            start = desc.start_padding
-            end = desc.end_padding
-            if not _same(rank, desc.dimension_count, len(start), len(end)):
-                return False
-            padded = zip(start, sizes[0], end, strict=True)
-            return sizes[1] == tuple(map(sum, padded))
-        case "DIAGONAL_MATRIX":
-            return _numbered(*sizes[0][-2:])
-        case "DIAGONAL_MATRIX1":
-            typed = _typed(desc.output_tensor, desc.value_data_type, desc.value)
-            return typed and _same(*sizes) and _numbered(*sizes[0][-2:])
-        case "ONE_HOT":
-            of_output = enumerate(sizes[2])
-            one = tuple(1 if i == desc.axis else size for i, size in of_output)
-            two = len(sizes[1]) == rank and math.prod(sizes[1]) >= 2
-            # Ours: positions are counted in int32.
-            short = desc.axis < rank and sizes[0] == one
-            return two and short and sizes[2][desc.axis] < 2**31
-        case "ELEMENT_WISE_IF":
-            return _same(*sizes)
-    (x, count, (*ones, rows, columns)) = sizes
-    effective = rank - next((i for i, size in enumerate(x) if size > 1), rank)
-    single = math.prod(count) == math.prod(ones) == 1 and rows == math.prod(x)
-    return single and max(effective, 1) <= columns <= rank

@@ -51,6 +51,18 @@ def _diagonal(
     return _sample(name, ((),), attributes | {"shape": shape})
 
 
+def _fits(desc: Any) -> bool:
+    """Whether int32 has a number for each diagonal, and for one past the last."""
+    height, width = desc.output_tensor.sizes[-2:]
+    return height <= 2**31 and width < 2**31
+
+
+def _fits1(desc: Any) -> bool:
+    typed = tables.typed(desc.output_tensor, desc.value_data_type, desc.value)
+    sizes = (tensor.sizes for tensor in desc.tensors().values())
+    return typed and tables.same(*sizes) and _fits(desc)
+
+
 def _make1(maker: Any) -> dmljax.DiagonalMatrix1Desc:
     sizes = maker.sizes(2, 4)
     data_type = maker.data_type(tables.ALL)
@@ -250,6 +262,7 @@ SUBJECT = Subject(
             "DiagonalFillEnd",
             table={"5_1": tables.matrices((2, 4), tables.ALL)},
             attributes=lambda rank, kind: (kind, 1, 0, 1),
+            fits=_fits1,
             make=_make1,
             oracle=_expected1,
             taken={
@@ -269,6 +282,7 @@ SUBJECT = Subject(
                 "5_1": {"OutputTensor": (2, 4, tables.ALL)},
             },
             attributes=lambda rank, kind: (0, 1.0),
+            fits=_fits,
             make=_make,
             oracle=_expected,
             taken={"offset": tables.INTEGER, "value": tables.REAL},

@@ -129,6 +129,7 @@ SUBJECT = Subject(
                 "5_0": _tensors((1, 8), tables.ALL),
             },
             attributes=lambda rank, kind: (),
+            fits=lambda desc: tables.same(*(t.sizes for t in desc.tensors().values())),
             make=_make,
             oracle=lambda desc, *arrays: (oracles.element_wise_if(*arrays),),
         )

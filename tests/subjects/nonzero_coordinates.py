@@ -47,6 +47,15 @@ def _tensors(ranks: Any, coordinate_ranks: Any) -> tables.Row:
     }
 
 
+def _fits(desc: dmljax.NonzeroCoordinatesDesc) -> bool:
+    x, count, coordinates = (tensor.sizes for tensor in desc.tensors().values())
+    *ones, rows, columns = coordinates
+    rank = len(x)
+    effective = rank - next((i for i, size in enumerate(x) if size > 1), rank)
+    single = math.prod(count) == math.prod(ones) == 1 and rows == math.prod(x)
+    return single and max(effective, 1) <= columns <= rank
+
+
 def _make(maker: Any) -> dmljax.NonzeroCoordinatesDesc:
     sizes = maker.sizes(most=30)
     leading = next((i for i, size in enumerate(sizes) if size > 1), len(sizes))
@@ -246,6 +255,7 @@ SUBJECT = Subject(
             fields="InputTensor OutputCountTensor OutputCoordinatesTensor",
             table={"3_0": _tensors((4, 5), (4, 5)), "4_0": _tensors((1, 8), (2, 8))},
             attributes=lambda rank, kind: (),
+            fits=_fits,
             make=_make,
             oracle=_expected,
         )

@@ -74,6 +74,22 @@ def _padded(maker: Any) -> tuple[Any, Any, tuple[int, ...], tuple[int, ...]]:
     return source, output, tuple(start), tuple(end)
 
 
+def _fits(desc: Any) -> bool:
+    sizes = desc.input_tensor.sizes
+    start = desc.start_padding
+    end = desc.end_padding
+    if not tables.same(len(sizes), desc.dimension_count, len(start), len(end)):
+        return False
+    padded = zip(start, sizes, end, strict=True)
+    return desc.output_tensor.sizes == tuple(map(sum, padded))
+
+
+def _fits1(desc: Any) -> bool:
+    data_type = desc.padding_value_data_type
+    typed = tables.typed(desc.output_tensor, data_type, desc.padding_value)
+    return typed and _fits(desc)
+
+
 def _make(maker: Any) -> dmljax.PaddingDesc:
     source, output, start, end = _padded(maker)
     mode = maker.random.choice(list(Mode))
@@ -277,6 +293,7 @@ SUBJECT = Subject(
                 "5_0": tables.matrices((1, 8), tables.ALL),
             },
             attributes=lambda rank, kind: (Mode.EDGE, 0.0, *_nothing(rank)),
+            fits=_fits,
             make=_make,
             oracle=_expected,
             taken={"padding_value": tables.REAL, "dimension_count": tables.INTEGER},
@@ -287,6 +304,7 @@ SUBJECT = Subject(
             "PaddingValue DimensionCount StartPadding EndPadding",
             table={"5_0": tables.matrices((1, 8), tables.ALL)},
             attributes=lambda rank, kind: (Mode.EDGE, kind, 0, *_nothing(rank)),
+            fits=_fits1,
             make=_make1,
             oracle=_expected1,
             taken={"padding_value": tables.INTEGER},

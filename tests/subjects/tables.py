@@ -1,4 +1,11 @@
-"""Several subjects share these: types, and what arguments take."""
+"""Several subjects share these: types, what arguments take, and rules."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dmljax import DataType, TensorDesc
 
 # A support table has the lowest rank, the highest rank and the types of each tensor.
 Row = dict[str, tuple[int, int, str]]
@@ -16,3 +23,17 @@ REAL = INTEGER | {"NaN"}
 def matrices(ranks: tuple[int, int], types: str) -> Row:
     """An input and an output of the same ranks and types."""
     return dict.fromkeys(("InputTensor", "OutputTensor"), (*ranks, types))
+
+
+def same(*values: Any) -> bool:
+    """Whether all values are equal."""
+    return all(value == values[0] for value in values)
+
+
+def typed(output: TensorDesc, data_type: DataType, value: float) -> bool:
+    """Whether a value has the output's type and fits into it."""
+    if data_type.name.startswith("FLOAT") or data_type != output.data_type:
+        return data_type == output.data_type
+    limits = np.iinfo(output.dtype)
+    whole = math.isfinite(value) and value == int(value)
+    return whole and limits.min <= value <= limits.max
