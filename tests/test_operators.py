@@ -9,6 +9,7 @@ import re
 import pytest
 
 import dmljax
+from benchmarks.programs import PROGRAMS
 from dmljax import _operators
 from dmljax._operators import DESCRIPTORS, OPERATORS
 from tests import oracles
@@ -50,6 +51,11 @@ NEEDS = {
     "a page": (PAGE, pages),
     "a table about sharding": (PAGE, lambda: pages(r"\n## Sharding\n[^#]*\n\|")),
     "a section about cost": (PAGE, lambda: pages("\n## Cost\n")),
+    "a picture": (PAGE, lambda: pages(r"\n!\[[^]]+\]\(\.\./pictures/")),
+    "a program": (
+        "benchmarks/programs/<operator>.py, and its PROGRAMS to those in __init__.py",
+        lambda: {program.operator for program in PROGRAMS.values()},
+    ),
 }
 
 
