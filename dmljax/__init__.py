@@ -1,4 +1,4 @@
-"""Five DirectML operators for JAX: exact, differentiable, batched, static in shape.
+"""DirectML operators for JAX: exact, differentiable, batched, static in shape.
 
 - ``padding`` adds elements around an array, in five modes.
 - ``nonzero_coordinates`` finds and counts the elements that are not zero.

@@ -117,7 +117,7 @@ def _discard(stream: TextIO) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="dmljax",
-        description="Five DirectML operators for JAX.",
+        description="DirectML operators for JAX.",
         epilog=f"example: dmljax run docs/models/padding_edge.json; {DOCUMENTATION}",
     )
     parser.add_argument("--version", action="version", version=__version__)

@@ -1,4 +1,4 @@
-"""Draws docs/operators.svg, the five operators before and after.
+"""Draws docs/operators.svg, the operators before and after.
 
     python -m docs.make_picture
 

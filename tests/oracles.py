@@ -1,4 +1,4 @@
-"""The five operators as NumPy loops, written a second time from DirectML's pages.
+"""The operators as NumPy loops, written a second time from DirectML's pages.
 
 The oracles import nothing from dmljax and share no code with it, so that a mistake in
 one is not repeated in the other. They trust their arguments: support tables, sizes and
