@@ -213,10 +213,17 @@ def _diagonal_matrix1(
             "matrix has at least 2. x[None] and shape=(1, n) have one row."
         )
     check_diagonals(NAME, name, shape)
-    scalars = [
-        _convert_bound(name, bound)
-        for name, bound in zip((BEGIN, END), bounds, strict=False)
-    ]
+    scalars = []
+    for argument, bound in zip((BEGIN, END), bounds, strict=False):
+        array = jnp.asarray(bound)
+        if array.dtype == np.bool_:  # which `convert_scalar` takes for a number
+            raise DescriptorError(
+                f"{NAME}: {argument} has data type BOOL; it must have INT32."
+            )
+        # A Python number that is traced saturates.
+        int32 = np.dtype(np.int32)
+        array = convert_scalar(NAME, argument, array, int32, owner="a diagonal")
+        scalars.append(array)
     scalars.append(convert_scalar(NAME, VALUE, value, described.dtype))
     scalars = [scalar.reshape((1,) * rank) for scalar in scalars]
     # One zero for each matrix is shared by its elements: no array is read.
@@ -226,15 +233,6 @@ def _diagonal_matrix1(
         *scalars, strong(x), matrix=shape[-2:], fill_begin=fill_begin, fill_end=fill_end
     )
     return output
-
-
-def _convert_bound(name: str, bound: ArrayLike) -> jax.Array:
-    """Returns a bound as an int32 scalar. A Python number that is traced saturates."""
-    array = jnp.asarray(bound)
-    if array.dtype == np.bool_:  # which `convert_scalar` takes for a number
-        raise DescriptorError(f"{NAME}: {name} has data type BOOL; it must have INT32.")
-    int32 = np.dtype(np.int32)
-    return convert_scalar(NAME, name, array, int32, owner="a diagonal")
 
 
 def _xla(

@@ -26,13 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._types import (
-    Outputs,
-    index_mode,
-    mode_of,
-    packed_strides,
-    to_scalar,
-)
+from dmljax._types import Outputs, index_mode, mode_of, to_scalar
 
 BIT_WORD = 32  # the elements of a bit word
 BLOCK = 16  # numbers that one level of a running sum adds up
@@ -94,15 +88,16 @@ def unravel(offset: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Arra
     a tensor, the first coordinate may be past the size of the part.
     """
     sizes = last_sizes(sizes, columns)
-    coordinates: list[jax.Array] = []
-    for stride, size in zip(packed_strides(sizes), sizes, strict=True):
+    coordinates = []
+    for axis, size in enumerate(sizes):
         # Each coordinate is computed from the offset. In a chain of divisions and
         # remainders, each division would wait for the division before.
+        stride = math.prod(sizes[axis + 1 :])
         coordinate = lax.div(offset, to_scalar(stride, np.uint32))
-        if coordinates:
+        if axis > 0:
             coordinate = lax.rem(coordinate, to_scalar(size, np.uint32))
-        coordinates.append(lax.expand_dims(coordinate, [-1]))
-    return lax.concatenate(coordinates, offset.ndim)
+        coordinates.append(coordinate)
+    return jnp.stack(coordinates, -1)
 
 
 def fill_rows(coordinates: jax.Array, valid: jax.Array, fill: int | None) -> jax.Array:
@@ -325,12 +320,7 @@ def ones_below(word: jax.Array, lane: jax.Array) -> jax.Array:
     return lax.population_count(word & lower)
 
 
-# THE FORM THAT XLA DIVIDES
-
-
-def divisible(x: jax.Array, *first: jax.Array, **static: Any) -> Outputs:
-    """Compacts bit words by sums that XLA divides well."""
-    return by_bit_words(x, *first, running_sum=sum_in_levels, **static)
+# THE RUNNING SUM THAT XLA DIVIDES
 
 
 def sum_in_levels(numbers: jax.Array) -> jax.Array:

@@ -25,7 +25,6 @@ NAME = "ONE_HOT"
 INDEX = "indices (IndicesTensor)"
 VALUES = "values (ValuesTensor)"
 AXIS = "axis (Axis)"
-SIZE = "size"
 
 
 def one_hot(
@@ -72,7 +71,7 @@ def one_hot(
     return _one_hot(
         as_array(NAME, INDEX, indices),
         as_array(NAME, VALUES, values),
-        as_size(NAME, SIZE, size),
+        as_size(NAME, "size", size),
         as_integer(NAME, AXIS, axis),
         _are_truth_values(values),
     )
@@ -109,7 +108,7 @@ def _one_hot(
             f"has {counted(rank, 'dimension')}."
         )
     axis %= rank
-    names = INDEX, VALUES, AXIS, SIZE
+    names = INDEX, VALUES, AXIS, "size"
     check_sizes(names, indices.shape, values.shape, size, axis)
     # Later elements are ignored, as the page says.
     # XLA fuses a conversion of truth values further than a select: the loss of labels

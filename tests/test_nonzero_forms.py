@@ -13,7 +13,6 @@ from dmljax._nonzero_forms import (
     MANY,
     by_bit_words,
     by_elements,
-    divisible,
     fill_rows,
     is_nonzero,
     last_sizes,
@@ -111,8 +110,13 @@ def test_batches(find):
 
 # EACH FORM
 
-FORMS = [by_elements, by_bit_words, divisible, walk_bit_words]
-each_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+FORMS = {
+    "by_elements": by_elements,
+    "by_bit_words": by_bit_words,
+    "divisible": NONZERO_COORDINATES.divisible,
+    "walk_bit_words": walk_bit_words,
+}
+each_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
 def share(density, shape=(3, 5, 67)):
