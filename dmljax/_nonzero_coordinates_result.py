@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import export, lax
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import AxisType, NamedSharding, PartitionSpec, get_abstract_mesh
 from jax.typing import ArrayLike
 
 from dmljax._arguments import (
@@ -326,7 +326,11 @@ def _by_xla(
 def read_rows(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
     """Reads the valid rows, and element 0 for the others: all are in range."""
     inside = tuple(jnp.where(valid, column, 0) for column in index)
-    rows: jax.Array = x.at[inside].get(mode="promise_in_bounds")
+    # Under vmap, explicit mesh axes may divide the batch of the index alone. JAX then
+    # asks how the rows are divided: not at all, but for the batch.
+    kinds = get_abstract_mesh().axis_types
+    whole = PartitionSpec() if AxisType.Explicit in kinds else None
+    rows: jax.Array = x.at[inside].get(mode="promise_in_bounds", out_sharding=whole)
     return rows
 
 
