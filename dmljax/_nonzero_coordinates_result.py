@@ -27,7 +27,7 @@ from dmljax._arguments import (
 )
 from dmljax._check import DescriptorError, require_same, show
 from dmljax._nonzero_forms import WRITE_ONCE, valid_rows
-from dmljax._primitive import compiled
+from dmljax._primitive import check_elements, compiled
 from dmljax._sharding import by_xla, explicit_mesh
 from dmljax._types import to_scalar, x64_enabled
 
@@ -181,15 +181,20 @@ def nonzero_result(
 def _take(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
     scalar = convert_scalar(TAKE, "fill_value", fill, x.dtype, owner="x")
     leading = _leading_dimensions(TAKE, kept, x)
+    check_elements(TAKE, [kept.coordinates.shape[:-1] + x.shape[leading:]])
 
     def take(kept: NonzeroCoordinates, x: jax.Array, scalar: jax.Array) -> jax.Array:
         parts, valid, index = _in_parts(kept, x)
         if 0 in x.shape[:leading]:
-            return jnp.broadcast_to(scalar, valid.shape + x.shape[leading:])
-        read = read_rows
-        for _ in range(kept.count.ndim):
-            read = jax.vmap(read)
-        rows = read(parts, valid, index)
+            # Nothing is read. An array that is made of `x` stays on its device.
+            sizes = valid.shape + x.shape[leading:]
+            widths = [(0, math.prod(sizes), 0)]
+            rows = lax.pad(x.reshape(0), x.dtype.type(0), widths).reshape(sizes)
+        else:
+            read = read_rows
+            for _ in range(kept.count.ndim):
+                read = jax.vmap(read)
+            rows = read(parts, valid, index)
         within = lax.broadcast_in_dim(valid, rows.shape, range(valid.ndim))
         return jnp.where(within, rows, scalar)
 
@@ -265,9 +270,10 @@ def _leading_dimensions(name: str, kept: NonzeroCoordinates, x: jax.Array) -> in
                 "them, or call this method inside of the vmap."
             )
         raise DescriptorError(text)
-    # JAX indexes with int32 up to this size, and would wrap a larger index in silence.
+    # Without x64 mode JAX indexes with int32, and would wrap a larger index in silence.
+    # JAX takes a symbolic size to be below 2^31.
     largest = max((n for n in found if isinstance(n, int)), default=0)
-    if largest + kept.coordinates.shape[-2] >= 2**31 and not x64_enabled():
+    if largest >= 2**31 and not x64_enabled():
         raise DescriptorError(
             f"{name}: x has sizes {show(x.shape)}; indices of 2^31 and more need JAX's "
             "x64 mode. Turn it on by jax.config.update('jax_enable_x64', True)."
@@ -315,11 +321,14 @@ def _by_xla(
     return result
 
 
-# ROWS AND THEIR DERIVATIVES. `put` scatters: in a loop, XLA writes a few rows in place,
-# and on a CPU this took an eighth of the time of a select by the inverse index. The
-# derivatives gather by that index: each is a scatter whose transpose is such a gather,
-# which adds nothing up and reads and writes less. "Rows of a mask and back" with its
-# gradient took a third of the time that it takes with the transposes of JAX.
+# ROWS AND THEIR DERIVATIVES. The *inverse index* has the row of each element. The
+# derivative of `take` is a scatter by the inverse index, because its transpose is then a
+# gather. JAX would transpose a gather into a scatter that adds up, and "rows of a mask
+# and back" with its gradient takes three times as long on a CPU
+# (benchmarks/results/x86_64-cpu.csv). `put` scatters by the index, and its derivative
+# needs the inverse index only to know which elements were overwritten. We chose a
+# scatter because XLA writes a few rows in place in a loop: on a CPU, a select by the
+# inverse index took eight times as long.
 
 
 @jax.custom_jvp
@@ -366,32 +375,20 @@ def _write_rows_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
 
 
 def _inverse(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
-    """Returns the inverse of the index: the row of each element.
-
-    An element without a row has a number past the last row, and none has the same.
-    """
+    """Returns the row of each element, and the number of rows if it has none."""
     sizes = x.shape[: len(index)]
-    elements = math.prod(sizes)
-    largest = elements + valid.shape[0]
-    if isinstance(largest, int) and largest > 2**32:
-        raise DescriptorError(
-            f"NonzeroCoordinates: x has sizes {show(x.shape)}; with {valid.shape[0]} "
-            "rows, there are too many elements for a derivative, whose indices are "
-            "UINT32. Search the array in parts=."
-        )
-    past = lax.iota(np.uint32, elements) + to_scalar(valid.shape[0], np.uint32)
-    row = lax.iota(np.uint32, valid.shape[0])
+    rows = valid.shape[0]
+    none = jnp.full(sizes, to_scalar(rows, np.uint32))
     places = _past_the_end(x, valid, index)
-    inverse: jax.Array = past.reshape(sizes).at[places].set(row, **WRITE_ONCE)
+    row = lax.iota(np.uint32, rows)
+    inverse: jax.Array = none.at[places].set(row, **WRITE_ONCE)
     return inverse
 
 
 def _past_the_end(x: jax.Array, valid: jax.Array, index: Index) -> Index:
-    """Returns the index, where rows past the count have places past the end of x."""
+    """Returns the index, where rows past the count have a place past the end of x."""
     first, *others = index
-    row = lax.iota(first.dtype, first.shape[0])
-    past = row + to_scalar(x.shape[0], first.dtype)
-    return jnp.where(valid, first, past), *others
+    return jnp.where(valid, first, to_scalar(x.shape[0], first.dtype)), *others
 
 
 # A PYTREE
