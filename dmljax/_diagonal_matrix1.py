@@ -20,6 +20,7 @@ from dmljax._arguments import (
     as_integer,
     as_scalar,
     as_sizes,
+    check_int32,
     check_x64,
     convert_scalar,
     strong,
@@ -34,7 +35,7 @@ from dmljax._check import (
 )
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
-from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes, check_int32
+from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes
 
 NAME = "DIAGONAL_MATRIX1"
 # The arguments of the function, as its messages name them.

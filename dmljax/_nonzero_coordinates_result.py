@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import export, lax
-from jax.sharding import AxisType, NamedSharding, PartitionSpec, auto_axes
+from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
 from dmljax._arguments import (
@@ -28,7 +28,7 @@ from dmljax._arguments import (
 from dmljax._check import DescriptorError, require_same, show
 from dmljax._nonzero_forms import WRITE_ONCE, valid_rows
 from dmljax._primitive import compiled
-from dmljax._sharding import explicit_mesh
+from dmljax._sharding import by_xla, explicit_mesh
 from dmljax._types import to_scalar, x64_enabled
 
 TAKE = "NonzeroCoordinates.take"
@@ -310,11 +310,8 @@ def _by_xla(
     mesh = explicit_mesh(*jax.tree.leaves(operands))
     if mesh is None:
         return function(*operands)
-    kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
-    explicit = tuple(name for name, kind in kinds if kind == AxisType.Explicit)
     sharding = NamedSharding(mesh, PartitionSpec(*spec))
-    divided = auto_axes(function, axes=explicit, out_sharding=sharding)
-    result: jax.Array = divided(*operands)
+    result: jax.Array = by_xla(function, mesh, sharding)(*operands)
     return result
 
 

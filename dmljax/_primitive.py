@@ -42,8 +42,6 @@ from dmljax.pallas._platforms import may_be_default, require_kernel
 
 # The form that a caller asks for. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
-# XLA counts bytes in integers of 63 bits, and an element has up to 16 bytes.
-MOST_ELEMENTS = 2**59
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,11 +209,20 @@ class OperatorPrimitive:
         if self.sizes and all(mesh.empty for mesh in meshes):
             dtype = self.dtype or operands[-1].dtype
             sizes = self.sizes(*operands, **static)
-            _check_elements(self.name.upper(), sizes)
-            return [jax.core.ShapedArray(each, dtype) for each in sizes]
-        definition = functools.partial(self.xla, **static)
-        outputs = list(jax.make_jaxpr(definition)(*operands).out_avals)
-        _check_elements(self.name.upper(), [output.shape for output in outputs])
+            outputs = [jax.core.ShapedArray(each, dtype) for each in sizes]
+        else:
+            definition = functools.partial(self.xla, **static)
+            outputs = list(jax.make_jaxpr(definition)(*operands).out_avals)
+        for output in outputs:
+            elements = math.prod(output.shape)
+            # XLA counts bytes in integers of 63 bits, and an element has up to 16
+            # bytes. For more, it ends the process.
+            if isinstance(elements, int) and elements >= 2**59:
+                raise DescriptorError(
+                    f"{self.name.upper()}: the result would have sizes "
+                    f"{show(output.shape)}, {elements} elements; it must have fewer "
+                    "than 2^59."
+                )
         return outputs
 
     def _batch(
@@ -287,22 +294,6 @@ def evaluate(
                     f"invalid value ({kind}) encountered in {name}"
                 )
     return outputs
-
-
-def _check_elements(operator: str, outputs: Sequence[tuple[int, ...]]) -> None:
-    """Requires that XLA can count the bytes of the outputs: it ends the process."""
-    for sizes in outputs:
-        elements = math.prod(sizes)
-        if isinstance(elements, int) and elements >= MOST_ELEMENTS:
-            raise DescriptorError(
-                f"{operator}: the result would have sizes {show(sizes)}, {elements} "
-                "elements; it must have fewer than 2^59."
-            )
-
-
-def needs_cotangent(operand: Any) -> bool:
-    """Whether a transpose rule has to return a cotangent for this operand."""
-    return isinstance(operand, ad.UndefinedPrimal)
 
 
 def unbroadcast(cotangent: jax.Array, operand: ad.UndefinedPrimal) -> jax.Array:

@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.interpreters import ad
 
-from dmljax._primitive import needs_cotangent, unbroadcast
+from dmljax._primitive import unbroadcast
 from dmljax._types import Outputs
 
 # The floats of 2 and 4 bytes, and integers of as many bits.
@@ -66,7 +67,7 @@ def transpose_select(
     for operand, sides in zip(
         operands[-2:], [(cotangent, zero), (zero, cotangent)], strict=True
     ):
-        if not needs_cotangent(operand):
+        if not ad.is_undefined_primal(operand):
             results.append(None)
             continue
         (selected,) = operator(*data, *sides, **static)
