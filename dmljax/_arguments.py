@@ -372,15 +372,15 @@ def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nd
     plain = type(value) in (int, float)
     if plain and dtype.kind == "f" and -65504 <= value <= 65504:
         return np.array(value, dtype)
-    integer = dtype.kind in "iu" or is_integer(dtype)
+    whole = dtype.kind in "iu" or is_integer(dtype)
     if isinstance(value, complex):
         fits = dtype.kind == "c"
         holds = "has no imaginary part"
     elif dtype.kind == "b":
         fits = value in (0, 1)
         holds = "holds False and True"
-    elif not integer:
-        fits = not _is_huge(value)
+    elif not whole:  # float() raises an error for a larger integer
+        fits = not isinstance(value, int) or abs(value) <= sys.float_info.max
         holds = "holds no numbers of this size"
     elif value % 1 != 0:
         fits = False
@@ -393,7 +393,7 @@ def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nd
         raise DescriptorError(
             f"{operator}: {name} is {as_python(value)}; {show(dtype)} {holds}."
         )
-    if integer:
+    if whole:
         return np.array(value, dtype)
     if not isinstance(value, complex):
         value = float(value)  # large integers have no cast to bfloat16
@@ -402,16 +402,12 @@ def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nd
         return np.array(value, dtype)
 
 
-def _is_huge(value: Any) -> bool:
-    """Whether a number is an integer that no double can hold: float() would raise."""
-    return isinstance(value, int) and abs(value) > sys.float_info.max
-
-
 def check_float(operator: str, name: str, value: Any) -> None:
     """Requires that an attribute is a real number that a double can hold."""
     number = isinstance(value, (int, float, np.integer, np.floating))
     other = isinstance(value, (bool, np.timedelta64))  # for NumPy, an integer
-    if not number or other or _is_huge(value):
+    huge = isinstance(value, int) and abs(value) > sys.float_info.max
+    if not number or other or huge:
         raise DescriptorError(
             f"{operator}: {name} is {as_python(value)}; it must be a real number that "
             "a floating-point type holds."

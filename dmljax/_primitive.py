@@ -138,25 +138,24 @@ class OperatorPrimitive:
         self, *operands: jax.Array, implementation: Implementation = None, **static: Any
     ) -> Outputs:
         """Computes the outputs for operands in normal form and hashable attributes."""
-        static |= {"implementation": implementation}
+        options = static | {"implementation": implementation}
         mesh = explicit_mesh(*operands)
-        if mesh is not None:
-            # The types of the operands have the mesh, so the definition can't be traced
-            # with them: its operations would ask how each of them is sharded.
-            whole = [jax.core.ShapedArray(x.shape, x.dtype) for x in operands]
-            outputs = self._abstract_eval(*whole, **static)
-            own = {k: v for k, v in static.items() if k != "implementation"}
-            return over_explicit_mesh(
-                self.name.upper(),
-                functools.partial(self, **static),
-                mesh,
-                operands,
-                [output.shape for output in outputs],
-                independent=self.independent(*operands, **own),
-                aligned=self.aligned,
-                gathers=self.gathers(**own),
-            )
-        return tuple(self._primitive.bind(*varying_alike(*operands), **static))
+        if mesh is None:
+            return tuple(self._primitive.bind(*varying_alike(*operands), **options))
+        # The types of the operands have the mesh, so the definition can't be traced
+        # with them: its operations would ask how each of them is sharded.
+        whole = [jax.core.ShapedArray(x.shape, x.dtype) for x in operands]
+        outputs = self._abstract_eval(*whole, **options)
+        return over_explicit_mesh(
+            self.name.upper(),
+            functools.partial(self, **options),
+            mesh,
+            operands,
+            [output.shape for output in outputs],
+            independent=self.independent(*operands, **static),
+            aligned=self.aligned,
+            gathers=self.gathers(**static),
+        )
 
     # THE CHOICE OF A FORM
 
@@ -271,9 +270,7 @@ def _instantiate(tangent: Any) -> Any:
     return jnp.zeros(kind.shape, kind.dtype)
 
 
-def evaluate(
-    name: str, run: Callable[..., Outputs], /, *operands: jax.Array
-) -> Outputs:
+def evaluate(name: str, run: Form, /, *operands: jax.Array) -> Outputs:
     """Runs a primitive on concrete arrays. `run` is a compiled function of it.
 
     A primitive has no other way to be evaluated than to be compiled, also where the

@@ -5,7 +5,7 @@ and ONE_HOT are selects. What decides for an element is in the file of each oper
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -15,7 +15,7 @@ from jax import lax
 from jax.interpreters import ad
 
 from dmljax._primitive import unbroadcast
-from dmljax._types import Outputs
+from dmljax._types import Form, Outputs
 
 # The floats of 2 and 4 bytes, and integers of as many bits.
 BITS: dict[np.dtype, np.dtype] = {
@@ -50,7 +50,7 @@ def select(condition: jax.Array, on: jax.Array, off: jax.Array) -> Outputs:
 
 
 def transpose_select(
-    operator: Callable[..., Outputs],
+    operator: Form,
     static: dict[str, Any],
     cotangents: Sequence[jax.Array],
     operands: Sequence[Any],

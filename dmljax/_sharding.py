@@ -19,7 +19,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from dmljax._check import DescriptorError, show
 from dmljax._jax import manual_axes, names_axes
-from dmljax._types import Outputs
+from dmljax._types import Form, Outputs
 
 MeshAxes = tuple[str, ...]  # names of mesh axes
 
@@ -42,7 +42,7 @@ def explicit_parts(x: jax.Array, dimension: int) -> int:
 
 def over_explicit_mesh(
     operator: str,
-    run: Callable[..., Outputs],
+    run: Form,
     mesh: AbstractMesh,
     operands: Sequence[jax.Array],
     outputs: Sequence[tuple[int, ...]],
@@ -87,7 +87,7 @@ def over_explicit_mesh(
         shardings = tuple(NamedSharding(mesh, spec) for spec in out_specs)
         results: Outputs = by_xla(run, mesh, shardings)(*placed)
         return results
-    mapped: Callable[..., Outputs] = jax.shard_map(
+    mapped: Form = jax.shard_map(
         run,
         mesh=mesh,
         in_specs=in_specs,
