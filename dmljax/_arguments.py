@@ -23,7 +23,7 @@ from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._check import DescriptorError, as_python, show
-from dmljax._types import INT32_MAX, INT32_MIN, Sizes, x64_enabled
+from dmljax._types import Sizes, x64_enabled
 
 # The types that JAX keeps as they are, whether or not its x64 mode is on. An array of
 # such a type needs no other check, which keeps small calls fast.
@@ -375,23 +375,23 @@ def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nd
     whole = dtype.kind in "iu" or is_integer(dtype)
     if isinstance(value, complex):
         fits = dtype.kind == "c"
-        holds = "has no imaginary part"
+        rule = "has no imaginary part"
     elif dtype.kind == "b":
         fits = value in (0, 1)
-        holds = "holds False and True"
+        rule = "holds False and True"
     elif not whole:  # float() raises an error for a larger integer
         fits = not isinstance(value, int) or abs(value) <= sys.float_info.max
-        holds = "holds no numbers of this size"
+        rule = "holds no numbers of this size"
     elif value % 1 != 0:
         fits = False
-        holds = "holds whole numbers"
+        rule = "holds whole numbers"
     else:
         low, high = _limits(dtype)
         fits = low <= value <= high
-        holds = f"holds {low} to {high}"
+        rule = f"holds {low} to {high}"
     if not fits:
         raise DescriptorError(
-            f"{operator}: {name} is {as_python(value)}; {show(dtype)} {holds}."
+            f"{operator}: {name} is {as_python(value)}; {show(dtype)} {rule}."
         )
     if whole:
         return np.array(value, dtype)
@@ -450,15 +450,6 @@ def as_integer(operator: str, name: str, value: Any) -> int:
             "most 64 bits."
         )
     return number
-
-
-def check_int32(operator: str, name: str, value: int) -> None:
-    """Requires that an attribute is an INT of the C struct."""
-    if not INT32_MIN <= value <= INT32_MAX:
-        raise DescriptorError(
-            f"{operator}: {name} is {as_python(value)}; it must be an INT32, "
-            f"{INT32_MIN} to {INT32_MAX}."
-        )
 
 
 def integer(value: int) -> int:

@@ -20,7 +20,6 @@ from dmljax._arguments import (
     as_integer,
     as_scalar,
     as_sizes,
-    check_int32,
     check_x64,
     convert_scalar,
     strong,
@@ -28,6 +27,7 @@ from dmljax._arguments import (
 )
 from dmljax._check import (
     DescriptorError,
+    as_python,
     counted,
     decide_at_most,
     require_same,
@@ -178,6 +178,15 @@ def _as_bound(name: str, bound: Any) -> Any:
     number = as_integer(NAME, name, given)
     check_int32(NAME, name, number)
     return number
+
+
+def check_int32(operator: str, name: str, value: int) -> None:
+    """Requires that an attribute is an INT of the C struct."""
+    if not INT32_MIN <= value <= INT32_MAX:
+        raise DescriptorError(
+            f"{operator}: {name} is {as_python(value)}; it must be an INT32, "
+            f"{INT32_MIN} to {INT32_MAX}."
+        )
 
 
 def check_diagonals(operator: str, name: str, shape: tuple[int, ...]) -> None:
