@@ -27,6 +27,7 @@ from dmljax._arguments import (
 )
 from dmljax._check import (
     DescriptorError,
+    as_python,
     counted,
     decide_at_most,
     require_same,
@@ -34,7 +35,7 @@ from dmljax._check import (
 )
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
-from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes, check_int32
+from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes
 
 NAME = "DIAGONAL_MATRIX1"
 # The arguments of the function, as its messages name them.
@@ -177,6 +178,15 @@ def _as_bound(name: str, bound: Any) -> Any:
     number = as_integer(NAME, name, given)
     check_int32(NAME, name, number)
     return number
+
+
+def check_int32(operator: str, name: str, value: int) -> None:
+    """Requires that an attribute is an INT of the C struct."""
+    if not INT32_MIN <= value <= INT32_MAX:
+        raise DescriptorError(
+            f"{operator}: {name} is {as_python(value)}; it must be an INT32, "
+            f"{INT32_MIN} to {INT32_MAX}."
+        )
 
 
 def check_diagonals(operator: str, name: str, shape: tuple[int, ...]) -> None:

@@ -106,8 +106,8 @@ class NonzeroCoordinates(_Outputs):
         token.
 
         All reads are in range, and ``checkify.index_checks`` finds no error. The call
-        can be differentiated in `x` and in `fill_value`. Its gradient drops rows
-        past the count as ``put`` does.
+        can be differentiated in `x` and in `fill_value`. Its derivatives drop rows past
+        the count as ``put`` does, and these checks report that.
 
         Args:
           x: sizes S and then any others, where the array that was searched has sizes S.
@@ -181,7 +181,7 @@ def nonzero_result(
 def _take(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
     scalar = convert_scalar(TAKE, "fill_value", fill, x.dtype, owner="x")
     leading = _leading_dimensions(TAKE, kept, x)
-    check_elements(TAKE, [kept.coordinates.shape[:-1] + x.shape[leading:]])
+    check_elements(TAKE, kept.coordinates.shape[:-1] + x.shape[leading:])
 
     def take(kept: NonzeroCoordinates, x: jax.Array, scalar: jax.Array) -> jax.Array:
         parts, valid, index = _in_parts(kept, x)
@@ -322,9 +322,9 @@ def _by_xla(
 
 
 # ROWS AND THEIR DERIVATIVES. The *inverse index* has the row of each element. The
-# derivative of `take` is a scatter by the inverse index, because its transpose is then a
-# gather. JAX would transpose a gather into a scatter that adds up, and "rows of a mask
-# and back" with its gradient takes three times as long on a CPU
+# derivative of `take` is a scatter by the inverse index, because its transpose is then
+# a gather. JAX would transpose a gather into a scatter that adds up, and "rows of a
+# mask and back" with its gradient takes three times as long on a CPU
 # (benchmarks/results/x86_64-cpu.csv). `put` scatters by the index, and its derivative
 # needs the inverse index only to know which elements were overwritten. We chose a
 # scatter because XLA writes a few rows in place in a loop: on a CPU, a select by the

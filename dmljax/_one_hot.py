@@ -14,11 +14,18 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
-from dmljax._arguments import as_array, as_integer, as_size, same_type, strong
+from dmljax._arguments import (
+    as_array,
+    as_integer,
+    as_size,
+    is_integer,
+    same_type,
+    strong,
+)
 from dmljax._check import DescriptorError, counted, decide_at_most, show
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
-from dmljax._types import Outputs, is_integer, mode_of, to_scalar
+from dmljax._types import Outputs, mode_of, to_scalar
 
 NAME = "ONE_HOT"
 # The arguments of the function, as its messages name them.

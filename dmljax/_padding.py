@@ -13,6 +13,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.interpreters import ad
 from jax.typing import ArrayLike
 
 from dmljax import _padding_forms as forms
@@ -38,7 +39,6 @@ from dmljax._primitive import (
     OperatorPrimitive,
     check_implementation,
     compiled,
-    needs_cotangent,
     unbroadcast,
 )
 from dmljax._types import Outputs, Sizes
@@ -223,11 +223,11 @@ def _transpose(
     (cotangent,) = cotangents
     x, *value = operands
     result: list[jax.Array | None] = [None] * len(operands)
-    if needs_cotangent(x):
+    if ad.is_undefined_primal(x):
         # The adjoint has no kernel, and runs XLA's form whatever the caller asked for.
         (sums,) = ADJOINT(cotangent, **static | {"implementation": "xla"})
         result[0] = unbroadcast(sums, x)
-    if value and needs_cotangent(value[0]):
+    if value and ad.is_undefined_primal(value[0]):
         inside = forms.is_inside(cotangent.shape, static["start"], static["end"])
         outside = jnp.where(inside, cotangent.dtype.type(0), cotangent)
         result[1] = unbroadcast(outside, value[0])

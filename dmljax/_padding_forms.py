@@ -25,7 +25,6 @@ from dmljax._types import (
     Form,
     Outputs,
     index_mode,
-    is_floating,
     mode_of,
     to_scalar,
 )
@@ -251,7 +250,7 @@ def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     if static["mode"] is PaddingMode.CONSTANT or x.dtype.kind == "c":
         return _by_strips(x, *value, **static)
     kind = x.dtype
-    if is_floating(kind):
+    if jnp.issubdtype(kind, np.floating):
         kind = np.dtype(f"uint{jnp.finfo(kind).bits}")
     with mode_of(x):
         # On a CPU, XLA moves bfloat16 by way of float32, but its bits as they are.

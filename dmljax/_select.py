@@ -5,16 +5,17 @@ and ONE_HOT are selects. What decides for an element is in the file of each oper
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.interpreters import ad
 
-from dmljax._primitive import needs_cotangent, unbroadcast
-from dmljax._types import Outputs
+from dmljax._primitive import unbroadcast
+from dmljax._types import Form, Outputs
 
 # The floats of 2 and 4 bytes, and integers of as many bits.
 BITS: dict[np.dtype, np.dtype] = {
@@ -49,7 +50,7 @@ def select(condition: jax.Array, on: jax.Array, off: jax.Array) -> Outputs:
 
 
 def transpose_select(
-    operator: Callable[..., Outputs],
+    operator: Form,
     static: dict[str, Any],
     cotangents: Sequence[jax.Array],
     operands: Sequence[Any],
@@ -66,7 +67,7 @@ def transpose_select(
     for operand, sides in zip(
         operands[-2:], [(cotangent, zero), (zero, cotangent)], strict=True
     ):
-        if not needs_cotangent(operand):
+        if not ad.is_undefined_primal(operand):
             results.append(None)
             continue
         (selected,) = operator(*data, *sides, **static)

@@ -11,15 +11,15 @@ with automatic axes. How a single operator is divided is written nowhere.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from dmljax._check import DescriptorError, show
-from dmljax._jax import knows_manual_axes, names_axes
-from dmljax._types import Outputs
+from dmljax._jax import manual_axes, names_axes
+from dmljax._types import Form, Outputs
 
 MeshAxes = tuple[str, ...]  # names of mesh axes
 
@@ -27,24 +27,22 @@ MeshAxes = tuple[str, ...]  # names of mesh axes
 def explicit_mesh(*operands: jax.Array) -> AbstractMesh | None:
     """Returns the mesh if an operand is sharded over explicit axes of it, else None."""
     for operand in operands:
-        sharding = jax.typeof(operand).sharding
-        # The type of an array names explicit axes alone: an array that is sharded over
-        # automatic axes, and a part inside a shard_map, have None for each dimension.
-        if any(map(names_axes, sharding.spec)):
-            mesh: AbstractMesh = sharding.mesh
+        if _divided(operand):
+            mesh: AbstractMesh = jax.typeof(operand).sharding.mesh
             return mesh
     return None
 
 
 def explicit_parts(x: jax.Array, dimension: int) -> int:
     """Returns the number of parts of a dimension that explicit mesh axes divide."""
-    divided = dict(_divided(x))
-    return _parts(jax.typeof(x).sharding.mesh, divided.get(dimension, ()))
+    mesh = jax.typeof(x).sharding.mesh
+    names = _divided(x).get(dimension, ())
+    return math.prod(mesh.shape[name] for name in names)
 
 
 def over_explicit_mesh(
     operator: str,
-    run: Callable[..., Outputs],
+    run: Form,
     mesh: AbstractMesh,
     operands: Sequence[jax.Array],
     outputs: Sequence[tuple[int, ...]],
@@ -89,7 +87,7 @@ def over_explicit_mesh(
         shardings = tuple(NamedSharding(mesh, spec) for spec in out_specs)
         results: Outputs = by_xla(run, mesh, shardings)(*placed)
         return results
-    mapped: Callable[..., Outputs] = jax.shard_map(
+    mapped: Form = jax.shard_map(
         run,
         mesh=mesh,
         in_specs=in_specs,
@@ -97,9 +95,9 @@ def over_explicit_mesh(
         # Only these axes become manual, and the caller's other axes stay as they are.
         # If there are none, all become manual, and every device computes the whole.
         axis_names={name for names in taken.values() for name in names},
-        # The check compares on which devices values vary. Without the name that
-        # `varying_alike` reads, the operands can't be made to vary alike.
-        check_vma=knows_manual_axes(operands[0]),
+        # The check compares on which devices values vary. If JAX does not say it, the
+        # operands can't be made to vary alike.
+        check_vma=bool(manual_axes(operands[0])),
     )
     return mapped(*placed)
 
@@ -118,15 +116,17 @@ def by_xla(
     return divided
 
 
-def _parts(mesh: AbstractMesh, names: MeshAxes) -> int:
-    return math.prod(mesh.shape[name] for name in names)
+def _divided(x: jax.Array) -> dict[int, MeshAxes]:
+    """Returns the mesh axes of each dimension that the type of `x` divides.
 
-
-def _divided(x: jax.Array) -> Iterator[tuple[int, MeshAxes]]:
-    """Yields each dimension that the type of `x` divides, with its mesh axes."""
+    The type of an array names explicit axes alone: an array that is sharded over
+    automatic axes, and a part inside a shard_map, have None for each dimension.
+    """
+    divided = {}
     for dimension, entry in enumerate(jax.typeof(x).sharding.spec):
         if names_axes(entry):
-            yield dimension, entry if isinstance(entry, tuple) else (entry,)
+            divided[dimension] = entry if isinstance(entry, tuple) else (entry,)
+    return divided
 
 
 def _axes_of_dimensions(
@@ -139,7 +139,7 @@ def _axes_of_dimensions(
     """
     axes: dict[int, MeshAxes] = {}
     for operand in operands:
-        for dimension, names in _divided(operand):
+        for dimension, names in _divided(operand).items():
             # A dimension of size 1 is shared: every device needs its one element.
             if operand.shape[dimension] == 1:
                 continue
@@ -171,7 +171,7 @@ def _check_even(
     """Requires equal parts: JAX has no others over explicit axes."""
     for dimension, names in axes.items():
         size = sizes[dimension]
-        count = _parts(mesh, names)
+        count = math.prod(mesh.shape[name] for name in names)
         if size != 1 and size % count:  # a size of 1 is shared
             raise DescriptorError(
                 f"{operator}: the output has sizes {show(sizes)}, and {count} devices "

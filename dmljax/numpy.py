@@ -47,6 +47,7 @@ from dmljax._arguments import (
     as_sizes,
     cast_array,
     check_static,
+    is_integer,
     saturate,
     unwrapped,
 )
@@ -66,7 +67,7 @@ from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._padding_forms import PaddingMode, Pads
 from dmljax._primitive import compiled, evaluate
-from dmljax._types import INT32_MAX, INT32_MIN, is_integer
+from dmljax._types import INT32_MAX, INT32_MIN
 
 __all__ = [
     "argwhere",

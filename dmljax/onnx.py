@@ -41,7 +41,7 @@ from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._element_wise_if import element_wise_if
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
-from dmljax._types import INT32_MIN, Sizes, is_floating
+from dmljax._types import INT32_MIN, Sizes
 
 __all__ = ["compress", "eye_like", "nonzero", "one_hot", "pad", "trilu", "where"]
 HERE = "dmljax.onnx."
@@ -174,7 +174,7 @@ def one_hot(
     size = as_size(name, "depth", length)
     if not decide_at_most(name, 1, size):
         raise DescriptorError(f"{name}: depth is {size}; it must be at least 1.")
-    if is_floating(index.dtype):
+    if jnp.issubdtype(index.dtype, np.floating):
         number = cast_array(jnp.asarray(index), jnp.result_type(int))
         index = jnp.where(jnp.isnan(index), INT32_MIN, number)  # which no depth reaches
     axis = _as_axis(name, "axis", axis, index.ndim + 1)

@@ -19,7 +19,15 @@ from dmljax import (
     one_hot,
     padding,
 )
-from dmljax._arguments import as_integer, as_sizes, cast_float_value, check_float
+from dmljax._arguments import (
+    as_integer,
+    as_sizes,
+    cast_float_value,
+    check_float,
+    integer,
+    is_integer,
+    is_sequence,
+)
 from tests import checks, oracles
 from tests.checks import Parameter, assert_refused
 from tests.samples import WIDE
@@ -429,6 +437,29 @@ def test_what_is_no_float_attribute():
 
 
 # INTEGERS AND SIZES
+
+
+def test_integer_types():
+    whole = ("int4", "uint4", "int8", "uint64")
+    for name in (*whole, "float16", "float8_e5m2", "bool", "complex64", "m8[s]"):
+        assert is_integer(jnp.dtype(name)) == (name in whole)
+
+
+def test_what_is_a_sequence():
+    for values in ([], (1, 2), range(3), np.zeros(2), np.zeros((2, 2))):
+        assert is_sequence(values)
+    masked = np.ma.masked_array([1, 2])
+    others = bytearray(2), memoryview(b"12"), masked
+    for values in (1, "12", b"12", np.zeros(()), {1}, None, jnp.zeros(2), *others):
+        assert not is_sequence(values)
+
+
+def test_integers_become_pythons():
+    for value in (np.int8(7), np.uint64(7), np.array(7), jnp.int32(7), 7):
+        assert (type(integer(value)), integer(value)) == (int, 7)
+    others = (7.0, "7", None, True, np.float32(7), np.bool_(True), np.zeros(1, int))
+    others += np.timedelta64(7, "s"), np.ma.masked_array(7)
+    assert all(integer(value) is value for value in others)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import jax
 
+from dmljax._arguments import integer
 from dmljax._check import DescriptorError, require_same
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.struct import field
@@ -16,7 +17,6 @@ from dmljax._directml.support import (
 )
 from dmljax._directml.tensor import TensorDesc
 from dmljax._one_hot import check_sizes, one_hot
-from dmljax._types import integer
 
 SUPPORT = {
     level: {"IndicesTensor": Support(low, high, indices)}
