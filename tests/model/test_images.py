@@ -35,15 +35,18 @@ def test_a_photograph(folder):
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
-@pytest.mark.parametrize("data_type", ["UINT8", "FLOAT32", "FLOAT16"])
-def test_images_go_through_unchanged(mode, data_type):
+@pytest.mark.parametrize(
+    "dtype", ["uint8", "float16", "float32", "float64"], indirect=True
+)
+def test_images_go_through_unchanged(mode, dtype):
     planes = write_image("in.png", mode)
     sizes = [len(mode), 5, 7] if mode != "L" else [5, 7]
     command = m.save("r", "OUT.PNG", dimensions=sizes)
-    result = dmljax.run_model(m.holding(m.source("in.png", data_type), command))["r"]
-    scale = 1 if data_type == "UINT8" else 255
-    expected = (planes.ravel() / scale).astype(data_type.lower())
-    np.testing.assert_array_equal(result, expected)
+    resource = m.source("in.png", dtype.name.upper())
+    result = dmljax.run_model(m.holding(resource, command))["r"]
+    scale = 1 if dtype == np.uint8 else 255
+    expected = (planes.ravel() / scale).astype(dtype)
+    np.testing.assert_array_equal(result, expected, strict=True)
     np.testing.assert_array_equal(m.values_of(m.source("OUT.PNG")), planes.ravel())
 
 
@@ -66,7 +69,7 @@ def test_an_image_is_resampled(size):
         ("L", "clear.png", "RGBA"),
         ("1", "clear.png", "RGBA"),
         ("LA", "alpha.png", "RGBA"),
-        ("CMYK", "cmyk.jpg", "RGB"),
+        ("CMYK", "cmyk.jpeg", "RGB"),
     ],
 )
 def test_other_kinds_of_images(mode, name, read):

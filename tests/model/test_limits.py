@@ -7,24 +7,10 @@ import numpy as np
 import pytest
 
 import dmljax
-from dmljax._model.limits import Room, read_file
+from dmljax._model.limits import read_file
 from tests.model import models as m
 
 ADVICE = "(--max-elements, or max_elements in Python)."
-
-
-def test_room_is_left_for_what_is_not_taken():
-    room = Room(10)
-    room.take(7, "a")
-    room.check(3, "b")
-    with pytest.raises(dmljax.ModelError) as caught:
-        room.take(4, "b")
-    assert str(caught.value) == (
-        "b has 4 elements, and there is room for 3; a model may have 10 in all "
-        f"{ADVICE}"
-    )
-    with pytest.raises(dmljax.ModelError, match=r"^c has about 2\^4000 elements, and"):
-        room.check(2**4000, "c")
 
 
 def test_a_limit_is_an_integer():
