@@ -165,21 +165,24 @@ def test_values_of_the_wrong_type(call, path, field, values, rule):
         assert_refused("PADDING", text, call, **{field: value})
 
 
-def test_what_else_is_refused():
-    for name in FIELDS:
-        text = f"'desc' has no field '{name}', which is required"
-        assert_refused("PADDING", text, read, **{name: None})
-    for fields, text in (
-        ({"Padding": 1}, "'desc' has an unknown field 'Padding'; its fields are Input"),
-        ({"StartPadding": [1, "0"]}, f"field 'desc.StartPadding' is '0'{INTEGER}"),
-    ):
-        assert_refused("PADDING", text, read, **fields)
-    for fields, text in (
-        ({"DataType": None}, "has no field 'DataType', which is required"),
-        ({"Flags": ["MINE"]}, f"Flags' is 'MINE'{FLAGS}"),
-        ({"Desc": {}}, "unknown field 'Desc'; its fields are DataType, Sizes"),
-    ):
-        assert_refused("PADDING", text, read_tensor, **fields)
+WRONG = [
+    (read, {"Padding": 1}, "'desc' has an unknown field 'Padding'; its fields are Inp"),
+    (read, {"StartPadding": [1, "0"]}, f"field 'desc.StartPadding' is '0'{INTEGER}"),
+    (read_tensor, {"DataType": None}, "has no field 'DataType', which is required"),
+    (read_tensor, {"Flags": ["MINE"]}, f"Flags' is 'MINE'{FLAGS}"),
+    (read_tensor, {"Desc": {}}, "unknown field 'Desc'; its fields are DataType, Sizes"),
+]
+for name in FIELDS:
+    text = f"'desc' has no field '{name}', which is required"
+    WRONG.append((read, {name: None}, text))
+
+
+@pytest.mark.parametrize(("call", "fields", "text"), WRONG)
+def test_what_else_is_refused(call, fields, text):
+    assert_refused("PADDING", text, call, **fields)
+
+
+def test_a_number_is_not_an_object_of_its_type():
     fields = {"PaddingValueDataType": "INT8", "PaddingValue": {"Int8": 3}}
     assert_refused("PADDING1", NUMBER, read, Padding1Desc, **fields)
 

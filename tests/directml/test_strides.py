@@ -19,6 +19,8 @@ LAYOUTS = [
     ((2, 3, 2), (0, 3, 2)),
     ((3, 4), (1, 1)),
     ((1, 3, 2, 2), (12, 1, 6, 3)),
+    # The strides of a packed tensor, for other axes.
+    ((3, 3), (1, 3)),
     # The order of the axes is not its own inverse, which shows a wrong way back.
     ((2, 3, 4), (1, 8, 2)),
     ((2, 3, 4), (16, 1, 4)),

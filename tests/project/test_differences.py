@@ -16,7 +16,7 @@ TESTS = {
     "more images": "test_images_go_through_unchanged",
     "pixels are rounded": "test_written_floats_are_clipped_and_rounded",
     "unknown fields": "test_a_wrong_part",
-    "other spellings": "test_what_else_is_refused",
+    "other spellings": "test_a_number_is_not_an_object_of_its_type",
     "duplicate names": "test_a_duplicate_among_many_names",
     "text after the model": "test_text_that_is_wrong",
     "null": "test_the_size_and_the_offset",
