@@ -42,43 +42,40 @@ def drawn(count):
 
 
 TENSORS = [tensor("INT32", *n, strides=s) for n, s in (*LAYOUTS, *drawn(30))]
-OUTPUTS = [t for t in TENSORS if not oracles.strides_overlap(t.sizes, t.strides)]
-MORE = (0, 5)  # elements of a buffer behind the tensor
 
 
-def buffer_for(item, more):
+def buffer_for(item, more=0):
     return np.arange(1, item.extent + more + 1, dtype=np.int32)
 
 
+# Each tensor, with a buffer of its length and with a longer one.
+READ = [(item, buffer_for(item, more)) for item in TENSORS for more in (0, 5)]
+WRITTEN = [
+    (item, buffer)
+    for item, buffer in READ
+    if not oracles.strides_overlap(item.sizes, item.strides)
+]
+
+
 def test_read():
-    buffers = [[buffer_for(item, more) for item in TENSORS] for more in MORE]
-
-    @jax.jit
-    def program(buffers):
-        return [list(map(read, TENSORS, of_some)) for of_some in buffers]
-
-    for of_some, found in zip(buffers, program(buffers), strict=True):
-        for item, buffer, one in zip(TENSORS, of_some, found, strict=True):
-            expected = oracles.strided_read(buffer, item.sizes, item.strides)
-            np.testing.assert_array_equal(one, expected, f"{item}")
+    items, buffers = zip(*READ, strict=True)
+    found = jax.jit(lambda buffers: list(map(read, items, buffers)))(buffers)
+    for (item, buffer), one in zip(READ, found, strict=True):
+        expected = oracles.strided_read(buffer, item.sizes, item.strides)
+        np.testing.assert_array_equal(one, expected, f"{item}")
 
 
 def test_write():
     """The rest of the buffer stays as it is."""
-    values = [-np.arange(1, np.prod(t.sizes) + 1, dtype=np.int32) for t in OUTPUTS]
-    values = [one.reshape(t.sizes) for one, t in zip(values, OUTPUTS, strict=True)]
-    buffers = [[buffer_for(item, more) for item in OUTPUTS] for more in MORE]
-
-    @jax.jit
-    def program(values, buffers):
-        return [list(map(write, OUTPUTS, values, of_some)) for of_some in buffers]
-
-    for of_some, found in zip(buffers, program(values, buffers), strict=True):
-        lines = zip(OUTPUTS, values, of_some, found, strict=True)
-        for item, value, buffer, one in lines:
-            written = oracles.strided_write(value, item.strides, buffer.size)
-            expected = np.where(written == 0, buffer, written)
-            np.testing.assert_array_equal(one, expected, f"{item}")
+    items, buffers = zip(*WRITTEN, strict=True)
+    values = [-np.arange(1, np.prod(t.sizes) + 1, dtype=np.int32) for t in items]
+    values = [one.reshape(t.sizes) for one, t in zip(values, items, strict=True)]
+    program = jax.jit(lambda *given: list(map(write, items, *given)))
+    found = program(values, buffers)
+    for (item, buffer), value, one in zip(WRITTEN, values, found, strict=True):
+        written = oracles.strided_write(value, item.strides, buffer.size)
+        expected = np.where(written == 0, buffer, written)
+        np.testing.assert_array_equal(one, expected, f"{item}")
 
 
 def test_packed_tensors_take_no_index_for_each_element():
@@ -89,7 +86,7 @@ def test_packed_tensors_take_no_index_for_each_element():
         ((3, 4), (6, 1), True),
     ):
         item = tensor("INT32", *sizes, strides=strides)
-        buffer = buffer_for(item, 0)
+        buffer = buffer_for(item)
         values = np.zeros(sizes, np.int32)
         reading = jax.make_jaxpr(functools.partial(read, item))(buffer)
         writing = jax.make_jaxpr(functools.partial(write, item))(values, buffer)

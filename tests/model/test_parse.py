@@ -36,8 +36,6 @@ def test_what_is_no_model(folder):
     assert "model: its content is not JSON: " in m.refusal({"commands": np.ones(3)})
     twice = {"resources": {1: 2, "1": 3}}
     assert "model: the name '1' occurs twice" in m.refusal(twice)
-    with pytest.raises(TypeError):
-        dmljax.run_model(3)
 
 
 # Wrong parts

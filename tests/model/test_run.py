@@ -190,9 +190,8 @@ def test_a_device_that_is_not_there():
     message = m.refusal(m.padding_model(), device="npu")
     assert message.startswith("device 'npu' is not present: ")
     assert "'cpu'" in message  # JAX lists the platforms that are there
-    for other in (0, ["cpu"], jax.devices("cpu")):
-        with pytest.raises(TypeError, match=r"device is .*; it must be a jax\.Device,"):
-            dmljax.run_model(m.padding_model(), device=other)
+    with pytest.raises(TypeError, match=r"device is 0; it must be a jax\.Device,"):
+        dmljax.run_model(m.padding_model(), device=0)
 
 
 @pytest.mark.parametrize("error", [RuntimeError, AssertionError])
