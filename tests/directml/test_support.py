@@ -1,7 +1,5 @@
 """Feature levels and support tables, compared with tables typed a second time."""
 
-import itertools
-
 import pytest
 
 from dmljax import DataType, FeatureLevel, create_operator
@@ -107,13 +105,3 @@ def test_what_each_level_supports(operator, label):
                 types = right | {name: kind.name}
                 text = f"tensor '{name}' has data type {kind.name}{supports}"
             check_at(level, operator, ranked(row, low), types, text)
-
-
-@pytest.mark.parametrize("label", TABLES["NONZERO_COORDINATES"])
-def test_coordinates_may_have_other_ranks_than_the_input(label):
-    row = TABLES["NONZERO_COORDINATES"][label]
-    ranges = [range(low, high + 1) for low, high, _ in row.values()]
-    for ranks in itertools.product(*ranges):
-        ranks = dict(zip(row, ranks, strict=True))
-        desc = described("NONZERO_COORDINATES", ranks, typed(row, "FLOAT32"))
-        create_operator(desc, feature_level=FeatureLevel[f"V{label}"])

@@ -37,8 +37,7 @@ FIELDS = [(path, kind) for kind, paths in KINDS.items() for path in paths.split(
 @pytest.mark.parametrize(("path", "kind"), FIELDS)
 def test_each_field_has_a_kind(path, kind):
     """The values of each kind are in test_fields.py. Only one kind takes a boolean."""
-    line = {"valueStart": 1, "valueDelta": 1, "valueCount": 3}
-    model = m.edited(m.padding_model(), "input.initialValues", line)
+    model = m.edited(m.padding_model(), "input.initialValues", m.line(3, 1, 1))
     wrong = True
     if kind == "true or false":
         wrong = 1

@@ -97,22 +97,14 @@ def test_an_owned_input_keeps_what_was_there_before_the_first_command(flags, exp
 
 def test_elements_and_their_bytes_are_returned_by_one_program():
     """Without a barrier between them, XLA's compiler for GPUs ends the process."""
-    desc = {
-        "OutputTensor": m.tensor("UINT32", 2, 3),
-        "ValueDataType": "UINT32",
-        "Value": 5,
-        "DiagonalFillBegin": 0,
-        "DiagonalFillEnd": 1,
-    }
-    source = m.model(
-        {"elements": m.zeros("UINT32", 6), "raw": m.zeros("UINT8", 24)},
-        {"matrix": {"type": "DIAGONAL_MATRIX1", "desc": desc}},
-        m.dispatch("matrix", InputTensor=None, OutputTensor="elements"),
-        m.dispatch("matrix", OutputTensor="raw"),
-    )
+    source = m.edited(m.padding_model(), "resources.raw", m.zeros("UINT8", 20))
+    source["commands"] = [
+        m.dispatch("pad", InputTensor="input", OutputTensor=name)
+        for name in ("output", "raw")
+    ]
     results = dmljax.run_model(source)
-    assert results["elements"].tolist() == [5, 0, 0, 0, 5, 0]
-    assert results["raw"].tobytes() == results["elements"].tobytes()
+    assert results["output"].tolist() == [1, 1, 2, 3, 3]
+    assert results["raw"].tobytes() == results["output"].tobytes()
     parsed = parse_model(source)
     lowered = jax.jit(program(parsed)).lower(initial_state(parsed))
     lines = lowered.as_text().splitlines()

@@ -1,6 +1,5 @@
 """Resources and their initial values."""
 
-import functools
 import io
 import json
 import os
@@ -16,10 +15,6 @@ from tests.model import models as m
 TWICE = 1 + 2**-11 + 2**-40  # its nearest half is 1 + 2**-10
 
 
-def line(count, start, delta):
-    return {"valueDelta": delta, "valueStart": start, "valueCount": count}
-
-
 @pytest.mark.parametrize(
     ("data_type", "values", "expected"),
     [
@@ -32,10 +27,10 @@ def line(count, start, delta):
         ("INT8", [-128, 127], [-128, 127]),
         ("INT16", {"valueCount": 3, "value": -7}, [-7, -7, -7]),
         ("FLOAT32", {"valueCount": 2, "value": "nan"}, [np.nan, np.nan]),
-        ("UINT8", line(4, 250, 3), [250, 253, 0, 3]),
-        ("INT32", line(1, 5, -1), [5]),
+        ("UINT8", m.line(4, 250, 3), [250, 253, 0, 3]),
+        ("INT32", m.line(1, 5, -1), [5]),
         # Every sum is rounded to the type.
-        ("FLOAT16", line(5, 2046, 1), [2046, 2047, 2048, 2048, 2048]),
+        ("FLOAT16", m.line(5, 2046, 1), [2046, 2047, 2048, 2048, 2048]),
     ],
 )
 def test_initial_values(data_type, values, expected):
@@ -219,15 +214,14 @@ def test_a_wrong_source(folder, name, content, message):
 
 def test_a_folder_without_permission(monkeypatch):
     """The superuser may read everything: we say what is not allowed."""
+    works = os.stat
 
-    def refuse(found, path, *arguments, **options):
+    def refuse(path, *arguments, **options):
         if str(path).endswith("a.bin"):
             raise PermissionError(13, "Permission denied")
-        return found(path, *arguments, **options)
+        return works(path, *arguments, **options)
 
-    for function in ("stat", "open"):
-        found = getattr(os, function)
-        monkeypatch.setattr(os, function, functools.partial(refuse, found))
+    monkeypatch.setattr(os, "stat", refuse)
     message = m.refused("input.initialValues", {"sourcePath": "a.bin"})
     assert message.endswith(
         "'a.bin' (in '.' or the current directory) cannot be read: Permission denied."

@@ -212,7 +212,10 @@ def test_a_run_is_resumed_where_it_stopped(
     assert first.label not in shown
 
 
-@pytest.mark.parametrize("module", [run, scaling, tpu])
+each_run = pytest.mark.parametrize("module", [run, scaling, tpu])
+
+
+@each_run
 def test_a_ledger_that_cannot_be_written_is_an_error_at_once(module, tmp_path):
     path = tmp_path / "file"
     path.touch()
@@ -220,7 +223,7 @@ def test_a_ledger_that_cannot_be_written_is_an_error_at_once(module, tmp_path):
         module.main(["--commit", "test", "--out", str(path)])
 
 
-@pytest.mark.parametrize("module", [run, scaling, tpu])
+@each_run
 def test_a_run_of_no_case_is_an_error(module, tmp_path):
     with pytest.raises(SystemExit, match="no case has 'nothing' in its text"):
         module.main(["--out", str(tmp_path / "new"), "--only", "nothing"])
