@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import struct
 
 import jax
@@ -210,22 +209,6 @@ def test_a_wrong_source(folder, name, content, message):
     if content is not None:
         (folder / name).write_bytes(content)
     assert message in m.refused("input.initialValues", {"sourcePath": name})
-
-
-def test_a_folder_without_permission(monkeypatch):
-    """The superuser may read everything: we say what is not allowed."""
-    works = os.stat
-
-    def refuse(path, *arguments, **options):
-        if str(path).endswith("a.bin"):
-            raise PermissionError(13, "Permission denied")
-        return works(path, *arguments, **options)
-
-    monkeypatch.setattr(os, "stat", refuse)
-    message = m.refused("input.initialValues", {"sourcePath": "a.bin"})
-    assert message.endswith(
-        "'a.bin' (in '.' or the current directory) cannot be read: Permission denied."
-    )
 
 
 def test_wide_values_in_x64_mode():
