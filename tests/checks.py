@@ -5,7 +5,6 @@ import pathlib
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -15,7 +14,6 @@ import pytest
 from dmljax import DescriptorError
 from dmljax.pallas._platforms import kernels_available
 from tests import samples
-from tests.samples import Fill, Sample, Wrong
 
 # Tests that lower a kernel for NVIDIA GPUs. tests/pallas/test_platforms.py says which
 # JAX must be able to do so.
@@ -25,7 +23,7 @@ needs_kernels = pytest.mark.skipif(
 )
 
 
-def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def python(*arguments, **environment):
     """Runs Python in a process of its own, and keeps what it prints."""
     root = str(pathlib.Path(__file__).parent.parent)
     environment = {**os.environ, "PYTHONPATH": root, **environment}
@@ -34,7 +32,7 @@ def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, env=environment, check=False, **settings)
 
 
-def assert_same(actual: Any, expected: Any, name: str = "") -> None:
+def assert_same(actual, expected, name=""):
     """Same type (not weak), same sizes and same bits, output by output."""
     wanted = jax.tree.leaves(expected)
     for one, other in zip(jax.tree.leaves(actual), wanted, strict=True):
@@ -47,13 +45,13 @@ def assert_same(actual: Any, expected: Any, name: str = "") -> None:
 
 
 def assert_refused(
-    operator: str,
-    text: str,
-    call: Callable[..., Any],
-    *arguments: Any,
-    error: type[Exception] = DescriptorError,
-    **options: Any,
-) -> str:
+    operator,
+    text,
+    call,
+    *arguments,
+    error=DescriptorError,
+    **options,
+):
     """One line of ours: the operator, then the pieces of `text` between "..."."""
     with pytest.raises(error) as raised:
         call(*arguments, **options)
@@ -68,7 +66,7 @@ def assert_refused(
     return message
 
 
-def assert_wrong(wrong: Wrong) -> None:
+def assert_wrong(wrong):
     """The message is the same in a program, and shows no dimension of a batch."""
     operator, text, call, arrays, error = wrong
     message = assert_refused(operator, text, call, *arrays, error=error)
@@ -81,14 +79,14 @@ def assert_wrong(wrong: Wrong) -> None:
         assert str(raised.value) == message
 
 
-def lowered(function: Callable[..., Any], *arrays: Any, platform: str = "cuda") -> str:
+def lowered(function, *arrays, platform="cuda"):
     """The program's text for a platform, whatever machine this is."""
     traced = jax.jit(function).trace(*arrays)
     text: str = traced.lower(lowering_platforms=(platform,)).as_text()
     return text
 
 
-def launches(function: Callable[..., Any], *arrays: Any, platform: str = "cuda") -> int:
+def launches(function, *arrays, platform="cuda"):
     """How many kernels of Pallas a program launches."""
     text = lowered(function, *arrays, platform=platform)
     return text.count({"cuda": "@mosaic_gpu_v2(", "tpu": "@tpu_custom_call("}[platform])
@@ -97,26 +95,22 @@ def launches(function: Callable[..., Any], *arrays: Any, platform: str = "cuda")
 class Parameter:
     """As flax's nnx.Param: no array, but it has one."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value):
         self.value = value
         self.shape = value.shape
         self.dtype = value.dtype
 
-    def __jax_array__(self) -> Any:
+    def __jax_array__(self):
         return self.value
 
 
-def check(
-    sample: Sample, dtype: Any = "float32", fill: Fill = samples.bits, seed: int = 0
-) -> None:
+def check(sample, dtype="float32", fill=samples.bits, seed=0):
     """One sample against its oracle."""
     arrays = sample.arrays(dtype, fill, seed)
     assert_same(sample.run(*map(jax.device_put, arrays)), sample.expected(*arrays))
 
 
-def each(
-    uses: Iterable[Sample], *, slow_by_kernel: bool = True
-) -> pytest.MarkDecorator:
+def each(uses, *, slow_by_kernel=True):
     """A test for each sample.
 
     JAX transforms and calls an operator without looking at its kernel. So the samples
@@ -133,23 +127,23 @@ def each(
     )
 
 
-def needs_x64(sample: Sample) -> bool:
+def needs_x64(sample):
     """Whether an operand that is given has a 64-bit type."""
     given = (x for x in sample.operands if isinstance(x, np.ndarray))
     return any(x.dtype.name in samples.WIDE for x in given)
 
 
-def eight_devices(axis_type: jax.sharding.AxisType) -> jax.sharding.Mesh:
+def eight_devices(axis_type):
     """A mesh of the eight virtual devices."""
     devices = jax.devices("cpu")[:8]
     return jax.make_mesh((8,), ("batch",), axis_types=(axis_type,), devices=devices)
 
 
-def reference_node(operator: str) -> Callable[..., np.ndarray]:
+def reference_node(operator):
     """A node of ONNX as a function, by ONNX's reference implementation."""
     from onnx import TensorProto, helper, reference
 
-    def run(*inputs: Any, **attributes: Any) -> np.ndarray:
+    def run(*inputs, **attributes):
         arrays = {}
         for i, x in enumerate(inputs):
             # Floats are float32, and numbers that count are int64.
