@@ -40,7 +40,6 @@ for mesh in ("2", "4", "8", "2x2", "2x4", "2x2x2"):
     sizes = tuple(map(int, mesh.split("x")))
     MESHES[mesh] = (sizes, ("a", "b", "c")[: len(sizes)])
 CASES = {name: case for one in SUBJECTS.values() for name, case in one.sharded.items()}
-Parts = tuple[int, ...]
 
 
 class Sent(NamedTuple):
@@ -48,7 +47,7 @@ class Sent(NamedTuple):
 
     found: list[tuple[str, int]]  # kinds of collectives, and elements that each brings
     case: Case
-    parts: Parts
+    parts: tuple[int, ...]
     gradient: bool
 
     @property
@@ -99,6 +98,9 @@ def table():
     }
 
 
+each_kind = pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+
+
 # PROGRAMS
 
 
@@ -113,11 +115,7 @@ def parts_of(mesh, spec):
     return tuple(parts)
 
 
-def divisions(
-    meshes=("2", "4", "8", "2x4"),
-    devices=8,
-    alike=(),
-):
+def divisions(meshes=("2", "4", "8", "2x4"), devices=8, alike=()):
     """The cases under the specs of these meshes that their lines speak of.
 
     Cases that need more than `devices` are skipped. Meshes of 2 and of 4 devices are

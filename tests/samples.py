@@ -178,13 +178,7 @@ class Wrong(NamedTuple):
 
     @classmethod
     def of_call(
-        cls,
-        operator,
-        function,
-        text,
-        *arrays,
-        error=DescriptorError,
-        **options,
+        cls, operator, function, text, *arrays, error=DescriptorError, **options
     ):
         """A call of the function with these options."""
         call = functools.partial(function, **options)

@@ -323,9 +323,10 @@ def test_a_value_is_a_scalar():
         assert_refused(operator, text, SCALARS[name], X, jnp.ones(1))
 
 
-@pytest.mark.parametrize(
-    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
-)
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
 def test_a_traced_number_saturates(dtype):
     """A traced number has no value to refuse yet. It never wraps around."""
     x = np.zeros((1, 1), dtype)
@@ -336,32 +337,27 @@ def test_a_traced_number_saturates(dtype):
         for found in every(value):
             assert found.dtype == dtype
             assert int(found[0, -1]) == expected
-    traced = jax.jit(lambda v: padding_value(x, v))
-    for value in (10.6, -10.6, 1e30, -1e30, np.inf, -np.inf, np.nan):
-        assert int(traced(value)[0, -1]) == int(padding_value(x, value)[0, -1])
 
 
-def test_a_float_saturates_outside_of_a_program_and_as_a_literal_in_one(x64):
-    """As a traced one does. JAX folds the conversion of a literal by NumPy."""
-    values = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
+FLOATS = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
 
-    def pad(dtype):
+
+def test_a_float_saturates(x64):
+    """As a number, an array, a literal that NumPy converts in a program, or traced."""
+
+    def pad(dtype, values):
         x = jnp.zeros((1, 1), dtype)
-        return [padding_value(x, jnp.asarray(value))[0, -1] for value in values]
+        return [padding_value(x, value)[0, -1] for value in values]
 
-    for dtype in [
-        "int8",
-        "uint8",
-        "int16",
-        "uint16",
-        "int32",
-        "uint32",
-        "int64",
-        "uint64",
-    ]:
-        expected = [oracles.cast_padding_value(value, dtype) for value in values]
-        assert pad(dtype) == expected
-        assert jax.jit(pad, static_argnums=0)(dtype) == expected
+    def pad_by_arrays(dtype):
+        return pad(dtype, map(jnp.asarray, FLOATS))
+
+    for dtype in (*INTEGERS, "int64", "uint64"):
+        expected = [oracles.cast_padding_value(value, dtype) for value in FLOATS]
+        assert pad(dtype, FLOATS) == expected
+        assert pad_by_arrays(dtype) == expected
+        assert jax.jit(pad_by_arrays, static_argnums=0)(dtype) == expected
+        assert jax.jit(pad, static_argnums=0)(dtype, FLOATS) == expected
 
 
 @pytest.mark.parametrize(
