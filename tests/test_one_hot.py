@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dmljax import one_hot
-from dmljax._one_hot import countable, wrapped
+from dmljax._one_hot import countable, position_of
 from tests import oracles
 
 
@@ -59,7 +59,7 @@ def test_what_an_index_lights(dtype, size):
     index = np.array([*near, *far], dtype)
     position = np.arange(size).astype(dtype)
     with np.errstate(over="ignore"):
-        found = np.asarray(wrapped(jnp.asarray(index), size))[:, None] == position
+        found = np.asarray(position_of(jnp.asarray(index), size))[:, None] == position
     wanted = oracles.one_hot(index[:, None], np.array([False, True]), size=size, axis=1)
     np.testing.assert_array_equal(found, wanted)
 
