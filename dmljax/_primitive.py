@@ -1,8 +1,9 @@
 """The JAX primitive of an operator: derivatives, batches, lowering, choice of form.
 
-Every operator is one JAX primitive. docs/development/design.md defines *form*, and the
-*normal form* of operands. In the normal form, one more batch dimension changes no
-attribute, and one batching rule serves every operator.
+Every operator is one JAX primitive. A *form* is one way to compute an operator. In the
+*normal form*, all operands have one rank, with size 1 where elements share a value:
+one more batch dimension changes no attribute, and one batching rule serves every
+operator (docs/development/design.md has more).
 
 A form is chosen when a program is lowered, for the platform that it is lowered for. A
 program that is exported on one machine has the right form on another. We chose
@@ -92,8 +93,8 @@ class OperatorPrimitive:
       divisible: a jax.numpy form that XLA divides among devices without sending whole
         arrays; None if `xla` is one. It runs in every program for several devices
         if XLA chooses the shardings.
-      linear: the number of trailing operands in which the operator is linear. The ones
-        before them are data, such as a condition.
+      linear: the number of trailing operands in which the operator is linear; of fewer
+        operands, all. The ones before them are data, such as a condition.
       transpose: the transpose of the operator as a function of its linear operands,
         `(primitive, static attributes, cotangents, operands) -> cotangents`, with None
         where none is needed. None for an operator without a derivative.
@@ -235,6 +236,7 @@ class OperatorPrimitive:
     ) -> tuple[Outputs, Sequence[Any]]:
         """Runs the operator again, on the tangents of the operands it is linear in."""
         outputs = self(*primals, **static)
+        # PADDING has one linear operand less without a value.
         first = max(len(primals) - self.linear, 0)
         linear = tangents[first:]
         # Integer operands, and constants of the differentiated function, have symbolic

@@ -5,9 +5,10 @@ traced (https://docs.jax.dev/en/latest/parallel.html has all kinds of axes). An 
 says along which dimensions it is *independent*: an output's part along them needs the
 same part of the operands alone. For example, padding is independent along the
 dimensions that it does not pad. If only such dimensions are divided, `jax.shard_map`
-runs the operator on each device's part, as a program for one device does. Otherwise
-`jax.sharding.auto_axes` hands the call to XLA, which divides it as it divides programs
-with automatic axes. How a single operator is divided is written nowhere.
+runs the operator on each device's part, as a program for one device does. An operator
+that *gathers* is first made whole along all other dimensions, and then runs so, too.
+Otherwise `jax.sharding.auto_axes` hands the call to XLA, which divides it as it divides
+programs with automatic axes. No operator has code of its own for a division.
 """
 
 import math
@@ -33,8 +34,8 @@ def explicit_mesh(*operands: jax.Array) -> AbstractMesh | None:
     return None
 
 
-def explicit_parts(x: jax.Array, dimension: int) -> int:
-    """Returns the number of parts of a dimension that explicit mesh axes divide."""
+def devices_along(x: jax.Array, dimension: int) -> int:
+    """Returns the number of devices that share a dimension over explicit mesh axes."""
     mesh = jax.typeof(x).sharding.mesh
     names = _divided(x).get(dimension, ())
     return math.prod(mesh.shape[name] for name in names)
@@ -67,14 +68,14 @@ def over_explicit_mesh(
         being divided by XLA.
     """
     axes = _axes_of_dimensions(operator, operands)
-    alone = {i: names for i, names in axes.items() if i in independent}
-    local = gathers or len(alone) == len(axes)
-    taken = alone if local else axes
-    in_specs = tuple(_spec(x.shape, taken) for x in operands)
-    given = axes if aligned and not local else alone
-    out_specs = tuple(_spec(sizes, given) for sizes in outputs)
+    independent_axes = {i: names for i, names in axes.items() if i in independent}
+    by_shard_map = gathers or len(independent_axes) == len(axes)
+    input_axes = independent_axes if by_shard_map else axes
+    in_specs = tuple(_spec(x.shape, input_axes) for x in operands)
+    output_axes = input_axes if aligned else independent_axes
+    out_specs = tuple(_spec(sizes, output_axes) for sizes in outputs)
     for sizes in outputs:
-        _check_even(operator, mesh, sizes, given)
+        _check_even(operator, mesh, sizes, output_axes)
     # An operand that has less of a sharding than another is divided like it.
     placed = [
         jax.reshard(operand, NamedSharding(mesh, spec))
@@ -83,7 +84,7 @@ def over_explicit_mesh(
     # With jax.checkpoint no array of one device becomes a residual of a gradient:
     # inside of the caller's own shard_map over other axes, JAX has no sharding for it.
     run = jax.checkpoint(run)
-    if not local:
+    if not by_shard_map:
         shardings = tuple(NamedSharding(mesh, spec) for spec in out_specs)
         results: Outputs = by_xla(run, mesh, shardings)(*placed)
         return results
@@ -94,7 +95,7 @@ def over_explicit_mesh(
         out_specs=out_specs,
         # Only these axes become manual, and the caller's other axes stay as they are.
         # If there are none, all become manual, and every device computes the whole.
-        axis_names={name for names in taken.values() for name in names},
+        axis_names={name for names in input_axes.values() for name in names},
         # The check compares on which devices values vary. If JAX does not say it, the
         # operands can't be made to vary alike.
         check_vma=bool(manual_axes(operands[0])),

@@ -133,7 +133,7 @@ ERRORS = [
     ),
     _call(
         "values (ValuesTensor) has sizes {1}, 1 element; it must have at least 2, off "
-        "and on, as jnp.array([0.0, 1.0]) has",
+        "and on.",
         INDICES,
         VALUES[:1],
     ),
@@ -155,9 +155,9 @@ ERRORS += [
         "Tensor 'OutputTensor' has 3, while tensor 'IndicesTensor' has 2; both must be",
         output_tensor=tensor("FLOAT32", 1, 2, 3),
     ),
-    _desc("Axis is 2; it must be less than the 2 dimensions of", axis=2),
-    _desc("Axis is -1; it must be less than the 2 dimensions of", axis=-1),
-    _desc("along Axis 1 is 2 and must be 1", indices_tensor=tensor("INT32", 2, 2)),
+    _desc("Axis is 2; it must be in [0, 2), as tensor 'IndicesTensor' has 2", axis=2),
+    _desc("Axis is -1; it must be in [0, 2), as", axis=-1),
+    _desc("along Axis 1 is 2 and must be 1.", indices_tensor=tensor("INT32", 2, 2)),
     _desc("has {2,3}, while...give it {4,3}", indices_tensor=tensor("INT32", 4, 1)),
     _desc(
         "tensor 'ValuesTensor' has sizes {1,1}, 1 element;",

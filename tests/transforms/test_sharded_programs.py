@@ -6,6 +6,10 @@ What is only about explicit mesh axes is tested in test_sharding.py.
 
 import dataclasses
 import functools
+import os
+import socket
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -17,14 +21,14 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 from benchmarks.collectives import collectives
 from dmljax import PaddingMode
-from tests import meshes
+from tests import compiling, meshes
 from tests.checks import python
 from tests.meshes import CASES, DOCS, check_both, each_kind, run, sharding_of
 from tests.sharded import array
 from tests.subjects.nonzero_coordinates import MASK, lines
 from tests.subjects.one_hot import columns_of_32
-from tests.subjects.padding import pad_rows
-from tests.transforms import dense
+from tests.subjects.padding import NARROW, pad_rows
+from tests.transforms import dense, two_processes
 
 each_linear = dense.each_operator(linear=True)
 
@@ -207,6 +211,48 @@ def test_an_exported_program_communicates_as_the_compiled_one(name, kind):
     assert sent(again) == sent(program)
 
 
+def test_a_part_of_a_mesh_axis_divides_a_dimension():
+    """As after a reshape; the names of mesh axes have no words for it."""
+    pads = (0, 4, 0)
+
+    def function(x):
+        y = dmljax.padding(x.reshape(2, 8, 8), pads, pads, mode=PaddingMode.EDGE)
+        return y, dmljax.nonzero_coordinates(y, parts=2)
+
+    run(function, sharding_of("2x4", P("b", "a")), array(shape=(16, 8)))
+
+
+def test_several_meshes_in_one_program():
+    """Each call is divided over the mesh of what it is given."""
+
+    @jax.jit
+    def both(x, y):
+        rows = dmljax.nonzero_coordinates(x)
+        return rows.coordinates, pad_rows(y, NARROW, PaddingMode.EDGE)
+
+    mask = jax.device_put(MASK, sharding_of("8", P("a")))
+    x = jax.device_put(array(), sharding_of("2x4", P("a", "b")))
+    dense.assert_equal(both(mask, x), both(MASK, array()))
+
+
+def in_a_loop(x):
+    """Results of operators go round, in whole numbers that stay small."""
+
+    def step(x, _):
+        y = pad_rows(x, NARROW, PaddingMode.SYMMETRIC)[:128]
+        y = dmljax.element_wise_if(y > 1, -2 * y, y + 1)
+        count, rows = dmljax.nonzero_coordinates(y[:, 0, 0])
+        return y + rows[:, :, None].astype(y.dtype), count
+
+    final, counts = jax.lax.scan(step, x, None, length=3)
+    return jnp.sum(final * final), counts
+
+
+def test_a_scan_and_its_gradient():
+    program = jax.value_and_grad(in_a_loop, has_aux=True)
+    run(program, sharding_of("8", P("a")), array())
+
+
 def output_of(*command, **environment):
     """What another Python process prints."""
     done = python(*command, **environment)
@@ -243,3 +289,24 @@ def test_two_processes():
         assert f"process {process}, counts: {counts}" in shown
         half = padded[process * 20 :][:20]
         assert f"process {process}, padded: {half}" in shown
+
+
+@pytest.mark.slow
+def test_two_processes_of_four_devices_compute_what_one_of_eight_does(tmp_path):
+    """Each process compares the parts that it has. On eight GPUs, it has four."""
+    devices = jax.devices()[:8] if jax.device_count() >= 8 else jax.devices("cpu")
+    expected = tmp_path / "expected.npz"
+    np.savez(expected, *two_processes.all_cases(devices))
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        address = f"localhost:{free.getsockname()[1]}"
+    running = []
+    for process, gpus in enumerate(("0,1,2,3", "4,5,6,7")):
+        environment = os.environ | {"CUDA_VISIBLE_DEVICES": gpus}
+        if devices[0].platform == "cpu":
+            flags = compiling.flags("", devices=4)
+            environment |= {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
+        command = [sys.executable, "-m", "tests.transforms.two_processes", address]
+        command += [str(process), str(expected)]
+        running.append(subprocess.Popen(command, cwd=DOCS.parent, env=environment))
+    assert [process.wait(300) for process in running] == [0, 0]

@@ -18,7 +18,7 @@ from dmljax.pallas.gpu import _nonzero_plan as constants
 from tests.checks import launches, lowered, needs_kernels, struct
 from tests.pallas import blocks
 from tests.pallas.cases import slow
-from tests.pallas.nonzero import assert_finds, lines, plan_of
+from tests.pallas.nonzero import ON_GPU, assert_finds, lines, plan_of
 
 TILE = constants.TILE
 
@@ -109,6 +109,20 @@ def test_lines(more):
     elements = constants.WARPS * TILE + 4 * TILE // 2 + more
     of_line = lines(plan_of(elements, batch=3))
     assert_finds(np.stack(of_line[i : i + 3]) for i in range(0, len(of_line) - 2, 2))
+
+
+def test_parts_of_a_tensor():
+    """The second operand has the offset of each part."""
+    x = np.random.default_rng(0).integers(0, 2, (2, 4, 700)).astype(np.float32)
+    origins = np.array([0, 5 * 2800], np.uint32).reshape(2, 1, 1)
+    static = {"rank": 2, "columns": 2, "size": None, "fill": 0}
+    find = jax.jit(functools.partial(ON_GPU, **static))
+    results = zip(x, origins, *find(x, origins), strict=True)
+    for part, origin, count, coordinates in results:
+        rows = np.argwhere(part)
+        rows[:, 0] += origin.item() // 700
+        assert count == len(rows)
+        np.testing.assert_array_equal(coordinates[: len(rows)], rows)
 
 
 # LAUNCHES, lowered on any machine and not run
