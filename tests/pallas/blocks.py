@@ -16,7 +16,7 @@ SMALL = {
     _nonzero_plan: {"WARPS": 4, "PROGRAMS": 3, "MOST_TILES": 8},
 }
 # The kernels for TPUs have few vectors: their interpreter takes time for each.
-SMALL_ON_TPU = {_nonzero_coordinates: {"VECTORS": 8}}
+SMALL_ON_TPU = {_nonzero_coordinates: {"VECTORS": 8, "WINDOW": 16}}
 REAL = {
     module: {name: getattr(module, name) for name in sizes}
     for module, sizes in SMALL.items()

@@ -8,7 +8,7 @@ import pytest
 
 import dmljax
 from dmljax import DescriptorError
-from dmljax._nonzero_forms import by_size
+from dmljax._nonzero_forms import definition
 from dmljax.pallas.tpu import LANES, SUBLANES, _nonzero_coordinates
 from tests.checks import launches, struct
 from tests.pallas.cases import slow
@@ -65,7 +65,7 @@ def test_batches_and_parts(interpreter):
     for operands in ((x,), (x, origins)):
         with interpreter(1):
             found = KERNELS["tpu"].form(*operands, **static)
-        assert_equal(found, by_size(*operands, **static))
+        assert_equal(found, definition(*operands, **static))
 
 
 # WHAT IS REFUSED
