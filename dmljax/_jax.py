@@ -139,11 +139,13 @@ def why_divided(context: Context) -> str | None:
             f"this JAX, {jax.__version__}, does not say for how many devices it lowers "
             f"a program ({UNDOCUMENTED['devices']})"
         )
-    return f"{reason}; use implementation=None, or {ON_PARTS}"
+    return f"{reason}; use implementation=None, or, {ON_PARTS}"
 
 
-# How a program runs a kernel on arrays that are divided.
-ON_PARTS = """run the kernel on each device's part of x, where f calls the operator:
+# How a program runs a kernel on arrays that are divided. Along other dimensions than
+# those of a batch, a part by itself would have another result.
+ON_PARTS = """if only a batch is divided, run the kernel on each device's part of x, \
+where f calls the operator:
     mesh, spec = x.sharding.mesh, x.sharding.spec
     mapped = jax.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
     outputs = mapped(x)"""
