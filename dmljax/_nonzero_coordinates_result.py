@@ -93,6 +93,9 @@ class NonzeroCoordinates(_Outputs):
         >>> bool(dmljax.nonzero_coordinates(jnp.array([5, 6, 7]), size=2).overflow)
         True
         """
+        if self.coordinates.ndim != self.count.ndim + 2:
+            # A descriptor's output has other sizes, and a row for each element.
+            return jnp.zeros(self.count.shape, bool)
         rows = self.coordinates.shape[-2]
         more: jax.Array = self.count > to_scalar(rows, np.uint32)
         return more

@@ -204,6 +204,17 @@ def test_parts():
     assert_equal(batch.take(x), np.reshape(wanted, (4, 2, 3, 3)))
 
 
+@pytest.mark.parametrize("strides", [None, (9, 2)])
+def test_overflow_of_a_descriptor(strides):
+    """Its outputs have a row for each element, and with strides they are flat."""
+    x = dmljax.TensorDesc(dmljax.DataType.INT32, (6,))
+    count = dmljax.TensorDesc(dmljax.DataType.UINT32, (1,))
+    rows = dmljax.TensorDesc(dmljax.DataType.UINT32, (6, 1), strides)
+    run = dmljax.create_operator(dmljax.NonzeroCoordinatesDesc(x, count, rows))
+    for find in (run, jax.jit(run)):
+        assert find(np.arange(6, dtype=np.int32)).overflow.tolist() == [False]
+
+
 def test_overflow_without_a_size_and_of_parts():
     assert not find(MASK).overflow
     assert find(MASK, parts=2, size=2).overflow.tolist() == [False, False]
