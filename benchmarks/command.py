@@ -74,7 +74,7 @@ def named(cases: Iterable[_T], only: str, text: Callable[[_T], str]) -> list[_T]
     """The cases with `only` in their text; ends the program if there are none."""
     chosen = [case for case in cases if only in text(case)]
     if not chosen:
-        sys.exit(f"no case has {only!r} in its text")
+        sys.exit(f"no case has {only!r} in its text; python -m benchmarks lists them")
     return chosen
 
 

@@ -7,7 +7,8 @@
 The programs are cases of the ledger, with the same inputs: `python -m benchmarks.run`
 times them beside other libraries, too. All spellings run inside `jit` and take turns:
 whatever else the machine does disturbs all of them alike. "jnp scatter" and "jnp take"
-are the fastest spellings that we know of jnp.compress and jnp.pad.
+are the fastest spellings that we know of jnp.compress and jnp.pad on a GPU, and "jnp
+scatter in blocks" of jnp.compress on a CPU.
 """
 
 import argparse
@@ -37,8 +38,8 @@ LEVEL = 0.05
 NOISY, TRIES = 0.1, 2
 COLUMNS = "{:49}{:>8}{:>10}{:>7}{:>7}  {}"
 LEGEND = """\
-Median milliseconds of a call inside jit. ratio: theirs divided by ours. noise: how far
-the ratios of even and odd rounds are from one another; ~ is a noisy row.
+Median milliseconds of a call inside jit. ratio: theirs divided by ours. noise: the
+difference between the ratios of even and of odd rounds; ~ marks more than 10 %.
 """
 
 
@@ -161,8 +162,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     default = CPU if jax.default_backend() == "cpu" else GPU
     parser.add_argument("--only", default="", help="text in a program's name")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--elements", type=int, choices=SIZES, default=default)
-    parser.add_argument("--rounds", type=int, default=20)
+    text = "of each program (default here: %(default)s)"
+    parser.add_argument(
+        "--elements", type=int, choices=SIZES, default=default, help=text
+    )
+    text = "how often each spelling is timed (default: %(default)s)"
+    parser.add_argument("--rounds", type=int, default=20, help=text)
     options = parser.parse_args(argv)
     chosen = named(cases(options.elements), options.only, lambda case: case.label)
     device = jax.devices()[0]

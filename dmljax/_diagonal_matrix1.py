@@ -22,6 +22,7 @@ from dmljax._arguments import (
     as_sizes,
     check_x64,
     convert_scalar,
+    is_integer,
     strong,
     unwrapped,
 )
@@ -226,9 +227,10 @@ def _diagonal_matrix1(
     scalars = []
     for argument, bound in zip((BEGIN, END), bounds, strict=False):
         array = jnp.asarray(bound)
-        if array.dtype == np.bool_:  # which `convert_scalar` takes for a number
+        if not is_integer(array.dtype):
             raise DescriptorError(
-                f"{NAME}: {argument} has data type BOOL; it must have INT32."
+                f"{NAME}: {argument} has data type {show(array.dtype)}; it must have "
+                "INT32."
             )
         # A Python number that is traced saturates.
         int32 = np.dtype(np.int32)

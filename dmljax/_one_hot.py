@@ -19,7 +19,6 @@ from dmljax._arguments import (
     as_integer,
     as_size,
     is_integer,
-    same_type,
     strong,
 )
 from dmljax._check import DescriptorError, counted, decide_at_most, show
@@ -101,9 +100,8 @@ def _one_hot(
     if not is_integer(indices.dtype):
         raise DescriptorError(
             f"{NAME}: {INDEX} has data type {show(indices.dtype)}; it must be an "
-            "integer type."
-            f"{same_type('indices', indices.dtype, np.dtype(np.int32))} "
-            "dmljax.numpy.one_hot also takes floats, and NaN lights nothing there."
+            "integer type. Write indices.astype('int32'), or call "
+            "dmljax.numpy.one_hot, which takes floats."
         )
     rank = indices.ndim
     if rank == 0:

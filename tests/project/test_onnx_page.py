@@ -58,7 +58,7 @@ def parse(nodes, version=19):
 def test_the_models_of_the_page(model, page):
     reference = page["ReferenceEvaluator"](page[model])
     for x in (2 * X, X[1:], X[:, :1], 0 * X):
-        (found,) = page["run_model"](page[model], {"x": x})
+        (found,) = page["run_onnx"](page[model], {"x": x})
         (expected,) = reference.run(None, {"x": x})
         np.testing.assert_array_equal(found, expected, strict=True)
 
@@ -71,7 +71,7 @@ PADS = [(n, ATTRIBUTES) for n in (2, 10)] + [(n, INPUTS) for n in (11, 13, 18, 2
 @pytest.mark.parametrize(("version", "node"), PADS)
 def test_the_classes_take_pad_of_every_operator_set(version, node, page):
     inputs = {"x": X, "value": np.array([1])}
-    (found,) = page["run_model"](parse(node, version), inputs)
+    (found,) = page["run_onnx"](parse(node, version), inputs)
     expected = np.pad(X, ((1, 2), (0, 3)), constant_values=7)
     np.testing.assert_array_equal(found, expected, strict=True)
 
