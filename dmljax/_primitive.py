@@ -211,11 +211,11 @@ class OperatorPrimitive:
         if self.sizes and all(mesh.empty for mesh in meshes):
             dtype = self.dtype or operands[-1].dtype
             sizes = self.sizes(*operands, **static)
-            _check_elements(self.name.upper(), sizes)
+            check_elements(self.name.upper(), sizes)
             return [jax.core.ShapedArray(each, dtype) for each in sizes]
         definition = functools.partial(self.xla, **static)
         outputs = list(jax.make_jaxpr(definition)(*operands).out_avals)
-        _check_elements(self.name.upper(), [output.shape for output in outputs])
+        check_elements(self.name.upper(), [output.shape for output in outputs])
         return outputs
 
     def _batch(
@@ -289,7 +289,7 @@ def evaluate(
     return outputs
 
 
-def _check_elements(operator: str, outputs: Sequence[tuple[int, ...]]) -> None:
+def check_elements(operator: str, outputs: Sequence[tuple[int, ...]]) -> None:
     """Requires that XLA can count the bytes of the outputs: it ends the process."""
     for sizes in outputs:
         elements = math.prod(sizes)

@@ -65,7 +65,7 @@ from dmljax._nonzero_coordinates_result import NonzeroCoordinates, read_rows
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._padding_forms import PaddingMode, Pads
-from dmljax._primitive import compiled, evaluate
+from dmljax._primitive import check_elements, compiled, evaluate
 from dmljax._types import INT32_MAX, INT32_MIN, is_integer
 
 __all__ = [
@@ -504,6 +504,7 @@ def _take(
     """Returns the slices of `values` at the first rows, and `fill` past the count."""
     values = jnp.moveaxis(values, axis, 0)
     sizes = values.shape[1:]
+    check_elements(name, [(rows, *sizes)])
     try:
         filling = jnp.broadcast_to(cast_array(fill, values.dtype), (rows, *sizes))
     except ValueError:

@@ -41,6 +41,7 @@ from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._element_wise_if import element_wise_if
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
+from dmljax._primitive import check_elements
 from dmljax._types import INT32_MIN, Sizes, is_floating
 
 __all__ = ["compress", "eye_like", "nonzero", "one_hot", "pad", "trilu", "where"]
@@ -226,6 +227,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
             f"{show(np.shape(a))}, y has sizes {show(np.shape(b))}; counted from the "
             "last axis, the sizes of an axis must be equal or 1."
         ) from None
+    check_elements(name, [sizes])
     # The operator shares a scalar, and gives a number its type.
     if np.ndim(a):
         a = jnp.broadcast_to(a, sizes)

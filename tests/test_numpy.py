@@ -19,6 +19,8 @@ from jax.experimental import checkify
 from jax.sharding import AxisType, PartitionSpec
 
 import dmljax.numpy as dnp
+import dmljax.onnx as dox
+from dmljax import DescriptorError
 from tests import oracles
 from tests.checks import eight_devices
 from tests.samples import NUMPY as MODES
@@ -359,6 +361,23 @@ def test_elements_beyond_int32():
     values = jax.ShapeDtypeStruct(LONGER.shape, np.float32)
     gradient = jax.eval_shape(jax.grad(choose, 1), LONGER, values)
     assert gradient == values
+
+
+def test_results_whose_bytes_xla_can_not_count():
+    """It would end the process. No array is made."""
+    x = jax.ShapeDtypeStruct((3, 2**31 - 1, 2), np.int8)
+    wide = jax.ShapeDtypeStruct((2**28,), np.int8)
+    rows = 2**32 - 1
+    for chosen, values, choose in (
+        (X[0], x, lambda c, x: dnp.compress(c, x, 0, size=rows)),
+        (X[0], x, lambda c, x: dnp.compress(c, x, 2, size=rows)),
+        (X[0], x, lambda c, x: dox.compress(x, c, axis=0, size=rows)),
+        (wide, wide, lambda c, x: dox.where(c[:, None] > 0, x, x[:, None, None])),
+    ):
+        with pytest.raises(DescriptorError, match=r"dmljax\.(numpy|onnx).*2\^59"):
+            jax.eval_shape(choose, chosen, values)
+    flat = jax.eval_shape(lambda c: dnp.extract(c, c, size=rows), wide)
+    assert flat.shape == (rows,)
 
 
 LABELS = np.array([2**32, 2**40 + 1, -(2**32), 2, 2**31])
