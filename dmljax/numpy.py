@@ -243,7 +243,7 @@ def argwhere(
     """
     rows = _as_rows(a, size)
     x = _as_array(HERE + "argwhere", "a", a)
-    columns = _nonzero("argwhere", jnp.atleast_1d(x), rows, fill_value)
+    columns = _nonzero("argwhere", x.reshape(x.shape or (1,)), rows, fill_value)
     return jnp.stack(columns, 1)[:, : x.ndim]
 
 
@@ -307,7 +307,7 @@ def flatnonzero(
     """
     rows = _as_rows(a, size)
     x = _as_array(HERE + "flatnonzero", "a", a)
-    return _nonzero("flatnonzero", jnp.ravel(x), rows, fill_value)[0]
+    return _nonzero("flatnonzero", x.reshape(-1), rows, fill_value)[0]
 
 
 def _as_rows(a: Any, size: int | None) -> int | None:
@@ -405,8 +405,8 @@ def extract(
     Array([5., 7., 0.], dtype=float32)
     """
     name = HERE + "extract"
-    chosen = jnp.ravel(_as_array(name, "condition", condition))
-    values = jnp.ravel(_as_array(name, "arr", arr))
+    chosen = _as_array(name, "condition", condition).reshape(-1)
+    values = _as_array(name, "arr", arr).reshape(-1)
     return _compress(name, condition, chosen, values, 0, size, fill_value)
 
 
@@ -455,7 +455,7 @@ def compress(
     values = _as_array(name, "a", a)
     if axis is None:
         axis = 0
-        values = jnp.ravel(values)
+        values = values.reshape(-1)
     return _compress(name, condition, chosen, values, axis, size, fill_value)
 
 

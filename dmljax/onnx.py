@@ -41,8 +41,8 @@ from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._element_wise_if import element_wise_if
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
-from dmljax._primitive import check_elements
-from dmljax._types import INT32_MIN, Sizes, is_floating
+from dmljax._primitive import check_elements, compiled
+from dmljax._types import INT32_MIN, Sizes, is_floating, is_integer
 
 __all__ = ["compress", "eye_like", "nonzero", "one_hot", "pad", "trilu", "where"]
 HERE = "dmljax.onnx."
@@ -142,8 +142,9 @@ def one_hot(
     """Makes one-hot sequences, as ONNX's OneHot does.
 
     Args:
-      indices: (...) of any type. Floats are truncated toward zero. A negative index
-        counts from the end. NaN and an index out of [-depth, depth) light nothing.
+      indices: (...) integers or floats, which are truncated toward zero. A negative
+        index counts from the end. NaN and an index out of [-depth, depth) light
+        nothing.
       depth: one number, the length of a sequence. A float is truncated.
       values: two numbers, off and on.
       axis: the axis of the result that the sequences lie along.
@@ -153,8 +154,8 @@ def one_hot(
       differentiable in `values`.
 
     Raises:
-      DescriptorError: if `depth` is below 1, `values` has other sizes than {2}, or the
-        result has no such axis.
+      DescriptorError: if `indices` is of bools or complex numbers, `depth` is below 1,
+        `values` has other sizes than {2}, or the result has no such axis.
       TypeError: if `depth` is traced or no finite number.
 
     >>> one_hot(jnp.array([0, -1, 5]), 3, jnp.array([0, 1]))
@@ -176,10 +177,23 @@ def one_hot(
     if not decide_at_most(name, 1, size):
         raise DescriptorError(f"{name}: depth is {size}; it must be at least 1.")
     if is_floating(index.dtype):
-        number = cast_array(jnp.asarray(index), jnp.result_type(int))
-        index = jnp.where(jnp.isnan(index), INT32_MIN, number)  # which no depth reaches
+        index = _truncate(index)
+    elif not is_integer(index.dtype):
+        raise DescriptorError(
+            f"{name}: indices has data type {show(index.dtype)}; it must have integers "
+            "or floats."
+        )
     axis = _as_axis(name, "axis", axis, index.ndim + 1)
     return _one_hot(jnp.expand_dims(index, axis), off_on, size=size, axis=axis)
+
+
+# It is one program, so that jax.debug_nans finds no NaN between two operations.
+@compiled()
+def _truncate(index: jax.Array) -> jax.Array:
+    """Truncates indices toward zero."""
+    number = cast_array(index, jnp.result_type(int))
+    # A depth is below 2^31, so this index lights nothing.
+    return jnp.where(jnp.isnan(index), INT32_MIN, number)
 
 
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
@@ -281,7 +295,8 @@ def nonzero(
             f"a tuple of one for each of {array.ndim} dimensions."
         )
     fills = tuple([_as_data(name, "fill_value", fill) for fill in fills])
-    columns = dnp.nonzero(jnp.atleast_1d(array), size=size, fill_value=fills or None)
+    lines = array.reshape(array.shape or (1,))
+    columns = dnp.nonzero(lines, size=size, fill_value=fills or None)
     return jnp.stack(columns)[: array.ndim]
 
 

@@ -507,9 +507,18 @@ def test_index_checks_find_nothing():
 
 
 def test_nan_that_gives_no_nan():
-    with jax.debug_nans(True):
-        lit = dnp.one_hot(jax.device_put(np.float32([np.nan, 1])), 2, dtype=bool)
-    assert lit.tolist() == [[False, False], [False, True]]
+    numbers = np.float32([np.nan, 1])
+    x, z = map(jax.device_put, (numbers, numbers + 1j))
+    for run in (lambda call: call, jax.jit):
+        with jax.debug_nans(True):
+            lit = [run(lambda x: dnp.one_hot(x, 2, dtype=bool))(y) for y in (x, z)]
+            found = run(lambda x: dnp.argwhere(x, size=3))(x)
+            flat = run(lambda x: dnp.flatnonzero(x, size=3))(x)
+            chosen = run(lambda x: dnp.extract(x, np.int8([5, 6]), size=3))(x)
+        assert lit[0].tolist() == [[False, False], [False, True]]
+        assert not lit[1].any()
+        assert found[:, 0].tolist() == flat.tolist() == [0, 1, 0]
+        assert chosen.tolist() == [5, 6, 0]
 
 
 def test_the_functions_are_all_that_is_listed():

@@ -198,6 +198,16 @@ def test_float_indices_out_of_range_light_nothing():
         np.testing.assert_array_equal(program(), [7, 7, 7])
 
 
+def test_nan_that_gives_no_nan():
+    x = jax.device_put(np.float32([1, np.nan]))
+    for run in (lambda call: call, jax.jit):
+        with jax.debug_nans(True), jax.debug_infs(True):
+            hot = run(lambda x: dox.one_hot(x, 3, OFF_ON))(x)
+            found = run(lambda x: dox.nonzero(x, size=2))(x)
+        np.testing.assert_array_equal(hot, lit([1, None], 3))
+        assert found.tolist() == [[0, 1]]
+
+
 @pytest.mark.parametrize("mode", ["constant", "edge"])
 def test_a_traced_value_of_one_element(mode):
     pad = jax.jit(lambda value: dox.pad(X, [1, 0], value, [1], mode=mode))
@@ -316,6 +326,9 @@ def test_errors():
     hot("depth is 0; it must be at least 1.", X, 0.9, OFF_ON)
     hot("depth has sizes {3}; it must be one number.", X, WIDE, OFF_ON)
     hot(f"depth {INTEGER}", X, np.nan, OFF_ON, error=TypeError)
+    for kind in ("bool", "complex64"):
+        text = f"indices has data type {kind.upper()}; it must have integers or floats"
+        hot(text, X.astype(kind), 3, OFF_ON)
     hot("axis is 3; it must be in [-3, 3).", X, 3, OFF_ON, axis=3)
     text = "data types...x...has FLOAT32, while...y...has INT8"
     refused(dox.where, text, X > 1, X, CUBE[0])
