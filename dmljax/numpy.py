@@ -84,6 +84,8 @@ PAD = HERE + "pad"
 # The place of a mode is its number in DirectML.
 Mode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 _MODES = typing.get_args(Mode)
+# The other modes of jax.numpy.pad, which also takes a function.
+_MODES_OF_JAX = ("linear_ramp", "maximum", "mean", "median", "minimum", "empty")
 
 
 def __dir__() -> list[str]:
@@ -95,7 +97,7 @@ def pad(
     pad_width: Any,
     mode: Mode = "constant",
     *,
-    constant_values: Any = 0,
+    constant_values: Any = None,
     reflect_type: Literal["even"] = "even",
     stat_length: None = None,
     end_values: None = None,
@@ -109,7 +111,8 @@ def pad(
         static: they are known when a program is traced.
       mode: "constant", "edge", "reflect", "symmetric" or "wrap".
       constant_values: the values of "constant", in the forms of `pad_width`. They are
-        converted to the type of `array`. Floats out of range saturate.
+        converted to the type of `array`. Floats out of range saturate. None stands for
+        0.
       reflect_type: "even". There is no other type here.
       stat_length: None. Only modes that are not here use it.
       end_values: None. Only a mode that is not here uses it.
@@ -134,8 +137,9 @@ def pad(
         raise DescriptorError(
             f"{PAD}: mode={mode!r} has no stat_length and no end_values."
         )
-    default = type(constant_values) is int and constant_values == 0
-    if mode != "constant" and not default:
+    if constant_values is None:
+        constant_values = 0
+    elif mode != "constant":
         raise DescriptorError(
             f"{PAD}: constant_values is given, which mode={mode!r} ignores."
         )
@@ -148,20 +152,23 @@ def pad(
 
 def _why_no_mode(mode: Any, reflect_type: Any) -> str:
     """Says which name to write for a mode, or that jax.numpy has the mode."""
-    if mode not in _MODES and isinstance(mode, str):
-        meant = PaddingMode.OTHER_NAMES.get(mode.upper(), mode.upper())
-        if meant in PaddingMode.__members__:
-            written = _MODES[PaddingMode[meant]]
-            return f"{PAD} has no mode {mode!r}. Write mode={written!r}."
+    text = (
+        f"{PAD} has the modes {', '.join(_MODES)} with reflect_type='even', not "
+        f"mode={as_python(mode)} with reflect_type={as_python(reflect_type)}."
+    )
     if isinstance(mode, (int, tuple, list)):
         return (
-            f"{PAD} has no mode {mode!r}; it is one of {', '.join(_MODES)}. Both "
-            "widths of an axis stand in pad_width, as ((before, after), ...)."
+            f"{text} Both widths of an axis stand in pad_width, as ((before, after), "
+            "...)."
         )
-    return (
-        f"{PAD} has the modes {', '.join(_MODES)} with reflect_type='even', not "
-        f"mode={mode!r} with reflect_type={reflect_type!r}. Use jax.numpy.pad."
-    )
+    if isinstance(mode, str) and mode not in _MODES:
+        meant = PaddingMode.OTHER_NAMES.get(mode.upper(), mode.upper())
+        if meant in PaddingMode.__members__:
+            return f"{text} Write mode={_MODES[PaddingMode[meant]]!r}."
+    odd = mode in ("reflect", "symmetric") and reflect_type == "odd"
+    if odd or callable(mode) or mode in _MODES_OF_JAX:
+        return f"{text} Use jax.numpy.pad."
+    return text
 
 
 def _as_widths(pad_width: Any, rank: int) -> tuple[Pads, Pads]:

@@ -556,9 +556,20 @@ def refused(error, text, function, *arrays, **options):
 
 def test_what_dmljax_has_not():
     unknown = functools.partial(refused, NotImplementedError)
-    unknown("Use jax.numpy.pad", dnp.pad, X, 1, "linear_ramp")
-    unknown("Use jax.numpy.pad", dnp.pad, X, 1, np.pad)
-    unknown("odd", dnp.pad, X, 1, "edge", reflect_type="odd")
+    statistics = ["maximum", "mean", "median", "minimum"]
+    for mode in ("linear_ramp", "empty", *statistics, lambda row, *_: row):
+        jnp.pad(X, 1, mode)
+        unknown("Use jax.numpy.pad", dnp.pad, X, 1, mode)
+    for mode in ("reflect", "symmetric"):
+        jnp.pad(X, 1, mode, reflect_type="odd")
+        unknown("Use jax.numpy.pad", dnp.pad, X, 1, mode, reflect_type="odd")
+    for mode in ("border", "symm", "Mean", "", None, 1.5):
+        listed = r"constant, edge, reflect, symmetric, wrap .* not mode=[^.]*\.?5? with"
+        unknown(rf"{listed} reflect_type='even'\.$", dnp.pad, X, 1, mode)
+    for mode, kind in (("edge", "odd"), ("reflect", "other")):
+        text = f"not mode='{mode}' with reflect_type='{kind}'.$"
+        unknown(text, dnp.pad, X, 1, mode, reflect_type=kind)
+    unknown("stand in pad_width", dnp.pad, X, 1, (1, 2))
     unknown("Use jax.nn", dnp.one_hot, X, 3, axis="i")
     unknown("Use jax.numpy.pad", dnp.pad, X, 1, "linear_ramp", end_values=3)
     unknown("writes into no array", dnp.compress, COUNTS, COUNTS, out=COUNTS)
@@ -607,7 +618,12 @@ def test_wrong_values():
     wrong("past the end", jax.jit(lambda x: dnp.compress(COUNTS, x)), COUNTS[:4])
     fill = np.array([1, 2])
     wrong("extract: fill_value has", dnp.extract, X, X, size=1, fill_value=fill)
-    wrong("constant_values is given", dnp.pad, X, 1, "edge", constant_values=3)
+    for value in (3, 0, 0.0, False, np.zeros(2)):
+        fill = functools.partial(dnp.pad, constant_values=value)
+        for mode in MODES[1:]:
+            wrong(f"constant_values is given, which mode='{mode}'", fill, X, 1, mode)
+    text = "constant_values is given"
+    wrong(text, jax.jit(lambda v: dnp.pad(X, 1, "wrap", constant_values=v)), 0)
     wrong("no stat_length", dnp.pad, X, 1, "edge", stat_length=3)
     wrong("INT32 holds", dnp.pad, COUNTS, 1, constant_values=2**32 - 1)
     wrong("one_hot: num_classes is -1", dnp.one_hot, COUNTS, -1)
