@@ -43,6 +43,7 @@ from dmljax._arguments import (
     as_array,
     as_dtype,
     as_element,
+    as_integer,
     as_size,
     as_sizes,
     cast_array,
@@ -328,12 +329,13 @@ def _nonzero(
     function: str, x: jax.Array, size: int | None, fill_value: Any
 ) -> tuple[jax.Array, ...]:
     """Finds coordinates, and returns those along each dimension."""
+    name = HERE + function
     fills = fill_value
     if not isinstance(fills, tuple):
         fills = (fill_value,) * x.ndim
     if len(fills) != x.ndim or any(map(np.ndim, fills)):
         raise ValueError(
-            f"{HERE}{function}: fill_value is {fill_value}; it must be a scalar or a "
+            f"{name}: fill_value is {fill_value}; it must be a scalar or a "
             f"tuple of {x.ndim}."
         )
     kind = jnp.result_type(int)
@@ -341,11 +343,12 @@ def _nonzero(
         # JAX takes a symbolic size to be below 2^31.
         if isinstance(length, int) and length > np.iinfo(kind).max + 1:
             raise DescriptorError(
-                f"{HERE}{function}: a has sizes {show(x.shape)}; coordinates of "
+                f"{name}: a has sizes {show(x.shape)}; coordinates of "
                 f"{length} elements do not fit in {kind}. Turn on JAX's x64 mode with "
                 "jax.config.update('jax_enable_x64', True), or use dmljax."
                 "nonzero_coordinates, whose coordinates are uint32."
             )
+    fills = tuple([as_element(name, "fill_value", kind, fill) for fill in fills])
     found, rows = _find(x, size)
     if 0 in (x.size, rows):  # jax.numpy then ignores fill_value
         fills = (None,) * x.ndim
@@ -444,8 +447,8 @@ def compress(
 
     Raises:
       TypeError: if an argument is not an array.
-      ValueError: if `condition` has not one dimension, or if, without `size`, a slice
-        past the end of `a` is chosen.
+      ValueError: if `condition` has not one dimension, if `axis` is out of range, or
+        if, without `size`, a slice past the end of `a` is chosen.
       NotImplementedError: if `out` is not None.
       ConcretizationTypeError: if there is no `size`, and `condition` is traced.
 
@@ -463,6 +466,7 @@ def compress(
     if axis is None:
         axis = 0
         values = values.reshape(-1)
+    axis = as_axis(name, "axis", axis, values.ndim)
     return _compress(name, condition, chosen, values, axis, size, fill_value)
 
 
@@ -476,7 +480,9 @@ def _compress(
     fill_value: ArrayLike,
 ) -> jax.Array:
     """Returns the slices of `values` along `axis` that are chosen, and fills."""
-    fill = _as_array(name, "fill_value", fill_value)
+    # JAX takes no integer beyond its default type. The type of the values may hold it.
+    element = as_element(name, "fill_value", values.dtype, fill_value)
+    fill = _as_array(name, "fill_value", element)
     length = values.shape[axis]
     longer = not at_most(chosen.size, length)
     within = chosen
@@ -675,7 +681,8 @@ def one_hot(
       An array with one more dimension than `x`, of zeros and ones.
 
     Raises:
-      TypeError: if `num_classes` is not an integer, or `dtype` is no type of numbers.
+      TypeError: if `num_classes` or `axis` is not an integer, or `dtype` is no type of
+        numbers.
       ValueError: if `num_classes` is negative or `axis` is out of range.
       NotImplementedError: if `axis` is the name of a mapped axis.
 
@@ -685,7 +692,7 @@ def one_hot(
            [0., 0., 0.]], dtype=float32)
     """
     name = HERE + "one_hot"
-    if not hasattr(axis, "__index__"):
+    if isinstance(axis, str):
         raise NotImplementedError(f"{name} has no axis {axis!r}. Use jax.nn.one_hot.")
     if not isinstance(x, jax.Array):
         x = jnp.asarray(x)
@@ -693,7 +700,8 @@ def one_hot(
     if dtype is not None:
         dtype = as_dtype(name, dtype)
     size = as_size(name, "num_classes", num_classes)
-    lit = _one_hot_classes(index, size, operator.index(axis), dtype)
+    axis = as_axis(name, "axis", axis, index.ndim + 1)
+    lit = _one_hot_classes(index, size, axis, dtype)
     if out_sharding is not None:
         lit = jax.reshard(lit, out_sharding)
     return lit
@@ -720,6 +728,16 @@ def _one_hot_classes(
     if index.dtype.itemsize == 8:
         wide = np.uint64
     return _one_hot(index.astype(wide), np.array([0, 1], kind), size=size, axis=axis)
+
+
+def as_axis(name: str, argument: str, axis: int, rank: int) -> int:
+    """Returns an axis. A negative one counts from the end."""
+    number = as_integer(name, argument, axis)
+    if not -rank <= number < rank:
+        raise DescriptorError(
+            f"{name}: {argument} is {number}; it must be in [{-rank}, {rank})."
+        )
+    return number % rank
 
 
 # The identity. Its result has a weak type, which no function of JAX gives an array.

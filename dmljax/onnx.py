@@ -98,7 +98,7 @@ def pad(
         axes = range(x.ndim)
     widths = as_sizes(name, "pads", _as_numpy(pads))
     places = [
-        _as_axis(name, "an element of axes", axis, x.ndim)
+        dnp.as_axis(name, "an element of axes", axis, x.ndim)
         for axis in as_sizes(name, "axes", _as_numpy(axes))
     ]
     n = len(places)
@@ -183,7 +183,7 @@ def one_hot(
             f"{name}: indices has data type {show(index.dtype)}; it must have integers "
             "or floats."
         )
-    axis = _as_axis(name, "axis", axis, index.ndim + 1)
+    axis = dnp.as_axis(name, "axis", axis, index.ndim + 1)
     return _one_hot(jnp.expand_dims(index, axis), off_on, size=size, axis=axis)
 
 
@@ -409,7 +409,7 @@ def compress(
     name = HERE + "compress"
     values = as_array(name, "x", x)
     if axis is not None:
-        axis = _as_axis(name, "axis", axis, values.ndim)
+        axis = dnp.as_axis(name, "axis", axis, values.ndim)
     length = values.size if axis is None else values.shape[axis]
     chosen = as_array(name, "condition", condition).reshape(-1)[:length]
     if size is None and isinstance(chosen, np.ndarray):
@@ -461,16 +461,6 @@ def _as_bound(name: str, k: Any, offset: int = 0) -> Any:
     else:
         diagonal = as_integer(name, "k", _as_number(name, "k", k))
     return dnp.as_bound(diagonal, offset)
-
-
-def _as_axis(name: str, argument: str, axis: int, rank: int) -> int:
-    """Returns an axis. A negative one counts from the end."""
-    number = as_integer(name, argument, axis)
-    if not -rank <= number < rank:
-        raise DescriptorError(
-            f"{name}: {argument} is {number}; it must be in [{-rank}, {rank})."
-        )
-    return number % rank
 
 
 def _only_element(name: str, argument: str, array: Any) -> Any:

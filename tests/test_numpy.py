@@ -400,18 +400,37 @@ def test_the_modes_of_padding_by_other_names():
         assert_alike(dnp.pad(x, 1, written), jnp.pad(x, 1, written))
 
 
-def test_padding_with_all_integers_that_the_type_holds():
-    """As NumPy does. jax.numpy takes none above its default integer."""
-    for dtype, value in (
-        ("uint32", 2**32 - 1),
-        ("float32", 2**40),
-        ("float32", -(2**70)),
-    ):
-        x = np.zeros(2, dtype)
-        for values in (value, (value, 3), ((value, 3),)):
-            found = dnp.pad(jnp.asarray(x), 1, constant_values=values)
-            expected = np.pad(x, 1, constant_values=np.asarray(values, dtype))
-            np.testing.assert_array_equal(found, expected)
+LARGE = [("uint32", 2**32 - 1), ("float32", 2**40), ("float32", -(2**70))]
+
+
+def assert_large_numbers_fill(pairs):
+    """As in NumPy. jax.numpy takes none above its default integer."""
+    chosen = np.array([False, True])
+    for dtype, value in pairs:
+        x = jnp.arange(2).astype(dtype)
+        held = np.array(value).astype(dtype)
+        for run in (lambda call: call, jax.jit):
+            for values in (value, (value, 3), ((value, 3),)):
+                found = run(lambda x, v=values: dnp.pad(x, 1, constant_values=v))(x)
+                wanted = np.asarray(values, dtype)
+                np.testing.assert_array_equal(
+                    found, np.pad(x, 1, constant_values=wanted)
+                )
+            for call in (
+                lambda x, v=value: dnp.extract(chosen, x, size=2, fill_value=v),
+                lambda x, v=value: dnp.compress(chosen, x, 0, size=2, fill_value=v),
+                lambda x, v=value: dox.compress(x, chosen, size=2, fill_value=v),
+            ):
+                np.testing.assert_array_equal(run(call)(x), np.stack([x[1], held]))
+        assert x.dtype == dtype
+
+
+def test_all_integers_that_the_type_holds():
+    assert_large_numbers_fill(LARGE)
+
+
+def test_integers_of_64_bits(x64):
+    assert_large_numbers_fill([*LARGE, ("uint64", 2**64 - 1), ("float64", 2**100)])
 
 
 @pytest.mark.parametrize("function", ["tril", "triu"])
@@ -596,6 +615,18 @@ def test_wrong_types():
     wrong("num_classes must be an integer", dnp.one_hot, X, 2.0)
     wrong("one_hot: x has elem", dnp.one_hot, jax.random.key(0), 3)
     wrong("one_hot: dtype is <U3", dnp.one_hot, X, 3, dtype="U3")
+    for axis, text in (
+        (1.0, "an integer that is known when the program is traced, not float"),
+        (True, "an integer"),
+    ):
+        wrong(f"axis.* must be {text}", dnp.compress, COUNTS, X, axis)
+        wrong(f"axis.* must be {text}", dnp.one_hot, X, 3, axis=axis)
+    wrong("axis must be an integer .* not str", dnp.compress, COUNTS, X, "a")
+    for call in (
+        lambda n: dnp.compress(COUNTS, X, n, size=1),
+        lambda n: dnp.one_hot(X, 3, axis=n),
+    ):
+        wrong("axis is traced; it must be an integer", jax.jit(call), 1)
     wrong("triu: k is 0.5; it must be an integer", dnp.triu, X, 0.5)
     wrong("tril: k has data type FLOAT32; it must", dnp.tril, X, jnp.float32(1))
     for width in (lambda n: n, lambda n: (n, 1), lambda n: ((n, 1),), jnp.atleast_2d):
@@ -626,7 +657,18 @@ def test_wrong_values():
     wrong(text, jax.jit(lambda v: dnp.pad(X, 1, "wrap", constant_values=v)), 0)
     wrong("no stat_length", dnp.pad, X, 1, "edge", stat_length=3)
     wrong("INT32 holds", dnp.pad, COUNTS, 1, constant_values=2**32 - 1)
+    for dtype, value in (("int32", 2**32 - 1), ("uint32", 2**32), ("uint8", 2**31)):
+        fill = functools.partial(dnp.extract, size=9, fill_value=value)
+        text = f"extract: fill_value is {value}; {dtype.upper()} holds"
+        wrong(text, fill, X, jnp.ones(12, dtype))
+    for find in (dnp.nonzero, dnp.argwhere, dnp.flatnonzero):
+        text = f"{find.__name__}: fill_value is 4294967295; INT32 holds"
+        wrong(text, find, X[0], size=9, fill_value=2**32 - 1)
     wrong("one_hot: num_classes is -1", dnp.one_hot, COUNTS, -1)
+    wrong(r"compress: axis is 5; it must be in \[-2, 2\)", dnp.compress, COUNTS, X, 5)
+    wrong(r"axis is -3; it must be in \[-2", dnp.compress, COUNTS, jnp.asarray(X), -3)
+    wrong(r"axis is 1; it must be in \[-1, 1\)", dnp.compress, COUNTS, COUNTS, 1)
+    wrong(r"one_hot: axis is 3; it must be in \[-3", dnp.one_hot, X, 3, axis=3)
     wrong("k has sizes", dnp.tril, X, jnp.arange(2))
     wrong("1 dimension; it must have at least", dnp.triu, COUNTS)
 
