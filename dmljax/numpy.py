@@ -67,7 +67,8 @@ from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._padding_forms import PaddingMode, Pads
 from dmljax._primitive import check_elements, compiled, evaluate
-from dmljax._types import INT32_MAX, INT32_MIN, is_integer
+from dmljax._sharding import explicit_mesh, over_explicit_mesh
+from dmljax._types import INT32_MAX, INT32_MIN, Outputs, is_integer
 
 __all__ = [
     "argwhere",
@@ -211,17 +212,41 @@ def _pad(x: jax.Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> jax
     if value.ndim == 0:
         return as_weak_as(x, padding(x, starts, ends, mode=mode, value=value))
     before, after = _split_sides("constant_values", value, x.ndim)
-    padded = x
+    operands = (x, *before, *after)
+    run = functools.partial(_pad_sides, starts=starts, ends=ends)
+    mesh = explicit_mesh(x)
+    if mesh is None:
+        (padded,) = run(*operands)
+        return as_weak_as(x, padded)
+    # The devices may share the last sizes equally, and not those between two sides.
+    added = [start + end for start, end in zip(starts, ends, strict=True)]
+    sizes = tuple(map(operator.add, x.shape, added))
+    (padded,) = over_explicit_mesh(
+        PAD,
+        run,
+        mesh,
+        operands,
+        [sizes],
+        independent={axis for axis, number in enumerate(added) if number == 0},
+        aligned=True,
+        gathers=False,
+    )
+    return as_weak_as(x, padded)
+
+
+def _pad_sides(x: jax.Array, *values: jax.Array, starts: Pads, ends: Pads) -> Outputs:
+    """Pads each side of each axis with a value. All sides before an axis come first."""
+    before, after = values[: x.ndim], values[x.ndim :]
     # A later axis gets the corners.
     for axis in range(x.ndim):
         nothing = [0] * x.ndim
         start = nothing.copy()
         start[axis] = starts[axis]
-        padded = padding(padded, start, nothing, value=before[axis])
+        x = padding(x, start, nothing, value=before[axis])
         end = nothing.copy()
         end[axis] = ends[axis]
-        padded = padding(padded, nothing, end, value=after[axis])
-    return as_weak_as(x, padded)
+        x = padding(x, nothing, end, value=after[axis])
+    return (x,)
 
 
 def argwhere(

@@ -500,6 +500,40 @@ def test_divided_arrays(axis_type):
             assert lit.sharding.spec[0] == "batch"
 
 
+PAIR_WIDTHS = [((4, 4), (0, 0)), ((1, 7), (1, 2)), ((0, 8), (3, 1)), ((0, 0), (2, 1))]
+
+
+@pytest.mark.parametrize("widths", PAIR_WIDTHS)
+@pytest.mark.parametrize("values", [(1, 2), ((1, 2), (3, 4))])
+def test_padding_of_divided_rows_with_two_values(widths, values):
+    """The devices share the rows of the result, and not those between its sides."""
+    rows = jnp.arange(16.0).reshape(8, 2)
+    mesh = eight_devices(AxisType.Explicit)
+
+    def pad(library, x, values):
+        def weighted(x, values):
+            padded = library.pad(x, widths, constant_values=values)
+            weights = jnp.arange(padded.size, dtype=x.dtype).reshape(padded.shape)
+            if not jax.typeof(padded).sharding.mesh.empty:
+                weights = jax.reshard(weights, jax.typeof(padded).sharding)
+            return (padded * weights).sum(), padded
+
+        return jax.grad(weighted, (0, 1), has_aux=True)(x, values)
+
+    numbers = jnp.asarray(values, float)
+    expected = pad(jnp, rows, numbers)
+    with jax.set_mesh(mesh):
+        divided = jax.device_put(rows, jax.NamedSharding(mesh, PartitionSpec("batch")))
+        for run in (lambda call: call, jax.jit):
+            found = run(functools.partial(pad, dnp))(divided, numbers)
+            assert_alike(found, expected)
+            assert found[1].sharding.spec[0] == "batch"
+        text = r"has sizes \{14,2\}, and 8 devices can't share"
+        refused(
+            ValueError, text, dnp.pad, divided, ((4, 2), (0, 0)), constant_values=values
+        )
+
+
 def test_a_result_stays_on_the_device_of_its_array():
     device = jax.devices("cpu")[3]
     for sizes in ((3,), (0,)):
