@@ -17,8 +17,7 @@ outside of ``jit``, or search an array of NumPy. What breaks a rule is a TypeErr
 ValueError.
 
 Each function makes static arguments of what decides the sizes, and calls one compiled
-function, or two if it searches. Nothing is computed here but by an operator and around
-it.
+function, or two if it searches.
 """
 
 from __future__ import annotations
@@ -748,11 +747,14 @@ def _one_hot_classes(
     kind = jax.dtypes.canonicalize_dtype(dtype)
     if size == 0:  # the operator has no such sequences
         return lax.slice_in_dim(index, 0, 0, axis=axis).astype(kind)
-    # A negative index becomes a large one. Types of 8 bits can't hold every size.
+    # Without a sign, -1 is the largest number of its type, which no size reaches. In 8
+    # or 16 bits a size may reach it: we widen first, and astype keeps the sign.
     wide: Any = np.uint32
     if index.dtype.itemsize == 8:
         wide = np.uint64
-    return _one_hot(index.astype(wide), np.array([0, 1], kind), size=size, axis=axis)
+    # They stay NumPy's: the operator sees that the values are 0 and 1.
+    off_on = np.array([0, 1], kind)
+    return _one_hot(index.astype(wide), off_on, size=size, axis=axis)
 
 
 def as_axis(name: str, argument: str, axis: int, rank: int) -> int:
