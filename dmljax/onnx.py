@@ -33,8 +33,13 @@ from dmljax._arguments import (
     as_size,
     as_sizes,
     cast_array,
+    check_x64,
     convert_scalar,
+    holds,
     is_python_number,
+    same_type,
+    saturate,
+    strong,
 )
 from dmljax._check import DescriptorError, at_most, decide_at_most, require_same, show
 from dmljax._diagonal_matrix1 import diagonal_matrix1
@@ -231,8 +236,11 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
     if not is_python_number(y):
         b = as_array(name, "y", y)
     if not (_has_no_type(a) or _has_no_type(b)):
+        remedy = same_type("y", b.dtype, a.dtype)
+        if holds(b.dtype, a.dtype):
+            remedy = same_type("x", a.dtype, b.dtype)
         types = ("x", a.dtype), ("y", b.dtype)
-        require_same(name, "data types", *types, " Convert one by .astype.")
+        require_same(name, "data types", *types, remedy)
     try:
         sizes = jnp.broadcast_shapes(chosen.shape, np.shape(a), np.shape(b))
     except ValueError:
@@ -347,7 +355,7 @@ def eye_like(
       k: one integer, the diagonal of the ones. It may be traced, as in ``trilu``.
 
     Returns:
-      An array (height, width) of the type `dtype`.
+      An array (height, width) of the type `dtype`, on the device of `x`.
 
     Raises:
       DescriptorError: if `x` has not two dimensions, or `k` has more than one element.
@@ -367,11 +375,12 @@ def eye_like(
     if isinstance(kind, int) and 0 <= kind < len(_TYPES):
         kind = _TYPES[kind]
     kind = as_dtype(name, kind)
+    check_x64(name, "the result (dtype)", kind)
     begin = _as_bound(name, k)
     end = _as_bound(name, k, 1)
-    return diagonal_matrix1(
-        shape=array.shape, dtype=kind, fill_begin=begin, fill_end=end
-    )
+    # JAX makes them on the device of x.
+    zeros = jnp.zeros_like(array, dtype=kind)
+    return diagonal_matrix1(zeros, fill_begin=begin, fill_end=end)
 
 
 def compress(
@@ -412,10 +421,8 @@ def compress(
         axis = dnp.as_axis(name, "axis", axis, values.ndim)
     length = values.size if axis is None else values.shape[axis]
     chosen = as_array(name, "condition", condition).reshape(-1)[:length]
-    if size is None and isinstance(chosen, np.ndarray):
-        size = int(np.count_nonzero(chosen))
     fill = _as_scalar(name, "fill_value", fill_value, values.dtype)
-    return dnp.compress(chosen, values, axis, size=size, fill_value=fill)
+    return strong(dnp.compress(chosen, values, axis, size=size, fill_value=fill))
 
 
 def _as_numpy(value: Any) -> Any:
@@ -442,15 +449,18 @@ def _as_scalar(name: str, argument: str, value: Any, dtype: np.dtype) -> jax.Arr
 
 
 def _as_data(name: str, argument: str, value: Any) -> jax.Array:
-    """Returns one integer, which may be traced, in JAX's default type."""
+    """Returns one integer, which may be traced, in JAX's default type.
+
+    It saturates: past the end of an array or of its diagonals, all integers are alike.
+    """
     if is_symbolic_dim(value):
         return jnp.asarray(value)
     array = _only_element(name, argument, as_array(name, argument, value))
-    if not jnp.issubdtype(array.dtype, np.signedinteger):
+    if not is_integer(array.dtype):
         raise TypeError(
-            f"{name}: {argument} is of type {array.dtype}; it must be a signed integer."
+            f"{name}: {argument} is of type {array.dtype}; it must be an integer."
         )
-    return jnp.asarray(array).astype(jnp.result_type(int))
+    return saturate(jnp.asarray(array), jnp.result_type(int))
 
 
 def _as_bound(name: str, k: Any, offset: int = 0) -> Any:
