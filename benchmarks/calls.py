@@ -23,81 +23,90 @@ LOWEST = -(2**31)
 MODES = {"constant": PaddingMode.CONSTANT, "reflect": PaddingMode.REFLECTION}
 
 
+_call = functools.partial(Case, ceiling=None, context="call")
+
+
 def cases() -> Iterator[Case]:
     """The calls, for square matrices of each size; and tensors with gaps."""
     for size, side in SIDES.items():
-        for operator, name, inputs, output, oracle, functions in _calls(side):
-            about = (operator, f"{name}, {size}", inputs, output, functions, oracle)
-            yield Case(*about, ceiling=None, context="call")
+        for case in _calls(Data((side, side), "float32")):
+            yield dataclasses.replace(case, name=f"{case.name}, {size}")
     for size, side in ("4 KiB", 32), ("256 KiB", 256):
         yield _with_gaps(size, side)
 
 
-def _calls(side: int) -> Iterator[tuple[Any, ...]]:
-    x = Data((side, side), "float32")
-    flags = Data((side, side), "uint8", low=0, high=2)
+def _calls(x: Data) -> Iterator[Case]:
+    yield _two_tensors(x)
+    yield _tensor_and_number(x)
+    yield _upper_triangle(x)
+    yield _coordinates(x)
+    for mode in MODES:
+        yield _padded(x, mode)
+
+
+def _flags(x: Data) -> Data:
+    return Data(x.shape, "uint8", low=0, high=2)
+
+
+def _two_tensors(x: Data) -> Case:
+    flags = _flags(x)
+    desc = dmljax.ElementWiseIfDesc(_tensor(flags), *[_tensor(x)] * 3)
+    functions = _functions(jnp.where, dmljax.element_wise_if, desc)
+    inputs = (flags, x, x)
+    oracle = oracles.element_wise_if
+    return _call("element_wise_if", "two tensors", inputs, x, functions, oracle)
+
+
+def _tensor_and_number(x: Data) -> Case:
+    def oracle(flags: np.ndarray, x: np.ndarray) -> Any:
+        return oracles.element_wise_if(flags, x, np.zeros_like(x))
+
+    functions = _functions(
+        lambda flags, x: jnp.where(flags, x, 0.0),
+        lambda flags, x: dmljax.element_wise_if(flags, x, 0.0),
+    )
+    inputs = (_flags(x), x)
+    return _call("element_wise_if", "a tensor and 0.0", inputs, x, functions, oracle)
+
+
+def _upper_triangle(x: Data) -> Case:
+    def oracle(x: np.ndarray) -> list[oracles.Sample]:
+        return [oracles.Sample(x.shape, oracles.grid(x.shape), np.triu(x))]
+
     tensor = _tensor(x)
-    ends = (LOWEST, 0)
-    yield (
-        "element_wise_if",
-        "two tensors",
-        (flags, x, x),
-        x,
-        oracles.element_wise_if,
-        _functions(
-            jnp.where,
-            dmljax.element_wise_if,
-            dmljax.ElementWiseIfDesc(_tensor(flags), *[tensor] * 3),
-        ),
-    )
-    yield (
-        "element_wise_if",
-        "a tensor and 0.0",
-        (flags, x),
-        x,
-        lambda flags, x: oracles.element_wise_if(flags, x, np.zeros_like(x)),
-        _functions(
-            lambda flags, x: jnp.where(flags, x, 0.0),
-            lambda flags, x: dmljax.element_wise_if(flags, x, 0.0),
-        ),
-    )
-    yield (
-        "diagonal_matrix1",
-        "upper triangle",
-        (x,),
-        x,
-        lambda x: [oracles.Sample(x.shape, oracles.grid(x.shape), np.triu(x))],
-        _functions(
-            jnp.triu,
-            _triu,
-            dmljax.DiagonalMatrix1Desc(tensor, tensor, DataType.FLOAT32, 0, *ends),
-        ),
-    )
-    some = dataclasses.replace(x, density=0.1)
+    static = (DataType.FLOAT32, 0, LOWEST, 0)
+    desc = dmljax.DiagonalMatrix1Desc(tensor, tensor, *static)
+    functions = _functions(jnp.triu, _triu, desc)
+    return _call("diagonal_matrix1", "upper triangle", (x,), x, functions, oracle)
+
+
+def _coordinates(x: Data) -> Case:
+    def oracle(x: np.ndarray) -> Any:
+        # The rows alone: a descriptor gives the count a dimension.
+        return oracles.nonzero_coordinates(x)[1:]
+
+    x = dataclasses.replace(x, density=0.1)
     rows = Data((x.size, 2), "uint32")
     count = Data((1,), "uint32")
-    yield (
-        "nonzero_coordinates",
-        "10 % not zero",
-        (some,),
-        rows,
-        # The rows alone: a descriptor gives the count a dimension.
-        lambda x: oracles.nonzero_coordinates(x)[1:],
-        _functions(
-            lambda x: jnp.argwhere(x, size=x.size, fill_value=0),
-            dmljax.nonzero_coordinates,
-            dmljax.NonzeroCoordinatesDesc(*map(_tensor, (x, count, rows))),
-        ),
+    functions = _functions(
+        lambda x: jnp.argwhere(x, size=x.size, fill_value=0),
+        dmljax.nonzero_coordinates,
+        dmljax.NonzeroCoordinatesDesc(*map(_tensor, (x, count, rows))),
     )
-    padded = Data((side + 2, side + 2), "float32")
+    about = ("nonzero_coordinates", "10 % not zero", (x,), rows)
+    return _call(*about, functions, oracle)
+
+
+def _padded(x: Data, name: str) -> Case:
+    mode = MODES[name]
     one = (1, 1)
-    for name, mode in MODES.items():
-        oracle = functools.partial(oracles.padding, pads=(one, one), mode=name)
-        theirs = functools.partial(jnp.pad, pad_width=1, mode=name)
-        ours = functools.partial(_padding, mode=mode)
-        desc = dmljax.PaddingDesc(tensor, _tensor(padded), mode, 0.0, 2, one, one)
-        functions = _functions(theirs, ours, desc)
-        yield "padding", name, (x,), padded, oracle, functions
+    padded = Data(tuple(size + 2 for size in x.shape), "float32")
+    static = (mode, 0.0, 2, one, one)
+    desc = dmljax.PaddingDesc(_tensor(x), _tensor(padded), *static)
+    theirs = functools.partial(jnp.pad, pad_width=1, mode=name)
+    functions = _functions(theirs, functools.partial(_padding, mode=mode), desc)
+    oracle = functools.partial(oracles.padding, pads=(one, one), mode=name)
+    return _call("padding", name, (x,), padded, functions, oracle)
 
 
 def _triu(x: Any) -> Any:

@@ -60,11 +60,13 @@ def selects(
     padded = _between_zeros(x, axis, before, after)
     position = lax.broadcasted_iota(np.int32, padded.shape, axis)
     if before:
-        strip = _padding_forms._take_strip(x, axis, -before, before, mode)
+        joined = _padding_forms.join(x, axis, before, 0, mode)
+        strip = lax.slice_in_dim(joined, 0, before, axis=axis)
         strip = _between_zeros(strip, axis, 0, end + after - before)
         padded = jnp.where(position < before, strip, padded)
     if after:
-        strip = _padding_forms._take_strip(x, axis, x.shape[axis], after, mode)
+        joined = _padding_forms.join(x, axis, 0, after, mode)
+        strip = lax.slice_in_dim(joined, x.shape[axis], None, axis=axis)
         strip = _between_zeros(strip, axis, end, 0)
         padded = jnp.where(position >= end, strip, padded)
     return padded

@@ -18,7 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn, TextIO, cast
+from typing import Any, NoReturn, TextIO, cast
 
 from dmljax import __version__
 from dmljax._check import ModelError, escaped, shortened
@@ -123,18 +123,33 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def verb(
-        command: Callable[[argparse.Namespace], int], help_: str, example: str
-    ) -> argparse.ArgumentParser:
-        epilog = f"example: dmljax {example}; {DOCUMENTATION}"
-        name = example.split()[0]
-        added = commands.add_parser(name, help=help_, description=help_, epilog=epilog)
-        added.set_defaults(command=command)
-        return added
+    description = "run model files of DirectML's DxDispatch"
+    run = _add_verb(commands, _run, description, "run model.json --check")
+    _add_options(run)
+    description = "show the supported ranks and types"
+    support = _add_verb(commands, _support, description, "support padding")
+    support.add_argument("operator", nargs="?", metavar="OPERATOR")
+    return parser
 
-    run = verb(
-        _run, "run model files of DirectML's DxDispatch", "run model.json --check"
+
+def _add_verb(
+    commands: Any,
+    command: Callable[[argparse.Namespace], int],
+    description: str,
+    example: str,
+) -> argparse.ArgumentParser:
+    """Adds the verb of an example, which runs `command`."""
+    verb: argparse.ArgumentParser = commands.add_parser(
+        example.split()[0],
+        help=description,
+        description=description,
+        epilog=f"example: dmljax {example}; {DOCUMENTATION}",
     )
+    verb.set_defaults(command=command)
+    return verb
+
+
+def _add_options(run: argparse.ArgumentParser) -> None:
     run.add_argument(
         "models",
         nargs="+",
@@ -165,9 +180,6 @@ def _parser() -> argparse.ArgumentParser:
         metavar="COUNT",
         help="how many elements a model may have; 2^28 if absent",
     )
-    support = verb(_support, "show the supported ranks and types", "support padding")
-    support.add_argument("operator", nargs="?", metavar="OPERATOR")
-    return parser
 
 
 # Running models

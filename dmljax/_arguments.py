@@ -1,7 +1,8 @@
 """Turns what callers pass into arrays, scalars, sizes and integers.
 
-All functions and every `Operator` accept and refuse the same, with the same messages.
-Rules of single operators do not belong here.
+The types of arrays, and the conversions between them, stand here as well. All functions
+and every `Operator` accept and refuse the same, with the same messages. Rules of single
+operators do not belong here.
 
 Every call checks what a compiled program would get wrong in silence: JAX truncates
 64-bit values where x64 mode is off, and a Python number may not fit. All else is
@@ -9,7 +10,9 @@ checked while a call is traced, and a repeated call does not pay for it.
 """
 
 import functools
+import sys
 import typing
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -20,14 +23,7 @@ from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._check import DescriptorError, as_python, show
-from dmljax._types import (
-    LARGEST_DOUBLE,
-    Sizes,
-    is_floating,
-    is_integer,
-    is_sequence,
-    x64_enabled,
-)
+from dmljax._types import Sizes, x64_enabled
 
 # The types that JAX keeps as they are, whether or not its x64 mode is on. An array of
 # such a type needs no other check, which keeps small calls fast.
@@ -37,6 +33,22 @@ KEPT = frozenset(
 )
 # The end of the error for an unsupported dtype.
 _NUMBERS = "a type of JAX, in native byte order, but not of floats of 6 bits"
+
+
+# TYPES
+
+
+def is_integer(dtype: np.dtype) -> bool:
+    """Whether `dtype` is an integer type, including those of 4 bits."""
+    # For NumPy, a timedelta64 is one, too.
+    return jnp.issubdtype(dtype, jnp.integer) and dtype.kind != "m"
+
+
+@functools.cache
+def _limits(dtype: np.dtype) -> tuple[int, int]:
+    """Returns the least and the largest value of an integer type."""
+    limits = jnp.iinfo(dtype)
+    return int(limits.min), int(limits.max)
 
 
 def check_x64(operator: str, name: str, dtype: np.dtype) -> None:
@@ -76,6 +88,39 @@ def same_type(name: str, own: np.dtype, wanted: np.dtype) -> str:
         f" {show(wanted)} does not hold every value of {show(own)}: choose a type that "
         "holds yours, and write .astype(dtype)."
     )
+
+
+def _is_of_numbers(dtype: np.dtype) -> bool:
+    """Whether JAX has arrays of this type, and it is of numbers or bool."""
+    # JAX has no arrays with swapped bytes, but a compiled function that is cached for
+    # the type takes them as they are, and computes with wrong numbers.
+    number = jnp.issubdtype(dtype, np.number) or jnp.issubdtype(dtype, np.bool_)
+    if not number or not dtype.isnative:
+        return False
+    # For NumPy, a timedelta64 is a number. XLA of JAX 0.12 ends the process when it
+    # compiles a program with floats of 6 bits.
+    if dtype.kind == "m" or dtype.name.startswith("float6_"):
+        return False
+    return dtype.itemsize <= 8 or dtype == np.complex128
+
+
+def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
+    """Returns a data type of numbers or bool from whatever stands for one."""
+    try:
+        if isinstance(dtype, jax.Array):  # NumPy takes its type, and warns
+            raise TypeError
+        kind = jnp.dtype(dtype)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{operator}: dtype is {as_python(dtype)}; it must be a data type such as "
+            "jnp.float32."
+        ) from None
+    if not _is_of_numbers(kind):
+        raise TypeError(f"{operator}: dtype is {kind}; it must be {_NUMBERS}.")
+    return kind
+
+
+# ARRAYS
 
 
 def is_python_number(value: Any) -> bool:
@@ -177,34 +222,7 @@ def unwrapped(value: Any) -> Any:
     return value
 
 
-def _is_of_numbers(dtype: np.dtype) -> bool:
-    """Whether JAX has arrays of this type, and it is of numbers or bool."""
-    # JAX has no arrays with swapped bytes, but a compiled function that is cached for
-    # the type takes them as they are, and computes with wrong numbers.
-    number = jnp.issubdtype(dtype, np.number) or jnp.issubdtype(dtype, np.bool_)
-    if not number or not dtype.isnative:
-        return False
-    # For NumPy, a timedelta64 is a number. XLA of JAX 0.12 ends the process when it
-    # compiles a program with floats of 6 bits.
-    if dtype.kind == "m" or dtype.name.startswith("float6_"):
-        return False
-    return dtype.itemsize <= 8 or dtype == np.complex128
-
-
-def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
-    """Returns a data type of numbers or bool from whatever stands for one."""
-    try:
-        if isinstance(dtype, jax.Array):  # NumPy takes its type, and warns
-            raise TypeError
-        kind = jnp.dtype(dtype)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{operator}: dtype is {as_python(dtype)}; it must be a data type such as "
-            "jnp.float32."
-        ) from None
-    if not _is_of_numbers(kind):
-        raise TypeError(f"{operator}: dtype is {kind}; it must be {_NUMBERS}.")
-    return kind
+# SCALARS
 
 
 def as_scalar(
@@ -270,7 +288,7 @@ def convert(
     held = "b"
     if is_integer(dtype):
         held = "biu"
-    elif is_floating(dtype):
+    elif jnp.issubdtype(dtype, np.floating):
         held = "biuf"
     elif jnp.issubdtype(dtype, np.complexfloating):
         held = "biufc"
@@ -315,6 +333,29 @@ def strong(array: jax.Array) -> jax.Array:
     return lax.convert_element_type(array, array.dtype)
 
 
+def cast_float_value(
+    value: float, dtype: np.dtype, rounded_to: DTypeLike = np.float32
+) -> np.ndarray:
+    """Returns a FLOAT attribute as a scalar of the tensor's type.
+
+    It is rounded to float32 first, or to a type that is given. For an integer tensor it
+    is truncated toward zero, as the page of PADDING says. No page says what happens
+    out of range, or to NaN. We chose what JAX's own cast does: it saturates, and NaN
+    gives 0.
+
+    >>> [int(cast_float_value(v, np.dtype("uint8"))) for v in (10.6, -1.0, np.nan)]
+    [10, 0, 0]
+    """
+    with np.errstate(over="ignore"):  # a number past the largest float is infinity
+        rounded = np.array(value, rounded_to)
+        if not is_integer(dtype):
+            return rounded.astype(dtype)
+    low, high = _limits(dtype)
+    inside = np.nan_to_num(np.clip(rounded, float(low), float(high)))
+    # The largest integer may have been rounded up.
+    return np.array(min(int(inside), high), dtype)
+
+
 def as_element(operator: str, name: str, dtype: np.dtype, value: Any) -> Any:
     """Returns a number, in `dtype` if it is an integer that JAX does not take."""
     if type(value) is not int:
@@ -331,28 +372,28 @@ def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nd
     plain = type(value) in (int, float)
     if plain and dtype.kind == "f" and -65504 <= value <= 65504:
         return np.array(value, dtype)
-    integer = dtype.kind in "iu" or is_integer(dtype)
+    whole = dtype.kind in "iu" or is_integer(dtype)
     if isinstance(value, complex):
         fits = dtype.kind == "c"
-        holds = "has no imaginary part"
+        rule = "has no imaginary part"
     elif dtype.kind == "b":
         fits = value in (0, 1)
-        holds = "holds False and True"
-    elif not integer:
-        fits = not _is_huge(value)
-        holds = "holds no numbers of this size"
+        rule = "holds False and True"
+    elif not whole:  # float() raises an error for a larger integer
+        fits = not isinstance(value, int) or abs(value) <= sys.float_info.max
+        rule = "holds no numbers of this size"
     elif value % 1 != 0:
         fits = False
-        holds = "holds whole numbers"
+        rule = "holds whole numbers"
     else:
         low, high = _limits(dtype)
         fits = low <= value <= high
-        holds = f"holds {low} to {high}"
+        rule = f"holds {low} to {high}"
     if not fits:
         raise DescriptorError(
-            f"{operator}: {name} is {as_python(value)}; {show(dtype)} {holds}."
+            f"{operator}: {name} is {as_python(value)}; {show(dtype)} {rule}."
         )
-    if integer:
+    if whole:
         return np.array(value, dtype)
     if not isinstance(value, complex):
         value = float(value)  # large integers have no cast to bfloat16
@@ -361,16 +402,19 @@ def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nd
         return np.array(value, dtype)
 
 
-@functools.cache
-def _limits(dtype: np.dtype) -> tuple[int, int]:
-    """Returns the least and the largest value of an integer type."""
-    limits = jnp.iinfo(dtype)
-    return int(limits.min), int(limits.max)
+def check_float(operator: str, name: str, value: Any) -> None:
+    """Requires that an attribute is a real number that a double can hold."""
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    other = isinstance(value, (bool, np.timedelta64))  # for NumPy, an integer
+    huge = isinstance(value, int) and abs(value) > sys.float_info.max
+    if not number or other or huge:
+        raise DescriptorError(
+            f"{operator}: {name} is {as_python(value)}; it must be a real number that "
+            "a floating-point type holds."
+        )
 
 
-def _is_huge(value: Any) -> bool:
-    """Whether a number is an integer that no double can hold: float() would raise."""
-    return isinstance(value, int) and abs(value) > LARGEST_DOUBLE
+# INTEGERS AND SIZES
 
 
 def check_static(operator: str, name: str, value: Any, kind: str) -> None:
@@ -408,11 +452,31 @@ def as_integer(operator: str, name: str, value: Any) -> int:
     return number
 
 
+def integer(value: int) -> int:
+    """Returns an integer of NumPy or JAX as Python's, with a hash and no overflow.
+
+    Anything else stays as it is, and the checks can name it.
+    """
+    given: Any = value
+    array = isinstance(given, (np.generic, np.ndarray, jax.Array))
+    unknown = isinstance(given, (jax.core.Tracer, np.ma.MaskedArray))
+    known = array and not unknown and not given.ndim
+    return int(given) if known and is_integer(given.dtype) else value
+
+
 def as_size(operator: str, name: str, value: Any) -> int:
     """Returns `value` as a Python integer, or as it is if it is a symbolic size."""
     if is_symbolic_dim(value):
         return typing.cast("int", value)  # it computes as an integer does
     return as_integer(operator, name, value)
+
+
+def is_sequence(values: Any) -> bool:
+    """Whether `values` may be a list of integers."""
+    if isinstance(values, np.ndarray):
+        return values.ndim > 0 and not isinstance(values, np.ma.MaskedArray)
+    text = isinstance(values, (str, bytes, bytearray, memoryview))  # are sequences, too
+    return isinstance(values, Sequence) and not text
 
 
 def as_sizes(
@@ -441,37 +505,3 @@ def as_sizes(
             )
         check_static(operator, name, value, "a tuple of integers")
     return tuple([as_size(operator, name, value) for value in values])
-
-
-def check_float(operator: str, name: str, value: Any) -> None:
-    """Requires that an attribute is a real number that a double can hold."""
-    number = isinstance(value, (int, float, np.integer, np.floating))
-    other = isinstance(value, (bool, np.timedelta64))  # for NumPy, an integer
-    if not number or other or _is_huge(value):
-        raise DescriptorError(
-            f"{operator}: {name} is {as_python(value)}; it must be a real number that "
-            "a floating-point type holds."
-        )
-
-
-def cast_float_value(
-    value: float, dtype: np.dtype, rounded_to: DTypeLike = np.float32
-) -> np.ndarray:
-    """Returns a FLOAT attribute as a scalar of the tensor's type.
-
-    It is rounded to float32 first, or to a type that is given. For an integer tensor it
-    is truncated toward zero, as the page of PADDING says. No page says what happens
-    out of range, or to NaN. We chose what JAX's own cast does: it saturates, and NaN
-    gives 0.
-
-    >>> [int(cast_float_value(v, np.dtype("uint8"))) for v in (10.6, -1.0, np.nan)]
-    [10, 0, 0]
-    """
-    with np.errstate(over="ignore"):  # a number past the largest float is infinity
-        rounded = np.array(value, rounded_to)
-        if not is_integer(dtype):
-            return rounded.astype(dtype)
-    low, high = _limits(dtype)
-    inside = np.nan_to_num(np.clip(rounded, float(low), float(high)))
-    # The largest integer may have been rounded up.
-    return np.array(min(int(inside), high), dtype)

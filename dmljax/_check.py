@@ -17,7 +17,6 @@ import numpy as np
 from dmljax._jax import InconclusiveDimensionOperation
 
 Member = TypeVar("Member", bound=enum.IntEnum)
-Named = tuple[str, Any]  # the name of a tensor, and a value of it
 
 
 class DescriptorError(ValueError):
@@ -81,9 +80,13 @@ def decide_at_most(operator: str, low: int, high: int) -> bool:
 
 
 def require_same(
-    operator: str, what: str, first: Named, second: Named, remedy: str | None = None
+    operator: str,
+    what: str,
+    first: tuple[str, Any],
+    second: tuple[str, Any],
+    remedy: str | None = None,
 ) -> None:
-    """Requires that two tensors agree in `what`.
+    """Requires that two tensors, each a name and a value of it, agree in `what`.
 
     A message about arrays has a remedy, perhaps an empty one. One about a descriptor
     has none, and calls its tensors by DirectML's names.

@@ -27,6 +27,7 @@ from dmljax._arguments import (
 )
 from dmljax._check import (
     DescriptorError,
+    as_python,
     counted,
     decide_at_most,
     require_same,
@@ -34,7 +35,7 @@ from dmljax._check import (
 )
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
-from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes, check_int32
+from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes
 
 NAME = "DIAGONAL_MATRIX1"
 # The arguments of the function, as its messages name them.
@@ -179,6 +180,15 @@ def _as_bound(name: str, bound: Any) -> Any:
     return number
 
 
+def check_int32(operator: str, name: str, value: int) -> None:
+    """Requires that an attribute is an INT of the C struct."""
+    if not INT32_MIN <= value <= INT32_MAX:
+        raise DescriptorError(
+            f"{operator}: {name} is {as_python(value)}; it must be an INT32, "
+            f"{INT32_MIN} to {INT32_MAX}."
+        )
+
+
 def check_diagonals(operator: str, name: str, shape: tuple[int, ...]) -> None:
     """Requires that the numbers of the diagonals of a matrix are INT32."""
     height, width = shape[-2:]
@@ -213,10 +223,17 @@ def _diagonal_matrix1(
             "matrix has at least 2. x[None] and shape=(1, n) have one row."
         )
     check_diagonals(NAME, name, shape)
-    scalars = [
-        _convert_bound(name, bound)
-        for name, bound in zip((BEGIN, END), bounds, strict=False)
-    ]
+    scalars = []
+    for argument, bound in zip((BEGIN, END), bounds, strict=False):
+        array = jnp.asarray(bound)
+        if array.dtype == np.bool_:  # which `convert_scalar` takes for a number
+            raise DescriptorError(
+                f"{NAME}: {argument} has data type BOOL; it must have INT32."
+            )
+        # A Python number that is traced saturates.
+        int32 = np.dtype(np.int32)
+        array = convert_scalar(NAME, argument, array, int32, owner="a diagonal")
+        scalars.append(array)
     scalars.append(convert_scalar(NAME, VALUE, value, described.dtype))
     scalars = [scalar.reshape((1,) * rank) for scalar in scalars]
     # One zero for each matrix is shared by its elements: no array is read.
@@ -226,15 +243,6 @@ def _diagonal_matrix1(
         *scalars, strong(x), matrix=shape[-2:], fill_begin=fill_begin, fill_end=fill_end
     )
     return output
-
-
-def _convert_bound(name: str, bound: ArrayLike) -> jax.Array:
-    """Returns a bound as an int32 scalar. A Python number that is traced saturates."""
-    array = jnp.asarray(bound)
-    if array.dtype == np.bool_:  # which `convert_scalar` takes for a number
-        raise DescriptorError(f"{NAME}: {name} has data type BOOL; it must have INT32.")
-    int32 = np.dtype(np.int32)
-    return convert_scalar(NAME, name, array, int32, owner="a diagonal")
 
 
 def _xla(

@@ -29,7 +29,6 @@ INLINE: Any = getattr(getattr(jax, "Inline", None), "JAX_EARLY", True)
 # JAX documents this class in jax.extend.lowering, which JAX 0.9 lacks.
 Context = mlir.LoweringRuleContext
 NO_MESH = AbstractMesh((), ())
-_MISSING = object()  # stands for a name that this JAX lacks; None could be a value
 
 # The attributes that lead to each name, from an object that JAX documents.
 UNDOCUMENTED = {
@@ -68,16 +67,16 @@ UNDOCUMENTED = {
 
 
 def _read(name: str, source: Any) -> Any:
-    """Reads a name of the table from `source`; `_MISSING` if it is not there."""
+    """Reads a name of the table from `source`; None if it is not there."""
     for attribute in UNDOCUMENTED[name].split("."):
-        source = getattr(source, attribute, _MISSING)
+        source = getattr(source, attribute, None)
     return source
 
 
 def _need(name: str, source: Any) -> Any:
     """Reads a name of the table for which there is no substitute."""
     found = _read(name, source)
-    if found is _MISSING:
+    if found is None:
         raise NotImplementedError(
             f"dmljax: this JAX, {jax.__version__}, has no {UNDOCUMENTED[name]}, which "
             "every operator needs. Use another version of JAX."
@@ -135,16 +134,18 @@ def why_divided(context: Context) -> str | None:
             "implementation=None."
         )
     reason = "XLA may divide these arrays among devices, which it can't do here"
-    if _read("devices", context) is _MISSING:
+    if _read("devices", context) is None:
         reason = (
             f"this JAX, {jax.__version__}, does not say for how many devices it lowers "
             f"a program ({UNDOCUMENTED['devices']})"
         )
-    return f"{reason}; use implementation=None, or {ON_PARTS}"
+    return f"{reason}; use implementation=None, or, {ON_PARTS}"
 
 
-# How a program runs a kernel on arrays that are divided.
-ON_PARTS = """run the kernel on each device's part of x, where f calls the operator:
+# How a program runs a kernel on arrays that are divided. Along other dimensions than
+# those of a batch, a part by itself would have another result.
+ON_PARTS = """if only a batch is divided, run the kernel on each device's part of x, \
+where f calls the operator:
     mesh, spec = x.sharding.mesh, x.sharding.spec
     mapped = jax.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
     outputs = mapped(x)"""
@@ -188,7 +189,7 @@ def lower(
 def with_weak_type(array: Any) -> Any:
     """Returns the type of an array as a weak one."""
     update = _read("weak type", array)
-    return array if update is _MISSING else update(weak_type=True)
+    return array if update is None else update(weak_type=True)
 
 
 def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
@@ -201,32 +202,31 @@ def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
     """
     axes = [_varying(array) for array in arrays]
     everywhere = frozenset().union(*axes)
-    return [
-        lax.pcast(array, tuple(everywhere - own), to="varying")
-        if everywhere - own
-        else array
-        for array, own in zip(arrays, axes, strict=True)
-    ]
+    alike = []
+    for array, own in zip(arrays, axes, strict=True):
+        if own != everywhere:
+            array = lax.pcast(array, tuple(everywhere - own), to="varying")
+        alike.append(array)
+    return alike
 
 
-def knows_manual_axes(array: jax.Array) -> bool:
-    """Whether JAX says over which mesh axes of a shard_map an array varies."""
-    return bool(_manual_axes(array))
+def manual_axes(array: jax.Array) -> dict[str, Any]:
+    """Returns the mesh axes of a shard_map over which an array varies.
 
-
-def _manual_axes(array: jax.Array) -> dict[str, Any]:
-    """Returns how JAX says over which mesh axes an array varies, by attribute."""
+    They are a keyword argument of a type of JAX, which has another name in JAX 0.9. If
+    JAX does not say the axes, there is no argument.
+    """
     kind = jax.typeof(array)
     for name in ("manual axes", "manual axes in JAX 0.9"):
         axes = _read(name, kind)
-        if axes is not _MISSING:
+        if axes is not None:
             return {UNDOCUMENTED[name]: axes}
     return {}
 
 
 def _varying(array: jax.Array) -> frozenset[str]:
-    """Returns the mesh axes over which an array varies, if JAX says so."""
-    for axes in _manual_axes(array).values():
+    """Returns the names of the mesh axes over which an array varies."""
+    for axes in manual_axes(array).values():
         return frozenset(getattr(axes, "varying", axes))
     return frozenset()
 
@@ -238,7 +238,7 @@ def struct(
 
     Pallas asks for it inside of a shard_map that checks over which axes arrays vary.
     """
-    return jax.ShapeDtypeStruct(shape, dtype, **_manual_axes(operand))
+    return jax.ShapeDtypeStruct(shape, dtype, **manual_axes(operand))
 
 
 # JAX 0.9.0
@@ -286,7 +286,7 @@ def code_per_thread() -> CodePerThread | None:
     reference = _read("reference", mosaic_gpu)
     pointer = _read("pointer", module("jax.experimental.mosaic.gpu"))
     dialects = _read("dialects", module("jaxlib.mlir"))
-    if _MISSING in (inline, reference, pointer, dialects):
+    if None in (inline, reference, pointer, dialects):
         return None
     return CodePerThread(inline, reference, pointer, module("jaxlib.mlir.ir"), dialects)
 
@@ -301,6 +301,6 @@ def compute_capability() -> tuple[int, ...] | None:
     """The lowest of this machine's GPUs, such as (9, 0); None if JAX says nothing."""
     gpus = [device for device in jax.local_devices() if device.platform == "gpu"]
     known = [_read("compute capability", device) for device in gpus]
-    if not known or _MISSING in known:
+    if not known or None in known:
         return None
     return min(tuple(map(int, str(each).split("."))) for each in known)

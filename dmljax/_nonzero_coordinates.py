@@ -5,6 +5,7 @@ The forms are in `_nonzero_forms`, and the result is in `_nonzero_coordinates_re
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -25,7 +26,7 @@ from dmljax._primitive import (
     check_implementation,
     compiled,
 )
-from dmljax._sharding import explicit_mesh, explicit_parts
+from dmljax._sharding import devices_along, explicit_mesh
 from dmljax._types import MAX_ELEMENTS, Form, Outputs, to_scalar
 
 NAME = "NONZERO_COORDINATES"
@@ -50,8 +51,8 @@ def nonzero_coordinates(
 
     Both 0.0 and -0.0 are zero. NaN, infinities and subnormal numbers are not.
 
-    Coordinates are uint32, in which 0 - 1 is 4294967295: subtract after
-    ``.astype(int)``. Rows past the count hold 0 by default, and 0 is an index as well:
+    Coordinates are uint32 and wrap below 0: write ``.astype(int)`` before you subtract.
+    Rows past the count hold 0 by default, and 0 is an index as well:
     in a graph of n nodes, they count a loop at node 0 again. With ``fill=n`` they are
     out of bounds: ``.at[rows].get(mode="fill", fill_value=0)`` reads 0 for them, and
     ``.at[rows].add`` leaves them out, also under ``jit`` and ``grad``.
@@ -66,14 +67,16 @@ def nonzero_coordinates(
       parts: the number P of equal parts into which the first dimension is cut.
         (DirectML has no such field.) Each part has its own count and its own rows. The
         coordinates are still those in the whole array. If the first dimension is
-        divided among devices, they send nothing to one another. None stands for the
-        whole array with a single count.
+        divided among devices, and P is a multiple of their number, they send nothing to
+        one another. None stands for the whole array with a single count.
       size: the number K of rows to return, for each part if `parts` is given.
         (DirectML has no such field.) The count is still the number of all elements that
-        are not zero, so K was too small if the count is larger. No coordinates of M
-        rows are allocated. None stands for a row for each element.
-      implementation: None for the Pallas kernel where there is one, and for XLA's code
-        elsewhere. "xla" and "pallas" ask for one of them.
+        are not zero, so K was too small if the count is larger. Memory for K rows is
+        enough: no array of M rows is made. A symbolic size is at least 1. None stands
+        for a row for each element.
+      implementation: None lets us choose: the Pallas kernel on an NVIDIA GPU from
+        Hopper on, from 2^12 elements on, and else XLA's code. "xla" and "pallas" ask
+        for one of them.
 
     Returns:
       A ``NonzeroCoordinates``: the count, () uint32, and the coordinates, (M, N) uint32
@@ -119,17 +122,19 @@ def nonzero_coordinates(
                 f"which has sizes {show(x.shape)}."
             )
     if size is not None:
+        # `as_size` would ask for an integer. A caller who has a traced count needs to
+        # know what the size is.
         check_static(NAME, "size", size, "an upper bound of the count")
         size = as_size(NAME, "size", size)
-        # A symbolic size must be at least 1, because JAX can't scatter into an array
-        # that may be empty.
         if isinstance(size, int):
+            low = 0
             legal = 0 <= size <= MAX_ELEMENTS
         else:
-            legal = decide_at_most(NAME, 1, size)
+            low = 1  # JAX can't scatter into an array that may be empty
+            legal = decide_at_most(NAME, low, size)
         if not legal:
             raise DescriptorError(
-                f"{NAME}: size is {size}; it must be a number of rows, 0 to "
+                f"{NAME}: size is {size}; it must be a number of rows, {low} to "
                 f"{MAX_ELEMENTS}."
             )
     return _nonzero_coordinates(x, columns, fill, parts, size, implementation)
@@ -145,7 +150,7 @@ def _nonzero_coordinates(
     implementation: Implementation,
 ) -> NonzeroCoordinates:
     columns = max(x.ndim, 1) if columns is None else columns
-    check_columns(X, "columns is", x.shape, columns)
+    check_sizes_and_columns(X, x.shape, "columns is", columns)
     operands = (x,) if parts is None else _split(x, parts)
     outputs = NONZERO_COORDINATES(
         *operands,
@@ -159,12 +164,12 @@ def _nonzero_coordinates(
 
 
 def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
-    """Returns the parts of the first dimension as a batch, and their first numbers.
+    """Returns the parts of the first dimension as a batch, and the offset of each part.
 
-    The form adds the first number of a part to the numbers that it finds there.
+    The form adds this offset in the whole array to the offsets that it finds in a part.
     """
     # A part may not straddle two devices: finding its rows would need an exchange.
-    devices = explicit_parts(x, 0)
+    devices = devices_along(x, 0)
     if parts % devices != 0:
         raise DescriptorError(
             f"{NAME}: parts is {parts}; it must be a multiple of {devices}, the number "
@@ -177,18 +182,20 @@ def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
         first, *rest = jax.typeof(x).sharding.spec
         sharding = NamedSharding(mesh, PartitionSpec(first, None, *rest))
     shape = (parts, x.shape[0] // parts, *x.shape[1:])
-    split = lax.reshape(x, shape, out_sharding=sharding)
-    numbers = lax.iota(np.uint32, parts) * to_scalar(x.size // parts, np.uint32)
-    return split, numbers.reshape((parts,) + (1,) * x.ndim)
+    in_parts = lax.reshape(x, shape, out_sharding=sharding)
+    origins = lax.iota(np.uint32, parts) * to_scalar(x.size // parts, np.uint32)
+    return in_parts, origins.reshape((parts,) + (1,) * x.ndim)
 
 
-def check_columns(name: str, are: str, sizes: tuple[int, ...], columns: int) -> None:
+def check_sizes_and_columns(
+    name: str, sizes: tuple[int, ...], columns_are: str, columns: int
+) -> None:
     """Checks the number of elements of a tensor, and that of coordinates in a row.
 
     Args:
       name: the tensor, as messages name it.
-      are: the beginning of the message about the columns.
       sizes: the sizes of the tensor.
+      columns_are: the words of a message before the number of columns.
       columns: the number of coordinates in a row.
     """
     elements = math.prod(sizes)
@@ -205,8 +212,8 @@ def check_columns(name: str, are: str, sizes: tuple[int, ...], columns: int) -> 
     if not low <= columns <= high:
         allowed = str(low) if low == high else f"{low} to {high}"
         raise DescriptorError(
-            f"{NAME}: {are} {columns}; for {name} of sizes {show(sizes)} it must be "
-            f"{allowed}."
+            f"{NAME}: {columns_are} {columns}; for {name} of sizes {show(sizes)} it "
+            f"must be {allowed}."
         )
 
 
@@ -220,16 +227,16 @@ def _sizes(
 ) -> list[tuple[int, ...]]:
     """Returns the sizes of the counts and of the coordinates."""
     del static
-    split = x.ndim - rank
-    batch = x.shape[:split]
-    rows = math.prod(x.shape[split:]) if size is None else size
+    batch_rank = x.ndim - rank
+    batch = x.shape[:batch_rank]
+    rows = math.prod(x.shape[batch_rank:]) if size is None else size
     return [batch, (*batch, rows, columns)]
 
 
 def _by_kernel(
     kernel: Form,
     x: jax.Array,
-    *first: jax.Array,
+    *origin: jax.Array,
     rank: int,
     size: int | None,
     **static: Any,
@@ -237,9 +244,9 @@ def _by_kernel(
     """Finds the coordinates by a kernel, which takes lines."""
     # A kernel needs something to read and to write.
     if 0 in (*x.shape, size):
-        return forms.by_size(x, *first, rank=rank, size=size, **static)
-    lines, restore = forms.flatten_lines(x, *first, rank=rank, size=size)
-    origins = [lines.first] if first else []
+        return forms.definition(x, *origin, rank=rank, size=size, **static)
+    lines, restore = forms.flatten_lines(x, *origin, rank=rank, size=size)
+    origins = [lines.origin] if origin else []
     outputs = kernel(lines.x, *origins, sizes=lines.sizes, rows=lines.rows, **static)
     return restore(*outputs)
 
@@ -258,19 +265,20 @@ def _tpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
 
 NONZERO_COORDINATES = OperatorPrimitive(
     "nonzero_coordinates",
-    forms.by_size,
-    # The batch. A row depends on all elements of the tensor that come before.
-    lambda x, *_, rank, **static: range(x.ndim - rank),
+    xla=forms.definition,
+    # Only along the batch: a row depends on all elements of the tensor before it.
+    independent=lambda x, *_, rank, **static: range(x.ndim - rank),
     aligned=False,
     # All rows of a divided tensor take 4.9 ms on two H200s if each device gathers the
-    # tensor and runs the kernel, and 13.0 if XLA divides them
-    # (results/nvidia-h200-scaling.csv, "as a whole").
+    # tensor and runs the kernel, over explicit axes, and 13.1 if XLA divides them, over
+    # automatic axes (benchmarks/results/nvidia-h200-scaling.csv, "as a whole"). With
+    # `size=`, XLA sends a number for every 32 elements.
     gathers=lambda *, size, **static: size is None,
     sizes=_sizes,
     dtype=np.dtype(np.uint32),
-    divisible=forms.divisible,
+    divisible=functools.partial(forms.by_bit_words, running_sum=forms.sum_in_levels),
     on_platform={"cpu": forms.walk_bit_words},
-    # We chose 2^12 elements: a kernel takes 0.2 s longer to compile than XLA's form,
-    # and gains 0.014 ms for 1024 elements on an H200.
+    # We chose 2^12 elements, of the largest operand or output: a kernel takes 0.2 s
+    # longer to compile than XLA's form, and gains little for fewer elements.
     kernels={"cuda": Kernel(_gpu_kernel, 2**12), "tpu": Kernel(_tpu_kernel)},
 )

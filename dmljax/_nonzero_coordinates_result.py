@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import export, lax
-from jax.sharding import AxisType, NamedSharding, PartitionSpec, auto_axes
+from jax.sharding import AxisType, NamedSharding, PartitionSpec, get_abstract_mesh
 from jax.typing import ArrayLike
 
 from dmljax._arguments import (
@@ -27,8 +27,8 @@ from dmljax._arguments import (
 )
 from dmljax._check import DescriptorError, require_same, show
 from dmljax._nonzero_forms import WRITE_ONCE, valid_rows
-from dmljax._primitive import compiled
-from dmljax._sharding import explicit_mesh
+from dmljax._primitive import check_elements, compiled
+from dmljax._sharding import by_xla, explicit_mesh
 from dmljax._types import to_scalar, x64_enabled
 
 TAKE = "NonzeroCoordinates.take"
@@ -106,8 +106,8 @@ class NonzeroCoordinates(_Outputs):
         token.
 
         All reads are in range, and ``checkify.index_checks`` finds no error. The call
-        can be differentiated in `x` and in `fill_value`. Its gradient drops rows
-        past the count as ``put`` does.
+        can be differentiated in `x` and in `fill_value`. Its derivatives drop rows past
+        the count as ``put`` does, and these checks report that.
 
         Args:
           x: sizes S and then any others, where the array that was searched has sizes S.
@@ -181,15 +181,20 @@ def nonzero_result(
 def _take(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
     scalar = convert_scalar(TAKE, "fill_value", fill, x.dtype, owner="x")
     leading = _leading_dimensions(TAKE, kept, x)
+    check_elements(TAKE, kept.coordinates.shape[:-1] + x.shape[leading:])
 
     def take(kept: NonzeroCoordinates, x: jax.Array, scalar: jax.Array) -> jax.Array:
         parts, valid, index = _in_parts(kept, x)
         if 0 in x.shape[:leading]:
-            return jnp.broadcast_to(scalar, valid.shape + x.shape[leading:])
-        read = read_rows
-        for _ in range(kept.count.ndim):
-            read = jax.vmap(read)
-        rows = read(parts, valid, index)
+            # Nothing is read. An array that is made of `x` stays on its device.
+            sizes = valid.shape + x.shape[leading:]
+            widths = [(0, math.prod(sizes), 0)]
+            rows = lax.pad(x.reshape(0), x.dtype.type(0), widths).reshape(sizes)
+        else:
+            read = read_rows
+            for _ in range(kept.count.ndim):
+                read = jax.vmap(read)
+            rows = read(parts, valid, index)
         within = lax.broadcast_in_dim(valid, rows.shape, range(valid.ndim))
         return jnp.where(within, rows, scalar)
 
@@ -265,9 +270,10 @@ def _leading_dimensions(name: str, kept: NonzeroCoordinates, x: jax.Array) -> in
                 "them, or call this method inside of the vmap."
             )
         raise DescriptorError(text)
-    # JAX indexes with int32 up to this size, and would wrap a larger index in silence.
+    # Without x64 mode JAX indexes with int32, and would wrap a larger index in silence.
+    # JAX takes a symbolic size to be below 2^31.
     largest = max((n for n in found if isinstance(n, int)), default=0)
-    if largest + kept.coordinates.shape[-2] >= 2**31 and not x64_enabled():
+    if largest >= 2**31 and not x64_enabled():
         raise DescriptorError(
             f"{name}: x has sizes {show(x.shape)}; indices of 2^31 and more need JAX's "
             "x64 mode. Turn it on by jax.config.update('jax_enable_x64', True)."
@@ -310,26 +316,30 @@ def _by_xla(
     mesh = explicit_mesh(*jax.tree.leaves(operands))
     if mesh is None:
         return function(*operands)
-    kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
-    explicit = tuple(name for name, kind in kinds if kind == AxisType.Explicit)
     sharding = NamedSharding(mesh, PartitionSpec(*spec))
-    divided = auto_axes(function, axes=explicit, out_sharding=sharding)
-    result: jax.Array = divided(*operands)
+    result: jax.Array = by_xla(function, mesh, sharding)(*operands)
     return result
 
 
-# ROWS AND THEIR DERIVATIVES. `put` scatters: in a loop, XLA writes a few rows in place,
-# and on a CPU this took an eighth of the time of a select by the inverse index. The
-# derivatives gather by that index: each is a scatter whose transpose is such a gather,
-# which adds nothing up and reads and writes less. "Rows of a mask and back" with its
-# gradient took a third of the time that it takes with the transposes of JAX.
+# ROWS AND THEIR DERIVATIVES. The *inverse index* has the row of each element. The
+# derivative of `take` is a scatter by the inverse index, because its transpose is then
+# a gather. JAX would transpose a gather into a scatter that adds up, and "rows of a
+# mask and back" with its gradient takes three times as long on a CPU
+# (benchmarks/results/x86_64-cpu.csv). `put` scatters by the index, and its derivative
+# needs the inverse index only to know which elements were overwritten. We chose a
+# scatter because XLA writes a few rows in place in a loop: on a CPU, a select by the
+# inverse index took eight times as long.
 
 
 @jax.custom_jvp
 def read_rows(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
     """Reads the valid rows, and element 0 for the others: all are in range."""
     inside = tuple(jnp.where(valid, column, 0) for column in index)
-    rows: jax.Array = x.at[inside].get(mode="promise_in_bounds")
+    # Under vmap, explicit mesh axes may divide the batch of the index alone. JAX then
+    # asks how the rows are divided: not at all, but for the batch.
+    kinds = get_abstract_mesh().axis_types
+    whole = PartitionSpec() if AxisType.Explicit in kinds else None
+    rows: jax.Array = x.at[inside].get(mode="promise_in_bounds", out_sharding=whole)
     return rows
 
 
@@ -365,42 +375,26 @@ def _write_rows_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
 
 
 def _inverse(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
-    """Returns the inverse of the index: the row of each element.
-
-    An element without a row has a number past the last row, and none has the same.
-    """
+    """Returns the row of each element, and the number of rows if it has none."""
     sizes = x.shape[: len(index)]
-    elements = math.prod(sizes)
-    largest = elements + valid.shape[0]
-    if isinstance(largest, int) and largest > 2**32:
-        raise DescriptorError(
-            f"NonzeroCoordinates: x has sizes {show(x.shape)}; with {valid.shape[0]} "
-            "rows, there are too many elements for a derivative, whose indices are "
-            "UINT32. Search the array in parts=."
-        )
-    past = lax.iota(np.uint32, elements) + to_scalar(valid.shape[0], np.uint32)
-    row = lax.iota(np.uint32, valid.shape[0])
+    rows = valid.shape[0]
+    none = jnp.full(sizes, to_scalar(rows, np.uint32))
     places = _past_the_end(x, valid, index)
-    inverse: jax.Array = past.reshape(sizes).at[places].set(row, **WRITE_ONCE)
+    row = lax.iota(np.uint32, rows)
+    inverse: jax.Array = none.at[places].set(row, **WRITE_ONCE)
     return inverse
 
 
 def _past_the_end(x: jax.Array, valid: jax.Array, index: Index) -> Index:
-    """Returns the index, where rows past the count have places past the end of x."""
+    """Returns the index, where rows past the count have a place past the end of x."""
     first, *others = index
-    row = lax.iota(first.dtype, first.shape[0])
-    past = row + to_scalar(x.shape[0], first.dtype)
-    return jnp.where(valid, first, past), *others
+    return jnp.where(valid, first, to_scalar(x.shape[0], first.dtype)), *others
 
 
 # A PYTREE
 
 
 def _flatten(found: NonzeroCoordinates) -> tuple[Any, Searched | None]:
-    return tuple(found), found._searched
-
-
-def _flatten_with_keys(found: NonzeroCoordinates) -> tuple[Any, Searched | None]:
     keys = map(jax.tree_util.GetAttrKey, found._fields)
     return tuple(zip(keys, found, strict=True)), found._searched
 
@@ -416,9 +410,7 @@ def _from_bytes(data: bytes) -> Searched | None:
     return None if searched is None else Searched(*searched)
 
 
-jax.tree_util.register_pytree_with_keys(
-    NonzeroCoordinates, _flatten_with_keys, _unflatten, _flatten
-)
+jax.tree_util.register_pytree_with_keys(NonzeroCoordinates, _flatten, _unflatten)
 # Without this registration JAX can't export a program that returns the tuple as bytes.
 export.register_pytree_node_serialization(
     NonzeroCoordinates,

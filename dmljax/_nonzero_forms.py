@@ -2,13 +2,13 @@
 
 A form takes a batch of tensors, (*batch, *sizes), of `rank` sizes each. It returns the
 counts, (*batch,), and the coordinates, (*batch, rows, columns). It works on lines: each
-tensor is one line of elements. If there is a second operand, `first`, it has the offset
-of the first element of each line. This is 0, unless a line is a part of a tensor.
+tensor is one line of elements. If there is a second operand, `origin`, it has the
+offset of each line in its whole array. This is 0, unless a line is a part of a tensor.
 
 All forms but `by_elements` pack a line into *bit words*. A bit word has one bit for
-each of 32 elements, set if the element is not zero. The forms then compact the set bits
-into rows of coordinates, each in a different way. For example, with four elements in a
-bit word:
+each of 32 elements, set if the element is not zero. The number of a bit is its *place*.
+The forms then compact the set bits into rows of coordinates, each in a different way.
+For example, with four elements in a bit word:
 
     elements    0 5 0 0 | 7 1 0 2     sizes (2, 4)
     bit words   0b0010    0b1011      the first element is the lowest bit
@@ -26,18 +26,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from dmljax._types import (
-    Outputs,
-    index_mode,
-    mode_of,
-    packed_strides,
-    to_scalar,
-)
+from dmljax._types import Outputs, index_mode, mode_of, to_scalar
 
 BIT_WORD = 32  # the elements of a bit word
 BLOCK = 16  # numbers that one level of a running sum adds up
 MANY = 2**23  # elements from which on bit words pay
-# A scatter that drops indices past the end, and whose indices are all different.
+# Options of a scatter that drops indices past the end. The other indices are unique.
 WRITE_ONCE: Any = {
     "mode": "drop",
     "unique_indices": True,
@@ -94,15 +88,16 @@ def unravel(offset: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Arra
     a tensor, the first coordinate may be past the size of the part.
     """
     sizes = last_sizes(sizes, columns)
-    coordinates: list[jax.Array] = []
-    for stride, size in zip(packed_strides(sizes), sizes, strict=True):
+    coordinates = []
+    for axis, size in enumerate(sizes):
         # Each coordinate is computed from the offset. In a chain of divisions and
         # remainders, each division would wait for the division before.
+        stride = math.prod(sizes[axis + 1 :])
         coordinate = lax.div(offset, to_scalar(stride, np.uint32))
-        if coordinates:
+        if axis > 0:
             coordinate = lax.rem(coordinate, to_scalar(size, np.uint32))
-        coordinates.append(lax.expand_dims(coordinate, [-1]))
-    return lax.concatenate(coordinates, offset.ndim)
+        coordinates.append(coordinate)
+    return jnp.stack(coordinates, -1)
 
 
 def fill_rows(coordinates: jax.Array, valid: jax.Array, fill: int | None) -> jax.Array:
@@ -126,13 +121,13 @@ class Lines(NamedTuple):
     """A batch of tensors, of which each is one line. All sizes are at least 1."""
 
     x: jax.Array  # (lines, elements)
-    first: jax.Array  # (lines,): the offset of the first element of each line
+    origin: jax.Array  # (lines,): the offset of each line in its whole array
     sizes: tuple[int, ...]  # of one tensor
     rows: int  # that a form returns for each line
 
 
 def flatten_lines(
-    x: jax.Array, first: jax.Array | None = None, *, rank: int, size: int | None
+    x: jax.Array, origin: jax.Array | None = None, *, rank: int, size: int | None
 ) -> tuple[Lines, Callable[[jax.Array, jax.Array], Outputs]]:
     """Returns the lines of a batch, and a function that restores the batch.
 
@@ -157,13 +152,13 @@ def flatten_lines(
             return count[kept[:-1]], coordinates[kept]
         return count, coordinates
 
-    number = math.prod(batch)
-    flat = x.reshape(number, math.prod(sizes))
-    if first is None:
-        offsets = lax.full((number,), 0, np.uint32)
+    lines = math.prod(batch)
+    flat = x.reshape(lines, math.prod(sizes))
+    if origin is None:
+        origins = lax.full((lines,), 0, np.uint32)
     else:
-        offsets = jnp.broadcast_to(first, (*batch, *[1] * rank)).ravel()
-    return Lines(flat, offsets, sizes, rows), restore
+        origins = jnp.broadcast_to(origin, (*batch, *[1] * rank)).ravel()
+    return Lines(flat, origins, sizes, rows), restore
 
 
 def pack(x: jax.Array) -> jax.Array:
@@ -171,17 +166,17 @@ def pack(x: jax.Array) -> jax.Array:
     lines, elements = x.shape
     words = -(-elements // BIT_WORD)
     past = words * BIT_WORD - elements
-    lanes = lax.convert_element_type(is_nonzero(x), np.uint32)
-    lanes = jnp.pad(lanes, [(0, 0), (0, past)])
-    lanes = lax.reshape(lanes, (lines, words, BIT_WORD))
+    flags = lax.convert_element_type(is_nonzero(x), np.uint32)
+    flags = jnp.pad(flags, [(0, 0), (0, past)])
+    flags = lax.reshape(flags, (lines, words, BIT_WORD))
     # The barrier keeps XLA from computing the bit words of a constant mask on the host,
     # at 2 to 3 s for 10^6 elements. A barrier on the input would keep the comparison
     # out of the fusion, and take a quarter longer.
-    lane = lax.optimization_barrier(lax.iota(np.uint32, BIT_WORD))
-    # No two terms share a bit: the sum is the same as an or. We sum because
-    # GPUs can't reduce an or among each other. XLA fuses the comparison into the sum,
-    # and reads the input once.
-    bits = jnp.left_shift(lanes, lane[None, None])
+    place = lax.optimization_barrier(lax.iota(np.uint32, BIT_WORD))
+    # No two terms share a bit: the sum is the same as an or. XLA has a fast reduction
+    # among the threads of a GPU for a sum, and none for an or. It fuses the comparison
+    # into the sum, and reads the input once.
+    bits = jnp.left_shift(flags, place[None, None])
     return bits.sum(2, dtype=np.uint32)
 
 
@@ -199,18 +194,18 @@ def coordinates_of(
 # THE DEFINITION
 
 
-def by_size(x: jax.Array, *first: jax.Array, **static: Any) -> Outputs:
+def definition(x: jax.Array, *origin: jax.Array, **static: Any) -> Outputs:
     """Chooses the form by the number of elements.
 
-    A symbolic number takes the form for few. We timed the elements above a limit on an
-    H200, by `by_bit_words`, by `by_elements` and by a scatter in jax.numpy: 2^24
-    elements take 0.093, 0.147 and 0.141 ms, and 2^22 elements 0.066, 0.056 and 0.059
-    (results/nvidia-h200.csv, "dmljax xla", "[bit words]", "[elements]" and "jnp
-    scatter").
+    A symbolic number takes the form for few. We timed the program "elements above a
+    limit" on an H200, by `by_bit_words`, by `by_elements` and by a scatter in
+    jax.numpy: 2^24 elements take 0.093, 0.147 and 0.141 ms, and 2^22 elements 0.066,
+    0.056 and 0.059 (benchmarks/results/nvidia-h200.csv, "dmljax xla", "[bit words]",
+    "[elements]" and "jnp scatter").
     """
     few = not isinstance(x.size, int) or x.size < MANY
     form = by_elements if few else by_bit_words
-    return form(x, *first, **static)
+    return form(x, *origin, **static)
 
 
 # THE FORM FOR FEW ELEMENTS
@@ -218,7 +213,7 @@ def by_size(x: jax.Array, *first: jax.Array, **static: Any) -> Outputs:
 
 def by_elements(
     x: jax.Array,
-    first: jax.Array | None = None,
+    origin: jax.Array | None = None,
     *,
     rank: int,
     size: int | None,
@@ -230,7 +225,7 @@ def by_elements(
     Compiled for an H200, it takes 1.5 bytes of temporary memory for each element: up to
     12 MiB below `MANY`. With `size=`, `by_bit_words` takes half a byte.
     """
-    lines, restore = flatten_lines(x, first, rank=rank, size=size)
+    lines, restore = flatten_lines(x, origin, rank=rank, size=size)
     with index_mode(lines.x.shape[1], lines.rows) as integer:
         bits = is_nonzero(lines.x)
         # Without the barrier XLA would count a constant mask on the host, for 7 s if it
@@ -240,17 +235,17 @@ def by_elements(
         count = ends[:, -1].astype(np.uint32)
         row = jnp.where(bits, ends - 1, to_scalar(lines.rows, integer))
         write = functools.partial(write_offsets, rows=lines.rows)
-        offset = jax.vmap(write)(row, lines.first)
+        offset = jax.vmap(write)(row, lines.origin)
     return restore(count, coordinates_of(offset, count, lines, columns, fill))
 
 
-def write_offsets(row: jax.Array, first: jax.Array, rows: int) -> jax.Array:
+def write_offsets(row: jax.Array, origin: jax.Array, rows: int) -> jax.Array:
     """Writes the offset of each element of a line into its row, and 0 elsewhere.
 
     An element that is zero has a row past the end, where the scatter drops it. The
     other rows are unique, and XLA needs no atomic operations.
     """
-    offset = first + lax.iota(np.uint32, row.size)
+    offset = origin + lax.iota(np.uint32, row.size)
     zeros = jnp.zeros(rows, np.uint32)
     written: jax.Array = zeros.at[row].set(offset, **WRITE_ONCE)
     return written
@@ -261,7 +256,7 @@ def write_offsets(row: jax.Array, first: jax.Array, rows: int) -> jax.Array:
 
 def by_bit_words(
     x: jax.Array,
-    first: jax.Array | None = None,
+    origin: jax.Array | None = None,
     *,
     rank: int,
     size: int | None,
@@ -269,8 +264,8 @@ def by_bit_words(
     fill: int | None,
     running_sum: Callable[[jax.Array], jax.Array] = lax.cumsum,
 ) -> Outputs:
-    """Compacts bit words by a scatter for all rows, and by a forward fill for some."""
-    lines, restore = flatten_lines(x, first, rank=rank, size=size)
+    """Compacts bit words by a scatter, or by a forward fill if `size` is given."""
+    lines, restore = flatten_lines(x, origin, rank=rank, size=size)
     words = pack(lines.x)
     ones = lax.population_count(words)
     count = ones.sum(1, dtype=np.uint32)
@@ -278,24 +273,27 @@ def by_bit_words(
     find = functools.partial(compact, rows=lines.rows)
     with index_mode(lines.x.shape[1], lines.rows):
         starts = jax.vmap(running_sum)(ones) - ones  # set bits before each bit word
-        offset = jax.vmap(find)(words, starts, lines.first)
+        offset = jax.vmap(find)(words, starts, lines.origin)
     return restore(count, coordinates_of(offset, count, lines, columns, fill))
 
 
 def scatter_bits(
-    words: jax.Array, starts: jax.Array, first: jax.Array, rows: int
+    words: jax.Array, starts: jax.Array, origin: jax.Array, rows: int
 ) -> jax.Array:
-    """Writes the offset of each set bit of a line: its row says how many are before."""
+    """Writes the offset of each set bit of a line into its row.
+
+    The row is the number of set bits before this one.
+    """
     word = words[:, None]
-    lane = lax.broadcasted_iota(np.uint32, (1, BIT_WORD), 1)
-    is_set = (word >> lane) & 1 != 0
-    row = starts[:, None] + ones_below(word, lane)
+    place = lax.broadcasted_iota(np.uint32, (1, BIT_WORD), 1)
+    is_set = (word >> place) & 1 != 0
+    row = starts[:, None] + ones_below(word, place)
     row = jnp.where(is_set, row, to_scalar(rows, np.uint32))
-    return write_offsets(row.ravel(), first, rows)
+    return write_offsets(row.ravel(), origin, rows)
 
 
 def fill_forward(
-    words: jax.Array, starts: jax.Array, first: jax.Array, rows: int
+    words: jax.Array, starts: jax.Array, origin: jax.Array, rows: int
 ) -> jax.Array:
     """Finds the bit word of each row of a line by a forward fill, then the bit in it.
 
@@ -309,28 +307,23 @@ def fill_forward(
     row = lax.iota(np.uint32, rows)
     before = row - starts[word]  # set bits of the word before the one of this row
     bits = words[word]
-    # Bisection: the bit is `step` lanes further if at most `before` are below that.
-    lane = jnp.zeros_like(row)
+    # Bisection: the bit is `step` places further if at most `before` are below that.
+    place = jnp.zeros_like(row)
     for step in (16, 8, 4, 2, 1):
-        further = lane + step
-        lane = jnp.where(ones_below(bits, further) <= before, further, lane)
-    offset = first + word.astype(np.uint32) * np.uint32(BIT_WORD) + lane
+        further = place + step
+        place = jnp.where(ones_below(bits, further) <= before, further, place)
+    offset = origin + word.astype(np.uint32) * np.uint32(BIT_WORD) + place
     total = starts[-1] + lax.population_count(words[-1])
     return jnp.where(row < total, offset, 0)
 
 
-def ones_below(word: jax.Array, lane: jax.Array) -> jax.Array:
-    """Counts the set bits of a bit word that are lower than a lane."""
-    lower = (jnp.uint32(1) << lane) - 1
+def ones_below(word: jax.Array, place: jax.Array) -> jax.Array:
+    """Counts the set bits of a bit word below a place."""
+    lower = (jnp.uint32(1) << place) - 1
     return lax.population_count(word & lower)
 
 
-# THE FORM THAT XLA DIVIDES
-
-
-def divisible(x: jax.Array, *first: jax.Array, **static: Any) -> Outputs:
-    """Compacts bit words by sums that XLA divides well."""
-    return by_bit_words(x, *first, running_sum=sum_in_levels, **static)
+# THE RUNNING SUM THAT XLA DIVIDES
 
 
 def sum_in_levels(numbers: jax.Array) -> jax.Array:
@@ -375,7 +368,7 @@ class Walk(NamedTuple):
 
 def walk_bit_words(
     x: jax.Array,
-    first: jax.Array | None = None,
+    origin: jax.Array | None = None,
     *,
     rank: int,
     size: int | None,
@@ -384,25 +377,25 @@ def walk_bit_words(
 ) -> Outputs:
     """Walks over the bit words of all lines, and visits the set bits in their order.
 
-    A core of a CPU does this faster than anything that it would do for each element
-    (results/x86_64-cpu.csv, "[scatter]").
+    On a CPU this is faster than the other forms, which do work for each element
+    (benchmarks/results/x86_64-cpu.csv, "[scatter]").
     """
-    lines, restore = flatten_lines(x, first, rank=rank, size=size)
+    lines, restore = flatten_lines(x, origin, rank=rank, size=size)
     words = pack(lines.x)
     ones = lax.population_count(words)
     count = ones.sum(1, dtype=np.uint32)
-    number, width = words.shape
-    with index_mode(words.size * BIT_WORD, number * lines.rows) as integer:
+    height, width = words.shape
+    with index_mode(words.size * BIT_WORD, height * lines.rows) as integer:
         zero = lax.full((), 0, integer)
-        found = lax.full((number * lines.rows, columns), 0, np.uint32)
+        found = lax.full((height * lines.rows, columns), 0, np.uint32)
         walk = Walk(lax.full((), 0, np.uint32), zero, found)
         # We chose one loop for all lines. For lines of 64 elements, a loop over lines
         # around a loop over the words of each took twice as long. Within the loop, the
         # reshape would copy all words in each round.
-        flat = lax.reshape(words, (number * width,))
+        flat = lax.reshape(words, (height * width,))
         visit = functools.partial(visit_word, words=flat, width=width, lines=lines)
         walk = lax.fori_loop(zero, to_scalar(words.size, integer), visit, walk)
-    coordinates = lax.reshape(walk.found, (number, lines.rows, columns))
+    coordinates = lax.reshape(walk.found, (height, lines.rows, columns))
     valid = valid_rows(count, lines.rows)
     return restore(count, fill_rows(coordinates, valid, fill))
 
@@ -416,16 +409,16 @@ def visit_word(
     rows = to_scalar(lines.rows, k.dtype)
     begin = line * rows
     end = begin + rows
-    first = lax.dynamic_index_in_dim(lines.first, line, keepdims=False)
-    offset = first + within.astype(np.uint32) * np.uint32(BIT_WORD)
+    origin = lax.dynamic_index_in_dim(lines.origin, line, keepdims=False)
+    offset = origin + within.astype(np.uint32) * np.uint32(BIT_WORD)
 
     def has_bit(walk: Walk) -> jax.Array:
         return jnp.logical_and(walk.word != 0, walk.row < end)
 
     def visit_bit(walk: Walk) -> Walk:
-        rest, lane = lowest_bit(walk.word)
+        rest, place = lowest_bit(walk.word)
         columns = walk.found.shape[1]
-        coordinates = unravel(offset + lane, lines.sizes, columns)
+        coordinates = unravel(offset + place, lines.sizes, columns)
         found = lax.dynamic_update_index_in_dim(walk.found, coordinates, walk.row, 0)
         return Walk(rest, walk.row + 1, found)
 
@@ -435,13 +428,13 @@ def visit_word(
 
 
 def lowest_bit(word: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns a bit word without its lowest set bit, and the lane of this bit.
+    """Returns a bit word without its lowest set bit, and the place of this bit.
 
-    >>> rest, lane = lowest_bit(jnp.uint32(0b1100))
-    >>> bin(rest), int(lane)
+    >>> rest, place = lowest_bit(jnp.uint32(0b1100))
+    >>> bin(rest), int(place)
     ('0b1000', 2)
     """
     rest = word & (word - 1)
     isolated = word ^ rest
-    lane: jax.Array = lax.population_count(isolated - 1)
-    return rest, lane
+    place: jax.Array = lax.population_count(isolated - 1)
+    return rest, place

@@ -14,18 +14,24 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
-from dmljax._arguments import as_array, as_integer, as_size, same_type, strong
+from dmljax._arguments import (
+    as_array,
+    as_integer,
+    as_size,
+    is_integer,
+    same_type,
+    strong,
+)
 from dmljax._check import DescriptorError, counted, decide_at_most, show
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
-from dmljax._types import Outputs, is_integer, mode_of, to_scalar
+from dmljax._types import Outputs, mode_of, to_scalar
 
 NAME = "ONE_HOT"
 # The arguments of the function, as its messages name them.
 INDEX = "indices (IndicesTensor)"
 VALUES = "values (ValuesTensor)"
 AXIS = "axis (Axis)"
-SIZE = "size"
 
 
 def one_hot(
@@ -33,11 +39,11 @@ def one_hot(
 ) -> jax.Array:
     """Makes sequences along `axis` that are off everywhere except at their index.
 
-    ``output[.., i, ..] = on if i == wrapped(indices[.., 0, ..]) else off``, where off
-    is the first element of `values` and on is the second. If an index is negative,
-    ``wrapped(index)`` is index + size; otherwise it is the index itself. If an index is
-    at least `size`, or below -size, its whole sequence is off. An unsigned index is
-    never negative.
+    ``output[.., i, ..] = on if i == position_of(indices[.., 0, ..]) else off``, where
+    off is the first element of `values` and on is the second. If an index is negative,
+    ``position_of(index)`` is index + size; otherwise it is the index itself. If an
+    index is at least `size`, or below -size, its whole sequence is off. An unsigned
+    index is never negative.
 
     Args:
       indices: (..., 1, ...) of any integer type, of size 1 along `axis`.
@@ -58,7 +64,8 @@ def one_hot(
         an integer.
 
     Labels of -1 or -100 often stand for "ignore". A negative label counts from the end
-    here. Make it out of range: ``jnp.where(labels < 0, size, labels.astype(int))``.
+    here. Make it out of range: ``jnp.where(labels < 0, size, labels.astype(int))``. An
+    integer type of 8 bits may not hold the size, but ``int`` does.
 
     >>> import jax.numpy as jnp
     >>> indices = jnp.array([[0], [-1], [5]])
@@ -72,16 +79,17 @@ def one_hot(
     return _one_hot(
         as_array(NAME, INDEX, indices),
         as_array(NAME, VALUES, values),
-        as_size(NAME, SIZE, size),
+        as_size(NAME, "size", size),
         as_integer(NAME, AXIS, axis),
         _are_truth_values(values),
     )
 
 
 def _are_truth_values(values: ArrayLike) -> bool:
-    """Whether off is 0 and on is 1, and JAX knows it while it traces a call."""
+    """Whether `values` is an array of NumPy that begins with 0 and 1."""
     if not isinstance(values, np.ndarray):
         return False
+    # -0.0 equals 0, but is no truth value: we compare bits.
     wanted = np.array([0, 1]).astype(values.dtype)
     return bool(values.ravel()[:2].tobytes() == wanted.tobytes())
 
@@ -109,18 +117,23 @@ def _one_hot(
             f"has {counted(rank, 'dimension')}."
         )
     axis %= rank
-    names = INDEX, VALUES, AXIS, SIZE
-    check_sizes(names, indices.shape, values.shape, size, axis)
-    # Later elements are ignored, as the page says.
-    # XLA fuses a conversion of truth values further than a select: the loss of labels
-    # takes 0.190 ms on an H200, and 0.225 with a select (results/nvidia-h200.csv, "mean
+    names = INDEX, VALUES, AXIS, "size"
+    remedy = " jnp.expand_dims(indices, axis) adds an axis of size 1."
+    check_sizes(names, indices.shape, values.shape, size, axis, remedy)
+    # If off and on are known to be 0 and 1, we select truth values and convert them.
+    # XLA fuses that further: the mean loss of bfloat16 labels takes 0.190 ms on an
+    # H200, and 0.225 by values that are data (benchmarks/results/nvidia-h200.csv, "mean
     # loss of labels" and "[values]").
     if truth:
         off, on = (lax.full((1,) * rank, bit) for bit in (False, True))
     else:
+        # DirectML ignores the elements past the second one.
         flat = strong(values).reshape((values.size,) + (1,) * (rank - 1))
         off, on = flat[:1], flat[1:2]
+    # The axis of the primitive counts from the end: vmap adds dimensions in front. `on`
+    # comes first, as in jnp.where.
     (output,) = ONE_HOT(strong(indices), on, off, size=size, axis=axis - rank)
+    # Truth values get the type of the values.
     converted: jax.Array = lax.convert_element_type(output, values.dtype)
     return converted
 
@@ -131,27 +144,28 @@ def check_sizes(
     values: tuple[int, ...],
     size: int,
     axis: int,
+    remedy: str = "",
 ) -> tuple[int, ...]:
     """Checks the sizes of the inputs, and returns those of the output.
 
     `names` are those of the indices, the values, the axis and the size in messages.
+    `remedy` ends the message about indices of another size along the axis.
     """
     index_name, values_name, axis_name, size_name = names
     if indices[axis] != 1:
         raise DescriptorError(
             f"{NAME}: {index_name} has sizes {show(indices)}; its size along "
-            f"{axis_name} {axis} is {indices[axis]} and must be 1. "
-            "jnp.expand_dims(indices, axis) adds an axis of size 1."
+            f"{axis_name} {axis} is {indices[axis]} and must be 1.{remedy}"
         )
     elements = math.prod(values)
     if not decide_at_most(NAME, 2, elements):
         raise DescriptorError(
             f"{NAME}: {values_name} has sizes {show(values)}, "
-            f"{counted(elements, 'element')}; it must have at least 2, off and on, as "
-            "jnp.array([0.0, 1.0]) has."
+            f"{counted(elements, 'element')}; it must have at least 2, off and on."
         )
-    # Positions are counted in int32 where the indices have no wider type. JAX takes a
-    # symbolic size to be below 2^31.
+    # In 32 bits, the sum of the largest index and a larger size would wrap around in
+    # `position_of`. We use one limit for all types. JAX takes a symbolic size to be
+    # below 2^31.
     too_large = isinstance(size, int) and size >= 2**31
     if too_large or not decide_at_most(NAME, 1, size):
         raise DescriptorError(
@@ -160,12 +174,16 @@ def check_sizes(
     return (*indices[:axis], size, *indices[axis + 1 :])
 
 
-def wrapped(index: jax.Array, size: int) -> jax.Array:
-    """Returns the positions that indices light: a negative one counts from the end.
+def position_of(index: jax.Array, size: int) -> jax.Array:
+    """Returns the position that each index lights. A negative one counts from the end.
 
-    For example, of size 5 the int8 index -2 lights position 3: without a sign it is
-    254, and 254 + 5 wraps around to 3. So a negative index is larger than its sum with
-    `size`. One below -size stays too large for a position, and lights nothing.
+    The type of a signed `index` must hold `size`. We read its bits as a number without
+    a sign, and take the smaller one of index and index + size:
+
+    - index >= 0: the sum does not wrap around, and the index is smaller;
+    - -size <= index < 0: the sum wraps around to the position;
+    - index < -size: the sum does not wrap around. The index stays, is at least `size`,
+      and lights nothing.
     """
     if not jnp.issubdtype(index.dtype, np.signedinteger):
         return index
@@ -184,13 +202,13 @@ def countable(index: Any) -> Any:
 def _xla(
     index: jax.Array, on: jax.Array, off: jax.Array, *, size: int, axis: int
 ) -> Outputs:
-    # The static axis is negative: a batch dimension in front leaves it alone.
     index = countable(index)
     (sizes,) = _sizes(index, on, off, size=size, axis=axis)
-    # Operations of the full size cost nothing where XLA fuses them. A later broadcast
-    # keeps XLA from some fusions, or takes another kernel.
+    # We broadcast the index first, although `position_of` could take the small array.
+    # Where XLA fuses, the full size costs nothing. A broadcast after `position_of`
+    # keeps XLA from some fusions, or takes a kernel of its own.
     with mode_of(index):
-        lit = wrapped(lax.broadcast_in_dim(index, sizes, range(index.ndim)), size)
+        lit = position_of(lax.broadcast_in_dim(index, sizes, range(index.ndim)), size)
         position = lax.broadcasted_iota(lit.dtype, sizes, axis + index.ndim)
         condition = lax.eq(lit, position)
     return select(condition, on, off)
@@ -204,9 +222,9 @@ def _sizes(*operands: jax.Array, size: int, axis: int) -> list[tuple[int, ...]]:
 
 ONE_HOT = OperatorPrimitive(
     "one_hot",
-    _xla,
+    xla=_xla,
     # All dimensions but that of the sequences.
-    lambda index, *_, axis, **static: {*range(index.ndim)} - {index.ndim + axis},
+    independent=lambda x, *_, axis, **static: {*range(x.ndim)} - {x.ndim + axis},
     sizes=_sizes,
     linear=2,  # on and off
     transpose=transpose_select,

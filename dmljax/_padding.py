@@ -1,8 +1,8 @@
 """PADDING: inflates a tensor with constant, edge, mirrored or repeated values.
 
 The forms, with the modes and their formula, are in `_padding_forms`. The primitive has
-an adjoint, and each is the transpose of the other: every derivative of padding, in
-forward and in reverse mode, is padding or its adjoint.
+an adjoint, and each is the transpose of the other: the derivatives in the input are
+padding and its adjoint. The gradient of the value is a sum over the padding.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.interpreters import ad
 from jax.typing import ArrayLike
 
 from dmljax import _padding_forms as forms
@@ -38,7 +39,6 @@ from dmljax._primitive import (
     OperatorPrimitive,
     check_implementation,
     compiled,
-    needs_cotangent,
     unbroadcast,
 )
 from dmljax._types import Outputs, Sizes
@@ -50,8 +50,8 @@ MODE = "mode (PaddingMode)"
 VALUE = "value (PaddingValue)"
 START = "start_padding (StartPadding)"
 END = "end_padding (EndPadding)"
-# Ends the message to a caller who passes what np.pad takes.
-PAIRS = (
+# Ends the message to a caller who passes one list of pairs, as np.pad takes it.
+HINT_ABOUT_PAIRS = (
     " 0 adds nothing. One list of pairs (before, after), as np.pad takes it, becomes "
     "both paddings by start, end = zip(*pairs)."
 )
@@ -66,7 +66,7 @@ def padding(
     x: ArrayLike,
     /,
     start_padding: Sizes,
-    end_padding: Sizes | None = None,
+    end_padding: Sizes | None = None,  # None is an error, which explains pairs
     *,
     mode: PaddingMode | ModeName | int = PaddingMode.CONSTANT,
     value: ArrayLike = 0,
@@ -118,9 +118,8 @@ def padding(
     """
     check_implementation(NAME, implementation)
     x = as_array(NAME, X, x)
-    start = as_sizes(NAME, START, start_padding, PAIRS)
-    # Without it, the caller may have passed one list of pairs, and the error says so.
-    end = as_sizes(NAME, END, end_padding, PAIRS)  # type: ignore[arg-type]
+    start = as_sizes(NAME, START, start_padding, HINT_ABOUT_PAIRS)
+    end = as_sizes(NAME, END, end_padding, HINT_ABOUT_PAIRS)  # type: ignore[arg-type]
     mode = _as_mode(mode)
     if mode is PaddingMode.CONSTANT:
         scalar = as_scalar(NAME, VALUE, value, x.dtype, cast=True)
@@ -132,7 +131,7 @@ def padding(
 
 
 def _as_mode(mode: Any) -> PaddingMode:
-    """Returns the mode of a name or a number: all of them share one program."""
+    """Returns the mode of a name or a number. jit then compiles one program for all."""
     if type(mode) is PaddingMode:
         return mode
     if isinstance(mode, (jax.Array, np.ndarray)):
@@ -154,6 +153,8 @@ def _padding(
     check_padding((NAME, X, START, END), x.shape, start, end, mode)
     operands = [strong(x)]
     if value is not None:
+        # `as_scalar` has converted a Python number. An array is checked here, once for
+        # each trace. In normal form, all operands have one rank.
         scalar = convert_scalar(NAME, VALUE, value, x.dtype, cast=True)
         operands.append(scalar.reshape((1,) * x.ndim))
     (output,) = PADDING(
@@ -223,11 +224,11 @@ def _transpose(
     (cotangent,) = cotangents
     x, *value = operands
     result: list[jax.Array | None] = [None] * len(operands)
-    if needs_cotangent(x):
+    if ad.is_undefined_primal(x):
         # The adjoint has no kernel, and runs XLA's form whatever the caller asked for.
         (sums,) = ADJOINT(cotangent, **static | {"implementation": "xla"})
         result[0] = unbroadcast(sums, x)
-    if value and needs_cotangent(value[0]):
+    if value and ad.is_undefined_primal(value[0]):
         inside = forms.is_inside(cotangent.shape, static["start"], static["end"])
         outside = jnp.where(inside, cotangent.dtype.type(0), cotangent)
         result[1] = unbroadcast(outside, value[0])
@@ -264,20 +265,21 @@ def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
 
 PADDING = OperatorPrimitive(
     "padding",
-    forms.gathered,
-    _independent,
+    xla=forms.gathered,
+    independent=_independent,
     sizes=forms.padded_sizes,
-    # A gather on a TPU moves up to 3.3 times the bytes (results/tpu.csv, "[gather]").
+    # On a TPU, a gather moves up to 3.3 times the bytes that joining moves
+    # (benchmarks/results/tpu.csv, "[gather]").
     on_platform={"cpu": forms.on_cpu, "tpu": forms.joined},
     divisible=forms.divisible,
-    linear=2,  # the input, and under CONSTANT the value
+    linear=2,  # all operands: the input, and under CONSTANT the value
     transpose=_transpose,
     kernels={"cuda": Kernel(_gpu_kernel)},
 )
 ADJOINT = OperatorPrimitive(
     "padding_adjoint",
-    forms.adjoint,
-    _independent,
+    xla=forms.adjoint,
+    independent=_independent,
     sizes=forms.unpadded_sizes,
     linear=1,
     transpose=_transpose_adjoint,

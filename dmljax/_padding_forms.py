@@ -6,8 +6,8 @@ reversals and sums in a fixed order. The program has the same size whatever the 
 The transpose that JAX derives from a gather is a scatter-add: it is slower, and the
 order of its sums may change from run to run.
 
-A *strip* is the padding on one side of one axis, if it is one slice of the input,
-perhaps reversed. The primitives are in `_padding`.
+A *strip* is the padding on one side of one axis. The *phase* of a coordinate is its
+place in the period of a mode. The primitives are in `_padding`.
 """
 
 import enum
@@ -26,7 +26,6 @@ from dmljax._types import (
     Form,
     Outputs,
     index_mode,
-    is_floating,
     mode_of,
     to_scalar,
 )
@@ -63,7 +62,7 @@ class PaddingMode(enum.IntEnum):
     """
 
     __module__ = "dmljax"
-    # Names of modes in other libraries. A message says their names here.
+    # Names of modes in other libraries. An error message translates them.
     OTHER_NAMES = enum.nonmember(
         {
             "REFLECT": "REFLECTION",
@@ -95,19 +94,19 @@ MODES = {**PaddingMode.__members__, "REFLECT": PaddingMode.REFLECTION}
 
 
 def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
-    """Returns the period of a mode, and the sum of a position and its mirror image.
+    """Returns the period of a mode, and the sum of a phase and its mirror image.
 
     For example, with size 3 SYMMETRIC repeats elements 0 1 2 2 1 0. The period is 6.
-    Position 4 has the mirror image 1: they add up to 5, as all such pairs do.
-    A periodic mode folds coordinates into an axis of `size` elements: position j of a
-    period is element min(j, mirror - j). WRAP mirrors nothing, as j is the smaller one
-    in all of its period.
+    Phase 4 has the mirror image 1: they add up to 5, as all such pairs do. A periodic
+    mode folds coordinates into an axis of `size` elements: phase j holds element
+    min(j, mirror - j). WRAP has no mirror image. We give it the mirror of SYMMETRIC:
+    the minimum is then always j.
     """
     if mode is PaddingMode.REFLECTION:
         mirror = 2 * size - 2
         # A size of 1 would have the period 0. max_dim with `size` makes it 1, and
-        # changes nothing else. Unlike max(..., 1), JAX can compare the result with a
-        # symbolic size.
+        # changes nothing from size 2 on. Unlike max(..., 1), JAX can compare the result
+        # with a symbolic size.
         return jax.core.max_dim(mirror, size), mirror
     mirror = 2 * size - 1
     if mode is PaddingMode.SYMMETRIC:
@@ -127,19 +126,24 @@ def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any
     """
     scalar = functools.partial(to_scalar, dtype=position.dtype)
     if mode is PaddingMode.EDGE:
-        inner = lax.sub(position, scalar(start))
-        return lax.clamp(scalar(0), inner, scalar(size - 1))
+        coordinate = lax.sub(position, scalar(start))
+        return lax.clamp(scalar(0), coordinate, scalar(size - 1))
     period, mirror = fold(size, mode)
     shifted = lax.add(position, scalar(-start % period))
-    inner = lax.rem(shifted, scalar(period))
-    return lax.min(inner, lax.sub(scalar(mirror), inner))
+    phase = lax.rem(shifted, scalar(period))
+    return lax.min(phase, lax.sub(scalar(mirror), phase))
 
 
 def by_axes(pad: Callable[..., jax.Array], *, last_first: bool) -> Form:
     """Makes a form that pads one axis after the other by a function of one axis.
 
     The function takes the array, the axis, the padding before and after it, and a mode
-    other than CONSTANT.
+    other than CONSTANT. XLA's own pad does all axes under CONSTANT, in every form.
+
+    With `last_first`, the last axis is padded first. Gathers are faster so: images that
+    are cut into patches take 0.125 ms on an H200, and 0.525 with the first axis first.
+    On a CPU, a mean of rows takes up to 13 times as long with the first axis first
+    (benchmarks/results, "[first axis first]").
     """
 
     def form(
@@ -191,25 +195,24 @@ def gather(
 ) -> jax.Array:
     """Pads along one axis by an index for each position: the definition.
 
+    A negative padding leaves positions out: if `after` is -size, the padding before
+    the axis is left.
+
     XLA fuses the gathers of all axes into one loop. It reaches 0.85 of an H200's copy
-    bandwidth for float32 (results/nvidia-h200.csv, "reflect padding").
+    bandwidth for float32 (benchmarks/results/nvidia-h200.csv, "reflect padding").
     """
-    return _gather_range(x, axis, 0, before + x.shape[axis] + after, before, mode)
-
-
-def _gather_range(
-    x: jax.Array, axis: int, first: int, count: int, before: int, mode: PaddingMode
-) -> jax.Array:
-    """Gathers what `count` positions of the padded axis repeat, from `first` on."""
     size = x.shape[axis]
-    # The greatest number here is a position that is shifted by a period: it has at
-    # most 2 * size elements. Indexing also computes with the other sizes of `x`.
-    with index_mode(first + count + 2 * size, *x.shape) as integer:
-        position = lax.add(lax.iota(integer, count), to_scalar(first, integer))
-        index = source_index(position, before, size, mode)
+    count = before + size + after
+    # The greatest number here is a position plus less than a period, and a period is at
+    # most 2 * size. Indexing also computes with the other sizes of `x`.
+    with index_mode(count + 2 * size, *x.shape) as integer:
+        index = source_index(lax.iota(integer, count), before, size, mode)
         # Indexing in jax.numpy takes 3 times as long to trace.
-        others = [*range(axis), *range(axis + 1, x.ndim)]
-        dimensions = lax.GatherDimensionNumbers(tuple(others), (axis,), (axis,))
+        dimensions = lax.GatherDimensionNumbers(
+            offset_dims=(*range(axis), *range(axis + 1, x.ndim)),
+            collapsed_slice_dims=(axis,),
+            start_index_map=(axis,),
+        )
         sizes = list(x.shape)
         sizes[axis] = 1
         # Every index is inside, and XLA need not compare it with the size again.
@@ -224,38 +227,44 @@ def write_strips(
     """Pads along one axis by zeros, and writes the strips over them.
 
     Along a divided axis, XLA turns the gathers of both strips into one all-reduce.
-    Slices and reversals became four collectives, one after the other.
+    Slices and reversals became four collectives, one after the other. A gather of all
+    positions would become an all-reduce of the whole output.
     """
-    end = before + x.shape[axis]
-    padded = _extend(x, axis, before, end + after)
+    size = x.shape[axis]
+    end = before + size
+    padded = _place_in_zeros(x, axis, before, end + after)
     with index_mode(end + after) as integer:
-        for first, count in ((0, before), (end, after)):
-            if count:
-                strip = _gather_range(x, axis, first, count, before, mode)
-                place = to_scalar(first, integer)
-                padded = lax.dynamic_update_slice_in_dim(padded, strip, place, axis)
+        if before:
+            strip = gather(x, axis, before, -size, mode)
+            place = to_scalar(0, integer)
+            padded = lax.dynamic_update_slice_in_dim(padded, strip, place, axis)
+        if after:
+            strip = gather(x, axis, -size, after, mode)
+            place = to_scalar(end, integer)
+            padded = lax.dynamic_update_slice_in_dim(padded, strip, place, axis)
     return padded
 
 
+gathered = by_axes(gather, last_first=True)
 _by_strips = by_axes(write_strips, last_first=True)
 
 
 def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     """Pads by strips that are written into a larger array. XLA divides this well.
 
-    Along an axis that XLA has divided, a gather of all positions becomes an all-reduce
-    of the whole output, and one of the strips an all-reduce of the strips. The gather
-    of all positions is faster on one device: reflect padding of float32 images takes
-    0.568 ms by it and 0.609 by strips, if two H200s divide the batch over explicit and
-    over automatic axes (results/nvidia-h200-scaling.csv).
+    On one device the gather of all positions is faster. With two H200s and a divided
+    batch of float32 images, explicit axes run it on each part and take 0.568 ms.
+    Automatic axes run the strips and take 0.609 ms
+    (benchmarks/results/nvidia-h200-scaling.csv).
     """
+    # A complex number has no bits in one integer.
     if static["mode"] is PaddingMode.CONSTANT or x.dtype.kind == "c":
         return _by_strips(x, *value, **static)
     kind = x.dtype
-    if is_floating(kind):
+    if jnp.issubdtype(kind, np.floating):
         kind = np.dtype(f"uint{jnp.finfo(kind).bits}")
     with mode_of(x):
-        # On a CPU, XLA moves bfloat16 by way of float32, but its bits as they are.
+        # XLA for CPUs converts bfloat16 to float32 and back. It copies integers.
         bits = lax.bitcast_convert_type(x, kind)
         (padded,) = _by_strips(bits, **static)
         # XLA for GPUs does an update at the end of a program in place, by a kernel of
@@ -266,74 +275,50 @@ def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
         return (lax.bitcast_convert_type(held, x.dtype),)
 
 
-def on_cpu(
-    x: jax.Array, *value: jax.Array, start: Pads, end: Pads, mode: PaddingMode
-) -> Outputs:
-    """Pads by joining strips if runs are long and elements narrow, else by a gather.
-
-    Both pass over the array once for each axis. Joining copies runs of bytes, and a
-    gather computes an index for each element. A run is what follows an index of the
-    last padded axis and of those before it.
-    """
-    axes = padded_axes(x.ndim, start, end)
-    last = axes[-1][0] if axes else x.ndim
-    run = math.prod(x.shape[last:])
-    side_by_side = math.prod(x.shape[last + 1 :])
-    # On a CPU, XLA moves bfloat16, of kind "V", by way of float32.
-    narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
-    known = isinstance(run, int)
-    form = gathered
-    # A gather copies 16 and more elements that lie side by side at once, and is faster
-    # with them (results/x86_64-cpu.csv, "reflect padding", "[join]" and "[gather]").
-    if narrow and known and run >= 96 and side_by_side < 16:
-        form = joined
-    return form(x, *value, start=start, end=end, mode=mode)
-
-
 def join(
     x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
-    """Pads along one axis by joining strips to `x`, if each is a slice of it."""
+    """Pads along one axis by joining strips to `x`, as jnp.pad does.
+
+    jnp.pad joins one slice for each fold. A gather is the same program however wide
+    the padding is.
+    """
     size = x.shape[axis]
     known = all(isinstance(n, int) for n in (before, size, after))
     longest = size - 1 if mode is PaddingMode.REFLECTION else size
     if not known or max(before, after) > longest:
         return gather(x, axis, before, after, mode)
-    first = _take_strip(x, axis, -before, before, mode)
-    last = _take_strip(x, axis, size, after, mode)
-    return lax.concatenate([first, x, last], axis)
+    around = [(0, 0)] * x.ndim
+    around[axis] = (before, after)
+    name = "reflect" if mode is PaddingMode.REFLECTION else mode.name.lower()
+    return jnp.pad(x, around, mode=name)
 
 
-# Images that are cut into patches on an H200 take 0.125 ms if the last axis is gathered
-# first, and else 0.525. On a CPU, a mean of rows takes up to 13 times as long if it is
-# gathered last (benchmarks/results, "[first axis first]").
-gathered = by_axes(gather, last_first=True)
 joined = by_axes(join, last_first=False)
 
 
-def _take_strip(
-    x: jax.Array, axis: int, first: int, length: int, mode: PaddingMode
-) -> jax.Array:
-    """Returns the padding at input coordinates [first, first + length).
+def on_cpu(
+    x: jax.Array, *value: jax.Array, start: Pads, end: Pads, mode: PaddingMode
+) -> Outputs:
+    """Pads by joining strips if runs are long and elements narrow, else by a gather.
 
-    The coordinates lie within one period of the mode, before or after the axis.
+    Joining passes over the array once for each padded axis, and copies runs. A gather
+    passes once in all, and computes an index for each element. A *run* is the elements
+    that differ only in their coordinates from the last padded axis on.
     """
-    size = x.shape[axis]
-    if mode is PaddingMode.EDGE:
-        nearest = 0 if first < 0 else size - 1
-        edge = lax.slice_in_dim(x, nearest, nearest + 1, axis=axis)
-        shape = list(x.shape)
-        shape[axis] = length
-        return lax.broadcast_in_dim(edge, shape, range(x.ndim))
-    period, mirror = fold(size, mode)
-    source = first % period
-    if source + length <= size:
-        return lax.slice_in_dim(x, source, source + length, axis=axis)
-    # The strip is in the mirrored half of a period, in which coordinates fall. Its
-    # first element mirrors element `last`.
-    last = mirror - source
-    part = lax.slice_in_dim(x, last - length + 1, last + 1, axis=axis)
-    return lax.rev(part, (axis,))
+    axes = padded_axes(x.ndim, start, end)
+    last = axes[-1][0] if axes else x.ndim
+    run = math.prod(x.shape[last:])
+    side_by_side = math.prod(x.shape[last + 1 :])
+    # XLA for CPUs converts bfloat16, of kind "V", to float32 and back.
+    narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
+    known = isinstance(run, int)
+    # A gather copies 16 and more elements that lie side by side at once, and is faster
+    # with them (benchmarks/results/x86_64-cpu.csv, "reflect padding", "[join]" and
+    # "[gather]").
+    if narrow and known and run >= 96 and side_by_side < 16:
+        return joined(x, *value, start=start, end=end, mode=mode)
+    return gathered(x, *value, start=start, end=end, mode=mode)
 
 
 def _pad_constant(x: jax.Array, value: jax.Array, start: Pads, end: Pads) -> jax.Array:
@@ -349,7 +334,10 @@ def _pad_constant(x: jax.Array, value: jax.Array, start: Pads, end: Pads) -> jax
 
 
 def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> jax.Array:
-    """Says which output elements come from the input. Batch dimensions have size 1."""
+    """Says which output elements come from the input.
+
+    The result has size 1 along axes that are not padded.
+    """
     result = jnp.ones((1,) * len(shape), bool)
     for axis, before, after in padded_axes(len(shape), start, end):
         sizes = [1] * len(shape)
@@ -367,7 +355,8 @@ def adjoint(
     cotangent: jax.Array, *, start: Pads, end: Pads, mode: PaddingMode
 ) -> Outputs:
     """Adds the padding of the cotangent to its inside, one axis after the other."""
-    # Padding goes from the first axis to the last, and its transpose goes back.
+    # The order of the axes changes the rounding alone. With one order in all programs,
+    # a gradient has the same bits in each of them.
     for axis, before, after in reversed(padded_axes(cotangent.ndim, start, end)):
         cotangent = _unpad_axis(cotangent, axis, before, after, mode)
     return (cotangent,)
@@ -385,17 +374,17 @@ def _unpad_axis(
         if length:
             part = lax.slice_in_dim(cotangent, first, first + length, axis=axis)
             part, target = _bring_inside(part, first - before, size, axis, mode)
-            result += _extend(part, axis, target, size)
+            result += _place_in_zeros(part, axis, target, size)
     return result
 
 
 def _bring_inside(
     part: jax.Array, first: int, size: int, axis: int, mode: PaddingMode
 ) -> tuple[jax.Array, int]:
-    """Returns what a stretch of padding adds to the inside, and from which element on.
+    """Returns the summand of a strip to the inside, and the element where it begins.
 
-    The stretch begins at the input coordinate `first`; the inside has `size` elements.
-    A stretch within one period is added as it is, or reversed. A longer one is cut into
+    The strip begins at the input coordinate `first`; the inside has `size` elements. A
+    strip within one period is added as it is, or reversed. A longer one is cut into
     periods, and their sum is added.
     """
     length = part.shape[axis]
@@ -405,17 +394,17 @@ def _bring_inside(
         nearest = 0 if at_most(first, 0) else size - 1
         return total, nearest
     period, mirror = fold(size, mode)
-    source = _remainder(first, period)
-    if at_most(source + length, size):
-        return part, source
-    last = mirror - source  # the element that the first of the stretch mirrors
+    phase = _remainder(first, period)
+    if at_most(phase + length, size):
+        return part, phase
+    last = mirror - phase  # the element that the first of the strip mirrors
     if at_most(last + 1, size) and at_most(length - 1, last):
         return lax.rev(part, (axis,)), last - length + 1
-    return _sum_periods(part, source, size, axis, mode), 0
+    return _sum_periods(part, phase, size, axis, mode), 0
 
 
 def _remainder(number: int, period: int) -> int:
-    """Returns ``number % period``, which may be less than 0 by up to one period.
+    """Returns ``number % period``. The number may be negative, down to -period.
 
     JAX can compare a symbolic sum with a size, but decides little about a remainder.
     """
@@ -426,23 +415,24 @@ def _remainder(number: int, period: int) -> int:
 
 
 def _sum_periods(
-    part: jax.Array, source: int, size: int, axis: int, mode: PaddingMode
+    part: jax.Array, phase: int, size: int, axis: int, mode: PaddingMode
 ) -> jax.Array:
-    """Sums a stretch that begins at `source` of a period into the inside."""
+    """Sums a strip that begins at this phase into the inside."""
     period, mirror = fold(size, mode)
-    # With zeros the stretch is a whole number of periods, and can be reshaped.
-    periods = -(-(source + part.shape[axis]) // period)
-    part = _extend(part, axis, source, periods * period)
+    # With zeros the strip is a whole number of periods, and can be reshaped.
+    periods = -(-(phase + part.shape[axis]) // period)
+    part = _place_in_zeros(part, axis, phase, periods * period)
     shape = [*part.shape[:axis], periods, period, *part.shape[axis + 1 :]]
     part = part.reshape(shape).sum(axis, dtype=part.dtype)
     direct = lax.slice_in_dim(part, 0, size, axis=axis)
     if at_most(period, size):
         return direct
+    # Phases size to period - 1 mirror elements mirror - size to mirror - period + 1.
     mirrored = lax.rev(lax.slice_in_dim(part, size, period, axis=axis), (axis,))
-    return direct + _extend(mirrored, axis, mirror - period + 1, size)
+    return direct + _place_in_zeros(mirrored, axis, mirror - period + 1, size)
 
 
-def _extend(part: jax.Array, axis: int, offset: int, size: int) -> jax.Array:
+def _place_in_zeros(part: jax.Array, axis: int, offset: int, size: int) -> jax.Array:
     """Puts `part` at `offset` into zeros of `size` along `axis`."""
     config = [(0, 0, 0)] * part.ndim
     config[axis] = (offset, size - offset - part.shape[axis], 0)

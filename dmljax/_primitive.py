@@ -1,8 +1,9 @@
 """The JAX primitive of an operator: derivatives, batches, lowering, choice of form.
 
-Every operator is one JAX primitive. docs/development/design.md defines *form*, and the
-*normal form* of operands. In the normal form, one more batch dimension changes no
-attribute, and one batching rule serves every operator.
+Every operator is one JAX primitive. A *form* is one way to compute an operator. In the
+*normal form*, all operands have one rank, with size 1 where elements share a value:
+one more batch dimension changes no attribute, and one batching rule serves every
+operator (docs/development/design.md has more).
 
 A form is chosen when a program is lowered, for the platform that it is lowered for. A
 program that is exported on one machine has the right form on another. We chose
@@ -42,8 +43,6 @@ from dmljax.pallas._platforms import may_be_default, require_kernel
 
 # The form that a caller asks for. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
-# XLA counts bytes in integers of 63 bits, and an element has up to 16 bytes.
-MOST_ELEMENTS = 2**59
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,8 +93,8 @@ class OperatorPrimitive:
       divisible: a jax.numpy form that XLA divides among devices without sending whole
         arrays; None if `xla` is one. It runs in every program for several devices
         if XLA chooses the shardings.
-      linear: the number of trailing operands in which the operator is linear. The ones
-        before them are data, such as a condition.
+      linear: the number of trailing operands in which the operator is linear; of fewer
+        operands, all. The ones before them are data, such as a condition.
       transpose: the transpose of the operator as a function of its linear operands,
         `(primitive, static attributes, cotangents, operands) -> cotangents`, with None
         where none is needed. None for an operator without a derivative.
@@ -140,25 +139,24 @@ class OperatorPrimitive:
         self, *operands: jax.Array, implementation: Implementation = None, **static: Any
     ) -> Outputs:
         """Computes the outputs for operands in normal form and hashable attributes."""
-        static |= {"implementation": implementation}
+        options = static | {"implementation": implementation}
         mesh = explicit_mesh(*operands)
-        if mesh is not None:
-            # The types of the operands have the mesh, so the definition can't be traced
-            # with them: its operations would ask how each of them is sharded.
-            whole = [jax.core.ShapedArray(x.shape, x.dtype) for x in operands]
-            outputs = self._abstract_eval(*whole, **static)
-            own = {k: v for k, v in static.items() if k != "implementation"}
-            return over_explicit_mesh(
-                self.name.upper(),
-                functools.partial(self, **static),
-                mesh,
-                operands,
-                [output.shape for output in outputs],
-                independent=self.independent(*operands, **own),
-                aligned=self.aligned,
-                gathers=self.gathers(**own),
-            )
-        return tuple(self._primitive.bind(*varying_alike(*operands), **static))
+        if mesh is None:
+            return tuple(self._primitive.bind(*varying_alike(*operands), **options))
+        # The types of the operands have the mesh, so the definition can't be traced
+        # with them: its operations would ask how each of them is sharded.
+        whole = [jax.core.ShapedArray(x.shape, x.dtype) for x in operands]
+        outputs = self._abstract_eval(*whole, **options)
+        return over_explicit_mesh(
+            self.name.upper(),
+            functools.partial(self, **options),
+            mesh,
+            operands,
+            [output.shape for output in outputs],
+            independent=self.independent(*operands, **static),
+            aligned=self.aligned,
+            gathers=self.gathers(**static),
+        )
 
     # THE CHOICE OF A FORM
 
@@ -211,11 +209,12 @@ class OperatorPrimitive:
         if self.sizes and all(mesh.empty for mesh in meshes):
             dtype = self.dtype or operands[-1].dtype
             sizes = self.sizes(*operands, **static)
-            check_elements(self.name.upper(), sizes)
-            return [jax.core.ShapedArray(each, dtype) for each in sizes]
-        definition = functools.partial(self.xla, **static)
-        outputs = list(jax.make_jaxpr(definition)(*operands).out_avals)
-        check_elements(self.name.upper(), [output.shape for output in outputs])
+            outputs = [jax.core.ShapedArray(each, dtype) for each in sizes]
+        else:
+            definition = functools.partial(self.xla, **static)
+            outputs = list(jax.make_jaxpr(definition)(*operands).out_avals)
+        for output in outputs:
+            check_elements(self.name.upper(), output.shape)
         return outputs
 
     def _batch(
@@ -237,6 +236,7 @@ class OperatorPrimitive:
     ) -> tuple[Outputs, Sequence[Any]]:
         """Runs the operator again, on the tangents of the operands it is linear in."""
         outputs = self(*primals, **static)
+        # PADDING has one linear operand less without a value.
         first = max(len(primals) - self.linear, 0)
         linear = tangents[first:]
         # Integer operands, and constants of the differentiated function, have symbolic
@@ -264,9 +264,7 @@ def _instantiate(tangent: Any) -> Any:
     return jnp.zeros(kind.shape, kind.dtype)
 
 
-def evaluate(
-    name: str, run: Callable[..., Outputs], /, *operands: jax.Array
-) -> Outputs:
+def evaluate(name: str, run: Form, /, *operands: jax.Array) -> Outputs:
     """Runs a primitive on concrete arrays. `run` is a compiled function of it.
 
     A primitive has no other way to be evaluated than to be compiled, also where the
@@ -289,20 +287,17 @@ def evaluate(
     return outputs
 
 
-def check_elements(operator: str, outputs: Sequence[tuple[int, ...]]) -> None:
-    """Requires that XLA can count the bytes of the outputs: it ends the process."""
-    for sizes in outputs:
-        elements = math.prod(sizes)
-        if isinstance(elements, int) and elements >= MOST_ELEMENTS:
-            raise DescriptorError(
-                f"{operator}: the result would have sizes {show(sizes)}, {elements} "
-                "elements; it must have fewer than 2^59."
-            )
+def check_elements(operator: str, sizes: tuple[int, ...]) -> None:
+    """Requires that XLA can count the bytes of an array. If not, it ends the process.
 
-
-def needs_cotangent(operand: Any) -> bool:
-    """Whether a transpose rule has to return a cotangent for this operand."""
-    return isinstance(operand, ad.UndefinedPrimal)
+    XLA counts bytes in integers of 63 bits, and an element has up to 16 bytes.
+    """
+    elements = math.prod(sizes)
+    if isinstance(elements, int) and elements >= 2**59:
+        raise DescriptorError(
+            f"{operator}: the result would have sizes {show(sizes)}, {elements} "
+            "elements; it must have fewer than 2^59."
+        )
 
 
 def unbroadcast(cotangent: jax.Array, operand: ad.UndefinedPrimal) -> jax.Array:

@@ -5,21 +5,22 @@ traced (https://docs.jax.dev/en/latest/parallel.html has all kinds of axes). An 
 says along which dimensions it is *independent*: an output's part along them needs the
 same part of the operands alone. For example, padding is independent along the
 dimensions that it does not pad. If only such dimensions are divided, `jax.shard_map`
-runs the operator on each device's part, as a program for one device does. Otherwise
-`jax.sharding.auto_axes` hands the call to XLA, which divides it as it divides programs
-with automatic axes. How a single operator is divided is written nowhere.
+runs the operator on each device's part, as a program for one device does. An operator
+that *gathers* is first made whole along all other dimensions, and then runs so, too.
+Otherwise `jax.sharding.auto_axes` hands the call to XLA, which divides it as it divides
+programs with automatic axes. No operator has code of its own for a division.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from dmljax._check import DescriptorError, show
-from dmljax._jax import knows_manual_axes, names_axes
-from dmljax._types import Outputs
+from dmljax._jax import manual_axes, names_axes
+from dmljax._types import Form, Outputs
 
 MeshAxes = tuple[str, ...]  # names of mesh axes
 
@@ -27,24 +28,22 @@ MeshAxes = tuple[str, ...]  # names of mesh axes
 def explicit_mesh(*operands: jax.Array) -> AbstractMesh | None:
     """Returns the mesh if an operand is sharded over explicit axes of it, else None."""
     for operand in operands:
-        sharding = jax.typeof(operand).sharding
-        # The type of an array names explicit axes alone: an array that is sharded over
-        # automatic axes, and a part inside a shard_map, have None for each dimension.
-        if any(map(names_axes, sharding.spec)):
-            mesh: AbstractMesh = sharding.mesh
+        if _divided(operand):
+            mesh: AbstractMesh = jax.typeof(operand).sharding.mesh
             return mesh
     return None
 
 
-def explicit_parts(x: jax.Array, dimension: int) -> int:
-    """Returns the number of parts of a dimension that explicit mesh axes divide."""
-    divided = dict(_divided(x))
-    return _parts(jax.typeof(x).sharding.mesh, divided.get(dimension, ()))
+def devices_along(x: jax.Array, dimension: int) -> int:
+    """Returns the number of devices that share a dimension over explicit mesh axes."""
+    mesh = jax.typeof(x).sharding.mesh
+    names = _divided(x).get(dimension, ())
+    return math.prod(mesh.shape[name] for name in names)
 
 
 def over_explicit_mesh(
     operator: str,
-    run: Callable[..., Outputs],
+    run: Form,
     mesh: AbstractMesh,
     operands: Sequence[jax.Array],
     outputs: Sequence[tuple[int, ...]],
@@ -69,14 +68,14 @@ def over_explicit_mesh(
         being divided by XLA.
     """
     axes = _axes_of_dimensions(operator, operands)
-    alone = {i: names for i, names in axes.items() if i in independent}
-    local = gathers or len(alone) == len(axes)
-    taken = alone if local else axes
-    in_specs = tuple(_spec(x.shape, taken) for x in operands)
-    given = axes if aligned and not local else alone
-    out_specs = tuple(_spec(sizes, given) for sizes in outputs)
+    independent_axes = {i: names for i, names in axes.items() if i in independent}
+    by_shard_map = gathers or len(independent_axes) == len(axes)
+    input_axes = independent_axes if by_shard_map else axes
+    in_specs = tuple(_spec(x.shape, input_axes) for x in operands)
+    output_axes = input_axes if aligned else independent_axes
+    out_specs = tuple(_spec(sizes, output_axes) for sizes in outputs)
     for sizes in outputs:
-        _check_even(operator, mesh, sizes, given)
+        _check_even(operator, mesh, sizes, output_axes)
     # An operand that has less of a sharding than another is divided like it.
     placed = [
         jax.reshard(operand, NamedSharding(mesh, spec))
@@ -85,21 +84,21 @@ def over_explicit_mesh(
     # With jax.checkpoint no array of one device becomes a residual of a gradient:
     # inside of the caller's own shard_map over other axes, JAX has no sharding for it.
     run = jax.checkpoint(run)
-    if not local:
+    if not by_shard_map:
         shardings = tuple(NamedSharding(mesh, spec) for spec in out_specs)
         results: Outputs = by_xla(run, mesh, shardings)(*placed)
         return results
-    mapped: Callable[..., Outputs] = jax.shard_map(
+    mapped: Form = jax.shard_map(
         run,
         mesh=mesh,
         in_specs=in_specs,
         out_specs=out_specs,
         # Only these axes become manual, and the caller's other axes stay as they are.
         # If there are none, all become manual, and every device computes the whole.
-        axis_names={name for names in taken.values() for name in names},
-        # The check compares on which devices values vary. Without the name that
-        # `varying_alike` reads, the operands can't be made to vary alike.
-        check_vma=knows_manual_axes(operands[0]),
+        axis_names={name for names in input_axes.values() for name in names},
+        # The check compares on which devices values vary. If JAX does not say it, the
+        # operands can't be made to vary alike.
+        check_vma=bool(manual_axes(operands[0])),
     )
     return mapped(*placed)
 
@@ -118,15 +117,17 @@ def by_xla(
     return divided
 
 
-def _parts(mesh: AbstractMesh, names: MeshAxes) -> int:
-    return math.prod(mesh.shape[name] for name in names)
+def _divided(x: jax.Array) -> dict[int, MeshAxes]:
+    """Returns the mesh axes of each dimension that the type of `x` divides.
 
-
-def _divided(x: jax.Array) -> Iterator[tuple[int, MeshAxes]]:
-    """Yields each dimension that the type of `x` divides, with its mesh axes."""
+    The type of an array names explicit axes alone: an array that is sharded over
+    automatic axes, and a part inside a shard_map, have None for each dimension.
+    """
+    divided = {}
     for dimension, entry in enumerate(jax.typeof(x).sharding.spec):
         if names_axes(entry):
-            yield dimension, entry if isinstance(entry, tuple) else (entry,)
+            divided[dimension] = entry if isinstance(entry, tuple) else (entry,)
+    return divided
 
 
 def _axes_of_dimensions(
@@ -139,7 +140,7 @@ def _axes_of_dimensions(
     """
     axes: dict[int, MeshAxes] = {}
     for operand in operands:
-        for dimension, names in _divided(operand):
+        for dimension, names in _divided(operand).items():
             # A dimension of size 1 is shared: every device needs its one element.
             if operand.shape[dimension] == 1:
                 continue
@@ -171,7 +172,7 @@ def _check_even(
     """Requires equal parts: JAX has no others over explicit axes."""
     for dimension, names in axes.items():
         size = sizes[dimension]
-        count = _parts(mesh, names)
+        count = math.prod(mesh.shape[name] for name in names)
         if size != 1 and size % count:  # a size of 1 is shared
             raise DescriptorError(
                 f"{operator}: the output has sizes {show(sizes)}, and {count} devices "

@@ -1,6 +1,7 @@
-"""Types of values, and what they can hold: arguments, arrays, elements and indices.
+"""Sizes, elements and indices: annotations, limits, strides, and modes for 64 bits.
 
-Tensor descriptions and their rules are in `_directml`.
+Forms, kernels and operators share these. The types that callers may pass, and their
+conversions, are in `_arguments`. Tensor descriptions are in `_directml`.
 """
 
 import contextlib
@@ -10,8 +11,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-from dmljax._check import DescriptorError, as_python
 
 # A form takes arrays and static attributes, and returns the operator's outputs.
 Outputs = tuple[jax.Array, ...]
@@ -25,47 +24,6 @@ INT32_MIN = -(2**31)
 INT32_MAX = 2**31 - 1
 # DirectML counts elements in 32 bits.
 MAX_ELEMENTS = 2**32 - 1
-LARGEST_DOUBLE = int(np.finfo(np.float64).max)
-
-
-def is_sequence(values: Any) -> bool:
-    """Whether `values` may be a list of integers."""
-    if isinstance(values, np.ndarray):
-        return values.ndim > 0 and not isinstance(values, np.ma.MaskedArray)
-    text = isinstance(values, (str, bytes, bytearray, memoryview))  # are sequences, too
-    return isinstance(values, Sequence) and not text
-
-
-def integer(value: int) -> int:
-    """Returns an integer of NumPy or JAX as Python's, with a hash and no overflow.
-
-    Anything else stays as it is, and the checks can name it.
-    """
-    given: Any = value
-    array = isinstance(given, (np.generic, np.ndarray, jax.Array))
-    unknown = isinstance(given, (jax.core.Tracer, np.ma.MaskedArray))
-    known = array and not unknown and not given.ndim
-    return int(given) if known and is_integer(given.dtype) else value
-
-
-def check_int32(operator: str, name: str, value: int) -> None:
-    """Requires that an attribute is an INT of the C struct."""
-    if not INT32_MIN <= value <= INT32_MAX:
-        raise DescriptorError(
-            f"{operator}: {name} is {as_python(value)}; it must be an INT32, "
-            f"{INT32_MIN} to {INT32_MAX}."
-        )
-
-
-def is_floating(dtype: np.dtype) -> bool:
-    """Whether `dtype` is a real floating-point type, also one of 4 or 8 bits."""
-    return jnp.issubdtype(dtype, jnp.floating)
-
-
-def is_integer(dtype: np.dtype) -> bool:
-    """Whether `dtype` is an integer type, including those of 4 bits."""
-    # For NumPy, a timedelta64 is one, too.
-    return jnp.issubdtype(dtype, jnp.integer) and dtype.kind != "m"
 
 
 def x64_enabled() -> bool:

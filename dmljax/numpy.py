@@ -47,6 +47,7 @@ from dmljax._arguments import (
     as_sizes,
     cast_array,
     check_static,
+    is_integer,
     saturate,
     unwrapped,
 )
@@ -67,7 +68,7 @@ from dmljax._padding import padding
 from dmljax._padding_forms import PaddingMode, Pads
 from dmljax._primitive import check_elements, compiled, evaluate
 from dmljax._sharding import explicit_mesh, over_explicit_mesh
-from dmljax._types import INT32_MAX, INT32_MIN, Outputs, is_integer
+from dmljax._types import INT32_MAX, INT32_MIN, Outputs
 
 __all__ = [
     "argwhere",
@@ -541,7 +542,7 @@ def _take(
     """Returns the slices of `values` at the first rows, and `fill` past the count."""
     values = jnp.moveaxis(values, axis, 0)
     sizes = values.shape[1:]
-    check_elements(name, [(rows, *sizes)])
+    check_elements(name, (rows, *sizes))
     try:
         filling = jnp.broadcast_to(cast_array(fill, values.dtype), (rows, *sizes))
     except ValueError:

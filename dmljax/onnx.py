@@ -36,6 +36,7 @@ from dmljax._arguments import (
     check_x64,
     convert_scalar,
     holds,
+    is_integer,
     is_python_number,
     same_type,
     saturate,
@@ -47,7 +48,7 @@ from dmljax._element_wise_if import element_wise_if
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._primitive import check_elements, compiled
-from dmljax._types import INT32_MIN, Sizes, is_floating, is_integer
+from dmljax._types import INT32_MIN, Sizes
 
 __all__ = ["compress", "eye_like", "nonzero", "one_hot", "pad", "trilu", "where"]
 HERE = "dmljax.onnx."
@@ -181,7 +182,7 @@ def one_hot(
     size = as_size(name, "depth", length)
     if not decide_at_most(name, 1, size):
         raise DescriptorError(f"{name}: depth is {size}; it must be at least 1.")
-    if is_floating(index.dtype):
+    if jnp.issubdtype(index.dtype, np.floating):
         index = _truncate(index)
     elif not is_integer(index.dtype):
         raise DescriptorError(
@@ -249,7 +250,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
             f"{show(np.shape(a))}, y has sizes {show(np.shape(b))}; counted from the "
             "last axis, the sizes of an axis must be equal or 1."
         ) from None
-    check_elements(name, [sizes])
+    check_elements(name, sizes)
     # The operator shares a scalar, and gives a number its type.
     if np.ndim(a):
         a = jnp.broadcast_to(a, sizes)

@@ -1,12 +1,11 @@
 """What several files of tests do with a sample, a program or a mesh."""
 
+import inspect
 import os
 import pathlib
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any
 
 import jax
 import numpy as np
@@ -15,7 +14,6 @@ import pytest
 from dmljax import DescriptorError
 from dmljax.pallas._platforms import kernels_available
 from tests import samples
-from tests.samples import Fill, Sample, Wrong
 
 # Tests that lower a kernel for NVIDIA GPUs. tests/pallas/test_platforms.py says which
 # JAX must be able to do so.
@@ -25,16 +23,27 @@ needs_kernels = pytest.mark.skipif(
 )
 
 
-def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def python(*arguments, **environment):
     """Runs Python in a process of its own, and keeps what it prints."""
     root = str(pathlib.Path(__file__).parent.parent)
     environment = {**os.environ, "PYTHONPATH": root, **environment}
-    settings: Any = {"cwd": root, "capture_output": True, "text": True, "timeout": 300}
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, env=environment, check=False, **settings)
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env=environment,
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
-def assert_same(actual: Any, expected: Any, name: str = "") -> None:
+def struct(dtype, *sizes):
+    """Describes an array."""
+    return jax.ShapeDtypeStruct(sizes, dtype)
+
+
+def assert_same(actual, expected, name=""):
     """Same type (not weak), same sizes and same bits, output by output."""
     wanted = jax.tree.leaves(expected)
     for one, other in zip(jax.tree.leaves(actual), wanted, strict=True):
@@ -46,14 +55,7 @@ def assert_same(actual: Any, expected: Any, name: str = "") -> None:
         np.testing.assert_array_equal(*raw, name)
 
 
-def assert_refused(
-    operator: str,
-    text: str,
-    call: Callable[..., Any],
-    *arguments: Any,
-    error: type[Exception] = DescriptorError,
-    **options: Any,
-) -> str:
+def assert_refused(operator, text, call, *arguments, error=DescriptorError, **options):
     """One line of ours: the operator, then the pieces of `text` between "..."."""
     with pytest.raises(error) as raised:
         call(*arguments, **options)
@@ -68,7 +70,7 @@ def assert_refused(
     return message
 
 
-def assert_wrong(wrong: Wrong) -> None:
+def assert_wrong(wrong):
     """The message is the same in a program, and shows no dimension of a batch."""
     operator, text, call, arrays, error = wrong
     message = assert_refused(operator, text, call, *arrays, error=error)
@@ -81,14 +83,14 @@ def assert_wrong(wrong: Wrong) -> None:
         assert str(raised.value) == message
 
 
-def lowered(function: Callable[..., Any], *arrays: Any, platform: str = "cuda") -> str:
+def lowered(function, *arrays, platform="cuda"):
     """The program's text for a platform, whatever machine this is."""
     traced = jax.jit(function).trace(*arrays)
     text: str = traced.lower(lowering_platforms=(platform,)).as_text()
     return text
 
 
-def launches(function: Callable[..., Any], *arrays: Any, platform: str = "cuda") -> int:
+def launches(function, *arrays, platform="cuda"):
     """How many kernels of Pallas a program launches."""
     text = lowered(function, *arrays, platform=platform)
     return text.count({"cuda": "@mosaic_gpu_v2(", "tpu": "@tpu_custom_call("}[platform])
@@ -97,72 +99,61 @@ def launches(function: Callable[..., Any], *arrays: Any, platform: str = "cuda")
 class Parameter:
     """As flax's nnx.Param: no array, but it has one."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value):
         self.value = value
         self.shape = value.shape
         self.dtype = value.dtype
 
-    def __jax_array__(self) -> Any:
+    def __jax_array__(self):
         return self.value
 
 
-def check(
-    sample: Sample, dtype: Any = "float32", fill: Fill = samples.bits, seed: int = 0
-) -> None:
+def check(sample, dtype="float32", fill=samples.bits, seed=0):
     """One sample against its oracle."""
     arrays = sample.arrays(dtype, fill, seed)
     assert_same(sample.run(*map(jax.device_put, arrays)), sample.expected(*arrays))
 
 
-def each(
-    uses: Iterable[Sample], *, slow_by_kernel: bool = True
-) -> pytest.MarkDecorator:
-    """A test for each sample.
-
-    JAX transforms and calls an operator without looking at its kernel. So the samples
-    by kernel are slow tests, but for those of a batching rule and of a transpose: both
-    give the kernel other operands.
-    """
-    slow = [pytest.mark.slow] if slow_by_kernel else []
-    return pytest.mark.parametrize(
-        "sample",
-        [
-            pytest.param(one, id=str(one), marks=slow if one.implementation else ())
-            for one in uses
-        ],
-    )
+def each(uses):
+    """A test for each sample; a slow one for each sample by kernel."""
+    params = []
+    for sample in uses:
+        marks = pytest.mark.slow if sample.implementation else ()
+        params.append(pytest.param(sample, id=str(sample), marks=marks))
+    return pytest.mark.parametrize("sample", params)
 
 
-def needs_x64(sample: Sample) -> bool:
+def needs_x64(sample):
     """Whether an operand that is given has a 64-bit type."""
     given = (x for x in sample.operands if isinstance(x, np.ndarray))
     return any(x.dtype.name in samples.WIDE for x in given)
 
 
-def eight_devices(axis_type: jax.sharding.AxisType) -> jax.sharding.Mesh:
-    """A mesh of the eight virtual devices."""
-    devices = jax.devices("cpu")[:8]
-    return jax.make_mesh((8,), ("batch",), axis_types=(axis_type,), devices=devices)
+def assert_documented(door, error):
+    """Its functions are all that is listed, and each docstring has all its parts."""
+    assert dir(door) == sorted(door.__all__)
+    for name in door.__all__:
+        function = getattr(door, name)
+        assert inspect.isfunction(function)
+        text = inspect.getdoc(function)
+        _, args, rest = re.split(r"^(?:Args|Returns):\n", text, flags=re.MULTILINE)
+        parameters = inspect.signature(function).parameters
+        assert re.findall(r"^  (\w+):", args, re.MULTILINE) == list(parameters)
+        assert re.search(
+            rf"^Raises:\n  {error}: .*^>>> ", rest, re.MULTILINE | re.DOTALL
+        )
 
 
-def reference_node(operator: str) -> Callable[..., np.ndarray]:
+def reference_node(operator):
     """A node of ONNX as a function, by ONNX's reference implementation."""
-    from onnx import TensorProto, helper, reference
+    from onnx import helper, reference
 
-    def run(*inputs: Any, **attributes: Any) -> np.ndarray:
+    def run(*inputs, **attributes):
         arrays = {}
         for i, x in enumerate(inputs):
             # Floats are float32, and numbers that count are int64.
             arrays[f"input{i}"] = np.asarray(x, "f4" if isinstance(x, float) else None)
-        made = helper.make_node(operator, list(arrays), ["output"], **attributes)
-        types = []
-        for name, x in arrays.items():
-            kind = helper.np_dtype_to_tensor_dtype(x.dtype)
-            types.append(helper.make_tensor_value_info(name, kind, x.shape))
-        output = helper.make_tensor_value_info("output", TensorProto.FLOAT, None)
-        graph = helper.make_graph([made], operator, types, [output])
-        opset = [helper.make_opsetid("", 19)]
-        model = helper.make_model(graph, opset_imports=opset)
-        return reference.ReferenceEvaluator(model).run(None, arrays)[0]
+        node = helper.make_node(operator, list(arrays), ["output"], **attributes)
+        return reference.ReferenceEvaluator(node).run(None, arrays)[0]
 
     return run

@@ -13,7 +13,7 @@ if importlib.metadata.version("jaxlib").startswith("0.10."):
     FAST.append("--xla_cpu_use_fusion_emitters=false")
 
 
-def flags(given: str, devices: int = 8) -> str:
+def flags(given, devices=8):
     """XLA's flags for a test, if these are given in the environment.
 
     Flags that name the level of optimization ask for programs that are compiled as

@@ -10,11 +10,9 @@ import itertools
 import math
 import pathlib
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
-import numpy as np
 import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -42,7 +40,6 @@ for mesh in ("2", "4", "8", "2x2", "2x4", "2x2x2"):
     sizes = tuple(map(int, mesh.split("x")))
     MESHES[mesh] = (sizes, ("a", "b", "c")[: len(sizes)])
 CASES = {name: case for one in SUBJECTS.values() for name, case in one.sharded.items()}
-Parts = tuple[int, ...]
 
 
 class Sent(NamedTuple):
@@ -50,25 +47,25 @@ class Sent(NamedTuple):
 
     found: list[tuple[str, int]]  # kinds of collectives, and elements that each brings
     case: Case
-    parts: Parts
+    parts: tuple[int, ...]
     gradient: bool
 
     @property
-    def kinds(self) -> set[str]:
+    def kinds(self):
         return {kind for kind, _ in self.found}
 
     @property
-    def elements(self) -> int:
+    def elements(self):
         return sum(size for _, size in self.found)
 
     @property
-    def row(self) -> int:
+    def row(self):
         """The elements of one index of the first dimension that a device holds."""
         return math.prod(SHAPE[1:]) // math.prod(self.parts[1:])
 
 
 # What the words of the table say.
-MEANINGS: dict[str, Callable[[Sent], bool]] = {
+MEANINGS = {
     "nothing": lambda sent: not sent.found,
     "the strips": lambda sent: sent.elements <= 4 * sum(sent.case.pads) * sent.row,
     # With automatic axes, XLA adds up along one mesh axis after the other.
@@ -88,7 +85,7 @@ MEANINGS: dict[str, Callable[[Sent], bool]] = {
 
 
 @functools.cache
-def table() -> dict[tuple[str, str], dict[AxisType, str]]:
+def table():
     """The words for automatic and for explicit axes, by call and dimensions."""
     pages = (path.read_text() for path in (DOCS / "operators").glob("*.md"))
     sections = (page.partition("\n## Sharding\n")[2] for page in pages)
@@ -101,10 +98,13 @@ def table() -> dict[tuple[str, str], dict[AxisType, str]]:
     }
 
 
+each_kind = pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+
+
 # PROGRAMS
 
 
-def parts_of(mesh: str, spec: P) -> Parts:
+def parts_of(mesh, spec):
     """The number of parts of each dimension."""
     sizes, names = MESHES[mesh]
     counts = dict(zip(names, sizes, strict=True))
@@ -115,11 +115,7 @@ def parts_of(mesh: str, spec: P) -> Parts:
     return tuple(parts)
 
 
-def divisions(
-    meshes: Sequence[str] = ("2", "4", "8", "2x4"),
-    devices: int = 8,
-    alike: Sequence[P] = (),
-) -> pytest.MarkDecorator:
+def divisions(meshes=("2", "4", "8", "2x4"), devices=8, alike=()):
     """The cases under the specs of these meshes that their lines speak of.
 
     Cases that need more than `devices` are skipped. Meshes of 2 and of 4 devices are
@@ -140,9 +136,7 @@ def divisions(
     return pytest.mark.parametrize(("case", "mesh", "spec"), uses)
 
 
-def sharding_of(
-    mesh: str, spec: P, kind: AxisType = AxisType.Auto, platform: str = "cpu"
-) -> NamedSharding:
+def sharding_of(mesh, spec, kind=AxisType.Auto, platform="cpu"):
     """A sharding over the first devices of a platform."""
     sizes, names = MESHES[mesh]
     devices = jax.devices(platform)[: math.prod(sizes)]
@@ -151,9 +145,7 @@ def sharding_of(
     return NamedSharding(made, spec)
 
 
-def run(
-    function: Callable[..., Any], sharding: NamedSharding, *arrays: Any, one: Any = None
-) -> tuple[str, Any]:
+def run(function, sharding, *arrays, one=None):
     """Runs a sharded program, and compares its outputs with those of one device.
 
     Returns the text of the compiled program and its outputs. `one` has the outputs of
@@ -167,10 +159,10 @@ def run(
     return compiled.as_text(), outputs
 
 
-def pulled_back(case: Case) -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
+def pulled_back(case):
     """The function that pulls a cotangent back to the last operand, and its arrays."""
 
-    def pull(*operands: Any) -> Any:
+    def pull(*operands):
         *first, last, cotangent = operands
         return jax.vjp(lambda x: case.function(*first, x), last)[1](cotangent)[0]
 
@@ -179,15 +171,13 @@ def pulled_back(case: Case) -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]
 
 
 @functools.cache
-def on_one_device(case: Case, gradient: bool = False) -> Any:
+def on_one_device(case, gradient=False):
     """What is compared with the outputs on all the meshes."""
     function, arrays = pulled_back(case) if gradient else (case.function, case.arrays)
     return jax.jit(function)(*arrays)
 
 
-def check_sent(
-    text: str, case: Case, parts: Parts, kind: AxisType, gradient: bool = False
-) -> None:
+def check_sent(text, case, parts, kind, gradient=False):
     """Compares the text of a compiled program with what the page says is sent."""
     found = [(one.kind, one.elements) for one in collectives(text)]
     sent = Sent(found, case, parts, gradient)
@@ -195,9 +185,7 @@ def check_sent(
     assert MEANINGS[word](sent), f"{word}: {sent.found}"
 
 
-def check_both(
-    case: Case, mesh: str, spec: P, kind: AxisType, platform: str = "cpu"
-) -> None:
+def check_both(case, mesh, spec, kind, platform="cpu"):
     """A call and, if there is one, its gradient: against the page and one device."""
     sharding = sharding_of(mesh, spec, kind, platform)
     parts = parts_of(mesh, spec)
@@ -213,7 +201,7 @@ def check_both(
             assert last.sharding.is_equivalent_to(sharding, last.ndim)
 
 
-def check_bytes(devices: Sequence[Any]) -> None:
+def check_bytes(devices):
     """Compares what each of eight devices sends with the page about many devices."""
     row = r"^\| (.*) \| ([\d.]+ [KM]?i?B) \| ([\d.]+ [KM]?i?B|-) \|$"
     text = (DOCS / "sharding.md").read_text()

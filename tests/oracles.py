@@ -12,7 +12,7 @@ import numpy as np
 # DIAGONAL_MATRIX1
 
 
-def diagonal_fills(y, x, fill_begin, fill_end) -> bool:
+def diagonal_fills(y, x, fill_begin, fill_end):
     """(end >= begin) xor (top_x >= begin) xor (top_x < end), top_x = x - y."""
     begin = int(fill_begin)
     end = int(fill_end)
@@ -76,7 +76,7 @@ def _bits(scalar):
     return int(scalar.view(f"u{scalar.dtype.itemsize}"))
 
 
-def nonzero(scalar) -> bool:
+def nonzero(scalar):
     """Whether a scalar is non-zero by its bits. A subnormal is, and -0.0 is not."""
     scalar = np.asarray(scalar)
     if scalar.dtype.kind in "biu":
@@ -222,7 +222,7 @@ def implied_bytes(sizes, strides, item_size):
     return -(-(_offset(last, strides) + 1) * item_size // 4) * 4
 
 
-def strides_overlap(sizes, strides) -> bool:
+def strides_overlap(sizes, strides):
     """Whether two coordinates have the same offset."""
     strides = packed_strides(sizes) if strides is None else strides
     offsets = [_offset(coordinate, strides) for coordinate in np.ndindex(*sizes)]

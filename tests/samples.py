@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax import DataType, DescriptorError, OperatorDesc, TensorDesc, create_operator
+from dmljax import DataType, DescriptorError, TensorDesc, create_operator
 from dmljax._operators import Registered
 from tests.sharded import Case
 
@@ -27,11 +27,11 @@ NUMPY = ("constant", "edge", "reflect", "symmetric", "wrap")
 WIDE = ("float64", "int64", "uint64", "complex128")
 INEXACT = ("float16", "bfloat16", "float32", "float64", "complex64")
 # What DirectML has no name for and JAX has.
-EXTRA: tuple[str, ...] = ("bool", "bfloat16", "complex64", "complex128")
+EXTRA = ("bool", "bfloat16", "complex64", "complex128")
 EXTRA += ("float8_e4m3fn", "float8_e5m2", "int4", "uint4")
 
 
-def special_bits(width: int, mantissa: int) -> tuple[int, ...]:
+def special_bits(width, mantissa):
     """Both zeros, NaN quiet, signalling and negative, infinities, subnormals."""
     sign = 1 << (width - 1)
     infinity = sign - (1 << mantissa)
@@ -54,10 +54,8 @@ SPECIAL_BITS |= {f"complex{2 * n}": SPECIAL_BITS[f"float{n}"] for n in (32, 64)}
 # them: a NaN is then still a NaN, but this one, and a subnormal may be 0.
 REPLACED = {"bfloat16": 0x7FC0, "float8_e5m2": 0x7F}
 
-Fill = Callable[[tuple[int, ...], Any, int], np.ndarray]
 
-
-def numbers(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
+def numbers(shape, dtype, seed):
     """Small integers, some of them 0, that every type holds and adds exactly."""
     dtype = jnp.dtype(dtype)
     places = np.arange(np.prod(shape, dtype=int))
@@ -69,7 +67,7 @@ def numbers(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
     return line.astype(dtype).reshape(shape)
 
 
-def bits(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
+def bits(shape, dtype, seed):
     """Any bits, but of the replaced types only those that all platforms keep."""
     array = any_bits(shape, dtype, seed)
     if array.dtype.name in REPLACED:
@@ -80,7 +78,7 @@ def bits(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
     return array
 
 
-def any_bits(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
+def any_bits(shape, dtype, seed):
     """Any bits: for floats first the special values, from another one by each seed."""
     dtype = jnp.dtype(dtype)
     generator = np.random.default_rng(seed)
@@ -118,8 +116,8 @@ class Sample:
     """
 
     operator: str
-    function: Callable[..., Any]
-    oracle: Callable[..., Any]
+    function: Callable
+    oracle: Callable
     name: str
     operands: tuple[np.ndarray | tuple[int, ...], ...]
     attributes: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -127,18 +125,16 @@ class Sample:
     implementation: str | None = None
     moves: bool = True
 
-    def __str__(self) -> str:
+    def __str__(self):
         return f"{self.operator}-{self.name}".replace(" ", "_")
 
     @property
-    def open_operands(self) -> tuple[int, ...]:
+    def open_operands(self):
         """The positions of the operands that are filled at will."""
         shapes = (isinstance(operand, tuple) for operand in self.operands)
         return tuple(i for i, is_shape in enumerate(shapes) if is_shape)
 
-    def arrays(
-        self, dtype: Any = "float32", fill: Fill = numbers, seed: int = 0
-    ) -> tuple[np.ndarray, ...]:
+    def arrays(self, dtype="float32", fill=numbers, seed=0):
         """The operands, filled with values of type `dtype`."""
         fill = fill if self.moves else numbers
         return tuple(
@@ -146,19 +142,19 @@ class Sample:
             for i, operand in enumerate(self.operands)
         )
 
-    def by_kernel(self) -> "Sample":
+    def by_kernel(self):
         """The same use, by the operator's kernel."""
         name = f"{self.name} by kernel"
         return dataclasses.replace(self, name=name, implementation="pallas")
 
-    def run(self, *arrays: Any) -> Any:
+    def run(self, *arrays):
         """What the operator makes of the arrays."""
         options = dict(self.attributes)
         if self.implementation:
             options["implementation"] = self.implementation
         return self.function(*arrays, **options)
 
-    def expected(self, *arrays: np.ndarray) -> Any:
+    def expected(self, *arrays):
         """What the oracle makes of the arrays."""
         return self.oracle(*arrays, **self.attributes)
 
@@ -176,26 +172,20 @@ class Wrong(NamedTuple):
 
     operator: str
     text: str
-    call: Callable[..., Any]
+    call: Callable
     arrays: tuple[np.ndarray, ...] = ()
     error: type[Exception] = DescriptorError
 
     @classmethod
     def of_call(
-        cls,
-        operator: str,
-        function: Callable[..., Any],
-        text: str,
-        *arrays: np.ndarray,
-        error: type[Exception] = DescriptorError,
-        **options: Any,
-    ) -> "Wrong":
+        cls, operator, function, text, *arrays, error=DescriptorError, **options
+    ):
         """A call of the function with these options."""
         call = functools.partial(function, **options)
         return cls(operator, text, call, arrays, error)
 
     @classmethod
-    def of_descriptor(cls, desc: OperatorDesc, text: str, **changes: Any) -> "Wrong":
+    def of_descriptor(cls, desc, text, **changes):
         """A descriptor with the fields that make it wrong."""
         changed = dataclasses.replace(desc, **changes)
         return cls(desc.operator, text, functools.partial(create_operator, changed))
@@ -220,10 +210,10 @@ class Described(NamedTuple):
     example: Any
     fields: str
     table: dict[str, dict[str, tuple[int, int, str]]]
-    attributes: Callable[[int, Any], tuple[Any, ...]]
-    fits: Callable[[Any], bool]
-    make: Callable[[Any], Any]
-    oracle: Callable[..., tuple[Any, ...]]
+    attributes: Callable
+    fits: Callable
+    make: Callable
+    oracle: Callable
     taken: dict[str, set[str]] | None = None
 
 
@@ -251,7 +241,7 @@ class Subject:
     operator: Registered
     tensor: str
     signature: str
-    arguments: tuple[Any, ...]
+    arguments: tuple
     taken: dict[str, set[str]]
     samples: tuple[Sample, ...]
     edges: Sequence[Sample]
@@ -262,18 +252,18 @@ class Subject:
     names: tuple[str, ...] = ()
 
     @property
-    def primitive(self) -> Any:
+    def primitive(self):
         """The operator in normal form."""
         return self.operator.primitive
 
     @property
-    def jitted(self) -> Any:
+    def jitted(self):
         """The function that is compiled. Its cache grows by one for each trace."""
         name = self.operator.function.__name__
         return getattr(importlib.import_module(f"dmljax._{name}"), f"_{name}")
 
     @property
-    def data_types(self) -> tuple[str, ...]:
+    def data_types(self):
         """Every type of the newest level's table, then those of JAX alone."""
         support = self.operator.descriptors[0].support
         row = support[max(support)]
@@ -281,23 +271,23 @@ class Subject:
         return (*named, *EXTRA)
 
     @property
-    def kernel_samples(self) -> tuple[Sample, ...]:
+    def kernel_samples(self):
         """The samples by kernel: none if the operator has no kernel."""
         kept = self.samples if self.primitive.kernels else ()
         return tuple(sample.by_kernel() for sample in kept)
 
     @property
-    def kernel_edges(self) -> tuple[Sample, ...]:
+    def kernel_edges(self):
         """The edges that a kernel runs, by kernel: none if there is no kernel."""
         kept = self.edges if self.primitive.kernels else ()
         return tuple(edge.by_kernel() for edge in kept if edge.name in self.plans)
 
 
-def shape_of_rank(rank: int) -> tuple[int, ...]:
+def shape_of_rank(rank):
     """Sizes 2 and 1 in turn, from the last dimension to the first."""
     return tuple(2 - i % 2 for i in range(rank))[::-1]
 
 
-def tensor(data_type: str, *sizes: int, strides: Any = None, **rest: Any) -> TensorDesc:
+def tensor(data_type, *sizes, strides=None, **rest):
     """Describes a tensor by the name of its type and by its sizes."""
     return TensorDesc(DataType[data_type], sizes, strides, **rest)

@@ -3,14 +3,13 @@
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 SHAPE = (128, 4, 8)
 
 
-def array(dtype: Any = "float32", shape: tuple[int, ...] = SHAPE) -> np.ndarray:
+def array(dtype="float32", shape=SHAPE):
     """Small whole numbers of both signs."""
     line = np.arange(np.prod(shape)) * 7 % 11 - 3
     return line.reshape(shape).astype(dtype)
@@ -32,15 +31,15 @@ class Case:
       pads: how much longer the first dimension of the output is, before and after.
     """
 
-    function: Callable[..., Any]
+    function: Callable
     arrays: tuple[np.ndarray, ...]
     row: tuple[str, str]
-    fits: Callable[[tuple[int, ...]], bool] = lambda parts: True
+    fits: Callable = lambda parts: True
     differentiable: bool = True
     divided: bool = True
     pads: tuple[int, int] = (0, 0)
 
-    def by_kernel(self) -> "Case":
+    def by_kernel(self):
         """The same call, by the operator's kernel."""
         function = functools.partial(self.function, implementation="pallas")
         return dataclasses.replace(self, function=function)

@@ -19,7 +19,15 @@ from dmljax import (
     one_hot,
     padding,
 )
-from dmljax._arguments import as_integer, as_sizes, cast_float_value, check_float
+from dmljax._arguments import (
+    as_integer,
+    as_sizes,
+    cast_float_value,
+    check_float,
+    integer,
+    is_integer,
+    is_sequence,
+)
 from tests import checks, oracles
 from tests.checks import Parameter, assert_refused
 from tests.samples import WIDE
@@ -315,9 +323,10 @@ def test_a_value_is_a_scalar():
         assert_refused(operator, text, SCALARS[name], X, jnp.ones(1))
 
 
-@pytest.mark.parametrize(
-    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
-)
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
 def test_a_traced_number_saturates(dtype):
     """A traced number has no value to refuse yet. It never wraps around."""
     x = np.zeros((1, 1), dtype)
@@ -328,32 +337,27 @@ def test_a_traced_number_saturates(dtype):
         for found in every(value):
             assert found.dtype == dtype
             assert int(found[0, -1]) == expected
-    traced = jax.jit(lambda v: padding_value(x, v))
-    for value in (10.6, -10.6, 1e30, -1e30, np.inf, -np.inf, np.nan):
-        assert int(traced(value)[0, -1]) == int(padding_value(x, value)[0, -1])
 
 
-def test_a_float_saturates_outside_of_a_program_and_as_a_literal_in_one(x64):
-    """As a traced one does. JAX folds the conversion of a literal by NumPy."""
-    values = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
+FLOATS = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
 
-    def pad(dtype):
+
+def test_a_float_saturates(x64):
+    """As a number, an array, a literal that NumPy converts in a program, or traced."""
+
+    def pad(dtype, values):
         x = jnp.zeros((1, 1), dtype)
-        return [padding_value(x, jnp.asarray(value))[0, -1] for value in values]
+        return [padding_value(x, value)[0, -1] for value in values]
 
-    for dtype in [
-        "int8",
-        "uint8",
-        "int16",
-        "uint16",
-        "int32",
-        "uint32",
-        "int64",
-        "uint64",
-    ]:
-        expected = [oracles.cast_padding_value(value, dtype) for value in values]
-        assert pad(dtype) == expected
-        assert jax.jit(pad, static_argnums=0)(dtype) == expected
+    def pad_by_arrays(dtype):
+        return pad(dtype, map(jnp.asarray, FLOATS))
+
+    for dtype in (*INTEGERS, "int64", "uint64"):
+        expected = [oracles.cast_padding_value(value, dtype) for value in FLOATS]
+        assert pad(dtype, FLOATS) == expected
+        assert pad_by_arrays(dtype) == expected
+        assert jax.jit(pad_by_arrays, static_argnums=0)(dtype) == expected
+        assert jax.jit(pad, static_argnums=0)(dtype, FLOATS) == expected
 
 
 @pytest.mark.parametrize(
@@ -429,6 +433,29 @@ def test_what_is_no_float_attribute():
 
 
 # INTEGERS AND SIZES
+
+
+def test_integer_types():
+    whole = ("int4", "uint4", "int8", "uint64")
+    for name in (*whole, "float16", "float8_e5m2", "bool", "complex64", "m8[s]"):
+        assert is_integer(jnp.dtype(name)) == (name in whole)
+
+
+def test_what_is_a_sequence():
+    for values in ([], (1, 2), range(3), np.zeros(2), np.zeros((2, 2))):
+        assert is_sequence(values)
+    masked = np.ma.masked_array([1, 2])
+    others = bytearray(2), memoryview(b"12"), masked
+    for values in (1, "12", b"12", np.zeros(()), {1}, None, jnp.zeros(2), *others):
+        assert not is_sequence(values)
+
+
+def test_integers_become_pythons():
+    for value in (np.int8(7), np.uint64(7), np.array(7), jnp.int32(7), 7):
+        assert (type(integer(value)), integer(value)) == (int, 7)
+    others = (7.0, "7", None, True, np.float32(7), np.bool_(True), np.zeros(1, int))
+    others += np.timedelta64(7, "s"), np.ma.masked_array(7)
+    assert all(integer(value) is value for value in others)
 
 
 @pytest.mark.parametrize(

@@ -80,20 +80,6 @@ def test_every_pair_of_bounds(matrix):
 # NO BOUND
 
 
-@pytest.mark.parametrize("given", ["numbers", "arrays", "traced"])
-def test_no_bound(given):
-    """Alone, beside any other bound, and for matrices that have no such diagonal."""
-    kind = int if given == "numbers" else jnp.int32
-    fill = jax.jit(filled) if given == "traced" else filled
-    diagonals = np.arange(4) - np.arange(3)[:, None]
-    for bound in (-9, -1, 0, 1, 9, INT32_MIN, INT32_MIN + 1, INT32_MAX):
-        wanted = np.where(diagonals >= bound, np.float32(7), X)
-        assert_same(fill(X, kind(bound), None), wanted)
-        wanted = np.where(diagonals < bound, np.float32(7), X)
-        assert_same(fill(X, None, kind(bound)), wanted)
-    assert_same(fill(X, None, None), np.full_like(X, 7))
-
-
 # BOUNDS THAT ARE DATA
 
 
@@ -105,20 +91,6 @@ def test_every_span_as_data():
     for begin, end, matrix in zip(BEGIN, END, wanted, strict=True):
         assert_same(jitted(begin, end), matrix)
     assert jitted._cache_size() == 1
-
-
-def test_windows_of_heads():
-    """One bound is data, the other is not. The input is a batch, or is None."""
-    heads = np.stack([X, 2 * X, 3 * X])
-    begins = np.array([-2, INT32_MIN, 1], np.int32)
-    output = jax.jit(jax.vmap(lambda x, b: filled(x, b, 2)))(heads, begins)
-    pairs = zip(heads, begins, strict=True)
-    assert_same(output, np.stack([expected(*one, 2) for one in pairs]))
-    shape = (2, *X.shape)
-    window = functools.partial(filled, None, 0, shape=shape)
-    output = jax.jit(jax.vmap(window, out_axes=1))(begins)
-    zeros = np.zeros(shape, np.float32)
-    assert_same(output, np.stack([expected(zeros, 0, b) for b in begins], axis=1))
 
 
 def test_gradients():

@@ -58,7 +58,7 @@ DOCUMENTED = {
     "jax.export": "is_symbolic_dim register_pytree_node_serialization",
     "jax.extend.core": "Primitive",
     "jax.interpreters.ad": """
-        UndefinedPrimal Zero primitive_jvps primitive_transposes
+        UndefinedPrimal Zero is_undefined_primal primitive_jvps primitive_transposes
     """,
     "jax.interpreters.batching": "primitive_batchers",
     "jax.interpreters.mlir": "register_lowering",
@@ -295,7 +295,7 @@ def hide(monkeypatch):
         names += tuple(SECOND[name] for name in names if name in SECOND)
         read = _jax._read
         monkeypatch.setattr(
-            _jax, "_read", lambda n, x: _jax._MISSING if n in names else read(n, x)
+            _jax, "_read", lambda n, x: None if n in names else read(n, x)
         )
         jax.clear_caches()
 
@@ -354,7 +354,7 @@ def test_an_export_has_the_default_kernel_where_jax_does_not_say_that_it_is_one(
 def test_a_module_that_jax_does_not_have(monkeypatch):
     """Or a module of a package that it does not have."""
     assert _jax.module("jax.experimental.no_such_module") is None
-    assert _jax._read("export", None) is _jax._MISSING
+    assert _jax._read("export", None) is None
     monkeypatch.setitem(sys.modules, "jax.experimental.mosaic", None)
     monkeypatch.delitem(sys.modules, "jax.experimental.mosaic.gpu", raising=False)
     assert _jax.module("jax.experimental.mosaic.gpu") is None

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from jax import export
 from jax.experimental import checkify
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import dmljax
 from benchmarks.collectives import collectives
-from tests.checks import assert_refused, eight_devices
+from tests.checks import assert_refused, struct
+from tests.meshes import each_kind, sharding_of
 from tests.subjects.nonzero_coordinates import DESC
 
 TAKE, PUT = "NonzeroCoordinates.take", "NonzeroCoordinates.put"
@@ -74,14 +75,10 @@ def test_a_tuple_of_two():
 @pytest.mark.parametrize(
     "passed",
     [
-        copy.copy,
         copy.deepcopy,
         lambda found: pickle.loads(pickle.dumps(found)),
         lambda found: found._replace(count=found.count),
         jax.jit(lambda found: found),
-        lambda found: jax.lax.scan(lambda k, _: (k, None), found, length=2)[0],
-        lambda found: jax.lax.cond(True, lambda k: k, lambda k: k, found),
-        lambda found: jax.tree.map(jnp.asarray, found),
     ],
 )
 def test_it_keeps_the_sizes(passed):
@@ -100,22 +97,27 @@ def test_other_sizes_are_another_tree():
     assert len({trees[0], parts, jax.tree.structure(find(MASK))}) == 3
 
 
-@pytest.mark.parametrize("size", ["4", "n"])
-def test_exported_bytes(size):
+@pytest.mark.parametrize(("sizes", "size"), [("4", 5), ("n", 5), ("n", None)])
+def test_exported_bytes(sizes, size):
+    """Without `size`, a symbolic size makes a symbolic number of rows."""
     pytest.importorskip("flatbuffers")
-    sizes = export.symbolic_shape(f"{size}, 2")
-    types = [jax.ShapeDtypeStruct(sizes, dtype) for dtype in (np.int8, np.float32)]
+    shape = export.symbolic_shape(f"{sizes}, 2")
+    types = [struct(dtype, *shape) for dtype in (np.int8, np.float32)]
 
     @jax.jit
     def run(mask, x):
-        kept = find(mask, size=5, parts=None)
-        return kept, kept.put(x, 2 * kept.take(x))
+        kept = find(mask, size=size, parts=None)
+        return kept, kept.put(x, 2 * kept.take(x)), jax.grad(total)(x, kept)
+
+    def total(x, kept):
+        return kept.take(x).sum()
 
     data = export.export(run)(*types).serialize()
     mask, x = MASK.reshape(4, 2), numbers(4, 2)
-    kept, doubled = export.deserialize(data).call(mask, x)
+    kept, doubled, gradient = export.deserialize(data).call(mask, x)
     assert_equal(doubled, np.where(mask, 2 * x, x))
-    assert_equal(kept.take(x), taken(mask, x, 5))
+    assert_equal(gradient, mask.astype(x.dtype))
+    assert_equal(kept.take(x), taken(mask, x, size or 8))
 
 
 # VALUES
@@ -202,13 +204,7 @@ def test_parts():
     assert_equal(batch.take(x), np.reshape(wanted, (4, 2, 3, 3)))
 
 
-def test_overflow():
-    assert [bool(find(MASK, size=size).overflow) for size in (0, 3, 4, 8)] == [
-        1,
-        1,
-        0,
-        0,
-    ]
+def test_overflow_without_a_size_and_of_parts():
     assert not find(MASK).overflow
     assert find(MASK, parts=2, size=2).overflow.tolist() == [False, False]
     assert find(0 * MASK + 1, parts=2, size=3).overflow.tolist() == [True, True]
@@ -293,10 +289,10 @@ def test_index_checks_find_nothing_in_take():
 
 
 @pytest.mark.skipif(jax.device_count() < 8, reason="there are few devices")
-@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+@each_kind
 @pytest.mark.parametrize("way", ["parts", "vmap", "batch", "whole"])
 def test_devices_send_nothing_where_the_parts_lie(kind, way):
-    mesh = eight_devices(kind)
+    sharding = sharding_of("8", P("a"), kind)
     random = np.random.default_rng(0)
     mask = random.integers(2, size=(16, 8)).astype(np.int8)
     x = numbers(16, 8, 4)
@@ -321,14 +317,48 @@ def test_devices_send_nothing_where_the_parts_lie(kind, way):
         return result, pull(result)[0]
 
     alone = jax.jit(both)(mask, x)
-    placed = [jax.device_put(a, NamedSharding(mesh, P("batch"))) for a in (mask, x)]
+    placed = [jax.device_put(a, sharding) for a in (mask, x)]
     compiled = jax.jit(both).lower(*placed).compile()
     found = compiled(*placed)
     assert_equal(found, alone)
     for array in found:
-        assert array.sharding.is_equivalent_to(placed[1].sharding, 3)
+        assert array.sharding.is_equivalent_to(sharding, 3)
     if way != "whole":
         assert collectives(compiled.as_text()) == []
+
+
+@pytest.mark.skipif(jax.device_count() < 8, reason="there are few devices")
+def test_vmap_over_explicit_axes_of_masks_for_one_array():
+    """Of the arrays, each device has the whole, or the masks divide nothing."""
+    mesh = sharding_of("8", P("a"), AxisType.Explicit).mesh
+    masks = np.tile(BATCH, (2, 1))
+    x, rows = numbers(8, 3), -numbers(8, 3, 3)
+
+    def run(x, masks, rows):
+        def one(mask, rows):
+            return there_and_back(mask, x, rows, size=3)
+
+        return jax.vmap(one)(masks, rows)
+
+    def total(x, *others):
+        one, two = run(x, *others)
+        return jnp.sin(one).sum() + jnp.sin(two).sum()
+
+    expected = run(x, masks, rows), jax.grad(total)(x, masks, rows)
+    with jax.set_mesh(mesh):
+        placed = [jax.device_put(a, P("a")) for a in (masks, rows)]
+        found = jax.jit(run)(x, *placed), jax.jit(jax.grad(total))(x, *placed)
+    assert_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
+
+
+@pytest.mark.skipif(jax.device_count() < 8, reason="there are few devices")
+@pytest.mark.parametrize("size", [2, None])
+def test_rows_of_an_empty_array_stay_on_its_device(size):
+    device = jax.devices()[3]
+    x = jax.device_put(jnp.zeros((0, 2)), device)
+    kept = find(jax.device_put(jnp.zeros(0, bool), device), size=size)
+    assert kept.take(x).devices() == {device}
 
 
 # ERRORS
@@ -375,21 +405,23 @@ def test_results_that_do_not_fit():
 def test_indices_beyond_int32_need_x64():
     kept = jax.eval_shape(functools.partial(find, size=8), MASK)
     assert kept.coordinates.shape == (8, 1)
-    many = jax.ShapeDtypeStruct((2**31 - 4,), np.int8)
 
     def run(x):
         return find(x, size=8).take(x)
 
-    assert_refused(TAKE, "need JAX's x64 mode", jax.eval_shape, run, many)
+    largest, more = (struct(np.int8, n) for n in (2**31 - 1, 2**31))
+    assert jax.eval_shape(run, largest).shape == (8,)
+    assert_refused(TAKE, "need JAX's x64 mode", jax.eval_shape, run, more)
     with jax.enable_x64(True):
-        assert jax.eval_shape(run, many).shape == (8,)
+        assert jax.eval_shape(run, more).shape == (8,)
 
 
-def test_a_derivative_counts_to_2_to_the_32():
-    def run(x):
-        kept = find(jnp.zeros(x.shape, np.int8), size=2**16 + 1)
-        return jax.linearize(kept.take, x)[0]
+def test_rows_that_xla_can_not_count():
+    mask = struct(np.int8, 2**31 - 1)
+    x = struct(np.int8, 2**31 - 1, 2**29)
 
-    text = "too many elements for a derivative...Search the array in parts=."
-    many = jax.ShapeDtypeStruct((2**16 - 1, 2**16), np.float32)
-    assert_refused("NonzeroCoordinates", text, jax.eval_shape, run, many)
+    def run(mask, x):
+        return find(mask).take(x)
+
+    text = "sizes {2147483647,536870912}...elements; it must have fewer than 2^59"
+    assert_refused(TAKE, text, jax.eval_shape, run, mask, x)

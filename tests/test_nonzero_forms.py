@@ -16,46 +16,14 @@ from dmljax._nonzero_forms import (
     MANY,
     by_bit_words,
     by_elements,
-    divisible,
     fill_rows,
-    is_nonzero,
-    last_sizes,
     sum_in_levels,
-    unravel,
     walk_bit_words,
     zero_patterns,
 )
-from tests import oracles, samples
-from tests.checks import assert_same, launches, needs_kernels
-
-
-@pytest.fixture
-def find(request, monkeypatch):
-    """The function by one form (an indirect parameter)."""
-    jax.clear_caches()  # nothing that another form has compiled
-    if request.param == "definition":
-        monkeypatch.delitem(NONZERO_COORDINATES.on_platform, "cpu")
-    asked = "pallas" if request.param == "kernel" else None
-    return functools.partial(nonzero_coordinates, implementation=asked)
-
+from tests.checks import assert_same, launches, needs_kernels, struct
 
 # THE FORMULAS
-
-
-@pytest.mark.parametrize(
-    "dtype",
-    sorted({*samples.SPECIAL_BITS, "int8", *samples.EXTRA} - {"bool"}),
-    indirect=True,
-)
-def test_what_is_not_zero(dtype):
-    """By the bits: subnormal numbers, and no negative zero."""
-    values = np.concatenate(
-        [samples.any_bits((64,), dtype, seed) for seed in range(5)]
-        + [np.array([0.0, -0.0]).astype(dtype)]
-    )
-    wanted = np.array([oracles.nonzero(value) for value in values])
-    assert 0 < wanted.sum() < wanted.size
-    np.testing.assert_array_equal(is_nonzero(jnp.asarray(values)), wanted)
 
 
 def test_zeros_of_a_type():
@@ -69,19 +37,6 @@ def test_zeros_of_a_type():
         assert zero_patterns(jnp.dtype(name)) == patterns
 
 
-def test_coordinates_of_numbers():
-    for sizes in ((), (7,), (3, 4), (2, 1, 3), (1, 1, 5, 2), (1, 1)):
-        flat = np.arange(int(np.prod(sizes)), dtype=np.uint32)
-        rank = len(sizes) - next((i for i, n in enumerate(sizes) if n > 1), len(sizes))
-        for columns in range(max(rank, 1), max(len(sizes), 1) + 1):
-            last = last_sizes(sizes, columns)
-            assert last == ((1,) * columns + sizes)[-columns:]
-            wanted = np.stack(np.unravel_index(flat, last), -1)
-            np.testing.assert_array_equal(unravel(flat, sizes, columns), wanted)
-    # A part of a tensor may begin behind the first coordinates that it has itself.
-    assert unravel(np.uint32([25]), (3, 4), 2).tolist() == [[6, 1]]
-
-
 def test_rows_that_are_filled():
     rows = np.array([[1, 2], [0, 0]], np.uint32)
     valid = np.array([True, False])
@@ -89,33 +44,15 @@ def test_rows_that_are_filled():
     assert fill_rows(rows, valid, 2**32 - 1).tolist() == [[1, 2], [2**32 - 1] * 2]
 
 
-# ROWS
-
-
-@pytest.mark.parametrize(
-    "find",
-    ["definition", "cpu", pytest.param("kernel", marks=pytest.mark.slow)],
-    indirect=True,
-)
-def test_batches(find):
-    """Each line has a count and rows of its own, also if one has nothing."""
-    batch = np.random.default_rng(0).integers(0, 2, (4, 4, 3)).astype(np.float32)
-    batch[1] = 0
-    for options in ({"size": 3, "parts": 2, "fill": 8}, {"fill": 7}, {}):
-        found = jax.jit(jax.vmap(functools.partial(find, **options)))(batch)
-        expected = [oracles.nonzero_coordinates(x, **options) for x in batch]
-        counts, coordinates = zip(*expected, strict=True)
-        assert_same(found, (np.stack(counts), np.stack(coordinates)))
-    sparse = np.isin(np.arange(200), (3, 50, 90, 120, 130, 170))  # in words 0 to 5
-    assert_same(find(sparse, size=8), oracles.nonzero_coordinates(sparse, size=8))
-    nothing = jax.vmap(functools.partial(find, size=5))(batch[:0])
-    assert [out.shape for out in nothing] == [(0,), (0, 5, 2)]
-
-
 # EACH FORM
 
-FORMS = [by_elements, by_bit_words, divisible, walk_bit_words]
-each_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+FORMS = {
+    "by_elements": by_elements,
+    "by_bit_words": by_bit_words,
+    "divisible": NONZERO_COORDINATES.divisible,
+    "walk_bit_words": walk_bit_words,
+}
+each_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
 def share(density, shape=(3, 5, 67)):
@@ -179,18 +116,19 @@ def test_bit_words_from_a_size_on():
     options = {"rank": 1, "size": 8, "columns": 1, "fill": None}
     find = jax.jit(functools.partial(NONZERO_COORDINATES.xla, **options))
     for elements, expected in (MANY - 1, False), (MANY, True):
-        text = find.lower(jax.ShapeDtypeStruct((elements,), np.bool_)).as_text()
+        text = find.lower(struct(np.bool_, elements)).as_text()
         assert ("popcnt" in text) == expected
 
 
 # MEMORY
 
 
-@pytest.mark.parametrize("find", ["definition", "cpu"], indirect=True)
-def test_no_memory_of_all_rows(find):
+@pytest.mark.parametrize("form", [NONZERO_COORDINATES.xla, walk_bit_words])
+def test_no_memory_of_all_rows(form):
     """The coordinates of all elements would take 16 bytes each, and 32 with `fill`."""
-    x = jax.ShapeDtypeStruct((MANY // 2**12, 8, 32, 16), np.float32)
-    program = jax.jit(functools.partial(find, size=10, fill=7)).lower(x).compile()
+    x = struct(np.float32, MANY // 2**12, 8, 32, 16)
+    find = functools.partial(form, rank=4, size=10, columns=4, fill=7)
+    program = jax.jit(find).lower(x).compile()
     memory = program.memory_analysis()
     assert memory.temp_size_in_bytes <= 2 * MANY
     assert memory.output_size_in_bytes < 1000
@@ -246,12 +184,12 @@ def test_doors_fold_no_constant_mask():
 def test_nonzero_coordinates_runs_its_kernel_from_a_size_on():
     for dtype in ("uint8", "float32"):
         for size, expected in (2**12, 1), (2**12 - 1, 0):
-            x = jax.ShapeDtypeStruct((size,), dtype)
+            x = struct(dtype, size)
             assert launches(nonzero_coordinates, x) == expected
 
 
 def test_a_kernel_that_never_ran_on_a_tpu_is_not_the_default():
-    x = jax.ShapeDtypeStruct((2**20,), np.uint8)
+    x = struct(np.uint8, 2**20)
     for implementation, expected in (None, 0), ("pallas", 1):
         find = functools.partial(nonzero_coordinates, implementation=implementation)
         assert launches(find, x, platform="tpu") == expected
@@ -266,5 +204,5 @@ def test_no_kernel_for_nothing(platform):
         (jax.vmap(find), (0, 3)),
         (functools.partial(find, size=0), (2, 3)),
     ):
-        x = jax.ShapeDtypeStruct(shape, np.uint8)
+        x = struct(np.uint8, *shape)
         assert launches(function, x, platform=platform) == 0

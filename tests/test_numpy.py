@@ -16,13 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental import checkify
-from jax.sharding import AxisType, PartitionSpec
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
 
 import dmljax.numpy as dnp
 import dmljax.onnx as dox
 from dmljax import DescriptorError
 from tests import oracles
-from tests.checks import eight_devices
+from tests.checks import assert_documented, struct
+from tests.meshes import each_kind, sharding_of
 from tests.samples import NUMPY as MODES
 
 # Arrays of NumPy, most of 64 bits. They become 32 bits where x64 mode is off.
@@ -147,23 +149,30 @@ def test_calls_without_a_size(name, arrays):
             run(lambda x: function(x, *others))(x)
 
 
+def each_function(library, x):
+    """Every function whose result is of the elements of `x`."""
+    chosen = jnp.real(x).astype(bool)
+    for mode in MODES:
+        yield library.pad(x, 1, mode)
+    yield library.pad(x, 1, constant_values=3.5)
+    yield library.extract(chosen, x, size=4)
+    yield library.compress(chosen[0], x, 1, size=2)
+    yield library.tril(x)
+    yield library.triu(x, 1)
+
+
 @pytest.mark.parametrize("x64", [False, True])
 def test_types(x64):
     names = "int64 uint64 float64 complex128" if x64 else TYPES
 
+    @functools.partial(jax.jit, static_argnums=0)
     def run(library):
-        def results(x):
-            yield library.pad(x, PAIRS, "reflect")
-            yield library.pad(x, PAIRS)
-            yield library.nonzero(x, size=9)
-            yield library.extract(x, x, size=9)
-            yield library.tril(x)
-            yield library.triu(x, 1)
+        arrays = [
+            jnp.asarray(CUBE[0].astype(jnp.dtype(name))) for name in names.split()
+        ]
+        found = [library.nonzero(x, size=9) for x in arrays]
+        return found, [[*each_function(library, x)] for x in arrays]
 
-        arrays = [CUBE[0].astype(name) for name in types]
-        return jax.jit(lambda: [list(results(x)) for x in arrays])()
-
-    types = [jnp.dtype(name) for name in names.split()]
     with jax.enable_x64(x64):
         assert_alike(run(dnp), run(jnp))
 
@@ -195,12 +204,11 @@ def find(library, x, rows):
 def test_transformations(program):
     batch = np.float32([X, X[::-1], 0 * X]), np.float32([[0, 1, 1, 0]] * 3)
     parts = [np.concatenate([lines[0]] * 8) for lines in batch]
-    mesh = eight_devices(AxisType.Auto)
-    spec = PartitionSpec("batch")
+    mesh = sharding_of("8", P("a")).mesh
 
     def run(library):
         call = functools.partial(program, library)
-        divided = jax.shard_map(call, mesh=mesh, in_specs=spec, out_specs=spec)
+        divided = jax.shard_map(call, mesh=mesh, in_specs=P("a"), out_specs=P("a"))
         outputs = jax.jit(divided)(*parts) if program is find else ()
         return jax.jit(jax.vmap(call))(*batch), outputs
 
@@ -232,18 +240,6 @@ def test_differences():
 
 
 WEAK = [jnp.full((2, 3), number) for number in (-2, 1.5, 1j)]
-
-
-def each_function(library, x):
-    """Every function whose result is of the elements of `x`."""
-    chosen = jnp.real(x) != 0
-    for mode in MODES:
-        yield library.pad(x, 1, mode)
-    yield library.pad(x, 1, constant_values=3.5)
-    yield library.extract(chosen, x, size=4)
-    yield library.compress(chosen[0], x, 1, size=2)
-    yield library.tril(x)
-    yield library.triu(x, 1)
 
 
 @pytest.mark.parametrize("x", WEAK, ids=str)
@@ -284,16 +280,18 @@ def test_a_weak_type_under_transformations():
         np.testing.assert_array_equal(jax.hessian(square)(y), 2 * np.eye(4))
         tangent = jax.jvp(lambda x: dnp.pad(x, 1), (y,), (y,))[1]
         np.testing.assert_array_equal(tangent, [0, 1, 1, 1, 1, 0])
-    for axis_type in AxisType.Auto, AxisType.Explicit:
-        mesh = eight_devices(axis_type)
-        x = jnp.full((8, 4), 2.0)
-        spec = PartitionSpec("batch")
-        with jax.set_mesh(mesh):
-            divided = jax.device_put(x, jax.NamedSharding(mesh, spec))
-            for run in dnp.triu, jax.jit(dnp.triu):
-                assert_alike(run(divided), jnp.triu(x))
-            mapped = jax.shard_map(dnp.triu, in_specs=spec, out_specs=spec)
-            assert_alike(mapped(divided[:, None]), jnp.triu(x[:, None]))
+
+
+@each_kind
+def test_a_weak_type_over_many_devices(kind):
+    x = jnp.full((8, 4), 2.0)
+    sharding = sharding_of("8", P("a"), kind)
+    with jax.set_mesh(sharding.mesh):
+        divided = jax.device_put(x, sharding)
+        for run in dnp.triu, jax.jit(dnp.triu):
+            assert_alike(run(divided), jnp.triu(x))
+        mapped = jax.shard_map(dnp.triu, in_specs=P("a"), out_specs=P("a"))
+        assert_alike(mapped(divided[:, None]), jnp.triu(x[:, None]))
 
 
 LITERALS = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
@@ -330,7 +328,7 @@ def test_floats_saturate(dtype):
 
 
 # A coordinate of the longer one does not fit in int32.
-LONG, LONGER = (jax.ShapeDtypeStruct((n,), bool) for n in (2**31, 2**31 + 1))
+LONG, LONGER = (struct(bool, n) for n in (2**31, 2**31 + 1))
 
 
 @pytest.mark.parametrize(
@@ -358,7 +356,7 @@ def test_elements_beyond_int32():
         flat = dnp.extract(chosen, x, size=2)
         return flat.sum() + dnp.compress(chosen, x[None], 1, size=2).sum()
 
-    values = jax.ShapeDtypeStruct(LONGER.shape, np.float32)
+    values = struct(np.float32, *LONGER.shape)
     gradient = jax.eval_shape(jax.grad(choose, 1), LONGER, values)
     assert gradient == values
 
@@ -445,7 +443,7 @@ def test_diagonals_that_are_data(function):
         assert_alike([ours(X, jnp.asarray(k)) for k in ks], expected)
     (n,) = jax.export.symbolic_shape("n")
     program = jax.jit(lambda x: ours(x, x.shape[0] - 4))
-    exported = jax.export.export(program)(jax.ShapeDtypeStruct((n, 4), np.float32))
+    exported = jax.export.export(program)(struct(np.float32, n, 4))
     assert_alike(exported.call(jnp.asarray(X)), theirs(jnp.asarray(X), -1))
 
 
@@ -471,11 +469,10 @@ def test_conditions_of_numpy_in_a_program():
     assert_alike(jax.jit(lambda: [*run(dnp)])(), [*run(jnp)])
 
 
-@pytest.mark.parametrize("axis_type", [AxisType.Auto, AxisType.Explicit])
-def test_divided_arrays(axis_type):
+@each_kind
+def test_divided_arrays(kind):
     rows = jnp.arange(16.0).reshape(8, 2)
-    mesh = eight_devices(axis_type)
-    by_rows = jax.NamedSharding(mesh, PartitionSpec("batch"))
+    by_rows = sharding_of("8", P("a"), kind)
 
     def results(library, x):
         chosen = x[:, 0] > 5
@@ -493,11 +490,11 @@ def test_divided_arrays(axis_type):
         return jax.jit(lambda x: [*results(library, x)])(x), [*results(dnp, x)]
 
     expected = run(jnp, rows)
-    with jax.set_mesh(mesh):
+    with jax.set_mesh(by_rows.mesh):
         assert_alike(run(dnp, jax.device_put(rows, by_rows)), expected)
-        if axis_type == AxisType.Explicit:
+        if kind == AxisType.Explicit:
             lit = dnp.one_hot(jnp.arange(8), 8, out_sharding=by_rows)
-            assert lit.sharding.spec[0] == "batch"
+            assert lit.sharding.spec[0] == "a"
 
 
 PAIR_WIDTHS = [((4, 4), (0, 0)), ((1, 7), (1, 2)), ((0, 8), (3, 1)), ((0, 0), (2, 1))]
@@ -508,7 +505,7 @@ PAIR_WIDTHS = [((4, 4), (0, 0)), ((1, 7), (1, 2)), ((0, 8), (3, 1)), ((0, 0), (2
 def test_padding_of_divided_rows_with_two_values(widths, values):
     """The devices share the rows of the result, and not those between its sides."""
     rows = jnp.arange(16.0).reshape(8, 2)
-    mesh = eight_devices(AxisType.Explicit)
+    by_rows = sharding_of("8", P("a"), AxisType.Explicit)
 
     def pad(library, x, values):
         def weighted(x, values):
@@ -522,12 +519,12 @@ def test_padding_of_divided_rows_with_two_values(widths, values):
 
     numbers = jnp.asarray(values, float)
     expected = pad(jnp, rows, numbers)
-    with jax.set_mesh(mesh):
-        divided = jax.device_put(rows, jax.NamedSharding(mesh, PartitionSpec("batch")))
+    with jax.set_mesh(by_rows.mesh):
+        divided = jax.device_put(rows, by_rows)
         for run in (lambda call: call, jax.jit):
             found = run(functools.partial(pad, dnp))(divided, numbers)
             assert_alike(found, expected)
-            assert found[1].sharding.spec[0] == "batch"
+            assert found[1].sharding.spec[0] == "a"
         text = r"has sizes \{14,2\}, and 8 devices can't share"
         refused(
             ValueError, text, dnp.pad, divided, ((4, 2), (0, 0)), constant_values=values
@@ -575,11 +572,7 @@ def test_nan_that_gives_no_nan():
 
 
 def test_the_functions_are_all_that_is_listed():
-    assert dir(dnp) == sorted(dnp.__all__)
-    for name in dnp.__all__:
-        text = getattr(dnp, name).__doc__
-        for part in ("Args:", "Returns:", "Raises:", ">>> "):
-            assert part in text, name
+    assert_documented(dnp, r"\w+Error")
 
 
 @pytest.mark.parametrize("width", [1, (1, 2), ((1, 2), (0, 3))])

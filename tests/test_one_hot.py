@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from dmljax import one_hot
-from dmljax._one_hot import countable, wrapped
-from tests import oracles
+from tests.checks import struct
 
 
 def test_the_largest_size():
-    indices = jax.ShapeDtypeStruct((1, 0), np.int32)
-    values = jax.ShapeDtypeStruct((2,), np.float32)
+    indices = struct(np.int32, 1, 0)
+    values = struct(np.float32, 2)
     call = functools.partial(one_hot, size=2**31 - 1, axis=0)
     assert jax.eval_shape(call, indices, values).shape == (2**31 - 1, 0)
 
@@ -44,28 +43,7 @@ def test_values_that_jax_knows_are_those_of_data(values, dtype, converted):
 
 def test_indices_of_64_bits_are_lowered_after_x64_mode():
     with jax.enable_x64(True):
-        indices = jax.ShapeDtypeStruct((3, 1), np.int64)
-        values = jax.ShapeDtypeStruct((2,), np.float32)
+        indices = struct(np.int64, 3, 1)
+        values = struct(np.float32, 2)
         traced = jax.jit(functools.partial(one_hot, size=5)).trace(indices, values)
     assert "3x5xui64" in traced.lower().as_text()
-
-
-@pytest.mark.parametrize("size", [1, 2, 5])
-@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"], indirect=True)
-def test_what_an_index_lights(dtype, size):
-    limits = np.iinfo(dtype)
-    near = [n for n in range(-2 * size - 2, 2 * size + 3) if n >= limits.min]
-    far = [limits.min, limits.min + 1, limits.max - 1, limits.max, limits.max // 2 + 1]
-    index = np.array([*near, *far], dtype)
-    position = np.arange(size).astype(dtype)
-    with np.errstate(over="ignore"):
-        found = np.asarray(wrapped(jnp.asarray(index), size))[:, None] == position
-    wanted = oracles.one_hot(index[:, None], np.array([False, True]), size=size, axis=1)
-    np.testing.assert_array_equal(found, wanted)
-
-
-def test_indices_that_can_count():
-    for name, wide in (("int4", "int32"), ("uint16", "uint32"), ("int32", "int32")):
-        found = countable(np.array([7], name))
-        assert found.dtype == wide
-        assert found == 7

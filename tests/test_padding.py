@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 from benchmarks.collectives import collectives
@@ -25,8 +24,8 @@ from dmljax import (
     padding,
 )
 from dmljax._padding import _padding
-from tests.checks import assert_refused, launches, needs_kernels
-from tests.meshes import run, sharding_of
+from tests.checks import assert_refused, launches, needs_kernels, struct
+from tests.meshes import each_kind, run, sharding_of
 from tests.samples import tensor
 from tests.sharded import SHAPE, array
 from tests.subjects.padding import DESC, TYPED, pad_rows
@@ -80,23 +79,6 @@ def test_what_is_no_mode():
 
 # ARGUMENTS
 
-GEOMETRY = {"start_padding": (1, 0), "end_padding": (0, 2)}
-
-
-def test_arguments_by_name():
-    """Under jit, the names of its static arguments."""
-    wanted = np.pad(X, ((1, 0), (0, 2)), mode="reflect")
-    jitted = jax.jit(padding, static_argnames=(*GEOMETRY, "mode"))
-    for call in (padding, jitted):
-        for positional, named in (
-            ((), GEOMETRY),
-            (((1, 0),), {"end_padding": (0, 2)}),
-            (((1, 0), (0, 2)), {}),
-        ):
-            found = call(X, *positional, **named, mode="reflect")
-            np.testing.assert_array_equal(found, wanted)
-
-
 PAIRS = ". 0 adds nothing. One list of pairs...start, end = zip(*pairs)"
 
 
@@ -125,7 +107,7 @@ def test_an_argument_that_is_left_out():
 
 
 def test_the_largest_padding():
-    x = jax.ShapeDtypeStruct((2, 0), np.int8)
+    x = struct(np.int8, 2, 0)
     padded = jax.eval_shape(lambda x: padding(x, (0, 0), (2**32 - 1, 0)), x)
     assert padded.shape == (2**32 + 1, 0)
 
@@ -168,8 +150,6 @@ def test_a_large_float_is_the_same_integer_traced_or_not(mode):
 
 # MANY DEVICES
 
-each_kind = pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
-
 
 @each_kind
 @pytest.mark.parametrize(
@@ -184,14 +164,6 @@ def test_rows_that_a_padding_sends(pads, mode, kind):
     assert 0 < found <= 4 * sum(pads) * math.prod(SHAPE[1:])
 
 
-@each_kind
-def test_columns_padded_by_more_than_a_part(kind):
-    """A part has two columns."""
-    pad = functools.partial(padding, mode=PaddingMode.SYMMETRIC)
-    sharding = sharding_of("8", P(None, "a"), kind)
-    run(lambda x: pad(x, (0, 5), (0, 3)), sharding, array(shape=(3, 16)))
-
-
 # THE KERNELS
 
 
@@ -202,7 +174,7 @@ def test_padding_runs_its_kernel_if_it_is_asked_for():
 
     for implementation, expected in (None, 0), ("xla", 0), ("pallas", 1):
         function = functools.partial(pad, implementation=implementation)
-        x = jax.ShapeDtypeStruct((2**9, 2**9), np.int8)
+        x = struct(np.int8, 2**9, 2**9)
         assert launches(function, x) == expected
 
 

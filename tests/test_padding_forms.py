@@ -1,7 +1,6 @@
 """Each form of PADDING and of its adjoint, by itself."""
 
 import functools
-import itertools
 import re
 
 import jax
@@ -11,8 +10,9 @@ from jax import export
 
 from dmljax import PaddingMode, padding
 from dmljax._padding import ADJOINT, PADDING
-from dmljax._padding_forms import joined, source_index
+from dmljax._padding_forms import joined
 from tests import oracles, samples
+from tests.checks import struct
 
 REPEATING = tuple(PaddingMode)[1:]
 each_mode = pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
@@ -104,7 +104,7 @@ def test_adjoint(mode, dtype):
 def test_long_rows_of_narrow_elements_are_joined_on_a_cpu(joined, shape, start, dtype):
     pads = {"start": start, "end": start, "mode": PaddingMode.WRAP}
     program = jax.make_jaxpr(functools.partial(FORMS["cpu"], **pads))
-    text = str(program(jax.ShapeDtypeStruct(shape, dtype)))
+    text = str(program(struct(dtype, *shape)))
     assert ["gather" in text, "concatenate" in text] == [not joined, joined]
 
 
@@ -114,7 +114,7 @@ def test_rows_of_an_unknown_length_are_gathered_on_a_cpu():
     pad = functools.partial(
         FORMS["cpu"], start=(1, 0), end=(1, 0), mode=PaddingMode.EDGE
     )
-    text = str(jax.make_jaxpr(pad)(jax.ShapeDtypeStruct(shape, np.int8)))
+    text = str(jax.make_jaxpr(pad)(struct(np.int8, *shape)))
     assert "gather" in text
 
 
@@ -125,7 +125,7 @@ LONG = 720_000_000
 
 @pytest.mark.parametrize("mode", REPEATING)
 def test_indices_of_long_axes_have_64_bits(mode):
-    x = jax.ShapeDtypeStruct((LONG,), np.int32)
+    x = struct(np.int32, LONG)
     ends = [2**31 - LONG]
     if mode in (PaddingMode.REFLECTION, PaddingMode.SYMMETRIC):
         # Start 1 is folded to almost two sizes ahead: the last is at about 2^31.
@@ -138,7 +138,7 @@ def test_indices_of_long_axes_have_64_bits(mode):
 @pytest.mark.parametrize("mode", REPEATING)
 def test_strips_of_long_axes_are_placed_in_64_bits(mode):
     form = functools.partial(PADDING.divisible, start=(1,), end=(1,), mode=mode)
-    text = jax.jit(form).lower(jax.ShapeDtypeStruct((2**33,), np.int8)).as_text()
+    text = jax.jit(form).lower(struct(np.int8, 2**33)).as_text()
     placed = re.findall(r"stablehlo.dynamic_update_slice .*<(i\d+)>\) ->", text)
     assert placed == ["i64", "i64"]
 
@@ -156,12 +156,3 @@ def test_modes():
     for wrong in ("mirror", "", "WRAP ", 5, None):
         with pytest.raises(ValueError, match="is not a valid PaddingMode"):
             PaddingMode(wrong)
-
-
-@pytest.mark.parametrize("mode", REPEATING, ids=lambda mode: mode.name)
-def test_sources(mode):
-    position = np.arange(40, dtype=np.int32)
-    for size, start in itertools.product((1, 2, 3, 5), (0, 1, 4, 7)):
-        found = source_index(position, start, size, mode)
-        wanted = [oracles.padding_source(p - start, size, mode.name) for p in position]
-        np.testing.assert_array_equal(found, wanted, f"{size} {start}")

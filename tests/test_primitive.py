@@ -224,7 +224,6 @@ def test_a_kernel_in_a_shard_map_over_some_axes_is_refused():
 
 def test_a_nan_is_found_where_debug_nans_asks_for_it():
     """JAX evaluates each primitive by itself then."""
-    x = jax.device_put(np.float32([[np.nan, 1]]))
     calls = [
         lambda: dmljax.padding(x, (0, 1), (1, 0)),
         lambda: dmljax.diagonal_matrix1(x, fill_begin=1, fill_end=1),

@@ -2,8 +2,8 @@
 
 import jax
 
-from dmljax._arguments import cast_float_value
-from dmljax._diagonal_matrix1 import check_diagonals, diagonal_matrix1
+from dmljax._arguments import cast_float_value, integer
+from dmljax._diagonal_matrix1 import check_diagonals, check_int32, diagonal_matrix1
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.struct import field, member
 from dmljax._directml.support import (
@@ -14,7 +14,7 @@ from dmljax._directml.support import (
     Support,
 )
 from dmljax._directml.tensor import DataType, TensorDesc
-from dmljax._types import INT32_MAX, check_int32, integer
+from dmljax._types import INT32_MAX
 
 SUPPORT = {
     FeatureLevel.V5_1: dict.fromkeys(

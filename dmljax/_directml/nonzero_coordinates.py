@@ -7,7 +7,7 @@ import jax
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.support import UINT32_ONLY, UP_TO_32_BITS, FeatureLevel, Support
 from dmljax._directml.tensor import TensorDesc
-from dmljax._nonzero_coordinates import check_columns, nonzero_coordinates
+from dmljax._nonzero_coordinates import check_sizes_and_columns, nonzero_coordinates
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates
 
 SUPPORT = {
@@ -63,8 +63,9 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
         del level
         sizes = self.input_tensor.sizes
         *ones, _, columns = self.output_coordinates_tensor.sizes
-        last = "the last size of tensor 'OutputCoordinatesTensor' is"
-        check_columns("tensor 'InputTensor'", last, sizes, columns)
+        columns_are = "the last size of tensor 'OutputCoordinatesTensor' is"
+        tensor = "tensor 'InputTensor'"
+        check_sizes_and_columns(tensor, sizes, columns_are, columns)
         count = (1,) * len(self.output_count_tensor.sizes)
         return count, ((1,) * len(ones) + (math.prod(sizes), columns))
 

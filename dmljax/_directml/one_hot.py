@@ -2,7 +2,8 @@
 
 import jax
 
-from dmljax._check import DescriptorError, require_same
+from dmljax._arguments import integer
+from dmljax._check import DescriptorError, counted, require_same
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.struct import field
 from dmljax._directml.support import (
@@ -16,7 +17,6 @@ from dmljax._directml.support import (
 )
 from dmljax._directml.tensor import TensorDesc
 from dmljax._one_hot import check_sizes, one_hot
-from dmljax._types import integer
 
 SUPPORT = {
     level: {"IndicesTensor": Support(low, high, indices)}
@@ -74,8 +74,8 @@ class OneHotDesc(OperatorDesc[jax.Array]):
         # The C field is unsigned. Only the function takes an axis from the end.
         if not 0 <= self.axis < rank:
             raise DescriptorError(
-                f"{self.operator}: Axis is {self.axis}; it must be less than the "
-                f"{rank} dimensions of tensor 'IndicesTensor'."
+                f"{self.operator}: Axis is {self.axis}; it must be in [0, {rank}), as "
+                f"tensor 'IndicesTensor' has {counted(rank, 'dimension')}."
             )
         tensors = (f"tensor '{name}Tensor'" for name in ("Indices", "Values"))
         names = *tensors, "Axis", "the size of tensor 'OutputTensor' along Axis"

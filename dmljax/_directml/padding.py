@@ -3,7 +3,7 @@
 import jax
 from jax.typing import ArrayLike
 
-from dmljax._arguments import cast_float_value
+from dmljax._arguments import cast_float_value, integer
 from dmljax._check import DescriptorError
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.struct import field, integers, member
@@ -17,7 +17,6 @@ from dmljax._directml.support import (
 from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._padding import check_padding, padding
 from dmljax._padding_forms import PaddingMode
-from dmljax._types import integer
 
 BOTH = ("InputTensor", "OutputTensor")
 SUPPORT = {

@@ -12,8 +12,9 @@ import typing
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from dmljax._arguments import integer, is_sequence
 from dmljax._check import is_number_of
-from dmljax._types import Sizes, integer, is_sequence
+from dmljax._types import Sizes
 
 Given = TypeVar("Given")
 Kept = TypeVar("Kept")

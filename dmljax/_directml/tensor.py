@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 import jax.numpy as jnp
 import numpy as np
 
+from dmljax._arguments import integer, is_sequence
 from dmljax._check import DescriptorError, as_member, as_python, counted, show
 from dmljax._directml.struct import Struct, field, integers
 from dmljax._types import (
     MAX_ELEMENTS,
     Sizes,
-    integer,
-    is_sequence,
     packed_strides,
 )
 

@@ -21,7 +21,6 @@ from dmljax._directml.tensor import DataType
 from dmljax._model.fields import at_place
 from dmljax._model.format import FileOutput, Resource
 from dmljax._model.images import Encoder, image_encoder, is_image
-from dmljax._types import is_floating
 
 # The number of elements that become text at a time. A text takes many times the memory
 # of its number.
@@ -56,7 +55,7 @@ def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator
         separator = "\n"
     yield f"Resource '{escaped(name)}':{separator[-1]}"
     number_format = "d"
-    if is_floating(values.dtype):
+    if values.dtype.kind == "f":
         number_format = "g"  # C++ writes floats with up to six digits
     width = len(str(values.size))
     digits = 2 * values.itemsize

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from dmljax._arguments import integer
 from dmljax._check import ModelError, as_python, quoted, shortened
 from dmljax._directml.strides import read, write
 from dmljax._model.fields import at_place
@@ -24,7 +25,6 @@ from dmljax._model.format import Dispatch, Model, Print, WriteFile
 from dmljax._model.limits import MOST_ELEMENTS
 from dmljax._model.output import show_on, text_of, write_file
 from dmljax._model.parse import parse_model
-from dmljax._types import integer
 
 PLATFORMS = ("cpu", "gpu", "tpu")
 # The content of the resources at one point of the program, by name.

@@ -27,7 +27,6 @@ from dmljax._model.format import (
 )
 from dmljax._model.images import converting, is_image, read_image
 from dmljax._model.limits import WIDEST, Room, read_file
-from dmljax._types import is_floating
 
 
 def read_resource(value: Any, folder: Path, room: Room) -> Resource:
@@ -104,7 +103,7 @@ def _require_type(data_type: DataType) -> None:
 def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
     """Makes an array of a list of numbers."""
     plain: set[type] = {int}
-    if is_floating(data_type.dtype):
+    if data_type.dtype.kind == "f":
         plain = {int, float}
     # A list may have millions of elements, and NumPy takes them all at once. If it
     # can't, `_read_number` finds the element that is wrong.
@@ -129,7 +128,7 @@ def _as_array(numbers: list[Any], data_type: DataType) -> np.ndarray:
 
 def _read_number(value: Any, data_type: DataType, what: str) -> int | float:
     """Returns a number; ModelError if `data_type` does not hold it."""
-    if is_floating(data_type.dtype):
+    if data_type.dtype.kind == "f":
         number = number_from_json(value)
         if number is None:
             raise ModelError(

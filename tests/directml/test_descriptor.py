@@ -8,7 +8,6 @@ import dataclasses
 import importlib
 import pickle
 
-import jax
 import numpy as np
 import pytest
 
@@ -41,22 +40,15 @@ def made(desc, **changes):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "text"),
-    [
-        ("dimension_count", 0.5, f"{STATIC} float"),
-        ("dimension_count", True, "is True, a boolean; it must be an integer"),
-        ("start_padding", (1.0, 0.0), f"{STATIC} float"),
-        ("end_padding", None, "must be a sequence of integers, one for each axis,"),
-    ],
-)
-def test_fields_that_are_integers(field, value, text):
-    text = f"{c_name(field)} {text}"
-    assert_refused("PADDING", text, made, PAD, error=TypeError, **{field: value})
-
-
-@pytest.mark.parametrize(
     ("desc", "field", "value", "text"),
     [
+        (PAD, "dimension_count", 0.5, f"{STATIC} float"),
+        (
+            PAD,
+            "end_padding",
+            None,
+            "must be a sequence of integers, one for each axis,",
+        ),
         (PAD, "padding_mode", 7, "is 7; it must be one of CONSTANT, EDGE"),
         (PAD, "input_tensor", "x", f"is 'x'; {KIND}"),
         (FILL, "output_tensor", None, f"is None; {KIND}"),
@@ -66,26 +58,14 @@ def test_fields_that_are_integers(field, value, text):
 )
 def test_types_of_fields(desc, field, value, text):
     """Another type is an error when the operator is made, not when it runs."""
+    error = TypeError if text.startswith("must") else DescriptorError
     text = f"{c_name(field)} {text}"
-    assert_refused(desc.operator, text, made, desc, **{field: value})
-
-
-@pytest.mark.parametrize("field", ["dimension_count", "start_padding"])
-def test_fields_are_not_traced(field):
-    def run(n):
-        made(PAD, **{field: (n, 0) if field == "start_padding" else n})
-
-    text = f"{c_name(field)} is traced;"
-    assert_refused("PADDING", text, jax.jit(run), 1, error=TypeError)
+    assert_refused(desc.operator, text, made, desc, error=error, **{field: value})
 
 
 def test_the_type_of_numpys_scalar_is_that_of_the_output():
-    for value, text in (
-        (np.float64(1), "FLOAT64, which needs JAX's x64 mode"),
-        (np.float16(1), "FLOAT16, while the tensor has FLOAT32; both must be"),
-    ):
-        text = f"Value has data type {text}"
-        assert_refused("DIAGONAL_MATRIX1", text, made, FILL, value=value)
+    text = "Value has data type FLOAT16, while the tensor has FLOAT32; both must be"
+    assert_refused("DIAGONAL_MATRIX1", text, made, FILL, value=np.float16(1))
     made(FILL, value=np.float32(1))
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 
 import numpy as np
 import pytest
@@ -55,16 +54,14 @@ def test_nothing_is_lost(name, x64):
         assert create_operator(read_back(desc)) == create_operator(desc)
 
 
-def test_numbers_keep_their_bits():
-    for value in (math.nan, math.inf, -math.inf, -0.0, 1e-45, 0.1, 1e300):
-        plain = dataclasses.replace(PAD, padding_value=value)
-        for given in (value, np.float64(value)):
-            desc = dataclasses.replace(PAD, padding_value=given)
-            assert repr(read_back(desc)) == repr(plain)
-    for value in (2**64 - 1, -(2**63), 0.1, np.int8(-7)):
-        found = read_back(dataclasses.replace(FILL, value=value))
-        assert found == dataclasses.replace(FILL, value=value)
-        assert type(found.value) in (int, float)
+def test_numbers_of_numpy_become_those_of_python():
+    for desc, field, value in (
+        (PAD, "padding_value", np.float64(0.1)),
+        (FILL, "value", np.int8(-7)),
+    ):
+        found = read_back(dataclasses.replace(desc, **{field: value}))
+        assert found == dataclasses.replace(desc, **{field: value.item()})
+        assert type(getattr(found, field)) is type(value.item())
 
 
 def test_what_is_written_of_a_tensor():
@@ -168,21 +165,24 @@ def test_values_of_the_wrong_type(call, path, field, values, rule):
         assert_refused("PADDING", text, call, **{field: value})
 
 
-def test_what_else_is_refused():
-    for name in FIELDS:
-        text = f"'desc' has no field '{name}', which is required"
-        assert_refused("PADDING", text, read, **{name: None})
-    for fields, text in (
-        ({"Padding": 1}, "'desc' has an unknown field 'Padding'; its fields are Input"),
-        ({"StartPadding": [1, "0"]}, f"field 'desc.StartPadding' is '0'{INTEGER}"),
-    ):
-        assert_refused("PADDING", text, read, **fields)
-    for fields, text in (
-        ({"DataType": None}, "has no field 'DataType', which is required"),
-        ({"Flags": ["MINE"]}, f"Flags' is 'MINE'{FLAGS}"),
-        ({"Desc": {}}, "unknown field 'Desc'; its fields are DataType, Sizes"),
-    ):
-        assert_refused("PADDING", text, read_tensor, **fields)
+WRONG = [
+    (read, {"Padding": 1}, "'desc' has an unknown field 'Padding'; its fields are Inp"),
+    (read, {"StartPadding": [1, "0"]}, f"field 'desc.StartPadding' is '0'{INTEGER}"),
+    (read_tensor, {"DataType": None}, "has no field 'DataType', which is required"),
+    (read_tensor, {"Flags": ["MINE"]}, f"Flags' is 'MINE'{FLAGS}"),
+    (read_tensor, {"Desc": {}}, "unknown field 'Desc'; its fields are DataType, Sizes"),
+]
+for name in FIELDS:
+    text = f"'desc' has no field '{name}', which is required"
+    WRONG.append((read, {name: None}, text))
+
+
+@pytest.mark.parametrize(("call", "fields", "text"), WRONG)
+def test_what_else_is_refused(call, fields, text):
+    assert_refused("PADDING", text, call, **fields)
+
+
+def test_a_number_is_not_an_object_of_its_type():
     fields = {"PaddingValueDataType": "INT8", "PaddingValue": {"Int8": 3}}
     assert_refused("PADDING1", NUMBER, read, Padding1Desc, **fields)
 

@@ -117,7 +117,7 @@ for n in (3, 12, 2, 1, -4, 4.0, True):
 # These are legal inputs.
 REFUSED_OUTPUTS = [
     (of(strides=(0, 1)), f"sizes {{2,3}} and strides {{0,1}}{OVERLAP}"),
-    (sized(3, 4, strides=(3, 2)), f"sizes {{3,4}} and strides {{3,2}}{OVERLAP}"),
+    (sized(2, 3, strides=(2, 1)), f"sizes {{2,3}} and strides {{2,1}}{OVERLAP}"),
     (
         of(strides=(2**32 - 1, 1)),
         "sizes {2,3} and strides {4294967295,1}, which span 4294967298 elements of a "
@@ -140,6 +140,7 @@ ACCEPTED_OUTPUTS = [
     of("UINT8", guaranteed_base_offset_alignment=1),
     of(flags=TensorFlags.OWNED_BY_DML),
     sized(*[1] * 8),
+    sized(1, 1, 7, strides=(0, 0, 1)),  # the stride of a size of 1 counts for nothing
 ]
 ACCEPTED = [
     *ACCEPTED_OUTPUTS,
@@ -196,21 +197,6 @@ def test_axes_in_any_order_with_gaps_step_over_one_another(order, sizes):
     assert steps_over(*map(tuple, moved))
 
 
-def test_strides_that_do_or_do_not_step_over_smaller_axes():
-    for sizes, strides, expected in (
-        ((65536, 65535), (65535, 1), True),
-        ((65536, 64), (63, 1), False),
-        ((2, 2), (2, 1), True),
-        ((2, 2), (1, 1), False),
-        ((2, 3), (2, 1), False),
-        # The stride of a size of 1 counts for nothing, and a stride of 0 for all.
-        ((1, 1, 7), (0, 0, 1), True),
-        ((1, 2), (5, 0), False),
-        ((1,), (0,), True),
-    ):
-        assert steps_over(sizes, strides) == expected, (sizes, strides)
-
-
 # WHAT FOLLOWS FROM THE FIELDS
 
 
@@ -233,13 +219,12 @@ def test_implied_size(axes, packed, data_type):
 
 
 def test_lengths():
-    for item, extent, length in (
-        (of(), 6, 6),
-        (of(strides=(8, 2)), 13, 13),
-        (total(60, strides=(8, 2)), 13, 15),
-        (total(16, data_type="FLOAT16", strides=(4, 1)), 7, 8),
-        (total(8, data_type="UINT8", strides=(3, 1)), 6, 8),
+    for item, length in (
+        (of(strides=(8, 2)), 13),
+        (total(60, strides=(8, 2)), 15),
+        (total(16, data_type="FLOAT16", strides=(4, 1)), 8),
+        (total(8, data_type="UINT8", strides=(3, 1)), 8),
     ):
-        assert (item.extent, item.buffer_length) == (extent, length)
+        assert item.buffer_length == length
     assert of().element_strides == (3, 1)
     assert of(strides=[1, 2]).element_strides == (1, 2)

@@ -15,6 +15,10 @@ def zeros(data_type, count):
     return data(data_type, {"valueCount": count, "value": 0})
 
 
+def line(count, start, delta):
+    return {"valueDelta": delta, "valueStart": start, "valueCount": count}
+
+
 def source(path, data_type="UINT8", **more):
     return data(data_type, {"sourcePath": path}, **more)
 

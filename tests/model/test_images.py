@@ -35,19 +35,22 @@ def test_a_photograph(folder):
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
-@pytest.mark.parametrize("data_type", ["UINT8", "FLOAT32", "FLOAT16"])
-def test_images_go_through_unchanged(mode, data_type):
+@pytest.mark.parametrize(
+    "dtype", ["uint8", "float16", "float32", "float64"], indirect=True
+)
+def test_images_go_through_unchanged(mode, dtype):
     planes = write_image("in.png", mode)
     sizes = [len(mode), 5, 7] if mode != "L" else [5, 7]
     command = m.save("r", "OUT.PNG", dimensions=sizes)
-    result = dmljax.run_model(m.holding(m.source("in.png", data_type), command))["r"]
-    scale = 1 if data_type == "UINT8" else 255
-    expected = (planes.ravel() / scale).astype(data_type.lower())
-    np.testing.assert_array_equal(result, expected)
+    resource = m.source("in.png", dtype.name.upper())
+    result = dmljax.run_model(m.holding(resource, command))["r"]
+    scale = 1 if dtype == np.uint8 else 255
+    expected = (planes.ravel() / scale).astype(dtype)
+    np.testing.assert_array_equal(result, expected, strict=True)
     np.testing.assert_array_equal(m.values_of(m.source("OUT.PNG")), planes.ravel())
 
 
-@pytest.mark.parametrize("size", [[1, 1, 5, 7], [1, 3, 4, 6], [1, 4, 10, 2]])
+@pytest.mark.parametrize("size", [[1, 1, 5, 7], [1, 4, 10, 2]])
 def test_an_image_is_resampled(size):
     planes = write_image("in.png")
     options = {"resampleSize": size, "resampleMode": "scale"}
@@ -64,9 +67,8 @@ def test_an_image_is_resampled(size):
         ("1", "bits.png", "L"),
         ("P", "palette.png", "RGB"),
         ("L", "clear.png", "RGBA"),
-        ("1", "clear.png", "RGBA"),
         ("LA", "alpha.png", "RGBA"),
-        ("CMYK", "cmyk.jpg", "RGB"),
+        ("CMYK", "cmyk.jpeg", "RGB"),
     ],
 )
 def test_other_kinds_of_images(mode, name, read):

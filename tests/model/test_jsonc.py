@@ -37,6 +37,7 @@ def refusal(content):
         ("[1, // one,\r\n 2 3]", "line 2, column 4"),
         ("[1] /* open", "it is not JSON: line 1, column 5: the comment has no end."),
         ("[1]\n/*/", "line 2, column 1: the comment has no end."),
+        ("[1] more", "line 1, column 5: Extra data."),
         ('["open // ]', "line 1, column 2: Unterminated"),
         ("[NaN]", 'NaN is not a number in JSON; write "nan" or "inf".'),
         ("1" * 5000, "it has an integer of thousands of digits."),

@@ -78,16 +78,6 @@ def test_a_resource_is_shown_as_it_is_at_the_command(capsys):
     assert np.fromfile("second.bin", "<f4").tolist() == [3, 1, 2, 3, 1]
 
 
-def test_elements_that_no_output_covers_stay():
-    source = m.edited(m.padding_model(), "pad.desc.OutputTensor.Strides", [2])
-    source["resources"]["output"] = m.data("FLOAT32", {"valueCount": 12, "value": 7})
-    binding = {"name": "output", "elementOffset": 1}
-    source["commands"] = [m.dispatch("pad", InputTensor="input", OutputTensor=binding)]
-    output = dmljax.run_model(source)["output"]
-    assert output.tolist() == [7, 1, 7, 1, 7, 2, 7, 3, 7, 3, 7, 7]
-    output[0] = 9  # the array is the caller's, who may write to it
-
-
 OWNED = ["DML_TENSOR_FLAG_OWNED_BY_DML"]
 
 
@@ -107,22 +97,14 @@ def test_an_owned_input_keeps_what_was_there_before_the_first_command(flags, exp
 
 def test_elements_and_their_bytes_are_returned_by_one_program():
     """Without a barrier between them, XLA's compiler for GPUs ends the process."""
-    desc = {
-        "OutputTensor": m.tensor("UINT32", 2, 3),
-        "ValueDataType": "UINT32",
-        "Value": 5,
-        "DiagonalFillBegin": 0,
-        "DiagonalFillEnd": 1,
-    }
-    source = m.model(
-        {"elements": m.zeros("UINT32", 6), "raw": m.zeros("UINT8", 24)},
-        {"matrix": {"type": "DIAGONAL_MATRIX1", "desc": desc}},
-        m.dispatch("matrix", InputTensor=None, OutputTensor="elements"),
-        m.dispatch("matrix", OutputTensor="raw"),
-    )
+    source = m.edited(m.padding_model(), "resources.raw", m.zeros("UINT8", 20))
+    source["commands"] = [
+        m.dispatch("pad", InputTensor="input", OutputTensor=name)
+        for name in ("output", "raw")
+    ]
     results = dmljax.run_model(source)
-    assert results["elements"].tolist() == [5, 0, 0, 0, 5, 0]
-    assert results["raw"].tobytes() == results["elements"].tobytes()
+    assert results["output"].tolist() == [1, 1, 2, 3, 3]
+    assert results["raw"].tobytes() == results["output"].tobytes()
     parsed = parse_model(source)
     lowered = jax.jit(program(parsed)).lower(initial_state(parsed))
     lines = lowered.as_text().splitlines()
@@ -200,9 +182,8 @@ def test_a_device_that_is_not_there():
     message = m.refusal(m.padding_model(), device="npu")
     assert message.startswith("device 'npu' is not present: ")
     assert "'cpu'" in message  # JAX lists the platforms that are there
-    for other in (0, ["cpu"], jax.devices("cpu")):
-        with pytest.raises(TypeError, match=r"device is .*; it must be a jax\.Device,"):
-            dmljax.run_model(m.padding_model(), device=other)
+    with pytest.raises(TypeError, match=r"device is 0; it must be a jax\.Device,"):
+        dmljax.run_model(m.padding_model(), device=0)
 
 
 @pytest.mark.parametrize("error", [RuntimeError, AssertionError])

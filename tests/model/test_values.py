@@ -1,9 +1,7 @@
 """Resources and their initial values."""
 
-import functools
 import io
 import json
-import os
 import struct
 
 import jax
@@ -14,10 +12,6 @@ import dmljax
 from tests.model import models as m
 
 TWICE = 1 + 2**-11 + 2**-40  # its nearest half is 1 + 2**-10
-
-
-def line(count, start, delta):
-    return {"valueDelta": delta, "valueStart": start, "valueCount": count}
 
 
 @pytest.mark.parametrize(
@@ -32,10 +26,10 @@ def line(count, start, delta):
         ("INT8", [-128, 127], [-128, 127]),
         ("INT16", {"valueCount": 3, "value": -7}, [-7, -7, -7]),
         ("FLOAT32", {"valueCount": 2, "value": "nan"}, [np.nan, np.nan]),
-        ("UINT8", line(4, 250, 3), [250, 253, 0, 3]),
-        ("INT32", line(1, 5, -1), [5]),
+        ("UINT8", m.line(4, 250, 3), [250, 253, 0, 3]),
+        ("INT32", m.line(1, 5, -1), [5]),
         # Every sum is rounded to the type.
-        ("FLOAT16", line(5, 2046, 1), [2046, 2047, 2048, 2048, 2048]),
+        ("FLOAT16", m.line(5, 2046, 1), [2046, 2047, 2048, 2048, 2048]),
     ],
 )
 def test_initial_values(data_type, values, expected):
@@ -54,6 +48,7 @@ OFFSET = "initialValuesOffsetInBytes"
     ("more", "expected"),
     [
         ({}, [0x0201, 0x0403]),
+        ({"sizeInBytes": None}, [0x0201, 0x0403]),
         ({"sizeInBytes": 9}, [0x0201, 0x0403, 0, 0]),
         ({"sizeInBytes": 8, OFFSET: 3}, [0, 0x0100, 0x0302, 0x0004]),
     ],
@@ -66,7 +61,6 @@ def test_the_size_and_the_offset(more, expected):
     ("more", "message"),
     [
         ({"sizeInBytes": 11}, "is 11, while the initial values have 12 bytes; it must"),
-        ({"sizeInBytes": 2**60}, f"it has {2**58} elements, and there is room for"),
         ({OFFSET: 8}, "is missing, while the initial values have 12 bytes and begin"),
         ({OFFSET: 8, "sizeInBytes": 19}, "and begin at byte 8; it must be at least 20"),
     ],
@@ -132,6 +126,12 @@ FLOATS = "it must be a number or 'nan', 'inf', '-inf'."
         ("FLOAT32", [10**400], "characters), which is too large for FLOAT32."),
         ("FLOAT32", [], "the initial values have 0 elements; there must be one."),
         ("UINT8", "none", "'initialValues' is 'none'; it must be a list or an object."),
+        ("UINT8", "deferred", "is 'deferred', which only ONNX dispatchables have; giv"),
+        (
+            "UINT8",
+            {"sourcePath": 1},
+            "the field 'sourcePath' is 1; it must be a string",
+        ),
         ("UINT8", {"valueCount": 3}, "has the fields 'valueCount'; it must have one"),
         ("UINT8", {"value": 1, "valueStart": 1}, "of value, valueStart, sourcePath."),
         ("UINT8", {"value": 1}, "'initialValues': the field 'valueCount' is missing"),
@@ -198,9 +198,7 @@ def npy(array):
         ("x" * 300, None, "cannot be read: File name too long"),
         ("raw.dat", b"12345", "'raw.dat' has 5 bytes; they must be a multiple of 4"),
         ("a.npy", b"no array", "sourcePath 'a.npy' cannot be converted: "),
-        ("a.npy", npy(np.ones(3)).replace(b"(3,), ", b"(3e9,)"), "be converted: "),
         ("a.npy", npy(np.ones(3)).replace(b"3,), }" + 14 * b" ", LARGE), "converted: "),
-        ("a.npy", npy(np.ones(25))[:200], "be converted: EOF: "),
         ("a.npy", npy(np.array([{}])), "converted: Object arrays cannot be loaded"),
         ("a.npy", npy(np.zeros(1, "u1," * 99 + "u1")), " characters); it must be one"),
         ("a.npy", npy(np.array(["a"])), "has type <U1; it must be one of FLOAT64, "),
@@ -211,23 +209,6 @@ def test_a_wrong_source(folder, name, content, message):
     if content is not None:
         (folder / name).write_bytes(content)
     assert message in m.refused("input.initialValues", {"sourcePath": name})
-
-
-def test_a_folder_without_permission(monkeypatch):
-    """The superuser may read everything: we say what is not allowed."""
-
-    def refuse(found, path, *arguments, **options):
-        if str(path).endswith("a.bin"):
-            raise PermissionError(13, "Permission denied")
-        return found(path, *arguments, **options)
-
-    for function in ("stat", "open"):
-        found = getattr(os, function)
-        monkeypatch.setattr(os, function, functools.partial(refuse, found))
-    message = m.refused("input.initialValues", {"sourcePath": "a.bin"})
-    assert message.endswith(
-        "'a.bin' (in '.' or the current directory) cannot be read: Permission denied."
-    )
 
 
 def test_wide_values_in_x64_mode():

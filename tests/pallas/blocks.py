@@ -5,25 +5,19 @@ would have to be large to have several programs. With the sizes below, a few hun
 thousand elements have several programs, and the last one is cut.
 """
 
-from types import ModuleType
-from typing import Any
-
 import jax
-import pytest
 
 from dmljax.pallas.gpu import _nonzero_plan, _padding
 from dmljax.pallas.tpu import _nonzero_coordinates
 
-Sizes = dict[ModuleType, dict[str, Any]]
-
 # Of the kernels for NVIDIA GPUs.
-SMALL: Sizes = {
+SMALL = {
     _padding: {"CHUNK_BYTES": 8, "WARPS": 1},
     _nonzero_plan: {"WARPS": 4, "PROGRAMS": 3, "MOST_TILES": 8},
 }
 # The kernels for TPUs have few vectors: their interpreter takes time for each.
-SMALL_ON_TPU: Sizes = {_nonzero_coordinates: {"VECTORS": 8}}
-REAL: Sizes = {
+SMALL_ON_TPU = {_nonzero_coordinates: {"VECTORS": 8, "WINDOW": 16}}
+REAL = {
     module: {name: getattr(module, name) for name in sizes}
     for module, sizes in SMALL.items()
 }
@@ -31,7 +25,7 @@ REAL: Sizes = {
 SIMULATED = jax.default_backend() != "gpu"
 
 
-def put(patch: pytest.MonkeyPatch, sizes: Sizes) -> None:
+def put(patch, sizes):
     """Gives the constants of the kernels these values."""
     for module, constants in sizes.items():
         for name, value in constants.items():

@@ -15,11 +15,9 @@ operations; here stand only the differences.
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -27,8 +25,7 @@ from jax import lax
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES
 from dmljax._padding import PADDING
 from dmljax._primitive import Kernel
-from dmljax._types import Form, Outputs
-from dmljax.pallas.gpu import WARP, Body, _nonzero_coordinates, _padding
+from dmljax.pallas.gpu import WARP, _nonzero_coordinates, _padding
 
 UNWRITTEN = 0xA5A5A5A5  # in memory before a kernel stores to it
 _POSTED = np.uint32(2**31)  # the bit of a word that says that it was posted
@@ -37,7 +34,7 @@ _POSTED = np.uint32(2**31)  # the bit of a word that says that it was posted
 class Held:
     """An array that a kernel can read and write: (rows, size)."""
 
-    def __init__(self, array: jax.Array) -> None:
+    def __init__(self, array):
         self.array = array
 
 
@@ -51,31 +48,31 @@ class Memory:
     start: Any = 0
 
     @property
-    def bits(self) -> int:
+    def bits(self):
         return 8 * self.held.array.dtype.itemsize
 
     @property
-    def size(self) -> int:
+    def size(self):
         return self.held.array.shape[1]
 
-    def at(self, row: Any) -> "Memory":
+    def at(self, row):
         return dataclasses.replace(self, row=row)
 
-    def part(self, offset: Any) -> "Memory":
+    def part(self, offset):
         return dataclasses.replace(self, start=self.start + offset)
 
-    def post(self, offset: Any, number: Any) -> None:
+    def post(self, offset, number):
         self.store(offset, number | _POSTED)
 
-    def wait(self, offset: Any) -> jax.Array:
+    def wait(self, offset):
         """Does not wait, because all programs are at the same step."""
         word = self.load(offset)
         return jnp.where(word >= _POSTED, word - _POSTED, np.uint32(UNWRITTEN))
 
-    def load(self, offset: Any) -> jax.Array:
+    def load(self, offset):
         return self.words(offset, 1)[0]
 
-    def words(self, offset: Any, elements: int) -> list[jax.Array]:
+    def words(self, offset, elements):
         """Gives nothing of use at an address that is no multiple of the size."""
         row, offsets, misaligned = self._locate(offset, elements)
         offsets = jnp.where(misaligned, self.size, offsets)
@@ -88,7 +85,7 @@ class Memory:
         words = (split << self._shifts(split.shape[-1])).sum(-1, dtype=np.uint32)
         return [words[..., i] for i in range(count)]
 
-    def store(self, offset: Any, *words: Any, elements: int | None = None) -> None:
+    def store(self, offset, *words, elements=None):
         """Stores in the threads that are active.
 
         A store outside of the row spoils all: a GPU would make it somewhere else.
@@ -107,7 +104,7 @@ class Memory:
         stored = array.at[row, offsets].set(values.astype(array.dtype), mode="drop")
         self.held.array = jnp.where(wrong, _unwritten(array.dtype), stored)
 
-    def _locate(self, offset: Any, elements: int) -> tuple[Any, jax.Array, jax.Array]:
+    def _locate(self, offset, elements):
         """Returns the row and the offsets of elements, and whether they can't be."""
         t = self.threads
         offset = t.number(offset + self.start)
@@ -117,7 +114,7 @@ class Memory:
         row = self.row if isinstance(self.row, int) else self.row[..., None]
         return row, offset[..., None] + within, misaligned
 
-    def _shifts(self, count: int) -> jax.Array:
+    def _shifts(self, count):
         """Returns where in a word each of its elements begins."""
         return lax.broadcasted_iota(np.uint32, (1, 1, 1, count), 3) * self.bits
 
@@ -125,29 +122,29 @@ class Memory:
 class Threads:
     """All threads of all programs together: `_threads.Threads`."""
 
-    def __init__(self, programs: int, threads: int) -> None:
+    def __init__(self, programs, threads):
         self.threads = threads
         self.shape = (programs, threads)
         self.program = lax.broadcasted_iota(np.uint32, self.shape, 0)
         self.thread = lax.broadcasted_iota(np.uint32, self.shape, 1)
-        self.active: Any = jnp.ones(self.shape, bool)
+        self.active = jnp.ones(self.shape, bool)
         self.memories: list[Held] = []
 
-    def memory(self, array: jax.Array) -> Memory:
+    def memory(self, array):
         """Makes a memory of all programs that holds this array of (rows, size)."""
         self.memories.append(Held(array))
         return Memory(self.memories[-1], self, 0)
 
-    def shared(self, size: int, dtype: np.dtype) -> Memory:
+    def shared(self, size, dtype):
         """Makes a memory of its own for each program."""
         unwritten = jnp.full((self.shape[0], size), _unwritten(dtype))
         return self.memory(unwritten).at(self.program)
 
-    def number(self, value: Any) -> jax.Array:
+    def number(self, value):
         """Returns a number of all threads."""
         return jnp.broadcast_to(jnp.asarray(value, np.uint32), self.shape)
 
-    def wide(self, number: jax.Array) -> jax.Array:
+    def wide(self, number):
         """Returns the number: on a CPU, arrays have fewer than 2^32 elements here."""
         return number
 
@@ -158,23 +155,21 @@ class Threads:
     minimum, maximum = staticmethod(jnp.minimum), staticmethod(jnp.maximum)
 
     @contextlib.contextmanager
-    def when(self, condition: Any) -> Iterator[None]:
+    def when(self, condition):
         """Makes a context in which only threads with this condition store."""
         before = self.active
         self.active = before & condition
         yield
         self.active = before
 
-    def repeat(
-        self, condition: Callable[..., jax.Array], body: Body, *carry: jax.Array
-    ) -> Sequence[jax.Array]:
-        def restore(arrays: Sequence[jax.Array]) -> None:
+    def repeat(self, condition, body, *carry):
+        def restore(arrays):
             for held, array in zip(self.memories, arrays, strict=True):
                 held.array = array
 
         before = [held.array for held in self.memories]
 
-        def step(state: Any) -> Any:
+        def step(state):
             arrays, carry = state
             restore(arrays)
             with self.when(condition(*carry)):
@@ -194,45 +189,45 @@ class Threads:
         restore(arrays)
         return results
 
-    def loop(self, rounds: Any, body: Body, *carry: jax.Array) -> Sequence[jax.Array]:
-        def step(i: jax.Array, *carry: jax.Array) -> Sequence[jax.Array]:
+    def loop(self, rounds, body, *carry):
+        def step(i, *carry):
             return [i + 1, *body(i, *carry)]
 
         start = self.constant(0)
         return self.repeat(lambda i, *_: i < rounds, step, start, *carry)[1:]
 
-    def warp_scan(self, number: jax.Array) -> jax.Array:
+    def warp_scan(self, number):
         return number.reshape(-1, WARP).cumsum(1, dtype=np.uint32).reshape(self.shape)
 
-    def warp_sum(self, number: jax.Array) -> jax.Array:
+    def warp_sum(self, number):
         sums = number.reshape(-1, WARP).sum(1, keepdims=True, dtype=np.uint32)
         return jnp.broadcast_to(sums, (sums.size, WARP)).reshape(self.shape)
 
-    def shuffle_xor(self, number: jax.Array, mask: int) -> jax.Array:
+    def shuffle_xor(self, number, mask):
         """Takes a mask of one bit."""
         return number.reshape(-1, 2, mask)[:, ::-1].reshape(self.shape)
 
-    def shuffle(self, number: jax.Array, lane: Any) -> jax.Array:
+    def shuffle(self, number, lane):
         lane = self.thread // WARP * WARP + self.number(lane)
         return jnp.take_along_axis(number, lane, axis=1)
 
-    def barrier(self) -> None:
+    def barrier(self):
         """Does nothing: all threads are at the same step."""
 
     warp_barrier = barrier
 
 
 def launch_threads(
-    kernel: Callable[..., None],
-    *operands: jax.Array,
-    operator: str,
-    programs: int,
-    warps: int,
-    outputs: Sequence[jax.ShapeDtypeStruct],
-    shared: Sequence[tuple[int, Any]] = (),
-    posts: Sequence[tuple[int, int]] = (),
-    **static: Any,
-) -> Sequence[jax.Array]:
+    kernel,
+    *operands,
+    operator,
+    programs,
+    warps,
+    outputs,
+    shared=(),
+    posts=(),
+    **static,
+):
     """Returns the outputs of a kernel: `_launch.launch_threads` on a CPU."""
     del operator
     t = Threads(programs, warps * WARP)
@@ -244,17 +239,17 @@ def launch_threads(
     return [memory.held.array for memory in made]
 
 
-def _unwritten(dtype: np.dtype) -> Any:
+def _unwritten(dtype):
     return np.uint32(UNWRITTEN).astype(dtype)
 
 
 # THE KERNEL OF A CPU
 
 
-def simulated(form: Form) -> Form:
+def simulated(form):
     """Makes the form of a kernel for GPUs one that a CPU runs."""
 
-    def on_cpu(*operands: jax.Array, **static: Any) -> Outputs:
+    def on_cpu(*operands, **static):
         with contextlib.ExitStack() as stack:
             for module in (_nonzero_coordinates, _padding):
                 patch = mock.patch.object(module, "launch_threads", launch_threads)
@@ -265,7 +260,7 @@ def simulated(form: Form) -> Form:
 
 
 @contextlib.contextmanager
-def registered() -> Iterator[None]:
+def registered():
     """Makes a context in which a CPU has the kernels of GPUs, if they are asked for."""
     with contextlib.ExitStack() as stack:
         for kernels in (NONZERO_COORDINATES.kernels, PADDING.kernels):

@@ -7,7 +7,7 @@ from tests import samples, subjects
 TYPES = sorted({name for one in subjects.SUBJECTS.values() for name in one.data_types})
 
 
-def patterns(dtype: np.dtype) -> np.ndarray:
+def patterns(dtype):
     """Every bit pattern of up to 16 bits; of more, special values and any others."""
     if dtype.name in ("bool", "int4", "uint4"):
         return np.arange(-8, 8).astype(dtype)

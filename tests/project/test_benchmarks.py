@@ -54,10 +54,11 @@ def small_ceilings(monkeypatch):
 # CASES
 
 
-@pytest.mark.parametrize("platform", ["cpu", "gpu"])
-def test_cases_have_names_of_their_own(platform):
-    names = [case.label for case in cases(platform, 2**26)]
-    assert len(set(names)) == len(names)
+def test_cases_have_names_of_their_own():
+    several = (*divided.WORK, *divided.BESIDE_JNP)
+    for every in (cases("cpu", 2**26), cases("gpu", 2**26), several):
+        labels = [one.label for one in every]
+        assert len(set(labels)) == len(labels)
 
 
 def test_operators_are_timed_alone_and_in_calls(all_cases):
@@ -211,7 +212,10 @@ def test_a_run_is_resumed_where_it_stopped(
     assert first.label not in shown
 
 
-@pytest.mark.parametrize("module", [run, scaling, tpu])
+each_run = pytest.mark.parametrize("module", [run, scaling, tpu])
+
+
+@each_run
 def test_a_ledger_that_cannot_be_written_is_an_error_at_once(module, tmp_path):
     path = tmp_path / "file"
     path.touch()
@@ -219,7 +223,7 @@ def test_a_ledger_that_cannot_be_written_is_an_error_at_once(module, tmp_path):
         module.main(["--commit", "test", "--out", str(path)])
 
 
-@pytest.mark.parametrize("module", [run, scaling, tpu])
+@each_run
 def test_a_run_of_no_case_is_an_error(module, tmp_path):
     with pytest.raises(SystemExit, match="no case has 'nothing' in its text"):
         module.main(["--out", str(tmp_path / "new"), "--only", "nothing"])
@@ -259,34 +263,35 @@ def test_what_is_not_installed_is_left_out_and_said_so(monkeypatch, capsys):
 # ORACLES AND DATA
 
 
+def compare(sampled, *results, typed=True):
+    oracles.compare(sampled, results, libraries.ALL["numpy"].take, typed=typed)
+
+
 def test_wrong_sizes_and_types_are_errors():
     right = np.arange(6, dtype=np.float32).reshape(2, 3)
-    sample = oracles.Sample(right.shape, oracles.grid(right.shape), right)
-    take = libraries.ALL["numpy"].take
-    oracles.compare([sample], [right], take, typed=True)
-    oracles.compare([sample], [right.astype(np.float64)], take, typed=False)
+    sampled = [oracles.Sample(right.shape, oracles.grid(right.shape), right)]
+    compare(sampled, right)
+    compare(sampled, right.astype(np.float64), typed=False)
     with pytest.raises(AssertionError, match="type float64 instead of float32"):
-        oracles.compare([sample], [right.astype(np.float64)], take, typed=True)
+        compare(sampled, right.astype(np.float64))
     with pytest.raises(AssertionError, match=r"sizes \(3, 2\) instead of \(2, 3\)"):
-        oracles.compare([sample], [right.T], take, typed=False)
+        compare(sampled, right.T, typed=False)
 
 
 def test_the_rows_past_the_count_may_be_missing_but_not_wrong():
     x = np.array([[0, 5], [7, 0]], np.float32)
     sampled = oracles.nonzero_coordinates(x)
     rows = np.array([[0, 1], [1, 0], [0, 0], [0, 0]], np.uint32)
-    take = libraries.ALL["numpy"].take
     count = np.array(2, np.uint32)
-    oracles.compare(sampled, [count, rows], take, typed=True)
-    oracles.compare(sampled, [rows[:2].astype(np.int64)], take, typed=False)
+    compare(sampled, count, rows)
+    compare(sampled, rows[:2].astype(np.int64), typed=False)
     with pytest.raises(AssertionError, match="1 outputs instead of 2"):
-        oracles.compare(sampled, [rows], take, typed=True)
+        compare(sampled, rows)
     poisoned = rows.copy()
     poisoned[3] = 0xA5A5A5A5
     with pytest.raises(AssertionError):
-        oracles.compare(sampled, [count, poisoned], take, typed=True)
-    undefined = oracles.nonzero_coordinates(x, undefined=True)
-    oracles.compare(undefined, [count, poisoned], take, typed=True)
+        compare(sampled, count, poisoned)
+    compare(oracles.nonzero_coordinates(x, undefined=True), count, poisoned)
 
 
 @pytest.mark.parametrize("mode", samples.NUMPY)
@@ -388,12 +393,23 @@ def test_figures_name_all_contenders_from_the_fastest_on():
 several = pytest.mark.skipif(jax.device_count() < 8, reason="there are few devices")
 
 
+def scaled(folder, *only):
+    """Times small arrays on several devices, and returns the ledger's lines."""
+    arguments = [*QUICK, "--elements", "131072", "--out", str(folder)]
+    failed = scaling.main([*arguments, *only])
+    (path,) = folder.glob("*-scaling.csv")
+    return failed, ledger.lines(path.stem, folder)
+
+
+def assert_efficiency(line, single, column):
+    ratio = single[column] / line[column]
+    assert line["efficiency"] == pytest.approx(ratio, rel=0.01, abs=0.001)
+
+
 @several
 def test_scaling_is_timed(tmp_path):
-    arguments = [*QUICK, "--elements", "131072", "--out", str(tmp_path), "--only"]
-    assert scaling.main([*arguments, "rows divided, gradient, automatic"]) == 0
-    (name,) = (p.stem for p in tmp_path.glob("*-scaling.csv"))
-    found = ledger.lines(name, tmp_path)
+    failed, found = scaled(tmp_path, "--only", "rows divided, gradient, automatic")
+    assert not failed
     assert len(found) == 4  # weak and strong, the diagonal's and the padding's
     for key, row in found.items():
         assert list(row) == ["1 device", "2 devices", "4 devices", "8 devices"]
@@ -401,29 +417,27 @@ def test_scaling_is_timed(tmp_path):
         last = row["8 devices"]
         assert (last["sent"] > 0) == key[1].startswith("REFLECTION")
         if key[3].startswith("weak"):
-            ratio = row["1 device"]["ms"] / last["ms"]
-            assert last["efficiency"] == pytest.approx(ratio, rel=0.01, abs=0.001)
+            assert_efficiency(last, row["1 device"], "ms")
 
 
 @several
 def test_a_program_is_timed_beside_its_twin(tmp_path, monkeypatch, capsys):
     """With explicit axes jnp.pad can't pad a divided dimension: there is no twin."""
     monkeypatch.setattr(scaling, "counts", lambda: [1, 2])
-    arguments = [*QUICK, "--elements", "131072", "--out", str(tmp_path), "--only"]
-    assert scaling.main([*arguments, "a table between two operations, float32"]) == 0
+    only = "a table between two operations, float32"
+    failed, found = scaled(tmp_path, "--only", only)
+    assert not failed
     shown = capsys.readouterr().out.splitlines()
-    (name,) = (p.stem for p in tmp_path.glob("*-scaling.csv"))
-    found = {key[3]: row for key, row in ledger.lines(name, tmp_path).items()}
-    automatic = found["weak scaling, automatic axes"]
-    explicit = found["weak scaling, explicit axes"]
+    rows = {key[3]: row for key, row in found.items()}
+    automatic = rows["weak scaling, automatic axes"]
+    explicit = rows["weak scaling, explicit axes"]
     assert [*explicit, *(f"jnp, {count}" for count in explicit)] == [*automatic]
     for row in (automatic, explicit):
         assert row["1 device"]["sent"] == 0
         assert row["2 devices"]["sent"] > 0
         for contender, line in row.items():
-            single = "jnp, 1 device" if contender.startswith("jnp") else "1 device"
-            ratio = row[single]["wall_ms"] / line["wall_ms"]
-            assert line["efficiency"] == pytest.approx(ratio, rel=0.01, abs=0.001)
+            single = contender.replace("2 devices", "1 device")
+            assert_efficiency(line, row[single], "wall_ms")
     (text,) = (x for x in shown if "2 devices" in x and "of jax.numpy's time" in x)
     ours, twin = (automatic[n]["wall_ms"] for n in ("2 devices", "jnp, 2 devices"))
     said = re.search(r"2 times the work in ([\d.]+) times .*; ([\d.]+) of", text)
@@ -441,12 +455,10 @@ def test_scaling_goes_on_after_a_program_that_fails(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(scaling, "counts", lambda: [1, 2])
     monkeypatch.setattr(scaling, "WORK", [])
     monkeypatch.setattr(scaling, "BESIDE_JNP", [wrong, divided.BY_PARTS])
-    arguments = [*QUICK, "--elements", "131072", "--out", str(tmp_path)]
-    assert scaling.main(arguments) == 1
+    failed, found = scaled(tmp_path)
+    assert failed == 1
     assert "fails: AssertionError" in capsys.readouterr().out
-    (name,) = (p.stem for p in tmp_path.glob("*-scaling.csv"))
-    (key,) = ledger.lines(name, tmp_path)
-    assert key[1] == divided.BY_PARTS.case
+    assert [key[1] for key in found] == [divided.BY_PARTS.case]
 
 
 @several
@@ -470,11 +482,6 @@ for work in divided.BESIDE_JNP:
 def test_a_program_and_its_twin_have_the_same_results(work):
     twin = dataclasses.replace(work, function=work.twin)
     scaling.check(work, 4, scaling.results(twin, 1))
-
-
-def test_several_devices_have_work_with_names_of_its_own():
-    labels = [work.label for work in (*divided.WORK, *divided.BESIDE_JNP)]
-    assert len(set(labels)) == len(labels)
 
 
 @several

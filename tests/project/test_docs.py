@@ -143,6 +143,12 @@ FIGURES["docs/tutorials/attention.md"] = ("The fastest spelling", set(OPERATORS)
 FIGURES["README.md"] = ("The gain", set(OPERATORS))
 
 
+def assert_figures_are_known(text, known):
+    figures = set(re.findall(r"\b\d+\.\d+\b", text))
+    assert figures
+    assert figures <= known
+
+
 @pytest.mark.parametrize("page", FIGURES)
 def test_figures_about_cost_are_in_the_ledger(page):
     """Milliseconds of wall time, with three digits."""
@@ -154,9 +160,7 @@ def test_figures_about_cost_are_in_the_ledger(page):
             known |= {f"{ms:#.3g}" for ms in times if ms}
     # Code has other numbers.
     text = re.sub(r"```.*?```|`[^`]+`", "", section(page, heading), flags=re.S)
-    figures = set(re.findall(r"\b\d+\.\d+\b", text))
-    assert figures
-    assert figures <= known
+    assert_figures_are_known(text, known)
 
 
 # Sections with figures of two devices, the column of the ledger, and its digits.
@@ -172,9 +176,7 @@ def test_figures_about_two_devices_are_in_the_ledger(page, heading, column, digi
     for contenders in ledger.lines("nvidia-h200-scaling").values():
         numbers = [line[column] for line in contenders.values()]
         known |= {format(number, digits) for number in numbers if number is not None}
-    figures = set(re.findall(r"\b\d+\.\d+\b", section(page, heading)))
-    assert figures
-    assert figures <= known
+    assert_figures_are_known(section(page, heading), known)
 
 
 # NAMES AND LINKS

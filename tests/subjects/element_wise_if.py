@@ -1,7 +1,6 @@
 """ELEMENT_WISE_IF under test: samples, edges, errors, sharding, support."""
 
 import functools
-from typing import Any
 
 import numpy as np
 
@@ -26,12 +25,12 @@ _if = functools.partial(
 CONDITION = np.array([[0, 1, 2], [128, 0, 255]], np.uint8)
 
 
-def _tensors(ranks: Any, types: str) -> tables.Row:
+def _tensors(ranks, types):
     values = dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), (*ranks, types))
     return {"ConditionTensor": (*ranks, "UINT8"), **values}
 
 
-def _make(maker: Any) -> dmljax.ElementWiseIfDesc:
+def _make(maker):
     sizes = maker.sizes()
     data_type = maker.data_type(tables.ALL)
     condition = maker.tensor(dmljax.DataType.UINT8, sizes)

@@ -2,7 +2,6 @@
 
 import functools
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,7 @@ from tests.sharded import Case, array
 from tests.subjects import tables
 
 
-def nonzero_coordinates(x: Any, *, fill: int | None = 0, **options: Any) -> Any:
+def nonzero_coordinates(x, *, fill=0, **options):
     """The function. We set undefined rows to 0 to compare them."""
     count, coordinates = dmljax.nonzero_coordinates(x, fill=fill, **options)
     if fill is None:
@@ -25,7 +24,7 @@ def nonzero_coordinates(x: Any, *, fill: int | None = 0, **options: Any) -> Any:
     return count, coordinates
 
 
-def nonzero_coordinates_oracle(x: Any, *, fill: int | None = 0, **options: Any) -> Any:
+def nonzero_coordinates_oracle(x, *, fill=0, **options):
     """The oracle; where rows are undefined it gives zeros."""
     return oracles.nonzero_coordinates(x, fill=fill or 0, **options)
 
@@ -39,7 +38,7 @@ _nonzero = functools.partial(
 )
 
 
-def _tensors(ranks: Any, coordinate_ranks: Any) -> tables.Row:
+def _tensors(ranks, coordinate_ranks):
     return {
         "InputTensor": (*ranks, tables.SMALL),
         "OutputCountTensor": (*ranks, "UINT32"),
@@ -47,7 +46,7 @@ def _tensors(ranks: Any, coordinate_ranks: Any) -> tables.Row:
     }
 
 
-def _fits(desc: dmljax.NonzeroCoordinatesDesc) -> bool:
+def _fits(desc):
     x, count, coordinates = (tensor.sizes for tensor in desc.tensors().values())
     *ones, rows, columns = coordinates
     rank = len(x)
@@ -56,7 +55,7 @@ def _fits(desc: dmljax.NonzeroCoordinatesDesc) -> bool:
     return single and max(effective, 1) <= columns <= rank
 
 
-def _make(maker: Any) -> dmljax.NonzeroCoordinatesDesc:
+def _make(maker):
     sizes = maker.sizes(most=30)
     leading = next((i for i, size in enumerate(sizes) if size > 1), len(sizes))
     columns = maker.random.randint(max(len(sizes) - leading, 1), len(sizes))
@@ -69,7 +68,7 @@ def _make(maker: Any) -> dmljax.NonzeroCoordinatesDesc:
     return dmljax.NonzeroCoordinatesDesc(x, counts, rows)
 
 
-def _expected(desc: dmljax.NonzeroCoordinatesDesc, x: Any) -> Any:
+def _expected(desc, x):
     columns = desc.output_coordinates_tensor.sizes[-1]
     return oracles.nonzero_coordinates(x, columns=columns)
 
@@ -175,12 +174,12 @@ ERRORS.append(_desc(text, output_count_tensor=tensor("UINT32", 1, 2)))
 MASK = (array() > 2).astype(np.uint8)
 
 
-def lines(x: Any, **options: Any) -> Any:
+def lines(x, **options):
     """The coordinates in each line of a batch."""
     return jax.vmap(functools.partial(dmljax.nonzero_coordinates, **options))(x)
 
 
-def _only_first(parts: tuple[int, ...]) -> bool:
+def _only_first(parts):
     return parts[0] > 1 and set(parts[1:]) == {1}
 
 

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-from typing import Any
 
 import numpy as np
 
@@ -15,25 +14,25 @@ from tests.sharded import Case, array
 from tests.subjects import tables
 
 
-def padding(x: Any, *value: Any, start: Any, end: Any, **options: Any) -> Any:
+def padding(x, *value, start, end, **options):
     """The function, with the value as an operand."""
     options |= {"value": value[0]} if value else {}
     return dmljax.padding(x, start, end, **options)
 
 
-def padding_oracle(x: Any, *value: Any, start: Any, end: Any, mode: Mode) -> Any:
+def padding_oracle(x, *value, start, end, mode):
     """The oracle, with the value as an operand."""
     options = {"value": value[0]} if value else {}
     return oracles.padding(x, start, end, mode=mode.name, **options)
 
 
 def padding_sample(
-    name: str,
-    mode: Mode,
-    shape: tuple[int, ...],
-    start: tuple[int, ...],
-    end: tuple[int, ...],
-) -> Sample:
+    name,
+    mode,
+    shape,
+    start,
+    end,
+):
     """One padding; under CONSTANT the value is an operand too."""
     operands = (shape, ()) if mode is Mode.CONSTANT else (shape,)
     attributes = {"mode": mode, "start": start, "end": end}
@@ -41,7 +40,7 @@ def padding_sample(
     return Sample("padding", padding, padding_oracle, name, operands, attributes)
 
 
-def _nothing(rank: int) -> tuple[Any, ...]:
+def _nothing(rank):
     """DimensionCount, and no padding."""
     return rank, (0,) * rank, (0,) * rank
 
@@ -50,13 +49,13 @@ def _nothing(rank: int) -> tuple[Any, ...]:
 NARROW = (3, 5)
 
 
-def pad_rows(x: Any, pads: tuple[int, int], mode: Mode, **options: Any) -> Any:
+def pad_rows(x, pads, mode, **options):
     """Pads the first of three dimensions."""
     start, end = ((n, 0, 0) for n in pads)
     return dmljax.padding(x, start, end, mode=mode, **options)
 
 
-def _padded(maker: Any) -> tuple[Any, Any, tuple[int, ...], tuple[int, ...]]:
+def _padded(maker):
     """The two tensors and the two paddings of a descriptor."""
     sizes = maker.sizes(most=20)
     data_type = maker.data_type(tables.ALL)
@@ -74,7 +73,7 @@ def _padded(maker: Any) -> tuple[Any, Any, tuple[int, ...], tuple[int, ...]]:
     return source, output, tuple(start), tuple(end)
 
 
-def _fits(desc: Any) -> bool:
+def _fits(desc):
     sizes = desc.input_tensor.sizes
     start = desc.start_padding
     end = desc.end_padding
@@ -84,20 +83,20 @@ def _fits(desc: Any) -> bool:
     return desc.output_tensor.sizes == tuple(map(sum, padded))
 
 
-def _fits1(desc: Any) -> bool:
+def _fits1(desc):
     data_type = desc.padding_value_data_type
     typed = tables.typed(desc.output_tensor, data_type, desc.padding_value)
     return typed and _fits(desc)
 
 
-def _make(maker: Any) -> dmljax.PaddingDesc:
+def _make(maker):
     source, output, start, end = _padded(maker)
     mode = maker.random.choice(list(Mode))
     value = maker.float32()
     return dmljax.PaddingDesc(source, output, mode, value, len(start), start, end)
 
 
-def _make1(maker: Any) -> dmljax.Padding1Desc:
+def _make1(maker):
     source, output, start, end = _padded(maker)
     return dmljax.Padding1Desc(
         source,
@@ -111,7 +110,7 @@ def _make1(maker: Any) -> dmljax.Padding1Desc:
     )
 
 
-def _expected1(desc: Any, x: Any, value: Any = None) -> Any:
+def _expected1(desc, x, value=None):
     if value is None:
         value = oracles.read_value(desc.padding_value, desc.output_tensor.dtype)
     mode = desc.padding_mode.name
@@ -119,7 +118,7 @@ def _expected1(desc: Any, x: Any, value: Any = None) -> Any:
     return (oracles.padding(x, *pads, mode=mode, value=value),)
 
 
-def _expected(desc: Any, x: Any) -> Any:
+def _expected(desc, x):
     value = oracles.cast_padding_value(desc.padding_value, desc.output_tensor.dtype)
     return _expected1(desc, x, value)
 
@@ -180,7 +179,7 @@ PLANS += ["edge rank 1", "symmetric rank 3"]
 # ERRORS
 
 
-def _pad(x: Any, start: Any = (1, 1), end: Any = (1, 1), **options: Any) -> Any:
+def _pad(x, start=(1, 1), end=(1, 1), **options):
     return dmljax.padding(x, start, end, **options)
 
 

@@ -1,14 +1,11 @@
-"""Several subjects share these: types, what arguments take, and rules."""
+"""Several subjects share these: types, what arguments take, and rules.
+
+A support table has the lowest rank, the highest rank and the types of each tensor.
+"""
 
 import math
-from typing import Any
 
 import numpy as np
-
-from dmljax import DataType, TensorDesc
-
-# A support table has the lowest rank, the highest rank and the types of each tensor.
-Row = dict[str, tuple[int, int, str]]
 
 FLOATS = "FLOAT32 FLOAT16"
 SMALL = f"{FLOATS} INT32 INT16 INT8 UINT32 UINT16 UINT8"
@@ -20,17 +17,17 @@ NONE = {"None"}
 REAL = INTEGER | {"NaN"}
 
 
-def matrices(ranks: tuple[int, int], types: str) -> Row:
+def matrices(ranks, types):
     """An input and an output of the same ranks and types."""
     return dict.fromkeys(("InputTensor", "OutputTensor"), (*ranks, types))
 
 
-def same(*values: Any) -> bool:
+def same(*values):
     """Whether all values are equal."""
     return all(value == values[0] for value in values)
 
 
-def typed(output: TensorDesc, data_type: DataType, value: float) -> bool:
+def typed(output, data_type, value):
     """Whether a value has the output's type and fits into it."""
     if data_type.name.startswith("FLOAT") or data_type != output.data_type:
         return data_type == output.data_type

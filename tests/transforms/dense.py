@@ -5,36 +5,28 @@ unit vectors, gives a matrix for each of them, and every derivative is exact ari
 of matrices. `check` runs all samples of an operator in one program.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.samples import Sample
 from tests.subjects import SUBJECTS
 
 BATCH = 3
-Arrays = Sequence[Any]
-Uses = Sequence[Sample]
 
 # JAX transforms an operator without looking at its form, so few tests have kernels.
-FORMS: dict[str, Uses] = {name: one.samples for name, one in SUBJECTS.items()}
-KERNELS: dict[str, Uses] = {
+FORMS = {name: one.samples for name, one in SUBJECTS.items()}
+KERNELS = {
     f"{name} by kernel": one.kernel_samples[:1]
     for name, one in SUBJECTS.items()
     if one.kernel_samples
 }
 
 
-def each_operator(
-    groups: dict[str, Uses] = FORMS, linear: bool | None = None
-) -> pytest.MarkDecorator:
+def each_operator(groups=FORMS, linear=None):
     """A test of each group of samples, or of the groups that are linear or not."""
 
-    def marks(first: Sample) -> Any:
+    def marks(first):
         # It takes seconds to simulate the kernel of NONZERO_COORDINATES.
         return pytest.mark.slow if first.implementation and not first.linear else ()
 
@@ -46,7 +38,7 @@ def each_operator(
     return pytest.mark.parametrize("uses", chosen)
 
 
-def assert_equal(actual: Any, expected: Any, sample: Any = "") -> None:
+def assert_equal(actual, expected, sample=""):
     """The same tree of values; integers in floats, so that no sum is rounded."""
     pairs = zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True)
     for one, other in pairs:
@@ -56,12 +48,8 @@ def assert_equal(actual: Any, expected: Any, sample: Any = "") -> None:
 
 
 def check(
-    uses: Uses,
-    inputs_of: Callable[[Sample], Iterable[Any]],
-    run: Callable[..., Any],
-    expected: Callable[..., Any],
-    execute: Callable[[Any, Any], Any] = lambda program, inputs: program(inputs),
-) -> None:
+    uses, inputs_of, run, expected, execute=lambda program, inputs: program(inputs)
+):
     """Compares `run(sample, *inputs)` with `expected(sample, *inputs)` for each sample.
 
     One program computes all of them, because it is compiling that takes time. `execute`
@@ -70,7 +58,7 @@ def check(
     inputs = [tuple(inputs_of(sample)) for sample in uses]
 
     @jax.jit
-    def program(inputs: list[Any]) -> list[Any]:
+    def program(inputs):
         return [run(sample, *own) for sample, own in zip(uses, inputs, strict=True)]
 
     for sample, own, output in zip(uses, inputs, execute(program, inputs), strict=True):
@@ -80,12 +68,10 @@ def check(
 # ONE SAMPLE
 
 
-def opened(
-    sample: Sample, arrays: Arrays
-) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def opened(sample, arrays):
     """The function of the open operands alone, and these operands."""
 
-    def function(*operands: Any) -> Any:
+    def function(*operands):
         given = list(arrays)
         for i, operand in zip(sample.open_operands, operands, strict=True):
             given[i] = operand
@@ -94,19 +80,19 @@ def opened(
     return function, only_open(sample, arrays)
 
 
-def only_open(sample: Sample, arrays: Arrays) -> tuple[Any, ...]:
+def only_open(sample, arrays):
     """The open operands."""
     return tuple(arrays[i] for i in sample.open_operands)
 
 
-def matrices(sample: Sample, arrays: Arrays) -> list[np.ndarray]:
+def matrices(sample, arrays):
     """For each open operand, the matrix that maps it to the output, made flat."""
     zeros = [
         np.zeros_like(array, float) if i in sample.open_operands else array
         for i, array in enumerate(arrays)
     ]
 
-    def column(position: int, unit: np.ndarray) -> Any:
+    def column(position, unit):
         basis = list(zeros)
         basis[position] = unit.reshape(zeros[position].shape)
         return sample.expected(*basis).ravel()
@@ -118,23 +104,23 @@ def matrices(sample: Sample, arrays: Arrays) -> list[np.ndarray]:
     return found
 
 
-def pushed(dense: list[np.ndarray], tangents: Arrays) -> Any:
+def pushed(dense, tangents):
     """The flat tangent of the output."""
     return sum(a @ tangent.ravel() for a, tangent in zip(dense, tangents, strict=True))
 
 
-def pulled(sample: Sample, arrays: Arrays, cotangent: Any) -> list[np.ndarray]:
+def pulled(sample, arrays, cotangent):
     """The cotangent of each open operand."""
     pairs = zip(matrices(sample, arrays), only_open(sample, arrays), strict=True)
     return [(cotangent.ravel() @ a).reshape(operand.shape) for a, operand in pairs]
 
 
-def energy(function: Callable[..., Any]) -> Callable[..., Any]:
+def energy(function):
     """A scalar that is quadratic in the output."""
     return lambda *operands: 0.5 * jnp.sum(function(*operands) ** 2)
 
 
-def expected_gradient(sample: Sample, *arrays: Any) -> list[np.ndarray]:
+def expected_gradient(sample, *arrays):
     """The gradient of the energy in each open operand."""
     return pulled(sample, arrays, sample.expected(*arrays))
 
@@ -142,11 +128,11 @@ def expected_gradient(sample: Sample, *arrays: Any) -> list[np.ndarray]:
 # BATCHES
 
 
-def batches(sample: Sample, count: int = BATCH) -> list[np.ndarray]:
+def batches(sample, count=BATCH):
     """For each operand a batch of arrays that differ."""
     filled = [sample.arrays(seed=seed) for seed in range(count)]
 
-    def shuffled(array: Any, seed: int) -> np.ndarray:
+    def shuffled(array, seed):
         """An array of data with the same elements in another order."""
         return np.roll(array.ravel(), seed).reshape(array.shape)
 
@@ -160,18 +146,18 @@ def batches(sample: Sample, count: int = BATCH) -> list[np.ndarray]:
     return stacks
 
 
-def shared(operand: np.ndarray) -> np.ndarray:
+def shared(operand):
     """A batch of copies of the first array."""
     return np.stack([operand[0]] * len(operand))
 
 
-def expected_batch(sample: Sample, *operands: Any) -> Any:
+def expected_batch(sample, *operands):
     """The oracle, element by element of a batch."""
     outputs = [sample.expected(*arrays) for arrays in zip(*operands, strict=True)]
     return jax.tree.map(lambda *leaves: np.stack(leaves), *outputs)
 
 
-def expected_gradients(sample: Sample, *operands: Any) -> list[np.ndarray]:
+def expected_gradients(sample, *operands):
     """The gradient of the energy of a batch in each open operand."""
     each = [expected_gradient(sample, *one) for one in zip(*operands, strict=True)]
     return [np.stack(column) for column in zip(*each, strict=True)]

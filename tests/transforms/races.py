@@ -39,13 +39,13 @@ class Accesses:
     lowest: lockstep.Held  # the lowest index of a warp or thread; NOBODY if none has
     highest: lockstep.Held  # the highest one, plus 1; 0 if none has
 
-    def forget(self, where: Any) -> None:
+    def forget(self, where):
         """Forgets who has accessed these elements."""
         self.lowest.array = jnp.where(where, NOBODY, self.lowest.array)
         self.highest.array = jnp.where(where, np.uint32(0), self.highest.array)
 
 
-def _offsets(memory: Any, offset: Any, elements: int) -> Any:
+def _offsets(memory, offset, elements):
     """The offsets that each thread accesses; NOBODY for threads that are not active."""
     t = memory.threads
     within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
@@ -59,20 +59,20 @@ class Memory(lockstep.Memory):
 
     accesses: Any = None
 
-    def words(self, offset: Any, elements: int) -> list[Any]:
+    def words(self, offset, elements):
         self._watch(offset, elements, stores=False)
         return super().words(offset, elements)
 
-    def store(self, offset: Any, *words: Any, elements: int | None = None) -> None:
+    def store(self, offset, *words, elements=None):
         self._watch(offset, elements or len(words), stores=True)
         super().store(offset, *words, elements=elements)
 
-    def _watch(self, offset: Any, elements: int, *, stores: bool) -> None:
+    def _watch(self, offset, elements, *, stores):
         t = self.threads
         low = self.accesses.lowest
         high = self.accesses.highest
         where = (t.program[..., None], _offsets(self, offset, elements))
-        race: Any = False
+        race = False
         for scope, size in enumerate(SCOPES):
             number = t.thread[..., None] // size
             at = (scope, int(stores), *where)
@@ -92,7 +92,7 @@ class Output(lockstep.Memory):
 
     stores: Any = None
 
-    def store(self, offset: Any, *words: Any, elements: int | None = None) -> None:
+    def store(self, offset, *words, elements=None):
         row = self.threads.number(self.row)[..., None]
         where = (row, _offsets(self, offset, elements or len(words)))
         self.stores.array = self.stores.array.at[where].add(1, mode="drop")
@@ -106,7 +106,7 @@ class Watched(lockstep.Threads):
     last one leaves out none.
     """
 
-    def __init__(self, programs: int, threads: int, without: Any) -> None:
+    def __init__(self, programs, threads, without):
         super().__init__(programs, threads)
         self.races = self._held(np.zeros((), np.uint32))  # accesses that are races
         # Barriers and operations of a warp that some threads reached and others not.
@@ -118,16 +118,16 @@ class Watched(lockstep.Threads):
         self.sites: list[tuple[str, int]] = []
         self.without = without
 
-    def _held(self, array: Any) -> lockstep.Held:
+    def _held(self, array):
         self.memories.append(lockstep.Held(jnp.asarray(array)))
         return self.memories[-1]
 
-    def memory(self, array: Any) -> Output:
+    def memory(self, array):
         memory = super().memory(array)
         self.stores.append(self._held(np.zeros(array.shape, np.uint32)))
         return Output(memory.held, self, 0, stores=self.stores[-1])
 
-    def shared(self, size: int, dtype: np.dtype) -> Memory:
+    def shared(self, size, dtype):
         memory = super().shared(size, dtype)
         shape = (len(SCOPES), 2, self.shape[0], size)
         low = self._held(np.full(shape, NOBODY))
@@ -135,14 +135,14 @@ class Watched(lockstep.Threads):
         self.watched.append(Accesses(low, high))
         return Memory(memory.held, self, memory.row, accesses=self.watched[-1])
 
-    def _together(self, threads: int) -> Any:
+    def _together(self, threads):
         """Returns which groups of `threads` threads of a program reach this point."""
         groups = self.active.reshape(self.shape[0], -1, threads)
         some = jnp.any(groups, 2)
         self.partial.array += jnp.sum(some & ~jnp.all(groups, 2), dtype=np.uint32)
         return some
 
-    def _at_barrier(self, threads: int) -> Any:
+    def _at_barrier(self, threads):
         """As `_together`, for the barrier that calls this; none if it is left out."""
         frame = sys._getframe(2)
         site = (frame.f_code.co_filename, frame.f_lineno)
@@ -150,12 +150,12 @@ class Watched(lockstep.Threads):
             self.sites.append(site)
         return self._together(threads) & (self.without != self.sites.index(site))
 
-    def barrier(self) -> None:
+    def barrier(self):
         programs = self._at_barrier(self.threads)  # (programs, 1)
         for accesses in self.watched:
             accesses.forget(programs)
 
-    def warp_barrier(self) -> None:
+    def warp_barrier(self):
         """It does not order the accesses of these warps with those of others."""
         warps = self._at_barrier(WARP)
         for accesses in self.watched:
@@ -164,18 +164,18 @@ class Watched(lockstep.Threads):
             reached = jnp.take_along_axis(warps[None], warp, 2)
             accesses.forget(jnp.stack([jnp.zeros_like(reached), reached]))
 
-    def warp_scan(self, number: Any) -> Any:
+    def warp_scan(self, number):
         self._together(WARP)
         return super().warp_scan(number)
 
-    def warp_sum(self, number: Any) -> Any:
+    def warp_sum(self, number):
         self._together(WARP)
         return super().warp_sum(number)
 
-    def shuffle(self, number: Any, lane: Any) -> Any:
+    def shuffle(self, number, lane):
         self._together(WARP)
         return super().shuffle(number, lane)
 
-    def shuffle_xor(self, number: Any, mask: int) -> Any:
+    def shuffle_xor(self, number, mask):
         self._together(WARP)
         return super().shuffle_xor(number, mask)

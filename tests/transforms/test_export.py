@@ -64,16 +64,6 @@ def test_exported_bytes_with_derivative(uses):
     dense.assert_equal(found, list(map(dense.pulled, uses, inputs, outputs)))
 
 
-def test_the_result_of_nonzero_coordinates_as_bytes():
-    """A program that returns the NamedTuple gives it back when it is read again."""
-    pytest.importorskip("flatbuffers")
-    x = numbers(3, 4)
-    program = export.export(jax.jit(dmljax.nonzero_coordinates))(x)
-    found = export.deserialize(program.serialize()).call(x)
-    assert isinstance(found, dmljax.NonzeroCoordinates)
-    dense.assert_equal(found, dmljax.nonzero_coordinates(x))
-
-
 @each_linear
 def test_export_of_a_batch_whose_size_is_not_known(uses):
     """Forward and back; a kernel would have to know it."""

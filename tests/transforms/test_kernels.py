@@ -23,8 +23,6 @@ FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 SIGNED = ("int32", "int16", "int8", "int4")
 UNSIGNED = ("uint32", "uint16", "uint8", "uint4")
 ON_TPUS = (*FLOATS, *SIGNED, *UNSIGNED, "bool")
-# Their size is that of another type that is lowered.
-ALIKE = ("float16", "float8_e5m2", "uint32", "uint16", "uint8", "uint4")
 ON_GPUS = ("float32", "float16", "bfloat16", "uint8", "bool")
 WIDE = ("float64", "int64", "complex128")
 WITH_KERNEL = [name for name, one in SUBJECTS.items() if one.kernel_samples]
@@ -99,11 +97,7 @@ def test_wide_types_outside_of_x64_mode(name):
     assert "@mosaic_gpu_v2(" in text
 
 
-@pytest.mark.parametrize(
-    "dtype",
-    [name for name in ON_TPUS if name not in ALIKE]
-    + [pytest.param(name, marks=pytest.mark.slow) for name in ALIKE],
-)
+@pytest.mark.parametrize("dtype", ON_TPUS)
 @each_on_tpus
 def test_every_type_on_a_tpu(name, dtype):
     sample = SUBJECTS[name].kernel_samples[0]

@@ -15,23 +15,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
 from benchmarks.collectives import collectives
 from dmljax import PaddingMode
 from tests import compiling, meshes
-from tests.checks import eight_devices, python
-from tests.meshes import CASES, DOCS, check_both, run, sharding_of
+from tests.checks import python
+from tests.meshes import CASES, DOCS, check_both, each_kind, run, sharding_of
 from tests.sharded import array
-from tests.subjects.nonzero_coordinates import MASK, lines, nonzero_coordinates
+from tests.subjects.nonzero_coordinates import MASK, lines
 from tests.subjects.one_hot import columns_of_32
 from tests.subjects.padding import NARROW, pad_rows
 from tests.transforms import dense, two_processes
 
 each_linear = dense.each_operator(linear=True)
-each_kind = pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
 
 # BATCHES OF EVERY OPERATOR
 
@@ -41,8 +40,7 @@ eight = functools.partial(dense.batches, count=8)
 
 def sharded(program, inputs):
     """The outputs for batches. Each device has one element of a batch."""
-    placed = NamedSharding(eight_devices(AxisType.Auto), P("batch"))
-    return program(jax.device_put(inputs, placed))
+    return program(jax.device_put(inputs, sharding_of("8", P("a"))))
 
 
 @dense.each_operator()
@@ -65,13 +63,13 @@ def test_gradient_of_sharded_batch(uses):
 @dense.each_operator(dense.FORMS | dense.KERNELS)
 def test_shard_map(uses):
     """Forward; and the gradient, where all devices share the last open operand."""
-    mesh = eight_devices(AxisType.Auto)
+    mesh = sharding_of("8", P("a")).mesh
 
     def mapped(sample, *whole):
         in_axes = [None if i in whole else 0 for i in range(len(sample.operands))]
         one = jax.vmap(sample.run, in_axes) if 0 in in_axes else sample.run
-        specs = tuple(P() if axis is None else P("batch") for axis in in_axes)
-        return jax.shard_map(one, mesh=mesh, in_specs=specs, out_specs=P("batch"))
+        specs = tuple(P() if axis is None else P("a") for axis in in_axes)
+        return jax.shard_map(one, mesh=mesh, in_specs=specs, out_specs=P("a"))
 
     def run(sample, *operands):
         output = mapped(sample)(*operands)
@@ -170,66 +168,7 @@ def test_a_batch_of_lines_that_are_sharded_anyhow(kind):
     dense.assert_equal(program(placed), program([x] * len(specs)))
 
 
-def test_rows_of_a_sharded_tensor():
-    """A part counts from the first element of the whole; `fill` is no coordinate."""
-
-    def found(x):
-        return [nonzero_coordinates(x, fill=fill) for fill in (0, 7, None)]
-
-    run(found, sharding_of("8", P("a")), MASK)
-
-
-def test_a_part_of_a_mesh_axis_divides_a_dimension():
-    """As after a reshape; the names of mesh axes have no words for it."""
-    pads = (0, 4, 0)
-
-    def function(x):
-        y = dmljax.padding(x.reshape(2, 8, 8), pads, pads, mode=PaddingMode.EDGE)
-        return y, dmljax.nonzero_coordinates(y, parts=2)
-
-    run(function, sharding_of("2x4", P("b", "a")), array(shape=(16, 8)))
-
-
-@pytest.mark.parametrize("order", [[0, 2, 3, 4, 5, 1, 6, 7], range(7, -1, -1)])
-def test_devices_in_any_order(order):
-    devices = np.array(jax.devices("cpu"))[list(order)].reshape(2, 4)
-    sharding = NamedSharding(Mesh(devices, ("a", "b")), P("a", "b"))
-    function = functools.partial(pad_rows, pads=NARROW, mode=PaddingMode.REFLECTION)
-    run(function, sharding, array())
-
-
-def test_several_meshes_in_one_program():
-    """Each call is divided over the mesh of what it is given."""
-
-    @jax.jit
-    def both(x, y):
-        rows = dmljax.nonzero_coordinates(x)
-        return rows.coordinates, pad_rows(y, NARROW, PaddingMode.EDGE)
-
-    mask = jax.device_put(MASK, sharding_of("8", P("a")))
-    x = jax.device_put(array(), sharding_of("2x4", P("a", "b")))
-    dense.assert_equal(both(mask, x), both(MASK, array()))
-
-
 # WHAT PROGRAMS DO WITH THEM
-
-
-def in_a_loop(x):
-    """Results of operators go round, in whole numbers that stay small."""
-
-    def step(x, _):
-        y = pad_rows(x, NARROW, PaddingMode.SYMMETRIC)[:128]
-        y = dmljax.element_wise_if(y > 1, -2 * y, y + 1)
-        count, rows = dmljax.nonzero_coordinates(y[:, 0, 0])
-        return y + rows[:, :, None].astype(y.dtype), count
-
-    final, counts = jax.lax.scan(step, x, None, length=3)
-    return jnp.sum(final * final), counts
-
-
-def test_a_scan_and_its_gradient():
-    program = jax.value_and_grad(in_a_loop, has_aux=True)
-    run(program, sharding_of("8", P("a")), array())
 
 
 @each_kind
@@ -270,6 +209,48 @@ def test_an_exported_program_communicates_as_the_compiled_one(name, kind):
         return collectives(function.lower(*placed).compile().as_text())
 
     assert sent(again) == sent(program)
+
+
+def test_a_part_of_a_mesh_axis_divides_a_dimension():
+    """As after a reshape; the names of mesh axes have no words for it."""
+    pads = (0, 4, 0)
+
+    def function(x):
+        y = dmljax.padding(x.reshape(2, 8, 8), pads, pads, mode=PaddingMode.EDGE)
+        return y, dmljax.nonzero_coordinates(y, parts=2)
+
+    run(function, sharding_of("2x4", P("b", "a")), array(shape=(16, 8)))
+
+
+def test_several_meshes_in_one_program():
+    """Each call is divided over the mesh of what it is given."""
+
+    @jax.jit
+    def both(x, y):
+        rows = dmljax.nonzero_coordinates(x)
+        return rows.coordinates, pad_rows(y, NARROW, PaddingMode.EDGE)
+
+    mask = jax.device_put(MASK, sharding_of("8", P("a")))
+    x = jax.device_put(array(), sharding_of("2x4", P("a", "b")))
+    dense.assert_equal(both(mask, x), both(MASK, array()))
+
+
+def in_a_loop(x):
+    """Results of operators go round, in whole numbers that stay small."""
+
+    def step(x, _):
+        y = pad_rows(x, NARROW, PaddingMode.SYMMETRIC)[:128]
+        y = dmljax.element_wise_if(y > 1, -2 * y, y + 1)
+        count, rows = dmljax.nonzero_coordinates(y[:, 0, 0])
+        return y + rows[:, :, None].astype(y.dtype), count
+
+    final, counts = jax.lax.scan(step, x, None, length=3)
+    return jnp.sum(final * final), counts
+
+
+def test_a_scan_and_its_gradient():
+    program = jax.value_and_grad(in_a_loop, has_aux=True)
+    run(program, sharding_of("8", P("a")), array())
 
 
 def output_of(*command, **environment):

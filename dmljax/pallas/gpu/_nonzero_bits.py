@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.dtypes import itemsize_bits
 
 from dmljax._nonzero_forms import BIT_WORD, is_nonzero, zero_patterns
-from dmljax._types import is_floating, is_integer
 
 
 def as_bits(x: jax.Array) -> tuple[jax.Array, int, int]:
@@ -33,9 +33,10 @@ def as_bits(x: jax.Array) -> tuple[jax.Array, int, int]:
     """
     dtype = x.dtype
     width = itemsize_bits(dtype)
-    floating = is_floating(dtype)
+    floating = jnp.issubdtype(dtype, np.floating)
     zeros = zero_patterns(dtype) if floating else (0,)
-    if width in (8, 16, 32, 64) and zeros and (floating or is_integer(dtype)):
+    whole = jnp.issubdtype(dtype, np.integer)
+    if width in (8, 16, 32, 64) and zeros and (floating or whole):
         # The largest zero pattern is the sign bit alone, in types with a negative zero.
         # The other bits matter, and no comparison flushes a subnormal number to zero.
         keep = 2**width - 1 - max(zeros)

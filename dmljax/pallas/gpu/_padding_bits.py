@@ -15,7 +15,7 @@ import numpy as np
 from jax import lax
 from jax.dtypes import itemsize_bits
 
-from dmljax._types import Form, Outputs, is_floating, mode_of
+from dmljax._types import Form, Outputs, mode_of
 
 
 def on_bits(form: Form) -> Form:
@@ -64,4 +64,4 @@ def _from_bits(parts: Sequence[jax.Array], dtype: np.dtype) -> jax.Array:
 
 def _widened(dtype: np.dtype) -> np.dtype:
     # Floats of less than a byte have no integer type of their size in memory.
-    return np.dtype(np.float32 if is_floating(dtype) else np.int8)
+    return np.dtype(np.float32 if jnp.issubdtype(dtype, np.floating) else np.int8)

@@ -7,8 +7,6 @@ Each kernel has blocks that are whole and cut, aligned and not.
 
 import argparse
 import functools
-from collections.abc import Iterator
-from typing import Any
 
 import jax
 import numpy as np
@@ -24,7 +22,7 @@ PALLAS = {"implementation": "pallas"}
 random = np.random.default_rng(0)
 
 
-def nonzero_coordinates(dtype: type) -> Iterator[Any]:
+def nonzero_coordinates(dtype):
     """Lines of all lengths, sparse and dense, and an array of rank 3.
 
     Then come lines of many programs, and lines with few rows.
@@ -45,11 +43,11 @@ def nonzero_coordinates(dtype: type) -> Iterator[Any]:
         yield jax.vmap(few)(_sparse((2, 100_000), 0.1, dtype))
 
 
-def _sparse(shape: tuple[int, ...], density: float, dtype: type) -> np.ndarray:
+def _sparse(shape, density, dtype):
     return (random.random(shape) < density).astype(dtype)
 
 
-def padding(dtype: type) -> Iterator[Any]:
+def padding(dtype):
     """All modes, of two and of three axes; rows of few elements; and a long one."""
     for shape, pads in (
         ((7, 65, 128), (0, 3, 3)),
@@ -66,7 +64,7 @@ def padding(dtype: type) -> Iterator[Any]:
 RUNS = {run.__name__: run for run in (nonzero_coordinates, padding)}
 
 
-def main() -> None:
+def main():
     """Runs the kernels of an operator."""
     parser = argparse.ArgumentParser(
         prog="tests.pallas.gpu.sanitized", description=__doc__

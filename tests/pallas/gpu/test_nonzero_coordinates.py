@@ -15,7 +15,7 @@ import dmljax
 from dmljax import DescriptorError
 from dmljax.pallas.gpu import WARP, _nonzero_coordinates
 from dmljax.pallas.gpu import _nonzero_plan as constants
-from tests.checks import launches, lowered, needs_kernels
+from tests.checks import launches, lowered, needs_kernels, struct
 from tests.pallas import blocks
 from tests.pallas.cases import slow
 from tests.pallas.nonzero import ON_GPU, assert_finds, lines, plan_of
@@ -142,7 +142,7 @@ def launch(real_blocks):
 @needs_kernels
 def test_no_array_has_a_value_for_each_row(launch):
     """Programs keep bits to themselves, and K rows are written."""
-    x = jax.ShapeDtypeStruct((2**20,), np.float32)
+    x = struct(np.float32, 2**20)
     lowered(functools.partial(by_kernel, size=10), x)
     options = launch.call_args.kwargs
     assert [out.size for out in options["outputs"]] == [1, 10]
@@ -155,7 +155,7 @@ def test_no_array_has_a_value_for_each_row(launch):
 def test_programs_and_posts_of_many_lines(launch, shares, more):
     """A line of one program waits for nobody."""
     size = shares * constants.WARPS * constants.MOST_TILES * TILE + more
-    lowered(jax.vmap(by_kernel), jax.ShapeDtypeStruct((MANY, size), np.uint8))
+    lowered(jax.vmap(by_kernel), struct(np.uint8, MANY, size))
     options = launch.call_args.kwargs
     programs = shares + more
     assert options["programs"] == MANY * programs
@@ -164,13 +164,13 @@ def test_programs_and_posts_of_many_lines(launch, shares, more):
 
 @needs_kernels
 def test_places_that_need_all_32_bits():
-    assert launches(by_kernel, jax.ShapeDtypeStruct((2**31 + 1,), np.uint8)) == 1
+    assert launches(by_kernel, struct(np.uint8, 2**31 + 1)) == 1
 
 
 @needs_kernels
 def test_a_batch_of_more_tensors_than_a_grid_has_programs_is_refused():
-    most = jax.ShapeDtypeStruct((2**31 - 1, 1), np.uint8)
-    more = jax.ShapeDtypeStruct((2**31, 1), np.uint8)
+    most = struct(np.uint8, 2**31 - 1, 1)
+    more = struct(np.uint8, 2**31, 1)
     assert launches(jax.vmap(by_kernel), most) == 1
     with pytest.raises(DescriptorError, match="in 2147483648 tensors at once; use"):
         lowered(jax.vmap(by_kernel), more)

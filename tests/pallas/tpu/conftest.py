@@ -5,12 +5,10 @@ with NaN, and does not let a kernel read outside of an array.
 """
 
 import jax
-import numpy as np
 import pytest
 from jax.experimental.pallas import tpu
 
 from tests.pallas import blocks
-from tests.subjects import SUBJECTS
 
 
 @pytest.fixture
@@ -38,18 +36,3 @@ def interpreter(on_cores, monkeypatch, capfd):
     blocks.put(monkeypatch, blocks.SMALL_ON_TPU)
     yield on_cores
     assert "RACE" not in capfd.readouterr().out
-
-
-@pytest.fixture
-def agrees(interpreter):
-    """Compares the kernel with the definition, in the operator's normal form."""
-
-    def compare(name, *operands, cores=1, **static):
-        operator = SUBJECTS[name].primitive
-        form = operator.kernels["tpu"].form
-        with interpreter(cores):
-            found = form(*operands, **static)
-        wanted = operator.xla(*operands, **static)
-        jax.tree.map(np.testing.assert_array_equal, found, wanted)
-
-    return compare

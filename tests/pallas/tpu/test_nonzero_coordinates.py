@@ -2,17 +2,18 @@
 
 import functools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import dmljax
 from dmljax import DescriptorError
+from dmljax._nonzero_forms import definition
 from dmljax.pallas.tpu import LANES, SUBLANES, _nonzero_coordinates
-from tests.checks import launches
+from tests.checks import launches, struct
 from tests.pallas.cases import slow
 from tests.pallas.nonzero import KERNELS, assert_finds
+from tests.transforms.dense import assert_equal
 
 TILE = SUBLANES * LANES
 
@@ -56,12 +57,15 @@ def test_lines(interpreter, elements, rows, some, cores, fill):
 
 
 @pytest.mark.slow
-def test_batches_and_parts(agrees):
+def test_batches_and_parts(interpreter):
+    """As the definition in jax.numpy, in the operator's normal form."""
     x = jnp.asarray(np.random.default_rng(0).random((2, 2, 70, 40)) < 0.4)
-    static = {"rank": 2, "columns": 2, "fill": 3, "size": None}
-    agrees("nonzero_coordinates", x, **static)
     origins = jnp.arange(2, dtype=np.uint32).reshape(1, 2, 1, 1) * 2800
-    agrees("nonzero_coordinates", x, origins, **static)
+    static = {"rank": 2, "columns": 2, "fill": 3, "size": None}
+    for operands in ((x,), (x, origins)):
+        with interpreter(1):
+            found = KERNELS["tpu"].form(*operands, **static)
+        assert_equal(found, definition(*operands, **static))
 
 
 # WHAT IS REFUSED
@@ -71,8 +75,8 @@ by_kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas
 
 def test_more_elements_than_31_bits_count():
     least = 2**31 - _nonzero_coordinates.VECTORS * LANES
-    most = jax.ShapeDtypeStruct((least - 1,), np.uint8)
-    more = jax.ShapeDtypeStruct((least,), np.uint8)
+    most = struct(np.uint8, least - 1)
+    more = struct(np.uint8, least)
     assert launches(by_kernel, most, platform="tpu") == 1
     with pytest.raises(DescriptorError, match=rf"counts {least} elements.*'xla'"):
         launches(by_kernel, more, platform="tpu")
