@@ -17,8 +17,7 @@ outside of ``jit``, or search an array of NumPy. What breaks a rule is a TypeErr
 ValueError.
 
 Each function makes static arguments of what decides the sizes, and calls one compiled
-function, or two if it searches. Nothing is computed here but by an operator and around
-it.
+function, or two if it searches.
 """
 
 from __future__ import annotations
@@ -43,6 +42,7 @@ from dmljax._arguments import (
     as_array,
     as_dtype,
     as_element,
+    as_integer,
     as_size,
     as_sizes,
     cast_array,
@@ -66,8 +66,9 @@ from dmljax._nonzero_coordinates_result import NonzeroCoordinates, read_rows
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._padding_forms import PaddingMode, Pads
-from dmljax._primitive import compiled, evaluate
-from dmljax._types import INT32_MAX, INT32_MIN
+from dmljax._primitive import check_elements, compiled, evaluate
+from dmljax._sharding import explicit_mesh, over_explicit_mesh
+from dmljax._types import INT32_MAX, INT32_MIN, Outputs
 
 __all__ = [
     "argwhere",
@@ -85,6 +86,8 @@ PAD = HERE + "pad"
 # The place of a mode is its number in DirectML.
 Mode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 _MODES = typing.get_args(Mode)
+# The other modes of jax.numpy.pad, which also takes a function.
+_MODES_OF_JAX = ("linear_ramp", "maximum", "mean", "median", "minimum", "empty")
 
 
 def __dir__() -> list[str]:
@@ -96,7 +99,7 @@ def pad(
     pad_width: Any,
     mode: Mode = "constant",
     *,
-    constant_values: Any = 0,
+    constant_values: Any = None,
     reflect_type: Literal["even"] = "even",
     stat_length: None = None,
     end_values: None = None,
@@ -110,7 +113,8 @@ def pad(
         static: they are known when a program is traced.
       mode: "constant", "edge", "reflect", "symmetric" or "wrap".
       constant_values: the values of "constant", in the forms of `pad_width`. They are
-        converted to the type of `array`. Floats out of range saturate.
+        converted to the type of `array`. Floats out of range saturate. None stands for
+        0.
       reflect_type: "even". There is no other type here.
       stat_length: None. Only modes that are not here use it.
       end_values: None. Only a mode that is not here uses it.
@@ -135,8 +139,9 @@ def pad(
         raise DescriptorError(
             f"{PAD}: mode={mode!r} has no stat_length and no end_values."
         )
-    default = type(constant_values) is int and constant_values == 0
-    if mode != "constant" and not default:
+    if constant_values is None:
+        constant_values = 0
+    elif mode != "constant":
         raise DescriptorError(
             f"{PAD}: constant_values is given, which mode={mode!r} ignores."
         )
@@ -149,20 +154,23 @@ def pad(
 
 def _why_no_mode(mode: Any, reflect_type: Any) -> str:
     """Says which name to write for a mode, or that jax.numpy has the mode."""
-    if mode not in _MODES and isinstance(mode, str):
-        meant = PaddingMode.OTHER_NAMES.get(mode.upper(), mode.upper())
-        if meant in PaddingMode.__members__:
-            written = _MODES[PaddingMode[meant]]
-            return f"{PAD} has no mode {mode!r}. Write mode={written!r}."
+    text = (
+        f"{PAD} has the modes {', '.join(_MODES)} with reflect_type='even', not "
+        f"mode={as_python(mode)} with reflect_type={as_python(reflect_type)}."
+    )
     if isinstance(mode, (int, tuple, list)):
         return (
-            f"{PAD} has no mode {mode!r}; it is one of {', '.join(_MODES)}. Both "
-            "widths of an axis stand in pad_width, as ((before, after), ...)."
+            f"{text} Both widths of an axis stand in pad_width, as ((before, after), "
+            "...)."
         )
-    return (
-        f"{PAD} has the modes {', '.join(_MODES)} with reflect_type='even', not "
-        f"mode={mode!r} with reflect_type={reflect_type!r}. Use jax.numpy.pad."
-    )
+    if isinstance(mode, str) and mode not in _MODES:
+        meant = PaddingMode.OTHER_NAMES.get(mode.upper(), mode.upper())
+        if meant in PaddingMode.__members__:
+            return f"{text} Write mode={_MODES[PaddingMode[meant]]!r}."
+    odd = mode in ("reflect", "symmetric") and reflect_type == "odd"
+    if odd or callable(mode) or mode in _MODES_OF_JAX:
+        return f"{text} Use jax.numpy.pad."
+    return text
 
 
 def _as_widths(pad_width: Any, rank: int) -> tuple[Pads, Pads]:
@@ -204,17 +212,41 @@ def _pad(x: jax.Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> jax
     if value.ndim == 0:
         return as_weak_as(x, padding(x, starts, ends, mode=mode, value=value))
     before, after = _split_sides("constant_values", value, x.ndim)
-    padded = x
+    operands = (x, *before, *after)
+    run = functools.partial(_pad_sides, starts=starts, ends=ends)
+    mesh = explicit_mesh(x)
+    if mesh is None:
+        (padded,) = run(*operands)
+        return as_weak_as(x, padded)
+    # The devices may share the last sizes equally, and not those between two sides.
+    added = [start + end for start, end in zip(starts, ends, strict=True)]
+    sizes = tuple(map(operator.add, x.shape, added))
+    (padded,) = over_explicit_mesh(
+        PAD,
+        run,
+        mesh,
+        operands,
+        [sizes],
+        independent={axis for axis, number in enumerate(added) if number == 0},
+        aligned=True,
+        gathers=False,
+    )
+    return as_weak_as(x, padded)
+
+
+def _pad_sides(x: jax.Array, *values: jax.Array, starts: Pads, ends: Pads) -> Outputs:
+    """Pads each side of each axis with a value. All sides before an axis come first."""
+    before, after = values[: x.ndim], values[x.ndim :]
     # A later axis gets the corners.
     for axis in range(x.ndim):
         nothing = [0] * x.ndim
         start = nothing.copy()
         start[axis] = starts[axis]
-        padded = padding(padded, start, nothing, value=before[axis])
+        x = padding(x, start, nothing, value=before[axis])
         end = nothing.copy()
         end[axis] = ends[axis]
-        padded = padding(padded, nothing, end, value=after[axis])
-    return as_weak_as(x, padded)
+        x = padding(x, nothing, end, value=after[axis])
+    return (x,)
 
 
 def argwhere(
@@ -244,7 +276,7 @@ def argwhere(
     """
     rows = _as_rows(a, size)
     x = _as_array(HERE + "argwhere", "a", a)
-    columns = _nonzero("argwhere", jnp.atleast_1d(x), rows, fill_value)
+    columns = _nonzero("argwhere", x.reshape(x.shape or (1,)), rows, fill_value)
     return jnp.stack(columns, 1)[:, : x.ndim]
 
 
@@ -308,7 +340,7 @@ def flatnonzero(
     """
     rows = _as_rows(a, size)
     x = _as_array(HERE + "flatnonzero", "a", a)
-    return _nonzero("flatnonzero", jnp.ravel(x), rows, fill_value)[0]
+    return _nonzero("flatnonzero", x.reshape(-1), rows, fill_value)[0]
 
 
 def _as_rows(a: Any, size: int | None) -> int | None:
@@ -322,12 +354,13 @@ def _nonzero(
     function: str, x: jax.Array, size: int | None, fill_value: Any
 ) -> tuple[jax.Array, ...]:
     """Finds coordinates, and returns those along each dimension."""
+    name = HERE + function
     fills = fill_value
     if not isinstance(fills, tuple):
         fills = (fill_value,) * x.ndim
     if len(fills) != x.ndim or any(map(np.ndim, fills)):
         raise ValueError(
-            f"{HERE}{function}: fill_value is {fill_value}; it must be a scalar or a "
+            f"{name}: fill_value is {fill_value}; it must be a scalar or a "
             f"tuple of {x.ndim}."
         )
     kind = jnp.result_type(int)
@@ -335,11 +368,12 @@ def _nonzero(
         # JAX takes a symbolic size to be below 2^31.
         if isinstance(length, int) and length > np.iinfo(kind).max + 1:
             raise DescriptorError(
-                f"{HERE}{function}: a has sizes {show(x.shape)}; coordinates of "
+                f"{name}: a has sizes {show(x.shape)}; coordinates of "
                 f"{length} elements do not fit in {kind}. Turn on JAX's x64 mode with "
                 "jax.config.update('jax_enable_x64', True), or use dmljax."
                 "nonzero_coordinates, whose coordinates are uint32."
             )
+    fills = tuple([as_element(name, "fill_value", kind, fill) for fill in fills])
     found, rows = _find(x, size)
     if 0 in (x.size, rows):  # jax.numpy then ignores fill_value
         fills = (None,) * x.ndim
@@ -406,8 +440,8 @@ def extract(
     Array([5., 7., 0.], dtype=float32)
     """
     name = HERE + "extract"
-    chosen = jnp.ravel(_as_array(name, "condition", condition))
-    values = jnp.ravel(_as_array(name, "arr", arr))
+    chosen = _as_array(name, "condition", condition).reshape(-1)
+    values = _as_array(name, "arr", arr).reshape(-1)
     return _compress(name, condition, chosen, values, 0, size, fill_value)
 
 
@@ -438,8 +472,8 @@ def compress(
 
     Raises:
       TypeError: if an argument is not an array.
-      ValueError: if `condition` has not one dimension, or if, without `size`, a slice
-        past the end of `a` is chosen.
+      ValueError: if `condition` has not one dimension, if `axis` is out of range, or
+        if, without `size`, a slice past the end of `a` is chosen.
       NotImplementedError: if `out` is not None.
       ConcretizationTypeError: if there is no `size`, and `condition` is traced.
 
@@ -456,7 +490,8 @@ def compress(
     values = _as_array(name, "a", a)
     if axis is None:
         axis = 0
-        values = jnp.ravel(values)
+        values = values.reshape(-1)
+    axis = as_axis(name, "axis", axis, values.ndim)
     return _compress(name, condition, chosen, values, axis, size, fill_value)
 
 
@@ -470,7 +505,9 @@ def _compress(
     fill_value: ArrayLike,
 ) -> jax.Array:
     """Returns the slices of `values` along `axis` that are chosen, and fills."""
-    fill = _as_array(name, "fill_value", fill_value)
+    # JAX takes no integer beyond its default type. The type of the values may hold it.
+    element = as_element(name, "fill_value", values.dtype, fill_value)
+    fill = _as_array(name, "fill_value", element)
     length = values.shape[axis]
     longer = not at_most(chosen.size, length)
     within = chosen
@@ -505,6 +542,7 @@ def _take(
     """Returns the slices of `values` at the first rows, and `fill` past the count."""
     values = jnp.moveaxis(values, axis, 0)
     sizes = values.shape[1:]
+    check_elements(name, (rows, *sizes))
     try:
         filling = jnp.broadcast_to(cast_array(fill, values.dtype), (rows, *sizes))
     except ValueError:
@@ -668,7 +706,8 @@ def one_hot(
       An array with one more dimension than `x`, of zeros and ones.
 
     Raises:
-      TypeError: if `num_classes` is not an integer, or `dtype` is no type of numbers.
+      TypeError: if `num_classes` or `axis` is not an integer, or `dtype` is no type of
+        numbers.
       ValueError: if `num_classes` is negative or `axis` is out of range.
       NotImplementedError: if `axis` is the name of a mapped axis.
 
@@ -678,7 +717,7 @@ def one_hot(
            [0., 0., 0.]], dtype=float32)
     """
     name = HERE + "one_hot"
-    if not hasattr(axis, "__index__"):
+    if isinstance(axis, str):
         raise NotImplementedError(f"{name} has no axis {axis!r}. Use jax.nn.one_hot.")
     if not isinstance(x, jax.Array):
         x = jnp.asarray(x)
@@ -686,7 +725,8 @@ def one_hot(
     if dtype is not None:
         dtype = as_dtype(name, dtype)
     size = as_size(name, "num_classes", num_classes)
-    lit = _one_hot_classes(index, size, operator.index(axis), dtype)
+    axis = as_axis(name, "axis", axis, index.ndim + 1)
+    lit = _one_hot_classes(index, size, axis, dtype)
     if out_sharding is not None:
         lit = jax.reshard(lit, out_sharding)
     return lit
@@ -708,11 +748,24 @@ def _one_hot_classes(
     kind = jax.dtypes.canonicalize_dtype(dtype)
     if size == 0:  # the operator has no such sequences
         return lax.slice_in_dim(index, 0, 0, axis=axis).astype(kind)
-    # A negative index becomes a large one. Types of 8 bits can't hold every size.
+    # Without a sign, -1 is the largest number of its type, which no size reaches. In 8
+    # or 16 bits a size may reach it: we widen first, and astype keeps the sign.
     wide: Any = np.uint32
     if index.dtype.itemsize == 8:
         wide = np.uint64
-    return _one_hot(index.astype(wide), np.array([0, 1], kind), size=size, axis=axis)
+    # They stay NumPy's: the operator sees that the values are 0 and 1.
+    off_on = np.array([0, 1], kind)
+    return _one_hot(index.astype(wide), off_on, size=size, axis=axis)
+
+
+def as_axis(name: str, argument: str, axis: int, rank: int) -> int:
+    """Returns an axis. A negative one counts from the end."""
+    number = as_integer(name, argument, axis)
+    if not -rank <= number < rank:
+        raise DescriptorError(
+            f"{name}: {argument} is {number}; it must be in [{-rank}, {rank})."
+        )
+    return number % rank
 
 
 # The identity. Its result has a weak type, which no function of JAX gives an array.

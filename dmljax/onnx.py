@@ -33,14 +33,21 @@ from dmljax._arguments import (
     as_size,
     as_sizes,
     cast_array,
+    check_x64,
     convert_scalar,
+    holds,
+    is_integer,
     is_python_number,
+    same_type,
+    saturate,
+    strong,
 )
 from dmljax._check import DescriptorError, at_most, decide_at_most, require_same, show
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._element_wise_if import element_wise_if
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
+from dmljax._primitive import check_elements, compiled
 from dmljax._types import INT32_MIN, Sizes
 
 __all__ = ["compress", "eye_like", "nonzero", "one_hot", "pad", "trilu", "where"]
@@ -97,7 +104,7 @@ def pad(
         axes = range(x.ndim)
     widths = as_sizes(name, "pads", _as_numpy(pads))
     places = [
-        _as_axis(name, "an element of axes", axis, x.ndim)
+        dnp.as_axis(name, "an element of axes", axis, x.ndim)
         for axis in as_sizes(name, "axes", _as_numpy(axes))
     ]
     n = len(places)
@@ -141,8 +148,9 @@ def one_hot(
     """Makes one-hot sequences, as ONNX's OneHot does.
 
     Args:
-      indices: (...) of any type. Floats are truncated toward zero. A negative index
-        counts from the end. NaN and an index out of [-depth, depth) light nothing.
+      indices: (...) integers or floats, which are truncated toward zero. A negative
+        index counts from the end. NaN and an index out of [-depth, depth) light
+        nothing.
       depth: one number, the length of a sequence. A float is truncated.
       values: two numbers, off and on.
       axis: the axis of the result that the sequences lie along.
@@ -152,8 +160,8 @@ def one_hot(
       differentiable in `values`.
 
     Raises:
-      DescriptorError: if `depth` is below 1, `values` has other sizes than {2}, or the
-        result has no such axis.
+      DescriptorError: if `indices` is of bools or complex numbers, `depth` is below 1,
+        `values` has other sizes than {2}, or the result has no such axis.
       TypeError: if `depth` is traced or no finite number.
 
     >>> one_hot(jnp.array([0, -1, 5]), 3, jnp.array([0, 1]))
@@ -175,10 +183,23 @@ def one_hot(
     if not decide_at_most(name, 1, size):
         raise DescriptorError(f"{name}: depth is {size}; it must be at least 1.")
     if jnp.issubdtype(index.dtype, np.floating):
-        number = cast_array(jnp.asarray(index), jnp.result_type(int))
-        index = jnp.where(jnp.isnan(index), INT32_MIN, number)  # which no depth reaches
-    axis = _as_axis(name, "axis", axis, index.ndim + 1)
+        index = _truncate(index)
+    elif not is_integer(index.dtype):
+        raise DescriptorError(
+            f"{name}: indices has data type {show(index.dtype)}; it must have integers "
+            "or floats."
+        )
+    axis = dnp.as_axis(name, "axis", axis, index.ndim + 1)
     return _one_hot(jnp.expand_dims(index, axis), off_on, size=size, axis=axis)
+
+
+# It is one program, so that jax.debug_nans finds no NaN between two operations.
+@compiled()
+def _truncate(index: jax.Array) -> jax.Array:
+    """Truncates indices toward zero."""
+    number = cast_array(index, jnp.result_type(int))
+    # A depth is below 2^31, so this index lights nothing.
+    return jnp.where(jnp.isnan(index), INT32_MIN, number)
 
 
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
@@ -216,8 +237,11 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
     if not is_python_number(y):
         b = as_array(name, "y", y)
     if not (_has_no_type(a) or _has_no_type(b)):
+        remedy = same_type("y", b.dtype, a.dtype)
+        if holds(b.dtype, a.dtype):
+            remedy = same_type("x", a.dtype, b.dtype)
         types = ("x", a.dtype), ("y", b.dtype)
-        require_same(name, "data types", *types, " Convert one by .astype.")
+        require_same(name, "data types", *types, remedy)
     try:
         sizes = jnp.broadcast_shapes(chosen.shape, np.shape(a), np.shape(b))
     except ValueError:
@@ -226,6 +250,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
             f"{show(np.shape(a))}, y has sizes {show(np.shape(b))}; counted from the "
             "last axis, the sizes of an axis must be equal or 1."
         ) from None
+    check_elements(name, sizes)
     # The operator shares a scalar, and gives a number its type.
     if np.ndim(a):
         a = jnp.broadcast_to(a, sizes)
@@ -279,7 +304,8 @@ def nonzero(
             f"a tuple of one for each of {array.ndim} dimensions."
         )
     fills = tuple([_as_data(name, "fill_value", fill) for fill in fills])
-    columns = dnp.nonzero(jnp.atleast_1d(array), size=size, fill_value=fills or None)
+    lines = array.reshape(array.shape or (1,))
+    columns = dnp.nonzero(lines, size=size, fill_value=fills or None)
     return jnp.stack(columns)[: array.ndim]
 
 
@@ -330,7 +356,7 @@ def eye_like(
       k: one integer, the diagonal of the ones. It may be traced, as in ``trilu``.
 
     Returns:
-      An array (height, width) of the type `dtype`.
+      An array (height, width) of the type `dtype`, on the device of `x`.
 
     Raises:
       DescriptorError: if `x` has not two dimensions, or `k` has more than one element.
@@ -350,11 +376,12 @@ def eye_like(
     if isinstance(kind, int) and 0 <= kind < len(_TYPES):
         kind = _TYPES[kind]
     kind = as_dtype(name, kind)
+    check_x64(name, "the result (dtype)", kind)
     begin = _as_bound(name, k)
     end = _as_bound(name, k, 1)
-    return diagonal_matrix1(
-        shape=array.shape, dtype=kind, fill_begin=begin, fill_end=end
-    )
+    # JAX makes them on the device of x.
+    zeros = jnp.zeros_like(array, dtype=kind)
+    return diagonal_matrix1(zeros, fill_begin=begin, fill_end=end)
 
 
 def compress(
@@ -392,13 +419,11 @@ def compress(
     name = HERE + "compress"
     values = as_array(name, "x", x)
     if axis is not None:
-        axis = _as_axis(name, "axis", axis, values.ndim)
+        axis = dnp.as_axis(name, "axis", axis, values.ndim)
     length = values.size if axis is None else values.shape[axis]
     chosen = as_array(name, "condition", condition).reshape(-1)[:length]
-    if size is None and isinstance(chosen, np.ndarray):
-        size = int(np.count_nonzero(chosen))
     fill = _as_scalar(name, "fill_value", fill_value, values.dtype)
-    return dnp.compress(chosen, values, axis, size=size, fill_value=fill)
+    return strong(dnp.compress(chosen, values, axis, size=size, fill_value=fill))
 
 
 def _as_numpy(value: Any) -> Any:
@@ -425,15 +450,18 @@ def _as_scalar(name: str, argument: str, value: Any, dtype: np.dtype) -> jax.Arr
 
 
 def _as_data(name: str, argument: str, value: Any) -> jax.Array:
-    """Returns one integer, which may be traced, in JAX's default type."""
+    """Returns one integer, which may be traced, in JAX's default type.
+
+    It saturates: past the end of an array or of its diagonals, all integers are alike.
+    """
     if is_symbolic_dim(value):
         return jnp.asarray(value)
     array = _only_element(name, argument, as_array(name, argument, value))
-    if not jnp.issubdtype(array.dtype, np.signedinteger):
+    if not is_integer(array.dtype):
         raise TypeError(
-            f"{name}: {argument} is of type {array.dtype}; it must be a signed integer."
+            f"{name}: {argument} is of type {array.dtype}; it must be an integer."
         )
-    return jnp.asarray(array).astype(jnp.result_type(int))
+    return saturate(jnp.asarray(array), jnp.result_type(int))
 
 
 def _as_bound(name: str, k: Any, offset: int = 0) -> Any:
@@ -444,16 +472,6 @@ def _as_bound(name: str, k: Any, offset: int = 0) -> Any:
     else:
         diagonal = as_integer(name, "k", _as_number(name, "k", k))
     return dnp.as_bound(diagonal, offset)
-
-
-def _as_axis(name: str, argument: str, axis: int, rank: int) -> int:
-    """Returns an axis. A negative one counts from the end."""
-    number = as_integer(name, argument, axis)
-    if not -rank <= number < rank:
-        raise DescriptorError(
-            f"{name}: {argument} is {number}; it must be in [{-rank}, {rank})."
-        )
-    return number % rank
 
 
 def _only_element(name: str, argument: str, array: Any) -> Any:

@@ -1,12 +1,15 @@
 """NONZERO_COORDINATES: its formulas, batches by each form, memory, the kernel."""
 
 import functools
+import math
+import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import dmljax.numpy as dnp
 from dmljax import nonzero_coordinates
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES
 from dmljax._nonzero_forms import (
@@ -136,6 +139,42 @@ def test_a_sum_in_levels_is_the_running_sum(size):
     numbers = np.arange(size, dtype=np.uint32) % 33
     expected = np.cumsum(numbers, dtype=np.uint32)
     np.testing.assert_array_equal(jax.jit(sum_in_levels)(numbers), expected)
+
+
+def large_constants(program, *arrays):
+    """How many elements the constants have in the code for a CPU, from 2^8 on."""
+    text = jax.jit(program).lower(*arrays).compile().as_text()
+    constants = re.findall(r"= \w+\[([\d,]+)\]\S* constant\(", text)
+    elements = [math.prod(map(int, sizes.split(","))) for sizes in constants]
+    return {number for number in elements if number >= 2**8}
+
+
+@each_form
+@pytest.mark.parametrize("size", [None, 2**8])
+def test_a_constant_mask_is_not_folded(form, size):
+    """XLA computes on the host what has no barrier, for seconds if a mask is large.
+
+    It converts the mask, and computes no bit words, sums and coordinates.
+    """
+    mask = share(0.5, (2, 2**7, 2**8))
+
+    def program(more):
+        x = jnp.asarray(mask)
+        count, coordinates = form(x, rank=2, size=size, columns=2, fill=0)
+        return count + more, coordinates
+
+    assert large_constants(program, np.uint32(0)) == {mask.size}
+
+
+def test_doors_fold_no_constant_mask():
+    mask = share(0.5, (2**16,))
+    for program in (
+        lambda x: dnp.extract(mask, x, size=2**8),
+        lambda x: dnp.extract(mask, x),
+        lambda x: (dnp.nonzero(jnp.asarray(mask), size=2**8), x),
+        lambda x: (dnp.nonzero(mask), x),
+    ):
+        assert large_constants(program, np.ones(2**16, np.float32)) == {mask.size}
 
 
 # THE KERNELS

@@ -20,6 +20,8 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import dmljax.numpy as dnp
+import dmljax.onnx as dox
+from dmljax import DescriptorError
 from tests import oracles
 from tests.checks import assert_documented, struct
 from tests.meshes import each_kind, sharding_of
@@ -359,6 +361,23 @@ def test_elements_beyond_int32():
     assert gradient == values
 
 
+def test_results_whose_bytes_xla_can_not_count():
+    """It would end the process. No array is made."""
+    x = jax.ShapeDtypeStruct((3, 2**31 - 1, 2), np.int8)
+    wide = jax.ShapeDtypeStruct((2**28,), np.int8)
+    rows = 2**32 - 1
+    for chosen, values, choose in (
+        (X[0], x, lambda c, x: dnp.compress(c, x, 0, size=rows)),
+        (X[0], x, lambda c, x: dnp.compress(c, x, 2, size=rows)),
+        (X[0], x, lambda c, x: dox.compress(x, c, axis=0, size=rows)),
+        (wide, wide, lambda c, x: dox.where(c[:, None] > 0, x, x[:, None, None])),
+    ):
+        with pytest.raises(DescriptorError, match=r"dmljax\.(numpy|onnx).*2\^59"):
+            jax.eval_shape(choose, chosen, values)
+    flat = jax.eval_shape(lambda c: dnp.extract(c, c, size=rows), wide)
+    assert flat.shape == (rows,)
+
+
 LABELS = np.array([2**32, 2**40 + 1, -(2**32), 2, 2**31])
 
 
@@ -379,18 +398,37 @@ def test_the_modes_of_padding_by_other_names():
         assert_alike(dnp.pad(x, 1, written), jnp.pad(x, 1, written))
 
 
-def test_padding_with_all_integers_that_the_type_holds():
-    """As NumPy does. jax.numpy takes none above its default integer."""
-    for dtype, value in (
-        ("uint32", 2**32 - 1),
-        ("float32", 2**40),
-        ("float32", -(2**70)),
-    ):
-        x = np.zeros(2, dtype)
-        for values in (value, (value, 3), ((value, 3),)):
-            found = dnp.pad(jnp.asarray(x), 1, constant_values=values)
-            expected = np.pad(x, 1, constant_values=np.asarray(values, dtype))
-            np.testing.assert_array_equal(found, expected)
+LARGE = [("uint32", 2**32 - 1), ("float32", 2**40), ("float32", -(2**70))]
+
+
+def assert_large_numbers_fill(pairs):
+    """As in NumPy. jax.numpy takes none above its default integer."""
+    chosen = np.array([False, True])
+    for dtype, value in pairs:
+        x = jnp.arange(2).astype(dtype)
+        held = np.array(value).astype(dtype)
+        for run in (lambda call: call, jax.jit):
+            for values in (value, (value, 3), ((value, 3),)):
+                found = run(lambda x, v=values: dnp.pad(x, 1, constant_values=v))(x)
+                wanted = np.asarray(values, dtype)
+                np.testing.assert_array_equal(
+                    found, np.pad(x, 1, constant_values=wanted)
+                )
+            for call in (
+                lambda x, v=value: dnp.extract(chosen, x, size=2, fill_value=v),
+                lambda x, v=value: dnp.compress(chosen, x, 0, size=2, fill_value=v),
+                lambda x, v=value: dox.compress(x, chosen, size=2, fill_value=v),
+            ):
+                np.testing.assert_array_equal(run(call)(x), np.stack([x[1], held]))
+        assert x.dtype == dtype
+
+
+def test_all_integers_that_the_type_holds():
+    assert_large_numbers_fill(LARGE)
+
+
+def test_integers_of_64_bits(x64):
+    assert_large_numbers_fill([*LARGE, ("uint64", 2**64 - 1), ("float64", 2**100)])
 
 
 @pytest.mark.parametrize("function", ["tril", "triu"])
@@ -459,6 +497,40 @@ def test_divided_arrays(kind):
             assert lit.sharding.spec[0] == "a"
 
 
+PAIR_WIDTHS = [((4, 4), (0, 0)), ((1, 7), (1, 2)), ((0, 8), (3, 1)), ((0, 0), (2, 1))]
+
+
+@pytest.mark.parametrize("widths", PAIR_WIDTHS)
+@pytest.mark.parametrize("values", [(1, 2), ((1, 2), (3, 4))])
+def test_padding_of_divided_rows_with_two_values(widths, values):
+    """The devices share the rows of the result, and not those between its sides."""
+    rows = jnp.arange(16.0).reshape(8, 2)
+    by_rows = sharding_of("8", P("a"), AxisType.Explicit)
+
+    def pad(library, x, values):
+        def weighted(x, values):
+            padded = library.pad(x, widths, constant_values=values)
+            weights = jnp.arange(padded.size, dtype=x.dtype).reshape(padded.shape)
+            if not jax.typeof(padded).sharding.mesh.empty:
+                weights = jax.reshard(weights, jax.typeof(padded).sharding)
+            return (padded * weights).sum(), padded
+
+        return jax.grad(weighted, (0, 1), has_aux=True)(x, values)
+
+    numbers = jnp.asarray(values, float)
+    expected = pad(jnp, rows, numbers)
+    with jax.set_mesh(by_rows.mesh):
+        divided = jax.device_put(rows, by_rows)
+        for run in (lambda call: call, jax.jit):
+            found = run(functools.partial(pad, dnp))(divided, numbers)
+            assert_alike(found, expected)
+            assert found[1].sharding.spec[0] == "a"
+        text = r"has sizes \{14,2\}, and 8 devices can't share"
+        refused(
+            ValueError, text, dnp.pad, divided, ((4, 2), (0, 0)), constant_values=values
+        )
+
+
 def test_a_result_stays_on_the_device_of_its_array():
     device = jax.devices("cpu")[3]
     for sizes in ((3,), (0,)):
@@ -485,9 +557,18 @@ def test_index_checks_find_nothing():
 
 
 def test_nan_that_gives_no_nan():
-    with jax.debug_nans(True):
-        lit = dnp.one_hot(jax.device_put(np.float32([np.nan, 1])), 2, dtype=bool)
-    assert lit.tolist() == [[False, False], [False, True]]
+    numbers = np.float32([np.nan, 1])
+    x, z = map(jax.device_put, (numbers, numbers + 1j))
+    for run in (lambda call: call, jax.jit):
+        with jax.debug_nans(True):
+            lit = [run(lambda x: dnp.one_hot(x, 2, dtype=bool))(y) for y in (x, z)]
+            found = run(lambda x: dnp.argwhere(x, size=3))(x)
+            flat = run(lambda x: dnp.flatnonzero(x, size=3))(x)
+            chosen = run(lambda x: dnp.extract(x, np.int8([5, 6]), size=3))(x)
+        assert lit[0].tolist() == [[False, False], [False, True]]
+        assert not lit[1].any()
+        assert found[:, 0].tolist() == flat.tolist() == [0, 1, 0]
+        assert chosen.tolist() == [5, 6, 0]
 
 
 def test_the_functions_are_all_that_is_listed():
@@ -521,9 +602,20 @@ def refused(error, text, function, *arrays, **options):
 
 def test_what_dmljax_has_not():
     unknown = functools.partial(refused, NotImplementedError)
-    unknown("Use jax.numpy.pad", dnp.pad, X, 1, "linear_ramp")
-    unknown("Use jax.numpy.pad", dnp.pad, X, 1, np.pad)
-    unknown("odd", dnp.pad, X, 1, "edge", reflect_type="odd")
+    statistics = ["maximum", "mean", "median", "minimum"]
+    for mode in ("linear_ramp", "empty", *statistics, lambda row, *_: row):
+        jnp.pad(X, 1, mode)
+        unknown("Use jax.numpy.pad", dnp.pad, X, 1, mode)
+    for mode in ("reflect", "symmetric"):
+        jnp.pad(X, 1, mode, reflect_type="odd")
+        unknown("Use jax.numpy.pad", dnp.pad, X, 1, mode, reflect_type="odd")
+    for mode in ("border", "symm", "Mean", "", None, 1.5):
+        listed = r"constant, edge, reflect, symmetric, wrap .* not mode=[^.]*\.?5? with"
+        unknown(rf"{listed} reflect_type='even'\.$", dnp.pad, X, 1, mode)
+    for mode, kind in (("edge", "odd"), ("reflect", "other")):
+        text = f"not mode='{mode}' with reflect_type='{kind}'.$"
+        unknown(text, dnp.pad, X, 1, mode, reflect_type=kind)
+    unknown("stand in pad_width", dnp.pad, X, 1, (1, 2))
     unknown("Use jax.nn", dnp.one_hot, X, 3, axis="i")
     unknown("Use jax.numpy.pad", dnp.pad, X, 1, "linear_ramp", end_values=3)
     unknown("writes into no array", dnp.compress, COUNTS, COUNTS, out=COUNTS)
@@ -550,6 +642,18 @@ def test_wrong_types():
     wrong("num_classes must be an integer", dnp.one_hot, X, 2.0)
     wrong("one_hot: x has elem", dnp.one_hot, jax.random.key(0), 3)
     wrong("one_hot: dtype is <U3", dnp.one_hot, X, 3, dtype="U3")
+    for axis, text in (
+        (1.0, "an integer that is known when the program is traced, not float"),
+        (True, "an integer"),
+    ):
+        wrong(f"axis.* must be {text}", dnp.compress, COUNTS, X, axis)
+        wrong(f"axis.* must be {text}", dnp.one_hot, X, 3, axis=axis)
+    wrong("axis must be an integer .* not str", dnp.compress, COUNTS, X, "a")
+    for call in (
+        lambda n: dnp.compress(COUNTS, X, n, size=1),
+        lambda n: dnp.one_hot(X, 3, axis=n),
+    ):
+        wrong("axis is traced; it must be an integer", jax.jit(call), 1)
     wrong("triu: k is 0.5; it must be an integer", dnp.triu, X, 0.5)
     wrong("tril: k has data type FLOAT32; it must", dnp.tril, X, jnp.float32(1))
     for width in (lambda n: n, lambda n: (n, 1), lambda n: ((n, 1),), jnp.atleast_2d):
@@ -572,10 +676,26 @@ def test_wrong_values():
     wrong("past the end", jax.jit(lambda x: dnp.compress(COUNTS, x)), COUNTS[:4])
     fill = np.array([1, 2])
     wrong("extract: fill_value has", dnp.extract, X, X, size=1, fill_value=fill)
-    wrong("constant_values is given", dnp.pad, X, 1, "edge", constant_values=3)
+    for value in (3, 0, 0.0, False, np.zeros(2)):
+        fill = functools.partial(dnp.pad, constant_values=value)
+        for mode in MODES[1:]:
+            wrong(f"constant_values is given, which mode='{mode}'", fill, X, 1, mode)
+    text = "constant_values is given"
+    wrong(text, jax.jit(lambda v: dnp.pad(X, 1, "wrap", constant_values=v)), 0)
     wrong("no stat_length", dnp.pad, X, 1, "edge", stat_length=3)
     wrong("INT32 holds", dnp.pad, COUNTS, 1, constant_values=2**32 - 1)
+    for dtype, value in (("int32", 2**32 - 1), ("uint32", 2**32), ("uint8", 2**31)):
+        fill = functools.partial(dnp.extract, size=9, fill_value=value)
+        text = f"extract: fill_value is {value}; {dtype.upper()} holds"
+        wrong(text, fill, X, jnp.ones(12, dtype))
+    for find in (dnp.nonzero, dnp.argwhere, dnp.flatnonzero):
+        text = f"{find.__name__}: fill_value is 4294967295; INT32 holds"
+        wrong(text, find, X[0], size=9, fill_value=2**32 - 1)
     wrong("one_hot: num_classes is -1", dnp.one_hot, COUNTS, -1)
+    wrong(r"compress: axis is 5; it must be in \[-2, 2\)", dnp.compress, COUNTS, X, 5)
+    wrong(r"axis is -3; it must be in \[-2", dnp.compress, COUNTS, jnp.asarray(X), -3)
+    wrong(r"axis is 1; it must be in \[-1, 1\)", dnp.compress, COUNTS, COUNTS, 1)
+    wrong(r"one_hot: axis is 3; it must be in \[-3", dnp.one_hot, X, 3, axis=3)
     wrong("k has sizes", dnp.tril, X, jnp.arange(2))
     wrong("1 dimension; it must have at least", dnp.triu, COUNTS)
 

@@ -89,7 +89,8 @@ def rows_of_nonzero():
     yield dox.nonzero(np.int8(5), size=2, fill_value=()), np.zeros((0, 2))
     spots = np.stack(np.nonzero(X[:, :2]))
     nine = np.full((2, 3), 9)
-    fills = [(9, nine), (np.int8(9), nine), (jnp.int32(9), nine)]
+    nines = (9, np.int8(9), jnp.int32(9), np.uint8(9), jnp.uint32(9))
+    fills = [(fill, nine) for fill in nines]
     for fill, past in [*fills, ((3, 2), [[3] * 3, [2] * 3])]:
         yield dox.nonzero(X[:, :2], size=7, fill_value=fill), np.hstack([spots, past])
 
@@ -187,6 +188,30 @@ def test_constants_of_jax_are_static():
     assert shapes == [(6, 4), (3, 4, 5), (3, 4), (3, 4)]
 
 
+def test_types_are_not_weak():
+    """Whether the condition is NumPy's or JAX's, and whether it has a size."""
+    chosen = np.array([True, False])
+    for x in (jnp.full(2, 7), jnp.full(2, 0.5)):
+        for condition in (chosen, jnp.asarray(chosen)):
+            for size in (None, 2):
+                found = dox.compress(x, condition, size=size)
+                assert found.dtype == x.dtype
+                assert not found.weak_type
+        assert not jax.jit(lambda x: dox.compress(x, chosen))(x).weak_type
+
+
+def test_a_result_stays_on_the_device_of_its_array():
+    device = jax.devices("cpu")[3]
+    x = jax.device_put(jnp.ones((2, 3)), device)
+    for call in (
+        dox.nonzero,
+        dox.trilu,
+        dox.eye_like,
+        lambda x: dox.compress(x, x > 0),
+    ):
+        assert call(x).device == device
+
+
 @jax.jit
 @functools.partial(jax.vmap, in_axes=(None, 0))
 def diagonals(x, k):
@@ -197,6 +222,8 @@ def test_traced_diagonals(x64):
     """Those of a batch, of all types and past every diagonal."""
     several = [np.int8([-1, 0, 3, 127]), np.int32([-(2**31), 2**31 - 1])]
     several.append(np.array([[-(2**40)], [1], [2**40]]))
+    several += [np.uint8([0, 1, 255]), np.uint32([1, 2**31, 2**32 - 1])]
+    several.append(np.array([0, 2**64 - 1], np.uint64))
     for ks in several:
         found = diagonals(X, ks)
         wanted = []
@@ -212,6 +239,16 @@ def test_float_indices_out_of_range_light_nothing():
     for index in (2.0**31, 2.0**32, -(2.0**32), 1e30, np.inf, -np.inf, np.nan):
         program = jax.jit(lambda i=index: dox.one_hot(jnp.asarray(i), 3, OFF_ON))
         np.testing.assert_array_equal(program(), [7, 7, 7])
+
+
+def test_nan_that_gives_no_nan():
+    x = jax.device_put(np.float32([1, np.nan]))
+    for run in (lambda call: call, jax.jit):
+        with jax.debug_nans(True), jax.debug_infs(True):
+            hot = run(lambda x: dox.one_hot(x, 3, OFF_ON))(x)
+            found = run(lambda x: dox.nonzero(x, size=2))(x)
+        np.testing.assert_array_equal(hot, lit([1, None], 3))
+        assert found.tolist() == [[0, 1]]
 
 
 @pytest.mark.parametrize("mode", ["constant", "edge"])
@@ -324,14 +361,26 @@ def test_errors_of_one_hot():
     hot("depth is 0; it must be at least 1.", X, 0.9, OFF_ON)
     hot("depth has sizes {3}; it must be one number.", X, WIDE, OFF_ON)
     hot(f"depth {INTEGER}", X, np.nan, OFF_ON, error=TypeError)
+    for kind in ("bool", "complex64"):
+        text = f"indices has data type {kind.upper()}; it must have integers or floats"
+        hot(text, X.astype(kind), 3, OFF_ON)
     hot("axis is 3; it must be in [-3, 3).", X, 3, OFF_ON, axis=3)
 
 
 def test_errors_of_where():
     where = functools.partial(refused, dox.where)
-    types = "data types...x...has FLOAT32, while...y...has INT8"
-    where(types, X > 1, X, CUBE[0])
-    where(types, X > 1, X, np.int8(2))
+    ints = X.astype(np.int32)
+    loses = "INT32 does not hold every value of FLOAT32: choose a type that holds yours"
+    for pair, text in (
+        ((X, CUBE[0]), "x has FLOAT32, while y has INT8; ...y.astype('float32')."),
+        ((X, np.int8(2)), "x has FLOAT32, while y has INT8; ...y.astype('float32')."),
+        ((CUBE[0], ints), "x has INT8, while y has INT32; ...x.astype('int32')."),
+        ((ints, X), f"x has INT32, while y has FLOAT32; ...{loses}"),
+        ((X, ints), f"x has FLOAT32, while y has INT32; ...{loses[5:].split(':')[1]}"),
+        ((ints, X[0, 0]), f"x has INT32, while y has FLOAT32; ...{loses}"),
+    ):
+        for function in (dox.where, jax.jit(dox.where)):
+            refused(function, text, X > 1, *pair)
     where("x and y are both Python numbers; one must", X > 1, 1, 2.0)
     text = "condition has sizes {15}, x has sizes {64}, y has sizes {3,1}; counted from"
     where(text, np.ones(15, bool), np.int8([1] * 64), CUBE[0, :, :1])
@@ -347,8 +396,8 @@ def test_errors_of_nonzero_and_compress():
     nonzero(count, X, size=3, fill_value=(1,))
     sizes = "fill_value has sizes {2}; it must be one number."
     nonzero(sizes, X, size=3, fill_value=np.int32([1, 2]))
-    for fill in (0.5, True, np.uint8(1)):
-        text = "fill_value is of type ...; it must be a signed integer."
+    for fill in (0.5, True):
+        text = "fill_value is of type ...; it must be an integer."
         nonzero(text, X, size=3, fill_value=fill, error=TypeError)
     compress = functools.partial(refused, dox.compress)
     types = "fill_value has data type INT8, while"
@@ -365,7 +414,7 @@ def test_errors_of_diagonals():
     trilu(f"k {INTEGER}", X, 0.5, error=TypeError)
     for k in (WIDE, jnp.arange(3)):
         trilu("k has sizes {3}; it must be one number.", X, k)
-    text = "k is of type float32; it must be a signed integer."
+    text = "k is of type float32; it must be an integer."
     trilu(text, X, jnp.float32(1), error=TypeError)
     eye_like = functools.partial(refused, dox.eye_like)
     eye_like("x has sizes {2,3,4}; it must have two.", CUBE)
