@@ -1,4 +1,4 @@
-"""Tensor descriptions: what every tensor of every operator must fulfil."""
+"""Tensor descriptions: the rules for every tensor of every operator."""
 
 import functools
 
@@ -30,7 +30,7 @@ def test_enums():
     assert flags == {"NONE": 0, "OWNED_BY_DML": 1}
 
 
-# What a tensor can't even be made of. The operator is not known there.
+# Errors of the constructor, which does not know the operator.
 SEQUENCE = "it must be a sequence of integers, such as (2, 3)."
 UNMADE = [
     ({"data_type": "FLOAT32"}, "data_type is 'FLOAT32';...Write DataType.FLOAT32."),
@@ -133,14 +133,14 @@ REFUSED_OUTPUTS = [
 ACCEPTED_OUTPUTS = [
     sized(2, data_type="INT8", strides=(2**32 - 2,)),  # spans 2^32 - 1 elements
     total(4 * (2**32 - 1), strides=(3, 1)),
-    total(2**40),  # a packed output has its own sizes, whatever its buffer has
+    total(2**40),  # a packed output ignores the size of its buffer
     aligned(0),
     aligned(4),
     aligned(2**31),
     of("UINT8", guaranteed_base_offset_alignment=1),
     of(flags=TensorFlags.OWNED_BY_DML),
     sized(*[1] * 8),
-    sized(1, 1, 7, strides=(0, 0, 1)),  # the stride of a size of 1 counts for nothing
+    sized(1, 1, 7, strides=(0, 0, 1)),  # the stride of an axis of size 1 is ignored
 ]
 ACCEPTED = [
     *ACCEPTED_OUTPUTS,
@@ -191,7 +191,7 @@ def test_no_two_elements_share_an_offset_if_strides_step_over_smaller_axes(axes)
 
 @given(st.permutations(range(4)), st.lists(st.integers(1, 3), min_size=4, max_size=4))
 def test_axes_in_any_order_with_gaps_step_over_one_another(order, sizes):
-    """The tensor is a part of a packed one whose axes are then transposed."""
+    """A part of a packed tensor, with its axes transposed."""
     strides = packed_strides(tuple(size + 1 for size in sizes))
     moved = [[values[axis] for axis in order] for values in (sizes, strides)]
     assert steps_over(*map(tuple, moved))

@@ -65,7 +65,7 @@ FIELDS = [(path, kind) for kind, paths in KINDS.items() for path in paths]
 
 @pytest.mark.parametrize(("path", "kind"), FIELDS)
 def test_each_field_has_a_kind(path, kind):
-    """The values of each kind are in test_fields.py. Only one kind takes a boolean."""
+    """test_fields.py has the values of each kind. Only one kind accepts a boolean."""
     model = m.edited(m.padding_model(), "input.initialValues", m.line(3, 1, 1))
     wrong = True
     if kind == "true or false":

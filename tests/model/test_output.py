@@ -1,4 +1,4 @@
-"""What a model prints, and the files that it writes."""
+"""The output of a model: printed text and written files."""
 
 import os
 import stat
@@ -99,7 +99,7 @@ def test_a_wrong_target(folder, path, more, message):
     ],
 )
 def test_a_target_without_permission(folder, monkeypatch, protected, message):
-    """The superuser may write everything: we say what is not allowed."""
+    """The superuser may write everywhere, so we replace `os.access`."""
     (folder / "kept.bin").write_bytes(b"kept")
     monkeypatch.setattr(os, "access", lambda path, mode: path != folder / protected)
     refused = m.refusal(m.holding(m.zeros("FLOAT32", 5), m.save("r", "kept.bin")))
@@ -115,7 +115,7 @@ def test_a_target_without_permission(folder, monkeypatch, protected, message):
     [("open", ["written.npy"]), ("_to_npy", ["new.bin", "written.npy"])],
 )
 def test_a_full_disk(folder, capsys, monkeypatch, name, files):
-    """Nothing is printed, and no file is cut. Files that were written before stay."""
+    """Nothing is printed, no file is cut, and files written earlier stay."""
     (folder / "written.npy").write_bytes(b"kept")
     source = m.padding_model()
     source["commands"].insert(1, m.save("output", "new.bin"))
@@ -134,7 +134,7 @@ def modes(folder):
 
 @pytest.mark.parametrize("mode", [0o600, 0o755, None])
 def test_a_private_file_stays_private(folder, monkeypatch, mode):
-    """Also before it has its name: nobody else can open it at any time."""
+    """Even under its temporary name, nobody else can open it."""
     works = output._to_npy
 
     def encode(*arguments):

@@ -1,4 +1,4 @@
-"""A model is checked as a whole: its parts, the names in them, and what it needs."""
+"""A model is checked as a whole: its parts, their names, and their needs."""
 
 import json
 import math
@@ -22,7 +22,7 @@ def test_a_dict_and_a_file_give_the_same(folder, capsys):
     for each in (source, "m.json", folder / "m.json"):
         output = dmljax.run_model(each)["output"]
         assert output.tolist() == [1, 1, 2, math.inf, math.inf]
-        output[0] = 9  # the array is the caller's, who may write to it
+        output[0] = 9  # the array belongs to the caller, who may write to it
     assert capsys.readouterr().out == "Resource 'output': 1, 1, 2, inf, inf\n" * 3
 
 

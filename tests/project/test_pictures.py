@@ -1,4 +1,4 @@
-"""The pictures of the documentation show what the package does, and can be read."""
+"""The pictures of the documentation are up to date and readable."""
 
 import re
 
@@ -53,7 +53,7 @@ def luminance(colour):
 @pytest.mark.parametrize("colours", [cells.LIGHT, cells.DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("kind", cells.LIGHT)
 def test_text_can_be_read_on_its_colour(colours, kind):
-    """WCAG asks for a contrast of 4.5 between text and what is behind it."""
+    """WCAG asks for a contrast of at least 4.5 between text and background."""
     area, text = (luminance(getattr(colours[kind], p)) for p in ("area", "text"))
     contrast = (max(area, text) + 0.05) / (min(area, text) + 0.05)
     assert contrast >= 4.5
