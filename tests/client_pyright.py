@@ -1,7 +1,7 @@
 """Checks for pyright alone: descriptors with converted fields, and wrong calls.
 
 mypy does not know the converters of the fields, and wants the declared types.
-tests/directml/test_operator.py runs pyright. It reports an "ignore" without an error.
+tests/directml/test_operator.py runs pyright, which also reports an unneeded "ignore".
 """
 # pyright: reportUnnecessaryTypeIgnoreComment=true
 

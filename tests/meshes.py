@@ -1,8 +1,8 @@
 """Meshes of virtual devices, and the collectives that the operators' pages promise.
 
-The page of each operator has a table: what devices send, with automatic and explicit
-mesh axes. `check_both` compares the collectives of a compiled program with the words of
-this table, and its results with the results of one device.
+The page of each operator has a table: the data that devices send, with automatic and
+explicit mesh axes. `check_both` compares the collectives of a compiled program with the
+words of this table, and its results with the results of one device.
 """
 
 import functools

@@ -118,7 +118,7 @@ NO_TYPES += ["float6_e2m3fn", "float6_e3m2fn"]
         (jax.random.key(0), f"has elements of type key<fry>{ELEMENTS}{KEYS}"),
     ],
 )
-def test_what_is_no_array(value, text):
+def test_values_that_are_no_arrays(value, text):
     assert_no_array(value, text)
 
 
@@ -198,7 +198,7 @@ def test_an_integer_of_more_than_32_bits_is_no_array():
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_what_is_an_array(place):
+def test_arrays_of_every_kind(place):
     """NumPy's arrays, JAX's arrays, and objects that wrap an array."""
     _, _, array, call = PLACES[place]
     expected = call(array)
@@ -426,7 +426,7 @@ def test_casts_of_float_attributes_in_plain_numbers():
         assert cast_float_value(value, np.dtype(name)) == expected
 
 
-def test_what_is_no_float_attribute():
+def test_wrong_float_attributes():
     for value in (1j, np.complex64(1j), HUGE, -HUGE, "1", True, None):
         text = "X is ...; it must be a real number that a floating-point type holds"
         assert_refused("PADDING", text, check_float, "PADDING", "X", value)
@@ -441,7 +441,7 @@ def test_integer_types():
         assert is_integer(jnp.dtype(name)) == (name in whole)
 
 
-def test_what_is_a_sequence():
+def test_sequences():
     for values in ([], (1, 2), range(3), np.zeros(2), np.zeros((2, 2))):
         assert is_sequence(values)
     masked = np.ma.masked_array([1, 2])
@@ -474,7 +474,7 @@ def test_integers_become_pythons():
         ("PADDING", LAST, lambda n: pad(end=[1, n])),
     ],
 )
-def test_what_is_no_integer(operator, name, call):
+def test_wrong_integers(operator, name, call):
     refused = functools.partial(assert_refused, operator)
     static = "must be an integer that is known when the program is traced, not"
     for value in (1.0, "1", np.float32(1)):
@@ -501,7 +501,7 @@ def test_what_is_no_integer(operator, name, call):
         ("PADDING", LAST, lambda ns: pad(end=ns)),
     ],
 )
-def test_what_is_no_sequence_of_integers(operator, name, call):
+def test_wrong_sequences_of_integers(operator, name, call):
     for value in (5, "34", np.array(3), {3}):
         kind = type(value).__name__
         text = f"{name} must be a sequence of integers, one for each axis, not {kind}"
@@ -516,7 +516,7 @@ def test_what_is_no_sequence_of_integers(operator, name, call):
         assert_refused(operator, text, jax.jit(call), value, error=TypeError)
 
 
-def test_what_is_an_integer_or_a_sequence_of_integers():
+def test_integers_and_sequences_of_integers():
     for value in (3, np.int8(3), np.uint64(3), np.array(3), jnp.int32(3)):
         found = as_integer("ONE_HOT", "size", value)
         assert type(found) is int
@@ -537,7 +537,7 @@ def test_what_is_an_integer_or_a_sequence_of_integers():
         assert all(type(n) in (int, type(symbol)) for n in found)
 
 
-def test_what_is_no_dtype():
+def test_wrong_dtypes():
     texts = {dtype: f"{np.dtype(dtype)}; it must be {KIND}" for dtype in NO_TYPES}
     texts["float31"] = "'float31'; it must be a data type such as jnp.float32"
     for dtype, text in texts.items():

@@ -312,7 +312,7 @@ def test_the_table_is_complete():
     assert set(_jax.UNDOCUMENTED) == tested
 
 
-def test_which_jax_has_what_kernels_for_gpus_need():
+def test_versions_of_jax_with_kernels_for_gpus():
     assert kernels_available("cuda") == (jax.__version_info__ >= (0, 10, 2))
 
 
@@ -355,7 +355,7 @@ def test_an_export_has_the_default_kernel_where_jax_does_not_say_that_it_is_one(
 # MODULES
 
 
-def test_a_module_that_jax_does_not_have(monkeypatch):
+def test_missing_modules(monkeypatch):
     """A missing module, and a module of a missing package."""
     assert _jax.module("jax.experimental.no_such_module") is None
     assert _jax._read("export", None) is None
@@ -384,7 +384,7 @@ print("dmljax._model.run" in sys.modules)
 """
 
 
-def test_an_import_loads_only_what_programs_use():
+def test_an_import_loads_few_modules():
     """We load only our own modules and those of `import jax, jax.extend.core, chex`.
 
     Neither the import nor calls on a CPU load a kernel or the code for model files.

@@ -81,7 +81,7 @@ def test_a_tuple_of_two():
         jax.jit(lambda found: found),
     ],
 )
-def test_it_keeps_the_sizes(passed):
+def test_a_result_keeps_the_sizes(passed):
     found = passed(find(MASK, size=5))
     assert type(found) is dmljax.NonzeroCoordinates
     assert_equal(found.take(numbers(8)), taken(MASK, numbers(8), 5))

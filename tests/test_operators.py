@@ -84,7 +84,7 @@ def test_plans_are_edges(name):
     assert bool(subject.plans) == bool(subject.primitive.kernels)
 
 
-def test_the_registry_exports_what_it_lists():
+def test_the_registry_exports_all_its_names():
     functions = {operator.function.__name__ for operator in OPERATORS.values()}
     assert functions == set(OPERATORS)
     descriptors = {desc.__name__ for desc in DESCRIPTORS.values()}

@@ -67,7 +67,7 @@ def test_a_mode_by_its_number_is_no_other_program():
     assert _padding._cache_size() == before + 1
 
 
-def test_what_is_no_mode():
+def test_wrong_modes():
     """test_check.py has the values that are wrong for every enum."""
     for mode in ("mean", 5, True, np.array(7)):
         text = "mode (PaddingMode) is ...; it must be...PaddingMode.WRAP"

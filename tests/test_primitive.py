@@ -146,7 +146,7 @@ def assert_refused(message, *arrays, platform="cuda", function=toy):
         lowered(asking, *arrays or (struct(),), platform=platform)
 
 
-def test_what_the_kernel_itself_refuses_runs_by_default_in_xla():
+def test_arrays_that_the_kernel_refuses_run_in_xla_by_default():
     x = struct(LEAST, "float16")
     assert_refused("the kernel has no float16", x)
     assert chosen(x) == "definition"

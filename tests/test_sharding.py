@@ -238,7 +238,7 @@ def test_a_gradient_of_size_1_is_whole():
     assert_equal(pull(sharded), (cotangent.sum(0, keepdims=True),))
 
 
-def test_what_explicit_axes_cannot_do():
+def test_limits_of_explicit_axes():
     (x,) = explicit(P("a"), array())
     with pytest.raises(DescriptorError, match=r"2 devices can't share the 129 "):
         dmljax.padding(x, (1, 0, 0), (0, 0, 0))

@@ -164,7 +164,7 @@ def test_a_descriptor_that_a_user_writes_in_a_private_module(tmp_path, monkeypat
     assert_refused("TILE", text, made, wrong)
 
 
-def test_a_descriptor_says_what_it_checks_and_computes():
+def test_methods_of_a_descriptor():
     class Partial(OperatorDesc):
         operator = "PARTIAL"
 

@@ -140,7 +140,7 @@ def test_levels():
 
 
 @pytest.mark.parametrize("make", [create_operator, Operator])
-def test_what_is_no_descriptor(make):
+def test_a_class_is_no_descriptor(make):
     with pytest.raises(TypeError, match="desc must be an operator descriptor such"):
         make(PaddingDesc)
 
@@ -187,7 +187,7 @@ def test_rules_hold_without_chex():
 
 
 @pytest.mark.parametrize("wrong", [jnp.zeros((5, 1)), jnp.zeros(5, jnp.int32)])
-def test_what_a_descriptor_promises_is_asserted(monkeypatch, wrong):
+def test_a_wrong_output_is_an_assertion_error(monkeypatch, wrong):
     """A wrong output is a mistake of the package, not of the caller."""
     operator = create_operator(pad(3.0))
     monkeypatch.setattr(PaddingDesc, "evaluate", lambda self, *arrays: (wrong,))

@@ -67,7 +67,7 @@ def test_fields_are_converted(name):
         assert hash(given(desc)) == hash(desc)
 
 
-def test_what_a_converter_can_not_convert_stays():
+def test_values_that_no_converter_takes_stay():
     """The checks refuse them later, with the operator's name in the message."""
     for convert, values in (
         (integers, (1, "12", None, np.array(3))),

@@ -77,7 +77,7 @@ def check_at(level, operator, ranks, types, text):
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("label", LEVELS)
 @each_operator
-def test_what_each_level_supports(operator, label):
+def test_ranks_and_types_at_each_level(operator, label):
     """A level without a row has the row of the level before."""
     level = FeatureLevel[f"V{label}"]
     first = min(TABLES[operator])

@@ -45,7 +45,7 @@ for n in (6, "23", np.array(3), None):
     UNMADE.append(({"sizes": n}, f"sizes is {n!r}; {SEQUENCE}"))
 
 
-def test_what_no_tensor_is_made_of():
+def test_errors_of_the_constructor():
     for changes, text in UNMADE:
         error = TypeError if SEQUENCE in text else DescriptorError
         fields = {"data_type": 1, "sizes": (2, 3)} | changes
@@ -154,7 +154,7 @@ ACCEPTED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case[1])
-def test_what_no_tensor_may_be(case):
+def test_refused_tensors(case):
     item, text = case
     for output in (False, True):
         call = functools.partial(check_tensor, "PADDING", "X", output=output)
@@ -162,14 +162,14 @@ def test_what_no_tensor_may_be(case):
 
 
 @pytest.mark.parametrize("case", REFUSED_OUTPUTS, ids=lambda case: case[1])
-def test_what_no_output_may_be(case):
+def test_refused_outputs(case):
     item, text = case
     call = functools.partial(check_tensor, "PADDING", "X", item)
     assert_refused("PADDING", f"tensor 'X' has {text}", call, output=True)
     call(output=False)
 
 
-def test_what_a_tensor_may_be():
+def test_accepted_tensors():
     for item in ACCEPTED:
         check_tensor("PADDING", "X", item, output=item in ACCEPTED_OUTPUTS)
 
@@ -197,7 +197,7 @@ def test_axes_in_any_order_with_gaps_step_over_one_another(order, sizes):
     assert steps_over(*map(tuple, moved))
 
 
-# WHAT FOLLOWS FROM THE FIELDS
+# DERIVED FROM THE FIELDS
 
 
 number = st.integers(1, 2**32 - 1)

@@ -75,7 +75,7 @@ def test_each_field_has_a_kind(path, kind):
     assert f"the field '{key}' is {json.dumps(wrong)}; it must be {kind}" in message
 
 
-def test_fields_that_mean_nothing_here():
+def test_ignored_fields():
     source = m.padding_model()
     for path, value in {
         "$schema": "./model.schema.json",

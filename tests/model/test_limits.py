@@ -20,7 +20,7 @@ def test_a_limit_is_an_integer():
     assert "room for -1; a model" in m.refusal(m.padding_model(), max_elements=-1)
 
 
-def test_what_a_model_has_together():
+def test_the_sum_of_all_elements():
     """Two resources of 3 and 5 elements, one print and one file: 18 elements."""
     source = m.padding_model()
     assert dmljax.run_model(source, max_elements=18)

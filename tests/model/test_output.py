@@ -24,12 +24,12 @@ from tests.model.test_values import MIXED
         ("FLOAT16", ["nan", "inf", "-inf", 0.1], "nan, inf, -inf, 0.0999756"),
     ],
 )
-def test_what_is_printed(data_type, values, text, capsys):
+def test_printed_numbers(data_type, values, text, capsys):
     dmljax.run_model(m.model({"a b": m.data(data_type, values)}, {}, m.show("a b")))
     assert capsys.readouterr().out == f"Resource 'a b': {text}\n"
 
 
-def test_what_is_printed_with_bits(capsys):
+def test_printed_numbers_with_bits(capsys):
     resource = m.data("INT16", [-2, *range(9)])
     dmljax.run_model(m.holding(resource, m.show("r", verbose=True)))
     _, first, second, *_, last = capsys.readouterr().out.splitlines()

@@ -26,7 +26,7 @@ def test_a_dict_and_a_file_give_the_same(folder, capsys):
     assert capsys.readouterr().out == "Resource 'output': 1, 1, 2, inf, inf\n" * 3
 
 
-def test_what_is_no_model(folder):
+def test_content_that_is_no_model(folder):
     (folder / "m.json").write_text("[1]")
     assert "model 'm.json': its top level is [1]; it must be" in m.refusal("m.json")
     (folder / "m.json").write_text("[" * 100_000)
@@ -91,7 +91,7 @@ HUGE = 10**4000
 LONG = "x" * 1_000_000
 
 
-def test_what_is_long_is_shortened():
+def test_long_values_are_shortened():
     for path, value, message in (
         (f"resources.{LONG}", 1, "xxx... (1000000 characters)': it is 1; it must be"),
         ("pad.type", LONG, "(1000000 characters)' is not an operator of dmljax"),

@@ -27,7 +27,7 @@ def test_all_examples_of_the_pages_are_there():
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_a_model_prints_what_its_page_prints(path, capsys):
+def test_a_model_prints_the_output_on_its_page(path, capsys):
     dmljax.run_model(path)
     expected = [
         f"Resource '{name}': {', '.join(re.findall(r'[0-9]+', rows))}"
@@ -84,7 +84,7 @@ OWNED = ["DML_TENSOR_FLAG_OWNED_BY_DML"]
 @pytest.mark.parametrize(
     ("flags", "expected"), [("NONE", [1, 1, 1, 2, 2]), (OWNED, [1, 1, 2, 3, 3])]
 )
-def test_an_owned_input_keeps_what_was_there_before_the_first_command(flags, expected):
+def test_an_owned_input_keeps_its_initial_values(flags, expected):
     """Any other input is read at the command, before it is overwritten."""
     both = {"InputTensor": "output", "OutputTensor": "output"}
     source = m.edited(m.padding_model(), "pad.bindings", both)
@@ -147,7 +147,7 @@ def test_many_resources_and_commands_take_no_time_to_compile(capsys):
     assert lines == [output, *["Resource 'r7': 7", output] * 500]
 
 
-def test_a_dispatch_takes_only_what_it_needs_of_a_buffer():
+def test_a_dispatch_takes_only_its_part_of_a_buffer():
     """Otherwise XLA's compiler for CPUs overflows its stack after a few hundred."""
     places = [{"name": "all", "elementOffset": 3 * n} for n in range(21)]
     source = m.model(
@@ -197,7 +197,7 @@ def test_jax_without_a_device(error, monkeypatch):
     assert message.endswith(": no platform")
 
 
-def test_what_the_device_refuses(monkeypatch):
+def test_an_error_of_the_device(monkeypatch):
     def refuse(*arguments):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of\nmemory")
 

@@ -252,7 +252,7 @@ def test_poison_takes_the_place_of_a_result():
     assert result.is_deleted()
 
 
-def test_what_is_not_installed_is_left_out_and_said_so(monkeypatch, capsys):
+def test_a_missing_library_is_left_out_with_a_message(monkeypatch, capsys):
     monkeypatch.setattr(libraries, "_installed", lambda name: name in {"jax", "numpy"})
     own = {"dmljax", "jnp", "reference"}
     assert set(libraries.available("cpu")) == own | {"numpy"}
@@ -332,7 +332,7 @@ def test_a_new_figure_replaces_the_old_one(tmp_path):
 @pytest.mark.parametrize(
     "device", ["NVIDIA H200", "NVIDIA H100 80GB HBM3", plot.CPU, plot.NEWEST]
 )
-def test_the_ledger_has_what_is_timed_today_and_nothing_else(device):
+def test_the_ledger_has_the_cases_of_today_and_no_others(device):
     platform = "cpu" if "CPU" in device else "gpu"
     every = *cases(platform, run.ELEMENTS[platform]), *tracing.work()
     timed = {one.label: one for one in every}
@@ -463,7 +463,7 @@ def test_scaling_goes_on_after_a_program_that_fails(tmp_path, monkeypatch, capsy
 
 @several
 @pytest.mark.parametrize("work", divided.WORK, ids=lambda work: work.label)
-def test_all_that_scales_is_the_same_on_all_devices(work):
+def test_work_has_the_same_results_on_all_devices(work):
     """Different results stop the run before the work is timed."""
     scaling.check(work, 4, scaling.results(work, 1))
 
@@ -486,7 +486,7 @@ def test_a_program_and_its_twin_have_the_same_results(work):
 
 @several
 @pytest.mark.slow
-def test_the_page_says_what_eight_devices_send():
+def test_the_page_has_the_bytes_that_eight_devices_send():
     meshes.check_bytes(jax.devices()[:8])
 
 

@@ -129,7 +129,7 @@ def model_of_the_page(folder):
 
 @pytest.mark.usefixtures("model_of_the_page")
 @pytest.mark.parametrize(("arguments", "shown"), CONSOLE)
-def test_commands_print_what_the_pages_show(arguments, shown, capsys):
+def test_commands_print_the_output_on_the_pages(arguments, shown, capsys):
     assert main(arguments.split()) == 0
     printed = capsys.readouterr()
     assert printed.out + printed.err == shown

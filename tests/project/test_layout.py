@@ -143,7 +143,7 @@ def test_every_file_has_a_file_of_tests_and_every_file_of_tests_has_one():
     assert sorted(files ^ (tests - spanning)) == []
 
 
-# WHAT IS IN A FILE
+# CONTENTS OF FILES
 
 
 def test_no_import_is_hidden_in_a_string():

@@ -34,7 +34,7 @@ def test_pictures_are_no_wider_than_a_page_and_follow_the_dark_mode(files):
         assert "prefers-color-scheme: dark" in text, name
 
 
-def test_the_picture_in_readme_is_the_one_that_is_drawn(tmp_path, monkeypatch):
+def test_the_picture_in_readme_is_up_to_date(tmp_path, monkeypatch):
     in_git = make_picture.PICTURE
     monkeypatch.setattr(make_picture, "PICTURE", tmp_path / "drawn.svg")
     make_picture.main()

@@ -98,7 +98,7 @@ def test_batches(chip, name):
 
 @pytest.mark.parametrize("implementation", ["xla", "pallas"])
 @meshes.divisions(["4", "2x2"])
-def test_four_chips_communicate_what_the_page_says(case, mesh, spec, implementation):
+def test_four_chips_communicate_as_the_page_says(case, mesh, spec, implementation):
     """With explicit axes, each chip runs the operator in a shard_map: a kernel, too."""
     operator, _ = case.row
     if operator.split("`")[1] in WITH_KERNEL_ON_TPUS:

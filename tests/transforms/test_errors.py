@@ -30,7 +30,7 @@ def test_a_right_call_after_an_error(name):
 
 
 @pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)
-def test_the_remedy_for_what_is_traced(subject):
+def test_the_remedy_for_a_traced_argument(subject):
     """All arguments but the arrays are static, by name. A tuple has a hash."""
     function = subject.operator.function
     arrays = [given for given in subject.arguments if hasattr(given, "ndim")]

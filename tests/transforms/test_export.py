@@ -204,7 +204,7 @@ UNDECIDED = {
 
 
 @pytest.mark.parametrize("constraint", UNDECIDED)
-def test_what_cannot_be_decided(constraint):
+def test_undecided_constraints(constraint):
     """The error names the constraint to add. With the constraint, the export works."""
     function = jax.jit(UNDECIDED[constraint])
     x = export.symbolic_args_specs(LINE, "h")

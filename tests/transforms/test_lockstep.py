@@ -27,7 +27,7 @@ def stored(kernel, posts=()):
     return np.asarray(line).reshape(SHAPE)
 
 
-def test_what_no_thread_stores_is_seen():
+def test_elements_that_no_thread_stores_are_seen():
     def kernel(t, target, i):
         with t.when(t.thread < 60), t.when(t.thread >= 3):
             target.store(i, t.thread)
@@ -77,7 +77,7 @@ def test_a_store_between_words_or_outside_of_a_line_spoils_it(offset, words, spo
     assert set(stored(kernel).ravel().tolist()) == {UNWRITTEN if spoiled else 7}
 
 
-def test_what_is_outside_of_a_line_is_not_read():
+def test_elements_outside_of_a_line_are_not_read():
     def kernel(t, target, i):
         target.store(i, t.thread)
         target.store(i, target.load(i + 100))

@@ -130,7 +130,7 @@ OPERATIONS = {"warp_sum": (), "warp_scan": (), "shuffle": (0,), "shuffle_xor": (
 
 @pytest.mark.parametrize("name", ["barrier", "warp_barrier", *OPERATIONS])
 @pytest.mark.parametrize("active", [1, WARP, 2 * WARP])
-def test_what_only_some_threads_reach_is_partial(name, active):
+def test_operations_that_only_some_threads_reach_are_partial(name, active):
     t = races.Watched(1, 2 * WARP, NONE)
     arguments = (t.thread, *OPERATIONS[name]) if name in OPERATIONS else ()
     with t.when(t.thread < active):

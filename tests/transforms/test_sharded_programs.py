@@ -123,7 +123,7 @@ def test_64_bit_types(name, dtype, kind, x64):
 
 
 def test_the_depth_of_one_hot_is_divided():
-    """Only the sharding of the output divides it."""
+    """Only the sharding of the output divides the depth."""
     indices = (np.arange(64) % 50 - 20).astype(np.int8).reshape(8, 1, 8)
     sharding = sharding_of("2x4", P("a"))
     placed = jax.device_put(indices, sharding)
@@ -292,7 +292,7 @@ def test_two_processes():
 
 
 @pytest.mark.slow
-def test_two_processes_of_four_devices_compute_what_one_of_eight_does(tmp_path):
+def test_two_processes_of_four_devices_equal_one_of_eight(tmp_path):
     """Each process compares its own parts. With eight GPUs, it has four of them."""
     devices = jax.devices()[:8] if jax.device_count() >= 8 else jax.devices("cpu")
     expected = tmp_path / "expected.npz"

@@ -12,7 +12,7 @@ from tests.pallas.patterns import TYPES, patterns
 
 
 @pytest.mark.parametrize("dtype", TYPES, indirect=True)
-def test_what_is_not_zero_is_so_by_its_bits(dtype):
+def test_nonzero_elements_by_their_bits(dtype):
     x = patterns(dtype)
     with np.errstate(invalid="ignore"):  # signalling NaN
         expected = x != 0
