@@ -5,9 +5,9 @@
     python -m benchmarks.compare --json           the same as JSON
 
 The programs are cases of the ledger, with the same inputs: `python -m benchmarks.run`
-times them beside other libraries, too. All spellings run inside `jit` and take turns,
-so that other load on the machine disturbs all alike. The fastest spellings that we know
-of jnp.compress and jnp.pad are "jnp scatter" and "jnp take".
+times them beside other libraries, too. All spellings run inside `jit` and take turns:
+whatever else the machine does disturbs all of them alike. "jnp scatter" and "jnp take"
+are the fastest spellings that we know of jnp.compress and jnp.pad.
 """
 
 import argparse
