@@ -1,1 +1,1 @@
-"""Benchmarks: what each operator costs beside other libraries, in one run."""
+"""Benchmarks: the cost of each operator beside other libraries, in one run."""

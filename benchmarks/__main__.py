@@ -1,4 +1,4 @@
-"""Lists the programs that are timed, and shows the code of one.
+"""Lists the programs that we time, and shows the code of a program.
 
 python -m benchmarks                     the list, the commands, and an example
 python -m benchmarks "causal softmax"    every spelling of this program
@@ -79,7 +79,7 @@ def code(name: str, elements: int = CPU) -> str:
     functions: dict[str, Callable[..., Any]] = {}
     spellings = []
     for contender, function in program.functions.items():
-        if contender != "onnxruntime":  # its models are not written in Python
+        if contender != "onnxruntime":  # models of ONNX are not written in Python
             for part in parts_of(function):
                 functions.setdefault(part.__name__, part)
             spellings.append(f"# {contender}: {expression(function)}")
@@ -102,7 +102,7 @@ def code(name: str, elements: int = CPU) -> str:
 
 
 def parts_of(function: Any) -> Iterator[Callable[..., Any]]:
-    """The functions of a program that one spelling needs, each after what it needs."""
+    """The functions in a program's spelling, each after the functions it calls."""
     if isinstance(function, functools.partial):
         for part in (function.func, *function.keywords.values()):
             yield from parts_of(part)
@@ -123,7 +123,7 @@ def is_ours(function: Any) -> bool:
 
 
 def expression(value: Any) -> str:
-    """A spelling, or a way, as it is written in Python."""
+    """The Python text of a spelling or of a way."""
     if isinstance(value, functools.partial):
         parts = [expression(value.func)]
         for argument, way in value.keywords.items():

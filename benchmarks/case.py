@@ -1,7 +1,6 @@
-"""A piece of work that is timed: `Case`. All of them are in `benchmarks.cases`.
+"""`Case`: a piece of work that we time. `benchmarks.cases` has all of them.
 
-How it is timed belongs to `benchmarks.run`, and how a library gets its arrays to
-`benchmarks.libraries`.
+`benchmarks.run` times a case, and `benchmarks.libraries` gives each library its arrays.
 """
 
 import dataclasses
@@ -14,31 +13,31 @@ from benchmarks.data import Data
 from benchmarks.oracles import Oracle
 
 # By contender, for example "jnp" or "dmljax pallas": a library, and a word for the way
-# if the library has several ways to do the work.
+# if a library does the work in several ways.
 Functions = Mapping[str, Callable[..., Any]]
-# The contenders of an operator that has a kernel, besides the one that is the default.
+# The contenders of an operator with a kernel, besides the default.
 FORMS = ("dmljax xla", "dmljax pallas")
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One piece of work and the contenders that do it.
+    """A piece of work, and its contenders.
 
     Attributes:
       operator: its name.
-      name: what is done, in words; unique with `direction` and `context`.
-      inputs: the arrays, not made yet.
-      output: the largest output. Only its sizes and its type count.
-      functions: what does the work, by contender. It takes arrays of its library.
-      oracle: computes what the results must hold, from the inputs in NumPy.
-      moved: the fewest bytes that must be read and written, if these are not those of
-        all inputs and of the output.
-      ceiling: "copy" or "fill", the bandwidth that the work is held against. None if
-        memory is not what limits it.
+      name: the work in words; unique with `direction` and `context`.
+      inputs: the arrays, not yet made.
+      output: the largest output; we use only its sizes and its type.
+      functions: by contender, a function that does the work on arrays of its library.
+      oracle: computes the expected results from the inputs, in NumPy.
+      moved: the fewest bytes to read and write, if not those of all inputs and of the
+        output.
+      ceiling: "copy" or "fill", the bandwidth to which we compare the work. None if
+        memory does not limit the work.
       direction: "forward" or "gradient".
-      context: "program": what users run. "operator": an operator is a program of its
-        own. "pipeline": an elementwise operation stands before and after it. In these
-        three, functions of JAX run inside `jit`. "call": they are called outside.
+      context: "program": a program of users. "operator": the operator alone is a
+        program. "pipeline": the operator between two elementwise operations. In these
+        three, functions of JAX run inside `jit`. "call": we call them outside of `jit`.
     """
 
     operator: str
@@ -54,12 +53,12 @@ class Case:
 
     @property
     def dtype(self) -> str:
-        """The type of what the operator moves."""
+        """The type of the array that the operator moves."""
         return self.inputs[-1].dtype if self.inputs else self.output.dtype
 
     @property
     def bytes(self) -> int:
-        """The fewest bytes that must be read and written."""
+        """The fewest bytes to read and write."""
         if self.moved is not None:
             return self.moved
         return sum(data.nbytes for data in (*self.inputs, self.output))
@@ -71,9 +70,9 @@ class Case:
 
     @property
     def label(self) -> str:
-        """The text that tells this case from all others."""
+        """The unique text of this case."""
         return f"{self.operator} {self.name} {self.direction} {self.context}"
 
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """The inputs, made now. The arrays of all cases do not fit into memory."""
+        """The inputs, made at each call: memory can't hold the arrays of all cases."""
         return tuple(data.array() for data in self.inputs)

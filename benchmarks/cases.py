@@ -1,6 +1,6 @@
-"""The work that is timed: every case of the ledger comes from `cases`.
+"""The work that we time: `cases` yields every case of the ledger.
 
-Programs that users run are in `benchmarks.programs`. This file has what runs alone.
+`benchmarks.programs` has the programs of users. This file has operators alone.
 """
 
 import functools
@@ -15,7 +15,7 @@ from benchmarks.forms import with_plain
 from benchmarks.programs import programs
 from benchmarks.programs.padding import IMAGES
 
-# Bytes of small arrays. The first ones show what a launch costs.
+# Bytes of small arrays. The smallest ones show the cost of a launch.
 SMALL = (2**12, 2**16, 2**20, 2**24)
 TYPES = ("float32", "float16", "uint8")
 

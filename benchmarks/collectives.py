@@ -1,4 +1,4 @@
-"""The collectives in the text of a compiled program, and what devices send in them."""
+"""The collectives in a compiled program's text, and the bytes that devices send."""
 
 import math
 import re
@@ -8,14 +8,14 @@ KINDS = "all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter"
 
 
 class Collective(NamedTuple):
-    """A collective, and the array that it brings to each device."""
+    """A collective, and the array that each device receives."""
 
     kind: str
     elements: int
     bytes: int
 
     def sent(self, devices: int) -> int:
-        """The bytes that each of these devices sends, if all stand in a ring."""
+        """The bytes that each of `devices` devices sends, if they form a ring."""
         others = devices - 1
         parts = {
             "all-gather": others / devices,
@@ -28,10 +28,10 @@ class Collective(NamedTuple):
 
 
 def collectives(text: str) -> list[Collective]:
-    """All of a program, in order of their kinds and sizes.
+    """All collectives of a program, in order of their kinds and sizes.
 
-    A collective may bring several arrays. If its start is an operation of its own, the
-    start names the operands, then the results, and then, on a TPU, scalars of its own.
+    A collective may have several arrays. If its start is an operation of its own, the
+    start names the operands, then the results, and then, on a TPU, its scalars.
     """
     found = []
     for arrays, kind, start in re.findall(rf"= (.*?) ({KINDS})(-start)?\(", text):
@@ -41,7 +41,7 @@ def collectives(text: str) -> list[Collective]:
             if shape or not start
             for elements in [math.prod(int(size) for size in shape.split(",") if size)]
         ]
-        # The start of an all-reduce is an exception: it names the results alone.
+        # The start of an all-reduce is an exception: it names only the results.
         whole = not start or kind == "all-reduce"
         found += results if whole else results[len(results) // 2 :]
     return sorted(found)

@@ -79,6 +79,6 @@ def named(cases: Iterable[_T], only: str, text: Callable[[_T], str]) -> list[_T]
 
 
 def _commit() -> str:
-    """The commit of the sources, as git names it."""
+    """The commit of the sources, in git's short form."""
     command = ["git", "describe", "--always", "--dirty"]
     return subprocess.check_output(command, text=True).strip()

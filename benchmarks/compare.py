@@ -34,7 +34,7 @@ from dmljax import __version__
 
 # Two times are level if they are no further apart, or no further than the noise.
 LEVEL = 0.05
-# A row with more noise is timed again, so many times in all.
+# We time a row with more noise again, up to TRIES times in all.
 NOISY, TRIES = 0.1, 2
 COLUMNS = "{:49}{:>8}{:>10}{:>7}{:>7}  {}"
 LEGEND = """\
@@ -45,7 +45,7 @@ difference between the ratios of even and of odd rounds; ~ marks more than 10 %.
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A program beside one spelling of jax.numpy."""
+    """A program, and a spelling of it in jax.numpy."""
 
     program: str
     beside: str
@@ -55,17 +55,17 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """Their time divided by ours."""
+        """The time of jax.numpy divided by ours."""
         return self.ms / self.dmljax_ms
 
     @property
     def noisy(self) -> bool:
-        """Whether the figures say little."""
+        """Whether the noise is too large for the figures."""
         return self.noise > NOISY
 
     @property
     def verdict(self) -> str:
-        """Where dmljax is."""
+        """Whether dmljax is ahead, behind, or level."""
         apart = 1 + max(self.noise, LEVEL)
         if self.ratio > apart:
             return "ahead"
@@ -144,7 +144,7 @@ def summary(found: Sequence[Sequence[Row]]) -> dict[str, int]:
 
 
 def show_bar(done: int, total: int, name: str) -> None:
-    """How far the command is, on the last line of a terminal."""
+    """Shows the progress of the command on a terminal's last line."""
     if sys.stderr.isatty():
         bar = "#" * done + "." * (total - done)
         line = f"[{bar}] {name}" if done < total else ""

@@ -8,13 +8,13 @@ import numpy as np
 
 # Odd, and no divisor of any size: no two rows of an array are alike.
 BLOCK = 2**20 + 7
-# One more than the largest number that is drawn, and the mean of the numbers.
+# The largest random number plus 1, and the mean of the random numbers.
 HIGH, MEAN = 101, 50.5
 
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """An array that is not made yet.
+    """An array, not yet made.
 
     Small integers in every type: sums and gradients of them are exact.
 
@@ -22,10 +22,10 @@ class Data:
       shape: its sizes.
       dtype: its type's name.
       low: the least number in it.
-      high: one more than the largest.
-      density: the share of the elements that keep their number; the others are 0.
-      seed: what tells two arrays of one shape and type apart.
-      values: numbers to be repeated instead of random ones.
+      high: the largest number plus 1.
+      density: the share of the elements that keep their number; all others become 0.
+      seed: arrays with different seeds differ.
+      values: numbers to repeat, in place of random numbers.
     """
 
     shape: tuple[int, ...]
@@ -47,7 +47,7 @@ class Data:
         return self.size * np.dtype(self.dtype).itemsize
 
     def array(self) -> np.ndarray:
-        """The array; the last ones stay in memory."""
+        """The array. The newest arrays stay in memory."""
         return _array(self)
 
     def nonzeros(self) -> int:

@@ -1,7 +1,7 @@
-"""Operators and programs on arrays that are divided, for `benchmarks.scaling`.
+"""Operators and programs on divided arrays, for `benchmarks.scaling`.
 
-`WORK` has operators by themselves, and some programs. `BESIDE_JNP` has programs with
-their twins in jax.numpy.
+`WORK` has single operators and some programs. `BESIDE_JNP` has programs and their twins
+in jax.numpy.
 """
 
 import dataclasses
@@ -24,37 +24,37 @@ COLUMNS = 512
 DEPTH = 128
 IMAGE = (4, 64, 64)
 FEATURES = 64
-# The keys of a query, and the sides of an image that is convolved.
+# The keys of a query, and the sides of the images of a convolution.
 KEYS, SIDE = {"cpu": 128, "gpu": 1024}, {"cpu": 16, "gpu": 128}
-# Elements of a line that is searched, and the sides of images of two programs.
+# The elements of a line, and the sides of the images of two programs.
 LINE, SMALL_SIDE = {"cpu": 2**10, "gpu": 2**20}, {"cpu": 8, "gpu": 128}
 LARGE_IMAGE = {"cpu": (4, 16, 16), "gpu": (64, 256, 256)}
-PARTS = 64  # of rows that stay where they are, a multiple of the devices
+PARTS = 64  # parts that keep their rows; a multiple of the devices
 ROWS = 8  # of padding above and below: up to 16 devices share them evenly
 REFLECTION = dmljax.PaddingMode.REFLECTION
 
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """One operator, or a program, on arrays that are divided along one dimension.
+    """An operator or a program, on arrays divided along a dimension.
 
     Attributes:
       operator: its name.
-      case: what is done, in words.
+      case: the work, in words.
       function: takes the arrays.
-      shapes: the sizes of the arrays, given the number of elements.
+      shapes: maps the number of elements to the sizes of the arrays.
       dtypes: their types.
-      copied: the arrays that every device has as a whole, by their numbers.
+      copied: the positions of the arrays that every device has as a whole.
       gradient: whether we time the gradient by the last array.
-      divided: what several devices run with automatic axes, if one device runs another
+      divided: the form that XLA divides with automatic axes, if one device runs another
         form by default.
       kind: the kind of the mesh axis.
       dimension: the dimension that is divided.
-      rtol: how far the results of several devices may be off, if they are sums.
-      atol: the same, as a part of the largest number.
-      timed_in_turns: whether the host's clock times it, as it times the programs of
-        `benchmarks.run`, and not the clock of each device.
-      twin: the function in jax.numpy that is timed beside it.
+      rtol: the relative error that we allow between several devices and one, for sums.
+      atol: an additional error that we allow, as a part of the largest number.
+      timed_in_turns: whether we use the host's clock, as for the programs of
+        `benchmarks.run`, in place of each device's clock.
+      twin: the function in jax.numpy that we time beside it.
     """
 
     operator: str
@@ -89,19 +89,19 @@ class Work:
 
     @property
     def label(self) -> str:
-        """Its name among all others. `--only` chooses works by a part of it."""
+        """The unique name. `--only` chooses work by a part of it."""
         beside = ", beside jax.numpy" if self.timed_in_turns else ""
         return f"{self.title}, {self.axes} axes{beside}"
 
     def run(self, *operands: jax.Array) -> Any:
-        """The function that is timed; a gradient's last operand is the cotangent."""
+        """The function to time; the last operand of a gradient is the cotangent."""
         if not self.gradient:
             return self.function(*operands)
         *first, last, cotangent = operands
         return jax.vjp(lambda x: self.function(*first, x), last)[1](cotangent)[0]
 
     def structs(self, elements: int, mesh: Mesh) -> list[jax.ShapeDtypeStruct]:
-        """The arrays, and where they lie; the last one is a gradient's cotangent."""
+        """The arrays and their shardings; a gradient adds the cotangent."""
         inputs = list(map(jax.ShapeDtypeStruct, self.shapes(elements), self.dtypes))
         if self.gradient:
             inputs.append(jax.eval_shape(self.function, *inputs))
@@ -152,7 +152,7 @@ def _tokens(elements: int) -> list[tuple[int, ...]]:
 
 
 def _compacted(find: Callable[..., Any], keep: jax.Array, x: jax.Array) -> jax.Array:
-    """The kept rows of each part. There is room for a quarter of its rows."""
+    """The kept rows of each part, at most a quarter of its rows."""
     length = len(keep) // PARTS
     rows = find(keep, size=length // 4, fill=len(keep))[1][..., 0]
     local = rows - jnp.arange(PARTS, dtype=np.uint32)[:, None] * np.uint32(length)
@@ -168,8 +168,8 @@ def _divisible(operator: str) -> Callable[..., Any]:
 
 
 def _with_gradient(work: Work) -> tuple[Work, Work]:
-    # The gradient of an operator has one form on all platforms that scale. We compare
-    # the gradient of a program with the default form alone.
+    # The gradient of an operator has one form on all platforms that scale, so we
+    # compare the gradient of a program only with the default form.
     return work, dataclasses.replace(work, gradient=True, divided=None)
 
 
@@ -358,7 +358,7 @@ def found_in_parts(x: jax.Array) -> jax.Array:
 
 
 def jnp_found_in_parts(x: jax.Array) -> jax.Array:
-    """The same by jnp.argwhere. Past the count it has zeros, too."""
+    """found_in_parts by jnp.argwhere, with the same zeros past the count."""
     line = LINE[jax.default_backend()]
     find: Any = functools.partial(jnp.argwhere, size=line // 8, fill_value=line)
     rows = jax.vmap(find)(x.reshape(-1, line))
@@ -398,10 +398,10 @@ def _batches_of_images(dtype: str) -> Iterator[Work]:
 
 
 def _divided_axes(dtype: str) -> Iterator[Work]:
-    """Padding along the dimension that is divided.
+    """Padding along the divided dimension.
 
-    With explicit axes jnp.pad refuses it: one row is sliced, and devices can't share
-    one row.
+    With explicit axes jnp.pad refuses it: jnp.pad slices one row, and devices can't
+    share one row.
     """
     for name, run, shapes, dimension in (
         ("a table", padded_rows, _table, 0),

@@ -1,9 +1,9 @@
-"""Plain forms, beside the special ones that dmljax has for speed.
+"""Plain forms, beside dmljax's special forms for speed.
 
 A second form, a threshold or a branch for speed stays in dmljax only if it gains 15 %
-in a program that users run, or if a goal is not reached without it. The ledger has a
-row with it, and a row without it. The latter has a word in brackets. For example,
-"dmljax [gather]" is dmljax after `FORMS["gather"]` has replaced some names.
+in a program that users run, or if we can't reach a goal without it. The ledger has a
+row with the special form, and a row without it, marked by a word in brackets. For
+example, "dmljax [gather]" is dmljax after `FORMS["gather"]` has replaced some names.
 """
 
 import contextlib
@@ -30,7 +30,8 @@ ALL_ROWS = "^nonzero_coordinates (float32|uint8) .*[15]0.0% non-zero forward"
 COMPACTED = r"^nonzero_coordinates (elements .*\((67108864|262144),|rows|edges)"
 PADDED = "^padding (reflect padding|mean|patches|REFLECTION).* forward"
 WRITTEN = "^padding (reflect padding|6 reflect).* forward"
-# A change of the form without a kernel at 2^23 elements: below it, and from it on.
+# Without a kernel, the form changes at 2^23 elements: FEW is below, and MANY from there
+# on.
 FEW = r"elements above a limit, float32 \((16384|262144|1048576|4194304),"
 MANY = r"elements above a limit, float32 \((8388608|16777216),"
 
@@ -40,10 +41,10 @@ class Plain:
     """dmljax without one of its special forms.
 
     Attributes:
-      platforms: where the special form runs, and where both are timed.
-      cases: a pattern of the labels of the cases that both run.
-      patch: replaces names while it is entered.
-      of: the contender that has the special form.
+      platforms: the platforms that run the special form, where we time both forms.
+      cases: a pattern for the labels of the cases with both forms.
+      patch: a context manager that replaces names.
+      of: the contender with the special form.
     """
 
     platforms: str
@@ -55,7 +56,7 @@ class Plain:
 def selects(
     x: jax.Array, axis: int, before: int, after: int, mode: _padding_forms.PaddingMode
 ) -> jax.Array:
-    """Pads along one axis as dmljax did for several devices before it wrote strips."""
+    """Pads an axis by selects, dmljax's form for several devices before strips."""
     end = before + x.shape[axis]
     padded = _between_zeros(x, axis, before, after)
     position = lax.broadcasted_iota(np.int32, padded.shape, axis)
@@ -82,7 +83,7 @@ _swapped, _dict = mock.patch.object, mock.patch.dict
 _from_first = _padding_forms.by_axes(_padding_forms.gather, last_first=False)
 _selected = _padding_forms.by_axes(selects, last_first=False)
 FORMS = {
-    # A window for each head: XLA also counts the operations on single numbers.
+    # In a window for each head, XLA also counts the operations on single numbers.
     "no barrier": Plain(
         "gpu",
         "each head",
@@ -94,10 +95,10 @@ FORMS = {
         "loss of labels",
         _swapped(_one_hot, "_are_truth_values", lambda _: False),
     ),
-    # PADDING on a CPU: strips are joined, or else gathered.
+    # PADDING on a CPU by two plain forms: joined strips, and a gather.
     "join": Plain("cpu", PADDED, _dict(PADDING.on_platform, cpu=_padding_forms.joined)),
     "gather": Plain("cpu tpu", PADDED, _dict(PADDING.on_platform, clear=True)),
-    # PADDING on a CPU or GPU: the last axis is gathered first, or else the first.
+    # PADDING on a CPU or GPU: we gather the last axis first, or the first axis first.
     "first axis first": Plain(
         "cpu gpu",
         PADDED,
@@ -109,7 +110,7 @@ FORMS = {
     "nothing copied": Plain(
         "gpu", PADDED, _swapped(PaddingPlan, "inside", (0, 0)), "dmljax pallas"
     ),
-    # PADDING on one GPU by the form for several GPUs, and by its predecessor.
+    # PADDING on one GPU: the form for several GPUs, and its predecessor.
     "strips": Plain(
         "gpu", WRITTEN, _dict(PADDING.on_platform, cuda=_padding_forms.divisible)
     ),
@@ -125,7 +126,7 @@ FORMS = {
 
 
 def with_plain(case: Case, platform: str) -> Case:
-    """The case with the plain forms of what is special on a platform."""
+    """The case with the plain forms of the platform's special forms."""
     more = {
         f"{plain.of} [{word}]": functools.partial(case.functions[plain.of])
         for word, plain in FORMS.items()

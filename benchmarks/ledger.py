@@ -1,12 +1,12 @@
-"""The ledger: what was measured, as tables in a folder. Each fact is there once.
+"""The ledger: all measurements, as tables in a folder. Each fact is there once.
 
     results/runs.csv        a run: the device, versions, the commit, the command
-    results/cases.csv       a case: what was done, in which context
+    results/cases.csv       a case: the work, and its context
     results/<device>.csv    the newest figures of a contender in a case
 
 A row of a device's table has the numbers of its case and of its run. A new measurement
-replaces the row of the same case and contender; git has the old one. Figures have four
-digits. The first runs have the command without its options: we did not keep them.
+replaces the row of the same case and contender; git has the old row. Figures have four
+digits. In the first runs, the command has no options, because we did not keep them.
 """
 
 import csv
@@ -19,7 +19,7 @@ RESULTS = pathlib.Path(__file__).with_name("results")
 VERSIONED = ("jax", "numpy", "torch", "onnxruntime", "libtpu")
 SPEEDS = ("copy_gb_per_s", "fill_gb_per_s")
 RUN = ("device", "date", "commit", "command", "python", *VERSIONED, *SPEEDS)
-# What tells one case from another, and what else is known about it.
+# The columns that identify a case, and its other columns.
 LABEL = ("operator", "name", "direction", "context")
 CASE = (*LABEL, "dtype", "elements", "bytes", "ceiling")
 TEXTS = {"case", "run", "contender", *LABEL, "dtype", "ceiling", *RUN} - {*SPEEDS}
@@ -37,7 +37,7 @@ def file_of(device: str) -> str:
 
 
 def ready(folder: pathlib.Path) -> None:
-    """Makes the folder, and raises the error of one that can't be written."""
+    """Makes the folder. Raises an OSError if we can't write there."""
     folder.mkdir(exist_ok=True)
     (folder / "runs.csv").open("a").close()
 
@@ -69,7 +69,7 @@ def write(
     measured: Iterable[Mapping[str, Any]],
     folder: pathlib.Path = RESULTS,
 ) -> None:
-    """Writes what a run has measured of some cases and contenders."""
+    """Writes the figures of a run, for some cases and contenders."""
     cases, runs = (_by_number(folder, kind) for kind in ("case", "run"))
     path = folder / file_of(device)
     rows = {(row["case"], row["contender"]): row for row in _load(path)}
@@ -116,7 +116,7 @@ def _save(path: pathlib.Path, rows: _Table) -> None:
     writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    # A process that is killed now leaves the old table.
+    # A killed process leaves the old table.
     new = path.with_suffix(".new")
     new.write_text(text.getvalue())
     new.replace(path)

@@ -1,6 +1,6 @@
-"""The libraries: each gets its arrays, makes a call ready, and gives elements back.
+"""The libraries: each converts arrays, prepares a call, and returns elements.
 
-What a library is asked to do belongs to `benchmarks.others` and `benchmarks.programs`.
+`benchmarks.others` and `benchmarks.programs` have the calls.
 """
 
 import dataclasses
@@ -24,13 +24,13 @@ Arrays = Sequence[Any]
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """A call that is ready to run, and what it took to get there.
+    """A call that is ready to run, and the cost of its preparation.
 
     Attributes:
       run: the call.
-      wait: waits for a result of it.
-      compile_ms: from the function to the compiled program; None if there is none.
-      peak_bytes: the memory of a program's inputs, outputs and what is between.
+      wait: waits for a result of the call.
+      compile_ms: from the function to the compiled program; None without a program.
+      peak_bytes: the memory of a program's inputs, outputs and temporaries.
     """
 
     run: Callable[[], Any]
@@ -40,11 +40,11 @@ class Prepared:
 
 
 class Library:
-    """NumPy, and what the other libraries do alike.
+    """NumPy, and the default methods of the other libraries.
 
     Attributes:
       needs: the modules that must be installed.
-      platforms: JAX's platforms where it is a contender.
+      platforms: JAX's platforms on which it is a contender.
     """
 
     needs: tuple[str, ...] = ("numpy",)
@@ -59,7 +59,7 @@ class Library:
         return Prepared(functools.partial(function, *arrays), self.wait)
 
     def before_check(self, result: Any) -> None:
-        """Makes sure that we see an element that is not written."""
+        """Makes sure that we notice an element that the call does not write."""
 
     def wait(self, result: Any) -> None:
         """Waits for a result."""
@@ -70,7 +70,7 @@ class Library:
         return elements
 
     def release(self) -> None:
-        """Gives memory back that the library holds for later."""
+        """Frees memory that the library keeps for later."""
 
 
 class OnnxRuntime(Library):
@@ -91,7 +91,7 @@ class Jax(Library):
         return on_device
 
     def prepare(self, function: Call, arrays: Arrays, jit: bool = True) -> Prepared:
-        """The call, compiled for these arrays unless it runs outside of `jit`."""
+        """The call, compiled for these arrays if `jit` is true."""
         if not jit:
             return super().prepare(function, arrays)
         start = time.perf_counter()
@@ -101,9 +101,10 @@ class Jax(Library):
         return Prepared(run, self.wait, compile_ms, _peak_bytes(compiled))
 
     def before_check(self, result: Any) -> None:
-        """Fills what the allocator hands out next with a pattern.
+        """Fills the memory that the allocator will hand out next with a pattern.
 
-        `result` may be right. We first give its memory back, and the poison takes it.
+        The memory of `result` may hold the right elements. We free it, and the pattern
+        takes it.
         """
         outputs = jax.block_until_ready(jax.tree.leaves(result))
         for output in outputs:
@@ -147,7 +148,7 @@ class Torch(Library):
     platforms = ("cpu", "gpu")
 
     def put(self, array: np.ndarray) -> Any:
-        """A tensor on JAX's device. NumPy has no bfloat16 that PyTorch knows."""
+        """A tensor on JAX's device. PyTorch does not know NumPy's bfloat16."""
         torch = module("torch")
         if array.dtype == "bfloat16":
             tensor = torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
@@ -156,12 +157,12 @@ class Torch(Library):
         return tensor.to(torch_device())
 
     def prepare(self, function: Call, arrays: Arrays, jit: bool = True) -> Prepared:
-        """On a GPU we let PyTorch multiply float32 in TF32, as XLA does."""
+        """On a GPU, PyTorch may multiply float32 in TF32, as XLA does."""
         module("torch").set_float32_matmul_precision("high")
         return super().prepare(function, arrays)
 
     def wait(self, result: Any) -> None:
-        """Waits for all that was launched."""
+        """Waits for all launches."""
         if torch_device() == "cuda":
             module("torch").cuda.synchronize()
 
@@ -193,7 +194,7 @@ ALL: dict[str, Library] = {
 
 
 def available(platform: str) -> dict[str, Library]:
-    """The libraries for `platform`; says which are not installed."""
+    """The libraries for `platform`. Prints the names of missing ones."""
     found = {}
     for name, library in ALL.items():
         if platform in library.platforms:
@@ -206,7 +207,7 @@ def available(platform: str) -> dict[str, Library]:
 
 
 def versions(libraries: Mapping[str, Library]) -> dict[str, str]:
-    """The versions of what these libraries need."""
+    """The versions of the modules of these libraries."""
     names = {"numpy"} | {name for one in libraries.values() for name in one.needs}
     return {name: module(name).__version__ for name in sorted(names)}
 

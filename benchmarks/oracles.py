@@ -1,8 +1,8 @@
-"""Expected results: the formulas of the operators in NumPy, at a grid.
+"""Expected results: the formulas of the operators in NumPy, at a grid of coordinates.
 
-They share no code with dmljax. We compare small results in full, and large ones at a
-grid of coordinates: on each axis the borders, what an operator names as special, and
-others at random. A program has its oracle beside it.
+They share no code with dmljax. We compare small results in full, and large results at a
+grid: on each axis the borders, the special coordinates of an operator, and random
+others. The oracle of a program stands beside the program.
 """
 
 import dataclasses
@@ -62,11 +62,11 @@ Oracle = Callable[..., list[Sample]]
 def compare(
     samples: Sequence[Sample], outputs: Sequence[Any], take: Take, *, typed: bool
 ) -> None:
-    """Raises AssertionError if an output does not hold what its sample says.
+    """Raises AssertionError if an output differs from its sample.
 
-    The samples are those of the last outputs. A library without a count returns the
-    last output alone. `take` reads elements of its arrays by number. `typed` asks for
-    an output for each sample, and for its type.
+    The samples belong to the last outputs: a library without a count returns only the
+    last output. `take` reads elements of its arrays by number. `typed` demands an
+    output for each sample, of the same type.
     """
     least = len(samples) if typed else 1
     assert len(outputs) >= least, f"{len(outputs)} outputs instead of {least}"
@@ -90,7 +90,7 @@ def compare(
 def grid(
     shape: Sequence[int], special: Mapping[int, np.ndarray] | None = None
 ) -> tuple[np.ndarray, ...]:
-    """For each axis the coordinates to compare, `special` ones among them."""
+    """For each axis the coordinates to compare, including the `special` coordinates."""
     if math.prod(shape) <= COMPARED:
         return tuple(np.arange(size) for size in shape)
     count = int(COMPARED ** (1 / len(shape)))
@@ -114,7 +114,7 @@ def element_wise_if(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> Any:
 
 
 def padding(x: np.ndarray, *, pads: Sequence[tuple[int, int]], mode: str) -> Any:
-    """The element that each axis' padded line of indices names; 0 for none."""
+    """The elements at the padded indices of each axis; 0 for none."""
     sources = [_sources(*line, mode) for line in zip(x.shape, pads, strict=True)]
     joints = {
         axis: np.array([start - 1, start, start + size - 1, start + size])
@@ -131,7 +131,7 @@ def padding(x: np.ndarray, *, pads: Sequence[tuple[int, int]], mode: str) -> Any
 
 
 def _sources(size: int, pads: tuple[int, int], mode: Any) -> np.ndarray:
-    """For each position on a padded axis the index that it reads; -1 for none."""
+    """For each position on a padded axis the index of its source; -1 for none."""
     outside: dict[str, Any] = {"constant_values": -1} if mode == "constant" else {}
     sources: np.ndarray = np.pad(np.arange(size), pads, mode, **outside)
     return sources

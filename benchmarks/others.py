@@ -1,6 +1,6 @@
-"""Other libraries: how they find non-zero elements, and models of ONNX.
+"""Other libraries: their searches for non-zero elements, and models of ONNX.
 
-None is imported before its function is called.
+Each library is imported when its function is called.
 """
 
 import functools
@@ -19,7 +19,7 @@ ONNX_OPSET, ONNX_IR_VERSION = 19, 9
 
 
 def module(name: str) -> Any:
-    """A library, imported when it is needed: it may not be installed."""
+    """Imports a library when it is needed, because it may not be installed."""
     return importlib.import_module(name)
 
 
@@ -32,10 +32,10 @@ def torch_device() -> str:
 
 
 def nonzero_coordinates(dtype: str, *, undefined: bool, size: int | None) -> Functions:
-    """argwhere, and jax.numpy's nonzero with a static size.
+    """By library, argwhere; for jax.numpy, nonzero with a static size.
 
-    A library that returns a row for each non-zero gets as many rows as dmljax
-    returns, unless the rows past the count are undefined.
+    A library that returns a row for each non-zero gets as many rows as dmljax returns,
+    unless the rows past the count are undefined.
     """
 
     def filled(library: Any, x: Any, rows: Any) -> Any:

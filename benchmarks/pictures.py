@@ -1,4 +1,4 @@
-"""Pictures with bars. `plot` says what they show."""
+"""Pictures with bars. `benchmarks.plot` chooses the figures."""
 
 import pathlib
 import re
@@ -11,9 +11,9 @@ from matplotlib.patches import Patch
 
 from docs import drawing
 
-# Two of the colours that have a light one on a dark page, and a grey for either page.
+# Two of the colours with a light variant for dark pages, and a grey for all pages.
 COLOURS = [*list(drawing.LINES)[:2], "#808080"]
-CUT = 2.5  # the length at which longer bars end
+CUT = 2.5  # longer bars end at this length
 # Pictures fit on a phone: their width and the height of a row in inches, and the
 # characters in a line.
 WIDTH, ROW, CHARACTERS = 3.6, 0.16, 52
@@ -25,9 +25,9 @@ def draw_bars(
     groups: Mapping[str, Mapping[str, tuple[float, str]]],
     path: pathlib.Path,
 ) -> None:
-    """Groups of bars below their words. A bar has a name, a length, and a text."""
+    """Draws groups of bars below their words: a name, a length and a text a bar."""
     colours = dict(zip(names, COLOURS, strict=True))
-    longest = top = 0.0  # `top` is in rows: one for a line of words or a bar
+    longest = top = 0.0  # `top` is in rows: one row for a line of words or a bar
     with mpl.rc_context(drawing.STYLE):
         figure = Figure()
         axes = figure.add_axes((0, 0, 1, 1))
@@ -63,7 +63,7 @@ def draw_bars(
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of a text; a number is in the same line as the word before it."""
+    """The lines of a text. A number stays in the line of the word before it."""
     together = re.sub(r" (?=[(\d])", "\N{NO-BREAK SPACE}", text)
     parts = (textwrap.wrap(part, CHARACTERS) for part in together.splitlines())
     return [line for lines in parts for line in lines]

@@ -2,9 +2,9 @@
 
     python -m benchmarks.plot
 
-It writes what is in git: the tables that docs/benchmarks.md marks, and the picture that
-it shows. The build of the documentation calls `write_pages`, which
-writes a page of each table of the ledger, with all figures.
+It writes the files in git: the tables that docs/benchmarks.md marks, and its picture.
+The build of the documentation calls `write_pages`, which writes a page with all figures
+for each table of the ledger.
 """
 
 import pathlib
@@ -44,7 +44,7 @@ ON_TPUS = {
     "One operator": "operator",
     "Between two elementwise operations": "pipeline",
 }
-# The bars of a program. Each shows the fastest contender that matches its pattern.
+# The bars of a program. Each shows the fastest contender of its pattern.
 BARS = {
     "dmljax": "dmljax",
     "best in jax.numpy": "jnp.*",
@@ -71,7 +71,7 @@ Row = Mapping[str, Line]
 
 
 def best(row: Row, pattern: str) -> float | None:
-    """The least wall time of the contenders that match."""
+    """The least wall time of the contenders that match the pattern."""
     found = []
     for name, line in row.items():
         if re.fullmatch(pattern, name):
@@ -80,13 +80,13 @@ def best(row: Row, pattern: str) -> float | None:
 
 
 def split(key: Key) -> tuple[str, str]:
-    """The name of a program, and the type and the sizes of its first array."""
+    """The name of a program, and the type and sizes of its first array."""
     name, *sizes = re.split(r", (?=\w+ \()", key[1])
     return name, ", ".join(sizes)
 
 
 def large_programs(lines: Lines) -> Iterator[tuple[Key, Row]]:
-    """Each program with its first type, and once on large arrays."""
+    """Each program in its first type, once on large arrays."""
     first: dict[str, str] = {}
     for key, row in lines.items():
         elements = next(iter(row.values()))["elements"]
@@ -107,7 +107,7 @@ def table_of(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def name_of(contender: str) -> str:
-    """A contender's name for readers: of its library, and of its way if it has one."""
+    """A contender's name for readers: the library, and its way if it has several."""
     library, *way = contender.split(" ", 1)
     return ", ".join([NAMES[library], *way])
 
@@ -167,7 +167,7 @@ def _spread(numbers: Sequence[float]) -> str:
 
 
 def with_tables(text: str) -> str:
-    """The text of a page, with the tables that it marks written anew."""
+    """The text of a page, with new tables below its marks."""
     gpu, cpu = ledger.lines(GPU), ledger.lines(CPU)
     tables = {
         "a few programs": front_table(gpu, cpu),
@@ -371,11 +371,11 @@ def draw_scaling(lines: Lines, path: pathlib.Path) -> None:
 
 
 def main() -> None:
-    """Writes the marked tables of two pages, and the picture of README."""
+    """Writes the marked tables of two pages, and the picture of the overview."""
     for page in (DOCS / "benchmarks.md", README):
         page.write_text(with_tables(page.read_text()))
     programs = list(large_programs(ledger.lines(GPU)))
-    # The forward pass is the first one of a name.
+    # The first row of a name is its forward pass.
     shown = {split(key)[0]: (key, row) for key, row in reversed(programs)}
     chosen = [shown[name] for name in SHOWN if name in shown]
     draw_programs(dict(chosen), DOCS / "benchmarks_overview.svg")

@@ -3,16 +3,16 @@
     python -m benchmarks.run                       all cases, on the default device
     python -m benchmarks.run --only padding        the cases with this in their text
     python -m benchmarks.run --elements 1024       all arrays small: a quick test
-    python -m benchmarks.run --resume              what was not timed at this commit yet
+    python -m benchmarks.run --resume              the cases not timed at this commit
 
-Every result is compared with NumPy's before it is timed. The columns of a figure:
+We compare every result with NumPy's before we time it. The columns of a figure:
 
     ms            the device's milliseconds, by its own clock, and two percentiles
     wall_ms       the host's milliseconds for a call, and two percentiles
     share         of the speed of a copy or a fill, measured in the same run
     launches      how many kernels, copies and fills a call launches on a GPU
     compile_ms    from the function to the compiled program
-    peak_mib      of memory: inputs, outputs and what is between
+    peak_mib      of memory: inputs, outputs and temporaries
 """
 
 import dataclasses
@@ -34,21 +34,21 @@ from benchmarks.timing import ceilings, device_times, has_clock, wall_times
 
 # Of large arrays, by platform: 256 MiB of float32 on a GPU.
 ELEMENTS = {"cpu": CPU, "gpu": GPU}
-# Calls in flight, between two looks at the host's clock: more if the arrays have few
-# bytes. A GPU needs several: it must not wait for the host.
+# Calls in flight between two looks at the host's clock: more for small arrays. A GPU
+# needs several, so that it does not wait for the host.
 SMALL_BYTES, SMALL_CALLS = 2**22, 20
 LARGE_CALLS = {"cpu": 2, "gpu": 10}
 LEGEND = """\
 A line has a case, the clock (ms: the device's, wall_ms: the host's), the milliseconds
 of each contender, and the share of the speed of a copy or a fill that dmljax reaches.
 """
-# We multiply the rounds of a call outside of jit by this: it is short, and its time
-# varies most.
+# A call outside of jit is short, and its time varies most, so we time this many times
+# as many rounds.
 ROUNDS_OF_CALLS = 20
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the cases that were asked for."""
+    """Runs the chosen cases."""
     own = ("--elements", "--rounds", "--resume", "--device")
     options = parsed(argv, "benchmarks.run", __doc__, *own)
     device = jax.devices()[0]
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class ContenderError(RuntimeError):
-    """A contender raised an error, or its result is wrong."""
+    """A contender raised an error or returned a wrong result."""
 
     def __init__(self, contender: str, message: str) -> None:
         super().__init__(message)
@@ -114,7 +114,7 @@ def time_case(
     bandwidths: Mapping[str, float],
     rounds: int,
 ) -> list[ledger.Line]:
-    """The rows of one case, one for each contender. We check all of them first."""
+    """The rows of a case, one for each contender, after all are checked."""
     calls = checked(case, libraries)
     outside = case.context == "call"
     small = case.bytes < SMALL_BYTES

@@ -3,18 +3,19 @@
     python -m benchmarks.scaling                    on all devices of this machine
     python -m benchmarks.scaling --only "beside jax.numpy"    some programs
     python -m benchmarks.scaling --elements 262144  small arrays: a quick test
-    python -m benchmarks.scaling --sent             what devices send; nothing is timed
+    python -m benchmarks.scaling --sent             only the bytes that devices send
 
-In weak scaling, each device has as much as the one; in strong scaling, all share what
-the one has. The efficiency is the time of one device over that of several, in strong
-scaling divided by their number. It says which part of the devices' speed is left. For
-example, two GPUs with an efficiency of 0.5 in weak scaling take twice as long as one
-GPU takes for half of the work: the second GPU gains nothing.
+For example, two GPUs with an efficiency of 0.5 in weak scaling take twice as long as
+one GPU takes for half of the work: the second GPU gains nothing. In weak scaling, each
+device has as much work as the single device; in strong scaling, all devices share the
+work of the single device. The efficiency is the time of one device over the time of
+several, in strong scaling divided by their number: the part of their speed that is
+left.
 
 We time operators by the clock of the slowest device of several, with the waiting in
 collectives; wall is the host's time for a call, of many that are queued. We time
-programs beside jax.numpy by the host's clock alone. All numbers of devices and both
-libraries take turns. jax.numpy can't pad an explicit axis that is divided, and has no
+programs beside jax.numpy only by the host's clock. All numbers of devices and both
+libraries take turns. jax.numpy can't pad a divided axis that is explicit, and has no
 figure there.
 
 We first compare every program with that of one device, or with jax.numpy's. We read the
@@ -22,7 +23,7 @@ bytes that each device sends off the compiled program. `--sent` prints them, for
 with XLA_FLAGS=--xla_force_host_platform_device_count=16.
 
 With automatic axes, XLA may divide another form than one device runs. Then a second
-efficiency compares with one device that runs the same form.
+efficiency compares with one device in the same form.
 """
 
 import dataclasses
@@ -50,11 +51,11 @@ from benchmarks.timing import (
     wall_times,
 )
 
-# Of an array on one device: 1 GiB of float32 on a GPU.
+# The elements of an array on one device: 1 GiB of float32 on a GPU.
 ELEMENTS = {"cpu": 2**20, "gpu": 2**28}
-CHECKED = {"cpu": 2**18, "gpu": 2**25}  # elements of the arrays that are compared
-# A program that is timed in turns has CALLS in flight, and a SHARE of the elements.
-# On a GPU it has as many elements as the programs of `benchmarks.run`.
+CHECKED = {"cpu": 2**18, "gpu": 2**25}  # the elements of the arrays that we compare
+# A program that we time in turns has CALLS in flight, and a SHARE of the elements: on a
+# GPU, as many as the programs of `benchmarks.run`.
 CALLS, SHARE = 10, 4
 
 
@@ -88,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def explained(line: ledger.Line, others: Sequence[ledger.Line]) -> str:
-    """A figure, and its meaning for a reader who has as many devices."""
+    """The text of a figure, and its meaning for a reader with as many devices."""
     taken = line["ms"] or line["wall_ms"]
     contender, scaling = line["contender"], line["context"].split()[0]
     text = f"{scaling} scaling, {contender}: {taken:.4g} ms"
@@ -126,7 +127,7 @@ def counts() -> list[int]:
 
 
 def print_sent(chosen: Sequence[Work], elements: int) -> None:
-    """Prints a table: what each device sends, if each has as much as the one."""
+    """Prints the bytes that each device sends in weak scaling, as a table."""
     several = counts()[1:]
     print(f"| work | axes | {' | '.join(map(str, several))} |")
     print("|---" * (2 + len(several)) + "|")
@@ -136,13 +137,13 @@ def print_sent(chosen: Sequence[Work], elements: int) -> None:
 
 
 def sent_by(work: Work, devices: Sequence[jax.Device], elements: int) -> str:
-    """The bytes that each of these devices sends."""
+    """The bytes that each of these devices sends, as text."""
     program, _ = compiled(work, devices, elements)
     return show_bytes(sent(program.as_text(), len(devices)))
 
 
 def lines(work: Work, elements: int, rounds: int) -> Iterator[ledger.Line]:
-    """The rows of one kind of work, by the devices' clocks."""
+    """The rows of a piece of work, by the devices' clocks."""
     expected = results(work, 1)
     for devices in counts()[1:]:
         check(work, devices, expected)
@@ -150,7 +151,7 @@ def lines(work: Work, elements: int, rounds: int) -> Iterator[ledger.Line]:
     if work.divided:
         form = dataclasses.replace(work, function=work.divided)
         of_form = _timed(form, 1, elements, rounds)[0].median
-    # One device has the same work in weak and in strong scaling.
+    # On one device, weak and strong scaling have the same work.
     timed = functools.cache(functools.partial(_timed, work, rounds=rounds))
     for scaling in ("weak", "strong"):
         for devices in counts():
@@ -172,7 +173,7 @@ def lines(work: Work, elements: int, rounds: int) -> Iterator[ledger.Line]:
 
 
 def lines_in_turns(work: Work, elements: int, rounds: int) -> Iterator[ledger.Line]:
-    """The rows of a program and of its twin, by the host's clock, weak scaling."""
+    """The rows of a program and of its twin in weak scaling, by the host's clock."""
     elements //= SHARE
     contenders = {"": work}
     if work.twin:
@@ -191,7 +192,7 @@ def lines_in_turns(work: Work, elements: int, rounds: int) -> Iterator[ledger.Li
             arrays = arrays or made(structs)
             name = prefix + words_for(devices)
             run = functools.partial(program, *arrays)
-            jax.block_until_ready(run())  # a first collective makes its channels
+            jax.block_until_ready(run())  # the first collective makes its channels
             calls[name] = Prepared(run, jax.block_until_ready)
             sizes[name] = sent(program.as_text(), devices)
     timings = wall_times(calls, rounds=rounds, repeats=CALLS)
@@ -230,7 +231,7 @@ def words_for(devices: int) -> str:
 def compiled(
     work: Work, devices: Sequence[jax.Device], elements: int
 ) -> tuple[Any, list[jax.ShapeDtypeStruct]]:
-    """The program for these devices, and what it takes."""
+    """The program for these devices, and the types of its arrays."""
     mesh = Mesh(np.array(devices), ("d",), axis_types=(work.kind,))
     structs = work.structs(elements, mesh)
     return jax.jit(work.run).lower(*structs).compile(), structs
@@ -243,7 +244,7 @@ def _ready(work: Work, devices: int, elements: int) -> tuple[Any, list[jax.Array
 
 
 def made(structs: Sequence[jax.ShapeDtypeStruct]) -> list[jax.Array]:
-    """Arrays that are made where they lie, a tenth of each not zero."""
+    """Arrays, made where they lie; a tenth of each is not zero."""
     found = []
     for seed, like in enumerate(structs):
         make = _maker(like.shape, like.dtype, like.sharding)
@@ -253,7 +254,7 @@ def made(structs: Sequence[jax.ShapeDtypeStruct]) -> list[jax.Array]:
 
 @functools.cache
 def _maker(shape: tuple[int, ...], dtype: Any, sharding: Any) -> Any:
-    """The program that makes such arrays; it is compiled once."""
+    """A program that makes such arrays from a seed; we compile it once."""
 
     def make(seed: jax.Array) -> jax.Array:
         number = jnp.full(shape, seed, np.uint32)
@@ -273,10 +274,10 @@ def results(work: Work, devices: int) -> list[np.ndarray]:
 
 
 def check(work: Work, devices: int, expected: Sequence[np.ndarray]) -> None:
-    """Compares a program for several devices with the results of one."""
+    """Compares the results of several devices with the results of one."""
     for one, other in zip(results(work, devices), expected, strict=True):
         assert other.any()
-        # NumPy takes ten times as long to say how far two arrays are from each other.
+        # NumPy's assert_allclose takes ten times as long.
         if not np.array_equal(one, other):
             atol = work.atol and work.atol * float(np.abs(other).max())
             np.testing.assert_allclose(one, other, rtol=work.rtol, atol=atol)

@@ -1,4 +1,4 @@
-"""Clocks: how long calls take, and how fast a device's memory is."""
+"""Clocks: the times of calls, and the speed of a device's memory."""
 
 import dataclasses
 import itertools
@@ -16,10 +16,10 @@ import numpy as np
 
 from benchmarks.libraries import Library, Prepared
 
-# Bytes of the arrays that are copied and filled: far more than the caches hold.
+# Bytes of the arrays that we copy and fill: far more than the caches hold.
 CEILING_BYTES = {"cpu": 2**27, "gpu": 2**29}
-# Of a slow contender: how long the calls in flight may take; and after how long it
-# makes no more rounds, if it made the fewest.
+# For a slow contender: the seconds of its calls in flight, and the seconds after which
+# it makes no more rounds, once it has made FEWEST.
 FLIGHT_SECONDS, MOST_SECONDS, FEWEST = 0.1, 1.0, 3
 # Now and then a trace has an event more than the calls made. We take another trace.
 TRACES = 3
@@ -54,7 +54,7 @@ Timings = dict[str, Timing]
 
 
 def has_clock() -> bool:
-    """True if the device has a clock of its own. A CPU's is that of the host."""
+    """Whether the device has a clock of its own. A CPU has only the host's clock."""
     return jax.default_backend() != "cpu"
 
 
@@ -88,10 +88,11 @@ def _seconds(call: Prepared, repeats: int) -> float:
 
 
 def _in_turn(calls: Calls, rounds: int) -> Iterable[tuple[str, Prepared]]:
-    """Each round has an order of its own, the same in every run.
+    """Yields the calls; each round has a new order, the same in every run.
 
-    The contender before another one matters. The caches hold what it touched. On a CPU,
-    the next one gets the memory that it freed, or else new pages. New pages are slow.
+    The contender before another one matters: the caches hold the arrays that it
+    touched. On a CPU, the next contender gets the memory that it freed, or else new
+    pages, which are slow.
     """
     order = list(calls.items())
     chance = random.Random(0)
@@ -101,7 +102,7 @@ def _in_turn(calls: Calls, rounds: int) -> Iterable[tuple[str, Prepared]]:
 
 
 def device_times(calls: Calls, *, rounds: int) -> Timings:
-    """The device's time for each call: what one call launches, summed."""
+    """The device's time for each call: the sum over its launches."""
     for call in calls.values():
         call.wait(call.run())
     for _ in range(TRACES):
@@ -116,17 +117,17 @@ def device_times(calls: Calls, *, rounds: int) -> Timings:
 
 
 def in_rounds(times: Sequence[float], rounds: int) -> Timing:
-    """The times of calls, given those of all that they launch."""
+    """The times of calls, from the times of all their launches."""
     launches = len(times) // rounds
     sums = np.reshape(times, (rounds, launches)).sum(1)
     return Timing(tuple(sums.tolist()), launches)
 
 
 def _traced(calls: Calls, rounds: int) -> list[list[float]]:
-    """Milliseconds of each kernel, copy and fill of all calls, in a list for each.
+    """For each contender, the milliseconds of all its kernels, copies and fills.
 
-    A trace takes longer to start and to read than the calls: we make one trace for all.
-    A marker stands before each contender, a program that does nothing else.
+    A trace takes longer to start and to read than the calls, so we make one trace for
+    all. A marker stands before each contender: a program that launches nothing else.
     """
     marker = jax.jit(before_a_contender)
     one = jnp.ones(1, jnp.int32)
@@ -138,8 +139,8 @@ def _traced(calls: Calls, rounds: int) -> list[list[float]]:
             for _ in range(rounds):
                 call.wait(call.run())
 
-    # With several GPUs, a library's first one need not be the first one of the trace.
-    # Only one call runs at a time: the events of all GPUs have one order.
+    # With several GPUs, a library's first GPU need not be the trace's first. Only one
+    # call runs at a time, so the events of all GPUs have one order.
     events = itertools.chain.from_iterable(traced_by_device(run))
     found: list[list[float]] = []
     for event in sorted(events, key=lambda event: event.start):
@@ -151,7 +152,7 @@ def _traced(calls: Calls, rounds: int) -> list[list[float]]:
 
 
 def before_a_contender(x: jax.Array) -> jax.Array:
-    """The marker in a trace. We find it by the name of this function."""
+    """The marker in a trace. We find it by this function's name."""
     return x + 1
 
 
@@ -161,8 +162,8 @@ class Event:
 
     Attributes:
       start: its time in nanoseconds.
-      ms: how long it takes.
-      of_marker: whether it is the marker's.
+      ms: its duration in milliseconds.
+      of_marker: whether it belongs to the marker.
     """
 
     start: float
@@ -171,7 +172,7 @@ class Event:
 
 
 def traced_by_device(run: Callable[[], None]) -> list[list[Event]]:
-    """Returns what `run` launches on each GPU, in the order of the starts.
+    """Returns the launches of `run` on each GPU, in the order of their starts.
 
     The profiler sees the whole process: other libraries' launches as well as JAX's.
     """
@@ -188,8 +189,8 @@ def traced_by_device(run: Callable[[], None]) -> list[list[Event]]:
 def _events(plane: Any) -> list[Event]:
     """The events of one device, in the order of their starts."""
     marker = before_a_contender.__name__
-    # Python 3.12 warns of the types of the profiler: they name no module. Where
-    # warnings are errors, as in the tests, the profiler then ends the process.
+    # Python 3.12 warns of the profiler's types, because they name no module. Where
+    # warnings are errors, as in the tests, the profiler ends the process.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "builtin type", DeprecationWarning)
         found = [

@@ -4,8 +4,8 @@
     python -m benchmarks.tpu --only padding   the cases with this in their text
 
 It needs libtpu, of the version that `pip install "jax[tpu]"` brings. Nothing runs: the
-figures are estimates, of the memory that a program moves and of the cycles that the
-compiler has scheduled.
+figures are the compiler's estimates of the memory that a program moves, and of the
+cycles in its schedules.
 """
 
 import contextlib
@@ -40,8 +40,8 @@ from dmljax import PaddingMode
 
 Struct = jax.ShapeDtypeStruct
 TYPES = ("float32", "bfloat16", "int8")
-# We tell the compiler that there is no TPU to ask, and that other processes may have
-# loaded it, too.
+# The compiler reads these: there is no TPU to ask, and other processes may have loaded
+# the compiler.
 ENVIRONMENT = {
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TPU_SKIP_MDS_QUERY": "1",
@@ -52,7 +52,7 @@ ENVIRONMENT = {
 
 @dataclasses.dataclass(frozen=True)
 class Chip:
-    """A TPU, by what its maker publishes.
+    """A TPU, as its maker describes it.
 
     Attributes:
       topology: its name for the compiler.
@@ -69,14 +69,14 @@ CHIPS = {
     "v5e": Chip("v5e:2x2", 819e9, 1.5e9),
     "v6e": Chip("v6e:2x2", 1640e9, 1.75e9),
 }
-CHIP = "v5e"  # the ledger has estimates for it
+CHIP = "v5e"  # the chip of the ledger's estimates
 
 SQUARE = (4096, 4096)
 MATRICES = (64, 512, 512)
 CLASSES = 256
 REFLECTION = PaddingMode.REFLECTION
-# What is padded, and by how much on both sides of each axis, in all types; and more of
-# float32, with the modes.
+# The arrays, and their padding on both sides of each axis: all types in the default
+# mode, and float32 in more modes.
 PADDINGS = {
     MATRICES: (0, 3, 3),
     (16, 64, 128, 128): (0, 0, 3, 3),
@@ -174,12 +174,12 @@ def _nonzeros(dtype: str) -> Iterator[tuple[Any, ...]]:
         yield case.operator, f"{dtype} {shape}", case.inputs, case.output, functions
 
 
-# WHAT THE COMPILER SAYS
+# THE COMPILER'S OUTPUT
 
 
 @contextlib.contextmanager
 def schedules() -> Iterator[pathlib.Path]:
-    """Has the compiler, before it is loaded, write its schedules to a folder."""
+    """Makes the compiler, before it is loaded, write its schedules to a folder."""
     with tempfile.TemporaryDirectory(prefix="schedules") as folder:
         os.environ["LIBTPU_INIT_ARGS"] = (
             f"--xla_jf_dump_to={folder} --xla_jf_dump_llo_text=true"
@@ -189,7 +189,7 @@ def schedules() -> Iterator[pathlib.Path]:
 
 @functools.cache
 def devices(chip: str) -> list[jax.Device]:
-    """Chips that can be compiled for."""
+    """Chips to compile for."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     topology = topologies.get_topology_desc(
@@ -206,7 +206,7 @@ def compiled(function: Callable[..., Any], chip: str, *arrays: Struct) -> Any:
 
 
 def vector_memory(program: Any) -> int:
-    """The most bytes of vector memory that an operation of the program has."""
+    """The most bytes of vector memory in one operation of the program."""
     sizes = re.findall(
         r'used_scoped_memory_configs":\[\{"memory_space":"1","offset":"0","size":"(\d+)',
         program.as_text(),
@@ -215,10 +215,10 @@ def vector_memory(program: Any) -> int:
 
 
 def cycles(schedule: str) -> int:
-    """The bundles of instructions that are issued, one a cycle.
+    """The number of instruction bundles that the chip issues, one a cycle.
 
-    A bundle counts as often as the loops around it go round; where the schedule does
-    not say how often, once.
+    A bundle counts as often as the loops around it run; once, if the schedule does not
+    say how often.
     """
     loops: list[Loop] = [Loop(rounds=1)]
 
@@ -231,12 +231,12 @@ def cycles(schedule: str) -> int:
         bundle = re.match(r" *0x\w+ *(L[HBE])?: (>*) ?\{", line)
         if not bundle:
             continue
-        empty = line.split("{", 1)[1].startswith("}")  # has no marks of its loops
+        empty = line.split("{", 1)[1].startswith("}")  # no marks of its loops
         depth = len(loops) - 1 if empty else len(bundle[2])
         close(depth if bundle[1] == "LB" else depth + 1)
         loops += [Loop() for _ in range(depth + 1 - len(loops))]
         loops[-1].bundles += 1
-        # An outer loop's test may stand among the bundles of an inner one's end.
+        # An outer loop's test may stand among the bundles at an inner loop's end.
         for test in re.finditer(r"scmp\.ge\.s32[^;]*, (\d+) /\* loop exit test", line):
             tested = [loop for loop in loops if loop.rounds is None]
             if tested:

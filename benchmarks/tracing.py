@@ -1,4 +1,4 @@
-"""Times what a program costs before it runs: tracing, lowering and compiling.
+"""Times the cost of a program before it runs: tracing, lowering and compiling.
 
     python -m benchmarks.tracing                 on the default device
     python -m benchmarks.tracing --only padding  the work with this in its text
@@ -45,15 +45,15 @@ MOST_SECONDS, FEWEST = 3.0, 2
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """A program that is compiled, by contender.
+    """A program to compile, by contender.
 
     Attributes:
       operator: its name.
-      name: what it does.
-      functions: of one array, by contender.
+      name: the work in words.
+      functions: by contender, a function of one array.
       dtype: the array's type.
-      gradient: whether the gradient of a sum of squares is compiled.
-      calls: how many there are in the program, with arrays of different sizes.
+      gradient: whether we compile the gradient of a sum of squares.
+      calls: the number of calls in the program, with arrays of different sizes.
     """
 
     operator: str
@@ -70,7 +70,7 @@ class Work:
 
     @property
     def label(self) -> str:
-        """Its name among all others, in the order of the ledger."""
+        """The unique name, in the order of the ledger."""
         return f"{self.operator} {self.words} {self.direction} tracing"
 
     @property
@@ -95,7 +95,7 @@ class Work:
 
         structs = [Struct((8, 64, 64 + i), self.dtype) for i in range(self.calls)]
         jax.clear_caches()
-        gc.collect()  # or it would fall into the same contender in every round
+        gc.collect()  # otherwise the same contender would pay in every round
         start = time.perf_counter()
         lowered = jax.jit(run).lower(*structs)
         middle = time.perf_counter()
@@ -180,7 +180,7 @@ PAIRS = (
 
 
 def work() -> Iterator[Work]:
-    """Every pair, once and many times, and the gradients of those that have one."""
+    """All work: every pair, once and many times, and the gradients."""
     for pair in PAIRS:
         differentiable = OPERATORS[pair.operator].primitive.linear
         for calls in (1, MANY):
@@ -190,7 +190,7 @@ def work() -> Iterator[Work]:
 
 
 def lines(one: Work, rounds: int) -> list[ledger.Line]:
-    """The rows of one kind of work, one for each contender."""
+    """The rows of a piece of work, one for each contender."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in one.functions}
     start = time.perf_counter()
     for done in range(rounds):

@@ -1,4 +1,4 @@
-"""What several files of tests do with a sample, a program or a mesh."""
+"""Helpers for several files of tests: comparisons, errors, lowered programs."""
 
 import inspect
 import os
@@ -15,8 +15,8 @@ from dmljax import DescriptorError
 from dmljax.pallas._platforms import kernels_available
 from tests import samples
 
-# Tests that lower a kernel for NVIDIA GPUs. tests/pallas/test_platforms.py says which
-# JAX must be able to do so.
+# Tests that lower a kernel for NVIDIA GPUs. tests/pallas/test_platforms.py names the
+# versions of JAX that can.
 needs_kernels = pytest.mark.skipif(
     not kernels_available("cuda"),
     reason="mosaic_gpu.kernel of this JAX has no argument out_type",
@@ -24,7 +24,7 @@ needs_kernels = pytest.mark.skipif(
 
 
 def python(*arguments, **environment):
-    """Runs Python in a process of its own, and keeps what it prints."""
+    """Runs Python in a new process, and captures its output."""
     root = str(pathlib.Path(__file__).parent.parent)
     environment = {**os.environ, "PYTHONPATH": root, **environment}
     return subprocess.run(
@@ -56,7 +56,7 @@ def assert_same(actual, expected, name=""):
 
 
 def assert_refused(operator, text, call, *arguments, error=DescriptorError, **options):
-    """One line of ours: the operator, then the pieces of `text` between "..."."""
+    """Asserts an error: the operator, then the pieces of `text` between "..."."""
     with pytest.raises(error) as raised:
         call(*arguments, **options)
     message = str(raised.value)
@@ -97,7 +97,7 @@ def launches(function, *arrays, platform="cuda"):
 
 
 class Parameter:
-    """As flax's nnx.Param: no array, but it has one."""
+    """An object like flax's nnx.Param: it holds an array, and is none itself."""
 
     def __init__(self, value):
         self.value = value
@@ -115,7 +115,7 @@ def check(sample, dtype="float32", fill=samples.bits, seed=0):
 
 
 def each(uses):
-    """A test for each sample; a slow one for each sample by kernel."""
+    """A test for each sample; a sample by kernel is a slow test."""
     params = []
     for sample in uses:
         marks = pytest.mark.slow if sample.implementation else ()
@@ -124,13 +124,13 @@ def each(uses):
 
 
 def needs_x64(sample):
-    """Whether an operand that is given has a 64-bit type."""
+    """Whether one of the sample's arrays has a 64-bit type."""
     given = (x for x in sample.operands if isinstance(x, np.ndarray))
     return any(x.dtype.name in samples.WIDE for x in given)
 
 
 def assert_documented(door, error):
-    """Its functions are all that is listed, and each docstring has all its parts."""
+    """Asserts that a door lists all its functions, with complete docstrings."""
     assert dir(door) == sorted(door.__all__)
     for name in door.__all__:
         function = getattr(door, name)
@@ -151,7 +151,7 @@ def reference_node(operator):
     def run(*inputs, **attributes):
         arrays = {}
         for i, x in enumerate(inputs):
-            # Floats are float32, and numbers that count are int64.
+            # ONNX's floats are float32, and its counts are int64.
             arrays[f"input{i}"] = np.asarray(x, "f4" if isinstance(x, float) else None)
         node = helper.make_node(operator, list(arrays), ["output"], **attributes)
         return reference.ReferenceEvaluator(node).run(None, arrays)[0]

@@ -1,7 +1,7 @@
 """A typical typed program around the operators: type checkers must accept all of it.
 
 `mypy --strict tests/client.py` and `pyright tests/client.py` check it, and the tests
-run it. Each `assert_type` says what a caller gets, which is never Any.
+run it. Each `assert_type` has the type of a result, which is never Any.
 """
 
 from typing import assert_type
@@ -46,7 +46,7 @@ def masked(scores: jax.Array) -> jax.Array:
 
 
 def routed(indices: jax.Array, experts: int) -> tuple[jax.Array, jax.Array]:
-    """One-hot rows, and where they are lit."""
+    """One-hot rows, and the coordinates of their ones."""
     lit = dml.one_hot(indices[..., None], np.array([0, 1], np.float32), size=experts)
     found = dml.nonzero_coordinates(lit, size=indices.size)
     assert_type(found, dml.NonzeroCoordinates)
@@ -68,7 +68,7 @@ def entered(x: jax.Array) -> jax.Array:
 
 
 def described() -> dml.Operator[jax.Array]:
-    """A descriptor, and its operator at a level by its number."""
+    """A descriptor, and its operator at a level given as a number."""
     item = TensorDesc(DataType.FLOAT32, (2, 3), (4, 1))
     output = TensorDesc(DataType.FLOAT32, (4, 5))
     reflection = PaddingMode.REFLECTION

@@ -1,8 +1,7 @@
-"""What only pyright checks: what it takes in descriptors, and what it refuses in calls.
+"""Checks for pyright alone: descriptors with converted fields, and wrong calls.
 
-The fields of descriptors have converters. But mypy does not know them: it wants the
-declared types. tests/directml/test_operator.py runs it. A comment that ignores
-no error is an error.
+mypy does not know the converters of the fields, and wants the declared types.
+tests/directml/test_operator.py runs pyright, which also reports an unneeded "ignore".
 """
 # pyright: reportUnnecessaryTypeIgnoreComment=true
 

@@ -1,7 +1,7 @@
-"""What every test runs under: strict types, eight CPU devices, repeatable examples.
+"""The setting of every test: strict types, eight CPU devices, repeatable examples.
 
 Programs are compiled as fast as XLA can. `XLA_FLAGS=--xla_backend_optimization_level=3`
-compiles them as users' programs are compiled.
+compiles them as users do.
 """
 
 import gc
@@ -10,7 +10,7 @@ import os
 from tests import compiling
 
 os.environ["XLA_FLAGS"] = compiling.flags(os.environ.get("XLA_FLAGS", ""))
-# Several processes share a GPU; each would otherwise take most of its memory.
+# Several processes share a GPU. By default, each would take most of its memory.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import hypothesis
@@ -22,9 +22,9 @@ from dmljax.pallas import _platforms
 from tests import samples
 from tests.pallas import blocks, lockstep
 
-# Tracing makes many small objects that live on; looking through all of them for cycles
-# as often as Python does took a seventh of the time. A GPU's memory is scarcer: there,
-# arrays that only a cycle keeps alive must go soon.
+# Tracing makes many small objects that stay alive. Python searches them for cycles so
+# often that this took a seventh of the time. On a GPU we keep Python's defaults: memory
+# is scarce there, and arrays in a cycle must be freed soon.
 if blocks.SIMULATED:
     gc.freeze()
     gc.set_threshold(200_000, 20, 50)
@@ -61,7 +61,7 @@ def standard_promotion():
 
 @pytest.fixture
 def dtype(request):
-    """A data type by its name (an indirect parameter), in x64 mode if it needs it."""
+    """A data type by its name (an indirect parameter); wide types in x64 mode."""
     name = request.param
     with jax.enable_x64(name in samples.WIDE):
         yield jnp.dtype(name)
@@ -69,7 +69,7 @@ def dtype(request):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An empty folder that is the current directory."""
+    """An empty current directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -85,11 +85,11 @@ def simulator():
 
 @pytest.fixture
 def any_jax(monkeypatch):
-    """Each JAX can build the toy's kernels, which are functions of jax.numpy."""
+    """Any JAX can build the toy's kernels, because they are functions of jax.numpy."""
     monkeypatch.setattr(_platforms, "kernels_available", lambda platform: True)
 
 
 @pytest.fixture
 def real_blocks(monkeypatch):
-    """Kernels have the blocks that users run."""
+    """The kernels have the block sizes of users."""
     blocks.put(monkeypatch, blocks.REAL)

@@ -1,8 +1,8 @@
-"""Meshes of virtual devices, and what the pages of the operators say is sent on them.
+"""Meshes of virtual devices, and the collectives that the operators' pages promise.
 
-The page of each operator says in a table what devices send, with automatic and explicit
-mesh axes. `check_both` compares the collectives of a compiled program with the words of
-the table, and its results with those of one device.
+The page of each operator has a table: the data that devices send, with automatic and
+explicit mesh axes. `check_both` compares the collectives of a compiled program with the
+words of this table, and its results with the results of one device.
 """
 
 import functools
@@ -26,7 +26,7 @@ from tests.transforms.dense import assert_equal
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 TWICE = P("a", "b"), P("b", None, "a"), P(("a", "b"))
-# By the sizes of a mesh, how arrays of three dimensions are divided on it.
+# By the sizes of a mesh: the ways to divide an array of three dimensions.
 SPECS = {
     "2": (P("a"),),
     "4": (P("a"),),
@@ -43,7 +43,7 @@ CASES = {name: case for one in SUBJECTS.values() for name, case in one.sharded.i
 
 
 class Sent(NamedTuple):
-    """What the devices send in a program, and what the program is."""
+    """The collectives of a program, and its case."""
 
     found: list[tuple[str, int]]  # kinds of collectives, and elements that each brings
     case: Case
@@ -60,15 +60,15 @@ class Sent(NamedTuple):
 
     @property
     def row(self):
-        """The elements of one index of the first dimension that a device holds."""
+        """The elements that a device holds for one index of the first dimension."""
         return math.prod(SHAPE[1:]) // math.prod(self.parts[1:])
 
 
-# What the words of the table say.
+# The meanings of the words in the tables.
 MEANINGS = {
     "nothing": lambda sent: not sent.found,
     "the strips": lambda sent: sent.elements <= 4 * sum(sent.case.pads) * sent.row,
-    # With automatic axes, XLA adds up along one mesh axis after the other.
+    # With automatic axes, XLA sums over one mesh axis after the other.
     "the sums": lambda sent: (
         sent.kinds == {"all-reduce"}
         and sent.elements <= 2 * sum(count > 1 for count in sent.parts)
@@ -116,11 +116,11 @@ def parts_of(mesh, spec):
 
 
 def divisions(meshes=("2", "4", "8", "2x4"), devices=8, alike=()):
-    """The cases under the specs of these meshes that their lines speak of.
+    """Tests of each case, with the divisions of these meshes to which its row applies.
 
-    Cases that need more than `devices` are skipped. Meshes of 2 and of 4 devices are
-    slow tests: 8 devices have the same collectives, and more ways to divide. The specs
-    `alike` divide as others do, and are slow, too.
+    A case is skipped if it needs more than `devices`. Meshes of 2 and of 4 devices are
+    slow tests, because 8 devices have the same collectives and more divisions. The
+    specs `alike` divide as other specs do, and are slow tests, too.
     """
 
     uses = []
@@ -146,10 +146,10 @@ def sharding_of(mesh, spec, kind=AxisType.Auto, platform="cpu"):
 
 
 def run(function, sharding, *arrays, one=None):
-    """Runs a sharded program, and compares its outputs with those of one device.
+    """Runs a sharded program, and compares its outputs with the outputs of one device.
 
     Returns the text of the compiled program and its outputs. `one` has the outputs of
-    one device, if they are known.
+    one device, if we know them.
     """
     placed = [jax.device_put(x, sharding) for x in arrays]
     jitted = jax.jit(function)
@@ -172,13 +172,13 @@ def pulled_back(case):
 
 @functools.cache
 def on_one_device(case, gradient=False):
-    """What is compared with the outputs on all the meshes."""
+    """The outputs of one device, for comparison with those of all meshes."""
     function, arrays = pulled_back(case) if gradient else (case.function, case.arrays)
     return jax.jit(function)(*arrays)
 
 
 def check_sent(text, case, parts, kind, gradient=False):
-    """Compares the text of a compiled program with what the page says is sent."""
+    """Compares the collectives of a compiled program with the word on the page."""
     found = [(one.kind, one.elements) for one in collectives(text)]
     sent = Sent(found, case, parts, gradient)
     word = table()[case.row][kind]
@@ -186,7 +186,7 @@ def check_sent(text, case, parts, kind, gradient=False):
 
 
 def check_both(case, mesh, spec, kind, platform="cpu"):
-    """A call and, if there is one, its gradient: against the page and one device."""
+    """Checks a call, and its gradient if any, against the page and one device."""
     sharding = sharding_of(mesh, spec, kind, platform)
     parts = parts_of(mesh, spec)
     programs = [(case.function, case.arrays)]
@@ -202,7 +202,7 @@ def check_both(case, mesh, spec, kind, platform="cpu"):
 
 
 def check_bytes(devices):
-    """Compares what each of eight devices sends with the page about many devices."""
+    """Compares the bytes that each of eight devices sends with docs/sharding.md."""
     row = r"^\| (.*) \| ([\d.]+ [KM]?i?B) \| ([\d.]+ [KM]?i?B|-) \|$"
     text = (DOCS / "sharding.md").read_text()
     page = {}

@@ -1,8 +1,8 @@
 """The operators as NumPy loops, written a second time from DirectML's pages.
 
-The oracles import nothing from dmljax and share no code with it, so that a mistake in
-one is not repeated in the other. They trust their arguments: support tables, sizes and
-types are checked elsewhere. Every coordinate and index is a Python integer.
+The oracles import nothing from dmljax and share no code with it, so that they do not
+repeat its mistakes. They trust their arguments: other tests check support tables, sizes
+and types. Every coordinate and index is a Python integer.
 """
 
 import math
@@ -83,7 +83,7 @@ def nonzero(scalar):
         return int(scalar) != 0
     if scalar.dtype.kind == "c":
         return nonzero(scalar.real) or nonzero(scalar.imag)
-    # A type without a zero makes something else of these two.
+    # A type without a zero converts these two to other numbers.
     zeros = np.array([0.0, -0.0]).astype(scalar.dtype)
     return _bits(scalar) not in [_bits(zero) for zero in zeros if zero == 0]
 
@@ -91,8 +91,8 @@ def nonzero(scalar):
 def nonzero_coordinates(x, *, columns=None, fill=0, parts=None, size=None):
     """Returns (count, coordinates), with the last columns of each coordinate.
 
-    With `parts` every part has its own. With `size` there are as many rows: further
-    rows are cut, and missing ones are filled.
+    With `parts`, each part has a count and coordinates of its own. With `size`, there
+    are `size` rows: more rows are cut, and missing rows are filled.
     """
     x = np.asarray(x)
     columns = max(x.ndim, 1) if columns is None else columns
@@ -115,7 +115,7 @@ def nonzero_coordinates(x, *, columns=None, fill=0, parts=None, size=None):
 
 
 def padding_source(i, n, mode):
-    """Returns the index that position i of an axis of size n reads; None outside."""
+    """Returns the index from which position i on an axis of size n is read, or None."""
     if mode == "CONSTANT":
         return i if 0 <= i < n else None
     if mode == "EDGE":
@@ -134,7 +134,7 @@ def padding_source(i, n, mode):
 
 
 def _source_coordinate(coordinate, start_padding, sizes, mode):
-    """Applies padding_source on every axis; None if one axis is outside."""
+    """Applies padding_source on every axis; None if an axis gives None."""
     axes = zip(coordinate, start_padding, sizes, strict=True)
     sources = tuple(padding_source(c - int(s), n, mode) for c, s, n in axes)
     return None if None in sources else sources
@@ -233,11 +233,11 @@ def strides_overlap(sizes, strides):
 
 
 def read_value(value, dtype):
-    """What DxDispatch makes of a number: a FLOAT16 is read as FLOAT32 first."""
+    """The value after DxDispatch has read it: FLOAT16 is read as FLOAT32 first."""
     return cast_padding_value(value, dtype) if dtype == np.float16 else value
 
 
 def _typed(value, dtype):
-    """Makes a scalar array of dtype. Out of a float type's range it is infinity."""
+    """Makes a scalar array. A number out of a float type's range becomes infinity."""
     with np.errstate(over="ignore"):
         return np.asarray(value, dtype)

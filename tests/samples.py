@@ -1,7 +1,7 @@
-"""What a sample of an operator is, and the values that fill one.
+"""Samples of operators, and values for their operands.
 
 tests/subjects/ has the samples, a file for each operator. The tests of results, of
-transformations and of other implementations all read from there.
+transformations and of other implementations all use these samples.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ NUMPY = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 WIDE = ("float64", "int64", "uint64", "complex128")
 INEXACT = ("float16", "bfloat16", "float32", "float64", "complex64")
-# What DirectML has no name for and JAX has.
+# JAX's types without a name in DirectML.
 EXTRA = ("bool", "bfloat16", "complex64", "complex128")
 EXTRA += ("float8_e4m3fn", "float8_e5m2", "int4", "uint4")
 
@@ -50,13 +50,13 @@ SPECIAL_BITS = {
 }
 SPECIAL_BITS |= {f"complex{2 * n}": SPECIAL_BITS[f"float{n}"] for n in (32, 64)}
 
-# XLA's CPU computes with other types in the place of these, even where it only moves
-# them: a NaN is then still a NaN, but this one, and a subnormal may be 0.
+# XLA's CPU computes with other types in place of these, even where it only moves
+# elements: any NaN may become this NaN, and a subnormal number may become 0.
 REPLACED = {"bfloat16": 0x7FC0, "float8_e5m2": 0x7F}
 
 
 def numbers(shape, dtype, seed):
-    """Small integers, some of them 0, that every type holds and adds exactly."""
+    """Small integers, some of them 0. Every type holds them and adds them exactly."""
     dtype = jnp.dtype(dtype)
     places = np.arange(np.prod(shape, dtype=int))
     line = (5 * places + 3 * seed) % 7
@@ -68,7 +68,7 @@ def numbers(shape, dtype, seed):
 
 
 def bits(shape, dtype, seed):
-    """Any bits, but of the replaced types only those that all platforms keep."""
+    """Random bits; for the replaced types only bits that all platforms keep."""
     array = any_bits(shape, dtype, seed)
     if array.dtype.name in REPLACED:
         words = array.view(f"u{array.dtype.itemsize}")
@@ -79,7 +79,7 @@ def bits(shape, dtype, seed):
 
 
 def any_bits(shape, dtype, seed):
-    """Any bits: for floats first the special values, from another one by each seed."""
+    """Random bits; for floats the special values first, rotated by the seed."""
     dtype = jnp.dtype(dtype)
     generator = np.random.default_rng(seed)
     if dtype.name in ("bool", "int4", "uint4"):
@@ -105,14 +105,15 @@ class Sample:
       operator: its name.
       function: `(*arrays, implementation=None, **attributes)` in JAX.
       oracle: `(*arrays, **attributes)` in NumPy.
-      name: of the sample, unique for the operator.
-      operands: an array each; or the shape of one that is filled at will.
-      attributes: what is static.
-      linear: whether the function is linear in the operands that are filled at will;
-        else it has no derivative.
+      name: the sample's name, unique for the operator.
+      operands: for each, an array, or the shape of an open operand, which we fill at
+        will.
+      attributes: the static arguments.
+      linear: whether the function is linear in the open operands; else it has no
+        derivative.
       implementation: "pallas" for the kernel, which a CPU simulates.
       moves: whether the operator only moves elements, so that any bits come out as they
-        went in. One that computes is filled with small whole numbers instead.
+        went in. Other operators get small whole numbers instead.
     """
 
     operator: str
@@ -130,7 +131,7 @@ class Sample:
 
     @property
     def open_operands(self):
-        """The positions of the operands that are filled at will."""
+        """The positions of the operands that are given as shapes."""
         shapes = (isinstance(operand, tuple) for operand in self.operands)
         return tuple(i for i, is_shape in enumerate(shapes) if is_shape)
 
@@ -148,14 +149,14 @@ class Sample:
         return dataclasses.replace(self, name=name, implementation="pallas")
 
     def run(self, *arrays):
-        """What the operator makes of the arrays."""
+        """The operator's output for these arrays."""
         options = dict(self.attributes)
         if self.implementation:
             options["implementation"] = self.implementation
         return self.function(*arrays, **options)
 
     def expected(self, *arrays):
-        """What the oracle makes of the arrays."""
+        """The oracle's output for these arrays."""
         return self.oracle(*arrays, **self.attributes)
 
 
@@ -163,11 +164,11 @@ class Wrong(NamedTuple):
     """A wrong call of an operator.
 
     Attributes:
-      operator: DirectML's name, which the message begins with.
+      operator: DirectML's name, the beginning of the message.
       text: pieces of the message in their order, with "..." between them.
-      call: of `arrays`, inside of a traced program or outside.
-      arrays: what it is called with.
-      error: which exception it raises.
+      call: a function of `arrays`, inside of a traced program or outside.
+      arrays: the arguments of the call.
+      error: the exception that the call raises.
     """
 
     operator: str
@@ -186,7 +187,7 @@ class Wrong(NamedTuple):
 
     @classmethod
     def of_descriptor(cls, desc, text, **changes):
-        """A descriptor with the fields that make it wrong."""
+        """A descriptor with fields that make it wrong."""
         changed = dataclasses.replace(desc, **changes)
         return cls(desc.operator, text, functools.partial(create_operator, changed))
 
@@ -195,14 +196,14 @@ class Described(NamedTuple):
     """A descriptor of an operator, typed a second time from DirectML's pages.
 
     Attributes:
-      example: a valid descriptor, of small tensors of one type where it may be, and of
+      example: a valid descriptor of small tensors, of one type if possible, and of
         floats if the operator is linear.
-      fields: of the C struct, in their order.
+      fields: the fields of the C struct, in their order.
       table: the support table, by feature level.
-      attributes: `(rank, data type) -> values` of the fields behind the tensors. They
-        fit an output of this rank and type.
-      fits: `desc -> bool`, whether fields that are legal alone are legal together.
-      make: makes a valid descriptor at random, by the tools of a `tests.fuzz` Maker.
+      attributes: `(rank, data type) -> values` of the fields behind the tensors, for an
+        output of this rank and type.
+      fits: `desc -> bool`, whether legal fields are legal together.
+      make: makes a valid descriptor at random, from a Maker of `tests.fuzz`.
       oracle: `(desc, *arrays) -> outputs` in NumPy. All tensors are packed.
       taken: as in `Subject`, by the field's name.
     """
@@ -223,19 +224,18 @@ class Subject:
 
     Attributes:
       operator: its entry in the registry.
-      tensor: the operands that are filled at will have the types of this tensor in the
-        support table.
-      signature: of the function, without its annotations.
-      arguments: right ones, one for each parameter.
-      taken: by argument, the names in `GARBAGE` of what is none there.
+      tensor: the tensor in the support table whose types the open operands have.
+      signature: the function's signature, without annotations.
+      arguments: valid arguments, one for each parameter.
+      taken: by argument, the names in `GARBAGE` of its valid values.
       samples: typical uses, for every type and every transformation.
-      edges: the limits of shapes and attributes, for the results alone.
-      errors: a wrong call for each rule that no other operator has.
+      edges: the limits of shapes and attributes, only for the tests of results.
+      errors: a wrong call for each rule of this operator alone.
       sharded: by name, calls for each line of the table about sharding on its page.
-      descriptors: what is known of its descriptors, by DirectML's name.
-      plans: the names of the edges that a kernel runs. A kernel is slow to simulate,
-        so we run one edge for each way to launch it.
-      names: what else the operator makes public: enums and named tuples.
+      descriptors: the facts about its descriptors, by DirectML's name.
+      plans: the names of the edges that we run by kernel. A kernel is slow to simulate,
+        so there is one edge for each way to launch it.
+      names: the operator's other public names: enums and named tuples.
     """
 
     operator: Registered
@@ -258,13 +258,13 @@ class Subject:
 
     @property
     def jitted(self):
-        """The function that is compiled. Its cache grows by one for each trace."""
+        """The jitted function. Its cache grows by one entry for each trace."""
         name = self.operator.function.__name__
         return getattr(importlib.import_module(f"dmljax._{name}"), f"_{name}")
 
     @property
     def data_types(self):
-        """Every type of the newest level's table, then those of JAX alone."""
+        """The types of the newest level's table, then JAX's additional types."""
         support = self.operator.descriptors[0].support
         row = support[max(support)]
         named = (data_type.name.lower() for data_type in row[self.tensor].data_types)
@@ -272,13 +272,13 @@ class Subject:
 
     @property
     def kernel_samples(self):
-        """The samples by kernel: none if the operator has no kernel."""
+        """The samples by kernel; none if the operator has no kernel."""
         kept = self.samples if self.primitive.kernels else ()
         return tuple(sample.by_kernel() for sample in kept)
 
     @property
     def kernel_edges(self):
-        """The edges that a kernel runs, by kernel: none if there is no kernel."""
+        """The edges of `plans` by kernel; none if the operator has no kernel."""
         kept = self.edges if self.primitive.kernels else ()
         return tuple(edge.by_kernel() for edge in kept if edge.name in self.plans)
 

@@ -17,18 +17,18 @@ def array(dtype="float32", shape=SHAPE):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """A call, and the row of the table on the operator's page that speaks of it.
+    """A call, and its row in the table on the operator's page.
 
     Attributes:
-      function: of arrays that are sharded alike.
-      arrays: what it is called with. It is differentiated in the last of them.
-      row: the operator and the dimensions that are sharded, as the table has them.
-      fits: whether the row speaks of a division, given by the number of parts of each
+      function: takes arrays that are sharded alike.
+      arrays: the arguments. The derivative is by the last array.
+      row: the operator and the sharded dimensions, as the table has them.
+      fits: whether the row applies to a division, given by the number of parts of each
         dimension.
-      differentiable: whether the function has a derivative. If the output is whole on
-        every device, JAX wants such a cotangent: take the gradient in the function.
-      divided: whether the last output is divided as the arrays are.
-      pads: how much longer the first dimension of the output is, before and after.
+      differentiable: whether the function has a derivative. If every device has the
+        whole output, JAX wants whole cotangents: take the gradient in the function.
+      divided: whether the last output is divided like the arrays.
+      pads: the padding of the first dimension, before and after.
     """
 
     function: Callable

@@ -1,4 +1,4 @@
-"""What callers may pass as an array, a scalar, a size or an integer, and what not."""
+"""Right and wrong arguments: arrays, scalars, sizes and integers."""
 
 import functools
 import itertools
@@ -80,16 +80,16 @@ PLACES = {
 
 
 class Strange:
-    """NumPy would convert it to an array."""
+    """An object that NumPy would convert to an array."""
 
     def __array__(self):
         return X
 
 
 def assert_no_array(value, text, error=TypeError):
-    """The value is refused in every place."""
+    """Asserts that every function refuses the value, in place of each of its arrays."""
     for operator, argument, _, call in PLACES.values():
-        if value is None and call is diagonal_matrix1:  # it stands for zeros
+        if value is None and call is diagonal_matrix1:  # None stands for zeros
             continue
         assert_refused(operator, f"{argument} {text}", call, value, error=error)
 
@@ -118,7 +118,7 @@ NO_TYPES += ["float6_e2m3fn", "float6_e3m2fn"]
         (jax.random.key(0), f"has elements of type key<fry>{ELEMENTS}{KEYS}"),
     ],
 )
-def test_what_is_no_array(value, text):
+def test_values_that_are_no_arrays(value, text):
     assert_no_array(value, text)
 
 
@@ -149,7 +149,7 @@ def test_wide_types_need_x64(dtype):
 
 
 def test_arrays_of_numpy_become_32_bits():
-    """As in JAX. Rows are [the narrow type, the wide one]."""
+    """NumPy's 64-bit arrays become 32 bits wide, as in JAX. A row is (narrow, wide)."""
     calls = [
         lambda x: padding(x, (1, 0), (0, 1), mode="wrap"),
         lambda x: diagonal_matrix1(x, value=0),
@@ -198,8 +198,8 @@ def test_an_integer_of_more_than_32_bits_is_no_array():
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_what_is_an_array(place):
-    """NumPy's arrays, JAX's, and objects that wrap one."""
+def test_arrays_of_every_kind(place):
+    """NumPy's arrays, JAX's arrays, and objects that wrap an array."""
     _, _, array, call = PLACES[place]
     expected = call(array)
     for value in (jnp.asarray(array), Parameter(array), Parameter(jnp.asarray(array))):
@@ -249,7 +249,7 @@ padding_value = SCALARS["value (PaddingValue)"]
     ("dtype", "numbers"),
     [
         ("float32", [0.1, 7, True, 0, -0.0, -(2**70), np.nan, -np.inf, 1e300]),
-        # Scalars that have a type.
+        # Typed scalars.
         ("float32", [np.float32(7), np.full((), 7, np.float32), np.zeros((), bool)]),
         ("float32", [jnp.float32(7), jnp.asarray(7.0), jnp.finfo(jnp.float32).min]),
         ("float32", [np.True_, jnp.asarray(True), Parameter(jnp.float32(7))]),
@@ -296,7 +296,7 @@ def test_a_number_takes_the_type_of_the_tensor(dtype, numbers):
         ("bool", [2, -1, 0.5], "is {}; BOOL holds False and True"),
         ("float32", [2**1024], "is about 2^1024; FLOAT32 holds no numbers of this si"),
         ("complex64", [-HUGE], "is about -2^16609; COMPLEX64 holds no numbers of th"),
-        # These have a type of their own, and another one.
+        # These numbers have a type of their own, which differs from the tensor's.
         ("float16", [np.float32(1)], "both must be the same"),
         ("float32", [np.float16(1), np.int32(1)], "both must be the same"),
         ("int32", [np.int8(1), np.uint32(1), np.float32(2.5)], "both must be the same"),
@@ -343,7 +343,7 @@ FLOATS = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
 
 
 def test_a_float_saturates(x64):
-    """As a number, an array, a literal that NumPy converts in a program, or traced."""
+    """A number, an array, a literal that NumPy converts in a program, a tracer."""
 
     def pad(dtype, values):
         x = jnp.zeros((1, 1), dtype)
@@ -378,7 +378,7 @@ def test_which_traced_numbers_a_type_takes(dtype, taken, refused):
             assert run(number).dtype == dtype
         for number in refused:
             if call is padding_value and number == 1.5:
-                continue  # it truncates a float
+                continue  # PADDING truncates a float
             text = f"{re.escape(name)}.*must be the same. "
             with pytest.raises(DescriptorError, match=text):
                 run(number)
@@ -395,14 +395,14 @@ def test_a_new_number_compiles_nothing(name):
     for number in (0.0, 0, False, 1.0, True, 2.5, 3, -0.0, -(2**40)):
         SCALARS[name](x, number)
         assert programs() == size + 1
-        # jax.checkpoint would hide the values of arrays, but for the condition.
+        # jax.checkpoint would hide the values of arrays, except for the condition.
         program = functools.partial(SCALARS[name], value=number)
         consts = jax.make_jaxpr(program)(x).consts
         assert all(const.dtype == bool for const in consts)
 
 
 def test_a_float_attribute_is_rounded_to_float32_and_saturates(x64):
-    """A descriptor's FLOAT, in every type of its tensor."""
+    """A descriptor's FLOAT attribute, for every type of its tensor."""
     fractions = [10.6, -10.6, -0.5, -0.0, 0.1, 127.9, 255.5]
     limits = [-129.0, 256.0, 16777217.0, 2147483647.0, 4294967295.0, -2147483649.0]
     large = [1e6, 9.3e18, 1.9e19, 1e300, -1e300, np.nan, np.inf, -np.inf]
@@ -426,7 +426,7 @@ def test_casts_of_float_attributes_in_plain_numbers():
         assert cast_float_value(value, np.dtype(name)) == expected
 
 
-def test_what_is_no_float_attribute():
+def test_wrong_float_attributes():
     for value in (1j, np.complex64(1j), HUGE, -HUGE, "1", True, None):
         text = "X is ...; it must be a real number that a floating-point type holds"
         assert_refused("PADDING", text, check_float, "PADDING", "X", value)
@@ -441,7 +441,7 @@ def test_integer_types():
         assert is_integer(jnp.dtype(name)) == (name in whole)
 
 
-def test_what_is_a_sequence():
+def test_sequences():
     for values in ([], (1, 2), range(3), np.zeros(2), np.zeros((2, 2))):
         assert is_sequence(values)
     masked = np.ma.masked_array([1, 2])
@@ -474,7 +474,7 @@ def test_integers_become_pythons():
         ("PADDING", LAST, lambda n: pad(end=[1, n])),
     ],
 )
-def test_what_is_no_integer(operator, name, call):
+def test_wrong_integers(operator, name, call):
     refused = functools.partial(assert_refused, operator)
     static = "must be an integer that is known when the program is traced, not"
     for value in (1.0, "1", np.float32(1)):
@@ -484,7 +484,7 @@ def test_what_is_no_integer(operator, name, call):
         text = f"{name} is {value}, a boolean; it must be an integer"
         refused(text, call, value, error=TypeError)
     refused(f"{name} is about 2^16609; it must be an ", call, HUGE)
-    if name in (BEGIN, END):  # it may be traced, or be left out by None
+    if name in (BEGIN, END):  # bounds may be traced, or None
         return
     if operator != NONZERO:
         refused(f"{name} {static} NoneType", call, None, error=TypeError)
@@ -501,7 +501,7 @@ def test_what_is_no_integer(operator, name, call):
         ("PADDING", LAST, lambda ns: pad(end=ns)),
     ],
 )
-def test_what_is_no_sequence_of_integers(operator, name, call):
+def test_wrong_sequences_of_integers(operator, name, call):
     for value in (5, "34", np.array(3), {3}):
         kind = type(value).__name__
         text = f"{name} must be a sequence of integers, one for each axis, not {kind}"
@@ -512,11 +512,11 @@ def test_what_is_no_sequence_of_integers(operator, name, call):
         text = f"{name} is {n}; it must be an integer of at most 64 bits"
         assert_refused(operator, text, call, (1, n))
     text = f"{name} is traced; it must be a tuple of integers, known when"
-    for value in (np.ones(2, np.int32), [1, 1], (1, 1)):  # JAX traces what is in them
+    for value in (np.ones(2, np.int32), [1, 1], (1, 1)):  # JAX traces their elements
         assert_refused(operator, text, jax.jit(call), value, error=TypeError)
 
 
-def test_what_is_an_integer_or_a_sequence_of_integers():
+def test_integers_and_sequences_of_integers():
     for value in (3, np.int8(3), np.uint64(3), np.array(3), jnp.int32(3)):
         found = as_integer("ONE_HOT", "size", value)
         assert type(found) is int
@@ -537,7 +537,7 @@ def test_what_is_an_integer_or_a_sequence_of_integers():
         assert all(type(n) in (int, type(symbol)) for n in found)
 
 
-def test_what_is_no_dtype():
+def test_wrong_dtypes():
     texts = {dtype: f"{np.dtype(dtype)}; it must be {KIND}" for dtype in NO_TYPES}
     texts["float31"] = "'float31'; it must be a data type such as jnp.float32"
     for dtype, text in texts.items():

@@ -53,7 +53,7 @@ def no_member(kind, value, text):
     assert_refused("PADDING", text, as_member, "PADDING", "X", value, kind)
 
 
-def test_what_is_a_member():
+def test_members_of_enums():
     for value in (PaddingMode.EDGE, 1, np.int64(1), np.uint8(1)):
         assert as_member("PADDING", "X", value, PaddingMode) is PaddingMode.EDGE
     no_member(DataType, "FLOAT32", "UNKNOWN, FLOAT32,...INT4. Write DataType.FLOAT32.")
@@ -65,7 +65,7 @@ def test_what_is_a_member():
 MODES = "it must be one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP. Write "
 
 
-def test_what_is_no_mode():
+def test_wrong_modes():
     for value in ([], True, np.True_, 5, -1, 1.0, None, "mean", DataType.FLOAT32):
         text = f"is {value!r}; {MODES}for example PaddingMode.WRAP."
         no_member(PaddingMode, value, text)

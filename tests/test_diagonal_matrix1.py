@@ -1,4 +1,4 @@
-"""DIAGONAL_MATRIX1: bounds that are data: traced, batched, sharded.
+"""DIAGONAL_MATRIX1: traced, batched and sharded bounds.
 
 Its wrong calls and its edge cases are in tests/subjects/diagonal_matrix1.py.
 """
@@ -80,11 +80,11 @@ def test_every_pair_of_bounds(matrix):
 # NO BOUND
 
 
-# BOUNDS THAT ARE DATA
+# TRACED BOUNDS
 
 
 def test_every_span_as_data():
-    """Each of a batch has its own span, and each alone has it too."""
+    """In a batch, each matrix has a span of its own; the same spans one by one."""
     wanted = np.stack([expected(X, *span) for span in SPANS])
     jitted = jax.jit(functools.partial(filled, X))
     assert_same(jax.jit(jax.vmap(functools.partial(filled, X)))(BEGIN, END), wanted)
@@ -127,7 +127,7 @@ def test_over_explicit_axes(spec):
 
 
 def test_bounds_of_every_kind():
-    """Arrays are data. Another one compiles nothing."""
+    """Arrays are data, so another array compiles nothing."""
     wanted = expected(X, 1, 3)
     for begin, end in (
         (np.int64(1), np.array(3)),

@@ -1,4 +1,4 @@
-"""ELEMENT_WISE_IF: which type a scalar takes.
+"""ELEMENT_WISE_IF: the types of scalars.
 
 Its wrong calls and its edge cases are in tests/subjects/element_wise_if.py.
 """
@@ -17,7 +17,7 @@ from tests.checks import assert_same
 
 CONDITION = np.array([[1, 0, 2], [0, 1, 0]], np.uint8)
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
-# Scalars of every kind that takes the type of X, or has it.
+# Scalars of every kind that can have the type of X.
 NUMBERS = [7.0, 0.0, 7, np.float32(7), np.full((), 7, np.float32)]
 NUMBERS += [jnp.float32(7), jnp.asarray(7.0), jnp.finfo(jnp.float32).min]
 
@@ -40,14 +40,14 @@ def scanned(condition, a, b):
     ids=["jit", "checkpoint", "vmap", "scan"],
 )
 def test_traced_scalars(select):
-    """In one program: the numbers are its arguments."""
+    """In one program, whose arguments are the numbers."""
     found = jax.jit(lambda bs: [select(CONDITION, X, b) for b in bs])(NUMBERS)
     for output, number in zip(found, NUMBERS, strict=True):
         assert_same(output, np.where(CONDITION != 0, X, np.float32(number)))
 
 
 def test_types_of_scalars():
-    """Python's numbers take the other's type. So do weak arrays, but for them."""
+    """Python's numbers take the other's type. So do weak arrays beside typed arrays."""
     weak = jnp.full((2, 3), 1.5)
     assert weak.weak_type
     for a, b, dtype in (

@@ -1,7 +1,7 @@
-"""JAX outside its documentation: in one file, and each name hidden in turn.
+"""JAX's undocumented names: they are in one file, and we hide each name in turn.
 
-Without a name the operators do with less, or raise one error that says what this JAX
-lacks, as the table in `dmljax._jax` says.
+Without a name the operators do with less, or raise an error that names the part that
+this JAX lacks. The table in `dmljax._jax` has the names.
 """
 
 import ast
@@ -33,9 +33,9 @@ PAIR = np.array([2, 7], np.float32)
 
 # NAMES IN THE OTHER FILES
 
-# The names that the package uses of a module, each of them on a page of JAX's
-# documentation or in the tutorial (https://docs.jax.dev/en/latest/jax-primitives.html).
-# Members of a class are described with the class.
+# The names that the package uses of each module. Each has a page in JAX's documentation
+# or is in the tutorial (https://docs.jax.dev/en/latest/jax-primitives.html). The page
+# of a class also describes its members.
 DOCUMENTED = {
     "jax": """
         Array Device ShapeDtypeStruct __version__ block_until_ready checkpoint config
@@ -69,8 +69,8 @@ DOCUMENTED = {
     "jax.tree_util": "GetAttrKey register_pytree_with_keys",
     "jax.typing": "ArrayLike DTypeLike",
 }
-# A test of JAX itself compares all names of these modules with their pages. It leaves
-# out the primitives, whose names end in "_p", and these.
+# A test of JAX itself compares all names of these modules with their pages, except the
+# names in LEFT_OUT and primitives, whose names end in "_p".
 WHOLE = ("jax.numpy", "jax.lax")
 LEFT_OUT = {f"jax.lax.{name}" for name in ("create_token", "dtype", "pcast", "pvary")}
 PACKAGE = pathlib.Path(dmljax.__file__).parent
@@ -94,7 +94,7 @@ def is_documented(name):
 
 
 def imports_of(tree):
-    """What each name stands for that a file imports from JAX."""
+    """The local names of a file's imports from JAX, with their full names."""
     names = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -111,7 +111,7 @@ def imports_of(tree):
 
 
 def full_name(node, names):
-    """The name of JAX that an expression is; None for other expressions."""
+    """JAX's full name for an expression; None for other expressions."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, ast.Attribute):
@@ -121,14 +121,14 @@ def full_name(node, names):
 
 
 def undocumented_names(tree):
-    """The names of JAX in a file that no page has, and how it may come by others."""
+    """The names of JAX in a file that no page has, and ways to get such names."""
     names = imports_of(tree)
     used = set(names.values())
     for node in ast.walk(tree):
         used.add(full_name(node, names) or "jax")
         if isinstance(node, ast.Attribute) and node.attr in HIDDEN_ATTRIBUTES:
             used.add(node.attr)
-        # Nobody describes what a lowering rule's context has.
+        # The context of a lowering rule is not documented.
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "context":
             used.add(f"context.{node.attr}")
         getter = isinstance(node, ast.Call) and ast.unparse(node.func) in GETTERS
@@ -180,11 +180,11 @@ def test_each_documented_name_is_used():
     assert listed - names == set()
 
 
-# WHAT IS RUN WITHOUT A NAME
+# PROGRAMS THAT RUN WITHOUT A NAME
 
 
 def operators(x, pair):
-    """Every operator that has a derivative."""
+    """Every operator with a derivative."""
     indices = x[:, :1].astype(np.int32)
     return (
         dmljax.diagonal_matrix1(x, value=pair[1]),
@@ -212,7 +212,10 @@ MANY = jax.ShapeDtypeStruct((2**14,), np.float32)
 
 
 def exported():
-    """What it gives here; and then for a GPU, where a kernel would be the default."""
+    """The results of an export here, and the sizes of an export for a GPU.
+
+    On a GPU, a kernel would be the default.
+    """
     outputs = export.export(jax.jit(everything))(X, PAIR).call(X, PAIR)
     find = jax.jit(dmljax.nonzero_coordinates)
     return outputs, export.export(find, platforms=["cuda"])(MANY).out_avals[0].shape
@@ -227,7 +230,7 @@ def automatic():
 
 
 def explicit():
-    """The lines of nonzero_coordinates as a batch, as it does not divide a tensor."""
+    """nonzero_coordinates does not divide a tensor, so its lines are a batch."""
     sharding = sharding_of("2", P("a"), AxisType.Explicit)
     with jax.set_mesh(sharding.mesh):
         x = jax.device_put(X, sharding)
@@ -259,7 +262,8 @@ if kernels_available("cuda"):
 LACKS = "it needs .*mosaic_gpu as JAX 0.10.2 has it, while this is JAX"
 PER_THREAD = ("code per thread", "reference", "pointer", "dialects")
 NEEDED = ("lower", "operand types", "result types")
-# The uses that fail, and what is in the message. All others give the same as before.
+# The uses that fail without a name, and a part of the message. All other uses give the
+# same result as before.
 ERRORS = {
     ("devices", "kernel"): (DescriptorError, "axis_context.num_devices"),
     ("manual axes", "mapped"): (ValueError, "cotangent type"),
@@ -273,17 +277,17 @@ for name in PER_THREAD:
         ERRORS[name, "kernel per thread"] = (DescriptorError, LACKS)
     if not blocks.SIMULATED:  # then the kernel runs as code per thread, too
         ERRORS[name, "kernel"] = (DescriptorError, LACKS)
-# The names that are read when a program is made. Each takes seconds, because everything
-# is compiled again. We hide names together if the same use fails without them.
+# The names that a program reads when it is made. Each takes seconds, because everything
+# is compiled again. We hide names together if the same use fails without each.
 ALONE = ("devices", "export", "manual axes", "weak type", "compute capability")
 HIDDEN = [PER_THREAD] + [(name,) for name in ALONE]
-# A JAX has one of these two names.
+# Each JAX has one of these two names.
 SECOND = {"manual axes": "manual axes in JAX 0.9"}
 
 
 @functools.cache
 def before(use):
-    """What a use gives with all names."""
+    """The results of a use with all names."""
     return USES[use]()
 
 
@@ -308,7 +312,7 @@ def test_the_table_is_complete():
     assert set(_jax.UNDOCUMENTED) == tested
 
 
-def test_which_jax_has_what_kernels_for_gpus_need():
+def test_versions_of_jax_with_kernels_for_gpus():
     assert kernels_available("cuda") == (jax.__version_info__ >= (0, 10, 2))
 
 
@@ -351,8 +355,8 @@ def test_an_export_has_the_default_kernel_where_jax_does_not_say_that_it_is_one(
 # MODULES
 
 
-def test_a_module_that_jax_does_not_have(monkeypatch):
-    """Or a module of a package that it does not have."""
+def test_missing_modules(monkeypatch):
+    """A missing module, and a module of a missing package."""
     assert _jax.module("jax.experimental.no_such_module") is None
     assert _jax._read("export", None) is None
     monkeypatch.setitem(sys.modules, "jax.experimental.mosaic", None)
@@ -380,10 +384,10 @@ print("dmljax._model.run" in sys.modules)
 """
 
 
-def test_an_import_loads_only_what_programs_use():
-    """No module besides what `import jax, jax.extend.core, chex` loads and our own.
+def test_an_import_loads_few_modules():
+    """We load only our own modules and those of `import jax, jax.extend.core, chex`.
 
-    Neither the import nor calls on a CPU load a kernel, or what reads model files.
+    Neither the import nor calls on a CPU load a kernel or the code for model files.
     """
     done = python("-c", IMPORTS, JAX_PLATFORMS="cpu")
     imported, loaded, asked = done.stdout.splitlines()

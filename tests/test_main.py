@@ -1,4 +1,4 @@
-"""The command line: what it shows, and that bad input is one line and status 2."""
+"""The command line: its output; bad input is one line and status 2."""
 
 import doctest
 import io
@@ -40,7 +40,7 @@ def stream(content=b"", encoding="utf-8"):
 
 
 def rejects(capsys, arguments, message):
-    """Asserts status 2, an empty output, and one line of error with this message."""
+    """Asserts status 2, no output, and an error of one line with this message."""
     assert command_line.main(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -116,7 +116,7 @@ def test_where_files_are_written(capsys, folder):
 
 
 def test_no_file_is_written_twice(capsys):
-    """Neither by one model nor by two, if files are not to be replaced."""
+    """With --no-clobber, neither one model nor two may write a file twice."""
     twice = padding_model()
     twice["commands"].append(twice["commands"][-1])
     first, second, third = files(padding_model(), padding_model(), twice)
@@ -158,7 +158,7 @@ def test_a_wrong_command_line(arguments, message, capsys):
     rejects(capsys, arguments, message)
 
 
-# What the terminal shows
+# Text on the terminal
 
 
 def test_names_that_the_terminal_cannot_show(monkeypatch):
@@ -181,7 +181,7 @@ def test_an_error_that_the_terminal_cannot_show(monkeypatch):
     assert error.startswith(b"dmljax: model '\\xe9.json': it cannot")
 
 
-# How it ends
+# The end of the process
 
 
 def test_an_interrupt(capsys, monkeypatch):
@@ -193,7 +193,7 @@ def test_an_interrupt(capsys, monkeypatch):
 
 @pytest.mark.parametrize("name", ["shutil.copymode", "os.replace", "os.link"])
 def test_sigterm_while_a_file_is_written(name, monkeypatch):
-    """What it had written under another name is removed."""
+    """The temporary file is removed."""
     pathlib.Path("written.npy").write_bytes(b"kept")
     more = ["--no-clobber", "--output-dir", "new"] if name == "os.link" else []
     os.mkdir("new")
@@ -253,7 +253,7 @@ def test_a_full_standard_error(capsys, monkeypatch, more, status):
         monkeypatch.setattr(sys, "stderr", full)
         assert run(*more) == status
         assert os.path.exists("written.npy") == (status == 0)
-    # Closing has not raised, as it would not raise at the end of the process.
+    # Closing does not raise here, so it does not raise at the end of the process.
     assert capsys.readouterr().out == (PRINTED if status == 0 else "")
 
 
@@ -264,7 +264,7 @@ def test_a_closed_output(capsys, monkeypatch):
 
 
 def test_a_program_without_a_platform():
-    """JAX reads this variable when it starts, so the program is a process."""
+    """JAX reads this variable when it starts, so we start a new process."""
     done = python("-m", "dmljax", "run", "none.json", JAX_PLATFORMS="nonsense")
     assert done.returncode == 2
     assert done.stdout == ""

@@ -1,4 +1,4 @@
-"""The result of nonzero_coordinates: what it is, and rows that it takes and puts."""
+"""The result of nonzero_coordinates: a pytree that takes and puts rows."""
 
 import copy
 import functools
@@ -81,7 +81,7 @@ def test_a_tuple_of_two():
         jax.jit(lambda found: found),
     ],
 )
-def test_it_keeps_the_sizes(passed):
+def test_a_result_keeps_the_sizes(passed):
     found = passed(find(MASK, size=5))
     assert type(found) is dmljax.NonzeroCoordinates
     assert_equal(found.take(numbers(8)), taken(MASK, numbers(8), 5))
@@ -166,7 +166,7 @@ def test_types(dtype):
 
 @pytest.mark.parametrize("size", [2, 4, 6])
 def test_a_batch_with_and_without_vmap(size):
-    """Rows of one line don't reach another if `size` is too small."""
+    """If `size` is too small, the rows of a line don't reach another line."""
     x, rows = numbers(4, 8, 3), -numbers(4, size, 3)
     run = functools.partial(there_and_back, size=size)
     wanted = [
@@ -226,7 +226,7 @@ def test_overflow_without_a_size_and_of_parts():
 
 @pytest.mark.parametrize("size", [3, 6])
 def test_derivatives(size):
-    """Both are linear: each is its own derivative, and they are adjoint."""
+    """Both functions are linear: each is its own derivative, and they are adjoint."""
     x, rows = numbers(8, 2), numbers(size, 2)
     zeros = np.zeros_like(x)
     kept = find(MASK, size=size, fill=None)
@@ -340,7 +340,7 @@ def test_devices_send_nothing_where_the_parts_lie(kind, way):
 
 @pytest.mark.skipif(jax.device_count() < 8, reason="there are few devices")
 def test_vmap_over_explicit_axes_of_masks_for_one_array():
-    """Of the arrays, each device has the whole, or the masks divide nothing."""
+    """Each device has the whole x, and a part of the masks and rows."""
     mesh = sharding_of("8", P("a"), AxisType.Explicit).mesh
     masks = np.tile(BATCH, (2, 1))
     x, rows = numbers(8, 3), -numbers(8, 3, 3)

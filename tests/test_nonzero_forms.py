@@ -1,4 +1,4 @@
-"""NONZERO_COORDINATES: its formulas, batches by each form, memory, the kernel."""
+"""NONZERO_COORDINATES: formulas, batches in each form, memory, the kernel."""
 
 import functools
 import math
@@ -66,9 +66,9 @@ def share(density, shape=(3, 5, 67)):
 @pytest.mark.parametrize("fill", [None, 0, 9])
 @pytest.mark.parametrize("size", [None, 1, 64, 400])
 def test_rows_of_each_form(form, size, fill):
-    """Sizes that are too small for some lines, or more than a line has elements.
+    """Sizes that are too small for some lines, or larger than a line.
 
-    `fill` is what the operator's attribute says, and None leaves zeros.
+    `fill` is the operator's attribute; None leaves zeros.
     """
 
     @jax.jit
@@ -92,7 +92,7 @@ def test_rows_of_each_form(form, size, fill):
     [((2, 0, 3), 4, 7), ((2, 3, 0), None, 0), ((0, 5, 2), 3, 0), ((2, 5, 2), 0, 0)],
 )
 def test_each_form_of_nothing(form, shape, size, fill):
-    """No elements, no lines, or no rows: the outputs have their sizes and counts."""
+    """Without elements, lines or rows, outputs still have their sizes and counts."""
     options = {"rank": 2, "size": size, "columns": 2, "fill": fill}
     found = jax.jit(functools.partial(form, **options))(np.ones(shape, np.float32))
     counts = np.full(shape[0], shape[1] * shape[2], np.uint32)

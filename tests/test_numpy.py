@@ -1,6 +1,6 @@
-"""dmljax.numpy: a call gives what its twin in jax.numpy or jax.nn gives.
+"""dmljax.numpy: every call equals its twin in jax.numpy or jax.nn.
 
-The table of calls is for both. NumPy's own tests of these functions run here as well.
+Both run the same table of calls. NumPy's own tests of these functions run here, too.
 """
 
 import functools
@@ -27,7 +27,7 @@ from tests.checks import assert_documented, struct
 from tests.meshes import each_kind, sharding_of
 from tests.samples import NUMPY as MODES
 
-# Arrays of NumPy, most of 64 bits. They become 32 bits where x64 mode is off.
+# NumPy's arrays, most of them of 64 bits, which become 32 bits outside of x64 mode.
 X = np.arange(12).reshape(3, 4) % 5 * 1.5
 CUBE = np.arange(24).reshape(2, 3, 4) % 3
 COUNTS = np.array([3, 0, 0, 7, -1])
@@ -80,7 +80,7 @@ LIT += [call(x, 3) for x in (1, [0, 2], NUMBERS, 1j + NUMBERS[-4:])]
 for dtype in ("int8", "uint8", "uint32", "int64"):
     LIT.append(call(INDICES.astype(dtype), 100))
 
-# Each list is one program: a call that is to return fewer than all elements has a size.
+# Each list is one program, so a call with fewer rows than elements needs a size.
 CALLS = {
     "pad": PADDED,
     "nonzero": SEARCHED,
@@ -107,7 +107,7 @@ def twin(name):
 
 
 def assert_alike(ours, theirs, given=""):
-    """Same values, types, also weak ones, and sizes."""
+    """Compares values, types, weak types, and sizes."""
     pairs = zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True)
     for one, other in pairs:
         assert (one.dtype, one.shape) == (other.dtype, other.shape), given
@@ -115,7 +115,7 @@ def assert_alike(ours, theirs, given=""):
         np.testing.assert_array_equal(one, other, str(given))
 
 
-# jax.nn.one_hot warns of floats.
+# jax.nn.one_hot warns of float indices.
 @pytest.mark.filterwarnings("ignore:jax.nn.one_hot input should be integer-typed")
 @pytest.mark.parametrize("x64", [False, True])
 @pytest.mark.parametrize("name", CALLS)
@@ -150,7 +150,7 @@ def test_calls_without_a_size(name, arrays):
 
 
 def each_function(library, x):
-    """Every function whose result is of the elements of `x`."""
+    """The results of every function that returns elements of `x`."""
     chosen = jnp.real(x).astype(bool)
     for mode in MODES:
         yield library.pad(x, 1, mode)
@@ -178,7 +178,7 @@ def test_types(x64):
 
 
 def differentiate(library, x, rows):
-    """The gradient of everything that has one, and of values that are added."""
+    """The gradient of all functions with a derivative, also by the added values."""
 
     def results(x, values):
         chosen = (x > 1).astype(np.int8)
@@ -216,7 +216,7 @@ def test_transformations(program):
 
 
 def test_gradients_outside_of_jit():
-    """The rows are found in numbers: no size is needed."""
+    """Here dnp.nonzero sees the values of x, so it needs no size."""
 
     def loss(x):
         return (x[dnp.nonzero(x)] ** 2).sum() + dnp.extract(x > 1, x)[0]
@@ -226,7 +226,7 @@ def test_gradients_outside_of_jit():
 
 
 def test_differences():
-    """What jax.numpy can't do, or does wrong."""
+    """Calls where jax.numpy raises an error or returns a wrong result."""
     for far in (2**31 - 1, 2**31, 2**40):
         assert_alike(dnp.tril(X, far), jnp.asarray(X))
         assert_alike(dnp.triu(X, -far), jnp.asarray(X))
@@ -244,7 +244,7 @@ WEAK = [jnp.full((2, 3), number) for number in (-2, 1.5, 1j)]
 
 @pytest.mark.parametrize("x", WEAK, ids=str)
 def test_weak_types(x):
-    """An array of Python numbers does not widen what it is added to."""
+    """A weak array does not widen the type of a sum."""
 
     def run(library):
         return [[*each_function(library, y)] for y in (x, x.astype(x.dtype))]
@@ -302,9 +302,9 @@ LITERALS += [-1 + 2j, 300.5 - 1j]
     "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
 )
 def test_floats_saturate(dtype):
-    """A literal in a program, too, of which JAX folds the conversion by NumPy.
+    """Floats, and literals in a program, whose conversion JAX folds by NumPy.
 
-    Of a complex number the real part is converted.
+    Only the real part of a complex number is converted.
     """
     x = jnp.ones(2, dtype)
     chosen = jnp.array([True, False])
@@ -327,7 +327,7 @@ def test_floats_saturate(dtype):
         np.testing.assert_array_equal(found, expected)
 
 
-# A coordinate of the longer one does not fit in int32.
+# LONGER has a coordinate that does not fit in int32.
 LONG, LONGER = (struct(bool, n) for n in (2**31, 2**31 + 1))
 
 
@@ -341,7 +341,7 @@ LONG, LONGER = (struct(bool, n) for n in (2**31, 2**31 + 1))
     ],
 )
 def test_coordinates_beyond_int32(find):
-    """Sizes decide it. No array is made."""
+    """The sizes decide the type. No array is made."""
     assert jax.eval_shape(find, LONG).dtype == np.int32
     with pytest.raises(ValueError, match=r"x64 mode.* dmljax\.nonzero_coordinates"):
         jax.eval_shape(find, LONGER)
@@ -350,7 +350,7 @@ def test_coordinates_beyond_int32(find):
 
 
 def test_elements_beyond_int32():
-    """Their coordinates are not in the result."""
+    """The result has elements, not their coordinates."""
 
     def choose(chosen, x):
         flat = dnp.extract(chosen, x, size=2)
@@ -448,7 +448,7 @@ def test_diagonals_that_are_data(function):
 
 
 def test_elements_of_no_array():
-    """There is nothing to choose from. jax.numpy refuses these sizes."""
+    """An array without elements. jax.numpy refuses these sizes."""
     nothing = jnp.zeros((0, 2))
     assert dnp.extract(nothing, nothing, size=3, fill_value=4).tolist() == [4] * 3
     for axis, sizes in ((0, (3, 2)), (1, (0, 3))):
@@ -457,7 +457,7 @@ def test_elements_of_no_array():
 
 
 def test_conditions_of_numpy_in_a_program():
-    """They are known, so that no size is needed. jax.numpy needs one in a program."""
+    """The conditions are known, so dmljax needs no size. jax.numpy needs one."""
 
     def run(library):
         yield library.compress(COUNTS[:3], jnp.asarray(CUBE), 1)
@@ -578,7 +578,7 @@ def test_the_functions_are_all_that_is_listed():
 @pytest.mark.parametrize("width", [1, (1, 2), ((1, 2), (0, 3))])
 @pytest.mark.parametrize("mode", ["constant", "reflect"])
 def test_a_second_call_enters_few_functions(width, mode):
-    """Functions of Python. The trace of the first call does the rest of the work."""
+    """Counts Python functions. The trace of the first call does most of the work."""
     x = jnp.asarray(X)
     entered = []
 
@@ -600,7 +600,7 @@ def refused(error, text, function, *arrays, **options):
         function(*arrays, **options)
 
 
-def test_what_dmljax_has_not():
+def test_missing_features():
     unknown = functools.partial(refused, NotImplementedError)
     statistics = ["maximum", "mean", "median", "minimum"]
     for mode in ("linear_ramp", "empty", *statistics, lambda row, *_: row):
@@ -700,9 +700,9 @@ def test_wrong_values():
     wrong("1 dimension; it must have at least", dnp.triu, COUNTS)
 
 
-# NumPy's own tests, by module. jax.numpy takes no objects, lists, dictionaries and long
-# doubles. The others that are left out are about NumPy's messages, the layout of its
-# arrays and modes that DirectML has not.
+# NumPy's own tests, by module. We leave out objects, lists, dictionaries and long
+# doubles, which jax.numpy refuses; and tests of NumPy's messages, of the layout of its
+# arrays, and of modes that DirectML lacks.
 NUMPYS = {
     "lib.tests.test_arraypad": r"Test(Constant|Reflect|Symmetric|Wrap|Edge)\.test_"
     r"(?!.*object|.*odd_method|.*pad_odd).*|.*(non_empty|zero_pad|as_ndarray|contig).*",
@@ -714,7 +714,7 @@ NUMPYS = {
 
 
 def list_tests(module):
-    """The tests of a module by name, those of classes as Class.test."""
+    """Yields the names and tests of a module; a test of a class is "Class.test"."""
     for name, value in vars(module).items():
         if isinstance(value, type) and name.startswith("Test"):
             for test in vars(value):
@@ -725,7 +725,7 @@ def list_tests(module):
 
 @pytest.mark.parametrize("module", NUMPYS)
 def test_tests_of_numpy(monkeypatch, x64, module):
-    with warnings.catch_warnings(action="ignore"):  # of marks that are not ours
+    with warnings.catch_warnings(action="ignore"):  # of NumPy's pytest marks
         numpys = importlib.import_module(f"numpy.{module}")
 
     def in_numpy(function):

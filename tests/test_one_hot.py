@@ -1,4 +1,4 @@
-"""ONE_HOT: what is not tested for all operators, by the samples of tests/subjects/."""
+"""ONE_HOT: values that are known when a program is traced."""
 
 import functools
 
@@ -30,7 +30,7 @@ def test_the_largest_size():
     ],
 )
 def test_values_that_jax_knows_are_those_of_data(values, dtype, converted):
-    """Bit for bit: truth values that are converted have no negative zero."""
+    """Equal bits: truth values that are converted have no negative zero."""
     indices = np.int32([[0], [2], [-1], [3]])
     values = np.array(values, dtype)
     program = jax.make_jaxpr(lambda x: one_hot(x, values, size=3))(indices)

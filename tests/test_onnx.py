@@ -1,6 +1,6 @@
-"""dmljax.onnx: a call gives what ONNX's node gives, by ONNX's own tests.
+"""dmljax.onnx: every call equals ONNX's node, by ONNX's own tests.
 
-Where ONNX is not installed, the table of calls is what remains.
+Without ONNX, only the table of calls runs.
 """
 
 import functools
@@ -19,7 +19,7 @@ from tests.transforms.dense import assert_equal
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) % 5
 CUBE = np.arange(24, dtype=np.int8).reshape(2, 3, 4) % 3
-PADS = np.array([2, 1])  # 64 bits, as of AXIS: they are static
+PADS = np.array([2, 1])  # NumPy's arrays are static; these have 64 bits
 AXIS = np.array([-1])
 LABELS = np.int32([[2, -1], [-3, 9]])
 FLOATS = np.float32([0.9, -1.9, -0.5, np.nan, np.inf, -3e9, 1e30, 2])
@@ -27,7 +27,7 @@ OFF_ON = np.int8([7, -7])
 
 
 def lit(indices, depth, off_on=OFF_ON):
-    """The sequences of indices. None lights nothing."""
+    """The expected one-hot rows. The index None lights no element."""
     rows = [[off_on[int(i == n)] for i in range(depth)] for n in indices]
     return np.array(rows, off_on.dtype)
 
@@ -38,7 +38,7 @@ def traced(number):
 
 
 def rows_of_pad():
-    """Yields results of a function, each with the expected array, as those below."""
+    """Yields pairs: a result, and the expected array."""
     yield dox.pad(X, [1, 0, 2, 3]), np.pad(X, ((1, 2), (0, 3)))
     yield dox.pad(X, PADS, None, AXIS), np.pad(X, ((0, 0), (2, 1)))
     filled = np.pad(X, ((2, 1), (0, 0)), constant_values=7)
@@ -58,7 +58,7 @@ def rows_of_modes():
         padded = np.pad(CUBE, ((0, 0), (3, 5), (9, 0)), mode)
         yield dox.pad(CUBE, (9, 3, 0, 5), axes=(2, -2), mode=mode), padded
         yield dox.pad(CUBE, (9, 3, 0, 5), np.int8([1]), (2, -2), mode=mode), padded
-        # An axis of size 0 that gets no padding has nothing to repeat, and needs none.
+        # An axis of size 0 without padding repeats nothing, and is valid.
         empty = np.zeros((0, 3), np.int8)
         yield dox.pad(empty, [0, 1, 0, 2], mode=mode), np.zeros((0, 6), np.int8)
 
@@ -115,7 +115,7 @@ def rows_of_compress():
     yield dox.compress(X, X[0] > 1, axis=1, size=2), X[:, 2:4]
     yield dox.compress(X, X[0, :2] == 0, axis=-2, size=2), [X[0], 0 * X[0]]
     yield dox.compress(CUBE, np.array([0, 1, 1]) > 0, size=3), np.int8([1, 2, 0])
-    # As ONNX Runtime, which flattens and cuts the condition. NumPy's needs no size.
+    # Like ONNX Runtime, dmljax flattens and cuts the condition. NumPy's needs no size.
     square = np.array([[1, 0], [1, 1]]) > 0
     yield dox.compress(X, square, axis=1), X[:, [0, 2, 3]]
     yield dox.compress(X, square, axis=0), X[[0, 2]]
@@ -145,7 +145,7 @@ KEPT = {"float32", "int8", "int32", "bool"}
 @pytest.mark.parametrize("x64", [False, True])
 @pytest.mark.parametrize("rows", ROWS)
 def test_rows(rows, x64):
-    """One program for each function."""
+    """Runs all rows of a function as one program."""
     wanted = []
 
     @jax.jit
@@ -166,7 +166,7 @@ def test_rows(rows, x64):
 
 
 def test_calls_without_a_size():
-    """Outside of ``jit`` there are as many as there are, and inside an error."""
+    """Outside of ``jit`` all rows are returned; inside, a missing size is an error."""
     np.testing.assert_array_equal(dox.nonzero(X), np.nonzero(X))
     assert dox.nonzero(0.0).shape == (0, 0)
     np.testing.assert_array_equal(dox.compress(X, X[0] > 1, axis=1), X[:, 2:])
@@ -219,7 +219,7 @@ def diagonals(x, k):
 
 
 def test_traced_diagonals(x64):
-    """Those of a batch, of all types and past every diagonal."""
+    """A batch of diagonals, of all types, also far past the matrix."""
     several = [np.int8([-1, 0, 3, 127]), np.int32([-(2**31), 2**31 - 1])]
     several.append(np.array([[-(2**40)], [1], [2**40]]))
     several += [np.uint8([0, 1, 255]), np.uint32([1, 2**31, 2**32 - 1])]
@@ -235,7 +235,7 @@ def test_traced_diagonals(x64):
 
 
 def test_float_indices_out_of_range_light_nothing():
-    """A literal, too: JAX folds its conversion by NumPy, which warns."""
+    """Also a literal: JAX folds its conversion by NumPy, which warns."""
     for index in (2.0**31, 2.0**32, -(2.0**32), 1e30, np.inf, -np.inf, np.nan):
         program = jax.jit(lambda i=index: dox.one_hot(jnp.asarray(i), 3, OFF_ON))
         np.testing.assert_array_equal(program(), [7, 7, 7])
@@ -262,7 +262,7 @@ def test_a_traced_value_of_one_element(mode):
 
 
 def test_a_fill_past_the_end_is_not_written():
-    """The graph that is exported from ``x[x > 4] = -1``, with too large a size."""
+    """The exported graph of ``x[x > 4] = -1``, with too large a size."""
     x = jnp.arange(1, 7).reshape(2, 3)
 
     @jax.jit
@@ -294,7 +294,7 @@ def test_symbolic_sizes():
 
 @jax.vmap
 def linear(x, v, chosen):
-    """Functions of the first two arguments that have no constants."""
+    """Functions that are linear in the first two arguments, with no constants."""
     return [
         dox.pad(x, [-1, 0, 1, 2], v[0]),
         dox.pad(x, [-1, 3, 0, 2], mode="reflect"),
@@ -307,7 +307,7 @@ def linear(x, v, chosen):
 
 
 def test_transformations():
-    """A batch has the rows of each. A derivative is a call, and its transpose exact."""
+    """Batches, and derivatives: a linear call is its own derivative."""
     x = np.stack([X, X[::-1]])
     v = np.float32([[5, 6, 7, 8], [1, 2, 3, 4]])
     chosen = np.float32([[0, 1, 1, 0], [1, 1, 1, 0]])
@@ -431,7 +431,7 @@ def test_errors_of_diagonals():
         ("one_hot", "depth", lambda n: dox.one_hot(X, n, OFF_ON)),
     ],
 )
-def test_what_must_be_static(name, argument, program):
+def test_static_arguments(name, argument, program):
     text = f"{argument} is traced; it must be"
     traced = jax.jit(program)
     assert_refused(f"dmljax.onnx.{name}", text, traced, np.int32([1]), error=TypeError)
@@ -441,7 +441,7 @@ def test_the_functions_are_all_that_is_listed():
     assert_documented(dox, "DescriptorError")
 
 
-# ONNX's own nodes, as it calls them.
+# dmljax's functions for ONNX's nodes.
 NODES = {
     "Pad": dox.pad,
     "OneHot": dox.one_hot,
@@ -451,12 +451,12 @@ NODES = {
     "EyeLike": dox.eye_like,
     "Compress": dox.compress,
 }
-# The inputs that are constants, counted from 0.
+# The positions of the inputs that are constants.
 CONSTANTS = {"Pad": (1, 3), "OneHot": (1,), "Trilu": (1,)}
 
 
 def run_node(operator, inputs, attributes, expected):
-    """A node under ``jit``, with the size that its output has."""
+    """Runs a node, with the size of its expected output."""
     if operator in ("NonZero", "Compress"):
         axis = attributes.get("axis", -1)
         attributes = attributes | {"size": expected.shape[axis]}
@@ -465,10 +465,10 @@ def run_node(operator, inputs, attributes, expected):
 
 @pytest.fixture(scope="module")
 def cases():
-    """The tests of ONNX that have one node each."""
+    """ONNX's tests with a single node."""
     node = pytest.importorskip("onnx.backend.test.case.node")
-    # ONNX's collect_testcases would make those of all its operators. NumPy warns of how
-    # some are made.
+    # We import the tests of few operators; ONNX's collect_testcases would make all.
+    # NumPy warns while some are made.
     with warnings.catch_warnings(action="ignore"):
         for operator in NODES:
             importlib.import_module(f"{node.__name__}.{operator.lower()}")

@@ -1,6 +1,6 @@
-"""Every operator of the registry has all that an operator must have.
+"""Every operator of the registry is complete.
 
-A message names what is missing and where to add it. CONTRIBUTING.md has the recipe.
+A message names the missing part and its file. CONTRIBUTING.md has the recipe.
 """
 
 import pathlib
@@ -30,11 +30,11 @@ def has_gpu_kernel(name):
 
 
 def of_subjects(field):
-    """The operators whose subject has something in this field."""
+    """The operators whose subject has a value in this field."""
     return {name for name, subject in SUBJECTS.items() if getattr(subject, field)}
 
 
-# What an operator must have, where it is added, and for which operators it is there.
+# The needs of an operator: the file for each, and the operators that have it.
 SUBJECT = "SUBJECT in tests/subjects/<operator>.py"
 PAGE = "docs/operators/<operator>.md"
 NEEDS = {
@@ -84,7 +84,7 @@ def test_plans_are_edges(name):
     assert bool(subject.plans) == bool(subject.primitive.kernels)
 
 
-def test_the_registry_exports_what_it_lists():
+def test_the_registry_exports_all_its_names():
     functions = {operator.function.__name__ for operator in OPERATORS.values()}
     assert functions == set(OPERATORS)
     descriptors = {desc.__name__ for desc in DESCRIPTORS.values()}

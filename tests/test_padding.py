@@ -31,7 +31,7 @@ from tests.sharded import SHAPE, array
 from tests.subjects.padding import DESC, TYPED, pad_rows
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
-# The level from which on each mode exists.
+# The first level with each mode.
 MODE_LEVELS = {"CONSTANT": "1_0", "EDGE": "1_0", "REFLECTION": "1_0"}
 MODE_LEVELS |= {"SYMMETRIC": "3_0", "WRAP": "6_4"}
 
@@ -67,8 +67,8 @@ def test_a_mode_by_its_number_is_no_other_program():
     assert _padding._cache_size() == before + 1
 
 
-def test_what_is_no_mode():
-    """The other values are those of every enum, in test_check.py."""
+def test_wrong_modes():
+    """test_check.py has the values that are wrong for every enum."""
     for mode in ("mean", 5, True, np.array(7)):
         text = "mode (PaddingMode) is ...; it must be...PaddingMode.WRAP"
         assert_refused("PADDING", text, padding, X, (1, 1), (1, 1), mode=mode)
@@ -86,7 +86,7 @@ PAIRS = ". 0 adds nothing. One list of pairs...start, end = zip(*pairs)"
     "pairs", [((1, 1), (2, 2)), np.ones((2, 2), int), [(1,), (2,)]]
 )
 def test_a_list_of_pairs(pairs):
-    """As np.pad takes it, wherever it stands."""
+    """A list of pairs, as np.pad takes it, in every argument."""
     wrong = "(StartPadding) has ...; it must have one integer for each axis" + PAIRS
     for arguments in (
         {"start_padding": pairs},
@@ -113,7 +113,7 @@ def test_the_largest_padding():
 
 
 def test_values_of_descriptors(x64):
-    """That of PADDING is a FLOAT. That of PADDING1 is typed, and keeps all its bits.
+    """PADDING has a FLOAT value. PADDING1 has a typed value, and keeps its bits.
 
     A negative zero keeps its sign.
     """
@@ -139,7 +139,7 @@ def test_values_of_descriptors(x64):
 
 @pytest.mark.parametrize("mode", [False, True])
 def test_a_large_float_is_the_same_integer_traced_or_not(mode):
-    """A traced float has JAX's default type. Any float is rounded to it."""
+    """Both floats are rounded to JAX's default type."""
     with jax.enable_x64(mode):
         x = jnp.zeros((1, 1), jnp.int32)
         call = functools.partial(padding, x, (0, 0), (0, 1))
@@ -157,7 +157,7 @@ def test_a_large_float_is_the_same_integer_traced_or_not(mode):
     [((16, 0), PaddingMode.REFLECTION), ((0, 8), PaddingMode.EDGE)],
 )
 def test_rows_that_a_padding_sends(pads, mode, kind):
-    """A whole part at the start, and some rows at the end alone."""
+    """A whole part at the start; only some rows at the end."""
     function = functools.partial(pad_rows, pads=pads, mode=mode)
     text, _ = run(function, sharding_of("8", P("a"), kind), array())
     found = sum(one.elements for one in collectives(text))

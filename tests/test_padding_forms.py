@@ -1,4 +1,4 @@
-"""Each form of PADDING and of its adjoint, by itself."""
+"""The forms of PADDING and of its adjoint, one by one."""
 
 import functools
 import re
@@ -20,7 +20,7 @@ FORMS = {
     "definition": PADDING.xla,
     "strips": PADDING.divisible,
     "cpu": PADDING.on_platform["cpu"],
-    "joined": joined,  # a CPU does this to longer rows alone
+    "joined": joined,  # a CPU joins only longer rows
 }
 CASES = [
     ((3, 4), (2, 3), (0, 1)),
@@ -47,7 +47,7 @@ for size in (1, 2, 3, 5):
 
 
 def assert_each(form, inputs, oracle):
-    """One program for all cases."""
+    """Compares a form with the oracle, with all cases in one program."""
 
     @jax.jit
     def program(inputs):
@@ -79,7 +79,7 @@ def test_padding(mode, name, dtype):
 @each_mode
 @each_type
 def test_adjoint(mode, dtype):
-    """Every fold comes back to its element. Sums keep their type, and wrap around."""
+    """Each fold is added to its element. Sums keep their type, and wrap around."""
     shapes = [tuple(map(sum, zip(*case, strict=True))) for case in CASES]
     inputs = [samples.numbers(n, dtype, 1) * np.asarray(40, dtype) for n in shapes]
     oracle = functools.partial(oracles.padding_adjoint, mode=mode.name)

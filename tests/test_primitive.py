@@ -1,7 +1,7 @@
-"""Which form of an operator runs, as the text of the program shows it.
+"""The choice of an operator's form, as the text of the program shows it.
 
-A toy operator has every kind of form. Each computes something else: the program shows
-which one it is.
+A toy operator has every kind of form. Each form computes another function, so the
+program shows its form.
 """
 
 import dataclasses
@@ -25,14 +25,14 @@ from tests.meshes import sharding_of
 from tests.subjects import SUBJECTS
 
 pytestmark = pytest.mark.usefixtures("any_jax")
-# What a form computes, and the operation of StableHLO that shows it.
+# For each form, its function, and the operation of StableHLO that shows it.
 FORMS = {
     "definition": (jnp.sin, "sine"),
     "for CPUs": (jnp.cos, "cosine"),
     "divisible": (jnp.tan, "tan"),
     "kernel": (jnp.tanh, "tanh"),
 }
-LEAST = 8  # elements from which on the kernel for GPUs is the default
+LEAST = 8  # the fewest elements for the GPU kernel by default
 
 
 def form(name):
@@ -71,7 +71,7 @@ def forms_in(text):
 
 
 def chosen(*arrays, platform="cuda", **options):
-    """Which form runs."""
+    """The name of the form that runs."""
     function = functools.partial(toy, **options)
     return forms_in(lowered(function, *arrays or (struct(),), platform=platform))
 
@@ -131,7 +131,7 @@ def test_a_program_names_the_operator(name):
     assert f"dmljax.{name}" in text
 
 
-# A KERNEL THAT IS ASKED FOR
+# A KERNEL BY REQUEST
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
@@ -146,7 +146,7 @@ def assert_refused(message, *arrays, platform="cuda", function=toy):
         lowered(asking, *arrays or (struct(),), platform=platform)
 
 
-def test_what_the_kernel_itself_refuses_runs_by_default_in_xla():
+def test_arrays_that_the_kernel_refuses_run_in_xla_by_default():
     x = struct(LEAST, "float16")
     assert_refused("the kernel has no float16", x)
     assert chosen(x) == "definition"
@@ -164,7 +164,7 @@ def test_what_the_kernel_itself_refuses_runs_by_default_in_xla():
     ],
 )
 def test_an_export_has_a_kernel_only_if_it_is_asked_for(size, implementation, expected):
-    """The machine that runs it may have an older GPU."""
+    """Another machine may run the export, with an older GPU."""
     shape = export.symbolic_shape(str(size))
     function = functools.partial(toy, implementation=implementation)
     program = export.export(jax.jit(function), platforms=("cuda",))
@@ -174,7 +174,7 @@ def test_an_export_has_a_kernel_only_if_it_is_asked_for(size, implementation, ex
 
 @pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
 def test_the_divisible_form_runs_where_xla_divides_a_program(platform):
-    """With automatic axes, also if only the sharding of the output says so."""
+    """With automatic axes, also if only the output has a sharding."""
     sharding = sharding_of("8", P("a"))
     x = struct(8 * LEAST, sharding=sharding)
     assert chosen(x, platform=platform) == "divisible"
@@ -187,12 +187,12 @@ MESSAGE = r"XLA may divide [^#]*jax\.shard_map\(f, mesh=mesh, in_specs="
 
 
 def test_a_kernel_that_xla_would_have_to_divide_is_refused():
-    """The message shows the shard_map in which it runs."""
+    """The message shows a shard_map around the call."""
     assert_refused(MESSAGE, struct(8 * LEAST, sharding=sharding_of("8", P("a"))))
 
 
 def shard(axis_names, function=toy, **options):
-    """The function of each part, over both axes of a mesh or over one of them."""
+    """The function of each part, over one or both axes of a mesh."""
     sharding = sharding_of("2x4", P("a"))
     return jax.shard_map(
         functools.partial(function, **options),

@@ -14,6 +14,6 @@ MATRIX = np.ones((2, 3), np.float32)
 @pytest.mark.parametrize("on", [SCALAR, MATRIX])
 @pytest.mark.parametrize("off", [SCALAR, MATRIX])
 def test_two_scalars_are_chosen_by_their_bits(on, off):
-    """A select of them would keep XLA from its softmax fusion."""
+    """With a select of two scalars, XLA would not find its softmax fusion."""
     program = str(jax.make_jaxpr(select)(CONDITION, on, off))
     assert ("select_n" not in program) == (on is off is SCALAR)

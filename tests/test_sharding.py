@@ -1,6 +1,6 @@
 """Arrays that are sharded over explicit mesh axes: JAX divides the calls.
 
-What devices send one another is tested in transforms/test_sharded_programs.py.
+transforms/test_sharded_programs.py tests the collectives between devices.
 """
 
 import collections
@@ -38,10 +38,10 @@ def times(value, factor):
 
 
 def larger(sample, factor):
-    """The sample with sizes that devices can share, in every way that may be legal.
+    """Yields the sample with larger sizes, which devices can share.
 
-    An attribute may be a size. We multiply each choice of attributes in turn, few of
-    them first, and the operator refuses what does not fit.
+    An attribute may be a size. We try to multiply each subset of the attributes, small
+    subsets first, and the operator refuses those that do not fit.
     """
     operands = []
     for x in sample.operands:
@@ -81,7 +81,7 @@ def arrays_of(sample):
 
 
 def evaluated(sample, arrays):
-    """The outputs, and what the cotangent is pulled back to."""
+    """The outputs, and the cotangents of the open operands."""
     if not sample.linear:
         return sample.run(*arrays)
     *operands, cotangent = arrays
@@ -91,10 +91,10 @@ def evaluated(sample, arrays):
 
 
 def divisions(sample):
-    """Samples, their arrays that are divided, and the dimension.
+    """Yields a sample, the positions of the divided arrays, and the divided dimension.
 
-    Each array alone, in each of its dimensions; those of the highest rank together; and
-    all arrays of a batch.
+    We divide each array alone, in each of its dimensions; then the arrays of the
+    highest rank together; and at last all arrays of a batch.
     """
     shapes = [np.shape(x) for x in arrays_of(sample)]
     rank = max(map(len, shapes))
@@ -110,10 +110,10 @@ def divisions(sample):
 
 
 def divided(sample, positions, dimension):
-    """How many devices share which larger sample, and its arrays on one and on all.
+    """Returns (number of devices, larger sample, its arrays, its placed arrays).
 
-    None if JAX can't trace the function outside of the operator, as it divides slices
-    of arrays in few cases only.
+    None if JAX can't trace the function outside of the operator: JAX divides slices of
+    arrays only in few cases.
     """
     refusals = []
     for count, factor in ((4, 8), (2, 4), (8, 16)):
@@ -144,7 +144,7 @@ def divided(sample, positions, dimension):
 
 
 def check_every_dimension(sample):
-    """Many devices give what one gives; each number of them runs one program."""
+    """Many devices give the results of one. Each number of devices runs one program."""
     by_count = collections.defaultdict(list)
     for one, positions, dimension in divisions(sample):
         found = divided(one, positions, dimension)
@@ -161,7 +161,7 @@ def check_every_dimension(sample):
 
 
 def samples_by_shape():
-    """All samples. Those with the ranks of one before are slow tests."""
+    """Yields all samples. If an earlier sample has the same ranks, the test is slow."""
     for subject in SUBJECTS.values():
         seen = set()
         for sample in subject.samples:
@@ -197,7 +197,7 @@ def test_mesh_axes_in_another_order_than_in_the_mesh():
 
 
 def test_a_mesh_axis_with_a_long_name():
-    """A type has one axis as a text, which could be read as several axes."""
+    """An array's type has the mesh axis as one string, not as several axes."""
     devices = jax.devices("cpu")[:2]
     mesh = jax.make_mesh((2,), ("rows",), (AxisType.Explicit,), devices=devices)
     pad = functools.partial(pad_rows, pads=NARROW, mode=PaddingMode.WRAP)
@@ -230,7 +230,7 @@ def test_an_array_that_is_not_sharded_is_divided_like_the_others():
 
 
 def test_a_gradient_of_size_1_is_whole():
-    """The cotangent is divided, and 8 devices can't share the one element."""
+    """The cotangent is divided, but 8 devices can't share a gradient of size 1."""
     pad = functools.partial(pad_rows, pads=(3, 4), mode=PaddingMode.EDGE)
     output, pull = jax.vjp(pad, jnp.ones((1, 4, 8)))
     cotangent = array(shape=output.shape)
@@ -238,7 +238,7 @@ def test_a_gradient_of_size_1_is_whole():
     assert_equal(pull(sharded), (cotangent.sum(0, keepdims=True),))
 
 
-def test_what_explicit_axes_cannot_do():
+def test_limits_of_explicit_axes():
     (x,) = explicit(P("a"), array())
     with pytest.raises(DescriptorError, match=r"2 devices can't share the 129 "):
         dmljax.padding(x, (1, 0, 0), (0, 0, 0))

@@ -1,8 +1,8 @@
-"""Programs that users run: one file an operator, and every good spelling of each.
+"""Programs of users: a file for each operator, with every good spelling.
 
 A program is a plain function. Its last argument is dmljax's function, and jax.numpy's
-takes its place in another spelling. `python -m benchmarks NAME` shows a program whole.
-All cases have the context "program".
+function takes its place in another spelling. `python -m benchmarks NAME` shows the
+whole program. All cases have the context "program".
 """
 
 from collections.abc import Iterator
@@ -41,10 +41,10 @@ TEN = (
 
 
 def programs(platform: str, elements: int) -> Iterator[Case]:
-    """All of them for arrays of about `elements` elements, and some for small ones.
+    """All programs, for arrays of about `elements` elements, and some for small arrays.
 
-    On a CPU, the small ones have the sizes of photographs and of a batch of labels. Few
-    CPUs have instructions for bfloat16.
+    On a CPU, the small arrays have the sizes of photographs and of a batch of labels.
+    Few CPUs have instructions for bfloat16.
     """
     for name, program in PROGRAMS.items():
         dtypes = program.dtypes

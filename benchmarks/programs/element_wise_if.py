@@ -29,7 +29,7 @@ from benchmarks.programs.program import (
 
 SELECTS: Functions = {"dmljax": dmljax.element_wise_if, "jnp where": jnp.where}
 
-# CAUSAL SOFTMAX OF SEQUENCES WITH SEVERAL LENGTHS: `last` is the last key of each.
+# CAUSAL SOFTMAX OF SEQUENCES OF SEVERAL LENGTHS: `last` is the last key of each.
 
 
 def until(x: jax.Array, last: jax.Array) -> jax.Array:

@@ -42,13 +42,13 @@ def scatter_by_blocks(mask: jax.Array, x: jax.Array, *, size: int) -> jax.Array:
 
 
 def np_first(x: np.ndarray, rows: int) -> np.ndarray:
-    """The first rows, and zeros past the last one."""
+    """The first rows, then zeros."""
     kept = np.zeros((rows, *x.shape[1:]), x.dtype)
     kept[: len(x)] = x[:rows]
     return kept
 
 
-# ELEMENTS ABOVE A LIMIT: 2 % of them are, and there is room for 3 %.
+# ELEMENTS ABOVE A LIMIT: 2 % of the elements are above, and 3 % have room.
 
 
 def elements_above(x: jax.Array, extract: Any = dnp.extract) -> jax.Array:
@@ -78,7 +78,7 @@ def indexed_elements(x: Any) -> Any:
 def torch_nonzero_static(x: Any) -> Any:
     import torch
 
-    # The rows past the count name an element that is not one of x.
+    # Rows past the count have the index behind the last element.
     longer = torch.nn.functional.pad(x, (0, 1))
     found = torch.nonzero_static(x > 97, size=len(x) // 32, fill_value=len(x))
     return longer[found[:, 0]]
@@ -90,7 +90,7 @@ def torch_nonzero_static(x: Any) -> Any:
 def by_all_coordinates(
     mask: jax.Array, x: jax.Array, size: int, implementation: Any = None
 ) -> jax.Array:
-    del size  # without it, there is a row for each element
+    del size  # without `size`, there is a row for each element
     return by_coordinates(mask, x, None, implementation)
 
 
@@ -99,7 +99,7 @@ def all_elements_above(x: jax.Array, extract: Any = by_all_coordinates) -> jax.A
     return kept
 
 
-# ROWS OF A MASK: half of them, and there is room for 5/8.
+# ROWS OF A MASK: half of the rows, with room for 5/8.
 
 
 def rows_of_mask(x: jax.Array, keep: jax.Array, compress: Any = dnp.compress) -> Any:
@@ -144,7 +144,7 @@ def np_rows_and_back(x: np.ndarray, keep: np.ndarray) -> np.ndarray:
     return result
 
 
-# EDGES OF GRAPHS: each node sums the features of the nodes that are near.
+# EDGES OF GRAPHS: each node sums the features of its neighbours.
 
 
 def edge_sums(

@@ -92,7 +92,7 @@ def cross_entropy(x: jax.Array, labels: jax.Array, targets: Any = smoothed) -> A
 
 
 def mean_loss(x: jax.Array, labels: jax.Array, targets: Any = smoothed) -> Any:
-    """The loss that a training step has."""
+    """The loss of a training step."""
     return cross_entropy(x, labels, targets).mean()
 
 
@@ -177,7 +177,7 @@ def torch_dice(x: Any, labels: Any) -> Any:
     return 2 * both / (hots.sum((1, 2)) + x.sum((1, 2)))
 
 
-# EXPERTS: of each token, the number of earlier ones with the same expert.
+# EXPERTS: for each token, the number of earlier tokens with the same expert.
 
 
 def places(experts: jax.Array, hot: Any = one_hot) -> Any:

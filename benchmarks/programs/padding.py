@@ -1,4 +1,4 @@
-"""Images that are padded: PADDING."""
+"""Padded images: PADDING."""
 
 import dataclasses
 import functools
@@ -49,7 +49,7 @@ COLOURS_LAST = {
 
 
 def take_indices(x: jax.Array, pads: Any, mode: Any) -> jax.Array:
-    """jnp.pad, by indices that NumPy computes when the program is traced."""
+    """jnp.pad by indices, which NumPy computes when the program is traced."""
     for axis, around in enumerate(pads):
         if any(around):
             indices = np.pad(np.arange(x.shape[axis]), around, mode)
@@ -134,7 +134,7 @@ def onnx_pad(mode: str, pads: list[int]) -> Any:
     return onnx(("Pad", ["in0", "pads"], "out", {"mode": mode}), pads=amounts)
 
 
-# PATCHES OF 16 x 16, each made flat, of images with 16 more elements on each side.
+# PATCHES OF 16 x 16, each flattened, of images with 16 more elements on each side.
 
 
 def wrapped_patches(x: jax.Array, pad: Any = dnp.pad, mode: str = "wrap") -> jax.Array:

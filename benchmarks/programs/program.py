@@ -1,4 +1,4 @@
-"""A program that is timed, `Program`, and its cases: by type and by direction."""
+"""`Program`: a program to time, and its cases by type and direction."""
 
 import dataclasses
 import functools
@@ -19,7 +19,7 @@ GPU, CPU, SMALL, TINY = SIZES = (2**26, 2**22, 2**18, 2**10)
 FORWARD, BOTH = ("forward",), ("forward", "gradient")
 # How far an input is moved to find a derivative: sums of whole numbers stay exact.
 STEP = 2.0**-7
-# Contenders that run on some platforms and in some types alone.
+# Contenders on some platforms and in some types alone.
 ONLY = {
     "jnp cudnn": ("gpu", "bfloat16"),
     "dmljax pallas": ("gpu", "bfloat16 float32 uint8"),
@@ -38,25 +38,27 @@ class Numbers(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """What users run, and how it is checked.
+    """A program of users, and its check.
 
     Attributes:
-      operator: the operator that it needs.
+      operator: the operator in the program.
       functions: the program in every spelling, by contender; "dmljax" is the first. A
-        "reference" is another program, which shows what a part of this one costs.
-      inputs: what the arrays hold.
+        "reference" is another program, which shows the cost of a part of this program.
+      inputs: the numbers in the arrays.
       shapes: the shapes of the inputs, by the number of elements.
-      oracle: the program in NumPy. It gets float64 in place of other floats, and
+      oracle: the program in NumPy. It takes float64 in place of other floats, and
         returns one array.
-      dtypes: the types that it is used with.
+      dtypes: its types.
       directions: "gradient" is the result and the gradient by inputs `wrt`.
-      wrt: the inputs that are differentiated.
-      shared: the inputs that have no batch. All others, and the result, have one along
-        their first axis; and each part of it can be computed alone.
-      whole: no input has a batch.
-      count: from the inputs, how many rows of a result are not padding, if some are.
-      rtol: how far a number may be off; None is what sums of products in the type need.
-      atol: the same, as a part of the largest number of a gradient.
+      wrt: the inputs of the derivative.
+      shared: the inputs without a batch. All other inputs and the result have a batch
+        along their first axis, and each part of the batch can be computed alone.
+      whole: whether no input has a batch.
+      count: maps the inputs to the number of rows of the result before its padding, if
+        any.
+      rtol: the relative error that we allow; None is the error of sums of products in
+        the type.
+      atol: an additional error, as a part of the largest number of a gradient.
       ceiling: as in `Case`.
     """
 
@@ -77,7 +79,7 @@ class Program:
 
 
 def spellings(run: Callable[..., Any], **ways: Functions) -> dict[str, Any]:
-    """The program by contender. Each way takes the place of one argument's default."""
+    """The program by contender. Each way replaces the default of one argument."""
     ((argument, functions),) = ways.items()
     return {
         contender: functools.partial(run, **{argument: function})
@@ -172,7 +174,7 @@ def _torch_both(function: Callable[..., Any], wrt: Sequence[int]) -> Callable[..
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function by torch.compile. A reset makes it forget earlier functions."""
+    """The function by torch.compile. A reset makes PyTorch forget earlier functions."""
 
     @functools.cache
     def compiled() -> Any:
@@ -184,7 +186,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *arrays: compiled()(*arrays)
 
 
-# WHAT THE RESULTS MUST BE
+# EXPECTED RESULTS
 
 
 def _samples(
@@ -231,9 +233,9 @@ def _parts(program: Program, inputs: Arrays, parts: np.ndarray) -> list[np.ndarr
 
 
 def _places(shape: Sequence[int], whole: bool) -> tuple[np.ndarray, ...]:
-    """A grid of a few random places; of a batch there is one part alone."""
+    """A grid of a few random places; in a batch, only its first part."""
     random = np.random.default_rng(1)
-    # The oracle runs twice for each place. This takes seconds if the arrays are large.
+    # The oracle runs twice for each place, which takes seconds on large arrays.
     count = 2 if math.prod(shape) < 2**16 else 1
     axes = [np.unique(random.integers(0, size, count)) for size in shape]
     return tuple(axes) if whole else (np.zeros(1, np.int64), *axes[1:])

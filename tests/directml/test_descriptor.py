@@ -1,7 +1,7 @@
 """The checks that all descriptors share: types of fields, then of tensors, then sizes.
 
-What single tensors must fulfil is tested in test_tensor.py, and the rules of single
-operators are in tests/subjects/.
+test_tensor.py has the rules of a single tensor, and tests/subjects/ the rules of an
+operator.
 """
 
 import dataclasses
@@ -53,11 +53,11 @@ def made(desc, **changes):
         (PAD, "input_tensor", "x", f"is 'x'; {KIND}"),
         (FILL, "output_tensor", None, f"is None; {KIND}"),
         (PAD, "padding_value", 1j, f"is 1j; {REAL}"),
-        (FILL, "value", 1j, f"is 1j; {REAL}"),  # which may be an integer
+        (FILL, "value", 1j, f"is 1j; {REAL}"),  # an integer would be right
     ],
 )
 def test_types_of_fields(desc, field, value, text):
-    """Another type is an error when the operator is made, not when it runs."""
+    """A wrong type is an error when the operator is made, not when it runs."""
     error = TypeError if text.startswith("must") else DescriptorError
     text = f"{c_name(field)} {text}"
     assert_refused(desc.operator, text, made, desc, error=error, **{field: value})
@@ -88,7 +88,7 @@ def test_a_half_is_rounded_to_float32_first():
 
 
 def test_the_first_of_several_errors():
-    """The types of fields, each tensor, its support, x64 mode, and all tensors."""
+    """The order: types of fields, each tensor, its support, x64 mode, all tensors."""
     wrong = {
         "dimension_count": 2.0,
         "input_tensor": tensor("FLOAT64", 2, 0),
@@ -110,8 +110,8 @@ def test_the_first_of_several_errors():
     made(PAD, **wrong)
 
 
-# A descriptor as a user writes it, in a private module of another package. Strings
-# stand for the types of the fields, and the enum is known in this module alone.
+# A descriptor as a user writes it, in a private module of another package. The types of
+# the fields are strings, and only this module has the enum.
 TILE = """
 from __future__ import annotations
 import enum
@@ -164,7 +164,7 @@ def test_a_descriptor_that_a_user_writes_in_a_private_module(tmp_path, monkeypat
     assert_refused("TILE", text, made, wrong)
 
 
-def test_a_descriptor_says_what_it_checks_and_computes():
+def test_methods_of_a_descriptor():
     class Partial(OperatorDesc):
         operator = "PARTIAL"
 

@@ -64,7 +64,7 @@ def test_numbers_of_numpy_become_those_of_python():
         assert type(getattr(found, field)) is type(value.item())
 
 
-def test_what_is_written_of_a_tensor():
+def test_fields_of_a_written_tensor():
     """Fields that have their defaults are left out."""
     assert FIELDS["InputTensor"] == {"DataType": "FLOAT32", "Sizes": [2]}
     assert "InputTensor" not in FILL.to_json()["desc"]
@@ -178,7 +178,7 @@ for name in FIELDS:
 
 
 @pytest.mark.parametrize(("call", "fields", "text"), WRONG)
-def test_what_else_is_refused(call, fields, text):
+def test_wrong_fields(call, fields, text):
     assert_refused("PADDING", text, call, **fields)
 
 
@@ -187,6 +187,6 @@ def test_a_number_is_not_an_object_of_its_type():
     assert_refused("PADDING1", NUMBER, read, Padding1Desc, **fields)
 
 
-def test_what_is_no_object():
+def test_null_is_no_descriptor():
     for name, desc in DESCRIPTORS.items():
         assert_refused(name, f"field 'desc' is null{OBJECT}", desc.from_json, None)

@@ -1,4 +1,4 @@
-"""What `create_operator` returns: a value, a static argument, a function of arrays."""
+"""The result of `create_operator`: a value, a static argument, a function of arrays."""
 
 import copy
 import dataclasses
@@ -71,7 +71,7 @@ def test_an_operator_is_a_value(name, x64):
 
 
 def test_operators_that_differ():
-    """A NaN equals itself, and -0.0 is not 0.0."""
+    """For example, NaN equals NaN, and -0.0 differs from 0.0."""
     base = create_operator(pad())
     others = [create_operator(pad(value)) for value in (-0.0, NAN, -NAN, 1.0)]
     others += [
@@ -104,7 +104,7 @@ def test_equal_operators_are_traced_once(monkeypatch):
         return evaluate(self, *arrays)
 
     monkeypatch.setattr(PaddingDesc, "evaluate", counted)
-    # Sizes that no other test has.
+    # No other test has these sizes.
     sizes = {"input_tensor": tensor("FLOAT32", 11)}
     sizes["output_tensor"] = tensor("FLOAT32", 13)
     first, second = (create_operator(pad(float("nan"), **sizes)) for _ in range(2))
@@ -129,7 +129,7 @@ def test_x64_mode_is_needed_in_a_call_too():
 
 
 def test_levels():
-    """The newest one, unless another one is asked for."""
+    """The default is the newest level."""
     wrap = pad(padding_mode=PaddingMode.WRAP)
     make = create_operator
     assert make(wrap) == make(wrap, feature_level=FeatureLevel.V6_4)
@@ -140,7 +140,7 @@ def test_levels():
 
 
 @pytest.mark.parametrize("make", [create_operator, Operator])
-def test_what_is_no_descriptor(make):
+def test_a_class_is_no_descriptor(make):
     with pytest.raises(TypeError, match="desc must be an operator descriptor such"):
         make(PaddingDesc)
 
@@ -187,8 +187,8 @@ def test_rules_hold_without_chex():
 
 
 @pytest.mark.parametrize("wrong", [jnp.zeros((5, 1)), jnp.zeros(5, jnp.int32)])
-def test_what_a_descriptor_promises_is_asserted(monkeypatch, wrong):
-    """A mistake of the package, not of a caller, fails where it is made."""
+def test_a_wrong_output_is_an_assertion_error(monkeypatch, wrong):
+    """A wrong output is a mistake of the package, not of the caller."""
     operator = create_operator(pad(3.0))
     monkeypatch.setattr(PaddingDesc, "evaluate", lambda self, *arrays: (wrong,))
     jax.clear_caches()
@@ -205,7 +205,7 @@ def leaves(operator, arrays):
 
 @each_descriptor
 def test_results(name, x64):
-    """Of any types, sizes and strides, with and without gaps: in one program."""
+    """Random types, sizes and strides, with and without gaps, in one program."""
     generator = np.random.default_rng(1)
     descs = made(name, 20)
     operators = [create_operator(desc) for desc in descs]
@@ -235,7 +235,7 @@ def with_gaps(sizes):
 
 
 def strided(desc):
-    """The descriptor with gaps in its inputs and with transposed outputs."""
+    """The descriptor with gaps in its inputs and transposed outputs."""
     changes = {}
     for name, item in desc.tensors().items():
         strides = with_gaps(item.sizes)
@@ -254,7 +254,7 @@ def buffers(desc, seed):
 def test_batches_and_derivatives(subject):
     """The operator is made while a program is traced."""
     desc = strided(DESCRIBED[subject.operator.descriptors[0].operator].example)
-    # Every operator is linear in the tensors of the output's type, or in none.
+    # An operator is linear in the tensors of the output's type, or in none.
     kinds = [item.data_type for item in desc.tensors().values()]
     inputs = kinds[: len(desc.input_tensors())]
     linear = tuple(i for i, kind in enumerate(inputs) if kind is kinds[-1])
@@ -272,7 +272,7 @@ def test_batches_and_derivatives(subject):
     wanted = [expected.outputs(desc, arrays) for arrays in samples]
     for output, values in zip(found, zip(*wanted, strict=True), strict=True):
         np.testing.assert_array_equal(output, np.stack(values), strict=True)
-    # A linear function is known by its differences.
+    # The differences of a linear function are its derivative.
     for argument, jacobian in zip(linear, jacobians, strict=True):
         for i, column in enumerate(np.moveaxis(jacobian, -1, 0)):
             moved = [array.copy() for array in samples[0]]

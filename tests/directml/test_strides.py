@@ -19,9 +19,9 @@ LAYOUTS = [
     ((2, 3, 2), (0, 3, 2)),
     ((3, 4), (1, 1)),
     ((1, 3, 2, 2), (12, 1, 6, 3)),
-    # The strides of a packed tensor, for other axes.
+    # The strides of a packed tensor with its axes transposed.
     ((3, 3), (1, 3)),
-    # The order of the axes is not its own inverse, which shows a wrong way back.
+    # The inverse of this order of axes is another order, so a wrong inverse shows.
     ((2, 3, 4), (1, 8, 2)),
     ((2, 3, 4), (16, 1, 4)),
     ((2, 1, 2, 1, 2, 1, 2, 2), (1, 0, 2, 0, 4, 9, 8, 16)),
@@ -48,7 +48,7 @@ def buffer_for(item, more=0):
     return np.arange(1, item.extent + more + 1, dtype=np.int32)
 
 
-# Each tensor, with a buffer of its length and with a longer one.
+# Each tensor with a buffer of its length, and with a longer buffer.
 READ = [(item, buffer_for(item, more)) for item in TENSORS for more in (0, 5)]
 WRITTEN = [
     (item, buffer)
@@ -66,7 +66,7 @@ def test_read():
 
 
 def test_write():
-    """The rest of the buffer stays as it is."""
+    """Elements of the buffer outside of the tensor stay."""
     items, buffers = zip(*WRITTEN, strict=True)
     values = [-np.arange(1, np.prod(t.sizes) + 1, dtype=np.int32) for t in items]
     values = [one.reshape(t.sizes) for one, t in zip(values, items, strict=True)]
@@ -105,8 +105,8 @@ def test_the_gradient_of_an_element_that_is_read_twice_is_a_sum(sizes, strides):
     gradient = jax.grad(lambda buffer: (read(item, buffer) * weights).sum())
     buffer = jnp.ones(item.extent)
     np.testing.assert_array_equal(jax.jit(gradient)(buffer), expected)
-    # Additions may run in parallel only where no two have one target. Along an axis of
-    # stride 0 they are a sum.
+    # Additions may run in parallel only if their targets differ. The gradient along an
+    # axis of stride 0 is a sum instead.
     text = str(jax.make_jaxpr(gradient)(buffer))
     assert ("unique_indices=False" in text) == (strides == (1, 1))
 
@@ -117,9 +117,9 @@ def test_the_gradient_of_an_element_that_is_read_twice_is_a_sum(sizes, strides):
 @pytest.mark.parametrize("transform", [lambda f: f, jax.vmap], ids=["one", "batch"])
 @pytest.mark.parametrize("strides", [(2**31, 1), (2**20, 2), (1, 1)])
 def test_offsets_past_31_bits(strides, transform):
-    """They are 64-bit integers where they have to be, even without x64 mode.
+    """Offsets are 64-bit integers where they must be, even without x64 mode.
 
-    An index may be as large as the buffer, also if the tensor is a small part of it.
+    An index may be as large as the buffer, even if the tensor is a small part of it.
     """
     item = tensor("INT8", 2, 2, strides=strides)
     batch = (3,) if transform is jax.vmap else ()

@@ -43,7 +43,7 @@ def test_a_descriptor_is_a_value(name):
 
 
 def as_given(value, hint):
-    """What a caller may write in place of a value: a list, an array, a number."""
+    """A value as a caller may write it: a list, an array, a number."""
     if isinstance(value, TensorDesc):
         return given(value)
     if isinstance(value, enum.Enum):
@@ -61,14 +61,14 @@ def given(struct):
 
 @each_descriptor
 def test_fields_are_converted(name):
-    """Python's types are left: they have a hash, and numbers that do not overflow."""
+    """The fields have Python's types: these have a hash, and do not overflow."""
     for desc in made(name, 10):
         assert repr(given(desc)) == repr(desc)
         assert hash(given(desc)) == hash(desc)
 
 
-def test_what_a_converter_can_not_convert_stays():
-    """The checks refuse it, with a message that names the operator."""
+def test_values_that_no_converter_takes_stay():
+    """The checks refuse them later, with the operator's name in the message."""
     for convert, values in (
         (integers, (1, "12", None, np.array(3))),
         (member(PaddingMode), ("EDGE", 7, True, 1.0, DataType.FLOAT32)),

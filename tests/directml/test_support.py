@@ -24,7 +24,7 @@ def test_feature_levels():
 
 @each_operator
 def test_tables(operator):
-    """The package's tables, as Markdown, are those that are typed a second time."""
+    """The package's tables, as Markdown, against the tables of tests/subjects/."""
     head = f"## {operator}\n\n| from level | tensor | ranks | data types |\n"
     rows = support_markdown(operator, DESCRIPTORS[operator].support)
     found = []
@@ -46,7 +46,7 @@ def described(operator, ranks, types):
     """A descriptor whose tensors have these ranks and types, by C name."""
     tensors = []
     for name, rank in ranks.items():
-        # Sizes with which the tensors of every operator fit together.
+        # Sizes of 1 fit together for every operator; ONE_HOT has two values.
         sizes = (*[1] * 9, 2 if name == "ValuesTensor" else 1)[10 - rank :]
         tensors.append(tensor(types[name], *sizes))
     output = ranks.get("OutputTensor", 0), types.get("OutputTensor", "FLOAT32")
@@ -55,18 +55,18 @@ def described(operator, ranks, types):
 
 
 def ranked(row, rank):
-    """Ranks for all tensors of a row: the allowed ones nearest to `rank`."""
+    """For each tensor of a row the allowed rank nearest to `rank`."""
     return {name: min(max(rank, low), high) for name, (low, high, _) in row.items()}
 
 
 def typed(row, data_type):
-    """Types for all tensors of a row: `data_type` for those that take it."""
+    """For each tensor of a row `data_type` if it is allowed, else an allowed type."""
     names = {name: types.split() for name, (_, _, types) in row.items()}
     return {n: data_type if data_type in ts else ts[-1] for n, ts in names.items()}
 
 
 def check_at(level, operator, ranks, types, text):
-    """Makes the operator, which a `text` refuses if there is one."""
+    """Makes the operator, or asserts that an error with `text` refuses it."""
     desc = described(operator, ranks, types)
     if text:
         assert_refused(operator, text, create_operator, desc, feature_level=level)
@@ -77,8 +77,8 @@ def check_at(level, operator, ranks, types, text):
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("label", LEVELS)
 @each_operator
-def test_what_each_level_supports(operator, label):
-    """A level without a row of its own has the newest row before it."""
+def test_ranks_and_types_at_each_level(operator, label):
+    """A level without a row has the row of the level before."""
     level = FeatureLevel[f"V{label}"]
     first = min(TABLES[operator])
     if label < first:
@@ -94,7 +94,7 @@ def test_what_each_level_supports(operator, label):
     for name, (low, high, names) in row.items():
         for rank in range(low, high + 1):
             check_at(level, operator, ranked(row, rank), right, "")
-        for rank in {low - 1, high + 1} - {0, 9}:  # which no tensor has
+        for rank in {low - 1, high + 1} - {0, 9}:  # no tensor has these ranks
             ranks = ranked(row, low) | {name: rank}
             text = f"tensor '{name}' has {rank} dimension...{supports}"
             check_at(level, operator, ranks, right, text)

@@ -1,4 +1,4 @@
-"""Tensor descriptions: what every tensor of every operator must fulfil."""
+"""Tensor descriptions: the rules for every tensor of every operator."""
 
 import functools
 
@@ -30,7 +30,7 @@ def test_enums():
     assert flags == {"NONE": 0, "OWNED_BY_DML": 1}
 
 
-# What a tensor can't even be made of. The operator is not known there.
+# Errors of the constructor, which does not know the operator.
 SEQUENCE = "it must be a sequence of integers, such as (2, 3)."
 UNMADE = [
     ({"data_type": "FLOAT32"}, "data_type is 'FLOAT32';...Write DataType.FLOAT32."),
@@ -45,7 +45,7 @@ for n in (6, "23", np.array(3), None):
     UNMADE.append(({"sizes": n}, f"sizes is {n!r}; {SEQUENCE}"))
 
 
-def test_what_no_tensor_is_made_of():
+def test_errors_of_the_constructor():
     for changes, text in UNMADE:
         error = TypeError if SEQUENCE in text else DescriptorError
         fields = {"data_type": 1, "sizes": (2, 3)} | changes
@@ -133,14 +133,14 @@ REFUSED_OUTPUTS = [
 ACCEPTED_OUTPUTS = [
     sized(2, data_type="INT8", strides=(2**32 - 2,)),  # spans 2^32 - 1 elements
     total(4 * (2**32 - 1), strides=(3, 1)),
-    total(2**40),  # a packed output has its own sizes, whatever its buffer has
+    total(2**40),  # a packed output ignores the size of its buffer
     aligned(0),
     aligned(4),
     aligned(2**31),
     of("UINT8", guaranteed_base_offset_alignment=1),
     of(flags=TensorFlags.OWNED_BY_DML),
     sized(*[1] * 8),
-    sized(1, 1, 7, strides=(0, 0, 1)),  # the stride of a size of 1 counts for nothing
+    sized(1, 1, 7, strides=(0, 0, 1)),  # the stride of an axis of size 1 is ignored
 ]
 ACCEPTED = [
     *ACCEPTED_OUTPUTS,
@@ -154,7 +154,7 @@ ACCEPTED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case[1])
-def test_what_no_tensor_may_be(case):
+def test_refused_tensors(case):
     item, text = case
     for output in (False, True):
         call = functools.partial(check_tensor, "PADDING", "X", output=output)
@@ -162,14 +162,14 @@ def test_what_no_tensor_may_be(case):
 
 
 @pytest.mark.parametrize("case", REFUSED_OUTPUTS, ids=lambda case: case[1])
-def test_what_no_output_may_be(case):
+def test_refused_outputs(case):
     item, text = case
     call = functools.partial(check_tensor, "PADDING", "X", item)
     assert_refused("PADDING", f"tensor 'X' has {text}", call, output=True)
     call(output=False)
 
 
-def test_what_a_tensor_may_be():
+def test_accepted_tensors():
     for item in ACCEPTED:
         check_tensor("PADDING", "X", item, output=item in ACCEPTED_OUTPUTS)
 
@@ -191,13 +191,13 @@ def test_no_two_elements_share_an_offset_if_strides_step_over_smaller_axes(axes)
 
 @given(st.permutations(range(4)), st.lists(st.integers(1, 3), min_size=4, max_size=4))
 def test_axes_in_any_order_with_gaps_step_over_one_another(order, sizes):
-    """The tensor is a part of a packed one whose axes are then transposed."""
+    """A part of a packed tensor, with its axes transposed."""
     strides = packed_strides(tuple(size + 1 for size in sizes))
     moved = [[values[axis] for axis in order] for values in (sizes, strides)]
     assert steps_over(*map(tuple, moved))
 
 
-# WHAT FOLLOWS FROM THE FIELDS
+# DERIVED FROM THE FIELDS
 
 
 number = st.integers(1, 2**32 - 1)

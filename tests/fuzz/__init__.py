@@ -1,4 +1,4 @@
-"""Random descriptors and model files, which the library hypothesis draws.
+"""Random descriptors and model files, drawn by the library hypothesis.
 
-``pytest tests/fuzz --hypothesis-profile=long`` draws more, and other ones each time.
+``pytest tests/fuzz --hypothesis-profile=long`` draws more, and new ones in each run.
 """

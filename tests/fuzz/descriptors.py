@@ -1,6 +1,6 @@
-"""Makes random descriptors: valid ones, and ones with a change that may break a rule.
+"""Random descriptors: valid ones, and ones with a change that may break a rule.
 
-How a descriptor of an operator is made is said in tests/subjects/.
+tests/subjects/ has a function for each operator that makes its descriptors.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ class Maker:
     # Parts
 
     def sizes(self, low: int = 1, high: int = 8, most: int = 40) -> tuple[int, ...]:
-        """Chooses sizes of at most `most` elements, often with ones among them."""
+        """Chooses sizes with at most `most` elements, often with axes of size 1."""
         sizes: list[int] = []
         for _ in range(self.random.randint(low, high)):
             room = most // math.prod(sizes)
@@ -107,14 +107,14 @@ class Maker:
 
 
 def made(name: str, count: int) -> list[dmljax.OperatorDesc]:
-    """Makes valid descriptors of one operator, the same in every run."""
+    """Makes valid descriptors of an operator, the same in every run."""
     maker = Maker(random.Random(name))
     return [DESCRIBED[name].make(maker) for _ in range(count)]
 
 
 # Changing a field
 
-# Limits of C's types and of the rules, and what is of another type.
+# Limits of C's types and of the rules, and values of other types.
 ODD = [-1, 0, 1, 2, 8, 9, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**64]
 ODD += [1.5, "1", True, None]
 
@@ -134,7 +134,7 @@ def changed(maker: Maker, desc: dmljax.OperatorDesc) -> dmljax.OperatorDesc:
 
 
 def _other(maker: Maker, value: Any) -> Any:
-    """Returns a value in the place of another one: near it, or an odd one."""
+    """Returns a replacement for a value: a near value, or an odd one."""
     choose = maker.random
     if isinstance(value, enum.Enum):
         return choose.choice([*type(value), 99, *ODD])

@@ -1,4 +1,4 @@
-"""Random inputs for a descriptor, and the outputs that the oracles give for them."""
+"""Random inputs for a descriptor, and the oracles' outputs for these inputs."""
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def logical_outputs(
 
 
 def outputs(desc: dmljax.OperatorDesc, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Returns what the operator of the descriptor must return, laid out by strides."""
+    """Returns the operator's expected outputs, laid out by their strides."""
     inputs = [
         oracles.strided_read(array.ravel(), tensor.sizes, tensor.strides)
         for tensor, array in zip(desc.input_tensors().values(), arrays, strict=True)
@@ -66,6 +66,6 @@ def outputs(desc: dmljax.OperatorDesc, arrays: list[np.ndarray]) -> list[np.ndar
 
 
 def same_bits(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether two arrays have one type, one shape and the same bytes."""
+    """Whether two arrays have the same type, shape and bytes."""
     alike = first.dtype == second.dtype and first.shape == second.shape
     return alike and first.tobytes() == second.tobytes()

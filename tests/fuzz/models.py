@@ -1,4 +1,4 @@
-"""Makes random model files, damages them, and says what they must give."""
+"""Random model files, damage to them, and their expected results."""
 
 import copy
 import json
@@ -29,7 +29,7 @@ def valid_model(maker: Maker) -> dict[str, Any]:
     commands: list[dict[str, Any]] = []
     for number in range(choose.randint(1, 2)):
         desc = maker.desc()
-        # Tensors that the dispatchable binds may be owned.
+        # The dispatchable has some of the bindings, because only those may be owned.
         first: dict[str, Any] = {}
         bindings: dict[str, Any] = {}
         for field, tensor in desc.tensors().items():
@@ -52,12 +52,12 @@ def valid_model(maker: Maker) -> dict[str, Any]:
 
 
 def _bound(choose: random.Random, name: str, tensor: Any) -> tuple[Any, Any]:
-    """Makes a binding for a tensor and its resource, of the same or of another type."""
+    """Makes a binding for a tensor and its resource, whose data type may differ."""
     data_type = choose.choice((tensor.data_type.name, "UINT8", "INT16"))
     width = np.dtype(data_type.lower()).itemsize
     needed = tensor.extent * tensor.dtype.itemsize
     needed = max(needed, tensor.total_tensor_size_in_bytes or 0)
-    # A tensor that is aligned begins at the first byte of the buffer.
+    # An aligned tensor begins at the first byte of the buffer.
     aligned = tensor.guaranteed_base_offset_alignment
     before = 0 if aligned else choose.choice((0, 1, 3))
     count = before + -(-needed // width)
@@ -83,7 +83,7 @@ def damaged(choose: random.Random, model: dict[str, Any]) -> bytes:
 
 
 def _damage_value(choose: random.Random, model: dict[str, Any]) -> None:
-    """Changes a number, removes a value, or replaces one."""
+    """Changes a number, removes a value, or replaces a value."""
     places = _places(model)
     numbers = [(p, k) for p, k in places if type(p[k]) is int]
     kind = choose.choice(("number", "number", "removed", "copied", "other"))

@@ -1,8 +1,8 @@
-"""The rules of the pages a second time: whether a descriptor has to be accepted.
+"""DirectML's rules a second time: whether a descriptor must be accepted.
 
-The support tables and the rules of one operator are in tests/subjects/, typed from the
-pages. Nothing there or here calls a check of the package. The fuzzer finds a rule that
-the package forgets or adds.
+The support tables and the rules of each operator are in tests/subjects/, typed from
+DirectML's pages. This second version calls no check of the package, so the fuzzer finds
+a rule that the package forgets or adds.
 """
 
 import enum
@@ -14,7 +14,7 @@ from dmljax import FeatureLevel, PaddingMode, TensorDesc
 from tests.subjects import DESCRIBED, tables
 
 MODE_LEVELS = {PaddingMode.SYMMETRIC: 0x3000, PaddingMode.WRAP: 0x6400}
-# All tensors have one type, but for these.
+# Tensors that may differ in type from the others.
 OTHER_TYPES = ["condition_tensor", "indices_tensor", "output_count_tensor"]
 OTHER_TYPES += ["output_coordinates_tensor"]
 LARGEST = int(sys.float_info.max)
@@ -52,9 +52,9 @@ def _integers(*values: Any, low: int = 0, high: int = 2**32 - 1) -> bool:
 
 
 def _legal(operator: str, name: str, value: Any) -> bool:
-    """Whether a field has a legal value, whatever the others have.
+    """Whether a field is legal by itself.
 
-    It is of the kind that the field has in the subject's example.
+    A legal value has the same kind as the field in the subject's example.
     """
     usual = getattr(DESCRIBED[operator].example, name)
     if isinstance(usual, TensorDesc):

@@ -1,4 +1,4 @@
-"""Random descriptors: which are accepted, and what they compute."""
+"""Random descriptors: whether they are accepted, and their results."""
 
 import contextlib
 
@@ -12,13 +12,13 @@ from tests.fuzz import expected
 from tests.fuzz.descriptors import Maker, changed
 from tests.fuzz.rules import accepts
 
-# Hypothesis chooses the seed. If it also chose each number, most examples would differ
-# in few of them, and find few faults.
+# Hypothesis chooses only the seed. Examples whose numbers it chooses are much alike,
+# and find few faults.
 randoms = st.randoms(use_true_random=True)
 
 
 def error_of(desc, level):
-    """The message that refuses a descriptor, or nothing if it is accepted."""
+    """The message that refuses a descriptor; "" if it is accepted."""
     try:
         dmljax.create_operator(desc, feature_level=level)
     except (dmljax.DescriptorError, TypeError) as error:
@@ -28,7 +28,7 @@ def error_of(desc, level):
 
 @hypothesis.given(randoms)
 def test_the_rules_are_those_of_the_pages(random):
-    """Few descriptors break a rule that is seldom broken, so an example has many."""
+    """Few random descriptors break a rare rule, so each example tries many."""
     maker = Maker(random)
     for _ in range(100):
         desc = maker.desc()

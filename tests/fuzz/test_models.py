@@ -13,7 +13,7 @@ from tests.fuzz import models
 from tests.fuzz.descriptors import Maker
 from tests.fuzz.test_descriptors import randoms
 
-# The oracles are loops in Python, so no model may be large.
+# The oracles are loops in Python, so we keep the models small.
 MOST = {"max_elements": 5000}
 
 

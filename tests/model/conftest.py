@@ -1,4 +1,4 @@
-"""Every test here has an empty folder of its own as its current directory."""
+"""Every test of a model runs in an empty folder."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Small models, edits of them, and the message of one that is refused."""
+"""Small models, edits of them, and the messages of refused models."""
 
 import copy
 
@@ -77,12 +77,12 @@ def holding(resource, *commands):
 
 
 def values_of(resource):
-    """What a resource holds, by a model that does nothing with it."""
+    """The values of a resource, from a model that leaves it alone."""
     return dmljax.run_model(holding(resource))["r"]
 
 
 def padding_model():
-    """A model that pads, prints and writes. It gives 1, 1, 2, 3, 3."""
+    """A model that pads, prints and writes. Its output is 1, 1, 2, 3, 3."""
     return model(
         {"input": data("FLOAT32", [1, 2, 3]), "output": zeros("FLOAT32", 5)},
         {"pad": pad()},
@@ -114,13 +114,13 @@ def edited(original, path, value):
 
 
 def padded(path, value):
-    """What the model of a padding gives after an edit."""
+    """The output of the padding model after an edit."""
     model = edited(padding_model(), path, value)
     return dmljax.run_model(model)["output"].tolist()
 
 
 def refusal(model, **options):
-    """The message that refuses a model: one line that is not too long."""
+    """The message that refuses a model: one line of fewer than 500 characters."""
     with pytest.raises(dmljax.ModelError) as caught:
         dmljax.run_model(model, **options)
     message = str(caught.value)
@@ -130,5 +130,5 @@ def refusal(model, **options):
 
 
 def refused(path, value):
-    """The message that refuses the model of a padding after an edit."""
+    """The message that refuses the padding model after an edit."""
     return refusal(edited(padding_model(), path, value))

@@ -65,7 +65,7 @@ FIELDS = [(path, kind) for kind, paths in KINDS.items() for path in paths]
 
 @pytest.mark.parametrize(("path", "kind"), FIELDS)
 def test_each_field_has_a_kind(path, kind):
-    """The values of each kind are in test_fields.py. Only one kind takes a boolean."""
+    """test_fields.py has the values of each kind. Only one kind accepts a boolean."""
     model = m.edited(m.padding_model(), "input.initialValues", m.line(3, 1, 1))
     wrong = True
     if kind == "true or false":
@@ -75,7 +75,7 @@ def test_each_field_has_a_kind(path, kind):
     assert f"the field '{key}' is {json.dumps(wrong)}; it must be {kind}" in message
 
 
-def test_fields_that_mean_nothing_here():
+def test_ignored_fields():
     source = m.padding_model()
     for path, value in {
         "$schema": "./model.schema.json",

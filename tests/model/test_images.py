@@ -1,4 +1,4 @@
-"""Images that are read and written."""
+"""Reading and writing images."""
 
 import math
 import struct
@@ -89,7 +89,7 @@ def test_written_floats_are_clipped_and_rounded():
         assert written.format == "JPEG"
 
 
-# What is refused
+# Errors
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_wrong_image_resource(more, message):
 
 
 def deep_png(colours, *first):
-    """A PNG of 16 bits, black, of 5 rows and 7 columns. It begins with other chunks."""
+    """A black PNG of 16 bits, of 5 rows and 7 columns, after the chunks of `first`."""
     row = bytes(1 + 7 * 2 * {0: 1, 2: 3, 4: 2, 6: 4}[colours])
     content = b"\x89PNG\r\n\x1a\n"
     for kind, data in (

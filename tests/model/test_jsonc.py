@@ -43,7 +43,7 @@ def refusal(content):
         ("1" * 5000, "it has an integer of thousands of digits."),
     ],
 )
-def test_text_that_is_wrong(text, message):
+def test_wrong_text(text, message):
     assert message in refusal(text.encode())
 
 

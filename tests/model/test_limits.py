@@ -1,4 +1,4 @@
-"""The most elements that a model may have, and the files that are read."""
+"""Limits: the most elements of a model, and the size of the files that it reads."""
 
 import os
 
@@ -20,7 +20,7 @@ def test_a_limit_is_an_integer():
     assert "room for -1; a model" in m.refusal(m.padding_model(), max_elements=-1)
 
 
-def test_what_a_model_has_together():
+def test_the_sum_of_all_elements():
     """Two resources of 3 and 5 elements, one print and one file: 18 elements."""
     source = m.padding_model()
     assert dmljax.run_model(source, max_elements=18)
@@ -64,7 +64,7 @@ def test_elements_are_counted_before_memory_is_allocated(path, value, message):
 
 def test_files(folder):
     (folder / "full.bin").write_bytes(b"content")
-    os.mkfifo("pipe")  # which is not waited for
+    os.mkfifo("pipe")  # we do not wait for it
     assert read_file(folder / "full.bin", 7, "it") == b"content"
     no_file = "it is a folder, a device or a pipe, not a file."
     for path, message in {

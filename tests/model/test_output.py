@@ -1,4 +1,4 @@
-"""What a model prints, and the files that it writes."""
+"""The output of a model: printed text and written files."""
 
 import os
 import stat
@@ -24,12 +24,12 @@ from tests.model.test_values import MIXED
         ("FLOAT16", ["nan", "inf", "-inf", 0.1], "nan, inf, -inf, 0.0999756"),
     ],
 )
-def test_what_is_printed(data_type, values, text, capsys):
+def test_printed_numbers(data_type, values, text, capsys):
     dmljax.run_model(m.model({"a b": m.data(data_type, values)}, {}, m.show("a b")))
     assert capsys.readouterr().out == f"Resource 'a b': {text}\n"
 
 
-def test_what_is_printed_with_bits(capsys):
+def test_printed_numbers_with_bits(capsys):
     resource = m.data("INT16", [-2, *range(9)])
     dmljax.run_model(m.holding(resource, m.show("r", verbose=True)))
     _, first, second, *_, last = capsys.readouterr().out.splitlines()
@@ -99,7 +99,7 @@ def test_a_wrong_target(folder, path, more, message):
     ],
 )
 def test_a_target_without_permission(folder, monkeypatch, protected, message):
-    """The superuser may write everything: we say what is not allowed."""
+    """The superuser may write everywhere, so we replace `os.access`."""
     (folder / "kept.bin").write_bytes(b"kept")
     monkeypatch.setattr(os, "access", lambda path, mode: path != folder / protected)
     refused = m.refusal(m.holding(m.zeros("FLOAT32", 5), m.save("r", "kept.bin")))
@@ -115,7 +115,7 @@ def test_a_target_without_permission(folder, monkeypatch, protected, message):
     [("open", ["written.npy"]), ("_to_npy", ["new.bin", "written.npy"])],
 )
 def test_a_full_disk(folder, capsys, monkeypatch, name, files):
-    """Nothing is printed, and no file is cut. Files that were written before stay."""
+    """Nothing is printed, no file is cut, and files written earlier stay."""
     (folder / "written.npy").write_bytes(b"kept")
     source = m.padding_model()
     source["commands"].insert(1, m.save("output", "new.bin"))
@@ -134,7 +134,7 @@ def modes(folder):
 
 @pytest.mark.parametrize("mode", [0o600, 0o755, None])
 def test_a_private_file_stays_private(folder, monkeypatch, mode):
-    """Also before it has its name: nobody else can open it at any time."""
+    """Even under its temporary name, nobody else can open it."""
     works = output._to_npy
 
     def encode(*arguments):

@@ -1,4 +1,4 @@
-"""A model is checked as a whole: its parts, the names in them, and what it needs."""
+"""A model is checked as a whole: its parts, their names, and their needs."""
 
 import json
 import math
@@ -22,11 +22,11 @@ def test_a_dict_and_a_file_give_the_same(folder, capsys):
     for each in (source, "m.json", folder / "m.json"):
         output = dmljax.run_model(each)["output"]
         assert output.tolist() == [1, 1, 2, math.inf, math.inf]
-        output[0] = 9  # the array is the caller's, who may write to it
+        output[0] = 9  # the array belongs to the caller, who may write to it
     assert capsys.readouterr().out == "Resource 'output': 1, 1, 2, inf, inf\n" * 3
 
 
-def test_what_is_no_model(folder):
+def test_content_that_is_no_model(folder):
     (folder / "m.json").write_text("[1]")
     assert "model 'm.json': its top level is [1]; it must be" in m.refusal("m.json")
     (folder / "m.json").write_text("[" * 100_000)
@@ -91,7 +91,7 @@ HUGE = 10**4000
 LONG = "x" * 1_000_000
 
 
-def test_what_is_long_is_shortened():
+def test_long_values_are_shortened():
     for path, value, message in (
         (f"resources.{LONG}", 1, "xxx... (1000000 characters)': it is 1; it must be"),
         ("pad.type", LONG, "(1000000 characters)' is not an operator of dmljax"),

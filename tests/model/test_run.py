@@ -1,4 +1,4 @@
-"""Models that run: what they give, as one program, and on which device."""
+"""Models that run: their results, as one program, and the device."""
 
 import itertools
 import logging
@@ -27,7 +27,7 @@ def test_all_examples_of_the_pages_are_there():
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_a_model_prints_what_its_page_prints(path, capsys):
+def test_a_model_prints_the_output_on_its_page(path, capsys):
     dmljax.run_model(path)
     expected = [
         f"Resource '{name}': {', '.join(re.findall(r'[0-9]+', rows))}"
@@ -52,7 +52,7 @@ def test_a_chain_of_four_operators_is_one_program(folder, capsys, caplog):
     np.testing.assert_array_equal(coordinates[:count], np.argwhere(triangle))
 
 
-# What commands give
+# Results of commands
 
 
 def test_a_resource_is_shown_as_it_is_at_the_command(capsys):
@@ -84,8 +84,8 @@ OWNED = ["DML_TENSOR_FLAG_OWNED_BY_DML"]
 @pytest.mark.parametrize(
     ("flags", "expected"), [("NONE", [1, 1, 1, 2, 2]), (OWNED, [1, 1, 2, 3, 3])]
 )
-def test_an_owned_input_keeps_what_was_there_before_the_first_command(flags, expected):
-    """Any other input is read as it is at the command, before it is overwritten."""
+def test_an_owned_input_keeps_its_initial_values(flags, expected):
+    """Any other input is read at the command, before it is overwritten."""
     both = {"InputTensor": "output", "OutputTensor": "output"}
     source = m.edited(m.padding_model(), "pad.bindings", both)
     for tensor in both:
@@ -109,7 +109,7 @@ def test_elements_and_their_bytes_are_returned_by_one_program():
     lowered = jax.jit(program(parsed)).lower(initial_state(parsed))
     lines = lowered.as_text().splitlines()
     converted = [n for n, line in enumerate(lines) if ".bitcast_convert" in line]
-    assert len(converted) == 2  # the bytes are read as elements, and written
+    assert len(converted) == 2  # one reads the bytes as elements, the other writes them
     assert all(".optimization_barrier" in lines[n - 1] for n in converted)
 
 
@@ -147,7 +147,7 @@ def test_many_resources_and_commands_take_no_time_to_compile(capsys):
     assert lines == [output, *["Resource 'r7': 7", output] * 500]
 
 
-def test_a_dispatch_takes_only_what_it_needs_of_a_buffer():
+def test_a_dispatch_takes_only_its_part_of_a_buffer():
     """Otherwise XLA's compiler for CPUs overflows its stack after a few hundred."""
     places = [{"name": "all", "elementOffset": 3 * n} for n in range(21)]
     source = m.model(
@@ -160,9 +160,9 @@ def test_a_dispatch_takes_only_what_it_needs_of_a_buffer():
     assert dmljax.run_model(source)["all"].tolist() == [1, 2, 3] * len(places)
     parsed = parse_model(source)
     traced = jax.make_jaxpr(program(parsed))(initial_state(parsed))
-    assert len(traced.out_avals) == 1  # only what is left at the end
+    assert len(traced.out_avals) == 1  # the buffer at the end
     sizes = [out.aval.size for step in traced.eqns for out in step.outvars]
-    # Each dispatch joins the elements before and behind its output with the output.
+    # Each dispatch joins its output with the elements before and behind it.
     assert sum(size > 3 for size in sizes) <= 3 * len(places)
 
 
@@ -181,7 +181,7 @@ def test_the_device(device):
 def test_a_device_that_is_not_there():
     message = m.refusal(m.padding_model(), device="npu")
     assert message.startswith("device 'npu' is not present: ")
-    assert "'cpu'" in message  # JAX lists the platforms that are there
+    assert "'cpu'" in message  # JAX lists the platforms of this machine
     with pytest.raises(TypeError, match=r"device is 0; it must be a jax\.Device,"):
         dmljax.run_model(m.padding_model(), device=0)
 
@@ -197,7 +197,7 @@ def test_jax_without_a_device(error, monkeypatch):
     assert message.endswith(": no platform")
 
 
-def test_what_the_device_refuses(monkeypatch):
+def test_an_error_of_the_device(monkeypatch):
     def refuse(*arguments):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of\nmemory")
 

@@ -19,7 +19,7 @@ TWICE = 1 + 2**-11 + 2**-40  # its nearest half is 1 + 2**-10
     [
         ("FLOAT32", [1, 2.5, "nan", "INF", "-Inf"], [1, 2.5, np.nan, np.inf, -np.inf]),
         ("FLOAT16", [65504, 65520, 1e-9, 10**300], [65504, np.inf, 0, np.inf]),
-        # The nearest float32 lies between two halves, and the even one is taken.
+        # The nearest float32 lies between two halves, and rounds to the even half.
         ("FLOAT16", [TWICE, 1], [1, 1]),
         ("FLOAT16", {"valueCount": 2, "value": TWICE}, [1, 1]),
         ("DML_TENSOR_DATA_TYPE_UINT8", [0, 255], [0, 255]),
@@ -28,7 +28,7 @@ TWICE = 1 + 2**-11 + 2**-40  # its nearest half is 1 + 2**-10
         ("FLOAT32", {"valueCount": 2, "value": "nan"}, [np.nan, np.nan]),
         ("UINT8", m.line(4, 250, 3), [250, 253, 0, 3]),
         ("INT32", m.line(1, 5, -1), [5]),
-        # Every sum is rounded to the type.
+        # We round every sum to the type.
         ("FLOAT16", m.line(5, 2046, 1), [2046, 2047, 2048, 2048, 2048]),
     ],
 )
@@ -105,7 +105,7 @@ def test_a_wrong_list_of_mixed_types(element, message):
     assert m.refusal(m.holding(resource)).startswith(message)
 
 
-# What is refused
+# Errors
 
 INTEGERS = "UINT8 holds the integers 0 to 255."
 FLOATS = "it must be a number or 'nan', 'inf', '-inf'."

@@ -1,8 +1,8 @@
-"""The sizes of the kernels' blocks. The tests make them small.
+"""Block sizes of the kernels: small ones for tests, and those of users.
 
-A CPU takes time to compile the code for each element of a chunk, and arrays
-would have to be large to have several programs. With the sizes below, a few hundred or
-thousand elements have several programs, and the last one is cut.
+A CPU takes time to compile the code for each element of a chunk, and with real sizes
+only large arrays have several programs. With the small sizes, a few hundred or thousand
+elements have several programs, and the last program is cut.
 """
 
 import jax

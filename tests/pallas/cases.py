@@ -1,8 +1,8 @@
-"""Cases of a test that take long."""
+"""Slow cases of a parametrized test."""
 
 import pytest
 
 
 def slow(*case):
-    """The arguments of a case that only the slow tests run."""
+    """The arguments of a case for the slow tests."""
     return pytest.param(*case, marks=pytest.mark.slow)

@@ -1,16 +1,16 @@
 """A simulator of GPU kernels: `_threads` on arrays with a number for each thread.
 
-`registered` makes it the kernel of the platform "cpu". A CPU runs code per thread in
-this way, because Pallas' interpreter refuses it. All threads of all programs take each
-step together. The results are those of a GPU, but the simulator does not notice some
-faults: a missing barrier; a barrier, or an operation of a warp, that only some threads
-reach; two programs that store to one element; and a wait that may hang a GPU, for a
-program that has not started. tests/transforms/races.py finds the first three. On a GPU,
-compute-sanitizer finds the first.
+`registered` makes it the kernel of the platform "cpu", because Pallas' interpreter
+refuses code for single threads. All threads of all programs take each step together.
+The results equal those of a GPU, but the simulator does not notice four faults: (1) a
+missing barrier; (2) a barrier, or an operation of a warp, that only some threads reach;
+(3) two programs that store to one element; (4) a wait for a program that has not
+started, which may hang a GPU. tests/transforms/races.py finds the first three. On a
+GPU, compute-sanitizer finds the first.
 
-A number is an array of uint32, or of truth values, of (programs, threads). A memory
-holds an array, and each store replaces it. `_threads` describes the
-operations; here stand only the differences.
+A number is an array of uint32, or of booleans, of shape (programs, threads). A memory
+holds an array, and each store replaces it. `_threads` describes the operations; the
+docstrings here describe only the differences.
 """
 
 import contextlib
@@ -27,8 +27,8 @@ from dmljax._padding import PADDING
 from dmljax._primitive import Kernel
 from dmljax.pallas.gpu import WARP, _nonzero_coordinates, _padding
 
-UNWRITTEN = 0xA5A5A5A5  # in memory before a kernel stores to it
-_POSTED = np.uint32(2**31)  # the bit of a word that says that it was posted
+UNWRITTEN = 0xA5A5A5A5  # the value in memory before a kernel stores to it
+_POSTED = np.uint32(2**31)  # the bit that marks a word as posted
 
 
 class Held:
@@ -65,7 +65,7 @@ class Memory:
         self.store(offset, number | _POSTED)
 
     def wait(self, offset):
-        """Does not wait, because all programs are at the same step."""
+        """Returns at once, because all programs are at the same step."""
         word = self.load(offset)
         return jnp.where(word >= _POSTED, word - _POSTED, np.uint32(UNWRITTEN))
 
@@ -73,7 +73,7 @@ class Memory:
         return self.words(offset, 1)[0]
 
     def words(self, offset, elements):
-        """Gives nothing of use at an address that is no multiple of the size."""
+        """Returns UNWRITTEN at an address that is no multiple of the size."""
         row, offsets, misaligned = self._locate(offset, elements)
         offsets = jnp.where(misaligned, self.size, offsets)
         array = self.held.array
@@ -86,10 +86,10 @@ class Memory:
         return [words[..., i] for i in range(count)]
 
     def store(self, offset, *words, elements=None):
-        """Stores in the threads that are active.
+        """Stores in the active threads.
 
-        A store outside of the row spoils all: a GPU would make it somewhere else.
-        So does one to an address that is no multiple of the size.
+        A GPU would store elsewhere if a store leaves its row, or if its address is no
+        multiple of the size. We spoil the whole array then, so that the test fails.
         """
         t = self.threads
         elements = elements or len(words)
@@ -105,7 +105,7 @@ class Memory:
         self.held.array = jnp.where(wrong, _unwritten(array.dtype), stored)
 
     def _locate(self, offset, elements):
-        """Returns the row and the offsets of elements, and whether they can't be."""
+        """Returns the row, the elements' offsets, and whether they are misaligned."""
         t = self.threads
         offset = t.number(offset + self.start)
         address = t.number(self.row) * np.uint32(self.size) + offset
@@ -115,7 +115,7 @@ class Memory:
         return row, offset[..., None] + within, misaligned
 
     def _shifts(self, count):
-        """Returns where in a word each of its elements begins."""
+        """Returns the first bit of each element in its word."""
         return lax.broadcasted_iota(np.uint32, (1, 1, 1, count), 3) * self.bits
 
 
@@ -131,21 +131,21 @@ class Threads:
         self.memories: list[Held] = []
 
     def memory(self, array):
-        """Makes a memory of all programs that holds this array of (rows, size)."""
+        """Makes a memory for all programs from an array of (rows, size)."""
         self.memories.append(Held(array))
         return Memory(self.memories[-1], self, 0)
 
     def shared(self, size, dtype):
-        """Makes a memory of its own for each program."""
+        """Makes a separate memory for each program."""
         unwritten = jnp.full((self.shape[0], size), _unwritten(dtype))
         return self.memory(unwritten).at(self.program)
 
     def number(self, value):
-        """Returns a number of all threads."""
+        """Returns the value as an array with a number for each thread."""
         return jnp.broadcast_to(jnp.asarray(value, np.uint32), self.shape)
 
     def wide(self, number):
-        """Returns the number: on a CPU, arrays have fewer than 2^32 elements here."""
+        """Returns the number itself: arrays have fewer than 2^32 elements here."""
         return number
 
     constant = number
@@ -156,7 +156,7 @@ class Threads:
 
     @contextlib.contextmanager
     def when(self, condition):
-        """Makes a context in which only threads with this condition store."""
+        """Makes a context where only the threads with this condition store."""
         before = self.active
         self.active = before & condition
         yield
@@ -178,7 +178,7 @@ class Threads:
                     for new, old in zip(body(*carry), carry, strict=True)
                 ]
             after = [held.array for held in self.memories]
-            restore(before)  # or the arrays of the body would leak out of it
+            restore(before)  # otherwise the arrays of the body would leak out
             return after, kept
 
         arrays, results = lax.while_loop(
@@ -204,7 +204,7 @@ class Threads:
         return jnp.broadcast_to(sums, (sums.size, WARP)).reshape(self.shape)
 
     def shuffle_xor(self, number, mask):
-        """Takes a mask of one bit."""
+        """Accepts only masks with one bit set."""
         return number.reshape(-1, 2, mask)[:, ::-1].reshape(self.shape)
 
     def shuffle(self, number, lane):
@@ -212,7 +212,7 @@ class Threads:
         return jnp.take_along_axis(number, lane, axis=1)
 
     def barrier(self):
-        """Does nothing: all threads are at the same step."""
+        """Does nothing, because all threads are at the same step."""
 
     warp_barrier = barrier
 
@@ -247,7 +247,7 @@ def _unwritten(dtype):
 
 
 def simulated(form):
-    """Makes the form of a kernel for GPUs one that a CPU runs."""
+    """Returns a kernel's form for GPUs as a form that a CPU runs."""
 
     def on_cpu(*operands, **static):
         with contextlib.ExitStack() as stack:
@@ -261,7 +261,7 @@ def simulated(form):
 
 @contextlib.contextmanager
 def registered():
-    """Makes a context in which a CPU has the kernels of GPUs, if they are asked for."""
+    """Makes a context where a CPU has the kernels of GPUs, if a test asks for them."""
     with contextlib.ExitStack() as stack:
         for kernels in (NONZERO_COORDINATES.kernels, PADDING.kernels):
             kernel = Kernel(simulated(kernels["cuda"].form))

@@ -1,4 +1,4 @@
-"""Checks of the kernels of NONZERO_COORDINATES, and data for the one for GPUs."""
+"""Checks of the kernels of NONZERO_COORDINATES, and data for the GPU kernel."""
 
 import functools
 import math
@@ -19,7 +19,7 @@ if blocks.SIMULATED:
 
 
 def plan_of(elements, dtype=np.uint8, batch=1, rows=None, sizes=(1,), fill=0):
-    """The plan of a call, of one column by default."""
+    """The plan of a call, by default with one column."""
     _, width, keep = as_bits(jnp.zeros((1, 1), dtype))
     rows = elements if rows is None else rows
     return _nonzero_plan.NonzeroPlan(
@@ -51,10 +51,10 @@ def assert_finds(tensors, rank=1, size=None, columns=None, fill=0, kernel=ON_GPU
 
 
 def lines(plan):
-    """Lines of ones: of every density, and cut at every boundary of the plan.
+    """Lines of zeros and ones, of every density, and cut at every boundary of the plan.
 
-    The count may cut the values that a warp stores at once, a tile, or a share. Tiles
-    of one line may be full, empty, sparse, or have a run of ones.
+    A count may cut the values that a warp stores at once, a tile, or a share. A line
+    has full, empty and sparse tiles, and tiles with a run of ones.
     """
     elements = plan.elements
     tile = _nonzero_plan.TILE

@@ -1,4 +1,4 @@
-"""All types that the operators take, and bit patterns of them."""
+"""All types of the operators, and bit patterns of these types."""
 
 import numpy as np
 
@@ -8,13 +8,13 @@ TYPES = sorted({name for one in subjects.SUBJECTS.values() for name in one.data_
 
 
 def patterns(dtype):
-    """Every bit pattern of up to 16 bits; of more, special values and any others."""
+    """Every bit pattern of types up to 16 bits; else special values and random bits."""
     if dtype.name in ("bool", "int4", "uint4"):
         return np.arange(-8, 8).astype(dtype)
     if dtype.itemsize <= 2:
         every = np.arange(2 ** (8 * dtype.itemsize))
         return every.astype(f"u{dtype.itemsize}").view(dtype)
     lines = [samples.any_bits((512,), dtype, seed) for seed in range(8)]
-    powers = 1 << np.arange(8 * dtype.itemsize, dtype=object)  # one bit alone is set
+    powers = 1 << np.arange(8 * dtype.itemsize, dtype=object)  # one bit is set
     raw = b"".join(int(p).to_bytes(dtype.itemsize, "little") for p in powers)
     return np.concatenate([*lines, np.frombuffer(raw, dtype)])

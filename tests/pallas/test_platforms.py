@@ -1,4 +1,4 @@
-"""Which kernels a platform can run, by the operator of the tests of `_primitive`."""
+"""The kernels that a platform can run, with the toy operator of test_primitive.py."""
 
 import jax
 import pytest

@@ -1,4 +1,4 @@
-"""The benchmarks run, check and write what a ledger needs. No time is looked at."""
+"""The benchmarks run, check results, and write the ledger's rows. Times are ignored."""
 
 import dataclasses
 import re
@@ -81,7 +81,7 @@ def test_a_case_knows_its_smallest_traffic(all_cases):
 
 # PROGRAMS
 
-# All programs with one type, and with the others in the slow tests.
+# All programs with one type; their other types are slow tests.
 TIMED = []
 EVERY = {**dict(padding.on_cpu()), **dict(one_hot.on_cpu()), **PROGRAMS}
 for name, one in EVERY.items():
@@ -93,7 +93,7 @@ for name, one in EVERY.items():
 
 @pytest.mark.parametrize(("name", "program", "dtype"), TIMED)
 def test_a_program_computes_the_same_in_every_spelling(name, program, dtype):
-    """All in one program: we compile it once. A gradient has the result, too."""
+    """We compile all spellings as one program. A gradient has the result, too."""
     *_, case = cases_of("cpu", name, program, TINY, [dtype])
     arrays = case.arrays()
     functions = {
@@ -117,7 +117,7 @@ def test_a_program_computes_the_same_in_every_spelling(name, program, dtype):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_can_be_copied_out_and_run(name):
-    """Nothing is compiled: the shape of the result says that all names are there."""
+    """We compile nothing: the result has a shape only if all names are defined."""
     scope = {}
     text = command.code(name, TINY)
     text = text.replace("jax.jit(", "functools.partial(jax.eval_shape, ")
@@ -139,7 +139,7 @@ def test_the_list_of_programs(capsys):
 
 # FORMS
 
-# Forms of which one has a kernel for NVIDIA GPUs.
+# Forms of operators with a kernel for NVIDIA GPUs.
 OF_KERNELS = {"rows", "nothing copied", "no kernel"}
 WHERE = [
     pytest.param(word, platform, marks=needs_kernels if word in OF_KERNELS else ())
@@ -150,7 +150,7 @@ WHERE = [
 
 @pytest.mark.parametrize(("word", "platform"), WHERE)
 def test_a_plain_form_is_another_program_than_the_special_one(word, platform):
-    """A name that is read nowhere would leave the form as it is.
+    """A plain form that replaces an unused name would leave the program as it is.
 
     The hash of a kernel does not depend on the names of the functions that build it.
     """
@@ -252,7 +252,7 @@ def test_poison_takes_the_place_of_a_result():
     assert result.is_deleted()
 
 
-def test_what_is_not_installed_is_left_out_and_said_so(monkeypatch, capsys):
+def test_a_missing_library_is_left_out_with_a_message(monkeypatch, capsys):
     monkeypatch.setattr(libraries, "_installed", lambda name: name in {"jax", "numpy"})
     own = {"dmljax", "jnp", "reference"}
     assert set(libraries.available("cpu")) == own | {"numpy"}
@@ -332,7 +332,7 @@ def test_a_new_figure_replaces_the_old_one(tmp_path):
 @pytest.mark.parametrize(
     "device", ["NVIDIA H200", "NVIDIA H100 80GB HBM3", plot.CPU, plot.NEWEST]
 )
-def test_the_ledger_has_what_is_timed_today_and_nothing_else(device):
+def test_the_ledger_has_the_cases_of_today_and_no_others(device):
     platform = "cpu" if "CPU" in device else "gpu"
     every = *cases(platform, run.ELEMENTS[platform]), *tracing.work()
     timed = {one.label: one for one in every}
@@ -369,7 +369,7 @@ def test_each_table_of_the_ledger_becomes_a_page(tmp_path):
     shown = re.findall(r"!\[.+\]\((.+)\)", "".join(pages.values()))
     assert set(shown) == set(pictures)
     for name, picture in pictures.items():
-        # A phone shows it as it is: 350 pixels, at 96 in an inch of 72 points.
+        # A phone shows a picture at full size: 350 pixels, at 96 per inch (72 points).
         width, _ = re.findall(r' (?:width|height)="([\d.]+)pt"', picture)[:2]
         assert float(width) <= 350 * 72 / 96, name
         assert set(re.findall(r"font-size: ([\d.]+)px", picture)) == {"9"}, name
@@ -448,7 +448,7 @@ def test_a_program_is_timed_beside_its_twin(tmp_path, monkeypatch, capsys):
 
 @several
 def test_scaling_goes_on_after_a_program_that_fails(tmp_path, monkeypatch, capsys):
-    """A result that is not the twin's is an error, and has no figure."""
+    """A result that differs from the twin's is an error, and has no figure."""
     wrong = dataclasses.replace(
         divided.BY_VMAP, function=lambda lines: divided.found_by_vmap(lines) + 1
     )
@@ -463,12 +463,12 @@ def test_scaling_goes_on_after_a_program_that_fails(tmp_path, monkeypatch, capsy
 
 @several
 @pytest.mark.parametrize("work", divided.WORK, ids=lambda work: work.label)
-def test_all_that_scales_is_the_same_on_all_devices(work):
-    """One that is not stops the run before it is timed."""
+def test_work_has_the_same_results_on_all_devices(work):
+    """Different results stop the run before the work is timed."""
     scaling.check(work, 4, scaling.results(work, 1))
 
 
-# All in one type with automatic axes, and the others in the slow tests.
+# All twins in one type with automatic axes; their other types are slow tests.
 TWINS = []
 for work in divided.BESIDE_JNP:
     first = "float32" not in work.dtypes and work.axes == "automatic"
@@ -486,7 +486,7 @@ def test_a_program_and_its_twin_have_the_same_results(work):
 
 @several
 @pytest.mark.slow
-def test_the_page_says_what_eight_devices_send():
+def test_the_page_has_the_bytes_that_eight_devices_send():
     meshes.check_bytes(jax.devices()[:8])
 
 

@@ -1,4 +1,4 @@
-"""The comparison with jax.numpy: its table, its JSON, and its summary."""
+"""The comparison with jax.numpy: the table, the JSON, the summary."""
 
 import io
 import json

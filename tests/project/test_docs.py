@@ -1,4 +1,4 @@
-"""The documentation is true: its examples, outputs, figures, names and links."""
+"""The documentation is true: examples, outputs, figures, names and links."""
 
 import contextlib
 import doctest
@@ -47,7 +47,7 @@ MEASURED = [
 
 @pytest.fixture
 def whole_messages():
-    """JAX adds no note to errors. Doctest would take it for their message."""
+    """JAX adds no note to errors: doctest would take the note for the message."""
     before = jax.config.jax_traceback_filtering
     jax.config.update("jax_traceback_filtering", "off")
     yield
@@ -80,7 +80,7 @@ TUTORIALS = [page for page in TEXTS if page.startswith("docs/tutorials/")]
 
 @pytest.mark.parametrize("page", TUTORIALS)
 def test_a_tutorial_can_be_copied_and_downloaded(page):
-    """The build runs it in an empty folder, and can't notice these things."""
+    """The build of the documentation runs in an empty folder, and can't notice this."""
     code = "".join(re.findall(r"^```\{code-cell\}.*?^```", TEXTS[page], re.M | re.S))
     assert "import docs" not in code
     assert "from docs" not in code
@@ -129,7 +129,7 @@ def model_of_the_page(folder):
 
 @pytest.mark.usefixtures("model_of_the_page")
 @pytest.mark.parametrize(("arguments", "shown"), CONSOLE)
-def test_commands_print_what_the_pages_show(arguments, shown, capsys):
+def test_commands_print_the_output_on_the_pages(arguments, shown, capsys):
     assert main(arguments.split()) == 0
     printed = capsys.readouterr()
     assert printed.out + printed.err == shown
@@ -137,7 +137,7 @@ def test_commands_print_what_the_pages_show(arguments, shown, capsys):
 
 # FIGURES
 
-# The section of a page with figures, and the operators that they are about.
+# For each section with figures, the operators of these figures.
 FIGURES = {f"docs/operators/{name}.md": ("Cost", {name}) for name in OPERATORS}
 FIGURES["docs/tutorials/attention.md"] = ("The fastest spelling", set(OPERATORS))
 FIGURES["README.md"] = ("The gain", set(OPERATORS))
@@ -163,7 +163,7 @@ def test_figures_about_cost_are_in_the_ledger(page):
     assert_figures_are_known(text, known)
 
 
-# Sections with figures of two devices, the column of the ledger, and its digits.
+# For each section with figures of two devices, the ledger's column and the digits.
 SEVERAL = [
     ("docs/tutorials/devices.md", "Automatic or explicit axes", "ms", "#.3g"),
     ("docs/benchmarks.md", "On several H200s", "efficiency", ".2f"),
@@ -210,7 +210,7 @@ def test_the_version_is_in_the_changelog_and_the_citation():
 
 
 def test_the_tests_of_transformations_exist():
-    """Each row of the table for users has some, and each that it names is there."""
+    """Each row of the table for users has tests, and each named test exists."""
     rows = re.findall(r"^\| .*$", TEXTS["docs/transformations.md"], re.MULTILINE)
     table = section("docs/development/reliability.md", "Transformations")
     proofs = re.findall(r"^\| .*$", table, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The tables of equivalents: what to write instead of calls of other libraries."""
+"""The tables of equivalents: calls of dmljax for calls of other libraries."""
 
 import importlib.util
 import re
@@ -12,7 +12,7 @@ from tests.project.texts import TEXTS
 
 JAX = "docs/equivalents.md"
 ONNX = "docs/how_to/onnx.md"
-# The pages with tables of calls, and what the calls on the left need.
+# The pages with tables of calls, and the module of the calls on the left.
 PAGES = {
     JAX: "jax",
     "README.md": "jax",

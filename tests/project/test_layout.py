@@ -19,19 +19,19 @@ PRINTING = {"_model/run.py", "__main__.py"}
 
 
 def room(name):
-    """The folder of a file; "" for the files that lie side by side."""
+    """The folder of a file; "" for the files at the top."""
     return name.rpartition("/")[0]
 
 
 def file_of(module):
-    """The file of a module of the package by its dotted name; None if there is none."""
+    """The package's file for a dotted module name; None if there is none."""
     stem = "/".join(module.split(".")[1:])
     names = (f"{stem}.py", f"{stem}/__init__.py".removeprefix("/"))
     return next((name for name in names if name in SOURCES), None)
 
 
 def modules_of(name):
-    """The modules that a file imports, anywhere in it, with the names it takes."""
+    """The imports of a file, anywhere in it: pairs (module, imported name)."""
     for node in ast.walk(TREES[name]):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
@@ -40,9 +40,9 @@ def modules_of(name):
 
 
 def imported(name):
-    """The files of the package that a file imports."""
+    """The package's files that a file imports."""
     own = [pair for pair in modules_of(name) if pair[0].split(".")[0] == "dmljax"]
-    # A name that is no module is one of the package's, or of the module's.
+    # A name that is no module belongs to the package or to the module.
     return {file_of(f"{module}.{part}") or file_of(module) for module, part in own}
 
 
@@ -53,7 +53,7 @@ PAGE = "docs/development/design.md"
 FILES = section(PAGE, "Files")
 LINES = re.findall(r"^\| `([\w/*.<>]+)` \|", FILES, re.MULTILINE)
 OF_ANY_OPERATOR = [line for line in LINES if "<operator>" in line]
-# The files of operators: the operator, and the line that speaks of the file.
+# The files of operators: for each, the operator and its line of the table.
 OWNERS = {
     line.replace("<operator>", operator): (operator, line)
     for operator in OPERATORS
@@ -62,7 +62,7 @@ OWNERS = {
 
 
 def layer_of(name):
-    """The line of the table that speaks of a file."""
+    """The line of the table for a file."""
     _, pattern = OWNERS.get(name, (None, name))
     found = [line for line in (pattern, f"{room(name)}/*.py") if line in LINES]
     assert found, f"{PAGE} has no line for {name} in its table of files"
@@ -87,7 +87,7 @@ def test_no_operator_imports_another():
     assert across == []
 
 
-# Beside its own files, those that import a room's files, or the rooms that do.
+# The files and rooms that import a room's files, beside the room itself.
 ENTER = {
     "_directml": {"__init__.py", "__main__.py", "_operators.py", "_model"},
     "_model": {"__init__.py", "__main__.py"},
@@ -107,14 +107,14 @@ def test_rooms_are_entered_by_few():
 
 
 def test_kernels_know_no_operator():
-    """They evaluate formulas; an operator names its kernels, not the other way."""
+    """Kernels evaluate formulas. An operator names its kernels, not the reverse."""
     for name, other in ARROWS:
         if name.startswith("pallas/") and not other.startswith("pallas/"):
             assert other in BELOW_KERNELS, f"{name} imports {other}"
 
 
 def test_sources_import_nothing_but_the_dependencies():
-    """Besides the standard library, pillow for images, and what type checkers have."""
+    """The standard library, pillow and typing_extensions are allowed, too."""
     found = {module.split(".")[0] for name in SOURCES for module, _ in modules_of(name)}
     allowed = {"dmljax", "jax", "numpy", "chex", "PIL", "typing_extensions"}
     assert found - set(sys.stdlib_module_names) <= allowed
@@ -124,9 +124,10 @@ def test_sources_import_nothing_but_the_dependencies():
 
 
 def test_every_file_has_a_file_of_tests_and_every_file_of_tests_has_one():
-    """It has its name without underscores; folders of their own span several files.
+    """For example, `_arguments.py` has `test_arguments.py`.
 
-    The test of a function, `test_padding.py`, tests its descriptors, too.
+    The tests in fuzz/, project/ and transforms/ span several files. The test of a
+    function, `test_padding.py`, also tests its descriptors.
     """
     files = set()
     described = {f"_directml/{operator}.py" for operator in OPERATORS}
@@ -142,18 +143,18 @@ def test_every_file_has_a_file_of_tests_and_every_file_of_tests_has_one():
     assert sorted(files ^ (tests - spanning)) == []
 
 
-# WHAT IS IN A FILE
+# CONTENTS OF FILES
 
 
 def test_no_import_is_hidden_in_a_string():
     for name, text in SOURCES.items():
-        if name == "_jax.py":  # which imports modules of JAX that may be missing
+        if name == "_jax.py":  # this file imports modules of JAX that may be missing
             text = text.replace("return importlib.import_module(name)", "")
         assert not re.search("import_module|__import__", text), name
 
 
 def test_no_file_reads_the_environment():
-    """tests/test_jax.py tests which names of JAX the files use."""
+    """tests/test_jax.py tests the names of JAX in the files."""
     for name, text in SOURCES.items():
         assert not re.search("os.environ|getenv", text), name
 

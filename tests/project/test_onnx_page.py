@@ -1,4 +1,4 @@
-"""The programs of the page about ONNX run, and compute as ONNX's reference does."""
+"""The programs on the page about ONNX run, with the results of ONNX's reference."""
 
 import contextlib
 import io
@@ -17,7 +17,7 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4) % 5
 
 
 def run_blocks(blocks):
-    """The names of blocks that are run one after the other, as they print."""
+    """The names after all blocks have run. The printed text is the blocks' comments."""
     names = {}
     for block in blocks:
         printed = io.StringIO()
@@ -77,7 +77,7 @@ def test_the_classes_take_pad_of_every_operator_set(version, node, page):
 
 
 def run_by_handlers(page, model, *calls):
-    """Yields what jaxonnxruntime and ONNX's reference give, for a sample and others."""
+    """For each call, the results of jaxonnxruntime and of ONNX's reference."""
     reference = page["ReferenceEvaluator"](model)
     with jax.enable_x64(True):
         function, parameters = page["call_onnx_model"](model, calls[0])
@@ -101,7 +101,7 @@ SHAPE = "computed = Shape<start = 0, end = 1>(x)"
 @pytest.mark.parametrize("source", ["value", "computed"])
 @pytest.mark.parametrize("node", STATIC)
 def test_handlers_take_no_value_of_the_sample_input(node, source, whole_page):
-    """It may be another one in the next call, which the handlers would not notice."""
+    """The next call may have another value, and the handlers would not notice it."""
     model = parse(f"{SHAPE} y = {node.format(source)}")
     inputs = {"x": X, "value": np.array([1])}
     text = rf"^\w+: the input '{source}' must be an initializer"
@@ -120,7 +120,7 @@ def test_handlers_take_no_value_of_the_sample_input(node, source, whole_page):
     ],
 )
 def test_handlers_take_data_and_constants(nodes, whole_page):
-    """Each call has a diagonal of its own, which no call of before decides."""
+    """Each call has a diagonal of its own, which earlier calls do not decide."""
     calls = [{"x": x, "value": np.array([k])} for x, k in ((X, 1), (X, -1), (X[1:], 2))]
     for found, expected in run_by_handlers(whole_page, parse(nodes), *calls):
         np.testing.assert_array_equal(found, expected)

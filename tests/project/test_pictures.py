@@ -1,4 +1,4 @@
-"""The pictures of the documentation show what the package does, and can be read."""
+"""The pictures of the documentation are up to date and readable."""
 
 import re
 
@@ -34,7 +34,7 @@ def test_pictures_are_no_wider_than_a_page_and_follow_the_dark_mode(files):
         assert "prefers-color-scheme: dark" in text, name
 
 
-def test_the_picture_in_readme_is_the_one_that_is_drawn(tmp_path, monkeypatch):
+def test_the_picture_in_readme_is_up_to_date(tmp_path, monkeypatch):
     in_git = make_picture.PICTURE
     monkeypatch.setattr(make_picture, "PICTURE", tmp_path / "drawn.svg")
     make_picture.main()
@@ -53,7 +53,7 @@ def luminance(colour):
 @pytest.mark.parametrize("colours", [cells.LIGHT, cells.DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("kind", cells.LIGHT)
 def test_text_can_be_read_on_its_colour(colours, kind):
-    """WCAG asks for a contrast of 4.5 between text and what is behind it."""
+    """WCAG asks for a contrast of at least 4.5 between text and background."""
     area, text = (luminance(getattr(colours[kind], p)) for p in ("area", "text"))
     contrast = (max(area, text) + 0.05) / (min(area, text) + 0.05)
     assert contrast >= 4.5

@@ -1,4 +1,4 @@
-"""The public names, their signatures and docstrings; and what an import does."""
+"""The public names, their signatures and docstrings, and the effects of an import."""
 
 import dataclasses
 import enum
@@ -60,7 +60,7 @@ def test_kinds():
         assert all(issubclass(public(name), kinds) for name in names)
     for name in SIGNATURES:
         assert inspect.isfunction(public(name))
-        assert not (PACKAGE / f"{name}.py").exists()  # which the function would hide
+        assert not (PACKAGE / f"{name}.py").exists()  # hidden by the function
 
 
 def test_classes_have_their_public_name():
@@ -90,7 +90,7 @@ def sections(name):
 
 
 def entries(section):
-    """The names that a section explains."""
+    """The names in a section."""
     return re.findall(r"^  (\w+):", section, flags=re.MULTILINE)
 
 
@@ -149,4 +149,4 @@ except RuntimeError as error:
 def test_import_is_quiet_starts_no_backend_and_leaves_the_configuration_alone():
     done = python("-W", "error", "-c", IMPORT, JAX_PLATFORMS="nowhere")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "'nowhere'" in done.stdout  # an import that looks for one would fail
+    assert "'nowhere'" in done.stdout  # an import that looks for a backend would fail

@@ -1,4 +1,4 @@
-"""What runs on a server and before a commit is what noxfile.py says."""
+"""The workflow, CONTRIBUTING.md and the commit hooks agree with noxfile.py."""
 
 import re
 

@@ -1,7 +1,7 @@
-"""The documentation in a browser: nothing is cut off, all is readable and found.
+"""The documentation in a browser: complete, readable, and found by the search.
 
-`nox -s site` builds the pages and runs these tests in Chromium. They are skipped where
-selenium, the browser, or its driver is not installed.
+`nox -s site` builds the pages and runs these tests in Chromium. They are skipped
+without selenium, the browser, or its driver.
 """
 
 import re
@@ -27,7 +27,7 @@ if not (SITE / "index.html").exists():
 
 HEIGHT = 900
 WIDTHS = {"a laptop": 1280, "a tablet": 800, "a phone": 390}  # in CSS pixels
-# Pages that Sphinx makes have no content of their own.
+# Sphinx makes these pages, without content of their own.
 MADE = {"genindex", "search", "py-modindex"}
 FILES = [path.relative_to(SITE) for path in SITE.rglob("*.html")]
 PAGES = sorted({str(path.with_suffix("")) for path in FILES} - MADE)
@@ -52,7 +52,7 @@ SEARCHES = {
         "eye",
     ),
 }
-# The first page that the search finds for words that people come with.
+# The first result of the search for a reader's words.
 ANSWERS = {
     "NonConcreteBooleanIndexError": "faq",
     "ConcretizationTypeError": "faq",
@@ -96,8 +96,8 @@ def resize(browser, width):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 
-# Elements of the content that are wider than their place, or reach beyond the window,
-# where the reader can't scroll. A box may be half a pixel wider by rounding.
+# Elements of the content that are cut off: wider than their place, or beyond the
+# window, without a scroll bar. Rounding may make a box half a pixel wider.
 CUT_OFF = """
 const found = [];
 const describe = e =>
@@ -136,13 +136,13 @@ for (const cell of document.querySelectorAll("article table.docutils td")) {
 }
 return found;
 """
-# Pictures that shrink letters of at least 12 pixels to less than 9.
+# Pictures that shrink letters of 12 pixels to less than 9.
 SMALL_LETTERS = """
 return [...document.querySelectorAll("article img[src$='.svg']")]
   .filter(e => !e.closest(".gallery") && e.width < 0.75 * e.naturalWidth)
   .map(e => `${e.src}: ${e.width} of ${e.naturalWidth}`);
 """
-# On a narrow screen, pictures and tables that scroll without a word about it.
+# On a narrow screen, pictures and tables that scroll without a note.
 SILENT_SCROLLS = """
 return [...document.querySelectorAll("article :is(img, table)")]
   .filter(e => e.getBoundingClientRect().width > window.innerWidth)
@@ -185,7 +185,7 @@ def test_nothing_is_cut_off_broken_or_too_small(browser, page):
     assert browser.execute_script(BROKEN_IMAGES) == []
 
 
-# What a reader sees of an operator's page without scrolling.
+# The visible part of an operator's page before the reader scrolls.
 ON_THE_FIRST_SCREEN = """
 const bottom = e => e.getBoundingClientRect().bottom;
 const pictures = [...document.querySelectorAll("article img")];
@@ -200,7 +200,7 @@ def test_the_first_screen_has_the_signature_and_a_picture(browser, page):
     browser.get(f"{ADDRESS}/{page}.html")
     signature, picture, beside = browser.execute_script(ON_THE_FIRST_SCREEN)
     assert max(signature, picture) < HEIGHT
-    assert beside == (5 if page == "operators/padding" else 1)  # its five modes
+    assert beside == (5 if page == "operators/padding" else 1)  # the five modes
 
 
 def test_the_menu_has_the_operators_in_the_order_of_readme(browser):
@@ -239,13 +239,13 @@ def test_the_icon_of_the_site_exists(browser):
     assert "<svg" in file.read_text()
 
 
-# The scheme that pictures get. Their style sheets ask for it.
+# The colour scheme of the pictures. Their style sheets ask for it.
 SCHEMES = """
 return [...new Set([...document.querySelectorAll("article img")]
   .map(e => getComputedStyle(e).colorScheme))];
 """
-# The texts in a colour too close to that of what lies behind them. 4.5 is what the
-# Web Content Accessibility Guidelines ask for (level AA).
+# Texts with too little contrast to their background. The Web Content Accessibility
+# Guidelines (level AA) ask for 4.5.
 HARD_TO_READ = """
 const parse = text => {
   let parts = text.match(/[\\d.]+/g).map(Number);
@@ -319,7 +319,7 @@ def test_the_letters_of_benchmarks_are_light_on_a_dark_page(browser):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-# The addresses of what was found, as soon as the search has come to its end.
+# The addresses of the results, as soon as the search has finished.
 RESULTS = """
 const summary = document.querySelector("#search-results .search-summary");
 return /finished|not match/.test(summary?.textContent) &&
@@ -328,7 +328,7 @@ return /finished|not match/.test(summary?.textContent) &&
 
 
 def found(browser, words):
-    """The addresses that the search of the site finds, the best one first."""
+    """The addresses that the site's search finds, the best first."""
     resize(browser, WIDTHS["a laptop"])
     browser.get(f"{ADDRESS}/search.html?q={words}")
     return wait.WebDriverWait(browser, 20).until(lambda b: b.execute_script(RESULTS))

@@ -18,7 +18,7 @@ def section(page, heading):
 
 
 def names_of_tests():
-    """The names of all functions that are tests."""
+    """The names of all test functions."""
     sources = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     return set(re.findall(r"^def (test_\w+)", sources, re.MULTILINE))
 

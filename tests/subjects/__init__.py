@@ -1,11 +1,11 @@
-"""The operators under test, a file for each; the registry says which there are."""
+"""The operators under test, a file for each operator of the registry."""
 
 import importlib
 import importlib.util
 
 from dmljax._operators import OPERATORS
 
-# tests/test_operators.py says which file is missing, if one is.
+# tests/test_operators.py names the files that are missing.
 SUBJECTS = {
     name: importlib.import_module(f"{__name__}.{name}").SUBJECT
     for name in OPERATORS
@@ -17,8 +17,8 @@ DESCRIBED = {
     for subject in SUBJECTS.values()
     for name, described in subject.descriptors.items()
 }
-# A transformation does not depend on the kernel that runs after it: it has all samples
-# by XLA's forms, and one of each operator by kernel.
+# A transformation does not depend on the kernel that runs after it. So we take all
+# samples by XLA's forms, and only one sample of each operator by kernel.
 SAMPLES = tuple(
     sample
     for subject in SUBJECTS.values()

@@ -41,7 +41,7 @@ _sample = functools.partial(
 
 
 def _diagonal(name, shape, begin, end, *, given=True):
-    """A sample. Its input has this shape, or without an input its result."""
+    """A sample with an input of this shape, or without an input an output of it."""
     attributes = {"fill_begin": begin, "fill_end": end}
     if given:
         return _sample(name, ((), shape), attributes)
@@ -49,7 +49,7 @@ def _diagonal(name, shape, begin, end, *, given=True):
 
 
 def _fits(desc):
-    """Whether int32 has a number for each diagonal, and for one past the last."""
+    """Whether each diagonal, and the diagonal past the last one, is an int32."""
     height, width = desc.output_tensor.sizes[-2:]
     return height <= 2**31 and width < 2**31
 

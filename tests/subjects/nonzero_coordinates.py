@@ -25,7 +25,7 @@ def nonzero_coordinates(x, *, fill=0, **options):
 
 
 def nonzero_coordinates_oracle(x, *, fill=0, **options):
-    """The oracle; where rows are undefined it gives zeros."""
+    """The oracle, with zeros in rows that are undefined."""
     return oracles.nonzero_coordinates(x, fill=fill or 0, **options)
 
 

@@ -33,7 +33,7 @@ def padding_sample(
     start,
     end,
 ):
-    """One padding; under CONSTANT the value is an operand too."""
+    """A sample of a padding; CONSTANT adds the value as an operand."""
     operands = (shape, ()) if mode is Mode.CONSTANT else (shape,)
     attributes = {"mode": mode, "start": start, "end": end}
     name = f"{mode.name.lower()} {name}"
@@ -41,7 +41,7 @@ def padding_sample(
 
 
 def _nothing(rank):
-    """DimensionCount, and no padding."""
+    """Attributes without padding: DimensionCount, StartPadding, EndPadding."""
     return rank, (0,) * rank, (0,) * rank
 
 
@@ -145,7 +145,7 @@ TYPED = dmljax.Padding1Desc(
 
 # SAMPLES
 
-# By name: the sizes of the input, and what is added before and after.
+# By name: the sizes of the input, and the padding before and after.
 SIZES = {
     "start": ((4,), (3,), (0,)),
     "end": ((4,), (0,), (3,)),
@@ -167,8 +167,8 @@ EDGES += [
     padding_sample("empties", Mode.CONSTANT, (0, 0), (2, 0), (0, 3)),
     padding_sample("of rank 8", Mode.CONSTANT, shape_of_rank(8), (1,) * 8, (0,) * 8),
 ]
-# CONSTANT has a path of its own in kernels, and WRAP has one in that for TPUs. The
-# other modes differ in the source's coordinate alone.
+# In the kernel, CONSTANT has a path of its own. The other modes differ only in the
+# source coordinate.
 PLANS = [f"constant {name}" for name in (*SIZES, "rank 0", "empty", "empties")]
 for name in ("nothing", "far", "one", "two", "middle axis", "all axes", "rank 4"):
     PLANS.append(f"wrap {name}")
@@ -230,7 +230,7 @@ ERRORS += [
         "is 2147483648; INT32 holds -2147483648 to 2147483647",
         padding_value=2**31,
     ),
-    # The value has to fit under every mode, although only CONSTANT uses it.
+    # The value must fit under every mode, although only CONSTANT uses it.
     Wrong.of_descriptor(
         TYPED,
         "PaddingValue is 10.6; INT32 holds whole numbers",
@@ -241,7 +241,7 @@ ERRORS += [
 
 # SHARDING
 
-# The rows of the table: the padding, and which divisions of the array they speak of.
+# By row of the table: the padding, and a test whether the row applies to a division.
 ALONG = {
     "batch": (
         NARROW,
@@ -250,7 +250,7 @@ ALONG = {
     ),
     "narrow": (NARROW, "a padded dimension", lambda parts: parts[0] > 1),
     "wide": (
-        (40, 8),  # more than a part of 4 or 8
+        (40, 8),  # longer than a part of 4 or 8
         "a dimension padded by more than a part",
         lambda parts: parts[0] in (4, 8) and max(parts[1:]) == 1,
     ),

@@ -1,4 +1,4 @@
-"""Several subjects share these: types, what arguments take, and rules.
+"""Tables and rules that several subjects share.
 
 A support table has the lowest rank, the highest rank and the types of each tensor.
 """
@@ -28,7 +28,7 @@ def same(*values):
 
 
 def typed(output, data_type, value):
-    """Whether a value has the output's type and fits into it."""
+    """Whether a value has the output's type and is in its range."""
     if data_type.name.startswith("FLOAT") or data_type != output.data_type:
         return data_type == output.data_type
     limits = np.iinfo(output.dtype)

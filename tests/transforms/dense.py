@@ -1,8 +1,8 @@
-"""What the derivatives and the batches of samples must be, computed without JAX.
+"""Expected derivatives and batches of samples, computed without JAX.
 
-An operator is linear in the operands that are filled at will. The oracle, applied to
-unit vectors, gives a matrix for each of them, and every derivative is exact arithmetic
-of matrices. `check` runs all samples of an operator in one program.
+An operator is linear in its open operands. The oracle, applied to unit vectors, gives a
+matrix for each open operand, and every derivative is exact arithmetic of matrices.
+`check` runs all samples of an operator in one program.
 """
 
 import jax
@@ -14,7 +14,7 @@ from tests.subjects import SUBJECTS
 
 BATCH = 3
 
-# JAX transforms an operator without looking at its form, so few tests have kernels.
+# JAX transforms an operator without regard to its form, so few tests have kernels.
 FORMS = {name: one.samples for name, one in SUBJECTS.items()}
 KERNELS = {
     f"{name} by kernel": one.kernel_samples[:1]
@@ -24,10 +24,10 @@ KERNELS = {
 
 
 def each_operator(groups=FORMS, linear=None):
-    """A test of each group of samples, or of the groups that are linear or not."""
+    """A test for each group of samples, or for those that are linear or not."""
 
     def marks(first):
-        # It takes seconds to simulate the kernel of NONZERO_COORDINATES.
+        # The kernel of NONZERO_COORDINATES takes seconds to simulate.
         return pytest.mark.slow if first.implementation and not first.linear else ()
 
     chosen = [
@@ -39,7 +39,7 @@ def each_operator(groups=FORMS, linear=None):
 
 
 def assert_equal(actual, expected, sample=""):
-    """The same tree of values; integers in floats, so that no sum is rounded."""
+    """Compares two trees of values. Floats hold integers, so that no sum is rounded."""
     pairs = zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True)
     for one, other in pairs:
         assert one.shape == other.shape, sample
@@ -52,8 +52,8 @@ def check(
 ):
     """Compares `run(sample, *inputs)` with `expected(sample, *inputs)` for each sample.
 
-    One program computes all of them, because it is compiling that takes time. `execute`
-    gives the outputs of the program for the inputs.
+    One program computes all samples, because compiling takes most of the time.
+    `execute` maps the program and the inputs to the outputs.
     """
     inputs = [tuple(inputs_of(sample)) for sample in uses]
 
@@ -86,7 +86,7 @@ def only_open(sample, arrays):
 
 
 def matrices(sample, arrays):
-    """For each open operand, the matrix that maps it to the output, made flat."""
+    """For each open operand, the matrix from the operand to the flat output."""
     zeros = [
         np.zeros_like(array, float) if i in sample.open_operands else array
         for i, array in enumerate(arrays)
@@ -129,11 +129,11 @@ def expected_gradient(sample, *arrays):
 
 
 def batches(sample, count=BATCH):
-    """For each operand a batch of arrays that differ."""
+    """For each operand a batch of different arrays."""
     filled = [sample.arrays(seed=seed) for seed in range(count)]
 
     def shuffled(array, seed):
-        """An array of data with the same elements in another order."""
+        """The array with its elements in another order."""
         return np.roll(array.ravel(), seed).reshape(array.shape)
 
     stacks = []

@@ -1,18 +1,18 @@
 """Finds races in shared memory on a CPU.
 
-`lockstep` takes each step in all threads together, so a missing barrier does not
-change its results. `Watched` does the same, and remembers for each element of shared
-memory which threads have read it and stored to it. In a *race* two threads access one
-element with no barrier between them, and one of them stores to it.
-A barrier of a warp orders the accesses of its threads, and a barrier of the program
-those of all threads of the program.
+`lockstep` takes each step in all threads together, so a missing barrier does not change
+its results. `Watched` takes the same steps, and remembers for each element of shared
+memory the threads that have loaded or stored it. In a *race*, two threads access one
+element with no barrier between them, and at least one thread stores. A barrier of a
+warp orders the accesses of its threads, and a barrier of the program orders the
+accesses of all its threads.
 
 All threads must reach a barrier together, and all threads of a warp must reach
-operations such as `warp_sum` together. If only some of them do, it is *partial*. A GPU
-may then wait without end.
+operations such as `warp_sum` together. If only some of them do, the barrier or the
+operation is *partial*. A GPU may then wait without end.
 
 `Watched` also counts how often each element of an output is stored. Two programs must
-not store the same one.
+not store the same element.
 """
 
 import dataclasses
@@ -27,26 +27,27 @@ from dmljax.pallas.gpu import WARP
 from tests.pallas import lockstep
 
 NOBODY = np.uint32(2**32 - 1)
-# Accesses are remembered twice: by warp since the last barrier of the program, and by
-# thread since the last one of the warp or of the program. Here are the sizes of both.
+# We remember accesses twice: by warp since the last barrier of the program, and by
+# thread since the last barrier of the warp or of the program. A scope is the number of
+# threads in a group.
 SCOPES = (WARP, 1)
 
 
 @dataclasses.dataclass(frozen=True)
 class Accesses:
-    """Who has accessed each element: (scopes, loads and stores, programs, size)."""
+    """The threads that accessed elements: (scopes, loads or stores, programs, size)."""
 
-    lowest: lockstep.Held  # the lowest index of a warp or thread; NOBODY if none has
-    highest: lockstep.Held  # the highest one, plus 1; 0 if none has
+    lowest: lockstep.Held  # the lowest index of a warp or thread; or NOBODY
+    highest: lockstep.Held  # the highest index, plus 1; or 0
 
     def forget(self, where):
-        """Forgets who has accessed these elements."""
+        """Forgets the accesses to these elements."""
         self.lowest.array = jnp.where(where, NOBODY, self.lowest.array)
         self.highest.array = jnp.where(where, np.uint32(0), self.highest.array)
 
 
 def _offsets(memory, offset, elements):
-    """The offsets that each thread accesses; NOBODY for threads that are not active."""
+    """The offsets that each thread accesses; NOBODY for inactive threads."""
     t = memory.threads
     within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
     offsets = t.number(offset + memory.start)[..., None] + within
@@ -55,7 +56,7 @@ def _offsets(memory, offset, elements):
 
 @dataclasses.dataclass(frozen=True)
 class Memory(lockstep.Memory):
-    """Watches the accesses to a shared memory."""
+    """A shared memory that records its accesses."""
 
     accesses: Any = None
 
@@ -83,7 +84,7 @@ class Memory(lockstep.Memory):
                 first = low.array.at[(scope, kind, *where)].get(**options)
                 last = high.array.at[(scope, kind, *where)].get(**options)
                 race |= (last > 0) & ((first != number) | (last != number + 1))
-        t.races.array += jnp.sum(race, dtype=np.uint32)  # one for each element
+        t.races.array += jnp.sum(race, dtype=np.uint32)  # a race for each element
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,19 +103,19 @@ class Output(lockstep.Memory):
 class Watched(lockstep.Threads):
     """`lockstep.Threads` that count races, partial operations, and stores.
 
-    `without` is the index in `sites` of a barrier that is left out; a number past the
-    last one leaves out none.
+    `without` is the index in `sites` of a barrier that we leave out. A number past the
+    last barrier leaves out none.
     """
 
     def __init__(self, programs, threads, without):
         super().__init__(programs, threads)
         self.races = self._held(np.zeros((), np.uint32))  # accesses that are races
-        # Barriers and operations of a warp that some threads reached and others not.
+        # Partial barriers and partial operations of a warp.
         self.partial = self._held(np.zeros((), np.uint32))
-        # For each memory of all programs, how often each element was stored.
+        # For each memory of all programs, the number of stores to each element.
         self.stores: list[lockstep.Held] = []
         self.watched: list[Accesses] = []
-        # The file and the line of each barrier that was reached.
+        # The file and the line of each barrier so far.
         self.sites: list[tuple[str, int]] = []
         self.without = without
 
@@ -136,14 +137,14 @@ class Watched(lockstep.Threads):
         return Memory(memory.held, self, memory.row, accesses=self.watched[-1])
 
     def _together(self, threads):
-        """Returns which groups of `threads` threads of a program reach this point."""
+        """Returns whether any thread of each group of `threads` threads is here."""
         groups = self.active.reshape(self.shape[0], -1, threads)
         some = jnp.any(groups, 2)
         self.partial.array += jnp.sum(some & ~jnp.all(groups, 2), dtype=np.uint32)
         return some
 
     def _at_barrier(self, threads):
-        """As `_together`, for the barrier that calls this; none if it is left out."""
+        """Returns `_together` for the calling barrier; all False if it is left out."""
         frame = sys._getframe(2)
         site = (frame.f_code.co_filename, frame.f_lineno)
         if site not in self.sites:
@@ -156,7 +157,7 @@ class Watched(lockstep.Threads):
             accesses.forget(programs)
 
     def warp_barrier(self):
-        """It does not order the accesses of these warps with those of others."""
+        """Does not order the accesses of these warps with those of other warps."""
         warps = self._at_barrier(WARP)
         for accesses in self.watched:
             low = accesses.lowest.array[1]

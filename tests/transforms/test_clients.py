@@ -1,8 +1,8 @@
-"""A network of users, written with flax, equinox and optax, beside a twin in jax.numpy.
+"""A network of flax, equinox and optax, as users write it, and its twin in jax.numpy.
 
-It is a convolutional net with reflected borders. The twin reflects by jax.numpy.
-Values, gradients and the number of traces are the same. These tests need
-`pip install -e ".[test,clients]"`, and are skipped without it.
+It is a convolutional net with reflected borders, which the twin makes by jax.numpy. We
+compare values, gradients and the number of traces. The tests are skipped without `pip
+install -e ".[test,clients]"`.
 """
 
 import functools
@@ -26,7 +26,7 @@ IMAGES = np.random.default_rng(0).normal(size=(4, 6, 6, 2)).astype(np.float32)
 
 
 def counted(function):
-    """The function, and a list that grows by each trace of it."""
+    """The function, and a list that grows at each trace."""
     traces = []
 
     @functools.wraps(function)

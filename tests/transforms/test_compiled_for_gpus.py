@@ -1,8 +1,8 @@
-"""Programs down to machine code for an NVIDIA H200, where its compiler is installed.
+"""Programs compiled to machine code for an NVIDIA H200, without a GPU.
 
-No GPU is needed: `pip install jax-cuda13-plugin jax-cuda13-pjrt` of the version of JAX,
-`nvidia-cuda-nvcc` and `nvidia-nvvm`. The compiled program shows
-its launches and its memory.
+The tests need `jax-cuda13-plugin` and `jax-cuda13-pjrt` of JAX's version,
+`nvidia-cuda-nvcc` and `nvidia-nvvm`, and are skipped without these. A compiled program
+shows its launches and its memory.
 """
 
 import functools
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(
     or jax.default_backend() != "cpu",
     reason="the compiler for NVIDIA GPUs is not installed, or there is a GPU",
 )
-# As XLA describes the device that it compiles for.
+# XLA's description of an H200.
 DESCRIPTION = pathlib.Path(__file__).with_name("h200.txtpb")
 struct = jax.ShapeDtypeStruct
 IMAGES = (4, 8, 64, 66)
@@ -41,7 +41,7 @@ INDICES = struct((1 << 12, 1), np.int32)
 
 @functools.cache
 def devices(count, capability="9.0"):
-    """H200s that can be compiled for, or like ones of another compute capability."""
+    """H200s to compile for, or such GPUs of another compute capability."""
     description = DESCRIPTION.read_text()
     if capability != "9.0":
         major, minor = capability.split(".")
@@ -64,7 +64,7 @@ def compiled(function, *arguments, sharding=None, capability="9.0"):
 
 
 def entry_of(program):
-    """The text of the computation that calls the others."""
+    """The text of a program's entry computation."""
     return program.as_text().split("\nENTRY ", 1)[1]
 
 
@@ -75,7 +75,7 @@ def launches(program):
 
 
 def assert_one_kernel(program):
-    """It launches one, and has no memory but that of the arguments and the outputs."""
+    """Asserts one launch, and no memory besides the arguments and the outputs."""
     assert launches(program) == 1
     assert program.memory_analysis().temp_size_in_bytes == 0
 
@@ -86,7 +86,7 @@ def assert_one_kernel(program):
 @pytest.mark.parametrize("dtype", ["float32", "float16", "uint8"])
 @pytest.mark.parametrize("fill", [0, None])
 def test_nonzero_coordinates_is_one_kernel(dtype, fill):
-    """And a fill of the few words through which programs tell each other counts."""
+    """A second launch fills the few words by which programs post their counts."""
     x = struct((1 << 20,), dtype)
     filling = functools.partial(find, fill=fill)
     program = compiled(filling, x)
@@ -102,13 +102,13 @@ def test_nonzero_coordinates_is_one_kernel(dtype, fill):
 )
 @pytest.mark.parametrize("mode", PaddingMode)
 def test_padding_is_one_kernel(mode, implementation, dtype):
-    """By kernel, elements become words and elements again without a copy."""
+    """The kernel moves words, but no copy converts elements to words or back."""
     function = functools.partial(pad, mode=mode, implementation=implementation)
     assert_one_kernel(compiled(function, struct(IMAGES, dtype)))
 
 
 def compile_for_a_gpu_before_hopper(capability):
-    """Compiles kernels for it. Mosaic GPU asks the mesh for the device."""
+    """Compiles kernels for older GPUs. Mosaic GPU asks the mesh for the device."""
 
     class Old(AbstractDevice):
         compute_capability = capability
@@ -116,7 +116,7 @@ def compile_for_a_gpu_before_hopper(capability):
     old = Old(device_kind="an NVIDIA GPU", num_cores=108, platform="gpu")
     _jax.NO_MESH = AbstractMesh((), (), abstract_device=old)
     for dtype in ("float32", "float16", "uint8"):
-        for shape in ((1 << 20,), (4, 2, 2, 2, 64, 8, 8)):  # few columns, and many
+        for shape in ((1 << 20,), (4, 2, 2, 2, 64, 8, 8)):  # few columns, many columns
             program = compiled(find, struct(shape, dtype), capability=capability)
             assert launches(program) == 2
         by_kernel = functools.partial(pad, implementation="pallas")
@@ -130,7 +130,7 @@ def compile_for_a_gpu_before_hopper(capability):
 )
 @pytest.mark.parametrize("capability", ["8.0", "8.9"])
 def test_kernels_are_compiled_for_gpus_before_hopper(capability):
-    """In a new process, because one assembles code for the first of its GPUs alone."""
+    """In a new process, because a process assembles code only for its first GPU."""
     code = f"import {__name__} as t; t.compile_for_a_gpu_before_hopper({capability!r})"
     done = python("-c", code, JAX_PLATFORMS="cpu")
     assert done.returncode == 0, done.stderr
@@ -149,7 +149,7 @@ LARGE = struct((16, 64, 255, 257), np.float32)
     + [(PaddingMode.EDGE, LARGE, pads) for pads in (PADS, (0, 0, 0, 5), (0, 0, 1, 1))],
 )
 def test_the_gradient_of_padding_is_one_kernel(mode, x, pads):
-    """The sums of edges, too, where all is large."""
+    """Also the sums of edges of large arrays."""
 
     def padded(x):
         return dmljax.padding(x, pads, pads, mode=mode)
@@ -195,7 +195,7 @@ def test_the_gradient_of_one_hot_reads_the_cotangent_once():
 
 
 def check_sent(devices, case, mesh, spec, kind):
-    """Compares a program for these devices with the page. Returns its text."""
+    """Compares the collectives of a program with the page, and returns its text."""
     sizes, names = meshes.MESHES[mesh]
     over = Mesh(devices.reshape(sizes), names, axis_types=(kind,) * len(sizes))
     sharding = NamedSharding(over, spec)
@@ -205,7 +205,7 @@ def check_sent(devices, case, mesh, spec, kind):
 
 
 @meshes.divisions(["8", "2x4"])
-def test_eight_gpus_communicate_what_the_page_says(case, mesh, spec):
+def test_eight_gpus_communicate_as_the_page_says(case, mesh, spec):
     check_sent(devices(8), case, mesh, spec, AxisType.Auto)
 
 

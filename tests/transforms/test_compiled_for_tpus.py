@@ -1,7 +1,7 @@
-"""The kernels for TPUs down to machine code, where the compiler is installed.
+"""The kernels for TPUs compiled to machine code, without a TPU.
 
-No TPU is needed: `pip install libtpu`, of the version that `jax[tpu]` asks for. It is
-large, so this is a check of its own:
+The tests need `pip install libtpu`, of the version that `jax[tpu]` asks for. It is
+large, so this check is separate:
 
     JAX_PLATFORMS=cpu python -m pytest tests/transforms/test_compiled_for_tpus.py
 """
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("libtpu") is None or jax.default_backend() != "cpu",
     reason="the compiler for TPUs is not installed, or there is an accelerator",
 )
-# The vector memory of a core that a kernel may use without asking for more.
+# The vector memory of a core that any kernel may use.
 VECTOR_MEMORY = 16 * 2**20
 each_chip = pytest.mark.parametrize("chip", tpu.CHIPS)
 each_type = pytest.mark.parametrize("dtype", ON_TPUS)
@@ -98,8 +98,8 @@ def test_batches(chip, name):
 
 @pytest.mark.parametrize("implementation", ["xla", "pallas"])
 @meshes.divisions(["4", "2x2"])
-def test_four_chips_communicate_what_the_page_says(case, mesh, spec, implementation):
-    """Explicit axes make a shard_map: this compiler can't ask."""
+def test_four_chips_communicate_as_the_page_says(case, mesh, spec, implementation):
+    """With explicit axes, each chip runs the operator in a shard_map: a kernel, too."""
     operator, _ = case.row
     if operator.split("`")[1] in WITH_KERNEL_ON_TPUS:
         function = functools.partial(case.function, implementation=implementation)

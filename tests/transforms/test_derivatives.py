@@ -23,7 +23,7 @@ each_linear = dense.each_operator(linear=True)
 
 
 def cases():
-    """Every operator in every type that has a derivative, and the kernels in one."""
+    """Every operator in every type with a derivative, and the kernels in float32."""
     for name, uses in (dense.FORMS | dense.KERNELS).items():
         if uses[0].linear:
             for dtype in samples.INEXACT if name in dense.FORMS else ("float32",):
@@ -90,7 +90,7 @@ def test_gradient_and_hessian(uses):
 
 @each_linear
 def test_gradients_of_batches(uses):
-    """With every choice of operands that are batched. The others are shared."""
+    """For every choice of batched operands. The other operands are shared."""
 
     def choices(sample):
         positions = range(len(sample.operands))
@@ -123,7 +123,7 @@ def test_gradients_of_batches(uses):
 
 @each_linear
 def test_gradient_of_scan(uses):
-    """In what is scanned over, and in what is carried along."""
+    """The gradient by the scanned array and by the carry."""
 
     def inputs(sample):
         return sample.arrays(), dense.only_open(sample, dense.batches(sample))
@@ -155,7 +155,7 @@ def test_gradient_of_scan(uses):
 
 @each_linear
 def test_gradient_of_wrapped_program(uses):
-    """Recomputed, and compiled inside of what is compiled."""
+    """Recomputed by jax.checkpoint, and as a jit in a jit."""
 
     def run(sample, *arrays):
         function, primals = dense.opened(sample, arrays)
@@ -171,7 +171,7 @@ def test_gradient_of_wrapped_program(uses):
 
 @each_linear
 def test_nan_stays_where_it_belongs(uses):
-    """A NaN in one element reaches what depends on it: no sum has it times zero."""
+    """A NaN reaches only the elements that depend on it: no sum has NaN times 0."""
 
     def inputs(sample):
         arrays = sample.arrays()
@@ -197,15 +197,15 @@ def test_nan_stays_where_it_belongs(uses):
     dense.check(uses, inputs, run, expected)
 
 
-# WHAT HAS NO DERIVATIVE
+# OPERANDS WITHOUT A DERIVATIVE
 
 
 @dense.each_operator()
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_integers_have_tangents_of_type_float0(uses, dtype):
-    """All operands; or those that are data, beside others with their own type.
+    """All operands, or only integer operands beside floats.
 
-    An output of integers has such a tangent whatever its operands have.
+    An output of integers has a tangent of type float0 for any operands.
     """
     for sample in uses:
         arrays = sample.arrays(dtype)
@@ -252,7 +252,7 @@ def test_no_derivative_passes_through_a_program(uses):
 @pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
 @dense.each_operator()
 def test_donation(uses):
-    """The outputs may take the memory of the operands; the next call has its own."""
+    """The outputs may take the operands' memory. A second call has new operands."""
 
     def twice(program, inputs):
         donating = jax.jit(program, donate_argnums=0)
@@ -264,9 +264,9 @@ def test_donation(uses):
 
 
 def texts_of(mode, pad):
-    """Programs that pad an axis of 4, with derivatives of both orders.
+    """The texts of programs that pad an axis of 4, with derivatives of both orders.
 
-    They are lowered for a CPU and for a GPU. Each has its own forms.
+    One text is for a CPU and one for a GPU, because each has its own forms.
     """
     value = {"value": 2.0} if mode is PaddingMode.CONSTANT else {}
 
@@ -285,9 +285,9 @@ def texts_of(mode, pad):
 
 @pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
 def test_padding_never_scatters_and_programs_do_not_grow(mode):
-    """A scatter-add sums in any order, and one element after the other.
+    """A scatter-add sums in any order, one element after the other.
 
-    Folds are summed at once, however many they are. A single fold needs no sum.
+    All folds are summed at once, however many there are. A single fold needs no sum.
     """
     sizes = []
     for pad in (3, 30, 3000):

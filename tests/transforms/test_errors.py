@@ -1,7 +1,7 @@
-"""Every operator refuses what breaks its rules, outside of a program and inside.
+"""Every operator refuses wrong calls, outside of a program and inside.
 
-The wrong calls are in tests/subjects/. The rules that all operators share are tested in
-the files of `_arguments`, `_directml.descriptor` and `_directml.tensor`.
+The wrong calls are in tests/subjects/. The files of tests for `_arguments`,
+`_directml.descriptor` and `_directml.tensor` have the rules that all operators share.
 """
 
 import inspect
@@ -30,8 +30,8 @@ def test_a_right_call_after_an_error(name):
 
 
 @pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)
-def test_the_remedy_for_what_is_traced(subject):
-    """All but the arrays is static, by name. A tuple has a hash."""
+def test_the_remedy_for_a_traced_argument(subject):
+    """All arguments but the arrays are static, by name. A tuple has a hash."""
     function = subject.operator.function
     arrays = [given for given in subject.arguments if hasattr(given, "ndim")]
     names = list(inspect.signature(function).parameters)[len(arrays) :]

@@ -1,4 +1,4 @@
-"""Programs that are exported: as bytes, for other platforms, with symbolic sizes."""
+"""Exported programs: as bytes, for other platforms, with symbolic sizes."""
 
 import functools
 
@@ -15,7 +15,7 @@ from tests.samples import Sample
 from tests.transforms import dense
 
 F32 = np.float32
-# What JAX calls the platform of this machine in an export.
+# JAX's name for this machine's platform in an export.
 HERE = {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend())
 each_linear = dense.each_operator(linear=True)
 
@@ -66,7 +66,7 @@ def test_exported_bytes_with_derivative(uses):
 
 @each_linear
 def test_export_of_a_batch_whose_size_is_not_known(uses):
-    """Forward and back; a kernel would have to know it."""
+    """Forward and gradient. A kernel would have to know the size."""
 
     def run(sample, *operands):
         output, pull = jax.vjp(jax.vmap(sample.run), *operands)
@@ -103,7 +103,7 @@ def padded(mode, x):
 
 
 def of_a_matrix(x, value):
-    """Each mode by numbers; and amounts that depend on the sizes."""
+    """Each mode with constant amounts, and amounts that depend on the sizes."""
     height, width = x.shape
     to_a_multiple = (0, width), (-height % 8, 1)
     fill = functools.partial(dmljax.diagonal_matrix1, value=value)
@@ -204,8 +204,8 @@ UNDECIDED = {
 
 
 @pytest.mark.parametrize("constraint", UNDECIDED)
-def test_what_cannot_be_decided(constraint):
-    """The error says which constraint to add; with it, the program is exported."""
+def test_undecided_constraints(constraint):
+    """The error names the constraint to add. With the constraint, the export works."""
     function = jax.jit(UNDECIDED[constraint])
     x = export.symbolic_args_specs(LINE, "h")
     with pytest.raises(dmljax.DescriptorError) as raised:

@@ -1,7 +1,6 @@
 """Garbage for any argument of a public function gets an error that names the argument.
 
-What is right or wrong about arguments that could be meant is tested in
-tests/test_arguments.py.
+tests/test_arguments.py has the right and wrong arguments that a caller could mean.
 """
 
 import dataclasses
@@ -59,7 +58,7 @@ GARBAGE = {
 # PLACES
 
 MODEL = {"resources": {}, "dispatchables": {}, "commands": []}
-# The arguments of each public function, right ones.
+# Valid arguments of each public function.
 FUNCTIONS = {each.operator.function: each.arguments for each in SUBJECTS.values()}
 FUNCTIONS[dmljax.create_operator] = (padding.DESC, 0x6400)
 FUNCTIONS[dmljax.Operator] = (padding.DESC, 0x6400)
@@ -90,13 +89,13 @@ def called_operator(input_tensor):
     return create_operator(padding.DESC)(input_tensor)
 
 
-# A call with one argument by name, and the names.
+# By place: a call with one argument by name, and the names of the arguments.
 PLACES = {
     "TensorDesc": (described_tensor, fields(padding.DESC.input_tensor)),
     "from_json": (dmljax.PaddingDesc.from_json, ["desc"]),
     "a call": (called_operator, ["input_tensor"]),
 }
-# What is no garbage in its place.
+# Values that are valid in their place.
 TAKEN = {
     "run_model": {"device": NONE, "max_elements": {"a huge integer"}},
     "TensorDesc": {"strides": NONE, "total_tensor_size_in_bytes": NONE},
@@ -122,10 +121,10 @@ def error_of(call, argument, value):
 
 @pytest.mark.parametrize("place", PLACES)
 def test_garbage(place):
-    """In one line of ours. A subclass of TypeError would be one of NumPy's or JAX's."""
+    """One line of ours. A subclass of TypeError would come from NumPy or JAX."""
     call, arguments = PLACES[place]
     for argument in arguments:
-        # "a" is also a word.
+        # "a" is also an English word.
         written = rf"{argument} \(" if argument in "abx" else argument
         taken = set()
         for name, make in GARBAGE.items():

@@ -40,7 +40,7 @@ def uses(name):
 
 
 def has_work(sample):
-    """Whether there is something to read and to write, and not the same."""
+    """Whether the sample reads and writes elements, and changes the array."""
     arrays = sample.arrays()
     outputs = jax.tree.leaves(sample.expected(*arrays))
     same = sample.operator == "padding" and outputs[0].shape == arrays[0].shape
@@ -78,7 +78,7 @@ def test_implementations(name):
 @pytest.mark.parametrize("dtype", ON_GPUS + WIDE, indirect=True)
 @each_with_kernel
 def test_every_type_on_a_gpu(name, dtype):
-    """Every type once, and all samples in one type. Wide ones may be moved in words."""
+    """One sample in each type, all samples in float32. Wide types may move as words."""
     found = SUBJECTS[name].kernel_samples
     for sample in found if dtype == "float32" else found[:1]:
         most = max(dtype.itemsize // 4, 1)
@@ -89,7 +89,7 @@ def test_every_type_on_a_gpu(name, dtype):
 @pytest.mark.usefixtures("real_blocks")
 @each_with_kernel
 def test_wide_types_outside_of_x64_mode(name):
-    """As in a thread of JAX's that is not in the mode in which they were traced."""
+    """Programs that were traced in x64 mode can be lowered outside of it."""
     sample = SUBJECTS[name].kernel_samples[0]
     with jax.enable_x64(True):
         traced = jax.jit(sample.run).trace(*sample.arrays("float64"))

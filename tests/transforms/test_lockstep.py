@@ -1,6 +1,6 @@
-"""Faults in code for one thread, as the simulator shows them.
+"""Faults in the code of a thread, as the simulator shows them.
 
-tests/pallas/gpu/test_threads.py has more.
+tests/pallas/gpu/test_threads.py has more tests of the simulator.
 """
 
 import jax
@@ -15,7 +15,7 @@ UNWRITTEN = lockstep.UNWRITTEN
 
 
 def stored(kernel, posts=()):
-    """Returns a line of 128 elements that the threads of two programs store."""
+    """Returns the line of 128 elements that the threads of two programs store."""
 
     def run(t, target, *posted):
         kernel(t, target.at(0), t.program * 64 + t.thread, *posted)
@@ -27,7 +27,7 @@ def stored(kernel, posts=()):
     return np.asarray(line).reshape(SHAPE)
 
 
-def test_what_no_thread_stores_is_seen():
+def test_elements_that_no_thread_stores_are_seen():
     def kernel(t, target, i):
         with t.when(t.thread < 60), t.when(t.thread >= 3):
             target.store(i, t.thread)
@@ -41,7 +41,7 @@ def test_what_no_thread_stores_is_seen():
 
 
 def test_no_array_of_a_loop_is_left_behind():
-    """JAX has a setting that checks this. People use it for their own programs."""
+    """Users check their own programs with this setting of JAX."""
 
     def kernel(t, target, i):
         t.loop(2, lambda k: [target.store(i, k)][:0])
@@ -77,7 +77,7 @@ def test_a_store_between_words_or_outside_of_a_line_spoils_it(offset, words, spo
     assert set(stored(kernel).ravel().tolist()) == {UNWRITTEN if spoiled else 7}
 
 
-def test_what_is_outside_of_a_line_is_not_read():
+def test_elements_outside_of_a_line_are_not_read():
     def kernel(t, target, i):
         target.store(i, t.thread)
         target.store(i, target.load(i + 100))

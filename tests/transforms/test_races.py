@@ -1,6 +1,6 @@
 """No access to shared memory is a race, and every barrier of the kernels prevents one.
 
-The kernel of NONZERO_COORDINATES is the only one with barriers. It stores no row twice.
+Only the kernel of NONZERO_COORDINATES has barriers. It stores each row at most once.
 """
 
 import pathlib
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.skipif(
 )
 NONE = 99  # the index of no barrier
 KERNELS = pathlib.Path(_nonzero_plan.__file__).parent.glob("_nonzero_*.py")
-# A line of several programs that ends past its rows; a line of one program; and two
-# tensors of three dimensions, with no tail written.
+# (1) A line of several programs with more non-zeros than rows; (2) a line of one
+# program; (3) two tensors of three dimensions, without a tail.
 CALLS = (
     ((1, 100_000), {"rank": 1, "size": 20_000, "fill": 0}),
     ((1, 3_000), {"rank": 1, "size": 3_000, "fill": 0}),
@@ -43,7 +43,7 @@ def test_no_access_is_a_race_and_every_barrier_is_needed():
             assert [int(n) for n in run(x, NONE)] == [0, 0, 1]
             for i, site in enumerate(watched[0].sites):
                 needed[site] = needed.get(site, 0) + int(run(x, i)[0])
-        assert len(watched) == 1  # the call is one launch, and was traced once
+        assert len(watched) == 1  # the call is one launch, with one trace
     assert all(needed.values()), needed
     written = {
         (str(path), number)
@@ -55,10 +55,10 @@ def test_no_access_is_a_race_and_every_barrier_is_needed():
 
 
 def _watched(rank, **options):
-    """A call, and where it is watched.
+    """Returns a watched call, and a list that gets its `Watched`.
 
-    It returns the numbers of races and of partial operations, and the most stores to
-    one element.
+    The call returns the number of races, the number of partial operations, and the most
+    stores to one element.
     """
     watched = []
 
@@ -85,7 +85,7 @@ def _watched(rank, **options):
 @pytest.mark.parametrize("without", [0, NONE])
 @pytest.mark.parametrize("kinds", ["load, store", "store, load", "store, store"])
 def test_a_race_is_two_accesses_without_a_barrier(kinds, without, barrier, distance):
-    """Each thread accesses an element, and then that of another thread."""
+    """Each thread accesses an element, and then another thread's element."""
     t = races.Watched(1, 2 * WARP, without)
     memory = t.shared(3 * WARP, np.dtype(np.uint32)).part(WARP)
     access = {"load": memory.load, "store": lambda i: memory.store(i, i)}
@@ -130,7 +130,7 @@ OPERATIONS = {"warp_sum": (), "warp_scan": (), "shuffle": (0,), "shuffle_xor": (
 
 @pytest.mark.parametrize("name", ["barrier", "warp_barrier", *OPERATIONS])
 @pytest.mark.parametrize("active", [1, WARP, 2 * WARP])
-def test_what_only_some_threads_reach_is_partial(name, active):
+def test_operations_that_only_some_threads_reach_are_partial(name, active):
     t = races.Watched(1, 2 * WARP, NONE)
     arguments = (t.thread, *OPERATIONS[name]) if name in OPERATIONS else ()
     with t.when(t.thread < active):

@@ -1,4 +1,4 @@
-"""The results of every operator: bit for bit those of the oracle.
+"""The results of every operator equal the oracle's, bit for bit.
 
 Compiling takes most of the time, so we put many samples into a program.
 """
@@ -14,7 +14,7 @@ from tests.subjects import LINEAR, SAMPLES, SUBJECTS
 
 
 def compiled(uses):
-    """One program for all of these samples, of the arrays of each."""
+    """A program that runs all samples, each with its own arrays."""
     return jax.jit(
         lambda inputs: [one.run(*x) for one, x in zip(uses, inputs, strict=True)]
     )
@@ -43,9 +43,9 @@ def test_data_types(name, dtype):
 @pytest.mark.parametrize("dtype", samples.REPLACED, indirect=True)
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_every_value_of_replaced_types(name, dtype):
-    """XLA's CPU moves these types as wider ones.
+    """XLA's CPU moves these types as wider types.
 
-    One NaN may come out as another there, and a subnormal number as zero.
+    There, a NaN may become another NaN, and a subnormal number may become zero.
     """
     tiny = float(jnp.finfo(dtype).tiny)
     uses = SUBJECTS[name].samples
@@ -63,7 +63,7 @@ def test_every_value_of_replaced_types(name, dtype):
 
 
 def forms():
-    """The jax.numpy forms of every operator. The first one is a CPU's own."""
+    """The jax.numpy forms of every operator, the CPU's own form first."""
     for name, subject in SUBJECTS.items():
         primitive = subject.primitive
         own = primitive.on_platform.get("cpu")
@@ -114,5 +114,5 @@ def test_weak_operands_give_strong_results(sample):
     for i in sample.open_operands:
         weak[i] = jnp.full(arrays[i].shape, 2.0)
     assert all(jax.typeof(weak[i]).weak_type for i in sample.open_operands)
-    # Without an input the result takes its type from the value alone.
+    # Without an input, the result takes its type from the value.
     assert_same(sample.run(*weak), sample.expected(*arrays))

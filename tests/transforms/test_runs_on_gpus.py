@@ -1,7 +1,6 @@
 """Tests that need a GPU: races, real sizes, memory.
 
-They are skipped where there is no GPU. The rest of the suite runs the kernels for real,
-too, where it finds one.
+They are skipped without a GPU. With a GPU, all other tests run the kernels on it, too.
 """
 
 import functools
@@ -26,7 +25,7 @@ from tests.samples import NUMPY
 pytestmark = pytest.mark.skipif(
     jax.default_backend() != "gpu", reason="there is no GPU here"
 )
-LARGE = 2**24 + 5  # many programs; the last one's share is cut
+LARGE = 2**24 + 5  # many programs, of which the last is cut
 DENSITIES = (0.001, 0.1, 0.6, 1.0)
 TYPES = ("float32", "float16", "int8")
 PADS = (0, 0, 3, 300)
@@ -108,14 +107,14 @@ def sampled(size, count=100_000):
 
 
 def test_nonzero_coordinates_of_more_than_31_bits():
-    """In one process, because JAX keeps the memory that it once took from a GPU."""
+    """In one process, because JAX keeps the memory that it has taken from a GPU."""
     for elements in (2**31 + 12, 2**32 - 4):
         for fill in (0, None):
             check_many_rows(elements, fill)
 
 
 def check_many_rows(elements, fill):
-    """One element in 61 is not zero: row r is element 61 r, and more is at the end."""
+    """Every 61st element is not zero, so row r is 61 r; and the last 3 elements."""
 
     @jax.jit
     def run():
@@ -141,7 +140,7 @@ def check_many_rows(elements, fill):
 @pytest.mark.parametrize("implementation", ["xla", "pallas"])
 @pytest.mark.parametrize("mode", PaddingMode)
 def test_padding_of_more_than_31_bits(mode, implementation):
-    """As bytes in two dimensions. Each element is a hash of its position."""
+    """Bytes in two dimensions. Each element is a hash of its position."""
     odd = (2**16 + 1, 2**15 + 3)
     shape = odd if implementation == "xla" else (2**16 + 2, 2**15 + 6)
     pads = (5, 7)
@@ -209,10 +208,10 @@ sanitizer = shutil.which("compute-sanitizer")
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck"])
 @pytest.mark.parametrize("operator", sanitized.RUNS)
 def test_the_sanitizer_finds_nothing(operator, tool):
-    """Small runs of the kernels of an operator, in a process of its own.
+    """Small runs of an operator's kernels, in a new process.
 
-    Every array has an allocation of its own there, so that no neighbour hides an
-    access out of bounds.
+    There, every array is a separate allocation, so that no neighbour hides an access
+    out of bounds.
     """
     command = [sanitizer, "--tool", tool, "--error-exitcode", "1"]
     done = subprocess.run(

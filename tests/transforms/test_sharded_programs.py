@@ -1,7 +1,7 @@
-"""One program over many devices: results, and what the devices send one another.
+"""One program over many devices: results, and the collectives between devices.
 
 Every row of the tables about sharding is compiled on meshes of eight virtual devices.
-What is only about explicit mesh axes is tested in test_sharding.py.
+test_sharding.py has the tests for explicit mesh axes alone.
 """
 
 import dataclasses
@@ -92,11 +92,11 @@ def test_shard_map(uses):
     dense.check(uses, eight, run, expected, sharded)
 
 
-# WHAT THE TABLES SAY
+# THE TABLES OF THE PAGES
 
 
 def test_every_row_of_the_page_has_a_case():
-    """A row has a case in a subject, and a new word has one of the MEANINGS."""
+    """A row has a case in a subject, and a word has an entry in MEANINGS."""
     assert {case.row for case in CASES.values()} == set(meshes.table())
     words = {word for by_axes in meshes.table().values() for word in by_axes.values()}
     assert words == set(meshes.MEANINGS)
@@ -123,7 +123,7 @@ def test_64_bit_types(name, dtype, kind, x64):
 
 
 def test_the_depth_of_one_hot_is_divided():
-    """Which only the sharding of the output can ask for."""
+    """Only the sharding of the output divides the depth."""
     indices = (np.arange(64) % 50 - 20).astype(np.int8).reshape(8, 1, 8)
     sharding = sharding_of("2x4", P("a"))
     placed = jax.device_put(indices, sharding)
@@ -133,20 +133,20 @@ def test_the_depth_of_one_hot_is_divided():
     dense.assert_equal(program(placed), columns_of_32(indices))
 
 
-# HOW ARRAYS AND DEVICES MAY LIE
+# LAYOUTS OF ARRAYS AND DEVICES
 
 
 def test_parts_of_a_padded_dimension_may_be_uneven():
-    """With automatic axes: XLA pads the parts. This must not reach the results.
+    """With automatic axes, XLA pads uneven parts; the pads must not reach results.
 
-    An output is divided as the input is, or if the devices can't share it, whole.
+    An output is divided as the input is. If the devices can't share it, it is whole.
     """
 
     def pull(x):
         def twice(x):
             uses = [(mode, (3, 2)) for mode in PaddingMode]
             uses += [(PaddingMode.EDGE, (0, 1)), (PaddingMode.WRAP, (5, 0))]
-            # Far, and by the size itself.
+            # Amounts beyond the size, and the size itself.
             uses += [(PaddingMode.REFLECTION, pads) for pads in ((140, 131), (128, 0))]
             padded = [pad_rows(x, pads, mode) for mode, pads in uses]
             weighted = [y * jnp.where(y > 1, y, 2 * y) for y in padded]
@@ -168,7 +168,7 @@ def test_a_batch_of_lines_that_are_sharded_anyhow(kind):
     dense.assert_equal(program(placed), program([x] * len(specs)))
 
 
-# WHAT PROGRAMS DO WITH THEM
+# PROGRAMS AROUND THE OPERATORS
 
 
 @each_kind
@@ -189,7 +189,7 @@ def test_second_derivatives(kind):
     run(both, sharding_of("8", P("a"), kind), x, x[::-1].copy())
 
 
-# PROGRAMS THAT ARE KEPT
+# PERSISTENT PROGRAMS
 
 
 @each_kind
@@ -212,7 +212,7 @@ def test_an_exported_program_communicates_as_the_compiled_one(name, kind):
 
 
 def test_a_part_of_a_mesh_axis_divides_a_dimension():
-    """As after a reshape; the names of mesh axes have no words for it."""
+    """As after a reshape. PartitionSpecs can't name this division."""
     pads = (0, 4, 0)
 
     def function(x):
@@ -223,7 +223,7 @@ def test_a_part_of_a_mesh_axis_divides_a_dimension():
 
 
 def test_several_meshes_in_one_program():
-    """Each call is divided over the mesh of what it is given."""
+    """Each call is divided over the mesh of its operands."""
 
     @jax.jit
     def both(x, y):
@@ -236,7 +236,7 @@ def test_several_meshes_in_one_program():
 
 
 def in_a_loop(x):
-    """Results of operators go round, in whole numbers that stay small."""
+    """A loop that carries the operators' results, as small whole numbers."""
 
     def step(x, _):
         y = pad_rows(x, NARROW, PaddingMode.SYMMETRIC)[:128]
@@ -254,7 +254,7 @@ def test_a_scan_and_its_gradient():
 
 
 def output_of(*command, **environment):
-    """What another Python process prints."""
+    """The output of another Python process."""
     done = python(*command, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -271,7 +271,7 @@ def test_a_second_process_finds_every_program_in_the_persistent_cache(tmp_path):
     command = "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", ""
     cases = "-k", "test_automatic_axes and 2-P", __file__
     kept = []
-    for _ in range(2):  # a program that is not found is compiled, and kept by its key
+    for _ in range(2):  # a missing program is compiled, and stored under its key
         output_of(*command, *cases, **settings)
         kept.append({path.name for path in tmp_path.glob("*-cache")})
     assert len(kept[0]) >= 2 * len(CASES) // 3
@@ -292,8 +292,8 @@ def test_two_processes():
 
 
 @pytest.mark.slow
-def test_two_processes_of_four_devices_compute_what_one_of_eight_does(tmp_path):
-    """Each process compares the parts that it has. On eight GPUs, it has four."""
+def test_two_processes_of_four_devices_equal_one_of_eight(tmp_path):
+    """Each process compares its own parts. With eight GPUs, it has four of them."""
     devices = jax.devices()[:8] if jax.device_count() >= 8 else jax.devices("cpu")
     expected = tmp_path / "expected.npz"
     np.savez(expected, *two_processes.all_cases(devices))

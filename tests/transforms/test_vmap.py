@@ -11,7 +11,7 @@ from tests.transforms import dense
 
 @dense.each_operator()
 def test_vmap_of_one_operand_along_every_axis(uses):
-    """The value of PADDING and DIAGONAL_MATRIX1 is an operand as any other."""
+    """The value of PADDING and of DIAGONAL_MATRIX1 is an operand like any other."""
 
     def along(sample, position, axis, operands):
         arrays = [x[0] for x in operands]
@@ -39,7 +39,7 @@ def test_vmap_of_one_operand_along_every_axis(uses):
 
 @dense.each_operator(dense.FORMS | dense.KERNELS)
 def test_vmap_of_all_operands(uses):
-    """Each along another axis. A batch of one is a batch, and a batch may be empty."""
+    """Each operand along another axis, in batches of several, one, and none."""
     counts = (dense.BATCH, 1, 0)
 
     def run(sample, *operands):
@@ -61,7 +61,7 @@ def test_vmap_of_all_operands(uses):
 
 @dense.each_operator()
 def test_nested_vmap(uses):
-    """The first operand in the outer batch and the others in the inner one; and all."""
+    """The first operand in the outer batch, the others in the inner; all in both."""
 
     def run(sample, first, *others):
         apart = sample.run

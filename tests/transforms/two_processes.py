@@ -1,7 +1,7 @@
-"""A case of each line of the tables about sharding, over the devices of two processes.
+"""A case for each line of the tables about sharding, over the devices of two processes.
 
-test_sharded_programs.py starts both. Each compares what its devices hold with what one
-process computed.
+test_sharded_programs.py starts both processes. Each compares its parts of the results
+with those of one process.
 """
 
 import sys

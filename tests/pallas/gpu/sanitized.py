@@ -2,7 +2,7 @@
 
     python -m tests.pallas.gpu.sanitized nonzero_coordinates
 
-Each kernel has blocks that are whole and cut, aligned and not.
+Each kernel has whole and cut blocks, aligned and unaligned.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def _sparse(shape, density, dtype):
 
 
 def padding(dtype):
-    """All modes, of two and of three axes; rows of few elements; and a long one."""
+    """All modes, with two and three axes, short rows, and one long row."""
     for shape, pads in (
         ((7, 65, 128), (0, 3, 3)),
         ((5, 33, 21, 3), (1, 2, 9, 0)),

@@ -16,7 +16,7 @@ NUMBERS = np.arange(PROGRAMS * THREADS, dtype=np.uint32).reshape(SHAPE)
 
 
 def stored(kernel, dtype=np.uint32, **memories):
-    """Returns the line that the threads of two programs store. Each has a number."""
+    """Returns the line that the threads of two programs store."""
 
     def run(t, x, target, *others):
         kernel(t, target, x.load(t.program * THREADS + t.thread), *others)

@@ -1,4 +1,4 @@
-"""Which elements are not zero, for every type and bit pattern."""
+"""The test for non-zero elements, for every type and bit pattern."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +12,7 @@ from tests.pallas.patterns import TYPES, patterns
 
 
 @pytest.mark.parametrize("dtype", TYPES, indirect=True)
-def test_what_is_not_zero_is_so_by_its_bits(dtype):
+def test_nonzero_elements_by_their_bits(dtype):
     x = patterns(dtype)
     with np.errstate(invalid="ignore"):  # signalling NaN
         expected = x != 0
@@ -43,9 +43,9 @@ def test_a_word_has_a_bit_for_each_element(width, keep):
 
 
 def test_bits_of_wide_elements():
-    """Two words each: the sign is in the second one."""
+    """Each element is two words, and the second word has the sign."""
     first = 2.0**-1074  # the lowest bit of the first word
-    last = 2.0**-1043  # and its highest
+    last = 2.0**-1043  # the highest bit of the first word
     values = np.array([0.0, -0.0, first, last, -(2.0**-1022), np.inf])
     words = [jnp.asarray(values.view(np.uint32)[i::2]) for i in (0, 1)]
     found = _nonzero_bits.flags_of_words(words * 2, 64, 2**63 - 1)

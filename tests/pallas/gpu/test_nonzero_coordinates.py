@@ -1,7 +1,7 @@
 """NONZERO_COORDINATES on a GPU: rows and counts at each boundary of the plan.
 
-A CPU simulates the kernel with small blocks, and a GPU runs it for real. Each size is a
-program. It takes seconds to compile, and runs with much data.
+A CPU simulates the kernel with small blocks; a GPU runs it. Each size is a program that
+takes seconds to compile, so we run it on many arrays.
 """
 
 import functools
@@ -26,7 +26,7 @@ TILE = constants.TILE
 
 
 def boundaries():
-    """The sizes at which a plan changes. Blocks are small once the tests have begun."""
+    """The sizes at which a plan changes. Call it in a test, with small blocks."""
     share = constants.WARPS * TILE  # with one tile for each warp
     every = constants.PROGRAMS * share  # of all programs that run together
     return {
@@ -48,7 +48,7 @@ def test_sizes(name, more):
 
 
 def test_the_sizes_are_boundaries_of_the_plan():
-    """Shares have one tile less, as many, and one more."""
+    """The plans have few and many tiles and programs, and whole and cut shares."""
     plans = [plan_of(boundaries()[name] + more) for name, more in FAST + SLOW]
     tiles = {plan.tiles for plan in plans}
     assert tiles >= {1, 2, constants.MOST_TILES}
@@ -59,7 +59,7 @@ def test_the_sizes_are_boundaries_of_the_plan():
 
 
 def test_a_thread_waits_for_several_programs(monkeypatch):
-    """A program has fewer threads than there are programs before it."""
+    """A program has fewer threads than programs before it."""
     blocks.put(monkeypatch, {constants: {"MOST_TILES": 1}})
     programs = constants.WARPS * WARP + 2
     plan = plan_of(programs * constants.WARPS * TILE)
@@ -70,8 +70,8 @@ def test_a_thread_waits_for_several_programs(monkeypatch):
 # TYPES
 
 
-# For each, into how many loads the elements are divided that a thread could load at
-# once: into one, if the number of elements is a multiple of theirs.
+# For each type, the number of loads for LOAD_BYTES. Loads must be aligned, so their
+# elements must divide the elements of a line.
 @pytest.mark.parametrize(
     ("dtype", "loads"),
     [
@@ -88,7 +88,7 @@ def test_a_thread_waits_for_several_programs(monkeypatch):
     indirect=["dtype"],
 )
 def test_types(dtype, loads):
-    """Of a share and a part; negative ones where the type has them, both zeros."""
+    """A full share and a cut one, with negative numbers and both zeros."""
     loaded = constants.LOAD_BYTES // dtype.itemsize // loads
     elements = constants.WARPS * TILE + TILE + loaded
     plan = plan_of(elements, dtype)
@@ -133,7 +133,7 @@ MANY = 2**16  # more than a GPU allows the later dimensions of a grid
 
 @pytest.fixture
 def launch(real_blocks):
-    """The function that launches the kernel. We remember its arguments."""
+    """The function that launches the kernel, wrapped in a mock."""
     options = {"wraps": _nonzero_coordinates.launch_threads}
     with mock.patch.object(_nonzero_coordinates, "launch_threads", **options) as spy:
         yield spy
@@ -153,7 +153,7 @@ def test_no_array_has_a_value_for_each_row(launch):
 @needs_kernels
 @pytest.mark.parametrize(("shares", "more"), [(1, 0), (1, 1), (2, 0), (2, 1)])
 def test_programs_and_posts_of_many_lines(launch, shares, more):
-    """A line of one program waits for nobody."""
+    """A line with one program needs no posts."""
     size = shares * constants.WARPS * constants.MOST_TILES * TILE + more
     lowered(jax.vmap(by_kernel), struct(np.uint8, MANY, size))
     options = launch.call_args.kwargs
@@ -180,7 +180,7 @@ def test_a_batch_of_more_tensors_than_a_grid_has_programs_is_refused():
 @pytest.mark.usefixtures("real_blocks")
 @pytest.mark.skipif(not blocks.SIMULATED, reason="all tests have real blocks")
 def test_blocks_of_users():
-    """A full share, a crowded one, a sparse one and one that is cut."""
+    """A full share, a crowded share, a sparse share, and a cut share."""
     share = constants.WARPS * TILE
     x = np.random.default_rng(0).integers(0, 3, 3 * share + 100).astype(np.uint8)
     x[:share] = 1

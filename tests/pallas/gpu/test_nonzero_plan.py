@@ -7,7 +7,7 @@ from dmljax.pallas.gpu import _nonzero_plan as constants
 from tests.pallas.nonzero import plan_of
 
 pytestmark = pytest.mark.usefixtures("real_blocks")
-# The shared memory of a processor of an H200, for all programs that it runs.
+# The shared memory of a processor of an H200, for all programs on it.
 SHARED_MEMORY = 227 * 1024
 random = np.random.default_rng(0)
 
@@ -23,9 +23,10 @@ def plans():
 
 
 def test_programs_run_together():
-    """Four fit into a processor's memory, and a line has no round more than it must.
+    """Four programs fit into a processor's memory, and a line has the fewest rounds.
 
-    A program with many before it would wait for long, for the post of each.
+    A program waits for the posts of all programs before it, so many programs would wait
+    long.
     """
     most = constants.PROGRAMS * constants.MOST_TILES * constants.WARPS * constants.TILE
     for plan in plans():

@@ -1,6 +1,6 @@
 """The rows of NONZERO_COORDINATES on a GPU: columns, fewer rows, more rows, the tail.
 
-`lines` has counts that cut the values that a warp stores at once.
+The counts of `lines` cut the values that a warp stores at once.
 """
 
 import math
@@ -13,10 +13,10 @@ from tests.pallas.cases import slow
 from tests.pallas.nonzero import assert_finds, lines, plan_of
 
 
-# The values that a warp stores at once are a number of rows, or cut one.
+# A warp stores a fixed number of values at once: whole rows, or a part of a row.
 @pytest.mark.parametrize("columns", [3, *map(slow, (1, 2, 8))])
 def test_columns(columns):
-    """One for each dimension but the first, of size 1. The last one makes a share."""
+    """A column for each dimension but the first. The last dimension is a share long."""
     sizes = [2, 3, 1, 2, 1, 2, 1][: columns - 1]
     share = constants.WARPS * constants.TILE
     shape = (1, *sizes, share // math.prod(sizes) + 5)
@@ -48,7 +48,7 @@ ROWS = {
     ],
 )
 def test_rows(name, fill, columns):
-    """A line has several programs. The share of the last one is cut."""
+    """A line has several programs. The share of the last program is cut."""
     elements = constants.WARPS * constants.TILE * 4 + 600
     shape = (2, 3, elements // 6)[3 - columns :] if columns > 1 else (elements,)
     elements = math.prod(shape)
@@ -61,10 +61,10 @@ def test_rows(name, fill, columns):
 
 @pytest.mark.parametrize("name", ["half", slow("one"), slow("more")])
 def test_rows_of_lines(name):
-    """Lines have tails of their own, by default of zeros.
+    """Each line has a tail of its own, filled with zeros by default.
 
-    A line may have more non-zeros than rows, and the next one fewer. Rows begin at an
-    aligned address or not.
+    A line may have more non-zeros than rows, and the next line fewer. Its rows begin at
+    an aligned address or not.
     """
     elements = constants.WARPS * constants.TILE + 9
     rows = ROWS[name](elements)

@@ -1,7 +1,7 @@
 """PADDING on a GPU: results at each boundary of the plan.
 
-A CPU simulates the kernel with small chunks, and a GPU runs it for real. Rows of odd
-length begin at every offset in a chunk.
+A CPU simulates the kernel with small chunks; a GPU runs it. Rows of odd length begin at
+every offset in a chunk.
 """
 
 import functools
@@ -51,8 +51,8 @@ def assert_pads(x, start, end, mode):
 def rows_of(itemsize):
     """Sizes and pads, named by their place among chunks and programs."""
     c = _padding.CHUNK_BYTES // itemsize  # elements of a chunk
-    p = c * WARP * _padding.WARPS  # and of a program
-    w = _padding.ROW_BYTES // itemsize  # the fewest unpadded ones that are a row
+    p = c * WARP * _padding.WARPS  # elements of a program
+    w = _padding.ROW_BYTES // itemsize  # the fewest unpadded elements for a row
     return {
         "no chunk is inside": ((2 * c + 1, c - 1), (0, 1), (0, 1)),
         "one chunk may be inside": ((p, c), (0, 2), (0, c + 2)),

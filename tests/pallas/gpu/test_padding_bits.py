@@ -1,6 +1,6 @@
 """From data types to the integers that the kernel of PADDING moves, in every bit.
 
-The kernel itself is then tested with one type of each size.
+test_padding.py then tests the kernel with one type of each size.
 """
 
 import jax.numpy as jnp

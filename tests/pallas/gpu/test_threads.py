@@ -1,4 +1,4 @@
-"""The operations of one thread. A CPU lowers them, and runs those of `lockstep`."""
+"""Operations of a thread: lowered for a GPU, and simulated by `lockstep`."""
 
 import operator
 
@@ -59,7 +59,7 @@ def test_numbers(name):
 
 
 def test_each_thread_has_rounds_of_its_own():
-    """A loop carries and stores, in the threads of a condition alone."""
+    """A loop carries values and stores, only in the threads of a condition."""
 
     def kernel(t, target, i):
         def step(k, total):
@@ -68,7 +68,7 @@ def test_each_thread_has_rounds_of_its_own():
 
         target.store(i, t.constant(99))
         (total,) = t.loop(t.thread % 4, step, t.constant(0))
-        # Threads that have the most rounds would not show that a loop goes on.
+        # Threads with the most rounds would not show a loop that goes on too long.
         with t.when(t.thread % 8 == 2):
             t.loop(1, lambda k: [target.store(i, total + k + 10)][:0])
 
@@ -89,7 +89,7 @@ def test_each_thread_repeats_while_its_own_condition_holds():
             target.store(i, rounds)
 
     rounds = np.maximum(np.frexp(THREAD)[1] - 2, 0)
-    last = THREAD // 2 ** np.maximum(rounds - 1, 0)  # before it was halved once more
+    last = THREAD // 2 ** np.maximum(rounds - 1, 0)  # before the last halving
     odd = np.where(rounds, last, 99)
     expected = np.where(THREAD % 2 == 0, rounds, odd)
     np.testing.assert_array_equal(stored(kernel), expected)
@@ -112,7 +112,7 @@ def test_a_part_of_a_line_begins_at_its_offset():
 
 
 def test_elements_are_stored_and_loaded_as_words():
-    """The first of a word lies in its lowest bits."""
+    """The first element of a word lies in its lowest bits."""
 
     def kernel(t, target, i):
         with t.when(t.thread % 8 == 0):

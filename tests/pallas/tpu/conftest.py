@@ -1,7 +1,7 @@
-"""The interpreter for TPUs keeps a TPU's memories apart.
+"""The interpreter for TPUs, with the separate memories of a TPU.
 
-It reports races, also of cores that share the programs, fills unwritten memory
-with NaN, and does not let a kernel read outside of an array.
+It reports races, also between cores that share the programs, fills unwritten memory
+with NaN, and refuses reads outside of an array.
 """
 
 import jax
@@ -13,7 +13,7 @@ from tests.pallas import blocks
 
 @pytest.fixture
 def on_cores():
-    """For a number of cores, a context in which the interpreter runs kernels."""
+    """A function `cores -> context`, where the interpreter has so many cores."""
 
     def interpreter(cores):
         settings = tpu.InterpretParams(
@@ -24,7 +24,7 @@ def on_cores():
         )
         return tpu.force_tpu_interpret_mode(settings)
 
-    # Its cores wait for each other forever on a GPU.
+    # On a GPU, the interpreter's cores wait for each other forever.
     with jax.default_device(jax.devices("cpu")[0]):
         yield interpreter
     tpu.reset_tpu_interpret_mode_state()
@@ -32,7 +32,7 @@ def on_cores():
 
 @pytest.fixture
 def interpreter(on_cores, monkeypatch, capfd):
-    """The same with small blocks; it reports no race, or the test fails."""
+    """Like `on_cores`, with small blocks; the test fails if there is a race."""
     blocks.put(monkeypatch, blocks.SMALL_ON_TPU)
     yield on_cores
     assert "RACE" not in capfd.readouterr().out

@@ -1,4 +1,4 @@
-"""The launch of kernels for TPUs: which programs may race."""
+"""The launch of kernels for TPUs: races between programs."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ SHAPE = (2 * SUBLANES, LANES)
 def test_programs_that_write_a_block_race_unless_they_run_in_order(
     on_cores, capfd, options
 ):
-    """Two programs, on two cores, write the first block."""
+    """Two programs write the first block, on two cores."""
 
     def copy(x, out):
         out[...] = x[...]

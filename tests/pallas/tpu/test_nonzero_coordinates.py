@@ -26,12 +26,13 @@ def lines(elements):
     found = [random.random(elements) < density for density in (0.001, 0.1, 0.6)]
     for edge in (0, LANES, TILE, block, elements):
         found += [offset < edge + i for i in (-1, 0, 1)]
-    found.append((offset >= block) & (random.random(elements) < 0.5))  # one is empty
-    found.append((offset < block) | (offset % 7 == 0))  # one is full
+    found.append((offset >= block) & (random.random(elements) < 0.5))  # an empty block
+    found.append((offset < block) | (offset % 7 == 0))  # a full block
     return found
 
 
-# One less than a boundary, as many, and one more. A block of a few vectors is a tile.
+# Sizes just below, at, and just above a boundary. With small blocks, a block of a few
+# vectors is a tile.
 SIZES = (1, 2, LANES - 1, LANES, LANES + 1, TILE - 1, TILE, TILE + 1)
 CUT = 3 * TILE - 71
 
@@ -49,7 +50,7 @@ CUT = 3 * TILE - 71
 def test_lines(interpreter, elements, rows, some, cores, fill):
     """Blocks of a few vectors; lines side by side with unaligned ends.
 
-    A line may have more non-zeros than rows, and another one fewer.
+    A line may have more non-zeros than rows, and another line fewer.
     """
     batch = [np.stack(lines(elements)[some])]
     with interpreter(cores):
@@ -68,7 +69,7 @@ def test_batches_and_parts(interpreter):
         assert_equal(found, definition(*operands, **static))
 
 
-# WHAT IS REFUSED
+# ERRORS
 
 by_kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
 
