@@ -7,8 +7,7 @@
 The programs are cases of the ledger, with the same inputs: `python -m benchmarks.run`
 times them beside other libraries, too. All spellings run inside `jit` and take turns:
 whatever else the machine does disturbs all of them alike. "jnp scatter" and "jnp take"
-are the fastest spellings that we know of jnp.compress and jnp.pad on a GPU, and "jnp
-scatter in blocks" of jnp.compress on a CPU.
+are other spellings of jnp.compress, jnp.nonzero and jnp.pad, and often faster.
 """
 
 import argparse

@@ -31,7 +31,7 @@ from dmljax._primitive import Implementation
 if typing.TYPE_CHECKING:
     from dmljax._model.run import run_model
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [*_operators.__all__]  # the functions come first
 __all__ += ["DataType", "DescriptorError", "FeatureLevel", "Implementation"]
 __all__ += ["ModelError", "Operator", "OperatorDesc", "TensorDesc", "TensorFlags"]

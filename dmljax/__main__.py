@@ -40,7 +40,7 @@ BAD_INPUT = 2
 INTERRUPTED = 130
 STANDARD_INPUT = "-"
 LONGEST_LINE = 2000  # characters of a message
-DOCUMENTATION = "documentation: docs/model_files.md and docs/index.md of the source"
+DOCUMENTATION = "documentation: help(dmljax) in Python"
 
 
 class _UsageError(Exception):
@@ -118,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="dmljax",
         description="DirectML operators for JAX.",
-        epilog=f"example: dmljax run docs/models/padding_edge.json; {DOCUMENTATION}",
+        epilog=f"example: dmljax run model.json; {DOCUMENTATION}",
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

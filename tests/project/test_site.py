@@ -4,6 +4,7 @@
 without selenium, the browser, or its driver.
 """
 
+import itertools
 import re
 import shutil
 
@@ -285,10 +286,10 @@ return [...found];
 
 @pytest.mark.parametrize("page", PAGES)
 def test_text_is_readable(browser, page):
-    resize(browser, WIDTHS["a laptop"])
     browser.get(f"{ADDRESS}/{page}.html")
     browser.execute_script(OPEN_ALL)
-    for theme in ("light", "dark"):
+    for theme, width in itertools.product(("light", "dark"), WIDTHS.values()):
+        resize(browser, width)
         browser.execute_script(f"document.body.dataset.theme = '{theme}'")
         assert (theme, browser.execute_script(HARD_TO_READ)) == (theme, [])
         assert browser.execute_script(SCHEMES) in ([], [theme])
