@@ -521,7 +521,12 @@ def test_padding_of_divided_rows_with_two_values(widths, values):
     expected = pad(jnp, rows, numbers)
     with jax.set_mesh(by_rows.mesh):
         divided = jax.device_put(rows, by_rows)
-        for run in (lambda call: call, jax.jit):
+        runs = [jax.jit]
+        # Outside of jit, JAX 0.9 has no name for a division over a part of the
+        # devices, such as that of the four rows of a side.
+        if jax.__version_info__ >= (0, 10):
+            runs.append(lambda call: call)
+        for run in runs:
             found = run(functools.partial(pad, dnp))(divided, numbers)
             assert_alike(found, expected)
             assert found[1].sharding.spec[0] == "a"
