@@ -122,8 +122,8 @@ def nonzero_coordinates(
                 f"which has sizes {show(x.shape)}."
             )
     if size is not None:
-        # `as_size` would ask for an integer. A caller who has a traced count needs to
-        # know what the size is.
+        # `as_size` would ask for an integer. A caller with a traced count needs the
+        # hint that an upper bound is enough.
         check_static(NAME, "size", size, "an upper bound of the count")
         size = as_size(NAME, "size", size)
         if isinstance(size, int):

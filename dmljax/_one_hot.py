@@ -203,8 +203,8 @@ def _xla(
     index = countable(index)
     (sizes,) = _sizes(index, on, off, size=size, axis=axis)
     # We broadcast the index first, although `position_of` could take the small array.
-    # Where XLA fuses, the full size costs nothing. A broadcast after `position_of`
-    # keeps XLA from some fusions, or takes a kernel of its own.
+    # The full size costs nothing where XLA fuses. A broadcast after `position_of`
+    # keeps XLA from some fusions, or takes one more kernel.
     with mode_of(index):
         lit = position_of(lax.broadcast_in_dim(index, sizes, range(index.ndim)), size)
         position = lax.broadcasted_iota(lit.dtype, sizes, axis + index.ndim)

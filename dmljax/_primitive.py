@@ -288,7 +288,7 @@ def evaluate(name: str, run: Form, /, *operands: jax.Array) -> Outputs:
 
 
 def check_elements(operator: str, sizes: tuple[int, ...]) -> None:
-    """Requires that XLA can count the bytes of an array. If not, it ends the process.
+    """Requires that XLA can count the bytes of an array: else XLA ends the process.
 
     XLA counts bytes in integers of 63 bits, and an element has up to 16 bytes.
     """

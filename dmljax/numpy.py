@@ -753,7 +753,7 @@ def _one_hot_classes(
     wide: Any = np.uint32
     if index.dtype.itemsize == 8:
         wide = np.uint64
-    # They stay NumPy's: the operator sees that the values are 0 and 1.
+    # The operator sees the values 0 and 1 in an array of NumPy alone.
     off_on = np.array([0, 1], kind)
     return _one_hot(index.astype(wide), off_on, size=size, axis=axis)
 

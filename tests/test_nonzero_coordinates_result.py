@@ -427,6 +427,17 @@ def test_indices_beyond_int32_need_x64():
         assert jax.eval_shape(run, more).shape == (8,)
 
 
+def test_a_derivative_of_more_than_2_to_the_32_elements():
+    """The inverse index counts rows, and not elements."""
+
+    def run(x):
+        kept = find(jnp.zeros(x.shape, np.int8), size=2**16 + 1)
+        return jax.grad(lambda x: kept.take(x).sum())(x)
+
+    many = struct(np.float32, 2**16 - 1, 2**16)
+    assert jax.eval_shape(run, many).shape == many.shape
+
+
 def test_rows_that_xla_can_not_count():
     mask = struct(np.int8, 2**31 - 1)
     x = struct(np.int8, 2**31 - 1, 2**29)
