@@ -447,6 +447,7 @@ BY_PARTS = _in_turns(
 BESIDE_JNP = (
     *_both(*_batches_of_images("float32")),
     *_both(*_batches_of_images("bfloat16")),
+    *_both(*_batches_of_images("uint8")),
     *_divided_axes("float32"),
     *_divided_axes("bfloat16"),
     *_both(*_with_gradient(FEW_CONVOLUTIONS)),
