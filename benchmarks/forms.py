@@ -27,13 +27,18 @@ from dmljax.pallas.gpu import _padding as _gpu_padding
 from dmljax.pallas.gpu._padding import PaddingPlan
 
 ALL_ROWS = "^nonzero_coordinates (float32|uint8) .*[15]0.0% non-zero forward"
-COMPACTED = r"^nonzero_coordinates (elements .*\((67108864|262144),|rows|edges)"
+# From 2^20 elements on, the kernel of NONZERO_COORDINATES is the default.
+SMALL = r"^nonzero_coordinates (elements|rows|edges).*\((262144|16384|4096|1),"
+LARGE = r"^nonzero_coordinates (elements|rows|edges).*\((?!262144|16384|4096|1,)"
 PADDED = "^padding (reflect padding|mean|patches|REFLECTION).* forward"
 WRITTEN = "^padding (reflect padding|6 reflect).* forward"
 # Without a kernel, the form changes at 2^23 elements: FEW is below, and MANY from there
 # on.
 FEW = r"elements above a limit, float32 \((16384|262144|1048576|4194304),"
 MANY = r"elements above a limit, float32 \((8388608|16777216),"
+SEARCHED = (
+    r"^nonzero_coordinates elements above a limit, float32 \((16777216|67108864),"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,8 +84,18 @@ def _between_zeros(x: jax.Array, axis: int, before: int, after: int) -> jax.Arra
     return jnp.pad(x, around)
 
 
+def search(
+    words: jax.Array, starts: jax.Array, origin: jax.Array, rows: int
+) -> jax.Array:
+    """Finds the bit word of each row by bisection: the form before the forward fill."""
+    row = lax.iota(np.uint32, rows)
+    word = jnp.searchsorted(starts, row, side="right").astype(np.int32) - 1
+    return _nonzero_forms.offsets_in_words(words, starts, origin, word)
+
+
 _swapped, _dict = mock.patch.object, mock.patch.dict
 _from_first = _padding_forms.by_axes(_padding_forms.gather, last_first=False)
+_from_0 = dataclasses.replace(NONZERO.kernels["cuda"], default_from=0)
 _selected = _padding_forms.by_axes(selects, last_first=False)
 FORMS = {
     # In a window for each head, XLA also counts the operations on single numbers.
@@ -121,7 +136,11 @@ FORMS = {
     "elements": Plain(
         "gpu", MANY, _swapped(_nonzero_forms, "MANY", 2**63), "dmljax xla"
     ),
-    "no kernel": Plain("gpu", COMPACTED, _dict(NONZERO.kernels, clear=True)),
+    "search": Plain(
+        "gpu", SEARCHED, _swapped(_nonzero_forms, "fill_forward", search), "dmljax xla"
+    ),
+    "no kernel": Plain("gpu", LARGE, _dict(NONZERO.kernels, clear=True)),
+    "kernel": Plain("gpu", SMALL, _dict(NONZERO.kernels, cuda=_from_0)),
 }
 
 

@@ -75,7 +75,7 @@ def nonzero_coordinates(
         enough: no array of M rows is made. A symbolic size is at least 1. None stands
         for a row for each element.
       implementation: None lets us choose: the Pallas kernel on an NVIDIA GPU from
-        Hopper on, from 2^12 elements on, and else XLA's code. "xla" and "pallas" ask
+        Hopper on, from 2^20 elements on, and else XLA's code. "xla" and "pallas" ask
         for one of them.
 
     Returns:
@@ -278,7 +278,8 @@ NONZERO_COORDINATES = OperatorPrimitive(
     dtype=np.dtype(np.uint32),
     divisible=functools.partial(forms.by_bit_words, running_sum=forms.sum_in_levels),
     on_platform={"cpu": forms.walk_bit_words},
-    # We chose 2^12 elements, of the largest operand or output: a kernel takes 0.2 s
-    # longer to compile than XLA's form, and gains little for fewer elements.
-    kernels={"cuda": Kernel(_gpu_kernel, 2**12), "tpu": Kernel(_tpu_kernel)},
+    # We chose 2^20 elements, of the largest operand or output. Below, programs take up
+    # to 1.2 times as long with the kernel, and 0.2 s longer to compile
+    # (benchmarks/results, "[kernel]").
+    kernels={"cuda": Kernel(_gpu_kernel, 2**20), "tpu": Kernel(_tpu_kernel)},
 )

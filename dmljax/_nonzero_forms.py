@@ -295,7 +295,7 @@ def scatter_bits(
 def fill_forward(
     words: jax.Array, starts: jax.Array, origin: jax.Array, rows: int
 ) -> jax.Array:
-    """Finds the bit word of each row of a line by a forward fill, then the bit in it.
+    """Finds the bit word of each row of a line by a forward fill.
 
     A bit word that has a bit writes its number into its first row: one write for 32
     elements. A running maximum hands the number on to the rows up to the next one.
@@ -304,7 +304,14 @@ def fill_forward(
     number = lax.iota(np.int32, words.size)
     zeros = jnp.zeros(rows, np.int32)
     word = lax.cummax(zeros.at[begin].set(number, **WRITE_ONCE))
-    row = lax.iota(np.uint32, rows)
+    return offsets_in_words(words, starts, origin, word)
+
+
+def offsets_in_words(
+    words: jax.Array, starts: jax.Array, origin: jax.Array, word: jax.Array
+) -> jax.Array:
+    """Finds the bit of each row in the bit word of this row, and returns its offset."""
+    row = lax.iota(np.uint32, word.size)
     before = row - starts[word]  # set bits of the word before the one of this row
     bits = words[word]
     # Bisection: the bit is `step` places further if at most `before` are below that.

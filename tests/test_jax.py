@@ -208,7 +208,7 @@ def transformed(batch, pair):
     return outputs, jax.grad(energy, (0, 1))(batch[0], pair)
 
 
-MANY = jax.ShapeDtypeStruct((2**14,), np.float32)
+MANY = jax.ShapeDtypeStruct((2**20,), np.float32)
 
 
 def exported():

@@ -183,7 +183,7 @@ def test_doors_fold_no_constant_mask():
 @needs_kernels
 def test_nonzero_coordinates_runs_its_kernel_from_a_size_on():
     for dtype in ("uint8", "float32"):
-        for size, expected in (2**12, 1), (2**12 - 1, 0):
+        for size, expected in (2**20, 1), (2**20 - 1, 0):
             x = struct(dtype, size)
             assert launches(nonzero_coordinates, x) == expected
 
