@@ -117,7 +117,11 @@ def _case(key: Key) -> str:
 
 
 def _digits(number: float | None) -> str:
-    return "-" if number is None else f"{number:#.3g}".rstrip(".")
+    if number is None:
+        return "-"
+    # Python writes larger numbers with an exponent.
+    shown = f"{number:#.3g}" if number < 999.5 else f"{float(f'{number:.3g}'):.0f}"
+    return shown.rstrip(".")
 
 
 def front_table(gpu: Lines, cpu: Lines) -> str:
