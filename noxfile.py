@@ -18,12 +18,14 @@ nox.options.default_venv_backend = "uv|virtualenv"
 OLDEST, NEWEST = "3.11", "3.13"
 PYTEST = ("python", "-m", "pytest", "-q", "--dist", "worksteal")
 SPHINX = ("sphinx-build", "-q", "-W", "-b", "html", "docs", "docs/_build/html")
-# With the newest JAX we leave out the tests of kernels (a CPU simulates
-# them) and those of the project's tools: benchmarks, the layout of the files and the
-# pictures.
+# With the newest JAX we leave out the tests of kernels and of the simulator that runs
+# them on a CPU, and those of the project's tools: benchmarks, the layout of the files
+# and the pictures.
 LEFT_OUT = [
     pathlib.Path("tests/pallas/gpu"),
     pathlib.Path("tests/pallas/tpu"),
+    pathlib.Path("tests/transforms/test_lockstep.py"),
+    pathlib.Path("tests/transforms/test_races.py"),
     *(
         pathlib.Path(f"tests/project/test_{name}.py")
         for name in ("benchmarks", "layout", "pictures")

@@ -40,8 +40,10 @@ hypothesis.settings.register_profile(
     database=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
-# pytest tests/fuzz --hypothesis-profile=long draws more, and others each time.
+# pytest tests/fuzz --hypothesis-profile=long draws more, and others each time. CI draws
+# fewer: with its one seed, they are the same in every run.
 hypothesis.settings.register_profile("long", max_examples=300, deadline=None)
+hypothesis.settings.register_profile("ci", max_examples=100, deadline=None)
 hypothesis.settings.load_profile("dmljax")
 
 
