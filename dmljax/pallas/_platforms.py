@@ -12,7 +12,6 @@ from dmljax._jax import (
     code_per_thread,
     compute_capability,
     is_exported,
-    is_local,
     launches_threads,
     module,
     types_of,
@@ -41,30 +40,11 @@ def kernels_available(platform: str) -> bool:
     return backend is None or module(backend) is not None
 
 
-def served(platform: str, least: tuple[int, int]) -> bool:
-    """Whether the GPUs of this machine, if it has any, are not older than `least`."""
-    # A program may be compiled for other GPUs. JAX tells a lowering rule at most the
-    # name of its target, and only where the operands are on a mesh.
-    found = compute_capability()
-    return platform != "cuda" or found is None or found >= least
-
-
-def has_known_sizes(context: Context) -> bool:
-    """Whether all sizes are numbers: the grid and the loops of a kernel need them."""
-    sizes = [size for array in types_of(context) for size in array.shape]
-    return all(isinstance(size, int) for size in sizes)
-
-
 def may_be_default(platform: str, context: Context) -> bool:
     """Whether a kernel can run in this program without being asked for."""
     # An exported program may run on a GPU that the kernel does not serve.
-    return (
-        is_local(context)
-        and not is_exported(context)
-        and has_known_sizes(context)
-        and served(platform, LEAST_BY_DEFAULT)
-        and kernels_available(platform)
-    )
+    exported = is_exported(context)
+    return not exported and _why_no_kernel(platform, context, LEAST_BY_DEFAULT) is None
 
 
 def require_kernel(
@@ -75,28 +55,42 @@ def require_kernel(
     `exists` says whether the operator has a kernel for the platform that the program is
     lowered for.
     """
-    asked = f"{operator}: implementation='pallas' was asked for, and"
+    problem = _why_no_kernel(platform, context, LEAST_CAPABILITY, exists)
+    if problem is not None:
+        raise NoKernelError(
+            f"{operator}: implementation='pallas' was asked for, and {problem}"
+        )
+
+
+def _why_no_kernel(
+    platform: str, context: Context, least: tuple[int, int], exists: bool = True
+) -> str | None:
+    """Says why no kernel can run, and what to do; None if one can.
+
+    A GPU must have at least the compute capability `least`.
+    """
     # XLA can't divide a kernel. It would gather whole arrays on every device instead.
     divided = why_divided(context)
     if divided is not None:
-        raise NoKernelError(f"{asked} {divided}")
-    problem = _why_no_kernel(platform, exists, context)
-    if problem is not None:
-        raise NoKernelError(f"{asked} {problem}; use implementation=None or 'xla'.")
-
-
-def _why_no_kernel(platform: str, exists: bool, context: Context) -> str | None:
-    if not has_known_sizes(context):
-        return "the sizes are symbolic; a kernel needs numbers"
-    if not exists:
+        return divided
+    sizes = [size for array in types_of(context) for size in array.shape]
+    # A program may be compiled for other GPUs than those of this machine. JAX tells a
+    # lowering rule at most the name of its target, and only where the operands are on a
+    # mesh.
+    found = compute_capability()
+    if not all(isinstance(size, int) for size in sizes):
+        problem = "the sizes are symbolic; a kernel needs numbers"
+    elif not exists:
         # JAX does not say the name of a platform that has no lowering rule of its own.
         named = f"the platform {platform!r}" if platform else "this platform"
-        return f"there is no kernel for {named}"
-    if not kernels_available(platform):
-        return (
+        problem = f"there is no kernel for {named}"
+    elif not kernels_available(platform):
+        problem = (
             f"it needs {BACKENDS.get(platform, 'a backend')} as JAX 0.10.2 has it, "
             f"while this is JAX {jax.__version__}"
         )
-    if not served(platform, LEAST_CAPABILITY):
-        return f"it needs a GPU of compute capability {LEAST_CAPABILITY} or later"
-    return None
+    elif platform == "cuda" and found is not None and found < least:
+        problem = f"it needs a GPU of compute capability {least} or later"
+    else:
+        return None
+    return f"{problem}; use implementation=None or 'xla'."
