@@ -53,4 +53,7 @@ def __getattr__(name: str) -> typing.Any:
         import dmljax.onnx
 
         return getattr(dmljax, name)
-    raise AttributeError(f"module 'dmljax' has no attribute {name!r}")
+    hint = ""
+    if not name.startswith("_") and name in __getattr__("numpy").__all__:
+        hint = f". dmljax.numpy has a function {name}"
+    raise AttributeError(f"module 'dmljax' has no attribute {name!r}{hint}")

@@ -46,6 +46,10 @@ def test_all_names_are_listed_and_nothing_else_is_public():
     modules = {n for n in found if isinstance(public(n), types.ModuleType)}
     assert {"numpy", "onnx"} <= modules
     assert found - modules == NAMES
+    with pytest.raises(
+        AttributeError, match=r"'pad'\. dmljax\.numpy has a function pad"
+    ):
+        public("pad")
     with pytest.raises(AttributeError, match="module 'dmljax' has no attribute 'run'"):
         public("run")
 
