@@ -57,7 +57,9 @@ def calls(draw):
         options = {"k": draw(st.integers(-3, 3))}
     elif name == "one_hot":
         given = [draw(arrays((4,)))]
-        options = {"num_classes": draw(st.sampled_from([0, 1, 3, 300]))}
+        # Of more classes than INT8 counts, jax.nn's gives two ones (test_numpy.py).
+        many = 100 if given[0].dtype.itemsize == 1 else 300
+        options = {"num_classes": draw(st.sampled_from([0, 1, 3, many]))}
         options["dtype"] = draw(st.sampled_from([None, bool, float, int, "bfloat16"]))
         options["axis"] = draw(st.sampled_from([0, 1, -1]))
     elif name in ("extract", "compress"):
