@@ -25,16 +25,13 @@ KERNELS = {
 
 def each_operator(groups=FORMS, linear=None):
     """A test for each group of samples, or for those that are linear or not."""
-
-    def marks(first):
+    chosen = []
+    for name, uses in groups.items():
+        first = uses[0]
         # The kernel of NONZERO_COORDINATES takes seconds to simulate.
-        return pytest.mark.slow if first.implementation and not first.linear else ()
-
-    chosen = [
-        pytest.param(uses, id=name, marks=marks(uses[0]))
-        for name, uses in groups.items()
-        if linear in (None, uses[0].linear)
-    ]
+        marks = pytest.mark.slow if first.implementation and not first.linear else ()
+        if linear in (None, first.linear):
+            chosen.append(pytest.param(uses, id=name, marks=marks))
     return pytest.mark.parametrize("uses", chosen)
 
 
@@ -151,13 +148,33 @@ def shared(operand):
     return np.stack([operand[0]] * len(operand))
 
 
+def stacked(outputs):
+    """A batch of outputs."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *outputs)
+
+
 def expected_batch(sample, *operands):
     """The oracle, element by element of a batch."""
-    outputs = [sample.expected(*arrays) for arrays in zip(*operands, strict=True)]
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *outputs)
+    each = zip(*operands, strict=True)
+    return stacked([sample.expected(*arrays) for arrays in each])
 
 
 def expected_gradients(sample, *operands):
     """The gradient of the energy of a batch in each open operand."""
-    each = [expected_gradient(sample, *one) for one in zip(*operands, strict=True)]
-    return [np.stack(column) for column in zip(*each, strict=True)]
+    each = zip(*operands, strict=True)
+    return stacked([expected_gradient(sample, *arrays) for arrays in each])
+
+
+def batch_with_gradient(sample, *operands):
+    """The outputs, and the gradient of their energy in each open operand, if any."""
+    mapped = jax.vmap(sample.run)
+    if not sample.linear:
+        return mapped(*operands), []
+    output, pull = jax.vjp(mapped, *operands)
+    return output, only_open(sample, pull(output))
+
+
+def expected_with_gradient(sample, *operands):
+    """What `batch_with_gradient` returns."""
+    gradients = expected_gradients(sample, *operands) if sample.linear else []
+    return expected_batch(sample, *operands), gradients

@@ -30,8 +30,6 @@ from tests.subjects.one_hot import columns_of_32
 from tests.subjects.padding import NARROW, pad_rows
 from tests.transforms import dense, two_processes
 
-each_linear = dense.each_operator(linear=True)
-
 # BATCHES OF EVERY OPERATOR
 
 
@@ -45,19 +43,9 @@ def sharded(program, inputs):
 
 @dense.each_operator()
 def test_sharded_batch(uses):
-    def run(sample, *operands):
-        return jax.vmap(sample.run)(*operands)
-
-    dense.check(uses, eight, run, dense.expected_batch, sharded)
-
-
-@each_linear
-def test_gradient_of_sharded_batch(uses):
-    def run(sample, *operands):
-        mapped = dense.energy(jax.vmap(sample.run))
-        return jax.grad(mapped, sample.open_operands)(*operands)
-
-    dense.check(uses, eight, run, dense.expected_gradients, sharded)
+    """Forward and gradient."""
+    run = dense.batch_with_gradient
+    dense.check(uses, eight, run, dense.expected_with_gradient, sharded)
 
 
 @dense.each_operator(dense.FORMS | dense.KERNELS)
