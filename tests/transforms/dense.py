@@ -165,9 +165,9 @@ def expected_gradients(sample, *operands):
     return stacked([expected_gradient(sample, *arrays) for arrays in each])
 
 
-def batch_with_gradient(sample, *operands):
+def with_gradient(sample, *operands, mapped=None):
     """The outputs, and the gradient of their energy in each open operand, if any."""
-    mapped = jax.vmap(sample.run)
+    mapped = mapped or jax.vmap(sample.run)
     if not sample.linear:
         return mapped(*operands), []
     output, pull = jax.vjp(mapped, *operands)
@@ -175,6 +175,6 @@ def batch_with_gradient(sample, *operands):
 
 
 def expected_with_gradient(sample, *operands):
-    """What `batch_with_gradient` returns."""
+    """What `with_gradient` returns for a batch."""
     gradients = expected_gradients(sample, *operands) if sample.linear else []
     return expected_batch(sample, *operands), gradients

@@ -67,7 +67,7 @@ def test_export_of_a_batch_whose_size_is_not_known(uses):
         types = export.symbolic_args_specs(inputs, "size, ...")
         return export.export(program, platforms=("cpu", "cuda"))(types).call(inputs)
 
-    run = dense.batch_with_gradient
+    run = dense.with_gradient
     dense.check(uses, dense.batches, run, dense.expected_with_gradient, exported)
 
 

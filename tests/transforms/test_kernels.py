@@ -27,7 +27,6 @@ WITH_KERNEL = [name for name, one in SUBJECTS.items() if one.kernel_samples]
 WITH_KERNEL_ON_TPUS = [
     name for name in WITH_KERNEL if "tpu" in SUBJECTS[name].primitive.kernels
 ]
-USES = [s for one in SUBJECTS.values() for s in one.kernel_samples + one.kernel_edges]
 each_with_kernel = pytest.mark.parametrize("name", WITH_KERNEL)
 each_on_tpus = pytest.mark.parametrize("name", WITH_KERNEL_ON_TPUS)
 
@@ -46,7 +45,9 @@ def has_work(sample):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sample", USES, ids=str)
+@pytest.mark.parametrize(
+    "sample", [one for name in WITH_KERNEL for one in uses(name)], ids=str
+)
 def test_samples_and_edges(sample):
     """New data in a compiled program costs nothing."""
     with jax.enable_x64(needs_x64(sample)):

@@ -20,6 +20,7 @@ import dmljax
 from dmljax import PaddingMode
 from tests import meshes
 from tests.pallas.gpu import sanitized
+from tests.pallas.nonzero import by_kernel as find
 from tests.samples import NUMPY
 
 pytestmark = pytest.mark.skipif(
@@ -29,7 +30,6 @@ LARGE = 2**24 + 5  # many programs, of which the last is cut
 DENSITIES = (0.001, 0.1, 0.6, 1.0)
 TYPES = ("float32", "float16", "int8")
 PADS = (0, 0, 3, 300)
-find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
 
 
 def sparse(elements, density):

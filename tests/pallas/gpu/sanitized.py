@@ -15,10 +15,10 @@ import pytest
 import dmljax
 from dmljax.pallas.gpu import _nonzero_plan
 from tests.pallas import blocks
+from tests.pallas.nonzero import by_kernel as find
 
 DTYPES = (np.float32, np.float16, np.uint8)  # a kernel for each size of an element
 ELEMENTS = (1, 8192, 20000, 20001)
-find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
 random = np.random.default_rng(0)
 
 

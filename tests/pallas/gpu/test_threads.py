@@ -120,6 +120,6 @@ def test_elements_are_stored_and_loaded_as_words():
             words = target.words(i, 8)
             target.store(i, words[1], words[0], elements=8)
 
-    found = stored(kernel, np.uint8).reshape(-1, 8)
+    found = stored(kernel, dtype=np.uint8).reshape(-1, 8)
     np.testing.assert_array_equal(found[:, :4], np.tile([1, 2, 3, 4], (len(found), 1)))
     np.testing.assert_array_equal(found[:, 4], THREAD.ravel()[::8])
