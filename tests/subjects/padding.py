@@ -14,16 +14,14 @@ from tests.sharded import Case, array
 from tests.subjects import tables
 
 
-def padding(x, *value, start, end, **options):
+def padding(x, value=0, *, start, end, **options):
     """The function, with the value as an operand."""
-    options |= {"value": value[0]} if value else {}
-    return dmljax.padding(x, start, end, **options)
+    return dmljax.padding(x, start, end, value=value, **options)
 
 
-def padding_oracle(x, *value, start, end, mode):
+def padding_oracle(x, value=0, *, start, end, mode):
     """The oracle, with the value as an operand."""
-    options = {"value": value[0]} if value else {}
-    return oracles.padding(x, start, end, mode=mode.name, **options)
+    return oracles.padding(x, start, end, mode=mode.name, value=value)
 
 
 def padding_sample(name, mode, shape, start, end):

@@ -84,19 +84,16 @@ def only_open(sample, arrays):
 
 def matrices(sample, arrays):
     """For each open operand, the matrix from the operand to the flat output."""
-    zeros = [
-        np.zeros_like(array, float) if i in sample.open_operands else array
-        for i, array in enumerate(arrays)
-    ]
-
-    def column(position, unit):
-        basis = list(zeros)
-        basis[position] = unit.reshape(zeros[position].shape)
-        return sample.expected(*basis).ravel()
-
+    zeros = list(arrays)
+    for i in sample.open_operands:
+        zeros[i] = np.zeros_like(arrays[i], float)
     found = []
     for i in sample.open_operands:
-        columns = [column(i, unit) for unit in np.eye(arrays[i].size)]
+        columns = []
+        for unit in np.eye(arrays[i].size):
+            basis = list(zeros)
+            basis[i] = unit.reshape(zeros[i].shape)
+            columns.append(sample.expected(*basis).ravel())
         found.append(np.stack(columns, axis=1))
     return found
 
@@ -127,20 +124,14 @@ def expected_gradient(sample, *arrays):
 
 def batches(sample, count=BATCH):
     """For each operand a batch of different arrays."""
-    filled = [sample.arrays(seed=seed) for seed in range(count)]
-
-    def shuffled(array, seed):
-        """The array with its elements in another order."""
-        return np.roll(array.ravel(), seed).reshape(array.shape)
-
-    stacks = []
-    for i, operand in enumerate(sample.operands):
-        if i in sample.open_operands:
-            rows = [arrays[i] for arrays in filled]
-        else:
-            rows = [shuffled(operand, i + seed) for seed in range(count)]
-        stacks.append(np.stack(rows))
-    return stacks
+    rows = []
+    for seed in range(count):
+        arrays = list(sample.arrays(seed=seed))
+        for i, array in enumerate(arrays):
+            if i not in sample.open_operands:
+                arrays[i] = np.roll(array, i + seed)
+        rows.append(arrays)
+    return stacked(rows)
 
 
 def shared(operand):

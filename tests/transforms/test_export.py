@@ -95,12 +95,13 @@ def of_a_matrix(x, value):
     height, width = x.shape
     to_a_multiple = (0, width), (-height % 8, 1)
     fill = functools.partial(dmljax.diagonal_matrix1, value=value)
-    outputs = [padded(mode, x) for mode in PaddingMode]
-    outputs.append(dmljax.padding(x, *to_a_multiple, mode=PaddingMode.REFLECTION))
-    outputs.append(dmljax.padding(x, *to_a_multiple, value=value))
-    outputs.append(fill(x, fill_begin=-1, fill_end=2))
-    outputs.append(fill(shape=x.shape, fill_begin=1, fill_end=height // 2))
-    return outputs
+    return [
+        *[padded(mode, x) for mode in PaddingMode],
+        dmljax.padding(x, *to_a_multiple, mode=PaddingMode.REFLECTION),
+        dmljax.padding(x, *to_a_multiple, value=value),
+        fill(x, fill_begin=-1, fill_end=2),
+        fill(shape=x.shape, fill_begin=1, fill_end=height // 2),
+    ]
 
 
 def pair_of(x):

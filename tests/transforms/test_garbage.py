@@ -63,9 +63,11 @@ def garbage():
 MODEL = {"resources": {}, "dispatchables": {}, "commands": []}
 # Valid arguments of each public function.
 FUNCTIONS = {each.operator.function: each.arguments for each in SUBJECTS.values()}
-FUNCTIONS[dmljax.create_operator] = (padding.DESC, 0x6400)
-FUNCTIONS[dmljax.Operator] = (padding.DESC, 0x6400)
-FUNCTIONS[dmljax.run_model] = (MODEL, None, 9)
+FUNCTIONS |= {
+    dmljax.create_operator: (padding.DESC, 0x6400),
+    dmljax.Operator: (padding.DESC, 0x6400),
+    dmljax.run_model: (MODEL, None, 9),
+}
 
 
 def called(function, **changes):

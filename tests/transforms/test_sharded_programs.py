@@ -126,18 +126,16 @@ def test_parts_of_a_padded_dimension_may_be_uneven():
     An output is divided as the input is. If the devices can't share it, it is whole.
     """
 
-    def pull(x):
-        def twice(x):
-            uses = [(mode, (3, 2)) for mode in PaddingMode]
-            uses += [(PaddingMode.EDGE, (0, 1)), (PaddingMode.WRAP, (5, 0))]
-            # Amounts beyond the size, and the size itself.
-            uses += [(PaddingMode.REFLECTION, pads) for pads in ((140, 131), (128, 0))]
-            padded = [pad_rows(x, pads, mode) for mode, pads in uses]
-            weighted = [y * jnp.where(y > 1, y, 2 * y) for y in padded]
-            return sum(map(jnp.sum, weighted)), padded
+    def twice(x):
+        uses = [(mode, (3, 2)) for mode in PaddingMode]
+        uses += [(PaddingMode.EDGE, (0, 1)), (PaddingMode.WRAP, (5, 0))]
+        # Amounts beyond the size, and the size itself.
+        uses += [(PaddingMode.REFLECTION, pads) for pads in ((140, 131), (128, 0))]
+        padded = [pad_rows(x, pads, mode) for mode, pads in uses]
+        weighted = [y * jnp.where(y > 1, y, 2 * y) for y in padded]
+        return sum(map(jnp.sum, weighted)), padded
 
-        return jax.value_and_grad(twice, has_aux=True)(x)
-
+    pull = jax.value_and_grad(twice, has_aux=True)
     _, ((_, padded), _) = run(pull, sharding_of("8", P("a")), array())
     whole = {(len(y) % 8 > 0, y.sharding.is_fully_replicated) for y in padded}
     assert whole == {(True, True), (False, False)}

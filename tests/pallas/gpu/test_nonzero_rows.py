@@ -51,7 +51,7 @@ ROWS = {
 def test_rows(name, fill, columns):
     """A line has several programs. The share of the last program is cut."""
     elements = constants.WARPS * constants.TILE * 4 + 600
-    shape = (2, 3, elements // 6)[3 - columns :] if columns > 1 else (elements,)
+    shape = (2, 3, elements // 6) if columns == 3 else (elements,)
     elements = math.prod(shape)
     rows = ROWS[name](elements)
     plan = plan_of(elements, rows=rows, sizes=shape, fill=fill)

@@ -39,7 +39,7 @@ def assert_pads(x, start, end, mode):
     pads = list(zip(start, end, strict=True))
     if mode is CONSTANT:
         found = padded(x, np.full((1,) * x.ndim, 7, x.dtype), **static)
-        assert_same(found, np.pad(x, pads, constant_values=np.array(7, x.dtype)))
+        assert_same(found, np.pad(x, pads, constant_values=7))
     else:
         found = padded(x, **static)
         assert_same(found, np.pad(x, pads, samples.NUMPY[mode]))
