@@ -166,6 +166,6 @@ def with_gradient(sample, *operands, mapped=None):
 
 
 def expected_with_gradient(sample, *operands):
-    """What `with_gradient` returns for a batch."""
+    """The outputs of a batch, and its gradients, if any."""
     gradients = expected_gradients(sample, *operands) if sample.linear else []
     return expected_batch(sample, *operands), gradients

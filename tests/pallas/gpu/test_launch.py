@@ -43,7 +43,7 @@ def simulated(kernel, **options):
 
 
 def stored(kernel, **options):
-    """The line, by the GPU if there is one. A GPU can run the kernel in any case."""
+    """The line, by the GPU if there is one. Any machine lowers the kernel for a GPU."""
     call = functools.partial(launch, launch_threads, kernel, **options)
     assert launches(call, LINE) == 1
     assert "dmljax_toy" in lowered(call, LINE)

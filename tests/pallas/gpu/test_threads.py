@@ -28,31 +28,28 @@ NUMBER = {
 }
 
 
+def assert_computes(operation, expected):
+    """Compares the results for each thread's number."""
+    found = stored(lambda t, target, i: target.store(i, operation(t, t.thread)))
+    np.testing.assert_array_equal(found, np.broadcast_to(expected, SHAPE))
+
+
 @pytest.mark.parametrize("name", ARITHMETIC + BITWISE)
 def test_arithmetic(name):
     compute = getattr(operator, name)
-
-    def kernel(t, target, i):
-        target.store(i, compute(t.thread, t.thread % 7 + 1))
-
-    np.testing.assert_array_equal(stored(kernel), compute(THREAD, THREAD % 7 + 1))
+    expected = compute(THREAD, THREAD % 7 + 1)
+    assert_computes(lambda t, x: compute(x, x % 7 + 1), expected)
 
 
 @pytest.mark.parametrize("name", ["lt", "le", "gt", "ge", "eq", "ne"])
 def test_comparisons(name):
     compare = getattr(operator, name)
-
-    def kernel(t, target, i):
-        target.store(i, t.select(compare(t.thread, 5), 1, 0))
-
-    np.testing.assert_array_equal(stored(kernel), compare(THREAD, 5))
+    assert_computes(lambda t, x: t.select(compare(x, 5), 1, 0), compare(THREAD, 5))
 
 
 @pytest.mark.parametrize("name", NUMBER)
 def test_numbers(name):
-    operation, expected = NUMBER[name]
-    found = stored(lambda t, target, i: target.store(i, operation(t, t.thread)))
-    np.testing.assert_array_equal(found, np.broadcast_to(expected, SHAPE))
+    assert_computes(*NUMBER[name])
 
 
 # LOOPS
