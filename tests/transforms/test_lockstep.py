@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from tests.pallas import lockstep
-from tests.pallas.gpu.test_launch import NUMBERS, SHAPE, THREADS, simulated
+from tests.pallas.gpu.test_launch import SHAPE, THREAD, simulated
 
-THREAD = NUMBERS % THREADS
 UNWRITTEN = lockstep.UNWRITTEN
 
 

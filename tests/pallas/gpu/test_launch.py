@@ -16,6 +16,7 @@ THREADS = WARPS * WARP
 SHAPE = (PROGRAMS, THREADS)
 NUMBERS = np.arange(PROGRAMS * THREADS, dtype=np.uint32).reshape(SHAPE)
 LINE = NUMBERS.reshape(1, -1)
+THREAD = NUMBERS % THREADS
 
 
 def launch(launch_threads, kernel, x, dtype=np.uint32, **memories):

@@ -7,10 +7,9 @@ import pytest
 
 from dmljax.pallas.gpu import WARP
 from tests.checks import needs_kernels
-from tests.pallas.gpu.test_launch import NUMBERS, SHAPE, THREADS, stored
+from tests.pallas.gpu.test_launch import SHAPE, THREAD, stored
 
 pytestmark = needs_kernels
-THREAD = NUMBERS % THREADS
 LANE = THREAD % WARP
 ARITHMETIC = ["add", "sub", "mul", "floordiv", "mod"]
 BITWISE = ["and_", "or_", "xor", "lshift", "rshift"]
