@@ -227,7 +227,7 @@ class Subject:
       tensor: the tensor in the support table whose types the open operands have.
       signature: the function's signature, without annotations.
       arguments: valid arguments, one for each parameter.
-      taken: by argument, the names in `GARBAGE` of its valid values.
+      taken: by argument, the names in `garbage` of its valid values.
       samples: typical uses, for every type and every transformation.
       edges: the limits of shapes and attributes, only for the tests of results.
       errors: a wrong call for each rule of this operator alone.

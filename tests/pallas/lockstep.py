@@ -233,7 +233,7 @@ def launch_threads(
     t = Threads(programs, warps * WARP)
     taken = [t.memory(operand) for operand in operands]
     made = [t.memory(jnp.full(out.shape, _unwritten(out.dtype))) for out in outputs]
-    of_programs = [t.shared(size, np.dtype(dtype)) for size, dtype in shared]
+    of_programs = [t.shared(size, dtype) for size, dtype in shared]
     posted = [t.memory(jnp.zeros(shape, np.uint32)) for shape in posts]
     kernel(t, *taken, *made, *posted, *of_programs, **static)
     return [memory.held.array for memory in made]

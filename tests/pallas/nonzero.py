@@ -7,11 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import dmljax
 from dmljax.pallas.gpu import WARP, _nonzero_plan
 from dmljax.pallas.gpu._nonzero_bits import as_bits
 from tests.pallas import blocks, lockstep
 from tests.subjects import SUBJECTS
 
+by_kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
 KERNELS = SUBJECTS["nonzero_coordinates"].primitive.kernels
 ON_GPU = KERNELS["cuda"].form
 if blocks.SIMULATED:

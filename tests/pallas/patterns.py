@@ -15,6 +15,5 @@ def patterns(dtype):
         every = np.arange(2 ** (8 * dtype.itemsize))
         return every.astype(f"u{dtype.itemsize}").view(dtype)
     lines = [samples.any_bits((512,), dtype, seed) for seed in range(8)]
-    powers = 1 << np.arange(8 * dtype.itemsize, dtype=object)  # one bit is set
-    raw = b"".join(int(p).to_bytes(dtype.itemsize, "little") for p in powers)
-    return np.concatenate([*lines, np.frombuffer(raw, dtype)])
+    one_bit = np.packbits(np.eye(8 * dtype.itemsize, dtype=bool), bitorder="little")
+    return np.concatenate([*lines, one_bit.view(dtype)])

@@ -175,12 +175,12 @@ ERRORS = [
         error=TypeError,
     ),
 ]
-for begin, end in ((2**31, 1), (2**32, None), (INT32_MIN - 1, None)):
-    text = f"{BEGIN} is {begin}; {INT32}"
-    ERRORS.append(_call(text, MATRIX, fill_begin=begin, fill_end=end))
-for begin, end in ((0, INT32_MIN - 1), (None, 2**31), (np.int32(0), 2**32)):
-    text = f"{END} is {end}; {INT32}"
-    ERRORS.append(_call(text, MATRIX, fill_begin=begin, fill_end=end))
+for wrong, right in ((2**31, None), (2**32, np.int32(0)), (INT32_MIN - 1, 0)):
+    text = f"is {wrong}; {INT32}"
+    begins = {"fill_begin": wrong, "fill_end": right}
+    ends = {"fill_begin": right, "fill_end": wrong}
+    ERRORS.append(_call(f"{BEGIN} {text}", MATRIX, **begins))
+    ERRORS.append(_call(f"{END} {text}", MATRIX, **ends))
 
 
 def _bounded(begin):

@@ -1,6 +1,7 @@
 """NONZERO_COORDINATES under test: samples, edges, errors, sharding, support."""
 
 import functools
+import itertools
 import math
 
 import jax
@@ -46,19 +47,22 @@ def _tensors(ranks, coordinate_ranks):
     }
 
 
+def _least_columns(sizes):
+    """The dimensions behind the leading ones of size 1; at least one."""
+    behind = itertools.dropwhile(lambda size: size <= 1, sizes)
+    return max(len(list(behind)), 1)
+
+
 def _fits(desc):
     x, count, coordinates = (tensor.sizes for tensor in desc.tensors().values())
     *ones, rows, columns = coordinates
-    rank = len(x)
-    effective = rank - next((i for i, size in enumerate(x) if size > 1), rank)
     single = math.prod(count) == math.prod(ones) == 1 and rows == math.prod(x)
-    return single and max(effective, 1) <= columns <= rank
+    return single and _least_columns(x) <= columns <= len(x)
 
 
 def _make(maker):
     sizes = maker.sizes(most=30)
-    leading = next((i for i, size in enumerate(sizes) if size > 1), len(sizes))
-    columns = maker.random.randint(max(len(sizes) - leading, 1), len(sizes))
+    columns = maker.random.randint(_least_columns(sizes), len(sizes))
     ones = (1,) * maker.random.randint(0, 6)
     count = (1,) * maker.random.randint(1, 8)
     index = dmljax.DataType.UINT32

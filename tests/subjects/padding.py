@@ -14,25 +14,17 @@ from tests.sharded import Case, array
 from tests.subjects import tables
 
 
-def padding(x, *value, start, end, **options):
+def padding(x, value=0, *, start, end, **options):
     """The function, with the value as an operand."""
-    options |= {"value": value[0]} if value else {}
-    return dmljax.padding(x, start, end, **options)
+    return dmljax.padding(x, start, end, value=value, **options)
 
 
-def padding_oracle(x, *value, start, end, mode):
+def padding_oracle(x, value=0, *, start, end, mode):
     """The oracle, with the value as an operand."""
-    options = {"value": value[0]} if value else {}
-    return oracles.padding(x, start, end, mode=mode.name, **options)
+    return oracles.padding(x, start, end, mode=mode.name, value=value)
 
 
-def padding_sample(
-    name,
-    mode,
-    shape,
-    start,
-    end,
-):
+def padding_sample(name, mode, shape, start, end):
     """A sample of a padding; CONSTANT adds the value as an operand."""
     operands = (shape, ()) if mode is Mode.CONSTANT else (shape,)
     attributes = {"mode": mode, "start": start, "end": end}
@@ -56,7 +48,7 @@ def pad_rows(x, pads, mode, **options):
 
 
 def _padded(maker):
-    """The two tensors and the two paddings of a descriptor."""
+    """The two tensors and the mode of a descriptor, and its paddings behind a count."""
     sizes = maker.sizes(most=20)
     data_type = maker.data_type(tables.ALL)
     start = [0] * len(sizes)
@@ -70,17 +62,15 @@ def _padded(maker):
         padded[axis] = size + start[axis] + end[axis]
     source = maker.tensor(data_type, sizes)
     output = maker.tensor(data_type, tuple(padded), output=True)
-    return source, output, tuple(start), tuple(end)
+    mode = maker.random.choice(list(Mode))
+    return source, output, mode, (len(sizes), tuple(start), tuple(end))
 
 
 def _fits(desc):
-    sizes = desc.input_tensor.sizes
-    start = desc.start_padding
-    end = desc.end_padding
-    if not tables.same(len(sizes), desc.dimension_count, len(start), len(end)):
+    all_sizes = (desc.start_padding, desc.input_tensor.sizes, desc.end_padding)
+    if not tables.same(desc.dimension_count, *map(len, all_sizes)):
         return False
-    padded = zip(start, sizes, end, strict=True)
-    return desc.output_tensor.sizes == tuple(map(sum, padded))
+    return desc.output_tensor.sizes == tuple(map(sum, zip(*all_sizes, strict=True)))
 
 
 def _fits1(desc):
@@ -90,24 +80,15 @@ def _fits1(desc):
 
 
 def _make(maker):
-    source, output, start, end = _padded(maker)
-    mode = maker.random.choice(list(Mode))
-    value = maker.float32()
-    return dmljax.PaddingDesc(source, output, mode, value, len(start), start, end)
+    source, output, mode, pads = _padded(maker)
+    return dmljax.PaddingDesc(source, output, mode, maker.float32(), *pads)
 
 
 def _make1(maker):
-    source, output, start, end = _padded(maker)
-    return dmljax.Padding1Desc(
-        source,
-        output,
-        maker.random.choice(list(Mode)),
-        output.data_type,
-        maker.number(output.data_type),
-        len(start),
-        start,
-        end,
-    )
+    source, output, mode, pads = _padded(maker)
+    data_type = output.data_type
+    value = maker.number(data_type)
+    return dmljax.Padding1Desc(source, output, mode, data_type, value, *pads)
 
 
 def _expected1(desc, x, value=None):

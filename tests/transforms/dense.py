@@ -25,16 +25,13 @@ KERNELS = {
 
 def each_operator(groups=FORMS, linear=None):
     """A test for each group of samples, or for those that are linear or not."""
-
-    def marks(first):
+    chosen = []
+    for name, uses in groups.items():
+        first = uses[0]
         # The kernel of NONZERO_COORDINATES takes seconds to simulate.
-        return pytest.mark.slow if first.implementation and not first.linear else ()
-
-    chosen = [
-        pytest.param(uses, id=name, marks=marks(uses[0]))
-        for name, uses in groups.items()
-        if linear in (None, uses[0].linear)
-    ]
+        marks = pytest.mark.slow if first.implementation and not first.linear else ()
+        if linear in (None, first.linear):
+            chosen.append(pytest.param(uses, id=name, marks=marks))
     return pytest.mark.parametrize("uses", chosen)
 
 
@@ -87,19 +84,16 @@ def only_open(sample, arrays):
 
 def matrices(sample, arrays):
     """For each open operand, the matrix from the operand to the flat output."""
-    zeros = [
-        np.zeros_like(array, float) if i in sample.open_operands else array
-        for i, array in enumerate(arrays)
-    ]
-
-    def column(position, unit):
-        basis = list(zeros)
-        basis[position] = unit.reshape(zeros[position].shape)
-        return sample.expected(*basis).ravel()
-
+    zeros = list(arrays)
+    for i in sample.open_operands:
+        zeros[i] = np.zeros_like(arrays[i], float)
     found = []
     for i in sample.open_operands:
-        columns = [column(i, unit) for unit in np.eye(arrays[i].size)]
+        columns = []
+        for unit in np.eye(arrays[i].size):
+            basis = list(zeros)
+            basis[i] = unit.reshape(zeros[i].shape)
+            columns.append(sample.expected(*basis).ravel())
         found.append(np.stack(columns, axis=1))
     return found
 
@@ -130,20 +124,14 @@ def expected_gradient(sample, *arrays):
 
 def batches(sample, count=BATCH):
     """For each operand a batch of different arrays."""
-    filled = [sample.arrays(seed=seed) for seed in range(count)]
-
-    def shuffled(array, seed):
-        """The array with its elements in another order."""
-        return np.roll(array.ravel(), seed).reshape(array.shape)
-
-    stacks = []
-    for i, operand in enumerate(sample.operands):
-        if i in sample.open_operands:
-            rows = [arrays[i] for arrays in filled]
-        else:
-            rows = [shuffled(operand, i + seed) for seed in range(count)]
-        stacks.append(np.stack(rows))
-    return stacks
+    rows = []
+    for seed in range(count):
+        arrays = list(sample.arrays(seed=seed))
+        for i, array in enumerate(arrays):
+            if i not in sample.open_operands:
+                arrays[i] = np.roll(array, i + seed)
+        rows.append(arrays)
+    return stacked(rows)
 
 
 def shared(operand):
@@ -151,13 +139,33 @@ def shared(operand):
     return np.stack([operand[0]] * len(operand))
 
 
+def stacked(outputs):
+    """A batch of outputs."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *outputs)
+
+
 def expected_batch(sample, *operands):
     """The oracle, element by element of a batch."""
-    outputs = [sample.expected(*arrays) for arrays in zip(*operands, strict=True)]
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *outputs)
+    each = zip(*operands, strict=True)
+    return stacked([sample.expected(*arrays) for arrays in each])
 
 
 def expected_gradients(sample, *operands):
     """The gradient of the energy of a batch in each open operand."""
-    each = [expected_gradient(sample, *one) for one in zip(*operands, strict=True)]
-    return [np.stack(column) for column in zip(*each, strict=True)]
+    each = zip(*operands, strict=True)
+    return stacked([expected_gradient(sample, *arrays) for arrays in each])
+
+
+def with_gradient(sample, *operands, mapped=None):
+    """The outputs, and the gradient of their energy in each open operand, if any."""
+    mapped = mapped or jax.vmap(sample.run)
+    if not sample.linear:
+        return mapped(*operands), []
+    output, pull = jax.vjp(mapped, *operands)
+    return output, only_open(sample, pull(output))
+
+
+def expected_with_gradient(sample, *operands):
+    """The outputs of a batch, and its gradients, if any."""
+    gradients = expected_gradients(sample, *operands) if sample.linear else []
+    return expected_batch(sample, *operands), gradients

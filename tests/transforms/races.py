@@ -100,6 +100,16 @@ class Output(lockstep.Memory):
         super().store(offset, *words, elements=elements)
 
 
+def _of_a_warp(operation):
+    """The operation, which all threads of a warp must reach."""
+
+    def watched(t, *arguments):
+        t._together(WARP)
+        return operation(t, *arguments)
+
+    return watched
+
+
 class Watched(lockstep.Threads):
     """`lockstep.Threads` that count races, partial operations, and stores.
 
@@ -165,18 +175,7 @@ class Watched(lockstep.Threads):
             reached = jnp.take_along_axis(warps[None], warp, 2)
             accesses.forget(jnp.stack([jnp.zeros_like(reached), reached]))
 
-    def warp_scan(self, number):
-        self._together(WARP)
-        return super().warp_scan(number)
-
-    def warp_sum(self, number):
-        self._together(WARP)
-        return super().warp_sum(number)
-
-    def shuffle(self, number, lane):
-        self._together(WARP)
-        return super().shuffle(number, lane)
-
-    def shuffle_xor(self, number, mask):
-        self._together(WARP)
-        return super().shuffle_xor(number, mask)
+    warp_scan = _of_a_warp(lockstep.Threads.warp_scan)
+    warp_sum = _of_a_warp(lockstep.Threads.warp_sum)
+    shuffle = _of_a_warp(lockstep.Threads.shuffle)
+    shuffle_xor = _of_a_warp(lockstep.Threads.shuffle_xor)

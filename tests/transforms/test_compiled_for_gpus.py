@@ -22,7 +22,8 @@ import dmljax
 from dmljax import PaddingMode, _jax
 from dmljax.pallas import _platforms
 from tests import meshes
-from tests.checks import python
+from tests.checks import python, struct
+from tests.pallas.nonzero import by_kernel as find
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("jax_cuda13_plugin") is None
@@ -31,12 +32,10 @@ pytestmark = pytest.mark.skipif(
 )
 # XLA's description of an H200.
 DESCRIPTION = pathlib.Path(__file__).with_name("h200.txtpb")
-struct = jax.ShapeDtypeStruct
 IMAGES = (4, 8, 64, 66)
 PADS = (0, 0, 3, 5)
 pad = functools.partial(dmljax.padding, start_padding=PADS, end_padding=PADS)
-find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
-INDICES = struct((1 << 12, 1), np.int32)
+INDICES = struct(np.int32, 1 << 12, 1)
 
 
 @functools.cache
@@ -59,7 +58,9 @@ def devices(count, capability="9.0"):
 
 def compiled(function, *arguments, sharding=None, capability="9.0"):
     sharding = sharding or NamedSharding(Mesh(devices(1, capability), ("d",)), P())
-    placed = [struct(a.shape, a.dtype, sharding=sharding) for a in arguments]
+    placed = [
+        jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=sharding) for a in arguments
+    ]
     return jax.jit(function).lower(*placed).compile()
 
 
@@ -87,12 +88,12 @@ def assert_one_kernel(program):
 @pytest.mark.parametrize("fill", [0, None])
 def test_nonzero_coordinates_is_one_kernel(dtype, fill):
     """A second launch fills the few words by which programs post their counts."""
-    x = struct((1 << 20,), dtype)
+    x = struct(dtype, 1 << 20)
     filling = functools.partial(find, fill=fill)
     program = compiled(filling, x)
     assert launches(program) == 2
     assert program.memory_analysis().temp_size_in_bytes <= 0.001 * x.size
-    assert launches(compiled(filling, struct((99,), dtype))) == 1
+    assert launches(compiled(filling, struct(dtype, 99))) == 1
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_nonzero_coordinates_is_one_kernel(dtype, fill):
 def test_padding_is_one_kernel(mode, implementation, dtype):
     """The kernel moves words, but no copy converts elements to words or back."""
     function = functools.partial(pad, mode=mode, implementation=implementation)
-    assert_one_kernel(compiled(function, struct(IMAGES, dtype)))
+    assert_one_kernel(compiled(function, struct(dtype, *IMAGES)))
 
 
 def compile_for_a_gpu_before_hopper(capability):
@@ -117,10 +118,10 @@ def compile_for_a_gpu_before_hopper(capability):
     _jax.NO_MESH = AbstractMesh((), (), abstract_device=old)
     for dtype in ("float32", "float16", "uint8"):
         for shape in ((1 << 20,), (4, 2, 2, 2, 64, 8, 8)):  # few columns, many columns
-            program = compiled(find, struct(shape, dtype), capability=capability)
+            program = compiled(find, struct(dtype, *shape), capability=capability)
             assert launches(program) == 2
         by_kernel = functools.partial(pad, implementation="pallas")
-        program = compiled(by_kernel, struct(IMAGES, dtype), capability=capability)
+        program = compiled(by_kernel, struct(dtype, *IMAGES), capability=capability)
         assert launches(program) == 1
 
 
@@ -139,8 +140,8 @@ def test_kernels_are_compiled_for_gpus_before_hopper(capability):
 # XLA'S FORMS
 
 
-SMALL = struct(IMAGES, np.float32)
-LARGE = struct((16, 64, 255, 257), np.float32)
+SMALL = struct(np.float32, *IMAGES)
+LARGE = struct(np.float32, 16, 64, 255, 257)
 
 
 @pytest.mark.parametrize(
@@ -154,11 +155,8 @@ def test_the_gradient_of_padding_is_one_kernel(mode, x, pads):
     def padded(x):
         return dmljax.padding(x, pads, pads, mode=mode)
 
-    def adjoint(cotangent):
-        return jax.linear_transpose(padded, x)(cotangent)[0]
-
-    shape = tuple(n + 2 * p for n, p in zip(x.shape, pads, strict=True))
-    program = compiled(adjoint, struct(shape, np.float32))
+    adjoint = jax.linear_transpose(padded, x)
+    program = compiled(adjoint, jax.eval_shape(padded, x))
     assert "scatter" not in program.as_text()
     assert_one_kernel(program)
 
@@ -169,14 +167,14 @@ def test_the_selects_of_a_pipeline_are_one_kernel():
         x = x.reshape(1024, -1)
         return dmljax.diagonal_matrix1(x, value=0, fill_begin=0, fill_end=9) + 1
 
-    flags = struct((1 << 20,), np.uint8)
-    assert_one_kernel(compiled(pipeline, flags, struct((1 << 20,), np.float32)))
+    flags = struct(np.uint8, 1 << 20)
+    assert_one_kernel(compiled(pipeline, flags, struct(np.float32, 1 << 20)))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "bool"])
 def test_one_hot_is_one_kernel(dtype):
     one_hot = functools.partial(dmljax.one_hot, size=127)
-    assert_one_kernel(compiled(one_hot, INDICES, struct((2,), dtype)))
+    assert_one_kernel(compiled(one_hot, INDICES, struct(dtype, 2)))
 
 
 def test_the_gradient_of_one_hot_reads_the_cotangent_once():
@@ -184,8 +182,8 @@ def test_the_gradient_of_one_hot_reads_the_cotangent_once():
         one_hot = functools.partial(dmljax.one_hot, indices, size=128)
         return jax.vjp(one_hot, values)[1](cotangent)[0]
 
-    values = struct((2,), np.float32)
-    cotangents = struct((1 << 12, 128), np.float32)
+    values = struct(np.float32, 2)
+    cotangents = struct(np.float32, 1 << 12, 128)
     entry = entry_of(compiled(pull, INDICES, values, cotangents))
     (cotangent,) = re.findall(r"(%\S+) = f32\[4096,128\]\S* parameter", entry)
     assert entry.count(f"{cotangent}, ") + entry.count(f"{cotangent})") == 1

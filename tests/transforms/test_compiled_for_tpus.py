@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType
 
-import dmljax
 from benchmarks import tpu
 from tests import meshes
-from tests.checks import needs_x64
+from tests.checks import needs_x64, struct
+from tests.pallas.nonzero import by_kernel as find
 from tests.subjects import SUBJECTS
 from tests.transforms.test_compiled_for_gpus import check_sent
 from tests.transforms.test_kernels import (
@@ -37,7 +37,6 @@ pytestmark = pytest.mark.skipif(
 VECTOR_MEMORY = 16 * 2**20
 each_chip = pytest.mark.parametrize("chip", tpu.CHIPS)
 each_type = pytest.mark.parametrize("dtype", ON_TPUS)
-struct = jax.ShapeDtypeStruct
 
 
 def kernels(program, name):
@@ -48,7 +47,7 @@ def kernels(program, name):
 
 
 def check(sample, chip, dtype="float32"):
-    arrays = [struct(x.shape, x.dtype) for x in sample.arrays(dtype)]
+    arrays = [struct(x.dtype, *x.shape) for x in sample.arrays(dtype)]
     program = tpu.compiled(lambda *x: sample.run(*x), chip, *arrays)
     assert kernels(program, sample.operator) == has_work(sample)
 
@@ -73,16 +72,14 @@ def test_edges(chip, name):
 @pytest.mark.parametrize("shape", [(1000, 1100), (3, 40_000)])
 @each_chip
 def test_blocks_of_nonzero_coordinates(chip, shape, dtype):
-    find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
     batch = jax.vmap(find) if shape[0] == 3 else find
-    program = tpu.compiled(batch, chip, struct(shape, dtype))
+    program = tpu.compiled(batch, chip, struct(dtype, *shape))
     assert kernels(program, "nonzero_coordinates") == 1
 
 
 def test_no_memory_of_all_rows():
     """There are only two copies of the elements, of 2 bytes each."""
-    find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
-    x = struct((128, 2**20), np.float32)
+    x = struct(np.float32, 128, 2**20)
     program = tpu.compiled(jax.vmap(functools.partial(find, size=1024)), tpu.CHIP, x)
     assert program.memory_analysis().temp_size_in_bytes <= 4.1 * x.size
 
@@ -91,7 +88,7 @@ def test_no_memory_of_all_rows():
 @each_chip
 def test_batches(chip, name):
     sample = SUBJECTS[name].kernel_samples[0]
-    arrays = [struct((3, *x.shape), x.dtype) for x in sample.arrays()]
+    arrays = [struct(x.dtype, 3, *x.shape) for x in sample.arrays()]
     program = tpu.compiled(jax.vmap(sample.run), chip, *arrays)
     assert kernels(program, name) == 1
 

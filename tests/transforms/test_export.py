@@ -17,7 +17,6 @@ from tests.transforms import dense
 F32 = np.float32
 # JAX's name for this machine's platform in an export.
 HERE = {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend())
-each_linear = dense.each_operator(linear=True)
 
 
 def numbers(*shape):
@@ -28,10 +27,24 @@ def numbers(*shape):
 
 
 def check_exports(uses, *platforms):
-    def exported(program, inputs):
-        return export.export(program, platforms=platforms)(inputs).call(inputs)
+    """As bytes, with the derivative if there is one."""
+    linear = uses[0].linear
 
-    dense.check(uses, Sample.arrays, Sample.run, Sample.expected, exported)
+    def expected(sample, *arrays):
+        output = sample.expected(*arrays)
+        return output, dense.pulled(sample, arrays, output) if linear else []
+
+    def exported(program, inputs):
+        made = export.export(program, platforms=platforms)(inputs)
+        read = export.deserialize(made.serialize(vjp_order=int(linear)))
+        outputs = read.call(inputs)
+        if not linear:
+            return [(output, []) for output in outputs]
+        leaves, structure = jax.tree.flatten(inputs)
+        pulled = structure.unflatten(read.vjp().call(*leaves, *outputs))
+        return zip(outputs, map(dense.only_open, uses, pulled), strict=True)
+
+    dense.check(uses, Sample.arrays, Sample.run, expected, exported)
 
 
 @dense.each_operator()
@@ -46,41 +59,16 @@ def test_export_of_a_kernel(uses):
     check_exports(uses, "cpu", "cuda")
 
 
-@each_linear
-def test_exported_bytes_with_derivative(uses):
-    pytest.importorskip("flatbuffers")
-    inputs = [sample.arrays() for sample in uses]
-    outputs = [sample.expected(*own) for sample, own in zip(uses, inputs, strict=True)]
-    functions, primals = zip(*map(dense.opened, uses, inputs), strict=True)
-
-    @jax.jit
-    def program(primals):
-        return [f(*own) for f, own in zip(functions, primals, strict=True)]
-
-    written = export.export(program)(primals).serialize(vjp_order=1)
-    read = export.deserialize(written)
-    dense.assert_equal(read.call(primals), outputs)
-    found = read.vjp().call(*jax.tree.leaves(primals), *outputs)
-    dense.assert_equal(found, list(map(dense.pulled, uses, inputs, outputs)))
-
-
-@each_linear
+@dense.each_operator()
 def test_export_of_a_batch_whose_size_is_not_known(uses):
     """Forward and gradient. A kernel would have to know the size."""
-
-    def run(sample, *operands):
-        output, pull = jax.vjp(jax.vmap(sample.run), *operands)
-        return output, dense.only_open(sample, pull(output))
-
-    def expected(sample, *operands):
-        gradients = dense.expected_gradients(sample, *operands)
-        return dense.expected_batch(sample, *operands), gradients
 
     def exported(program, inputs):
         types = export.symbolic_args_specs(inputs, "size, ...")
         return export.export(program, platforms=("cpu", "cuda"))(types).call(inputs)
 
-    dense.check(uses, dense.batches, run, expected, exported)
+    run = dense.with_gradient
+    dense.check(uses, dense.batches, run, dense.expected_with_gradient, exported)
 
 
 # SYMBOLIC SIZES
@@ -107,12 +95,13 @@ def of_a_matrix(x, value):
     height, width = x.shape
     to_a_multiple = (0, width), (-height % 8, 1)
     fill = functools.partial(dmljax.diagonal_matrix1, value=value)
-    outputs = [padded(mode, x) for mode in PaddingMode]
-    outputs.append(dmljax.padding(x, *to_a_multiple, mode=PaddingMode.REFLECTION))
-    outputs.append(dmljax.padding(x, *to_a_multiple, value=value))
-    outputs.append(fill(x, fill_begin=-1, fill_end=2))
-    outputs.append(fill(shape=x.shape, fill_begin=1, fill_end=height // 2))
-    return outputs
+    return [
+        *[padded(mode, x) for mode in PaddingMode],
+        dmljax.padding(x, *to_a_multiple, mode=PaddingMode.REFLECTION),
+        dmljax.padding(x, *to_a_multiple, value=value),
+        fill(x, fill_begin=-1, fill_end=2),
+        fill(shape=x.shape, fill_begin=1, fill_end=height // 2),
+    ]
 
 
 def pair_of(x):
@@ -168,7 +157,6 @@ def in_every_way(x):
     """The first size of a batch is a symbol, and all others are known."""
     find = dmljax.nonzero_coordinates
     return (
-        jax.vmap(find)(x),
         jax.vmap(functools.partial(find, size=2, parts=3, fill=9))(x),
         find(x, size=5),
         find(x, size=x.shape[0]),

@@ -26,43 +26,48 @@ class Number(enum.IntEnum):
     TWO = 2  # and no member is zero
 
 
-GARBAGE = {
-    "an array": lambda: jnp.full((2, 2), 1.5),
-    "a list": lambda: [1.5],
-    "a ragged list": lambda: [[1], [2, 3]],
-    "a list of a huge integer": lambda: [10**5000],
-    "an IntEnum": lambda: Number.TWO,
-    "a timedelta64": lambda: np.timedelta64(2, "s"),
-    "timedeltas": lambda: np.ones(2, "m8[s]"),
-    "a datetime64": lambda: np.datetime64(2, "s"),
-    "a bytearray": lambda: bytearray(2),
-    "a memoryview": lambda: memoryview(b"12"),
-    "bytes": lambda: b"12",
-    "text": lambda: "twelve",
-    "long text": lambda: "long " * 5000,
-    "None": lambda: None,
-    "a dict": lambda: {1: 2},
-    "a set": lambda: {1, 2},
-    "an object": object,
-    "a class": lambda: Number,
-    "a generator": lambda: (i for i in range(2)),
-    "NaN": lambda: float("nan"),
-    "a huge integer": lambda: 10**5000,
-    "an imaginary number": lambda: 2j,
-    "a masked array": lambda: np.ma.masked_array([1, 2], [True, False]),
-    "a masked number": lambda: np.ma.masked_array(1, True),
-    "a key": lambda: jax.random.key(0),
-    "a tensor": lambda: tensor("INT8", 2),
-}
+def garbage():
+    """New values by name, because a call may change or exhaust them."""
+    return {
+        "an array": jnp.full((2, 2), 1.5),
+        "a list": [1.5],
+        "a ragged list": [[1], [2, 3]],
+        "a list of a huge integer": [10**5000],
+        "an IntEnum": Number.TWO,
+        "a timedelta64": np.timedelta64(2, "s"),
+        "timedeltas": np.ones(2, "m8[s]"),
+        "a datetime64": np.datetime64(2, "s"),
+        "a bytearray": bytearray(2),
+        "a memoryview": memoryview(b"12"),
+        "bytes": b"12",
+        "text": "twelve",
+        "long text": "long " * 5000,
+        "None": None,
+        "a dict": {1: 2},
+        "a set": {1, 2},
+        "an object": object(),
+        "a class": Number,
+        "a generator": (i for i in range(2)),
+        "NaN": float("nan"),
+        "a huge integer": 10**5000,
+        "an imaginary number": 2j,
+        "a masked array": np.ma.masked_array([1, 2], [True, False]),
+        "a masked number": np.ma.masked_array(1, True),
+        "a key": jax.random.key(0),
+        "a tensor": tensor("INT8", 2),
+    }
+
 
 # PLACES
 
 MODEL = {"resources": {}, "dispatchables": {}, "commands": []}
 # Valid arguments of each public function.
 FUNCTIONS = {each.operator.function: each.arguments for each in SUBJECTS.values()}
-FUNCTIONS[dmljax.create_operator] = (padding.DESC, 0x6400)
-FUNCTIONS[dmljax.Operator] = (padding.DESC, 0x6400)
-FUNCTIONS[dmljax.run_model] = (MODEL, None, 9)
+FUNCTIONS |= {
+    dmljax.create_operator: (padding.DESC, 0x6400),
+    dmljax.Operator: (padding.DESC, 0x6400),
+    dmljax.run_model: (MODEL, None, 9),
+}
 
 
 def called(function, **changes):
@@ -127,8 +132,8 @@ def test_garbage(place):
         # "a" is also an English word.
         written = rf"{argument} \(" if argument in "abx" else argument
         taken = set()
-        for name, make in GARBAGE.items():
-            error = error_of(call, argument, make())
+        for name, value in garbage().items():
+            error = error_of(call, argument, value)
             if error is None:
                 taken.add(name)
                 continue

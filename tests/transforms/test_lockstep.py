@@ -8,23 +8,9 @@ import numpy as np
 import pytest
 
 from tests.pallas import lockstep
+from tests.pallas.gpu.test_launch import SHAPE, THREAD, simulated
 
-SHAPE = (2, 64)
-THREAD = np.broadcast_to(np.arange(64), SHAPE)
 UNWRITTEN = lockstep.UNWRITTEN
-
-
-def stored(kernel, posts=()):
-    """Returns the line of 128 elements that the threads of two programs store."""
-
-    def run(t, target, *posted):
-        kernel(t, target.at(0), t.program * 64 + t.thread, *posted)
-
-    outputs = [jax.ShapeDtypeStruct((1, 128), np.uint32)]
-    (line,) = lockstep.launch_threads(
-        run, operator="toy", programs=2, warps=2, outputs=outputs, posts=posts
-    )
-    return np.asarray(line).reshape(SHAPE)
 
 
 def test_elements_that_no_thread_stores_are_seen():
@@ -34,7 +20,7 @@ def test_elements_that_no_thread_stores_are_seen():
 
     inside = (THREAD < 60) & (THREAD >= 3)
     expected = np.where(inside, THREAD, UNWRITTEN)
-    np.testing.assert_array_equal(stored(kernel), expected)
+    np.testing.assert_array_equal(simulated(kernel), expected)
 
 
 # LOOPS
@@ -47,7 +33,7 @@ def test_no_array_of_a_loop_is_left_behind():
         t.loop(2, lambda k: [target.store(i, k)][:0])
 
     with jax.checking_leaks():
-        np.testing.assert_array_equal(stored(kernel), np.ones(SHAPE))
+        np.testing.assert_array_equal(simulated(kernel), np.ones(SHAPE))
 
 
 # MEMORY
@@ -59,12 +45,12 @@ def test_an_address_between_two_words_is_not_loaded():
         with t.when(t.thread % 2 == 0):
             target.store(i, target.words(i + 1, 2)[0])
 
-    assert set(stored(kernel).ravel().tolist()) == {7, UNWRITTEN}
+    assert set(simulated(kernel).ravel().tolist()) == {7, UNWRITTEN}
 
 
 @pytest.mark.parametrize(
     ("offset", "words", "spoiled"),
-    [(0, 2, False), (1, 2, True), (127, 1, False), (128, 1, True)],
+    [(0, 2, False), (1, 2, True), (255, 1, False), (256, 1, True)],
 )
 def test_a_store_between_words_or_outside_of_a_line_spoils_it(offset, words, spoiled):
     """By an active thread; the others store nothing."""
@@ -74,7 +60,7 @@ def test_a_store_between_words_or_outside_of_a_line_spoils_it(offset, words, spo
         with t.when(i == 0):
             target.store(i + offset, *[t.constant(7)] * words)
 
-    assert set(stored(kernel).ravel().tolist()) == {UNWRITTEN if spoiled else 7}
+    assert set(simulated(kernel).ravel().tolist()) == {UNWRITTEN if spoiled else 7}
 
 
 def test_elements_outside_of_a_line_are_not_read():
@@ -82,9 +68,9 @@ def test_elements_outside_of_a_line_are_not_read():
         target.store(i, t.thread)
         target.store(i, target.load(i + 100))
 
-    found = stored(kernel).ravel()
-    assert (found[28:] == UNWRITTEN).all()
-    np.testing.assert_array_equal(found[:28], THREAD.ravel()[100:])
+    found = simulated(kernel).ravel()
+    assert (found[-100:] == UNWRITTEN).all()
+    np.testing.assert_array_equal(found[:-100], THREAD.ravel()[100:])
 
 
 # POSTS
@@ -92,6 +78,6 @@ def test_elements_outside_of_a_line_are_not_read():
 
 def test_a_number_that_nobody_posts_is_seen():
     def kernel(t, target, i, posts):
-        target.store(i, posts.at(0).wait(2))
+        target.store(i, posts.wait(2))
 
-    assert (stored(kernel, [(1, 3)]) == UNWRITTEN).all()
+    assert (simulated(kernel, posts=[(1, 3)]) == UNWRITTEN).all()

@@ -87,7 +87,7 @@ def _watched(rank, **options):
 def test_a_race_is_two_accesses_without_a_barrier(kinds, without, barrier, distance):
     """Each thread accesses an element, and then another thread's element."""
     t = races.Watched(1, 2 * WARP, without)
-    memory = t.shared(3 * WARP, np.dtype(np.uint32)).part(WARP)
+    memory = t.shared(3 * WARP, np.uint32).part(WARP)
     access = {"load": memory.load, "store": lambda i: memory.store(i, i)}
     first, second = kinds.split(", ")
     access[first](t.thread)
@@ -101,13 +101,13 @@ def test_a_race_is_two_accesses_without_a_barrier(kinds, without, barrier, dista
 
 def test_threads_that_store_to_one_element_together_race():
     t = races.Watched(1, WARP, NONE)
-    t.shared(WARP, np.dtype(np.uint32)).store(t.thread // 2, t.thread)
+    t.shared(WARP, np.uint32).store(t.thread // 2, t.thread)
     assert int(t.races.array) == WARP
 
 
 def test_programs_have_memories_of_their_own():
     t = races.Watched(2, WARP, NONE)
-    memory = t.shared(WARP, np.dtype(np.uint32))
+    memory = t.shared(WARP, np.uint32)
     memory.store(t.thread, t.thread)
     with t.when(t.program == 0):
         t.barrier()

@@ -50,27 +50,28 @@ def test_every_value_of_replaced_types(name, dtype):
     tiny = float(jnp.finfo(dtype).tiny)
     uses = SUBJECTS[name].samples
     program = compiled(uses)
+
+    def values(outputs):
+        """As wider numbers, with zeros for subnormal ones."""
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            leaves = [np.asarray(x, np.float64) for x in jax.tree.leaves(outputs)]
+        return [np.where(abs(x) < tiny, 0, x) for x in leaves]
+
     for seed in range(5):
         inputs = [sample.arrays(dtype, samples.any_bits, seed) for sample in uses]
         expected = [sample.expected(*x) for sample, x in zip(uses, inputs, strict=True)]
-        pairs = (jax.tree.leaves(outputs) for outputs in (program(inputs), expected))
-        for one, other in zip(*pairs, strict=True):
-            assert (one.dtype, one.shape) == (other.dtype, other.shape)
-            with np.errstate(invalid="ignore"):  # signalling NaN
-                values = [np.asarray(x).astype(np.float64) for x in (one, other)]
-            flushed = [np.where(abs(x) < tiny, 0, x) for x in values]
-            np.testing.assert_array_equal(*flushed)
+        np.testing.assert_equal(values(program(inputs)), values(expected))
 
 
 def forms():
-    """The jax.numpy forms of every operator, the CPU's own form first."""
+    """The jax.numpy forms of every operator, with the CPU's own form."""
     for name, subject in SUBJECTS.items():
         primitive = subject.primitive
-        own = primitive.on_platform.get("cpu")
-        labels = {primitive.divisible: "div", primitive.xla: "xla", own: "cpu"}
-        for form in dict.fromkeys((own, primitive.xla, primitive.divisible)):
+        labels = {primitive.divisible: "div", primitive.xla: "xla"}
+        labels[primitive.on_platform.get("cpu")] = "cpu"
+        for form, label in labels.items():
             if form is not None:
-                yield pytest.param(name, form, id=f"{name}-{labels[form]}")
+                yield pytest.param(name, form, id=f"{name}-{label}")
 
 
 @pytest.mark.parametrize("wide", [False, True], ids=["32 bits", "64 bits"])
@@ -108,11 +109,10 @@ def test_calls_outside_of_a_program(sample):
 @each(LINEAR)
 def test_weak_operands_give_strong_results(sample):
     arrays = list(sample.arrays())
-    for i in sample.open_operands:
-        arrays[i] = np.full(arrays[i].shape, 2.0, np.float32)
     weak = list(arrays)
     for i in sample.open_operands:
         weak[i] = jnp.full(arrays[i].shape, 2.0)
-    assert all(jax.typeof(weak[i]).weak_type for i in sample.open_operands)
+        assert jax.typeof(weak[i]).weak_type
+        arrays[i] = np.asarray(weak[i])
     # Without an input, the result takes its type from the value.
     assert_same(sample.run(*weak), sample.expected(*arrays))

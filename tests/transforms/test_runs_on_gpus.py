@@ -20,20 +20,18 @@ import dmljax
 from dmljax import PaddingMode
 from tests import meshes
 from tests.pallas.gpu import sanitized
+from tests.pallas.nonzero import by_kernel as find
 from tests.samples import NUMPY
 
 pytestmark = pytest.mark.skipif(
     jax.default_backend() != "gpu", reason="there is no GPU here"
 )
 LARGE = 2**24 + 5  # many programs, of which the last is cut
-DENSITIES = (0.001, 0.1, 0.6, 1.0)
-TYPES = ("float32", "float16", "int8")
 PADS = (0, 0, 3, 300)
-find = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
 
 
-def sparse(elements, density):
-    x = jax.random.uniform(jax.random.key(1), (elements,))
+def sparse(density):
+    x = jax.random.uniform(jax.random.key(1), (LARGE,))
     return jnp.where(x < density, 1 + x, 0)
 
 
@@ -55,8 +53,8 @@ def gradient(x, mode):
 
 # Functions, and the makers of their arrays, by name.
 FORWARD = {
-    f"nonzero_coordinates {share}": (find, functools.partial(sparse, LARGE, share))
-    for share in DENSITIES
+    f"nonzero_coordinates {share}": (find, functools.partial(sparse, share))
+    for share in (0.001, 0.1, 0.6, 1.0)
 }
 BACK = {}
 for each_mode in PaddingMode:
@@ -65,7 +63,7 @@ for each_mode in PaddingMode:
     FORWARD[label] = (functools.partial(pad, mode=each_mode), floats)
     BACK[f"gradient of {label}"] = (functools.partial(gradient, mode=each_mode), floats)
     by_kernel = functools.partial(pad, mode=each_mode, implementation="pallas")
-    for each_type in TYPES:
+    for each_type in ("float32", "float16", "int8"):
         make_image = functools.partial(image, each_type)
         FORWARD[f"{label} of {each_type} by kernel"] = (by_kernel, make_image)
 
@@ -190,7 +188,7 @@ def test_every_call_of_a_program_has_posts_of_its_own():
 @pytest.mark.parametrize("density", [0.01, 0.2, 0.6])
 def test_rows_of_many_programs_are_those_of_xla(density, size):
     """All of them, or some."""
-    x = sparse(LARGE, density)
+    x = sparse(density)
     found, wanted = (
         jax.jit(functools.partial(find, size=size, implementation=implementation))(x)
         for implementation in ("pallas", "xla")

@@ -30,8 +30,6 @@ from tests.subjects.one_hot import columns_of_32
 from tests.subjects.padding import NARROW, pad_rows
 from tests.transforms import dense, two_processes
 
-each_linear = dense.each_operator(linear=True)
-
 # BATCHES OF EVERY OPERATOR
 
 
@@ -45,49 +43,35 @@ def sharded(program, inputs):
 
 @dense.each_operator()
 def test_sharded_batch(uses):
-    def run(sample, *operands):
-        return jax.vmap(sample.run)(*operands)
-
-    dense.check(uses, eight, run, dense.expected_batch, sharded)
-
-
-@each_linear
-def test_gradient_of_sharded_batch(uses):
-    def run(sample, *operands):
-        mapped = dense.energy(jax.vmap(sample.run))
-        return jax.grad(mapped, sample.open_operands)(*operands)
-
-    dense.check(uses, eight, run, dense.expected_gradients, sharded)
+    """Forward and gradient."""
+    run = dense.with_gradient
+    dense.check(uses, eight, run, dense.expected_with_gradient, sharded)
 
 
 @dense.each_operator(dense.FORMS | dense.KERNELS)
 def test_shard_map(uses):
-    """Forward; and the gradient, where all devices share the last open operand."""
+    """Forward; and with the gradient, if all devices share the last open operand."""
     mesh = sharding_of("8", P("a")).mesh
 
     def mapped(sample, *whole):
         in_axes = [None if i in whole else 0 for i in range(len(sample.operands))]
-        one = jax.vmap(sample.run, in_axes) if 0 in in_axes else sample.run
+        one = jax.vmap(sample.run, in_axes, axis_size=1)
         specs = tuple(P() if axis is None else P("a") for axis in in_axes)
         return jax.shard_map(one, mesh=mesh, in_specs=specs, out_specs=P("a"))
 
     def run(sample, *operands):
-        output = mapped(sample)(*operands)
-        if not sample.linear:
-            return output, []
         last = sample.open_operands[-1]
-        operands = [x[0] if i == last else x for i, x in enumerate(operands)]
-        gradient = jax.grad(dense.energy(mapped(sample, last)), sample.open_operands)
-        return output, gradient(*operands)
+        some = [x[0] if i == last else x for i, x in enumerate(operands)]
+        both = dense.with_gradient(sample, *some, mapped=mapped(sample, last))
+        return mapped(sample)(*operands), both
 
     def expected(sample, *operands):
-        output = dense.expected_batch(sample, *operands)
-        if not sample.linear:
-            return output, []
         last = sample.open_operands[-1]
         lines = (dense.shared(x) if i == last else x for i, x in enumerate(operands))
-        *gradient, of_last = dense.expected_gradients(sample, *lines)
-        return output, [*gradient, of_last.sum(0)]
+        output, gradient = dense.expected_with_gradient(sample, *lines)
+        if sample.linear:
+            gradient[-1] = gradient[-1].sum(0)
+        return dense.expected_batch(sample, *operands), (output, gradient)
 
     dense.check(uses, eight, run, expected, sharded)
 
@@ -126,11 +110,11 @@ def test_the_depth_of_one_hot_is_divided():
     """Only the sharding of the output divides the depth."""
     indices = (np.arange(64) % 50 - 20).astype(np.int8).reshape(8, 1, 8)
     sharding = sharding_of("2x4", P("a"))
-    placed = jax.device_put(indices, sharding)
     wanted = NamedSharding(sharding.mesh, P("a", "b"))
-    program = jax.jit(columns_of_32, out_shardings=wanted).lower(placed).compile()
-    assert collectives(program.as_text()) == []
-    dense.assert_equal(program(placed), columns_of_32(indices))
+    divided = jax.jit(columns_of_32, out_shardings=wanted)
+    text, output = run(divided, sharding, indices)
+    assert collectives(text) == []
+    assert output.sharding.is_equivalent_to(wanted, output.ndim)
 
 
 # LAYOUTS OF ARRAYS AND DEVICES
@@ -142,18 +126,16 @@ def test_parts_of_a_padded_dimension_may_be_uneven():
     An output is divided as the input is. If the devices can't share it, it is whole.
     """
 
-    def pull(x):
-        def twice(x):
-            uses = [(mode, (3, 2)) for mode in PaddingMode]
-            uses += [(PaddingMode.EDGE, (0, 1)), (PaddingMode.WRAP, (5, 0))]
-            # Amounts beyond the size, and the size itself.
-            uses += [(PaddingMode.REFLECTION, pads) for pads in ((140, 131), (128, 0))]
-            padded = [pad_rows(x, pads, mode) for mode, pads in uses]
-            weighted = [y * jnp.where(y > 1, y, 2 * y) for y in padded]
-            return sum(map(jnp.sum, weighted)), padded
+    def twice(x):
+        uses = [(mode, (3, 2)) for mode in PaddingMode]
+        uses += [(PaddingMode.EDGE, (0, 1)), (PaddingMode.WRAP, (5, 0))]
+        # Amounts beyond the size, and the size itself.
+        uses += [(PaddingMode.REFLECTION, pads) for pads in ((140, 131), (128, 0))]
+        padded = [pad_rows(x, pads, mode) for mode, pads in uses]
+        weighted = [y * jnp.where(y > 1, y, 2 * y) for y in padded]
+        return sum(map(jnp.sum, weighted)), padded
 
-        return jax.value_and_grad(twice, has_aux=True)(x)
-
+    pull = jax.value_and_grad(twice, has_aux=True)
     _, ((_, padded), _) = run(pull, sharding_of("8", P("a")), array())
     whole = {(len(y) % 8 > 0, y.sharding.is_fully_replicated) for y in padded}
     assert whole == {(True, True), (False, False)}
@@ -199,16 +181,14 @@ def test_second_derivatives(kind):
 def test_an_exported_program_communicates_as_the_compiled_one(name, kind):
     case = CASES[name]
     sharding = sharding_of("8", P("a"), kind)
-    placed = [jax.device_put(x, sharding) for x in case.arrays]
+    placed = jax.device_put(case.arrays, sharding)
     program = jax.jit(lambda *arrays: jax.tree.leaves(case.function(*arrays)))
     exported = jax.export.export(program, platforms=["cpu"])(*placed)
-    again = jax.jit(jax.export.deserialize(exported.serialize()).call)
-    dense.assert_equal(again(*placed), meshes.on_one_device(case))
-
-    def sent(function):
-        return collectives(function.lower(*placed).compile().as_text())
-
-    assert sent(again) == sent(program)
+    again = jax.export.deserialize(exported.serialize()).call
+    one = meshes.on_one_device(case)
+    texts = [run(f, sharding, *case.arrays, one=one)[0] for f in (program, again)]
+    sent, sent_again = map(collectives, texts)
+    assert sent_again == sent
 
 
 def test_a_part_of_a_mesh_axis_divides_a_dimension():

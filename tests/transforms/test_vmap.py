@@ -4,7 +4,6 @@ import functools
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from tests.transforms import dense
 
@@ -13,18 +12,16 @@ from tests.transforms import dense
 def test_vmap_of_one_operand_along_every_axis(uses):
     """The value of PADDING and of DIAGONAL_MATRIX1 is an operand like any other."""
 
-    def along(sample, position, axis, operands):
-        arrays = [x[0] for x in operands]
-        arrays[position] = jnp.moveaxis(operands[position], 0, axis)
-        in_axes = [axis if i == position else None for i in range(len(arrays))]
-        return jax.vmap(sample.run, in_axes)(*arrays)
-
     def run(sample, *operands):
-        return [
-            along(sample, i, axis, operands)
-            for i, x in enumerate(operands)
-            for axis in range(x.ndim)
-        ]
+        outputs = []
+        for i, x in enumerate(operands):
+            arrays = [y[0] for y in operands]
+            in_axes = [None] * len(operands)
+            for axis in range(x.ndim):
+                arrays[i] = jnp.moveaxis(x, 0, axis)
+                in_axes[i] = axis
+                outputs.append(jax.vmap(sample.run, tuple(in_axes))(*arrays))
+        return outputs
 
     def expected(sample, *operands):
         outputs = []
@@ -59,33 +56,27 @@ def test_vmap_of_all_operands(uses):
     dense.check(uses, dense.batches, run, expected)
 
 
+def pairs_of(arrays):
+    """A batch of two batches."""
+    return jax.tree.map(lambda x: x.reshape(2, -1, *x.shape[1:]), arrays)
+
+
 @dense.each_operator()
 def test_nested_vmap(uses):
     """The first operand in the outer batch, the others in the inner; all in both."""
 
     def run(sample, first, *others):
-        apart = sample.run
-        if others:
-            apart = jax.vmap(apart, [None] + [0] * len(others))
-        apart = jax.vmap(apart, [0] + [None] * len(others))
-        pairs = (x.reshape(2, dense.BATCH, *x.shape[1:]) for x in (first, *others))
-        both = jax.vmap(jax.vmap(sample.run), 1)(*pairs)
-        return apart(first, *others), both
+        count = len(first)
+        inner = jax.vmap(sample.run, [None] + [0] * len(others), axis_size=count)
+        apart = jax.vmap(inner, [0] + [None] * len(others))
+        both = jax.vmap(jax.vmap(sample.run), 1, 1)
+        return apart(first, *others), both(*pairs_of((first, *others)))
 
     def expected(sample, first, *others):
         count = len(first)
-        rows = (
-            dense.expected_batch(sample, [x] * count, *others)
-            if others
-            else sample.expected(x)
-            for x in first
-        )
+        rows = [dense.expected_batch(sample, [x] * count, *others) for x in first]
         both = dense.expected_batch(sample, first, *others)
-        both = jax.tree.map(lambda x: x.reshape(2, dense.BATCH, *x.shape[1:]), both)
-        return (
-            jax.tree.map(lambda *xs: np.stack(xs), *rows),
-            jax.tree.map(lambda x: x.swapaxes(0, 1), both),
-        )
+        return dense.stacked(rows), pairs_of(both)
 
     batches = functools.partial(dense.batches, count=2 * dense.BATCH)
     dense.check(uses, batches, run, expected)

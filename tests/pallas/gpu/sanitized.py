@@ -5,8 +5,8 @@
 Each kernel has whole and cut blocks, aligned and unaligned.
 """
 
-import argparse
 import functools
+import sys
 
 import jax
 import numpy as np
@@ -15,10 +15,10 @@ import pytest
 import dmljax
 from dmljax.pallas.gpu import _nonzero_plan
 from tests.pallas import blocks
+from tests.pallas.nonzero import by_kernel as find
 
 DTYPES = (np.float32, np.float16, np.uint8)  # a kernel for each size of an element
 ELEMENTS = (1, 8192, 20000, 20001)
-PALLAS = {"implementation": "pallas"}
 random = np.random.default_rng(0)
 
 
@@ -29,18 +29,19 @@ def nonzero_coordinates(dtype):
     """
     for elements in ELEMENTS:
         for density in (0.01, 0.9):
-            x = _sparse((elements,), density, dtype)
-            for fill in (0, None):
-                yield dmljax.nonzero_coordinates(x, fill=fill, **PALLAS)
-    yield dmljax.nonzero_coordinates(_sparse((3, 65, 127), 0.9, dtype), **PALLAS)
+            yield _with_and_without_fill((elements,), density, dtype)
+    yield find(_sparse((3, 65, 127), 0.9, dtype))
     with pytest.MonkeyPatch.context() as patch:
         blocks.put(patch, {_nonzero_plan: blocks.SMALL[_nonzero_plan]})
         for density in (0.01, 0.2, 0.6):
-            x = _sparse((100_000,), density, dtype)
-            for fill in (0, None):
-                yield dmljax.nonzero_coordinates(x, fill=fill, **PALLAS)
-        few = functools.partial(dmljax.nonzero_coordinates, size=20_000, **PALLAS)
+            yield _with_and_without_fill((100_000,), density, dtype)
+        few = functools.partial(find, size=20_000)
         yield jax.vmap(few)(_sparse((2, 100_000), 0.1, dtype))
+
+
+def _with_and_without_fill(shape, density, dtype):
+    x = _sparse(shape, density, dtype)
+    return find(x), find(x, fill=None)
 
 
 def _sparse(shape, density, dtype):
@@ -49,6 +50,7 @@ def _sparse(shape, density, dtype):
 
 def padding(dtype):
     """All modes, with two and three axes, short rows, and one long row."""
+    by_kernel = functools.partial(dmljax.padding, implementation="pallas")
     for shape, pads in (
         ((7, 65, 128), (0, 3, 3)),
         ((5, 33, 21, 3), (1, 2, 9, 0)),
@@ -58,24 +60,14 @@ def padding(dtype):
     ):
         image = random.integers(0, 9, shape).astype(dtype)
         for mode in dmljax.PaddingMode:
-            yield dmljax.padding(image, pads, pads, mode=mode, **PALLAS)
+            yield by_kernel(image, pads, pads, mode=mode)
 
 
 RUNS = {run.__name__: run for run in (nonzero_coordinates, padding)}
 
-
-def main():
-    """Runs the kernels of an operator."""
-    parser = argparse.ArgumentParser(
-        prog="tests.pallas.gpu.sanitized", description=__doc__
-    )
-    parser.add_argument("operator", choices=RUNS)
-    run = RUNS[parser.parse_args().operator]
+if __name__ == "__main__":
+    _, operator = sys.argv
     for dtype in DTYPES:
-        for result in run(dtype):
+        for result in RUNS[operator](dtype):
             jax.block_until_ready(result)
     print("every kernel ran")
-
-
-if __name__ == "__main__":
-    main()

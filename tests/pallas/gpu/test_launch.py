@@ -1,11 +1,13 @@
 """The launch of a kernel for NVIDIA GPUs: a CPU lowers and simulates it."""
 
+import functools
+
 import jax
 import numpy as np
 
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
-from tests.checks import launches, lowered, needs_kernels
+from tests.checks import launches, lowered, needs_kernels, struct
 from tests.pallas import blocks, lockstep
 
 PROGRAMS = 2
@@ -13,32 +15,40 @@ WARPS = 4
 THREADS = WARPS * WARP
 SHAPE = (PROGRAMS, THREADS)
 NUMBERS = np.arange(PROGRAMS * THREADS, dtype=np.uint32).reshape(SHAPE)
+LINE = NUMBERS.reshape(1, -1)
+THREAD = NUMBERS % THREADS
 
 
-def stored(kernel, dtype=np.uint32, **memories):
+def launch(launch_threads, kernel, x, dtype=np.uint32, **memories):
     """Returns the line that the threads of two programs store."""
 
     def run(t, x, target, *others):
         kernel(t, target, x.load(t.program * THREADS + t.thread), *others)
 
-    def launch(x, launch_threads=launch_threads):
-        (line,) = launch_threads(
-            run,
-            x,
-            operator="toy",
-            programs=PROGRAMS,
-            warps=WARPS,
-            outputs=[jax.ShapeDtypeStruct((1, NUMBERS.size), dtype)],
-            **memories,
-        )
-        return line.reshape(SHAPE)
+    (line,) = launch_threads(
+        run,
+        x,
+        operator="toy",
+        programs=PROGRAMS,
+        warps=WARPS,
+        outputs=[struct(dtype, 1, x.size)],
+        **memories,
+    )
+    return line.reshape(SHAPE)
 
-    x = NUMBERS.reshape(1, -1)
-    assert launches(launch, x) == 1
-    assert "dmljax_toy" in lowered(launch, x)
-    if not blocks.SIMULATED:
-        return jax.jit(launch)(x)
-    return jax.jit(lambda x: launch(x, lockstep.launch_threads))(x)
+
+def simulated(kernel, **options):
+    """The line, by the simulator."""
+    call = functools.partial(launch, lockstep.launch_threads, kernel, **options)
+    return np.asarray(jax.jit(call)(LINE))
+
+
+def stored(kernel, **options):
+    """The line, by the GPU if there is one. Any machine lowers the kernel for a GPU."""
+    call = functools.partial(launch, launch_threads, kernel, **options)
+    assert launches(call, LINE) == 1
+    assert "dmljax_toy" in lowered(call, LINE)
+    return simulated(kernel, **options) if blocks.SIMULATED else jax.jit(call)(LINE)
 
 
 @needs_kernels

@@ -18,7 +18,7 @@ from dmljax.pallas.gpu import _nonzero_plan as constants
 from tests.checks import launches, lowered, needs_kernels, struct
 from tests.pallas import blocks
 from tests.pallas.cases import slow
-from tests.pallas.nonzero import ON_GPU, assert_finds, lines, plan_of
+from tests.pallas.nonzero import ON_GPU, assert_finds, by_kernel, lines, plan_of
 
 TILE = constants.TILE
 
@@ -100,15 +100,7 @@ def test_types(dtype, loads):
     assert_finds(values)
 
 
-# LINES
-
-
-@pytest.mark.parametrize("more", [1, slow(0), slow(4)])
-def test_lines(more):
-    """Lines of several programs, at aligned addresses and at others."""
-    elements = constants.WARPS * TILE + 4 * TILE // 2 + more
-    of_line = lines(plan_of(elements, batch=3))
-    assert_finds(np.stack(of_line[i : i + 3]) for i in range(0, len(of_line) - 2, 2))
+# PARTS
 
 
 def test_parts_of_a_tensor():
@@ -127,7 +119,6 @@ def test_parts_of_a_tensor():
 
 # LAUNCHES, lowered on any machine and not run
 
-by_kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
 MANY = 2**16  # more than a GPU allows the later dimensions of a grid
 
 

@@ -29,6 +29,7 @@ def test_columns(columns):
 ROWS = {
     "one": lambda n: 1,
     "half": lambda n: n // 2,
+    "all": lambda n: None,
     "all but one": lambda n: n - 1,
     "more": lambda n: 2 * n + 3,
 }
@@ -50,7 +51,7 @@ ROWS = {
 def test_rows(name, fill, columns):
     """A line has several programs. The share of the last program is cut."""
     elements = constants.WARPS * constants.TILE * 4 + 600
-    shape = (2, 3, elements // 6)[3 - columns :] if columns > 1 else (elements,)
+    shape = (2, 3, elements // 6) if columns == 3 else (elements,)
     elements = math.prod(shape)
     rows = ROWS[name](elements)
     plan = plan_of(elements, rows=rows, sizes=shape, fill=fill)
@@ -59,15 +60,26 @@ def test_rows(name, fill, columns):
     assert_finds(tensors, rank=len(shape), size=rows, fill=fill)
 
 
-@pytest.mark.parametrize("name", ["half", slow("one"), slow("more")])
-def test_rows_of_lines(name):
+@pytest.mark.parametrize(
+    ("name", "cut"),
+    [
+        ("all", 1),
+        ("half", 9),
+        slow("all", 0),
+        slow("all", 4),
+        slow("one", 9),
+        slow("more", 9),
+    ],
+)
+def test_rows_of_lines(name, cut):
     """Each line has a tail of its own, filled with zeros by default.
 
-    A line may have more non-zeros than rows, and the next line fewer. Its rows begin at
-    an aligned address or not.
+    A line has several programs. It may have more non-zeros than rows, and the next line
+    fewer. The line and its rows begin at aligned addresses or not.
     """
-    elements = constants.WARPS * constants.TILE + 9
+    elements = (constants.WARPS + 2) * constants.TILE + cut
     rows = ROWS[name](elements)
-    of_line = lines(plan_of(elements, batch=2, rows=rows))
-    pairs = [np.stack(of_line[i : i + 2]) for i in range(0, len(of_line) - 1, 2)]
-    assert_finds(pairs, size=rows)
+    of_line = lines(plan_of(elements, batch=3, rows=rows))
+    assert_finds(
+        (np.stack(of_line[i : i + 3]) for i in range(0, len(of_line) - 2, 2)), size=rows
+    )

@@ -16,7 +16,7 @@ import dmljax
 from dmljax import PaddingMode
 from dmljax.pallas.gpu import WARP, _padding, _threads
 from tests import oracles, samples
-from tests.checks import assert_same, launches, lowered, needs_kernels
+from tests.checks import assert_same, launches, lowered, needs_kernels, struct
 from tests.pallas import blocks, lockstep
 from tests.pallas.cases import slow
 from tests.subjects import SUBJECTS
@@ -39,7 +39,7 @@ def assert_pads(x, start, end, mode):
     pads = list(zip(start, end, strict=True))
     if mode is CONSTANT:
         found = padded(x, np.full((1,) * x.ndim, 7, x.dtype), **static)
-        assert_same(found, np.pad(x, pads, constant_values=np.array(7, x.dtype)))
+        assert_same(found, np.pad(x, pads, constant_values=7))
     else:
         found = padded(x, **static)
         assert_same(found, np.pad(x, pads, samples.NUMPY[mode]))
@@ -180,11 +180,10 @@ def test_numbers_are_wide_if_a_sum_needs_it(more):
     """In fewer than 2^32 elements, too: positions are added to sizes."""
     program = WARP * _padding.WARPS * _padding.CHUNK_BYTES
     size = (2**32 - 1 - 2 * program - 2) // 3 + more
-    x = jax.ShapeDtypeStruct((size,), np.uint8)
     static = {"start": (1,), "end": (1,), "mode": SYMMETRIC}
     options = {"autospec": True, "side_effect": _threads.Threads.wide}
     with mock.patch.object(_threads.Threads, "wide", **options) as spy:
-        lowered(functools.partial(FORM, **static), x)
+        lowered(functools.partial(FORM, **static), struct(np.uint8, size))
     assert spy.called == bool(more)
 
 
@@ -195,8 +194,8 @@ def test_numbers_are_wide_if_a_sum_needs_it(more):
 def test_rows_past_32_bits_are_lowered(shape, mode):
     pads = (0, 4, 0)[: len(shape)]
     pad = functools.partial(dmljax.padding, mode=mode, implementation="pallas")
-    struct = jax.ShapeDtypeStruct(shape, np.uint8)
-    assert launches(lambda x: pad(x, pads, pads), struct) == 1
+    x = struct(np.uint8, *shape)
+    assert launches(lambda x: pad(x, pads, pads), x) == 1
 
 
 @pytest.mark.usefixtures("real_blocks")

@@ -7,10 +7,9 @@ import pytest
 
 from dmljax.pallas.gpu import WARP
 from tests.checks import needs_kernels
-from tests.pallas.gpu.test_launch import NUMBERS, SHAPE, THREADS, stored
+from tests.pallas.gpu.test_launch import SHAPE, THREAD, stored
 
 pytestmark = needs_kernels
-THREAD = NUMBERS % THREADS
 LANE = THREAD % WARP
 ARITHMETIC = ["add", "sub", "mul", "floordiv", "mod"]
 BITWISE = ["and_", "or_", "xor", "lshift", "rshift"]
@@ -28,31 +27,28 @@ NUMBER = {
 }
 
 
+def assert_computes(operation, expected):
+    """Compares the results for each thread's number."""
+    found = stored(lambda t, target, i: target.store(i, operation(t, t.thread)))
+    np.testing.assert_array_equal(found, np.broadcast_to(expected, SHAPE))
+
+
 @pytest.mark.parametrize("name", ARITHMETIC + BITWISE)
 def test_arithmetic(name):
     compute = getattr(operator, name)
-
-    def kernel(t, target, i):
-        target.store(i, compute(t.thread, t.thread % 7 + 1))
-
-    np.testing.assert_array_equal(stored(kernel), compute(THREAD, THREAD % 7 + 1))
+    expected = compute(THREAD, THREAD % 7 + 1)
+    assert_computes(lambda t, x: compute(x, x % 7 + 1), expected)
 
 
 @pytest.mark.parametrize("name", ["lt", "le", "gt", "ge", "eq", "ne"])
 def test_comparisons(name):
     compare = getattr(operator, name)
-
-    def kernel(t, target, i):
-        target.store(i, t.select(compare(t.thread, 5), 1, 0))
-
-    np.testing.assert_array_equal(stored(kernel), compare(THREAD, 5))
+    assert_computes(lambda t, x: t.select(compare(x, 5), 1, 0), compare(THREAD, 5))
 
 
 @pytest.mark.parametrize("name", NUMBER)
 def test_numbers(name):
-    operation, expected = NUMBER[name]
-    found = stored(lambda t, target, i: target.store(i, operation(t, t.thread)))
-    np.testing.assert_array_equal(found, np.broadcast_to(expected, SHAPE))
+    assert_computes(*NUMBER[name])
 
 
 # LOOPS
@@ -120,6 +116,6 @@ def test_elements_are_stored_and_loaded_as_words():
             words = target.words(i, 8)
             target.store(i, words[1], words[0], elements=8)
 
-    found = stored(kernel, np.uint8).reshape(-1, 8)
+    found = stored(kernel, dtype=np.uint8).reshape(-1, 8)
     np.testing.assert_array_equal(found[:, :4], np.tile([1, 2, 3, 4], (len(found), 1)))
     np.testing.assert_array_equal(found[:, 4], THREAD.ravel()[::8])

@@ -1,18 +1,15 @@
 """NONZERO_COORDINATES on a TPU: results in the interpreter."""
 
-import functools
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import dmljax
 from dmljax import DescriptorError
 from dmljax._nonzero_forms import definition
 from dmljax.pallas.tpu import LANES, SUBLANES, _nonzero_coordinates
 from tests.checks import launches, struct
 from tests.pallas.cases import slow
-from tests.pallas.nonzero import KERNELS, assert_finds
+from tests.pallas.nonzero import KERNELS, assert_finds, by_kernel
 from tests.transforms.dense import assert_equal
 
 TILE = SUBLANES * LANES
@@ -77,8 +74,6 @@ def test_batches_and_parts(interpreter):
 
 
 # ERRORS
-
-by_kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
 
 
 def test_more_elements_than_31_bits_count():
