@@ -176,10 +176,8 @@ def cast_padding_value(value, dtype):
     if np.isnan(single):
         return dtype.type(0)
     limits = np.iinfo(dtype)
-    if np.isinf(single):
-        return dtype.type(limits.min if single < 0 else limits.max)
-    whole = math.trunc(float(single))
-    return dtype.type(min(max(whole, limits.min), limits.max))
+    inside = min(max(float(single), limits.min), limits.max)
+    return dtype.type(math.trunc(inside))
 
 
 # Tensor descriptions. Strides of None mean packed.

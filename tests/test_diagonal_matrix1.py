@@ -63,21 +63,17 @@ def test_offsets_of_the_older_descriptor(offset):
 @pytest.mark.parametrize("matrix", [(3, 4), (4, 2), (1, 1), (1, 3), (3, 1)])
 def test_every_pair_of_bounds(matrix):
     """As attributes and as data."""
-    y, x = np.indices(matrix, np.int32)
     bounds = (*range(-6, 7), INT32_MIN, INT32_MIN + 1, INT32_MAX - 1, INT32_MAX)
-    true, false = np.ones((1, 1), bool), np.zeros((1, 1), bool)
-    for begin, end in itertools.product(bounds, bounds):
-        wanted = np.vectorize(oracles.diagonal_fills)(y, x, begin, end)
-        data = np.full((2, 1, 1), [[[begin]], [[end]]], np.int32)
-        for operands, given in (((), (begin, end)), (tuple(data), (None, None))):
-            static = dict(zip(("fill_begin", "fill_end"), given, strict=True))
-            (found,) = _xla(
-                *map(jnp.asarray, operands), true, false, matrix=matrix, **static
-            )
-            np.testing.assert_array_equal(found, wanted, f"{begin} to {end}")
-
-
-# NO BOUND
+    pairs = np.array([*itertools.product(bounds, bounds)], np.int32)
+    data = pairs.T[..., None, None]
+    wanted = np.vectorize(oracles.diagonal_fills)(*np.indices(matrix), *data)
+    true, false = np.ones((1, 1, 1), bool), np.zeros((1, 1, 1), bool)
+    form = functools.partial(_xla, matrix=matrix)
+    (found,) = form(*data, true, false, fill_begin=None, fill_end=None)
+    np.testing.assert_array_equal(found, wanted)
+    for (begin, end), fills in zip(pairs.tolist(), wanted, strict=True):
+        (found,) = form(true, false, fill_begin=begin, fill_end=end)
+        np.testing.assert_array_equal(found[0], fills, f"{begin} to {end}")
 
 
 # TRACED BOUNDS

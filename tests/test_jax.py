@@ -7,7 +7,6 @@ this JAX lacks. The table in `dmljax._jax` has the names.
 import ast
 import functools
 import itertools
-import pathlib
 import re
 import sys
 
@@ -26,6 +25,7 @@ from dmljax.pallas._platforms import kernels_available
 from tests.checks import launches, needs_kernels, python
 from tests.meshes import sharding_of
 from tests.pallas import blocks
+from tests.project import test_layout
 
 X = np.arange(32, dtype=np.float32).reshape(4, 8) % 5
 PAIR = np.array([2, 7], np.float32)
@@ -73,12 +73,7 @@ DOCUMENTED = {
 # names in LEFT_OUT and primitives, whose names end in "_p".
 WHOLE = ("jax.numpy", "jax.lax")
 LEFT_OUT = {f"jax.lax.{name}" for name in ("create_token", "dtype", "pcast", "pvary")}
-PACKAGE = pathlib.Path(dmljax.__file__).parent
-TREES = {
-    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-    for path in PACKAGE.rglob("*.py")
-    if path.name != "_jax.py"
-}
+TREES = {name: tree for name, tree in test_layout.TREES.items() if name != "_jax.py"}
 
 
 def is_documented(name):
@@ -103,11 +98,7 @@ def imports_of(tree):
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-    return {
-        name: full
-        for name, full in names.items()
-        if full.split(".")[0] in ("jax", "jaxlib")
-    }
+    return {name: full for name, full in names.items() if full.startswith("jax")}
 
 
 def full_name(node, names):

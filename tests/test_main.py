@@ -64,11 +64,6 @@ def test_two_models(capsys):
     assert np.load("written.npy").tolist() == [1, 1, 2, 3, 3]
 
 
-def test_one_model_has_no_header(capsys):
-    assert run() == 0
-    assert capsys.readouterr().out == PRINTED
-
-
 def test_nothing_is_printed_if_a_file_can_not_be_written(capsys, monkeypatch):
     monkeypatch.setattr(os, "replace", mock.Mock(side_effect=OSError(5, "no")))
     rejects(capsys, ["run", *files(padding_model(), padding_model())], "be written: no")
@@ -217,6 +212,7 @@ def test_sigterm_that_is_ignored_stays_so():
 
 
 def test_main_in_a_thread(capsys):
+    """One model has no header."""
     with futures.ThreadPoolExecutor() as pool:
         assert pool.submit(run).result() == 0
     assert capsys.readouterr().out == PRINTED

@@ -43,10 +43,15 @@ MODE_LEVELS |= {"SYMMETRIC": "3_0", "WRAP": "6_4"}
 def test_levels_of_modes(desc, first, mode):
     """The first level of the operator itself is tested in directml/test_support.py."""
     item = tensor(desc.output_tensor.data_type.name, 1, 1, 1, 1)
-    changes = {"padding_mode": mode, "dimension_count": 4}
-    changes |= {"input_tensor": item, "output_tensor": item}
-    changes |= dict.fromkeys(("start_padding", "end_padding"), (0,) * 4)
-    described = dataclasses.replace(desc, **changes)
+    described = dataclasses.replace(
+        desc,
+        input_tensor=item,
+        output_tensor=item,
+        padding_mode=mode,
+        dimension_count=4,
+        start_padding=(0,) * 4,
+        end_padding=(0,) * 4,
+    )
     since = MODE_LEVELS[mode.name]
     rule = f"PaddingMode {mode.name} exists from feature level {since} on"
     for level in FeatureLevel:

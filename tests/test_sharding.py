@@ -179,9 +179,8 @@ def test_every_dimension_of_every_sample(sample):
 # SEVERAL MESH AXES
 
 
-def explicit(spec, *arrays):
-    sharding = sharding_of("2x4", spec, AxisType.Explicit)
-    return [jax.device_put(x, sharding) for x in arrays]
+def explicit(spec, x):
+    return jax.device_put(x, sharding_of("2x4", spec, AxisType.Explicit))
 
 
 def test_mesh_axes_in_another_order_than_in_the_mesh():
@@ -192,7 +191,7 @@ def test_mesh_axes_in_another_order_than_in_the_mesh():
         return sum(jnp.sum(y**2) for y in padded), padded
 
     program = jax.jit(jax.value_and_grad(pad, has_aux=True))
-    (x,) = explicit(P(("b", "a")), array())
+    x = explicit(P(("b", "a")), array())
     assert_equal(program(x), program(array()))
 
 
@@ -223,7 +222,7 @@ def test_a_gradient_inside_a_shard_map_over_some_axes():
 
 
 def test_an_array_that_is_not_sharded_is_divided_like_the_others():
-    (x,) = explicit(P("a", "b"), array())
+    x = explicit(P("a", "b"), array())
     output = dmljax.element_wise_if(jnp.asarray(array() > 0), x, 0)
     assert output.sharding.spec == P("a", "b", None)
     np.testing.assert_array_equal(output, np.where(array() > 0, array(), 0))
@@ -234,36 +233,33 @@ def test_a_gradient_of_size_1_is_whole():
     pad = functools.partial(pad_rows, pads=(3, 4), mode=PaddingMode.EDGE)
     output, pull = jax.vjp(pad, jnp.ones((1, 4, 8)))
     cotangent = array(shape=output.shape)
-    (sharded,) = explicit(P(("a", "b")), cotangent)
+    sharded = explicit(P(("a", "b")), cotangent)
     assert_equal(pull(sharded), (cotangent.sum(0, keepdims=True),))
 
 
 def test_limits_of_explicit_axes():
-    (x,) = explicit(P("a"), array())
+    x = explicit(P("a"), array())
     with pytest.raises(DescriptorError, match=r"2 devices can't share the 129 "):
         dmljax.padding(x, (1, 0, 0), (0, 0, 0))
     # Two arrays divide one dimension in two ways, or two dimensions over one axis.
     condition = jnp.asarray(array() > 0)
     for other in (P("b"), P(None, "a"), P("b", "a")):
-        (y,) = explicit(other, array())
+        y = explicit(other, array())
         with pytest.raises(DescriptorError, match="does not go with it; use"):
             dmljax.element_wise_if(condition, x, y)
     with pytest.raises(DescriptorError, match="parts is 3; it must be a mult"):
-        dmljax.nonzero_coordinates(explicit(P("a"), MASK[:48])[0], parts=3)
+        dmljax.nonzero_coordinates(explicit(P("a"), MASK[:48]), parts=3)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
+def test_a_kernel_is_refused_where_xla_divides_the_call():
+    x = explicit(P("a"), array())
+    for call in (
         functools.partial(pad_rows, pads=NARROW, mode=PaddingMode.WRAP),
         functools.partial(dmljax.nonzero_coordinates, size=8),
-    ],
-    ids=["padding", "nonzero_coordinates"],
-)
-def test_a_kernel_is_refused_where_xla_divides_the_call(call):
-    (x,) = explicit(P("a"), array())
-    with pytest.raises(DescriptorError, match=r"(?s)XLA may divide .*jax\.shard_map"):
-        jax.jit(functools.partial(call, implementation="pallas")).lower(x)
+    ):
+        program = jax.jit(functools.partial(call, implementation="pallas"))
+        with pytest.raises(DescriptorError, match=r"(?s)XLA may div.*jax\.shard_map"):
+            program.lower(x)
 
 
 @needs_kernels
