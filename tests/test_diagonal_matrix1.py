@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 from dmljax import create_operator, diagonal_matrix1
@@ -115,8 +115,7 @@ def test_over_explicit_axes(spec):
         for begin, end in SPANS:
             found = shared(sharded, begin, end)
             np.testing.assert_array_equal(found, expected(x, begin, end))
-        along = NamedSharding(sharding.mesh, P(spec[0]))
-        bounds = [jax.device_put(bound[:2], along) for bound in (BEGIN, END)]
+        bounds = [jax.device_put(bound[:2], P(spec[0])) for bound in (BEGIN, END)]
         of_each = jax.jit(jax.vmap(filled))
         wanted = [expected(*one) for one in zip(x, *bounds, strict=True)]
         np.testing.assert_array_equal(of_each(sharded, *bounds), wanted)

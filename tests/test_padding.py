@@ -15,7 +15,6 @@ from jax.sharding import PartitionSpec as P
 
 from benchmarks.collectives import collectives
 from dmljax import (
-    DataType,
     FeatureLevel,
     Padding1Desc,
     PaddingDesc,
@@ -24,7 +23,7 @@ from dmljax import (
     padding,
 )
 from dmljax._padding import _padding
-from tests.checks import assert_refused, launches, needs_kernels, struct
+from tests.checks import assert_refused, assert_same, launches, needs_kernels, struct
 from tests.meshes import each_kind, run, sharding_of
 from tests.samples import tensor
 from tests.sharded import SHAPE, array
@@ -131,15 +130,13 @@ def test_values_of_descriptors(x64):
         ("FLOAT32", 0.0, 0.0),
     ):
         source = tensor(name, 2)
-        output = tensor(name, 3)
-        mode = PaddingMode.CONSTANT
-        old = PaddingDesc(source, output, mode, value, 1, (0,), (1,))
-        kind = DataType[name]
-        typed = Padding1Desc(source, output, mode, kind, value, 1, (0,), (1,))
+        both = source, tensor(name, 3), PaddingMode.CONSTANT
+        old = PaddingDesc(*both, value, 1, (0,), (1,))
+        typed = Padding1Desc(*both, source.data_type, value, 1, (0,), (1,))
         for desc, expected in ((old, rounded), (typed, value)):
-            found = create_operator(desc)(np.ones(2, name.lower()))[2]
-            last = np.asarray(expected).astype(name.lower())
-            assert np.asarray(found).tobytes() == last.tobytes()
+            x = np.ones(2, source.dtype)
+            last = np.asarray(expected).astype(x.dtype)
+            assert_same(create_operator(desc)(x)[2], last)
 
 
 @pytest.mark.parametrize("mode", [False, True])

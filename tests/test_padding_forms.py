@@ -54,7 +54,11 @@ def assert_each(form, inputs, oracle):
         np.testing.assert_array_equal(found, oracle(x, *pads), name, strict=True)
 
 
-@pytest.mark.parametrize("form", [PADDING.xla, PADDING.divisible, ON_CPU, joined])
+@pytest.mark.parametrize(
+    "form",
+    [PADDING.xla, PADDING.divisible, ON_CPU, joined],
+    ids=["definition", "strips", "cpu", "joined"],
+)
 @each_mode
 def test_padding(mode, form):
     """A CPU joins only longer rows, so `joined` is called as well."""

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import dmljax
@@ -143,7 +143,19 @@ def divided(sample, positions, dimension):
     return None
 
 
-def check_every_dimension(sample):
+def samples_by_shape():
+    """Yields all samples. If an earlier sample has the same ranks, the test is slow."""
+    for subject in SUBJECTS.values():
+        seen = set()
+        for sample in subject.samples:
+            ranks = tuple(np.ndim(x) for x in sample.arrays())
+            marks = pytest.mark.slow if ranks in seen else ()
+            yield pytest.param(sample, id=str(sample), marks=marks)
+            seen.add(ranks)
+
+
+@pytest.mark.parametrize("sample", list(samples_by_shape()))
+def test_every_dimension_of_every_sample(sample):
     """Many devices give the results of one. Each number of devices runs one program."""
     by_count = collections.defaultdict(list)
     for one, positions, dimension in divisions(sample):
@@ -158,22 +170,6 @@ def check_every_dimension(sample):
         results = zip(names, program(placed), program(arrays), strict=True)
         for name, output, expected in results:
             assert_equal(output, expected, name)
-
-
-def samples_by_shape():
-    """Yields all samples. If an earlier sample has the same ranks, the test is slow."""
-    for subject in SUBJECTS.values():
-        seen = set()
-        for sample in subject.samples:
-            ranks = tuple(np.ndim(x) for x in sample.arrays())
-            marks = pytest.mark.slow if ranks in seen else ()
-            yield pytest.param(sample, id=str(sample), marks=marks)
-            seen.add(ranks)
-
-
-@pytest.mark.parametrize("sample", list(samples_by_shape()))
-def test_every_dimension_of_every_sample(sample):
-    check_every_dimension(sample)
 
 
 # SEVERAL MESH AXES
@@ -201,7 +197,7 @@ def test_a_mesh_axis_with_a_long_name():
     mesh = jax.make_mesh((2,), ("rows",), (AxisType.Explicit,), devices=devices)
     pad = functools.partial(pad_rows, pads=NARROW, mode=PaddingMode.WRAP)
     with jax.set_mesh(mesh):
-        x = jax.device_put(array(), NamedSharding(mesh, P("rows")))
+        x = jax.device_put(array(), P("rows"))
         assert_equal(jax.jit(pad)(x), pad(array()))
 
 
@@ -289,4 +285,7 @@ def test_the_lines_of_the_message_run_the_kernel():
     ],
 )
 def test_a_kernel_runs_on_each_part(name, spec):
-    check_both(CASES[name].by_kernel(), "2x4", spec, AxisType.Explicit)
+    case = CASES[name]
+    function = functools.partial(case.function, implementation="pallas")
+    by_kernel = dataclasses.replace(case, function=function)
+    check_both(by_kernel, "2x4", spec, AxisType.Explicit)
