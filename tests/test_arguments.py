@@ -312,13 +312,6 @@ def test_numbers_that_the_type_does_not_hold(dtype, numbers, text):
         assert text.format(number) in str(raised.value)
 
 
-def test_a_value_is_a_scalar():
-    names = {DIAGONAL: "value (Value)", "PADDING": "value (PaddingValue)"}
-    for operator, name in names.items():
-        text = f"{name} has sizes {{1}}; it must be a scalar. jax.vmap gives each"
-        assert_refused(operator, text, SCALARS[name], X, jnp.ones(1))
-
-
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 
 

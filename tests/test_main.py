@@ -24,9 +24,10 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 def files(*models):
     """Writes model files, and returns their names."""
-    names = [f"m{number}.json" for number in range(len(models))]
-    for name, model in zip(names, models, strict=True):
-        pathlib.Path(name).write_text(json.dumps(model))
+    names = []
+    for number, model in enumerate(models):
+        names.append(f"m{number}.json")
+        pathlib.Path(names[-1]).write_text(json.dumps(model))
     return names
 
 

@@ -372,8 +372,8 @@ def test_wrong_arrays():
     assert_refused(PUT, types, kept.put, x, rows.astype(np.int8))
     types = "rows has INT32, while x has FLOAT32;...FLOAT32 does not hold every value"
     assert_refused(PUT, types, kept.put, x, rows.astype(np.int32))
-    fill = "fill_value has sizes {2}; it must be a scalar"
-    assert_refused(TAKE, fill, kept.take, x, fill_value=x[0])
+    fill = "fill_value has sizes {1}; it must be a scalar. jax.vmap gives each"
+    assert_refused(TAKE, fill, kept.take, x, fill_value=x[0, :1])
     assert_refused(TAKE, "fill_value is 0.5; INT8", kept.take, MASK, fill_value=0.5)
     text = "x must be an array, not list"
     assert_refused(TAKE, text, kept.take, [1], error=TypeError)
