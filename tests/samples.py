@@ -50,6 +50,9 @@ SPECIAL_BITS = {
 }
 SPECIAL_BITS |= {f"complex{2 * n}": SPECIAL_BITS[f"float{n}"] for n in (32, 64)}
 
+# The least value, and the greatest plus 1.
+FEW_BITS = {"bool": (0, 2), "int4": (-8, 8), "uint4": (0, 16)}
+
 # XLA's CPU computes with other types in place of these, even where it only moves
 # elements: any NaN may become this NaN, and a subnormal number may become 0.
 REPLACED = {"bfloat16": 0x7FC0, "float8_e5m2": 0x7F}
@@ -82,9 +85,8 @@ def any_bits(shape, dtype, seed):
     """Random bits; for floats the special values first, rotated by the seed."""
     dtype = jnp.dtype(dtype)
     generator = np.random.default_rng(seed)
-    if dtype.name in ("bool", "int4", "uint4"):
-        low, high = {"bool": (0, 2), "int4": (-8, 8), "uint4": (0, 16)}[dtype.name]
-        return generator.integers(low, high, shape).astype(dtype)
+    if dtype.name in FEW_BITS:
+        return generator.integers(*FEW_BITS[dtype.name], shape).astype(dtype)
     size = int(np.prod(shape, dtype=int))
     line = np.frombuffer(generator.bytes(size * dtype.itemsize), dtype).copy()
     if dtype.name in SPECIAL_BITS:

@@ -77,7 +77,7 @@ def test_the_derivative_in_a_scalar():
     outside = weights[CONDITION == 0].sum()
     assert gradient(1.0) == jax.jit(gradient)(1.0) == gradient(np.float32(1)) == outside
     each = jax.jit(jax.vmap(gradient))(jnp.ones(2))
-    np.testing.assert_array_equal(each, [outside] * 2)
+    assert_same(each, np.full(2, outside))
     select = functools.partial(element_wise_if, CONDITION, np.zeros((2, 3), np.int8))
     transposed = jax.linear_transpose(select, np.int8(1))
     (found,) = transposed(np.full((2, 3), 100, np.int8))  # the sum wraps around

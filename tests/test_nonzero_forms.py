@@ -125,7 +125,7 @@ def test_no_memory_of_all_rows(form):
 def test_a_sum_in_levels_is_the_running_sum(size):
     numbers = np.arange(size, dtype=np.uint32) % 33
     expected = np.cumsum(numbers, dtype=np.uint32)
-    np.testing.assert_array_equal(jax.jit(sum_in_levels)(numbers), expected)
+    assert_same(jax.jit(sum_in_levels)(numbers), expected)
 
 
 def large_constants(program, *arrays):

@@ -24,15 +24,13 @@ from dmljax import (
 )
 from dmljax._padding import _padding
 from tests.checks import assert_refused, assert_same, launches, needs_kernels, struct
+from tests.fuzz.rules import MODE_LEVELS
 from tests.meshes import each_kind, run, sharding_of
 from tests.samples import tensor
 from tests.sharded import SHAPE, array
 from tests.subjects.padding import DESC, TYPED, pad_rows
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
-# The first level with each mode.
-MODE_LEVELS = {"CONSTANT": "1_0", "EDGE": "1_0", "REFLECTION": "1_0"}
-MODE_LEVELS |= {"SYMMETRIC": "3_0", "WRAP": "6_4"}
 
 
 @pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
@@ -51,11 +49,11 @@ def test_levels_of_modes(desc, first, mode):
         start_padding=(0,) * 4,
         end_padding=(0,) * 4,
     )
-    since = MODE_LEVELS[mode.name]
-    rule = f"PaddingMode {mode.name} exists from feature level {since} on"
+    since = FeatureLevel(MODE_LEVELS.get(mode, 0x1000))
+    rule = f"PaddingMode {mode.name} exists from feature level {since.label} on"
     for level in FeatureLevel:
         call = functools.partial(create_operator, described, feature_level=level)
-        if level >= max(first, FeatureLevel[f"V{since}"]):
+        if level >= max(first, since):
             call()
         elif level >= first:
             text = f"{rule}, while the feature level asked for is {level.label}"
@@ -67,7 +65,7 @@ def test_a_mode_by_its_number_is_no_other_program():
     wanted = np.pad(X, ((3, 1), (1, 1)), mode="wrap")
     numbers = 4, np.int32(4), np.array(4), jnp.int32(4)
     for mode in (PaddingMode.WRAP, "wrap", "WRAP", "Wrap", *numbers):
-        np.testing.assert_array_equal(padding(X, (3, 1), (1, 1), mode=mode), wanted)
+        assert_same(padding(X, (3, 1), (1, 1), mode=mode), wanted)
     assert _padding._cache_size() == before + 1
 
 

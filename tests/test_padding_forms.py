@@ -12,7 +12,7 @@ from dmljax import PaddingMode, padding
 from dmljax._padding import ADJOINT, PADDING
 from dmljax._padding_forms import joined
 from tests import oracles, samples
-from tests.checks import struct
+from tests.checks import assert_same, struct
 
 REPEATING = tuple(PaddingMode)[1:]
 each_mode = pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
@@ -51,7 +51,7 @@ def assert_each(form, inputs, oracle):
 
     for x, (_, *pads), found in zip(inputs, CASES, program(inputs), strict=True):
         name = f"{x.shape} {pads}"
-        np.testing.assert_array_equal(found, oracle(x, *pads), name, strict=True)
+        assert_same(found, oracle(x, *pads), name)
 
 
 @pytest.mark.parametrize(

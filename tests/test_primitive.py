@@ -20,7 +20,7 @@ import dmljax.numpy as dnp
 from dmljax import DescriptorError
 from dmljax._check import NoKernelError
 from dmljax._primitive import Kernel, OperatorPrimitive
-from tests.checks import lowered
+from tests.checks import assert_same, lowered
 from tests.meshes import sharding_of
 from tests.subjects import SUBJECTS
 
@@ -116,7 +116,7 @@ def test_a_call_outside_of_jit_runs_the_same_code():
         x = np.linspace(1, 2, size, dtype="f4")
         (alone,) = call(x)
         (inside,) = jax.jit(call)(x)
-        np.testing.assert_array_equal(alone, inside)
+        assert_same(alone, inside)
         if jax.default_backend() == "cpu":
             np.testing.assert_allclose(alone, FORMS[expected][0](x), 1e-6)
 

@@ -209,7 +209,7 @@ def test_an_array_that_is_not_sharded_is_divided_like_the_others():
     x = explicit(P("a", "b"), array())
     output = dmljax.element_wise_if(jnp.asarray(array() > 0), x, 0)
     assert output.sharding.spec == P("a", "b", None)
-    np.testing.assert_array_equal(output, np.where(array() > 0, array(), 0))
+    assert_equal(output, np.where(array() > 0, array(), 0))
 
 
 def test_a_gradient_of_size_1_is_whole():
