@@ -192,7 +192,7 @@ def check_both(case, mesh, spec, kind, platform="cpu"):
     if case.differentiable:
         programs.append(pulled_back(case))
     for gradient, (function, arrays) in enumerate(programs):
-        one = on_one_device(case, bool(gradient))
+        one = on_one_device(case, gradient)
         text, outputs = run(function, sharding, *arrays, one=one)
         check_sent(text, case, parts, kind)
         last = jax.tree.leaves(outputs)[-1]

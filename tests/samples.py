@@ -134,8 +134,7 @@ class Sample:
     @property
     def open_operands(self):
         """The positions of the operands that are given as shapes."""
-        shapes = (isinstance(operand, tuple) for operand in self.operands)
-        return tuple(i for i, is_shape in enumerate(shapes) if is_shape)
+        return tuple(i for i, x in enumerate(self.operands) if isinstance(x, tuple))
 
     def arrays(self, dtype="float32", fill=numbers, seed=0):
         """The operands, filled with values of type `dtype`."""
@@ -280,9 +279,9 @@ class Subject:
 
     @property
     def kernel_edges(self):
-        """The edges of `plans` by kernel; none if the operator has no kernel."""
-        kept = self.edges if self.primitive.kernels else ()
-        return tuple(edge.by_kernel() for edge in kept if edge.name in self.plans)
+        """The edges of `plans` by kernel."""
+        kept = (edge for edge in self.edges if edge.name in self.plans)
+        return tuple(edge.by_kernel() for edge in kept)
 
 
 def shape_of_rank(rank):

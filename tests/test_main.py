@@ -87,7 +87,8 @@ def test_standard_input(capsys, monkeypatch):
     }.items():
         monkeypatch.setattr(sys, "stdin", stream(content))
         rejects(capsys, ["run", "-", "--max-elements", "100"], message)
-    full = mock.Mock(buffer=mock.Mock(read=mock.Mock(side_effect=MemoryError)))
+    full = mock.Mock()
+    full.buffer.read.side_effect = MemoryError
     monkeypatch.setattr(sys, "stdin", full)
     rejects(capsys, ["run", "-"], "model on standard input: there is not enough memory")
     monkeypatch.setattr(sys, "stdin", None)
@@ -234,7 +235,12 @@ def test_a_reader_that_goes_away(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has it")
+full_device = pytest.mark.skipif(
+    not os.path.exists("/dev/full"), reason="only Linux has it"
+)
+
+
+@full_device
 def test_a_full_disk(capsys, monkeypatch):
     with open("/dev/full", "w") as full:
         monkeypatch.setattr(sys, "stdout", full)
@@ -243,7 +249,7 @@ def test_a_full_disk(capsys, monkeypatch):
     assert capsys.readouterr().err == error
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has it")
+@full_device
 @pytest.mark.parametrize(("more", "status"), [([], 0), (["--device", "npu"], 2)])
 def test_a_full_standard_error(capsys, monkeypatch, more, status):
     with open("/dev/full", "w") as full:

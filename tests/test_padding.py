@@ -71,12 +71,15 @@ def test_a_mode_by_its_number_is_no_other_program():
 
 def test_wrong_modes():
     """test_check.py has the values that are wrong for every enum."""
-    for mode in ("mean", 5, True, np.array(7)):
+
+    def pad(mode):
+        return padding(X, (1, 1), (1, 1), mode=mode)
+
+    for mode in ("mean", np.array(7)):
         text = "mode (PaddingMode) is ...; it must be...PaddingMode.WRAP"
-        assert_refused("PADDING", text, padding, X, (1, 1), (1, 1), mode=mode)
-    traced = jax.jit(lambda mode: padding(X, (1, 1), (1, 1), mode=mode))
+        assert_refused("PADDING", text, pad, mode)
     text = "mode (PaddingMode) is traced;...name it in jax.jit's static_argnums"
-    assert_refused("PADDING", text, traced, 1, error=TypeError)
+    assert_refused("PADDING", text, jax.jit(pad), 1, error=TypeError)
 
 
 # ARGUMENTS
@@ -90,22 +93,16 @@ PAIRS = ". 0 adds nothing. One list of pairs...start, end = zip(*pairs)"
 def test_a_list_of_pairs(pairs):
     """A list of pairs, as np.pad takes it, in every argument."""
     wrong = "(StartPadding) has ...; it must have one integer for each axis" + PAIRS
-    for arguments in (
-        {"start_padding": pairs},
-        {"start_padding": pairs, "end_padding": pairs},
-        {"start_padding": pairs, "end_padding": None},
-    ):
-        assert_refused("PADDING", wrong, padding, X, error=TypeError, **arguments)
+    for arguments in ([pairs], [pairs, pairs]):
+        assert_refused("PADDING", wrong, padding, X, *arguments, error=TypeError)
     wrong = "(EndPadding) has ...; it must have one integer for each axis" + PAIRS
     assert_refused("PADDING", wrong, padding, X, (1, 1), pairs, error=TypeError)
 
 
 def test_an_argument_that_is_left_out():
     """(before, after) for all axes, as np.pad takes it, or PyTorch's list."""
-    text = "end_padding (EndPadding) must be a sequence of integers, one for each axis"
-    for start in ((1, 1), (1, 1, 1, 1)):
-        wrong = f"{text}, not NoneType{PAIRS}"
-        assert_refused("PADDING", wrong, padding, X, start, error=TypeError)
+    wrong = "(EndPadding) must be a sequence of...for each axis, not NoneType" + PAIRS
+    assert_refused("PADDING", wrong, padding, X, (1, 1), error=TypeError)
 
 
 def test_the_largest_padding():

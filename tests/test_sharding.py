@@ -99,8 +99,8 @@ def divisions(sample):
     shapes = [np.shape(x) for x in arrays_of(sample)]
     rank = max(map(len, shapes))
     for dimension in range(rank):
-        deep = {i for i, shape in enumerate(shapes) if len(shape) > dimension}
-        long = {i for i in deep if shapes[i][dimension] > 1}
+        sizes = [(*shape, *[1] * rank)[dimension] for shape in shapes]
+        long = {i for i, size in enumerate(sizes) if size > 1}
         for i in long:
             yield sample, {i}, dimension
         alike = {i for i in long if len(shapes[i]) == rank}
