@@ -139,11 +139,11 @@ def test_a_kernel_that_is_asked_for_runs_for_any_size(platform):
     assert chosen(struct(1), platform=platform, implementation="pallas") == "kernel"
 
 
-def assert_refused(message, x, function=toy):
+def assert_refused(message, *arrays, platform="cuda", function=toy):
     """The kernel is, and no other form runs instead."""
     asking = functools.partial(function, implementation="pallas")
     with pytest.raises(DescriptorError, match=f"^TOY: .*{message}"):
-        lowered(asking, x)
+        lowered(asking, *arrays or (struct(),), platform=platform)
 
 
 def test_arrays_that_the_kernel_refuses_run_in_xla_by_default():
