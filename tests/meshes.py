@@ -38,7 +38,7 @@ SPECS = {
 MESHES = {}
 for mesh in ("2", "4", "8", "2x2", "2x4", "2x2x2"):
     sizes = tuple(map(int, mesh.split("x")))
-    MESHES[mesh] = (sizes, ("a", "b", "c")[: len(sizes)])
+    MESHES[mesh] = (sizes, tuple("abc")[: len(sizes)])
 CASES = {name: case for one in SUBJECTS.values() for name, case in one.sharded.items()}
 
 
@@ -48,7 +48,6 @@ class Sent(NamedTuple):
     found: list[tuple[str, int]]  # kinds of collectives, and elements that each brings
     case: Case
     parts: tuple[int, ...]
-    gradient: bool
 
     @property
     def kinds(self):
@@ -177,10 +176,10 @@ def on_one_device(case, gradient=False):
     return jax.jit(function)(*arrays)
 
 
-def check_sent(text, case, parts, kind, gradient=False):
+def check_sent(text, case, parts, kind):
     """Compares the collectives of a compiled program with the word on the page."""
     found = [(one.kind, one.elements) for one in collectives(text)]
-    sent = Sent(found, case, parts, gradient)
+    sent = Sent(found, case, parts)
     word = table()[case.row][kind]
     assert MEANINGS[word](sent), f"{word}: {sent.found}"
 
@@ -193,9 +192,9 @@ def check_both(case, mesh, spec, kind, platform="cpu"):
     if case.differentiable:
         programs.append(pulled_back(case))
     for gradient, (function, arrays) in enumerate(programs):
-        one = on_one_device(case, bool(gradient))
+        one = on_one_device(case, gradient)
         text, outputs = run(function, sharding, *arrays, one=one)
-        check_sent(text, case, parts, kind, bool(gradient))
+        check_sent(text, case, parts, kind)
         last = jax.tree.leaves(outputs)[-1]
         if case.divided:
             assert last.sharding.is_equivalent_to(sharding, last.ndim)

@@ -12,10 +12,8 @@ import numpy as np
 # DIAGONAL_MATRIX1
 
 
-def diagonal_fills(y, x, fill_begin, fill_end):
+def diagonal_fills(y, x, begin, end):
     """(end >= begin) xor (top_x >= begin) xor (top_x < end), top_x = x - y."""
-    begin = int(fill_begin)
-    end = int(fill_end)
     top_x = int(x) - int(y)
     return (end >= begin) ^ (top_x >= begin) ^ (top_x < end)
 
@@ -70,12 +68,6 @@ def element_wise_if(condition, a, b):
 # NONZERO_COORDINATES
 
 
-def _bits(scalar):
-    """Returns the bit pattern of a scalar as a Python integer."""
-    scalar = np.asarray(scalar)
-    return int(scalar.view(f"u{scalar.dtype.itemsize}"))
-
-
 def nonzero(scalar):
     """Whether a scalar is non-zero by its bits. A subnormal is, and -0.0 is not."""
     scalar = np.asarray(scalar)
@@ -85,7 +77,7 @@ def nonzero(scalar):
         return nonzero(scalar.real) or nonzero(scalar.imag)
     # A type without a zero converts these two to other numbers.
     zeros = np.array([0.0, -0.0]).astype(scalar.dtype)
-    return _bits(scalar) not in [_bits(zero) for zero in zeros if zero == 0]
+    return scalar.tobytes() not in [zero.tobytes() for zero in zeros if zero == 0]
 
 
 def nonzero_coordinates(x, *, columns=None, fill=0, parts=None, size=None):
@@ -128,9 +120,8 @@ def padding_source(i, n, mode):
     if mode == "SYMMETRIC":
         j = i % (2 * n)
         return j if j < n else 2 * n - 1 - j
-    if mode == "WRAP":
-        return i % n
-    raise ValueError(f"unknown padding mode {mode!r}")
+    assert mode == "WRAP"
+    return i % n
 
 
 def _source_coordinate(coordinate, start_padding, sizes, mode):
@@ -176,10 +167,8 @@ def cast_padding_value(value, dtype):
     if np.isnan(single):
         return dtype.type(0)
     limits = np.iinfo(dtype)
-    if np.isinf(single):
-        return dtype.type(limits.min if single < 0 else limits.max)
-    whole = math.trunc(float(single))
-    return dtype.type(min(max(whole, limits.min), limits.max))
+    inside = min(max(float(single), limits.min), limits.max)
+    return dtype.type(math.trunc(inside))
 
 
 # Tensor descriptions. Strides of None mean packed.

@@ -50,6 +50,9 @@ SPECIAL_BITS = {
 }
 SPECIAL_BITS |= {f"complex{2 * n}": SPECIAL_BITS[f"float{n}"] for n in (32, 64)}
 
+# The least value, and the greatest plus 1.
+FEW_BITS = {"bool": (0, 2), "int4": (-8, 8), "uint4": (0, 16)}
+
 # XLA's CPU computes with other types in place of these, even where it only moves
 # elements: any NaN may become this NaN, and a subnormal number may become 0.
 REPLACED = {"bfloat16": 0x7FC0, "float8_e5m2": 0x7F}
@@ -82,9 +85,8 @@ def any_bits(shape, dtype, seed):
     """Random bits; for floats the special values first, rotated by the seed."""
     dtype = jnp.dtype(dtype)
     generator = np.random.default_rng(seed)
-    if dtype.name in ("bool", "int4", "uint4"):
-        low, high = {"bool": (0, 2), "int4": (-8, 8), "uint4": (0, 16)}[dtype.name]
-        return generator.integers(low, high, shape).astype(dtype)
+    if dtype.name in FEW_BITS:
+        return generator.integers(*FEW_BITS[dtype.name], shape).astype(dtype)
     size = int(np.prod(shape, dtype=int))
     line = np.frombuffer(generator.bytes(size * dtype.itemsize), dtype).copy()
     if dtype.name in SPECIAL_BITS:
@@ -132,8 +134,7 @@ class Sample:
     @property
     def open_operands(self):
         """The positions of the operands that are given as shapes."""
-        shapes = (isinstance(operand, tuple) for operand in self.operands)
-        return tuple(i for i, is_shape in enumerate(shapes) if is_shape)
+        return tuple(i for i, x in enumerate(self.operands) if isinstance(x, tuple))
 
     def arrays(self, dtype="float32", fill=numbers, seed=0):
         """The operands, filled with values of type `dtype`."""
@@ -278,9 +279,9 @@ class Subject:
 
     @property
     def kernel_edges(self):
-        """The edges of `plans` by kernel; none if the operator has no kernel."""
-        kept = self.edges if self.primitive.kernels else ()
-        return tuple(edge.by_kernel() for edge in kept if edge.name in self.plans)
+        """The edges of `plans` by kernel."""
+        kept = (edge for edge in self.edges if edge.name in self.plans)
+        return tuple(edge.by_kernel() for edge in kept)
 
 
 def shape_of_rank(rank):

@@ -1,7 +1,6 @@
 """The class of a case of the tests of sharding; tests/subjects/ has the cases."""
 
 import dataclasses
-import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -38,8 +37,3 @@ class Case:
     differentiable: bool = True
     divided: bool = True
     pads: tuple[int, int] = (0, 0)
-
-    def by_kernel(self):
-        """The same call, by the operator's kernel."""
-        function = functools.partial(self.function, implementation="pallas")
-        return dataclasses.replace(self, function=function)

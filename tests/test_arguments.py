@@ -25,11 +25,9 @@ from dmljax._arguments import (
     cast_float_value,
     check_float,
     integer,
-    is_integer,
-    is_sequence,
 )
-from tests import checks, oracles
-from tests.checks import Parameter, assert_refused
+from tests import oracles
+from tests.checks import Parameter, assert_refused, assert_same
 from tests.samples import WIDE
 from tests.subjects import SUBJECTS
 from tests.subjects.diagonal_matrix1 import BEGIN, END
@@ -150,14 +148,17 @@ def test_wide_types_need_x64(dtype):
 
 def test_arrays_of_numpy_become_32_bits():
     """NumPy's 64-bit arrays become 32 bits wide, as in JAX. A row is (narrow, wide)."""
-    calls = [
-        lambda x: padding(x, (1, 0), (0, 1), mode="wrap"),
-        lambda x: diagonal_matrix1(x, value=0),
-        lambda x: element_wise_if(CONDITION, x, x),
-        lambda x: element_wise_if(CONDITION, x, 1),
-        lambda x: one_hot(INDICES, x, size=3),
-        nonzero_coordinates,
-    ]
+
+    def results(x):
+        return (
+            padding(x, (1, 0), (0, 1), mode="wrap"),
+            diagonal_matrix1(x, value=0),
+            select(a=x, b=x),
+            select(a=x, b=1),
+            hot(values=x),
+            nonzero_coordinates(x),
+        )
+
     for narrow, wide in (
         ("float32", "float64"),
         ("int32", "int64"),
@@ -165,15 +166,10 @@ def test_arrays_of_numpy_become_32_bits():
         ("complex64", "complex128"),
     ):
         x = np.array([[3, 0, 2], [1, 5, 0]], wide)
-        for call in calls:
-            results = [
-                call(x.astype(narrow)),
-                call(x),
-                jax.jit(functools.partial(call, x))(),
-            ]
-            checks.assert_same(results[1:], [results[0]] * 2)
+        found = results(x), jax.jit(functools.partial(results, x))()
+        assert_same(found, (results(x.astype(narrow)),) * 2)
     labels = INDICES.astype(np.int64)
-    checks.assert_same(hot(labels), hot(INDICES))
+    assert_same(hot(labels), hot(INDICES))
     assert padding(np.array([1e300, -1e300]), (0,), (0,)).tolist() == [np.inf, -np.inf]
 
 
@@ -186,8 +182,7 @@ def test_integers_that_do_not_fit_in_32_bits(value):
         kind = "INT32" if abs(value) < 2**62 else "UINT32"
         text = f"{argument} has an element {value}, which {kind} does not hold"
         assert_refused(operator, text, call, array)
-        with pytest.raises(DescriptorError, match="does not hold"):
-            jax.jit(lambda c=call: c(array))()
+        assert_refused(operator, text, jax.jit(functools.partial(call, array)))
 
 
 def test_an_integer_of_more_than_32_bits_is_no_array():
@@ -201,11 +196,10 @@ def test_an_integer_of_more_than_32_bits_is_no_array():
 def test_arrays_of_every_kind(place):
     """NumPy's arrays, JAX's arrays, and objects that wrap an array."""
     _, _, array, call = PLACES[place]
-    expected = call(array)
-    for value in (jnp.asarray(array), Parameter(array), Parameter(jnp.asarray(array))):
-        jax.tree.map(np.testing.assert_array_equal, call(value), expected)
-    found = jax.jit(lambda x: call(Parameter(x)))(array)
-    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    of_jax = jnp.asarray(array)
+    found = [call(x) for x in (of_jax, Parameter(array), Parameter(of_jax))]
+    found.append(jax.jit(lambda x: call(Parameter(x)))(array))
+    assert_same(found, [call(array)] * 4)
 
 
 @pytest.mark.parametrize(
@@ -277,10 +271,7 @@ def test_a_number_takes_the_type_of_the_tensor(dtype, numbers):
             exact = float(value) if jnp.issubdtype(dtype, np.floating) else value
             expected = np.asarray(exact).astype(dtype)
         for call in SCALARS.values():
-            found = call(x, number)
-            assert not found.weak_type
-            assert found.dtype == dtype
-            assert np.asarray(found)[0, -1].tobytes() == expected.tobytes()
+            assert_same(call(x, number)[0, -1], expected)
 
 
 @pytest.mark.parametrize(
@@ -288,6 +279,7 @@ def test_a_number_takes_the_type_of_the_tensor(dtype, numbers):
     [
         ("int32", [2.5j], "is {}; INT32 has no imaginary part"),
         ("float32", [1j], "is {}; FLOAT32 has no imaginary part"),
+        ("int4", [8, -9], "is {}; INT4 holds -8 to 7"),
         ("int8", [128, -129], "is {}; INT8 holds -128 to 127"),
         ("uint8", [-1, 256], "is {}; UINT8 holds 0 to 255"),
         ("int32", [2**31, 1e30], "is {}; INT32 holds -2147483648 to 2147483647"),
@@ -316,13 +308,6 @@ def test_numbers_that_the_type_does_not_hold(dtype, numbers, text):
         assert text.format(number) in str(raised.value)
 
 
-def test_a_value_is_a_scalar():
-    names = {DIAGONAL: "value (Value)", "PADDING": "value (PaddingValue)"}
-    for operator, name in names.items():
-        text = f"{name} has sizes {{1}}; it must be a scalar. jax.vmap gives each"
-        assert_refused(operator, text, SCALARS[name], X, jnp.ones(1))
-
-
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 
 
@@ -333,10 +318,9 @@ def test_a_traced_number_saturates(dtype):
     limits = np.iinfo(dtype)
     every = jax.jit(lambda v: [call(x, v) for call in SCALARS.values()])
     for value in (0, 1, 300, -5, 70000, 2**31 - 1, -(2**31)):
-        expected = min(max(value, int(limits.min)), int(limits.max))
+        expected = np.clip(value, limits.min, limits.max).astype(dtype)
         for found in every(value):
-            assert found.dtype == dtype
-            assert int(found[0, -1]) == expected
+            assert_same(found[0, -1], expected)
 
 
 FLOATS = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
@@ -345,19 +329,15 @@ FLOATS = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
 def test_a_float_saturates(x64):
     """A number, an array, a literal that NumPy converts in a program, a tracer."""
 
-    def pad(dtype, values):
-        x = jnp.zeros((1, 1), dtype)
-        return [padding_value(x, value)[0, -1] for value in values]
-
-    def pad_by_arrays(dtype):
-        return pad(dtype, map(jnp.asarray, FLOATS))
+    def pad(x, values):
+        arrays = map(jnp.asarray, FLOATS)
+        return [padding_value(x, value)[0, -1] for value in (*values, *arrays)]
 
     for dtype in (*INTEGERS, "int64", "uint64"):
-        expected = [oracles.cast_padding_value(value, dtype) for value in FLOATS]
-        assert pad(dtype, FLOATS) == expected
-        assert pad_by_arrays(dtype) == expected
-        assert jax.jit(pad_by_arrays, static_argnums=0)(dtype) == expected
-        assert jax.jit(pad, static_argnums=0)(dtype, FLOATS) == expected
+        expected = [oracles.cast_padding_value(value, dtype) for value in FLOATS] * 2
+        x = np.zeros((1, 1), dtype)
+        assert pad(x, FLOATS) == expected
+        assert jax.jit(pad)(x, FLOATS) == expected
 
 
 @pytest.mark.parametrize(
@@ -373,15 +353,14 @@ def test_a_float_saturates(x64):
 def test_which_traced_numbers_a_type_takes(dtype, taken, refused):
     x = np.zeros((1, 1), dtype)
     for name, call in SCALARS.items():
-        run = functools.partial(jax.eval_shape, functools.partial(call, x))
         for number in taken:
-            assert run(number).dtype == dtype
+            assert jax.eval_shape(call, x, number).dtype == dtype
         for number in refused:
             if call is padding_value and number == 1.5:
                 continue  # PADDING truncates a float
             text = f"{re.escape(name)}.*must be the same. "
             with pytest.raises(DescriptorError, match=text):
-                run(number)
+                jax.eval_shape(call, x, number)
 
 
 @pytest.mark.parametrize("name", SCALARS)
@@ -403,27 +382,15 @@ def test_a_new_number_compiles_nothing(name):
 
 def test_a_float_attribute_is_rounded_to_float32_and_saturates(x64):
     """A descriptor's FLOAT attribute, for every type of its tensor."""
-    fractions = [10.6, -10.6, -0.5, -0.0, 0.1, 127.9, 255.5]
-    limits = [-129.0, 256.0, 16777217.0, 2147483647.0, 4294967295.0, -2147483649.0]
-    large = [1e6, 9.3e18, 1.9e19, 1e300, -1e300, np.nan, np.inf, -np.inf]
+    values = [*FLOATS, -10.6, -0.5, -0.0, 0.1, 127.9, 255.5, -129.0, 256.0]
+    values += [16777217.0, 2147483647.0, 4294967295.0, -2147483649.0]
+    values += [1e6, 9.3e18, 1.9e19, 1e300, -1e300]
     for name in SUBJECTS["padding"].data_types[:11]:
-        for value in fractions + limits + large:
+        for value in values:
             found = cast_float_value(value, np.dtype(name))
             expected = oracles.cast_padding_value(value, name)
             assert found.dtype == name
             assert found.tobytes() == expected.tobytes()
-
-
-def test_casts_of_float_attributes_in_plain_numbers():
-    """Whatever the oracle says."""
-    for name, value, expected in (
-        ("int8", -10.6, -10),
-        ("int8", 300.0, 127),
-        ("int32", 3e9, 2**31 - 1),
-        ("int32", -np.inf, -(2**31)),
-        ("uint32", np.inf, 2**32 - 1),
-    ):
-        assert cast_float_value(value, np.dtype(name)) == expected
 
 
 def test_wrong_float_attributes():
@@ -433,21 +400,6 @@ def test_wrong_float_attributes():
 
 
 # INTEGERS AND SIZES
-
-
-def test_integer_types():
-    whole = ("int4", "uint4", "int8", "uint64")
-    for name in (*whole, "float16", "float8_e5m2", "bool", "complex64", "m8[s]"):
-        assert is_integer(jnp.dtype(name)) == (name in whole)
-
-
-def test_sequences():
-    for values in ([], (1, 2), range(3), np.zeros(2), np.zeros((2, 2))):
-        assert is_sequence(values)
-    masked = np.ma.masked_array([1, 2])
-    others = bytearray(2), memoryview(b"12"), masked
-    for values in (1, "12", b"12", np.zeros(()), {1}, None, jnp.zeros(2), *others):
-        assert not is_sequence(values)
 
 
 def test_integers_become_pythons():
@@ -502,7 +454,8 @@ def test_wrong_integers(operator, name, call):
     ],
 )
 def test_wrong_sequences_of_integers(operator, name, call):
-    for value in (5, "34", np.array(3), {3}):
+    masked = np.ma.masked_array([1, 1])
+    for value in (5, "34", np.array(3), {3}, jnp.ones(2, int), masked):
         kind = type(value).__name__
         text = f"{name} must be a sequence of integers, one for each axis, not {kind}"
         assert_refused(operator, text, call, value, error=TypeError)
@@ -517,10 +470,6 @@ def test_wrong_sequences_of_integers(operator, name, call):
 
 
 def test_integers_and_sequences_of_integers():
-    for value in (3, np.int8(3), np.uint64(3), np.array(3), jnp.int32(3)):
-        found = as_integer("ONE_HOT", "size", value)
-        assert type(found) is int
-        assert found == 3
     for value in (2**64 - 1, 1 - 2**64):
         assert as_integer("ONE_HOT", "size", value) == value
     (symbol,) = export.symbolic_shape("n")

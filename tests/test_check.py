@@ -1,6 +1,5 @@
 """The exceptions, and how messages show names and values."""
 
-import pickle
 import re
 import traceback
 
@@ -27,17 +26,6 @@ HUGE = 10**5000
 DEEP = []
 for _ in range(100_000):
     DEEP = [DEEP]
-
-
-@pytest.mark.parametrize("error", [dmljax.DescriptorError, dmljax.ModelError])
-def test_an_exception_is_public(error):
-    """In tracebacks and in pickles."""
-    assert error is getattr(dmljax, error.__name__)
-    assert issubclass(error, ValueError)
-    again = pickle.loads(pickle.dumps(error("PADDING: text.")))
-    assert type(again) is error
-    assert again.args == ("PADDING: text.",)
-    assert b"dmljax._" not in pickle.dumps(error())
 
 
 def test_a_traceback_has_one_error():

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 from dmljax import create_operator, diagonal_matrix1
@@ -63,47 +63,38 @@ def test_offsets_of_the_older_descriptor(offset):
 @pytest.mark.parametrize("matrix", [(3, 4), (4, 2), (1, 1), (1, 3), (3, 1)])
 def test_every_pair_of_bounds(matrix):
     """As attributes and as data."""
-    y, x = np.indices(matrix, np.int32)
     bounds = (*range(-6, 7), INT32_MIN, INT32_MIN + 1, INT32_MAX - 1, INT32_MAX)
-    true, false = np.ones((1, 1), bool), np.zeros((1, 1), bool)
-    for begin, end in itertools.product(bounds, bounds):
-        wanted = np.vectorize(oracles.diagonal_fills)(y, x, begin, end)
-        data = np.full((2, 1, 1), [[[begin]], [[end]]], np.int32)
-        for operands, given in (((), (begin, end)), (tuple(data), (None, None))):
-            static = dict(zip(("fill_begin", "fill_end"), given, strict=True))
-            (found,) = _xla(
-                *map(jnp.asarray, operands), true, false, matrix=matrix, **static
-            )
-            np.testing.assert_array_equal(found, wanted, f"{begin} to {end}")
-
-
-# NO BOUND
+    pairs = np.array([*itertools.product(bounds, bounds)], np.int32)
+    data = pairs.T[..., None, None]
+    wanted = np.vectorize(oracles.diagonal_fills)(*np.indices(matrix), *data)
+    true, false = np.ones((1, 1, 1), bool), np.zeros((1, 1, 1), bool)
+    form = functools.partial(_xla, matrix=matrix)
+    (found,) = form(*data, true, false, fill_begin=None, fill_end=None)
+    assert_same(found, wanted)
+    for (begin, end), fills in zip(pairs.tolist(), wanted, strict=True):
+        (found,) = form(true, false, fill_begin=begin, fill_end=end)
+        assert_same(found[0], fills, f"{begin} to {end}")
 
 
 # TRACED BOUNDS
 
 
-def test_every_span_as_data():
-    """In a batch, each matrix has a span of its own; the same spans one by one."""
-    wanted = np.stack([expected(X, *span) for span in SPANS])
-    jitted = jax.jit(functools.partial(filled, X))
-    assert_same(jax.jit(jax.vmap(functools.partial(filled, X)))(BEGIN, END), wanted)
-    for begin, end, matrix in zip(BEGIN, END, wanted, strict=True):
-        assert_same(jitted(begin, end), matrix)
-    assert jitted._cache_size() == 1
-
-
-def test_gradients():
-    """In the input and the value. A bound is an integer and has none."""
+def test_a_batch_of_spans():
+    """Its results, and its gradients in the input and the value. A bound has none."""
 
     def energy(x, value, begin, end):
-        return jnp.sum(filled(x, begin, end, value) * X)
+        output = filled(x, begin, end, value)
+        return jnp.sum(output * X), output
 
-    gradient = jax.jit(jax.vmap(jax.grad(energy, (0, 1)), (None, None, 0, 0)))
-    for span, by_x, by_value in zip(SPANS, *gradient(X, 7.0, BEGIN, END), strict=True):
-        mask = expected(np.zeros_like(X), *span, 1)
-        np.testing.assert_array_equal(by_x, X * (1 - mask))
-        assert by_value == np.sum(X * mask)
+    gradient = jax.grad(energy, (0, 1), has_aux=True)
+    found = jax.jit(jax.vmap(gradient, (None, None, 0, 0)))(
+        X, np.float32(7), BEGIN, END
+    )
+    (by_x, by_value), outputs = found
+    for i, span in enumerate(SPANS):
+        mask = expected(0 * X, *span, 1)
+        wanted = X * (1 - mask), np.sum(X * mask), expected(X, *span)
+        assert_same((by_x[i], by_value[i], outputs[i]), wanted)
 
 
 @pytest.mark.parametrize(
@@ -117,13 +108,11 @@ def test_over_explicit_axes(spec):
         sharded = jax.device_put(x, sharding)
         shared = jax.jit(filled)
         for begin, end in SPANS:
-            found = shared(sharded, begin, end)
-            np.testing.assert_array_equal(found, expected(x, begin, end))
-        along = NamedSharding(sharding.mesh, P(spec[0]))
-        bounds = [jax.device_put(bound[:2], along) for bound in (BEGIN, END)]
+            assert_same(shared(sharded, begin, end), expected(x, begin, end))
+        bounds = [jax.device_put(bound[:2], P(spec[0])) for bound in (BEGIN, END)]
         of_each = jax.jit(jax.vmap(filled))
-        wanted = [expected(*one) for one in zip(x, *bounds, strict=True)]
-        np.testing.assert_array_equal(of_each(sharded, *bounds), wanted)
+        wanted = [expected(*one) for one in zip(x, BEGIN, END, strict=False)]
+        assert_same(of_each(sharded, *bounds), np.stack(wanted))
 
 
 def test_bounds_of_every_kind():

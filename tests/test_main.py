@@ -24,9 +24,10 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 def files(*models):
     """Writes model files, and returns their names."""
-    names = [f"m{number}.json" for number in range(len(models))]
-    for name, model in zip(names, models, strict=True):
-        pathlib.Path(name).write_text(json.dumps(model))
+    names = []
+    for number, model in enumerate(models):
+        names.append(f"m{number}.json")
+        pathlib.Path(names[-1]).write_text(json.dumps(model))
     return names
 
 
@@ -64,11 +65,6 @@ def test_two_models(capsys):
     assert np.load("written.npy").tolist() == [1, 1, 2, 3, 3]
 
 
-def test_one_model_has_no_header(capsys):
-    assert run() == 0
-    assert capsys.readouterr().out == PRINTED
-
-
 def test_nothing_is_printed_if_a_file_can_not_be_written(capsys, monkeypatch):
     monkeypatch.setattr(os, "replace", mock.Mock(side_effect=OSError(5, "no")))
     rejects(capsys, ["run", *files(padding_model(), padding_model())], "be written: no")
@@ -91,7 +87,8 @@ def test_standard_input(capsys, monkeypatch):
     }.items():
         monkeypatch.setattr(sys, "stdin", stream(content))
         rejects(capsys, ["run", "-", "--max-elements", "100"], message)
-    full = mock.Mock(buffer=mock.Mock(read=mock.Mock(side_effect=MemoryError)))
+    full = mock.Mock()
+    full.buffer.read.side_effect = MemoryError
     monkeypatch.setattr(sys, "stdin", full)
     rejects(capsys, ["run", "-"], "model on standard input: there is not enough memory")
     monkeypatch.setattr(sys, "stdin", None)
@@ -217,6 +214,7 @@ def test_sigterm_that_is_ignored_stays_so():
 
 
 def test_main_in_a_thread(capsys):
+    """One model has no header."""
     with futures.ThreadPoolExecutor() as pool:
         assert pool.submit(run).result() == 0
     assert capsys.readouterr().out == PRINTED
@@ -237,7 +235,12 @@ def test_a_reader_that_goes_away(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has it")
+full_device = pytest.mark.skipif(
+    not os.path.exists("/dev/full"), reason="only Linux has it"
+)
+
+
+@full_device
 def test_a_full_disk(capsys, monkeypatch):
     with open("/dev/full", "w") as full:
         monkeypatch.setattr(sys, "stdout", full)
@@ -246,7 +249,7 @@ def test_a_full_disk(capsys, monkeypatch):
     assert capsys.readouterr().err == error
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has it")
+@full_device
 @pytest.mark.parametrize(("more", "status"), [([], 0), (["--device", "npu"], 2)])
 def test_a_full_standard_error(capsys, monkeypatch, more, status):
     with open("/dev/full", "w") as full:

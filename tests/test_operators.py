@@ -3,7 +3,6 @@
 A message names the missing part and its file. CONTRIBUTING.md has the recipe.
 """
 
-import pathlib
 import re
 
 import pytest
@@ -13,10 +12,9 @@ from benchmarks.programs import PROGRAMS
 from dmljax import _operators
 from dmljax._operators import DESCRIPTORS, OPERATORS
 from tests import oracles
+from tests.meshes import DOCS
 from tests.pallas.gpu import sanitized
 from tests.subjects import DESCRIBED, SUBJECTS
-
-DOCS = pathlib.Path(__file__).parent.parent / "docs"
 
 
 def pages(pattern=""):

@@ -12,16 +12,11 @@ from dmljax import PaddingMode, padding
 from dmljax._padding import ADJOINT, PADDING
 from dmljax._padding_forms import joined
 from tests import oracles, samples
-from tests.checks import struct
+from tests.checks import assert_same, struct
 
 REPEATING = tuple(PaddingMode)[1:]
 each_mode = pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
-FORMS = {
-    "definition": PADDING.xla,
-    "strips": PADDING.divisible,
-    "cpu": PADDING.on_platform["cpu"],
-    "joined": joined,  # a CPU joins only longer rows
-}
+ON_CPU = PADDING.on_platform["cpu"]
 CASES = [
     ((3, 4), (2, 3), (0, 1)),
     ((3, 4), (0, 5), (4, 0)),
@@ -56,28 +51,29 @@ def assert_each(form, inputs, oracle):
 
     for x, (_, *pads), found in zip(inputs, CASES, program(inputs), strict=True):
         name = f"{x.shape} {pads}"
-        np.testing.assert_array_equal(found, oracle(x, *pads), name, strict=True)
+        assert_same(found, oracle(x, *pads), name)
 
 
-# The sums of the adjoint wrap around in int8.
-each_type = pytest.mark.parametrize("dtype", ["int8", "float32"])
-
-
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize(
+    "form",
+    [PADDING.xla, PADDING.divisible, ON_CPU, joined],
+    ids=["definition", "strips", "cpu", "joined"],
+)
 @each_mode
-@each_type
-def test_padding(mode, name, dtype):
-    def form(x, **pads):
-        values = [np.full((1,) * x.ndim, 7, dtype)] * (mode is PaddingMode.CONSTANT)
-        return FORMS[name](x, *values, **pads, mode=mode)
+def test_padding(mode, form):
+    """A CPU joins only longer rows, so `joined` is called as well."""
 
-    inputs = [samples.numbers(shape, dtype, 1) for shape, _, _ in CASES]
+    def padded(x, **pads):
+        values = [np.full((1,) * x.ndim, 7, x.dtype)] * (mode is PaddingMode.CONSTANT)
+        return form(x, *values, **pads, mode=mode)
+
+    inputs = [samples.numbers(shape, "int8", 1) for shape, _, _ in CASES]
     oracle = functools.partial(oracles.padding, mode=mode.name, value=7)
-    assert_each(form, inputs, oracle)
+    assert_each(padded, inputs, oracle)
 
 
 @each_mode
-@each_type
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
 def test_adjoint(mode, dtype):
     """Each fold is added to its element. Sums keep their type, and wrap around."""
     shapes = [tuple(map(sum, zip(*case, strict=True))) for case in CASES]
@@ -103,7 +99,7 @@ def test_adjoint(mode, dtype):
 )
 def test_long_rows_of_narrow_elements_are_joined_on_a_cpu(joined, shape, start, dtype):
     pads = {"start": start, "end": start, "mode": PaddingMode.WRAP}
-    program = jax.make_jaxpr(functools.partial(FORMS["cpu"], **pads))
+    program = jax.make_jaxpr(functools.partial(ON_CPU, **pads))
     text = str(program(struct(dtype, *shape)))
     assert ["gather" in text, "concatenate" in text] == [not joined, joined]
 
@@ -111,9 +107,7 @@ def test_long_rows_of_narrow_elements_are_joined_on_a_cpu(joined, shape, start, 
 def test_rows_of_an_unknown_length_are_gathered_on_a_cpu():
     """JAX can't say whether a symbolic length is long."""
     shape = export.symbolic_shape("8, n")
-    pad = functools.partial(
-        FORMS["cpu"], start=(1, 0), end=(1, 0), mode=PaddingMode.EDGE
-    )
+    pad = functools.partial(ON_CPU, start=(1, 0), end=(1, 0), mode=PaddingMode.EDGE)
     text = str(jax.make_jaxpr(pad)(struct(np.int8, *shape)))
     assert "gather" in text
 
