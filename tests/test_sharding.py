@@ -179,6 +179,17 @@ def explicit(spec, x):
     return jax.device_put(x, sharding_of("2x4", spec, AxisType.Explicit))
 
 
+def test_mesh_axes_in_another_order_than_in_the_mesh():
+    """Neighbours along the dimension are others in the mesh."""
+
+    def pad(x):
+        padded = [pad_rows(x, NARROW, mode) for mode in PaddingMode]
+        return sum(jnp.sum(y**2) for y in padded), padded
+
+    program = jax.jit(jax.value_and_grad(pad, has_aux=True))
+    assert_equal(program(explicit(P(("b", "a")), array())), program(array()))
+
+
 def test_a_mesh_axis_with_a_long_name():
     """An array's type has the mesh axis as one string, not as several axes."""
     devices = jax.devices("cpu")[:2]
