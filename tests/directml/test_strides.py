@@ -1,6 +1,7 @@
 """Tensors are read from flat buffers, and written to them, through their strides."""
 
 import functools
+import random
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import pytest
 
 from dmljax._directml.strides import read, write
 from tests import oracles
+from tests.fuzz.descriptors import Maker
 from tests.samples import tensor
 
 LAYOUTS = [
@@ -28,20 +30,12 @@ LAYOUTS = [
 ]
 
 
-def drawn(count):
-    """Sizes and strides. Each stride steps over all smaller axes, some with gaps."""
-    generator = np.random.default_rng(0)
-    for _ in range(count):
-        sizes = generator.integers(1, 5, generator.integers(1, 4))
-        strides = np.zeros_like(sizes)
-        span = 0
-        for axis in generator.permutation(len(sizes)):
-            strides[axis] = span + generator.choice([1, 1, 2, 3])
-            span += strides[axis] * (sizes[axis] - 1)
-        yield tuple(map(int, sizes)), tuple(map(int, strides))
-
-
-TENSORS = [tensor("INT32", *n, strides=s) for n, s in (*LAYOUTS, *drawn(30))]
+# Some of the drawn layouts have gaps.
+MAKER = Maker(random.Random(0))
+for _ in range(30):
+    drawn = MAKER.sizes(high=3)
+    LAYOUTS.append((drawn, MAKER.spread(drawn)))
+TENSORS = [tensor("INT32", *sizes, strides=strides) for sizes, strides in LAYOUTS]
 
 
 def buffer_for(item, more=0):

@@ -2,14 +2,11 @@
 
 import numpy as np
 
-import dmljax
 from tests import oracles, samples
 from tests.subjects import DESCRIBED
 
 
-def random_buffer(
-    generator: np.random.Generator, name: str, tensor: dmljax.TensorDesc, size: int
-) -> np.ndarray:
+def random_buffer(generator, name, tensor, size):
     """Fills a buffer with any bits, and with indices near the `size` of an axis."""
     dtype = tensor.dtype
     length = tensor.buffer_length
@@ -25,9 +22,7 @@ def random_buffer(
     return words
 
 
-def random_inputs(
-    generator: np.random.Generator, desc: dmljax.OperatorDesc
-) -> list[np.ndarray]:
+def random_inputs(generator, desc):
     """Makes an array for each input: of its sizes, or flat if it has strides."""
     output, *_ = desc.output_tensors().values()
     size = output.sizes[desc.axis] if hasattr(desc, "axis") else 1
@@ -40,14 +35,12 @@ def random_inputs(
     return arrays
 
 
-def logical_outputs(
-    desc: dmljax.OperatorDesc, inputs: list[np.ndarray]
-) -> list[np.ndarray]:
+def logical_outputs(desc, inputs):
     """Computes the outputs by the oracle of the operator."""
     return list(map(np.asarray, DESCRIBED[desc.operator].oracle(desc, *inputs)))
 
 
-def outputs(desc: dmljax.OperatorDesc, arrays: list[np.ndarray]) -> list[np.ndarray]:
+def outputs(desc, arrays):
     """Returns the operator's expected outputs, laid out by their strides."""
     inputs = [
         oracles.strided_read(array.ravel(), tensor.sizes, tensor.strides)
@@ -63,9 +56,3 @@ def outputs(desc: dmljax.OperatorDesc, arrays: list[np.ndarray]) -> list[np.ndar
             shaped = oracles.strided_write(shaped, tensor.strides, length)
         outputs.append(shaped)
     return outputs
-
-
-def same_bits(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether two arrays have the same type, shape and bytes."""
-    alike = first.dtype == second.dtype and first.shape == second.shape
-    return alike and first.tobytes() == second.tobytes()

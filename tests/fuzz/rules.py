@@ -8,7 +8,6 @@ a rule that the package forgets or adds.
 import enum
 import math
 import sys
-from typing import Any
 
 from dmljax import FeatureLevel, PaddingMode, TensorDesc
 from tests.subjects import DESCRIBED, tables
@@ -20,7 +19,7 @@ OTHER_TYPES += ["output_coordinates_tensor"]
 LARGEST = int(sys.float_info.max)
 
 
-def accepts(desc: Any, level: int) -> bool:
+def accepts(desc, level):
     """Whether the descriptor is legal at a level."""
     fields = vars(desc)
     if not all(_legal(desc.operator, name, value) for name, value in fields.items()):
@@ -33,7 +32,7 @@ def accepts(desc: Any, level: int) -> bool:
     return DESCRIBED[desc.operator].fits(desc)
 
 
-def supported(desc: Any, level: int) -> bool:
+def supported(desc, level):
     """Whether the tables have the mode, and the ranks and types of all tensors."""
     table = DESCRIBED[desc.operator].table.items()
     rows = [row for label, row in table if FeatureLevel[f"V{label}"] <= level]
@@ -47,11 +46,11 @@ def supported(desc: Any, level: int) -> bool:
     return True
 
 
-def _integers(*values: Any, low: int = 0, high: int = 2**32 - 1) -> bool:
+def _integers(*values, low=0, high=2**32 - 1):
     return all(type(value) is int and low <= value <= high for value in values)
 
 
-def _legal(operator: str, name: str, value: Any) -> bool:
+def _legal(operator, name, value):
     """Whether a field is legal by itself.
 
     A legal value has the same kind as the field in the subject's example.
@@ -72,7 +71,7 @@ def _legal(operator: str, name: str, value: Any) -> bool:
     return _integers(value, low=-(2**31), high=2**31 - 1)  # a diagonal
 
 
-def _legal_tensor(tensor: TensorDesc, *, output: bool) -> bool:
+def _legal_tensor(tensor, *, output):
     """Whether a tensor is legal by itself."""
     sizes = tensor.sizes
     strides = tensor.strides
