@@ -61,12 +61,6 @@ def test_cases_have_names_of_their_own():
         assert len(set(labels)) == len(labels)
 
 
-def test_operators_are_timed_alone_and_in_calls(all_cases):
-    """And each of them in a program, as tests/test_operators.py demands."""
-    found = {(case.operator, case.context) for case in all_cases}
-    assert found >= {("nonzero_coordinates", "operator"), ("padding", "call")}
-
-
 def test_a_case_knows_its_smallest_traffic(all_cases):
     named = {(case.name, case.direction): case for case in all_cases}
     select = named["two tensors, 4 KiB", "forward"]
