@@ -128,14 +128,11 @@ def test_x64_mode_is_needed_in_a_call_too():
 
 
 def test_levels():
-    """The default is the newest level."""
-    wrap = pad(padding_mode=PaddingMode.WRAP)
+    """The default is the newest level. test_padding.py has levels that are too low."""
     make = create_operator
-    assert make(wrap) == make(wrap, feature_level=FeatureLevel.V6_4)
-    text = "while the feature level asked for is 6_3"
-    assert_refused("PADDING", text, make, wrap, feature_level=0x6300)
+    assert make(pad()) == make(pad(), feature_level=FeatureLevel.V6_4)
     text = "feature_level is 25601; it must be one of V1_0,...Write for example"
-    assert_refused("create_operator", text, make, wrap, feature_level=0x6401)
+    assert_refused("create_operator", text, make, pad(), feature_level=0x6401)
 
 
 @pytest.mark.parametrize("make", [create_operator, Operator])

@@ -14,12 +14,11 @@ def random_buffer(generator, name, tensor, size):
         near = generator.integers(-size - 2, size + 2, length)
         far = generator.integers(0, 2, length) * generator.integers(-(2**62), 2**62)
         return np.where(generator.random(length) < 0.9, near, far).astype(dtype)
-    words = generator.integers(0, 256, length * dtype.itemsize, np.uint8).view(dtype)
-    places = generator.random(length) < 0.5
-    bits = words.view(f"u{dtype.itemsize}")
-    special = np.array(samples.SPECIAL_BITS.get(dtype.name, (0, 1)), bits.dtype)
-    bits[places] = generator.choice(special, int(places.sum()))
-    return words
+    unsigned = f"u{dtype.itemsize}"
+    bits = np.frombuffer(generator.bytes(length * dtype.itemsize), unsigned)
+    special = np.array(samples.SPECIAL_BITS.get(dtype.name, (0, 1)), unsigned)
+    chosen = generator.choice(special, length)
+    return np.where(generator.random(length) < 0.5, bits, chosen).view(dtype)
 
 
 def random_inputs(generator, desc):

@@ -10,6 +10,7 @@ import math
 import sys
 
 from dmljax import FeatureLevel, PaddingMode, TensorDesc
+from tests import oracles
 from tests.subjects import DESCRIBED, tables
 
 MODE_LEVELS = {PaddingMode.SYMMETRIC: 0x3000, PaddingMode.WRAP: 0x6400}
@@ -80,12 +81,8 @@ def _legal_tensor(tensor, *, output):
         return False
     if strides and not (_integers(*strides) and len(strides) == len(sizes)):
         return False
-    extent = math.prod(sizes)
-    if strides:
-        steps = zip(sizes, strides, strict=True)
-        extent = 1 + sum((size - 1) * step for size, step in steps)
     width = tensor.dtype.itemsize
-    implied = (extent * width + 3) // 4 * 4
+    implied = oracles.implied_bytes(sizes, strides, width)
     total = tensor.total_tensor_size_in_bytes
     given = implied if total is None else total
     if not _integers(given, low=implied, high=2**64 - 1) or tensor.flags not in (0, 1):
@@ -96,6 +93,7 @@ def _legal_tensor(tensor, *, output):
         return False
     if not (strides and output):
         return True
+    extent = oracles.implied_bytes(sizes, strides, 4) // 4
     if max(extent, (total or 0) // width) >= 2**32:
         return False
     axes = [(n - 1, step) for n, step in zip(sizes, strides, strict=True) if n > 1]

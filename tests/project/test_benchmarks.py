@@ -340,17 +340,17 @@ def test_the_ledger_has_the_cases_of_today_and_no_others(device):
 
 def test_tables_and_a_picture_in_git_are_those_of_the_ledger(tmp_path, monkeypatch):
     docs = plot.DOCS
-    text = (docs / "benchmarks.md").read_text()
+    pages = {
+        path.name: path.read_text() for path in (docs / "benchmarks.md", plot.README)
+    }
     marked = r"^(<!-- python -m benchmarks\.plot .* -->\n)(\|.*\n)+"
-    without = re.sub(marked, r"\1", text, flags=re.MULTILINE)
-    (tmp_path / "benchmarks.md").write_text(without)
+    for name, text in pages.items():
+        (tmp_path / name).write_text(re.sub(marked, r"\1", text, flags=re.MULTILINE))
     monkeypatch.setattr(plot, "DOCS", tmp_path)
     monkeypatch.setattr(plot, "README", tmp_path / "README.md")
-    readme = (docs.parent / "README.md").read_text()
-    (tmp_path / "README.md").write_text(re.sub(marked, r"\1", readme, flags=re.M))
     plot.main()
-    assert (tmp_path / "benchmarks.md").read_text() == text
-    assert (tmp_path / "README.md").read_text() == readme
+    for name, text in pages.items():
+        assert (tmp_path / name).read_text() == text
     drawn = words_of(tmp_path / "benchmarks_overview.svg")
     assert drawn == words_of(docs / "benchmarks_overview.svg")
     assert "causal attention" in "".join(drawn)
@@ -458,34 +458,24 @@ def test_scaling_goes_on_after_a_program_that_fails(tmp_path, monkeypatch, capsy
     assert [key[1] for key in found] == [divided.BY_PARTS.case]
 
 
-@functools.cache
-def on_one_device(work):
-    return scaling.results(work, 1)
-
-
-@several
-@pytest.mark.parametrize("work", divided.WORK, ids=lambda work: work.label)
-def test_work_has_the_same_results_on_all_devices(work):
-    """Different results stop the run before the work is timed."""
-    # One device has the same program for both kinds of axes.
-    automatic = dataclasses.replace(work, divided=None, kind=AxisType.Auto)
-    scaling.check(work, 4, on_one_device(automatic))
-
-
 # All twins in one type with automatic axes; their other types are slow tests.
-TWINS = []
+COMPARED = [*divided.WORK]
 for work in divided.BESIDE_JNP:
     first = not {"float32", "uint8"} & {*work.dtypes} and work.axes == "automatic"
-    marks = [] if first else [pytest.mark.slow]
     if work.twin:
-        TWINS.append(pytest.param(work, id=work.label, marks=marks))
+        marks = () if first else pytest.mark.slow
+        COMPARED.append(pytest.param(work, marks=marks))
+on_one_device = functools.cache(functools.partial(scaling.results, devices=1))
 
 
 @several
-@pytest.mark.parametrize("work", TWINS)
-def test_a_program_and_its_twin_have_the_same_results(work):
-    twin = dataclasses.replace(work, function=work.twin)
-    scaling.check(work, 4, scaling.results(twin, 1))
+@pytest.mark.parametrize("work", COMPARED, ids=lambda work: work.label)
+def test_several_devices_have_the_results_of_one_or_of_the_twin(work):
+    """Different results stop the run before the work is timed."""
+    function = work.twin or work.function
+    # One device has the same program for both kinds of axes.
+    other = dataclasses.replace(work, function=function, kind=AxisType.Auto)
+    scaling.check(work, 4, on_one_device(dataclasses.replace(other, divided=None)))
 
 
 @several
