@@ -15,25 +15,17 @@ from tests.samples import tensor
 
 LAYOUTS = [
     ((4,), (0,)),
-    ((4,), (3,)),
     ((1,), (2**32 - 1,)),
     ((1, 3, 4), (2**32 - 1, 0, 2)),
     ((2, 3, 2), (0, 3, 2)),
     ((3, 4), (1, 1)),
-    ((1, 3, 2, 2), (12, 1, 6, 3)),
     # The strides of a packed tensor with its axes transposed.
     ((3, 3), (1, 3)),
-    # The inverse of this order of axes is another order, so a wrong inverse shows.
-    ((2, 3, 4), (1, 8, 2)),
-    ((2, 3, 4), (16, 1, 4)),
-    ((2, 1, 2, 1, 2, 1, 2, 2), (1, 0, 2, 0, 4, 9, 8, 16)),
 ]
-
-
-# Some of the drawn layouts have gaps.
+# Axes in any order, some with gaps. The inverse of some orders is another order.
 MAKER = Maker(random.Random(0))
-for _ in range(30):
-    drawn = MAKER.sizes(high=3)
+for _ in range(40):
+    drawn = MAKER.sizes()
     LAYOUTS.append((drawn, MAKER.spread(drawn)))
 TENSORS = [tensor("INT32", *sizes, strides=strides) for sizes, strides in LAYOUTS]
 

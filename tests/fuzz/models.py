@@ -129,5 +129,7 @@ def final_bytes(model):
         for (field, tensor), value in zip(outputs, results, strict=True):
             name, offset, _ = command.bindings[field]
             _elements(tensor, state[name], offset)[...] = value.reshape(tensor.sizes)
-    lengths = {n: r.length * r.dtype.itemsize for n, r in model.resources.items()}
-    return {name: state[name][:length].tobytes() for name, length in lengths.items()}
+    return {
+        name: state[name][: resource.values.nbytes].tobytes()
+        for name, resource in model.resources.items()
+    }
