@@ -40,6 +40,7 @@ def test_a_table_in_markdown():
 def test_ranks_and_types_at_each_level(operator, label):
     """A level without a row has the row of the level before."""
     support = DESCRIPTORS[operator].support
+    assert [each.label for each in support] == list(TABLES[operator])
     check = functools.partial(
         check_support, operator, support, FeatureLevel[f"V{label}"]
     )

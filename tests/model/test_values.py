@@ -117,7 +117,6 @@ FLOATS = "it must be a number or 'nan', 'inf', '-inf'."
         ("UINT8", [0, 256], f"initialValues[1] is 256; {INTEGERS}"),
         ("UINT8", [0, -1], f"initialValues[1] is -1; {INTEGERS}"),
         ("UINT8", [2.0], f"initialValues[0] is 2.0; {INTEGERS}"),
-        ("UINT8", ["nan"], f"initialValues[0] is 'nan'; {INTEGERS}"),
         ("UINT8", [True], f"initialValues[0] is true; {INTEGERS}"),
         ("UINT8", {"valueCount": 2, "value": 256}, f"'value' is 256; {INTEGERS}"),
         ("FLOAT32", [1, "x"], f"initialValues[1] is 'x'; {FLOATS}"),
