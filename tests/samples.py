@@ -201,8 +201,6 @@ class Described(NamedTuple):
         floats if the operator is linear.
       fields: the fields of the C struct, in their order.
       table: the support table, by feature level.
-      attributes: `(rank, data type) -> values` of the fields behind the tensors, for an
-        output of this rank and type.
       fits: `desc -> bool`, whether legal fields are legal together.
       make: makes a valid descriptor at random, from a Maker of `tests.fuzz`.
       oracle: `(desc, *arrays) -> outputs` in NumPy. All tensors are packed.
@@ -212,7 +210,6 @@ class Described(NamedTuple):
     example: Any
     fields: str
     table: dict[str, dict[str, tuple[int, int, str]]]
-    attributes: Callable
     fits: Callable
     make: Callable
     oracle: Callable

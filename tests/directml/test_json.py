@@ -43,13 +43,8 @@ def test_nothing_is_lost(name, x64):
     for desc in made(name, 30):
         written = desc.to_json()
         assert written["type"] == f"DML_OPERATOR_{name}"
-        present = {
-            c_name(field.name)
-            for field in dataclasses.fields(desc)
-            if getattr(desc, field.name) is not None
-        }
-        fields = DESCRIBED[name].fields.split()
-        assert list(written["desc"]) == [one for one in fields if one in present]
+        present = [field for field, value in vars(desc).items() if value is not None]
+        assert list(written["desc"]) == list(map(c_name, present))
         # Equal operators have the same bits, of NaN and of zeros too.
         assert create_operator(read_back(desc)) == create_operator(desc)
 

@@ -1,9 +1,7 @@
 """Descriptors are values, and their fields are those of the C structs."""
 
-import copy
 import dataclasses
 import enum
-import pickle
 import typing
 
 import numpy as np
@@ -28,12 +26,12 @@ def test_fields_are_those_of_the_struct(name):
 
 @each_descriptor
 def test_a_descriptor_is_a_value(name):
+    """The test of operators copies and pickles them."""
     for desc in made(name, 10):
         same = dataclasses.replace(desc)
-        for other in (same, copy.deepcopy(desc), pickle.loads(pickle.dumps(desc))):
-            assert other == desc
-            assert hash(other) == hash(desc)
-            assert repr(other) == repr(desc)
+        assert same == desc
+        assert hash(same) == hash(desc)
+        assert repr(same) == repr(desc)
         first = next(iter(field_types(type(desc))))
         changed = dataclasses.replace(desc, **{first: tensor("INT8", 99)})
         assert changed != desc

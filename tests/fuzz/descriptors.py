@@ -7,11 +7,9 @@ import dataclasses
 import enum
 import math
 import random
-from typing import Any
 
 import numpy as np
 
-import dmljax
 from dmljax import DataType as T
 from dmljax import FeatureLevel, TensorDesc, TensorFlags
 from tests.samples import INT32_MAX, INT32_MIN
@@ -26,23 +24,23 @@ WHOLE = [10.6, -10.6, 255.5, -1.0, 3e9, -3e9, 1e19, 1e30, 7, 2**31, 2**63, 2**64
 class Maker:
     """Makes random descriptors."""
 
-    def __init__(self, generator: random.Random) -> None:
+    def __init__(self, generator):
         self.random = generator
 
-    def desc(self) -> dmljax.OperatorDesc:
+    def desc(self):
         """Makes a descriptor of any operator that is valid at the newest level."""
         return DESCRIBED[self.random.choice(sorted(DESCRIBED))].make(self)
 
-    def level(self) -> FeatureLevel:
+    def level(self):
         """Chooses the newest level, or any other."""
         newest = self.random.random() < 0.7
         return max(FeatureLevel) if newest else self.random.choice(list(FeatureLevel))
 
     # Parts
 
-    def sizes(self, low: int = 1, high: int = 8, most: int = 40) -> tuple[int, ...]:
+    def sizes(self, low=1, high=8, most=40):
         """Chooses sizes with at most `most` elements, often with axes of size 1."""
-        sizes: list[int] = []
+        sizes = []
         for _ in range(self.random.randint(low, high)):
             room = most // math.prod(sizes)
             size = self.random.choice((1, 1, 2, 3, 4, 5, 7, 16, 33))
@@ -50,13 +48,11 @@ class Maker:
         self.random.shuffle(sizes)
         return tuple(sizes)
 
-    def data_type(self, names: str) -> T:
+    def data_type(self, names):
         """Chooses one of the data types that a support table names."""
         return T[self.random.choice(names.split())]
 
-    def tensor(
-        self, data_type: T, sizes: tuple[int, ...], *, output: bool = False
-    ) -> TensorDesc:
+    def tensor(self, data_type, sizes, *, output=False):
         """Makes a tensor, packed or with strides, and with any optional fields."""
         strides = None
         if self.random.random() < 0.55:
@@ -76,7 +72,7 @@ class Maker:
             changes["guaranteed_base_offset_alignment"] = max(power, width)
         return dataclasses.replace(tensor, **changes)
 
-    def spread(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    def spread(self, sizes):
         """Makes strides for any order of the axes, with gaps."""
         strides = [0] * len(sizes)
         order = list(range(len(sizes)))
@@ -87,12 +83,12 @@ class Maker:
             step = step * sizes[axis] + self.random.choice((0, 0, 0, 1, 3))
         return tuple(strides)
 
-    def int32(self) -> int:
+    def int32(self):
         """Chooses a diagonal, near the matrix or at the limits of INT32."""
         far = (INT32_MIN, INT32_MIN + 1, INT32_MAX - 1, INT32_MAX)
         return self.random.choice((*far, *range(-6, 7), 2**30, -(2**30)))
 
-    def number(self, data_type: T) -> int | float:
+    def number(self, data_type):
         """Chooses a number of the data type, now and then a limit, NaN or infinity."""
         if data_type.dtype.kind == "f":
             return self.random.choice(FLOATS)
@@ -101,12 +97,12 @@ class Maker:
         high = int(limits.max)
         return self.random.choice((low, high, 0, 1, high // 3, low // 2, high - 1))
 
-    def float32(self) -> float:
+    def float32(self):
         """Chooses a FLOAT attribute."""
         return self.random.choice(FLOATS + WHOLE)
 
 
-def made(name: str, count: int) -> list[dmljax.OperatorDesc]:
+def made(name, count):
     """Makes valid descriptors of an operator, the same in every run."""
     maker = Maker(random.Random(name))
     return [DESCRIBED[name].make(maker) for _ in range(count)]
@@ -119,7 +115,7 @@ ODD = [-1, 0, 1, 2, 8, 9, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**64]
 ODD += [1.5, "1", True, None]
 
 
-def changed(maker: Maker, desc: dmljax.OperatorDesc) -> dmljax.OperatorDesc:
+def changed(maker, desc):
     """Changes a field of a descriptor or of a tensor. This may break a rule.
 
     Raises:
@@ -133,7 +129,7 @@ def changed(maker: Maker, desc: dmljax.OperatorDesc) -> dmljax.OperatorDesc:
     return dataclasses.replace(desc, **changes)
 
 
-def _other(maker: Maker, value: Any) -> Any:
+def _other(maker, value):
     """Returns a replacement for a value: a near value, or an odd one."""
     choose = maker.random
     if isinstance(value, enum.Enum):

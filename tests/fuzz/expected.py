@@ -2,14 +2,11 @@
 
 import numpy as np
 
-import dmljax
 from tests import oracles, samples
 from tests.subjects import DESCRIBED
 
 
-def random_buffer(
-    generator: np.random.Generator, name: str, tensor: dmljax.TensorDesc, size: int
-) -> np.ndarray:
+def random_buffer(generator, name, tensor, size):
     """Fills a buffer with any bits, and with indices near the `size` of an axis."""
     dtype = tensor.dtype
     length = tensor.buffer_length
@@ -17,17 +14,14 @@ def random_buffer(
         near = generator.integers(-size - 2, size + 2, length)
         far = generator.integers(0, 2, length) * generator.integers(-(2**62), 2**62)
         return np.where(generator.random(length) < 0.9, near, far).astype(dtype)
-    words = generator.integers(0, 256, length * dtype.itemsize, np.uint8).view(dtype)
-    places = generator.random(length) < 0.5
-    bits = words.view(f"u{dtype.itemsize}")
-    special = np.array(samples.SPECIAL_BITS.get(dtype.name, (0, 1)), bits.dtype)
-    bits[places] = generator.choice(special, int(places.sum()))
-    return words
+    unsigned = f"u{dtype.itemsize}"
+    bits = np.frombuffer(generator.bytes(length * dtype.itemsize), unsigned)
+    special = np.array(samples.SPECIAL_BITS.get(dtype.name, (0, 1)), unsigned)
+    chosen = generator.choice(special, length)
+    return np.where(generator.random(length) < 0.5, bits, chosen).view(dtype)
 
 
-def random_inputs(
-    generator: np.random.Generator, desc: dmljax.OperatorDesc
-) -> list[np.ndarray]:
+def random_inputs(generator, desc):
     """Makes an array for each input: of its sizes, or flat if it has strides."""
     output, *_ = desc.output_tensors().values()
     size = output.sizes[desc.axis] if hasattr(desc, "axis") else 1
@@ -40,14 +34,12 @@ def random_inputs(
     return arrays
 
 
-def logical_outputs(
-    desc: dmljax.OperatorDesc, inputs: list[np.ndarray]
-) -> list[np.ndarray]:
+def logical_outputs(desc, inputs):
     """Computes the outputs by the oracle of the operator."""
     return list(map(np.asarray, DESCRIBED[desc.operator].oracle(desc, *inputs)))
 
 
-def outputs(desc: dmljax.OperatorDesc, arrays: list[np.ndarray]) -> list[np.ndarray]:
+def outputs(desc, arrays):
     """Returns the operator's expected outputs, laid out by their strides."""
     inputs = [
         oracles.strided_read(array.ravel(), tensor.sizes, tensor.strides)
@@ -63,9 +55,3 @@ def outputs(desc: dmljax.OperatorDesc, arrays: list[np.ndarray]) -> list[np.ndar
             shaped = oracles.strided_write(shaped, tensor.strides, length)
         outputs.append(shaped)
     return outputs
-
-
-def same_bits(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether two arrays have the same type, shape and bytes."""
-    alike = first.dtype == second.dtype and first.shape == second.shape
-    return alike and first.tobytes() == second.tobytes()

@@ -2,15 +2,11 @@
 
 import copy
 import json
-import random
-from typing import Any
 
 import numpy as np
 
-from dmljax._model.format import Model
-from tests import oracles
 from tests.fuzz import expected
-from tests.fuzz.descriptors import ODD, Maker
+from tests.fuzz.descriptors import ODD
 
 # They take the place of other values: limits of C's types, and values of other types.
 VALUES = [*ODD, 10**40, 0.0, -1.5, 1e300, "", "x", "nan", "UINT8", "INT64", "UNKNOWN"]
@@ -21,17 +17,17 @@ PIECES = [b"", b"//", b"/*", b"9" * 40, b"null", b",", b"]", b"{", b'"', b"\\", 
 # VALID MODELS
 
 
-def valid_model(maker: Maker) -> dict[str, Any]:
+def valid_model(maker):
     """Makes a model of one or two dispatches of random descriptors."""
     choose = maker.random
-    resources: dict[str, Any] = {}
-    dispatchables: dict[str, Any] = {}
-    commands: list[dict[str, Any]] = []
+    resources = {}
+    dispatchables = {}
+    commands = []
     for number in range(choose.randint(1, 2)):
         desc = maker.desc()
         # The dispatchable has some of the bindings, because only those may be owned.
-        first: dict[str, Any] = {}
-        bindings: dict[str, Any] = {}
+        first = {}
+        bindings = {}
         for field, tensor in desc.tensors().items():
             name = f"r{number}{field}"
             chosen = first if choose.random() < 0.2 else bindings
@@ -51,7 +47,7 @@ def valid_model(maker: Maker) -> dict[str, Any]:
     }
 
 
-def _bound(choose: random.Random, name: str, tensor: Any) -> tuple[Any, Any]:
+def _bound(choose, name, tensor):
     """Makes a binding for a tensor and its resource, whose data type may differ."""
     data_type = choose.choice((tensor.data_type.name, "UINT8", "INT16"))
     width = np.dtype(data_type.lower()).itemsize
@@ -70,7 +66,7 @@ def _bound(choose: random.Random, name: str, tensor: Any) -> tuple[Any, Any]:
 # DAMAGE
 
 
-def damaged(choose: random.Random, model: dict[str, Any]) -> bytes:
+def damaged(choose, model):
     """Returns the text of a model with some damage, and now and then without any."""
     for _ in range(choose.choice((0, 1, 1, 2))):
         _damage_value(choose, model)
@@ -82,7 +78,7 @@ def damaged(choose: random.Random, model: dict[str, Any]) -> bytes:
     return text
 
 
-def _damage_value(choose: random.Random, model: dict[str, Any]) -> None:
+def _damage_value(choose, model):
     """Changes a number, removes a value, or replaces a value."""
     places = _places(model)
     numbers = [(p, k) for p, k in places if type(p[k]) is int]
@@ -99,7 +95,7 @@ def _damage_value(choose: random.Random, model: dict[str, Any]) -> None:
         parent[key] = copy.deepcopy(choose.choice(VALUES))
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
+def _places(value):
     """Lists every place in a JSON value, as its container and its key."""
     found = []
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
@@ -112,7 +108,13 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
 # RESULTS
 
 
-def final_bytes(model: Model) -> dict[str, bytes]:
+def _elements(tensor, buffer, offset):
+    """The elements of a tensor in a buffer of bytes, as a view."""
+    strides = [stride * tensor.dtype.itemsize for stride in tensor.element_strides]
+    return np.ndarray(tensor.sizes, tensor.dtype, buffer, offset, strides)
+
+
+def final_bytes(model):
     """Computes the final bytes of the resources by the oracles."""
     initial = {name: r.content for name, r in model.resources.items()}
     state = copy.deepcopy(initial)
@@ -120,19 +122,14 @@ def final_bytes(model: Model) -> dict[str, bytes]:
         inputs = []
         for field, tensor in command.desc.input_tensors().items():
             name, offset, owned = command.bindings[field]
-            size = tensor.extent * tensor.dtype.itemsize
-            buffer = (initial if owned else state)[name][offset : offset + size]
-            elements = buffer.copy().view(tensor.dtype)
-            inputs.append(oracles.strided_read(elements, tensor.sizes, tensor.strides))
+            buffers = initial if owned else state
+            inputs.append(_elements(tensor, buffers[name], offset))
         results = expected.logical_outputs(command.desc, inputs)
         outputs = command.desc.output_tensors().items()
         for (field, tensor), value in zip(outputs, results, strict=True):
             name, offset, _ = command.bindings[field]
-            width = tensor.dtype.itemsize
-            shaped = value.reshape(tensor.sizes)
-            for coordinate in np.ndindex(tensor.sizes):
-                at = offset + width * int(np.dot(coordinate, tensor.element_strides))
-                element = np.frombuffer(shaped[coordinate].tobytes(), np.uint8)
-                state[name][at : at + width] = element
-    lengths = {n: r.length * r.dtype.itemsize for n, r in model.resources.items()}
-    return {name: state[name][:length].tobytes() for name, length in lengths.items()}
+            _elements(tensor, state[name], offset)[...] = value.reshape(tensor.sizes)
+    return {
+        name: state[name][: resource.values.nbytes].tobytes()
+        for name, resource in model.resources.items()
+    }

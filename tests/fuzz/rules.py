@@ -8,9 +8,9 @@ a rule that the package forgets or adds.
 import enum
 import math
 import sys
-from typing import Any
 
 from dmljax import FeatureLevel, PaddingMode, TensorDesc
+from tests import oracles
 from tests.subjects import DESCRIBED, tables
 
 MODE_LEVELS = {PaddingMode.SYMMETRIC: 0x3000, PaddingMode.WRAP: 0x6400}
@@ -20,7 +20,7 @@ OTHER_TYPES += ["output_coordinates_tensor"]
 LARGEST = int(sys.float_info.max)
 
 
-def accepts(desc: Any, level: int) -> bool:
+def accepts(desc, level):
     """Whether the descriptor is legal at a level."""
     fields = vars(desc)
     if not all(_legal(desc.operator, name, value) for name, value in fields.items()):
@@ -33,7 +33,7 @@ def accepts(desc: Any, level: int) -> bool:
     return DESCRIBED[desc.operator].fits(desc)
 
 
-def supported(desc: Any, level: int) -> bool:
+def supported(desc, level):
     """Whether the tables have the mode, and the ranks and types of all tensors."""
     table = DESCRIBED[desc.operator].table.items()
     rows = [row for label, row in table if FeatureLevel[f"V{label}"] <= level]
@@ -47,11 +47,11 @@ def supported(desc: Any, level: int) -> bool:
     return True
 
 
-def _integers(*values: Any, low: int = 0, high: int = 2**32 - 1) -> bool:
+def _integers(*values, low=0, high=2**32 - 1):
     return all(type(value) is int and low <= value <= high for value in values)
 
 
-def _legal(operator: str, name: str, value: Any) -> bool:
+def _legal(operator, name, value):
     """Whether a field is legal by itself.
 
     A legal value has the same kind as the field in the subject's example.
@@ -72,7 +72,7 @@ def _legal(operator: str, name: str, value: Any) -> bool:
     return _integers(value, low=-(2**31), high=2**31 - 1)  # a diagonal
 
 
-def _legal_tensor(tensor: TensorDesc, *, output: bool) -> bool:
+def _legal_tensor(tensor, *, output):
     """Whether a tensor is legal by itself."""
     sizes = tensor.sizes
     strides = tensor.strides
@@ -81,12 +81,8 @@ def _legal_tensor(tensor: TensorDesc, *, output: bool) -> bool:
         return False
     if strides and not (_integers(*strides) and len(strides) == len(sizes)):
         return False
-    extent = math.prod(sizes)
-    if strides:
-        steps = zip(sizes, strides, strict=True)
-        extent = 1 + sum((size - 1) * step for size, step in steps)
     width = tensor.dtype.itemsize
-    implied = (extent * width + 3) // 4 * 4
+    implied = oracles.implied_bytes(sizes, strides, width)
     total = tensor.total_tensor_size_in_bytes
     given = implied if total is None else total
     if not _integers(given, low=implied, high=2**64 - 1) or tensor.flags not in (0, 1):
@@ -97,6 +93,7 @@ def _legal_tensor(tensor: TensorDesc, *, output: bool) -> bool:
         return False
     if not (strides and output):
         return True
+    extent = oracles.implied_bytes(sizes, strides, 4) // 4
     if max(extent, (total or 0) // width) >= 2**32:
         return False
     axes = [(n - 1, step) for n, step in zip(sizes, strides, strict=True) if n > 1]

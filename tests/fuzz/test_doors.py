@@ -39,37 +39,45 @@ def arrays(draw, sizes=(2, 3)):
     return jnp.asarray(array)
 
 
+PAIRS = st.tuples(NUMBERS, NUMBERS)
+CONSTANTS = st.one_of(NUMBERS, PAIRS, st.tuples(PAIRS, PAIRS), arrays(()))
+CHOSEN = {
+    "size": st.integers(1, 6),
+    "fill_value": st.one_of(NUMBERS, arrays(())),
+}
+FOUND = {"size": st.integers(0, 6), "fill_value": st.sampled_from([None, -1, 9])}
+# The arguments of each function, besides one array of the usual sizes.
+ARGUMENTS = {
+    "pad": {
+        "pad_width": st.sampled_from([0, 1, (1, 2), ((1, 0), (2, 4))]),
+        "mode": st.sampled_from(MODES),
+    },
+    "tril": {"k": st.integers(-3, 3)},
+    "triu": {"k": st.integers(-3, 3)},
+    "one_hot": {
+        # Of more classes than a type counts, jax.nn's gives two ones (test_numpy.py):
+        # int8 counts to 127, and bfloat16 to 256.
+        "num_classes": st.sampled_from([0, 1, 3, 100]),
+        "dtype": st.sampled_from([None, bool, float, int, "bfloat16"]),
+        "axis": st.sampled_from([0, 1, -1]),
+    },
+    "extract": CHOSEN,
+    "compress": CHOSEN,
+    "nonzero": FOUND,
+    "flatnonzero": FOUND,
+    "argwhere": FOUND,
+}
+SIZES = {"one_hot": [(4,)], "extract": [(6,), (2, 3)], "compress": [(6,), (2, 3)]}
+
+
 @st.composite
 def calls(draw):
     """The name of a function, its arrays, and its other arguments."""
     name = draw(st.sampled_from(dnp.__all__))
-    options = {}
-    if name == "pad":
-        given = [draw(arrays())]
-        options = {"pad_width": draw(st.sampled_from([0, 1, (1, 2), ((1, 0), (2, 4))]))}
-        options["mode"] = draw(st.sampled_from(MODES))
-        if options["mode"] == "constant":
-            pair = st.tuples(NUMBERS, NUMBERS)
-            values = draw(st.one_of(NUMBERS, pair, st.tuples(pair, pair), arrays(())))
-            options["constant_values"] = values
-    elif name in ("tril", "triu"):
-        given = [draw(arrays())]
-        options = {"k": draw(st.integers(-3, 3))}
-    elif name == "one_hot":
-        given = [draw(arrays((4,)))]
-        # Of more classes than INT8 counts, jax.nn's gives two ones (test_numpy.py).
-        many = 100 if given[0].dtype.itemsize == 1 else 300
-        options = {"num_classes": draw(st.sampled_from([0, 1, 3, many]))}
-        options["dtype"] = draw(st.sampled_from([None, bool, float, int, "bfloat16"]))
-        options["axis"] = draw(st.sampled_from([0, 1, -1]))
-    elif name in ("extract", "compress"):
-        given = [draw(arrays((6,))), draw(arrays())]
-        options = {"size": draw(st.integers(1, 6))}
-        options["fill_value"] = draw(st.one_of(NUMBERS, arrays(())))
-    else:
-        given = [draw(arrays())]
-        options = {"size": draw(st.integers(0, 6))}
-        options["fill_value"] = draw(st.sampled_from([None, -1, 9]))
+    given = [draw(arrays(sizes)) for sizes in SIZES.get(name, [(2, 3)])]
+    options = draw(st.fixed_dictionaries(ARGUMENTS[name]))
+    if options.get("mode") == "constant":
+        options["constant_values"] = draw(CONSTANTS)
     return name, given, options
 
 

@@ -1,7 +1,6 @@
 """Reading and writing images."""
 
 import math
-import struct
 import sys
 import zlib
 
@@ -110,32 +109,21 @@ def test_a_wrong_image_resource(more, message):
     assert message in m.refusal(m.holding(m.source("in.png") | more))
 
 
-def deep_png(colours, *first):
-    """A black PNG of 16 bits, of 5 rows and 7 columns, after the chunks of `first`."""
-    row = bytes(1 + 7 * 2 * {0: 1, 2: 3, 4: 2, 6: 4}[colours])
-    content = b"\x89PNG\r\n\x1a\n"
-    for kind, data in (
-        *first,
-        (b"IHDR", struct.pack(">IIBBBBB", 7, 5, 16, colours, 0, 0, 0)),
-        (b"IDAT", zlib.compress(row * 5)),
-        (b"IEND", b""),
-    ):
-        content += struct.pack(">I", len(data)) + kind + data
-        content += struct.pack(">I", zlib.crc32(kind + data))
-    return content
-
-
 def test_images_that_can_not_be_read(folder):
     write_image("cut.png")
     (folder / "cut.png").write_bytes((folder / "cut.png").read_bytes()[:80])
     (folder / "text.png").write_bytes(b"no image")
     reasons = {"cut.png": "", "text.png": "cannot identify image file"}
-    for colours in (0, 2, 4, 6):  # grey and RGB, each without and with alpha
-        (folder / f"deep{colours}.png").write_bytes(deep_png(colours))
-        reasons[f"deep{colours}.png"] = "its pixels have more than 8 bits"
-    shallow = b"IHDR", struct.pack(">IIBBBBB", 7, 5, 8, 2, 0, 0, 0)
-    (folder / "twice.png").write_bytes(deep_png(2, shallow))
-    reasons["twice.png"] = "its pixels have more than 8 bits"
+    for mode in ("L", "RGB", "LA", "RGBA"):
+        write_image("in.png", mode)
+        shallow = (folder / "in.png").read_bytes()
+        # The file begins with 8 bytes, and then has a chunk about the size, the bits
+        # and the colours. The chunk ends with its checksum.
+        header = shallow[8:24] + b"\x10" + shallow[25:29]
+        deep = header + zlib.crc32(header[4:]).to_bytes(4) + shallow[33:]
+        for name, begin in (("deep", 8), ("twice", 33)):
+            (folder / f"{name} {mode}.png").write_bytes(shallow[:begin] + deep)
+            reasons[f"{name} {mode}.png"] = "its pixels have more than 8 bits"
     for name, reason in reasons.items():
         message = m.refusal(m.holding(m.source(name)))
         assert f"sourcePath '{name}' cannot be converted: {reason}" in message

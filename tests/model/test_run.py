@@ -113,17 +113,6 @@ def test_elements_and_their_bytes_are_returned_by_one_program():
     assert all(".optimization_barrier" in lines[n - 1] for n in converted)
 
 
-def test_int64_stays_exact_in_x64_mode(x64):
-    first = 2**53 + 1
-    last = -(2**63)
-    source = m.model(
-        {"in": m.data("INT64", [first, last]), "out": m.zeros("INT64", 4)},
-        {"pad": m.pad((2,), data_type="INT64")},
-        m.dispatch("pad", InputTensor="in", OutputTensor="out"),
-    )
-    assert dmljax.run_model(source)["out"].tolist() == [first, first, last, last]
-
-
 @pytest.mark.parametrize("setting", [jax.disable_jit, jax.debug_nans, jax.debug_infs])
 def test_settings_for_debugging_do_not_change_a_model(setting):
     with setting(True):

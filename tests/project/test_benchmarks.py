@@ -1,6 +1,7 @@
 """The benchmarks run, check results, and write the ledger's rows. Times are ignored."""
 
 import dataclasses
+import functools
 import re
 import shlex
 
@@ -8,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType
 
 from benchmarks import __main__ as command
 from benchmarks import (
@@ -40,15 +42,18 @@ QUICK = ("--rounds", "1", "--commit", "test")
 SMALL = (*QUICK, "--elements", "1024")
 
 
-@pytest.fixture(scope="module")
-def all_cases(standard_promotion):
-    return list(cases("cpu", 2**10))
-
-
-@pytest.fixture
-def small_ceilings(monkeypatch):
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """The arrays that are copied, and those that are compared, are small."""
     sizes = {"cpu": 2**12, "gpu": 2**12}
     monkeypatch.setattr("benchmarks.timing.CEILING_BYTES", sizes)
+    monkeypatch.setitem(scaling.CHECKED, "cpu", 2**16)
+
+
+@functools.cache
+def every(platform, elements=2**26):
+    """All cases: it takes half a second to make them."""
+    return list(cases(platform, elements))
 
 
 # CASES
@@ -56,19 +61,13 @@ def small_ceilings(monkeypatch):
 
 def test_cases_have_names_of_their_own():
     several = (*divided.WORK, *divided.BESIDE_JNP)
-    for every in (cases("cpu", 2**26), cases("gpu", 2**26), several):
-        labels = [one.label for one in every]
+    for named in (every("cpu"), every("gpu"), several):
+        labels = [one.label for one in named]
         assert len(set(labels)) == len(labels)
 
 
-def test_operators_are_timed_alone_and_in_calls(all_cases):
-    """And each of them in a program, as tests/test_operators.py demands."""
-    found = {(case.operator, case.context) for case in all_cases}
-    assert found >= {("nonzero_coordinates", "operator"), ("padding", "call")}
-
-
-def test_a_case_knows_its_smallest_traffic(all_cases):
-    named = {(case.name, case.direction): case for case in all_cases}
+def test_a_case_knows_its_smallest_traffic():
+    named = {(case.name, case.direction): case for case in every("cpu", 2**10)}
     select = named["two tensors, 4 KiB", "forward"]
     assert select.bytes == 13 * 1024
     assert select.elements == 1024
@@ -83,8 +82,8 @@ def test_a_case_knows_its_smallest_traffic(all_cases):
 
 # All programs with one type; their other types are slow tests.
 TIMED = []
-EVERY = {**dict(padding.on_cpu()), **dict(one_hot.on_cpu()), **PROGRAMS}
-for name, one in EVERY.items():
+ON_CPUS = {**dict(padding.on_cpu()), **dict(one_hot.on_cpu()), **PROGRAMS}
+for name, one in ON_CPUS.items():
     first, *others = one.dtypes
     TIMED.append(pytest.param(name, one, first))
     slow = [pytest.param(name, one, kind, marks=pytest.mark.slow) for kind in others]
@@ -103,10 +102,10 @@ def test_a_program_computes_the_same_in_every_spelling(name, program, dtype):
     }
     assert len(functions) >= 2
 
-    def every(*arrays):
+    def spellings(*arrays):
         return {name: function(*arrays) for name, function in functions.items()}
 
-    results = jax.jit(every)(*map(jnp.asarray, arrays))
+    results = jax.jit(spellings)(*map(jnp.asarray, arrays))
     sampled = case.oracle(*arrays)
     take = libraries.ALL["jnp"].take
     for name, result in results.items():
@@ -154,7 +153,7 @@ def test_a_plain_form_is_another_program_than_the_special_one(word, platform):
 
     The hash of a kernel does not depend on the names of the functions that build it.
     """
-    every = tpu.cases() if platform == "tpu" else cases(platform, 2**26)
+    known = tpu.cases() if platform == "tpu" else every(platform)
     contender = f"{forms.FORMS[word].of} [{word}]"
 
     def text(case, name):
@@ -166,7 +165,7 @@ def test_a_plain_form_is_another_program_than_the_special_one(word, platform):
         hashes = re.findall(r'kernel_hash = "(?:[^"\\]|\\.)*"', found)
         return hashes or found
 
-    found = [case for case in every if contender in case.functions]
+    found = [case for case in known if contender in case.functions]
     assert any(text(c, contender) != text(c, forms.FORMS[word].of) for c in found)
 
 
@@ -184,7 +183,7 @@ def test_the_older_padding_is_a_padding():
 @pytest.mark.parametrize(
     "only", ["undefined tail", "two tensors, 4 KiB", "label smoothing, float32"]
 )
-def test_a_run_checks_results_and_writes_lines(only, tmp_path, small_ceilings):
+def test_a_run_checks_results_and_writes_lines(only, tmp_path):
     assert run.main([*SMALL, "--out", str(tmp_path), "--only", only]) == 0
     lines = ledger.read(device_name(jax.devices()[0]), tmp_path)
     contenders = {line["contender"] for line in lines}
@@ -197,11 +196,8 @@ def test_a_run_checks_results_and_writes_lines(only, tmp_path, small_ceilings):
         assert bool(line["compile_ms"] and line["peak_mib"]) >= inside
 
 
-def test_a_run_is_resumed_where_it_stopped(
-    all_cases, tmp_path, small_ceilings, monkeypatch, capsys
-):
-    small = [case for case in all_cases if case.context == "call"]
-    first, second, *_ = small
+def test_a_run_is_resumed_where_it_stopped(tmp_path, monkeypatch, capsys):
+    first, second, *_ = (c for c in every("cpu", 2**10) if c.context == "call")
     monkeypatch.setattr(run, "cases", lambda *_: [first, second])
     arguments = [*SMALL, "--out", str(tmp_path)]
     run.main([*arguments, "--only", first.label])
@@ -232,9 +228,10 @@ def test_a_run_of_no_case_is_an_error(module, tmp_path):
 
 @pytest.mark.parametrize("contender", ["dmljax", "jnp"])
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_one_wrong_element_is_an_error(all_cases, operator, contender):
-    programs = [case for case in all_cases if case.context == "program"]
-    case = next(case for case in programs if case.operator == operator)
+def test_one_wrong_element_is_an_error(operator, contender):
+    of_operator = (operator, "program")
+    known = every("cpu", 2**10)
+    case = next(c for c in known if (c.operator, c.context) == of_operator)
     name = next(n for n in case.functions if n.split()[0] == contender)
 
     def wrong(*arrays):
@@ -334,8 +331,8 @@ def test_a_new_figure_replaces_the_old_one(tmp_path):
 )
 def test_the_ledger_has_the_cases_of_today_and_no_others(device):
     platform = "cpu" if "CPU" in device else "gpu"
-    every = *cases(platform, run.ELEMENTS[platform]), *tracing.work()
-    timed = {one.label: one for one in every}
+    known = *every(platform, run.ELEMENTS[platform]), *tracing.work()
+    timed = {one.label: one for one in known}
     for label, row in ledger.lines(device).items():
         assert timed[" ".join(label)].functions.keys() >= row.keys()
     assert sum(path.stat().st_size for path in ledger.RESULTS.iterdir()) < 10**6
@@ -343,17 +340,17 @@ def test_the_ledger_has_the_cases_of_today_and_no_others(device):
 
 def test_tables_and_a_picture_in_git_are_those_of_the_ledger(tmp_path, monkeypatch):
     docs = plot.DOCS
-    text = (docs / "benchmarks.md").read_text()
+    pages = {
+        path.name: path.read_text() for path in (docs / "benchmarks.md", plot.README)
+    }
     marked = r"^(<!-- python -m benchmarks\.plot .* -->\n)(\|.*\n)+"
-    without = re.sub(marked, r"\1", text, flags=re.MULTILINE)
-    (tmp_path / "benchmarks.md").write_text(without)
+    for name, text in pages.items():
+        (tmp_path / name).write_text(re.sub(marked, r"\1", text, flags=re.MULTILINE))
     monkeypatch.setattr(plot, "DOCS", tmp_path)
     monkeypatch.setattr(plot, "README", tmp_path / "README.md")
-    readme = (docs.parent / "README.md").read_text()
-    (tmp_path / "README.md").write_text(re.sub(marked, r"\1", readme, flags=re.M))
     plot.main()
-    assert (tmp_path / "benchmarks.md").read_text() == text
-    assert (tmp_path / "README.md").read_text() == readme
+    for name, text in pages.items():
+        assert (tmp_path / name).read_text() == text
     drawn = words_of(tmp_path / "benchmarks_overview.svg")
     assert drawn == words_of(docs / "benchmarks_overview.svg")
     assert "causal attention" in "".join(drawn)
@@ -461,27 +458,24 @@ def test_scaling_goes_on_after_a_program_that_fails(tmp_path, monkeypatch, capsy
     assert [key[1] for key in found] == [divided.BY_PARTS.case]
 
 
-@several
-@pytest.mark.parametrize("work", divided.WORK, ids=lambda work: work.label)
-def test_work_has_the_same_results_on_all_devices(work):
-    """Different results stop the run before the work is timed."""
-    scaling.check(work, 4, scaling.results(work, 1))
-
-
 # All twins in one type with automatic axes; their other types are slow tests.
-TWINS = []
+COMPARED = [*divided.WORK]
 for work in divided.BESIDE_JNP:
     first = not {"float32", "uint8"} & {*work.dtypes} and work.axes == "automatic"
-    marks = [] if first else [pytest.mark.slow]
     if work.twin:
-        TWINS.append(pytest.param(work, id=work.label, marks=marks))
+        marks = () if first else pytest.mark.slow
+        COMPARED.append(pytest.param(work, marks=marks))
+on_one_device = functools.cache(functools.partial(scaling.results, devices=1))
 
 
 @several
-@pytest.mark.parametrize("work", TWINS)
-def test_a_program_and_its_twin_have_the_same_results(work):
-    twin = dataclasses.replace(work, function=work.twin)
-    scaling.check(work, 4, scaling.results(twin, 1))
+@pytest.mark.parametrize("work", COMPARED, ids=lambda work: work.label)
+def test_several_devices_have_the_results_of_one_or_of_the_twin(work):
+    """Different results stop the run before the work is timed."""
+    function = work.twin or work.function
+    # One device has the same program for both kinds of axes.
+    other = dataclasses.replace(work, function=function, kind=AxisType.Auto)
+    scaling.check(work, 4, on_one_device(dataclasses.replace(other, divided=None)))
 
 
 @several

@@ -143,7 +143,10 @@ FIGURES["docs/tutorials/attention.md"] = ("The fastest spelling", set(OPERATORS)
 FIGURES["README.md"] = ("The gain", set(OPERATORS))
 
 
-def assert_figures_are_known(text, known):
+def assert_figures_are_known(text, rows, column, digits):
+    """Each figure of the text stands in a column of some rows of the ledger."""
+    numbers = [line[column] for contenders in rows for line in contenders.values()]
+    known = {format(number, digits) for number in numbers if number is not None}
     figures = set(re.findall(r"\b\d+\.\d+\b", text))
     assert figures
     assert figures <= known
@@ -153,14 +156,10 @@ def assert_figures_are_known(text, known):
 def test_figures_about_cost_are_in_the_ledger(page):
     """Milliseconds of wall time, with three digits."""
     heading, operators = FIGURES[page]
-    known = set()
-    for (operator, *_), contenders in MEASURED:
-        times = [line["wall_ms"] for line in contenders.values()]
-        if operator in operators:
-            known |= {f"{ms:#.3g}" for ms in times if ms}
+    rows = [row for (operator, *_), row in MEASURED if operator in operators]
     # Code has other numbers.
     text = re.sub(r"```.*?```|`[^`]+`", "", section(page, heading), flags=re.S)
-    assert_figures_are_known(text, known)
+    assert_figures_are_known(text, rows, "wall_ms", "#.3g")
 
 
 # For each section with figures of two devices, the ledger's column and the digits.
@@ -172,13 +171,9 @@ SEVERAL = [
 
 @pytest.mark.parametrize(("page", "heading", "column", "digits"), SEVERAL)
 def test_figures_about_two_devices_are_in_the_ledger(page, heading, column, digits):
-    known = set()
     tables = "nvidia-h200-scaling", "nvidia-h100-80gb-hbm3-scaling"
     rows = [row for table in tables for row in ledger.lines(table).values()]
-    for contenders in rows:
-        numbers = [line[column] for line in contenders.values()]
-        known |= {format(number, digits) for number in numbers if number is not None}
-    assert_figures_are_known(section(page, heading), known)
+    assert_figures_are_known(section(page, heading), rows, column, digits)
 
 
 # NAMES AND LINKS

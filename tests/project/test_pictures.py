@@ -2,7 +2,9 @@
 
 import re
 
+import numpy as np
 import pytest
+from matplotlib import colors
 
 from docs import cells, make_picture, make_pictures
 from tests.project.texts import TEXTS, words_of
@@ -43,11 +45,9 @@ def test_the_picture_in_readme_is_up_to_date(tmp_path, monkeypatch):
 
 def luminance(colour):
     """The relative luminance of a colour, as WCAG 2.1 defines it."""
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [
-        p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts
-    ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    parts = np.array(colors.to_rgb(colour))
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return linear @ (0.2126, 0.7152, 0.0722)
 
 
 @pytest.mark.parametrize("colours", [cells.LIGHT, cells.DARK], ids=["light", "dark"])

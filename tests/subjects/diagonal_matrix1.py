@@ -258,7 +258,6 @@ SUBJECT = Subject(
             fields="InputTensor OutputTensor ValueDataType Value DiagonalFillBegin "
             "DiagonalFillEnd",
             table={"5_1": tables.matrices((2, 4), tables.ALL)},
-            attributes=lambda rank, kind: (kind, 1, 0, 1),
             fits=_fits1,
             make=_make1,
             oracle=_expected1,
@@ -278,7 +277,6 @@ SUBJECT = Subject(
                 "4_0": {"OutputTensor": (2, 4, tables.SMALL)},
                 "5_1": {"OutputTensor": (2, 4, tables.ALL)},
             },
-            attributes=lambda rank, kind: (0, 1.0),
             fits=_fits,
             make=_make,
             oracle=_expected,

@@ -257,7 +257,6 @@ SUBJECT = Subject(
             example=DESC,
             fields="InputTensor OutputCountTensor OutputCoordinatesTensor",
             table={"3_0": _tensors((4, 5), (4, 5)), "4_0": _tensors((1, 8), (2, 8))},
-            attributes=lambda rank, kind: (),
             fits=_fits,
             make=_make,
             oracle=_expected,

@@ -208,7 +208,6 @@ SUBJECT = Subject(
                 "3_0": _tensors((1, 8), tables.INDEX, tables.SMALL),
                 "4_1": _tensors((1, 8), tables.INDEX, tables.ALL),
             },
-            attributes=lambda rank, kind: (rank - 1,),
             fits=_fits,
             make=_make,
             oracle=_expected,

@@ -32,11 +32,6 @@ def padding_sample(name, mode, shape, start, end):
     return Sample("padding", padding, padding_oracle, name, operands, attributes)
 
 
-def _nothing(rank):
-    """Attributes without padding: DimensionCount, StartPadding, EndPadding."""
-    return rank, (0,) * rank, (0,) * rank
-
-
 # Padding of the first dimension, by less than a part.
 NARROW = (3, 5)
 
@@ -272,7 +267,6 @@ SUBJECT = Subject(
                 "3_1": tables.matrices((1, 8), tables.SMALL),
                 "5_0": tables.matrices((1, 8), tables.ALL),
             },
-            attributes=lambda rank, kind: (Mode.EDGE, 0.0, *_nothing(rank)),
             fits=_fits,
             make=_make,
             oracle=_expected,
@@ -283,7 +277,6 @@ SUBJECT = Subject(
             fields="InputTensor OutputTensor PaddingMode PaddingValueDataType "
             "PaddingValue DimensionCount StartPadding EndPadding",
             table={"5_0": tables.matrices((1, 8), tables.ALL)},
-            attributes=lambda rank, kind: (Mode.EDGE, kind, 0, *_nothing(rank)),
             fits=_fits1,
             make=_make1,
             oracle=_expected1,
