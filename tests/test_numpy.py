@@ -270,11 +270,11 @@ def test_weak_types(x):
 
     def results(library):
         for y in (x, x.astype(x.dtype)):
-            yield from each_function(library, y)
+            yield [*each_function(library, y)]
 
     ours, theirs = run_both(results)
     assert_alike(ours, theirs)
-    assert_alike([*results(dnp)], theirs)
+    assert_alike([*each_function(dnp, x)], theirs[0])
 
 
 def test_weak_types_without_a_size():
@@ -355,15 +355,12 @@ def test_floats_saturate(dtype):
             dnp.compress(chosen, x, size=2, fill_value=value),
         ]
 
-    def run(values):
-        return [fill(value) for value in values]
+    def fill_all():
+        return [fill(value) for value in LITERALS]
 
     expected = [[oracles.cast_padding_value(np.real(v), dtype)] * 4 for v in LITERALS]
-    for found in (
-        run(LITERALS),
-        jax.jit(lambda: run(LITERALS))(),
-        jax.jit(run)(LITERALS),
-    ):
+    traced = [jax.jit(fill)(value) for value in LITERALS]
+    for found in (fill_all(), jax.jit(fill_all)(), traced):
         last = jax.tree.map(lambda y: np.asarray(y)[-1], found)
         np.testing.assert_array_equal(last, expected)
 
@@ -629,6 +626,14 @@ def test_missing_features():
     for mode, kind in (("edge", "odd"), ("reflect", "other")):
         text = f"not mode='{mode}' with reflect_type='{kind}'.$"
         unknown(text, dnp.pad, X, 1, mode, reflect_type=kind)
+    for mode, names in {
+        "constant": ["zeros"],
+        "edge": ["replicate", "nearest", "EDGE"],
+        "reflect": ["mirror"],
+        "wrap": ["circular"],
+    }.items():
+        for name in names:
+            unknown(f"Write mode='{mode}'", dnp.pad, X, 1, name)
     unknown("stand in pad_width", dnp.pad, X, 1, (1, 2))
     unknown("Use jax.nn", dnp.one_hot, X, 3, axis="i")
     unknown("Use jax.numpy.pad", dnp.pad, X, 1, "linear_ramp", end_values=3)
@@ -636,6 +641,7 @@ def test_missing_features():
 
 
 def test_wrong_types():
+    wrong = functools.partial(refused, TypeError)
     for text, function, *arrays in (
         ("pad: array", dnp.pad, [1], 1),
         ("tril: m", dnp.tril, [[1]]),
@@ -645,34 +651,24 @@ def test_wrong_types():
         ("extract: condition", dnp.extract, [True], COUNTS),
         ("extract: arr", dnp.extract, COUNTS, [1]),
     ):
-        refused(TypeError, f"{text} is list; it must be an array", function, *arrays)
+        wrong(f"{text} is list; it must be an array", function, *arrays)
     text = "compress: fill_value is list; it must be an array"
-    refused(TypeError, text, dnp.compress, COUNTS, COUNTS, fill_value=[1])
-    wrong = functools.partial(refused, TypeError)
-    wrong("is NoneType", dnp.nonzero, None)
+    wrong(text, dnp.compress, COUNTS, COUNTS, fill_value=[1])
     wrong("pad_width must be an integer", dnp.pad, X, 1.5)
     wrong("pad_width must be an integer", dnp.pad, X, {0: 1})
-    wrong("pad_width is True", dnp.pad, X, True)
     wrong("num_classes must be an integer", dnp.one_hot, X, 2.0)
     wrong("one_hot: x has elem", dnp.one_hot, jax.random.key(0), 3)
     wrong("one_hot: dtype is <U3", dnp.one_hot, X, 3, dtype="U3")
-    for axis, text in (
-        (1.0, "an integer that is known when the program is traced, not float"),
-        (True, "an integer"),
-    ):
-        wrong(f"axis.* must be {text}", dnp.compress, COUNTS, X, axis)
-        wrong(f"axis.* must be {text}", dnp.one_hot, X, 3, axis=axis)
     wrong("axis must be an integer .* not str", dnp.compress, COUNTS, X, "a")
-    for call in (
-        lambda n: dnp.compress(COUNTS, X, n, size=1),
-        lambda n: dnp.one_hot(X, 3, axis=n),
-    ):
-        wrong("axis is traced; it must be an integer", jax.jit(call), 1)
     wrong("triu: k is 0.5; it must be an integer", dnp.triu, X, 0.5)
     wrong("tril: k has data type FLOAT32; it must", dnp.tril, X, jnp.float32(1))
-    for width in (lambda n: n, lambda n: (n, 1), lambda n: ((n, 1),), jnp.atleast_2d):
-        padded = jax.jit(lambda n, width=width: dnp.pad(X[0], width(n)))
-        wrong("pad_width is traced; it must be", padded, 1)
+    for argument, call in (
+        ("axis", lambda n: dnp.compress(COUNTS, X, n, size=1)),
+        ("axis", lambda n: dnp.one_hot(X, 3, axis=n)),
+        ("pad_width", lambda n: dnp.pad(X[0], n)),
+        ("pad_width", lambda n: dnp.pad(X[0], ((n, 1),))),
+    ):
+        wrong(f"{argument} is traced; it must be", jax.jit(call), 1)
 
 
 def test_wrong_values():
@@ -682,33 +678,26 @@ def test_wrong_values():
     wrong("values has sizes", dnp.pad, X, 1, constant_values=(1, 2, 3))
     wrong("nothing to repeat", dnp.pad, EMPTY, 1, "edge")
     wrong("atleast_1d", dnp.nonzero, np.array(3))
-    wrong("a tuple of 2", dnp.nonzero, X, size=9, fill_value=(1, 2, 3))
-    wrong("a tuple of 2", dnp.nonzero, X, size=9, fill_value=[1, 2])
+    for fill in ((1, 2, 3), [1, 2]):
+        wrong("a tuple of 2", dnp.nonzero, X, size=9, fill_value=fill)
     wrong("2 dimensions; it must have 1", dnp.compress, X, X)
-    wrong("past the end", dnp.compress, COUNTS, COUNTS[:4])
     wrong("past the end", dnp.compress, jnp.asarray(COUNTS), COUNTS[:4])
     wrong("past the end", jax.jit(lambda x: dnp.compress(COUNTS, x)), COUNTS[:4])
     fill = np.array([1, 2])
     wrong("extract: fill_value has", dnp.extract, X, X, size=1, fill_value=fill)
-    for value in (3, 0, 0.0, False, np.zeros(2)):
-        fill = functools.partial(dnp.pad, constant_values=value)
-        for mode in MODES[1:]:
-            wrong(f"constant_values is given, which mode='{mode}'", fill, X, 1, mode)
-    text = "constant_values is given"
-    wrong(text, jax.jit(lambda v: dnp.pad(X, 1, "wrap", constant_values=v)), 0)
+    for value, mode in itertools.product((3, 0, np.zeros(2)), MODES[1:]):
+        text = f"constant_values is given, which mode='{mode}'"
+        wrong(text, dnp.pad, X, 1, mode, constant_values=value)
     wrong("no stat_length", dnp.pad, X, 1, "edge", stat_length=3)
     wrong("INT32 holds", dnp.pad, COUNTS, 1, constant_values=2**32 - 1)
-    for dtype, value in (("int32", 2**32 - 1), ("uint32", 2**32), ("uint8", 2**31)):
-        fill = functools.partial(dnp.extract, size=9, fill_value=value)
-        text = f"extract: fill_value is {value}; {dtype.upper()} holds"
-        wrong(text, fill, X, jnp.ones(12, dtype))
+    x = np.ones(12, np.uint32)
+    text = "extract: fill_value is 4294967296; UINT32 holds"
+    wrong(text, dnp.extract, X, x, size=9, fill_value=2**32)
     for find in (dnp.nonzero, dnp.argwhere, dnp.flatnonzero):
         text = f"{find.__name__}: fill_value is 4294967295; INT32 holds"
         wrong(text, find, X[0], size=9, fill_value=2**32 - 1)
     wrong("one_hot: num_classes is -1", dnp.one_hot, COUNTS, -1)
     wrong(r"compress: axis is 5; it must be in \[-2, 2\)", dnp.compress, COUNTS, X, 5)
-    wrong(r"axis is -3; it must be in \[-2", dnp.compress, COUNTS, jnp.asarray(X), -3)
-    wrong(r"axis is 1; it must be in \[-1, 1\)", dnp.compress, COUNTS, COUNTS, 1)
     wrong(r"one_hot: axis is 3; it must be in \[-3", dnp.one_hot, X, 3, axis=3)
     wrong("k has sizes", dnp.tril, X, jnp.arange(2))
     wrong("1 dimension; it must have at least", dnp.triu, COUNTS)
@@ -747,7 +736,12 @@ def test_tests_of_numpy(monkeypatch, x64, module):
 
     def in_numpy(function):
         def call(*given, **options):
-            arrays = [np.asarray(x) if isinstance(x, list) else x for x in given]
+            # A list is an array, which device_put compiles no program for.
+            leaves = (list, np.ndarray)
+            arrays = [
+                jax.device_put(np.asarray(x)) if isinstance(x, leaves) else x
+                for x in given
+            ]
             return jax.tree.map(np.asarray, function(*arrays, **options))
 
         return call
