@@ -304,19 +304,18 @@ def test_a_weak_type_under_transformations():
     assert {output.dtype for output in outputs} == {half.dtype}
 
 
-@pytest.mark.parametrize("y", [jnp.ones(4), jnp.full(4, 1.0)], ids=["strong", "weak"])
-def test_derivatives_of_a_weak_type(y):
-    def square(x):
-        return (dnp.pad(x, 1) ** 2).sum()
+def test_derivatives_of_a_weak_type():
+    def pad(x):
+        return dnp.pad(x, 1)
 
     @jax.jit
-    def derivatives(y):
-        tangent = jax.jvp(lambda x: dnp.pad(x, 1), (y,), (y,))[1]
-        return jax.grad(square)(y), jax.hessian(square)(y), tangent
+    def program(x):
+        hessian = jax.hessian(lambda x: (pad(x) ** 2).sum())(x)
+        return hessian, jax.jvp(pad, (x,), (x,))[1]
 
-    expected = [2] * 4, 2 * np.eye(4), [0, 1, 1, 1, 1, 0]
-    for found, wanted in zip(derivatives(y), expected, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    hessian, tangent = program(jnp.full(4, 1.0))
+    np.testing.assert_array_equal(hessian, 2 * np.eye(4))
+    np.testing.assert_array_equal(tangent, [0, 1, 1, 1, 1, 0])
 
 
 @each_kind
@@ -373,7 +372,6 @@ LONG, LONGER = (struct(bool, n) for n in (2**31, 2**31 + 1))
     "find",
     [
         lambda x: dnp.flatnonzero(x, size=2),
-        lambda x: dnp.nonzero(x, size=2)[0],
         lambda x: dnp.nonzero(x[None], size=2)[1],
         lambda x: dnp.argwhere(x[:, None], size=2),
     ],
@@ -736,7 +734,7 @@ def test_tests_of_numpy(monkeypatch, x64, module):
 
     def in_numpy(function):
         def call(*given, **options):
-            # A list is an array, which device_put compiles no program for.
+            # Our functions refuse lists. device_put compiles no program.
             leaves = (list, np.ndarray)
             arrays = [
                 jax.device_put(np.asarray(x)) if isinstance(x, leaves) else x

@@ -105,19 +105,16 @@ def rows_of_nonzero():
 
 
 def rows_of_diagonals():
-    for k in (0, -1, np.int64(2)):
-        yield dox.trilu(X, k), np.triu(X, k)
-        yield dox.trilu(CUBE, k, upper=0), np.tril(CUBE, k)
-    yield dox.trilu(X, -(2**40)), X
-    yield dox.trilu(X, 2**31), 0 * X
-    yield dox.trilu(X, np.array([2**63 - 1]), upper=False), X
-    yield dox.eye_like(CUBE[0]), np.eye(3, 4, dtype=np.int8)
-    yield dox.eye_like(X, dtype=bool, k=np.array(2)), np.eye(3, 4, 2, bool)
+    far = np.array([2**63 - 1])
+    ks = {0: 0, -1: -1, 2: np.int64(2), -9: -(2**40), 9: 2**31 - 1, 10: far}
+    for near, k in ks.items():
+        yield dox.trilu(CUBE, k), np.triu(CUBE, near)
+        yield dox.trilu(X, k, upper=0), np.tril(X, near)
+        yield dox.eye_like(X, k=k), np.eye(3, 4, near, np.float32)
     for number, dtype in {1: "float32", 3: "int8", 6: "int32", 9: "bool"}.items():
-        eye = np.eye(3, 4, -1, dtype)
-        yield dox.eye_like(X, dtype=number, k=-1), eye
-    for k in (-(2**40), 2**31 - 1, 2**40):
-        yield dox.eye_like(X, k=k), 0 * X
+        yield dox.eye_like(CUBE[0], dtype=number), np.eye(3, 4, dtype=dtype)
+    yield dox.eye_like(CUBE[0]), np.eye(3, 4, dtype=np.int8)
+    yield dox.eye_like(X, dtype=bool), np.eye(3, 4, dtype=bool)
 
 
 def rows_of_compress():
@@ -126,12 +123,9 @@ def rows_of_compress():
     yield dox.compress(CUBE, np.array([0, 1, 1]) > 0, size=3), np.int8([1, 2, 0])
     # Like ONNX Runtime, dmljax flattens and cuts the condition. NumPy's needs no size.
     square = np.array([[1, 0], [1, 1]]) > 0
-    yield dox.compress(X, square, axis=1), X[:, [0, 2, 3]]
     yield dox.compress(X, square, axis=0), X[[0, 2]]
     yield dox.compress(X, square), X[0, [0, 2, 3]]
     yield dox.compress(X, jnp.array(square), axis=0, size=2), X[[0, 2]]
-    yield dox.compress(X, np.arange(6) > 2, axis=0), X[:0]
-    yield dox.compress(X, jnp.arange(9) > 1, axis=0, size=1), X[2:]
     yield dox.compress(X, np.True_, axis=0), X[:1]
     filled = np.concatenate([X[1:2], np.full((1, 4), 7, np.float32)])
     for fill in (7, np.float32([7]), jnp.float32(7)):
@@ -202,18 +196,13 @@ def diagonals(x, k):
 
 def test_traced_diagonals(x64):
     """A batch of diagonals, of all types, also far past the matrix."""
-    several = [np.int8([-1, 0, 3, 127]), np.int32([-(2**31), 2**31 - 1])]
-    several.append(np.array([[-(2**40)], [1], [2**40]]))
-    several += [np.uint8([0, 1, 255]), np.uint32([1, 2**31, 2**32 - 1])]
-    several.append(np.array([0, 2**64 - 1], np.uint64))
-    for ks in several:
-        found = diagonals(X, ks)
-        wanted = []
-        for k in ks.flat:
-            k = min(max(int(k), -9), 9)
-            wanted.append((np.triu(X, k), np.tril(X, k), np.eye(3, 4, k)))
-        for ours, expected in zip(found, zip(*wanted, strict=True), strict=True):
-            np.testing.assert_array_equal(ours, np.stack(expected))
+    for dtype in ("int8", "uint8", "int32", "uint32", "int64", "uint64"):
+        limits = np.iinfo(dtype)
+        ks = np.array([0, 1, limits.min, limits.max], dtype)
+        near = (0, 1, max(limits.min, -9), 9)
+        rows = [(np.triu(X, k), np.tril(X, k), np.eye(3, 4, k)) for k in near]
+        for given in (ks, ks[:, None]):
+            assert_equal(diagonals(X, given), [*np.stack(rows, 1)])
 
 
 def test_nan_that_gives_no_nan():
@@ -300,9 +289,8 @@ def test_errors_of_pad():
     pad("axes is [1, -1]; none may occur", X, [1] * 4, axes=[1, -1])
     pad("axes must be a sequence", X, [1, 1], axes=1, error=TypeError)
     pad("pads leaves -1 elements of data along axis 0;", X, [-4, 0, 5, 0])
-    left = "pads leaves 0 elements of data along axis"
-    pad(f"{left} 1; edge needs at least 1.", X, [-4, 1], axes=[1], mode="edge")
-    pad(f"{left} 0; wrap needs at least 1.", X[:0], [1, 1], axes=[0], mode="wrap")
+    left = "pads leaves 0 elements of data along axis 1; edge needs at least 1."
+    pad(left, X, [-4, 1], axes=[1], mode="edge")
     pad(f"pads {INTEGER}", X, [1.0] * 4, error=TypeError)
     pad("constant_value has data type FLOAT32", CUBE, [0] * 6, X[0, 0])
     pad("constant_value has sizes {4}; it must be one number.", X, [0] * 4, X[0])
@@ -311,7 +299,6 @@ def test_errors_of_pad():
 def test_errors_of_one_hot():
     hot = functools.partial(refused, dox.one_hot)
     hot("indices has an element 1099511627776", WIDE + 2**40, 3, OFF_ON)
-    hot("values has sizes {3,4}; it must have {2}.", X, 3, X)
     hot("values has sizes {1,2}; it must have {2}.", X, 3, OFF_ON[None])
     hot("depth is 0; it must be at least 1.", X, 0.9, OFF_ON)
     hot("depth has sizes {3}; it must be one number.", X, WIDE, OFF_ON)
@@ -378,18 +365,16 @@ def test_errors_of_diagonals():
     eye_like("dtype...99...data type", X, dtype=99, error=TypeError)
 
 
-@pytest.mark.parametrize(
-    ("name", "argument", "program"),
-    [
+def test_static_arguments():
+    traced = np.int32([1])
+    for name, argument, call in (
         ("pad", "pads", lambda n: dox.pad(X, n)),
         ("pad", "axes", lambda n: dox.pad(X, [1, 2], axes=n)),
         ("one_hot", "depth", lambda n: dox.one_hot(X, n, OFF_ON)),
-    ],
-)
-def test_static_arguments(name, argument, program):
-    text = f"{argument} is traced; it must be"
-    traced = jax.jit(program)
-    assert_refused(f"dmljax.onnx.{name}", text, traced, np.int32([1]), error=TypeError)
+    ):
+        text = f"{argument} is traced; it must be"
+        name = f"dmljax.onnx.{name}"
+        assert_refused(name, text, jax.jit(call), traced, error=TypeError)
 
 
 def test_the_functions_are_all_that_is_listed():
@@ -410,14 +395,6 @@ NODES = {
 CONSTANTS = {"Pad": (1, 3), "OneHot": (1,), "Trilu": (1,)}
 
 
-def run_node(operator, inputs, attributes, expected):
-    """Runs a node, with the size of its expected output."""
-    if operator in ("NonZero", "Compress"):
-        axis = attributes.get("axis", -1)
-        attributes = attributes | {"size": expected.shape[axis]}
-    return NODES[operator](*inputs, **attributes)
-
-
 @pytest.fixture(scope="module")
 def cases():
     """ONNX's tests with a single node."""
@@ -432,6 +409,7 @@ def cases():
 
 @pytest.mark.parametrize("operator", NODES)
 def test_nodes_of_onnx(operator, cases, x64):
+    """Each node is called with the size of its expected output."""
     helper = pytest.importorskip("onnx.helper")
     chosen = []
     for case in cases:
@@ -441,21 +419,22 @@ def test_nodes_of_onnx(operator, cases, x64):
             attributes = {a.name: value_of(a) for a in node.attribute}
             if "mode" in attributes:
                 attributes["mode"] = attributes["mode"].decode()
-            chosen += [(*pair, attributes) for pair in case.data_sets]
-
-    constants = CONSTANTS.get(operator, ())
-    data = []
-    for inputs, _, _ in chosen:
-        data.append({i: x for i, x in enumerate(inputs) if i not in constants})
+            for inputs, (expected,) in case.data_sets:
+                if operator in ("NonZero", "Compress"):
+                    axis = attributes.get("axis", -1)
+                    attributes["size"] = expected.shape[axis]
+                chosen.append((inputs, attributes, expected))
 
     @jax.jit
     def program(data):
         results = []
-        for (inputs, (expected,), attributes), given in zip(chosen, data, strict=True):
-            every = [given.get(i, x) for i, x in enumerate(inputs)]
-            results.append(run_node(operator, every, attributes, expected))
+        for traced, (inputs, attributes, _) in zip(data, chosen, strict=True):
+            for i in CONSTANTS.get(operator, ()):
+                traced[i : i + 1] = inputs[i : i + 1]
+            results.append(NODES[operator](*traced, **attributes))
         return results
 
     assert chosen
-    for ours, (_, (expected,), _) in zip(program(data), chosen, strict=True):
+    results = program([inputs for inputs, _, _ in chosen])
+    for ours, (_, _, expected) in zip(results, chosen, strict=True):
         np.testing.assert_array_equal(ours, expected, strict=True)
