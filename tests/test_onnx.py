@@ -22,7 +22,6 @@ CUBE = np.arange(24, dtype=np.int8).reshape(2, 3, 4) % 3
 # Constants of JAX are static outside of the program that uses them.
 PADS, AXIS, DEPTH = map(jnp.array, ([2, 1], [-1], [3.9]))
 LABELS = np.int32([[2, -1], [-3, 9]])
-FLOATS = np.float32([0.9, -1.9, -0.5, np.nan, np.inf, -3e9, 1e30, 2])
 OFF_ON = np.int8([7, -7])
 
 
@@ -73,8 +72,9 @@ def rows_of_one_hot():
     yield dox.one_hot(LABELS, np.array([3]), OFF_ON)[1], lit([0, None], 3)
     yield dox.one_hot(LABELS, DEPTH, OFF_ON, axis=0)[:, 0], lit([2, 2], 3).T
     yield dox.one_hot(LABELS, 3.9, OFF_ON, axis=-2)[0], lit([2, 2], 3).T
+    floats = np.float32([0.9, -1.9, -0.5, np.nan, np.inf, -3e9, 1e30, 2])
     of_floats = lit([0, 2, 0, None, None, None, None, 2], 3)
-    yield dox.one_hot(FLOATS, np.float32(3), OFF_ON), of_floats
+    yield dox.one_hot(floats, np.float32(3), OFF_ON), of_floats
     # JAX folds the conversion of a literal by NumPy, which warns.
     for index in (2.0**31, 2.0**32, -(2.0**32), 1e30, np.inf, -np.inf, np.nan):
         yield dox.one_hot(jnp.asarray(index), 3, OFF_ON), lit([None], 3)[0]
@@ -110,10 +110,9 @@ def rows_of_diagonals():
     for near, k in ks.items():
         yield dox.trilu(CUBE, k), np.triu(CUBE, near)
         yield dox.trilu(X, k, upper=0), np.tril(X, near)
-        yield dox.eye_like(X, k=k), np.eye(3, 4, near, np.float32)
+        yield dox.eye_like(CUBE[0], k=k), np.eye(3, 4, near, np.int8)
     for number, dtype in {1: "float32", 3: "int8", 6: "int32", 9: "bool"}.items():
         yield dox.eye_like(CUBE[0], dtype=number), np.eye(3, 4, dtype=dtype)
-    yield dox.eye_like(CUBE[0]), np.eye(3, 4, dtype=np.int8)
     yield dox.eye_like(X, dtype=bool), np.eye(3, 4, dtype=bool)
 
 
@@ -132,8 +131,7 @@ def rows_of_compress():
         yield dox.compress(X, X[:, 0] > 3, axis=0, size=2, fill_value=fill), filled
     weak = jnp.full(4, 7)
     yield dox.compress(weak, square), np.array([7, 7, 7])
-    for condition in (square, jnp.array(square)):
-        yield dox.compress(weak, condition, size=4), np.array([7, 7, 7, 0])
+    yield dox.compress(weak, square, size=4), np.array([7, 7, 7, 0])
 
 
 ROWS = [
@@ -365,15 +363,14 @@ def test_errors_of_diagonals():
 
 
 def test_static_arguments():
-    traced = np.int32([1])
     for name, argument, call in (
         ("pad", "pads", lambda n: dox.pad(X, n)),
         ("pad", "axes", lambda n: dox.pad(X, [1, 2], axes=n)),
         ("one_hot", "depth", lambda n: dox.one_hot(X, n, OFF_ON)),
     ):
-        text = f"{argument} is traced; it must be"
-        name = f"dmljax.onnx.{name}"
-        assert_refused(name, text, jax.jit(call), traced, error=TypeError)
+        text = f"dmljax.onnx.{name}: {argument} is traced; it must be"
+        with pytest.raises(TypeError, match=text):
+            jax.jit(call)(np.int32([1]))
 
 
 def test_the_functions_are_all_that_is_listed():
