@@ -200,7 +200,7 @@ def test_traced_diagonals(x64):
         near = (0, 1, max(limits.min, -9), 9)
         rows = [(np.triu(X, k), np.tril(X, k), np.eye(3, 4, k)) for k in near]
         for given in (ks, ks[:, None]):
-            assert_equal(diagonals(X, given), [*np.stack(rows, 1)])
+            assert_equal(diagonals(X, given), list(np.stack(rows, 1)))
 
 
 def test_nan_that_gives_no_nan():
