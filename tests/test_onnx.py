@@ -287,8 +287,9 @@ def test_errors_of_pad():
     pad("axes is [1, -1]; none may occur", X, [1] * 4, axes=[1, -1])
     pad("axes must be a sequence", X, [1, 1], axes=1, error=TypeError)
     pad("pads leaves -1 elements of data along axis 0;", X, [-4, 0, 5, 0])
-    left = "pads leaves 0 elements of data along axis 1; edge needs at least 1."
-    pad(left, X, [-4, 1], axes=[1], mode="edge")
+    for mode in ("edge", "reflect", "wrap"):
+        left = f"pads leaves 0 elements of data along axis 1; {mode} needs at least 1."
+        pad(left, X, [-4, 1], axes=[1], mode=mode)
     pad(f"pads {INTEGER}", X, [1.0] * 4, error=TypeError)
     pad("constant_value has data type FLOAT32", CUBE, [0] * 6, X[0, 0])
     pad("constant_value has sizes {4}; it must be one number.", X, [0] * 4, X[0])
