@@ -26,6 +26,7 @@ from tests import oracles
 from tests.checks import assert_documented, struct
 from tests.meshes import each_kind, sharding_of
 from tests.samples import NUMPY as MODES
+from tests.samples import WIDE
 
 # NumPy's arrays, most of them of 64 bits, which become 32 bits outside of x64 mode.
 X = np.arange(12).reshape(3, 4) % 5 * 1.5
@@ -33,6 +34,7 @@ CUBE = np.arange(24).reshape(2, 3, 4) % 3
 COUNTS = np.array([3, 0, 0, 7, -1])
 NUMBERS = np.array([0.0, -0.0, np.nan, np.inf, 2, 0.5, -1, 1e30])
 INDICES = np.array([[0, 2, -1], [-3, 3, 1]])
+LABELS = np.array([2**32, 2**40 + 1, -(2**32), 2, 2**31])
 EMPTY = np.zeros((0, 3))
 FLAT = np.ones((1, 3))
 PAIRS = ((1, 2), (0, 3))
@@ -79,6 +81,8 @@ for dtype in (bool, int, float, np.int8, jnp.bfloat16):
 LIT += [call(x, 3) for x in (1, [0, 2], NUMBERS, 1j + NUMBERS[-4:])]
 for dtype in ("int8", "uint8", "uint32", "int64"):
     LIT.append(call(INDICES.astype(dtype), 100))
+for dtype in ("int64", "uint64", "float64"):
+    LIT.append(call(LABELS.astype(dtype), 3))
 
 # Each list is one program, so a call with fewer rows than elements needs a size.
 CALLS = {
@@ -102,10 +106,6 @@ CALLS = {
 }
 
 
-def twin(name):
-    return jax.nn.one_hot if name == "one_hot" else getattr(jnp, name)
-
-
 def assert_alike(ours, theirs, given=""):
     """Compares values, types, weak types, and sizes."""
     pairs = zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True)
@@ -115,17 +115,29 @@ def assert_alike(ours, theirs, given=""):
         np.testing.assert_array_equal(one, other, str(given))
 
 
+def run_both(results, *arrays):
+    """The results with dmljax.numpy and those with jax.numpy, by one program."""
+
+    @jax.jit
+    def program(*arrays):
+        return [list(results(library, *arrays)) for library in (dnp, jnp)]
+
+    return program(*arrays)
+
+
 # jax.nn.one_hot warns of float indices.
 @pytest.mark.filterwarnings("ignore:jax.nn.one_hot input should be integer-typed")
 @pytest.mark.parametrize("x64", [False, True])
 @pytest.mark.parametrize("name", CALLS)
 def test_programs(name, x64):
-    def run(function):
-        return jax.jit(lambda: [function(*a, **o) for a, o in CALLS[name]])()
+    def results(library):
+        owner = jax.nn if name == "one_hot" and library is jnp else library
+        for arrays, options in CALLS[name]:
+            yield getattr(owner, name)(*arrays, **options)
 
     with jax.enable_x64(x64):
-        results = [run(function) for function in (getattr(dnp, name), twin(name))]
-    for given, ours, theirs in zip(CALLS[name], *results, strict=True):
+        both = run_both(results)
+    for given, ours, theirs in zip(CALLS[name], *both, strict=True):
         assert_alike(ours, theirs, given)
 
 
@@ -133,6 +145,7 @@ def test_programs(name, x64):
     ("name", "arrays"),
     [
         ("argwhere", (X,)),
+        ("nonzero", (X,)),
         ("nonzero", (CUBE > 5,)),
         ("flatnonzero", (EMPTY,)),
         ("extract", (COUNTS[:2], X)),
@@ -140,11 +153,14 @@ def test_programs(name, x64):
     ],
 )
 def test_calls_without_a_size(name, arrays):
+    """In a program, dmljax needs the size only if the condition is traced."""
     function = getattr(dnp, name)
-    assert_alike(function(*arrays), twin(name)(*arrays))
-    first, *others = map(jnp.asarray, arrays[:2])
-    batch = jnp.stack([first] * 2)
-    for run, x in ((jax.jit, first), (jax.vmap, batch)):
+    expected = jax.device_put(getattr(np, name)(*arrays))
+    assert_alike(function(*arrays), expected)
+    assert_alike(function(*jax.device_put(arrays)), expected)
+    assert_alike(jax.jit(lambda: function(*arrays))(), expected)
+    first, *others = arrays
+    for run, x in ((jax.jit, first), (jax.vmap, first[None])):
         with pytest.raises(jax.errors.ConcretizationTypeError, match="needs size="):
             run(lambda x: function(x, *others))(x)
 
@@ -163,18 +179,14 @@ def each_function(library, x):
 
 @pytest.mark.parametrize("x64", [False, True])
 def test_types(x64):
-    names = "int64 uint64 float64 complex128" if x64 else TYPES
-
-    @functools.partial(jax.jit, static_argnums=0)
-    def run(library):
-        arrays = [
-            jnp.asarray(CUBE[0].astype(jnp.dtype(name))) for name in names.split()
-        ]
-        found = [library.nonzero(x, size=9) for x in arrays]
-        return found, [[*each_function(library, x)] for x in arrays]
+    def results(library):
+        for name in WIDE if x64 else TYPES.split():
+            x = jnp.asarray(CUBE[0].astype(jnp.dtype(name)))
+            yield library.nonzero(x, size=9)
+            yield from each_function(library, x)
 
     with jax.enable_x64(x64):
-        assert_alike(run(dnp), run(jnp))
+        assert_alike(*run_both(results))
 
 
 def differentiate(library, x, rows):
@@ -190,7 +202,7 @@ def differentiate(library, x, rows):
         for mode in MODES:
             yield library.pad(x, PAIRS, mode)
 
-    outputs, pull = jax.vjp(lambda *given: [*results(*given)], x, jnp.ones((2, 2)))
+    outputs, pull = jax.vjp(lambda *given: list(results(*given)), x, jnp.ones((2, 2)))
     weights = [jnp.arange(y.size, dtype=y.dtype).reshape(y.shape) for y in outputs]
     return outputs, pull(weights)
 
@@ -200,19 +212,21 @@ def find(library, x, rows):
     return library.argwhere(x, size=9), columns, library.compress(rows, x, 1, size=2)
 
 
-@pytest.mark.parametrize("program", [differentiate, find])
-def test_transformations(program):
+def test_transformations():
     batch = np.float32([X, X[::-1], 0 * X]), np.float32([[0, 1, 1, 0]] * 3)
-    parts = [np.concatenate([lines[0]] * 8) for lines in batch]
+    parts = [lines[0].repeat(8, 0) for lines in batch]
     mesh = sharding_of("8", P("a")).mesh
 
-    def run(library):
-        call = functools.partial(program, library)
-        divided = jax.shard_map(call, mesh=mesh, in_specs=P("a"), out_specs=P("a"))
-        outputs = jax.jit(divided)(*parts) if program is find else ()
-        return jax.jit(jax.vmap(call))(*batch), outputs
+    def batches(library):
+        for program in (find, differentiate):
+            yield jax.vmap(functools.partial(program, library))(*batch)
 
-    assert_alike(run(dnp), run(jnp))
+    def divided(library):
+        call = functools.partial(find, library)
+        return jax.shard_map(call, mesh=mesh, in_specs=P("a"), out_specs=P("a"))(*parts)
+
+    for results in (batches, divided):
+        assert_alike(*run_both(results))
 
 
 def test_gradients_outside_of_jit():
@@ -227,16 +241,21 @@ def test_gradients_outside_of_jit():
 
 def test_differences():
     """Calls where jax.numpy raises an error or returns a wrong result."""
-    for far in (2**31 - 1, 2**31, 2**40):
-        assert_alike(dnp.tril(X, far), jnp.asarray(X))
-        assert_alike(dnp.triu(X, -far), jnp.asarray(X))
-        assert not dnp.triu(X, far).any()
-        assert not dnp.tril(X, -far).any()
-    assert dnp.flatnonzero(np.float32([0, 1e-45])).tolist() == [1]
-    for index in (np.int8(-1), np.uint8(4), jnp.int4(4), jnp.bfloat16(4)):
-        lit = jnp.arange(300) == (4 if index > 0 else -1)
-        assert_alike(dnp.one_hot(index, 300, dtype=bool), lit)
-    assert dnp.compress(COUNTS, COUNTS, size=7).tolist() == [3, 7, -1, 0, 0, 0, 0]
+
+    def rows():
+        for far in (2**31 - 1, 2**31, 2**40):
+            yield dnp.tril(X, far), X
+            yield dnp.triu(X, -far), X
+            yield dnp.triu(X, far), 0 * X
+            yield dnp.tril(X, -far), 0 * X
+        yield dnp.one_hot(np.int8(-1), 300), np.zeros(300)
+        for index in (np.uint8(4), jnp.int4(4), jnp.bfloat16(4)):
+            yield dnp.one_hot(index, 300, dtype=bool), np.arange(300) == 4
+        yield dnp.flatnonzero(np.float32([0, 1e-45])), [1]
+        yield dnp.compress(COUNTS, COUNTS, size=7), [3, 7, -1, 0, 0, 0, 0]
+
+    for found, expected in jax.jit(lambda: list(rows()))():
+        np.testing.assert_array_equal(found, expected)
 
 
 WEAK = [jnp.full((2, 3), number) for number in (-2, 1.5, 1j)]
@@ -246,52 +265,42 @@ WEAK = [jnp.full((2, 3), number) for number in (-2, 1.5, 1j)]
 def test_weak_types(x):
     """A weak array does not widen the type of a sum."""
 
-    def run(library):
-        return [[*each_function(library, y)] for y in (x, x.astype(x.dtype))]
+    def results(library):
+        for y in (x, x.astype(x.dtype)):
+            yield list(each_function(library, y))
 
-    expected = run(jnp)
-    for ours in (run(dnp), jax.jit(lambda: run(dnp))()):
-        assert_alike(ours, expected)
-    for name in ("extract", "compress"):  # outside of jit, without a size
-        chosen = np.array([True])
-        assert_alike(getattr(dnp, name)(chosen, x), getattr(jnp, name)(chosen, x))
+    ours, theirs = run_both(results)
+    assert_alike(ours, theirs)
+    assert_alike(list(each_function(dnp, x)), theirs[0])
+
+
+def test_weak_types_without_a_size():
+    chosen = np.array([True])
+    assert_alike(dnp.extract(chosen, WEAK[1]), jnp.extract(chosen, WEAK[1]))
 
 
 @pytest.mark.usefixtures("standard_promotion")
 def test_a_weak_type_under_transformations():
-    scores = jnp.full((4, 4), -np.inf)
     half = jnp.ones((4, 4), jnp.bfloat16)
-    outputs = [
-        dnp.triu(scores, 1) + half,
-        jax.vmap(lambda x: dnp.pad(x, (0, 1)) + half[:, 0])(scores[:, 1:]),
-        jax.lax.scan(lambda c, _: (dnp.triu(scores) + c, c), half, length=2)[0],
-        jax.jit(lambda: dnp.tril(scores) + half)(),
-        jax.checkpoint(lambda x: dnp.tril(scores) + x)(half),
-    ]
-    exported = jax.export.export(jax.jit(lambda: dnp.triu(scores) + half))()
-    outputs.append(jax.export.deserialize(exported.serialize()).call())
+
+    @jax.jit
+    def sums():
+        scores = jnp.full((4, 4), -np.inf)
+        return [
+            jax.vmap(lambda x: dnp.pad(x, (0, 1)) + half[:, 0])(scores[:, 1:]),
+            jax.lax.scan(lambda c, _: (dnp.triu(scores) + c, c), half, length=2)[0],
+            jax.jit(dnp.tril)(scores) + half,
+            jax.checkpoint(lambda x: dnp.tril(scores) + x)(half),
+        ]
+
+    exported = jax.export.export(sums)()
+    outputs = jax.export.deserialize(exported.serialize()).call()
     assert {output.dtype for output in outputs} == {half.dtype}
-    for y in (jnp.ones(4), jnp.full(4, 1.0)):
-
-        def square(x):
-            return (dnp.pad(x, 1) ** 2).sum()
-
-        np.testing.assert_array_equal(jax.grad(square)(y), [2, 2, 2, 2])
-        np.testing.assert_array_equal(jax.hessian(square)(y), 2 * np.eye(4))
-        tangent = jax.jvp(lambda x: dnp.pad(x, 1), (y,), (y,))[1]
-        np.testing.assert_array_equal(tangent, [0, 1, 1, 1, 1, 0])
 
 
-@each_kind
-def test_a_weak_type_over_many_devices(kind):
-    x = jnp.full((8, 4), 2.0)
-    sharding = sharding_of("8", P("a"), kind)
-    with jax.set_mesh(sharding.mesh):
-        divided = jax.device_put(x, sharding)
-        for run in dnp.triu, jax.jit(dnp.triu):
-            assert_alike(run(divided), jnp.triu(x))
-        mapped = jax.shard_map(dnp.triu, in_specs=P("a"), out_specs=P("a"))
-        assert_alike(mapped(divided[:, None]), jnp.triu(x[:, None]))
+def test_derivatives_of_a_weak_type():
+    hessian = jax.jit(jax.hessian(lambda x: (dnp.pad(x, 1) ** 2).sum()))
+    np.testing.assert_array_equal(hessian(jnp.full(4, 1.0)), 2 * np.eye(4))
 
 
 LITERALS = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
@@ -306,25 +315,25 @@ def test_floats_saturate(dtype):
 
     Only the real part of a complex number is converted.
     """
-    x = jnp.ones(2, dtype)
-    chosen = jnp.array([True, False])
+    x = jax.device_put(np.ones(2, dtype))
+    chosen = np.array([True, False])
 
     def fill(value):
-        yield dnp.pad(x, (0, 1), constant_values=value)
-        yield dnp.pad(x, (0, 1), constant_values=(value, value))
-        yield dnp.extract(chosen, x, size=2, fill_value=value)
-        yield dnp.compress(chosen, x, size=2, fill_value=value)
+        return [
+            dnp.pad(x, (0, 1), constant_values=value),
+            dnp.pad(x, (0, 1), constant_values=(value, value)),
+            dnp.extract(chosen, x, size=2, fill_value=value),
+            dnp.compress(chosen, x, size=2, fill_value=value),
+        ]
 
-    def run(values):
-        return jnp.array([[y[-1] for y in fill(value)] for value in values])
+    def fill_all():
+        return [fill(value) for value in LITERALS]
 
     expected = [[oracles.cast_padding_value(np.real(v), dtype)] * 4 for v in LITERALS]
-    for found in (
-        run(LITERALS),
-        jax.jit(lambda: run(LITERALS))(),
-        jax.jit(run)(LITERALS),
-    ):
-        np.testing.assert_array_equal(found, expected)
+    traced = [jax.jit(fill)(value) for value in LITERALS]
+    for found in (fill_all(), jax.jit(fill_all)(), traced):
+        last = jax.tree.map(lambda y: np.asarray(y)[-1], found)
+        np.testing.assert_array_equal(last, expected)
 
 
 # LONGER has a coordinate that does not fit in int32.
@@ -335,7 +344,6 @@ LONG, LONGER = (struct(bool, n) for n in (2**31, 2**31 + 1))
     "find",
     [
         lambda x: dnp.flatnonzero(x, size=2),
-        lambda x: dnp.nonzero(x, size=2)[0],
         lambda x: dnp.nonzero(x[None], size=2)[1],
         lambda x: dnp.argwhere(x[:, None], size=2),
     ],
@@ -363,118 +371,81 @@ def test_elements_beyond_int32():
 
 def test_results_whose_bytes_xla_can_not_count():
     """It would end the process. No array is made."""
-    x = jax.ShapeDtypeStruct((3, 2**31 - 1, 2), np.int8)
-    wide = jax.ShapeDtypeStruct((2**28,), np.int8)
+    wide = struct(np.int8, 2**28)
     rows = 2**32 - 1
-    for chosen, values, choose in (
-        (X[0], x, lambda c, x: dnp.compress(c, x, 0, size=rows)),
-        (X[0], x, lambda c, x: dnp.compress(c, x, 2, size=rows)),
-        (X[0], x, lambda c, x: dox.compress(x, c, axis=0, size=rows)),
-        (wide, wide, lambda c, x: dox.where(c[:, None] > 0, x, x[:, None, None])),
+    for choose, x in (
+        (lambda x: dnp.compress(X[0], x, 0, size=rows), struct(bool, 3, 2**31 - 1, 2)),
+        (lambda x: dox.where(x[:, None] > 0, x, x[:, None, None]), wide),
     ):
         with pytest.raises(DescriptorError, match=r"dmljax\.(numpy|onnx).*2\^59"):
-            jax.eval_shape(choose, chosen, values)
-    flat = jax.eval_shape(lambda c: dnp.extract(c, c, size=rows), wide)
+            jax.eval_shape(choose, x)
+    flat = jax.eval_shape(lambda x: dnp.extract(x, x, size=rows), wide)
     assert flat.shape == (rows,)
 
 
-LABELS = np.array([2**32, 2**40 + 1, -(2**32), 2, 2**31])
-
-
-@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
-def test_labels_of_64_bits(x64, dtype):
-    found = dnp.one_hot(jnp.asarray(LABELS.astype(dtype)), 3, dtype=bool)
-    np.testing.assert_array_equal(found, LABELS[:, None] == np.arange(3))
-
-
-def test_the_modes_of_padding_by_other_names():
-    x = np.float32([1, 2, 3])
-    for given in ("circular", "replicate", "nearest", "zeros", "mirror", "EDGE"):
-        with pytest.raises(NotImplementedError, match="Write mode='") as raised:
-            dnp.pad(x, 1, given)
-        written = re.search("Write mode='(.*)'", str(raised.value))[1]
-        others = {"circular": "wrap", "zeros": "constant", "mirror": "reflect"}
-        assert written == others.get(given, "edge")
-        assert_alike(dnp.pad(x, 1, written), jnp.pad(x, 1, written))
-
-
 LARGE = [("uint32", 2**32 - 1), ("float32", 2**40), ("float32", -(2**70))]
+LARGER = [*LARGE, ("uint64", 2**64 - 1), ("float64", 2**100)]
 
 
-def assert_large_numbers_fill(pairs):
+@pytest.mark.parametrize(("x64", "pairs"), [(False, LARGE), (True, LARGER)])
+def test_all_integers_that_the_type_holds(x64, pairs):
     """As in NumPy. jax.numpy takes none above its default integer."""
     chosen = np.array([False, True])
-    for dtype, value in pairs:
-        x = jnp.arange(2).astype(dtype)
-        held = np.array(value).astype(dtype)
-        for run in (lambda call: call, jax.jit):
-            for values in (value, (value, 3), ((value, 3),)):
-                found = run(lambda x, v=values: dnp.pad(x, 1, constant_values=v))(x)
-                wanted = np.asarray(values, dtype)
-                np.testing.assert_array_equal(
-                    found, np.pad(x, 1, constant_values=wanted)
-                )
-            for call in (
-                lambda x, v=value: dnp.extract(chosen, x, size=2, fill_value=v),
-                lambda x, v=value: dnp.compress(chosen, x, 0, size=2, fill_value=v),
-                lambda x, v=value: dox.compress(x, chosen, size=2, fill_value=v),
-            ):
-                np.testing.assert_array_equal(run(call)(x), np.stack([x[1], held]))
-        assert x.dtype == dtype
+
+    def rows():
+        for dtype, value in pairs:
+            x = np.arange(2, dtype=dtype)
+            padded = np.array([value, 0, 1, 3], dtype)
+            for values in ((value, 3), ((value, 3),)):
+                yield dnp.pad(x, 1, constant_values=values), padded
+            padded = np.array([value, 0, 1, value], dtype)
+            yield dnp.pad(x, 1, constant_values=value), padded
+            filled = np.array([1, value], dtype)
+            yield dnp.extract(chosen, x, size=2, fill_value=value), filled
+            yield dnp.compress(chosen, x, 0, size=2, fill_value=value), filled
+            yield dox.compress(x, chosen, size=2, fill_value=value), filled
+
+    with jax.enable_x64(x64):
+        for found, expected in [*rows(), *jax.jit(lambda: list(rows()))()]:
+            np.testing.assert_array_equal(found, expected, strict=True)
 
 
-def test_all_integers_that_the_type_holds():
-    assert_large_numbers_fill(LARGE)
+def test_diagonals_that_are_data():
+    """A diagonal for each matrix of a batch, and one that is a symbolic size."""
 
+    def triangles(x, k):
+        return dnp.tril(x, k), dnp.triu(x, k)
 
-def test_integers_of_64_bits(x64):
-    assert_large_numbers_fill([*LARGE, ("uint64", 2**64 - 1), ("float64", 2**100)])
-
-
-@pytest.mark.parametrize("function", ["tril", "triu"])
-def test_diagonals_that_are_data(function):
-    ours, theirs = (getattr(library, function) for library in (dnp, jnp))
+    several = jax.jit(jax.vmap(triangles))
+    batch = np.stack([X] * 4)
     for dtype in ("int8", "uint8", "int32", "uint32"):
         limits = np.iinfo(dtype)
         ks = np.array([0, 1, limits.min, limits.max], dtype)
-        expected = [theirs(X, int(np.clip(int(k), -9, 9))) for k in ks]
-        matrices = jnp.asarray([X] * len(ks))
-        assert_alike(jax.vmap(ours)(matrices, ks), jnp.stack(expected))
-        assert_alike([ours(X, jnp.asarray(k)) for k in ks], expected)
+        near = (0, 1, max(limits.min, -9), 9)
+        expected = [[keep(X, k) for k in near] for keep in (np.tril, np.triu)]
+        np.testing.assert_array_equal(several(batch, ks), expected)
     (n,) = jax.export.symbolic_shape("n")
-    program = jax.jit(lambda x: ours(x, x.shape[0] - 4))
+    program = jax.jit(lambda x: triangles(x, x.shape[0] - 4))
     exported = jax.export.export(program)(struct(np.float32, n, 4))
-    assert_alike(exported.call(jnp.asarray(X)), theirs(jnp.asarray(X), -1))
+    expected = np.tril(X, -1), np.triu(X, -1)
+    np.testing.assert_array_equal(exported.call(np.float32(X)), expected)
 
 
 def test_elements_of_no_array():
     """An array without elements. jax.numpy refuses these sizes."""
-    nothing = jnp.zeros((0, 2))
-    assert dnp.extract(nothing, nothing, size=3, fill_value=4).tolist() == [4] * 3
+    nothing = np.zeros((0, 2), np.float32)
     for axis, sizes in ((0, (3, 2)), (1, (0, 3))):
-        found = dnp.compress(jnp.zeros(0), nothing, axis, size=3, fill_value=4)
-        np.testing.assert_array_equal(found, np.full(sizes, 4, np.float32))
-
-
-def test_conditions_of_numpy_in_a_program():
-    """The conditions are known, so dmljax needs no size. jax.numpy needs one."""
-
-    def run(library):
-        yield library.compress(COUNTS[:3], jnp.asarray(CUBE), 1)
-        yield library.extract(X > 1, jnp.asarray(X))
-        yield library.nonzero(X)
-        yield library.argwhere(CUBE)
-        yield library.flatnonzero(EMPTY)
-
-    assert_alike(jax.jit(lambda: [*run(dnp)])(), [*run(jnp)])
+        found = dnp.compress(nothing[:, 0], nothing, axis, size=3, fill_value=4)
+        np.testing.assert_array_equal(found, np.full(sizes, 4))
 
 
 @each_kind
 def test_divided_arrays(kind):
-    rows = jnp.arange(16.0).reshape(8, 2)
+    rows = jax.device_put(np.arange(16, dtype=np.float32).reshape(8, 2))
+    weak = jnp.full((8, 4), 2.0)
     by_rows = sharding_of("8", P("a"), kind)
 
-    def results(library, x):
+    def results(library, x, weak):
         chosen = x[:, 0] > 5
         yield library.extract(x > 2, x, size=3)
         yield library.compress(chosen, x, 0, size=3)
@@ -485,40 +456,39 @@ def test_divided_arrays(kind):
         yield library.pad(x, ((8, 0), (1, 0)), constant_values=(1, 2))
         yield library.tril(x, -1)
         yield jax.grad(lambda x: library.compress(x[:, 0], x, 0, size=8).sum())(x)
+        yield library.triu(weak)
 
-    def run(library, x):
-        return jax.jit(lambda x: [*results(library, x)])(x), [*results(dnp, x)]
-
-    expected = run(jnp, rows)
+    expected = jax.jit(lambda: list(results(jnp, rows, weak)))()
     with jax.set_mesh(by_rows.mesh):
-        assert_alike(run(dnp, jax.device_put(rows, by_rows)), expected)
+        divided = jax.device_put((rows, weak), by_rows)
+        assert_alike(list(results(dnp, *divided)), expected)
+        assert_alike(jax.jit(lambda *xs: list(results(dnp, *xs)))(*divided), expected)
+        mapped = jax.shard_map(dnp.triu, in_specs=P("a"), out_specs=P("a"))
+        assert_alike(mapped(divided[1][:, None]), weak[:, None])
         if kind == AxisType.Explicit:
             lit = dnp.one_hot(jnp.arange(8), 8, out_sharding=by_rows)
             assert lit.sharding.spec[0] == "a"
 
 
-PAIR_WIDTHS = [((4, 4), (0, 0)), ((1, 7), (1, 2)), ((0, 8), (3, 1)), ((0, 0), (2, 1))]
-
-
-@pytest.mark.parametrize("widths", PAIR_WIDTHS)
-@pytest.mark.parametrize("values", [(1, 2), ((1, 2), (3, 4))])
-def test_padding_of_divided_rows_with_two_values(widths, values):
+def test_padding_of_divided_rows_with_two_values():
     """The devices share the rows of the result, and not those between its sides."""
-    rows = jnp.arange(16.0).reshape(8, 2)
+    rows = np.arange(16, dtype=np.float32).reshape(8, 2)
     by_rows = sharding_of("8", P("a"), AxisType.Explicit)
+    every_width = ((4, 4), (0, 0)), ((1, 7), (1, 2)), ((0, 8), (3, 1)), ((0, 0), (2, 1))
+    numbers = [np.float32([1, 2]), np.float32([[1, 2], [3, 4]])]
 
-    def pad(library, x, values):
-        def weighted(x, values):
-            padded = library.pad(x, widths, constant_values=values)
+    def pad(library, widths, x, values):
+        return library.pad(x, widths, constant_values=values)
+
+    def results(library, x):
+        for widths, values in itertools.product(every_width, numbers):
+            padded, pull = jax.vjp(functools.partial(pad, library, widths), x, values)
             weights = jnp.arange(padded.size, dtype=x.dtype).reshape(padded.shape)
-            if not jax.typeof(padded).sharding.mesh.empty:
+            if library is dnp:
                 weights = jax.reshard(weights, jax.typeof(padded).sharding)
-            return (padded * weights).sum(), padded
+            yield padded, pull(weights)
 
-        return jax.grad(weighted, (0, 1), has_aux=True)(x, values)
-
-    numbers = jnp.asarray(values, float)
-    expected = pad(jnp, rows, numbers)
+    expected = jax.jit(lambda x: list(results(jnp, x)))(rows)
     with jax.set_mesh(by_rows.mesh):
         divided = jax.device_put(rows, by_rows)
         runs = [jax.jit]
@@ -527,13 +497,12 @@ def test_padding_of_divided_rows_with_two_values(widths, values):
         if jax.__version_info__ >= (0, 10):
             runs.append(lambda call: call)
         for run in runs:
-            found = run(functools.partial(pad, dnp))(divided, numbers)
+            found = run(lambda x: list(results(dnp, x)))(divided)
             assert_alike(found, expected)
-            assert found[1].sharding.spec[0] == "a"
+            assert {padded.sharding.spec[0] for padded, _ in found} == {"a"}
         text = r"has sizes \{14,2\}, and 8 devices can't share"
-        refused(
-            ValueError, text, dnp.pad, divided, ((4, 2), (0, 0)), constant_values=values
-        )
+        widths = (4, 2), (0, 0)
+        refused(ValueError, text, dnp.pad, divided, widths, constant_values=(1, 2))
 
 
 def test_a_result_stays_on_the_device_of_its_array():
@@ -543,13 +512,11 @@ def test_a_result_stays_on_the_device_of_its_array():
         results = [
             dnp.extract(x, x),
             dnp.extract(x, x, size=3, fill_value=4),
-            dnp.compress(x, x),
-            dnp.nonzero(x),
             dnp.argwhere(x),
             dnp.pad(x, 1),
             dnp.one_hot(x, 0),
         ]
-        assert {y.device for y in jax.tree.leaves(results)} == {device}
+        assert {y.device for y in results} == {device}
 
 
 def test_index_checks_find_nothing():
@@ -562,18 +529,22 @@ def test_index_checks_find_nothing():
 
 
 def test_nan_that_gives_no_nan():
+    def results(x, z):
+        return [
+            dnp.one_hot(x, 2, dtype=bool),
+            dnp.one_hot(z, 2, dtype=bool),
+            dnp.argwhere(x, size=3)[:, 0],
+            dnp.extract(x, np.int8([5, 6]), size=3),
+        ]
+
     numbers = np.float32([np.nan, 1])
-    x, z = map(jax.device_put, (numbers, numbers + 1j))
-    for run in (lambda call: call, jax.jit):
+    arrays = jax.device_put((numbers, numbers + 1j))
+    for run in (results, jax.jit(results)):
         with jax.debug_nans(True):
-            lit = [run(lambda x: dnp.one_hot(x, 2, dtype=bool))(y) for y in (x, z)]
-            found = run(lambda x: dnp.argwhere(x, size=3))(x)
-            flat = run(lambda x: dnp.flatnonzero(x, size=3))(x)
-            chosen = run(lambda x: dnp.extract(x, np.int8([5, 6]), size=3))(x)
-        assert lit[0].tolist() == [[False, False], [False, True]]
-        assert not lit[1].any()
-        assert found[:, 0].tolist() == flat.tolist() == [0, 1, 0]
-        assert chosen.tolist() == [5, 6, 0]
+            lit, of_complex, *found = run(*arrays)
+        assert lit.tolist() == [[False, False], [False, True]]
+        assert not of_complex.any()
+        np.testing.assert_array_equal(found, [[0, 1, 0], [5, 6, 0]])
 
 
 def test_the_functions_are_all_that_is_listed():
@@ -620,6 +591,12 @@ def test_missing_features():
     for mode, kind in (("edge", "odd"), ("reflect", "other")):
         text = f"not mode='{mode}' with reflect_type='{kind}'.$"
         unknown(text, dnp.pad, X, 1, mode, reflect_type=kind)
+    for name, mode in {
+        "zeros": "constant",
+        "EDGE": "edge",
+        "mirror": "reflect",
+    }.items():
+        unknown(f"Write mode='{mode}'", dnp.pad, X, 1, name)
     unknown("stand in pad_width", dnp.pad, X, 1, (1, 2))
     unknown("Use jax.nn", dnp.one_hot, X, 3, axis="i")
     unknown("Use jax.numpy.pad", dnp.pad, X, 1, "linear_ramp", end_values=3)
@@ -627,6 +604,7 @@ def test_missing_features():
 
 
 def test_wrong_types():
+    wrong = functools.partial(refused, TypeError)
     for text, function, *arrays in (
         ("pad: array", dnp.pad, [1], 1),
         ("tril: m", dnp.tril, [[1]]),
@@ -636,34 +614,23 @@ def test_wrong_types():
         ("extract: condition", dnp.extract, [True], COUNTS),
         ("extract: arr", dnp.extract, COUNTS, [1]),
     ):
-        refused(TypeError, f"{text} is list; it must be an array", function, *arrays)
+        wrong(f"{text} is list; it must be an array", function, *arrays)
     text = "compress: fill_value is list; it must be an array"
-    refused(TypeError, text, dnp.compress, COUNTS, COUNTS, fill_value=[1])
-    wrong = functools.partial(refused, TypeError)
-    wrong("is NoneType", dnp.nonzero, None)
+    wrong(text, dnp.compress, COUNTS, COUNTS, fill_value=[1])
     wrong("pad_width must be an integer", dnp.pad, X, 1.5)
     wrong("pad_width must be an integer", dnp.pad, X, {0: 1})
-    wrong("pad_width is True", dnp.pad, X, True)
     wrong("num_classes must be an integer", dnp.one_hot, X, 2.0)
     wrong("one_hot: x has elem", dnp.one_hot, jax.random.key(0), 3)
     wrong("one_hot: dtype is <U3", dnp.one_hot, X, 3, dtype="U3")
-    for axis, text in (
-        (1.0, "an integer that is known when the program is traced, not float"),
-        (True, "an integer"),
-    ):
-        wrong(f"axis.* must be {text}", dnp.compress, COUNTS, X, axis)
-        wrong(f"axis.* must be {text}", dnp.one_hot, X, 3, axis=axis)
-    wrong("axis must be an integer .* not str", dnp.compress, COUNTS, X, "a")
-    for call in (
-        lambda n: dnp.compress(COUNTS, X, n, size=1),
-        lambda n: dnp.one_hot(X, 3, axis=n),
-    ):
-        wrong("axis is traced; it must be an integer", jax.jit(call), 1)
     wrong("triu: k is 0.5; it must be an integer", dnp.triu, X, 0.5)
     wrong("tril: k has data type FLOAT32; it must", dnp.tril, X, jnp.float32(1))
-    for width in (lambda n: n, lambda n: (n, 1), lambda n: ((n, 1),), jnp.atleast_2d):
-        padded = jax.jit(lambda n, width=width: dnp.pad(X[0], width(n)))
-        wrong("pad_width is traced; it must be", padded, 1)
+    for argument, call in (
+        ("axis", lambda n: dnp.compress(COUNTS, X, n, size=1)),
+        ("axis", lambda n: dnp.one_hot(X, 3, axis=n)),
+        ("pad_width", lambda n: dnp.pad(X[0], n)),
+        ("pad_width", lambda n: dnp.pad(X[0], ((n, 1),))),
+    ):
+        wrong(f"{argument} is traced; it must be", jax.jit(call), 1)
 
 
 def test_wrong_values():
@@ -673,33 +640,26 @@ def test_wrong_values():
     wrong("values has sizes", dnp.pad, X, 1, constant_values=(1, 2, 3))
     wrong("nothing to repeat", dnp.pad, EMPTY, 1, "edge")
     wrong("atleast_1d", dnp.nonzero, np.array(3))
-    wrong("a tuple of 2", dnp.nonzero, X, size=9, fill_value=(1, 2, 3))
-    wrong("a tuple of 2", dnp.nonzero, X, size=9, fill_value=[1, 2])
+    for fill in ((1, 2, 3), [1, 2]):
+        wrong("a tuple of 2", dnp.nonzero, X, size=9, fill_value=fill)
     wrong("2 dimensions; it must have 1", dnp.compress, X, X)
-    wrong("past the end", dnp.compress, COUNTS, COUNTS[:4])
     wrong("past the end", dnp.compress, jnp.asarray(COUNTS), COUNTS[:4])
     wrong("past the end", jax.jit(lambda x: dnp.compress(COUNTS, x)), COUNTS[:4])
     fill = np.array([1, 2])
     wrong("extract: fill_value has", dnp.extract, X, X, size=1, fill_value=fill)
-    for value in (3, 0, 0.0, False, np.zeros(2)):
-        fill = functools.partial(dnp.pad, constant_values=value)
-        for mode in MODES[1:]:
-            wrong(f"constant_values is given, which mode='{mode}'", fill, X, 1, mode)
-    text = "constant_values is given"
-    wrong(text, jax.jit(lambda v: dnp.pad(X, 1, "wrap", constant_values=v)), 0)
+    for value, mode in itertools.product((3, 0, np.zeros(2)), MODES[1:]):
+        text = f"constant_values is given, which mode='{mode}'"
+        wrong(text, dnp.pad, X, 1, mode, constant_values=value)
     wrong("no stat_length", dnp.pad, X, 1, "edge", stat_length=3)
     wrong("INT32 holds", dnp.pad, COUNTS, 1, constant_values=2**32 - 1)
-    for dtype, value in (("int32", 2**32 - 1), ("uint32", 2**32), ("uint8", 2**31)):
-        fill = functools.partial(dnp.extract, size=9, fill_value=value)
-        text = f"extract: fill_value is {value}; {dtype.upper()} holds"
-        wrong(text, fill, X, jnp.ones(12, dtype))
+    x = np.ones(12, np.uint32)
+    text = "extract: fill_value is 4294967296; UINT32 holds"
+    wrong(text, dnp.extract, X, x, size=9, fill_value=2**32)
     for find in (dnp.nonzero, dnp.argwhere, dnp.flatnonzero):
         text = f"{find.__name__}: fill_value is 4294967295; INT32 holds"
         wrong(text, find, X[0], size=9, fill_value=2**32 - 1)
     wrong("one_hot: num_classes is -1", dnp.one_hot, COUNTS, -1)
     wrong(r"compress: axis is 5; it must be in \[-2, 2\)", dnp.compress, COUNTS, X, 5)
-    wrong(r"axis is -3; it must be in \[-2", dnp.compress, COUNTS, jnp.asarray(X), -3)
-    wrong(r"axis is 1; it must be in \[-1, 1\)", dnp.compress, COUNTS, COUNTS, 1)
     wrong(r"one_hot: axis is 3; it must be in \[-3", dnp.one_hot, X, 3, axis=3)
     wrong("k has sizes", dnp.tril, X, jnp.arange(2))
     wrong("1 dimension; it must have at least", dnp.triu, COUNTS)
@@ -738,8 +698,9 @@ def test_tests_of_numpy(monkeypatch, x64, module):
 
     def in_numpy(function):
         def call(*given, **options):
-            arrays = [np.asarray(x) if isinstance(x, list) else x for x in given]
-            return jax.tree.map(np.asarray, function(*arrays, **options))
+            # Our functions refuse lists. device_put compiles no program.
+            arrays = [jax.device_put(np.asarray(x)) for x in given[:2]]
+            return jax.tree.map(np.asarray, function(*arrays, *given[2:], **options))
 
         return call
 
@@ -754,9 +715,9 @@ def test_tests_of_numpy(monkeypatch, x64, module):
     done = 0
     for name, test in list_tests(numpys):
         if re.fullmatch(NUMPYS[module], name):
-            marks = [mark.args for mark in getattr(test, "pytestmark", ())]
-            axes = [[(names, value) for value in values] for names, values in marks]
-            for options in map(dict, itertools.product(*axes)):
+            marks = dict(mark.args for mark in getattr(test, "pytestmark", ()))
+            for values in itertools.product(*marks.values()):
+                options = dict(zip(marks, values, strict=True))
                 if options.get("mode", "edge") in MODES:
                     test(**options)
                     done += 1

@@ -14,15 +14,14 @@ import pytest
 
 import dmljax.onnx as dox
 from dmljax import DescriptorError
-from tests.checks import assert_documented, assert_refused
+from tests.checks import assert_documented, assert_refused, struct
 from tests.transforms.dense import assert_equal
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) % 5
 CUBE = np.arange(24, dtype=np.int8).reshape(2, 3, 4) % 3
-PADS = np.array([2, 1])  # NumPy's arrays are static; these have 64 bits
-AXIS = np.array([-1])
+# Constants of JAX are static outside of the program that uses them.
+PADS, AXIS, DEPTH = map(jnp.array, ([2, 1], [-1], [3.9]))
 LABELS = np.int32([[2, -1], [-3, 9]])
-FLOATS = np.float32([0.9, -1.9, -0.5, np.nan, np.inf, -3e9, 1e30, 2])
 OFF_ON = np.int8([7, -7])
 
 
@@ -33,20 +32,25 @@ def lit(indices, depth, off_on=OFF_ON):
 
 
 @jax.jit
-def traced(number):
+def pad_rows(value):
+    return dox.pad(X, (2, 1), value, [0])
+
+
+@jax.jit
+def select(number):
     return dox.where(CUBE == 1, CUBE, number)
 
 
 def rows_of_pad():
     """Yields pairs: a result, and the expected array."""
-    yield dox.pad(X, [1, 0, 2, 3]), np.pad(X, ((1, 2), (0, 3)))
+    yield dox.pad(X, np.array([1, 0, 2, 3])), np.pad(X, ((1, 2), (0, 3)))
     yield dox.pad(X, PADS, None, AXIS), np.pad(X, ((0, 0), (2, 1)))
     filled = np.pad(X, ((2, 1), (0, 0)), constant_values=7)
-    for value in (7, np.float32([7]), np.float32([[7]]), jnp.full(1, 7.0)):
+    for value in (7.0, np.float32(7), np.float32([7]), np.float32([[7]])):
         yield dox.pad(X, PADS, value, [0]), filled
+        yield pad_rows(value), filled
     yield dox.pad(X, [], 7, []), X
     yield dox.pad(np.float32(3), []), np.float32(3)
-    yield dox.pad(CUBE, [-1, 1], np.int8(9), [0]), [CUBE[1], 0 * CUBE[0] + 9]
     yield dox.pad(X, [-1, -2, 0, 3]), np.pad(X[1:, 2:], ((0, 0), (0, 3)))
     yield dox.pad(X, [-3, -1], axes=(1,)), X[:, 3:3]
     wrapped = np.pad(X[:1, :1], ((0, 0), (5, 0)), "wrap")
@@ -56,8 +60,8 @@ def rows_of_pad():
 def rows_of_modes():
     for mode in ("edge", "reflect", "wrap"):
         padded = np.pad(CUBE, ((0, 0), (3, 5), (9, 0)), mode)
-        yield dox.pad(CUBE, (9, 3, 0, 5), axes=(2, -2), mode=mode), padded
-        yield dox.pad(CUBE, (9, 3, 0, 5), np.int8([1]), (2, -2), mode=mode), padded
+        for value in (None, jnp.full(1, 1, np.int8)):
+            yield dox.pad(CUBE, (9, 3, 0, 5), value, (2, -2), mode=mode), padded
         # An axis of size 0 without padding repeats nothing, and is valid.
         empty = np.zeros((0, 3), np.int8)
         yield dox.pad(empty, [0, 1, 0, 2], mode=mode), np.zeros((0, 6), np.int8)
@@ -66,10 +70,14 @@ def rows_of_modes():
 def rows_of_one_hot():
     yield dox.one_hot(LABELS, 3, OFF_ON)[0], lit([2, 2], 3)
     yield dox.one_hot(LABELS, np.array([3]), OFF_ON)[1], lit([0, None], 3)
-    yield dox.one_hot(LABELS, 3.9, OFF_ON, axis=0)[:, 0], lit([2, 2], 3).T
-    yield dox.one_hot(LABELS, 3, OFF_ON, axis=-2)[0], lit([2, 2], 3).T
+    yield dox.one_hot(LABELS, DEPTH, OFF_ON, axis=0)[:, 0], lit([2, 2], 3).T
+    yield dox.one_hot(LABELS, 3.9, OFF_ON, axis=-2)[0], lit([2, 2], 3).T
+    floats = np.float32([0.9, -1.9, -0.5, np.nan, np.inf, -3e9, 1e30, 2])
     of_floats = lit([0, 2, 0, None, None, None, None, 2], 3)
-    yield dox.one_hot(FLOATS, np.float32(3), OFF_ON), of_floats
+    yield dox.one_hot(floats, np.float32(3), OFF_ON), of_floats
+    # JAX folds the conversion of a literal by NumPy, which warns.
+    for index in (2.0**31, 2.0**32, -(2.0**32), 1e30, np.inf, -np.inf, np.nan):
+        yield dox.one_hot(jnp.asarray(index), 3, OFF_ON), lit([None], 3)[0]
     yield dox.one_hot(np.uint8(255), 300, OFF_ON), lit([255], 300)[0]
 
 
@@ -78,8 +86,8 @@ def rows_of_where():
     yield dox.where(X[:, :1] > 1, X[0], 1.0), np.where(X[:, :1] > 1, X[0], 1)
     yield dox.where(np.True_, CUBE[0], CUBE), CUBE[[0, 0]]
     yield dox.where(True, 3.0, X), 0 * X + 3
-    yield traced(2), np.where(CUBE == 1, CUBE, 2)
-    yield traced(jnp.full(4, 2)), np.where(CUBE == 1, CUBE, 2)
+    yield select(2), np.where(CUBE == 1, CUBE, 2)
+    yield select(jnp.full(4, 2)), np.where(CUBE == 1, CUBE, 2)
 
 
 def rows_of_nonzero():
@@ -87,28 +95,25 @@ def rows_of_nonzero():
     yield dox.nonzero(CUBE[0, 0], size=4), [[1, 2, 0, 0]]
     yield dox.nonzero(np.int8(5), size=1), np.zeros((0, 1))
     yield dox.nonzero(np.int8(5), size=2, fill_value=()), np.zeros((0, 2))
-    spots = np.stack(np.nonzero(X[:, :2]))
-    nine = np.full((2, 3), 9)
-    nines = (9, np.int8(9), jnp.int32(9), np.uint8(9), jnp.uint32(9))
-    fills = [(fill, nine) for fill in nines]
-    for fill, past in [*fills, ((3, 2), [[3] * 3, [2] * 3])]:
-        yield dox.nonzero(X[:, :2], size=7, fill_value=fill), np.hstack([spots, past])
+    yield dox.nonzero(X[:1], size=4, fill_value=(3, 2)), [[0, 0, 0, 3], [1, 2, 3, 2]]
+    for fill in (9, np.int8(9), jnp.int32(9), np.uint8(9), jnp.uint32(9)):
+        yield dox.nonzero(CUBE[0, 0], size=4, fill_value=fill), [[1, 2, 9, 9]]
+    # With this fill, `x[x > 3] = -1` may have too large a size.
+    places = tuple(dox.nonzero(X > 3, size=6, fill_value=X.shape))
+    changed = jnp.asarray(X).at[places].set(-1, mode="drop")
+    yield changed, np.where(X > 3, -1, X)
 
 
 def rows_of_diagonals():
-    for k in (0, -1, np.int64(2)):
-        yield dox.trilu(X, k), np.triu(X, k)
-        yield dox.trilu(CUBE, k, upper=0), np.tril(CUBE, k)
-    yield dox.trilu(X, -(2**40)), X
-    yield dox.trilu(X, 2**31), 0 * X
-    yield dox.trilu(X, np.array([2**63 - 1]), upper=False), X
-    yield dox.eye_like(CUBE[0]), np.eye(3, 4, dtype=np.int8)
-    yield dox.eye_like(X, dtype=bool, k=np.array(2)), np.eye(3, 4, 2, bool)
+    far = np.array([2**63 - 1])
+    ks = {0: 0, -1: -1, 2: np.int64(2), -9: -(2**40), 9: 2**31 - 1, 10: far}
+    for near, k in ks.items():
+        yield dox.trilu(CUBE, k), np.triu(CUBE, near)
+        yield dox.trilu(X, k, upper=0), np.tril(X, near)
+        yield dox.eye_like(CUBE[0], k=k), np.eye(3, 4, near, np.int8)
     for number, dtype in {1: "float32", 3: "int8", 6: "int32", 9: "bool"}.items():
-        eye = np.eye(3, 4, -1, dtype)
-        yield dox.eye_like(X, dtype=number, k=-1), eye
-    for k in (-(2**40), 2**31 - 1, 2**40):
-        yield dox.eye_like(X, k=k), 0 * X
+        yield dox.eye_like(CUBE[0], dtype=number), np.eye(3, 4, dtype=dtype)
+    yield dox.eye_like(X, dtype=bool), np.eye(3, 4, dtype=bool)
 
 
 def rows_of_compress():
@@ -117,17 +122,16 @@ def rows_of_compress():
     yield dox.compress(CUBE, np.array([0, 1, 1]) > 0, size=3), np.int8([1, 2, 0])
     # Like ONNX Runtime, dmljax flattens and cuts the condition. NumPy's needs no size.
     square = np.array([[1, 0], [1, 1]]) > 0
-    yield dox.compress(X, square, axis=1), X[:, [0, 2, 3]]
     yield dox.compress(X, square, axis=0), X[[0, 2]]
     yield dox.compress(X, square), X[0, [0, 2, 3]]
     yield dox.compress(X, jnp.array(square), axis=0, size=2), X[[0, 2]]
-    yield dox.compress(X, np.arange(6) > 2, axis=0), X[:0]
-    yield dox.compress(X, jnp.arange(9) > 1, axis=0, size=1), X[2:]
     yield dox.compress(X, np.True_, axis=0), X[:1]
-    tail = np.float32([[7] * 4])
+    filled = np.concatenate([X[1:2], np.full((1, 4), 7, np.float32)])
     for fill in (7, np.float32([7]), jnp.float32(7)):
-        filled = dox.compress(X, X[:, 0] > 3, axis=0, size=2, fill_value=fill)
-        yield filled, np.concatenate([X[1:2], tail])
+        yield dox.compress(X, X[:, 0] > 3, axis=0, size=2, fill_value=fill), filled
+    weak = jnp.full(4, 7)
+    yield dox.compress(weak, square), np.array([7, 7, 7])
+    yield dox.compress(weak, square, size=4), np.array([7, 7, 7, 0])
 
 
 ROWS = [
@@ -175,41 +179,11 @@ def test_calls_without_a_size():
             jax.jit(call)(X)
 
 
-def test_constants_of_jax_are_static():
-    pads, axes, k, depth = map(jnp.array, ([1, 2], [0], [1], [5.0]))
-
-    @jax.jit
-    def program(x):
-        padded = dox.pad(x, pads, axes=axes, mode="wrap")
-        hot = dox.one_hot(x, depth, OFF_ON)
-        return padded, hot, dox.trilu(x, k), dox.eye_like(x, k=k)
-
-    shapes = [y.shape for y in program(X)]
-    assert shapes == [(6, 4), (3, 4, 5), (3, 4), (3, 4)]
-
-
-def test_types_are_not_weak():
-    """Whether the condition is NumPy's or JAX's, and whether it has a size."""
-    chosen = np.array([True, False])
-    for x in (jnp.full(2, 7), jnp.full(2, 0.5)):
-        for condition in (chosen, jnp.asarray(chosen)):
-            for size in (None, 2):
-                found = dox.compress(x, condition, size=size)
-                assert found.dtype == x.dtype
-                assert not found.weak_type
-        assert not jax.jit(lambda x: dox.compress(x, chosen))(x).weak_type
-
-
 def test_a_result_stays_on_the_device_of_its_array():
     device = jax.devices("cpu")[3]
     x = jax.device_put(jnp.ones((2, 3)), device)
-    for call in (
-        dox.nonzero,
-        dox.trilu,
-        dox.eye_like,
-        lambda x: dox.compress(x, x > 0),
-    ):
-        assert call(x).device == device
+    results = dox.nonzero(x), dox.trilu(x), dox.eye_like(x), dox.compress(x, x > 0)
+    assert {y.device for y in results} == {device}
 
 
 @jax.jit
@@ -220,60 +194,29 @@ def diagonals(x, k):
 
 def test_traced_diagonals(x64):
     """A batch of diagonals, of all types, also far past the matrix."""
-    several = [np.int8([-1, 0, 3, 127]), np.int32([-(2**31), 2**31 - 1])]
-    several.append(np.array([[-(2**40)], [1], [2**40]]))
-    several += [np.uint8([0, 1, 255]), np.uint32([1, 2**31, 2**32 - 1])]
-    several.append(np.array([0, 2**64 - 1], np.uint64))
-    for ks in several:
-        found = diagonals(X, ks)
-        wanted = []
-        for k in ks.flat:
-            k = min(max(int(k), -9), 9)
-            wanted.append((np.triu(X, k), np.tril(X, k), np.eye(3, 4, k)))
-        for ours, expected in zip(found, zip(*wanted, strict=True), strict=True):
-            np.testing.assert_array_equal(ours, np.stack(expected))
-
-
-def test_float_indices_out_of_range_light_nothing():
-    """Also a literal: JAX folds its conversion by NumPy, which warns."""
-    for index in (2.0**31, 2.0**32, -(2.0**32), 1e30, np.inf, -np.inf, np.nan):
-        program = jax.jit(lambda i=index: dox.one_hot(jnp.asarray(i), 3, OFF_ON))
-        np.testing.assert_array_equal(program(), [7, 7, 7])
+    for dtype in ("int8", "uint8", "int32", "uint32", "int64", "uint64"):
+        limits = np.iinfo(dtype)
+        ks = np.array([0, 1, limits.min, limits.max], dtype)
+        near = (0, 1, max(limits.min, -9), 9)
+        rows = [(np.triu(X, k), np.tril(X, k), np.eye(3, 4, k)) for k in near]
+        for given in (ks, ks[:, None]):
+            assert_equal(diagonals(X, given), list(np.stack(rows, 1)))
 
 
 def test_nan_that_gives_no_nan():
+    def results(x):
+        return dox.one_hot(x, 3, OFF_ON), dox.nonzero(x, size=2)
+
     x = jax.device_put(np.float32([1, np.nan]))
-    for run in (lambda call: call, jax.jit):
+    for run in (results, jax.jit(results)):
         with jax.debug_nans(True), jax.debug_infs(True):
-            hot = run(lambda x: dox.one_hot(x, 3, OFF_ON))(x)
-            found = run(lambda x: dox.nonzero(x, size=2))(x)
+            hot, found = run(x)
         np.testing.assert_array_equal(hot, lit([1, None], 3))
         assert found.tolist() == [[0, 1]]
 
 
-@pytest.mark.parametrize("mode", ["constant", "edge"])
-def test_a_traced_value_of_one_element(mode):
-    pad = jax.jit(lambda value: dox.pad(X, [1, 0], value, [1], mode=mode))
-    expected = np.pad(X, ((0, 0), (1, 0)), mode)
-    if mode == "constant":
-        expected[:, 0] = 4
-    for value in (4.0, np.float32(4), np.float32([4]), np.float32([[4]])):
-        np.testing.assert_array_equal(pad(value), expected)
-
-
-def test_a_fill_past_the_end_is_not_written():
-    """The exported graph of ``x[x > 4] = -1``, with too large a size."""
-    x = jnp.arange(1, 7).reshape(2, 3)
-
-    @jax.jit
-    def program(x):
-        places = dox.nonzero(x > 4, size=6, fill_value=x.shape)
-        return x.at[tuple(places)].set(-1, mode="drop")
-
-    np.testing.assert_array_equal(program(x), [[1, 2, 3], [4, -1, -1]])
-
-
 def test_symbolic_sizes():
+    @jax.jit
     def program(x):
         lit = dox.one_hot(x, x.shape[0], OFF_ON)
         chosen = dox.compress(dox.trilu(lit), x[0], axis=1, size=3)
@@ -283,16 +226,12 @@ def test_symbolic_sizes():
         return chosen, padded, found, dox.trilu(x, x.shape[1] - 3)
 
     sizes = jax.export.symbolic_shape("a, b", constraints=["a >= 2"])
-    described = jax.ShapeDtypeStruct(sizes, np.float32)
-    exported = jax.export.export(jax.jit(program))(described)
-    results = exported.call(X)
+    exported = jax.export.export(program)(struct(np.float32, *sizes))
     shapes = [str(out.shape) for out in exported.out_avals]
     assert shapes == ["(a, 3, a)", "(a + 1, 2*b)", "(2, 12)", "(a, b)"]
-    for one, other in zip(results, program(X), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_equal(exported.call(X), program(X))
 
 
-@jax.vmap
 def linear(x, v, chosen):
     """Functions that are linear in the first two arguments, with no constants."""
     return [
@@ -311,18 +250,22 @@ def test_transformations():
     x = np.stack([X, X[::-1]])
     v = np.float32([[5, 6, 7, 8], [1, 2, 3, 4]])
     chosen = np.float32([[0, 1, 1, 0], [1, 1, 1, 0]])
-    outputs = linear(x, v, chosen)
-    rows = [linear(*(a[i : i + 1] for a in (x, v, chosen))) for i in (0, 1)]
-    assert_equal(outputs, jax.tree.map(lambda *ys: np.concatenate(ys), *rows))
 
-    def function(x, v):
-        return linear(x, v, chosen)
+    def batches(x, v):
+        return jax.vmap(linear)(x, v, chosen)
 
-    _, tangents = jax.jvp(function, (x, v), (x[::-1], v[::-1]))
-    assert_equal(tangents, function(x[::-1], v[::-1]))
-    jacobians = [j(function, (0, 1)) for j in (jax.jacfwd, jax.jacrev)]
-    forward, reverse = jax.jit(lambda *xs: [j(*xs) for j in jacobians])(x, v)
-    assert_equal(forward, reverse)
+    @jax.jit
+    def program(x, v, *tangents):
+        rows = [linear(*row) for row in zip(x, v, chosen, strict=True)]
+        outputs, pushed = jax.jvp(batches, (x, v), tangents)
+        forward, reverse = (
+            jacobian(batches, (0, 1))(x, v) for jacobian in (jax.jacfwd, jax.jacrev)
+        )
+        stacked = jax.tree.map(lambda *ys: jnp.stack(ys), *rows)
+        found = outputs, pushed, forward
+        return found, (stacked, batches(*tangents), reverse)
+
+    assert_equal(*program(x, v, x[::-1], v[::-1]))
 
 
 INTEGER = "must be an integer that is known"
@@ -344,11 +287,10 @@ def test_errors_of_pad():
     pad("axes is [1, -1]; none may occur", X, [1] * 4, axes=[1, -1])
     pad("axes must be a sequence", X, [1, 1], axes=1, error=TypeError)
     pad("pads leaves -1 elements of data along axis 0;", X, [-4, 0, 5, 0])
-    left = "pads leaves 0 elements of data along axis"
-    pad(f"{left} 1; edge needs at least 1.", X, [-4, 1], axes=[1], mode="edge")
-    pad(f"{left} 0; wrap needs at least 1.", X[:0], [1, 1], axes=[0], mode="wrap")
+    for mode in ("edge", "reflect", "wrap"):
+        left = f"pads leaves 0 elements of data along axis 1; {mode} needs at least 1."
+        pad(left, X, [-4, 1], axes=[1], mode=mode)
     pad(f"pads {INTEGER}", X, [1.0] * 4, error=TypeError)
-    pad("pads must be a sequence", X, 1, error=TypeError)
     pad("constant_value has data type FLOAT32", CUBE, [0] * 6, X[0, 0])
     pad("constant_value has sizes {4}; it must be one number.", X, [0] * 4, X[0])
 
@@ -356,7 +298,6 @@ def test_errors_of_pad():
 def test_errors_of_one_hot():
     hot = functools.partial(refused, dox.one_hot)
     hot("indices has an element 1099511627776", WIDE + 2**40, 3, OFF_ON)
-    hot("values has sizes {3,4}; it must have {2}.", X, 3, X)
     hot("values has sizes {1,2}; it must have {2}.", X, 3, OFF_ON[None])
     hot("depth is 0; it must be at least 1.", X, 0.9, OFF_ON)
     hot("depth has sizes {3}; it must be one number.", X, WIDE, OFF_ON)
@@ -373,7 +314,6 @@ def test_errors_of_where():
     loses = "INT32 does not hold every value of FLOAT32: choose a type that holds yours"
     for pair, text in (
         ((X, CUBE[0]), "x has FLOAT32, while y has INT8; ...y.astype('float32')."),
-        ((X, np.int8(2)), "x has FLOAT32, while y has INT8; ...y.astype('float32')."),
         ((CUBE[0], ints), "x has INT8, while y has INT32; ...x.astype('int32')."),
         ((ints, X), f"x has INT32, while y has FLOAT32; ...{loses}"),
         ((X, ints), f"x has FLOAT32, while y has INT32; ...{loses[5:].split(':')[1]}"),
@@ -423,18 +363,15 @@ def test_errors_of_diagonals():
     eye_like("dtype...99...data type", X, dtype=99, error=TypeError)
 
 
-@pytest.mark.parametrize(
-    ("name", "argument", "program"),
-    [
+def test_static_arguments():
+    for name, argument, call in (
         ("pad", "pads", lambda n: dox.pad(X, n)),
         ("pad", "axes", lambda n: dox.pad(X, [1, 2], axes=n)),
         ("one_hot", "depth", lambda n: dox.one_hot(X, n, OFF_ON)),
-    ],
-)
-def test_static_arguments(name, argument, program):
-    text = f"{argument} is traced; it must be"
-    traced = jax.jit(program)
-    assert_refused(f"dmljax.onnx.{name}", text, traced, np.int32([1]), error=TypeError)
+    ):
+        text = f"dmljax.onnx.{name}: {argument} is traced; it must be"
+        with pytest.raises(TypeError, match=text):
+            jax.jit(call)(np.int32([1]))
 
 
 def test_the_functions_are_all_that_is_listed():
@@ -455,14 +392,6 @@ NODES = {
 CONSTANTS = {"Pad": (1, 3), "OneHot": (1,), "Trilu": (1,)}
 
 
-def run_node(operator, inputs, attributes, expected):
-    """Runs a node, with the size of its expected output."""
-    if operator in ("NonZero", "Compress"):
-        axis = attributes.get("axis", -1)
-        attributes = attributes | {"size": expected.shape[axis]}
-    return NODES[operator](*inputs, **attributes)
-
-
 @pytest.fixture(scope="module")
 def cases():
     """ONNX's tests with a single node."""
@@ -477,6 +406,7 @@ def cases():
 
 @pytest.mark.parametrize("operator", NODES)
 def test_nodes_of_onnx(operator, cases, x64):
+    """Each node is called with the size of its expected output."""
     helper = pytest.importorskip("onnx.helper")
     chosen = []
     for case in cases:
@@ -486,21 +416,22 @@ def test_nodes_of_onnx(operator, cases, x64):
             attributes = {a.name: value_of(a) for a in node.attribute}
             if "mode" in attributes:
                 attributes["mode"] = attributes["mode"].decode()
-            chosen += [(*pair, attributes) for pair in case.data_sets]
-
-    constants = CONSTANTS.get(operator, ())
-    data = []
-    for inputs, _, _ in chosen:
-        data.append({i: x for i, x in enumerate(inputs) if i not in constants})
+            for inputs, (expected,) in case.data_sets:
+                if operator in ("NonZero", "Compress"):
+                    axis = attributes.get("axis", -1)
+                    attributes = attributes | {"size": expected.shape[axis]}
+                chosen.append((inputs, attributes, expected))
 
     @jax.jit
     def program(data):
         results = []
-        for (inputs, (expected,), attributes), given in zip(chosen, data, strict=True):
-            every = [given.get(i, x) for i, x in enumerate(inputs)]
-            results.append(run_node(operator, every, attributes, expected))
+        for traced, (inputs, attributes, _) in zip(data, chosen, strict=True):
+            for i in CONSTANTS.get(operator, ()):
+                traced[i : i + 1] = inputs[i : i + 1]
+            results.append(NODES[operator](*traced, **attributes))
         return results
 
     assert chosen
-    for ours, (_, (expected,), _) in zip(program(data), chosen, strict=True):
+    results = program([inputs for inputs, _, _ in chosen])
+    for ours, (_, _, expected) in zip(results, chosen, strict=True):
         np.testing.assert_array_equal(ours, expected, strict=True)
