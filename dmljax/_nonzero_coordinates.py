@@ -278,8 +278,9 @@ NONZERO_COORDINATES = OperatorPrimitive(
     dtype=np.dtype(np.uint32),
     divisible=functools.partial(forms.by_bit_words, running_sum=forms.sum_in_levels),
     on_platform={"cpu": forms.walk_bit_words},
-    # We chose 2^20 elements, of the largest operand or output. Below, programs take 0.8
-    # to 1.3 times as long with the kernel, which varies more from run to run, and 0.1
-    # to 0.2 s longer to compile (benchmarks/results/nvidia-h200.csv, "[kernel]").
+    # We chose 2^20 elements, of the largest operand or output. For fewer, a kernel
+    # takes 0.1 to 0.2 s longer to compile, and the median of the programs takes 0.96 of
+    # the time (benchmarks/results/nvidia-h200.csv, "[kernel]"): less than we could tell
+    # from noise.
     kernels={"cuda": Kernel(_gpu_kernel, 2**20), "tpu": Kernel(_tpu_kernel)},
 )
