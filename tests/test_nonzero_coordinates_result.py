@@ -47,7 +47,7 @@ def put(mask, x, rows):
 
 
 def of_lines(masks, x, rows):
-    """Of each line its rows, -1 past the count, and the line with other rows."""
+    """The rows of each line, -1 past the count, and the line with other rows."""
     found = []
     for mask, line, given in zip(masks, x, rows, strict=True):
         found.append((taken(mask, line, len(given), -1), put(mask, line, given)))
@@ -182,7 +182,7 @@ def test_one_mask_for_a_batch_of_arrays():
 
 
 def test_parts():
-    """Of one mask, and of a batch. Each part has 4 elements and 3 rows."""
+    """One mask, and a batch of masks. Each part has 4 elements and 3 rows."""
     search = functools.partial(find, parts=2, size=3)
     for mask, kept in (MASK, search(MASK)), (BATCH, jax.vmap(search)(BATCH)):
         x, rows = numbers(*mask.shape, 3), -numbers(*kept.count.shape, 3, 3)

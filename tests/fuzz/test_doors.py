@@ -55,8 +55,8 @@ ARGUMENTS = {
     "tril": {"k": st.integers(-3, 3)},
     "triu": {"k": st.integers(-3, 3)},
     "one_hot": {
-        # Of more classes than a type counts, jax.nn's gives two ones (test_numpy.py):
-        # int8 counts to 127, and bfloat16 to 256.
+        # jax.nn.one_hot gives two ones if the type of the indices can't count the
+        # classes (test_numpy.py): int8 counts to 127, and bfloat16 to 256.
         "num_classes": st.sampled_from([0, 1, 3, 100]),
         "dtype": st.sampled_from([None, bool, float, int, "bfloat16"]),
         "axis": st.sampled_from([0, 1, -1]),

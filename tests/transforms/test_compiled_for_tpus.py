@@ -99,7 +99,7 @@ def test_batches(chip, name):
 def test_four_chips_communicate_as_the_page_says(case, mesh, spec, implementation):
     """With explicit axes, each chip runs the operator in a shard_map: a kernel, too.
 
-    Where XLA divides the call, it can't run a kernel.
+    XLA can't divide a kernel: a call that XLA divides is refused.
     """
     operator, _ = case.row
     if operator.split("`")[1] in WITH_KERNEL_ON_TPUS:

@@ -60,9 +60,9 @@ def test_derivatives(uses, dtype):
 
 @each_linear
 def test_gradient_and_hessian(uses):
-    """Of a quadratic function of the output; and the Jacobians.
+    """The derivatives of a quadratic function of the output, and the Jacobians.
 
-    Also recomputed by jax.checkpoint, and as a jit in a jit.
+    The function is also recomputed by jax.checkpoint, and is a jit in a jit.
     """
 
     def run(sample, *arrays):
