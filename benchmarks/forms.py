@@ -20,7 +20,13 @@ import numpy as np
 from jax import lax
 
 from benchmarks.case import Case
-from dmljax import _nonzero_forms, _one_hot, _padding_forms, _select
+from dmljax import (
+    _nonzero_coordinates_result,
+    _nonzero_forms,
+    _one_hot,
+    _padding_forms,
+    _select,
+)
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES as NONZERO
 from dmljax._padding import PADDING
 from dmljax.pallas.gpu import _padding as _gpu_padding
@@ -141,6 +147,15 @@ FORMS = {
     ),
     "no kernel": Plain("gpu", LARGE, _dict(NONZERO.kernels, clear=True)),
     "kernel": Plain("gpu", SMALL, _dict(NONZERO.kernels, cuda=_from_0)),
+    # The rows that `put` writes back.
+    "written": Plain(
+        "gpu",
+        "rows of a mask and back",
+        _dict(
+            _nonzero_coordinates_result.ON_PLATFORM,
+            cuda=_nonzero_coordinates_result.scatter_rows,
+        ),
+    ),
 }
 
 

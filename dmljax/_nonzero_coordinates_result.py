@@ -25,7 +25,7 @@ from dmljax._arguments import (
     same_type,
     strong,
 )
-from dmljax._check import DescriptorError, require_same, show
+from dmljax._check import DescriptorError, at_most, require_same, show
 from dmljax._nonzero_forms import WRITE_ONCE, valid_rows
 from dmljax._primitive import check_elements, compiled
 from dmljax._sharding import by_xla, explicit_mesh
@@ -198,8 +198,7 @@ def _take(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
             for _ in range(kept.count.ndim):
                 read = jax.vmap(read)
             rows = read(parts, valid, index)
-        within = lax.broadcast_in_dim(valid, rows.shape, range(valid.ndim))
-        return jnp.where(within, rows, scalar)
+        return jnp.where(_repeated(valid, rows), rows, scalar)
 
     # The first dimensions of the rows are those of the count.
     axes = jax.typeof(x).sharding.spec
@@ -328,10 +327,9 @@ def _by_xla(
 # derivative of `take` is a scatter by the inverse index, because its transpose is then
 # a gather. JAX would transpose a gather into a scatter that adds up, and "rows of a
 # mask and back" with its gradient takes three times as long on a CPU
-# (benchmarks/results/x86_64-cpu.csv). `put` scatters by the index, and its derivative
-# needs the inverse index only to know which elements were overwritten. We chose a
-# scatter because XLA writes a few rows in place in a loop: on a CPU, a select by the
-# inverse index took eight times as long.
+# (benchmarks/results/x86_64-cpu.csv). The derivative of `put` is a scatter by the
+# index, whose transpose is a gather as well. It needs the inverse index only to know
+# which elements were overwritten.
 
 
 @jax.custom_jvp
@@ -359,19 +357,49 @@ def write_rows(
     x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index
 ) -> jax.Array:
     """Writes the valid rows into x."""
+    elements = math.prod(x.shape[: len(index)])
+    row = math.prod(x.shape[len(index) :])
+    # Each form wins somewhere. A select moves the whole array and the inverse index. A
+    # scatter moves the rows, and also copies the array if the program needs it later.
+    # If a loop overwrites its array again and again, nothing is copied: a select then
+    # takes 1.1 times as long for a row of each element, and twice for half as many.
+    if not (at_most(elements, 2 * rows.shape[0]) and at_most(16, row)):
+        return scatter_rows(x, rows, valid, index)
+    written: jax.Array = lax.platform_dependent(
+        x, rows, valid, index, **ON_PLATFORM, default=scatter_rows
+    )
+    return written
+
+
+def scatter_rows(
+    x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index
+) -> jax.Array:
+    """Writes each valid row to its place."""
     places = _past_the_end(x, valid, index)
     written: jax.Array = x.at[places].set(rows, **WRITE_ONCE)
     return written
+
+
+def select_rows(
+    x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index
+) -> jax.Array:
+    """Reads the row of each element that has one."""
+    inverse = _inverse(x, valid, index)
+    has_row = inverse < to_scalar(rows.shape[0], np.uint32)
+    own = read_rows(rows, has_row, (inverse,))
+    return jnp.where(_repeated(has_row, x), own, x)
+
+
+# On a CPU a select took eight times as long as a scatter.
+ON_PLATFORM = {"cuda": select_rows}
 
 
 @write_rows.defjvp
 def _write_rows_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     x, rows, valid, index = primals
     x_tangent, rows_tangent, *_ = tangents
-    end = to_scalar(rows.shape[0], np.uint32)
-    written = _inverse(x, valid, index) < end
-    written = lax.broadcast_in_dim(written, x.shape, range(written.ndim))
-    others = jnp.where(written, jnp.zeros_like(x_tangent), x_tangent)
+    has_row = _inverse(x, valid, index) < to_scalar(rows.shape[0], np.uint32)
+    others = jnp.where(_repeated(has_row, x), jnp.zeros_like(x_tangent), x_tangent)
     places = _past_the_end(x, valid, index)
     tangent = others.at[places].add(rows_tangent, **WRITE_ONCE)
     return write_rows(*primals), tangent
@@ -386,6 +414,11 @@ def _inverse(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
     row = lax.iota(np.uint32, rows)
     inverse: jax.Array = none.at[places].set(row, **WRITE_ONCE)
     return inverse
+
+
+def _repeated(first: jax.Array, x: jax.Array) -> jax.Array:
+    """Repeats values along the last dimensions of `x`."""
+    return lax.broadcast_in_dim(first, x.shape, range(first.ndim))
 
 
 def _past_the_end(x: jax.Array, valid: jax.Array, index: Index) -> Index:
