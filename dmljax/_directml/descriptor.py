@@ -5,6 +5,7 @@ The checks here hold for every operator. Rules of one operator are in the descri
 """
 
 import abc
+import enum
 import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
@@ -23,7 +24,7 @@ from dmljax._arguments import (
 )
 from dmljax._check import DescriptorError, as_member, as_python, require_same, show
 from dmljax._directml.json import from_json, to_json
-from dmljax._directml.struct import Struct, c_name, field_types, is_enum, required
+from dmljax._directml.struct import Struct, c_name, field_types, required
 from dmljax._directml.support import FeatureLevel, SupportTable, check_support
 from dmljax._directml.tensor import DataType, TensorDesc, check_tensor
 
@@ -119,11 +120,10 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         check_support(operator, self.support, level, named)
         for name, tensor in named.items():
             check_x64(operator, f"tensor '{name}'", tensor.dtype)
-        same = [c_name(name) for name in self.same_type if name in tensors]
-        for name in same[1:]:
-            given = (name, named[name].dtype)
-            expected = (same[0], named[same[0]].dtype)
-            require_same(operator, "data types", given, expected)
+        same = [name for name in self.same_type if name in tensors]
+        types = [(c_name(name), tensors[name].dtype) for name in same]
+        for given in types[1:]:
+            require_same(operator, "data types", given, types[0])
         shapes = self.output_shapes(level)
         for name, shape in zip(self.outputs, shapes, strict=True):
             sizes = tensors[name].sizes
@@ -136,12 +136,12 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
 
     def check_value_type(self, data_type: DataType, name: str) -> None:
         """Requires that the data type of a scalar field is the output's."""
-        label = c_name(self.outputs[0])
-        output = self._first_output().data_type
-        if data_type != output:
+        first = self.outputs[0]
+        output: TensorDesc = getattr(self, first)
+        if data_type != output.data_type:
             raise DescriptorError(
-                f"{self.operator}: {name} is {data_type.name}, while tensor '{label}' "
-                f"has {output.name}; both must be the same."
+                f"{self.operator}: {name} is {data_type.name}, while tensor "
+                f"'{c_name(first)}' has {output.data_type.name}; both must be the same."
             )
 
     def scalar(self, name: str, value: int | float) -> jax.Array | np.ndarray:
@@ -150,7 +150,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         Raises:
           DescriptorError: if this type can't hold it.
         """
-        output = self._first_output()
+        output: TensorDesc = getattr(self, self.outputs[0])
         # C has no half-precision type: such a value is a float32 before it is one.
         if output.data_type == DataType.FLOAT16 and type(value) is float:
             return cast_float_value(value, output.dtype)
@@ -158,10 +158,6 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         # A NumPy scalar has a type of its own. It must be the output's.
         convert(self.operator, name, scalar, output.dtype)
         return scalar
-
-    def _first_output(self) -> TensorDesc:
-        tensor: TensorDesc = getattr(self, self.outputs[0])
-        return tensor
 
     def to_json(self) -> dict[str, Any]:
         """Returns a dispatchable of a model file, with ``type`` and ``desc``."""
@@ -186,7 +182,7 @@ def _check_kind(operator: str, name: str, value: Any, kind: Any) -> None:
         as_integer(operator, name, value)
     elif kind == tuple[int, ...]:
         as_sizes(operator, name, value)
-    elif is_enum(kind):
+    elif issubclass(type(kind), enum.EnumType):
         as_member(operator, name, value, kind)
     elif float in (kind, *typing.get_args(kind)):
         check_float(operator, name, value)

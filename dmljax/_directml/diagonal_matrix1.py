@@ -11,21 +11,21 @@ from dmljax._directml.support import (
     UP_TO_32_BITS,
     UP_TO_64_BITS,
     FeatureLevel,
-    Support,
+    SupportTable,
 )
 from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._types import INT32_MAX
 
 SUPPORT = {
     FeatureLevel.V5_1: dict.fromkeys(
-        ("InputTensor", "OutputTensor"), Support(2, 4, UP_TO_64_BITS)
+        ("InputTensor", "OutputTensor"), (2, 4, UP_TO_64_BITS)
     )
 }
-DIAGONAL_MATRIX_SUPPORT = {
-    FeatureLevel.V2_0: {"OutputTensor": Support(4, 4, FLOATS)},
-    FeatureLevel.V2_1: {"OutputTensor": Support(4, 4, UP_TO_32_BITS)},
-    FeatureLevel.V4_0: {"OutputTensor": Support(2, 4, UP_TO_32_BITS)},
-    FeatureLevel.V5_1: {"OutputTensor": Support(2, 4, UP_TO_64_BITS)},
+DIAGONAL_MATRIX_SUPPORT: SupportTable = {
+    FeatureLevel.V2_0: {"OutputTensor": (4, 4, FLOATS)},
+    FeatureLevel.V2_1: {"OutputTensor": (4, 4, UP_TO_32_BITS)},
+    FeatureLevel.V4_0: {"OutputTensor": (2, 4, UP_TO_32_BITS)},
+    FeatureLevel.V5_1: {"OutputTensor": (2, 4, UP_TO_64_BITS)},
 }
 
 
@@ -73,12 +73,11 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
 
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the input, if there is one."""
-        value = self.scalar("Value", self.value)
         output = diagonal_matrix1(
             *arrays,
             shape=self.output_tensor.sizes,
             dtype=self.output_tensor.dtype,
-            value=value,
+            value=self.scalar("Value", self.value),
             fill_begin=self.diagonal_fill_begin,
             fill_end=self.diagonal_fill_end,
         )

@@ -4,13 +4,13 @@ import jax
 
 from dmljax._check import require_same
 from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.support import UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel, Support
+from dmljax._directml.support import UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel
 from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._element_wise_if import element_wise_if
 
 SUPPORT = {
-    level: {"ConditionTensor": Support(low, high, (DataType.UINT8,))}
-    | dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), Support(low, high, types))
+    level: {"ConditionTensor": (low, high, (DataType.UINT8,))}
+    | dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), (low, high, types))
     for level, low, high, types in (
         # The page names FLOAT16 alone for this level, and so does the table here.
         (FeatureLevel.V2_0, 4, 4, (DataType.FLOAT16,)),
@@ -54,12 +54,11 @@ class ElementWiseIfDesc(OperatorDesc[jax.Array]):
         """Returns the sizes of the condition. `a` and `b` must have them, too."""
         del level
         condition = ("ConditionTensor", self.condition_tensor.sizes)
-        require_same(
-            self.operator, "sizes", ("ATensor", self.a_tensor.sizes), condition
-        )
-        require_same(
-            self.operator, "sizes", ("BTensor", self.b_tensor.sizes), condition
-        )
+        for tensor in (
+            ("ATensor", self.a_tensor.sizes),
+            ("BTensor", self.b_tensor.sizes),
+        ):
+            require_same(self.operator, "sizes", tensor, condition)
         return (condition[1],)
 
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:

@@ -83,7 +83,7 @@ def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
     if dataclasses.is_dataclass(kind):
         if not isinstance(value, Mapping):
             raise wrong("an object with the fields of the C struct")
-        return _read_struct(typing.cast(type, kind), value, operator, field)
+        return _read_struct(kind, value, operator, field)
     if kind in (int | float, float):
         number = number_from_json(value)
         if number is None:
@@ -121,9 +121,7 @@ def number_from_json(value: Any) -> int | float | None:
     return None
 
 
-def _read_struct(
-    kind: type, value: Mapping[str, Any], operator: str, field: str
-) -> Any:
+def _read_struct(kind: Any, value: Mapping[str, Any], operator: str, field: str) -> Any:
     """Reads a dataclass from a JSON object with its C field names as keys."""
     fields = {c_name(f.name): f for f in dataclasses.fields(kind)}
     for key in value:
@@ -132,7 +130,7 @@ def _read_struct(
                 f"{operator}: '{field}' has an unknown field {quoted(str(key))}; its "
                 f"fields are {', '.join(fields)}."
             )
-    arguments: dict[str, Any] = {}
+    arguments = {}
     for key, f in fields.items():
         item = value.get(key)
         hint = field_types(kind)[f.name]

@@ -5,21 +5,21 @@ import math
 import jax
 
 from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.support import UINT32_ONLY, UP_TO_32_BITS, FeatureLevel, Support
+from dmljax._directml.support import UINT32_ONLY, UP_TO_32_BITS, FeatureLevel
 from dmljax._directml.tensor import TensorDesc
 from dmljax._nonzero_coordinates import check_sizes_and_columns, nonzero_coordinates
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates
 
 SUPPORT = {
     FeatureLevel.V3_0: {
-        "InputTensor": Support(4, 5, UP_TO_32_BITS),
-        "OutputCountTensor": Support(4, 5, UINT32_ONLY),
-        "OutputCoordinatesTensor": Support(4, 5, UINT32_ONLY),
+        "InputTensor": (4, 5, UP_TO_32_BITS),
+        "OutputCountTensor": (4, 5, UINT32_ONLY),
+        "OutputCoordinatesTensor": (4, 5, UINT32_ONLY),
     },
     FeatureLevel.V4_0: {
-        "InputTensor": Support(1, 8, UP_TO_32_BITS),
-        "OutputCountTensor": Support(1, 8, UINT32_ONLY),
-        "OutputCoordinatesTensor": Support(2, 8, UINT32_ONLY),
+        "InputTensor": (1, 8, UP_TO_32_BITS),
+        "OutputCountTensor": (1, 8, UINT32_ONLY),
+        "OutputCoordinatesTensor": (2, 8, UINT32_ONLY),
     },
 }
 

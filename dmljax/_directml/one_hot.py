@@ -13,14 +13,13 @@ from dmljax._directml.support import (
     UP_TO_32_BITS,
     UP_TO_64_BITS,
     FeatureLevel,
-    Support,
 )
 from dmljax._directml.tensor import TensorDesc
 from dmljax._one_hot import check_sizes, one_hot
 
 SUPPORT = {
-    level: {"IndicesTensor": Support(low, high, indices)}
-    | dict.fromkeys(("ValuesTensor", "OutputTensor"), Support(low, high, values))
+    level: {"IndicesTensor": (low, high, indices)}
+    | dict.fromkeys(("ValuesTensor", "OutputTensor"), (low, high, values))
     for level, low, high, indices, values in (
         (FeatureLevel.V2_0, 4, 4, UINT32_ONLY, FLOATS),
         (FeatureLevel.V2_1, 4, 4, UINT32_ONLY, UP_TO_32_BITS),
@@ -77,8 +76,12 @@ class OneHotDesc(OperatorDesc[jax.Array]):
                 f"{self.operator}: Axis is {self.axis}; it must be in [0, {rank}), as "
                 f"tensor 'IndicesTensor' has {counted(rank, 'dimension')}."
             )
-        tensors = (f"tensor '{name}Tensor'" for name in ("Indices", "Values"))
-        names = *tensors, "Axis", "the size of tensor 'OutputTensor' along Axis"
+        names = (
+            "tensor 'IndicesTensor'",
+            "tensor 'ValuesTensor'",
+            "Axis",
+            "the size of tensor 'OutputTensor' along Axis",
+        )
         size = output[self.axis]
         return (check_sizes(names, indices, values, size, self.axis),)
 

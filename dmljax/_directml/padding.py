@@ -12,18 +12,18 @@ from dmljax._directml.support import (
     UP_TO_32_BITS,
     UP_TO_64_BITS,
     FeatureLevel,
-    Support,
+    SupportTable,
 )
 from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._padding import check_padding, padding
 from dmljax._padding_forms import PaddingMode
 
 BOTH = ("InputTensor", "OutputTensor")
-SUPPORT = {
-    FeatureLevel.V1_0: dict.fromkeys(BOTH, Support(4, 5, FLOATS)),
-    FeatureLevel.V2_1: dict.fromkeys(BOTH, Support(4, 5, UP_TO_32_BITS)),
-    FeatureLevel.V3_1: dict.fromkeys(BOTH, Support(1, 8, UP_TO_32_BITS)),
-    FeatureLevel.V5_0: dict.fromkeys(BOTH, Support(1, 8, UP_TO_64_BITS)),
+SUPPORT: SupportTable = {
+    FeatureLevel.V1_0: dict.fromkeys(BOTH, (4, 5, FLOATS)),
+    FeatureLevel.V2_1: dict.fromkeys(BOTH, (4, 5, UP_TO_32_BITS)),
+    FeatureLevel.V3_1: dict.fromkeys(BOTH, (1, 8, UP_TO_32_BITS)),
+    FeatureLevel.V5_0: dict.fromkeys(BOTH, (1, 8, UP_TO_64_BITS)),
 }
 PADDING1_SUPPORT = {FeatureLevel.V5_0: SUPPORT[FeatureLevel.V5_0]}
 # The modes that came after the operator, and their first levels.
@@ -75,7 +75,7 @@ class PaddingDesc(OperatorDesc[jax.Array]):
         """Returns the output for the input."""
         # The field is a FLOAT: a value of another type goes through float32, as in C.
         value = cast_float_value(self.padding_value, self.output_tensor.dtype)
-        return _evaluate(self, arrays, value)
+        return _evaluate(self, value, *arrays)
 
 
 class Padding1Desc(OperatorDesc[jax.Array]):
@@ -125,7 +125,7 @@ class Padding1Desc(OperatorDesc[jax.Array]):
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the input."""
         value = self.scalar("PaddingValue", self.padding_value)
-        return _evaluate(self, arrays, value)
+        return _evaluate(self, value, *arrays)
 
 
 def _check_fields(
@@ -151,9 +151,8 @@ def _check_fields(
 
 
 def _evaluate(
-    desc: PaddingDesc | Padding1Desc, arrays: tuple[jax.Array, ...], value: ArrayLike
+    desc: PaddingDesc | Padding1Desc, value: ArrayLike, x: jax.Array
 ) -> tuple[jax.Array]:
-    (x,) = arrays
     output = padding(
         x, desc.start_padding, desc.end_padding, mode=desc.padding_mode, value=value
     )

@@ -5,7 +5,6 @@ of the operators have a module each. `json` reads structs by the types of their 
 """
 
 import dataclasses
-import enum
 import functools
 import types
 import typing
@@ -13,12 +12,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from dmljax._arguments import integer, is_sequence
-from dmljax._check import is_number_of
+from dmljax._check import Member, is_number_of
 from dmljax._types import Sizes
 
 Given = TypeVar("Given")
 Kept = TypeVar("Kept")
-Member = TypeVar("Member", bound=enum.IntEnum)
 
 
 def field(
@@ -56,20 +54,18 @@ class Struct:
 
 def integers(values: Sizes) -> tuple[int, ...]:
     """Converts a sequence or an array of integers to a tuple."""
-    kept: Any = values
     if is_sequence(values):
-        kept = tuple(map(integer, values))
-    return typing.cast("tuple[int, ...]", kept)
+        return tuple(map(integer, values))
+    return typing.cast("tuple[int, ...]", values)
 
 
 def member(kind: type[Member]) -> Callable[[Member | int], Member]:
     """Makes a converter from the number of an enum's member."""
 
     def convert(value: Member | int) -> Member:
-        kept: Any = value
         if is_number_of(value, kind):
-            kept = kind(int(value))
-        return typing.cast("Member", kept)
+            return kind(int(value))
+        return typing.cast("Member", value)
 
     return convert
 
@@ -88,11 +84,6 @@ def field_types(kind: Any) -> dict[str, Any]:
     """Returns the types of a dataclass's fields, by name and in their order."""
     hints = typing.get_type_hints(kind)
     return {each.name: hints[each.name] for each in dataclasses.fields(kind)}
-
-
-def is_enum(hint: Any) -> bool:
-    """Whether the type of a field is an enum."""
-    return isinstance(hint, type) and issubclass(hint, enum.Enum)
 
 
 @functools.cache

@@ -6,7 +6,6 @@ type and rank that JAX has.
 
 import enum
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from dmljax._check import DescriptorError, counted
 from dmljax._directml.tensor import DataType, TensorDesc
@@ -66,20 +65,13 @@ UP_TO_64_BITS = (
 INDICES = (DataType.INT64, DataType.INT32, DataType.UINT64, DataType.UINT32)
 
 
-class Support(NamedTuple):
-    """The numbers of dimensions and the types that one tensor may have at a level."""
-
-    min_rank: int
-    max_rank: int
-    data_types: tuple[DataType, ...]
-
-
+# The least and the greatest number of dimensions that one tensor may have at a level,
+# and its types.
+Support = tuple[int, int, tuple[DataType, ...]]
 # The support of each tensor by feature level and by its C name. A level that is not
 # listed has the entry of the newest one before it. Before the first level, the operator
-# does not exist. A user may write plain tuples for `Support`.
-SupportTable = Mapping[
-    FeatureLevel, Mapping[str, tuple[int, int, tuple[DataType, ...]]]
-]
+# does not exist.
+SupportTable = Mapping[FeatureLevel, Mapping[str, Support]]
 
 
 def check_support(
@@ -99,17 +91,17 @@ def check_support(
     entry = table[max(each for each in table if each <= level)]
     supports = f"feature level {level.label} supports"
     for name, tensor in tensors.items():
-        support = Support(*entry[name])
+        low, high, data_types = entry[name]
         rank = len(tensor.sizes)
-        if not support.min_rank <= rank <= support.max_rank:
+        if not low <= rank <= high:
             raise DescriptorError(
                 f"{operator}: tensor '{name}' has {counted(rank, 'dimension')}; "
-                f"{supports} {_ranks(support)}."
+                f"{supports} {_ranks(low, high)}."
             )
-        if tensor.data_type not in support.data_types:
+        if tensor.data_type not in data_types:
             raise DescriptorError(
                 f"{operator}: tensor '{name}' has data type {tensor.data_type.name}; "
-                f"{supports} {_types(support)}."
+                f"{supports} {_types(data_types)}."
             )
 
 
@@ -119,18 +111,18 @@ def support_markdown(operator: str, table: SupportTable) -> str:
     lines.append("| from level | tensor | ranks | data types |")
     lines.append("|---|---|---|---|")
     for level, tensors in table.items():
-        for name, entry in tensors.items():
-            ranks = _ranks(Support(*entry))
-            types = _types(Support(*entry))
+        for name, (low, high, data_types) in tensors.items():
+            ranks = _ranks(low, high)
+            types = _types(data_types)
             lines.append(f"| {level.label} | {name} | {ranks} | {types} |")
     return "\n".join(lines)
 
 
-def _ranks(support: Support) -> str:
-    if support.min_rank == support.max_rank:
-        return str(support.min_rank)
-    return f"{support.min_rank} to {support.max_rank}"
+def _ranks(low: int, high: int) -> str:
+    if low == high:
+        return str(low)
+    return f"{low} to {high}"
 
 
-def _types(support: Support) -> str:
-    return " ".join(data_type.name for data_type in support.data_types)
+def _types(data_types: tuple[DataType, ...]) -> str:
+    return " ".join(data_type.name for data_type in data_types)
