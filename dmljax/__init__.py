@@ -32,10 +32,20 @@ if typing.TYPE_CHECKING:
     from dmljax._model.run import run_model
 
 __version__ = "0.2.0"
-__all__ = [*_operators.__all__]  # the functions come first
-__all__ += ["DataType", "DescriptorError", "FeatureLevel", "Implementation"]
-__all__ += ["ModelError", "Operator", "OperatorDesc", "TensorDesc", "TensorFlags"]
-__all__ += ["create_operator", "run_model"]
+__all__ = [
+    *_operators.__all__,  # the functions come first
+    "DataType",
+    "DescriptorError",
+    "FeatureLevel",
+    "Implementation",
+    "ModelError",
+    "Operator",
+    "OperatorDesc",
+    "TensorDesc",
+    "TensorFlags",
+    "create_operator",
+    "run_model",
+]
 
 
 def __dir__() -> list[str]:

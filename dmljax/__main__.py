@@ -18,13 +18,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TextIO, cast
+from typing import Any, NoReturn, TextIO
 
 from dmljax import __version__
 from dmljax._check import ModelError, escaped, shortened
 from dmljax._directml.support import support_markdown
 from dmljax._model.limits import MOST_ELEMENTS
-from dmljax._model.output import Targets, show_on
+from dmljax._model.output import Targets
 from dmljax._model.parse import operator_class, parse_model, read_stream
 from dmljax._model.run import (
     PLATFORMS,
@@ -65,13 +65,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         arguments = _parser().parse_args(argv)
-        command = cast("Callable[[argparse.Namespace], int]", arguments.command)
-        status = command(arguments)
+        arguments.command(arguments)
         # A full disk or a closed pipe has to raise here, not when Python ends. The
         # output is None if the shell has closed it.
         if sys.stdout is not None:
             sys.stdout.flush()
-        return status
+        return 0
     except SystemExit as done:  # argparse raises it for --help and --version
         return int(done.code or 0)
     except BrokenPipeError:  # such as `dmljax support | head -1`
@@ -93,15 +92,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _complain(message: str) -> None:
     """Prints an error to standard error, in one line."""
-    line = shortened(f"dmljax: {' '.join(message.split())}", LONGEST_LINE)
-    _write_error(show_on(sys.stderr, line) + "\n")
+    _write_error(shortened(f"dmljax: {' '.join(message.split())}", LONGEST_LINE))
 
 
-def _write_error(text: str) -> None:
+def _write_error(line: str) -> None:
     """Writes to standard error. If it is full or closed, the status says enough."""
     if sys.stderr is not None:
         try:
-            print(text, end="", file=sys.stderr, flush=True)
+            print(line, file=sys.stderr, flush=True)
         except OSError:
             _discard(sys.stderr)
 
@@ -123,18 +121,23 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    description = "run model files of DirectML's DxDispatch"
-    run = _add_verb(commands, _run, description, "run model.json --check")
+    run = _add_verb(
+        commands,
+        _run,
+        "run model files of DirectML's DxDispatch",
+        "run model.json --check",
+    )
     _add_options(run)
-    description = "show the supported ranks and types"
-    support = _add_verb(commands, _support, description, "support padding")
+    support = _add_verb(
+        commands, _support, "show the supported ranks and types", "support padding"
+    )
     support.add_argument("operator", nargs="?", metavar="OPERATOR")
     return parser
 
 
 def _add_verb(
     commands: Any,
-    command: Callable[[argparse.Namespace], int],
+    command: Callable[[argparse.Namespace], None],
     description: str,
     example: str,
 ) -> argparse.ArgumentParser:
@@ -185,7 +188,7 @@ def _add_options(run: argparse.ArgumentParser) -> None:
 # Running models
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> None:
     """Checks all models, then runs them one after the other."""
     device = find_device(arguments.device)
     if not arguments.output_dir:  # a Path would take it for the current folder
@@ -201,7 +204,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.check:
         for _, model in models:
             _say(f"{model.place}: it can run")
-        return 0
+        return
     for name, model in models:
         results = execute(model, device)
         with _exit_on_sigterm():
@@ -211,7 +214,6 @@ def _run(arguments: argparse.Namespace) -> int:
         for line in written:
             _say(line)
         print_outputs(model, results)
-    return 0
 
 
 @contextlib.contextmanager
@@ -233,19 +235,18 @@ def _say(line: str) -> None:
     """Prints a line that is not a result to standard error."""
     if sys.stdout is not None:
         sys.stdout.flush()
-    _write_error(f"{escaped(line)}\n")
+    _write_error(escaped(line))
 
 
 # The other verb
 
 
-def _support(arguments: argparse.Namespace) -> int:
+def _support(arguments: argparse.Namespace) -> None:
     chosen = list(DESCRIPTORS.values())
     if arguments.operator is not None:
         chosen = [operator_class(arguments.operator)]
     tables = [support_markdown(cls.operator, cls.support) for cls in chosen]
     print("\n\n".join(tables))
-    return 0
 
 
 if __name__ == "__main__":

@@ -188,8 +188,6 @@ def escaped(text: str) -> str:
     >>> escaped("a\x1b[31m\nb")
     'a\\x1b[31m\\nb'
     """
-    if text.isprintable():
-        return text
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
     )

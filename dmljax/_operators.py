@@ -5,9 +5,8 @@ it, and `dmljax` exports the names in `__all__`. A new operator needs one import
 public names, and one entry here.
 """
 
-import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from dmljax._diagonal_matrix1 import DIAGONAL_MATRIX1, diagonal_matrix1
 from dmljax._directml.descriptor import OperatorDesc
@@ -24,15 +23,27 @@ from dmljax._padding import PADDING, padding
 from dmljax._padding_forms import PaddingMode
 from dmljax._primitive import OperatorPrimitive
 
-__all__ = ["diagonal_matrix1", "element_wise_if", "nonzero_coordinates"]
-__all__ += ["one_hot", "padding"]
-__all__ += ["DiagonalMatrix1Desc", "DiagonalMatrixDesc", "ElementWiseIfDesc"]
-__all__ += ["NonzeroCoordinates", "NonzeroCoordinatesDesc", "OneHotDesc"]
-__all__ += ["Padding1Desc", "PaddingDesc", "PaddingMode"]
+__all__ = [
+    "diagonal_matrix1",
+    "element_wise_if",
+    "nonzero_coordinates",
+    "one_hot",
+    "padding",
+]
+__all__ += [
+    "DiagonalMatrix1Desc",
+    "DiagonalMatrixDesc",
+    "ElementWiseIfDesc",
+    "NonzeroCoordinates",
+    "NonzeroCoordinatesDesc",
+    "OneHotDesc",
+    "Padding1Desc",
+    "PaddingDesc",
+    "PaddingMode",
+]
 
 
-@dataclasses.dataclass(frozen=True)
-class Registered:
+class Registered(NamedTuple):
     """One operator of the registry."""
 
     function: Callable[..., Any]  # the public function

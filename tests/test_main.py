@@ -36,8 +36,8 @@ def run(*options):
     return command_line.main(["run", *files(padding_model()), *options])
 
 
-def stream(content=b"", encoding="utf-8"):
-    return io.TextIOWrapper(io.BytesIO(content), encoding)
+def stream(content=b"", encoding="utf-8", errors="strict"):
+    return io.TextIOWrapper(io.BytesIO(content), encoding, errors)
 
 
 def rejects(capsys, arguments, message):
@@ -171,7 +171,9 @@ def test_names_that_the_terminal_cannot_show(monkeypatch):
 
 
 def test_an_error_that_the_terminal_cannot_show(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", stream(encoding="ascii"))
+    # Python opens standard error with this rule, whatever PYTHONIOENCODING says.
+    opened = stream(encoding="ascii", errors="backslashreplace")
+    monkeypatch.setattr(sys, "stderr", opened)
     assert command_line.main(["run", "\xe9.json"]) == 2
     sys.stderr.flush()
     error = sys.stderr.buffer.getvalue()
