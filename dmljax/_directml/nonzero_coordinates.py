@@ -64,9 +64,12 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
         del level
         sizes = self.input_tensor.sizes
         *ones, _, columns = self.output_coordinates_tensor.sizes
-        columns_are = "the last size of tensor 'OutputCoordinatesTensor' is"
-        tensor = "tensor 'InputTensor'"
-        check_sizes_and_columns(tensor, sizes, columns_are, columns)
+        check_sizes_and_columns(
+            "tensor 'InputTensor'",
+            sizes,
+            "the last size of tensor 'OutputCoordinatesTensor' is",
+            columns,
+        )
         count = (1,) * len(self.output_count_tensor.sizes)
         return count, ((1,) * len(ones) + (math.prod(sizes), columns))
 

@@ -203,14 +203,21 @@ def _assert_is(tensor: TensorDesc, array: jax.Array) -> None:
 def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax.Array:
     """Returns the logical tensor that `array` holds; an error if it does not fit."""
     label = f"The array for tensor '{name}'"
-    given = (label, array.dtype)
-    described = ("the descriptor", tensor.dtype)
-    remedy = same_type("array", array.dtype, tensor.dtype)
-    require_same(operator, "data types", given, described, remedy)
+    require_same(
+        operator,
+        "data types",
+        (label, array.dtype),
+        ("the descriptor", tensor.dtype),
+        remedy=same_type("array", array.dtype, tensor.dtype),
+    )
     if tensor.strides is None:
-        given_sizes = (label, array.shape)
-        sizes = ("the descriptor", tensor.sizes)
-        require_same(operator, "sizes", given_sizes, sizes, remedy="")
+        require_same(
+            operator,
+            "sizes",
+            (label, array.shape),
+            ("the descriptor", tensor.sizes),
+            remedy="",
+        )
         logical = jnp.asarray(array)
     else:
         # A buffer may be longer than the tensor, as a resource of DirectML may be.

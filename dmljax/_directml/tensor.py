@@ -7,7 +7,7 @@ reads a tensor from a buffer.
 
 import enum
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -77,24 +77,24 @@ class TensorFlags(enum.IntFlag):
     OWNED_BY_DML = 1
 
 
-def _integers(name: str) -> Callable[[Sizes], tuple[int, ...]]:
-    """Makes the converter of a list of integers. `check_tensor` checks each of them."""
+def _integers(name: str, values: Sizes) -> tuple[int, ...]:
+    """Converts a list of integers. `check_tensor` checks each of them."""
+    if not is_sequence(values):
+        raise TypeError(
+            f"TensorDesc: {name} is {as_python(values)}; it must be a sequence of "
+            "integers, such as (2, 3)."
+        )
+    return integers(values)
 
-    def convert(values: Sizes) -> tuple[int, ...]:
-        if not is_sequence(values):
-            raise TypeError(
-                f"TensorDesc: {name} is {as_python(values)}; it must be a sequence of "
-                "integers, such as (2, 3)."
-            )
-        return integers(values)
 
-    return convert
+def _sizes(values: Sizes) -> tuple[int, ...]:
+    return _integers("sizes", values)
 
 
 def _strides(values: Sizes | None) -> tuple[int, ...] | None:
     if values is None:
         return None
-    return _integers("strides")(values)
+    return _integers("strides", values)
 
 
 def _total(value: int | None) -> int | None:
@@ -148,7 +148,7 @@ class TensorDesc(Struct):
     """
 
     data_type: DataType = field(converter=_data_type)
-    sizes: tuple[int, ...] = field(converter=_integers("sizes"))
+    sizes: tuple[int, ...] = field(converter=_sizes)
     strides: tuple[int, ...] | None = field(converter=_strides, default=None)
     total_tensor_size_in_bytes: int | None = field(converter=_total, default=None)
     flags: TensorFlags = field(converter=_flags, default=TensorFlags.NONE)

@@ -27,20 +27,16 @@ def at_place(place: str) -> Iterator[None]:
 
 
 class Kind(NamedTuple):
-    """A kind of value."""
+    """A kind of value. A table of fields has the kind of each, by name."""
 
     text: str  # the end of the error: "it must be ..."
     accepts: Callable[[Any], bool]
+    required: bool = False  # whether a field of this kind must be there, and not null
 
 
-class Field(NamedTuple):
-    """A field of an object. One that is not required may be absent or null."""
-
-    kind: Kind
-    required: bool = False
-
-
-Fields = Mapping[str, Field]
+def required(kind: Kind) -> Kind:
+    """Makes the kind of a field that must be there."""
+    return kind._replace(required=True)
 
 
 def of_type(text: str, *types: type) -> Kind:
@@ -58,10 +54,10 @@ INTEGER = of_type("an integer", int)
 NUMBER = of_type("a number, or for floats also 'nan', 'inf' or '-inf'", int, float, str)
 
 
-def between(low: int, high: int, limits: str) -> Kind:
-    """Makes the kind of an integer from `low` to `high`."""
-    text = f"an integer from {limits}"
-    return Kind(text, lambda value: type(value) is int and low <= value <= high)
+def between(low: int, bits: int) -> Kind:
+    """Makes the kind of an integer from `low` to 2^bits - 1."""
+    text = f"an integer from {low} to 2^{bits} - 1"
+    return Kind(text, lambda value: type(value) is int and low <= value < 2**bits)
 
 
 def list_of(kind: Kind, text: str) -> Kind:
@@ -101,14 +97,14 @@ def require_kind(value: Any, kind: Kind, what: str) -> Any:
     return value
 
 
-def read_field(fields: Mapping[str, Any], key: str, field: Field) -> Any:
+def read_field(fields: Mapping[str, Any], key: str, kind: Kind) -> Any:
     """Returns the value of a field; None if an optional field is absent or null."""
     value = fields.get(key)
-    if field.required and key not in fields:
-        raise ModelError(f"the field '{key}' is missing; it must be {field.kind.text}.")
-    if value is None and not field.required:
+    if kind.required and key not in fields:
+        raise ModelError(f"the field '{key}' is missing; it must be {kind.text}.")
+    if value is None and not kind.required:
         return None
-    return require_kind(value, field.kind, f"the field '{key}'")
+    return require_kind(value, kind, f"the field '{key}'")
 
 
 def without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,7 +112,9 @@ def without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
+def read_fields(
+    value: Any, table: Mapping[str, Kind], what: str = "it"
+) -> dict[str, Any]:
     """Returns the fields of an object that are there, each as its table demands."""
     fields = require_kind(value, OBJECT, what)
     # A misspelled field that is ignored would give another result in silence.
@@ -125,12 +123,7 @@ def read_fields(value: Any, table: Fields, what: str = "it") -> dict[str, Any]:
             raise ModelError(
                 f"there is no field {quoted(key)}; the fields are {', '.join(table)}."
             )
-    found = {}
-    for key, field in table.items():
-        item = read_field(fields, key, field)
-        if item is not None:
-            found[key] = item
-    return found
+    return without_nulls({key: read_field(fields, key, table[key]) for key in table})
 
 
 def look_up(name: str, what: str, choices: Mapping[str, Value]) -> Value:

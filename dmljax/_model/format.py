@@ -21,22 +21,21 @@ from dmljax._model.fields import (
     NUMBER,
     OBJECT,
     STRING,
-    Field,
-    Fields,
     Kind,
     between,
     choice,
     list_of,
     of_type,
     one_or_list_of,
+    required,
 )
 from dmljax._model.images import Encoder
 
 PREFIX = "DML_OPERATOR_"
 DATA_TYPES = tuple(data_type.name for data_type in UP_TO_64_BITS)
 
-UNSIGNED = between(0, 2**64 - 1, "0 to 2^64 - 1")
-SIZE = between(1, 2**32 - 1, "1 to 2^32 - 1")
+UNSIGNED = between(0, 64)
+SIZE = between(1, 32)
 SIZES = list_of(SIZE, "a list of integers, each from 1 to 2^32 - 1")
 INTEGERS = list_of(INTEGER, "a list of integers")
 EXECUTION_FLAGS = one_or_list_of(
@@ -60,73 +59,73 @@ STRUCT = of_type(
 # UNKNOWN stands for a list of elements that have their own types.
 DATA_TYPE = choice(*DATA_TYPES, "UNKNOWN", prefix=enum_prefix(DataType))
 
-MODEL: Fields = {
-    "resources": Field(OBJECT, required=True),
-    "dispatchables": Field(OBJECT, required=True),
-    "commands": Field(LIST, required=True),
-    "$schema": Field(STRING),  # ignored
+MODEL = {
+    "resources": required(OBJECT),
+    "dispatchables": required(OBJECT),
+    "commands": required(LIST),
+    "$schema": STRING,  # ignored
 }
 # Fields marked "ignored" mean nothing to our operators. The tables have them because
 # models for the tool do; we check their types all the same.
-RESOURCE: Fields = {
-    "initialValuesDataType": Field(DATA_TYPE),
-    "initialValues": Field(VALUES, required=True),
-    "initialValuesOffsetInBytes": Field(UNSIGNED),
-    "sizeInBytes": Field(UNSIGNED),
-    "resampleSize": Field(SIZES),  # {1, channels, height, width} of an image
-    "resampleMode": Field(Kind("'scale'", lambda value: value == "scale")),
+RESOURCE = {
+    "initialValuesDataType": DATA_TYPE,
+    "initialValues": required(VALUES),
+    "initialValuesOffsetInBytes": UNSIGNED,
+    "sizeInBytes": UNSIGNED,
+    "resampleSize": SIZES,  # {1, channels, height, width} of an image
+    "resampleMode": Kind("'scale'", lambda value: value == "scale"),
 }
-COUNT = Field(UNSIGNED, required=True)
+COUNT = required(UNSIGNED)
 # The objects that `initialValues` may be, by the field that no other of them has.
-GENERATORS: Mapping[str, Fields] = {
-    "value": {"valueCount": COUNT, "value": Field(NUMBER, required=True)},
+GENERATORS = {
+    "value": {"valueCount": COUNT, "value": required(NUMBER)},
     "valueStart": {
         "valueCount": COUNT,
-        "valueStart": Field(NUMBER, required=True),
-        "valueDelta": Field(NUMBER, required=True),
+        "valueStart": required(NUMBER),
+        "valueDelta": required(NUMBER),
     },
-    "sourcePath": {"sourcePath": Field(STRING, required=True)},
+    "sourcePath": {"sourcePath": required(STRING)},
 }
 # An element of a list of mixed types.
-MIXED_ELEMENT: Fields = {
-    "type": Field(DATA_TYPE, required=True),
-    "value": Field(NUMBER, required=True),
-    "name": Field(STRING),
+MIXED_ELEMENT = {
+    "type": required(DATA_TYPE),
+    "value": required(NUMBER),
+    "name": STRING,
 }
-NAME = Field(STRING, required=True)
-DISPATCHABLE: Fields = {
+NAME = required(STRING)
+DISPATCHABLE = {
     "type": NAME,  # the operator, such as DML_OPERATOR_PADDING
-    "desc": Field(STRUCT, required=True),
-    "bindings": Field(OBJECT),  # the resources of tensors that commands leave out
-    "dmlCompileType": Field(STRING),  # ignored
-    "executionFlags": Field(EXECUTION_FLAGS),  # ignored
+    "desc": required(STRUCT),
+    "bindings": OBJECT,  # the resources of tensors that commands leave out
+    "dmlCompileType": STRING,  # ignored
+    "executionFlags": EXECUTION_FLAGS,  # ignored
 }
 # By the type of the command in small letters.
-COMMANDS: Mapping[str, Fields] = {
+COMMANDS = {
     "dispatch": {
         "type": NAME,
         "dispatchable": NAME,
-        "bindings": Field(OBJECT, required=True),
-        "threadGroupCount": Field(INTEGERS),  # ignored
+        "bindings": required(OBJECT),
+        "threadGroupCount": INTEGERS,  # ignored
     },
-    "print": {"type": NAME, "resource": NAME, "verbose": Field(BOOLEAN)},
+    "print": {"type": NAME, "resource": NAME, "verbose": BOOLEAN},
     "writefile": {
         "type": NAME,
         "resource": NAME,
-        "targetPath": Field(STRING, required=True),
-        "dimensions": Field(SIZES),
+        "targetPath": required(STRING),
+        "dimensions": SIZES,
     },
 }
-BINDING: Fields = {
+BINDING = {
     "name": NAME,
-    "elementOffset": Field(UNSIGNED),
-    "elementSizeInBytes": Field(UNSIGNED),
-    "elementCount": Field(UNSIGNED),
-    "format": Field(STRING),  # this and all below are ignored
-    "elementStride": Field(UNSIGNED),
-    "shape": Field(INTEGERS),
-    "counter": Field(STRING),
-    "counterOffsetBytes": Field(UNSIGNED),
+    "elementOffset": UNSIGNED,
+    "elementSizeInBytes": UNSIGNED,
+    "elementCount": UNSIGNED,
+    "format": STRING,  # this and all below are ignored
+    "elementStride": UNSIGNED,
+    "shape": INTEGERS,
+    "counter": STRING,
+    "counterOffsetBytes": UNSIGNED,
 }
 
 
@@ -179,22 +178,16 @@ class Print(NamedTuple):
     verbose: bool
 
 
-class FileOutput(NamedTuple):
-    """A file to write."""
-
-    path: Path  # without links
-    name: str  # the path as the model and the command line have it
-    clobber: bool  # whether it may replace a file
-    encode: Encoder  # turns the values into the content of the file
-    summary: str  # the type and the sizes of the content, for messages
-
-
 class WriteFile(NamedTuple):
     """A command that writes a resource to a file."""
 
     place: str
     resource: str
-    output: FileOutput
+    path: Path  # without links
+    name: str  # the path as the model and the command line have it
+    clobber: bool  # whether it may replace a file
+    encode: Encoder  # turns the values into the content of the file
+    summary: str  # the type and the sizes of the content, for messages
 
 
 Command = Dispatch | Print | WriteFile

@@ -19,7 +19,7 @@ import numpy as np
 from dmljax._check import LONGEST_PATH, ModelError, escaped, quoted, shortened, show
 from dmljax._directml.tensor import DataType
 from dmljax._model.fields import at_place
-from dmljax._model.format import FileOutput, Resource
+from dmljax._model.format import Resource, WriteFile
 from dmljax._model.images import Encoder, image_encoder, is_image
 
 # The number of elements that become text at a time. A text takes many times the memory
@@ -81,9 +81,9 @@ def show_on(stream: Any, text: str) -> str:
 
 
 def plan_file(
-    fields: Mapping[str, Any], resource: Resource, targets: Targets
-) -> FileOutput:
-    """Plans the file of a ``writeFile`` command."""
+    place: str, fields: Mapping[str, Any], resource: Resource, targets: Targets
+) -> WriteFile:
+    """Plans a ``writeFile`` command. `place` is where it stands in the model."""
     given = tuple(fields.get("dimensions", ()))
     path = _check_target(fields["targetPath"], targets)
     if given and math.prod(given) != resource.length:
@@ -112,8 +112,15 @@ def plan_file(
     else:
         encode = functools.partial(_to_npy, sizes)
         summary = f"{resource.data_type.name} {show(sizes)}"
-    name = str(targets.folder / fields["targetPath"])
-    return FileOutput(path, name, targets.clobber, encode, summary)
+    return WriteFile(
+        place,
+        fields["resource"],
+        path,
+        str(targets.folder / fields["targetPath"]),
+        targets.clobber,
+        encode,
+        summary,
+    )
 
 
 def _check_target(name: str, targets: Targets) -> Path:
@@ -160,23 +167,23 @@ def _to_bytes(values: np.ndarray) -> bytes:
     return values.astype(values.dtype.newbyteorder("<")).tobytes()
 
 
-def write_file(place: str, output: FileOutput, values: np.ndarray) -> str:
-    """Writes a file, and returns a line about it. `place` is its command's.
+def write_file(command: WriteFile, values: np.ndarray) -> str:
+    """Writes a file, and returns a line about it.
 
     We write the content under another name and rename it, so that nobody ever reads
     half of a file.
     """
-    path = output.path
+    path = command.path
     replaced = os.path.exists(path)
     # A name has at most 255 bytes, and a character up to 4.
     temporary = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex[:8]}.tmp")
-    with at_place(place):
+    with at_place(command.place):
         try:
             with open(temporary, "xb") as file:
                 if replaced:  # before there is content, as the file may be private
                     shutil.copymode(path, temporary)
-                file.write(output.encode(values))
-            if output.clobber:
+                file.write(command.encode(values))
+            if command.clobber:
                 os.replace(temporary, path)
             else:
                 # Unlike a replacement, a link fails if another process was faster.
@@ -187,4 +194,4 @@ def write_file(place: str, output: FileOutput, values: np.ndarray) -> str:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
     verb = "replaced" if replaced else "wrote"
-    return f"{verb} {shortened(output.name, LONGEST_PATH)} ({output.summary})"
+    return f"{verb} {shortened(command.name, LONGEST_PATH)} ({command.summary})"

@@ -190,7 +190,7 @@ class _Parser:
         # The program returns these elements beside those at the end.
         self.room.take(resource.length, "it")
         if kind == "writefile":
-            return WriteFile(place, name, plan_file(fields, resource, self.targets))
+            return plan_file(place, fields, resource, self.targets)
         if resource.data_type == DataType.UNKNOWN:
             raise ModelError(
                 f"the resource {quoted(name)} has a list of elements with their own "
@@ -213,7 +213,7 @@ class _Parser:
                 f"tensor {quoted(key)} of {quoted(name)}: {reason}; each of its "
                 f"tensors must be bound to a resource: {', '.join(keys)}."
             )
-        bindings: dict[str, Binding] = {}
+        bindings = {}
         for field, tensor in tensors.items():
             key = c_name(field)
             binding = self._place_tensor(key, tensor, bound[key])

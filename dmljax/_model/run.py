@@ -136,8 +136,7 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
         config: Any = jax.config
         advice = ""
         if config.jax_platforms:
-            asked = shortened(config.jax_platforms)
-            advice = f" with JAX_PLATFORMS={asked}; unset it"
+            advice = f" with JAX_PLATFORMS={shortened(config.jax_platforms)}; unset it"
         raise ModelError(f"JAX finds no device{advice}: {_one_line(error)}") from error
     if device is None:
         return None
@@ -183,7 +182,7 @@ def program(model: Model) -> Callable[[State], Versions]:
     def dmljax_model(initial: State) -> Versions:
         state = dict(initial)
         count = dict.fromkeys(initial, 0)
-        versions: Versions = {}
+        versions = {}
         for command in model.dispatches:
             with at_place(command.place):
                 _apply(command, state, initial)
@@ -311,7 +310,7 @@ def write_outputs(model: Model, results: Results) -> list[str]:
     lines = []
     for command, values in zip(model.outputs, results.snapshots, strict=True):
         if isinstance(command, WriteFile):
-            lines.append(write_file(command.place, command.output, values))
+            lines.append(write_file(command, values))
     return lines
 
 

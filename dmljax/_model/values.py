@@ -116,9 +116,8 @@ def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
     return _as_array(numbers, data_type)
 
 
-def _as_array(numbers: list[Any], data_type: DataType) -> np.ndarray:
+def _as_array(values: Any, data_type: DataType) -> np.ndarray:
     """A number past the largest one of a floating type becomes infinity."""
-    values: Any = numbers
     with np.errstate(over="ignore"):
         if data_type == DataType.FLOAT16:
             # The tool reads a half as a float32, and so rounds it twice.
