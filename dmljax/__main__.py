@@ -208,12 +208,12 @@ def _run(arguments: argparse.Namespace) -> None:
     for name, model in models:
         results = execute(model, device)
         with _exit_on_sigterm():
-            written = write_outputs(model, results)
+            written = write_outputs(results)
         if len(models) > 1:
             print(f"==> {escaped(name)} <==")
         for line in written:
             _say(line)
-        print_outputs(model, results)
+        print_outputs(results)
 
 
 @contextlib.contextmanager

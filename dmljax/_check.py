@@ -164,8 +164,9 @@ def show(value: Any) -> str:
         sizes = value[:most]
         # A symbolic size is no int, and shows itself in the letters that it has.
         items = [as_python(n) if type(n) is int else shortened(str(n)) for n in sizes]
-        more = [f"... ({len(value)} elements)"] if len(value) > most else []
-        return "{" + ",".join([*items, *more]) + "}"
+        if len(value) > most:
+            items.append(f"... ({len(value)} elements)")
+        return "{" + ",".join(items) + "}"
     if type(value) is int:
         return as_python(value)
     return str(getattr(value, "name", value)).upper()
@@ -221,7 +222,7 @@ def as_json(value: Any) -> str:
 def listed(names: Iterable[str]) -> str:
     """Joins names by commas. Of many it gives the first, and how many there are."""
     every = list(names)
-    if not every:
-        return "none"
-    more = f", ... ({len(every)} in all)" if len(every) > MOST_NAMES else ""
-    return ", ".join(map(quoted, every[:MOST_NAMES])) + more
+    text = ", ".join(map(quoted, every[:MOST_NAMES]))
+    if len(every) > MOST_NAMES:
+        text += f", ... ({len(every)} in all)"
+    return text or "none"

@@ -28,10 +28,9 @@ def read(tensor: TensorDesc, buffer: jax.Array) -> jax.Array:
             distinct[axis] = 1
     # The gather's transpose is a scatter-add. XLA may run it in parallel, without
     # atomic additions, where it knows that no two elements share an offset.
-    unique = steps_over(distinct, strides)
     with index_mode(tensor.extent, buffer.size) as integer:
         dense = buffer.at[_offsets(tensor, distinct, integer)].get(
-            mode="promise_in_bounds", unique_indices=unique
+            mode="promise_in_bounds", unique_indices=steps_over(distinct, strides)
         )
     return jnp.broadcast_to(dense, sizes)
 

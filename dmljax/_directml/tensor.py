@@ -15,11 +15,7 @@ import numpy as np
 from dmljax._arguments import integer, is_sequence
 from dmljax._check import DescriptorError, as_member, as_python, counted, show
 from dmljax._directml.struct import Struct, field, integers
-from dmljax._types import (
-    MAX_ELEMENTS,
-    Sizes,
-    packed_strides,
-)
+from dmljax._types import MAX_ELEMENTS, Sizes, packed_strides
 
 MOST_SPANNED = f"an output spans at most {MAX_ELEMENTS}."  # in messages
 MAX_RANK = 8

@@ -81,8 +81,8 @@ def one_or_list_of(kind: Kind) -> Kind:
     return Kind(f"{kind.text}, or a list of these", accepts)
 
 
-def choice(*names: str, prefix: str = "") -> Kind:
-    """Makes the kind of one of some names, each with or without a prefix."""
+def choice(*names: str, prefix: str) -> Kind:
+    """Makes the kind of one of some names, each with or without `prefix`."""
 
     def accepts(value: Any) -> bool:
         return type(value) is str and value.removeprefix(prefix) in names

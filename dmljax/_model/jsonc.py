@@ -34,6 +34,10 @@ def read_jsonc(content: bytes) -> Any:
         raise ModelError(
             f"it is not JSON: byte {error.start} is not UTF-8 text."
         ) from error
+    except ModelError:  # the last clause would catch this ValueError
+        raise
+    except ValueError as error:  # Python reads no integers of thousands of digits
+        raise ModelError("it has an integer of thousands of digits.") from error
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -48,18 +52,13 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _read(text: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=unique, parse_constant=_no_constant)
-    except (json.JSONDecodeError, ModelError):
-        raise
-    except ValueError as error:  # Python reads no integers of thousands of digits
-        raise ModelError("it has an integer of thousands of digits.") from error
+    return json.loads(text, object_pairs_hook=unique, parse_constant=_no_constant)
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Makes an object, in which no name may occur twice."""
     # Python's parser would take the last one in silence.
-    fields: dict[str, Any] = {}
+    fields = {}
     for name, value in pairs:
         if name in fields:
             raise ModelError(f"the name {quoted(name)} occurs twice in one object.")

@@ -32,14 +32,14 @@ State = dict[str, jax.Array]
 # A version of a resource: its name, and the number of dispatches that have written it.
 Version = tuple[str, int]
 Versions = dict[Version, jax.Array]
-Values = jax.Array | np.ndarray
 
 
 class Results(NamedTuple):
     """The arrays that a run of a model gives."""
 
-    resources: dict[str, Values]  # at the end
-    snapshots: list[np.ndarray]  # one for each command that shows a resource
+    resources: dict[str, jax.Array | np.ndarray]  # at the end
+    # The commands that show a resource, each with the elements that it shows.
+    shown: list[tuple[Print | WriteFile, np.ndarray]]
 
 
 def run_model(
@@ -111,8 +111,8 @@ def run_model(
         )
     parsed = parse_model(model, max_elements=most)
     results = execute(parsed, find_device(device))
-    write_outputs(parsed, results)
-    print_outputs(parsed, results)
+    write_outputs(results)
+    print_outputs(results)
     return {name: np.array(value) for name, value in results.resources.items()}
 
 
@@ -216,14 +216,12 @@ def initial_state(model: Model) -> dict[str, np.ndarray]:
 
 def results_of(model: Model, versions: Versions) -> Results:
     """Joins the outputs of the program and the resources that no dispatch writes."""
-    values: dict[Version, Values] = {}
-    for name, resource in model.resources.items():
-        values[name, 0] = resource.values
-    values |= versions
+    initial = {(name, 0): each.values for name, each in model.resources.items()}
+    values = initial | versions
     shown, last = _versions_of(model)
     resources = {name: values[name, writes] for name, writes in last.items()}
     snapshots = jax.device_get([values[version] for version in shown])
-    return Results(resources, snapshots)
+    return Results(resources, list(zip(model.outputs, snapshots, strict=True)))
 
 
 def execute(model: Model, device: jax.Device | None) -> Results:
@@ -305,18 +303,18 @@ def _with_elements(buffer: jax.Array, elements: jax.Array, offset: int) -> jax.A
 # Showing
 
 
-def write_outputs(model: Model, results: Results) -> list[str]:
+def write_outputs(results: Results) -> list[str]:
     """Writes the files of a model, and returns a line about each."""
     lines = []
-    for command, values in zip(model.outputs, results.snapshots, strict=True):
+    for command, values in results.shown:
         if isinstance(command, WriteFile):
             lines.append(write_file(command, values))
     return lines
 
 
-def print_outputs(model: Model, results: Results) -> None:
+def print_outputs(results: Results) -> None:
     """Prints the text of the commands ``print``, in their order."""
-    for command, values in zip(model.outputs, results.snapshots, strict=True):
+    for command, values in results.shown:
         if isinstance(command, Print):
             with at_place(command.place):
                 # Piece by piece: the text of a resource may be larger than the memory
