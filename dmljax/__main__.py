@@ -197,7 +197,7 @@ def _run(arguments: argparse.Namespace) -> None:
     limit = arguments.max_elements
     models = []
     for name in arguments.models:
-        source: str | bytes = name
+        source = name
         if name == STANDARD_INPUT:
             source = read_stream(sys.stdin, limit)
         models.append((name, parse_model(source, targets, limit)))

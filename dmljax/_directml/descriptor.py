@@ -137,7 +137,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
     def check_value_type(self, data_type: DataType, name: str) -> None:
         """Requires that the data type of a scalar field is the output's."""
         first = self.outputs[0]
-        output: TensorDesc = getattr(self, first)
+        output = getattr(self, first)
         if data_type != output.data_type:
             raise DescriptorError(
                 f"{self.operator}: {name} is {data_type.name}, while tensor "
@@ -150,7 +150,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         Raises:
           DescriptorError: if this type can't hold it.
         """
-        output: TensorDesc = getattr(self, self.outputs[0])
+        output = getattr(self, self.outputs[0])
         # C has no half-precision type: such a value is a float32 before it is one.
         if output.data_type == DataType.FLOAT16 and type(value) is float:
             return cast_float_value(value, output.dtype)

@@ -56,38 +56,32 @@ NUMBER = of_type("a number, or for floats also 'nan', 'inf' or '-inf'", int, flo
 
 def between(low: int, bits: int) -> Kind:
     """Makes the kind of an integer from `low` to 2^bits - 1."""
-    text = f"an integer from {low} to 2^{bits} - 1"
-    return Kind(text, lambda value: type(value) is int and low <= value < 2**bits)
+    return Kind(
+        f"an integer from {low} to 2^{bits} - 1",
+        lambda value: type(value) is int and low <= value < 2**bits,
+    )
 
 
 def list_of(kind: Kind, text: str) -> Kind:
     """Makes the kind of a list."""
-
-    def accepts(value: Any) -> bool:
-        return type(value) is list and all(map(kind.accepts, value))
-
-    return Kind(text, accepts)
+    return Kind(
+        text, lambda value: type(value) is list and all(map(kind.accepts, value))
+    )
 
 
 def one_or_list_of(kind: Kind) -> Kind:
     """Makes the kind of a value, or of a list of such values."""
-
-    def accepts(value: Any) -> bool:
-        values = [value]
-        if type(value) is list:
-            values = value
-        return all(map(kind.accepts, values))
-
-    return Kind(f"{kind.text}, or a list of these", accepts)
+    text = f"{kind.text}, or a list of these"
+    many = list_of(kind, text)
+    return Kind(text, lambda value: kind.accepts(value) or many.accepts(value))
 
 
 def choice(*names: str, prefix: str) -> Kind:
     """Makes the kind of one of some names, each with or without `prefix`."""
-
-    def accepts(value: Any) -> bool:
-        return type(value) is str and value.removeprefix(prefix) in names
-
-    return Kind(f"one of {', '.join(names)}", accepts)
+    return Kind(
+        f"one of {', '.join(names)}",
+        lambda value: type(value) is str and value.removeprefix(prefix) in names,
+    )
 
 
 def require_kind(value: Any, kind: Kind, what: str) -> Any:

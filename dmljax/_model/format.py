@@ -31,12 +31,10 @@ from dmljax._model.fields import (
 )
 from dmljax._model.images import Encoder
 
-PREFIX = "DML_OPERATOR_"
 DATA_TYPES = tuple(data_type.name for data_type in UP_TO_64_BITS)
 
 UNSIGNED = between(0, 64)
-SIZE = between(1, 32)
-SIZES = list_of(SIZE, "a list of integers, each from 1 to 2^32 - 1")
+SIZES = list_of(between(1, 32), "a list of integers, each from 1 to 2^32 - 1")
 INTEGERS = list_of(INTEGER, "a list of integers")
 EXECUTION_FLAGS = one_or_list_of(
     choice(

@@ -75,8 +75,7 @@ def parse_model(
         folder = Path(source).parent
         place = f"model {quoted(str(Path(source)), LONGEST_PATH)}"
     with at_place(place):
-        content = _load(source, max_elements)
-        fields = read_fields(content, tables.MODEL, "its top level")
+        fields = read_fields(_load(source, max_elements), tables.MODEL, "its top level")
     parser = _Parser(targets, Room(max_elements))
     # The operators come first: one that is not here is refused before any data is read.
     for name, value in fields["dispatchables"].items():
@@ -111,7 +110,7 @@ def _load(source: Source, most: int) -> Any:
 
 def operator_class(name: str) -> type[OperatorDesc]:
     """Returns the descriptor of the operator `name`, with or without the C prefix."""
-    cls = DESCRIPTORS.get(name.upper().removeprefix(tables.PREFIX))
+    cls = DESCRIPTORS.get(name.upper().removeprefix("DML_OPERATOR_"))
     if cls is None:
         raise ModelError(
             f"the type {quoted(name)} is not an operator of dmljax; the operators are "
