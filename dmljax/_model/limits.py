@@ -31,9 +31,9 @@ class Room:
                 "or max_elements in Python)."
             )
 
-    def take(self, count: int, what: str) -> None:
+    def take(self, count: int) -> None:
         """Counts `count` elements, for which there must be room."""
-        self.check(count, what)
+        self.check(count, "it")
         self.left -= count
 
 

@@ -7,6 +7,7 @@ This module has the checks of dispatchables, commands and bindings. The tables o
 are in `format`, and `values` makes resources.
 """
 
+import dataclasses
 import json
 import math
 import os
@@ -76,22 +77,25 @@ def parse_model(
         place = f"model {quoted(str(Path(source)), LONGEST_PATH)}"
     with at_place(place):
         fields = read_fields(_load(source, max_elements), tables.MODEL, "its top level")
-    parser = _Parser(targets, Room(max_elements))
+    room = Room(max_elements)
+    resources = {}
+    dispatchables = {}
     # The operators come first: one that is not here is refused before any data is read.
     for name, value in fields["dispatchables"].items():
         with at_place(f"{place}, dispatchable {quoted(name)}"):
-            parser.dispatchables[name] = _read_dispatchable(value)
+            dispatchables[name] = _read_dispatchable(value)
     for name, value in fields["resources"].items():
         with at_place(f"{place}, resource {quoted(name)}"):
-            parser.resources[name] = read_resource(value, folder, parser.room)
-    for name, (_, bindings) in parser.dispatchables.items():
+            resources[name] = read_resource(value, folder, room)
+    parser = _Parser(targets, room, resources, dispatchables, set())
+    for name, (_, bindings) in dispatchables.items():
         with at_place(f"{place}, dispatchable {quoted(name)}"):
             for tensor, binding in bindings.items():
                 parser.binding(tensor, binding)
     commands = []
     for number, value in enumerate(fields["commands"], 1):
         commands.append(parser.command(value, f"{place}, command {number}"))
-    return Model(place, parser.resources, commands, parser.reinterpreted)
+    return Model(place, resources, commands, parser.reinterpreted)
 
 
 def _load(source: Source, most: int) -> Any:
@@ -138,15 +142,15 @@ def _read_dispatchable(value: Any) -> Dispatchable:
     return desc, without_nulls(fields.get("bindings", {}))
 
 
+@dataclasses.dataclass
 class _Parser:
     """Checks the commands of one model, and keeps its resources and dispatchables."""
 
-    def __init__(self, targets: Targets, room: Room) -> None:
-        self.targets = targets
-        self.room = room
-        self.resources: dict[str, Resource] = {}
-        self.dispatchables: dict[str, Dispatchable] = {}
-        self.reinterpreted: set[str] = set()
+    targets: Targets
+    room: Room
+    resources: dict[str, Resource]
+    dispatchables: dict[str, Dispatchable]
+    reinterpreted: set[str]  # the resources that are bound as another type
 
     def binding(self, tensor: str, value: Any) -> dict[str, Any]:
         """Reads a binding: a name, an object, or a list of one of these."""
@@ -187,7 +191,7 @@ class _Parser:
         name = fields["resource"]
         resource = look_up(name, "resource", self.resources)
         # The program returns these elements beside those at the end.
-        self.room.take(resource.length, "it")
+        self.room.take(resource.length)
         if kind == "writefile":
             return plan_file(place, fields, resource, self.targets)
         if resource.data_type == DataType.UNKNOWN:

@@ -207,10 +207,9 @@ def initial_state(model: Model) -> dict[str, np.ndarray]:
     for command in model.dispatches:
         for name, _, _ in command.bindings.values():
             resource = model.resources[name]
+            state[name] = resource.values
             if name in model.reinterpreted:
                 state[name] = resource.content
-            else:
-                state[name] = resource.values
     return state
 
 

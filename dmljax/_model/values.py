@@ -48,7 +48,7 @@ def read_resource(value: Any, folder: Path, room: Room) -> Resource:
             f"the initial values have {values.nbytes} bytes{begin}; it must be at "
             f"least {end}."
         )
-    room.take(size // values.itemsize, "it")
+    room.take(size // values.itemsize)
     content = np.zeros(size, np.uint8)
     content[offset:end] = values.view(np.uint8)
     # With `sizeInBytes` we show the whole buffer, and else the initial values without
