@@ -27,7 +27,7 @@ from dmljax._primitive import (
     compiled,
 )
 from dmljax._sharding import devices_along, explicit_mesh
-from dmljax._types import MAX_ELEMENTS, Form, Outputs, to_scalar
+from dmljax._types import MAX_ELEMENTS, Outputs, to_scalar
 
 NAME = "NONZERO_COORDINATES"
 X = "x (InputTensor)"  # the argument of the function, as its messages name it
@@ -223,10 +223,9 @@ def _sizes(
     rank: int,
     size: int | None,
     columns: int,
-    **static: Any,
+    **_static: Any,
 ) -> list[tuple[int, ...]]:
     """Returns the sizes of the counts and of the coordinates."""
-    del static
     batch_rank = x.ndim - rank
     batch = x.shape[:batch_rank]
     rows = math.prod(x.shape[batch_rank:]) if size is None else size
@@ -234,33 +233,27 @@ def _sizes(
 
 
 def _by_kernel(
-    kernel: Form,
+    platform: str,
     x: jax.Array,
     *origin: jax.Array,
     rank: int,
     size: int | None,
     **static: Any,
 ) -> Outputs:
-    """Finds the coordinates by a kernel, which takes lines."""
+    """Finds the coordinates by the kernel of a platform. A kernel takes lines."""
+    if platform == "cuda":
+        from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates
+    else:
+        from dmljax.pallas.tpu._nonzero_coordinates import nonzero_coordinates
     # A kernel needs something to read and to write.
     if 0 in (*x.shape, size):
         return forms.definition(x, *origin, rank=rank, size=size, **static)
     lines, restore = forms.flatten_lines(x, *origin, rank=rank, size=size)
     origins = [lines.origin] if origin else []
-    outputs = kernel(lines.x, *origins, sizes=lines.sizes, rows=lines.rows, **static)
+    outputs = nonzero_coordinates(
+        lines.x, *origins, sizes=lines.sizes, rows=lines.rows, **static
+    )
     return restore(*outputs)
-
-
-def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
-    from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates
-
-    return _by_kernel(nonzero_coordinates, *operands, **static)
-
-
-def _tpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
-    from dmljax.pallas.tpu._nonzero_coordinates import nonzero_coordinates
-
-    return _by_kernel(nonzero_coordinates, *operands, **static)
 
 
 NONZERO_COORDINATES = OperatorPrimitive(
@@ -282,5 +275,8 @@ NONZERO_COORDINATES = OperatorPrimitive(
     # takes 0.1 to 0.2 s longer to compile, and the median of the programs takes 0.96 of
     # the time (benchmarks/results/nvidia-h200.csv, "[kernel]"): less than we could tell
     # from noise.
-    kernels={"cuda": Kernel(_gpu_kernel, 2**20), "tpu": Kernel(_tpu_kernel)},
+    kernels={
+        "cuda": Kernel(functools.partial(_by_kernel, "cuda"), 2**20),
+        "tpu": Kernel(functools.partial(_by_kernel, "tpu")),
+    },
 )

@@ -34,20 +34,15 @@ from dmljax._types import to_scalar, x64_enabled
 TAKE = "NonzeroCoordinates.take"
 PUT = "NonzeroCoordinates.put"
 Index = tuple[jax.Array, ...]  # the coordinates of rows along each dimension
+# What was searched, the static data of a result: the sizes, and the number of parts. A
+# symbolic size is here as its text: it has a meaning in one program alone.
+Searched = tuple[tuple[int | str, ...], int | None]
 
 
 class _Outputs(NamedTuple):
     # DirectML's page has this name. It hides tuple.count, but nobody calls that here.
     count: jax.Array  # type: ignore[assignment]
     coordinates: jax.Array
-
-
-class Searched(NamedTuple):
-    """What was searched: the static data of a result."""
-
-    # A symbolic size is here as its text: it has a meaning in one program alone.
-    sizes: tuple[int | str, ...]
-    parts: int | None
 
 
 class NonzeroCoordinates(_Outputs):
@@ -174,7 +169,7 @@ def nonzero_result(
 ) -> NonzeroCoordinates:
     """Makes the result for an array of these sizes that was searched in `parts`."""
     known = tuple(size if isinstance(size, int) else str(size) for size in sizes)
-    return _unflatten(Searched(known, parts), outputs)
+    return _unflatten((known, parts), outputs)
 
 
 # TAKE AND PUT
@@ -340,8 +335,7 @@ def read_rows(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
     # asks how the rows are divided: not at all, but for the batch.
     kinds = get_abstract_mesh().axis_types
     whole = PartitionSpec() if AxisType.Explicit in kinds else None
-    rows: jax.Array = x.at[inside].get(mode="promise_in_bounds", out_sharding=whole)
-    return rows
+    return x.at[inside].get(mode="promise_in_bounds", out_sharding=whole)
 
 
 @read_rows.defjvp
@@ -378,8 +372,7 @@ def scatter_rows(
 ) -> jax.Array:
     """Writes each valid row to its place."""
     places = _past_the_end(x, valid, index)
-    written: jax.Array = x.at[places].set(rows, **WRITE_ONCE)
-    return written
+    return x.at[places].set(rows, **WRITE_ONCE)
 
 
 def select_rows(
@@ -414,8 +407,7 @@ def _inverse(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
     none = jnp.full(sizes, to_scalar(rows, np.uint32))
     places = _past_the_end(x, valid, index)
     row = lax.iota(np.uint32, rows)
-    inverse: jax.Array = none.at[places].set(row, **WRITE_ONCE)
-    return inverse
+    return none.at[places].set(row, **WRITE_ONCE)
 
 
 def _repeated(first: jax.Array, x: jax.Array) -> jax.Array:
@@ -443,16 +435,11 @@ def _unflatten(searched: Searched | None, outputs: Iterable[Any]) -> NonzeroCoor
     return found
 
 
-def _from_bytes(data: bytes) -> Searched | None:
-    searched = ast.literal_eval(bytes(data).decode())
-    return None if searched is None else Searched(*searched)
-
-
 jax.tree_util.register_pytree_with_keys(NonzeroCoordinates, _flatten, _unflatten)
 # Without this registration JAX can't export a program that returns the tuple as bytes.
 export.register_pytree_node_serialization(
     NonzeroCoordinates,
     serialized_name="dmljax.NonzeroCoordinates",
-    serialize_auxdata=lambda searched: repr(searched and tuple(searched)).encode(),
-    deserialize_auxdata=_from_bytes,
+    serialize_auxdata=lambda searched: repr(searched).encode(),
+    deserialize_auxdata=lambda data: ast.literal_eval(bytes(data).decode()),
 )

@@ -247,8 +247,7 @@ def write_offsets(row: jax.Array, origin: jax.Array, rows: int) -> jax.Array:
     """
     offset = origin + lax.iota(np.uint32, row.size)
     zeros = jnp.zeros(rows, np.uint32)
-    written: jax.Array = zeros.at[row].set(offset, **WRITE_ONCE)
-    return written
+    return zeros.at[row].set(offset, **WRITE_ONCE)
 
 
 # THE FORM FOR MANY
@@ -443,5 +442,4 @@ def lowest_bit(word: jax.Array) -> tuple[jax.Array, jax.Array]:
     """
     rest = word & (word - 1)
     isolated = word ^ rest
-    place: jax.Array = lax.population_count(isolated - 1)
-    return rest, place
+    return rest, lax.population_count(isolated - 1)
