@@ -116,7 +116,7 @@ def is_local(context: Context) -> bool:
     # The number of devices counts those of a shard_map as well. Inside of it, and with
     # explicit axes, the types say that nothing is left to divide.
     arrays = types_of(context)
-    divided = any(names_axes(entry) for x in arrays for entry in x.sharding.spec)
+    divided = any(any(x.sharding.spec) for x in arrays)
     # With an automatic axis in the mesh, XLA may divide what the type does not.
     meshes = [x.sharding.mesh.axis_types for x in arrays]
     return not divided and all(kinds and AxisType.Auto not in kinds for kinds in meshes)
@@ -139,21 +139,13 @@ def why_divided(context: Context) -> str | None:
             f"this JAX, {jax.__version__}, does not say for how many devices it lowers "
             f"a program ({UNDOCUMENTED['devices']})"
         )
-    return f"{reason}; use implementation=None, or, {ON_PARTS}"
-
-
-# How a program runs a kernel on arrays that are divided. Along other dimensions than
-# those of a batch, a part by itself would have another result.
-ON_PARTS = """if only a batch is divided, run the kernel on each device's part of x, \
-where f calls the operator:
+    # Along other dimensions than those of a batch, a part by itself would have another
+    # result.
+    return f"""{reason}; use implementation=None, or, if only a batch is divided, run \
+the kernel on each device's part of x, where f calls the operator:
     mesh, spec = x.sharding.mesh, x.sharding.spec
     mapped = jax.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
     outputs = mapped(x)"""
-
-
-def names_axes(entry: Any) -> bool:
-    """Whether an entry of a PartitionSpec has mesh axes that divide a dimension."""
-    return entry not in (None, ())
 
 
 def is_exported(context: Context) -> bool:
@@ -173,7 +165,7 @@ def lower(
     def bare(array: Any) -> jax.core.ShapedArray:
         return jax.core.ShapedArray(array.shape, array.dtype)
 
-    bare_context: Any = dataclasses.replace(
+    bare_context = dataclasses.replace(
         context,
         avals_in=list(map(bare, _need("operand types", context))),
         avals_out=list(map(bare, _need("result types", context))),

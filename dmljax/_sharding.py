@@ -19,7 +19,7 @@ import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from dmljax._check import DescriptorError, show
-from dmljax._jax import manual_axes, names_axes
+from dmljax._jax import manual_axes
 from dmljax._types import Form, Outputs
 
 MeshAxes = tuple[str, ...]  # names of mesh axes
@@ -121,11 +121,12 @@ def _divided(x: jax.Array) -> dict[int, MeshAxes]:
     """Returns the mesh axes of each dimension that the type of `x` divides.
 
     The type of an array names explicit axes alone: an array that is sharded over
-    automatic axes, and a part inside a shard_map, have None for each dimension.
+    automatic axes, and a part inside a shard_map, have None for each dimension. () also
+    stands for no axis.
     """
     divided = {}
     for dimension, entry in enumerate(jax.typeof(x).sharding.spec):
-        if names_axes(entry):
+        if entry:
             divided[dimension] = entry if isinstance(entry, tuple) else (entry,)
     return divided
 

@@ -60,7 +60,7 @@ from dmljax._check import (
     show,
 )
 from dmljax._diagonal_matrix1 import diagonal_matrix1
-from dmljax._jax import names_axes, with_weak_type
+from dmljax._jax import with_weak_type
 from dmljax._nonzero_coordinates import nonzero_coordinates
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates, read_rows
 from dmljax._one_hot import one_hot as _one_hot
@@ -274,9 +274,8 @@ def argwhere(
            [1, 0],
            [0, 0]], dtype=int32)
     """
-    rows = _as_rows(a, size)
     x = _as_array(HERE + "argwhere", "a", a)
-    columns = _nonzero("argwhere", x.reshape(x.shape or (1,)), rows, fill_value)
+    columns = _nonzero("argwhere", a, x.reshape(x.shape or (1,)), size, fill_value)
     return jnp.stack(columns, 1)[:, : x.ndim]
 
 
@@ -313,7 +312,7 @@ def nonzero(
         raise DescriptorError(
             f"{HERE}nonzero: a has 0 dimensions. Write jnp.atleast_1d(a)."
         )
-    return _nonzero("nonzero", x, _as_rows(a, size), fill_value)
+    return _nonzero("nonzero", a, x, size, fill_value)
 
 
 def flatnonzero(
@@ -338,22 +337,14 @@ def flatnonzero(
     >>> flatnonzero(jnp.array([[0, 5], [7, 0]]), size=3, fill_value=-1)
     Array([ 1,  2, -1], dtype=int32)
     """
-    rows = _as_rows(a, size)
     x = _as_array(HERE + "flatnonzero", "a", a)
-    return _nonzero("flatnonzero", x.reshape(-1), rows, fill_value)[0]
-
-
-def _as_rows(a: Any, size: int | None) -> int | None:
-    """Returns the number of rows, if it is known without a search on a device."""
-    if size is None and isinstance(a, np.ndarray):
-        return int(np.count_nonzero(a))
-    return size
+    return _nonzero("flatnonzero", a, x.reshape(-1), size, fill_value)[0]
 
 
 def _nonzero(
-    function: str, x: jax.Array, size: int | None, fill_value: Any
+    function: str, a: ArrayLike, x: jax.Array, size: int | None, fill_value: Any
 ) -> tuple[jax.Array, ...]:
-    """Finds coordinates, and returns those along each dimension."""
+    """Finds coordinates in `x`, made of `a`. Returns those along each dimension."""
     name = HERE + function
     fills = fill_value
     if not isinstance(fills, tuple):
@@ -374,14 +365,21 @@ def _nonzero(
                 "nonzero_coordinates, whose coordinates are uint32."
             )
     fills = tuple([as_element(name, "fill_value", kind, fill) for fill in fills])
-    found, rows = _find(x, size)
+    found, rows = _find(a, x, size)
     if 0 in (x.size, rows):  # jax.numpy then ignores fill_value
         fills = (None,) * x.ndim
     return _split_columns(found, fills, rows)
 
 
-def _find(x: jax.Array, size: int | None) -> tuple[NonzeroCoordinates, int]:
-    """Finds coordinates, and returns how many rows of them to return."""
+def _find(
+    given: ArrayLike, x: jax.Array, size: int | None
+) -> tuple[NonzeroCoordinates, int]:
+    """Finds coordinates in `x`, and returns how many rows of them to return.
+
+    If the caller has given an array of NumPy, it is known without a search on a device.
+    """
+    if size is None and isinstance(given, np.ndarray):
+        size = int(np.count_nonzero(given))
     found = nonzero_coordinates(x, size=size)
     if size is not None:
         return found, found.coordinates.shape[0]
@@ -513,7 +511,7 @@ def _compress(
     within = chosen
     if longer:
         within = chosen[:length]
-    found, rows = _find(within, _as_rows(condition, size))
+    found, rows = _find(condition, within, size)
     if longer and size is None:
         past: Any = chosen[length:]
         if isinstance(condition, np.ndarray):  # known in a program, too
@@ -558,7 +556,7 @@ def _take(
     else:
         # With explicit axes the chosen slices are on every device.
         sharding = jax.typeof(values).sharding
-        if names_axes(sharding.spec[0]):
+        if sharding.spec[0]:
             whole = PartitionSpec(None, *sharding.spec[1:])
             values = jax.reshard(values, NamedSharding(sharding.mesh, whole))
         index = lax.slice_in_dim(found.coordinates, 0, rows)[:, 0]
@@ -721,7 +719,7 @@ def one_hot(
         raise NotImplementedError(f"{name} has no axis {axis!r}. Use jax.nn.one_hot.")
     if not isinstance(x, jax.Array):
         x = jnp.asarray(x)
-    index: Any = as_array(name, "x", x)
+    index = as_array(name, "x", x)
     if dtype is not None:
         dtype = as_dtype(name, dtype)
     size = as_size(name, "num_classes", num_classes)
