@@ -145,7 +145,7 @@ def as_array(
     """
     if isinstance(value, jax.Array) and value.dtype in KEPT:
         return value
-    given: Any = unwrapped(value)
+    given = unwrapped(value)
     if isinstance(given, np.ma.MaskedArray):
         raise TypeError(
             f"{operator}: {name} is a masked array, whose mask would be lost; pass "
@@ -247,7 +247,7 @@ def as_scalar(
 def convert_scalar(
     operator: str, name: str, scalar: ArrayLike, dtype: np.dtype, **options: Any
 ) -> jax.Array:
-    """Returns `scalar` as an array of rank 0 and of type `dtype`, not weakly typed.
+    """Returns `scalar` as an array of rank 0 and of type `dtype`.
 
     The options are those of `convert`.
     """
@@ -258,7 +258,7 @@ def convert_scalar(
             f"{operator}: {name} has sizes {show(array.shape)}; it must be a scalar. "
             "jax.vmap gives each array of a batch a scalar of its own."
         )
-    return strong(convert(operator, name, array, dtype, **options))
+    return convert(operator, name, array, dtype, **options)
 
 
 def convert(

@@ -23,7 +23,6 @@ from dmljax._arguments import (
     check_x64,
     convert_scalar,
     is_integer,
-    strong,
     unwrapped,
 )
 from dmljax._check import (
@@ -134,8 +133,8 @@ def diagonal_matrix1(
         value = as_scalar(NAME, VALUE, value, x.dtype)
     begin, end = _as_bounds(fill_begin, fill_end)
     if isinstance(begin, int) and isinstance(end, int):
-        return _diagonal_matrix1(x, value, (), zeros, begin, end)
-    return _diagonal_matrix1(x, value, (begin, end), zeros, None, None)
+        return _diagonal_matrix1(x, value, (), zeros, (begin, end))
+    return _diagonal_matrix1(x, value, (begin, end), zeros, None)
 
 
 def _describe(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct:
@@ -204,15 +203,15 @@ def check_diagonals(operator: str, name: str, shape: tuple[int, ...]) -> None:
         )
 
 
-@compiled("zeros", "fill_begin", "fill_end")
+@compiled("zeros", "span")
 def _diagonal_matrix1(
     x: jax.Array | None,
     value: jax.Array,
     bounds: tuple[jax.Array, ...],
     zeros: jax.ShapeDtypeStruct | None,
-    fill_begin: int | None,
-    fill_end: int | None,
+    span: tuple[int, int] | None,
 ) -> jax.Array:
+    """Fills between both bounds, which are data, or numbers in a span."""
     described: Any = zeros if x is None else x
     shape = described.shape
     rank = len(shape)
@@ -241,17 +240,12 @@ def _diagonal_matrix1(
     # One zero for each matrix is shared by its elements: no array is read.
     if x is None:
         x = jnp.zeros((*shape[:-2], 1, 1), described.dtype)
-    (output,) = DIAGONAL_MATRIX1(
-        *scalars, strong(x), matrix=shape[-2:], fill_begin=fill_begin, fill_end=fill_end
-    )
+    (output,) = DIAGONAL_MATRIX1(*scalars, x, matrix=shape[-2:], span=span)
     return output
 
 
 def _xla(
-    *operands: jax.Array,
-    matrix: tuple[int, int],
-    fill_begin: int | None,
-    fill_end: int | None,
+    *operands: jax.Array, matrix: tuple[int, int], span: tuple[int, int] | None
 ) -> Outputs:
     *data, value, x = operands
     (sizes,) = _sizes(*operands, matrix=matrix)
@@ -263,13 +257,12 @@ def _xla(
     row = lax.broadcasted_iota(np.int32, sizes, rank - 2)
     column = lax.broadcasted_iota(np.int32, sizes, rank - 1)
     top_x = lax.sub(column, row)
-    if data:
+    if span is None:
         begin, end = jnp.broadcast_arrays(*data)
     else:
-        static: Any = fill_begin, fill_end
-        begin, end = (lax.full((1,) * rank, bound, np.int32) for bound in static)
+        begin, end = (lax.full((1,) * rank, bound, np.int32) for bound in span)
     bounds = lax.ge(end, begin), begin, end
-    if data:
+    if span is None:
         # XLA for GPUs chooses the blocks of a fusion by the number of its operations,
         # also of those on single numbers. The barrier keeps these out of a softmax: it
         # takes 0.092 ms with the barrier, 0.101 without (results/nvidia-h200.csv, "each
@@ -284,9 +277,8 @@ def _xla(
 
 
 def _sizes(
-    *operands: jax.Array, matrix: tuple[int, int], **static: Any
+    *operands: jax.Array, matrix: tuple[int, int], **_: Any
 ) -> list[tuple[int, ...]]:
-    del static
     return [(*jnp.broadcast_shapes(*(x.shape[:-2] for x in operands)), *matrix)]
 
 

@@ -19,7 +19,6 @@ from dmljax._arguments import (
     holds,
     is_python_number,
     same_type,
-    strong,
 )
 from dmljax._check import DescriptorError, require_same, show
 from dmljax._primitive import OperatorPrimitive, compiled
@@ -95,13 +94,12 @@ def _element_wise_if(condition: jax.Array, a: jax.Array, b: jax.Array) -> jax.Ar
         )
     # A Python number that was traced takes the type of the other operand. Two arrays of
     # different types are an error: types are not promoted.
-    if _gives_way(a) > _gives_way(b):
+    if gives_way(a) > gives_way(b):
         a = convert(NAME, A, a, b.dtype)
-    elif _gives_way(b) > _gives_way(a):
+    elif gives_way(b) > gives_way(a):
         b = convert(NAME, B, b, a.dtype)
-    if a.dtype != b.dtype:
-        types = (A, a.dtype), (B, b.dtype)
-        require_same(NAME, "data types", *types, _same_type(a, b))
+    types = (A, a.dtype), (B, b.dtype)
+    require_same(NAME, "data types", *types, _same_type(a, b))
     operands = [condition]
     for name, value in ((A, a), (B, b)):
         # A scalar has size 1 in every dimension of the normal form: it is shared.
@@ -111,7 +109,7 @@ def _element_wise_if(condition: jax.Array, a: jax.Array, b: jax.Array) -> jax.Ar
             sizes = (name, value.shape), (CONDITION, condition.shape)
             remedy = _same_sizes(condition.shape, a.shape, b.shape)
             require_same(NAME, "sizes", *sizes, remedy)
-        operands.append(strong(value))
+        operands.append(value)
     (output,) = ELEMENT_WISE_IF(*operands)
     return output
 
@@ -139,7 +137,7 @@ def _same_type(a: jax.Array, b: jax.Array) -> str:
     return same_type("b", b.dtype, a.dtype)
 
 
-def _gives_way(array: jax.Array) -> int:
+def gives_way(array: jax.Array) -> int:
     """Ranks an array by how readily it takes another's type, from 0 for never.
 
     A Python bool that was traced is a scalar of type bool, 3. Another Python number

@@ -6,7 +6,6 @@ All of the operator is here.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,6 @@ from dmljax._arguments import (
     as_integer,
     as_size,
     is_integer,
-    strong,
 )
 from dmljax._check import DescriptorError, counted, decide_at_most, show
 from dmljax._primitive import OperatorPrimitive, compiled
@@ -126,14 +124,13 @@ def _one_hot(
         off, on = (lax.full((1,) * rank, bit) for bit in (False, True))
     else:
         # DirectML ignores the elements past the second one.
-        flat = strong(values).reshape((values.size,) + (1,) * (rank - 1))
+        flat = values.reshape((values.size,) + (1,) * (rank - 1))
         off, on = flat[:1], flat[1:2]
     # The axis of the primitive counts from the end: vmap adds dimensions in front. `on`
     # comes first, as in jnp.where.
-    (output,) = ONE_HOT(strong(indices), on, off, size=size, axis=axis - rank)
+    (output,) = ONE_HOT(indices, on, off, size=size, axis=axis - rank)
     # Truth values get the type of the values.
-    converted: jax.Array = lax.convert_element_type(output, values.dtype)
-    return converted
+    return lax.convert_element_type(output, values.dtype)
 
 
 def check_sizes(
@@ -189,18 +186,12 @@ def position_of(index: jax.Array, size: int) -> jax.Array:
     return lax.min(index, lax.add(index, to_scalar(size, index.dtype)))
 
 
-def countable(index: Any) -> Any:
-    """Returns `index` in a type of at least 32 bits that can count to every size."""
-    if index.dtype.itemsize >= 4:
-        return index
-    signed = jnp.issubdtype(index.dtype, np.signedinteger)
-    return index.astype(np.int32 if signed else np.uint32)
-
-
 def _xla(
     index: jax.Array, on: jax.Array, off: jax.Array, *, size: int, axis: int
 ) -> Outputs:
-    index = countable(index)
+    if index.dtype.itemsize < 4:  # a type that may not count to every size
+        signed = jnp.issubdtype(index.dtype, np.signedinteger)
+        index = index.astype(np.int32 if signed else np.uint32)
     (sizes,) = _sizes(index, on, off, size=size, axis=axis)
     # We broadcast the index first, although `position_of` could take the small array.
     # The full size costs nothing where XLA fuses. A broadcast after `position_of`

@@ -7,6 +7,7 @@ padding and its adjoint. The gradient of the value is a sum over the padding.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -23,7 +24,6 @@ from dmljax._arguments import (
     as_scalar,
     as_sizes,
     convert_scalar,
-    strong,
 )
 from dmljax._check import (
     DescriptorError,
@@ -151,7 +151,7 @@ def _padding(
     implementation: Implementation,
 ) -> jax.Array:
     check_padding((NAME, X, START, END), x.shape, start, end, mode)
-    operands = [strong(x)]
+    operands = [x]
     if value is not None:
         # `as_scalar` has converted a Python number. An array is checked here, once for
         # each trace. In normal form, all operands have one rank.
@@ -217,11 +217,10 @@ def check_padding(
 def _transpose(
     operator: OperatorPrimitive,
     static: dict[str, Any],
-    cotangents: Sequence[jax.Array],
+    cotangent: jax.Array,
     operands: Sequence[Any],
 ) -> list[jax.Array | None]:
     """Gives the input the adjoint, and the value the sum over the padding."""
-    (cotangent,) = cotangents
     x, *value = operands
     result: list[jax.Array | None] = [None] * len(operands)
     if ad.is_undefined_primal(x):
@@ -238,12 +237,11 @@ def _transpose(
 def _transpose_adjoint(
     operator: OperatorPrimitive,
     static: dict[str, Any],
-    cotangents: Sequence[jax.Array],
+    cotangent: jax.Array,
     operands: Sequence[Any],
 ) -> Sequence[jax.Array]:
     """Pads the cotangent. The adjoint under CONSTANT cuts, and its transpose adds 0."""
     del operator, operands
-    (cotangent,) = cotangents
     if static["mode"] is not PaddingMode.CONSTANT:
         return PADDING(cotangent, **static)
     return PADDING(
@@ -280,7 +278,7 @@ ADJOINT = OperatorPrimitive(
     "padding_adjoint",
     xla=forms.adjoint,
     independent=_independent,
-    sizes=forms.unpadded_sizes,
+    sizes=functools.partial(forms.padded_sizes, sign=-1),
     linear=1,
     transpose=_transpose_adjoint,
 )

@@ -162,26 +162,19 @@ def by_axes(pad: Callable[..., jax.Array], *, last_first: bool) -> Form:
 
 
 def padded_sizes(
-    *operands: jax.Array, start: Pads, end: Pads, **static: Any
+    *operands: jax.Array, start: Pads, end: Pads, sign: int = 1, **_: Any
 ) -> list[tuple[int, ...]]:
-    """Returns the sizes of a padded array; under CONSTANT, the value may be a batch."""
-    del static
+    """Returns the sizes of a padded array; under CONSTANT, the value may be a batch.
+
+    With the sign -1, the padding is taken away, as the adjoint does it.
+    """
     rank = len(start)
     batches = [x.shape[: x.ndim - rank] for x in operands]
     sizes = list(jnp.broadcast_shapes(*batches))
     x = operands[0]
     for before, size, after in zip(start, x.shape[x.ndim - rank :], end, strict=True):
-        sizes.append(before + size + after)
+        sizes.append(size + sign * (before + after))
     return [tuple(sizes)]
-
-
-def unpadded_sizes(
-    cotangent: jax.Array, *, start: Pads, end: Pads, **static: Any
-) -> list[tuple[int, ...]]:
-    """Returns the sizes that padding turns into those of the cotangent."""
-    start = tuple(-before for before in start)
-    end = tuple(-after for after in end)
-    return padded_sizes(cotangent, start=start, end=end)
 
 
 def padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]]:
@@ -246,7 +239,6 @@ def write_strips(
 
 
 gathered = by_axes(gather, last_first=True)
-_by_strips = by_axes(write_strips, last_first=True)
 
 
 def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
@@ -257,16 +249,17 @@ def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     Automatic axes run the strips and take 0.609 ms
     (benchmarks/results/nvidia-h200-scaling.csv).
     """
+    by_strips = by_axes(write_strips, last_first=True)
     # A complex number has no bits in one integer.
     if static["mode"] is PaddingMode.CONSTANT or x.dtype.kind == "c":
-        return _by_strips(x, *value, **static)
+        return by_strips(x, *value, **static)
     kind = x.dtype
     if jnp.issubdtype(kind, np.floating):
         kind = np.dtype(f"uint{jnp.finfo(kind).bits}")
     with mode_of(x):
         # XLA for CPUs converts bfloat16 to float32 and back. It copies integers.
         bits = lax.bitcast_convert_type(x, kind)
-        (padded,) = _by_strips(bits, **static)
+        (padded,) = by_strips(bits, **static)
         # XLA for GPUs does an update at the end of a program in place, by a kernel of
         # its own for each. It fuses updates that something follows. The barrier keeps
         # XLA from removing an operation that changes nothing.

@@ -27,6 +27,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import get_abstract_mesh
 
+from dmljax._arguments import strong
 from dmljax._check import DescriptorError, NoKernelError, as_python, show
 from dmljax._jax import (
     INLINE,
@@ -96,8 +97,9 @@ class OperatorPrimitive:
       linear: the number of trailing operands in which the operator is linear; of fewer
         operands, all. The ones before them are data, such as a condition.
       transpose: the transpose of the operator as a function of its linear operands,
-        `(primitive, static attributes, cotangents, operands) -> cotangents`, with None
-        where none is needed. None for an operator without a derivative.
+        `(primitive, static attributes, cotangent, operands) -> cotangents`, with None
+        where none is needed. The operator has one output. None for an operator without
+        a derivative.
       kernels: for a platform ("cuda", "tpu"), the operator as a Pallas kernel. Tests
         also have kernels for "cpu".
     """
@@ -127,9 +129,8 @@ class OperatorPrimitive:
         # JAX takes a rule that is registered without a platform for every one that has
         # no rule of its own, such as "rocm".
         for platform in ("", "cpu", "cuda", "tpu"):
-            mlir.register_lowering(
-                primitive, self._lowering(platform), platform=platform or None
-            )
+            rule = functools.partial(self._lower, platform)
+            mlir.register_lowering(primitive, rule, platform=platform or None)
 
     @functools.cached_property
     def _primitive(self) -> Primitive:
@@ -140,6 +141,7 @@ class OperatorPrimitive:
     ) -> Outputs:
         """Computes the outputs for operands in normal form and hashable attributes."""
         options = static | {"implementation": implementation}
+        operands = tuple(map(strong, operands))
         mesh = explicit_mesh(*operands)
         if mesh is None:
             return tuple(self._primitive.bind(*varying_alike(*operands), **options))
@@ -160,36 +162,29 @@ class OperatorPrimitive:
 
     # THE CHOICE OF A FORM
 
-    def _lowering(self, platform: str) -> Callable[..., Any]:
-        """Makes the lowering rule for `platform`."""
-
-        def rule(
-            context: Context,
-            *operands: Any,
-            implementation: Implementation,
-            **static: Any,
-        ) -> Any:
-            kernel = self.kernels.get(platform)
-            if implementation == "pallas":
-                require_kernel(self.name.upper(), platform, kernel is not None, context)
-                assert kernel is not None
+    def _lower(
+        self,
+        platform: str,
+        context: Context,
+        *operands: Any,
+        implementation: Implementation,
+        **static: Any,
+    ) -> Any:
+        """Lowers a call for `platform`: the rule that JAX calls."""
+        kernel = self.kernels.get(platform)
+        if implementation == "pallas":
+            require_kernel(self.name.upper(), platform, kernel is not None, context)
+            assert kernel is not None
+            return lower(kernel.form, context, *operands, **static)
+        if implementation is None and kernel and kernel.is_default(platform, context):
+            # A kernel may refuse a type or a size. XLA's form then runs.
+            with contextlib.suppress(NoKernelError):
                 return lower(kernel.form, context, *operands, **static)
-            if (
-                implementation is None
-                and kernel
-                and kernel.is_default(platform, context)
-            ):
-                # A kernel may refuse a type or a size. XLA's form then runs.
-                with contextlib.suppress(NoKernelError):
-                    return lower(kernel.form, context, *operands, **static)
-            # The form of a platform is faster on one device, but XLA may divide it
-            # badly.
-            form = self.divisible or self.xla
-            if is_local(context):
-                form = self.on_platform.get(platform, self.xla)
-            return lower(form, context, *operands, **static)
-
-        return rule
+        # The form of a platform is faster on one device, but XLA may divide it badly.
+        form = self.divisible or self.xla
+        if is_local(context):
+            form = self.on_platform.get(platform, self.xla)
+        return lower(form, context, *operands, **static)
 
     # THE OTHER RULES
 
@@ -251,17 +246,17 @@ class OperatorPrimitive:
         self, cotangents: Sequence[Any], *operands: Any, **static: Any
     ) -> Sequence[jax.Array | None]:
         assert self.transpose is not None, "only linear operators are transposed"
+        (cotangent,) = cotangents
         # A caller of jax.vjp may give an array of NumPy.
-        cotangents = [jnp.asarray(_instantiate(each)) for each in cotangents]
-        return self.transpose(self, static, cotangents, operands)
+        cotangent = jnp.asarray(_instantiate(cotangent))
+        return self.transpose(self, static, cotangent, operands)
 
 
 def _instantiate(tangent: Any) -> Any:
     """Returns an array of zeros for JAX's symbol of one."""
-    if not isinstance(tangent, ad.Zero):
-        return tangent
-    kind: Any = tangent.aval
-    return jnp.zeros(kind.shape, kind.dtype)
+    if isinstance(tangent, ad.Zero):
+        return tangent.instantiate()
+    return tangent
 
 
 def evaluate(name: str, run: Form, /, *operands: jax.Array) -> Outputs:
@@ -333,9 +328,7 @@ def compiled(*static: str) -> Callable[[Callable[..., Result]], Callable[..., Re
     def compile(function: Callable[..., Result]) -> Callable[..., Result]:
         scope = f"dmljax.{function.__name__.strip('_')}"
         scoped = jax.named_scope(scope)(function)
-        jitted: Callable[..., Result]
-        jitted = jax.jit(scoped, static_argnames=static, inline=INLINE)
-        return jitted
+        return jax.jit(scoped, static_argnames=static, inline=INLINE)
 
     return compile
 

@@ -53,7 +53,7 @@ def select(condition: jax.Array, on: jax.Array, off: jax.Array) -> Outputs:
 def transpose_select(
     operator: Form,
     static: dict[str, Any],
-    cotangents: Sequence[jax.Array],
+    cotangent: jax.Array,
     operands: Sequence[Any],
 ) -> list[jax.Array | None]:
     """Transposes an operator that selects between its last two operands.
@@ -61,7 +61,6 @@ def transpose_select(
     The selected side gets the cotangent and the other side gets zero. That is the same
     operator again, with the cotangent and a shared zero in place of both sides.
     """
-    (cotangent,) = cotangents
     *data, _, _ = operands
     zero = jnp.zeros((1,) * cotangent.ndim, cotangent.dtype)
     results: list[jax.Array | None] = [None] * len(data)

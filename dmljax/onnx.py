@@ -44,7 +44,7 @@ from dmljax._arguments import (
 )
 from dmljax._check import DescriptorError, at_most, decide_at_most, require_same, show
 from dmljax._diagonal_matrix1 import diagonal_matrix1
-from dmljax._element_wise_if import element_wise_if
+from dmljax._element_wise_if import element_wise_if, gives_way
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._primitive import check_elements, compiled
@@ -261,10 +261,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
 
 def _has_no_type(value: Any) -> bool:
     """Whether a value is a Python number, or was one before it was traced."""
-    if is_python_number(value):
-        return True
-    truth: bool = value.ndim == 0 and value.dtype == np.bool_
-    return truth or jax.typeof(value).weak_type
+    return is_python_number(value) or gives_way(value) > 0
 
 
 def nonzero(

@@ -69,10 +69,10 @@ def test_every_pair_of_bounds(matrix):
     wanted = np.vectorize(oracles.diagonal_fills)(*np.indices(matrix), *data)
     true, false = np.ones((1, 1, 1), bool), np.zeros((1, 1, 1), bool)
     form = functools.partial(_xla, matrix=matrix)
-    (found,) = form(*data, true, false, fill_begin=None, fill_end=None)
+    (found,) = form(*data, true, false, span=None)
     assert_same(found, wanted)
     for (begin, end), fills in zip(pairs.tolist(), wanted, strict=True):
-        (found,) = form(true, false, fill_begin=begin, fill_end=end)
+        (found,) = form(true, false, span=(begin, end))
         assert_same(found[0], fills, f"{begin} to {end}")
 
 
