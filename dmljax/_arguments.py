@@ -153,7 +153,10 @@ def as_array(
         )
     array: jax.Array | np.ndarray
     if is_python_number(given):
-        array = _number_as_array(given)
+        try:
+            array = np.array(given, jnp.result_type(given))
+        except OverflowError:  # 64 bits, or an object: both are refused below
+            array = np.asarray(given)
     elif isinstance(given, jax.Array):
         array = given
     elif isinstance(given, (np.ndarray, np.generic)):
@@ -183,14 +186,6 @@ def as_array(
         array = _narrow(operator, name, np.asarray(given))
     check_x64(operator, name, array.dtype)
     return array
-
-
-def _number_as_array(number: complex) -> np.ndarray:
-    """Returns a Python number in the type that JAX gives it, or in a wider one."""
-    try:
-        return np.array(number, jnp.result_type(number))
-    except OverflowError:  # 64 bits, or an object: `as_array` refuses both
-        return np.asarray(number)
 
 
 def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
@@ -284,7 +279,7 @@ def convert(
     if array.dtype == dtype:
         same: jax.Array = array
         return same
-    weak = isinstance(array, jax.Array) and jax.typeof(array).weak_type
+    weak = jax.typeof(array).weak_type
     held = "b"
     if is_integer(dtype):
         held = "biu"
@@ -360,7 +355,7 @@ def as_element(operator: str, name: str, dtype: np.dtype, value: Any) -> Any:
     """Returns a number, in `dtype` if it is an integer that JAX does not take."""
     if type(value) is not int:
         return value
-    low, high = _limits(jax.dtypes.canonicalize_dtype(np.int64))
+    low, high = _limits(jnp.result_type(int))
     if low <= value <= high:
         return value
     return _from_python(operator, name, value, dtype)

@@ -216,14 +216,15 @@ class OperatorPrimitive:
         self, operands: Sequence[jax.Array], dims: Sequence[int | None], **static: Any
     ) -> tuple[Outputs, list[int]]:
         """Adds a batch dimension in front, of size 1 where an operand is shared."""
-        operands = [
-            jnp.expand_dims(operand, 0)
-            if dim is None
-            else jnp.moveaxis(operand, dim, 0)
-            for operand, dim in zip(operands, dims, strict=True)
-        ]
+        batches = []
+        for operand, dim in zip(operands, dims, strict=True):
+            if dim is None:
+                batch = jnp.expand_dims(operand, 0)
+            else:
+                batch = jnp.moveaxis(operand, dim, 0)
+            batches.append(batch)
         with whole_mesh():
-            outputs = self(*operands, **static)
+            outputs = self(*batches, **static)
         return outputs, [0] * len(outputs)
 
     def _jvp(

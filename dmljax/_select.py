@@ -61,12 +61,10 @@ def transpose_select(
     The selected side gets the cotangent and the other side gets zero. That is the same
     operator again, with the cotangent and a shared zero in place of both sides.
     """
-    *data, _, _ = operands
+    *data, on, off = operands
     zero = jnp.zeros((1,) * cotangent.ndim, cotangent.dtype)
     results: list[jax.Array | None] = [None] * len(data)
-    for operand, sides in zip(
-        operands[-2:], [(cotangent, zero), (zero, cotangent)], strict=True
-    ):
+    for operand, *sides in ((on, cotangent, zero), (off, zero, cotangent)):
         if not ad.is_undefined_primal(operand):
             results.append(None)
             continue

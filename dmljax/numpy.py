@@ -578,8 +578,9 @@ def _read_slices(values: jax.Array, valid: jax.Array, index: jax.Array) -> jax.A
         collapsed_slice_dims=(0,),
         start_index_map=(0,),
     )
-    mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS
-    return lax.gather(values, inside[:, None], slices, (1, *sizes), mode=mode)
+    return lax.gather(
+        values, inside[:, None], slices, (1, *sizes), mode="promise_in_bounds"
+    )
 
 
 def tril(m: ArrayLike, k: int | jax.Array = 0) -> jax.Array:
