@@ -355,7 +355,7 @@ def as_element(operator: str, name: str, dtype: np.dtype, value: Any) -> Any:
     """Returns a number, in `dtype` if it is an integer that JAX does not take."""
     if type(value) is not int:
         return value
-    low, high = _limits(jnp.result_type(int))
+    low, high = _limits(jax.dtypes.canonicalize_dtype(np.int64))
     if low <= value <= high:
         return value
     return _from_python(operator, name, value, dtype)

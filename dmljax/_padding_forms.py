@@ -168,12 +168,9 @@ def padded_sizes(
 
     With the sign -1, the padding is taken away, as the adjoint does it.
     """
-    rank = len(start)
-    batches = [x.shape[: x.ndim - rank] for x in operands]
-    sizes = list(jnp.broadcast_shapes(*batches))
-    x = operands[0]
-    for before, size, after in zip(start, x.shape[x.ndim - rank :], end, strict=True):
-        sizes.append(size + sign * (before + after))
+    sizes = list(jnp.broadcast_shapes(*(x.shape for x in operands)))
+    for axis, before, after in padded_axes(len(sizes), start, end):
+        sizes[axis] += sign * (before + after)
     return [tuple(sizes)]
 
 
@@ -225,7 +222,7 @@ def write_strips(
     """
     size = x.shape[axis]
     end = before + size
-    padded = _place_in_zeros(x, axis, before, end + after)
+    padded = place_in_zeros(x, axis, before, end + after)
     with index_mode(end + after) as integer:
         if before:
             strip = gather(x, axis, before, -size, mode)
@@ -367,7 +364,7 @@ def _unpad_axis(
         if length:
             part = lax.slice_in_dim(cotangent, first, first + length, axis=axis)
             part, target = _bring_inside(part, first - before, size, axis, mode)
-            result += _place_in_zeros(part, axis, target, size)
+            result += place_in_zeros(part, axis, target, size)
     return result
 
 
@@ -414,7 +411,7 @@ def _sum_periods(
     period, mirror = fold(size, mode)
     # With zeros the strip is a whole number of periods, and can be reshaped.
     periods = -(-(phase + part.shape[axis]) // period)
-    part = _place_in_zeros(part, axis, phase, periods * period)
+    part = place_in_zeros(part, axis, phase, periods * period)
     shape = [*part.shape[:axis], periods, period, *part.shape[axis + 1 :]]
     part = part.reshape(shape).sum(axis, dtype=part.dtype)
     direct = lax.slice_in_dim(part, 0, size, axis=axis)
@@ -422,10 +419,10 @@ def _sum_periods(
         return direct
     # Phases size to period - 1 mirror elements mirror - size to mirror - period + 1.
     mirrored = lax.rev(lax.slice_in_dim(part, size, period, axis=axis), (axis,))
-    return direct + _place_in_zeros(mirrored, axis, mirror - period + 1, size)
+    return direct + place_in_zeros(mirrored, axis, mirror - period + 1, size)
 
 
-def _place_in_zeros(part: jax.Array, axis: int, offset: int, size: int) -> jax.Array:
+def place_in_zeros(part: jax.Array, axis: int, offset: int, size: int) -> jax.Array:
     """Puts `part` at `offset` into zeros of `size` along `axis`."""
     config = [(0, 0, 0)] * part.ndim
     config[axis] = (offset, size - offset - part.shape[axis], 0)

@@ -64,8 +64,8 @@ from dmljax._jax import with_weak_type
 from dmljax._nonzero_coordinates import nonzero_coordinates
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates, read_rows
 from dmljax._one_hot import one_hot as _one_hot
-from dmljax._padding import padding
-from dmljax._padding_forms import PaddingMode, Pads
+from dmljax._padding import PADDING, padding
+from dmljax._padding_forms import PaddingMode, Pads, padded_sizes, place_in_zeros
 from dmljax._primitive import check_elements, compiled, evaluate
 from dmljax._sharding import explicit_mesh, over_explicit_mesh
 from dmljax._types import INT32_MAX, INT32_MIN, Outputs
@@ -219,15 +219,13 @@ def _pad(x: jax.Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> jax
         (padded,) = run(*operands)
         return as_weak_as(x, padded)
     # The devices may share the last sizes equally, and not those between two sides.
-    added = [start + end for start, end in zip(starts, ends, strict=True)]
-    sizes = tuple(map(operator.add, x.shape, added))
     (padded,) = over_explicit_mesh(
         PAD,
         run,
         mesh,
         operands,
-        [sizes],
-        independent={axis for axis, number in enumerate(added) if number == 0},
+        padded_sizes(x, start=starts, end=ends),
+        independent=PADDING.independent(x, start=starts, end=ends),
         aligned=True,
         gathers=False,
     )
@@ -551,8 +549,7 @@ def _take(
     valid = lax.iota(np.uint32, rows) < found.count
     if values.size == 0:
         # Nothing is read. An array that is made of `values` stays on their device.
-        widths = [(0, rows - values.shape[0], 0)] + [(0, 0, 0)] * len(sizes)
-        taken = lax.pad(values, values.dtype.type(0), widths)
+        taken = place_in_zeros(values, 0, 0, rows)
     else:
         # With explicit axes the chosen slices are on every device.
         sharding = jax.typeof(values).sharding
