@@ -160,7 +160,9 @@ def _nonzero_coordinates(
         fill=fill,
         implementation=implementation,
     )
-    return nonzero_result(outputs, x.shape, parts)
+    # A symbolic size is kept as its text: it has a meaning in one program alone.
+    sizes = tuple(n if isinstance(n, int) else str(n) for n in x.shape)
+    return nonzero_result((sizes, parts), outputs)
 
 
 def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
@@ -223,7 +225,7 @@ def _sizes(
     rank: int,
     size: int | None,
     columns: int,
-    **_static: Any,
+    **__: Any,
 ) -> list[tuple[int, ...]]:
     """Returns the sizes of the counts and of the coordinates."""
     batch_rank = x.ndim - rank

@@ -35,7 +35,7 @@ TAKE = "NonzeroCoordinates.take"
 PUT = "NonzeroCoordinates.put"
 Index = tuple[jax.Array, ...]  # the coordinates of rows along each dimension
 # What was searched, the static data of a result: the sizes, and the number of parts. A
-# symbolic size is here as its text: it has a meaning in one program alone.
+# symbolic size is its text.
 Searched = tuple[tuple[int | str, ...], int | None]
 
 
@@ -165,11 +165,12 @@ NonzeroCoordinates.__module__ = "dmljax"
 
 
 def nonzero_result(
-    outputs: Iterable[jax.Array], sizes: Sequence[int], parts: int | None
+    searched: Searched | None, outputs: Iterable[Any]
 ) -> NonzeroCoordinates:
-    """Makes the result for an array of these sizes that was searched in `parts`."""
-    known = tuple(size if isinstance(size, int) else str(size) for size in sizes)
-    return _unflatten((known, parts), outputs)
+    """Makes a result of its static data and its arrays."""
+    found = NonzeroCoordinates._make(outputs)
+    found._searched = searched
+    return found
 
 
 # TAKE AND PUT
@@ -429,13 +430,7 @@ def _flatten(found: NonzeroCoordinates) -> tuple[Any, Searched | None]:
     return tuple(zip(keys, found, strict=True)), found._searched
 
 
-def _unflatten(searched: Searched | None, outputs: Iterable[Any]) -> NonzeroCoordinates:
-    found = NonzeroCoordinates._make(outputs)
-    found._searched = searched
-    return found
-
-
-jax.tree_util.register_pytree_with_keys(NonzeroCoordinates, _flatten, _unflatten)
+jax.tree_util.register_pytree_with_keys(NonzeroCoordinates, _flatten, nonzero_result)
 # Without this registration JAX can't export a program that returns the tuple as bytes.
 export.register_pytree_node_serialization(
     NonzeroCoordinates,

@@ -241,7 +241,6 @@ def _transpose_adjoint(
     operands: Sequence[Any],
 ) -> Sequence[jax.Array]:
     """Pads the cotangent. The adjoint under CONSTANT cuts, and its transpose adds 0."""
-    del operator, operands
     if static["mode"] is not PaddingMode.CONSTANT:
         return PADDING(cotangent, **static)
     return PADDING(
