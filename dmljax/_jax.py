@@ -258,19 +258,19 @@ def whole_mesh() -> Iterator[None]:
 # GPUS
 
 
-@dataclasses.dataclass(frozen=True)
-class CodePerThread:
-    """The parts of JAX with which code for one thread of a GPU is built."""
+def code_per_thread() -> tuple[Any, ...] | None:
+    """Returns what code for one thread of a GPU is built with.
 
-    inline: Any  # makes a function that builds MLIR a part of a Mosaic GPU kernel
-    reference_type: Any  # the class of the types of its arguments
-    pointer: Callable[..., Any]  # the address of a reference that such a function gets
-    ir: Any  # MLIR's types, attributes and places to insert operations
-    dialects: Any  # MLIR's operations, by dialect
+    The parts are, in this order:
 
+    - what makes a function that builds MLIR a part of a Mosaic GPU kernel;
+    - the class of the types of its arguments;
+    - a function that returns the address of a reference that it gets;
+    - MLIR's types, attributes and places to insert operations;
+    - MLIR's operations, by dialect.
 
-def code_per_thread() -> CodePerThread | None:
-    """Returns what code per thread is built with; None where JAX lacks a part of it."""
+    None stands for all of them where JAX lacks a part.
+    """
     for dialect in ("arith", "gpu", "llvm", "nvvm", "scf"):
         module(f"jaxlib.mlir.dialects.{dialect}")
     mosaic_gpu = module("jax.experimental.pallas.mosaic_gpu")
@@ -280,7 +280,7 @@ def code_per_thread() -> CodePerThread | None:
     dialects = _read("dialects", module("jaxlib.mlir"))
     if None in (inline, reference, pointer, dialects):
         return None
-    return CodePerThread(inline, reference, pointer, module("jaxlib.mlir.ir"), dialects)
+    return inline, reference, pointer, module("jaxlib.mlir.ir"), dialects
 
 
 def launches_threads() -> bool:

@@ -127,11 +127,17 @@ class Lines(NamedTuple):
 
 
 def flatten_lines(
-    x: jax.Array, origin: jax.Array | None = None, *, rank: int, size: int | None
+    x: jax.Array,
+    origin: jax.Array | None = None,
+    *,
+    rank: int,
+    size: int | None,
+    fill: int | None = None,
 ) -> tuple[Lines, Callable[[jax.Array, jax.Array], Outputs]]:
     """Returns the lines of a batch, and a function that restores the batch.
 
-    The function takes (lines,) counts and (lines, rows, columns) coordinates.
+    The function takes (lines,) counts and (lines, rows, columns) coordinates. If there
+    is a `fill`, the coordinates past the count are 0, and the function fills them.
     """
     split = x.ndim - rank
     rows = math.prod(x.shape[split:]) if size is None else size
@@ -146,6 +152,8 @@ def flatten_lines(
     sizes = x.shape[split:]
 
     def restore(count: jax.Array, coordinates: jax.Array) -> Outputs:
+        if fill is not None:
+            coordinates = fill_rows(coordinates, valid_rows(count, rows), fill)
         count = count.reshape(batch)
         coordinates = coordinates.reshape(*batch, rows, coordinates.shape[-1])
         if enlarged:
@@ -178,17 +186,6 @@ def pack(x: jax.Array) -> jax.Array:
     # into the sum, and reads the input once.
     bits = jnp.left_shift(flags, place[None, None])
     return bits.sum(2, dtype=np.uint32)
-
-
-def coordinates_of(
-    offset: jax.Array, count: jax.Array, lines: Lines, columns: int, fill: int | None
-) -> jax.Array:
-    """Returns the coordinates, (lines, rows, columns), of the elements at offsets.
-
-    `offset` is (lines, rows), and 0 past the count.
-    """
-    coordinates = unravel(offset, lines.sizes, columns)
-    return fill_rows(coordinates, valid_rows(count, lines.rows), fill)
 
 
 # THE DEFINITION
@@ -225,7 +222,7 @@ def by_elements(
     Compiled for an H200, it takes 1.5 bytes of temporary memory for each element: up to
     12 MiB below `MANY`. With `size=`, `by_bit_words` takes half a byte.
     """
-    lines, restore = flatten_lines(x, origin, rank=rank, size=size)
+    lines, restore = flatten_lines(x, origin, rank=rank, size=size, fill=fill)
     with index_mode(lines.x.shape[1], lines.rows) as integer:
         bits = is_nonzero(lines.x)
         # Without the barrier XLA would count a constant mask on the host, for 7 s if it
@@ -236,7 +233,7 @@ def by_elements(
         row = jnp.where(bits, ends - 1, to_scalar(lines.rows, integer))
         write = functools.partial(write_offsets, rows=lines.rows)
         offset = jax.vmap(write)(row, lines.origin)
-    return restore(count, coordinates_of(offset, count, lines, columns, fill))
+    return restore(count, unravel(offset, lines.sizes, columns))
 
 
 def write_offsets(row: jax.Array, origin: jax.Array, rows: int) -> jax.Array:
@@ -264,7 +261,7 @@ def by_bit_words(
     running_sum: Callable[[jax.Array], jax.Array] = lax.cumsum,
 ) -> Outputs:
     """Compacts bit words by a scatter, or by a forward fill if `size` is given."""
-    lines, restore = flatten_lines(x, origin, rank=rank, size=size)
+    lines, restore = flatten_lines(x, origin, rank=rank, size=size, fill=fill)
     words = pack(lines.x)
     ones = lax.population_count(words)
     count = ones.sum(1, dtype=np.uint32)
@@ -273,7 +270,7 @@ def by_bit_words(
     with index_mode(lines.x.shape[1], lines.rows):
         starts = jax.vmap(running_sum)(ones) - ones  # set bits before each bit word
         offset = jax.vmap(find)(words, starts, lines.origin)
-    return restore(count, coordinates_of(offset, count, lines, columns, fill))
+    return restore(count, unravel(offset, lines.sizes, columns))
 
 
 def scatter_bits(
@@ -386,7 +383,7 @@ def walk_bit_words(
     On a CPU this is faster than the other forms, which do work for each element
     (benchmarks/results/x86_64-cpu.csv, "[scatter]").
     """
-    lines, restore = flatten_lines(x, origin, rank=rank, size=size)
+    lines, restore = flatten_lines(x, origin, rank=rank, size=size, fill=fill)
     words = pack(lines.x)
     ones = lax.population_count(words)
     count = ones.sum(1, dtype=np.uint32)
@@ -402,8 +399,7 @@ def walk_bit_words(
         visit = functools.partial(visit_word, words=flat, width=width, lines=lines)
         walk = lax.fori_loop(zero, to_scalar(words.size, integer), visit, walk)
     coordinates = lax.reshape(walk.found, (height, lines.rows, columns))
-    valid = valid_rows(count, lines.rows)
-    return restore(count, fill_rows(coordinates, valid, fill))
+    return restore(count, coordinates)
 
 
 def visit_word(

@@ -24,13 +24,9 @@ from typing import Any
 from dmljax._jax import code_per_thread
 from dmljax.pallas.gpu import WARP, Body
 
-_mlir = code_per_thread()
-assert _mlir is not None  # `_launch` imports this module where JAX has all of it
-inline = _mlir.inline
-reference_type = _mlir.reference_type
-address_of = _mlir.pointer
-ir = _mlir.ir
-dialects = _mlir.dialects
+_parts = code_per_thread()
+assert _parts is not None  # `_launch` imports this module where JAX has all of it
+inline, reference_type, address_of, ir, dialects = _parts
 arith = dialects.arith
 gpu = dialects.gpu
 llvm = dialects.llvm
