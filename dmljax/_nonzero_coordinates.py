@@ -244,17 +244,15 @@ def _by_kernel(
 ) -> Outputs:
     """Finds the coordinates by the kernel of a platform. A kernel takes lines."""
     if platform == "cuda":
-        from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates
+        from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates as kernel
     else:
-        from dmljax.pallas.tpu._nonzero_coordinates import nonzero_coordinates
+        from dmljax.pallas.tpu._nonzero_coordinates import nonzero_coordinates as kernel
     # A kernel needs something to read and to write.
     if 0 in (*x.shape, size):
         return forms.definition(x, *origin, rank=rank, size=size, **static)
     lines, restore = forms.flatten_lines(x, *origin, rank=rank, size=size)
     origins = [lines.origin] if origin else []
-    outputs = nonzero_coordinates(
-        lines.x, *origins, sizes=lines.sizes, rows=lines.rows, **static
-    )
+    outputs = kernel(lines.x, *origins, sizes=lines.sizes, rows=lines.rows, **static)
     return restore(*outputs)
 
 

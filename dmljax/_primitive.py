@@ -141,6 +141,7 @@ class OperatorPrimitive:
     ) -> Outputs:
         """Computes the outputs for operands in normal form and hashable attributes."""
         options = static | {"implementation": implementation}
+        # With a weak type, JAX would promote the outputs as it does Python numbers.
         operands = tuple(map(strong, operands))
         mesh = explicit_mesh(*operands)
         if mesh is None:

@@ -342,7 +342,10 @@ def flatnonzero(
 def _nonzero(
     function: str, a: ArrayLike, x: jax.Array, size: int | None, fill_value: Any
 ) -> tuple[jax.Array, ...]:
-    """Finds coordinates in `x`, made of `a`. Returns those along each dimension."""
+    """Finds coordinates in `x`, and returns those along each dimension.
+
+    `x` is made of `a`, the argument of the caller.
+    """
     name = HERE + function
     fills = fill_value
     if not isinstance(fills, tuple):
@@ -374,7 +377,8 @@ def _find(
 ) -> tuple[NonzeroCoordinates, int]:
     """Finds coordinates in `x`, and returns how many rows of them to return.
 
-    If the caller has given an array of NumPy, it is known without a search on a device.
+    If `given`, of which `x` is made, is an array of NumPy, this number is known without
+    a search on a device.
     """
     if size is None and isinstance(given, np.ndarray):
         size = int(np.count_nonzero(given))
