@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from dmljax import DescriptorError
+from dmljax import DescriptorError, PaddingMode
 from dmljax.pallas._platforms import kernels_available
 from tests import samples
 
@@ -21,6 +21,15 @@ needs_kernels = pytest.mark.skipif(
     not kernels_available("cuda"),
     reason="mosaic_gpu.kernel of this JAX has no argument out_type",
 )
+needs_devices = pytest.mark.skipif(
+    jax.device_count() < 8, reason="there are few devices"
+)
+each_mode = pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
+
+
+def slow(*case):
+    """The arguments of a case for the slow tests."""
+    return pytest.param(*case, marks=pytest.mark.slow)
 
 
 def python(*arguments, **environment):
@@ -116,11 +125,8 @@ def check(sample, dtype="float32", fill=samples.bits, seed=0):
 
 def each(uses):
     """A test for each sample; a sample by kernel is a slow test."""
-    params = []
-    for sample in uses:
-        marks = pytest.mark.slow if sample.implementation else ()
-        params.append(pytest.param(sample, id=str(sample), marks=marks))
-    return pytest.mark.parametrize("sample", params)
+    cases = [slow(sample) if sample.implementation else sample for sample in uses]
+    return pytest.mark.parametrize("sample", cases, ids=str)
 
 
 def needs_x64(sample):

@@ -16,7 +16,7 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 from benchmarks.collectives import collectives
 from dmljax import _nonzero_coordinates_result
-from tests.checks import assert_refused, assert_same, struct
+from tests.checks import assert_refused, assert_same, needs_devices, struct
 from tests.meshes import each_kind, sharding_of
 from tests.samples import tensor
 from tests.subjects.nonzero_coordinates import DESC
@@ -320,8 +320,6 @@ def test_index_checks_find_nothing_in_take():
 
 # SEVERAL DEVICES
 
-several = pytest.mark.skipif(jax.device_count() < 8, reason="there are few devices")
-
 
 def doubled(search, mask, x):
     """The array with doubled rows."""
@@ -338,7 +336,7 @@ WAYS = {
 }
 
 
-@several
+@needs_devices
 @each_kind
 @pytest.mark.parametrize("way", WAYS)
 def test_devices_send_nothing_where_the_parts_lie(kind, way, form):
@@ -361,7 +359,7 @@ def test_devices_send_nothing_where_the_parts_lie(kind, way, form):
         assert collectives(compiled.as_text()) == []
 
 
-@several
+@needs_devices
 def test_vmap_over_explicit_axes_of_masks_for_one_array(form):
     """Each device has the whole x, and a part of the masks and rows."""
     mesh = sharding_of("8", P("a"), AxisType.Explicit).mesh
@@ -383,7 +381,7 @@ def test_vmap_over_explicit_axes_of_masks_for_one_array(form):
     assert_same(found, expected)
 
 
-@several
+@needs_devices
 @pytest.mark.parametrize("size", [2, None])
 def test_rows_of_an_empty_array_stay_on_its_device(size):
     device = jax.devices()[3]

@@ -23,7 +23,14 @@ from dmljax import (
     padding,
 )
 from dmljax._padding import _padding
-from tests.checks import assert_refused, assert_same, launches, needs_kernels, struct
+from tests.checks import (
+    assert_refused,
+    assert_same,
+    each_mode,
+    launches,
+    needs_kernels,
+    struct,
+)
 from tests.fuzz.rules import MODE_LEVELS
 from tests.meshes import each_kind, run, sharding_of
 from tests.samples import tensor
@@ -33,7 +40,7 @@ from tests.subjects.padding import DESC, TYPED, pad_rows
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
-@pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
+@each_mode
 @pytest.mark.parametrize(
     ("desc", "first"), [(DESC, FeatureLevel.V1_0), (TYPED, FeatureLevel.V5_0)]
 )

@@ -12,10 +12,9 @@ from dmljax import PaddingMode, padding
 from dmljax._padding import ADJOINT, PADDING
 from dmljax._padding_forms import joined
 from tests import oracles, samples
-from tests.checks import assert_same, struct
+from tests.checks import assert_same, each_mode, struct
 
 REPEATING = tuple(PaddingMode)[1:]
-each_mode = pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
 ON_CPU = PADDING.on_platform["cpu"]
 CASES = [
     ((3, 4), (2, 3), (0, 1)),

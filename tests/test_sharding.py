@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 from dmljax import DescriptorError, PaddingMode
 from tests import samples
-from tests.checks import needs_kernels
+from tests.checks import needs_kernels, slow
 from tests.meshes import CASES, check_both, run, sharding_of
 from tests.sharded import array
 from tests.subjects import SUBJECTS
@@ -149,12 +149,11 @@ def samples_by_shape():
         seen = set()
         for sample in subject.samples:
             ranks = tuple(np.ndim(x) for x in sample.arrays())
-            marks = pytest.mark.slow if ranks in seen else ()
-            yield pytest.param(sample, id=str(sample), marks=marks)
+            yield slow(sample) if ranks in seen else sample
             seen.add(ranks)
 
 
-@pytest.mark.parametrize("sample", list(samples_by_shape()))
+@pytest.mark.parametrize("sample", list(samples_by_shape()), ids=str)
 def test_every_dimension_of_every_sample(sample):
     """Many devices give the results of one. Each number of devices runs one program."""
     by_count = collections.defaultdict(list)
@@ -279,8 +278,8 @@ def test_the_lines_of_the_message_run_the_kernel():
     ("name", "spec"),
     [
         ("REFLECTION, batch", P(None, None, ("a", "b"))),
-        pytest.param("nonzero_coordinates, vmap", P("a"), marks=pytest.mark.slow),
-        pytest.param("nonzero_coordinates, parts", P("a"), marks=pytest.mark.slow),
+        slow("nonzero_coordinates, vmap", P("a")),
+        slow("nonzero_coordinates, parts", P("a")),
     ],
 )
 def test_a_kernel_runs_on_each_part(name, spec):

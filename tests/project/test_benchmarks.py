@@ -32,7 +32,7 @@ from benchmarks.programs.program import TINY, cases_of
 from dmljax import _padding_forms
 from dmljax._operators import OPERATORS
 from tests import meshes, samples
-from tests.checks import needs_kernels
+from tests.checks import needs_devices, needs_kernels, slow
 from tests.project.texts import words_of
 
 # Programs are written as users write them.
@@ -85,9 +85,8 @@ TIMED = []
 ON_CPUS = {**dict(padding.on_cpu()), **dict(one_hot.on_cpu()), **PROGRAMS}
 for name, one in ON_CPUS.items():
     first, *others = one.dtypes
-    TIMED.append(pytest.param(name, one, first))
-    slow = [pytest.param(name, one, kind, marks=pytest.mark.slow) for kind in others]
-    TIMED.extend(slow)
+    TIMED.append((name, one, first))
+    TIMED += [slow(name, one, kind) for kind in others]
 
 
 @pytest.mark.parametrize(("name", "program", "dtype"), TIMED)
@@ -387,8 +386,6 @@ def test_figures_name_all_contenders_from_the_fastest_on():
 
 # SEVERAL DEVICES AND TPUS
 
-several = pytest.mark.skipif(jax.device_count() < 8, reason="there are few devices")
-
 
 def scaled(folder, *only):
     """Times small arrays on several devices, and returns the ledger's lines."""
@@ -403,7 +400,7 @@ def assert_efficiency(line, single, column):
     assert line["efficiency"] == pytest.approx(ratio, rel=0.01, abs=0.001)
 
 
-@several
+@needs_devices
 def test_scaling_is_timed(tmp_path):
     failed, found = scaled(tmp_path, "--only", "rows divided, gradient, automatic")
     assert not failed
@@ -417,7 +414,7 @@ def test_scaling_is_timed(tmp_path):
             assert_efficiency(last, row["1 device"], "ms")
 
 
-@several
+@needs_devices
 def test_a_program_is_timed_beside_its_twin(tmp_path, monkeypatch, capsys):
     """With explicit axes jnp.pad can't pad a divided dimension: there is no twin."""
     monkeypatch.setattr(scaling, "counts", lambda: [1, 2])
@@ -443,7 +440,7 @@ def test_a_program_is_timed_beside_its_twin(tmp_path, monkeypatch, capsys):
     assert float(said[2]) == pytest.approx(ours / twin, abs=0.01)
 
 
-@several
+@needs_devices
 def test_scaling_goes_on_after_a_program_that_fails(tmp_path, monkeypatch, capsys):
     """A result that differs from the twin's is an error, and has no figure."""
     wrong = dataclasses.replace(
@@ -463,12 +460,11 @@ COMPARED = [*divided.WORK]
 for work in divided.BESIDE_JNP:
     first = not {"float32", "uint8"} & {*work.dtypes} and work.axes == "automatic"
     if work.twin:
-        marks = () if first else pytest.mark.slow
-        COMPARED.append(pytest.param(work, marks=marks))
+        COMPARED.append(work if first else slow(work))
 on_one_device = functools.cache(functools.partial(scaling.results, devices=1))
 
 
-@several
+@needs_devices
 @pytest.mark.parametrize("work", COMPARED, ids=lambda work: work.label)
 def test_several_devices_have_the_results_of_one_or_of_the_twin(work):
     """Different results stop the run before the work is timed."""
@@ -478,7 +474,7 @@ def test_several_devices_have_the_results_of_one_or_of_the_twin(work):
     scaling.check(work, 4, on_one_device(dataclasses.replace(other, divided=None)))
 
 
-@several
+@needs_devices
 @pytest.mark.slow
 def test_the_page_has_the_bytes_that_eight_devices_send():
     meshes.check_bytes(jax.devices()[:8])

@@ -16,14 +16,14 @@ import dmljax.onnx
 from benchmarks import ledger
 from dmljax.__main__ import main
 from dmljax._operators import OPERATORS
-from tests.checks import needs_kernels
+from tests.checks import needs_devices, needs_kernels
 from tests.project.texts import ROOT, TEXTS, names_of_tests, section
 
 # Some pages need eight devices of the default kind, shardings in their short form, or a
 # kernel.
 NEEDS = {
     "docs/sharding.md": [
-        pytest.mark.skipif(jax.device_count() < 8, reason="there are few devices"),
+        needs_devices,
         pytest.mark.skipif(
             not repr(PartitionSpec()).startswith("P("),
             reason="this JAX writes P as PartitionSpec",

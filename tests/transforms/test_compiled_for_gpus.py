@@ -22,7 +22,7 @@ import dmljax
 from dmljax import PaddingMode, _jax
 from dmljax.pallas import _platforms
 from tests import meshes
-from tests.checks import python, struct
+from tests.checks import each_mode, python, struct
 from tests.pallas.nonzero import by_kernel as find
 
 pytestmark = pytest.mark.skipif(
@@ -101,7 +101,7 @@ def test_nonzero_coordinates_is_one_kernel(dtype, fill):
     [(None, "float32")]
     + [("pallas", dtype) for dtype in ("float32", "bfloat16", "int8", "bool")],
 )
-@pytest.mark.parametrize("mode", PaddingMode)
+@each_mode
 def test_padding_is_one_kernel(mode, implementation, dtype):
     """The kernel moves words, but no copy converts elements to words or back."""
     function = functools.partial(pad, mode=mode, implementation=implementation)

@@ -13,9 +13,8 @@ from jax import lax
 from jax.dtypes import float0
 
 import dmljax
-from dmljax import PaddingMode
 from tests import samples
-from tests.checks import lowered, struct
+from tests.checks import each_mode, lowered, struct
 from tests.samples import Sample
 from tests.transforms import dense
 
@@ -270,7 +269,7 @@ def texts_of(mode, pad):
     return [lowered(both, x, platform=platform) for platform in ("cpu", "cuda")]
 
 
-@pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
+@each_mode
 def test_padding_never_scatters_and_programs_do_not_grow(mode):
     """A scatter-add sums in any order, one element after the other.
 

@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType
 
 import dmljax
 from dmljax import PaddingMode
 from tests import meshes
+from tests.checks import each_mode
 from tests.pallas.gpu import sanitized
 from tests.pallas.nonzero import by_kernel as find
 from tests.samples import NUMPY
@@ -57,12 +57,12 @@ FORWARD = {
     for share in (0.001, 0.1, 0.6, 1.0)
 }
 BACK = {}
-for each_mode in PaddingMode:
-    label = f"padding {each_mode.name}"
+for chosen in PaddingMode:
+    label = f"padding {chosen.name}"
     floats = functools.partial(image, "float32")
-    FORWARD[label] = (functools.partial(pad, mode=each_mode), floats)
-    BACK[f"gradient of {label}"] = (functools.partial(gradient, mode=each_mode), floats)
-    by_kernel = functools.partial(pad, mode=each_mode, implementation="pallas")
+    FORWARD[label] = (functools.partial(pad, mode=chosen), floats)
+    BACK[f"gradient of {label}"] = (functools.partial(gradient, mode=chosen), floats)
+    by_kernel = functools.partial(pad, mode=chosen, implementation="pallas")
     for each_type in ("float32", "float16", "int8"):
         make_image = functools.partial(image, each_type)
         FORWARD[f"{label} of {each_type} by kernel"] = (by_kernel, make_image)
@@ -136,7 +136,7 @@ def check_many_rows(elements, fill):
 
 
 @pytest.mark.parametrize("implementation", ["xla", "pallas"])
-@pytest.mark.parametrize("mode", PaddingMode)
+@each_mode
 def test_padding_of_more_than_31_bits(mode, implementation):
     """Bytes in two dimensions. Each element is a hash of its position."""
     odd = (2**16 + 1, 2**15 + 3)
@@ -230,7 +230,7 @@ def test_the_sanitizer_finds_nothing(operator, tool):
 # SEVERAL GPUS
 
 
-@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+@meshes.each_kind
 @meshes.divisions(["2", "4", "2x2"], devices=jax.device_count())
 def test_several_gpus(case, mesh, spec, kind):
     """Values and collectives, as on virtual devices."""

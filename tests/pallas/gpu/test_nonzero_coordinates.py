@@ -15,9 +15,8 @@ import dmljax
 from dmljax import DescriptorError
 from dmljax.pallas.gpu import WARP, _nonzero_coordinates
 from dmljax.pallas.gpu import _nonzero_plan as constants
-from tests.checks import launches, lowered, needs_kernels, struct
+from tests.checks import launches, lowered, needs_kernels, slow, struct
 from tests.pallas import blocks
-from tests.pallas.cases import slow
 from tests.pallas.nonzero import ON_GPU, assert_finds, by_kernel, lines, plan_of
 
 TILE = constants.TILE

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dmljax.pallas.gpu import _nonzero_plan as constants
-from tests.pallas.cases import slow
+from tests.checks import slow
 from tests.pallas.nonzero import assert_finds, lines, plan_of
 
 

@@ -16,9 +16,16 @@ import dmljax
 from dmljax import PaddingMode
 from dmljax.pallas.gpu import WARP, _padding, _threads
 from tests import oracles, samples
-from tests.checks import assert_same, launches, lowered, needs_kernels, struct
+from tests.checks import (
+    assert_same,
+    each_mode,
+    launches,
+    lowered,
+    needs_kernels,
+    slow,
+    struct,
+)
 from tests.pallas import blocks, lockstep
-from tests.pallas.cases import slow
 from tests.subjects import SUBJECTS
 
 FORM = SUBJECTS["padding"].primitive.kernels["cuda"].form
@@ -151,7 +158,7 @@ def test_values_of_a_batch(own, sizes):
 # NUMBERS OF 32 BITS
 
 
-@pytest.mark.parametrize("mode", PaddingMode)
+@each_mode
 def test_the_most_that_32_bits_can_count(mode):
     """Positions in the longest axes, padded before, after, and by several periods."""
     most = 2**32 - 1

@@ -7,8 +7,7 @@ import pytest
 from dmljax import DescriptorError
 from dmljax._nonzero_forms import definition
 from dmljax.pallas.tpu import LANES, SUBLANES, _nonzero_coordinates
-from tests.checks import launches, struct
-from tests.pallas.cases import slow
+from tests.checks import launches, slow, struct
 from tests.pallas.nonzero import KERNELS, assert_finds, by_kernel
 from tests.transforms.dense import assert_equal
 
