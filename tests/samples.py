@@ -25,6 +25,7 @@ NUMPY = ("constant", "edge", "reflect", "symmetric", "wrap")
 # DATA TYPES
 
 WIDE = ("float64", "int64", "uint64", "complex128")
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 INEXACT = ("float16", "bfloat16", "float32", "float64", "complex64")
 # JAX's types without a name in DirectML.
 EXTRA = ("bool", "bfloat16", "complex64", "complex128")
@@ -94,6 +95,17 @@ def any_bits(shape, dtype, seed):
         words = line.view(f"u{width}")
         words[:9] = np.roll(SPECIAL_BITS[dtype.name], -2 * seed)[: words.size]
     return line.reshape(shape)
+
+
+# Fractions, NaN, infinities, and numbers beyond some integer types.
+FLOATS = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
+
+
+def diagonals(dtype):
+    """Diagonals of a type, also far past a matrix, and near ones of the same effect."""
+    limits = np.iinfo(dtype)
+    near = (0, 1, max(limits.min, -9), 9)
+    return np.array([0, 1, limits.min, limits.max], dtype), near
 
 
 # SAMPLES

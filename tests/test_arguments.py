@@ -28,7 +28,7 @@ from dmljax._arguments import (
 )
 from tests import oracles
 from tests.checks import Parameter, assert_refused, assert_same
-from tests.samples import WIDE
+from tests.samples import FLOATS, INTEGERS, WIDE
 from tests.subjects import SUBJECTS
 from tests.subjects.diagonal_matrix1 import BEGIN, END
 from tests.subjects.padding import DESC, START
@@ -308,9 +308,6 @@ def test_numbers_that_the_type_does_not_hold(dtype, numbers, text):
         assert text.format(number) in str(raised.value)
 
 
-INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
-
-
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_a_traced_number_saturates(dtype):
     """A traced number has no value to refuse yet. It never wraps around."""
@@ -321,9 +318,6 @@ def test_a_traced_number_saturates(dtype):
         expected = np.clip(value, limits.min, limits.max).astype(dtype)
         for found in every(value):
             assert_same(found[0, -1], expected)
-
-
-FLOATS = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
 
 
 def test_a_float_saturates(x64):

@@ -14,6 +14,7 @@ import pytest
 
 from dmljax import DescriptorError, element_wise_if
 from tests.checks import assert_same
+from tests.samples import INTEGERS
 
 CONDITION = np.array([[1, 0, 2], [0, 1, 0]], np.uint8)
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -85,7 +86,7 @@ def test_the_derivative_in_a_scalar():
 
 
 FLOATS = ("float16", "bfloat16", "float32")
-TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", *FLOATS, "bool")
+TYPES = (*INTEGERS, *FLOATS, "bool")
 
 
 def extremes(kind):

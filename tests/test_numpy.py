@@ -25,8 +25,8 @@ from dmljax import DescriptorError
 from tests import oracles
 from tests.checks import assert_documented, struct
 from tests.meshes import each_kind, sharding_of
+from tests.samples import FLOATS, INTEGERS, WIDE, diagonals
 from tests.samples import NUMPY as MODES
-from tests.samples import WIDE
 
 # NumPy's arrays, most of them of 64 bits, which become 32 bits outside of x64 mode.
 X = np.arange(12).reshape(3, 4) % 5 * 1.5
@@ -303,13 +303,10 @@ def test_derivatives_of_a_weak_type():
     np.testing.assert_array_equal(hessian(jnp.full(4, 1.0)), 2 * np.eye(4))
 
 
-LITERALS = [300.7, -1.5, -300.2, np.nan, np.inf, -np.inf, 1e30, 3e9, -3e9, 10.6]
-LITERALS += [-1 + 2j, 300.5 - 1j]
+LITERALS = [*FLOATS, -1 + 2j, 300.5 - 1j]
 
 
-@pytest.mark.parametrize(
-    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
-)
+@pytest.mark.parametrize("dtype", INTEGERS)
 def test_floats_saturate(dtype):
     """Floats, and literals in a program, whose conversion JAX folds by NumPy.
 
@@ -418,10 +415,8 @@ def test_diagonals_that_are_data():
 
     several = jax.jit(jax.vmap(triangles))
     batch = np.stack([X] * 4)
-    for dtype in ("int8", "uint8", "int32", "uint32"):
-        limits = np.iinfo(dtype)
-        ks = np.array([0, 1, limits.min, limits.max], dtype)
-        near = (0, 1, max(limits.min, -9), 9)
+    for dtype in INTEGERS:
+        ks, near = diagonals(dtype)
         expected = [[keep(X, k) for k in near] for keep in (np.tril, np.triu)]
         np.testing.assert_array_equal(several(batch, ks), expected)
     (n,) = jax.export.symbolic_shape("n")
