@@ -64,6 +64,18 @@ def assert_same(actual, expected, name=""):
         np.testing.assert_array_equal(*raw, name)
 
 
+def assert_alike(ours, theirs, given=""):
+    """Compares values, types, weak types, and sizes."""
+    pairs = zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True)
+    for one, other in pairs:
+        assert (one.dtype, one.shape) == (other.dtype, other.shape), given
+        assert one.weak_type == other.weak_type, given
+        # For NumPy, a NaN of bfloat16 is no NaN.
+        kind = np.float32 if one.dtype == "bfloat16" else one.dtype
+        values = [np.asarray(x, kind) for x in (one, other)]
+        np.testing.assert_array_equal(*values, str(given))
+
+
 def assert_refused(operator, text, call, *arguments, error=DescriptorError, **options):
     """Asserts an error: the operator, then the pieces of `text` between "..."."""
     with pytest.raises(error) as raised:
@@ -134,19 +146,26 @@ def needs_x64(sample):
     return any(getattr(x, "dtype", None) in samples.WIDE for x in sample.operands)
 
 
-def assert_documented(door, error):
+def entries(documented, section):
+    """The names in a section of a docstring."""
+    _, rest = inspect.getdoc(documented).split(f"\n{section}:\n")
+    return re.findall(r"^  (\w+):", re.split(r"^\S", rest, flags=re.M)[0], re.M)
+
+
+def assert_documented(function, *errors):
+    """Asserts that the docstring is complete, and has an entry for these errors."""
+    assert inspect.isfunction(function)
+    assert entries(function, "Args") == list(inspect.signature(function).parameters)
+    assert set(errors) <= set(entries(function, "Raises"))
+    parts = r"\nReturns:\n  .*\nRaises:\n  .*\n>>> "
+    assert re.search(parts, inspect.getdoc(function), re.DOTALL)
+
+
+def assert_all_documented(door, error):
     """Asserts that a door lists all its functions, with complete docstrings."""
     assert dir(door) == sorted(door.__all__)
     for name in door.__all__:
-        function = getattr(door, name)
-        assert inspect.isfunction(function)
-        text = inspect.getdoc(function)
-        _, args, rest = re.split(r"^(?:Args|Returns):\n", text, flags=re.MULTILINE)
-        parameters = inspect.signature(function).parameters
-        assert re.findall(r"^  (\w+):", args, re.MULTILINE) == list(parameters)
-        assert re.search(
-            rf"^Raises:\n  {error}: .*^>>> ", rest, re.MULTILINE | re.DOTALL
-        )
+        assert_documented(getattr(door, name), error)
 
 
 def reference_node(operator):
