@@ -2,7 +2,6 @@
 
 import inspect
 import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 from dmljax import DescriptorError, PaddingMode
 from dmljax.pallas._platforms import kernels_available
 from tests import samples
+from tests.project.texts import ROOT
 
 # Tests that lower a kernel for NVIDIA GPUs. tests/pallas/test_platforms.py names the
 # versions of JAX that can.
@@ -34,12 +34,11 @@ def slow(*case):
 
 def python(*arguments, **environment):
     """Runs Python in a new process, and captures its output."""
-    root = str(pathlib.Path(__file__).parent.parent)
-    environment = {**os.environ, "PYTHONPATH": root, **environment}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     return subprocess.run(
         [sys.executable, *arguments],
         env=environment,
-        cwd=root,
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=300,

@@ -8,7 +8,6 @@ words of this table, and its results with the results of one device.
 import functools
 import itertools
 import math
-import pathlib
 import re
 from typing import NamedTuple
 
@@ -19,12 +18,13 @@ from jax.sharding import PartitionSpec as P
 
 from benchmarks import divided, scaling
 from benchmarks.collectives import collectives
+from tests.project.texts import ROOT, TEXTS, section
 from tests.sharded import SHAPE, Case, array
 from tests.subjects import SUBJECTS
 from tests.subjects.nonzero_coordinates import MASK
 from tests.transforms.dense import assert_equal
 
-DOCS = pathlib.Path(__file__).parent.parent / "docs"
+DOCS = ROOT / "docs"
 TWICE = P("a", "b"), P("b", None, "a"), P(("a", "b"))
 # By the sizes of a mesh: the ways to divide an array of three dimensions.
 SPECS = {
@@ -86,9 +86,8 @@ MEANINGS = {
 @functools.cache
 def table():
     """The words for automatic and for explicit axes, by call and dimensions."""
-    pages = (path.read_text() for path in (DOCS / "operators").glob("*.md"))
-    sections = (page.partition("\n## Sharding\n")[2] for page in pages)
-    tables = "\n".join(section.partition("\n## ")[0] for section in sections)
+    pages = [f"docs/operators/{name}.md" for name in SUBJECTS]
+    tables = "\n".join(section(page, "Sharding") for page in pages)
     row = r"^\| (`.*?) \| (.*?) \| (.*?) \| (.*?) \|$"
     lines = re.findall(row, tables, re.MULTILINE)
     return {
@@ -203,9 +202,8 @@ def check_both(case, mesh, spec, kind, platform="cpu"):
 def check_bytes(devices):
     """Compares the bytes that each of eight devices sends with docs/sharding.md."""
     row = r"^\| (.*) \| ([\d.]+ [KM]?i?B) \| ([\d.]+ [KM]?i?B|-) \|$"
-    text = (DOCS / "sharding.md").read_text()
     page = {}
-    for title, *cells in re.findall(row, text, re.MULTILINE):
+    for title, *cells in re.findall(row, TEXTS["docs/sharding.md"], re.MULTILINE):
         for axes, sent in zip(("automatic", "explicit"), cells, strict=True):
             if sent != "-":
                 page[title, axes] = sent

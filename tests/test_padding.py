@@ -129,7 +129,6 @@ def test_values_of_descriptors(x64):
         ("UINT64", 2**64 - 1, 2**64 - 1),
         ("FLOAT32", 0.0, 0.0),
         ("FLOAT32", -0.0, -0.0),
-        ("FLOAT32", 0.0, 0.0),
     ):
         source = tensor(name, 2)
         both = source, tensor(name, 3), PaddingMode.CONSTANT

@@ -1,5 +1,6 @@
 """Random model files, some of them damaged: they are refused, or run as they say."""
 
+import contextlib
 import json
 import pathlib
 
@@ -20,8 +21,7 @@ MOST = {"max_elements": 5000}
 @pytest.fixture(autouse=True, scope="module")
 def folder(tmp_path_factory):
     """The current directory, where models write their files."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path_factory.mktemp("models"))
+    with contextlib.chdir(tmp_path_factory.mktemp("models")):
         yield
 
 

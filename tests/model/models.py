@@ -113,10 +113,14 @@ def edited(original, path, value):
     return result
 
 
+def output_of(model):
+    """The elements of the resource `output` after a model has run."""
+    return dmljax.run_model(model)["output"].tolist()
+
+
 def padded(path, value):
     """The output of the padding model after an edit."""
-    model = edited(padding_model(), path, value)
-    return dmljax.run_model(model)["output"].tolist()
+    return output_of(edited(padding_model(), path, value))
 
 
 def refusal(model, **options):
@@ -127,6 +131,11 @@ def refusal(model, **options):
     assert message.isprintable()
     assert len(message) < 500
     return message
+
+
+def refused_resource(resource, *commands):
+    """The message that refuses a model with one resource."""
+    return refusal(holding(resource, *commands))
 
 
 def refused(path, value):

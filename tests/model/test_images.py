@@ -106,7 +106,7 @@ def test_written_floats_are_clipped_and_rounded():
 )
 def test_a_wrong_image_resource(more, message):
     write_image("in.png")
-    assert message in m.refusal(m.holding(m.source("in.png") | more))
+    assert message in m.refused_resource(m.source("in.png") | more)
 
 
 def test_images_that_can_not_be_read(folder):
@@ -125,7 +125,7 @@ def test_images_that_can_not_be_read(folder):
             (folder / f"{name} {mode}.png").write_bytes(shallow[:begin] + deep)
             reasons[f"{name} {mode}.png"] = "its pixels have more than 8 bits"
     for name, reason in reasons.items():
-        message = m.refusal(m.holding(m.source(name)))
+        message = m.refused_resource(m.source(name))
         assert f"sourcePath '{name}' cannot be converted: {reason}" in message
         assert "object at 0x" not in message
 
@@ -143,15 +143,16 @@ def test_images_that_can_not_be_read(folder):
 )
 def test_an_image_that_can_not_be_written(name, sizes, message):
     command = m.save("r", name, dimensions=sizes)
-    assert message in m.refusal(m.holding(m.zeros("UINT8", math.prod(sizes)), command))
-    integers = m.holding(m.zeros("INT32", math.prod(sizes)), command)
-    assert "an image has data type INT32; it must" in m.refusal(integers)
+    assert message in m.refused_resource(m.zeros("UINT8", math.prod(sizes)), command)
+    integers = m.zeros("INT32", math.prod(sizes))
+    message = "an image has data type INT32; it must"
+    assert message in m.refused_resource(integers, command)
 
 
 def test_images_without_pillow(monkeypatch):
     write_image("in.png")
     monkeypatch.setitem(sys.modules, "PIL", None)
     message = "images need Pillow, which is not installed: pip install pillow"
-    assert m.refusal(m.holding(m.source("in.png"))).endswith(message)
+    assert m.refused_resource(m.source("in.png")).endswith(message)
     command = m.save("r", "out.png", dimensions=[1, 1])
-    assert m.refusal(m.holding(m.data("UINT8", [1]), command)).endswith(message)
+    assert m.refused_resource(m.data("UINT8", [1]), command).endswith(message)

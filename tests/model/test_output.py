@@ -45,9 +45,9 @@ def test_text_for_which_there_is_no_memory(monkeypatch):
 
 def test_a_list_of_mixed_types_is_not_printed():
     mixed = {"initialValues": MIXED}
-    message = m.refusal(m.holding(mixed, m.show("r")))
+    message = m.refused_resource(mixed, m.show("r"))
     assert message.endswith("types and cannot be printed; write it to a file.")
-    message = m.refusal(m.holding(mixed, m.save("r", "r.npy")))
+    message = m.refused_resource(mixed, m.save("r", "r.npy"))
     assert "a .npy file needs one data type, and the resource has a list" in message
 
 
@@ -86,7 +86,7 @@ def test_arrays_and_raw_data(folder):
 def test_a_wrong_target(folder, path, more, message):
     (folder / "kept.bin").write_bytes(b"kept")
     command = m.save("r", path, **more)
-    refused = m.refusal(m.holding(m.zeros("FLOAT32", 5), command))
+    refused = m.refused_resource(m.zeros("FLOAT32", 5), command)
     assert refused.startswith("model, command 1 (writeFile): ")
     assert message in refused
 
@@ -102,7 +102,7 @@ def test_a_target_without_permission(folder, monkeypatch, protected, message):
     """The superuser may write everywhere, so we replace `os.access`."""
     (folder / "kept.bin").write_bytes(b"kept")
     monkeypatch.setattr(os, "access", lambda path, mode: path != folder / protected)
-    refused = m.refusal(m.holding(m.zeros("FLOAT32", 5), m.save("r", "kept.bin")))
+    refused = m.refused_resource(m.zeros("FLOAT32", 5), m.save("r", "kept.bin"))
     assert refused.endswith(message)
     assert (folder / "kept.bin").read_bytes() == b"kept"
 

@@ -188,8 +188,7 @@ def test_alignment():
     alignment = "pad.desc.InputTensor.GuaranteedBaseOffsetAlignment"
     moved = m.edited(m.padding_model(), "bindings.InputTensor.elementOffset", 1)
     moved = m.edited(moved, "input.initialValues", [9, 1, 2, 3])
-    output = dmljax.run_model(m.edited(moved, alignment, 4))["output"]
-    assert output.tolist() == [1, 1, 2, 3, 3]
+    assert m.output_of(m.edited(moved, alignment, 4)) == [1, 1, 2, 3, 3]
     assert m.refusal(m.edited(moved, alignment, 8)).endswith(
         "the binding of 'InputTensor' begins at byte 4, while the tensor has "
         "GuaranteedBaseOffsetAlignment 8; the first must be a multiple of the second."

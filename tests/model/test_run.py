@@ -55,6 +55,12 @@ def test_a_chain_of_four_operators_is_one_program(folder, capsys, caplog):
 # Results of commands
 
 
+def traced(source):
+    """The program of a model for its initial values."""
+    parsed = parse_model(source)
+    return jax.jit(program(parsed)).trace(initial_state(parsed))
+
+
 def test_a_resource_is_shown_as_it_is_at_the_command(capsys):
     bindings = {"InputTensor": "input", "OutputTensor": "output"}
     commands = [
@@ -92,7 +98,7 @@ def test_an_owned_input_keeps_its_initial_values(flags, expected):
         source = m.edited(source, f"pad.desc.{tensor}.Flags", flags)
     source["resources"]["output"] = m.data("FLOAT32", [1, 2, 3, 9, 9])
     source["commands"] = [m.dispatch("pad")] * 2
-    assert dmljax.run_model(source)["output"].tolist() == expected
+    assert m.output_of(source) == expected
 
 
 def test_elements_and_their_bytes_are_returned_by_one_program():
@@ -105,9 +111,7 @@ def test_elements_and_their_bytes_are_returned_by_one_program():
     results = dmljax.run_model(source)
     assert results["output"].tolist() == [1, 1, 2, 3, 3]
     assert results["raw"].tobytes() == results["output"].tobytes()
-    parsed = parse_model(source)
-    lowered = jax.jit(program(parsed)).lower(initial_state(parsed))
-    lines = lowered.as_text().splitlines()
+    lines = traced(source).lower().as_text().splitlines()
     converted = [n for n, line in enumerate(lines) if ".bitcast_convert" in line]
     assert len(converted) == 2  # one reads the bytes as elements, the other writes them
     assert all(".optimization_barrier" in lines[n - 1] for n in converted)
@@ -127,9 +131,7 @@ def test_many_resources_and_commands_take_no_time_to_compile(capsys):
     source = m.padding_model()
     source["resources"] |= {f"r{n}": m.data("UINT8", [n % 256]) for n in range(2000)}
     source["commands"] += [m.show("r7"), m.show("output")] * 500
-    parsed = parse_model(source)
-    text = jax.jit(program(parsed)).lower(initial_state(parsed)).as_text()
-    assert len(text) < 10_000
+    assert len(traced(source).lower().as_text()) < 10_000
     assert dmljax.run_model(source)["r300"].tolist() == [300 % 256]
     lines = capsys.readouterr().out.splitlines()
     output = "Resource 'output': 1, 1, 2, 3, 3"
@@ -147,10 +149,9 @@ def test_a_dispatch_takes_only_its_part_of_a_buffer():
         copy = m.dispatch("copy", InputTensor=one, OutputTensor=other)
         source["commands"].append(copy)
     assert dmljax.run_model(source)["all"].tolist() == [1, 2, 3] * len(places)
-    parsed = parse_model(source)
-    traced = jax.make_jaxpr(program(parsed))(initial_state(parsed))
-    assert len(traced.out_avals) == 1  # the buffer at the end
-    sizes = [out.aval.size for step in traced.eqns for out in step.outvars]
+    jaxpr = traced(source).jaxpr
+    assert len(jaxpr.out_avals) == 1  # the buffer at the end
+    sizes = [out.aval.size for step in jaxpr.eqns for out in step.outvars]
     # Each dispatch joins its output with the elements before and behind it.
     assert sum(size > 3 for size in sizes) <= 3 * len(places)
 

@@ -66,7 +66,7 @@ def test_the_size_and_the_offset(more, expected):
     ],
 )
 def test_a_wrong_size(more, message):
-    assert message in m.refusal(m.holding(m.data("FLOAT32", [1, 2, 3], **more)))
+    assert message in m.refused_resource(m.data("FLOAT32", [1, 2, 3], **more))
 
 
 # Elements of different types
@@ -102,7 +102,7 @@ def test_a_list_of_mixed_types(folder):
 def test_a_wrong_list_of_mixed_types(element, message):
     resource = {"initialValues": [*MIXED, element]}
     message = f"model, resource 'r': initialValues[4]: {message}"
-    assert m.refusal(m.holding(resource)).startswith(message)
+    assert m.refused_resource(resource).startswith(message)
 
 
 # Errors
@@ -144,7 +144,7 @@ FLOATS = "it must be a number or 'nan', 'inf', '-inf'."
     ],
 )
 def test_wrong_values(data_type, values, message):
-    assert message in m.refusal(m.holding(m.data(data_type, values)))
+    assert message in m.refused_resource(m.data(data_type, values))
 
 
 # Files
@@ -214,7 +214,7 @@ def test_wide_values_in_x64_mode():
     """They stay exact. The fuzzer runs models with them."""
     np.save("wide.npy", np.arange(3))
     resource = {"initialValues": {"sourcePath": "wide.npy"}}
-    assert "INT64, which needs JAX's x64 mode" in m.refusal(m.holding(resource))
+    assert "INT64, which needs JAX's x64 mode" in m.refused_resource(resource)
     with jax.enable_x64(True):
         assert m.values_of(resource).tolist() == [0, 1, 2]
         for kind, exact in (

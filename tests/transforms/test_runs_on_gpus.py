@@ -5,7 +5,6 @@ They are skipped without a GPU. With a GPU, all other tests run the kernels on i
 
 import functools
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from tests import meshes
 from tests.checks import each_mode
 from tests.pallas.gpu import sanitized
 from tests.pallas.nonzero import by_kernel as find
+from tests.project.texts import ROOT
 from tests.samples import NUMPY
 
 pytestmark = pytest.mark.skipif(
@@ -198,7 +198,6 @@ def test_rows_of_many_programs_are_those_of_xla(density, size):
 
 # THE SANITIZER
 
-ROOT = pathlib.Path(__file__).parents[2]
 sanitizer = shutil.which("compute-sanitizer")
 
 
