@@ -54,6 +54,13 @@ def x64():
         yield
 
 
+@pytest.fixture(params=[False, True])
+def both_x64(request):
+    """JAX's x64 mode, off and on."""
+    with jax.enable_x64(request.param):
+        yield request.param
+
+
 @pytest.fixture(scope="module")
 def standard_promotion():
     """The promotion of users' programs. The tests themselves forbid it."""

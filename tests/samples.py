@@ -173,6 +173,11 @@ class Sample:
         return self.oracle(*arrays, **self.attributes)
 
 
+def created(desc, **changes):
+    """The operator of a descriptor with other fields."""
+    return create_operator(dataclasses.replace(desc, **changes))
+
+
 class Wrong(NamedTuple):
     """A wrong call of an operator.
 
@@ -201,8 +206,7 @@ class Wrong(NamedTuple):
     @classmethod
     def of_descriptor(cls, desc, text, **changes):
         """A descriptor with fields that make it wrong."""
-        changed = dataclasses.replace(desc, **changes)
-        return cls(desc.operator, text, functools.partial(create_operator, changed))
+        return cls(desc.operator, text, functools.partial(created, desc, **changes))
 
 
 class Described(NamedTuple):

@@ -31,7 +31,7 @@ from tests.checks import Parameter, assert_refused, assert_same
 from tests.samples import FLOATS, INTEGERS, WIDE
 from tests.subjects import SUBJECTS
 from tests.subjects.diagonal_matrix1 import BEGIN, END
-from tests.subjects.padding import DESC, START
+from tests.subjects.padding import DESC, START, pad
 from tests.subjects.padding import END as LAST
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -47,10 +47,6 @@ def select(condition=CONDITION, a=X, b=-X):
 
 def hot(indices=INDICES, values=VALUES, size=3, axis=-1):
     return one_hot(indices, values, size=size, axis=axis)
-
-
-def pad(x=X, start=(1, 1), end=(1, 1), **options):
-    return padding(x, start, end, **options)
 
 
 # ARRAYS

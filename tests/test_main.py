@@ -36,6 +36,12 @@ def run(*options):
     return command_line.main(["run", *files(padding_model()), *options])
 
 
+def printed(capsys, *arguments):
+    """The output of a command that succeeds."""
+    assert command_line.main([*arguments]) == 0
+    return capsys.readouterr().out
+
+
 def stream(content=b"", encoding="utf-8", errors="strict"):
     return io.TextIOWrapper(io.BytesIO(content), encoding, errors)
 
@@ -79,8 +85,7 @@ def test_check_runs_nothing(capsys, monkeypatch):
 
 def test_standard_input(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", stream(json.dumps(padding_model()).encode()))
-    assert command_line.main(["run", "-"]) == 0
-    assert capsys.readouterr().out == PRINTED
+    assert printed(capsys, "run", "-") == PRINTED
     for content, message in {
         b"[": "model on standard input: it is not JSON: line 1, column 2",
         b" " * 101: "model on standard input: it has 101 bytes, and at most 100 are",
@@ -283,23 +288,18 @@ def test_a_program_without_a_platform():
 
 def test_support(capsys):
     for name in ("PADDING", "padding", "DML_OPERATOR_PADDING"):
-        assert command_line.main(["support", name]) == 0
-        lines = capsys.readouterr().out.splitlines()
+        lines = printed(capsys, "support", name).splitlines()
         assert lines[0] == "## PADDING"
         assert lines[4] == "| 1_0 | InputTensor | 4 to 5 | FLOAT32 FLOAT16 |"
-    assert command_line.main(["support"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(capsys, "support").splitlines()
     assert [line[3:] for line in lines if line.startswith("#")] == [*DESCRIPTORS]
 
 
 def test_help_and_version(capsys):
-    assert command_line.main(["--version"]) == 0
-    assert capsys.readouterr().out == f"{dmljax.__version__}\n"
-    assert command_line.main(["--help"]) == 0
-    assert "example: dmljax run model.json" in capsys.readouterr().out
+    assert printed(capsys, "--version") == f"{dmljax.__version__}\n"
+    assert "example: dmljax run model.json" in printed(capsys, "--help")
     for verb in ("run", "support"):
-        assert command_line.main([verb, "--help"]) == 0
-        words = " ".join(capsys.readouterr().out.split())
+        words = " ".join(printed(capsys, verb, "--help").split())
         assert f"example: dmljax {verb}" in words
         assert "docs/" not in words  # a wheel has no such files
 

@@ -118,16 +118,15 @@ def run_both(results, *arrays):
 
 # jax.nn.one_hot warns of float indices.
 @pytest.mark.filterwarnings("ignore:jax.nn.one_hot input should be integer-typed")
-@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.usefixtures("both_x64")
 @pytest.mark.parametrize("name", CALLS)
-def test_programs(name, x64):
+def test_programs(name):
     def results(library):
         owner = jax.nn if name == "one_hot" and library is jnp else library
         for arrays, options in CALLS[name]:
             yield getattr(owner, name)(*arrays, **options)
 
-    with jax.enable_x64(x64):
-        both = run_both(results)
+    both = run_both(results)
     for given, ours, theirs in zip(CALLS[name], *both, strict=True):
         assert_alike(ours, theirs, given)
 
@@ -168,16 +167,14 @@ def each_function(library, x):
     yield library.triu(x, 1)
 
 
-@pytest.mark.parametrize("x64", [False, True])
-def test_types(x64):
+def test_types(both_x64):
     def results(library):
-        for name in WIDE if x64 else TYPES.split():
+        for name in WIDE if both_x64 else TYPES.split():
             x = jnp.asarray(CUBE[0].astype(jnp.dtype(name)))
             yield library.nonzero(x, size=9)
             yield from each_function(library, x)
 
-    with jax.enable_x64(x64):
-        assert_alike(*run_both(results))
+    assert_alike(*run_both(results))
 
 
 def differentiate(library, x, rows):

@@ -35,7 +35,7 @@ from tests.fuzz.rules import MODE_LEVELS
 from tests.meshes import each_kind, run, sharding_of
 from tests.samples import tensor
 from tests.sharded import SHAPE, array
-from tests.subjects.padding import DESC, TYPED, pad_rows
+from tests.subjects.padding import DESC, TYPED, pad, pad_rows
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -78,15 +78,11 @@ def test_a_mode_by_its_number_is_no_other_program():
 
 def test_wrong_modes():
     """test_check.py has the values that are wrong for every enum."""
-
-    def pad(mode):
-        return padding(X, (1, 1), (1, 1), mode=mode)
-
     for mode in ("mean", np.array(7)):
         text = "mode (PaddingMode) is ...; it must be...PaddingMode.WRAP"
-        assert_refused("PADDING", text, pad, mode)
+        assert_refused("PADDING", text, pad, mode=mode)
     text = "mode (PaddingMode) is traced;...name it in jax.jit's static_argnums"
-    assert_refused("PADDING", text, jax.jit(pad), 1, error=TypeError)
+    assert_refused("PADDING", text, jax.jit(pad), mode=1, error=TypeError)
 
 
 # ARGUMENTS
@@ -140,15 +136,13 @@ def test_values_of_descriptors(x64):
             assert_same(create_operator(desc)(x)[2], last)
 
 
-@pytest.mark.parametrize("mode", [False, True])
-def test_a_large_float_is_the_same_integer_traced_or_not(mode):
+def test_a_large_float_is_the_same_integer_traced_or_not(both_x64):
     """Both floats are rounded to JAX's default type."""
-    with jax.enable_x64(mode):
-        x = jnp.zeros((1, 1), jnp.int32)
-        call = functools.partial(padding, x, (0, 0), (0, 1))
-        traced = jax.jit(lambda v: call(value=v))(123456789.0)
-        found = [call(value=123456789.0)[0, -1], traced[0, -1]]
-    assert found == [123456789 if mode else 123456792] * 2
+    x = jnp.zeros((1, 1), jnp.int32)
+    call = functools.partial(padding, x, (0, 0), (0, 1))
+    traced = jax.jit(lambda v: call(value=v))(123456789.0)
+    found = [call(value=123456789.0)[0, -1], traced[0, -1]]
+    assert found == [123456789 if both_x64 else 123456792] * 2
 
 
 # MANY DEVICES

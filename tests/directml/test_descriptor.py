@@ -25,7 +25,7 @@ from dmljax import (
 )
 from dmljax._directml.struct import c_name
 from tests.checks import assert_refused
-from tests.samples import tensor
+from tests.samples import created, tensor
 from tests.subjects import diagonal_matrix1, padding
 
 FILL = diagonal_matrix1.DESC
@@ -33,10 +33,6 @@ PAD = padding.DESC
 STATIC = "must be an integer that is known when the program is traced, not"
 REAL = "it must be a real number that a floating-point type holds"
 KIND = "it must be TensorDesc"
-
-
-def made(desc, **changes):
-    return create_operator(dataclasses.replace(desc, **changes))
 
 
 @pytest.mark.parametrize(
@@ -57,16 +53,16 @@ def made(desc, **changes):
     ],
 )
 def test_types_of_fields(desc, field, value, text):
-    """A wrong type is an error when the operator is made, not when it runs."""
+    """A wrong type is an error when the operator is created, not when it runs."""
     error = TypeError if text.startswith("must") else DescriptorError
     text = f"{c_name(field)} {text}"
-    assert_refused(desc.operator, text, made, desc, error=error, **{field: value})
+    assert_refused(desc.operator, text, created, desc, error=error, **{field: value})
 
 
 def test_the_type_of_numpys_scalar_is_that_of_the_output():
     text = "Value has data type FLOAT16, while the tensor has FLOAT32; both must be"
-    assert_refused("DIAGONAL_MATRIX1", text, made, FILL, value=np.float16(1))
-    made(FILL, value=np.float32(1))
+    assert_refused("DIAGONAL_MATRIX1", text, created, FILL, value=np.float16(1))
+    created(FILL, value=np.float32(1))
 
 
 def test_a_half_is_rounded_to_float32_first():
@@ -105,9 +101,9 @@ def test_the_first_of_several_errors():
         ("'OutputTensor' has {9,9}", {"output_tensor": tensor("FLOAT32", 3, 5)}),
     ):
         error = TypeError if text.startswith("Dimension") else DescriptorError
-        assert_refused("PADDING", text, made, PAD, error=error, **wrong)
+        assert_refused("PADDING", text, created, PAD, error=error, **wrong)
         wrong |= mended
-    made(PAD, **wrong)
+    created(PAD, **wrong)
 
 
 # A descriptor as a user writes it, in a private module of another package. The types of
@@ -157,11 +153,11 @@ def test_a_descriptor_that_a_user_writes_in_a_private_module(tmp_path, monkeypat
     found = create_operator(desc)(np.float32([1, 2]))
     np.testing.assert_array_equal(found, [2, 1, 2, 1])
     wrong = dataclasses.replace(desc, order=2)
-    assert_refused("TILE", "Order is 2; it must be one of FORWARD", made, wrong)
+    assert_refused("TILE", "Order is 2; it must be one of FORWARD", created, wrong)
     x, y = tensor("INT8", 2), tensor("INT8", 4)
     wrong = dataclasses.replace(desc, input_tensor=x, output_tensor=y)
     text = "'InputTensor' has data type INT8; feature level 6_4 supports FLOAT32 FLOAT1"
-    assert_refused("TILE", text, made, wrong)
+    assert_refused("TILE", text, created, wrong)
 
 
 def test_methods_of_a_descriptor():

@@ -8,58 +8,35 @@ from tests.model import models as m
 
 # The kinds as messages name them, and the fields of each by their paths.
 KINDS = {
-    "an object": [
-        "resources",
-        "dispatchables",
-        "pad.desc",
-        "pad.bindings",
-        "bindings",
-    ],
-    "a list": ["commands"],
-    "a list or an object": ["input.initialValues"],
-    "a string": [
-        "$schema",
-        "pad.type",
-        "pad.dmlCompileType",
-        "dispatch.type",
-        "dispatch.dispatchable",
-        "print.resource",
-        "writeFile.resource",
-        "writeFile.targetPath",
-        "bindings.InputTensor.name",
-        "bindings.InputTensor.format",
-        "bindings.InputTensor.counter",
-    ],
-    "true or false": ["print.verbose"],
-    "a number, or for floats also 'nan', 'inf' or '-inf'": [
-        "output.initialValues.value",
-        "input.initialValues.valueStart",
-        "input.initialValues.valueDelta",
-    ],
-    "an integer from 0 to 2^64 - 1": [
-        "input.initialValuesOffsetInBytes",
-        "input.sizeInBytes",
-        "input.initialValues.valueCount",
-        "output.initialValues.valueCount",
-        "bindings.InputTensor.elementOffset",
-        "bindings.InputTensor.elementSizeInBytes",
-        "bindings.InputTensor.elementCount",
-        "bindings.InputTensor.elementStride",
-        "bindings.InputTensor.counterOffsetBytes",
-    ],
-    "a list of integers": [
-        "dispatch.threadGroupCount",
-        "bindings.InputTensor.shape",
-    ],
-    "a list of integers, each from 1 to 2^32 - 1": [
-        "input.resampleSize",
-        "writeFile.dimensions",
-    ],
-    "'scale'": ["input.resampleMode"],
-    "one of FLOAT64, FLOAT32": ["input.initialValuesDataType"],
-    "one of NONE, ALLOW_HALF": ["pad.executionFlags"],
+    "an object": "resources dispatchables pad.desc pad.bindings bindings",
+    "a list": "commands",
+    "a list or an object": "input.initialValues",
+    "a string": """
+        $schema pad.type pad.dmlCompileType dispatch.type dispatch.dispatchable
+        print.resource writeFile.resource writeFile.targetPath bindings.InputTensor.name
+        bindings.InputTensor.format bindings.InputTensor.counter
+    """,
+    "true or false": "print.verbose",
+    "a number, or for floats also 'nan', 'inf' or '-inf'": """
+        output.initialValues.value input.initialValues.valueStart
+        input.initialValues.valueDelta
+    """,
+    "an integer from 0 to 2^64 - 1": """
+        input.initialValuesOffsetInBytes input.sizeInBytes
+        input.initialValues.valueCount output.initialValues.valueCount
+        bindings.InputTensor.elementOffset bindings.InputTensor.elementSizeInBytes
+        bindings.InputTensor.elementCount bindings.InputTensor.elementStride
+        bindings.InputTensor.counterOffsetBytes
+    """,
+    "a list of integers": "dispatch.threadGroupCount bindings.InputTensor.shape",
+    "a list of integers, each from 1 to 2^32 - 1": """
+        input.resampleSize writeFile.dimensions
+    """,
+    "'scale'": "input.resampleMode",
+    "one of FLOAT64, FLOAT32": "input.initialValuesDataType",
+    "one of NONE, ALLOW_HALF": "pad.executionFlags",
 }
-FIELDS = [(path, kind) for kind, paths in KINDS.items() for path in paths]
+FIELDS = [(path, kind) for kind, paths in KINDS.items() for path in paths.split()]
 
 
 @pytest.mark.parametrize(("path", "kind"), FIELDS)

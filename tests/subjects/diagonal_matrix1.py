@@ -232,8 +232,8 @@ SUBJECT = Subject(
         "x": tables.NONE,
         "shape": tables.NONE,
         "dtype": tables.NONE,
-        "fill_begin": tables.INTEGER | tables.NONE,
-        "fill_end": tables.INTEGER | tables.NONE,
+        "fill_begin": tables.OPTIONAL_INTEGER,
+        "fill_end": tables.OPTIONAL_INTEGER,
         "value": tables.REAL,
     },
     samples=(

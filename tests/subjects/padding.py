@@ -155,15 +155,17 @@ PLANS += ["edge rank 1", "symmetric rank 3"]
 # ERRORS
 
 
-def _pad(x, start=(1, 1), end=(1, 1), **options):
+MATRIX = np.ones((2, 3), np.float32)
+
+
+def pad(x=MATRIX, start=(1, 1), end=(1, 1), **options):
     return dmljax.padding(x, start, end, **options)
 
 
-MATRIX = np.ones((2, 3), np.float32)
 START = "start_padding (StartPadding)"
 END = "end_padding (EndPadding)"
 LARGE = "each element must be a UINT32, less than 2^32"
-_call = functools.partial(Wrong.of_call, "PADDING", _pad)
+_call = functools.partial(Wrong.of_call, "PADDING", pad)
 ERRORS = [
     _call(
         f"{START} has 1 element, while x (InputTensor) has 2 dimensions; write 2 "

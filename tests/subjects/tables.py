@@ -14,6 +14,7 @@ INDEX = "INT64 INT32 UINT64 UINT32"
 # Many arguments take these, by names of `garbage` in tests/transforms/test_garbage.py.
 INTEGER = {"an IntEnum"}
 NONE = {"None"}
+OPTIONAL_INTEGER = INTEGER | NONE
 REAL = INTEGER | {"NaN"}
 
 

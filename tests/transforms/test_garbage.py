@@ -17,7 +17,7 @@ import pytest
 import dmljax
 from dmljax import DescriptorError, ModelError, create_operator
 from dmljax._directml.struct import c_name
-from tests.samples import tensor
+from tests.samples import created, tensor
 from tests.subjects import DESCRIBED, SUBJECTS, padding
 from tests.subjects.tables import NONE
 
@@ -77,13 +77,9 @@ def called(function, **changes):
     return function(*bound.args, **bound.kwargs)
 
 
-def described(desc, **changes):
-    return create_operator(dataclasses.replace(desc, **changes))
-
-
 def described_tensor(**changes):
     changed = dataclasses.replace(padding.DESC.input_tensor, **changes)
-    return described(padding.DESC, input_tensor=changed)
+    return created(padding.DESC, input_tensor=changed)
 
 
 def fields(struct):
@@ -112,7 +108,7 @@ for name, subject in SUBJECTS.items():
     TAKEN[name] = subject.taken
 for each in DESCRIBED.values():
     desc = each.example
-    PLACES[type(desc).__name__] = (functools.partial(described, desc), fields(desc))
+    PLACES[type(desc).__name__] = (functools.partial(created, desc), fields(desc))
     TAKEN[type(desc).__name__] = each.taken or {}
 
 
