@@ -36,8 +36,7 @@ def kernels_available(platform: str) -> bool:
     """Whether the installed JAX has the backend, and the parts that the kernels use."""
     if platform == "cuda":
         return code_per_thread() is not None and launches_threads()
-    backend = BACKENDS.get(platform)
-    return backend is None or module(backend) is not None
+    return platform not in BACKENDS or module(BACKENDS[platform]) is not None
 
 
 def may_be_default(platform: str, context: Context) -> bool:

@@ -191,7 +191,7 @@ class Threads:
 
     def loop(self, rounds, body, *carry):
         def step(i, *carry):
-            return [i + 1, *body(i, *carry)]
+            return [i + 1, *(body(i, *carry) or ())]
 
         start = self.constant(0)
         return self.repeat(lambda i, *_: i < rounds, step, start, *carry)[1:]

@@ -18,11 +18,20 @@ both (tests/pallas/lockstep.py). The words of the parent package hold here, and 
 
 `_padding` and the files `_nonzero_*` define their own words at their beginning.
 
-Here belong words, and names that several files need. Code for a GPU does not.
+Here belong words, and what several files need. Operations of a thread do not.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 WARP = 32  # the threads of a warp
-Body = Callable[..., Sequence[Any]]  # of a loop: takes and returns the carried numbers
+# The body of a loop takes and returns the carried numbers; None if there are none.
+Body = Callable[..., Sequence[Any] | None]
+
+
+def joined(parts: Sequence[Any], size: int) -> Any:
+    """Joins parts of `size` bits to a word, the first in the lowest bits."""
+    word = parts[0]
+    for i, part in enumerate(parts[1:], 1):
+        word = word | (part << (i * size))
+    return word

@@ -3,7 +3,6 @@
 Here belongs how Pallas runs such code. `_threads` has the operations of a thread.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,49 +39,19 @@ def launch_threads(
     The kernel is named `dmljax_{operator}` in a profile. Mosaic GPU starts threads in
     groups of four warps.
     """
-    # Not every JAX has this module.
-    from jax.experimental.pallas import mosaic_gpu
-
-    parameters = mosaic_gpu.CompilerParams(
-        # Kernels have barriers where they need them.
-        unsafe_no_auto_barriers=True,
-        # The code is for one thread. Semantics for a group of warps would infer a
-        # layout of arrays, though there are none, and trace twice as long.
-        lowering_semantics=mosaic_gpu.LoweringSemantics.Lane,
-    )
-    code = functools.partial(kernel, **static)
-    arrays = len(operands) + len(outputs)
-    launch: Callable[..., Sequence[jax.Array]] = mosaic_gpu.kernel(
-        _body_of(code, warps * WARP, arrays, posts),
-        out_type=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
-        scratch_types=[mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared],
-        grid=(programs,),
-        grid_names=("program",),
-        num_threads=warps // 4,
-        thread_name="warps",
-        compiler_params=parameters,
-        kernel_name=f"dmljax_{operator}",
-    )
-    return launch(*operands)
-
-
-def _body_of(
-    code: Callable[..., None], threads: int, arrays: int, posts: Sequence[Any]
-) -> Callable[..., None]:
-    """Makes the body of a kernel of Pallas out of code for one thread.
-
-    Pallas calls the body with references to operands and outputs, `arrays` of them, and
-    then to shared memories. The code gets memories of these, with the posts in between.
-    """
     # Not every JAX has these modules.
     from jax.experimental.pallas import mosaic_gpu
 
     from dmljax.pallas.gpu import _threads
 
+    arrays = len(operands) + len(outputs)
+
     def of_thread(_: Any, *references: Any) -> None:
         memories = map(_threads.Memory.of, references)
-        code(_threads.Threads(threads), *memories)
+        kernel(_threads.Threads(warps * WARP), *memories, **static)
 
+    # Pallas calls this with references to the arrays, and then to shared memories. The
+    # kernel gets the posts in between.
     def body(*references: Any) -> None:
         kind = mosaic_gpu.SemaphoreType.REGULAR
         posted = [pl.get_global(kind(sizes)) for sizes in posts]
@@ -90,4 +59,21 @@ def _body_of(
         kinds = (_threads.reference_type(),) * len(references)
         _threads.inline(arg_types=kinds)(of_thread)(*references)
 
-    return body
+    launch: Callable[..., Sequence[jax.Array]] = mosaic_gpu.kernel(
+        body,
+        out_type=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
+        scratch_types=[mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared],
+        grid=(programs,),
+        grid_names=("program",),
+        num_threads=warps // 4,
+        thread_name="warps",
+        compiler_params=mosaic_gpu.CompilerParams(
+            # Kernels have barriers where they need them.
+            unsafe_no_auto_barriers=True,
+            # The code is for one thread. Semantics for a group of warps would infer a
+            # layout of arrays, though there are none, and trace twice as long.
+            lowering_semantics=mosaic_gpu.LoweringSemantics.Lane,
+        ),
+        kernel_name=f"dmljax_{operator}",
+    )
+    return launch(*operands)

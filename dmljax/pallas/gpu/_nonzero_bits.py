@@ -1,10 +1,9 @@
 """The bits of NONZERO_COORDINATES on a GPU: which elements are not zero, 32 at a time.
 
 `_nonzero_coordinates` calls `as_bits` before the launch. In the kernel it calls
-`flags_of_words` for the words that a thread loads at once, and `joined` and
-`transposed` for the flags of several loads. A *flag* is a bit that is set if an element
-is not zero. Four elements of 8 bits make four flags of a bit word. The first element
-has the lowest bit:
+`flags_of_words` for the words that a thread loads at once, and `transposed` for the
+flags of several loads. A *flag* is a bit that is set if an element is not zero. Four
+elements of 8 bits make four flags of a bit word. The first element has the lowest bit:
 
     elements  0  -1   0   9
     word      0x0900ff00
@@ -23,6 +22,7 @@ from jax import lax
 from jax.dtypes import itemsize_bits
 
 from dmljax._nonzero_forms import BIT_WORD, is_nonzero, zero_patterns
+from dmljax.pallas.gpu import joined
 
 
 def as_bits(x: jax.Array) -> tuple[jax.Array, int, int]:
@@ -40,7 +40,7 @@ def as_bits(x: jax.Array) -> tuple[jax.Array, int, int]:
         # The largest zero pattern is the sign bit alone, in types with a negative zero.
         # The other bits matter, and no comparison flushes a subnormal number to zero.
         keep = 2**width - 1 - max(zeros)
-        bits = lax.bitcast_convert_type(x, np.dtype(f"uint{min(width, 32)}"))
+        bits = lax.bitcast_convert_type(x, f"uint{min(width, 32)}")
         return bits.reshape(x.shape[0], -1), width, keep
     return is_nonzero(x).astype(np.uint8), 8, 1
 
@@ -51,20 +51,12 @@ def flags_of_words(words: Sequence[Any], width: int, keep: int) -> Any:
     An element is not zero if one of the bits `keep` is set.
     """
     if width == 64:
-        low, high = np.uint32(keep % 2**32), np.uint32(keep >> 32)
+        high, low = map(np.uint32, divmod(keep, 2**32))
         pairs = zip(words[::2], words[1::2], strict=True)
         either = [(lower & low) | (upper & high) for lower, upper in pairs]
         return flags_of_words(either, 32, 2**32 - 1)
     of_each = [flags_of_word(word, width, keep) for word in words]
     return joined(of_each, BIT_WORD // width)
-
-
-def joined(parts: Sequence[Any], size: int) -> Any:
-    """Joins parts of `size` bits to a word, the first in the lowest bits."""
-    word = parts[0]
-    for i, part in enumerate(parts[1:], 1):
-        word = word | (part << (i * size))
-    return word
 
 
 def flags_of_word(word: Any, width: int, keep: int) -> Any:

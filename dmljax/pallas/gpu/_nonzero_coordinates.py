@@ -43,14 +43,9 @@ from jax import lax
 from dmljax._check import NoKernelError
 from dmljax._nonzero_forms import BIT_WORD, last_sizes
 from dmljax._types import Outputs
-from dmljax.pallas.gpu import WARP
+from dmljax.pallas.gpu import WARP, joined
 from dmljax.pallas.gpu._launch import launch_threads
-from dmljax.pallas.gpu._nonzero_bits import (
-    as_bits,
-    flags_of_words,
-    joined,
-    transposed,
-)
+from dmljax.pallas.gpu._nonzero_bits import as_bits, flags_of_words, transposed
 from dmljax.pallas.gpu._nonzero_plan import COUNTED, TILE, NonzeroPlan, NonzeroProgram
 from dmljax.pallas.gpu._nonzero_rows import write_rows, write_tail
 
@@ -66,19 +61,15 @@ def nonzero_coordinates(
     """Finds the non-zeros of lines. The arguments are the fields of a `Lines`."""
     batch, elements = x.shape
     bits, width, keep = as_bits(x)
-    last = last_sizes(sizes, columns)
+    sizes = last_sizes(sizes, columns)
     written = min(rows, elements)
-    plan = NonzeroPlan(batch, elements, written, last, width, keep, fill)
+    plan = NonzeroPlan(batch, elements, written, sizes, width, keep, fill)
     programs = plan.programs * batch
     if programs >= 2**31:  # more than a grid can have
         raise NoKernelError(
             f"NONZERO_COORDINATES: the kernel can't find elements in {batch} tensors "
             "at once; use implementation=None or 'xla'."
         )
-    outputs = [
-        jax.ShapeDtypeStruct((batch, 1), np.uint32),
-        jax.ShapeDtypeStruct((batch, written * columns), np.uint32),
-    ]
     count, coordinates = launch_threads(
         _find_rows,
         bits,
@@ -86,7 +77,10 @@ def nonzero_coordinates(
         operator="nonzero_coordinates",
         programs=programs,
         warps=plan.warps,
-        outputs=outputs,
+        outputs=[
+            jax.ShapeDtypeStruct((batch, 1), np.uint32),
+            jax.ShapeDtypeStruct((batch, written * columns), np.uint32),
+        ],
         posts=plan.posts,
         shared=plan.shared,
         plan=plan,
@@ -119,19 +113,19 @@ def _find_rows(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
 
 def _read_share(p: NonzeroProgram) -> None:
     """Stores the bit words of the share, and how many non-zeros each tile has."""
+    t = p.t
     plan = p.plan
     first = p.index * (plan.warps * plan.tiles)  # the first tile of the share
 
-    def read(i: Any) -> Sequence[Any]:
+    def read(i: Any) -> None:
         tile = i * plan.warps + p.warp
         whole_tiles = plan.elements // TILE
-        with p.t.when(first + tile < whole_tiles):
+        with t.when(first + tile < whole_tiles):
             _store_tile(p, tile, _load_whole(p, first + tile))
-        with p.t.when(first + tile >= whole_tiles):
+        with t.when(first + tile >= whole_tiles):
             _store_tile(p, tile, _load_cut(p, first + tile))
-        return []
 
-    p.t.loop(plan.tiles, read)
+    t.loop(plan.tiles, read)
 
 
 def _load_whole(p: NonzeroProgram, tile: Any) -> list[Any]:
@@ -145,8 +139,7 @@ def _load_whole(p: NonzeroProgram, tile: Any) -> list[Any]:
     memory = p.line.part(start * p.plan.integers)
     # An offset that is constant takes no register. With more than 64 registers for a
     # thread, a processor runs three programs at once and not four.
-    loads = range(BIT_WORD // size)
-    return [_load(p, memory, k * WARP * size, size) for k in loads]
+    return [_load(p, memory, k * WARP * size, size) for k in range(BIT_WORD // size)]
 
 
 def _load_cut(p: NonzeroProgram, tile: Any) -> list[Any]:
@@ -171,9 +164,10 @@ def _load_cut(p: NonzeroProgram, tile: Any) -> list[Any]:
 
 def _load(p: NonzeroProgram, memory: Any, element: Any, size: int) -> Any:
     """Loads `size` elements from this one on, and returns their flags."""
-    integers = p.plan.integers
+    plan = p.plan
+    integers = plan.integers
     words = memory.words(element * integers, size * integers)
-    return flags_of_words(words, p.plan.width, p.plan.keep)
+    return flags_of_words(words, plan.width, plan.keep)
 
 
 def _store_tile(p: NonzeroProgram, tile: Any, loads: Sequence[Any]) -> None:
@@ -183,12 +177,13 @@ def _store_tile(p: NonzeroProgram, tile: Any, loads: Sequence[Any]) -> None:
     # as there are loads, k of them. Thread i of group g ends with the flags of load i
     # of its whole group. They are bit word i * size + g, since load i has `size` bit
     # words, one for each group.
+    t = p.t
     size = BIT_WORD // len(loads)  # elements of a load, and groups of a warp
     mixed = joined(loads, size)
     index = p.lane % len(loads) * size + p.lane // len(loads)
-    p.bit_words.store(tile * WARP + index, transposed(p.t, mixed, size))
-    count = p.t.warp_sum(p.t.ones(mixed))
-    with p.t.when(p.lane == 0):
+    p.bit_words.store(tile * WARP + index, transposed(t, mixed, size))
+    count = t.warp_sum(t.ones(mixed))
+    with t.when(p.lane == 0):
         p.tile_counts.store(tile, count)
 
 

@@ -33,7 +33,7 @@ def write_rows(p: NonzeroProgram, start: Any, offset: Any) -> None:
     plan = p.plan
     listed = p.lists.part(p.warp * TILE)
 
-    def write_tile(i: Any) -> Sequence[Any]:
+    def write_tile(i: Any) -> None:
         # Warps write tiles side by side, because memory takes neighbours faster.
         tile = i * plan.warps + p.warp
         row = start + p.tile_starts.load(tile)
@@ -49,26 +49,26 @@ def write_rows(p: NonzeroProgram, start: Any, offset: Any) -> None:
                 t.warp_barrier()
                 _write_listed(p, row, count, of_tile, listed.load)
                 t.warp_barrier()  # before the next tile is listed
-        return []
 
-    t.loop(t.select(start < plan.rows, t.constant(plan.tiles), 0), write_tile)
+    t.loop(t.select(start < plan.rows, plan.tiles, 0), write_tile)
 
 
 def _list_nonzeros(p: NonzeroProgram, word: Any, listed: Any) -> None:
     """Lists the non-zeros of a tile, given the thread's bit word."""
-    count = p.t.ones(word)
+    t = p.t
+    count = t.ones(word)
 
     def list_lowest(word: Any, slot: Any) -> Sequence[Any]:
         # `word & lower` clears the lowest set bit. `word ^ lower` is that bit and all
         # below it.
         lower = word - 1
-        listed.store(slot, p.lane * BIT_WORD + (p.t.ones(word ^ lower) - 1))
+        listed.store(slot, p.lane * BIT_WORD + (t.ones(word ^ lower) - 1))
         return [word & lower, slot + 1]
 
     # LLVM unrolls a loop by four if it knows how many rounds it has. Then threads with
     # different numbers of rounds wait for each other twice.
-    slot = p.t.warp_scan(count) - count
-    p.t.repeat(lambda word, _: word != 0, list_lowest, word, slot)
+    slot = t.warp_scan(count) - count
+    t.repeat(lambda word, _: word != 0, list_lowest, word, slot)
 
 
 def _write_listed(
@@ -127,11 +127,10 @@ def _store_rows(
     end = early + rows * columns
     out = p.out.part(t.wide(start) * columns - t.wide(early))
 
-    def store(i: Any) -> Sequence[Any]:
+    def store(i: Any) -> None:
         offset = i * threads + thread
         with t.when((offset >= early) & (offset < end)):
             out.store(offset, value(offset - early))
-        return []
 
     t.loop((end + (threads - 1)) // threads, store)
 
@@ -155,8 +154,4 @@ def write_tail(p: NonzeroProgram, before: Any, total: Any) -> None:
     stop = plan.elements - (first - before)
     start = t.minimum(stop - zeros, plan.rows)
     rows = t.minimum(stop, plan.rows) - start
-
-    def value(_: Any) -> Any:
-        return t.constant(plan.fill)
-
-    _store_rows(p, start, rows, value, t.thread, t.threads)
+    _store_rows(p, start, rows, lambda _: t.constant(plan.fill), t.thread, t.threads)

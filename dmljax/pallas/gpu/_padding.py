@@ -35,7 +35,7 @@ import numpy as np
 
 from dmljax._padding_forms import PaddingMode, fold
 from dmljax._types import Outputs
-from dmljax.pallas.gpu import WARP
+from dmljax.pallas.gpu import WARP, joined
 from dmljax.pallas.gpu._launch import launch_threads
 from dmljax.pallas.gpu._padding_bits import on_bits
 
@@ -116,6 +116,11 @@ class PaddingPlan:
         return WARPS * WARP * self.chunk
 
     @property
+    def margins(self) -> tuple[int, int]:
+        """The padding before and after the inside of a row, in elements."""
+        return self.row.before * self.unit, self.row.after * self.unit
+
+    @property
     def inside(self) -> tuple[int, int]:
         """The begin and the end of the inside of a row."""
         begin = self.row.before * self.unit
@@ -124,10 +129,8 @@ class PaddingPlan:
     @property
     def longest_gap(self) -> int:
         """The most stores that fill a gap."""
-        begin, end = self.inside
-        padding = self.length - (end - begin)
         # On both sides, a chunk may reach into an inside by all but one element.
-        chunks = (padding + 2 * (self.chunk - 1)) // self.chunk
+        chunks = (sum(self.margins) + 2 * (self.chunk - 1)) // self.chunk
         return chunks * self.chunk // self.store
 
     @property
@@ -243,7 +246,7 @@ def _copy_chunk(p: PaddingProgram, chunk: Any) -> None:
         source = _find_source_row(p, row)
         words = _load_anywhere(p, source.offset + (column - begin))
         if plan.mode is PaddingMode.CONSTANT:
-            (fill,) = _packed([source.value] * (32 // p.x.bits), p.x.bits)
+            fill = joined([source.value] * (32 // p.x.bits), p.x.bits)
             words = [p.t.select(source.is_inside, word, fill) for word in words]
         p.out.store(offset, *words, elements=plan.chunk)
 
@@ -251,15 +254,16 @@ def _copy_chunk(p: PaddingProgram, chunk: Any) -> None:
 def _load_anywhere(p: PaddingProgram, offset: Any) -> list[Any]:
     """Loads the elements of a chunk from any offset of the input on, as words."""
     x = p.x
+    chunk = p.plan.chunk
     per_word = 32 // x.bits
     # The last word may not reach beyond the end of the input.
     if per_word == 1 or x.size % per_word:
-        return _packed([x.load(offset + i) for i in range(p.plan.chunk)], x.bits)
+        return _packed([x.load(offset + i) for i in range(chunk)], x.bits)
     slot = offset % per_word
     first = offset - slot
-    offsets = [first + i for i in range(0, p.plan.chunk, per_word)]
+    offsets = [first + i for i in range(0, chunk, per_word)]
     # If `slot` is 0, the word behind the chunk is not needed, and may not exist.
-    offsets.append(p.t.minimum(first + p.plan.chunk, x.size - per_word))
+    offsets.append(p.t.minimum(first + chunk, x.size - per_word))
     words = [x.words(each, per_word)[0] for each in offsets]
     shift = p.t.narrow(slot) * x.bits
     # The shift to the left is by 1 bit and then by 31 - shift bits, because a shift by
@@ -273,13 +277,8 @@ def _load_anywhere(p: PaddingProgram, offset: Any) -> list[Any]:
 def _packed(elements: Sequence[Any], bits: int) -> list[Any]:
     """Returns the words that hold these elements, the first in the lowest bits."""
     per_word = 32 // bits
-    words = []
-    for first in range(0, len(elements), per_word):
-        word, *others = elements[first : first + per_word]
-        for i, element in enumerate(others, 1):
-            word = word | (element << (i * bits))
-        words.append(word)
-    return words
+    starts = range(0, len(elements), per_word)
+    return [joined(elements[first : first + per_word], bits) for first in starts]
 
 
 def _gap_before(p: PaddingProgram, row: Any) -> Gap:
@@ -290,7 +289,7 @@ def _gap_before(p: PaddingProgram, row: Any) -> Gap:
                  chunk |---------------- gap -------------| chunk
     """
     plan = p.plan
-    before, after = plan.row.before * plan.unit, plan.row.after * plan.unit
+    before, after = plan.margins
     start = row * plan.length
     low = p.t.select(row > 0, (start - after) // plan.chunk * plan.chunk, 0)
     high = (start + (before + plan.chunk - 1)) // plan.chunk * plan.chunk
@@ -306,7 +305,7 @@ def _fill_gaps(p: PaddingProgram, base: Any) -> None:
     """
     t = p.t
     plan = p.plan
-    before, after = plan.row.before * plan.unit, plan.row.after * plan.unit
+    before, after = plan.margins
     stop = t.minimum(base + plan.share, plan.elements)
     # The share has a part of the gap before row r if
     #     base - before < r * length < base + share + after.
@@ -314,27 +313,25 @@ def _fill_gaps(p: PaddingProgram, base: Any) -> None:
     gaps = -(-(plan.share + before + after) // plan.length)  # at most as many rows r
     longest = min(plan.longest_gap, plan.share // plan.store)  # stores of a part
 
-    def fill(i: Any) -> Sequence[Any]:
+    def fill(i: Any) -> None:
         gap_index, store_index = _divide(i * t.threads + t.thread, longest)
         following = first + gap_index  # the row behind the gap
         gap = _gap_before(p, following)
-        part = Gap(t.maximum(gap.low, base), t.minimum(gap.high, stop))
-        offset = part.low + store_index * plan.store
+        low, high = t.maximum(gap.low, base), t.minimum(gap.high, stop)
+        offset = low + store_index * plan.store
         exists = (gap_index < gaps) & (following <= plan.rows)
-        with t.when(exists & (offset < part.high)):
-            elements = []
-            for k in range(plan.store):
-                row, column = _divide(offset + k, plan.length)
-                elements.append(_load_source(p, _find_source_row(p, row), column))
+        with t.when(exists & (offset < high)):
+            elements = [_load_source(p, offset + k) for k in range(plan.store)]
             p.out.store(offset, *_packed(elements, p.x.bits), elements=plan.store)
-        return []
 
     t.loop(-(-gaps * longest // t.threads), fill)
 
 
-def _load_source(p: PaddingProgram, source: SourceRow, column: Any) -> Any:
-    """Returns the element in this column of a row of the output."""
+def _load_source(p: PaddingProgram, offset: Any) -> Any:
+    """Returns the element at this offset of the output."""
     plan = p.plan
+    row, column = _divide(offset, plan.length)
+    source = _find_source_row(p, row)
     unit, element = _divide(column, plan.unit)
     position = _source_position(p.t, plan.row, unit, plan.mode)
     found = p.x.load(source.offset + (position * plan.unit + element))

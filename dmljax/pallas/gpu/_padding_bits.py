@@ -37,14 +37,15 @@ def on_bits(form: Form) -> Form:
 
 def _to_bits(x: jax.Array) -> list[jax.Array]:
     """Returns the bits of `x`: an array, or one for each 4 bytes of an element."""
-    if jnp.issubdtype(x.dtype, np.complexfloating):
+    dtype = x.dtype
+    if jnp.issubdtype(dtype, np.complexfloating):
         return [*_to_bits(x.real), *_to_bits(x.imag)]
-    if x.dtype.kind == "b":  # which JAX does not turn into integers without a copy
+    if dtype.kind == "b":  # which JAX does not turn into integers without a copy
         return [x]
-    if itemsize_bits(x.dtype) < 8:
-        return _to_bits(x.astype(_widened(x.dtype)))
-    bits = lax.bitcast_convert_type(x, np.dtype(f"uint{8 * min(x.dtype.itemsize, 4)}"))
-    return [bits[..., i] for i in range(2)] if x.dtype.itemsize == 8 else [bits]
+    if itemsize_bits(dtype) < 8:
+        return _to_bits(x.astype(_widened(dtype)))
+    bits = lax.bitcast_convert_type(x, f"uint{8 * min(dtype.itemsize, 4)}")
+    return [bits[..., i] for i in range(2)] if dtype.itemsize == 8 else [bits]
 
 
 def _from_bits(parts: Sequence[jax.Array], dtype: np.dtype) -> jax.Array:

@@ -145,8 +145,9 @@ class Memory:
         count = size // 32
         vector = ir.VectorType.get([count], integer(32))
         loaded = llvm.load(vector, address, alignment=size // 8)
-        indices = (constant(i).value for i in range(count))
-        return [Number(llvm.extractelement(loaded, index)) for index in indices]
+        return [
+            Number(llvm.extractelement(loaded, constant(i).value)) for i in range(count)
+        ]
 
     def store(self, offset: Any, *words: Number, elements: int | None = None) -> None:
         """Stores elements that lie in words, at an address as for `words`.
@@ -253,7 +254,7 @@ class Threads:
         loop = dialects.scf.ForOp(*bounds, [number.value for number in carry])
         with ir.InsertionPoint(loop.body):
             carried = map(Number, loop.inner_iter_args)
-            results = body(Number(loop.induction_variable), *carried)
+            results = body(Number(loop.induction_variable), *carried) or ()
             dialects.scf.yield_([number.value for number in results])
         return [Number(result) for result in loop.results]
 
@@ -269,7 +270,7 @@ class Threads:
             holds = condition(*map(Number, before.arguments))
             dialects.scf.condition(holds.value, before.arguments)
         with ir.InsertionPoint(after):
-            results = body(*map(Number, after.arguments))
+            results = body(*map(Number, after.arguments)) or ()
             dialects.scf.yield_([number.value for number in results])
         return [Number(result) for result in loop.results]
 
@@ -291,17 +292,14 @@ class Threads:
         threads = constant(_ALL_OF_A_WARP).value
         return Number(nvvm.redux_sync(number.value, nvvm.ReductionKind.ADD, threads))
 
-    def shuffle_xor(self, number: Number, mask: int) -> Number:
-        """Returns the number of the thread whose index differs in these bits."""
-        return self._shuffle("XOR", number, mask)
-
-    def shuffle(self, number: Number, lane: Any) -> Number:
-        """Returns the number of this thread of the warp."""
-        return self._shuffle("IDX", number, lane)
-
     def _shuffle(self, mode: str, number: Number, argument: Any) -> Number:
         operands = _alike(number, argument, constant(WARP))
         return Number(gpu.ShuffleOp(*operands, gpu.ShuffleMode[mode]).results[0])
+
+    # (number, mask) -> the number of the thread whose index differs in these bits.
+    shuffle_xor = functools.partialmethod(_shuffle, "XOR")
+    # (number, lane) -> the number of this thread of the warp.
+    shuffle = functools.partialmethod(_shuffle, "IDX")
 
     def barrier(self) -> None:
         """Waits for all threads of the program, and for their stores."""

@@ -47,7 +47,7 @@ def launch_blocks(
         in_specs=blocks[: len(operands)],
         out_specs=tuple(blocks[len(operands) :]),
         out_shape=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
-        scratch_shapes=list(scratch),
+        scratch_shapes=scratch,
         name=f"dmljax_{operator}",
         cost_estimate=cost,
         compiler_params=tpu.CompilerParams(dimension_semantics=semantics),

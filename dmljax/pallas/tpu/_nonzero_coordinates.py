@@ -106,13 +106,6 @@ def _compact(nonzero: jax.Array, before: jax.Array, limit: int) -> jax.Array:
     # Windows overlap, and start at any register: the kernel writes them itself.
     of_output = pl.BlockSpec(memory_space=pl.ANY)
     output_vectors = pl.cdiv(limit, SUBLANES * LANES) * SUBLANES + WINDOW
-    output = jax.ShapeDtypeStruct((lines, output_vectors, LANES), np.int32)
-    scratch = [
-        tpu.VMEM((VECTORS, LANES), INTEGER),
-        tpu.VMEM((WINDOW, LANES), INTEGER),
-        tpu.SMEM((1,), INTEGER),
-        tpu.SemaphoreType.DMA,
-    ]
     (flat,) = launch_blocks(
         _compact_block,
         before.reshape(lines * blocks, 1, VECTORS),
@@ -120,8 +113,13 @@ def _compact(nonzero: jax.Array, before: jax.Array, limit: int) -> jax.Array:
         operator="nonzero_coordinates",
         grid=(lines, blocks),
         blocks=[of_before, of_nonzero, of_output],
-        outputs=[output],
-        scratch=scratch,
+        outputs=[jax.ShapeDtypeStruct((lines, output_vectors, LANES), np.int32)],
+        scratch=[
+            tpu.VMEM((VECTORS, LANES), INTEGER),
+            tpu.VMEM((WINDOW, LANES), INTEGER),
+            tpu.SMEM((1,), INTEGER),
+            tpu.SemaphoreType.DMA,
+        ],
         in_order=True,
         limit=limit,
     )
@@ -197,7 +195,7 @@ def _pack(nonzero: Any, before_block: Any, block: Any) -> Any:
     # The rank of the non-zero that belongs in each lane, among those of the vector.
     rank = (lane - before_block - before_vector) & np.int32(LANES - 1)
     # Bisection: `found` counts the elements of the vector before that non-zero.
-    found = jnp.zeros((VECTORS, LANES), np.int32)
+    found = jnp.zeros_like(lane)
     step = LANES // 2
     while step:
         last = found + np.int32(step - 1)
