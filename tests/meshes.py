@@ -113,24 +113,21 @@ def parts_of(mesh, spec):
     return tuple(parts)
 
 
-def divisions(meshes=("2", "4", "8", "2x4"), devices=8, alike=()):
+def divisions(*meshes, devices=8, alike=()):
     """Tests of each case, with the divisions of these meshes to which its row applies.
 
-    A case is skipped if it needs more than `devices`. Meshes of 2 and of 4 devices are
-    slow tests, because 8 devices have the same collectives and more divisions. The
-    specs `alike` divide as other specs do, and are slow tests, too.
+    A case is skipped if it needs more than `devices`. The specs `alike` divide as other
+    specs do, and are left out.
     """
 
     uses = []
     for (name, case), mesh in itertools.product(CASES.items(), meshes):
         few = math.prod(MESHES[mesh][0]) > devices
+        skip = pytest.mark.skipif(few, reason="there are fewer devices here")
         for spec in SPECS[mesh]:
-            marks = [pytest.mark.skipif(few, reason="there are fewer devices here")]
-            if mesh in ("2", "4") or spec in alike:
-                marks.append(pytest.mark.slow)
-            if case.fits(parts_of(mesh, spec)):
+            if spec not in alike and case.fits(parts_of(mesh, spec)):
                 label = f"{name}-{mesh}-{spec}"
-                uses.append(pytest.param(case, mesh, spec, id=label, marks=marks))
+                uses.append(pytest.param(case, mesh, spec, id=label, marks=skip))
     return pytest.mark.parametrize(("case", "mesh", "spec"), uses)
 
 

@@ -202,7 +202,7 @@ def check_sent(devices, case, mesh, spec, kind):
     return text
 
 
-@meshes.divisions(["8", "2x4"])
+@meshes.divisions("8", "2x4")
 def test_eight_gpus_communicate_as_the_page_says(case, mesh, spec):
     check_sent(devices(8), case, mesh, spec, AxisType.Auto)
 

@@ -95,7 +95,7 @@ def test_batches(chip, name):
 
 
 @pytest.mark.parametrize("implementation", ["xla", "pallas"])
-@meshes.divisions(["4", "2x2"])
+@meshes.divisions("4", "2x2")
 def test_four_chips_communicate_as_the_page_says(case, mesh, spec, implementation):
     """With explicit axes, each chip runs the operator in a shard_map: a kernel, too.
 

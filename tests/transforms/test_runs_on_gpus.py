@@ -230,7 +230,7 @@ def test_the_sanitizer_finds_nothing(operator, tool):
 
 
 @meshes.each_kind
-@meshes.divisions(["2", "4", "2x2"], devices=jax.device_count())
+@meshes.divisions("2", "4", "2x2", devices=jax.device_count())
 def test_several_gpus(case, mesh, spec, kind):
     """Values and collectives, as on virtual devices."""
     meshes.check_both(case, mesh, spec, kind, "gpu")

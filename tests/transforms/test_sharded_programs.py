@@ -86,12 +86,12 @@ def test_every_row_of_the_page_has_a_case():
     assert words == set(meshes.MEANINGS)
 
 
-@meshes.divisions(alike=[P("b", None, "a"), P(("a", "b"))])
+@meshes.divisions("8", "2x4", alike=[P("b", None, "a"), P(("a", "b"))])
 def test_automatic_axes(case, mesh, spec):
     check_both(case, mesh, spec, AxisType.Auto)
 
 
-@meshes.divisions(meshes=["2x4"], alike=[P("b", None, "a")])
+@meshes.divisions("2x4", alike=[P("b", None, "a")])
 def test_explicit_axes(case, mesh, spec):
     check_both(case, mesh, spec, AxisType.Explicit)
 
