@@ -281,7 +281,8 @@ class Subject:
         """The types of the newest level's table, then JAX's additional types."""
         support = self.operator.descriptors[0].support
         row = support[max(support)]
-        named = (data_type.name.lower() for data_type in row[self.tensor].data_types)
+        *_, data_types = row[self.tensor]
+        named = (data_type.name.lower() for data_type in data_types)
         return (*named, *EXTRA)
 
     @property
