@@ -18,10 +18,13 @@ nox.options.default_venv_backend = "uv|virtualenv"
 OLDEST, NEWEST = "3.11", "3.13"
 PYTEST = ("python", "-m", "pytest", "-q", "--dist", "worksteal")
 SPHINX = ("sphinx-build", "-q", "-W", "-b", "html", "docs", "docs/_build/html")
-# With the newest JAX we leave out the tests of kernels and of the simulator that runs
-# them on a CPU, and those of the project's tools: benchmarks, the layout of the files
-# and the pictures.
+# Forms by themselves. Every JAX runs test_results.py, which compares each of them.
+FORMS = [pathlib.Path(f"tests/test_{name}_forms.py") for name in ("nonzero", "padding")]
+# With the newest JAX we leave out these, the tests of kernels and of the simulator that
+# runs them on a CPU, and those of the project's tools: benchmarks, the layout of the
+# files and the pictures.
 LEFT_OUT = [
+    *FORMS,
     pathlib.Path("tests/pallas/gpu"),
     pathlib.Path("tests/pallas/tpu"),
     pathlib.Path("tests/transforms/test_lockstep.py"),
@@ -66,7 +69,7 @@ def minimum(session: nox.Session) -> None:
     Model files, pages and tools have no tests here: they call operators alone.
     """
     session.install("-e", ".[test]", *lowest_versions())
-    files = sorted(map(str, pathlib.Path("tests").glob("test_*.py")))
+    files = sorted(map(str, {*pathlib.Path("tests").glob("test_*.py")} - {*FORMS}))
     folders = "tests/directml", "tests/transforms"
     session.run(*PYTEST, "-n", "auto", *files, *folders, *session.posargs)
 
@@ -170,7 +173,10 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session(python=OLDEST)
 def gpu(session: nox.Session) -> None:
-    """All tests on a machine with an NVIDIA GPU. It runs the kernels for real."""
+    """All tests on a machine with an NVIDIA GPU. It runs the kernels for real.
+
+    With several GPUs, write `nox -s gpu -- -n 4`.
+    """
     session.install("-e", ".[test]", "jax[cuda13]")
     flags = {"XLA_FLAGS": "--xla_backend_optimization_level=3"}
     session.run(*PYTEST, "-n", "15", "-m", "", *session.posargs, env=flags)
