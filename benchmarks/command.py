@@ -22,7 +22,6 @@ _T = TypeVar("_T")
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--elements": {"type": int, "help": "of a large array on one device"},
     "--rounds": {"type": int, "default": 15},
-    "--resume": {"action": "store_true", "help": "skip what was timed at this commit"},
     "--sent": {"action": "store_true", "help": "print what devices send, no times"},
     "--only": {"default": "", "help": "text in a case's name"},
     "--device": {"help": "its name in the ledger, if it is not JAX's"},

@@ -3,7 +3,6 @@
     python -m benchmarks.run                       all cases, on the default device
     python -m benchmarks.run --only padding        the cases with this in their text
     python -m benchmarks.run --elements 1024       all arrays small: a quick test
-    python -m benchmarks.run --resume              the cases not timed at this commit
 
 We compare every result with NumPy's before we time it. The columns of a figure:
 
@@ -49,7 +48,7 @@ ROUNDS_OF_CALLS = 20
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the chosen cases."""
-    own = ("--elements", "--rounds", "--resume", "--device")
+    own = "--elements", "--rounds", "--device"
     options = parsed(argv, "benchmarks.run", __doc__, *own)
     device = jax.devices()[0]
     elements = options.elements or ELEMENTS[device.platform]
@@ -60,13 +59,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     ledger.ready(options.out)
     libraries = available(device.platform)
     run = circumstances(options, device_name(device), libraries)
-    if options.resume:
-        timed = {
-            " ".join(line[column] for column in ledger.LABEL)
-            for line in ledger.read(run["device"], options.out)
-            if line["commit"] == run["commit"]
-        }
-        chosen = [case for case in chosen if case.label not in timed]
     bandwidths = ceilings(libraries, rounds=options.rounds)
     run |= {f"{kind}_gb_per_s": speed for kind, speed in bandwidths.items()}
     print(f"{run['device']}: {_shown(bandwidths)} GB/s\n{LEGEND}", file=sys.stderr)

@@ -253,13 +253,9 @@ WEAK = [jnp.full((2, 3), number) for number in (-2, 1.5, 1j)]
 def test_weak_types(x):
     """A weak array does not widen the type of a sum."""
 
-    def results(library):
-        for y in (x, x.astype(x.dtype)):
-            yield list(each_function(library, y))
-
-    ours, theirs = run_both(results)
+    ours, theirs = run_both(functools.partial(each_function, x=x))
     assert_alike(ours, theirs)
-    assert_alike(list(each_function(dnp, x)), theirs[0])
+    assert_alike(list(each_function(dnp, x)), theirs)
 
 
 def test_weak_types_without_a_size():

@@ -195,18 +195,6 @@ def test_a_run_checks_results_and_writes_lines(only, tmp_path):
         assert bool(line["compile_ms"] and line["peak_mib"]) >= inside
 
 
-def test_a_run_is_resumed_where_it_stopped(tmp_path, monkeypatch, capsys):
-    first, second, *_ = (c for c in every("cpu", 2**10) if c.context == "call")
-    monkeypatch.setattr(run, "cases", lambda *_: [first, second])
-    arguments = [*SMALL, "--out", str(tmp_path)]
-    run.main([*arguments, "--only", first.label])
-    capsys.readouterr()
-    run.main([*arguments, "--resume"])
-    shown = capsys.readouterr().out
-    assert second.label in shown
-    assert first.label not in shown
-
-
 each_run = pytest.mark.parametrize("module", [run, scaling, tpu])
 
 

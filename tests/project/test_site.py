@@ -228,13 +228,6 @@ def test_a_tutorial_is_a_notebook(browser, page, tmp_path):
     nbclient.NotebookClient(notebook, timeout=300, resources=place).execute()
 
 
-def test_the_icon_of_the_site_exists(browser):
-    browser.get(f"{ADDRESS}/index.html")
-    icon = browser.find_element("css selector", "link[rel~=icon]")
-    file = SITE / icon.get_attribute("href").removeprefix(f"{ADDRESS}/").split("?")[0]
-    assert "<svg" in file.read_text()
-
-
 # The colour scheme of the pictures. Their style sheets ask for it.
 SCHEMES = """
 return [...new Set([...document.querySelectorAll("article img")]
