@@ -15,6 +15,7 @@ from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._arguments import (
+    KEPT,
     as_array,
     as_dtype,
     as_integer,
@@ -118,23 +119,27 @@ def diagonal_matrix1(
 
     See DML_DIAGONAL_MATRIX1_OPERATOR_DESC in directml.h.
     """
-    zeros = None
+    zeros, scalar = None, None
     if x is None:
         zeros = _describe(shape, dtype)
-        value = as_scalar(NAME, VALUE, value, zeros.dtype)
+        kind = zeros.dtype
     else:
         x = as_array(NAME, X, x)
+        kind = x.dtype
         if shape is not None:
             sizes = ("shape", as_sizes(NAME, "shape", shape)), (X, x.shape)
             require_same(NAME, "sizes", *sizes, " Leave shape out.")
         if dtype is not None:
-            types = ("dtype", as_dtype(NAME, dtype)), (X, x.dtype)
+            types = ("dtype", as_dtype(NAME, dtype)), (X, kind)
             require_same(NAME, "data types", *types, " Leave dtype out.")
-        value = as_scalar(NAME, VALUE, value, x.dtype)
+    # Outside of jit, a third of the time is spent on handing a number over to XLA. For
+    # 0, which is the most frequent, the program has a constant.
+    if not (type(value) is int and value == 0 and kind in KEPT):
+        scalar = as_scalar(NAME, VALUE, value, kind)
     begin, end = _as_bounds(fill_begin, fill_end)
     if isinstance(begin, int) and isinstance(end, int):
-        return _diagonal_matrix1(x, value, (), zeros, (begin, end))
-    return _diagonal_matrix1(x, value, (begin, end), zeros, None)
+        return _diagonal_matrix1(x, scalar, (), zeros, (begin, end))
+    return _diagonal_matrix1(x, scalar, (begin, end), zeros, None)
 
 
 def _describe(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct:
@@ -169,15 +174,16 @@ def _as_bounds(fill_begin: Any, fill_end: Any) -> tuple[Any, Any]:
 
 
 def _as_bound(name: str, bound: Any) -> Any:
-    # A symbolic size is no number yet when the program is traced: it is data.
-    if is_symbolic_dim(bound):
-        return jnp.asarray(bound)
-    given = unwrapped(bound)
-    if isinstance(given, jax.Array):
-        return as_array(NAME, name, given)
-    number = as_integer(NAME, name, given)
-    check_int32(NAME, name, number)
-    return number
+    if type(bound) is not int:
+        # A symbolic size is no number yet when the program is traced: it is data.
+        if is_symbolic_dim(bound):
+            return jnp.asarray(bound)
+        bound = unwrapped(bound)
+        if isinstance(bound, jax.Array):
+            return as_array(NAME, name, bound)
+        bound = as_integer(NAME, name, bound)
+    check_int32(NAME, name, bound)
+    return bound
 
 
 def check_int32(operator: str, name: str, value: int) -> None:
@@ -206,7 +212,7 @@ def check_diagonals(operator: str, name: str, shape: tuple[int, ...]) -> None:
 @compiled("zeros", "span")
 def _diagonal_matrix1(
     x: jax.Array | None,
-    value: jax.Array,
+    value: jax.Array | None,
     bounds: tuple[jax.Array, ...],
     zeros: jax.ShapeDtypeStruct | None,
     span: tuple[int, int] | None,
@@ -235,6 +241,8 @@ def _diagonal_matrix1(
         int32 = np.dtype(np.int32)
         array = convert_scalar(NAME, argument, array, int32, owner="a diagonal")
         scalars.append(array)
+    if value is None:
+        value = jnp.zeros((), described.dtype)
     scalars.append(convert_scalar(NAME, VALUE, value, described.dtype))
     scalars = [scalar.reshape((1,) * rank) for scalar in scalars]
     # One zero for each matrix is shared by its elements: no array is read.
