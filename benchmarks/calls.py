@@ -77,6 +77,8 @@ def _upper_triangle(x: Data) -> Case:
     static = (DataType.FLOAT32, 0, LOWEST, 0)
     desc = dmljax.DiagonalMatrix1Desc(tensor, tensor, *static)
     functions = _functions(jnp.triu, _triu, desc)
+    # A value other than the integer 0 is handed over to XLA.
+    functions["dmljax 0.0"] = functools.partial(_triu, value=0.0)
     return _call("diagonal_matrix1", "upper triangle", (x,), x, functions, oracle)
 
 
@@ -109,8 +111,8 @@ def _padded(x: Data, name: str) -> Case:
     return _call("padding", name, (x,), padded, functions, oracle)
 
 
-def _triu(x: Any) -> Any:
-    return dmljax.diagonal_matrix1(x, value=0, fill_begin=None, fill_end=0)
+def _triu(x: Any, value: float = 0) -> Any:
+    return dmljax.diagonal_matrix1(x, value=value, fill_begin=None, fill_end=0)
 
 
 def _padding(x: Any, mode: PaddingMode) -> Any:
