@@ -15,7 +15,6 @@ from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._arguments import (
-    KEPT,
     as_array,
     as_dtype,
     as_integer,
@@ -119,23 +118,22 @@ def diagonal_matrix1(
 
     See DML_DIAGONAL_MATRIX1_OPERATOR_DESC in directml.h.
     """
-    zeros, scalar = None, None
+    zeros = scalar = None
     if x is None:
-        zeros = _describe(shape, dtype)
-        kind = zeros.dtype
+        described: Any = _describe(shape, dtype)
+        zeros = described
     else:
-        x = as_array(NAME, X, x)
-        kind = x.dtype
+        described = x = as_array(NAME, X, x)
         if shape is not None:
             sizes = ("shape", as_sizes(NAME, "shape", shape)), (X, x.shape)
             require_same(NAME, "sizes", *sizes, " Leave shape out.")
         if dtype is not None:
-            types = ("dtype", as_dtype(NAME, dtype)), (X, kind)
+            types = ("dtype", as_dtype(NAME, dtype)), (X, x.dtype)
             require_same(NAME, "data types", *types, " Leave dtype out.")
-    # Outside of jit, a third of the time is spent on handing a number over to XLA. For
-    # 0, which is the most frequent, the program has a constant.
-    if not (type(value) is int and value == 0 and kind in KEPT):
-        scalar = as_scalar(NAME, VALUE, value, kind)
+    # A program has the frequent value 0 as a constant. Outside of jit, handing another
+    # number over takes as long as the rest of a call.
+    if not (type(value) is int and value == 0):
+        scalar = as_scalar(NAME, VALUE, value, described.dtype)
     begin, end = _as_bounds(fill_begin, fill_end)
     if isinstance(begin, int) and isinstance(end, int):
         return _diagonal_matrix1(x, scalar, (), zeros, (begin, end))
