@@ -18,7 +18,8 @@ nox.options.default_venv_backend = "uv|virtualenv"
 OLDEST, NEWEST = "3.11", "3.13"
 PYTEST = ("python", "-m", "pytest", "-q", "--dist", "worksteal")
 SPHINX = ("sphinx-build", "-q", "-W", "-b", "html", "docs", "docs/_build/html")
-# Forms by themselves. Every JAX runs test_results.py, which compares each of them.
+# Single forms. Every JAX runs test_results.py, with the definition, the divisible form
+# and the form for CPUs of each operator. The session `tests` runs the others.
 FORMS = [pathlib.Path(f"tests/test_{name}_forms.py") for name in ("nonzero", "padding")]
 # With the newest JAX we leave out these, the tests of kernels and of the simulator that
 # runs them on a CPU, and those of the project's tools: benchmarks, the layout of the
@@ -66,7 +67,8 @@ def commands_of_the_package() -> list[list[str]]:
 def minimum(session: nox.Session) -> None:
     """The declared minimum of every dependency: the tests that depend on JAX's version.
 
-    Model files, pages and tools have no tests here: they call operators alone.
+    Model files, pages and tools have no tests here: they call operators alone. The
+    tests of FORMS are left out, too.
     """
     session.install("-e", ".[test]", *lowest_versions())
     files = sorted(map(str, {*pathlib.Path("tests").glob("test_*.py")} - {*FORMS}))

@@ -142,15 +142,6 @@ def summary(found: Sequence[Sequence[Row]]) -> dict[str, int]:
     return counts
 
 
-def show_bar(done: int, total: int, name: str) -> None:
-    """Shows the progress of the command on a terminal's last line."""
-    if sys.stderr.isatty():
-        bar = "#" * done + "." * (total - done)
-        line = f"[{bar}] {name}" if done < total else ""
-        clear = "\r\x1b[K"  # to the beginning of the line; erase to its end
-        print(f"{clear}{line}", end="", file=sys.stderr, flush=True)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Prints a table with a line for each spelling, and a summary."""
     parser = argparse.ArgumentParser(
@@ -185,11 +176,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         header = ("program", "dmljax", "jax.numpy", "ratio", "noise", "beside")
         print(COLUMNS.format(*header), flush=True)
     found = []
-    for done, case in enumerate(chosen):
-        show_bar(done, len(chosen), case.name)
+    for case in chosen:
         rows = rows_of(case, options.rounds)
         found.append(rows)
-        show_bar(len(chosen), len(chosen), "")
         if not options.json:
             for row in rows:
                 print(row.line(), flush=True)

@@ -148,11 +148,11 @@ FORMS = {
     "no kernel": Plain("gpu", LARGE, _dict(NONZERO.kernels, clear=True)),
     "kernel": Plain("gpu", SMALL, _dict(NONZERO.kernels, cuda=_from_0)),
     # The rows that `put` writes back.
-    "written": Plain(
+    "rows scattered": Plain(
         "gpu",
         "rows of a mask and back",
         _dict(
-            _nonzero_coordinates_result.ON_PLATFORM,
+            _nonzero_coordinates_result.WRITE_ON_PLATFORM,
             cuda=_nonzero_coordinates_result.scatter_rows,
         ),
     ),

@@ -24,7 +24,7 @@ from dmljax import __version__
 from dmljax._check import ModelError, escaped, shortened
 from dmljax._directml.support import support_markdown
 from dmljax._model.limits import MOST_ELEMENTS
-from dmljax._model.output import Targets
+from dmljax._model.output import Targets, show_on
 from dmljax._model.parse import operator_class, parse_model, read_stream
 from dmljax._model.run import (
     PLATFORMS,
@@ -71,7 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
         return 0
-    except SystemExit as done:  # argparse raises it for --help and --version
+    # argparse raises it for --help and --version, and _exit_on_sigterm for SIGTERM.
+    except SystemExit as done:
         return int(done.code or 0)
     except BrokenPipeError:  # such as `dmljax support | head -1`
         _discard(sys.stdout)
@@ -96,10 +97,10 @@ def _complain(message: str) -> None:
 
 
 def _write_error(line: str) -> None:
-    """Writes to standard error. If it is full or closed, the status says enough."""
+    """Writes a line to standard error, unless that is full or closed."""
     if sys.stderr is not None:
         try:
-            print(line, file=sys.stderr, flush=True)
+            print(show_on(sys.stderr, line), file=sys.stderr, flush=True)
         except OSError:
             _discard(sys.stderr)
 
@@ -210,7 +211,7 @@ def _run(arguments: argparse.Namespace) -> None:
         with _exit_on_sigterm():
             written = write_outputs(results)
         if len(models) > 1:
-            print(f"==> {escaped(name)} <==")
+            print(show_on(sys.stdout, f"==> {escaped(name)} <=="))
         for line in written:
             _say(line)
         print_outputs(results)

@@ -155,7 +155,7 @@ def as_array(
     if is_python_number(given):
         try:
             array = np.array(given, jnp.result_type(given))
-        except OverflowError:  # 64 bits, or an object: both are refused below
+        except OverflowError:  # 64 bits, which need x64 mode, or an object: see below
             array = np.asarray(given)
     elif isinstance(given, jax.Array):
         array = given

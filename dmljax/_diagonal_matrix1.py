@@ -1,6 +1,6 @@
 """DIAGONAL_MATRIX1: fills a span of diagonals with a value.
 
-All of the operator is here.
+The operator is here, but for its descriptor, and for the select in `_select`.
 """
 
 from __future__ import annotations
@@ -96,9 +96,9 @@ def diagonal_matrix1(
       An array (..., height, width), differentiable in `x` and `value`.
 
     Raises:
-      DescriptorError: if the rank is below 2, if a matrix has 2^31 or more columns, if
-        a bound is not an INT32, or if `shape`, `dtype` or `value` does not agree with
-        `x`.
+      DescriptorError: if the rank is below 2, if a size is negative, if a matrix has
+        more than 2^31 rows or 2^31 or more columns, if a bound is not an INT32, or if
+        `shape`, `dtype` or `value` does not agree with `x`.
       TypeError: if `x` is not an array, if both `x` and `shape` are None, or if one
         bound is given and the other is left out.
 
@@ -120,20 +120,23 @@ def diagonal_matrix1(
     """
     zeros = scalar = None
     if x is None:
-        described: Any = _describe(shape, dtype)
-        zeros = described
+        zeros = _describe(shape, dtype)
+        kind = zeros.dtype
     else:
-        described = x = as_array(NAME, X, x)
+        x = as_array(NAME, X, x)
+        kind = x.dtype
         if shape is not None:
             sizes = ("shape", as_sizes(NAME, "shape", shape)), (X, x.shape)
             require_same(NAME, "sizes", *sizes, " Leave shape out.")
         if dtype is not None:
-            types = ("dtype", as_dtype(NAME, dtype)), (X, x.dtype)
+            types = ("dtype", as_dtype(NAME, dtype)), (X, kind)
             require_same(NAME, "data types", *types, " Leave dtype out.")
-    # A program has the frequent value 0 as a constant. Outside of jit, handing another
-    # number over takes as long as the rest of a call.
+    # None stands for the frequent value 0, which the program has as a constant. Outside
+    # of jit, handing a number over takes as long as the rest of a call
+    # (benchmarks/results/x86_64-cpu.csv, "upper triangle", "dmljax" and "dmljax 0.0").
+    # A float could be -0.0.
     if not (type(value) is int and value == 0):
-        scalar = as_scalar(NAME, VALUE, value, described.dtype)
+        scalar = as_scalar(NAME, VALUE, value, kind)
     begin, end = _as_bounds(fill_begin, fill_end)
     if isinstance(begin, int) and isinstance(end, int):
         return _diagonal_matrix1(x, scalar, (), zeros, (begin, end))
@@ -215,7 +218,10 @@ def _diagonal_matrix1(
     zeros: jax.ShapeDtypeStruct | None,
     span: tuple[int, int] | None,
 ) -> jax.Array:
-    """Fills between both bounds, which are data, or numbers in a span."""
+    """Fills between the arrays in `bounds` or, without these, the numbers in `span`.
+
+    A value of None is 0.
+    """
     described: Any = zeros if x is None else x
     shape = described.shape
     rank = len(shape)
@@ -258,8 +264,8 @@ def _xla(
     rank = len(sizes)
     # Diagonals are counted in int32, as the bounds are. The iotas have the full size of
     # the output, and take no memory. With a mask that is broadcast along the batch,
-    # XLA's softmax fusion is 1.8 to 3 times as slow (results/nvidia-h200.csv, "causal
-    # softmax" and "jnp tril").
+    # XLA's softmax fusion is 1.8 to 3 times as slow
+    # (benchmarks/results/nvidia-h200.csv, "causal softmax" and "jnp tril").
     row = lax.broadcasted_iota(np.int32, sizes, rank - 2)
     column = lax.broadcasted_iota(np.int32, sizes, rank - 1)
     top_x = lax.sub(column, row)
@@ -267,19 +273,20 @@ def _xla(
         begin, end = jnp.broadcast_arrays(*data)
     else:
         begin, end = (lax.full((1,) * rank, bound, np.int32) for bound in span)
-    bounds = lax.ge(end, begin), begin, end
+    scalars = lax.ge(end, begin), begin, end
     if span is None:
         # XLA for GPUs chooses the blocks of a fusion by the number of its operations,
         # also of those on single numbers. The barrier keeps these out of a softmax: it
-        # takes 0.092 ms with the barrier, 0.101 without (results/nvidia-h200.csv, "each
-        # head").
-        bounds = lax.optimization_barrier(bounds)
+        # takes 0.092 ms with the barrier, 0.101 without
+        # (benchmarks/results/nvidia-h200.csv, "each head").
+        scalars = lax.optimization_barrier(scalars)
     is_ordered, begin, end = (
-        lax.broadcast_in_dim(bound, sizes, range(rank)) for bound in bounds
+        lax.broadcast_in_dim(scalar, sizes, range(rank)) for scalar in scalars
     )
-    # The page's line: (end >= begin) ^ (top_x >= begin) ^ (top_x < end).
-    is_between = lax.bitwise_xor(lax.ge(top_x, begin), lax.lt(top_x, end))
-    return select(lax.bitwise_xor(is_ordered, is_between), value, x)
+    # DirectML's formula: (end >= begin) ^ (top_x >= begin) ^ (top_x < end). The last
+    # two differ outside of the span, whichever bound is the smaller one.
+    is_outside = lax.bitwise_xor(lax.ge(top_x, begin), lax.lt(top_x, end))
+    return select(lax.bitwise_xor(is_ordered, is_outside), value, x)
 
 
 def _sizes(

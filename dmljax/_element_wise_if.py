@@ -1,7 +1,7 @@
 """ELEMENT_WISE_IF: selects between two tensors, element by element.
 
-All of the operator is here, but for its descriptor. Most of it decides which type a
-scalar operand has.
+The operator is here, but for its descriptor, and for the select in `_select`. Most of
+it decides which type a scalar operand has.
 """
 
 from __future__ import annotations
@@ -152,7 +152,8 @@ def gives_way(array: jax.Array) -> int:
 
 def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
     # A select, never arithmetic: NaN in the side that is not selected must not leak.
-    # Every uint8 except 0 selects `a`: astype compares with 0, and takes no bit.
+    # Every uint8 except 0 selects `a`: the conversion to bool compares with 0, and does
+    # not take the lowest bit.
     sizes = jnp.broadcast_shapes(condition.shape, a.shape, b.shape)
     condition = lax.broadcast_in_dim(condition, sizes, range(len(sizes)))
     return select(lax.convert_element_type(condition, bool), a, b)

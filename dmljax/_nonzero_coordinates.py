@@ -74,8 +74,9 @@ def nonzero_coordinates(
         are not zero, so K was too small if the count is larger. Memory for K rows is
         enough: no array of M rows is made. A symbolic size is at least 1. None stands
         for a row for each element.
-      implementation: None lets us choose: the Pallas kernel on an NVIDIA GPU from
-        Hopper on, from 2^20 elements on, and else XLA's code. "xla" and "pallas" ask
+      implementation: None lets us choose: XLA's code, or the Pallas kernel on an
+        NVIDIA GPU from Hopper on, if `x` or the coordinates have 2^20 elements or more,
+        and the program is neither exported nor divided by XLA. "xla" and "pallas" ask
         for one of them.
 
     Returns:
@@ -126,13 +127,11 @@ def nonzero_coordinates(
         # hint that an upper bound is enough.
         check_static(NAME, "size", size, "an upper bound of the count")
         size = as_size(NAME, "size", size)
-        if isinstance(size, int):
-            low = 0
-            legal = 0 <= size <= MAX_ELEMENTS
-        else:
-            low = 1  # JAX can't scatter into an array that may be empty
-            legal = decide_at_most(NAME, low, size)
-        if not legal:
+        known = isinstance(size, int)
+        # JAX can't scatter into an array that may be empty, as one of a symbolic size,
+        # and takes such a size to be below 2^31.
+        low = 0 if known else 1
+        if not decide_at_most(NAME, low, size) or (known and size > MAX_ELEMENTS):
             raise DescriptorError(
                 f"{NAME}: size is {size}; it must be a number of rows, {low} to "
                 f"{MAX_ELEMENTS}."
@@ -242,7 +241,8 @@ def _by_kernel(
     size: int | None,
     **static: Any,
 ) -> Outputs:
-    """Finds the coordinates by the kernel of a platform. A kernel takes lines."""
+    """Finds the coordinates by the kernel of a platform."""
+    # Not every JAX has the modules that a kernel imports.
     if platform == "cuda":
         from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates as kernel
     else:

@@ -105,11 +105,12 @@ class NonzeroCoordinates(_Outputs):
 
         All reads are in range, and ``checkify.index_checks`` finds no error. The call
         can be differentiated in `x` and in `fill_value`. Its derivatives drop rows past
-        the count as ``put`` does, and these checks report that.
+        the count, and elements without a row, and these checks report that.
 
         Args:
           x: sizes S and then any others, where the array that was searched has sizes S.
-            Outside of ``vmap``, the dimensions of its batch come first.
+            If the result comes out of a ``vmap``, the dimensions of that batch come
+            first.
           fill_value: what the rows past the count hold. A scalar of the type of `x`.
 
         Returns:
@@ -134,8 +135,8 @@ class NonzeroCoordinates(_Outputs):
     def put(self, x: ArrayLike, rows: ArrayLike, /) -> jax.Array:
         """Writes a row for each row of coordinates, and returns the new array.
 
-        It is the way back of ``take``. Rows past the count are dropped. They are
-        written past the end of `x`, as by ``.at[..].set(.., mode="drop")``, and
+        It is the way back of ``take``. Rows past the count are dropped. Their index is
+        past the end of an array, as in ``.at[..].set(.., mode="drop")``, and
         ``checkify.index_checks`` reports that, as it does for every such call. The call
         can be differentiated in `x` and in `rows`.
 
@@ -256,7 +257,9 @@ def _leading_dimensions(name: str, kept: NonzeroCoordinates, x: jax.Array) -> in
     found = x.shape[: len(wanted)]
     fits = len(found) == len(wanted)
     for size, own in zip(wanted, found, strict=False):
-        fits = fits and (isinstance(size, str) or size == own)
+        # In a later program, a number may stand for a symbolic size.
+        same = size == (own if isinstance(size, int) else str(own))
+        fits = fits and (same or (isinstance(size, str) and isinstance(own, int)))
     if not fits:
         text = (
             f"{name}: x has sizes {show(x.shape)}; it must begin with "
@@ -269,12 +272,15 @@ def _leading_dimensions(name: str, kept: NonzeroCoordinates, x: jax.Array) -> in
             )
         raise DescriptorError(text)
     # Without x64 mode JAX indexes with int32, and would wrap a larger index in silence.
-    # JAX takes a symbolic size to be below 2^31.
-    largest = max((n for n in found if isinstance(n, int)), default=0)
+    # The inverse index has the numbers of rows. JAX takes symbolic sizes to be below
+    # 2^31.
+    rows = kept.coordinates.shape[-2]
+    largest = max((n for n in (*found, rows) if isinstance(n, int)), default=0)
     if largest >= 2**31 and not x64_enabled():
         raise DescriptorError(
-            f"{name}: x has sizes {show(x.shape)}; indices of 2^31 and more need JAX's "
-            "x64 mode. Turn it on by jax.config.update('jax_enable_x64', True)."
+            f"{name}: x has sizes {show(x.shape)}, and there are {show(rows)} rows; "
+            "indices of 2^31 and more need JAX's x64 mode. Turn it on by "
+            "jax.config.update('jax_enable_x64', True)."
         )
     return len(wanted)
 
@@ -325,7 +331,8 @@ def _by_xla(
 # mask and back" with its gradient takes three times as long on a CPU
 # (benchmarks/results/x86_64-cpu.csv). The derivative of `put` is a scatter by the
 # index, whose transpose is a gather as well. It needs the inverse index only to know
-# which elements were overwritten.
+# which elements were overwritten. `select_rows` reads by the inverse index, too. All
+# of this is custom_jvp and no primitive: JAX transposes each derivative by itself.
 
 
 @jax.custom_jvp
@@ -343,6 +350,8 @@ def read_rows(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
 def _read_rows_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     rows = read_rows(*primals)
     zeros = jnp.zeros_like(rows)
+    if rows.shape[0] == 0:  # JAX can't transpose a scatter into an empty array
+        return rows, zeros
     tangent = zeros.at[_inverse(*primals)].add(tangents[0], **WRITE_ONCE)
     return rows, tangent
 
@@ -353,17 +362,20 @@ def write_rows(
 ) -> jax.Array:
     """Writes the valid rows into x."""
     elements = math.prod(x.shape[: len(index)])
-    row = math.prod(x.shape[len(index) :])
-    # A scatter moves the rows alone. But it writes into the array, and XLA first copies
-    # an array that the program needs later. On an H100, "rows of a mask and back" takes
-    # 0.56 to 0.64 of the time by a select (benchmarks/results/
-    # nvidia-h100-80gb-hbm3.csv, "[written]"). In a loop that overwrites its array, XLA
-    # copies nothing. There, a select takes 1.1 times as long for a row of each element,
-    # and twice as long for half as many (docs/development/lab_notes.md).
-    if not (at_most(elements, 2 * rows.shape[0]) and at_most(16, row)):
+    values = math.prod(x.shape[len(index) :])  # of a row
+    # A scatter moves the rows alone, but it writes into the array. XLA copies the array
+    # first if the program was called with it or needs it later. A select copies nothing
+    # first. On an H100 it takes 0.56 to 0.64 of the time for 2^20 elements, and 0.88 to
+    # 0.93 for 2^12 (benchmarks/results/nvidia-h100-80gb-hbm3.csv, "rows of a mask and
+    # back"; "[rows scattered]" is the scatter). It lost for rows of one value, and in a
+    # loop that overwrites its array, where a scatter copies nothing: there it takes 1.1
+    # times as long with a row for each element, and twice as long for half as many
+    # (docs/development/lab_notes.md). So we chose it for rows of 16 values and more, if
+    # at least half of the elements have room.
+    if not (at_most(elements, 2 * rows.shape[0]) and at_most(16, values)):
         return scatter_rows(x, rows, valid, index)
     written: jax.Array = lax.platform_dependent(
-        x, rows, valid, index, **ON_PLATFORM, default=scatter_rows
+        x, rows, valid, index, **WRITE_ON_PLATFORM, default=scatter_rows
     )
     return written
 
@@ -371,7 +383,7 @@ def write_rows(
 def scatter_rows(
     x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index
 ) -> jax.Array:
-    """Writes each valid row to its place."""
+    """Writes each valid row to its place. A scatter drops places past the end."""
     places = _past_the_end(x, valid, index)
     return x.at[places].set(rows, **WRITE_ONCE)
 
@@ -379,15 +391,17 @@ def scatter_rows(
 def select_rows(
     x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index
 ) -> jax.Array:
-    """Reads the row of each element that has one."""
+    """Reads the row of each element, and keeps the element if it has none."""
     inverse = _inverse(x, valid, index)
     has_row = inverse < to_scalar(rows.shape[0], np.uint32)
     own = read_rows(rows, has_row, (inverse,))
     return jnp.where(_repeated(has_row, x), own, x)
 
 
-# On a CPU a select took eight times as long as a scatter.
-ON_PLATFORM = {"cuda": select_rows}
+# The forms that are faster on a platform than a scatter. On a CPU the select took eight
+# times as long (docs/development/lab_notes.md). We timed no TPU and no other GPU. XLA
+# may divide these forms: on two H100s the select took no longer.
+WRITE_ON_PLATFORM = {"cuda": select_rows}
 
 
 @write_rows.defjvp
@@ -412,7 +426,7 @@ def _inverse(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
 
 
 def _repeated(first: jax.Array, x: jax.Array) -> jax.Array:
-    """Repeats values along the last dimensions of `x`."""
+    """Returns an array of the sizes of `x`: a value of `first` for a whole row."""
     return lax.broadcast_in_dim(first, x.shape, range(first.ndim))
 
 
@@ -431,7 +445,8 @@ def _flatten(found: NonzeroCoordinates) -> tuple[Any, Searched | None]:
 
 
 jax.tree_util.register_pytree_with_keys(NonzeroCoordinates, _flatten, nonzero_result)
-# Without this registration JAX can't export a program that returns the tuple as bytes.
+# Without this registration JAX can't write an exported program as bytes if the program
+# takes or returns a result.
 export.register_pytree_node_serialization(
     NonzeroCoordinates,
     serialized_name="dmljax.NonzeroCoordinates",

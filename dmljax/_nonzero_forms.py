@@ -31,7 +31,8 @@ from dmljax._types import Outputs, index_mode, mode_of, to_scalar
 BIT_WORD = 32  # the elements of a bit word
 BLOCK = 16  # numbers that one level of a running sum adds up
 MANY = 2**23  # elements from which on bit words pay
-# Options of a scatter that drops indices past the end. The other indices are unique.
+# Options of a scatter whose indices are unique but for those past the end. It drops
+# these, and writes to no element twice, as `unique_indices` promises XLA.
 WRITE_ONCE: Any = {
     "mode": "drop",
     "unique_indices": True,

@@ -1,6 +1,6 @@
 """ONE_HOT: sequences that are off everywhere except at one index.
 
-All of the operator is here.
+The operator is here, but for its descriptor, and for the select in `_select`.
 """
 
 from __future__ import annotations

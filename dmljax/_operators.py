@@ -1,7 +1,7 @@
 """The registry: the only list of operators in the package.
 
 The model runner, the command line, the documentation, the benchmarks and the tests read
-it, and `dmljax` exports the names in `__all__`. A new operator needs one import, its
+it, and `dmljax` exports the names in `__all__`. A new operator needs its imports, its
 public names, and one entry here.
 """
 

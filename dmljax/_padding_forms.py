@@ -236,6 +236,7 @@ def write_strips(
 
 
 gathered = by_axes(gather, last_first=True)
+by_strips = by_axes(write_strips, last_first=True)
 
 
 def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
@@ -246,8 +247,7 @@ def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     Automatic axes run the strips and take 0.609 ms
     (benchmarks/results/nvidia-h200-scaling.csv).
     """
-    by_strips = by_axes(write_strips, last_first=True)
-    # A complex number has no bits in one integer.
+    # JAX has no conversion from complex numbers to the integers of their bits.
     if static["mode"] is PaddingMode.CONSTANT or x.dtype.kind == "c":
         return by_strips(x, *value, **static)
     kind = x.dtype
@@ -270,8 +270,8 @@ def join(
 ) -> jax.Array:
     """Pads along one axis by joining strips to `x`, as jnp.pad does.
 
-    jnp.pad joins one slice for each fold. A gather is the same program however wide
-    the padding is.
+    jnp.pad joins one slice each time that it mirrors or repeats `x`. A gather is the
+    same program however wide the padding is.
     """
     size = x.shape[axis]
     known = all(isinstance(n, int) for n in (before, size, after))
@@ -394,9 +394,10 @@ def _bring_inside(
 
 
 def _remainder(number: int, period: int) -> int:
-    """Returns ``number % period``. The number may be negative, down to -period.
+    """Returns ``number % period``. The number may be negative.
 
-    JAX can compare a symbolic sum with a size, but decides little about a remainder.
+    JAX can compare a symbolic sum with a size, but decides little about a remainder. So
+    we try the two usual cases first.
     """
     for remainder in (number, number + period):
         if at_most(0, remainder) and at_most(remainder + 1, period):

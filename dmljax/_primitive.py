@@ -7,9 +7,10 @@ operator (docs/development/design.md has more).
 
 A form is chosen when a program is lowered, for the platform that it is lowered for. A
 program that is exported on one machine has the right form on another. We chose
-primitives because jax.custom_vjp has no forward mode, jax.custom_jvp has no
-linear_transpose, and neither can choose by platform. JAX describes the rules that a
-primitive needs (https://docs.jax.dev/en/latest/jax-primitives.html).
+primitives because jax.custom_vjp has no forward mode, jax.custom_jvp takes no rule for
+the transpose, and the body of neither knows for how many devices it is lowered. JAX
+describes the rules that a primitive needs
+(https://docs.jax.dev/en/latest/jax-primitives.html).
 """
 
 import contextlib
@@ -48,7 +49,7 @@ Implementation = Literal["xla", "pallas"] | None
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """An operator as a Pallas kernel.
+    """A form that is written in Pallas, and when it is the default.
 
     Attributes:
       form: takes the arguments of `OperatorPrimitive.xla`. It imports the kernel's
@@ -325,14 +326,14 @@ def compiled(*static: str) -> Callable[[Callable[..., Result]], Callable[..., Re
     operations under the name of the function.
     """
 
-    # A jaxpr that has the operations of the function, and not a call of it, is faster
-    # to trace and to lower.
-    def compile(function: Callable[..., Result]) -> Callable[..., Result]:
+    def wrap(function: Callable[..., Result]) -> Callable[..., Result]:
         scope = f"dmljax.{function.__name__.strip('_')}"
         scoped = jax.named_scope(scope)(function)
+        # With `inline`, a jaxpr has the operations of the function, and not a call of
+        # it: it is faster to trace and to lower.
         return jax.jit(scoped, static_argnames=static, inline=INLINE)
 
-    return compile
+    return wrap
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

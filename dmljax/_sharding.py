@@ -121,8 +121,7 @@ def _divided(x: jax.Array) -> dict[int, MeshAxes]:
     """Returns the mesh axes of each dimension that the type of `x` divides.
 
     The type of an array names explicit axes alone: an array that is sharded over
-    automatic axes, and a part inside a shard_map, have None for each dimension. () also
-    stands for no axis.
+    automatic axes, and a part inside a shard_map, have None for each dimension.
     """
     divided = {}
     for dimension, entry in enumerate(jax.typeof(x).sharding.spec):

@@ -381,7 +381,7 @@ def _find(
     a search on a device.
     """
     if size is None and isinstance(given, np.ndarray):
-        size = int(np.count_nonzero(given))
+        size = int(np.count_nonzero(_converted(given, x)))
     found = nonzero_coordinates(x, size=size)
     if size is not None:
         return found, found.coordinates.shape[0]
@@ -392,6 +392,12 @@ def _find(
             "elements to return.",
         )
     return found, int(found.count)
+
+
+def _converted(given: np.ndarray, x: jax.Array) -> np.ndarray:
+    """Converts an array to the type of `x`: 2^32 and 1e-300 may become 0 in JAX."""
+    with np.errstate(over="ignore"):  # a number past the largest float is infinity
+        return given.astype(x.dtype)
 
 
 @compiled("rows")
@@ -517,7 +523,7 @@ def _compress(
     if longer and size is None:
         past: Any = chosen[length:]
         if isinstance(condition, np.ndarray):  # known in a program, too
-            past = condition.ravel()[length:]
+            past = _converted(condition, chosen).ravel()[length:]
         if past.any():
             raise DescriptorError(
                 f"{name}: condition is true past the end of the axis of {length} "

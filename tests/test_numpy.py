@@ -155,6 +155,13 @@ def test_calls_without_a_size(name, arrays):
             run(lambda x: function(x, *others))(x)
 
 
+@pytest.mark.parametrize("small", [2**32, 1e-300])
+def test_elements_of_numpy_that_are_0_in_jax(small):
+    x = np.array([1, 0, small])
+    assert dnp.flatnonzero(x).tolist() == [0]
+    assert dnp.compress(x, np.ones(1)).tolist() == [1]
+
+
 def each_function(library, x):
     """The results of every function that returns elements of `x`."""
     chosen = jnp.real(x).astype(bool)

@@ -24,8 +24,9 @@ def field(
 ) -> Any:
     """Declares a field of a `Struct` that callers may give as another type.
 
-    The converter returns a value that it can't convert as it is. The checks of the
-    struct then refuse the value, with a message that names the operator.
+    The converter of an operator's field returns a value that it can't convert as it is.
+    The checks of the struct then refuse the value, with a message that names the
+    operator. The converter of a tensor's field may raise the error itself.
     """
     return dataclasses.field(default=default, metadata={"converter": converter})
 

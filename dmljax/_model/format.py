@@ -57,14 +57,14 @@ STRUCT = of_type(
 # UNKNOWN stands for a list of elements that have their own types.
 DATA_TYPE = choice(*DATA_TYPES, "UNKNOWN", prefix=enum_prefix(DataType))
 
+# Fields marked "ignored" mean nothing to our operators. The tables have them because
+# models for the tool do; we check their types all the same.
 MODEL = {
     "resources": required(OBJECT),
     "dispatchables": required(OBJECT),
     "commands": required(LIST),
     "$schema": STRING,  # ignored
 }
-# Fields marked "ignored" mean nothing to our operators. The tables have them because
-# models for the tool do; we check their types all the same.
 RESOURCE = {
     "initialValuesDataType": DATA_TYPE,
     "initialValues": required(VALUES),

@@ -1,8 +1,6 @@
 """The comparison with jax.numpy: the table, the JSON, the summary."""
 
-import io
 import json
-import sys
 
 import pytest
 
@@ -73,12 +71,3 @@ def test_a_noisy_program_is_timed_again_and_the_quieter_try_stays(monkeypatch):
     assert len(rows) == spellings
     assert max(row.noise for row in rows) == 0.2
     assert list(noises) == []
-
-
-def test_a_terminal_shows_how_far_it_is(monkeypatch):
-    terminal = io.StringIO()
-    monkeypatch.setattr(terminal, "isatty", lambda: True)
-    monkeypatch.setattr(sys, "stderr", terminal)
-    compare.show_bar(1, 3, "router")
-    compare.show_bar(3, 3, "")
-    assert terminal.getvalue() == "\r\x1b[K[#..] router\r\x1b[K"

@@ -2,9 +2,10 @@
 
 JAX describes both in https://docs.jax.dev/en/latest/pallas/gpu/reference.html.
 
-A kernel is the code of one *thread*. `_threads` has the operations of a thread, and
-`_launch` runs a kernel in all threads of all programs. On a CPU, the tests simulate
-both (tests/pallas/lockstep.py). The words of the parent package hold here, and these:
+Here, a kernel is written as the code of one *thread*. `_threads` has the operations of
+a thread, and `_launch` runs a kernel in all threads of all programs. On a CPU, the
+tests simulate both (tests/pallas/lockstep.py). The words of the parent package hold
+here, and these:
 
 - *warp*: 32 threads that run together and can exchange numbers. A thread is a *lane* of
   its warp.
@@ -25,11 +26,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 WARP = 32  # the threads of a warp
-# The body of a loop takes and returns the carried numbers; None if there are none.
+# The body of a loop takes and returns the carried numbers. Without any it returns None.
 Body = Callable[..., Sequence[Any] | None]
 
 
-def joined(parts: Sequence[Any], size: int) -> Any:
+def word_of(parts: Sequence[Any], size: int) -> Any:
     """Joins parts of `size` bits to a word, the first in the lowest bits."""
     word = parts[0]
     for i, part in enumerate(parts[1:], 1):

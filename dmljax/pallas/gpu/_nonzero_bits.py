@@ -22,7 +22,7 @@ from jax import lax
 from jax.dtypes import itemsize_bits
 
 from dmljax._nonzero_forms import BIT_WORD, is_nonzero, zero_patterns
-from dmljax.pallas.gpu import joined
+from dmljax.pallas.gpu import word_of
 
 
 def as_bits(x: jax.Array) -> tuple[jax.Array, int, int]:
@@ -56,7 +56,7 @@ def flags_of_words(words: Sequence[Any], width: int, keep: int) -> Any:
         either = [(lower & low) | (upper & high) for lower, upper in pairs]
         return flags_of_words(either, 32, 2**32 - 1)
     of_each = [flags_of_word(word, width, keep) for word in words]
-    return joined(of_each, BIT_WORD // width)
+    return word_of(of_each, BIT_WORD // width)
 
 
 def flags_of_word(word: Any, width: int, keep: int) -> Any:

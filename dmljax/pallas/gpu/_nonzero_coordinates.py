@@ -43,7 +43,7 @@ from jax import lax
 from dmljax._check import NoKernelError
 from dmljax._nonzero_forms import BIT_WORD, last_sizes
 from dmljax._types import Outputs
-from dmljax.pallas.gpu import WARP, joined
+from dmljax.pallas.gpu import WARP, word_of
 from dmljax.pallas.gpu._launch import launch_threads
 from dmljax.pallas.gpu._nonzero_bits import as_bits, flags_of_words, transposed
 from dmljax.pallas.gpu._nonzero_plan import COUNTED, TILE, NonzeroPlan, NonzeroProgram
@@ -58,7 +58,11 @@ def nonzero_coordinates(
     columns: int,
     fill: int | None,
 ) -> Outputs:
-    """Finds the non-zeros of lines. The arguments are the fields of a `Lines`."""
+    """Finds the non-zeros of lines.
+
+    `x`, `sizes` and `rows` are those of a `Lines`. `origins` has its `origin`, or
+    nothing if each is 0.
+    """
     batch, elements = x.shape
     bits, width, keep = as_bits(x)
     sizes = last_sizes(sizes, columns)
@@ -131,8 +135,9 @@ def _read_share(p: NonzeroProgram) -> None:
 def _load_whole(p: NonzeroProgram, tile: Any) -> list[Any]:
     """Loads a whole tile of the line.
 
-    A thread loads neighbouring elements, then those that lie WARP times as far, and so
-    on. The result has the flags of each load, as `_load` returns them.
+    A thread loads `size` neighbouring elements, then as many that lie `WARP * size`
+    elements further on, and so on. The result has the flags of each load, as `_load`
+    returns them.
     """
     size = p.plan.load_size(True)
     start = p.t.wide(tile * TILE + p.lane * size)
@@ -179,7 +184,7 @@ def _store_tile(p: NonzeroProgram, tile: Any, loads: Sequence[Any]) -> None:
     # words, one for each group.
     t = p.t
     size = BIT_WORD // len(loads)  # elements of a load, and groups of a warp
-    mixed = joined(loads, size)
+    mixed = word_of(loads, size)
     index = p.lane % len(loads) * size + p.lane // len(loads)
     p.bit_words.store(tile * WARP + index, transposed(t, mixed, size))
     count = t.warp_sum(t.ones(mixed))

@@ -35,7 +35,7 @@ import numpy as np
 
 from dmljax._padding_forms import PaddingMode, fold
 from dmljax._types import Outputs
-from dmljax.pallas.gpu import WARP, joined
+from dmljax.pallas.gpu import WARP, word_of
 from dmljax.pallas.gpu._launch import launch_threads
 from dmljax.pallas.gpu._padding_bits import on_bits
 
@@ -91,7 +91,7 @@ class PaddingPlan:
     row: Axis  # the dimension that is a row, in units
     unit: int  # the elements of a unit
     mode: PaddingMode
-    values: int  # how many values the padding has, each for as many neighbouring rows
+    values: int  # of the padding: one, or one for each of so many equal groups of rows
     chunk: int  # the elements of a chunk
     store: int  # the elements of a gap that a thread stores at once: a word, or fewer
 
@@ -123,8 +123,8 @@ class PaddingPlan:
     @property
     def inside(self) -> tuple[int, int]:
         """The begin and the end of the inside of a row."""
-        begin = self.row.before * self.unit
-        return begin, begin + self.row.size * self.unit
+        before, after = self.margins
+        return before, self.length - after
 
     @property
     def longest_gap(self) -> int:
@@ -200,7 +200,7 @@ def padding(
     axes = [Axis(size, 0, 0) for size in sizes]
     axes += map(Axis, x.shape[batch:], start, end)
     shape = tuple(axis.output for axis in axes)
-    if not x.size:  # only CONSTANT can pad an empty array
+    if not x.size:  # all of the output is padding, or it is empty as well
         return (jnp.broadcast_to(value, shape),)
     if x.shape == shape:  # nothing is added
         return (x,)
@@ -246,7 +246,7 @@ def _copy_chunk(p: PaddingProgram, chunk: Any) -> None:
         source = _find_source_row(p, row)
         words = _load_anywhere(p, source.offset + (column - begin))
         if plan.mode is PaddingMode.CONSTANT:
-            fill = joined([source.value] * (32 // p.x.bits), p.x.bits)
+            fill = word_of([source.value] * (32 // p.x.bits), p.x.bits)
             words = [p.t.select(source.is_inside, word, fill) for word in words]
         p.out.store(offset, *words, elements=plan.chunk)
 
@@ -278,7 +278,7 @@ def _packed(elements: Sequence[Any], bits: int) -> list[Any]:
     """Returns the words that hold these elements, the first in the lowest bits."""
     per_word = 32 // bits
     starts = range(0, len(elements), per_word)
-    return [joined(elements[first : first + per_word], bits) for first in starts]
+    return [word_of(elements[first : first + per_word], bits) for first in starts]
 
 
 def _gap_before(p: PaddingProgram, row: Any) -> Gap:

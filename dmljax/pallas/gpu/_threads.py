@@ -5,7 +5,7 @@ A kernel in this style is a Python function: the code of one thread. It takes a
 instruction to the program. Pallas offers `plgpu.inline_mgpu` for this.
 
     def add_one(t, source, target, *, size):
-        i = t.program * THREADS + t.thread
+        i = t.program * t.threads + t.thread
         with t.when(i < size):
             target.store(i, source.load(i) + 1)
 

@@ -57,7 +57,11 @@ def nonzero_coordinates(
     columns: int,
     fill: int | None,
 ) -> Outputs:
-    """Finds the non-zeros of lines. The arguments are the fields of a `Lines`."""
+    """Finds the non-zeros of lines.
+
+    `x`, `sizes` and `rows` are those of a `Lines`. `origins` has its `origin`, or
+    nothing if each is 0.
+    """
     elements = x.shape[1]
     # Mosaic has no integers of 64 bits, so offsets are int32, also those that the last
     # block has past the end.
