@@ -271,16 +271,18 @@ def code_per_thread() -> tuple[Any, ...] | None:
 
     None stands for all of them where JAX lacks a part.
     """
-    for dialect in ("arith", "gpu", "llvm", "nvvm", "scf"):
-        module(f"jaxlib.mlir.dialects.{dialect}")
+    # The import of a dialect makes it an attribute of `dialects`.
+    names = ("arith", "gpu", "llvm", "nvvm", "scf")
+    imported = [module(f"jaxlib.mlir.dialects.{name}") for name in names]
     mosaic_gpu = module("jax.experimental.pallas.mosaic_gpu")
     inline = _read("code per thread", mosaic_gpu)
     reference = _read("reference", mosaic_gpu)
     pointer = _read("pointer", module("jax.experimental.mosaic.gpu"))
     dialects = _read("dialects", module("jaxlib.mlir"))
-    if None in (inline, reference, pointer, dialects):
+    parts = inline, reference, pointer, module("jaxlib.mlir.ir"), dialects
+    if None in (*parts, *imported):
         return None
-    return inline, reference, pointer, module("jaxlib.mlir.ir"), dialects
+    return parts
 
 
 def launches_threads() -> bool:

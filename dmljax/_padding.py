@@ -165,7 +165,7 @@ def _padding(
 
 def check_padding(
     names: tuple[str, ...],
-    sizes: Pads,
+    sizes: tuple[int, ...],
     start: Pads,
     end: Pads,
     mode: PaddingMode,

@@ -211,6 +211,13 @@ def gather(
         )
 
 
+def place_in_zeros(part: jax.Array, axis: int, offset: int, size: int) -> jax.Array:
+    """Puts `part` at `offset` into zeros of `size` along `axis`."""
+    config = [(0, 0, 0)] * part.ndim
+    config[axis] = (offset, size - offset - part.shape[axis], 0)
+    return lax.pad(part, part.dtype.type(0), config)
+
+
 def write_strips(
     x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
@@ -421,10 +428,3 @@ def _sum_periods(
     # Phases size to period - 1 mirror elements mirror - size to mirror - period + 1.
     mirrored = lax.rev(lax.slice_in_dim(part, size, period, axis=axis), (axis,))
     return direct + place_in_zeros(mirrored, axis, mirror - period + 1, size)
-
-
-def place_in_zeros(part: jax.Array, axis: int, offset: int, size: int) -> jax.Array:
-    """Puts `part` at `offset` into zeros of `size` along `axis`."""
-    config = [(0, 0, 0)] * part.ndim
-    config[axis] = (offset, size - offset - part.shape[axis], 0)
-    return lax.pad(part, part.dtype.type(0), config)
