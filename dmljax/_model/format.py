@@ -163,9 +163,13 @@ class Dispatch(NamedTuple):
     bindings: Mapping[str, Binding]
 
     @property
-    def written(self) -> set[str]:
-        """The names of the resources of the outputs. Two outputs may share one."""
-        return {self.bindings[name].resource for name in self.desc.outputs}
+    def written(self) -> list[str]:
+        """The names of the resources of the outputs. Two outputs may share one.
+
+        Their order is a part of the program that JAX looks up in a persistent cache. A
+        set has another order in each process.
+        """
+        return sorted({self.bindings[name].resource for name in self.desc.outputs})
 
 
 class Print(NamedTuple):
