@@ -259,13 +259,14 @@ def whole_mesh() -> Iterator[None]:
 
 
 def code_per_thread() -> tuple[Any, ...] | None:
-    """Returns what code for one thread of a GPU is built with.
+    """Returns the parts of JAX with which code for one thread of a GPU is built.
 
     The parts are, in this order:
 
-    - what makes a function that builds MLIR a part of a Mosaic GPU kernel;
-    - the class of the types of its arguments;
-    - a function that returns the address of a reference that it gets;
+    - the decorator that makes a function a part of a Mosaic GPU kernel. The function
+      builds MLIR;
+    - the class of the types of the function's arguments;
+    - a function that takes a reference, and returns its address;
     - MLIR's types, attributes and places to insert operations;
     - MLIR's operations, by dialect.
 

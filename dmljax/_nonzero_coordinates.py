@@ -128,8 +128,8 @@ def nonzero_coordinates(
         check_static(NAME, "size", size, "an upper bound of the count")
         size = as_size(NAME, "size", size)
         known = isinstance(size, int)
-        # JAX can't scatter into an array that may be empty, as one of a symbolic size,
-        # and takes such a size to be below 2^31.
+        # JAX can't scatter into an array that may be empty, such as one of a symbolic
+        # size. JAX takes a symbolic size to be below 2^31.
         low = 0 if known else 1
         if not decide_at_most(NAME, low, size) or (known and size > MAX_ELEMENTS):
             raise DescriptorError(

@@ -34,8 +34,8 @@ from dmljax._types import to_scalar, x64_enabled
 TAKE = "NonzeroCoordinates.take"
 PUT = "NonzeroCoordinates.put"
 Index = tuple[jax.Array, ...]  # the coordinates of rows along each dimension
-# What was searched, the static data of a result: the sizes, and the number of parts. A
-# symbolic size is its text.
+# The static data of a result: the sizes of the array that was searched, and the number
+# of its parts. A symbolic size is its text.
 Searched = tuple[tuple[int | str, ...], int | None]
 
 
@@ -278,7 +278,7 @@ def _leading_dimensions(name: str, kept: NonzeroCoordinates, x: jax.Array) -> in
     largest = max((n for n in (*found, rows) if isinstance(n, int)), default=0)
     if largest >= 2**31 and not x64_enabled():
         raise DescriptorError(
-            f"{name}: x has sizes {show(x.shape)}, and there are {show(rows)} rows; "
+            f"{name}: x has sizes {show(x.shape)}, and there are {rows} rows; "
             "indices of 2^31 and more need JAX's x64 mode. Turn it on by "
             "jax.config.update('jax_enable_x64', True)."
         )
@@ -364,14 +364,14 @@ def write_rows(
     elements = math.prod(x.shape[: len(index)])
     values = math.prod(x.shape[len(index) :])  # of a row
     # A scatter moves the rows alone, but it writes into the array. XLA copies the array
-    # first if the program was called with it or needs it later. A select copies nothing
-    # first. On an H100 it takes 0.56 to 0.64 of the time for 2^20 elements, and 0.88 to
-    # 0.93 for 2^12 (benchmarks/results/nvidia-h100-80gb-hbm3.csv, "rows of a mask and
-    # back"; "[rows scattered]" is the scatter). It lost for rows of one value, and in a
-    # loop that overwrites its array, where a scatter copies nothing: there it takes 1.1
-    # times as long with a row for each element, and twice as long for half as many
-    # (docs/development/lab_notes.md). So we chose it for rows of 16 values and more, if
-    # at least half of the elements have room.
+    # first if the program was called with it, or needs it later. On an H100, a select
+    # takes 0.56 to 0.64 of the time for 2^20 elements, and 0.88 to 0.93 for 2^12
+    # (benchmarks/results/nvidia-h100-80gb-hbm3.csv, "rows of a mask and back"; "[rows
+    # scattered]" is the scatter). The select lost for rows of one value. In a loop that
+    # overwrites its array, a scatter copies nothing, and a select takes 1.1 times as
+    # long with a row for each element, and twice as long with half as many rows
+    # (docs/development/lab_notes.md). So we chose the select for rows of 16 values and
+    # more, if there are rows for at least half of the elements.
     if not (at_most(elements, 2 * rows.shape[0]) and at_most(16, values)):
         return scatter_rows(x, rows, valid, index)
     written: jax.Array = lax.platform_dependent(

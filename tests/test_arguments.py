@@ -355,7 +355,7 @@ def test_which_traced_numbers_a_type_takes(dtype, taken, refused):
 
 @pytest.mark.parametrize("name", SCALARS)
 def test_a_new_number_compiles_nothing(name):
-    """Only the integer 0 has a program of its own, in diagonal_matrix1."""
+    """But diagonal_matrix1 has another program for the integer 0, which is left out."""
 
     def programs():
         return sum(subject.jitted._cache_size() for subject in SUBJECTS.values())

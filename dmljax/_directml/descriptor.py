@@ -182,7 +182,7 @@ def _check_kind(operator: str, name: str, value: Any, kind: Any) -> None:
         as_integer(operator, name, value)
     elif kind == tuple[int, ...]:
         as_sizes(operator, name, value)
-    elif issubclass(type(kind), enum.EnumType):  # mypy takes isinstance for a type
+    elif issubclass(type(kind), enum.EnumType):  # mypy would narrow by isinstance
         as_member(operator, name, value, kind)
     elif float in (kind, *typing.get_args(kind)):
         check_float(operator, name, value)

@@ -64,7 +64,7 @@ def require_kernel(
 def _why_no_kernel(
     platform: str, context: Context, least: tuple[int, int], exists: bool = True
 ) -> str | None:
-    """Says why no kernel can run, and what to do; None if a kernel can run.
+    """Gives the reason why no kernel can run, and the remedy; None if one can run.
 
     A GPU must have at least the compute capability `least`.
     """

@@ -19,7 +19,7 @@ here, and these:
 
 `_padding` and the files `_nonzero_*` define their own words at their beginning.
 
-Here belong words, and what several files need. Operations of a thread do not.
+Words belong here, and names that several files need. Operations of a thread do not.
 """
 
 from collections.abc import Callable, Sequence
