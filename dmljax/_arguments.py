@@ -221,39 +221,33 @@ def unwrapped(value: Any) -> Any:
 
 
 def as_scalar(
-    operator: str, name: str, value: Any, dtype: np.dtype, *, cast: bool = False
+    operator: str,
+    name: str,
+    value: Any,
+    dtype: np.dtype,
+    *,
+    cast: bool = False,
+    owner: str = "the tensor",
 ) -> jax.Array | np.ndarray:
-    """Returns a scalar operand of a tensor of type `dtype`.
+    """Returns a scalar of type `dtype`, the type of `owner`.
 
     A Python number takes this type. The type must hold it, apart from rounding of
-    floating point. With `cast`, a float becomes an integer as `cast_float_value` says.
-    `convert_scalar` checks an array, while the compiled function is traced.
+    floating point. `convert` says which arrays have another type, and what `cast` does.
     """
-    if not is_python_number(value):
-        # A scalar of NumPy has a type, which must be that of the tensor.
-        strict = getattr(unwrapped(value), "ndim", 0) == 0
-        return as_array(operator, name, value, strict=strict)
-    if cast and isinstance(value, float) and is_integer(dtype):
+    if is_python_number(value):
+        if not (cast and isinstance(value, float) and is_integer(dtype)):
+            return from_python(operator, name, value, dtype)
         # JAX gives a float that is traced its default type. This one gets it, too.
-        return cast_float_value(value, dtype, jnp.result_type(float))
-    return _from_python(operator, name, value, dtype)
-
-
-def convert_scalar(
-    operator: str, name: str, scalar: ArrayLike, dtype: np.dtype, **options: Any
-) -> jax.Array:
-    """Returns `scalar` as an array of rank 0 and of type `dtype`.
-
-    The options are those of `convert`.
-    """
-    # A constant of a higher rank would be hidden from XLA by jax.checkpoint.
-    array = jnp.asarray(scalar)
+        value = jnp.asarray(value)
+    # A scalar of NumPy has a type, which must be that of the tensor.
+    strict = getattr(unwrapped(value), "ndim", 0) == 0
+    array = as_array(operator, name, value, strict=strict)
     if array.shape != ():
         raise DescriptorError(
             f"{operator}: {name} has sizes {show(array.shape)}; it must be a scalar. "
             "jax.vmap gives each array of a batch a scalar of its own."
         )
-    return convert(operator, name, array, dtype, **options)
+    return convert(operator, name, array, dtype, cast=cast, owner=owner)
 
 
 def convert(
@@ -328,29 +322,6 @@ def strong(array: jax.Array) -> jax.Array:
     return lax.convert_element_type(array, array.dtype)
 
 
-def cast_float_value(
-    value: float, dtype: np.dtype, rounded_to: DTypeLike = np.float32
-) -> np.ndarray:
-    """Returns a FLOAT attribute as a scalar of the tensor's type.
-
-    It is rounded to float32 first, or to a type that is given. For an integer tensor it
-    is truncated toward zero, as the page of PADDING says. No page says what happens
-    out of range, or to NaN. We chose what JAX's own cast does: it saturates, and NaN
-    gives 0.
-
-    >>> [int(cast_float_value(v, np.dtype("uint8"))) for v in (10.6, -1.0, np.nan)]
-    [10, 0, 0]
-    """
-    with np.errstate(over="ignore"):  # a number past the largest float is infinity
-        rounded = np.array(value, rounded_to)
-        if not is_integer(dtype):
-            return rounded.astype(dtype)
-    low, high = _limits(dtype)
-    inside = np.nan_to_num(np.clip(rounded, float(low), float(high)))
-    # The largest integer may have been rounded up.
-    return np.array(min(int(inside), high), dtype)
-
-
 def as_element(operator: str, name: str, dtype: np.dtype, value: Any) -> Any:
     """Returns a number, in `dtype` if it is an integer that JAX does not take."""
     if type(value) is not int:
@@ -358,10 +329,10 @@ def as_element(operator: str, name: str, dtype: np.dtype, value: Any) -> Any:
     low, high = _limits(jax.dtypes.canonicalize_dtype(np.int64))
     if low <= value <= high:
         return value
-    return _from_python(operator, name, value, dtype)
+    return from_python(operator, name, value, dtype)
 
 
-def _from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:
+def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:
     """Returns a Python number as a scalar array of `dtype`. This type must hold it."""
     # The usual case is short: half precision holds 65504, and NumPy gives no warning.
     plain = type(value) in (int, float)

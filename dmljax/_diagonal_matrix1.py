@@ -21,8 +21,6 @@ from dmljax._arguments import (
     as_scalar,
     as_sizes,
     check_x64,
-    convert_scalar,
-    is_integer,
     unwrapped,
 )
 from dmljax._check import (
@@ -52,6 +50,8 @@ class _MainDiagonal:
 
 # The default of both bounds. None would be no bound.
 MAIN_DIAGONAL: Any = _MainDiagonal()
+# The types of bounds that are a part of the program as they are.
+STATIC = {int, type(None), _MainDiagonal}
 
 
 def diagonal_matrix1(
@@ -137,10 +137,14 @@ def diagonal_matrix1(
     # A float could be -0.0.
     if not (type(value) is int and value == 0):
         scalar = as_scalar(NAME, VALUE, value, kind)
-    begin, end = _as_bounds(fill_begin, fill_end)
-    if isinstance(begin, int) and isinstance(end, int):
-        return _diagonal_matrix1(x, scalar, (), zeros, (begin, end))
-    return _diagonal_matrix1(x, scalar, (begin, end), zeros, None)
+    # Numbers are checked once, while the program is traced.
+    span = fill_begin, fill_end
+    if type(fill_begin) in STATIC and type(fill_end) in STATIC:
+        return _diagonal_matrix1(x, scalar, (), zeros, span)
+    span = _as_bounds(*span)
+    if isinstance(span[0], int) and isinstance(span[1], int):
+        return _diagonal_matrix1(x, scalar, (), zeros, span)
+    return _diagonal_matrix1(x, scalar, span, zeros, None)
 
 
 def _describe(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct:
@@ -181,7 +185,9 @@ def _as_bound(name: str, bound: Any) -> Any:
             return jnp.asarray(bound)
         bound = unwrapped(bound)
         if isinstance(bound, jax.Array):
-            return as_array(NAME, name, bound)
+            int32 = np.dtype(np.int32)
+            # A Python number that is traced saturates.
+            return as_scalar(NAME, name, bound, int32, owner="a diagonal")
         bound = as_integer(NAME, name, bound)
     check_int32(NAME, name, bound)
     return bound
@@ -214,11 +220,11 @@ def check_diagonals(operator: str, name: str, shape: tuple[int, ...]) -> None:
 def _diagonal_matrix1(
     x: jax.Array | None,
     value: jax.Array | None,
-    bounds: tuple[jax.Array, ...],
+    bounds: tuple[ArrayLike, ...],
     zeros: jax.ShapeDtypeStruct | None,
-    span: tuple[int, int] | None,
+    span: tuple[Any, Any] | None,
 ) -> jax.Array:
-    """Fills between the arrays in `bounds` or, without these, the numbers in `span`.
+    """Fills between the scalars in `bounds` or, without these, the numbers in `span`.
 
     A value of None is 0.
     """
@@ -233,22 +239,12 @@ def _diagonal_matrix1(
             "matrix has at least 2. x[None] and shape=(1, n) have one row."
         )
     check_diagonals(NAME, name, shape)
-    scalars = []
-    for argument, bound in zip((BEGIN, END), bounds, strict=False):
-        array = jnp.asarray(bound)
-        if not is_integer(array.dtype):
-            raise DescriptorError(
-                f"{NAME}: {argument} has data type {show(array.dtype)}; it must have "
-                "INT32."
-            )
-        # A Python number that is traced saturates.
-        int32 = np.dtype(np.int32)
-        array = convert_scalar(NAME, argument, array, int32, owner="a diagonal")
-        scalars.append(array)
+    if span is not None:
+        span = _as_bounds(*span)
     if value is None:
         value = jnp.zeros((), described.dtype)
-    scalars.append(convert_scalar(NAME, VALUE, value, described.dtype))
-    scalars = [scalar.reshape((1,) * rank) for scalar in scalars]
+    scalars = [jnp.asarray(bound, np.int32) for bound in bounds]
+    scalars = [scalar.reshape((1,) * rank) for scalar in (*scalars, value)]
     # One zero for each matrix is shared by its elements: no array is read.
     if x is None:
         x = jnp.zeros((*shape[:-2], 1, 1), described.dtype)

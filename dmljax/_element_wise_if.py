@@ -14,8 +14,8 @@ from jax.typing import ArrayLike
 
 from dmljax._arguments import (
     as_array,
-    as_scalar,
     convert,
+    from_python,
     holds,
     is_python_number,
     same_type,
@@ -77,10 +77,13 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.
     # A Python number takes the type of the other operand.
     if is_python_number(a):
         b = as_array(NAME, B, b)
-        a = as_scalar(NAME, A, a, b.dtype)
+        a = from_python(NAME, A, a, b.dtype)
+    elif is_python_number(b):
+        a = as_array(NAME, A, a)
+        b = from_python(NAME, B, b, a.dtype)
     else:
         a = as_array(NAME, A, a)
-        b = as_scalar(NAME, B, b, a.dtype)
+        b = as_array(NAME, B, b)
     return _element_wise_if(condition, a, b)
 
 

@@ -21,7 +21,6 @@ from jax.typing import ArrayLike
 from dmljax._arguments import (
     as_array,
     as_scalar,
-    convert_scalar,
     same_type,
     strong,
 )
@@ -129,7 +128,7 @@ class NonzeroCoordinates(_Outputs):
         [[1, 2], [5, 6], [-1, -1]]
         """
         array = as_array(TAKE, "x", x)
-        fill = as_scalar(TAKE, "fill_value", fill_value, array.dtype)
+        fill = as_scalar(TAKE, "fill_value", fill_value, array.dtype, owner="x")
         return _take(self, array, fill)
 
     def put(self, x: ArrayLike, rows: ArrayLike, /) -> jax.Array:
@@ -179,11 +178,10 @@ def nonzero_result(
 
 @compiled()
 def _take(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
-    scalar = convert_scalar(TAKE, "fill_value", fill, x.dtype, owner="x")
     leading = _leading_dimensions(TAKE, kept, x)
     check_elements(TAKE, kept.coordinates.shape[:-1] + x.shape[leading:])
 
-    def take(kept: NonzeroCoordinates, x: jax.Array, scalar: jax.Array) -> jax.Array:
+    def take(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
         parts, valid, index = _in_parts(kept, x)
         if 0 in x.shape[:leading]:
             # Nothing is read. An array that is made of `x` stays on its device.
@@ -195,14 +193,14 @@ def _take(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
             for _ in range(kept.count.ndim):
                 read = jax.vmap(read)
             rows = read(parts, valid, index)
-        return jnp.where(_repeated(valid, rows), rows, scalar)
+        return jnp.where(_repeated(valid, rows), rows, fill)
 
     # The first dimensions of the rows are those of the count.
     axes = jax.typeof(x).sharding.spec
     counts = jax.typeof(kept.count).sharding.spec
     first = [own or other for own, other in zip(axes, counts, strict=False)]
     spec = [*first, None, *axes[leading:]]
-    return _by_xla(take, spec, kept, strong(x), scalar)
+    return _by_xla(take, spec, kept, strong(x), fill)
 
 
 @compiled()

@@ -23,7 +23,6 @@ from dmljax._arguments import (
     as_integer,
     as_scalar,
     as_sizes,
-    convert_scalar,
 )
 from dmljax._check import (
     DescriptorError,
@@ -153,10 +152,8 @@ def _padding(
     check_padding((NAME, X, START, END), x.shape, start, end, mode)
     operands = [x]
     if value is not None:
-        # `as_scalar` has converted a Python number. An array is checked here, once for
-        # each trace. In normal form, all operands have one rank.
-        scalar = convert_scalar(NAME, VALUE, value, x.dtype, cast=True)
-        operands.append(scalar.reshape((1,) * x.ndim))
+        # In normal form, all operands have one rank.
+        operands.append(value.reshape((1,) * x.ndim))
     (output,) = PADDING(
         *operands, start=start, end=end, mode=mode, implementation=implementation
     )

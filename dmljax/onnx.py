@@ -34,7 +34,6 @@ from dmljax._arguments import (
     as_sizes,
     cast_array,
     check_x64,
-    convert_scalar,
     holds,
     is_integer,
     is_python_number,
@@ -442,8 +441,7 @@ def _as_scalar(name: str, argument: str, value: Any, dtype: np.dtype) -> jax.Arr
     """Returns a number, or the only element of an array, in a type."""
     if not is_python_number(value):
         value = _only_element(name, argument, as_array(name, argument, value))
-    scalar = as_scalar(name, argument, value, dtype, cast=True)
-    return convert_scalar(name, argument, scalar, dtype, cast=True)
+    return jnp.asarray(as_scalar(name, argument, value, dtype, cast=True))
 
 
 def _as_data(name: str, argument: str, value: Any) -> jax.Array:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from jax import export
 
+import dmljax
 from dmljax import (
     DescriptorError,
     create_operator,
@@ -22,7 +23,6 @@ from dmljax import (
 from dmljax._arguments import (
     as_integer,
     as_sizes,
-    cast_float_value,
     check_float,
     integer,
 )
@@ -378,8 +378,10 @@ def test_a_float_attribute_is_rounded_to_float32_and_saturates(x64):
     values += [16777217.0, 2147483647.0, 4294967295.0, -2147483649.0]
     values += [1e6, 9.3e18, 1.9e19, 1e300, -1e300]
     for name in SUBJECTS["padding"].data_types[:11]:
+        tensor = dmljax.TensorDesc(dmljax.DataType[name.upper()], (1, 1))
         for value in values:
-            found = cast_float_value(value, np.dtype(name))
+            desc = dmljax.DiagonalMatrixDesc(tensor, 0, value)
+            found = np.asarray(desc.scalar("Value", value, is_float=True))
             expected = oracles.cast_padding_value(value, name)
             assert found.dtype == name
             assert found.tobytes() == expected.tobytes()

@@ -17,10 +17,8 @@ from dmljax._arguments import (
     as_integer,
     as_scalar,
     as_sizes,
-    cast_float_value,
     check_float,
     check_x64,
-    convert,
 )
 from dmljax._check import DescriptorError, as_member, as_python, require_same, show
 from dmljax._directml.json import from_json, to_json
@@ -144,20 +142,26 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
                 f"'{c_name(first)}' has {output.data_type.name}; both must be the same."
             )
 
-    def scalar(self, name: str, value: int | float) -> jax.Array | np.ndarray:
+    def scalar(
+        self, name: str, value: int | float, *, is_float: bool = False
+    ) -> jax.Array | np.ndarray:
         """Returns an attribute as an operand of the output's type.
+
+        If the field of the C struct `is_float`, the value is rounded to float32. For an
+        integer tensor it is truncated toward zero, as the page of PADDING says. No page
+        says what happens out of range, or to NaN. We chose what JAX's own cast does: it
+        saturates, and NaN gives 0.
 
         Raises:
           DescriptorError: if this type can't hold it.
         """
         output = getattr(self, self.outputs[0])
         # C has no half-precision type: such a value is a float32 before it is one.
-        if output.data_type == DataType.FLOAT16 and type(value) is float:
-            return cast_float_value(value, output.dtype)
-        scalar = as_scalar(self.operator, name, value, output.dtype)
-        # A NumPy scalar has a type of its own. It must be the output's.
-        convert(self.operator, name, scalar, output.dtype)
-        return scalar
+        is_half = output.data_type == DataType.FLOAT16 and type(value) is float
+        if is_float or is_half:
+            with np.errstate(over="ignore"):  # past the largest float is infinity
+                value = float(np.float32(value))
+        return as_scalar(self.operator, name, value, output.dtype, cast=is_float)
 
     def to_json(self) -> dict[str, Any]:
         """Returns a dispatchable of a model file, with ``type`` and ``desc``."""

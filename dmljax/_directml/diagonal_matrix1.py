@@ -2,7 +2,7 @@
 
 import jax
 
-from dmljax._arguments import cast_float_value, integer
+from dmljax._arguments import integer
 from dmljax._diagonal_matrix1 import check_diagonals, check_int32, diagonal_matrix1
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.struct import field, member
@@ -123,7 +123,7 @@ class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
         diagonal = diagonal_matrix1(
             shape=output.sizes,
             dtype=output.dtype,
-            value=cast_float_value(self.value, output.dtype),
+            value=self.scalar("Value", self.value, is_float=True),
             fill_begin=self.offset,
             # An INT32: the span of an offset of INT32_MAX is empty. No matrix has this
             # diagonal.

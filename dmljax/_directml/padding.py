@@ -3,7 +3,7 @@
 import jax
 from jax.typing import ArrayLike
 
-from dmljax._arguments import cast_float_value, integer
+from dmljax._arguments import integer
 from dmljax._check import DescriptorError
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.struct import field, integers, member
@@ -74,7 +74,7 @@ class PaddingDesc(OperatorDesc[jax.Array]):
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the input."""
         # The field is a FLOAT: a value of another type goes through float32, as in C.
-        value = cast_float_value(self.padding_value, self.output_tensor.dtype)
+        value = self.scalar("PaddingValue", self.padding_value, is_float=True)
         return _evaluate(self, value, *arrays)
 
 
