@@ -100,9 +100,10 @@ def search(
 
 
 _swapped, _dict = mock.patch.object, mock.patch.dict
-_from_first = _padding_forms.by_axes(_padding_forms.gather, last_first=False)
+_by_first_axis = functools.partial(_padding_forms.by_axes, last_first=False)
+_from_first = functools.partial(_by_first_axis, _padding_forms.gather)
 _from_0 = dataclasses.replace(NONZERO.kernels["cuda"], default_from=0)
-_selected = _padding_forms.by_axes(selects, last_first=False)
+selected = functools.partial(_by_first_axis, selects)
 FORMS = {
     # In a window for each head, XLA also counts the operations on single numbers.
     "no barrier": Plain(
@@ -135,7 +136,7 @@ FORMS = {
     "strips": Plain(
         "gpu", WRITTEN, _dict(PADDING.on_platform, cuda=_padding_forms.divisible)
     ),
-    "selects": Plain("gpu", WRITTEN, _dict(PADDING.on_platform, cuda=_selected)),
+    "selects": Plain("gpu", WRITTEN, _dict(PADDING.on_platform, cuda=selected)),
     # NONZERO_COORDINATES.
     "scatter": Plain("cpu", ALL_ROWS, _dict(NONZERO.on_platform, clear=True)),
     "bit words": Plain("gpu", FEW, _swapped(_nonzero_forms, "MANY", 0), "dmljax xla"),

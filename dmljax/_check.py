@@ -30,9 +30,9 @@ class DescriptorError(ValueError):
     >>> dmljax.padding(jnp.zeros((2, 3)), (1,), (1, 1))
     Traceback (most recent call last):
     ...
-    dmljax.DescriptorError: PADDING: start_padding (StartPadding) has 1 element, while \
-x (InputTensor) has 2 dimensions; write 2 integers, one for each axis, and 0 where \
-nothing is added.
+    dmljax.DescriptorError: PADDING: start_padding (StartPadding) is {1}, while x \
+(InputTensor) has sizes {2,3}; write one integer for each axis, and 0 where nothing is \
+added.
     """
 
     __module__ = "dmljax"  # the public name, in tracebacks and in pickles
@@ -170,15 +170,6 @@ def show(value: Any) -> str:
     if type(value) is int:
         return as_python(value)
     return str(getattr(value, "name", value)).upper()
-
-
-def counted(number: int, noun: str) -> str:
-    """Writes a number of things.
-
-    >>> counted(1, "element"), counted(2, "element")
-    ('1 element', '2 elements')
-    """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def escaped(text: str) -> str:

@@ -26,7 +26,6 @@ from dmljax._arguments import (
 from dmljax._check import (
     DescriptorError,
     as_python,
-    counted,
     decide_at_most,
     require_same,
     show,
@@ -235,8 +234,8 @@ def _diagonal_matrix1(
     name = "the result (shape)" if x is None else X
     if rank < 2:
         raise DescriptorError(
-            f"{NAME}: {name} has sizes {show(shape)}, {counted(rank, 'dimension')}; a "
-            "matrix has at least 2. x[None] and shape=(1, n) have one row."
+            f"{NAME}: {name} has sizes {show(shape)}; a matrix has at least 2 "
+            "dimensions. x[None] and shape=(1, n) have one row."
         )
     check_diagonals(NAME, name, shape)
     if span is not None:

@@ -19,7 +19,7 @@ from dmljax._arguments import (
     as_size,
     is_integer,
 )
-from dmljax._check import DescriptorError, counted, decide_at_most, show
+from dmljax._check import DescriptorError, decide_at_most, show
 from dmljax._primitive import OperatorPrimitive, compiled
 from dmljax._select import select, transpose_select
 from dmljax._types import Outputs, mode_of, to_scalar
@@ -110,7 +110,7 @@ def _one_hot(
     if not -rank <= axis < rank:
         raise DescriptorError(
             f"{NAME}: {AXIS} is {axis}; it must be in [{-rank}, {rank}), as {INDEX} "
-            f"has {counted(rank, 'dimension')}."
+            f"has sizes {show(indices.shape)}."
         )
     axis %= rank
     names = INDEX, VALUES, AXIS, "size"
@@ -152,11 +152,10 @@ def check_sizes(
             f"{NAME}: {index_name} has sizes {show(indices)}; its size along "
             f"{axis_name} {axis} is {indices[axis]} and must be 1.{remedy}"
         )
-    elements = math.prod(values)
-    if not decide_at_most(NAME, 2, elements):
+    if not decide_at_most(NAME, 2, math.prod(values)):
         raise DescriptorError(
-            f"{NAME}: {values_name} has sizes {show(values)}, "
-            f"{counted(elements, 'element')}; it must have at least 2, off and on."
+            f"{NAME}: {values_name} has sizes {show(values)}; it must have at least 2 "
+            "elements, off and on."
         )
     # In 32 bits, the sum of the largest index and a larger size would wrap around in
     # `position_of`. We use one limit for all types. JAX takes a symbolic size to be

@@ -27,7 +27,6 @@ from dmljax._arguments import (
 from dmljax._check import (
     DescriptorError,
     as_member,
-    counted,
     decide_at_most,
     show,
 )
@@ -177,13 +176,12 @@ def check_padding(
       mode: the mode.
     """
     operator, x, start_name, end_name = names
-    rank = len(sizes)
     for name, pads in ((start_name, start), (end_name, end)):
-        if len(pads) != rank:
+        if len(pads) != len(sizes):
             raise DescriptorError(
-                f"{operator}: {name} has {counted(len(pads), 'element')}, while {x} "
-                f"has {counted(rank, 'dimension')}; write {counted(rank, 'integer')}, "
-                "one for each axis, and 0 where nothing is added."
+                f"{operator}: {name} is {show(pads)}, while {x} has sizes "
+                f"{show(sizes)}; write one integer for each axis, and 0 where nothing "
+                "is added."
             )
         for pad in pads:
             # XLA itself would accept a negative padding, and crop.

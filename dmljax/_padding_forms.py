@@ -23,7 +23,6 @@ from jax import lax
 
 from dmljax._check import at_most
 from dmljax._types import (
-    Form,
     Outputs,
     index_mode,
     mode_of,
@@ -134,8 +133,16 @@ def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any
     return lax.min(phase, lax.sub(scalar(mirror), phase))
 
 
-def by_axes(pad: Callable[..., jax.Array], *, last_first: bool) -> Form:
-    """Makes a form that pads one axis after the other by a function of one axis.
+def by_axes(
+    pad: Callable[..., jax.Array],
+    x: jax.Array,
+    *value: jax.Array,
+    start: Pads,
+    end: Pads,
+    mode: PaddingMode,
+    last_first: bool,
+) -> Outputs:
+    """Pads one axis after the other by `pad`, a function of one axis.
 
     The function takes the array, the axis, the padding before and after it, and a mode
     other than CONSTANT. XLA's own pad does all axes under CONSTANT, in every form.
@@ -145,20 +152,14 @@ def by_axes(pad: Callable[..., jax.Array], *, last_first: bool) -> Form:
     On a CPU, a mean of rows takes up to 13 times as long with the first axis first
     (benchmarks/results, "[first axis first]").
     """
-
-    def form(
-        x: jax.Array, *value: jax.Array, start: Pads, end: Pads, mode: PaddingMode
-    ) -> Outputs:
-        if mode is PaddingMode.CONSTANT:
-            return (_pad_constant(x, value[0], start, end),)
-        axes = padded_axes(x.ndim, start, end)
-        if last_first:
-            axes.reverse()
-        for axis, before, after in axes:
-            x = pad(x, axis, before, after, mode)
-        return (x,)
-
-    return form
+    if mode is PaddingMode.CONSTANT:
+        return (_pad_constant(x, value[0], start, end),)
+    axes = padded_axes(x.ndim, start, end)
+    if last_first:
+        axes.reverse()
+    for axis, before, after in axes:
+        x = pad(x, axis, before, after, mode)
+    return (x,)
 
 
 def padded_sizes(
@@ -242,10 +243,6 @@ def write_strips(
     return padded
 
 
-gathered = by_axes(gather, last_first=True)
-by_strips = by_axes(write_strips, last_first=True)
-
-
 def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     """Pads by strips that are written into a larger array. XLA divides this well.
 
@@ -256,14 +253,14 @@ def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     """
     # JAX has no conversion from complex numbers to the integers of their bits.
     if static["mode"] is PaddingMode.CONSTANT or x.dtype.kind == "c":
-        return by_strips(x, *value, **static)
+        return by_axes(write_strips, x, *value, last_first=True, **static)
     kind = x.dtype
     if jnp.issubdtype(kind, np.floating):
         kind = np.dtype(f"uint{jnp.finfo(kind).bits}")
     with mode_of(x):
         # XLA for CPUs converts bfloat16 to float32 and back. It copies integers.
         bits = lax.bitcast_convert_type(x, kind)
-        (padded,) = by_strips(bits, **static)
+        (padded,) = by_axes(write_strips, bits, last_first=True, **static)
         # XLA for GPUs does an update at the end of a program in place, by a kernel of
         # its own for each. It fuses updates that something follows. The barrier keeps
         # XLA from removing an operation that changes nothing.
@@ -291,19 +288,18 @@ def join(
     return jnp.pad(x, around, mode=name)
 
 
-joined = by_axes(join, last_first=False)
+gathered = functools.partial(by_axes, gather, last_first=True)
+joined = functools.partial(by_axes, join, last_first=False)
 
 
-def on_cpu(
-    x: jax.Array, *value: jax.Array, start: Pads, end: Pads, mode: PaddingMode
-) -> Outputs:
+def on_cpu(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     """Pads by joining strips if runs are long and elements narrow, else by a gather.
 
     Joining passes over the array once for each padded axis, and copies runs. A gather
     passes once in all, and computes an index for each element. A *run* is the elements
     that differ only in their coordinates from the last padded axis on.
     """
-    axes = padded_axes(x.ndim, start, end)
+    axes = padded_axes(x.ndim, static["start"], static["end"])
     last = axes[-1][0] if axes else x.ndim
     run = math.prod(x.shape[last:])
     side_by_side = math.prod(x.shape[last + 1 :])
@@ -314,8 +310,8 @@ def on_cpu(
     # with them (benchmarks/results/x86_64-cpu.csv, "reflect padding", "[join]" and
     # "[gather]").
     if narrow and known and run >= 96 and side_by_side < 16:
-        return joined(x, *value, start=start, end=end, mode=mode)
-    return gathered(x, *value, start=start, end=end, mode=mode)
+        return joined(x, *value, **static)
+    return gathered(x, *value, **static)
 
 
 def _pad_constant(x: jax.Array, value: jax.Array, start: Pads, end: Pads) -> jax.Array:

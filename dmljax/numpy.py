@@ -55,7 +55,6 @@ from dmljax._check import (
     DescriptorError,
     as_python,
     at_most,
-    counted,
     decide_at_most,
     show,
 )
@@ -491,8 +490,10 @@ def compress(
         raise NotImplementedError(f"{name}: JAX writes into no array; leave out out=.")
     chosen = _as_array(name, "condition", condition)
     if chosen.ndim != 1:
-        rank = counted(chosen.ndim, "dimension")
-        raise DescriptorError(f"{name}: condition has {rank}; it must have 1.")
+        raise DescriptorError(
+            f"{name}: condition has sizes {show(chosen.shape)}; it must have one "
+            "dimension."
+        )
     values = _as_array(name, "a", a)
     if axis is None:
         axis = 0
@@ -655,8 +656,9 @@ def _keep(x: jax.Array, diagonal: jax.Array | None, function: str, k: int) -> ja
     """Keeps the triangle from or up to a diagonal, which is data or a number."""
     name = HERE + function
     if x.ndim < 2:
-        rank = counted(x.ndim, "dimension")
-        raise DescriptorError(f"{name}: m has {rank}; it must have at least 2.")
+        raise DescriptorError(
+            f"{name}: m has sizes {show(x.shape)}; it must have at least 2 dimensions."
+        )
     bound: Any = k
     if diagonal is not None:
         if not is_integer(diagonal.dtype):

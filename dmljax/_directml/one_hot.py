@@ -3,7 +3,7 @@
 import jax
 
 from dmljax._arguments import integer
-from dmljax._check import DescriptorError, counted, require_same
+from dmljax._check import DescriptorError, require_same, show
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.struct import field
 from dmljax._directml.support import (
@@ -74,7 +74,7 @@ class OneHotDesc(OperatorDesc[jax.Array]):
         if not 0 <= self.axis < rank:
             raise DescriptorError(
                 f"{self.operator}: Axis is {self.axis}; it must be in [0, {rank}), as "
-                f"tensor 'IndicesTensor' has {counted(rank, 'dimension')}."
+                f"tensor 'IndicesTensor' has sizes {show(indices)}."
             )
         names = (
             "tensor 'IndicesTensor'",

@@ -7,7 +7,7 @@ type and rank that JAX has.
 import enum
 from collections.abc import Mapping
 
-from dmljax._check import DescriptorError, counted
+from dmljax._check import DescriptorError
 from dmljax._directml.tensor import DataType, TensorDesc
 
 
@@ -95,8 +95,8 @@ def check_support(
         rank = len(tensor.sizes)
         if not low <= rank <= high:
             raise DescriptorError(
-                f"{operator}: tensor '{name}' has {counted(rank, 'dimension')}; "
-                f"{supports} {_ranks(low, high)}."
+                f"{operator}: tensor '{name}' has rank {rank}; {supports} "
+                f"{_ranks(low, high)}."
             )
         if tensor.data_type not in data_types:
             raise DescriptorError(

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dmljax._arguments import integer, is_sequence
-from dmljax._check import DescriptorError, as_member, as_python, counted, show
+from dmljax._check import DescriptorError, as_member, as_python, show
 from dmljax._directml.struct import Struct, field, integers
 from dmljax._types import MAX_ELEMENTS, Sizes, packed_strides
 
@@ -234,8 +234,9 @@ def _check_sizes(has: str, tensor: TensorDesc) -> None:
             f"{has} sizes {show(sizes)}; each must be an integer of at least 1."
         )
     if not 1 <= len(sizes) <= MAX_RANK:
-        dimensions = counted(len(sizes), "dimension")
-        raise DescriptorError(f"{has} {dimensions}; a tensor has 1 to {MAX_RANK}.")
+        raise DescriptorError(
+            f"{has} sizes {show(sizes)}; a tensor has 1 to {MAX_RANK} dimensions."
+        )
     elements = math.prod(sizes)
     if elements > MAX_ELEMENTS:
         raise DescriptorError(
@@ -247,8 +248,8 @@ def _check_sizes(has: str, tensor: TensorDesc) -> None:
 def _check_strides(has: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> None:
     if len(strides) != len(sizes):
         raise DescriptorError(
-            f"{has} strides {show(strides)} for {counted(len(sizes), 'size')} "
-            f"{show(sizes)}; there must be one for each."
+            f"{has} strides {show(strides)} for sizes {show(sizes)}; there must be one "
+            "for each."
         )
     if not all(type(stride) is int and 0 <= stride < 2**32 for stride in strides):
         raise DescriptorError(

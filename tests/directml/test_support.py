@@ -59,7 +59,7 @@ def test_ranks_and_types_at_each_level(operator, label):
         for rank, kind in itertools.product(range(1, 9), list(DataType)[1:]):
             tensors = right | {name: tensor(kind.name, *[1] * rank)}
             if not low <= rank <= high:
-                text = f"tensor '{name}' has {rank} dimension...{supports}"
+                text = f"tensor '{name}' has rank {rank}{supports}"
                 assert_refused(operator, text, check, tensors)
             elif kind.name not in types.split():
                 text = f"tensor '{name}' has data type {kind.name}{supports}"

@@ -79,17 +79,17 @@ OVERLAP = ", with which elements may overlap; each stride of an output must step
 WRAPPED = 65536 * 65535 * 8 % 2**32
 REFUSED = [
     (of("UNKNOWN"), "data type UNKNOWN; its elements must have a type"),
-    (sized(), "0 dimensions; a tensor has 1 to 8"),
-    (sized(*[1] * 9), "9 dimensions; a tensor has 1 to 8"),
+    (sized(), "sizes {}; a tensor has 1 to 8 dimensions"),
+    (sized(*[1] * 9), "sizes {1,1,1,1,1,1,1,1,1}; a tensor has 1 to 8"),
     (
         sized(65536, 65536, data_type="INT8"),
         "sizes {65536,65536}, 4294967296 elements; at most 4294967295 are allowed",
     ),
     (sized(*[2**16] * 4), f"{2**64} elements; at most 4294967295 are"),
     (sized(HUGE), "sizes {about 2^16609}, about 2^16609 elements;"),
-    (of(strides=(1,)), "strides {1} for 2 sizes {2,3}; there must be one for each"),
+    (of(strides=(1,)), "strides {1} for sizes {2,3}; there must be one for each"),
     (sized(2, strides=(1, 1)), "strides {1,1} for 1 size {2}"),
-    (of(strides=()), "strides {} for 2 sizes {2,3}"),
+    (of(strides=()), "strides {} for sizes {2,3}"),
     (total(23), f"{BYTES} 23{NEED} 24"),
     (total(3, 3, data_type="UINT8"), f"{BYTES} 3{NEED} 4"),
     (total(39, strides=(7, 1)), f"{BYTES} 39{NEED} 40"),

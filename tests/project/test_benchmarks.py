@@ -29,7 +29,7 @@ from benchmarks.command import device_name
 from benchmarks.data import Data
 from benchmarks.programs import PROGRAMS, one_hot, padding
 from benchmarks.programs.program import TINY, cases_of
-from dmljax import _padding_forms
+from dmljax import PaddingMode
 from dmljax._operators import OPERATORS
 from tests import meshes, samples
 from tests.checks import needs_devices, needs_kernels, slow
@@ -170,9 +170,8 @@ def test_a_plain_form_is_another_program_than_the_special_one(word, platform):
 
 def test_the_older_padding_is_a_padding():
     x = np.arange(20, dtype=np.float32).reshape(4, 5)
-    form = _padding_forms.by_axes(forms.selects, last_first=False)
-    mode = _padding_forms.PaddingMode.REFLECTION
-    (padded,) = form(jnp.asarray(x), start=(1, 2), end=(3, 0), mode=mode)
+    mode = PaddingMode.REFLECTION
+    (padded,) = forms.selected(jnp.asarray(x), start=(1, 2), end=(3, 0), mode=mode)
     np.testing.assert_array_equal(padded, np.pad(x, ((1, 3), (2, 0)), "reflect"))
 
 

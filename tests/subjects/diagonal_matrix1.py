@@ -137,12 +137,11 @@ LONG = 2**31 + 1
 _call = functools.partial(Wrong.of_call, "DIAGONAL_MATRIX1", dmljax.diagonal_matrix1)
 ERRORS = [
     _call(
-        f"{X} has sizes {{3}}, 1 dimension; a matrix has at least 2. x[None] and "
-        "shape=",
+        f"{X} has sizes {{3}}; a matrix has at least 2 dimensions. x[None] and shape=",
         MATRIX[0],
     ),
-    _call(f"{X} has sizes {{}}, 0 dimensions; a", MATRIX[0, 0]),
-    _call(f"{OUTPUT} has sizes {{4}}, 1 dimension; a", shape=(4,)),
+    _call(f"{X} has sizes {{}}; a matrix", MATRIX[0, 0]),
+    _call(f"{OUTPUT} has sizes {{4}}; a matrix", shape=(4,)),
     _call(f"{OUTPUT} has sizes {{1,{LONG}}}; {LARGE}", shape=(1, LONG), dtype="int8"),
     _call(f"sizes {{{LONG},1}}; {LARGE}", shape=(LONG, 1), dtype="int8"),
     _call("shape is {-1,2}; no size may be negative", shape=(-1, 2)),

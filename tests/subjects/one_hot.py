@@ -132,15 +132,15 @@ ERRORS = [
         VALUES,
     ),
     _call(
-        "values (ValuesTensor) has sizes {1}, 1 element; it must have at least 2, off "
+        "values (ValuesTensor) has sizes {1}; it must have at least 2 elements, off "
         "and on.",
         INDICES,
         VALUES[:1],
     ),
-    _call("sizes {0,3}, 0 elements; it", INDICES, np.ones((0, 3), np.float32)),
+    _call("sizes {0,3}; it must", INDICES, np.ones((0, 3), np.float32)),
 ]
 for axis in (2, -3):
-    text = f"axis (Axis) is {axis}; it must be in [-2, 2), as {INDEX} has 2 dim"
+    text = f"axis (Axis) is {axis}; it must be in [-2, 2), as {INDEX} has sizes {{"
     ERRORS.append(_call(text, INDICES, VALUES, axis=axis))
 for size in (0, -1, 2**31):
     text = f": size is {size}; it must be in [1, 2^31)"
@@ -155,12 +155,14 @@ ERRORS += [
         "Tensor 'OutputTensor' has 3, while tensor 'IndicesTensor' has 2; both must be",
         output_tensor=tensor("FLOAT32", 1, 2, 3),
     ),
-    _desc("Axis is 2; it must be in [0, 2), as tensor 'IndicesTensor' has 2", axis=2),
+    _desc(
+        "Axis is 2; it must be in [0, 2), as tensor 'IndicesTensor' has sizes", axis=2
+    ),
     _desc("Axis is -1; it must be in [0, 2), as", axis=-1),
     _desc("along Axis 1 is 2 and must be 1.", indices_tensor=tensor("INT32", 2, 2)),
     _desc("has {2,3}, while...give it {4,3}", indices_tensor=tensor("INT32", 4, 1)),
     _desc(
-        "tensor 'ValuesTensor' has sizes {1,1}, 1 element;",
+        "tensor 'ValuesTensor' has sizes {1,1}; it must have",
         values_tensor=tensor("FLOAT32", 1, 1),
     ),
     _desc(

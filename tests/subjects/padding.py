@@ -168,13 +168,13 @@ LARGE = "each element must be a UINT32, less than 2^32"
 _call = functools.partial(Wrong.of_call, "PADDING", pad)
 ERRORS = [
     _call(
-        f"{START} has 1 element, while x (InputTensor) has 2 dimensions; write 2 "
-        "integers, one for each axis, and 0 where nothing is added",
+        f"{START} is {{1}}, while x (InputTensor) has sizes {{2,3}}; write one "
+        "integer for each axis, and 0 where nothing is added",
         MATRIX,
         start=(1,),
     ),
-    _call(f"{END} has 3 elements, while...has 2 dim", MATRIX, end=(1, 1, 1)),
-    _call(f"{START} has 2 elements, while...has 0 dim", MATRIX[0, 0]),
+    _call(f"{END} is {{1,1,1}}, while...has sizes {{2", MATRIX, end=(1, 1, 1)),
+    _call(f"{START} is {{1,1}}, while...has sizes {{}};", MATRIX[0, 0]),
     _call(f"{START} is {{-1,0}}; no element may be negative", MATRIX, start=(-1, 0)),
     _call(f"{END} is {{0,-2}}; no element may be negative", MATRIX, end=(0, -2)),
     _call(f"{START} is {{4294967296,0}}; {LARGE}", MATRIX, start=(2**32, 0)),
@@ -194,7 +194,7 @@ ERRORS += [
         "DimensionCount is 3, while tensor 'InputTensor' has 2 dim", dimension_count=3
     ),
     _desc(
-        ": StartPadding has 1 element, while tensor 'InputTensor' has 2 dimensions; ",
+        ": StartPadding is {1}, while tensor 'InputTensor' has sizes {",
         start_padding=(1,),
     ),
     _desc(": EndPadding is {0,-2}; no element may be negative", end_padding=(0, -2)),
