@@ -88,7 +88,7 @@ REFUSED = [
     (sized(*[2**16] * 4), f"{2**64} elements; at most 4294967295 are"),
     (sized(HUGE), "sizes {about 2^16609}, about 2^16609 elements;"),
     (of(strides=(1,)), "strides {1} for sizes {2,3}; there must be one for each"),
-    (sized(2, strides=(1, 1)), "strides {1,1} for 1 size {2}"),
+    (sized(2, strides=(1, 1)), "strides {1,1} for sizes {2}"),
     (of(strides=()), "strides {} for sizes {2,3}"),
     (total(23), f"{BYTES} 23{NEED} 24"),
     (total(3, 3, data_type="UINT8"), f"{BYTES} 3{NEED} 4"),
