@@ -193,7 +193,8 @@ def check_both(case, mesh, spec, kind, platform="cpu"):
         check_sent(text, case, parts, kind)
         last = jax.tree.leaves(outputs)[-1]
         if case.divided:
-            assert last.sharding.is_equivalent_to(sharding, last.ndim)
+            same = last.sharding.is_equivalent_to(sharding, last.ndim)
+            assert same, "the output is divided otherwise; see `divided=` of Case"
 
 
 def check_bytes(devices):
