@@ -1,8 +1,7 @@
 """Turns what callers pass into arrays, scalars, sizes and integers.
 
-The types of arrays, and the conversions between them, stand here as well. All functions
-and every `Operator` accept and refuse the same, with the same messages. Rules of single
-operators do not belong here.
+The types of arrays, and the conversions between them, stand here as well. Rules of
+single operators do not belong here.
 
 Every call checks what a compiled program would get wrong in silence: JAX truncates
 64-bit values where x64 mode is off, and a Python number may not fit. All else is
@@ -59,8 +58,8 @@ def check_x64(operator: str, name: str, dtype: np.dtype) -> None:
         raise DescriptorError(
             f"{operator}: {name} has data type {show(dtype)}, which needs JAX's x64 "
             "mode. Turn it on with jax.config.update('jax_enable_x64', True) or "
-            f"JAX_ENABLE_X64=1. If {show(narrow)} holds the values, "
-            f".astype('{narrow}') converts them."
+            f"JAX_ENABLE_X64=1. If {show(narrow)} holds the values, use it: "
+            f".astype('{narrow}') converts an array."
         )
 
 
@@ -107,7 +106,8 @@ def _is_of_numbers(dtype: np.dtype) -> bool:
 def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
     """Returns a data type of numbers or bool from whatever stands for one."""
     try:
-        if isinstance(dtype, jax.Array):  # NumPy takes its type, and warns
+        # For NumPy, a number stands for its type, and so does an array, with a warning.
+        if isinstance(dtype, (jax.Array, np.generic)):
             raise TypeError
         kind = jnp.dtype(dtype)
     except (TypeError, ValueError):
@@ -155,8 +155,14 @@ def as_array(
     if is_python_number(given):
         try:
             array = np.array(given, jnp.result_type(given))
-        except OverflowError:  # 64 bits, which need x64 mode, or an object: see below
-            array = np.asarray(given)
+        except OverflowError:
+            array = np.asarray(given)  # uint64, int64, or an object
+            if array.dtype.kind == "O" or not x64_enabled():
+                raise DescriptorError(
+                    f"{operator}: {name} is {as_python(given)}, which needs more bits "
+                    "than an integer of JAX has: 32, or 64 in its x64 mode. Turn it on "
+                    "with jax.config.update('jax_enable_x64', True)."
+                ) from None
     elif isinstance(given, jax.Array):
         array = given
     elif isinstance(given, (np.ndarray, np.generic)):
@@ -183,7 +189,7 @@ def as_array(
             f"numbers of {_NUMBERS}.{remedy}"
         )
     if not strict and isinstance(given, (np.ndarray, np.generic)):
-        array = _narrow(operator, name, np.asarray(given))
+        array = _narrow(operator, name, np.asarray(array))
     check_x64(operator, name, array.dtype)
     return array
 
@@ -267,22 +273,20 @@ def convert(
     integer that does not fit saturates, and never wraps. A float for an integer type is
     an error, or, with `cast`, is truncated and saturates.
 
-    A traced Python bool has no weak type. Every array of rank 0 and type bool is taken
-    for one, because 0 and 1 fit all types.
+    A traced Python bool has no weak type. An array of type bool is taken for one,
+    because 0 and 1 fit all types. Callers pass such an array only if it has rank 0.
     """
     if array.dtype == dtype:
         same: jax.Array = array
         return same
     weak = jax.typeof(array).weak_type
-    held = "b"
+    held = ""
     if is_integer(dtype):
-        held = "biu"
+        held = "iuf" if cast else "iu"
     elif jnp.issubdtype(dtype, np.floating):
-        held = "biuf"
+        held = "iuf"
     elif jnp.issubdtype(dtype, np.complexfloating):
-        held = "biufc"
-    if cast:
-        held += "f"
+        held = "iufc"
     truth = array.dtype == np.bool_
     if not truth and not (weak and array.dtype.kind in held):
         raise DescriptorError(
@@ -299,6 +303,8 @@ def convert(
 
 def saturate(array: jax.Array, dtype: np.dtype) -> jax.Array:
     """Converts integers. One that the type does not hold becomes the nearest."""
+    if array.dtype == dtype:
+        return array
     lows, highs = zip(_limits(dtype), _limits(array.dtype), strict=True)
     low = np.array(max(lows), array.dtype)
     high = np.array(min(highs), array.dtype)
@@ -333,7 +339,10 @@ def as_element(operator: str, name: str, dtype: np.dtype, value: Any) -> Any:
 
 
 def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:
-    """Returns a Python number as a scalar array of `dtype`. This type must hold it."""
+    """Returns a Python number as a scalar array of `dtype`, which must hold it.
+
+    A float past the largest one of the type is infinity.
+    """
     # The usual case is short: half precision holds 65504, and NumPy gives no warning.
     plain = type(value) in (int, float)
     if plain and dtype.kind == "f" and -65504 <= value <= 65504:
@@ -470,4 +479,5 @@ def as_sizes(
                 f"one integer for each axis.{hint}"
             )
         check_static(operator, name, value, "a tuple of integers")
-    return tuple([as_size(operator, name, value) for value in values])
+    element = f"an element of {name}"
+    return tuple([as_size(operator, element, value) for value in values])

@@ -21,6 +21,8 @@ from dmljax._arguments import (
     as_scalar,
     as_sizes,
     check_x64,
+    is_integer,
+    saturate,
     unwrapped,
 )
 from dmljax._check import (
@@ -84,10 +86,10 @@ def diagonal_matrix1(
         `x` is None. If there is an `x`, another type is an error.
       value: a scalar of the type of the result. A Python number is converted to
         this type, and is an error if it does not fit.
-      fill_begin: INT32, the first diagonal that is filled. A
-        Python number is part of the program. A scalar ``jax.Array`` is data: no new
-        program is compiled for another value, and under ``vmap`` each matrix may have
-        bounds of its own. None is below every diagonal.
+      fill_begin: INT32, the first diagonal that is filled. A Python number is part of
+        the program. A scalar ``jax.Array`` of any integer type is data: no new program
+        is compiled for another value, and under ``vmap`` each matrix may have bounds of
+        its own. One out of range is past all diagonals. None is below every diagonal.
       fill_end: INT32, one past the last diagonal that is filled. None
         is past every diagonal.
 
@@ -136,14 +138,13 @@ def diagonal_matrix1(
     # A float could be -0.0.
     if not (type(value) is int and value == 0):
         scalar = as_scalar(NAME, VALUE, value, kind)
-    # Numbers are checked once, while the program is traced.
-    span = fill_begin, fill_end
-    if type(fill_begin) in STATIC and type(fill_end) in STATIC:
-        return _diagonal_matrix1(x, scalar, (), zeros, span)
-    span = _as_bounds(*span)
-    if isinstance(span[0], int) and isinstance(span[1], int):
-        return _diagonal_matrix1(x, scalar, (), zeros, span)
-    return _diagonal_matrix1(x, scalar, span, zeros, None)
+    bounds: Any = fill_begin, fill_end
+    # The usual bounds are checked once, while the program is traced.
+    if type(fill_begin) not in STATIC or type(fill_end) not in STATIC:
+        bounds = _as_bounds(*bounds)
+        if not (isinstance(bounds[0], int) and isinstance(bounds[1], int)):
+            return _diagonal_matrix1(x, scalar, bounds, zeros, None)
+    return _diagonal_matrix1(x, scalar, (), zeros, bounds)
 
 
 def _describe(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct:
@@ -184,9 +185,13 @@ def _as_bound(name: str, bound: Any) -> Any:
             return jnp.asarray(bound)
         bound = unwrapped(bound)
         if isinstance(bound, jax.Array):
-            int32 = np.dtype(np.int32)
-            # A Python number that is traced saturates.
-            return as_scalar(NAME, name, bound, int32, owner="a diagonal")
+            if not is_integer(bound.dtype):
+                raise DescriptorError(
+                    f"{NAME}: {name} has data type {show(bound.dtype)}; it must have "
+                    "an integer type."
+                )
+            scalar = as_scalar(NAME, name, bound, bound.dtype)
+            return saturate(jnp.asarray(scalar), np.dtype(np.int32))
         bound = as_integer(NAME, name, bound)
     check_int32(NAME, name, bound)
     return bound
@@ -223,7 +228,7 @@ def _diagonal_matrix1(
     zeros: jax.ShapeDtypeStruct | None,
     span: tuple[Any, Any] | None,
 ) -> jax.Array:
-    """Fills between the scalars in `bounds` or, without these, the numbers in `span`.
+    """Fills between the scalars in `bounds`, which are data, or else those in `span`.
 
     A value of None is 0.
     """

@@ -48,9 +48,10 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.
     Args:
       condition: (...) uint8 or bool. Every value except 0 selects `a`.
       a: (...) of any type and of the sizes of `condition`, or a scalar.
-      b: (...) of the type of `a` and of the sizes of `condition`, or a
-        scalar. If `a` or `b` is a Python number, the other one must be an array, and
-        the number takes its type. Nothing else is promoted or broadcast.
+      b: (...) of the type of `a` and of the sizes of `condition`, or a scalar. If `a`
+        or `b` is a Python number, the other one must be an array, and the number takes
+        its type. So do weakly typed arrays and scalars of type bool. Nothing else is
+        promoted or broadcast.
 
     Returns:
       An array (...) of the type of `a` and `b`, differentiable in both.
@@ -98,9 +99,9 @@ def _element_wise_if(condition: jax.Array, a: jax.Array, b: jax.Array) -> jax.Ar
     # A Python number that was traced takes the type of the other operand. Two arrays of
     # different types are an error: types are not promoted.
     if gives_way(a) > gives_way(b):
-        a = convert(NAME, A, a, b.dtype)
+        a = convert(NAME, A, a, b.dtype, owner=B)
     elif gives_way(b) > gives_way(a):
-        b = convert(NAME, B, b, a.dtype)
+        b = convert(NAME, B, b, a.dtype, owner=A)
     types = (A, a.dtype), (B, b.dtype)
     require_same(NAME, "data types", *types, _same_type(a, b))
     operands = [condition]

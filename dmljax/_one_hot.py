@@ -88,7 +88,7 @@ def _are_truth_values(values: ArrayLike) -> bool:
         return False
     # -0.0 equals 0, but is no truth value: we compare bits.
     wanted = np.array([0, 1]).astype(values.dtype)
-    return bool(values.ravel()[:2].tobytes() == wanted.tobytes())
+    return bool(values.flat[:2].tobytes() == wanted.tobytes())
 
 
 @compiled("size", "axis", "truth")
@@ -98,8 +98,8 @@ def _one_hot(
     if not is_integer(indices.dtype):
         raise DescriptorError(
             f"{NAME}: {INDEX} has data type {show(indices.dtype)}; it must be an "
-            "integer type. Write indices.astype('int32'), or call "
-            "dmljax.numpy.one_hot, which takes floats."
+            "integer type. Write indices.astype('int32'), or call dmljax.onnx.one_hot, "
+            "which takes floats."
         )
     rank = indices.ndim
     if rank == 0:
@@ -157,9 +157,9 @@ def check_sizes(
             f"{NAME}: {values_name} has sizes {show(values)}; it must have at least 2 "
             "elements, off and on."
         )
-    # In 32 bits, the sum of the largest index and a larger size would wrap around in
-    # `position_of`. We use one limit for all types. JAX takes a symbolic size to be
-    # below 2^31.
+    # In 32 bits, the sum of the largest index and a size above 2^31 would wrap around
+    # in `position_of`. We use the limit of symbolic sizes, which JAX takes to be below
+    # 2^31, for all.
     too_large = isinstance(size, int) and size >= 2**31
     if too_large or not decide_at_most(NAME, 1, size):
         raise DescriptorError(

@@ -50,8 +50,8 @@ START = "start_padding (StartPadding)"
 END = "end_padding (EndPadding)"
 # Ends the message to a caller who passes one list of pairs, as np.pad takes it.
 HINT_ABOUT_PAIRS = (
-    " 0 adds nothing. One list of pairs (before, after), as np.pad takes it, becomes "
-    "both paddings by start, end = zip(*pairs)."
+    " One list of pairs (before, after), as np.pad takes it, becomes both paddings by "
+    "start, end = zip(*pairs)."
 )
 # The names of the modes. Other cases work as well, but are not typed.
 ModeName = (
@@ -84,10 +84,10 @@ def padding(
         must be given.
       mode: a ``PaddingMode``, its number, or its name in any case; "reflect" is a name
         of REFLECTION, too.
-      value: a scalar of the type of `x`, used only by CONSTANT. A Python
-        number is converted to this type. For an integer type, a float is truncated
-        toward zero. One that is out of range becomes the nearest value of the type, and
-        NaN becomes 0.
+      value: a scalar of the type of `x`, used only by CONSTANT. A Python number is
+        converted to this type. An integer that does not fit is an error, or saturates
+        if it is traced. For an integer type, a float is rounded to JAX's default type
+        of floats, is truncated toward zero, and saturates; NaN becomes 0.
       implementation: "pallas" for the Pallas kernel; None or "xla" for XLA's code.
 
     Returns:
@@ -97,9 +97,9 @@ def padding(
 
     Raises:
       DescriptorError: if a padding is negative, if there is not one padding for each
-        axis, if the mode is unknown, if `value` has another type than `x`, if an axis
-        of size 0 would have to be repeated, or if `implementation` is "pallas" and no
-        kernel can run.
+        axis, if the mode is unknown, if the `value` of CONSTANT has another type than
+        `x`, if an axis of size 0 would have to be repeated, or if `implementation` is
+        "pallas" and no kernel can run.
       TypeError: if `x` is not an array, or a padding is not an integer.
 
     Under ``jax.jit``, name `start_padding`, `end_padding` and `mode` in static_argnames
@@ -129,7 +129,7 @@ def padding(
 
 
 def _as_mode(mode: Any) -> PaddingMode:
-    """Returns the mode of a name or a number. jit then compiles one program for all."""
+    """Returns the mode of a name or a number: all of them share a compiled program."""
     if type(mode) is PaddingMode:
         return mode
     if isinstance(mode, (jax.Array, np.ndarray)):
@@ -250,6 +250,7 @@ def _independent(x: jax.Array, *_: Any, start: Pads, end: Pads, **__: Any) -> se
 
 
 def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
+    # To import Pallas takes a tenth of a second, which most programs can save.
     from dmljax.pallas.gpu._padding import padding
 
     return padding(*operands, **static)
@@ -266,6 +267,7 @@ PADDING = OperatorPrimitive(
     divisible=forms.divisible,
     linear=2,  # all operands: the input, and under CONSTANT the value
     transpose=_transpose,
+    # Not the default: XLA can't fuse a kernel with the operations around it.
     kernels={"cuda": Kernel(_gpu_kernel)},
 )
 ADJOINT = OperatorPrimitive(

@@ -29,7 +29,8 @@ from dmljax._types import (
     to_scalar,
 )
 
-# The padding before or after each of the last axes. The axes before them are a batch.
+# The padding before or after each axis. In normal form, the axes of a batch come before
+# these, and have none.
 Pads = tuple[int, ...]
 
 
@@ -149,8 +150,8 @@ def by_axes(
 
     With `last_first`, the last axis is padded first. Gathers are faster so: images that
     are cut into patches take 0.125 ms on an H200, and 0.525 with the first axis first.
-    On a CPU, a mean of rows takes up to 13 times as long with the first axis first
-    (benchmarks/results, "[first axis first]").
+    On a CPU, a mean of rows takes up to 28 times as long with the first axis first
+    (benchmarks/results/nvidia-h200.csv and x86_64-cpu.csv, "[first axis first]").
     """
     if mode is PaddingMode.CONSTANT:
         return (_pad_constant(x, value[0], start, end),)
@@ -251,20 +252,20 @@ def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     Automatic axes run the strips and take 0.609 ms
     (benchmarks/results/nvidia-h200-scaling.csv).
     """
-    # JAX has no conversion from complex numbers to the integers of their bits.
-    if static["mode"] is PaddingMode.CONSTANT or x.dtype.kind == "c":
+    no_bits = x.dtype.kind == "c"  # JAX does not convert them to bits
+    if static["mode"] is PaddingMode.CONSTANT or no_bits:
         return by_axes(write_strips, x, *value, last_first=True, **static)
-    kind = x.dtype
-    if jnp.issubdtype(kind, np.floating):
-        kind = np.dtype(f"uint{jnp.finfo(kind).bits}")
+    bits_type = x.dtype
+    if jnp.issubdtype(x.dtype, np.floating):
+        bits_type = np.dtype(f"uint{jnp.finfo(x.dtype).bits}")
     with mode_of(x):
         # XLA for CPUs converts bfloat16 to float32 and back. It copies integers.
-        bits = lax.bitcast_convert_type(x, kind)
+        bits = lax.bitcast_convert_type(x, bits_type)
         (padded,) = by_axes(write_strips, bits, last_first=True, **static)
         # XLA for GPUs does an update at the end of a program in place, by a kernel of
-        # its own for each. It fuses updates that something follows. The barrier keeps
-        # XLA from removing an operation that changes nothing.
-        zero = lax.optimization_barrier(lax.full((), 0, kind))
+        # its own for each. It fuses updates that something follows: an xor with 0. The
+        # barrier hides the 0, because XLA would remove an xor that changes nothing.
+        zero = lax.optimization_barrier(lax.full((), 0, bits_type))
         held = lax.bitwise_xor(padded, lax.broadcast(zero, padded.shape))
         return (lax.bitcast_convert_type(held, x.dtype),)
 
@@ -272,15 +273,16 @@ def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
 def join(
     x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> jax.Array:
-    """Pads along one axis by joining strips to `x`, as jnp.pad does.
+    """Pads along one axis by jnp.pad, which joins strips to `x`.
 
-    jnp.pad joins one slice each time that it mirrors or repeats `x`. A gather is the
-    same program however wide the padding is.
+    It joins one slice each time that it mirrors or repeats `x`. A gather is the same
+    program however wide the padding is.
     """
     size = x.shape[axis]
     known = all(isinstance(n, int) for n in (before, size, after))
     longest = size - 1 if mode is PaddingMode.REFLECTION else size
-    if not known or max(before, after) > longest:
+    many = mode is not PaddingMode.EDGE and max(before, after) > longest
+    if not known or many:
         return gather(x, axis, before, after, mode)
     around = [(0, 0)] * x.ndim
     around[axis] = (before, after)

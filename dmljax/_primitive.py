@@ -55,8 +55,9 @@ class Kernel:
       form: takes the arguments of `OperatorPrimitive.xla`. It imports the kernel's
         module when it is called.
       default_from: the kernel is the default if an operand or an output has at least
-        this number of elements. None: it runs only if the caller asks for it, as any
-        kernel does until we have run it on its hardware.
+        this number of elements. None: it runs only if the caller asks for it, because
+        it is not faster in most programs, or because we have not run it on its
+        hardware.
     """
 
     form: Form
@@ -265,9 +266,9 @@ def _instantiate(tangent: Any) -> Any:
 def evaluate(name: str, run: Form, /, *operands: jax.Array) -> Outputs:
     """Runs a primitive on concrete arrays. `run` is a compiled function of it.
 
-    A primitive has no other way to be evaluated than to be compiled, also where the
-    caller has disabled jit. JAX does so when its debug_nans finds a NaN in a program,
-    and evaluates the primitives one by one: they have to find theirs.
+    A primitive is always compiled to be evaluated, also where the caller has disabled
+    jit. If JAX's debug_nans finds a NaN in a program, JAX runs the program again and
+    evaluates its primitives one by one: each has to find its own NaN.
     """
     tests = []
     config: Any = jax.config

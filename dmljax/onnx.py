@@ -329,7 +329,8 @@ def trilu(x: ArrayLike, k: ArrayLike = 0, *, upper: bool | int = True) -> jax.Ar
     matrix = as_array(name, "x", x)
     if matrix.ndim < 2:
         raise DescriptorError(
-            f"{name}: x has sizes {show(matrix.shape)}; it must have at least two."
+            f"{name}: x has sizes {show(matrix.shape)}; it must have at least two "
+            "dimensions."
         )
     if upper not in (0, 1):
         raise DescriptorError(f"{name}: upper is {upper!r}; it must be True or False.")
@@ -366,11 +367,11 @@ def eye_like(
     array = as_array(name, "x", x)
     if array.ndim != 2:
         raise DescriptorError(
-            f"{name}: x has sizes {show(array.shape)}; it must have two."
+            f"{name}: x has sizes {show(array.shape)}; it must have two dimensions."
         )
     kind: Any = array.dtype if dtype is None else dtype
-    if isinstance(kind, int) and 0 <= kind < len(_TYPES):
-        kind = _TYPES[kind]
+    if isinstance(kind, (int, np.integer)) and 0 <= kind < len(_TYPES):
+        kind = _TYPES[as_integer(name, "dtype", kind)]
     kind = as_dtype(name, kind)
     check_x64(name, "the result (dtype)", kind)
     begin = _as_bound(name, k)

@@ -182,10 +182,9 @@ def test_integers_that_do_not_fit_in_32_bits(value):
 
 
 def test_an_integer_of_more_than_32_bits_is_no_array():
-    for value in (2**31, -(2**31) - 1, 2**63):
-        assert_refused("PADDING", "x (InputTensor) has...INT64,...x64", pad, value)
-    text = "x (InputTensor) has elements of type object"
-    assert_refused("PADDING", text, pad, 2**64, error=TypeError)
+    for value in (2**31, -(2**31) - 1, 2**63, 2**64):
+        text = f"x (InputTensor) is {value}, which needs more bits than an integer"
+        assert_refused("PADDING", text, pad, value)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -335,7 +334,7 @@ def test_a_float_saturates(x64):
     [
         ("float16", [True, 1, 1.5], [1j]),
         ("complex64", [True, 1.5, 1j], []),
-        ("bool", [True], [1]),
+        ("bool", [True], [1, 1.5]),
         ("int32", [True], [1.5]),
         ("uint8", [True], [1j]),
     ],
@@ -346,7 +345,7 @@ def test_which_traced_numbers_a_type_takes(dtype, taken, refused):
         for number in taken:
             assert jax.eval_shape(call, x, number).dtype == dtype
         for number in refused:
-            if call is padding_value and number == 1.5:
+            if call is padding_value and (dtype, number) == ("int32", 1.5):
                 continue  # PADDING truncates a float
             text = f"{re.escape(name)}.*must be the same. "
             with pytest.raises(DescriptorError, match=text):

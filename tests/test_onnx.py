@@ -113,7 +113,7 @@ def rows_of_diagonals():
         yield dox.trilu(X, k, upper=0), np.tril(X, near)
         yield dox.eye_like(CUBE[0], k=k), np.eye(3, 4, near, np.int8)
     for number, dtype in {1: "float32", 3: "int8", 6: "int32", 9: "bool"}.items():
-        yield dox.eye_like(CUBE[0], dtype=number), np.eye(3, 4, dtype=dtype)
+        yield dox.eye_like(CUBE[0], dtype=np.int8(number)), np.eye(3, 4, dtype=dtype)
     yield dox.eye_like(X, dtype=bool), np.eye(3, 4, dtype=bool)
 
 
@@ -346,7 +346,7 @@ def test_errors_of_nonzero_and_compress():
 
 def test_errors_of_diagonals():
     trilu = functools.partial(refused, dox.trilu)
-    trilu("x has sizes {4}; it must have at least two.", X[0])
+    trilu("x has sizes {4}; it must have at least two dim", X[0])
     trilu("upper is 2; it must be True or False.", X, upper=2)
     trilu(f"k {INTEGER}", X, 0.5, error=TypeError)
     for k in (WIDE, jnp.arange(3)):
@@ -354,10 +354,10 @@ def test_errors_of_diagonals():
     text = "k is of type float32; it must be an integer."
     trilu(text, X, jnp.float32(1), error=TypeError)
     eye_like = functools.partial(refused, dox.eye_like)
-    eye_like("x has sizes {2,3,4}; it must have two.", CUBE)
+    eye_like("x has sizes {2,3,4}; it must have two dim", CUBE)
     eye_like(f"k {INTEGER}", X, k=0.5, error=TypeError)
     eye_like("dtype...'string'...data type", X, dtype=8, error=TypeError)
-    eye_like("dtype...99...data type", X, dtype=99, error=TypeError)
+    eye_like("dtype...99...data type", X, dtype=np.int8(99), error=TypeError)
 
 
 def test_static_arguments():

@@ -87,7 +87,7 @@ def test_wrong_modes():
 
 # ARGUMENTS
 
-PAIRS = ". 0 adds nothing. One list of pairs...start, end = zip(*pairs)"
+PAIRS = ". One list of pairs...start, end = zip(*pairs)"
 
 
 @pytest.mark.parametrize(

@@ -189,8 +189,7 @@ def _bounded(begin):
 
 _bound = functools.partial(Wrong.of_call, "DIAGONAL_MATRIX1", _bounded)
 for begin, text in (
-    (np.int8(1), "data type INT8, while a...INT32;...astype('int32')"),
-    (np.float32(1), "data type FLOAT32; it must have INT32."),
+    (np.float32(1), "data type FLOAT32; it must have an integer type."),
     (np.True_, "data type BOOL;"),
     (np.zeros(3, np.int32), "sizes {3}; it must be a scalar. jax.vmap"),
 ):

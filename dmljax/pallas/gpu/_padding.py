@@ -43,7 +43,8 @@ CHUNK_BYTES = 16  # of the widest store of a thread
 WARPS = 4  # of a program: the fewest that can be launched
 # Bytes of neighbouring elements that are not padded. From so many on, they are a row;
 # fewer are a unit. Images whose colours are the last dimension, in uint8, take 0.057 ms
-# on an H200, and 0.353 if colours are rows (results/nvidia-h200.csv, "[rows]").
+# on an H200, and 0.353 if colours are rows (benchmarks/results/nvidia-h200.csv,
+# "[rows]").
 ROW_BYTES = 256
 
 
@@ -91,7 +92,7 @@ class PaddingPlan:
     row: Axis  # the dimension that is a row, in units
     unit: int  # the elements of a unit
     mode: PaddingMode
-    values: int  # of the padding: one, or one for each of so many equal groups of rows
+    values: int  # values of the padding: 1, or one for each of equal groups of rows
     chunk: int  # the elements of a chunk
     store: int  # the elements of a gap that a thread stores at once: a word, or fewer
 
@@ -256,7 +257,8 @@ def _load_anywhere(p: PaddingProgram, offset: Any) -> list[Any]:
     x = p.x
     chunk = p.plan.chunk
     per_word = 32 // x.bits
-    # The last word may not reach beyond the end of the input.
+    # We load words if an element is less than one, and if they end where the input
+    # ends: a last word that is not full would reach past the end.
     if per_word == 1 or x.size % per_word:
         return _packed([x.load(offset + i) for i in range(chunk)], x.bits)
     slot = offset % per_word

@@ -6,6 +6,7 @@ kernel has fewer types to compile, and keeps the bits of a NaN.
 Here belongs code that knows the types of elements. Where an element goes does not.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ def on_bits(form: Form) -> Form:
     no kernel addresses less.
     """
 
+    @functools.wraps(form)
     def on_all_types(*operands: jax.Array, **static: Any) -> Outputs:
         with mode_of(*operands):
             parts = zip(*map(_to_bits, operands), strict=True)
@@ -64,5 +66,5 @@ def _from_bits(parts: Sequence[jax.Array], dtype: np.dtype) -> jax.Array:
 
 
 def _widened(dtype: np.dtype) -> np.dtype:
-    # Floats of less than a byte have no integer type of their size in memory.
+    # A type of whole bytes that holds all values of the narrow type.
     return np.dtype(np.float32 if jnp.issubdtype(dtype, np.floating) else np.int8)
