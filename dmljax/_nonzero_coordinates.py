@@ -52,10 +52,11 @@ def nonzero_coordinates(
     Both 0.0 and -0.0 are zero. NaN, infinities and subnormal numbers are not.
 
     Coordinates are uint32 and wrap below 0: write ``.astype(int)`` before you subtract.
-    Rows past the count hold 0 by default, and 0 is an index as well:
-    in a graph of n nodes, they count a loop at node 0 again. With ``fill=n`` they are
-    out of bounds: ``.at[rows].get(mode="fill", fill_value=0)`` reads 0 for them, and
-    ``.at[rows].add`` leaves them out, also under ``jit`` and ``grad``.
+    Rows past the count hold 0 by default, and 0 is an index as well: as edges of a
+    graph, these rows would be more loops at node 0. With ``fill=n``, for n nodes, they
+    are out of bounds: with ``index = tuple(coordinates.T)``, ``.at[index].add`` leaves
+    them out, and ``.at[index].get(mode="fill", fill_value=0)`` reads 0 for them, also
+    under ``jit`` and ``grad``.
 
     Args:
       x: (...) of any type and rank, of M elements.
@@ -68,16 +69,17 @@ def nonzero_coordinates(
         (DirectML has no such field.) Each part has its own count and its own rows. The
         coordinates are still those in the whole array. If the first dimension is
         divided among devices, and P is a multiple of their number, they send nothing to
-        one another. None stands for the whole array with a single count.
+        one another; over explicit mesh axes, P must be one. None stands for the whole
+        array with a single count.
       size: the number K of rows to return, for each part if `parts` is given.
         (DirectML has no such field.) The count is still the number of all elements that
         are not zero, so K was too small if the count is larger. Memory for K rows is
         enough: no array of M rows is made. A symbolic size is at least 1. None stands
         for a row for each element.
-      implementation: None lets us choose: XLA's code, or the Pallas kernel on an
-        NVIDIA GPU from Hopper on, if `x` or the coordinates have 2^20 elements or more,
-        and the program is neither exported nor divided by XLA. "xla" and "pallas" ask
-        for one of them.
+      implementation: None stands for XLA's code, or for the Pallas kernel on an NVIDIA
+        GPU from Hopper on, if `x` or the coordinates have 2^20 elements or more, and
+        the program is neither exported nor divided by XLA. "xla" and "pallas" ask for
+        one of them.
 
     Returns:
       A ``NonzeroCoordinates``: the count, () uint32, and the coordinates, (M, N) uint32
@@ -87,8 +89,9 @@ def nonzero_coordinates(
 
     Raises:
       DescriptorError: if `columns`, `fill` or `size` is out of range, if `parts` does
-        not divide the first size, if `x` has more than 2^32 - 1 elements, or if
-        `implementation` is "pallas" and no kernel can run.
+        not divide the first size, or its devices do not divide `parts`, if `x` has more
+        than 2^32 - 1 elements, or if `implementation` is "pallas" and no kernel can
+        run.
       TypeError: if `x` is not an array, or if `columns`, `fill`, `parts` or `size` is
         not an integer.
 
@@ -111,31 +114,13 @@ def nonzero_coordinates(
         columns = as_integer(NAME, "columns", columns)
     if fill is not None:
         fill = as_integer(NAME, "fill", fill)
-        if not 0 <= fill < 2**32:
-            raise DescriptorError(
-                f"{NAME}: fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}."
-            )
     if parts is not None:
         parts = as_integer(NAME, "parts", parts)
-        if parts <= 0 or x.ndim == 0 or x.shape[0] % parts != 0:
-            raise DescriptorError(
-                f"{NAME}: parts is {parts}; it must divide the first dimension of {X}, "
-                f"which has sizes {show(x.shape)}."
-            )
     if size is not None:
         # `as_size` would ask for an integer. A caller with a traced count needs the
         # hint that an upper bound is enough.
         check_static(NAME, "size", size, "an upper bound of the count")
         size = as_size(NAME, "size", size)
-        known = isinstance(size, int)
-        # JAX can't scatter into an array that may be empty, such as one of a symbolic
-        # size. JAX takes a symbolic size to be below 2^31.
-        low = 0 if known else 1
-        if not decide_at_most(NAME, low, size) or (known and size > MAX_ELEMENTS):
-            raise DescriptorError(
-                f"{NAME}: size is {size}; it must be a number of rows, {low} to "
-                f"{MAX_ELEMENTS}."
-            )
     return _nonzero_coordinates(x, columns, fill, parts, size, implementation)
 
 
@@ -150,6 +135,20 @@ def _nonzero_coordinates(
 ) -> NonzeroCoordinates:
     columns = max(x.ndim, 1) if columns is None else columns
     check_sizes_and_columns(X, x.shape, "columns is", columns)
+    if fill is not None and not 0 <= fill < 2**32:
+        raise DescriptorError(
+            f"{NAME}: fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}."
+        )
+    if size is not None:
+        known = isinstance(size, int)
+        # JAX can't scatter into an array that may be empty, such as one of a symbolic
+        # size. JAX takes a symbolic size to be below 2^31.
+        low = 0 if known else 1
+        if not decide_at_most(NAME, low, size) or (known and size > MAX_ELEMENTS):
+            raise DescriptorError(
+                f"{NAME}: size is {size}; it must be a number of rows, {low} to "
+                f"{MAX_ELEMENTS}."
+            )
     operands = (x,) if parts is None else _split(x, parts)
     outputs = NONZERO_COORDINATES(
         *operands,
@@ -169,6 +168,14 @@ def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
 
     The form adds this offset in the whole array to the offsets that it finds in a part.
     """
+    if parts <= 0 or x.ndim == 0 or x.shape[0] % parts != 0:
+        hint = ""
+        if x.ndim > 0 and not isinstance(x.shape[0], int):
+            hint = f" A symbolic size such as '{parts}*b' is a multiple."
+        raise DescriptorError(
+            f"{NAME}: parts is {parts}; it must divide the first dimension of {X}, "
+            f"which has sizes {show(x.shape)}.{hint}"
+        )
     # A part may not straddle two devices: finding its rows would need an exchange.
     devices = devices_along(x, 0)
     if parts % devices != 0:
@@ -247,9 +254,6 @@ def _by_kernel(
         from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates as kernel
     else:
         from dmljax.pallas.tpu._nonzero_coordinates import nonzero_coordinates as kernel
-    # A kernel needs something to read and to write.
-    if 0 in (*x.shape, size):
-        return forms.definition(x, *origin, rank=rank, size=size, **static)
     lines, restore = forms.flatten_lines(x, *origin, rank=rank, size=size)
     origins = [lines.origin] if origin else []
     outputs = kernel(lines.x, *origins, sizes=lines.sizes, rows=lines.rows, **static)

@@ -47,6 +47,9 @@ class _Outputs(NamedTuple):
 class NonzeroCoordinates(_Outputs):
     """The two outputs of NONZERO_COORDINATES, a pytree.
 
+    The sizes of the array that was searched, and `parts`, belong to the structure of
+    the tree: results of arrays with other sizes are different trees.
+
     Attributes:
       count: () uint32, the number of elements that are not zero.
       coordinates: (M, N) uint32, for an input of M elements and rows of N columns. If r
@@ -181,10 +184,11 @@ def _take(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
     leading = _leading_dimensions(TAKE, kept, x)
     check_elements(TAKE, kept.coordinates.shape[:-1] + x.shape[leading:])
 
-    def take(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
+    def gather(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
         parts, valid, index = _in_parts(kept, x)
         if 0 in x.shape[:leading]:
-            # Nothing is read. An array that is made of `x` stays on its device.
+            # Nothing is read, but the result is made of `x`: JAX ignores the device of
+            # an argument that a program does not read.
             sizes = valid.shape + x.shape[leading:]
             widths = [(0, math.prod(sizes), 0)]
             rows = lax.pad(x.reshape(0), x.dtype.type(0), widths).reshape(sizes)
@@ -200,7 +204,14 @@ def _take(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
     counts = jax.typeof(kept.count).sharding.spec
     first = [own or other for own, other in zip(axes, counts, strict=False)]
     spec = [*first, None, *axes[leading:]]
-    return _by_xla(take, spec, kept, strong(x), fill)
+    # A mesh axis can divide one dimension. A later one is made whole.
+    used: set[str] = set()
+    for dimension, names in enumerate(spec):
+        entry = {names} if isinstance(names, str) else set(names or ())
+        if used & entry:
+            spec[dimension] = None
+        used |= entry
+    return _over_mesh(gather, spec, kept, strong(x), fill)
 
 
 @compiled()
@@ -215,16 +226,17 @@ def _put(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array) -> jax.Array:
     remedy = same_type("rows", rows.dtype, x.dtype)
     require_same(PUT, "data types", ("rows", rows.dtype), ("x", x.dtype), remedy)
 
-    def put(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array) -> jax.Array:
+    def write(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array) -> jax.Array:
         parts, valid, index = _in_parts(kept, x)
-        write = write_rows
+        write_part = write_rows
         for _ in range(kept.count.ndim):
-            write = jax.vmap(write)
-        return write(parts, rows, valid, index).reshape(x.shape)
+            write_part = jax.vmap(write_part)
+        return write_part(parts, rows, valid, index).reshape(x.shape)
 
     if 0 in x.shape[:leading] + rows.shape:
         return strong(x)
-    return _by_xla(put, jax.typeof(x).sharding.spec, kept, strong(x), strong(rows))
+    spec = jax.typeof(x).sharding.spec
+    return _over_mesh(write, spec, kept, strong(x), strong(rows))
 
 
 def _leading_dimensions(name: str, kept: NonzeroCoordinates, x: jax.Array) -> int:
@@ -308,7 +320,7 @@ def _in_parts(
     return x, valid_rows(kept.count, rows), tuple(index)
 
 
-def _by_xla(
+def _over_mesh(
     function: Callable[..., jax.Array], spec: Sequence[Any], *operands: Any
 ) -> jax.Array:
     """Calls a function that XLA divides, also where mesh axes are explicit.
@@ -329,7 +341,8 @@ def _by_xla(
 # mask and back" with its gradient takes three times as long on a CPU
 # (benchmarks/results/x86_64-cpu.csv). The derivative of `put` is a scatter by the
 # index, whose transpose is a gather as well. It needs the inverse index only to know
-# which elements were overwritten. `select_rows` reads by the inverse index, too. All
+# which elements were overwritten: the transpose of `scatter_rows` would write zeros to
+# them, which takes longer on a CPU. `select_rows` reads by the inverse index, too. All
 # of this is custom_jvp and no primitive: JAX transposes each derivative by itself.
 
 
@@ -418,9 +431,7 @@ def _inverse(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
     sizes = x.shape[: len(index)]
     rows = valid.shape[0]
     none = jnp.full(sizes, to_scalar(rows, np.uint32))
-    places = _past_the_end(x, valid, index)
-    row = lax.iota(np.uint32, rows)
-    return none.at[places].set(row, **WRITE_ONCE)
+    return scatter_rows(none, lax.iota(np.uint32, rows), valid, index)
 
 
 def _repeated(first: jax.Array, x: jax.Array) -> jax.Array:

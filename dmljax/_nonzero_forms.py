@@ -29,7 +29,6 @@ from jax import lax
 from dmljax._types import Outputs, index_mode, mode_of, to_scalar
 
 BIT_WORD = 32  # the elements of a bit word
-BLOCK = 16  # numbers that one level of a running sum adds up
 MANY = 2**23  # elements from which on bit words pay
 # Options of a scatter whose indices are unique but for those past the end. It drops
 # these, and writes to no element twice, as `unique_indices` promises XLA.
@@ -73,22 +72,13 @@ def zero_patterns(dtype: np.dtype) -> tuple[int, ...]:
     return tuple(np.unique(patterns[zeros == 0]).tolist())
 
 
-def last_sizes(sizes: tuple[int, ...], columns: int) -> tuple[int, ...]:
-    """Returns the sizes of the last dimensions, one for each column.
-
-    >>> last_sizes((1, 2, 3), 2), last_sizes((), 1)
-    ((2, 3), (1,))
-    """
-    return ((1,) * columns + sizes)[len(sizes) :]
-
-
 def unravel(offset: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
     """Returns the last coordinates, (..., columns), of the elements at these offsets.
 
     For example, offset 7 of sizes (2, 3, 4) has the coordinates (0, 1, 3). In a part of
     a tensor, the first coordinate may be past the size of the part.
     """
-    sizes = last_sizes(sizes, columns)
+    sizes = sizes[-columns:] or (1,)  # a scalar has one coordinate
     coordinates = []
     for axis, size in enumerate(sizes):
         # Each coordinate is computed from the offset. In a chain of divisions and
@@ -153,7 +143,7 @@ def flatten_lines(
     sizes = x.shape[split:]
 
     def restore(count: jax.Array, coordinates: jax.Array) -> Outputs:
-        if fill is not None:
+        if fill:  # they have 0 so far
             coordinates = fill_rows(coordinates, valid_rows(count, rows), fill)
         count = count.reshape(batch)
         coordinates = coordinates.reshape(*batch, rows, coordinates.shape[-1])
@@ -343,10 +333,11 @@ def sum_in_levels(numbers: jax.Array) -> jax.Array:
     (size,) = numbers.shape
     if not isinstance(size, int):
         return lax.cumsum(numbers)  # JAX can't say how many levels there are
-    count = -(-size // BLOCK)
-    padded = jnp.pad(numbers, (0, count * BLOCK - size))
-    blocks = padded.reshape(count, 1, BLOCK)
-    shape = (1, BLOCK, BLOCK)
+    block = 16  # numbers that one level adds up
+    count = -(-size // block)
+    padded = jnp.pad(numbers, (0, count * block - size))
+    blocks = padded.reshape(count, 1, block)
+    shape = (1, block, block)
     up_to = lax.broadcasted_iota(np.int32, shape, 1)
     place = lax.broadcasted_iota(np.int32, shape, 2)
     # XLA fuses the choice into the sum, and writes no array of all pairs.

@@ -5,10 +5,11 @@ traced (https://docs.jax.dev/en/latest/parallel.html has all kinds of axes). An 
 says along which dimensions it is *independent*: an output's part along them needs the
 same part of the operands alone. For example, padding is independent along the
 dimensions that it does not pad. If only such dimensions are divided, `jax.shard_map`
-runs the operator on each device's part, as a program for one device does. An operator
-that *gathers* is first made whole along all other dimensions, and then runs so, too.
-Otherwise `jax.sharding.auto_axes` hands the call to XLA, which divides it as it divides
-programs with automatic axes. No operator has code of its own for a division.
+runs the operator on each device's part, as a program for one device does. The operands
+of an operator that *gathers* are first made whole along all other dimensions; then it
+runs so, too. Otherwise `jax.sharding.auto_axes` hands the call to XLA, which divides it
+as it divides programs with automatic axes. No operator has code of its own for a
+division.
 """
 
 import math
@@ -81,8 +82,9 @@ def over_explicit_mesh(
         jax.reshard(operand, NamedSharding(mesh, spec))
         for operand, spec in zip(operands, in_specs, strict=True)
     ]
-    # With jax.checkpoint no array of one device becomes a residual of a gradient:
-    # inside of the caller's own shard_map over other axes, JAX has no sharding for it.
+    # A gradient keeps residuals. Inside of the caller's own shard_map over other axes,
+    # JAX has no sharding for a residual that lies on one device. With jax.checkpoint
+    # there is none.
     run = jax.checkpoint(run)
     if not by_shard_map:
         shardings = tuple(NamedSharding(mesh, spec) for spec in out_specs)

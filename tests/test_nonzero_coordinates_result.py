@@ -374,6 +374,17 @@ def test_vmap_over_explicit_axes_of_masks_for_one_array(form):
 
 
 @needs_devices
+def test_an_array_whose_rows_are_divided_over_the_axis_of_the_parts():
+    """The rows are divided by part. A mesh axis divides no second dimension."""
+    x = numbers(16, 16)
+    kept, placed = (
+        jax.device_put(a, sharding_of("8", spec, AxisType.Explicit))
+        for a, spec in ((find(FIVE.repeat(2), parts=8), P("a")), (x, P(None, "a")))
+    )
+    assert_same(kept.take(placed), kept.take(x))
+
+
+@needs_devices
 @pytest.mark.parametrize("size", [2, None])
 def test_rows_of_an_empty_array_stay_on_its_device(size):
     device = jax.devices()[3]

@@ -178,16 +178,3 @@ def test_nonzero_coordinates_runs_its_kernel_from_a_size_on():
 def test_a_kernel_that_never_ran_on_a_tpu_is_not_the_default():
     x = struct(np.uint8, 2**20)
     assert launches(nonzero_coordinates, x, platform="tpu") == 0
-
-
-@pytest.mark.parametrize("platform", [pytest.param("cuda", marks=needs_kernels), "tpu"])
-def test_no_kernel_for_nothing(platform):
-    """No elements, no tensors, or no rows."""
-    find = functools.partial(nonzero_coordinates, implementation="pallas")
-    for function, shape in (
-        (find, (0, 3)),
-        (jax.vmap(find), (0, 3)),
-        (functools.partial(find, size=0), (2, 3)),
-    ):
-        x = struct(np.uint8, *shape)
-        assert launches(function, x, platform=platform) == 0

@@ -28,8 +28,9 @@ from dmljax.pallas.gpu import word_of
 def as_bits(x: jax.Array) -> tuple[jax.Array, int, int]:
     """Returns the bits of (lines, elements), their width, and which of them matter.
 
-    An element has 8, 16, 32 or 64 bits, and the array has words of at most 32, so two
-    for an element of 64. An element is not zero if one of the bits that matter is set.
+    An element has 8, 16, 32 or 64 bits. The array has integers of at most 32 bits, so
+    two for an element of 64. An element is not zero if one of the bits that matter is
+    set.
     """
     dtype = x.dtype
     width = itemsize_bits(dtype)
@@ -46,7 +47,7 @@ def as_bits(x: jax.Array) -> tuple[jax.Array, int, int]:
 
 
 def flags_of_words(words: Sequence[Any], width: int, keep: int) -> Any:
-    """Returns the flags of the elements of some words, each of `width` bits.
+    """Returns the flags of the elements, of `width` bits each, that some words hold.
 
     An element is not zero if one of the bits `keep` is set.
     """

@@ -41,7 +41,7 @@ import numpy as np
 from jax import lax
 
 from dmljax._check import NoKernelError
-from dmljax._nonzero_forms import BIT_WORD, last_sizes
+from dmljax._nonzero_forms import BIT_WORD
 from dmljax._types import Outputs
 from dmljax.pallas.gpu import WARP, word_of
 from dmljax.pallas.gpu._launch import launch_threads
@@ -65,7 +65,7 @@ def nonzero_coordinates(
     """
     batch, elements = x.shape
     bits, width, keep = as_bits(x)
-    sizes = last_sizes(sizes, columns)
+    sizes = sizes[-columns:] or (1,)  # a scalar has one coordinate
     written = min(rows, elements)
     plan = NonzeroPlan(batch, elements, written, sizes, width, keep, fill)
     programs = plan.programs * batch

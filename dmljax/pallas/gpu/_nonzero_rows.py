@@ -115,9 +115,8 @@ def _store_rows(
     """
     t = p.t
     columns = p.plan.columns
-    # The first of the threads stores at a multiple of their number.
-    # When we let the eight warps of a program begin at any address, uint8 of rank 4
-    # took 0.46 ms instead of 0.28.
+    # The first of the threads stores at a multiple of their number. Stores at any
+    # address took 1.6 times as long (docs/development/lab_notes.md, "Aligned fills").
     #
     #     |. . . a|b c d e|f g h i|j . . .|    four threads store the values a to j
     #      0     early               end     offsets

@@ -34,7 +34,9 @@ compare = arith.CmpIPredicate
 integer = ir.IntegerType.get_signless  # MLIR's type of integers of so many bits
 
 _ALL_OF_A_WARP = 2**WARP - 1  # a bit for each of its threads
-_POSTED = 2**31  # the bit of a word in memory that says that it was posted
+# The bit of a word in memory that says that it was posted. With it, the word is less
+# than 0 for `_WAIT`, which compares numbers with a sign.
+_POSTED = 2**31
 _WAIT = """{
 .reg .pred missing;
 again:
@@ -249,7 +251,10 @@ class Threads:
             dialects.scf.yield_([])
 
     def loop(self, rounds: Any, body: Body, *carry: Number) -> Sequence[Number]:
-        """Runs `carry = body(i, *carry)` for all i below `rounds`. It may vary."""
+        """Runs `carry = body(i, *carry)` for all i below `rounds`.
+
+        The threads may have different rounds.
+        """
         bounds = _alike(constant(0), rounds, constant(1))
         loop = dialects.scf.ForOp(*bounds, [number.value for number in carry])
         with ir.InsertionPoint(loop.body):
