@@ -30,8 +30,6 @@ KEPT = frozenset(
     jnp.dtype(kind)
     for kind in ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "bfloat16")
 )
-# The end of the error for an unsupported dtype.
-_NUMBERS = "a type of JAX, in native byte order, but not of floats of 6 bits"
 
 
 # TYPES
@@ -89,18 +87,34 @@ def same_type(name: str, own: np.dtype, wanted: np.dtype) -> str:
     )
 
 
-def _is_of_numbers(dtype: np.dtype) -> bool:
-    """Whether JAX has arrays of this type, and it is of numbers or bool."""
-    # JAX has no arrays with swapped bytes, but a compiled function that is cached for
-    # the type takes them as they are, and computes with wrong numbers.
-    number = jnp.issubdtype(dtype, np.number) or jnp.issubdtype(dtype, np.bool_)
-    if not number or not dtype.isnative:
-        return False
-    # For NumPy, a timedelta64 is a number. XLA of JAX 0.12 ends the process when it
-    # compiles a program with floats of 6 bits.
-    if dtype.kind == "m" or dtype.name.startswith("float6_"):
-        return False
-    return dtype.itemsize <= 8 or dtype == np.complex128
+def check_numbers(operator: str, has: str, dtype: np.dtype) -> None:
+    """Requires a type of numbers, or bool, of which JAX has arrays.
+
+    `has` is the beginning of the message, up to the type.
+    """
+    # For NumPy, a timedelta64 is a number. JAX has no arrays with swapped bytes, but a
+    # compiled function that is cached for the type takes them as they are, and computes
+    # with wrong numbers. XLA of JAX 0.12 ends the process when it compiles a program
+    # with floats of 6 bits.
+    number = jnp.issubdtype(dtype, np.number) and dtype.kind != "m"
+    six_bits = dtype.name.startswith("float6_")
+    usual = number and dtype.isnative and not six_bits
+    if usual and (dtype.itemsize <= 8 or dtype == np.complex128):
+        return
+    if dtype == np.bool_:
+        return
+    remedy = ""
+    if six_bits:
+        remedy = " Floats of 6 bits are not supported."
+    elif jnp.issubdtype(dtype, jax.dtypes.prng_key):
+        remedy = (
+            " jax.random.key_data makes numbers of keys, and jax.random.wrap_key_data "
+            "makes keys of them."
+        )
+    raise TypeError(
+        f"{operator}: {has} {dtype}; it must be a type of numbers that JAX has, in "
+        f"native byte order.{remedy}"
+    )
 
 
 def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
@@ -115,8 +129,7 @@ def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
             f"{operator}: dtype is {as_python(dtype)}; it must be a data type such as "
             "jnp.float32."
         ) from None
-    if not _is_of_numbers(kind):
-        raise TypeError(f"{operator}: dtype is {kind}; it must be {_NUMBERS}.")
+    check_numbers(operator, "dtype is", kind)
     return kind
 
 
@@ -177,17 +190,7 @@ def as_array(
             f"{operator}: {name} must be an array, not {type(given).__name__}; convert "
             "it with jnp.asarray."
         )
-    if not _is_of_numbers(array.dtype):
-        remedy = ""
-        if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
-            remedy = (
-                " jax.random.key_data makes numbers of keys, and "
-                "jax.random.wrap_key_data makes keys of them."
-            )
-        raise TypeError(
-            f"{operator}: {name} has elements of type {array.dtype}; they must be "
-            f"numbers of {_NUMBERS}.{remedy}"
-        )
+    check_numbers(operator, f"{name} has elements of type", array.dtype)
     if not strict and isinstance(given, (np.ndarray, np.generic)):
         array = _narrow(operator, name, np.asarray(array))
     check_x64(operator, name, array.dtype)

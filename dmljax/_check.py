@@ -131,7 +131,6 @@ def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Membe
 
 
 # How much a message shows.
-LONGEST = 60  # characters of a value
 LONGEST_PATH = 300  # characters of a path
 MOST_NAMES = 12  # of a list
 
@@ -185,14 +184,14 @@ def escaped(text: str) -> str:
     )
 
 
-def shortened(text: str, most: int = LONGEST) -> str:
+def shortened(text: str, most: int = 60) -> str:
     """Escapes a text, and cuts a long one: its beginning and its length are left."""
     if len(text) <= most:
         return escaped(text)
     return f"{escaped(text[: most - 3])}... ({len(text)} characters)"
 
 
-def quoted(name: str, most: int = LONGEST) -> str:
+def quoted(name: str, most: int = 60) -> str:
     """Quotes a name that comes from a file, escaped and shortened."""
     return f"'{shortened(name, most)}'"
 

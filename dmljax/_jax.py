@@ -192,7 +192,10 @@ def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
     on all devices varies over no axis. The transpose of its cast is the sum over the
     devices. Its cotangent must be that sum.
     """
-    axes = [_varying(array) for array in arrays]
+    axes: list[frozenset[str]] = []
+    for array in arrays:
+        (own,) = manual_axes(array).values() or [frozenset()]
+        axes.append(frozenset(getattr(own, "varying", own)))
     everywhere = frozenset().union(*axes)
     alike = []
     for array, own in zip(arrays, axes, strict=True):
@@ -214,13 +217,6 @@ def manual_axes(array: jax.Array) -> dict[str, Any]:
         if axes is not None:
             return {UNDOCUMENTED[name]: axes}
     return {}
-
-
-def _varying(array: jax.Array) -> frozenset[str]:
-    """Returns the names of the mesh axes over which an array varies."""
-    for axes in manual_axes(array).values():
-        return frozenset(getattr(axes, "varying", axes))
-    return frozenset()
 
 
 def struct(

@@ -23,8 +23,6 @@ from dmljax._check import DescriptorError, show
 from dmljax._jax import manual_axes
 from dmljax._types import Form, Outputs
 
-MeshAxes = tuple[str, ...]  # names of mesh axes
-
 
 def explicit_mesh(*operands: jax.Array) -> AbstractMesh | None:
     """Returns the mesh if an operand is sharded over explicit axes of it, else None."""
@@ -119,7 +117,7 @@ def by_xla(
     return divided
 
 
-def _divided(x: jax.Array) -> dict[int, MeshAxes]:
+def _divided(x: jax.Array) -> dict[int, tuple[str, ...]]:
     """Returns the mesh axes of each dimension that the type of `x` divides.
 
     The type of an array names explicit axes alone: an array that is sharded over
@@ -134,13 +132,13 @@ def _divided(x: jax.Array) -> dict[int, MeshAxes]:
 
 def _axes_of_dimensions(
     operator: str, operands: Sequence[jax.Array]
-) -> dict[int, MeshAxes]:
+) -> dict[int, tuple[str, ...]]:
     """Returns the mesh axes of each divided dimension, as the operands' types say.
 
     Two operands may not divide a dimension over different mesh axes, nor two dimensions
     over the same mesh axis: no output could be divided as both are.
     """
-    axes: dict[int, MeshAxes] = {}
+    axes: dict[int, tuple[str, ...]] = {}
     for operand in operands:
         for dimension, names in _divided(operand).items():
             # A dimension of size 1 is shared: every device needs its one element.
@@ -158,7 +156,7 @@ def _axes_of_dimensions(
     return axes
 
 
-def _spec(sizes: tuple[int, ...], axes: Mapping[int, MeshAxes]) -> PartitionSpec:
+def _spec(sizes: tuple[int, ...], axes: Mapping[int, tuple[str, ...]]) -> PartitionSpec:
     """Returns how an array of these sizes is divided. A size of 1 is shared."""
     return PartitionSpec(
         *(None if size == 1 else axes.get(i) for i, size in enumerate(sizes))
@@ -169,7 +167,7 @@ def _check_even(
     operator: str,
     mesh: AbstractMesh,
     sizes: tuple[int, ...],
-    axes: Mapping[int, MeshAxes],
+    axes: Mapping[int, tuple[str, ...]],
 ) -> None:
     """Requires equal parts: JAX has no others over explicit axes."""
     for dimension, names in axes.items():

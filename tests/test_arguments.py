@@ -91,8 +91,7 @@ def assert_no_array(value, text, error=TypeError):
 NO_NUMBER = "must be a number or an array, not "
 CONVERT = "; convert it with jnp.asarray"
 MASKED = ", whose mask would be lost; pass its filled() values, and the mask as"
-KIND = "a type of JAX, in native byte order, but not of floats of 6 bits."
-ELEMENTS = f"; they must be numbers of {KIND}"
+ELEMENTS = "; it must be a type of numbers that JAX has, in native byte order."
 KEYS = " jax.random.key_data makes numbers of keys, and jax.random.wrap_key_data makes"
 # JAX has no arrays of some of these types, and the others are no numbers.
 NO_TYPES = ["object", "U1", "V4", "M8[s]", "m8[s]", "longdouble", "G", ">f4", ">i2"]
@@ -480,7 +479,7 @@ def test_integers_and_sequences_of_integers():
 
 
 def test_wrong_dtypes():
-    texts = {dtype: f"{np.dtype(dtype)}; it must be {KIND}" for dtype in NO_TYPES}
+    texts = {dtype: f"{np.dtype(dtype)}{ELEMENTS}" for dtype in NO_TYPES}
     texts["float31"] = "'float31'; it must be a data type such as jnp.float32"
     for dtype, text in texts.items():
         make = functools.partial(diagonal_matrix1, shape=(2, 2), dtype=dtype)
