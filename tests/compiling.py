@@ -9,7 +9,7 @@ LEVEL = "--xla_backend_optimization_level"
 FAST = [f"{LEVEL}=0", "--xla_cpu_parallel_codegen_split_count=1"]
 # XLA's older code for fusions compiles in about half of the time of the newer code.
 # Later versions of XLA lack the older code, and an unknown flag ends the process.
-if importlib.metadata.version("jaxlib").startswith("0.10."):
+if importlib.metadata.version("jaxlib").startswith(("0.9.", "0.10.")):
     FAST.append("--xla_cpu_use_fusion_emitters=false")
 
 
