@@ -62,12 +62,14 @@ def test_offsets_of_the_older_descriptor(offset):
 
 @pytest.mark.parametrize("matrix", [(3, 4), (4, 2), (1, 1), (1, 3), (3, 1)])
 def test_every_pair_of_bounds(matrix):
-    """As attributes and as data."""
-    bounds = (*range(-6, 7), INT32_MIN, INT32_MIN + 1, INT32_MAX - 1, INT32_MAX)
+    """As attributes and as data. All bounds past a corner have the same effect."""
+    rows, columns = matrix
+    far = INT32_MIN, INT32_MIN + 1, INT32_MAX - 1, INT32_MAX
+    bounds = *range(-rows - 1, columns + 2), *far
     pairs = np.array([*itertools.product(bounds, bounds)], np.int32)
     data = pairs.T[..., None, None]
     wanted = np.vectorize(oracles.diagonal_fills)(*np.indices(matrix), *data)
-    true, false = np.ones((1, 1, 1), bool), np.zeros((1, 1, 1), bool)
+    false, true = np.array([False, True]).reshape(2, 1, 1, 1)
     form = functools.partial(_xla, matrix=matrix)
     (found,) = form(*data, true, false, span=None)
     assert_same(found, wanted)
