@@ -1,7 +1,7 @@
 """The matrix: every environment in which dmljax is checked, and with which commands.
 
 `nox -l` lists the sessions and `nox -s NAME` runs one, in an environment of its own.
-`.ci/run` runs all but `gpu` and `tpu`.
+`.ci/run` runs all but `fuzz`, `gpu` and `tpu`.
 """
 
 import pathlib
@@ -21,12 +21,11 @@ SPHINX = ("sphinx-build", "-q", "-W", "-b", "html", "docs", "docs/_build/html")
 # Single forms. Every JAX runs test_results.py, with the definition, the divisible form
 # and the form for CPUs of each operator. The session `tests` runs the others.
 FORMS = [pathlib.Path(f"tests/test_{name}_forms.py") for name in ("nonzero", "padding")]
-# With the oldest and the newest JAX we leave out these, random arguments, the tests of
-# kernels and of the simulator that runs them on a CPU, and those of the project's
-# tools: benchmarks, the layout of the files and the pictures.
+# With the oldest and the newest JAX we leave out these, the tests of kernels and of the
+# simulator that runs them on a CPU, and those of the project's tools: benchmarks, the
+# layout of the files and the pictures.
 LEFT_OUT = [
     *FORMS,
-    pathlib.Path("tests/fuzz"),
     pathlib.Path("tests/pallas/gpu"),
     pathlib.Path("tests/pallas/tpu"),
     pathlib.Path("tests/transforms/test_lockstep.py"),
