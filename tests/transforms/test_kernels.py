@@ -36,12 +36,6 @@ def uses(name):
     return SUBJECTS[name].kernel_samples + SUBJECTS[name].kernel_edges
 
 
-def has_work(sample):
-    """Whether the sample reads and writes elements."""
-    arrays = sample.arrays()
-    return all(x.size for x in jax.tree.leaves((arrays, sample.expected(*arrays))))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "sample", [one for name in WITH_KERNEL for one in uses(name)], ids=str
@@ -106,5 +100,4 @@ def test_every_type_on_a_tpu(name, dtype):
 def test_samples_and_edges_on_a_tpu(name, x64):
     for sample in uses(name):
         with jax.enable_x64(x64 or needs_x64(sample)):
-            found = launches(sample.run, *sample.arrays(), platform="tpu")
-            assert found == has_work(sample)
+            assert launches(sample.run, *sample.arrays(), platform="tpu") == 1
