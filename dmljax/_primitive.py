@@ -235,16 +235,14 @@ class OperatorPrimitive:
     ) -> tuple[Outputs, Sequence[Any]]:
         """Runs the operator again, on the tangents of the operands it is linear in."""
         outputs = self(*primals, **static)
+        if self.transpose is None:
+            return outputs, [ad.Zero(jax.typeof(o).to_tangent_aval()) for o in outputs]
+        # JAX calls the rule if a tangent is no symbolic zero. The data are integers and
+        # truth values, which have such zeros, so it is the tangent of a linear operand.
         # PADDING has one linear operand less without a value.
         first = max(len(primals) - self.linear, 0)
-        linear = tangents[first:]
-        # Integer operands, and constants of the differentiated function, have symbolic
-        # zeros. Passing them on keeps the operator from running on arrays of zeros.
-        zero = all(isinstance(tangent, ad.Zero) for tangent in linear)
-        if self.transpose is None or zero:
-            return outputs, [ad.Zero(jax.typeof(o).to_tangent_aval()) for o in outputs]
-        tangents = self(*primals[:first], *map(_instantiate, linear), **static)
-        return outputs, tangents
+        linear = map(_instantiate, tangents[first:])
+        return outputs, self(*primals[:first], *linear, **static)
 
     def _transpose_rule(
         self, cotangents: Sequence[Any], *operands: Any, **static: Any
