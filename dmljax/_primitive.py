@@ -249,9 +249,7 @@ class OperatorPrimitive:
     ) -> Sequence[jax.Array | None]:
         assert self.transpose is not None, "only linear operators are transposed"
         (cotangent,) = cotangents
-        # A caller of jax.vjp may give an array of NumPy.
-        cotangent = jnp.asarray(_instantiate(cotangent))
-        return self.transpose(self, static, cotangent, operands)
+        return self.transpose(self, static, _instantiate(cotangent), operands)
 
 
 def _instantiate(tangent: Any) -> Any:
