@@ -49,7 +49,8 @@ def kernels(program, name):
 def check(sample, chip, dtype="float32"):
     arrays = [struct(x.dtype, *x.shape) for x in sample.arrays(dtype)]
     program = tpu.compiled(lambda *x: sample.run(*x), chip, *arrays)
-    assert kernels(program, sample.operator) == 1
+    # XLA removes a kernel whose results are empty.
+    assert kernels(program, sample.operator) == all(x.size for x in arrays)
 
 
 @each_type
