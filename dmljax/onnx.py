@@ -332,7 +332,7 @@ def trilu(x: ArrayLike, k: ArrayLike = 0, *, upper: bool | int = True) -> jax.Ar
             f"{name}: x has sizes {show(matrix.shape)}; it must have at least two "
             "dimensions."
         )
-    if upper not in (0, 1):
+    if np.ndim(upper) > 0 or upper not in (0, 1):
         raise DescriptorError(f"{name}: upper is {upper!r}; it must be True or False.")
     begin = end = None
     if upper:

@@ -347,7 +347,8 @@ def test_errors_of_nonzero_and_compress():
 def test_errors_of_diagonals():
     trilu = functools.partial(refused, dox.trilu)
     trilu("x has sizes {4}; it must have at least two dim", X[0])
-    trilu("upper is 2; it must be True or False.", X, upper=2)
+    for upper in (2, X[0]):
+        trilu("upper is...; it must be True or False.", X, upper=upper)
     trilu(f"k {INTEGER}", X, 0.5, error=TypeError)
     for k in (WIDE, jnp.arange(3)):
         trilu("k has sizes {3}; it must be one number.", X, k)
