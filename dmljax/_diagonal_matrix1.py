@@ -89,7 +89,8 @@ def diagonal_matrix1(
       fill_begin: INT32, the first diagonal that is filled. A Python number is part of
         the program. A scalar ``jax.Array`` of any integer type is data: no new program
         is compiled for another value, and under ``vmap`` each matrix may have bounds of
-        its own. One out of range is past all diagonals. None is below every diagonal.
+        its own. A number beyond INT32 is past all diagonals. None is below every
+        diagonal.
       fill_end: INT32, one past the last diagonal that is filled. None
         is past every diagonal.
 

@@ -289,7 +289,7 @@ def launches_threads() -> bool:
 
 
 def compute_capability() -> tuple[int, ...] | None:
-    """The lowest one of this machine's GPUs, such as (9, 0); None if JAX has none."""
+    """The lowest compute capability of this machine's GPUs, such as (9, 0), or None."""
     gpus = [device for device in jax.local_devices() if device.platform == "gpu"]
     known = [_read("compute capability", device) for device in gpus]
     if not known or None in known:
