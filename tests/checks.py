@@ -65,8 +65,7 @@ def assert_same(actual, expected, name=""):
 
 def assert_alike(ours, theirs, given=""):
     """Compares values, types, weak types, and sizes."""
-    pairs = zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True)
-    for one, other in pairs:
+    for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
         assert (one.dtype, one.shape) == (other.dtype, other.shape), given
         assert one.weak_type == other.weak_type, given
         # For NumPy, a NaN of bfloat16 is no NaN.

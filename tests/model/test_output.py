@@ -149,5 +149,4 @@ def test_a_private_file_stays_private(folder, monkeypatch, mode):
     old = os.umask(0o022)
     dmljax.run_model(m.padding_model())
     os.umask(old)
-    expected = 0o644 if mode is None else mode
-    assert {*seen, *modes(folder)} == {expected}
+    assert {*seen, *modes(folder)} == {0o644 if mode is None else mode}

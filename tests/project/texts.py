@@ -13,8 +13,7 @@ TEXTS = {
 
 def section(page, heading):
     """The part of a page below a heading."""
-    text = TEXTS[page].split(f"\n## {heading}\n")[1]
-    return text.split("\n## ")[0]
+    return TEXTS[page].split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
 def names_of_tests():
