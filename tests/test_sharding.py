@@ -217,7 +217,7 @@ def test_a_gradient_inside_a_shard_map_over_some_axes():
 
 def test_an_array_that_is_not_sharded_is_divided_like_the_others():
     x = explicit(P("a", "b"), array())
-    output = dmljax.element_wise_if(jnp.asarray(array() > 0), x, 0)
+    output = dmljax.element_wise_if(jax.device_put(array() > 0), x, 0)
     assert output.sharding.spec == P("a", "b", None)
     assert_equal(output, np.where(array() > 0, array(), 0))
 
@@ -236,7 +236,7 @@ def test_limits_of_explicit_axes():
     with pytest.raises(DescriptorError, match=r"2 devices can't share the 129 "):
         dmljax.padding(x, (1, 0, 0), (0, 0, 0))
     # Two arrays divide one dimension in two ways, or two dimensions over one axis.
-    condition = jnp.asarray(array() > 0)
+    condition = jax.device_put(array() > 0)
     for other in (P("b"), P(None, "a"), P("b", "a")):
         y = explicit(other, array())
         with pytest.raises(DescriptorError, match="does not go with it; use"):
