@@ -95,7 +95,7 @@ def code(name: str, elements: int = CPU) -> str:
         *arrays,
         "]",
         f"run = {expression(program.functions['dmljax'])}",
-        "result = jax.jit(run)(*map(jnp.asarray, arrays))",
+        "result = jax.jit(run)(*map(jax.device_put, arrays))",
     ]
     sources = map(inspect.getsource, functions.values())
     return "\n\n".join([IMPORTS, *sources, "\n".join(call)])

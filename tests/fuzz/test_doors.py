@@ -37,7 +37,7 @@ def arrays(draw, sizes=(2, 3)):
         return array
     if draw(st.booleans()):
         return jnp.full(sizes, draw(NUMBERS))
-    return jnp.asarray(array)
+    return jax.device_put(array)
 
 
 PAIRS = st.tuples(NUMBERS, NUMBERS)
