@@ -93,6 +93,17 @@ def simulator():
 
 
 @pytest.fixture
+def plain_kernels():
+    """A CPU has kernels that are the definitions.
+
+    JAX exports no program that calls the simulator, and refuses the call where only
+    some axes of a mesh are manual.
+    """
+    with lockstep.registered(lambda operator: operator.xla):
+        yield
+
+
+@pytest.fixture
 def any_jax(monkeypatch):
     """Any JAX can build the toy's kernels, because they are functions of jax.numpy."""
     monkeypatch.setattr(_platforms, "kernels_available", lambda platform: True)

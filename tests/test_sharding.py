@@ -274,16 +274,18 @@ def test_the_lines_of_the_message_run_the_kernel():
     assert_equal(names["outputs"], jax.vmap(find)(mask))
 
 
-@pytest.mark.parametrize(
-    ("name", "spec"),
-    [
-        ("REFLECTION, batch", P(None, None, ("a", "b"))),
-        slow("nonzero_coordinates, vmap", P("a")),
-        slow("nonzero_coordinates, parts", P("a")),
-    ],
-)
-def test_a_kernel_runs_on_each_part(name, spec):
+def check_by_kernel(name, spec):
     case = CASES[name]
     function = functools.partial(case.function, implementation="pallas")
     by_kernel = dataclasses.replace(case, function=function)
     check_both(by_kernel, "2x4", spec, AxisType.Explicit)
+
+
+def test_a_kernel_runs_on_each_part():
+    check_by_kernel("REFLECTION, batch", P(None, None, ("a", "b")))
+
+
+@pytest.mark.usefixtures("plain_kernels")
+@pytest.mark.parametrize("name", ["vmap", "parts"])
+def test_a_kernel_runs_where_one_of_two_axes_is_manual(name):
+    check_by_kernel(f"nonzero_coordinates, {name}", P("a"))

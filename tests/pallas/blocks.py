@@ -1,8 +1,8 @@
 """Block sizes of the kernels: small ones for tests, and those of users.
 
-A CPU takes time to compile the code for each element of a chunk, and with real sizes
-only large arrays have several programs. With the small sizes, a few hundred or thousand
-elements have several programs, and the last program is cut.
+With real sizes only large arrays have several programs, and a CPU takes long to
+simulate them. With the small sizes, a few hundred or thousand elements have several
+programs, and the last program is cut.
 """
 
 import jax

@@ -8,9 +8,10 @@ missing barrier; (2) a barrier, or an operation of a warp, that only some thread
 started, which may hang a GPU. tests/transforms/races.py finds the first three. On a
 GPU, compute-sanitizer finds the first.
 
-A number is an array of uint32, or of booleans, of shape (programs, threads). A memory
-holds an array, and each store replaces it. `_threads` describes the operations; the
-docstrings here describe only the differences.
+A number is an array of NumPy of uint32, or of booleans, of shape (programs, threads).
+A program of XLA calls the simulator (`jax.pure_callback`), because XLA takes seconds to
+compile a kernel. `_threads` describes the operations; the docstrings here describe only
+the differences.
 """
 
 import contextlib
@@ -18,9 +19,8 @@ import dataclasses
 from typing import Any
 from unittest import mock
 
-import jax.numpy as jnp
+import jax
 import numpy as np
-from jax import lax
 
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES
 from dmljax._padding import PADDING
@@ -31,29 +31,22 @@ UNWRITTEN = 0xA5A5A5A5  # the value in memory before a kernel stores to it
 _POSTED = np.uint32(2**31)  # the bit that marks a word as posted
 
 
-class Held:
-    """An array that a kernel can read and write: (rows, size)."""
-
-    def __init__(self, array):
-        self.array = array
-
-
 @dataclasses.dataclass(frozen=True)
 class Memory:
     """The memory of one row from `start` on, for each thread: `_threads.Memory`."""
 
-    held: Held
+    array: np.ndarray  # (rows, size)
     threads: "Threads"
     row: Any
     start: Any = 0
 
     @property
     def bits(self):
-        return 8 * self.held.array.dtype.itemsize
+        return 8 * self.array.itemsize
 
     @property
     def size(self):
-        return self.held.array.shape[1]
+        return self.array.shape[1]
 
     def at(self, row):
         return dataclasses.replace(self, row=row)
@@ -67,23 +60,20 @@ class Memory:
     def wait(self, offset):
         """Returns at once, because all programs are at the same step."""
         word = self.load(offset)
-        return jnp.where(word >= _POSTED, word - _POSTED, np.uint32(UNWRITTEN))
+        return np.where(word >= _POSTED, word - _POSTED, np.uint32(UNWRITTEN))
 
     def load(self, offset):
         return self.words(offset, 1)[0]
 
     def words(self, offset, elements):
-        """Returns UNWRITTEN at an address that is no multiple of the size."""
-        row, offsets, misaligned = self._locate(offset, elements)
-        offsets = jnp.where(misaligned, self.size, offsets)
-        array = self.held.array
-        found = array.at[row, offsets].get(
-            mode="fill", fill_value=_unwritten(array.dtype), wrap_negative_indices=False
-        )
-        count = max(elements * self.bits // 32, 1)
-        split = found.astype(np.uint32).reshape(*self.threads.shape, count, -1)
-        words = (split << self._shifts(split.shape[-1])).sum(-1, dtype=np.uint32)
-        return [words[..., i] for i in range(count)]
+        """Returns UNWRITTEN outside of the row, and at a misaligned address."""
+        place, wrong = self._locate(offset, elements)
+        places = place[..., None] + np.arange(elements)
+        found = self.array.reshape(-1).take(places, mode="clip")
+        found[wrong] = _unwritten(self.array.dtype)
+        word = f"u{min(elements * self.array.itemsize, 4)}"
+        words = found.view(word).astype(np.uint32)
+        return [words[..., i] for i in range(words.shape[-1])]
 
     def store(self, offset, *words, elements=None):
         """Stores in the active threads.
@@ -93,30 +83,28 @@ class Memory:
         """
         t = self.threads
         elements = elements or len(words)
-        joined = jnp.stack([t.number(word) for word in words], 2)[..., None]
-        values = joined >> self._shifts(elements // len(words))
-        values = (values & np.uint32(2**self.bits - 1)).reshape(*t.shape, elements)
-        row, offsets, misaligned = self._locate(offset, elements)
-        active = t.active[..., None]
-        wrong = jnp.any(active & (misaligned | (offsets >= self.size)))
-        offsets = jnp.where(active, offsets, np.uint32(2**32 - 1))
-        array = self.held.array
-        stored = array.at[row, offsets].set(values.astype(array.dtype), mode="drop")
-        self.held.array = jnp.where(wrong, _unwritten(array.dtype), stored)
+        place, wrong = self._locate(offset, elements)
+        if (wrong & t.active).any():
+            self.array[...] = _unwritten(self.array.dtype)
+            return
+        places = place[t.active][:, None] + np.arange(elements)
+        word = f"u{elements // len(words) * self.array.itemsize}"
+        values = np.empty((len(places), len(words)), word)
+        for i, each in enumerate(words):
+            values[:, i] = t.number(each)[t.active]
+        self.array.reshape(-1)[places] = values.view(self.array.dtype)
 
     def _locate(self, offset, elements):
-        """Returns the row, the elements' offsets, and whether they are misaligned."""
-        t = self.threads
-        offset = t.number(offset + self.start)
-        address = t.number(self.row) * np.uint32(self.size) + offset
-        misaligned = (address % np.uint32(elements) != 0)[..., None]
-        within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
-        row = self.row if isinstance(self.row, int) else self.row[..., None]
-        return row, offset[..., None] + within, misaligned
+        """Returns where the elements begin in the array, and whether that is wrong.
 
-    def _shifts(self, count):
-        """Returns the first bit of each element in its word."""
-        return lax.broadcasted_iota(np.uint32, (1, 1, 1, count), 3) * self.bits
+        They may leave their row, or their address may be no multiple of their size.
+        """
+        offset = self.threads.number(offset + self.start)
+        place = self.row * self.size + offset
+        wrong = (offset > self.size - elements) | (self.row >= len(self.array))
+        if elements > 1:
+            wrong |= place % elements != 0
+        return place, wrong
 
 
 class Threads:
@@ -125,24 +113,22 @@ class Threads:
     def __init__(self, programs, threads):
         self.threads = threads
         self.shape = (programs, threads)
-        self.program = lax.broadcasted_iota(np.uint32, self.shape, 0)
-        self.thread = lax.broadcasted_iota(np.uint32, self.shape, 1)
-        self.active = jnp.ones(self.shape, bool)
-        self.memories: list[Held] = []
+        self.program, self.thread = np.indices(self.shape, np.uint32)
+        self.active = np.ones(self.shape, bool)
+        self._zeros = np.zeros(self.shape, np.uint32)
 
     def memory(self, array):
         """Makes a memory for all programs from an array of (rows, size)."""
-        self.memories.append(Held(array))
-        return Memory(self.memories[-1], self, 0)
+        return Memory(array, self, 0)
 
     def shared(self, size, dtype):
         """Makes a separate memory for each program."""
-        unwritten = jnp.full((self.shape[0], size), _unwritten(dtype))
+        unwritten = np.full((self.shape[0], size), _unwritten(dtype))
         return self.memory(unwritten).at(self.program)
 
     def number(self, value):
         """Returns the value as an array with a number for each thread."""
-        return jnp.broadcast_to(jnp.asarray(value, np.uint32), self.shape)
+        return np.add(self._zeros, value, dtype=np.uint32)
 
     def wide(self, number):
         """Returns the number itself: arrays have fewer than 2^32 elements here."""
@@ -150,44 +136,29 @@ class Threads:
 
     constant = number
     narrow = wide
-    select = staticmethod(jnp.where)
-    ones = staticmethod(lax.population_count)
-    minimum, maximum = staticmethod(jnp.minimum), staticmethod(jnp.maximum)
+    minimum, maximum = staticmethod(np.minimum), staticmethod(np.maximum)
+
+    def select(self, condition, one, other):
+        return np.where(condition, self.number(one), self.number(other))
+
+    def ones(self, number):
+        return np.bitwise_count(number).astype(np.uint32)
 
     @contextlib.contextmanager
     def when(self, condition):
         """Makes a context where only the threads with this condition store."""
         before = self.active
-        self.active = before & condition
+        self.active = np.bitwise_and(before, condition, dtype=bool)
         yield
         self.active = before
 
     def repeat(self, condition, body, *carry):
-        def restore(arrays):
-            for held, array in zip(self.memories, arrays, strict=True):
-                held.array = array
-
-        before = [held.array for held in self.memories]
-
-        def step(state):
-            arrays, carry = state
-            restore(arrays)
+        while True:
             with self.when(condition(*carry)):
-                kept = [
-                    jnp.where(self.active, new, old)
-                    for new, old in zip(body(*carry), carry, strict=True)
-                ]
-            after = [held.array for held in self.memories]
-            restore(before)  # otherwise the arrays of the body would leak out
-            return after, kept
-
-        arrays, results = lax.while_loop(
-            lambda state: jnp.any(self.active & condition(*state[1])),
-            step,
-            (before, list(carry)),
-        )
-        restore(arrays)
-        return results
+                if not self.active.any():
+                    return carry
+                pairs = zip(body(*carry), carry, strict=True)
+                carry = [np.where(self.active, new, old) for new, old in pairs]
 
     def loop(self, rounds, body, *carry):
         def step(i, *carry):
@@ -201,15 +172,14 @@ class Threads:
 
     def warp_sum(self, number):
         sums = number.reshape(-1, WARP).sum(1, keepdims=True, dtype=np.uint32)
-        return jnp.broadcast_to(sums, (sums.size, WARP)).reshape(self.shape)
+        return np.broadcast_to(sums, (sums.size, WARP)).reshape(self.shape)
 
     def shuffle_xor(self, number, mask):
         """Accepts only masks with one bit set."""
         return number.reshape(-1, 2, mask)[:, ::-1].reshape(self.shape)
 
     def shuffle(self, number, lane):
-        lane = self.thread // WARP * WARP + self.number(lane)
-        return jnp.take_along_axis(number, lane, axis=1)
+        return number[self.program, self.thread // WARP * WARP + self.number(lane)]
 
     def barrier(self):
         """Does nothing, because all threads are at the same step."""
@@ -230,13 +200,17 @@ def launch_threads(
 ):
     """Returns the outputs of a kernel: `_launch.launch_threads` on a CPU."""
     del operator
-    t = Threads(programs, warps * WARP)
-    taken = [t.memory(operand) for operand in operands]
-    made = [t.memory(jnp.full(out.shape, _unwritten(out.dtype))) for out in outputs]
-    of_programs = [t.shared(size, dtype) for size, dtype in shared]
-    posted = [t.memory(jnp.zeros(shape, np.uint32)) for shape in posts]
-    kernel(t, *taken, *made, *posted, *of_programs, **static)
-    return [memory.held.array for memory in made]
+
+    def run(*arrays):
+        t = Threads(programs, warps * WARP)
+        taken = [t.memory(np.asarray(array)) for array in arrays]
+        made = [t.memory(np.full(out.shape, _unwritten(out.dtype))) for out in outputs]
+        of_programs = [t.shared(size, dtype) for size, dtype in shared]
+        posted = [t.memory(np.zeros(shape, np.uint32)) for shape in posts]
+        kernel(t, *taken, *made, *posted, *of_programs, **static)
+        return [memory.array for memory in made]
+
+    return jax.pure_callback(run, outputs, *operands)
 
 
 def _unwritten(dtype):
@@ -259,11 +233,16 @@ def simulated(form):
     return on_cpu
 
 
+def kernel_of(operator):
+    """Returns the form of an operator's kernel for GPUs that a CPU runs."""
+    return simulated(operator.kernels["cuda"].form)
+
+
 @contextlib.contextmanager
-def registered():
-    """Makes a context where a CPU has the kernels of GPUs, if a test asks for them."""
+def registered(form_of=kernel_of):
+    """Makes a context where a CPU has kernels. They run if a test asks for them."""
     with contextlib.ExitStack() as stack:
-        for kernels in (NONZERO_COORDINATES.kernels, PADDING.kernels):
-            kernel = Kernel(simulated(kernels["cuda"].form))
-            stack.enter_context(mock.patch.dict(kernels, cpu=kernel))
+        for operator in (NONZERO_COORDINATES, PADDING):
+            kernel = Kernel(form_of(operator))
+            stack.enter_context(mock.patch.dict(operator.kernels, cpu=kernel))
         yield

@@ -19,9 +19,7 @@ import dataclasses
 import sys
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from dmljax.pallas.gpu import WARP
 from tests.pallas import lockstep
@@ -37,21 +35,26 @@ SCOPES = (WARP, 1)
 class Accesses:
     """The threads that accessed elements: (scopes, loads or stores, programs, size)."""
 
-    lowest: lockstep.Held  # the lowest index of a warp or thread; or NOBODY
-    highest: lockstep.Held  # the highest index, plus 1; or 0
+    lowest: np.ndarray  # the lowest index of a warp or thread; or NOBODY
+    highest: np.ndarray  # the highest index, plus 1; or 0
 
     def forget(self, where):
         """Forgets the accesses to these elements."""
-        self.lowest.array = jnp.where(where, NOBODY, self.lowest.array)
-        self.highest.array = jnp.where(where, np.uint32(0), self.highest.array)
+        where = np.broadcast_to(where, self.lowest.shape)
+        self.lowest[where] = NOBODY
+        self.highest[where] = 0
 
 
-def _offsets(memory, offset, elements):
-    """The offsets that each thread accesses; NOBODY for inactive threads."""
+def _active(memory, offset, elements):
+    """The program and the thread of each active access, and the element's offset.
+
+    Accesses outside of the memory are left out.
+    """
     t = memory.threads
-    within = lax.broadcasted_iota(np.uint32, (1, 1, elements), 2)
+    within = np.arange(elements, dtype=np.uint32)
     offsets = t.number(offset + memory.start)[..., None] + within
-    return jnp.where(t.active[..., None], offsets, NOBODY)
+    where = np.nonzero(t.active[..., None] & (offsets < memory.size))
+    return where[0], where[1], offsets[where]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,22 +72,19 @@ class Memory(lockstep.Memory):
         super().store(offset, *words, elements=elements)
 
     def _watch(self, offset, elements, *, stores):
-        t = self.threads
-        low = self.accesses.lowest
-        high = self.accesses.highest
-        where = (t.program[..., None], _offsets(self, offset, elements))
+        program, thread, offsets = _active(self, offset, elements)
+        place = program * self.size + offsets
         race = False
         for scope, size in enumerate(SCOPES):
-            number = t.thread[..., None] // size
-            at = (scope, int(stores), *where)
-            low.array = low.array.at[at].min(number, mode="drop")
-            high.array = high.array.at[at].max(number + 1, mode="drop")
+            number = thread.astype(np.uint32) // size
+            low = self.accesses.lowest[scope].reshape(2, -1)
+            high = self.accesses.highest[scope].reshape(2, -1)
+            np.minimum.at(low[int(stores)], place, number)
+            np.maximum.at(high[int(stores)], place, number + 1)
             for kind in (0, 1) if stores else (1,):
-                options = {"mode": "fill", "fill_value": 0}
-                first = low.array.at[(scope, kind, *where)].get(**options)
-                last = high.array.at[(scope, kind, *where)].get(**options)
+                first, last = low[kind, place], high[kind, place]
                 race |= (last > 0) & ((first != number) | (last != number + 1))
-        t.races.array += jnp.sum(race, dtype=np.uint32)  # a race for each element
+        self.threads.races += np.count_nonzero(race)  # a race for each element
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,9 +94,9 @@ class Output(lockstep.Memory):
     stores: Any = None
 
     def store(self, offset, *words, elements=None):
-        row = self.threads.number(self.row)[..., None]
-        where = (row, _offsets(self, offset, elements or len(words)))
-        self.stores.array = self.stores.array.at[where].add(1, mode="drop")
+        *thread, offsets = _active(self, offset, elements or len(words))
+        row = self.threads.number(self.row)[tuple(thread)]
+        np.add.at(self.stores, (row, offsets), 1)
         super().store(offset, *words, elements=elements)
 
 
@@ -119,38 +119,32 @@ class Watched(lockstep.Threads):
 
     def __init__(self, programs, threads, without):
         super().__init__(programs, threads)
-        self.races = self._held(np.zeros((), np.uint32))  # accesses that are races
-        # Partial barriers and partial operations of a warp.
-        self.partial = self._held(np.zeros((), np.uint32))
+        self.races = 0  # accesses that are races
+        self.partial = 0  # partial barriers and partial operations of a warp
         # For each memory of all programs, the number of stores to each element.
-        self.stores: list[lockstep.Held] = []
+        self.stores: list[np.ndarray] = []
         self.watched: list[Accesses] = []
         # The file and the line of each barrier so far.
         self.sites: list[tuple[str, int]] = []
         self.without = without
 
-    def _held(self, array):
-        self.memories.append(lockstep.Held(jnp.asarray(array)))
-        return self.memories[-1]
-
     def memory(self, array):
-        memory = super().memory(array)
-        self.stores.append(self._held(np.zeros(array.shape, np.uint32)))
-        return Output(memory.held, self, 0, stores=self.stores[-1])
+        self.stores.append(np.zeros(array.shape, np.uint32))
+        return Output(array, self, 0, stores=self.stores[-1])
 
     def shared(self, size, dtype):
         memory = super().shared(size, dtype)
         shape = (len(SCOPES), 2, self.shape[0], size)
-        low = self._held(np.full(shape, NOBODY))
-        high = self._held(np.zeros(shape, np.uint32))
-        self.watched.append(Accesses(low, high))
-        return Memory(memory.held, self, memory.row, accesses=self.watched[-1])
+        self.watched.append(
+            Accesses(np.full(shape, NOBODY), np.zeros(shape, np.uint32))
+        )
+        return Memory(memory.array, self, memory.row, accesses=self.watched[-1])
 
     def _together(self, threads):
         """Returns whether any thread of each group of `threads` threads is here."""
         groups = self.active.reshape(self.shape[0], -1, threads)
-        some = jnp.any(groups, 2)
-        self.partial.array += jnp.sum(some & ~jnp.all(groups, 2), dtype=np.uint32)
+        some = groups.any(2)
+        self.partial += np.count_nonzero(some & ~groups.all(2))
         return some
 
     def _at_barrier(self, threads):
@@ -170,10 +164,10 @@ class Watched(lockstep.Threads):
         """Does not order the accesses of these warps with those of other warps."""
         warps = self._at_barrier(WARP)
         for accesses in self.watched:
-            low = accesses.lowest.array[1]
-            warp = jnp.minimum(low // WARP, warps.shape[1] - 1).astype(np.int32)
-            reached = jnp.take_along_axis(warps[None], warp, 2)
-            accesses.forget(jnp.stack([jnp.zeros_like(reached), reached]))
+            low = accesses.lowest[1]
+            warp = np.minimum(low // WARP, warps.shape[1] - 1)
+            reached = warps[np.arange(len(warps))[:, None], warp]
+            accesses.forget(np.stack([np.zeros_like(reached), reached]))
 
     warp_scan = _of_a_warp(lockstep.Threads.warp_scan)
     warp_sum = _of_a_warp(lockstep.Threads.warp_sum)

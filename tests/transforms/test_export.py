@@ -53,6 +53,7 @@ def test_export_for_every_platform(uses):
 
 
 @needs_kernels
+@pytest.mark.usefixtures("plain_kernels")
 @dense.each_operator(dense.KERNELS)
 def test_export_of_a_kernel(uses):
     """The kernels here are for CPUs and for NVIDIA GPUs."""

@@ -3,12 +3,11 @@
 tests/pallas/gpu/test_threads.py has more tests of the simulator.
 """
 
-import jax
 import numpy as np
 import pytest
 
 from tests.pallas import lockstep
-from tests.pallas.gpu.test_launch import SHAPE, THREAD, simulated
+from tests.pallas.gpu.test_launch import THREAD, simulated
 
 UNWRITTEN = lockstep.UNWRITTEN
 
@@ -21,19 +20,6 @@ def test_elements_that_no_thread_stores_are_seen():
     inside = (THREAD < 60) & (THREAD >= 3)
     expected = np.where(inside, THREAD, UNWRITTEN)
     np.testing.assert_array_equal(simulated(kernel), expected)
-
-
-# LOOPS
-
-
-def test_no_array_of_a_loop_is_left_behind():
-    """Users check their own programs with this setting of JAX."""
-
-    def kernel(t, target, i):
-        t.loop(2, lambda k: target.store(i, k))
-
-    with jax.checking_leaks():
-        np.testing.assert_array_equal(simulated(kernel), np.ones(SHAPE))
 
 
 # MEMORY

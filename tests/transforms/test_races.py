@@ -7,7 +7,6 @@ import pathlib
 from unittest import mock
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -36,14 +35,15 @@ def test_no_access_is_a_race_and_every_barrier_is_needed():
     random = np.random.default_rng(0)
     needed = {}
     for shape, options in CALLS:
-        run, watched = _watched(**options)
         for density in DENSITIES:
             x = (random.random(shape) < density).astype(np.uint8)
             x.flat[x.size // 4 : x.size // 2] = 1  # full tiles, too
-            assert [int(n) for n in run(x, NONE)] == [0, 0, 1]
-            for i, site in enumerate(watched[0].sites):
-                needed[site] = needed.get(site, 0) + int(run(x, i)[0])
-        assert len(watched) == 1  # the call is one launch, with one trace
+            t = _watched(x, NONE, **options)
+            assert (t.races, t.partial) == (0, 0)
+            assert max(stores.max() for stores in t.stores) == 1
+            for i, site in enumerate(t.sites):
+                races = _watched(x, i, **options).races
+                needed[site] = needed.get(site, 0) + races
     assert all(needed.values()), needed
     written = {
         (str(path), number)
@@ -54,27 +54,19 @@ def test_no_access_is_a_race_and_every_barrier_is_needed():
     assert set(needed) == written
 
 
-def _watched(rank, **options):
-    """Returns a watched call, and a list that gets its `Watched`.
-
-    The call returns the number of races, the number of partial operations, and the most
-    stores to one element.
-    """
+def _watched(x, without, rank, **options):
+    """The threads of a call, which is one launch, as it has left them."""
     watched = []
 
-    @jax.jit
-    def run(x, without):
-        def make(programs, threads):
-            watched.append(races.Watched(programs, threads, without))
-            return watched[-1]
+    def make(programs, threads):
+        watched.append(races.Watched(programs, threads, without))
+        return watched[-1]
 
-        with mock.patch.object(lockstep, "Threads", make):
-            form = SUBJECTS["nonzero_coordinates"].primitive.kernels["cpu"].form
-            form(x, rank=rank, columns=rank, **options)
-        most = [jnp.max(held.array) for held in watched[-1].stores]
-        return watched[-1].races.array, watched[-1].partial.array, jnp.stack(most).max()
-
-    return run, watched
+    with mock.patch.object(lockstep, "Threads", make):
+        form = SUBJECTS["nonzero_coordinates"].primitive.kernels["cpu"].form
+        jax.block_until_ready(form(x, rank=rank, columns=rank, **options))
+    (found,) = watched
+    return found
 
 
 # THE WATCHER
@@ -96,13 +88,13 @@ def test_a_race_is_two_accesses_without_a_barrier(kinds, without, barrier, dista
     access[second](t.thread ^ distance)
     one_warp = barrier == "warp_barrier" and distance < WARP
     prevented = without == NONE and (barrier == "barrier" or one_warp)
-    assert int(t.races.array) == (0 if prevented else 2 * WARP)
+    assert t.races == (0 if prevented else 2 * WARP)
 
 
 def test_threads_that_store_to_one_element_together_race():
     t = races.Watched(1, WARP, NONE)
     t.shared(WARP, np.uint32).store(t.thread // 2, t.thread)
-    assert int(t.races.array) == WARP
+    assert t.races == WARP
 
 
 def test_programs_have_memories_of_their_own():
@@ -112,16 +104,16 @@ def test_programs_have_memories_of_their_own():
     with t.when(t.program == 0):
         t.barrier()
     memory.load(t.thread ^ 1)
-    assert int(t.races.array) == WARP  # those of program 1
-    assert int(t.partial.array) == 0
+    assert t.races == WARP  # those of program 1
+    assert t.partial == 0
 
 
 def test_stores_of_all_programs_to_an_element_are_counted():
     t = races.Watched(2, WARP, NONE)
-    memory = t.memory(jnp.zeros((1, WARP + 1), np.uint32)).part(1)
+    memory = t.memory(np.zeros((1, WARP + 1), np.uint32)).part(1)
     with t.when(t.thread < 3):
         memory.store(t.thread, t.thread)
-    assert t.stores[0].array.tolist() == [[0, 2, 2, 2] + [0] * (WARP - 3)]
+    assert t.stores[0].tolist() == [[0, 2, 2, 2] + [0] * (WARP - 3)]
 
 
 # The arguments of an operation behind the thread's number.
@@ -136,4 +128,4 @@ def test_operations_that_only_some_threads_reach_are_partial(name, active):
     with t.when(t.thread < active):
         getattr(t, name)(*arguments)
     threads = 2 * WARP if name == "barrier" else WARP
-    assert int(t.partial.array) == (1 if active % threads else 0)
+    assert t.partial == (1 if active % threads else 0)

@@ -1,7 +1,6 @@
 """NONZERO_COORDINATES on a GPU: rows and counts at each boundary of the plan.
 
-A CPU simulates the kernel with small blocks; a GPU runs it. Each size is a program that
-takes seconds to compile, so we run it on many arrays.
+A CPU simulates the kernel with small blocks; a GPU runs it.
 """
 
 import functools
