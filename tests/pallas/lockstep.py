@@ -153,12 +153,14 @@ class Threads:
         self.active = before
 
     def repeat(self, condition, body, *carry):
-        while True:
+        """Fails after more rounds than our kernels take: the loop may have no end."""
+        for _ in range(2**14):
             with self.when(condition(*carry)):
                 if not self.active.any():
                     return carry
                 pairs = zip(body(*carry), carry, strict=True)
                 carry = [np.where(self.active, new, old) for new, old in pairs]
+        raise RuntimeError("a loop does not end")
 
     def loop(self, rounds, body, *carry):
         def step(i, *carry):
