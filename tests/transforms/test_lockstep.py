@@ -3,6 +3,7 @@
 tests/pallas/gpu/test_threads.py has more tests of the simulator.
 """
 
+import jax
 import numpy as np
 import pytest
 
@@ -20,6 +21,17 @@ def test_elements_that_no_thread_stores_are_seen():
     inside = (THREAD < 60) & (THREAD >= 3)
     expected = np.where(inside, THREAD, UNWRITTEN)
     np.testing.assert_array_equal(simulated(kernel), expected)
+
+
+# LOOPS
+
+
+def test_a_loop_without_an_end_is_an_error():
+    def kernel(t, target, i):
+        t.repeat(lambda k: k >= 0, lambda k: [k + 1], i)
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match="a loop does not end"):
+        simulated(kernel)
 
 
 # MEMORY
