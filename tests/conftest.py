@@ -29,6 +29,8 @@ if blocks.SIMULATED:
     gc.freeze()
     gc.set_threshold(200_000, 20, 50)
 
+# Otherwise JAX adds a note to an error, and doctest takes the note for its message.
+jax.config.update("jax_traceback_filtering", "off")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 

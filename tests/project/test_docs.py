@@ -44,27 +44,19 @@ MEASURED = [
 
 
 @pytest.fixture
-def whole_messages():
-    """JAX adds no note to errors: doctest would take the note for the message."""
-    before = jax.config.jax_traceback_filtering
-    jax.config.update("jax_traceback_filtering", "off")
-    yield
-    jax.config.update("jax_traceback_filtering", before)
-
-
-@pytest.fixture
 def no_simulator(monkeypatch):
     """A CPU has no kernels, as for users."""
     for operator in OPERATORS.values():
         monkeypatch.delitem(operator.primitive.kernels, "cpu", raising=False)
 
 
-@pytest.mark.usefixtures("no_simulator", "whole_messages")
+@pytest.mark.usefixtures("no_simulator")
 @pytest.mark.parametrize("page", EXAMPLES)
 def test_examples_and_messages(page):
-    failed, attempted = doctest.testfile(
-        str(ROOT / page), module_relative=False, optionflags=doctest.ELLIPSIS
-    )
+    with jax.default_device(jax.devices("cpu")[0]):
+        failed, attempted = doctest.testfile(
+            str(ROOT / page), module_relative=False, optionflags=doctest.ELLIPSIS
+        )
     assert attempted
     assert not failed
 

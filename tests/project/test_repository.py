@@ -6,7 +6,8 @@ from tests.project.texts import ROOT, section
 
 NOXFILE = (ROOT / "noxfile.py").read_text()
 SESSIONS = re.findall(r"^@nox\.session.*\ndef (\w+)", NOXFILE, re.MULTILINE)
-ELSEWHERE = {"gpu", "tpu"}  # they need machines or packages of their own
+# They need machines or packages of their own, or run in another session as well.
+ELSEWHERE = {"fuzz", "gpu", "tpu"}
 
 
 def test_the_workflow_runs_every_session():
