@@ -275,8 +275,8 @@ def join(
 ) -> jax.Array:
     """Pads along one axis by jnp.pad, which joins strips to `x`.
 
-    It joins one slice each time that it mirrors or repeats `x`. A gather is the same
-    program however wide the padding is.
+    It joins one slice each time that it mirrors or repeats `x`; under EDGE it joins one
+    on each side. A gather is the same program however wide the padding is.
     """
     size = x.shape[axis]
     known = all(isinstance(n, int) for n in (before, size, after))

@@ -211,6 +211,13 @@ def test_a_kernel_needs_numbers():
         export.export(function)(x)
 
 
+def test_parts_of_a_symbolic_size():
+    function = jax.jit(functools.partial(dmljax.nonzero_coordinates, parts=2))
+    with pytest.raises(dmljax.DescriptorError, match=r"such as '2\*b' is a multiple"):
+        export.export(function)(export.symbolic_args_specs(LINE, "h"))
+    export.export(function)(export.symbolic_args_specs(LINE, "2*b"))
+
+
 def test_sizes_that_differ():
     x, y = export.symbolic_args_specs((LINE, LINE), ("h", "k"))
     with pytest.raises(dmljax.DescriptorError, match=r"\{h\}|\{k\}"):
