@@ -241,7 +241,7 @@ def as_scalar(
     """Returns a scalar of type `dtype`, the type of `owner`.
 
     A Python number takes this type. The type must hold it, apart from rounding of
-    floating point. `convert` says which arrays have another type, and what `cast` does.
+    floating point. `convert` describes `cast`, and the arrays of other types.
     """
     if is_python_number(value):
         if not (cast and isinstance(value, float) and is_integer(dtype)):

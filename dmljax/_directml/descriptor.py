@@ -147,10 +147,10 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
     ) -> jax.Array | np.ndarray:
         """Returns an attribute as an operand of the output's type.
 
-        If the field of the C struct `is_float`, the value is rounded to float32. For an
-        integer tensor it is truncated toward zero, as the page of PADDING says. No page
-        says what happens out of range, or to NaN. We chose what JAX's own cast does: it
-        saturates, and NaN gives 0.
+        If the field of the C struct is a FLOAT, `is_float` is true, and the value is
+        rounded to float32. For an integer tensor it is truncated toward zero, as the
+        page of PADDING says. No page gives the result for NaN, or out of range. We
+        chose JAX's own cast: the value saturates, and NaN gives 0.
 
         Raises:
           DescriptorError: if this type can't hold it.
