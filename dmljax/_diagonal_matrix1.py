@@ -51,8 +51,6 @@ class _MainDiagonal:
 
 # The default of both bounds. None would be no bound.
 MAIN_DIAGONAL: Any = _MainDiagonal()
-# The types of bounds that are a part of the program as they are.
-STATIC = {int, type(None), _MainDiagonal}
 
 
 def diagonal_matrix1(
@@ -139,13 +137,10 @@ def diagonal_matrix1(
     # A float could be -0.0.
     if not (type(value) is int and value == 0):
         scalar = as_scalar(NAME, VALUE, value, kind)
-    bounds: Any = fill_begin, fill_end
-    # The usual bounds are checked once, while the program is traced.
-    if type(fill_begin) not in STATIC or type(fill_end) not in STATIC:
-        bounds = _as_bounds(*bounds)
-        if not (isinstance(bounds[0], int) and isinstance(bounds[1], int)):
-            return _diagonal_matrix1(x, scalar, bounds, zeros, None)
-    return _diagonal_matrix1(x, scalar, (), zeros, bounds)
+    begin, end = _as_bounds(fill_begin, fill_end)
+    if isinstance(begin, int) and isinstance(end, int):
+        return _diagonal_matrix1(x, scalar, (), zeros, (begin, end))
+    return _diagonal_matrix1(x, scalar, (begin, end), zeros, None)
 
 
 def _describe(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct:
@@ -227,7 +222,7 @@ def _diagonal_matrix1(
     value: jax.Array | None,
     bounds: tuple[ArrayLike, ...],
     zeros: jax.ShapeDtypeStruct | None,
-    span: tuple[Any, Any] | None,
+    span: tuple[int, int] | None,
 ) -> jax.Array:
     """Fills between the scalars in `bounds`, which are data, or else those in `span`.
 
@@ -244,8 +239,6 @@ def _diagonal_matrix1(
             "dimensions. x[None] and shape=(1, n) have one row."
         )
     check_diagonals(NAME, name, shape)
-    if span is not None:
-        span = _as_bounds(*span)
     if value is None:
         value = jnp.zeros((), described.dtype)
     scalars = [jnp.asarray(bound, np.int32) for bound in bounds]

@@ -275,14 +275,13 @@ def join(
 ) -> jax.Array:
     """Pads along one axis by jnp.pad, which joins strips to `x`.
 
-    It joins one slice each time that it mirrors or repeats `x`; under EDGE it joins one
-    on each side. A gather is the same program however wide the padding is.
+    It joins one slice each time that it mirrors or repeats `x`. A gather is the same
+    program however wide the padding is.
     """
     size = x.shape[axis]
     known = all(isinstance(n, int) for n in (before, size, after))
     longest = size - 1 if mode is PaddingMode.REFLECTION else size
-    many = mode is not PaddingMode.EDGE and max(before, after) > longest
-    if not known or many:
+    if not known or max(before, after) > longest:
         return gather(x, axis, before, after, mode)
     around = [(0, 0)] * x.ndim
     around[axis] = (before, after)
