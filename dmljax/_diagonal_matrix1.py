@@ -25,6 +25,7 @@ from dmljax._arguments import (
     saturate,
     unwrapped,
 )
+from dmljax._call import compiled
 from dmljax._check import (
     DescriptorError,
     as_python,
@@ -32,7 +33,7 @@ from dmljax._check import (
     require_same,
     show,
 )
-from dmljax._primitive import OperatorPrimitive, compiled
+from dmljax._primitive import OperatorPrimitive
 from dmljax._select import select, transpose_select
 from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes
 

@@ -20,8 +20,9 @@ from dmljax._arguments import (
     is_python_number,
     same_type,
 )
+from dmljax._call import compiled
 from dmljax._check import DescriptorError, require_same, show
-from dmljax._primitive import OperatorPrimitive, compiled
+from dmljax._primitive import OperatorPrimitive
 from dmljax._select import select, transpose_select
 from dmljax._types import Outputs
 

@@ -17,6 +17,7 @@ from jax.typing import ArrayLike
 
 from dmljax import _nonzero_forms as forms
 from dmljax._arguments import as_array, as_integer, as_size, check_static
+from dmljax._call import compiled
 from dmljax._check import DescriptorError, decide_at_most, show
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates, nonzero_result
 from dmljax._primitive import (
@@ -24,7 +25,6 @@ from dmljax._primitive import (
     Kernel,
     OperatorPrimitive,
     check_implementation,
-    compiled,
 )
 from dmljax._sharding import devices_along, explicit_mesh
 from dmljax._types import MAX_ELEMENTS, Outputs, to_scalar

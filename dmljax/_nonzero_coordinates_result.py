@@ -24,9 +24,9 @@ from dmljax._arguments import (
     same_type,
     strong,
 )
+from dmljax._call import check_elements, compiled
 from dmljax._check import DescriptorError, at_most, require_same, show
 from dmljax._nonzero_forms import WRITE_ONCE, valid_rows
-from dmljax._primitive import check_elements, compiled
 from dmljax._sharding import by_xla, explicit_mesh
 from dmljax._types import to_scalar, x64_enabled
 

@@ -19,8 +19,9 @@ from dmljax._arguments import (
     as_size,
     is_integer,
 )
+from dmljax._call import compiled
 from dmljax._check import DescriptorError, decide_at_most, show
-from dmljax._primitive import OperatorPrimitive, compiled
+from dmljax._primitive import OperatorPrimitive
 from dmljax._select import select, transpose_select
 from dmljax._types import Outputs, mode_of, to_scalar
 

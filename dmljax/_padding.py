@@ -24,6 +24,7 @@ from dmljax._arguments import (
     as_scalar,
     as_sizes,
 )
+from dmljax._call import compiled
 from dmljax._check import (
     DescriptorError,
     as_member,
@@ -36,7 +37,6 @@ from dmljax._primitive import (
     Kernel,
     OperatorPrimitive,
     check_implementation,
-    compiled,
     unbroadcast,
 )
 from dmljax._types import Outputs, Sizes

@@ -17,9 +17,8 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -29,9 +28,9 @@ from jax.interpreters import ad, batching, mlir
 from jax.sharding import get_abstract_mesh
 
 from dmljax._arguments import strong
-from dmljax._check import DescriptorError, NoKernelError, as_python, show
+from dmljax._call import check_elements
+from dmljax._check import DescriptorError, NoKernelError, as_python
 from dmljax._jax import (
-    INLINE,
     Context,
     is_local,
     lower,
@@ -282,19 +281,6 @@ def evaluate(name: str, run: Form, /, *operands: jax.Array) -> Outputs:
     return outputs
 
 
-def check_elements(operator: str, sizes: tuple[int, ...]) -> None:
-    """Requires that XLA can count the bytes of an array: else XLA ends the process.
-
-    XLA counts bytes in integers of 63 bits, and an element has up to 16 bytes.
-    """
-    elements = math.prod(sizes)
-    if isinstance(elements, int) and elements >= 2**59:
-        raise DescriptorError(
-            f"{operator}: the result would have sizes {show(sizes)}, {elements} "
-            "elements; it must have fewer than 2^59."
-        )
-
-
 def unbroadcast(cotangent: jax.Array, operand: ad.UndefinedPrimal) -> jax.Array:
     """Sums the cotangent along the dimensions in which `operand` is shared."""
     shape = operand.aval.shape
@@ -311,26 +297,6 @@ def check_implementation(operator: str, implementation: Any) -> None:
             f"{operator}: implementation is {as_python(implementation)}; it must be "
             "one of None, 'xla', 'pallas'."
         )
-
-
-Result = TypeVar("Result")
-
-
-def compiled(*static: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Compiles a function. The arguments of these names are static.
-
-    JAX finds a program faster if arguments are passed by position. Profiles show the
-    operations under the name of the function.
-    """
-
-    def wrap(function: Callable[..., Result]) -> Callable[..., Result]:
-        scope = f"dmljax.{function.__name__.strip('_')}"
-        scoped = jax.named_scope(scope)(function)
-        # With `inline`, a jaxpr has the operations of the function, and not a call of
-        # it: it is faster to trace and to lower.
-        return jax.jit(scoped, static_argnames=static, inline=INLINE)
-
-    return wrap
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

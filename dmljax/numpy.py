@@ -51,6 +51,7 @@ from dmljax._arguments import (
     saturate,
     unwrapped,
 )
+from dmljax._call import check_elements, compiled
 from dmljax._check import (
     DescriptorError,
     as_python,
@@ -65,7 +66,7 @@ from dmljax._nonzero_coordinates_result import NonzeroCoordinates, read_rows
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import PADDING, padding
 from dmljax._padding_forms import PaddingMode, Pads, padded_sizes, place_in_zeros
-from dmljax._primitive import check_elements, compiled, evaluate
+from dmljax._primitive import evaluate
 from dmljax._sharding import explicit_mesh, over_explicit_mesh
 from dmljax._types import INT32_MAX, INT32_MIN, Outputs
 

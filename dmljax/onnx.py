@@ -41,12 +41,12 @@ from dmljax._arguments import (
     saturate,
     strong,
 )
+from dmljax._call import check_elements, compiled
 from dmljax._check import DescriptorError, at_most, decide_at_most, require_same, show
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._element_wise_if import element_wise_if, gives_way
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
-from dmljax._primitive import check_elements, compiled
 from dmljax._types import INT32_MIN, Sizes
 
 __all__ = ["compress", "eye_like", "nonzero", "one_hot", "pad", "trilu", "where"]

@@ -1,0 +1,42 @@
+"""Compiles the functions that compute, and limits the sizes of their results."""
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+import jax
+
+from dmljax._check import DescriptorError, show
+from dmljax._jax import INLINE
+
+Result = TypeVar("Result")
+
+
+def compiled(*static: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """Compiles a function. The arguments of these names are static.
+
+    JAX finds a program faster if arguments are passed by position. Profiles show the
+    operations under the name of the function.
+    """
+
+    def wrap(function: Callable[..., Result]) -> Callable[..., Result]:
+        scope = f"dmljax.{function.__name__.strip('_')}"
+        scoped = jax.named_scope(scope)(function)
+        # With `inline`, a jaxpr has the operations of the function, and not a call of
+        # it: it is faster to trace and to lower.
+        return jax.jit(scoped, static_argnames=static, inline=INLINE)
+
+    return wrap
+
+
+def check_elements(operator: str, sizes: tuple[int, ...]) -> None:
+    """Requires that XLA can count the bytes of an array: else XLA ends the process.
+
+    XLA counts bytes in integers of 63 bits, and an element has up to 16 bytes.
+    """
+    elements = math.prod(sizes)
+    if isinstance(elements, int) and elements >= 2**59:
+        raise DescriptorError(
+            f"{operator}: the result would have sizes {show(sizes)}, {elements} "
+            "elements; it must have fewer than 2^59."
+        )
