@@ -2,8 +2,8 @@
 
 The exit status is 0 for success and 2 for bad input, explained in one line on
 standard error. It is 1 if nobody reads the output, or after a fault of dmljax. It is
-130 after Ctrl-C, and 143 if SIGTERM comes while a file is written: then no file with
-another name is left behind.
+130 after Ctrl-C. If SIGTERM or SIGHUP comes while a file is written, it is 143 or 129,
+and no file with another name is left behind.
 
 Results go to standard output, and all other lines to standard error.
 
@@ -38,6 +38,8 @@ from dmljax._operators import DESCRIPTORS
 NO_READER = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
+# These ask a process to end: a shell's `kill`, and a terminal that closes.
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 STANDARD_INPUT = "-"
 LONGEST_LINE = 2000  # characters of a message
 DOCUMENTATION = "documentation: help(dmljax) in Python"
@@ -71,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
         return 0
-    # argparse raises it for --help and --version, and _exit_on_sigterm for SIGTERM.
+    # argparse raises it for --help and --version, and _exit_on_signals for SIGTERM.
     except SystemExit as done:
         return int(done.code or 0)
     except BrokenPipeError:  # such as `dmljax support | head -1`
@@ -200,7 +202,7 @@ def _run(arguments: argparse.Namespace) -> None:
     for name in arguments.models:
         source = name
         if name == STANDARD_INPUT:
-            source = read_stream(sys.stdin, limit)
+            source = read_stream(sys.stdin)
         models.append((name, parse_model(source, targets, limit)))
     if arguments.check:
         for _, model in models:
@@ -208,7 +210,7 @@ def _run(arguments: argparse.Namespace) -> None:
         return
     for name, model in models:
         results = execute(model, device)
-        with _exit_on_sigterm():
+        with _exit_on_signals():
             written = write_outputs(results)
         if len(models) > 1:
             print(show_on(sys.stdout, f"==> {escaped(name)} <=="))
@@ -218,18 +220,19 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 @contextlib.contextmanager
-def _exit_on_sigterm() -> Iterator[None]:
-    """Lets SIGTERM raise SystemExit, so that no file with another name is left."""
-    # Only the main thread may do this, and whoever ignores SIGTERM keeps ignoring it.
-    main_thread = threading.current_thread() is threading.main_thread()
-    if not main_thread or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+def _exit_on_signals() -> Iterator[None]:
+    """Lets SIGNALS raise SystemExit, so that no file with another name is left."""
+    changed = []
+    # Only the main thread may do this, and whoever ignores a signal keeps ignoring it.
+    if threading.current_thread() is threading.main_thread():
+        changed = [s for s in SIGNALS if signal.getsignal(s) == signal.SIG_DFL]
     try:
+        for each in changed:
+            signal.signal(each, lambda number, _: sys.exit(128 + number))
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for each in changed:
+            signal.signal(each, signal.SIG_DFL)
 
 
 def _say(line: str) -> None:

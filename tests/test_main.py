@@ -88,10 +88,10 @@ def test_standard_input(capsys, monkeypatch):
     assert printed(capsys, "run", "-") == PRINTED
     for content, message in {
         b"[": "model on standard input: it is not JSON: line 1, column 2",
-        b" " * 101: "model on standard input: it has 101 bytes, and at most 100 are",
+        b" " * (2**24 + 1): "on standard input: it has more than 16777216 bytes.",
     }.items():
         monkeypatch.setattr(sys, "stdin", stream(content))
-        rejects(capsys, ["run", "-", "--max-elements", "100"], message)
+        rejects(capsys, ["run", "-"], message)
     full = mock.Mock()
     full.buffer.read.side_effect = MemoryError
     monkeypatch.setattr(sys, "stdin", full)
@@ -195,8 +195,15 @@ def test_an_interrupt(capsys, monkeypatch):
     assert capsys.readouterr() == ("", "dmljax: interrupted\n")
 
 
-@pytest.mark.parametrize("name", ["shutil.copymode", "os.replace", "os.link"])
-def test_sigterm_while_a_file_is_written(name, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("os.chmod", signal.SIGTERM),
+        ("os.replace", signal.SIGHUP),
+        ("os.link", signal.SIGHUP),
+    ],
+)
+def test_a_signal_while_a_file_is_written(name, number, monkeypatch):
     """The temporary file is removed."""
     pathlib.Path("written.npy").write_bytes(b"kept")
     more = ["--no-clobber", "--output-dir", "new"] if name == "os.link" else []
@@ -204,20 +211,27 @@ def test_sigterm_while_a_file_is_written(name, monkeypatch):
 
     def terminate(*arguments):
         assert len(os.listdir("new" if more else ".")) == (1 if more else 4)
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
 
     monkeypatch.setattr(name, terminate)
-    assert run(*more) == 143
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert run(*more) == 128 + number
+    assert signal.getsignal(number) == signal.SIG_DFL
     assert os.listdir("new") == []
     assert sorted(os.listdir()) == ["m0.json", "new", "written.npy"]
     assert pathlib.Path("written.npy").read_bytes() == b"kept"
 
 
-def test_sigterm_that_is_ignored_stays_so():
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def test_a_signal_that_is_ignored_stays_so(monkeypatch):
+    """`nohup` ignores SIGHUP, for example."""
+
+    def hang_up(*arguments):
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    monkeypatch.setattr(os, "chmod", hang_up)
+    pathlib.Path("written.npy").touch()
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     assert run() == 0
-    assert signal.signal(signal.SIGTERM, before) is signal.SIG_IGN
+    assert signal.signal(signal.SIGHUP, before) is signal.SIG_IGN
 
 
 def test_main_in_a_thread(capsys):

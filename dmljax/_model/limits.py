@@ -1,4 +1,4 @@
-"""The limit on the elements of a model, and files that are read within this limit.
+"""The limits on the elements of a model and on the bytes that it reads.
 
 A model of a few bytes may ask for any number of elements. We refuse too many of them
 before memory is allocated: otherwise such a file could end the process. Files are
@@ -12,6 +12,9 @@ from dmljax._check import ModelError, as_python
 
 # So many float32 take 1 GiB. A run holds about three copies of each resource.
 MOST_ELEMENTS = 2**28
+# Of the text of a model, and of another file beside its elements: a .npy file has a
+# header, and an image may have a profile.
+MOST_BYTES = 2**24
 WIDEST = 8  # bytes of an element
 
 
@@ -37,8 +40,8 @@ class Room:
         self.left -= count
 
 
-def read_file(path: Path, most: int, what: str) -> bytes:
-    """Reads a regular file of at most `most` bytes.
+def read_file(path: Path, what: str, elements: int | None = None) -> bytes:
+    """Reads a regular file: the text of a model, or values of some elements at most.
 
     A device or a pipe is refused, because it may have no end.
     """
@@ -46,7 +49,7 @@ def read_file(path: Path, most: int, what: str) -> bytes:
         raise ModelError(f"{what} is a folder, a device or a pipe, not a file.")
     try:
         size = os.path.getsize(path)
-        check_length(size, most, what)
+        check_length(size, what, elements)
         with open(path, "rb") as file:
             return file.read(size)
     except ModelError:  # the last clause would catch this ValueError
@@ -57,10 +60,15 @@ def read_file(path: Path, most: int, what: str) -> bytes:
         raise ModelError(f"{what} is not a path: {error}.") from error
 
 
-def check_length(size: int, most: int, what: str) -> None:
-    """Requires that a file or a stream has at most `most` bytes."""
-    if size > most:
-        raise ModelError(
-            f"{what} has {size} bytes, and at most {most} are read (--max-elements, or "
-            "max_elements in Python, allows more)."
+def check_length(size: int, what: str, elements: int | None = None) -> None:
+    """Requires that the text of a model, or a file of values, is not too long."""
+    most = MOST_BYTES
+    advice = ""
+    if elements is not None:
+        most += WIDEST * elements
+        advice = (
+            f": {MOST_BYTES}, and {WIDEST} for each of the {elements} elements for "
+            "which there is room (--max-elements, or max_elements in Python)"
         )
+    if size > most:
+        raise ModelError(f"{what} has more than {most} bytes{advice}.")

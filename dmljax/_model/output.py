@@ -8,7 +8,6 @@ import functools
 import io
 import math
 import os
-import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -180,8 +179,10 @@ def write_file(command: WriteFile, values: np.ndarray) -> str:
     with at_place(command.place):
         try:
             with open(temporary, "xb") as file:
-                if replaced:  # before there is content, as the file may be private
-                    shutil.copymode(path, temporary)
+                if replaced:
+                    # Before there is content, as the file may be private. The new file
+                    # is ours: it must not run as its owner for everybody (set-uid).
+                    os.chmod(temporary, os.stat(path).st_mode & 0o777)
                 file.write(command.encode(values))
             if command.clobber:
                 os.replace(temporary, path)

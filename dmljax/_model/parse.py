@@ -40,22 +40,28 @@ from dmljax._model.format import (
     WriteFile,
 )
 from dmljax._model.jsonc import read_jsonc, unique
-from dmljax._model.limits import MOST_ELEMENTS, Room, check_length, read_file
+from dmljax._model.limits import (
+    MOST_BYTES,
+    MOST_ELEMENTS,
+    Room,
+    check_length,
+    read_file,
+)
 from dmljax._model.output import THIS_FOLDER, Targets, plan_file
 from dmljax._model.values import read_resource
 from dmljax._operators import DESCRIPTORS
 
 
-def read_stream(stream: Any, most: int) -> bytes:
-    """Reads a model of at most `most` bytes from standard input."""
+def read_stream(stream: Any) -> bytes:
+    """Reads a model from standard input."""
     if stream is None:  # Python's standard input, if the shell has closed it
         raise ModelError("standard input is closed, so there is no model to read.")
     with at_place("model on standard input"):
         try:
-            content: bytes = stream.buffer.read(most + 1)
+            content: bytes = stream.buffer.read(MOST_BYTES + 1)
         except OSError as error:
             raise ModelError(f"it cannot be read: {error.strerror}.") from error
-        check_length(len(content), most, "it")
+        check_length(len(content), "it")
         return content
 
 
@@ -76,7 +82,7 @@ def parse_model(
         folder = Path(source).parent
         place = f"model {quoted(str(Path(source)), LONGEST_PATH)}"
     with at_place(place):
-        fields = read_fields(_load(source, max_elements), tables.MODEL, "its top level")
+        fields = read_fields(_load(source), tables.MODEL, "its top level")
     room = Room(max_elements)
     resources = {}
     dispatchables = {}
@@ -98,12 +104,12 @@ def parse_model(
     return Model(place, resources, commands, parser.reinterpreted)
 
 
-def _load(source: Source, most: int) -> Any:
-    """Returns the content of a model. Its text has at most `most` bytes."""
+def _load(source: Source) -> Any:
+    """Returns the content of a model."""
     if isinstance(source, bytes):
         return read_jsonc(source)
     if not isinstance(source, Mapping):
-        return read_jsonc(read_file(Path(source), most, "it"))
+        return read_jsonc(read_file(Path(source), "it"))
     # A dict is taken as its JSON would be read: lists for tuples, and names as keys.
     try:
         text = json.dumps(dict(source))

@@ -26,7 +26,7 @@ from dmljax._model.format import (
     Resource,
 )
 from dmljax._model.images import converting, is_image, read_image
-from dmljax._model.limits import WIDEST, Room, read_file
+from dmljax._model.limits import Room, read_file
 
 
 def read_resource(value: Any, folder: Path, room: Room) -> Resource:
@@ -214,7 +214,7 @@ def _read_source(
         path = Path(name)
     place = f"sourcePath {quoted(name, LONGEST_PATH)}"
     what = f"{place} (in {quoted(str(folder), LONGEST_PATH)} or the current directory)"
-    content = read_file(path, WIDEST * room.left, what)
+    content = read_file(path, what, room.left)
     if path.suffix.lower() == ".npy":
         return _read_npy(content, data_type, place)
     _require_type(data_type)

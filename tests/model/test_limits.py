@@ -1,5 +1,6 @@
 """Limits: the most elements of a model, and the size of the files that it reads."""
 
+import json
 import os
 
 import numpy as np
@@ -30,6 +31,16 @@ def test_the_sum_of_all_elements():
     assert m.refusal(source, max_elements=7).startswith(message)
 
 
+def test_only_elements_are_counted():
+    """The text, the header of a .npy file and a profile of an image are none."""
+    np.save("in.npy", np.float32([1, 2, 3]))
+    source = m.edited(m.padding_model(), "input", m.source("in.npy", "FLOAT32"))
+    assert dmljax.run_model(source, max_elements=18)
+    with open("m.json", "w") as file:
+        file.write(json.dumps(source) + " " * 1000)
+    assert dmljax.run_model("m.json", max_elements=18)
+
+
 def test_a_tensor_with_more_elements_than_its_resource():
     desc = {
         "IndicesTensor": m.tensor("UINT32", 1),
@@ -52,12 +63,19 @@ def test_a_tensor_with_more_elements_than_its_resource():
     [
         ("output.initialValues.valueCount", 2**50, f"it has {2**50} elements, and"),
         ("output.sizeInBytes", 2**52, f"it has {2**50} elements, and there is room"),
-        ("output.initialValues", {"sourcePath": "b.bin"}, "has 1073741824 bytes, and "),
+        (
+            "output.initialValues",
+            {"sourcePath": "b.bin"},
+            "more than 25165800 bytes: 16777",
+        ),
+        ("output.initialValues", {"sourcePath": "s.bin"}, "has 4194304 elements, and "),
     ],
 )
 def test_elements_are_counted_before_memory_is_allocated(path, value, message):
     with open("b.bin", "wb") as file:
         file.truncate(2**30)
+    with open("s.bin", "wb") as file:
+        file.truncate(2**24)
     model = m.edited(m.padding_model(), path, value)
     assert message in m.refusal(model, max_elements=2**20)
 
@@ -65,10 +83,11 @@ def test_elements_are_counted_before_memory_is_allocated(path, value, message):
 def test_files(folder):
     (folder / "full.bin").write_bytes(b"content")
     os.mkfifo("pipe")  # we do not wait for it
-    assert read_file(folder / "full.bin", 7, "it") == b"content"
+    (folder / "long.json").write_bytes(b" " * (2**24 + 1))
+    assert read_file(folder / "full.bin", "it") == b"content"
     no_file = "it is a folder, a device or a pipe, not a file."
     for path, message in {
-        "full.bin": "it has 7 bytes, and at most 6 are read (--max-elements, or max_el",
+        "long.json": "it has more than 16777216 bytes.",
         "none.bin": "it cannot be read: No such file or directory.",
         "a\0b": "it is not a path: ",
         ".": no_file,
@@ -76,5 +95,5 @@ def test_files(folder):
         "/dev/zero": no_file,
     }.items():
         with pytest.raises(dmljax.ModelError) as caught:
-            read_file(path, 6, "it")
+            read_file(path, "it")
         assert str(caught.value).startswith(message)

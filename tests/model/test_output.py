@@ -132,9 +132,11 @@ def modes(folder):
     return [stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()]
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o755, None])
-def test_a_private_file_stays_private(folder, monkeypatch, mode):
-    """Even under its temporary name, nobody else can open it."""
+@pytest.mark.parametrize("mode", [0o600, 0o755, 0o6751, 0o1777, None])
+def test_a_file_gets_the_permissions_of_the_file_that_it_replaces(
+    folder, monkeypatch, mode
+):
+    """A private file is private under its temporary name, too. It loses set-uid."""
     works = output._to_npy
 
     def encode(*arguments):
@@ -149,4 +151,6 @@ def test_a_private_file_stays_private(folder, monkeypatch, mode):
     old = os.umask(0o022)
     dmljax.run_model(m.padding_model())
     os.umask(old)
-    assert {*seen, *modes(folder)} == {0o644 if mode is None else mode}
+    old = 0o644 if mode is None else mode
+    assert {*seen} == {old, old & 0o777}
+    assert modes(folder) == [old & 0o777]

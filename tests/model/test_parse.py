@@ -31,8 +31,6 @@ def test_content_that_is_no_model(folder):
     assert "model 'm.json': its top level is [1]; it must be" in m.refusal("m.json")
     (folder / "m.json").write_text("[" * 100_000)
     assert m.refusal(folder / "m.json").endswith("m.json': it is nested too deeply.")
-    (folder / "m.json").write_text(" " * 101)
-    assert "it has 101 bytes, and at most" in m.refusal("m.json", max_elements=100)
     assert "model: its content is not JSON: " in m.refusal({"commands": np.ones(3)})
     twice = {"resources": {1: 2, "1": 3}}
     assert "model: the name '1' occurs twice" in m.refusal(twice)
