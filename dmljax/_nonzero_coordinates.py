@@ -273,8 +273,8 @@ NONZERO_COORDINATES = OperatorPrimitive(
     gathers=lambda *, size, **static: size is None,
     sizes=_sizes,
     dtype=np.dtype(np.uint32),
-    divisible=functools.partial(forms.by_bit_words, running_sum=forms.sum_in_levels),
-    on_platform={"cpu": forms.walk_bit_words},
+    divisible=functools.partial(forms.nonzero_words, running_sum=forms.sum_in_levels),
+    on_platform={"cpu": forms.nonzero_walk},
     # We chose 2^20 elements, of the largest operand or output. For fewer, a kernel
     # takes 0.1 to 0.2 s longer to compile, and the median of the programs takes 0.96 of
     # the time (benchmarks/results/nvidia-h200.csv, "[kernel]"): less than we could tell

@@ -5,9 +5,9 @@ counts, (*batch,), and the coordinates, (*batch, rows, columns). It works on lin
 tensor is one line of elements. If there is a second operand, `origin`, it has the
 offset of each line in its whole array. This is 0, unless a line is a part of a tensor.
 
-All forms but `by_elements` pack a line into *bit words*. A bit word has one bit for
-each of 32 elements, set if the element is not zero. The number of a bit is its *place*.
-The forms then compact the set bits into rows of coordinates, each in a different way.
+All forms but `nonzero_scatter` pack a line into *bit words*. A bit word has one bit for
+each of 32 elements, set if the element is not zero. The lowest bit is bit 0. The forms
+then compact the set bits into rows of coordinates, each in a different way.
 For example, with four elements in a bit word:
 
     elements    0 5 0 0 | 7 1 0 2     sizes (2, 4)
@@ -196,21 +196,21 @@ def bit_words(x: jax.Array) -> jax.Array:
 def definition(x: jax.Array, *origin: jax.Array, **static: Any) -> Outputs:
     """Chooses the form by the number of elements.
 
-    A symbolic number takes the form for few. We timed the program "elements above a
-    limit" on an H200, by `by_bit_words`, by `by_elements` and by a scatter in
-    jax.numpy: 2^24 elements take 0.093, 0.147 and 0.141 ms, and 2^22 elements 0.066,
+    A symbolic number of elements takes the form for few. We timed the program "elements
+    above a limit" on an H200, by `nonzero_words`, by `nonzero_scatter` and by a scatter
+    in jax.numpy: 2^24 elements take 0.093, 0.147 and 0.141 ms, and 2^22 elements 0.066,
     0.056 and 0.059 (benchmarks/results/nvidia-h200.csv, "dmljax xla", "[bit words]",
     "[elements]" and "jnp scatter").
     """
     few = not isinstance(x.size, int) or x.size < MANY
-    form = by_elements if few else by_bit_words
+    form = nonzero_scatter if few else nonzero_words
     return form(x, *origin, **static)
 
 
 # THE FORM FOR FEW ELEMENTS
 
 
-def by_elements(
+def nonzero_scatter(
     x: jax.Array,
     origin: jax.Array | None = None,
     *,
@@ -222,7 +222,7 @@ def by_elements(
     """Counts the elements one by one, and writes the offset of each into its row.
 
     Compiled for an H200, it takes 1.5 bytes of temporary memory for each element: up to
-    12 MiB below `MANY`. With `size=`, `by_bit_words` takes half a byte.
+    12 MiB below `MANY`. With `size=`, `nonzero_words` takes half a byte.
     """
     lines, restore = flatten_lines(x, origin, rank=rank, size=size, fill=fill)
     with index_mode(lines.x.shape[1], lines.rows) as integer:
@@ -252,7 +252,7 @@ def write_offsets(row: jax.Array, origin: jax.Array, rows: int) -> jax.Array:
 # THE FORM FOR MANY
 
 
-def by_bit_words(
+def nonzero_words(
     x: jax.Array,
     origin: jax.Array | None = None,
     *,
@@ -283,9 +283,9 @@ def scatter_bits(
     The row is the number of set bits before this one.
     """
     word = words[:, None]
-    place = lax.broadcasted_iota(np.uint32, (1, BIT_WORD), 1)
-    is_set = (word >> place) & 1 != 0
-    row = starts[:, None] + ones_below(word, place)
+    bit = lax.broadcasted_iota(np.uint32, (1, BIT_WORD), 1)
+    is_set = (word >> bit) & 1 != 0
+    row = starts[:, None] + ones_below(word, bit)
     row = jnp.where(is_set, row, to_scalar(rows, np.uint32))
     return write_offsets(row.ravel(), origin, rows)
 
@@ -295,13 +295,13 @@ def fill_forward(
 ) -> jax.Array:
     """Finds the bit word of each row of a line by a forward fill.
 
-    A bit word that has a bit writes its number into its first row: one write for 32
-    elements. A running maximum hands the number on to the rows up to the next one.
+    A bit word that has a bit writes its index into its first row: one write for 32
+    elements. A running maximum copies the index to the rows up to the next one.
     """
     begin = jnp.where(words == 0, to_scalar(rows, np.uint32), starts)
-    number = lax.iota(np.int32, words.size)
+    index = lax.iota(np.int32, words.size)
     zeros = jnp.zeros(rows, np.int32)
-    word = lax.cummax(zeros.at[begin].set(number, **WRITE_ONCE))
+    word = lax.cummax(zeros.at[begin].set(index, **WRITE_ONCE))
     return offsets_in_words(words, starts, origin, word)
 
 
@@ -313,47 +313,47 @@ def offsets_in_words(
     before = row - starts[word]  # set bits of the word before the one of this row
     bits = words[word]
     # Bisection: the bit is `step` places further if at most `before` are below that.
-    place = jnp.zeros_like(row)
+    bit = jnp.zeros_like(row)
     for step in (16, 8, 4, 2, 1):
-        further = place + step
-        place = jnp.where(ones_below(bits, further) <= before, further, place)
-    offset = origin + word.astype(np.uint32) * np.uint32(BIT_WORD) + place
+        further = bit + step
+        bit = jnp.where(ones_below(bits, further) <= before, further, bit)
+    offset = origin + word.astype(np.uint32) * np.uint32(BIT_WORD) + bit
     total = starts[-1] + lax.population_count(words[-1])
     return jnp.where(row < total, offset, 0)
 
 
-def ones_below(word: jax.Array, place: jax.Array) -> jax.Array:
-    """Counts the set bits of a bit word below a place."""
-    lower = (jnp.uint32(1) << place) - 1
+def ones_below(word: jax.Array, bit: jax.Array) -> jax.Array:
+    """Counts the set bits of a bit word below the bit of this index."""
+    lower = (jnp.uint32(1) << bit) - 1
     return lax.population_count(word & lower)
 
 
 # THE RUNNING SUM THAT XLA DIVIDES
 
 
-def sum_in_levels(numbers: jax.Array) -> jax.Array:
+def sum_in_levels(values: jax.Array) -> jax.Array:
     """The running sum by sums within blocks, and by a running sum of the blocks.
 
-    For example, 40 numbers fill two blocks of 16 and half of a third. Each block is
+    For example, 40 values fill two blocks of 16 and half of a third. Each block is
     summed alone. The running sum of the three totals gives the sum before each block.
 
     XLA divides this sum well among devices. Along a divided dimension, `lax.cumsum`
-    takes four times as long for twice as many numbers. On two H200s we measured 0.36 s
-    for 2^15 numbers, and 0.5 ms for 2^20 with this sum.
+    takes four times as long for twice as many values. On two H200s we measured 0.36 s
+    for 2^15 values, and 0.5 ms for 2^20 with this sum.
     """
-    (size,) = numbers.shape
+    (size,) = values.shape
     if not isinstance(size, int):
-        return lax.cumsum(numbers)  # JAX can't say how many levels there are
-    block = 16  # numbers that one level adds up
+        return lax.cumsum(values)  # JAX can't say how many levels there are
+    block = 16  # values that one level adds up
     count = -(-size // block)
-    padded = jnp.pad(numbers, (0, count * block - size))
+    padded = jnp.pad(values, (0, count * block - size))
     blocks = padded.reshape(count, 1, block)
     shape = (1, block, block)
     up_to = lax.broadcasted_iota(np.int32, shape, 1)
-    place = lax.broadcasted_iota(np.int32, shape, 2)
+    term = lax.broadcasted_iota(np.int32, shape, 2)
     # XLA fuses the choice into the sum, and writes no array of all pairs.
-    terms = jnp.where(place <= up_to, blocks, 0)
-    sums = terms.sum(2, dtype=numbers.dtype)
+    terms = jnp.where(term <= up_to, blocks, 0)
+    sums = terms.sum(2, dtype=values.dtype)
     if count > 1:
         totals = sums[:, -1]
         before = sum_in_levels(totals) - totals
@@ -372,7 +372,7 @@ class Walk(NamedTuple):
     found: jax.Array  # the coordinates, (rows of all lines, columns)
 
 
-def walk_bit_words(
+def nonzero_walk(
     x: jax.Array,
     origin: jax.Array | None = None,
     *,
@@ -421,9 +421,9 @@ def visit_word(
         return jnp.logical_and(walk.word != 0, walk.row < end)
 
     def visit_bit(walk: Walk) -> Walk:
-        rest, place = lowest_bit(walk.word)
+        rest, bit = lowest_bit(walk.word)
         columns = walk.found.shape[1]
-        coordinates = unravel(offset + place, lines.sizes, columns)
+        coordinates = unravel(offset + bit, lines.sizes, columns)
         found = lax.dynamic_update_index_in_dim(walk.found, coordinates, walk.row, 0)
         return Walk(rest, walk.row + 1, found)
 
@@ -433,10 +433,10 @@ def visit_word(
 
 
 def lowest_bit(word: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns a bit word without its lowest set bit, and the place of this bit.
+    """Returns a bit word without its lowest set bit, and the index of this bit.
 
-    >>> rest, place = lowest_bit(jnp.uint32(0b1100))
-    >>> bin(rest), int(place)
+    >>> rest, bit = lowest_bit(jnp.uint32(0b1100))
+    >>> bin(rest), int(bit)
     ('0b1000', 2)
     """
     rest = word & (word - 1)

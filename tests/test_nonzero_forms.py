@@ -14,11 +14,11 @@ from dmljax import nonzero_coordinates
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES
 from dmljax._nonzero_forms import (
     MANY,
-    by_bit_words,
-    by_elements,
     fill_rows,
+    nonzero_scatter,
+    nonzero_walk,
+    nonzero_words,
     sum_in_levels,
-    walk_bit_words,
     zero_patterns,
 )
 from tests import oracles
@@ -45,7 +45,7 @@ def test_rows_that_are_not_filled():
 
 # EACH FORM
 
-FORMS = [by_elements, by_bit_words, walk_bit_words, NONZERO_COORDINATES.divisible]
+FORMS = [nonzero_scatter, nonzero_words, nonzero_walk, NONZERO_COORDINATES.divisible]
 each_form = pytest.mark.parametrize("form", FORMS)
 
 
@@ -110,7 +110,7 @@ def test_bit_words_from_a_size_on():
 # MEMORY
 
 
-@pytest.mark.parametrize("form", [NONZERO_COORDINATES.xla, walk_bit_words])
+@pytest.mark.parametrize("form", [NONZERO_COORDINATES.xla, nonzero_walk])
 def test_no_memory_of_all_rows(form):
     """The coordinates of all elements would take 16 bytes each, and 32 with `fill`."""
     x = struct(np.float32, MANY // 2**12, 8, 32, 16)
