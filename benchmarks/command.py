@@ -23,6 +23,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--elements": {"type": int, "help": "of a large array on one device"},
     "--rounds": {"type": int, "default": 15},
     "--sent": {"action": "store_true", "help": "print what devices send, no times"},
+    "--write": {"action": "store_true", "help": "write the figures into the ledger"},
     "--only": {"default": "", "help": "text in a case's name"},
     "--device": {"help": "its name in the ledger, if it is not JAX's"},
     "--commit": {"help": "of the sources, where git can't tell"},
