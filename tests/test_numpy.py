@@ -324,6 +324,23 @@ def test_floats_saturate(dtype):
         np.testing.assert_array_equal(last, expected)
 
 
+@pytest.mark.usefixtures("both_x64", "standard_promotion")
+def test_a_fill_of_few_bits_does_not_narrow_the_coordinates():
+    """They have JAX's default type, or one that holds its fills as well."""
+    fills = [np.uint8(7), np.int8(-1), np.uint32(7), np.int32(-1), np.bool(1), 7]
+    line = np.ones(300)
+
+    def results(library, *traced):
+        for fill in (*fills, *traced):
+            yield library.flatnonzero(line, size=301, fill_value=fill)
+            yield library.argwhere(line[None], size=301, fill_value=(9, fill))
+        yield library.nonzero(line, size=301, fill_value=np.float16(0.5))
+
+    assert_alike(*run_both(results, *fills))
+    (nothing,) = dnp.nonzero(line, size=0, fill_value=2.5)
+    assert nothing.dtype == jnp.result_type(int)
+
+
 # LONGER has a coordinate that does not fit in int32.
 LONG, LONGER = (struct(bool, n) for n in (2**31, 2**31 + 1))
 

@@ -46,7 +46,8 @@ CHOSEN = {
     "size": st.integers(1, 6),
     "fill_value": st.one_of(NUMBERS, arrays(())),
 }
-FOUND = {"size": st.integers(0, 6), "fill_value": st.sampled_from([None, -1, 9])}
+FILLS = [None, -1, 9, np.uint8(7), np.int8(-1), np.uint32(9), np.int16(7), True]
+FOUND = {"size": st.integers(0, 6), "fill_value": st.sampled_from(FILLS)}
 # The arguments of each function, besides one array of the usual sizes.
 ARGUMENTS = {
     "pad": {
