@@ -29,8 +29,6 @@ from dmljax import (
 )
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES as NONZERO
 from dmljax._padding import PADDING
-from dmljax.pallas.gpu import _padding as _gpu_padding
-from dmljax.pallas.gpu._padding import PaddingPlan
 
 ALL_ROWS = "^nonzero_coordinates (float32|uint8) .*[15]0.0% non-zero forward"
 # From 2^20 elements on, the kernel of NONZERO_COORDINATES is the default.
@@ -125,12 +123,6 @@ FORMS = {
         "cpu gpu",
         PADDED,
         _dict(PADDING.on_platform, dict.fromkeys(("cpu", "cuda"), _from_first)),
-    ),
-    "rows": Plain(
-        "gpu", "middle axes", _swapped(_gpu_padding, "ROW_BYTES", 0), "dmljax pallas"
-    ),
-    "nothing copied": Plain(
-        "gpu", PADDED, _swapped(PaddingPlan, "inside", (0, 0)), "dmljax pallas"
     ),
     # PADDING on one GPU: the form for several GPUs, and its predecessor.
     "strips": Plain(

@@ -33,13 +33,10 @@ from dmljax._check import (
 )
 from dmljax._padding_forms import PaddingMode, Pads
 from dmljax._primitive import (
-    Implementation,
-    Kernel,
     OperatorPrimitive,
-    check_implementation,
     unbroadcast,
 )
-from dmljax._types import Outputs, Sizes
+from dmljax._types import Sizes
 
 NAME = "PADDING"
 # The arguments of the function, as its messages name them.
@@ -68,7 +65,6 @@ def padding(
     *,
     mode: PaddingMode | ModeName | int = PaddingMode.CONSTANT,
     value: ArrayLike = 0,
-    implementation: Implementation = None,
 ) -> jax.Array:
     """Adds padding around `x`, with values that `mode` chooses.
 
@@ -88,7 +84,6 @@ def padding(
         converted to this type. An integer that does not fit is an error, or saturates
         if it is traced. For an integer type, a float is rounded to JAX's default type
         of floats, is truncated toward zero, and saturates; NaN becomes 0.
-      implementation: "pallas" for the Pallas kernel; None or "xla" for XLA's code.
 
     Returns:
       An array of the type of `x`. Its size along each axis is that of `x` plus both
@@ -98,8 +93,7 @@ def padding(
     Raises:
       DescriptorError: if a padding is negative, if there is not one padding for each
         axis, if the mode is unknown, if the `value` of CONSTANT has another type than
-        `x`, if an axis of size 0 would have to be repeated, or if `implementation` is
-        "pallas" and no kernel can run.
+        `x`, or if an axis of size 0 would have to be repeated.
       TypeError: if `x` is not an array, or a padding is not an integer.
 
     Under ``jax.jit``, name `start_padding`, `end_padding` and `mode` in static_argnames
@@ -114,7 +108,6 @@ def padding(
 
     See DML_PADDING_OPERATOR_DESC in directml.h.
     """
-    check_implementation(NAME, implementation)
     x = as_array(NAME, X, x)
     start = as_sizes(NAME, START, start_padding, HINT_ABOUT_PAIRS)
     end = as_sizes(NAME, END, end_padding, HINT_ABOUT_PAIRS)  # type: ignore[arg-type]
@@ -125,7 +118,7 @@ def padding(
         scalar = None
         if type(value) not in (int, float):
             as_array(NAME, VALUE, value)  # it is not used, but must be a number
-    return _padding(x, scalar, start, end, mode, implementation)
+    return _padding(x, scalar, start, end, mode)
 
 
 def _as_mode(mode: Any) -> PaddingMode:
@@ -139,23 +132,20 @@ def _as_mode(mode: Any) -> PaddingMode:
     return as_member(NAME, MODE, mode, PaddingMode)
 
 
-@compiled("start", "end", "mode", "implementation")
+@compiled("start", "end", "mode")
 def _padding(
     x: jax.Array,
     value: jax.Array | None,
     start: Pads,
     end: Pads,
     mode: PaddingMode,
-    implementation: Implementation,
 ) -> jax.Array:
     check_padding((NAME, X, START, END), x.shape, start, end, mode)
     operands = [x]
     if value is not None:
         # In normal form, all operands have one rank.
         operands.append(value.reshape((1,) * x.ndim))
-    (output,) = PADDING(
-        *operands, start=start, end=end, mode=mode, implementation=implementation
-    )
+    (output,) = PADDING(*operands, start=start, end=end, mode=mode)
     return output
 
 
@@ -219,8 +209,7 @@ def _transpose(
     x, *value = operands
     result: list[jax.Array | None] = [None] * len(operands)
     if ad.is_undefined_primal(x):
-        # The adjoint has no kernel, and runs XLA's form whatever the caller asked for.
-        (sums,) = ADJOINT(cotangent, **static | {"implementation": "xla"})
+        (sums,) = ADJOINT(cotangent, **static)
         result[0] = unbroadcast(sums, x)
     if value and ad.is_undefined_primal(value[0]):
         inside = forms.is_inside(cotangent.shape, static["start"], static["end"])
@@ -249,13 +238,6 @@ def _independent(x: jax.Array, *_: Any, start: Pads, end: Pads, **__: Any) -> se
     return {*range(x.ndim)} - padded
 
 
-def _gpu_kernel(*operands: jax.Array, **static: Any) -> Outputs:
-    # To import Pallas takes a tenth of a second, which most programs can save.
-    from dmljax.pallas.gpu._padding import padding
-
-    return padding(*operands, **static)
-
-
 PADDING = OperatorPrimitive(
     "padding",
     xla=forms.gathered,
@@ -267,8 +249,6 @@ PADDING = OperatorPrimitive(
     divisible=forms.divisible,
     linear=2,  # all operands: the input, and under CONSTANT the value
     transpose=_transpose,
-    # Not the default: XLA can't fuse a kernel with the operations around it.
-    kernels={"cuda": Kernel(_gpu_kernel)},
 )
 ADJOINT = OperatorPrimitive(
     "padding_adjoint",

@@ -16,16 +16,14 @@ import dmljax.onnx as dox
 from dmljax import DataType, Implementation, PaddingMode, TensorDesc
 
 
-def padded(x: jax.Array, implementation: Implementation = None) -> jax.Array:
+def padded(x: jax.Array) -> jax.Array:
     """Sizes as tuples, lists, ranges and NumPy arrays; modes, names and numbers."""
     before: list[int] = [1] * x.ndim
     y = dml.padding(x, before, (0,) * x.ndim, mode=PaddingMode.REFLECTION)
     y = dml.padding(y, start_padding=before, end_padding=before, mode="reflect")
     y = dml.padding(y, before, end_padding=before, mode=PaddingMode("WRAP"))
     y = dml.padding(y, np.ones(x.ndim, np.int32), range(x.ndim), mode=1)
-    return dml.padding(
-        y, np.array(before), before, value=np.float32(2), implementation=implementation
-    )
+    return dml.padding(y, np.array(before), before, value=np.float32(2))
 
 
 def selected(condition: np.ndarray, x: jax.Array, scale: float) -> jax.Array:
@@ -82,8 +80,11 @@ def described() -> dml.Operator[jax.Array]:
     return operator
 
 
-def located(x: jax.Array) -> dml.NonzeroCoordinates:
-    """An operator with two outputs."""
+def located(
+    x: jax.Array, implementation: Implementation = None
+) -> dml.NonzeroCoordinates:
+    """A function and an operator with two outputs."""
+    dml.nonzero_coordinates(x, size=4, implementation=implementation)
     item = TensorDesc(DataType.FLOAT32, x.shape)
     count = TensorDesc(DataType.UINT32, (1,))
     rows = TensorDesc(DataType.UINT32, (x.size, x.ndim))

@@ -23,14 +23,7 @@ from dmljax import (
     padding,
 )
 from dmljax._padding import _padding
-from tests.checks import (
-    assert_refused,
-    assert_same,
-    each_mode,
-    launches,
-    needs_kernels,
-    struct,
-)
+from tests.checks import assert_refused, assert_same, each_mode, struct
 from tests.fuzz.rules import MODE_LEVELS
 from tests.meshes import each_kind, run, sharding_of
 from tests.samples import tensor
@@ -159,27 +152,3 @@ def test_rows_that_a_padding_sends(pads, mode, kind):
     text, _ = run(function, sharding_of("8", P("a"), kind), array())
     found = sum(one.elements for one in collectives(text))
     assert 0 < found <= 4 * sum(pads) * math.prod(SHAPE[1:])
-
-
-# THE KERNELS
-
-
-@needs_kernels
-def test_padding_runs_no_kernel_by_default():
-    """transforms/test_kernels.py asks for it."""
-    pad = functools.partial(padding, start_padding=(8, 8), end_padding=(8, 8))
-    assert launches(pad, struct(np.int8, 2**11, 2**11)) == 0
-
-
-@needs_kernels
-def test_the_gradient_of_a_padding_by_kernel_launches_no_other():
-    """The adjoint has no kernel."""
-
-    def pad(x):
-        return padding(x, (8,), (8,), implementation="pallas")
-
-    def gradient(x, cotangent):
-        output, pull = jax.vjp(pad, x)
-        return output, pull(cotangent)
-
-    assert launches(gradient, np.ones(64, "f4"), np.ones(80, "f4")) == 1

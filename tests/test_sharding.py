@@ -21,6 +21,7 @@ from dmljax import DescriptorError, PaddingMode
 from tests import samples
 from tests.checks import needs_kernels, slow
 from tests.meshes import CASES, check_both, run, sharding_of
+from tests.pallas.nonzero import by_kernel
 from tests.sharded import array
 from tests.subjects import SUBJECTS
 from tests.subjects.nonzero_coordinates import MASK
@@ -247,13 +248,9 @@ def test_limits_of_explicit_axes():
 
 def test_a_kernel_is_refused_where_xla_divides_the_call():
     x = explicit(P("a"), array())
-    for call in (
-        functools.partial(pad_rows, pads=NARROW, mode=PaddingMode.WRAP),
-        functools.partial(dmljax.nonzero_coordinates, size=8),
-    ):
-        program = jax.jit(functools.partial(call, implementation="pallas"))
-        with pytest.raises(DescriptorError, match=r"(?s)XLA may div.*jax\.shard_map"):
-            program.lower(x)
+    program = jax.jit(functools.partial(by_kernel, size=8))
+    with pytest.raises(DescriptorError, match=r"(?s)XLA may div.*jax\.shard_map"):
+        program.lower(x)
 
 
 @needs_kernels
@@ -274,18 +271,10 @@ def test_the_lines_of_the_message_run_the_kernel():
     assert_equal(names["outputs"], jax.vmap(find)(mask))
 
 
-def check_by_kernel(name, spec):
-    case = CASES[name]
-    function = functools.partial(case.function, implementation="pallas")
-    by_kernel = dataclasses.replace(case, function=function)
-    check_both(by_kernel, "2x4", spec, AxisType.Explicit)
-
-
-def test_a_kernel_runs_on_each_part():
-    check_by_kernel("REFLECTION, batch", P(None, None, ("a", "b")))
-
-
 @pytest.mark.usefixtures("plain_kernels")
 @pytest.mark.parametrize("name", ["vmap", "parts"])
 def test_a_kernel_runs_where_one_of_two_axes_is_manual(name):
-    check_by_kernel(f"nonzero_coordinates, {name}", P("a"))
+    case = CASES[f"nonzero_coordinates, {name}"]
+    function = functools.partial(case.function, implementation="pallas")
+    with_kernel = dataclasses.replace(case, function=function)
+    check_both(with_kernel, "2x4", P("a"), AxisType.Explicit)

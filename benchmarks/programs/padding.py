@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-import dmljax
 from benchmarks.case import Functions
 from benchmarks.others import onnx
 from benchmarks.programs.program import (
@@ -57,13 +56,7 @@ def take_indices(x: jax.Array, pads: Any, mode: Any) -> jax.Array:
     return x
 
 
-def kernel(x: jax.Array, pads: Any, mode: Any) -> jax.Array:
-    start, end = zip(*pads, strict=True)
-    return dmljax.padding(x, start, end, mode=mode, implementation="pallas")
-
-
 PADS: Functions = {"dmljax": dnp.pad, "jnp": jnp.pad, "jnp take": take_indices}
-WITH_KERNEL: Functions = {**PADS, "dmljax pallas": kernel}
 
 
 def reflected(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
@@ -283,7 +276,7 @@ PROGRAMS = {
     ),
     "reflect padding": _exact(
         {
-            **spellings(reflected, pad=WITH_KERNEL),
+            **spellings(reflected, pad=PADS),
             "numpy": NP_REFLECTED,
             "onnxruntime": onnx_pad("reflect", [0, 0, 3, 3, 0, 0, 3, 3]),
             "torch": torch_reflected,
@@ -293,7 +286,7 @@ PROGRAMS = {
     ),
     "reflect padding of the middle axes": _exact(
         {
-            **spellings(middle_axes, pad=WITH_KERNEL),
+            **spellings(middle_axes, pad=PADS),
             "numpy": NP_MIDDLE,
             "onnxruntime": onnx_pad("reflect", [0, 1, 1, 0, 0, 1, 1, 0]),
             "torch": torch_middle_axes,
@@ -317,14 +310,14 @@ PROGRAMS = {
     ),
     "patches of wrapped images": _exact(
         {
-            **spellings(wrapped_patches, pad=WITH_KERNEL),
+            **spellings(wrapped_patches, pad=PADS),
             "torch": torch_wrapped_patches,
         },
         functools.partial(wrapped_patches, pad=np.pad),
         PHOTOGRAPHS,
     ),
     "patches of images, edges repeated": _exact(
-        {**spellings(edge_patches, pad=WITH_KERNEL), "torch": torch_edge_patches},
+        {**spellings(edge_patches, pad=PADS), "torch": torch_edge_patches},
         functools.partial(edge_patches, pad=np.pad),
         PHOTOGRAPHS,
         dtypes=("uint8", "bfloat16", "float32"),

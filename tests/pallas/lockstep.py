@@ -23,9 +23,8 @@ import jax
 import numpy as np
 
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES
-from dmljax._padding import PADDING
 from dmljax._primitive import Kernel
-from dmljax.pallas.gpu import WARP, _nonzero_coordinates, _padding
+from dmljax.pallas.gpu import WARP, _nonzero_coordinates
 
 UNWRITTEN = 0xA5A5A5A5  # the value in memory before a kernel stores to it
 _POSTED = np.uint32(2**31)  # the bit that marks a word as posted
@@ -75,24 +74,19 @@ class Memory:
         words = found.view(word).astype(np.uint32)
         return [words[..., i] for i in range(words.shape[-1])]
 
-    def store(self, offset, *words, elements=None):
+    def store(self, offset, *words):
         """Stores in the active threads.
 
         A GPU would store elsewhere if a store leaves its row, or if its address is no
         multiple of the size. We spoil the whole array then, so that the test fails.
         """
         t = self.threads
-        elements = elements or len(words)
-        place, wrong = self._locate(offset, elements)
+        place, wrong = self._locate(offset, len(words))
         if (wrong & t.active).any():
             self.array[...] = _unwritten(self.array.dtype)
             return
-        places = place[t.active][:, None] + np.arange(elements)
-        word = f"u{elements // len(words) * self.array.itemsize}"
-        values = np.empty((len(places), len(words)), word)
         for i, each in enumerate(words):
-            values[:, i] = t.number(each)[t.active]
-        self.array.reshape(-1)[places] = values.view(self.array.dtype)
+            self.array.reshape(-1)[place[t.active] + i] = t.number(each)[t.active]
 
     def _locate(self, offset, elements):
         """Returns where the elements begin in the array, and whether that is wrong.
@@ -135,8 +129,7 @@ class Threads:
         return number
 
     constant = number
-    narrow = wide
-    minimum, maximum = staticmethod(np.minimum), staticmethod(np.maximum)
+    minimum = staticmethod(np.minimum)
 
     def select(self, condition, one, other):
         return np.where(condition, self.number(one), self.number(other))
@@ -226,10 +219,7 @@ def simulated(form):
     """Returns a kernel's form for GPUs as a form that a CPU runs."""
 
     def on_cpu(*operands, **static):
-        with contextlib.ExitStack() as stack:
-            for module in (_nonzero_coordinates, _padding):
-                patch = mock.patch.object(module, "launch_threads", launch_threads)
-                stack.enter_context(patch)
+        with mock.patch.object(_nonzero_coordinates, "launch_threads", launch_threads):
             return form(*operands, **static)
 
     return on_cpu
@@ -242,9 +232,7 @@ def kernel_of(operator):
 
 @contextlib.contextmanager
 def registered(form_of=kernel_of):
-    """Makes a context where a CPU has kernels. They run if a test asks for them."""
-    with contextlib.ExitStack() as stack:
-        for operator in (NONZERO_COORDINATES, PADDING):
-            kernel = Kernel(form_of(operator))
-            stack.enter_context(mock.patch.dict(operator.kernels, cpu=kernel))
+    """Makes a context where a CPU has the kernel. It runs if a test asks for it."""
+    kernel = Kernel(form_of(NONZERO_COORDINATES))
+    with mock.patch.dict(NONZERO_COORDINATES.kernels, cpu=kernel):
         yield

@@ -143,14 +143,6 @@ EDGES += [
     padding_sample("empties", Mode.CONSTANT, (0, 0), (2, 0), (0, 3)),
     padding_sample("of rank 8", Mode.CONSTANT, shape_of_rank(8), (1,) * 8, (0,) * 8),
 ]
-# In the kernel, CONSTANT has a path of its own. The other modes differ only in the
-# source coordinate.
-PLANS = [f"constant {name}" for name in (*SIZES, "rank 0", "empty", "empties")]
-for name in ("nothing", "far", "one", "two", "middle axis", "all axes", "rank 4"):
-    PLANS.append(f"wrap {name}")
-for mode in ("edge", "reflection", "symmetric"):
-    PLANS += [f"{mode} far", f"{mode} all axes"]
-PLANS += ["edge rank 1", "symmetric rank 3"]
 
 # ERRORS
 
@@ -246,16 +238,15 @@ SUBJECT = Subject(
     tensor="InputTensor",
     signature=(
         "(x, /, start_padding, end_padding=None, *, "
-        "mode=<PaddingMode.CONSTANT: 0>, value=0, implementation=None)"
+        "mode=<PaddingMode.CONSTANT: 0>, value=0)"
     ),
-    arguments=(MATRIX, (1, 1), (1, 1), 0, 0, None),
-    taken={"x": {"an array"}, "value": tables.REAL, "implementation": tables.NONE},
+    arguments=(MATRIX, (1, 1), (1, 1), 0, 0),
+    taken={"x": {"an array"}, "value": tables.REAL},
     names=("PaddingMode",),
     samples=tuple(
         padding_sample("matrix", mode, (3, 2), (5, 1), (4, 3)) for mode in Mode
     ),
     edges=EDGES,
-    plans=PLANS,
     errors=ERRORS,
     sharded=SHARDED,
     descriptors={

@@ -67,9 +67,9 @@ class Memory(lockstep.Memory):
         self._watch(offset, elements, stores=False)
         return super().words(offset, elements)
 
-    def store(self, offset, *words, elements=None):
-        self._watch(offset, elements or len(words), stores=True)
-        super().store(offset, *words, elements=elements)
+    def store(self, offset, *words):
+        self._watch(offset, len(words), stores=True)
+        super().store(offset, *words)
 
     def _watch(self, offset, elements, *, stores):
         program, thread, offsets = _active(self, offset, elements)
@@ -93,11 +93,11 @@ class Output(lockstep.Memory):
 
     stores: Any = None
 
-    def store(self, offset, *words, elements=None):
-        *thread, offsets = _active(self, offset, elements or len(words))
+    def store(self, offset, *words):
+        *thread, offsets = _active(self, offset, len(words))
         row = self.threads.number(self.row)[tuple(thread)]
         np.add.at(self.stores, (row, offsets), 1)
-        super().store(offset, *words, elements=elements)
+        super().store(offset, *words)
 
 
 def _of_a_warp(operation):

@@ -11,6 +11,7 @@ from jax import export
 import dmljax
 from dmljax import PaddingMode
 from tests.checks import needs_kernels
+from tests.pallas.nonzero import by_kernel as find
 from tests.samples import Sample
 from tests.transforms import dense
 
@@ -206,7 +207,7 @@ def test_undecided_constraints(constraint):
 
 def test_a_kernel_needs_numbers():
     x = export.symbolic_args_specs(LINE, "h")
-    function = jax.jit(lambda x: dmljax.padding(x, (1,), (0,), implementation="pallas"))
+    function = jax.jit(functools.partial(find, size=2))
     with pytest.raises(dmljax.DescriptorError, match="the sizes are symbolic"):
         export.export(function)(x)
 

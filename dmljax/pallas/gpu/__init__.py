@@ -17,7 +17,7 @@ here, and these:
   has the lowest bits.
 - *post*: a word by which a program tells a number to others.
 
-`_padding` and the files `_nonzero_*` define their own words at their beginning.
+The files `_nonzero_*` define their own words at their beginning.
 
 Words belong here, and names that several files need. Operations of a thread do not.
 """

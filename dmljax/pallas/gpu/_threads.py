@@ -151,13 +151,9 @@ class Memory:
             Number(llvm.extractelement(loaded, constant(i).value)) for i in range(count)
         ]
 
-    def store(self, offset: Any, *words: Number, elements: int | None = None) -> None:
-        """Stores elements that lie in words, at an address as for `words`.
-
-        By default there is an element for each word.
-        """
-        elements = elements or len(words)
-        size = elements * self.bits
+    def store(self, offset: Any, *words: Number) -> None:
+        """Stores an element for each word, at an address as for `words`."""
+        size = len(words) * self.bits
         value = words[0].value
         if size < 32:
             value = arith.trunci(integer(size), value)
@@ -218,12 +214,6 @@ class Threads:
 
     constant = staticmethod(constant)
 
-    def narrow(self, number: Number) -> Number:
-        """Returns the lower 32 bits of a number."""
-        if number.bits == 32:
-            return number
-        return Number(arith.trunci(integer(32), number.value))
-
     def wide(self, number: Number) -> Number:
         """Returns the number in 64 bits."""
         return number.in_bits(64)
@@ -234,9 +224,6 @@ class Threads:
 
     def minimum(self, one: Any, other: Any) -> Number:
         return self.select(one < other, one, other)
-
-    def maximum(self, one: Any, other: Any) -> Number:
-        return self.select(one < other, other, one)
 
     def ones(self, number: Number) -> Number:
         """Counts the bits that are set."""

@@ -1,18 +1,16 @@
-"""Small runs of the kernels of one operator, for compute-sanitizer.
+"""Small runs of the kernels, for compute-sanitizer.
 
-    python -m tests.pallas.gpu.sanitized nonzero_coordinates
+    python -m tests.pallas.gpu.sanitized
 
 Each kernel has whole and cut blocks, aligned and unaligned.
 """
 
 import functools
-import sys
 
 import jax
 import numpy as np
 import pytest
 
-import dmljax
 from dmljax.pallas.gpu import _nonzero_plan
 from tests.pallas import blocks
 from tests.pallas.nonzero import by_kernel as find
@@ -48,26 +46,8 @@ def _sparse(shape, density, dtype):
     return (random.random(shape) < density).astype(dtype)
 
 
-def padding(dtype):
-    """All modes, with two and three axes, short rows, and one long row."""
-    by_kernel = functools.partial(dmljax.padding, implementation="pallas")
-    for shape, pads in (
-        ((7, 65, 128), (0, 3, 3)),
-        ((5, 33, 21, 3), (1, 2, 9, 0)),
-        ((3, 2), (0, 1)),
-        ((7, 3), (1, 0)),
-        ((20_000,), (5_000,)),
-    ):
-        image = random.integers(0, 9, shape).astype(dtype)
-        for mode in dmljax.PaddingMode:
-            yield by_kernel(image, pads, pads, mode=mode)
-
-
-RUNS = {run.__name__: run for run in (nonzero_coordinates, padding)}
-
 if __name__ == "__main__":
-    _, operator = sys.argv
     for dtype in DTYPES:
-        for result in RUNS[operator](dtype):
+        for result in nonzero_coordinates(dtype):
             jax.block_until_ready(result)
     print("every kernel ran")
