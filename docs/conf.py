@@ -4,6 +4,10 @@
 
 The build needs no network. Pages in docs/tutorials are notebooks in Markdown. The build
 executes them.
+
+People also read the pages on GitHub, which knows no directive of Sphinx. So a directive
+stands in a comment, `<!-- site`, which the build opens. The build leaves out the text
+between `<!-- not on the site -->` and `<!-- end -->`.
 """
 
 import json
@@ -12,7 +16,6 @@ import os
 import pathlib
 import re
 import sys
-import sysconfig
 import zlib
 from typing import Any, get_type_hints
 
@@ -32,12 +35,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 HERE = pathlib.Path(__file__).parent
 # Figures of the benchmarks are pages. The benchmarks are beside the documentation.
 sys.path.insert(0, str(HERE.parent))
-from docs import drawing, make_pictures  # noqa: E402
-
-# One of the notebooks runs the command `dmljax`.
-os.environ["PATH"] = os.pathsep.join(
-    [sysconfig.get_path("scripts"), os.environ.get("PATH", "")]
-)
+from docs import drawing  # noqa: E402
 
 # nbclient logs each notebook that it runs, even if Sphinx is told to be quiet.
 logging.getLogger("traitlets").setLevel(logging.WARNING)
@@ -166,34 +164,35 @@ def inventory(name: str) -> str:
     return str(path)
 
 
-def add_support_tables(
-    app: sphinx.application.Sphinx, page: str, source: list[str]
-) -> None:
-    """Writes the support tables of all descriptors at the end of their page."""
+def open_comments(app: sphinx.application.Sphinx, page: str, source: list[str]) -> None:
+    """Shows what is for the site alone, and leaves out what is not for it."""
     del app
-    if page == "support":
+    text = re.sub(
+        "<!-- not on the site -->.*?<!-- end -->\n", "", source[0], flags=re.DOTALL
+    )
+    source[0] = re.sub("<!-- site\n(.*?)\n-->", r"\1", text, flags=re.DOTALL)
+    if page == "descriptors":
         tables = [support_markdown(n, cls.support) for n, cls in DESCRIPTORS.items()]
         source[0] = "\n\n".join([source[0], *tables])
 
 
-def add_searched_words(
-    app: sphinx.application.Sphinx, page: str, source: list[str]
-) -> None:
-    """Writes the words that people search for into the index, after the title."""
+def add_to_titles(app: sphinx.application.Sphinx, page: str, source: list[str]) -> None:
+    """Adds the words that people search for, and the notebook, after the title."""
     del app
-    if page in SEARCHED:
-        words = "".join(f"   ! single: {word}\n" for word in SEARCHED[page])
-        title = re.compile(r"^# .*\n", re.MULTILINE)
-        block = f"\n```{{eval-rst}}\n.. index::\n{words}```\n"
-        source[0] = title.sub(lambda line: line[0] + block, source[0], count=1)
+    words = "".join(f"   ! single: {word}\n" for word in SEARCHED.get(page, ()))
+    block = f"\n```{{eval-rst}}\n.. index::\n{words}```\n" if words else ""
+    if "file_format: mystnb" in source[0] and page.startswith("tutorials/"):
+        name = page.removeprefix("tutorials/")
+        block += f"\nDownload this tutorial as {{nb-download}}`{name}.ipynb`.\n"
+    title = re.compile(r"^# .*\n", re.MULTILINE)
+    source[0] = title.sub(lambda line: line[0] + block, source[0], count=1)
 
 
 def write_figures(app: sphinx.application.Sphinx) -> None:
-    """Writes the pages that have the ledger's figures, and all pictures."""
+    """Writes the pages that have the ledger's figures."""
     from benchmarks import plot
 
     plot.write_pages(pathlib.Path(app.srcdir))
-    make_pictures.main()
 
 
 def cut_empty_lines(app: sphinx.application.Sphinx, page: nodes.document) -> None:
@@ -281,8 +280,8 @@ def installing(cells: list[dict[str, Any]]) -> dict[str, Any]:
 def setup(app: sphinx.application.Sphinx) -> None:
     """Is called by Sphinx."""
     app.connect("builder-inited", write_figures)
-    app.connect("source-read", add_support_tables)
-    app.connect("source-read", add_searched_words)
+    app.connect("source-read", open_comments)
+    app.connect("source-read", add_to_titles)
     # Before Sphinx's own handler: that one writes the types.
     app.connect("object-description-transform", name_types, priority=400)
     app.connect("doctree-read", cut_empty_lines)

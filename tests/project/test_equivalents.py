@@ -10,22 +10,20 @@ import pytest
 from tests.checks import reference_node
 from tests.project.texts import TEXTS
 
-JAX = "docs/equivalents.md"
 ONNX = "docs/how_to/onnx.md"
 # The pages with tables of calls, and the module of the calls on the left.
 PAGES = {
-    JAX: "jax",
-    "README.md": "jax",
+    "docs/how_to/numpy.md": "jax",
     "docs/how_to/torch.md": "torch",
     "docs/how_to/tensorflow.md": "tensorflow",
     ONNX: "onnx",
 }
-ROW = re.compile(r"^\| `(.+?)` \| `(.+?)` \|(?: .*\|)?$", re.MULTILINE)
-BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+ROW = re.compile(r"^\| `(.+?)` \| `(.+?)` \|(?: `(.+?)` \|)?(?: .*\|)?$", re.MULTILINE)
+BLOCK = re.compile(r"```python\n((?!>>>).*?)```", re.DOTALL)
 
 
 def rows(page):
-    """The calls of a page on both sides, skipped where their library is missing."""
+    """Their call and ours, in one or two spellings, skipped without their library."""
     library = PAGES[page]
     missing = pytest.mark.skipif(
         importlib.util.find_spec(library) is None, reason=f"{library} is not installed"
@@ -37,30 +35,30 @@ def rows(page):
 def names_of(page):
     """The names of a page's first block of code, and those of ONNX's operators."""
     names = {}
-    text = TEXTS[JAX if page == "README.md" else page]
-    exec(BLOCK.search(text)[1], names)
+    exec(BLOCK.search(TEXTS[page])[1], names)
     if page == ONNX:
-        operators = set(re.findall(r"^\| `(\w+)\(", text, re.MULTILINE))
+        operators = set(re.findall(r"^\| `(\w+)\(", TEXTS[page], re.MULTILINE))
         names |= {operator: reference_node(operator) for operator in operators}
     return names
 
 
 @pytest.mark.parametrize(
-    ("page", "theirs", "ours"), [row for page in PAGES for row in rows(page)]
+    ("page", "theirs", "ours", "longer"), [row for page in PAGES for row in rows(page)]
 )
-def test_each_row(page, theirs, ours):
-    """Both sides, also where the diagonal `k` is traced."""
+def test_each_row(page, theirs, ours, longer):
+    """All spellings, also where the diagonal `k` is traced."""
     names = names_of(page)
     with jax.numpy_dtype_promotion("standard"):
         expected = np.asarray(eval(theirs, names))
-        np.testing.assert_array_equal(eval(ours, names), expected)
-        if "k" in names and re.search(r"\bk\b", ours):
-            traced = jax.jit(lambda k: eval(ours, names | {"k": k}))(names["k"])
-            np.testing.assert_array_equal(traced, expected)
+        for call in filter(None, (ours, longer)):
+            np.testing.assert_array_equal(eval(call, names), expected)
+            if "k" in names and re.search(r"\bk\b", call):
+                traced = jax.jit(lambda k, call=call: eval(call, names | {"k": k}))
+                np.testing.assert_array_equal(traced(names["k"]), expected)
 
 
-@pytest.mark.parametrize(("page", "theirs", "ours"), rows(ONNX))
-def test_each_row_with_integers(page, theirs, ours):
+@pytest.mark.parametrize(("page", "theirs", "ours", "longer"), rows(ONNX))
+def test_each_row_with_integers(page, theirs, ours, longer):
     """An operator of ONNX keeps the type; only NonZero's is always int64."""
     names = names_of(page)
     names["x"] = names["x"].astype("int32")

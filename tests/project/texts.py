@@ -16,12 +16,6 @@ def section(page, heading):
     return TEXTS[page].split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
-def names_of_tests():
-    """The names of all test functions."""
-    sources = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
-    return set(re.findall(r"^def (test_\w+)", sources, re.MULTILINE))
-
-
 def words_of(picture):
     """The words in a picture. Another version of Matplotlib may put them elsewhere."""
     return re.findall(r"<text.*?>([^<]+)<", picture.read_text())
