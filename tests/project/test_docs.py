@@ -25,7 +25,7 @@ EXAMPLES = [
 ]
 MEASURED = [
     case
-    for device in ("NVIDIA H200", "x86_64 CPU")
+    for device in ("NVIDIA H200", "x86_64 CPU", "x86_64 CPU, newest JAX")
     for case in ledger.lines(device).items()
 ]
 
@@ -50,17 +50,19 @@ def test_examples_and_messages(page):
     assert not failed
 
 
-def test_the_programs_about_onnx_print_their_comments():
-    pytest.importorskip("onnx.reference")
+@pytest.mark.parametrize("page", ["README.md", "docs/how_to/onnx.md"])
+def test_programs_print_their_comments(page):
+    if page != "README.md":
+        pytest.importorskip("onnx.reference")
     names = {}
-    text = TEXTS["docs/how_to/onnx.md"]
-    for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+    blocks = re.findall(r"^```python\n(.*?)^```", TEXTS[page], re.M | re.S)
+    for block in blocks:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(block, names)
         shown = re.findall(r"^# ?( *\[.*)$", block, re.MULTILINE)
         assert printed.getvalue().splitlines() == shown
-    assert "run_onnx" in names
+    assert blocks
 
 
 @pytest.mark.parametrize(
