@@ -30,6 +30,7 @@ KEPT = frozenset(
     jnp.dtype(kind)
     for kind in ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "bfloat16")
 )
+WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 
 # TYPES
@@ -50,8 +51,7 @@ def _limits(dtype: np.dtype) -> tuple[int, int]:
 
 def check_x64(operator: str, name: str, dtype: np.dtype) -> None:
     """Requires JAX's x64 mode for 64-bit types: JAX would truncate them in silence."""
-    wide = (dtype.itemsize == 8 and dtype.kind in "fiu") or dtype == np.complex128
-    if wide and not x64_enabled():
+    if dtype in WIDE and not x64_enabled():
         narrow = np.dtype(f"{dtype.kind}{dtype.itemsize // 2}")
         raise DescriptorError(
             f"{operator}: {name} has data type {show(dtype)}, which needs JAX's x64 "
@@ -141,6 +141,19 @@ def is_python_number(value: Any) -> bool:
     # NumPy's float64 is a subclass of Python's float, and does have a type.
     python = isinstance(value, (bool, int, float, complex))
     return python and not isinstance(value, np.generic)
+
+
+def as_number(value: Any) -> Any:
+    """Returns a number of NumPy of 64 bits as Python's, and all else as it is.
+
+    It has this type because NumPy has no other for a mean or a sum of numbers.
+    """
+    given = unwrapped(value)
+    if isinstance(given, (np.ndarray, np.generic)) and given.ndim == 0:
+        plain = not isinstance(given, np.ma.MaskedArray)
+        if plain and given.dtype in WIDE:
+            return given.item()
+    return value
 
 
 def as_array(
@@ -236,21 +249,25 @@ def as_scalar(
     dtype: np.dtype,
     *,
     cast: bool = False,
+    strict: bool = False,
     owner: str = "the tensor",
 ) -> jax.Array | np.ndarray:
     """Returns a scalar of type `dtype`, the type of `owner`.
 
-    A Python number takes this type. The type must hold it, apart from rounding of
-    floating point. `convert` describes `cast`, and the arrays of other types.
+    A Python number takes this type, and so does NumPy's of 64 bits, but with `strict`.
+    The type must hold it, apart from rounding of floating point. See `convert` for
+    `cast` and for arrays of another type.
     """
+    if not strict:
+        value = as_number(value)
     if is_python_number(value):
         if not (cast and isinstance(value, float) and is_integer(dtype)):
             return from_python(operator, name, value, dtype)
         # JAX gives a float that is traced its default type. This one gets it, too.
         value = jnp.asarray(value)
-    # A scalar of NumPy has a type, which must be that of the tensor.
-    strict = getattr(unwrapped(value), "ndim", 0) == 0
-    array = as_array(operator, name, value, strict=strict)
+    # Another scalar of NumPy has a type, which must be that of the tensor.
+    scalar = getattr(unwrapped(value), "ndim", 0) == 0
+    array = as_array(operator, name, value, strict=scalar)
     if array.shape != ():
         raise DescriptorError(
             f"{operator}: {name} has sizes {show(array.shape)}; it must be a scalar. "
@@ -333,12 +350,13 @@ def strong(array: jax.Array) -> jax.Array:
 
 def as_element(operator: str, name: str, dtype: np.dtype, value: Any) -> Any:
     """Returns a number, in `dtype` if it is an integer that JAX does not take."""
-    if type(value) is not int:
+    number = as_number(value)
+    if type(number) is not int:
         return value
     low, high = _limits(jax.dtypes.canonicalize_dtype(np.int64))
-    if low <= value <= high:
+    if low <= number <= high:
         return value
-    return from_python(operator, name, value, dtype)
+    return from_python(operator, name, number, dtype)
 
 
 def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:

@@ -14,6 +14,7 @@ from jax.typing import ArrayLike
 
 from dmljax._arguments import (
     as_array,
+    as_number,
     convert,
     from_python,
     holds,
@@ -71,6 +72,8 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.
     See DML_ELEMENT_WISE_IF_OPERATOR_DESC in directml.h.
     """
     condition = as_array(NAME, CONDITION, condition)
+    a = as_number(a)
+    b = as_number(b)
     if is_python_number(a) and is_python_number(b):
         raise TypeError(
             f"{NAME}: {A} and {B} are both Python numbers; one must be an array, which "

@@ -406,8 +406,8 @@ def _split_columns(
 ) -> tuple[jax.Array, ...]:
     """Returns each coordinate of the first rows, with its fill past the count."""
     past = lax.iota(np.uint32, rows) >= found.count
-    # All columns have one type, which holds the fills as well. We name it, because `int`
-    # is a weak type: a fill of 8 bits would narrow the coordinates.
+    # All columns have one type, which holds the fills as well. With `int`, a weak type,
+    # a fill of 8 bits would narrow the coordinates.
     dtype = jnp.result_type(jnp.result_type(int), *jax.tree.leaves(fills))
     coordinates = lax.slice_in_dim(found.coordinates, 0, rows).astype(dtype)
     columns = [*coordinates.T]

@@ -29,6 +29,7 @@ from dmljax._arguments import (
     as_array,
     as_dtype,
     as_integer,
+    as_number,
     as_scalar,
     as_size,
     as_sizes,
@@ -224,6 +225,8 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
            [3, 4]], dtype=int32)
     """
     name = HERE + "where"
+    x = as_number(x)
+    y = as_number(y)
     if is_python_number(x) and is_python_number(y):
         raise DescriptorError(
             f"{name}: x and y are both Python numbers; one must be an array."
@@ -441,7 +444,10 @@ def _as_number(name: str, argument: str, value: Any) -> Any:
 def _as_scalar(name: str, argument: str, value: Any, dtype: np.dtype) -> jax.Array:
     """Returns a number, or the only element of an array, in a type."""
     if not is_python_number(value):
-        value = _only_element(name, argument, as_array(name, argument, value))
+        given = value
+        if not isinstance(given, (np.ndarray, np.generic)):
+            given = as_array(name, argument, value)
+        value = _only_element(name, argument, given)
     return jnp.asarray(as_scalar(name, argument, value, dtype, cast=True))
 
 

@@ -11,6 +11,8 @@ import pytest
 from jax import export
 
 import dmljax
+import dmljax.numpy as dnp
+import dmljax.onnx as dox
 from dmljax import (
     DescriptorError,
     create_operator,
@@ -131,14 +133,14 @@ def test_wide_types_need_x64(dtype):
         "jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1. If"
     )
     assert_no_array(of_jax, text, DescriptorError)
-    # A tensor of a descriptor, and a scalar beside a tensor, keep their type.
-    for place, value in (
-        ("descriptor", array),
-        ("fill", array[0, 0]),
-        ("pad", array[0, 0]),
-    ):
-        operator, argument, _, call = PLACES[place]
-        assert_refused(operator, f"{argument} {text}", call, value)
+    # A tensor of a descriptor keeps its type, and so does a value.
+    operator, argument, _, call = PLACES["descriptor"]
+    assert_refused(operator, f"{argument} {text}", call, array)
+    if dtype != "complex128":
+        tensor = dmljax.TensorDesc(dmljax.DataType.FLOAT32, (2, 3))
+        value = array[0, 0]
+        fill = dmljax.DiagonalMatrix1Desc(None, tensor, tensor.data_type, value, 0, 1)
+        assert_refused(DIAGONAL, f"Value {text}", create_operator, fill)
 
 
 def test_arrays_of_numpy_become_32_bits():
@@ -230,6 +232,20 @@ SCALARS = {
     "b (BTensor)": lambda x, value: element_wise_if(np.zeros((1, 1), bool), x, value),
 }
 padding_value = SCALARS["value (PaddingValue)"]
+# Other functions with such a value.
+DOORS = {
+    "take": lambda x, value: NOTHING.take(x[0], fill_value=value)[None],
+    "dnp.pad": lambda x, value: dnp.pad(x, 1, constant_values=value),
+    "dnp.pad with pairs": lambda x, value: dnp.pad(x, 1, constant_values=(0, value)),
+    "dnp.extract": lambda x, value: dnp.extract(x, x, size=2, fill_value=value)[None],
+    "dnp.compress": lambda x, value: dnp.compress(x[0], x, 1, size=2, fill_value=value),
+    "dox.pad": lambda x, value: dox.pad(x, [0, 1], value, [1]),
+    "dox.pad with {1}": lambda x, value: dox.pad(x, [0, 1], np.reshape(value, 1), [1]),
+    "dox.where with x": lambda x, value: dox.where(np.ones((1, 1), bool), value, x),
+    "dox.where with y": lambda x, value: dox.where(np.zeros((1, 1), bool), x, value),
+    "dox.compress": lambda x, value: dox.compress(x, x, size=2, fill_value=value)[None],
+}
+NOTHING = nonzero_coordinates(np.zeros(1, bool), size=1)
 
 
 def assert_last(found, expected):
@@ -304,6 +320,40 @@ def test_numbers_that_the_type_does_not_hold(dtype, numbers, text):
             call(x, number)
         assert f"{name} " in str(raised.value)
         assert text.format(number) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "numbers"),
+    [
+        ("bfloat16", [np.float64(0.5), np.array(0.5), np.mean([0, 1]), np.int64(3)]),
+        ("float32", [np.float64(0.1), np.uint64(2**40), np.float64(np.nan)]),
+        ("complex64", [np.complex128(1j), np.array(2j), np.float64(0.5)]),
+        ("uint8", [np.int64(255), np.array(7), np.uint64(7), np.float64(7)]),
+        ("bool", [np.int64(1)]),
+        ("float64", [np.float64(0.1)]),
+        ("uint64", [np.uint64(2**64 - 1), np.int64(7)]),
+    ],
+    indirect=["dtype"],
+)
+def test_numbers_of_numpy_of_64_bits_are_pythons(dtype, numbers):
+    """Users get them from sums, means and constants of NumPy."""
+    x = np.zeros((1, 1), dtype)
+    for number in numbers:
+        with np.errstate(over="ignore"):
+            expected = np.asarray(number.item()).astype(dtype)
+        for call in (*SCALARS.values(), *DOORS.values()):
+            assert_last(call(x, number), expected)
+
+
+def test_integers_of_numpy_that_do_not_fit():
+    x = np.zeros((1, 1), np.int32)
+    calls = (*SCALARS.values(), *DOORS.values())
+    for value, call in itertools.product((2**40, 2**63), calls):
+        with pytest.raises(DescriptorError, match=f" is {value}; INT32 holds -2147"):
+            call(x, np.uint64(value))
+    for find in (dnp.nonzero, dnp.argwhere, dnp.flatnonzero, dox.nonzero):
+        with pytest.raises(DescriptorError, match=r"fill_value .*1099511627776.* hold"):
+            find(x, size=2, fill_value=np.int64(2**40))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)

@@ -161,7 +161,9 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         if is_float or is_half:
             with np.errstate(over="ignore"):  # past the largest float is infinity
                 value = float(np.float32(value))
-        return as_scalar(self.operator, name, value, output.dtype, cast=is_float)
+        return as_scalar(
+            self.operator, name, value, output.dtype, cast=is_float, strict=True
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Returns a dispatchable of a model file, with ``type`` and ``desc``."""
