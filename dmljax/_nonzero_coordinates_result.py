@@ -350,11 +350,12 @@ def _over_mesh(
 def read_rows(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
     """Reads the valid rows, and element 0 for the others: all are in range."""
     inside = tuple(jnp.where(valid, column, 0) for column in index)
-    # Under vmap, explicit mesh axes may divide the batch of the index alone. JAX then
-    # asks how the rows are divided: not at all, but for the batch.
+    # Over explicit mesh axes, JAX asks how the rows are divided: a row as `x` is.
     kinds = get_abstract_mesh().axis_types
-    whole = PartitionSpec() if AxisType.Explicit in kinds else None
-    return x.at[inside].get(mode="promise_in_bounds", out_sharding=whole)
+    spec = None
+    if AxisType.Explicit in kinds:
+        spec = PartitionSpec(None, *jax.typeof(x).sharding.spec[len(index) :])
+    return x.at[inside].get(mode="promise_in_bounds", out_sharding=spec)
 
 
 @read_rows.defjvp
