@@ -473,6 +473,28 @@ def test_divided_arrays(kind):
             assert lit.sharding.spec[0] == "a"
 
 
+@pytest.mark.parametrize("width", [2, 16])
+@pytest.mark.parametrize("spec", [P("a"), P("a", None, "b"), P(("a", "b"))])
+def test_compressed_slices_are_divided_as_before(spec, width):
+    """Alone, with the gradient, and mapped: as in jax.numpy."""
+    numbers = np.arange(8.0 * width, dtype=np.float32).reshape(4, 2, width)
+    chosen = jnp.arange(2)
+
+    def results(library, x):
+        run = functools.partial(library.compress, chosen, size=1)
+        yield run(x, axis=1)
+        yield jax.grad(lambda x: (run(x, axis=1) ** 2).sum())(x)
+        yield jax.vmap(functools.partial(run, axis=0))(x)
+
+    with jax.set_mesh(sharding_of("2x2", spec, AxisType.Explicit).mesh):
+        x = jax.device_put(numbers, spec)
+        found, wanted = (
+            jax.jit(lambda x, n=n: [*results(n, x)])(x) for n in (dnp, jnp)
+        )
+        assert_alike(found, wanted)
+        assert [*map(jax.typeof, found)] == [*map(jax.typeof, wanted)]
+
+
 def test_padding_of_divided_rows_with_two_values():
     """The devices share the rows of the result, and not those between its sides."""
     rows = np.arange(16, dtype=np.float32).reshape(8, 2)
