@@ -18,10 +18,11 @@ from dmljax._nonzero_forms import (
     nonzero_scatter,
     nonzero_walk,
     nonzero_words,
+    pack,
     sum_in_levels,
     zero_patterns,
 )
-from tests import oracles
+from tests import oracles, samples, subjects
 from tests.checks import assert_same, launches, needs_kernels, struct
 
 # THE FORMULAS
@@ -36,6 +37,31 @@ def test_zeros_of_a_type():
         ("float8_e8m0fnu", ()),
     ):
         assert zero_patterns(jnp.dtype(name)) == patterns
+
+
+TYPES = sorted({name for one in subjects.SUBJECTS.values() for name in one.data_types})
+
+
+def patterns(dtype):
+    """Every bit pattern of types up to 16 bits; else special values and random bits."""
+    if dtype.name in ("bool", "int4", "uint4"):
+        return np.arange(-8, 8).astype(dtype)
+    if dtype.itemsize <= 2:
+        every = np.arange(2 ** (8 * dtype.itemsize))
+        return every.astype(f"u{dtype.itemsize}").view(dtype)
+    lines = [samples.any_bits((512,), dtype, seed) for seed in range(8)]
+    one_bit = np.packbits(np.eye(8 * dtype.itemsize, dtype=bool), bitorder="little")
+    return np.concatenate([*lines, one_bit.view(dtype)])
+
+
+@pytest.mark.parametrize("dtype", TYPES, indirect=True)
+def test_flags_of_every_bit_pattern(dtype):
+    """Zeros fill the last byte, up to a multiple of 128 elements."""
+    x = patterns(dtype)
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        expected = np.pad(x != 0, (0, -x.size % 128))
+    flags = np.packbits(expected, bitorder="little")
+    np.testing.assert_array_equal(pack(jnp.asarray(x)[None], 128), flags[None])
 
 
 def test_rows_that_are_not_filled():

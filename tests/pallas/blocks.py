@@ -11,7 +11,14 @@ from dmljax.pallas.gpu import _nonzero_plan
 from dmljax.pallas.tpu import _nonzero_coordinates
 
 # Of the kernels for NVIDIA GPUs.
-SMALL = {_nonzero_plan: {"WARPS": 4, "PROGRAMS": 3, "MOST_TILES": 8}}
+SMALL = {
+    _nonzero_plan: {
+        "WARPS": 4,
+        "PROGRAMS": 3,
+        "MOST_CHUNKS": 2,
+        "FEW_TILES": 6,
+    }
+}
 # The kernels for TPUs have few vectors: their interpreter takes time for each.
 SMALL_ON_TPU = {_nonzero_coordinates: {"VECTORS": 8, "WINDOW": 16}}
 REAL = {

@@ -32,11 +32,11 @@ _POSTED = np.uint32(2**31)  # the bit that marks a word as posted
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """The memory of one row from `start` on, for each thread: `_threads.Memory`."""
+    """A memory from `start` on, for each thread: `_threads.Memory`."""
 
-    array: np.ndarray  # (rows, size)
+    array: np.ndarray  # (1, size), or a row for each program
     threads: "Threads"
-    row: Any
+    row: Any = 0
     start: Any = 0
 
     @property
@@ -46,9 +46,6 @@ class Memory:
     @property
     def size(self):
         return self.array.shape[1]
-
-    def at(self, row):
-        return dataclasses.replace(self, row=row)
 
     def part(self, offset):
         return dataclasses.replace(self, start=self.start + offset)
@@ -95,7 +92,7 @@ class Memory:
         """
         offset = self.threads.number(offset + self.start)
         place = self.row * self.size + offset
-        wrong = (offset > self.size - elements) | (self.row >= len(self.array))
+        wrong = offset > np.int64(self.size) - elements
         if elements > 1:
             wrong |= place % elements != 0
         return place, wrong
@@ -112,13 +109,13 @@ class Threads:
         self._zeros = np.zeros(self.shape, np.uint32)
 
     def memory(self, array):
-        """Makes a memory for all programs from an array of (rows, size)."""
-        return Memory(array, self, 0)
+        """Makes a memory for all programs from an array of one dimension."""
+        return Memory(array[None], self)
 
     def shared(self, size, dtype):
         """Makes a separate memory for each program."""
         unwritten = np.full((self.shape[0], size), _unwritten(dtype))
-        return self.memory(unwritten).at(self.program)
+        return Memory(unwritten, self, self.program)
 
     def number(self, value):
         """Returns the value as an array with a number for each thread."""
@@ -129,6 +126,7 @@ class Threads:
         return number
 
     constant = number
+    narrow = wide
     minimum = staticmethod(np.minimum)
 
     def select(self, condition, one, other):
@@ -169,10 +167,6 @@ class Threads:
         sums = number.reshape(-1, WARP).sum(1, keepdims=True, dtype=np.uint32)
         return np.broadcast_to(sums, (sums.size, WARP)).reshape(self.shape)
 
-    def shuffle_xor(self, number, mask):
-        """Accepts only masks with one bit set."""
-        return number.reshape(-1, 2, mask)[:, ::-1].reshape(self.shape)
-
     def shuffle(self, number, lane):
         return number[self.program, self.thread // WARP * WARP + self.number(lane)]
 
@@ -190,7 +184,7 @@ def launch_threads(
     warps,
     outputs,
     shared=(),
-    posts=(),
+    posts=0,
     **static,
 ):
     """Returns the outputs of a kernel: `_launch.launch_threads` on a CPU."""
@@ -201,9 +195,9 @@ def launch_threads(
         taken = [t.memory(np.asarray(array)) for array in arrays]
         made = [t.memory(np.full(out.shape, _unwritten(out.dtype))) for out in outputs]
         of_programs = [t.shared(size, dtype) for size, dtype in shared]
-        posted = [t.memory(np.zeros(shape, np.uint32)) for shape in posts]
+        posted = [t.memory(np.zeros(posts, np.uint32))] if posts else []
         kernel(t, *taken, *made, *posted, *of_programs, **static)
-        return [memory.array for memory in made]
+        return [memory.array[0] for memory in made]
 
     return jax.pure_callback(run, outputs, *operands)
 

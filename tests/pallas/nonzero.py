@@ -4,12 +4,10 @@ import functools
 import math
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import dmljax
 from dmljax.pallas.gpu import WARP, _nonzero_plan
-from dmljax.pallas.gpu._nonzero_bits import as_bits
 from tests.pallas import blocks, lockstep
 from tests.subjects import SUBJECTS
 
@@ -20,13 +18,10 @@ if blocks.SIMULATED:
     ON_GPU = lockstep.simulated(ON_GPU)
 
 
-def plan_of(elements, dtype=np.uint8, batch=1, rows=None, sizes=(1,), fill=0):
+def plan_of(elements, batch=1, rows=None, sizes=(1,), fill=0):
     """The plan of a call, by default with one column."""
-    _, width, keep = as_bits(jnp.zeros((1, 1), dtype))
     rows = elements if rows is None else rows
-    return _nonzero_plan.NonzeroPlan(
-        batch, elements, rows, tuple(sizes), width, keep, fill
-    )
+    return _nonzero_plan.NonzeroPlan(batch, elements, rows, tuple(sizes), fill)
 
 
 def assert_finds(tensors, rank=1, size=None, columns=None, fill=0, kernel=ON_GPU):
@@ -52,19 +47,20 @@ def assert_finds(tensors, rank=1, size=None, columns=None, fill=0, kernel=ON_GPU
                 assert (found[len(expected) :] == fill).all()
 
 
-def lines(plan):
-    """Lines of zeros and ones, of every density, and cut at every boundary of the plan.
+def lines(elements):
+    """Masks of every density, and cut at every boundary of a plan for one line.
 
-    A count may cut the values that a warp stores at once, a tile, or a share. A line
-    has full, empty and sparse tiles, and tiles with a run of ones.
+    A count may cut the values that a warp stores at once, a tile, a chunk, or a share.
+    A line has full, empty and sparse tiles, and tiles with a run of ones.
     """
-    elements = plan.elements
+    share = plan_of(elements).share
     tile = _nonzero_plan.TILE
     random = np.random.default_rng(0)
     offset = np.arange(elements)
     found = [random.random(elements) < density for density in (0.01, 0.2, 0.6)]
-    for boundary in (0, WARP, 2 * WARP, tile, plan.share, elements):
-        found += [offset < boundary + i for i in (-1, 0, 1)]
+    edges = 0, WARP, 2 * WARP, tile, _nonzero_plan.CHUNK * tile, share, elements
+    for edge in edges:
+        found += [offset < edge + i for i in (-1, 0, 1)]
     found.append(offset == elements - 1)
     empty = np.zeros(tile, bool)
     full = np.ones(tile, bool)
@@ -72,7 +68,7 @@ def lines(plan):
     few[[5, tile - 1]] = True
     run = few.copy()
     run[60:100] = True
-    orders = (full, empty, few, run), (run, few, full, empty), (full, *[empty] * 3)
-    found += [np.resize(np.concatenate(tiles), elements) for tiles in orders]
+    for tiles in (full, empty, few, run), (run, few, full, empty), (full, *[empty] * 7):
+        found.append(np.resize(np.concatenate(tiles), elements))
     step = 1 if elements < 2**22 else 4
-    return [line.view(np.uint8) for line in found[::step]]
+    return found[::step]

@@ -94,9 +94,8 @@ class Output(lockstep.Memory):
     stores: Any = None
 
     def store(self, offset, *words):
-        *thread, offsets = _active(self, offset, len(words))
-        row = self.threads.number(self.row)[tuple(thread)]
-        np.add.at(self.stores, (row, offsets), 1)
+        *_, offsets = _active(self, offset, len(words))
+        np.add.at(self.stores, offsets, 1)
         super().store(offset, *words)
 
 
@@ -129,8 +128,8 @@ class Watched(lockstep.Threads):
         self.without = without
 
     def memory(self, array):
-        self.stores.append(np.zeros(array.shape, np.uint32))
-        return Output(array, self, 0, stores=self.stores[-1])
+        self.stores.append(np.zeros(array.size, np.uint32))
+        return Output(array[None], self, stores=self.stores[-1])
 
     def shared(self, size, dtype):
         memory = super().shared(size, dtype)
@@ -172,4 +171,3 @@ class Watched(lockstep.Threads):
     warp_scan = _of_a_warp(lockstep.Threads.warp_scan)
     warp_sum = _of_a_warp(lockstep.Threads.warp_sum)
     shuffle = _of_a_warp(lockstep.Threads.shuffle)
-    shuffle_xor = _of_a_warp(lockstep.Threads.shuffle_xor)

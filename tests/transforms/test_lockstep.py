@@ -78,4 +78,4 @@ def test_a_number_that_nobody_posts_is_seen():
     def kernel(t, target, i, posts):
         target.store(i, posts.wait(2))
 
-    assert (simulated(kernel, posts=[(1, 3)]) == UNWRITTEN).all()
+    assert (simulated(kernel, posts=3) == UNWRITTEN).all()

@@ -21,11 +21,14 @@ pytestmark = pytest.mark.skipif(
 NONE = 99  # the index of no barrier
 KERNELS = pathlib.Path(_nonzero_plan.__file__).parent.glob("_nonzero_*.py")
 # (1) A line of several programs with more non-zeros than rows; (2) a line of one
-# program; (3) two tensors of three dimensions, without a tail.
+# program; (3) two tensors of three dimensions, without a tail; (4) short lines, several
+# of a tile; (5) lines of several tiles, a warp for each.
 CALLS = (
     ((1, 100_000), {"rank": 1, "size": 20_000, "fill": 0}),
     ((1, 3_000), {"rank": 1, "size": 3_000, "fill": 0}),
     ((2, 30, 40, 50), {"rank": 3, "size": 60_000, "fill": None}),
+    ((70, 9, 13), {"rank": 2, "size": 30, "fill": 0}),
+    ((7, 3_000), {"rank": 1, "size": 1_000, "fill": 0}),
 )
 DENSITIES = (0.01, 0.2, 0.6)
 
@@ -110,14 +113,14 @@ def test_programs_have_memories_of_their_own():
 
 def test_stores_of_all_programs_to_an_element_are_counted():
     t = races.Watched(2, WARP, NONE)
-    memory = t.memory(np.zeros((1, WARP + 1), np.uint32)).part(1)
+    memory = t.memory(np.zeros(WARP + 1, np.uint32)).part(1)
     with t.when(t.thread < 3):
         memory.store(t.thread, t.thread)
-    assert t.stores[0].tolist() == [[0, 2, 2, 2] + [0] * (WARP - 3)]
+    assert t.stores[0].tolist() == [0, 2, 2, 2] + [0] * (WARP - 3)
 
 
 # The arguments of an operation behind the thread's number.
-OPERATIONS = {"warp_sum": (), "warp_scan": (), "shuffle": (0,), "shuffle_xor": (1,)}
+OPERATIONS = {"warp_sum": (), "warp_scan": (), "shuffle": (0,)}
 
 
 @pytest.mark.parametrize("name", ["barrier", "warp_barrier", *OPERATIONS])

@@ -21,17 +21,16 @@ def launch_threads(
     warps: int,
     outputs: Sequence[jax.ShapeDtypeStruct],
     shared: Sequence[tuple[int, Any]] = (),
-    posts: Sequence[tuple[int, int]] = (),
+    posts: int = 0,
     **static: Any,
 ) -> Sequence[jax.Array]:
     """Runs `kernel`, code for one thread, in all threads of all programs.
 
-    All arrays have two dimensions: rows, and the elements of a row. The kernel has
-    these arguments, in this order:
+    All arrays have one dimension. The kernel has these arguments, in this order:
 
     - a `_threads.Threads`, or the simulator's;
     - a memory of each operand, and of each output;
-    - a memory of each of `posts`, the sizes of arrays by which programs tell each other
+    - if there are `posts`, a memory of so many, by which programs tell each other
       numbers. They hold 0 when the launch begins;
     - a memory of each of `shared`, sizes and types of memories that each program has;
     - `static` as keywords, among them the plan.
@@ -54,7 +53,7 @@ def launch_threads(
     # kernel gets the posts in between.
     def body(*references: Any) -> None:
         kind = mosaic_gpu.SemaphoreType.REGULAR
-        posted = [pl.get_global(kind(sizes)) for sizes in posts]
+        posted = [pl.get_global(kind((posts,)))] if posts else []
         references = (*references[:arrays], *posted, *references[arrays:])
         kinds = (_threads.reference_type(),) * len(references)
         _threads.inline(arg_types=kinds)(of_thread)(*references)

@@ -1,12 +1,14 @@
 """NONZERO_COORDINATES on a GPU: count, tell the others, write.
 
-The input is a batch of lines. The output has rows, one for each non-zero element,
-with a value for each *column* of the coordinates. The place of a row is the number of
-non-zeros before it in the line, so programs tell each other their counts. Each
-program has a *share* of a line, and does all of it:
+XLA packs the flags of a batch of lines, one bit for each element, and fuses that with
+whatever computes the mask. The kernel reads bits alone. The output has rows, one for
+each non-zero element, with a value for each *column* of the coordinates.
+
+A row belongs behind those of all non-zeros before it in the line, so programs tell each
+other their counts. Each program has a *share* of a line, and does all of it:
 
     input      0 5 0 0 | 0 0 0 0 | 7 1 0 2     shares of 4 in this drawing
-    read         .x..      ....      xx.x      bit words, in shared memory
+    bit words    .x..      ....      xx.x      in shared memory
     counts         1         0         3       posted to the programs behind
     before         0         1         1       the sum of the counts before
     offsets      1                 8 9 11      in rows, from row `before` on
@@ -19,20 +21,19 @@ program gets an answer. NVIDIA's CUB relies on this order, too
 
 A program need not know the number of non-zeros behind it. The rows past the count are
 divided among the programs, too: each fills as many as its share has zeros
-(`write_tail`). If `size=` asks for fewer rows, those past the last are left out. With
+(`_write_tail`). If `size=` asks for fewer rows, those past the last are left out. With
 `fill=None`, nothing is filled.
 
 A *bit word* is that of `_nonzero_forms`. A *tile* is 1024 elements: a bit word for each
-thread of a warp. A share has one tile or more for each warp. `_nonzero_rows` says how
-rows are written.
+thread of a warp. A *chunk* is one tile or four, which a warp loads at once. A share has
+a chunk or more for each warp. `_nonzero_rows` says how rows are written. Lines of one
+tile or less are divided in another way (`_nonzero_tiles`).
 
 Nothing reads the input twice, and only counts go from one program to another.
 
-Here belong the steps of a program until it writes rows. `_nonzero_bits` tests elements,
-`_nonzero_plan` divides a line, and `_nonzero_rows` writes rows.
+Here belong the steps of a program until it writes rows. `_nonzero_plan` divides lines.
 """
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,13 +42,18 @@ import numpy as np
 from jax import lax
 
 from dmljax._check import NoKernelError
-from dmljax._nonzero_forms import BIT_WORD
+from dmljax._nonzero_forms import BIT_WORD, pack
 from dmljax._types import Outputs
-from dmljax.pallas.gpu import WARP, word_of
+from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
-from dmljax.pallas.gpu._nonzero_bits import as_bits, flags_of_words, transposed
-from dmljax.pallas.gpu._nonzero_plan import COUNTED, TILE, NonzeroPlan, NonzeroProgram
-from dmljax.pallas.gpu._nonzero_rows import write_rows, write_tail
+from dmljax.pallas.gpu._nonzero_plan import TILE, NonzeroPlan, NonzeroProgram
+from dmljax.pallas.gpu._nonzero_rows import (
+    fill_rows,
+    list_ones,
+    write_listed,
+    write_tile,
+)
+from dmljax.pallas.gpu._nonzero_tiles import find_in_tiles
 
 
 def nonzero_coordinates(
@@ -64,26 +70,24 @@ def nonzero_coordinates(
     nothing if each is 0.
     """
     batch, elements = x.shape
-    bits, width, keep = as_bits(x)
     sizes = sizes[-columns:] or (1,)  # a scalar has one coordinate
     written = min(rows, elements)
-    plan = NonzeroPlan(batch, elements, written, sizes, width, keep, fill)
-    programs = plan.programs * batch
-    if programs >= 2**31:  # more than a grid can have
+    plan = NonzeroPlan(batch, elements, written, sizes, fill)
+    if plan.programs >= 2**31:  # more than a grid can have
         raise NoKernelError(
             f"NONZERO_COORDINATES: the kernel can't find elements in {batch} tensors "
             "at once; use implementation=None or 'xla'."
         )
-    count, coordinates = launch_threads(
-        _find_rows,
-        bits,
-        *(origin.reshape(batch, 1) for origin in origins),
+    counts, coordinates = launch_threads(
+        find_in_tiles if plan.is_short else find_in_shares,
+        pack(x, plan.length).reshape(-1),
+        *origins,
         operator="nonzero_coordinates",
-        programs=programs,
+        programs=plan.programs,
         warps=plan.warps,
         outputs=[
-            jax.ShapeDtypeStruct((batch, 1), np.uint32),
-            jax.ShapeDtypeStruct((batch, written * columns), np.uint32),
+            jax.ShapeDtypeStruct((batch,), np.uint32),
+            jax.ShapeDtypeStruct((batch * written * columns,), np.uint32),
         ],
         posts=plan.posts,
         shared=plan.shared,
@@ -93,137 +97,82 @@ def nonzero_coordinates(
     if rows > written:  # this is rare, and not worth a path in the kernel
         more = ((0, 0, 0), (0, rows - written, 0), (0, 0, 0))
         coordinates = lax.pad(coordinates, np.uint32(fill or 0), more)
-    return count[:, 0], coordinates
+    return counts, coordinates
 
 
-def _find_rows(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
+def find_in_shares(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
     """Reads a program's share, and writes its rows."""
     p = NonzeroProgram.of(t, memories, plan)
-    _read_share(p)
-    t.barrier()  # so that each warp sees the counts of all tiles
-    total = _sum_tiles(p)
-    before = _sum_programs(p, total) if plan.posts else t.constant(0)
+    line = t.program // plan.programs_of_line
+    index = t.program % plan.programs_of_line  # of the share in its line
+    _read_share(p, line, index)
+    t.barrier()  # so that each warp sees the counts of all chunks
+    # Thread i of a warp has the sums of chunk i. Each warp computes them for itself.
+    chunks = plan.warps * plan.chunks
+    has_chunk = p.lane < chunks
+    counts = t.select(has_chunk, p.chunk_counts.load(t.select(has_chunk, p.lane, 0)), 0)
+    ends = t.warp_scan(counts)
+    total = t.shuffle(ends, WARP - 1)
+    before = _sum_programs(p, index, total) if plan.posts else t.constant(0)
     # The last program knows the count of the line.
-    with t.when((p.index == plan.programs - 1) & (t.thread == 0)):
-        p.count.store(0, before + total)
-    t.barrier()  # so that all warps see the starts of tiles
-    offset = p.index * plan.share
-    for origin in p.origins:
-        offset = offset + origin.load(0)
-    write_rows(p, before, offset)
-    if plan.fill is not None:
-        write_tail(p, before, total)
+    with t.when((index == plan.programs_of_line - 1) & (t.thread == 0)):
+        p.counts.store(line, before + total)
+    offset = p.origin(line) + index * plan.share
+    starts = before + ends - counts
+
+    def write(i: Any) -> None:
+        chunk = i * plan.warps + p.warp  # neighbouring warps write neighbouring rows
+        row, count = t.shuffle(starts, chunk), t.shuffle(counts, chunk)
+        with t.when(row < plan.rows):
+            _write_chunk(p, line, row, count, offset, chunk)
+
+    t.loop(t.select(before < plan.rows, plan.chunks, 0), write)
+    _write_tail(p, line, index, before, total)
 
 
-def _read_share(p: NonzeroProgram) -> None:
-    """Stores the bit words of the share, and how many non-zeros each tile has."""
+def _read_share(p: NonzeroProgram, line: Any, index: Any) -> None:
+    """Stores the bit words of the share, and how many non-zeros each chunk has."""
     t = p.t
     plan = p.plan
-    first = p.index * (plan.warps * plan.tiles)  # the first tile of the share
+    first = index * (plan.warps * plan.chunks)  # the first chunk of the share
 
     def read(i: Any) -> None:
-        tile = i * plan.warps + p.warp
-        whole_tiles = plan.elements // TILE
-        with t.when(first + tile < whole_tiles):
-            _store_tile(p, tile, _load_whole(p, first + tile))
-        with t.when(first + tile >= whole_tiles):
-            _store_tile(p, tile, _load_cut(p, first + tile))
+        chunk = i * plan.warps + p.warp  # neighbouring warps load neighbouring words
+        word = (first + chunk) * WARP + p.lane
+        words = p.words(line, word * plan.chunk, plan.chunk)
+        p.bit_words.store((chunk * WARP + p.lane) * plan.chunk, *words)
+        count = t.warp_sum(_ones(t, words))
+        with t.when(p.lane == 0):
+            p.chunk_counts.store(chunk, count)
 
-    t.loop(plan.tiles, read)
-
-
-def _load_whole(p: NonzeroProgram, tile: Any) -> list[Any]:
-    """Loads a whole tile of the line.
-
-    A thread loads `size` neighbouring elements, then as many that lie `WARP * size`
-    elements further on, and so on. The result has the flags of each load, as `_load`
-    returns them.
-    """
-    size = p.plan.load_size(True)
-    start = p.t.wide(tile * TILE + p.lane * size)
-    memory = p.line.part(start * p.plan.integers)
-    # An offset that is constant takes no register. With more than 64 registers for a
-    # thread, a processor runs three programs at once and not four.
-    return [_load(p, memory, k * WARP * size, size) for k in range(BIT_WORD // size)]
+    t.loop(plan.chunks, read)
 
 
-def _load_cut(p: NonzeroProgram, tile: Any) -> list[Any]:
-    """Loads a tile that may reach past the end of the line, or lie past it.
-
-    Each load is tested. A program takes up to 1.23 times as long on an H100 if all
-    tiles are loaded in this way.
-    """
-    t = p.t
-    elements = p.plan.elements
-    size = p.plan.load_size(False)
-    start = t.wide(tile * TILE + p.lane * size)
-    rest = t.select(tile <= elements // TILE, elements - tile * TILE, 0)
-    loads = []
-    for k in range(BIT_WORD // size):
-        offset = k * WARP * size
-        is_inside = p.lane * size + offset < rest
-        flags = _load(p, p.line, t.select(is_inside, start + offset, 0), size)
-        loads.append(t.select(is_inside, flags, 0))
-    return loads
+def _ones(t: Any, words: Sequence[Any]) -> Any:
+    """Counts the set bits of some bit words."""
+    count = t.ones(words[0])
+    for word in words[1:]:
+        count = count + t.ones(word)
+    return count
 
 
-def _load(p: NonzeroProgram, memory: Any, element: Any, size: int) -> Any:
-    """Loads `size` elements from this one on, and returns their flags."""
-    plan = p.plan
-    integers = plan.integers
-    words = memory.words(element * integers, size * integers)
-    return flags_of_words(words, plan.width, plan.keep)
-
-
-def _store_tile(p: NonzeroProgram, tile: Any, loads: Sequence[Any]) -> None:
-    """Stores the bit words of a tile and their count, given the flags of each load."""
-    # Threads load side by side: each of them has flags of several bit words. They
-    # exchange these flags, until each thread has a bit word. A group is as many threads
-    # as there are loads, k of them. Thread i of group g ends with the flags of load i
-    # of its whole group. They are bit word i * size + g, since load i has `size` bit
-    # words, one for each group.
-    t = p.t
-    size = BIT_WORD // len(loads)  # elements of a load, and groups of a warp
-    mixed = word_of(loads, size)
-    index = p.lane % len(loads) * size + p.lane // len(loads)
-    p.bit_words.store(tile * WARP + index, transposed(t, mixed, size))
-    count = t.warp_sum(t.ones(mixed))
-    with t.when(p.lane == 0):
-        p.tile_counts.store(tile, count)
-
-
-def _sum_tiles(p: NonzeroProgram) -> Any:
-    """Stores how many non-zeros lie before each tile, and returns those of the share.
-
-    Each warp sums for itself, and each of its threads for COUNTED neighbouring tiles.
-    """
-    t = p.t
-    has_tiles = p.lane < p.plan.warps * p.plan.tiles // COUNTED
-    tile = t.select(has_tiles, p.lane, 0) * COUNTED
-    counts = [t.select(has_tiles, n, 0) for n in p.tile_counts.words(tile, COUNTED)]
-    *before, own = itertools.accumulate(counts, initial=t.constant(0))
-    ends = t.warp_scan(own)
-    with t.when(has_tiles & (t.thread < WARP)):
-        p.tile_starts.store(tile, *(ends - own + n for n in before))
-    return t.shuffle(ends, WARP - 1)
-
-
-def _sum_programs(p: NonzeroProgram, total: Any) -> Any:
+def _sum_programs(p: NonzeroProgram, index: Any, total: Any) -> Any:
     """Posts the share's total, and returns the sum of those of the programs before.
 
     A line of 2^32 elements has 2^15 programs, of 2^17 elements each, and a thread waits
     for at most 128 posts. All programs together read 2^29 posts. These are 2 GiB from
-    the cache, while the line is 4 GiB or more from memory.
+    the cache, while the bits of the line are half a GiB.
     """
     t = p.t
     warps = p.plan.warps
     with t.when(t.thread == 0):
-        p.posts.post(p.index, total)
+        p.posts.post(t.program, total)
+    first = t.program - index  # the first program of the line
 
     def wait(i: Any, found: Any) -> Sequence[Any]:
-        return [found + p.posts.wait(i * t.threads + t.thread)]
+        return [found + p.posts.wait(first + i * t.threads + t.thread)]
 
-    rounds = (p.index + (t.threads - 1) - t.thread) // t.threads
+    rounds = (index + (t.threads - 1) - t.thread) // t.threads
     (found,) = t.loop(rounds, wait, t.constant(0))
     of_warp = t.warp_sum(found)
     with t.when(p.lane == 0):
@@ -231,3 +180,56 @@ def _sum_programs(p: NonzeroProgram, total: Any) -> Any:
     t.barrier()
     of_each = p.warp_sums.load(p.lane % warps)
     return t.warp_sum(t.select(p.lane < warps, of_each, 0))
+
+
+def _write_chunk(
+    p: NonzeroProgram, line: Any, row: Any, count: Any, offset: Any, chunk: Any
+) -> None:
+    """Writes the rows of a chunk with `count` non-zeros, from row `row` of the line on.
+
+    `offset` is that of the share in its tensor.
+    """
+    t = p.t
+    tiles = p.plan.chunk
+    first = chunk * (tiles * WARP)  # its first bit word
+    offset = offset + first * BIT_WORD
+
+    # A sparse chunk is listed at once. On an H200, "elements above a limit" takes 0.134
+    # ms without this, and 0.130 with it and by CUB (docs/development/lab_notes.md).
+    with t.when(count < TILE):
+        words = p.bit_words.words(first + p.lane * tiles, tiles)
+        ones = _ones(t, words)
+        slot = t.warp_scan(ones) - ones
+        for i, word in enumerate(words):
+            element = (p.lane * tiles + i) * BIT_WORD
+            slot = list_ones(p, word, element, slot, TILE)
+        write_listed(p, line, row, count, offset)
+
+    def write(i: Any, row: Any) -> Sequence[Any]:
+        word = p.bit_words.load(first + i * WARP + p.lane)
+        return [write_tile(p, line, row, offset + i * TILE, word)]
+
+    with t.when(count >= TILE):
+        t.loop(tiles, write, row)
+
+
+def _write_tail(
+    p: NonzeroProgram, line: Any, index: Any, before: Any, total: Any
+) -> None:
+    """Fills as many rows as the share has zeros, counted from the end.
+
+    `before` elements before the share are not zero, and `total` of the share. The zeros
+    before the share fill the last rows, and those of the share the rows in front of
+    these. When all programs have ended, each row is written. For example, programs 0
+    and 1 have shares of four:
+
+        elements     0 5 0 0 | 7 1 0 2
+        row          0 1 2 3   4 5 6 7
+        written by   0 1 1 1   1 0 0 0     rows 4 to 7 get the fill value
+    """
+    t = p.t
+    plan = p.plan
+    first = index * plan.share
+    zeros = t.minimum(plan.elements - first, plan.share) - total
+    stop = plan.elements - (first - before)
+    fill_rows(p, line, stop - zeros, stop, t.thread, t.threads)

@@ -1,11 +1,11 @@
 """The plan of NONZERO_COORDINATES on a GPU, and the memories of a program.
 
-Here belongs how a line is divided among programs, and which memories they have. The
-code that runs on the GPU does not. `_nonzero_coordinates` defines shares and tiles.
+Here belongs how lines are divided among programs and warps, and which memories they
+have. The code that runs on the GPU does not. `_nonzero_coordinates` defines chunks and
+shares.
 """
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,15 +15,17 @@ from dmljax._nonzero_forms import BIT_WORD
 from dmljax.pallas.gpu import WARP
 
 TILE = WARP * BIT_WORD  # elements of a tile
-WARPS = 8  # of a program
-# An H100 or H200 has 132 processors, and each runs four programs at once. All programs
-# of an array run together, if there are no more than these.
-PROGRAMS = 512
-LOAD_BYTES = 16  # of the widest load of a thread
-COUNTED = 4  # neighbouring tiles whose counts a thread adds up
-# The tiles of a warp. A share has no more tiles than one warp can sum, and a multiple
-# of COUNTED.
-MOST_TILES = WARP * COUNTED // WARPS
+WARPS = 8  # of a program, at most
+FOUR_WARPS = 4  # Mosaic GPU starts warps in groups of four
+# Tiles of a chunk: a thread loads four bit words at once, 16 bytes. A line of so few
+# tiles has a chunk for each tile, so that more warps have work.
+CHUNK = 4
+FEW_TILES = 16
+# A share is larger if there were more programs. An H100 or H200 has 132 processors, and
+# each runs several programs at once.
+PROGRAMS = 1024
+# The chunks of a warp. A share has no more chunks than one warp can sum.
+MOST_CHUNKS = WARP // WARPS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,65 +36,100 @@ class NonzeroPlan:
     elements: int  # the elements of a line
     rows: int  # to write for each line, at most one for each element
     sizes: tuple[int, ...]  # of the dimensions that have a column
-    width: int  # the bits of an element
-    keep: int  # the bits that make an element non-zero if one is set
     fill: int | None  # the values of rows past the count; None leaves them alone
-    # The constant is read when a plan is made: tests set it to a smaller number.
-    warps: int = dataclasses.field(default_factory=lambda: WARPS)  # of a program
+    # The constants are read when a plan is made: tests set them to smaller numbers.
+    most_warps: int = dataclasses.field(default_factory=lambda: WARPS)
+    few_tiles: int = dataclasses.field(default_factory=lambda: FEW_TILES)
 
     @property
     def columns(self) -> int:
         """The values of a row."""
         return len(self.sizes)
 
+    # SHORT LINES
+
+    @property
+    def is_short(self) -> bool:
+        """Whether a tile has one whole line or several. Otherwise a program has one."""
+        return self.elements <= TILE
+
+    @property
+    def group(self) -> int:
+        """The threads that have a line in a tile, a bit word each: a power of two."""
+        return 1 << ((self.elements - 1) // BIT_WORD).bit_length()
+
+    @property
+    def lines(self) -> int:
+        """The lines of a tile."""
+        return WARP // self.group
+
+    # LONG LINES
+
     @property
     def tiles(self) -> int:
-        """The tiles that each warp has of a share."""
-        of_line = -(-self.elements // (self.warps * TILE))
-        of_all = of_line * self.batch
-        return min(MOST_TILES, of_line, -(-of_all // PROGRAMS))
+        """The tiles of a line. The last one may be cut."""
+        return -(-self.elements // TILE)
+
+    @property
+    def chunk(self) -> int:
+        """The tiles of a chunk."""
+        return 1 if self.tiles <= self.few_tiles else CHUNK
+
+    @property
+    def chunks(self) -> int:
+        """The chunks that each warp has of a share."""
+        of_line = -(-self.tiles // (self.warps * self.chunk))
+        return min(MOST_CHUNKS, of_line, -(-of_line * self.batch // PROGRAMS))
 
     @property
     def share(self) -> int:
         """The elements of a share. The last share of a line may have fewer."""
-        return self.warps * self.tiles * TILE
+        return self.warps * self.chunks * self.chunk * TILE
+
+    @property
+    def programs_of_line(self) -> int:
+        """The programs that share a line."""
+        return -(-self.elements // self.share)
+
+    # ALL LINES
+
+    @property
+    def warps(self) -> int:
+        """The warps of a program."""
+        if self.is_short:
+            return self.most_warps
+        return min(-(-self.tiles // FOUR_WARPS) * FOUR_WARPS, self.most_warps)
 
     @property
     def programs(self) -> int:
-        """The programs of a line."""
-        return -(-self.elements // self.share)
+        """The programs of all lines."""
+        if self.is_short:
+            return -(-self.batch // (self.lines * self.warps))
+        return self.batch * self.programs_of_line
 
     @property
-    def integers(self) -> int:
-        """The integers that `as_bits` makes of an element."""
-        return max(self.width // 32, 1)
-
-    def load_size(self, is_whole: bool) -> int:
-        """Returns the number of elements that a thread loads at once.
-
-        A load must be aligned to its size. If the size divides the elements of a line,
-        each line begins at a load, and no load reaches past its end. A whole tile of a
-        single line needs neither.
-        """
-        most = LOAD_BYTES * 8 // self.width
-        if is_whole and self.batch == 1:
-            return most
-        return math.gcd(most, self.elements)
+    def length(self) -> int:
+        """The elements of a line in memory: of whole bit words, or of whole loads."""
+        load = self.group if self.is_short else self.chunk
+        return -(-self.elements // (load * BIT_WORD)) * load * BIT_WORD
 
     @property
-    def posts(self) -> list[tuple[int, int]]:
-        """The sizes of the posts: one for each program, if a line has several."""
-        return [(self.batch, self.programs)] if self.programs > 1 else []
+    def posts(self) -> int:
+        """The number of posts: one for each program, if programs share a line."""
+        share_lines = not self.is_short and self.programs_of_line > 1
+        return self.programs if share_lines else 0
 
     @property
     def shared(self) -> list[tuple[int, Any]]:
         """The sizes and types of the shared memories of a `NonzeroProgram`."""
-        tiles = self.warps * self.tiles
+        lists = (self.warps * TILE, np.uint16)
+        if self.is_short:
+            return [lists]
+        chunks = self.warps * self.chunks
         return [
-            (tiles * WARP, np.uint32),  # bit_words
-            (tiles, np.uint32),  # tile_counts
-            (tiles, np.uint32),  # tile_starts
-            (self.warps * TILE, np.uint16),  # lists
+            lists,
+            (chunks * self.chunk * WARP, np.uint32),  # bit_words
+            (chunks, np.uint32),  # chunk_counts
             (self.warps, np.uint32),  # warp_sums
         ]
 
@@ -103,32 +140,25 @@ class NonzeroProgram:
 
     t: Any  # the thread
     plan: NonzeroPlan
-    index: Any  # how many programs of the line come before this one
-    line: Any  # its elements, as `as_bits` makes them
-    origins: Sequence[Any]  # of a part of a tensor: the offset of the line in it
-    count: Any  # where the line's number of non-zeros goes
-    out: Any  # the rows of the line
-    posts: Any  # of the line, if it has several programs
-    # The threads share the rest.
-    bit_words: Any  # of the share, WARP for each tile
-    tile_counts: Any  # for each tile of the share, how many non-zeros it has
-    tile_starts: Any  # for each tile, how many non-zeros of the share lie before it
-    lists: Any  # for each warp, the non-zeros of a tile
-    warp_sums: Any  # for each warp, a sum of posts
+    bytes: Any  # the flags of all lines
+    origins: Sequence[Any]  # of parts of a tensor: the offset of each line in it
+    counts: Any  # where the number of non-zeros of each line goes
+    out: Any  # the rows of all lines
+    posts: Any  # of all programs, if programs share a line
+    listed: Any  # some non-zeros of the warp. The threads of a program share the rest:
+    bit_words: Any = None  # of the share
+    chunk_counts: Any = None  # for each chunk of the share, how many non-zeros it has
+    warp_sums: Any = None  # for each warp, a sum of posts
 
     @classmethod
     def of(cls, t: Any, memories: Sequence[Any], plan: NonzeroPlan) -> "NonzeroProgram":
         """Returns the program of a thread, given the memories of the launch."""
-        shared = memories[-len(plan.shared) :]
-        of_line = list(memories[: -len(plan.shared)])
-        index = t.program
-        # A grid of two dimensions would limit one of them to 65 535.
-        if plan.batch > 1:
-            index = t.program % plan.programs
-            of_line = [memory.at(t.program // plan.programs) for memory in of_line]
-        posts = of_line.pop() if plan.posts else None
-        line, *origins, count, out = of_line
-        return cls(t, plan, index, line, origins, count, out, posts, *shared)
+        arrays = list(memories[: -len(plan.shared)])
+        lists, *shared = memories[-len(plan.shared) :]
+        posts = arrays.pop() if plan.posts else None
+        flags, *origins, counts, out = arrays
+        listed = lists.part(t.thread // WARP * TILE)
+        return cls(t, plan, flags, origins, counts, out, posts, listed, *shared)
 
     @property
     def warp(self) -> Any:
@@ -139,3 +169,23 @@ class NonzeroProgram:
     def lane(self) -> Any:
         """The index of the thread in its warp."""
         return self.t.thread % WARP
+
+    def words(self, line: Any, word: Any, count: int) -> list[Any]:
+        """Loads `count` bit words of a line from bit word `word` on.
+
+        Words past the end of the line are 0.
+        """
+        t = self.t
+        words = self.plan.length // BIT_WORD
+        is_inside = word < words
+        first = t.wide(line) * words + t.select(is_inside, word, 0)
+        size = BIT_WORD // 8  # bytes
+        found = self.bytes.words(first * size, count * size)
+        return [t.select(is_inside, word, 0) for word in found]
+
+    def origin(self, line: Any) -> Any:
+        """Returns the offset of a line in its tensor: 0, but for parts of a tensor."""
+        offset = self.t.constant(0)
+        for origins in self.origins:
+            offset = offset + origins.load(line)
+        return offset

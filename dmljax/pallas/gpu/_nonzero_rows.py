@@ -1,7 +1,7 @@
 """The rows of NONZERO_COORDINATES on a GPU.
 
-A warp lists the non-zeros of a tile in shared memory, in order, and then writes their
-rows. A thread has one bit word of the tile, and stores one value at a time:
+A warp lists non-zeros in shared memory, in order, and then writes their rows. A thread
+has one bit word of a tile, and stores one value at a time:
 
     bit words    .x..  ...x    x.x.      of three threads; of 4 elements in this drawing
     list         1 7 8 10                which elements of the tile are not zero
@@ -10,7 +10,7 @@ rows. A thread has one bit word of the tile, and stores one value at a time:
 
 The rows past the count are the *tail*, and hold the fill value.
 
-Here belongs how rows are made and stored. How many lie before a share does not.
+Here belongs how rows are made and stored. How many lie before a tile does not.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,72 +24,76 @@ from dmljax.pallas.gpu._nonzero_plan import TILE, NonzeroProgram
 Lookup = Callable[[Any], Any]  # i -> number i of some numbers
 
 
-def write_rows(p: NonzeroProgram, start: Any, offset: Any) -> None:
-    """Writes the rows of a program's non-zeros from row `start` on.
+def write_tile(p: NonzeroProgram, line: Any, row: Any, offset: Any, word: Any) -> Any:
+    """Writes the rows of a tile from row `row` of its line on, by a warp.
 
-    `offset` is that of the share in its tensor.
+    `word` is the thread's bit word, and `offset` that of the tile in its tensor. The
+    result is the row after the last one of the tile.
     """
     t = p.t
-    plan = p.plan
-    listed = p.lists.part(p.warp * TILE)
-
-    def write_tile(i: Any) -> None:
-        # Warps write tiles side by side, because memory takes neighbours faster.
-        tile = i * plan.warps + p.warp
-        row = start + p.tile_starts.load(tile)
-        count = p.tile_counts.load(tile)
-        of_tile = offset + tile * TILE
-        with t.when(row < plan.rows):
-            # Masks of lengths have many full tiles. They take up to 1.35 times as long
-            # on an H100 if full tiles are listed as well.
-            with t.when(count == TILE):
-                _write_listed(p, row, count, of_tile, lambda i: i)
-            with t.when(count != TILE):
-                _list_nonzeros(p, p.bit_words.load(tile * WARP + p.lane), listed)
-                t.warp_barrier()
-                _write_listed(p, row, count, of_tile, listed.load)
-                t.warp_barrier()  # before the next tile is listed
-
-    t.loop(t.select(start < plan.rows, plan.tiles, 0), write_tile)
+    ones = t.ones(word)
+    ends = t.warp_scan(ones)
+    count = t.shuffle(ends, WARP - 1)
+    with t.when((count > 0) & (row < p.plan.rows)):
+        # Masks of lengths have many full tiles. They take up to 1.35 times as long on
+        # an H100 if full tiles are listed as well.
+        with t.when(count == TILE):
+            _write_elements(p, line, row, count, offset, lambda i: i)
+        with t.when(count != TILE):
+            list_ones(p, word, p.lane * BIT_WORD, ends - ones, TILE)
+            write_listed(p, line, row, count, offset)
+    return row + count
 
 
-def _list_nonzeros(p: NonzeroProgram, word: Any, listed: Any) -> None:
-    """Lists the non-zeros of a tile, given the thread's bit word."""
+def list_ones(p: NonzeroProgram, word: Any, element: Any, slot: Any, stop: Any) -> Any:
+    """Lists the set bits of a bit word, from this slot of the warp's list on.
+
+    `element` is the element of the word's lowest bit. The list ends before slot `stop`.
+    The result is the slot after the last one.
+    """
     t = p.t
-    count = t.ones(word)
 
     def list_lowest(word: Any, slot: Any) -> Sequence[Any]:
         # `word & lower` clears the lowest set bit. `word ^ lower` is that bit and all
         # below it.
         lower = word - 1
-        listed.store(slot, p.lane * BIT_WORD + (t.ones(word ^ lower) - 1))
+        p.listed.store(slot, element + (t.ones(word ^ lower) - 1))
         return [word & lower, slot + 1]
+
+    def is_listed(word: Any, slot: Any) -> Any:
+        return (word != 0) & (slot < stop)
 
     # LLVM unrolls a loop by four if it knows how many rounds it has. Then threads with
     # different numbers of rounds wait for each other twice.
-    slot = t.warp_scan(count) - count
-    t.repeat(lambda word, _: word != 0, list_lowest, word, slot)
+    _, slot = t.repeat(is_listed, list_lowest, word, slot)
+    return slot
 
 
-def _write_listed(
-    p: NonzeroProgram, start: Any, count: Any, offset: Any, element: Lookup
+def write_listed(
+    p: NonzeroProgram, line: Any, row: Any, count: Any, offset: Any
 ) -> None:
-    """Writes the rows of a tile from row `start` on, by a warp.
+    """Writes the rows of `count` listed non-zeros from row `row` of a line on.
 
-    The tile begins at `offset` in its tensor, and has `count` non-zeros. `element(i)`
-    is the place of non-zero i in the tile. Rows past the last one of the output are
-    left out.
+    The elements are counted from the one at `offset` in its tensor.
     """
+    p.t.warp_barrier()
+    _write_elements(p, line, row, count, offset, p.listed.load)
+    p.t.warp_barrier()  # before others are listed
+
+
+def _write_elements(
+    p: NonzeroProgram, line: Any, row: Any, count: Any, offset: Any, element: Lookup
+) -> None:
     columns = p.plan.columns
 
     def value(i: Any) -> Any:
-        return _coordinate(p, offset + element(i // columns), i % columns)
+        return coordinate(p, offset + element(i // columns), i % columns)
 
-    rows = p.t.minimum(count, p.plan.rows - start)
-    _store_rows(p, start, rows, value, p.lane, WARP)
+    rows = p.t.minimum(count, p.plan.rows - row)
+    store_rows(p, p.t.wide(line) * p.plan.rows + row, rows, value, p.lane, WARP)
 
 
-def _coordinate(p: NonzeroProgram, offset: Any, column: Any) -> Any:
+def coordinate(p: NonzeroProgram, offset: Any, column: Any) -> Any:
     """Returns the coordinate of an element in a column.
 
     The column differs from thread to thread, so each thread computes all coordinates
@@ -97,18 +101,18 @@ def _coordinate(p: NonzeroProgram, offset: Any, column: Any) -> Any:
     tensor.
     """
     rest = offset
-    found = p.t.constant(0)
+    result = p.t.constant(0)
     for i, stride in enumerate(packed_strides(p.plan.sizes)):
-        coordinate = rest // stride
-        rest = rest - coordinate * stride
-        found = p.t.select(column == i, coordinate, found)
-    return found
+        quotient = rest // stride
+        rest = rest - quotient * stride
+        result = p.t.select(column == i, quotient, result)
+    return result
 
 
-def _store_rows(
+def store_rows(
     p: NonzeroProgram, start: Any, rows: Any, value: Lookup, thread: Any, threads: int
 ) -> None:
-    """Stores the values of `rows` rows from row `start` on.
+    """Stores the values of `rows` rows, from row `start` of all lines on.
 
     This many `threads` call it together, and store side by side. `thread` is the index
     of this one.
@@ -120,11 +124,10 @@ def _store_rows(
     #
     #     |. . . a|b c d e|f g h i|j . . .|    four threads store the values a to j
     #      0     early               end     offsets
-    #
-    # The product may wrap. The remainder stays right, as `threads` is a power of two.
-    early = start * columns % threads
+    first = start * columns
+    early = t.narrow(first) % threads
     end = early + rows * columns
-    out = p.out.part(t.wide(start) * columns - t.wide(early))
+    out = p.out.part(first - early)
 
     def store(i: Any) -> None:
         offset = i * threads + thread
@@ -134,23 +137,18 @@ def _store_rows(
     t.loop((end + (threads - 1)) // threads, store)
 
 
-def write_tail(p: NonzeroProgram, before: Any, total: Any) -> None:
-    """Fills as many rows as the share has zeros, counted from the end.
+def fill_rows(
+    p: NonzeroProgram, line: Any, row: Any, stop: Any, thread: Any, threads: int
+) -> None:
+    """Stores the fill value in the rows of a line from `row` to `stop`, or to the last.
 
-    `before` elements before the share are not zero, and `total` of the share. The zeros
-    before the share fill the last rows, and those of the share the rows in front of
-    these. When all programs have ended, each row is written. For example, programs 0
-    and 1 have shares of four:
-
-        elements     0 5 0 0 | 7 1 0 2
-        row          0 1 2 3   4 5 6 7
-        written by   0 1 1 1   1 0 0 0     rows 4 to 7 get the fill value
+    With the fill None, nothing is stored. The threads are those of `store_rows`.
     """
     t = p.t
     plan = p.plan
-    first = p.index * plan.share
-    zeros = t.minimum(plan.elements - first, plan.share) - total
-    stop = plan.elements - (first - before)
-    start = t.minimum(stop - zeros, plan.rows)
-    rows = t.minimum(stop, plan.rows) - start
-    _store_rows(p, start, rows, lambda _: t.constant(plan.fill), t.thread, t.threads)
+    if plan.fill is None:
+        return
+    row = t.minimum(row, plan.rows)
+    rows = t.minimum(stop, plan.rows) - row
+    start = t.wide(line) * plan.rows + row
+    store_rows(p, start, rows, lambda _: t.constant(plan.fill), thread, threads)

@@ -113,19 +113,13 @@ class Memory:
 
     pointer: Any
     bits: int  # of an element
-    size: int  # of a row
 
     @staticmethod
     def of(reference: Any) -> "Memory":
-        """Returns the memory of a reference of MLIR. Its last dimension is a row."""
+        """Returns the memory of a reference of MLIR, of one dimension."""
         kind = ir.MemRefType(reference.type)
         # A truth value is a byte in memory.
-        bits = max(kind.element_type.width, 8)
-        return Memory(address_of(reference), bits, kind.shape[-1])
-
-    def at(self, row: Any) -> "Memory":
-        """Returns the memory of one row. Without this it is that of the first one."""
-        return dataclasses.replace(self, pointer=self._address(row, self.size))
+        return Memory(address_of(reference), max(kind.element_type.width, 8))
 
     def part(self, offset: Any) -> "Memory":
         """Returns the memory from this offset on."""
@@ -185,12 +179,12 @@ class Memory:
         )
         return Number(word) & (_POSTED - 1)
 
-    def _address(self, offset: Any, unit: int = 1) -> Any:
+    def _address(self, offset: Any) -> Any:
         offset = offset if isinstance(offset, Number) else constant(offset)
         return llvm.getelementptr(
             self.pointer.type,
             self.pointer,
-            [(offset.in_bits(64) * (unit * self.bits // 8)).value],
+            [(offset.in_bits(64) * (self.bits // 8)).value],
             [-(2**31)],  # the index is not a constant
             integer(8),
             llvm.GEPNoWrapFlags.none,
@@ -213,6 +207,12 @@ class Threads:
         return Number(arith.index_cast(integer(32), read(gpu.Dimension.x)))
 
     constant = staticmethod(constant)
+
+    def narrow(self, number: Number) -> Number:
+        """Returns the lower 32 bits of a number."""
+        if number.bits == 32:
+            return number
+        return Number(arith.trunci(integer(32), number.value))
 
     def wide(self, number: Number) -> Number:
         """Returns the number in 64 bits."""
@@ -288,8 +288,6 @@ class Threads:
         operands = _alike(number, argument, constant(WARP))
         return Number(gpu.ShuffleOp(*operands, gpu.ShuffleMode[mode]).results[0])
 
-    # (number, mask) -> the number of the thread whose index differs in these bits.
-    shuffle_xor = functools.partialmethod(_shuffle, "XOR")
     # (number, lane) -> the number of this thread of the warp.
     shuffle = functools.partialmethod(_shuffle, "IDX")
 

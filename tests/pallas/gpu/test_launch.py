@@ -15,7 +15,7 @@ WARPS = 4
 THREADS = WARPS * WARP
 SHAPE = (PROGRAMS, THREADS)
 NUMBERS = np.arange(PROGRAMS * THREADS, dtype=np.uint32).reshape(SHAPE)
-LINE = NUMBERS.reshape(1, -1)
+LINE = NUMBERS.ravel()
 THREAD = NUMBERS % THREADS
 
 
@@ -31,7 +31,7 @@ def launch(launch_threads, kernel, x, dtype=np.uint32, **memories):
         operator="toy",
         programs=PROGRAMS,
         warps=WARPS,
-        outputs=[struct(dtype, 1, x.size)],
+        outputs=[struct(dtype, x.size)],
         **memories,
     )
     return line.reshape(SHAPE)
@@ -60,5 +60,5 @@ def test_programs_have_shared_memory_and_posts():
             posts.post(t.program, t.program + 7)
         target.store(i, turned.load(t.thread) + posts.wait(1 - t.program))
 
-    found = stored(turn, shared=[(THREADS, np.uint32)], posts=[(1, PROGRAMS)])
+    found = stored(turn, shared=[(THREADS, np.uint32)], posts=PROGRAMS)
     np.testing.assert_array_equal(found, NUMBERS[:, ::-1] + [[8], [7]])

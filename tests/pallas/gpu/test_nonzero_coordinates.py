@@ -19,105 +19,80 @@ from tests.pallas import blocks
 from tests.pallas.nonzero import ON_GPU, assert_finds, by_kernel, lines, plan_of
 
 TILE = constants.TILE
+# How many rows a call asks for. There may be more than elements.
+ROWS = {
+    "one": lambda n: 1,
+    "some": lambda n: n // 4 + 1,
+    "half": lambda n: n // 2,
+    "all": lambda n: None,
+    "all but one": lambda n: n - 1,
+    "more": lambda n: 2 * n + 3,
+}
 
-# SIZES
+# LONG LINES
 
 
 def boundaries():
     """The sizes at which a plan changes. Call it in a test, with small blocks."""
-    share = constants.WARPS * TILE  # with one tile for each warp
+    share = constants.WARPS * constants.CHUNK * TILE  # with one chunk for each warp
     every = constants.PROGRAMS * share  # of all programs that run together
     return {
         "a tile": TILE,
+        "a chunk": constants.CHUNK * TILE,
         "a share": share,
-        "one tile for each warp": every,
-        "the most tiles": constants.MOST_TILES * every,
+        "one chunk for each warp": every,
+        "the most chunks": constants.MOST_CHUNKS * every,
     }
 
 
-FAST = [("a share", -TILE), ("the most tiles", TILE + 7)]
+FAST = [("a share", -TILE), ("one chunk for each warp", TILE + 7)]
 SLOW = [(name, more) for name in boundaries() for more in (-1, 0, 1)]
-SLOW.append(("a tile", 1 - TILE))
 
 
 @pytest.mark.parametrize(("name", "more"), FAST + [slow(*case) for case in SLOW])
 def test_sizes(name, more):
-    assert_finds(lines(plan_of(boundaries()[name] + more)))
+    assert_finds(lines(boundaries()[name] + more))
 
 
 def test_the_sizes_are_boundaries_of_the_plan():
-    """The plans have few and many tiles and programs, and whole and cut shares."""
+    """The plans have few and many chunks and programs, and whole and cut shares."""
     plans = [plan_of(boundaries()[name] + more) for name, more in FAST + SLOW]
-    tiles = {plan.tiles for plan in plans}
-    assert tiles >= {1, 2, constants.MOST_TILES}
+    assert {plan.chunks for plan in plans} >= {1, 2, constants.MOST_CHUNKS}
     if blocks.SIMULATED:
         programs = {plan.programs for plan in plans}
         assert programs >= {1, 2, constants.PROGRAMS, constants.PROGRAMS + 1}
     assert {plan.elements % plan.share == 0 for plan in plans} == {True, False}
+    assert {plan.is_short for plan in plans} == {True, False}
 
 
 def test_a_thread_waits_for_several_programs(monkeypatch):
     """A program has fewer threads than programs before it."""
-    blocks.put(monkeypatch, {constants: {"MOST_TILES": 1}})
+    blocks.put(monkeypatch, {constants: {"MOST_CHUNKS": 1}})
     programs = constants.WARPS * WARP + 2
-    plan = plan_of(programs * constants.WARPS * TILE)
-    assert plan.programs == programs
-    assert_finds(lines(plan)[:2])
-
-
-# TYPES
-
-
-# For each type, the number of loads for LOAD_BYTES. Loads must be aligned, so their
-# elements must divide the elements of a line.
-@pytest.mark.parametrize(
-    ("dtype", "loads"),
-    [
-        ("float64", 1),
-        slow("uint8", 1),
-        slow("uint8", 2),
-        slow("uint8", 8),
-        slow("uint8", 16),
-        slow("float16", 1),
-        slow("bfloat16", 8),
-        slow("float32", 1),
-        slow("int32", 2),
-    ],
-    indirect=["dtype"],
-)
-def test_types(dtype, loads):
-    """A full share and a cut one, with negative numbers and both zeros."""
-    loaded = constants.LOAD_BYTES // dtype.itemsize // loads
-    elements = constants.WARPS * TILE + TILE + loaded
-    plan = plan_of(elements, dtype)
-    assert plan.load_size(False) == loaded
-    values = [
-        np.where(line, 1 - 2 * (i % 2), -0.0).astype(dtype)
-        for i, line in enumerate(lines(plan))
-    ]
-    assert_finds(values)
+    elements = programs * constants.WARPS * constants.CHUNK * TILE
+    assert plan_of(elements).programs == programs
+    assert_finds(lines(elements)[:2])
 
 
 # PARTS
 
 
-def test_parts_of_a_tensor():
+@pytest.mark.parametrize("shape", [(4, 3, 50), (2, 4, 700), (8, 4, 700)])
+def test_parts_of_a_tensor(shape):
     """The second operand has the offset of each part."""
-    x = np.random.default_rng(0).integers(0, 2, (2, 4, 700)).astype(np.float32)
-    origins = np.array([0, 5 * 2800], np.uint32).reshape(2, 1, 1)
+    x = np.random.default_rng(0).integers(0, 2, shape).astype(np.float32)
+    origins = np.arange(len(x), dtype=np.uint32) * 5 * x[0].size
     static = {"rank": 2, "columns": 2, "size": None, "fill": 0}
     find = jax.jit(functools.partial(ON_GPU, **static))
-    results = zip(x, origins, *find(x, origins), strict=True)
+    results = zip(x, origins, *find(x, origins.reshape(-1, 1, 1)), strict=True)
     for part, origin, count, coordinates in results:
         rows = np.argwhere(part)
-        rows[:, 0] += origin.item() // 700
+        rows[:, 0] += origin.item() // shape[2]
         assert count == len(rows)
         np.testing.assert_array_equal(coordinates[: len(rows)], rows)
 
 
 # LAUNCHES, lowered on any machine and not run
-
-MANY = 2**16  # more than a GPU allows the later dimensions of a grid
 
 
 @pytest.fixture
@@ -130,38 +105,41 @@ def launch(real_blocks):
 
 @needs_kernels
 def test_no_array_has_a_value_for_each_row(launch):
-    """Programs keep bits to themselves, and K rows are written."""
+    """Programs keep counts to themselves, K rows are written, and bits are read."""
     x = struct(np.float32, 2**20)
     lowered(functools.partial(by_kernel, size=10), x)
-    options = launch.call_args.kwargs
+    (bits,), options = launch.call_args.args[1:], launch.call_args.kwargs
+    assert (bits.dtype, bits.size) == (np.uint8, x.size // 8)
     assert [out.size for out in options["outputs"]] == [1, 10]
-    assert options["posts"] == [(1, options["programs"])]
+    assert options["posts"] == options["programs"]
     assert options["programs"] <= x.size // (constants.WARPS * TILE)
 
 
 @needs_kernels
-@pytest.mark.parametrize(("shares", "more"), [(1, 0), (1, 1), (2, 0), (2, 1)])
+@pytest.mark.parametrize(("shares", "more"), [(1, 0), (1, 1), (2, 1)])
 def test_programs_and_posts_of_many_lines(launch, shares, more):
     """A line with one program needs no posts."""
-    size = shares * constants.WARPS * constants.MOST_TILES * TILE + more
-    lowered(jax.vmap(by_kernel), struct(np.uint8, MANY, size))
+    lines = 2**16  # more than a GPU allows the later dimensions of a grid
+    most = constants.WARPS * constants.MOST_CHUNKS * constants.CHUNK * TILE
+    lowered(jax.vmap(by_kernel), struct(np.uint8, lines, shares * most + more))
     options = launch.call_args.kwargs
-    programs = shares + more
-    assert options["programs"] == MANY * programs
-    assert options["posts"] == ([(MANY, programs)] if programs > 1 else [])
+    programs = lines * (shares + more)
+    assert options["programs"] == programs
+    assert options["posts"] == (programs if shares + more > 1 else 0)
 
 
 @needs_kernels
-def test_places_that_need_all_32_bits():
+def test_offsets_that_need_all_32_bits():
     assert launches(by_kernel, struct(np.uint8, 2**31 + 1)) == 1
 
 
 @needs_kernels
 def test_a_batch_of_more_tensors_than_a_grid_has_programs_is_refused():
-    most = struct(np.uint8, 2**31 - 1, 1)
-    more = struct(np.uint8, 2**31, 1)
+    lines = 2**31 * constants.WARPS
+    most = struct(np.uint8, lines - constants.WARPS, TILE)
+    more = struct(np.uint8, lines, TILE)
     assert launches(jax.vmap(by_kernel), most) == 1
-    with pytest.raises(DescriptorError, match="in 2147483648 tensors at once; use"):
+    with pytest.raises(DescriptorError, match=f"in {lines} tensors at once; use"):
         lowered(jax.vmap(by_kernel), more)
     assert launches(jax.vmap(dmljax.nonzero_coordinates), more) == 0
 
@@ -170,7 +148,7 @@ def test_a_batch_of_more_tensors_than_a_grid_has_programs_is_refused():
 @pytest.mark.skipif(not blocks.SIMULATED, reason="all tests have real blocks")
 def test_blocks_of_users():
     """A full share, a crowded share, a sparse share, and a cut share."""
-    share = constants.WARPS * TILE
+    share = constants.WARPS * constants.CHUNK * TILE
     x = np.random.default_rng(0).integers(0, 3, 3 * share + 100).astype(np.uint8)
     x[:share] = 1
     x[2 * share :] *= np.arange(share + 100) % 100 == 1

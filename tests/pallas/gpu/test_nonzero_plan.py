@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu import _nonzero_plan as constants
 from tests.pallas.nonzero import plan_of
 
@@ -28,21 +29,25 @@ def test_programs_run_together():
     A program waits for the posts of all programs before it, so many programs would wait
     long.
     """
-    most = constants.PROGRAMS * constants.MOST_TILES * constants.WARPS * constants.TILE
+    chunk = constants.WARPS * constants.CHUNK * constants.TILE
+    most = constants.PROGRAMS * constants.MOST_CHUNKS * chunk
     for plan in plans():
         used = sum(size * np.dtype(dtype).itemsize for size, dtype in plan.shared)
         assert 4 * used <= SHARED_MEMORY
-        assert plan.tiles <= constants.MOST_TILES
-        assert plan.programs <= 2**15
-        if plan.batch == 1:
+        assert plan.warps * plan.chunks <= WARP
+        assert plan.programs_of_line <= 2**15
+        if plan.batch == 1 and not plan.is_short:
             rounds = -(-plan.programs // constants.PROGRAMS)
             assert rounds == -(-plan.elements // most)
 
 
 def test_loads_are_aligned():
+    """A thread loads a word for each tile of a chunk; of a short line, it loads one."""
     for plan in plans():
-        for whole in (True, False):
-            size = plan.load_size(whole) * plan.width // 8
-            assert size <= constants.LOAD_BYTES
-            if plan.batch > 1 or not whole:
-                assert plan.elements % plan.load_size(whole) == 0
+        words = plan.length // 32
+        if plan.is_short:
+            assert words == plan.group >= plan.elements / 32
+            assert plan.lines * plan.rows <= constants.TILE  # the warp's list
+        else:
+            assert words % plan.chunk == 0
+            assert 0 <= plan.length - plan.elements < plan.chunk * 32

@@ -17,12 +17,12 @@ BITWISE = ["and_", "or_", "xor", "lshift", "rshift"]
 NUMBER = {
     "rsub": (lambda t, x: 1000 - x, 1000 - THREAD),
     "wide": (lambda t, x: t.select(t.wide(x) * 3 > 9, x, 0), THREAD * (THREAD > 3)),
+    "narrow": (lambda t, x: t.narrow(t.wide(x)), THREAD),
     "ones": (lambda t, x: t.ones(x), np.bitwise_count(THREAD)),
     "minimum": (lambda t, x: t.minimum(x, 5), np.minimum(THREAD, 5)),
     "warp_scan": (lambda t, x: t.warp_scan(x % WARP), (LANE + 1) * LANE // 2),
     "warp_sum": (lambda t, x: t.warp_sum(x % WARP), WARP * (WARP - 1) // 2),
     "shuffle": (lambda t, x: t.shuffle(x, x % 3), THREAD - LANE + THREAD % 3),
-    "shuffle_xor": (lambda t, x: t.shuffle_xor(x, 8), THREAD ^ 8),
 }
 
 
