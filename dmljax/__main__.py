@@ -23,16 +23,12 @@ from typing import Any, NoReturn, TextIO
 from dmljax import __version__
 from dmljax._check import ModelError, escaped, shortened
 from dmljax._directml.support import support_markdown
+from dmljax._model.format import operator_class
 from dmljax._model.limits import MOST_ELEMENTS
-from dmljax._model.output import Targets, show_on
-from dmljax._model.parse import operator_class, parse_model, read_stream
-from dmljax._model.run import (
-    PLATFORMS,
-    execute,
-    find_device,
-    print_outputs,
-    write_outputs,
-)
+from dmljax._model.output import Targets, print_outputs, show_on, write_outputs
+from dmljax._model.parse import parse_model, read_stream
+from dmljax._model.program import execute
+from dmljax._model.run import PLATFORMS, find_device
 from dmljax._operators import DESCRIPTORS
 
 NO_READER = 1
@@ -209,14 +205,14 @@ def _run(arguments: argparse.Namespace) -> None:
             _say(f"{model.place}: it can run")
         return
     for name, model in models:
-        results = execute(model, device)
+        _, shown = execute(model, device)
         with _exit_on_signals():
-            written = write_outputs(results)
+            written = write_outputs(shown)
         if len(models) > 1:
             print(show_on(sys.stdout, f"==> {escaped(name)} <=="))
         for line in written:
             _say(line)
-        print_outputs(results)
+        print_outputs(shown)
 
 
 @contextlib.contextmanager

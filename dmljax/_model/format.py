@@ -1,214 +1,425 @@
-"""The format of model files: tables of fields, and the classes of a model.
+"""The format of model files: their objects, as docs/model_files.md explains them.
 
-A table lists the fields of a JSON object, as docs/model_files.md explains them. Rules
-about two fields or two objects are in `values` and `parse`.
+`read_model` decodes the JSON of a file into these objects, once. The code behind it
+takes fields of the right types, and names that are in the model.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import NamedTuple
+import contextlib
+import functools
+import math
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, TypeVar
 
-import numpy as np
-
+from dmljax._check import (
+    DescriptorError,
+    ModelError,
+    as_json,
+    listed,
+    quoted,
+    shortened,
+)
 from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.json import enum_prefix
-from dmljax._directml.support import UP_TO_64_BITS
+from dmljax._directml.json import enum_prefix, number_from_json
+from dmljax._directml.struct import c_name
+from dmljax._directml.support import UP_TO_64_BITS, FeatureLevel
 from dmljax._directml.tensor import DataType
-from dmljax._model.fields import (
-    BOOLEAN,
-    INTEGER,
-    LIST,
-    NUMBER,
-    OBJECT,
-    STRING,
-    Kind,
-    between,
-    choice,
-    list_of,
-    of_type,
-    one_or_list_of,
-    required,
-)
-from dmljax._model.images import Encoder
+from dmljax._operators import DESCRIPTORS
 
+Decoded = TypeVar("Decoded")
 DATA_TYPES = tuple(data_type.name for data_type in UP_TO_64_BITS)
-
-UNSIGNED = between(0, 64)
-SIZES = list_of(between(1, 32), "a list of integers, each from 1 to 2^32 - 1")
-INTEGERS = list_of(INTEGER, "a list of integers")
-EXECUTION_FLAGS = one_or_list_of(
-    choice(
-        "NONE",
-        "ALLOW_HALF_PRECISION_COMPUTATION",
-        "DISABLE_META_COMMANDS",
-        "DESCRIPTORS_VOLATILE",
-        prefix="DML_EXECUTION_FLAG_",
-    )
+EXECUTION_FLAGS = (
+    "NONE",
+    "ALLOW_HALF_PRECISION_COMPUTATION",
+    "DISABLE_META_COMMANDS",
+    "DESCRIPTORS_VOLATILE",
 )
-VALUES = Kind(
-    "a list or an object",
-    # ONNX models have "deferred" there, which `values` refuses by name.
-    lambda value: type(value) in (list, dict) or value == "deferred",
-)
-STRUCT = of_type(
-    "an object with the fields of the C struct, which may also stand beside 'type'",
-    dict,
-)
-# UNKNOWN stands for a list of elements that have their own types.
-DATA_TYPE = choice(*DATA_TYPES, "UNKNOWN", prefix=enum_prefix(DataType))
-
-# Fields marked "ignored" mean nothing to our operators. The tables have them because
-# models for the tool do; we check their types all the same.
-MODEL = {
-    "resources": required(OBJECT),
-    "dispatchables": required(OBJECT),
-    "commands": required(LIST),
-    "$schema": STRING,  # ignored
-}
-RESOURCE = {
-    "initialValuesDataType": DATA_TYPE,
-    "initialValues": required(VALUES),
-    "initialValuesOffsetInBytes": UNSIGNED,
-    "sizeInBytes": UNSIGNED,
-    "resampleSize": SIZES,  # {1, channels, height, width} of an image
-    "resampleMode": Kind("'scale'", lambda value: value == "scale"),
-}
-COUNT = required(UNSIGNED)
-# The objects that `initialValues` may be, by the field that no other of them has.
-GENERATORS = {
-    "value": {"valueCount": COUNT, "value": required(NUMBER)},
-    "valueStart": {
-        "valueCount": COUNT,
-        "valueStart": required(NUMBER),
-        "valueDelta": required(NUMBER),
-    },
-    "sourcePath": {"sourcePath": required(STRING)},
-}
-# An element of a list of mixed types.
-MIXED_ELEMENT = {
-    "type": required(DATA_TYPE),
-    "value": required(NUMBER),
-    "name": STRING,
-}
-NAME = required(STRING)
-DISPATCHABLE = {
-    "type": NAME,  # the operator, such as DML_OPERATOR_PADDING
-    "desc": required(STRUCT),
-    "bindings": OBJECT,  # the resources of tensors that commands leave out
-    "dmlCompileType": STRING,  # ignored
-    "executionFlags": EXECUTION_FLAGS,  # ignored
-}
-# By the type of the command in small letters.
-COMMANDS = {
-    "dispatch": {
-        "type": NAME,
-        "dispatchable": NAME,
-        "bindings": required(OBJECT),
-        "threadGroupCount": INTEGERS,  # ignored
-    },
-    "print": {"type": NAME, "resource": NAME, "verbose": BOOLEAN},
-    "writefile": {
-        "type": NAME,
-        "resource": NAME,
-        "targetPath": required(STRING),
-        "dimensions": SIZES,
-    },
-}
-BINDING = {
-    "name": NAME,
-    "elementOffset": UNSIGNED,
-    "elementSizeInBytes": UNSIGNED,
-    "elementCount": UNSIGNED,
-    "format": STRING,  # this and all below are ignored
-    "elementStride": UNSIGNED,
-    "shape": INTEGERS,
-    "counter": STRING,
-    "counterOffsetBytes": UNSIGNED,
-}
 
 
-class Resource(NamedTuple):
-    """A flat buffer."""
-
-    data_type: DataType  # of the initial values; UNKNOWN for a list of mixed types
-    content: np.ndarray  # the initial bytes
-    length: int  # the number of elements that `print` shows
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The type of the elements: UINT8 for a list of mixed types."""
-        if self.data_type == DataType.UNKNOWN:
-            return np.dtype(np.uint8)
-        return self.data_type.dtype
-
-    @property
-    def values(self) -> np.ndarray:
-        """The initial elements that `print` would show."""
-        return self.content[: self.length * self.dtype.itemsize].view(self.dtype)
+@contextlib.contextmanager
+def at_place(place: str) -> Iterator[None]:
+    """Puts the place in the model before the message of an error."""
+    try:
+        yield
+    except (ModelError, DescriptorError) as error:
+        raise ModelError(f"{place}: {error}") from error
+    # A file can cause these two as well: by large numbers, and by many brackets.
+    except MemoryError as error:
+        raise ModelError(f"{place}: there is not enough memory for it.") from error
+    except RecursionError as error:
+        raise ModelError(f"{place}: it is nested too deeply.") from error
 
 
-class Binding(NamedTuple):
-    """The place of a tensor."""
-
-    resource: str
-    offset: int  # the first byte of the tensor in the resource
-    owned: bool = False  # whether the tensor keeps the initial bytes
+# The objects. A field has the name that it has in the file, in snake_case. We check the
+# types of fields that mean nothing to our operators ("ignored") all the same.
 
 
-class Dispatch(NamedTuple):
-    """A command that runs an operator, with the place of each tensor."""
+class Element(NamedTuple):
+    """An element of a list of mixed types."""
 
-    place: str
+    type: DataType
+    value: int | float
+    name: str = ""  # ignored
+
+
+class Repeated(NamedTuple):
+    """Initial values that are all the same."""
+
+    value_count: int
+    value: int | float
+
+
+class Steps(NamedTuple):
+    """Initial values that grow by the same number."""
+
+    value_count: int
+    value_start: int | float
+    value_delta: int | float
+
+
+class Source(NamedTuple):
+    """A file with the initial values."""
+
+    source_path: str
+
+
+Values = list[int | float] | list[Element] | Repeated | Steps | Source
+
+
+class ResourceFields(NamedTuple):
+    """A resource as the file describes it."""
+
+    initial_values: Values
+    # UNKNOWN stands for a list of elements that have their own types.
+    initial_values_data_type: DataType = DataType.UNKNOWN
+    initial_values_offset_in_bytes: int = 0
+    size_in_bytes: int | None = None
+    resample_size: tuple[int, ...] = ()  # {1, channels, height, width} of an image
+    resample_mode: Literal["scale"] = "scale"
+
+
+class BufferView(NamedTuple):
+    """The part of a resource to which a tensor is bound."""
+
+    name: str
+    element_offset: int = 0
+    element_size_in_bytes: int = 0
+    element_count: int = 0
+    format: str = ""  # this and all below are ignored
+    element_stride: int = 0
+    shape: list[int] | None = None
+    counter: str = ""
+    counter_offset_bytes: int = 0
+
+
+class Dispatchable(NamedTuple):
+    """An operator, and the resources of tensors that a command may leave out."""
+
+    type: str
     desc: OperatorDesc
-    bindings: Mapping[str, Binding]
+    bindings: Mapping[str, BufferView] = types.MappingProxyType({})
+    dml_compile_type: str = ""  # ignored
+    execution_flags: str | list[str] = ""  # ignored
 
-    @property
-    def written(self) -> list[str]:
-        """The names of the resources of the outputs. Two outputs may share one.
 
-        Their order is a part of the program that JAX looks up in a persistent cache. A
-        set has another order in each process.
-        """
-        return sorted({self.bindings[name].resource for name in self.desc.outputs})
+class DispatchFields(NamedTuple):
+    """A command that runs an operator, as the file describes it."""
+
+    type: str
+    dispatchable: str
+    bindings: Mapping[str, BufferView]
+    thread_group_count: list[int] | None = None  # ignored
 
 
 class Print(NamedTuple):
     """A command that prints a resource."""
 
-    place: str
+    type: str
     resource: str
-    verbose: bool
+    verbose: bool = False
 
 
-class WriteFile(NamedTuple):
-    """A command that writes a resource to a file."""
+class WriteFields(NamedTuple):
+    """A command that writes a resource to a file, as the file describes it."""
 
-    place: str
+    type: str
     resource: str
-    path: Path  # without links
-    name: str  # the path as the model and the command line have it
-    clobber: bool  # whether it may replace a file
-    encode: Encoder  # turns the values into the content of the file
-    summary: str  # the type and the sizes of the content, for messages
+    target_path: str
+    dimensions: tuple[int, ...] = ()
 
 
-Command = Dispatch | Print | WriteFile
+# By the type of the command in small letters.
+COMMANDS: dict[str, Any] = {
+    "dispatch": DispatchFields,
+    "print": Print,
+    "writefile": WriteFields,
+}
+Command = DispatchFields | Print | WriteFields
 
 
-class Model(NamedTuple):
-    """A model that was checked. Only the machine can fail to run it now."""
+class Sections(NamedTuple):
+    """The top level of a file."""
 
-    place: str  # its name in errors
-    resources: Mapping[str, Resource]
-    commands: list[Command]  # in their order
-    reinterpreted: set[str]  # the resources that are bound as another type
+    resources: dict[str, Any]
+    dispatchables: dict[str, Any]
+    commands: list[Any]
+    schema: str = ""  # ignored
 
-    @property
-    def dispatches(self) -> list[Dispatch]:
-        """The commands that run an operator, in their order."""
-        return [c for c in self.commands if isinstance(c, Dispatch)]
 
-    @property
-    def outputs(self) -> list[Print | WriteFile]:
-        """The commands that show a resource, in their order."""
-        return [c for c in self.commands if not isinstance(c, Dispatch)]
+class File(NamedTuple):
+    """A decoded file. Every name in it is the name of a part of it."""
+
+    resources: dict[str, ResourceFields]
+    dispatchables: dict[str, Dispatchable]
+    commands: dict[str, Command]  # in their order, by their places for messages
+
+
+# Decoding
+
+
+class Reader(NamedTuple):
+    """A reader of the JSON values that fields of a type may have."""
+
+    text: str  # the end of the error: "it must be ..."
+    accepts: Callable[[Any], bool]
+    convert: Callable[[Any], Any] = lambda value: value
+
+    def read(self, value: Any, what: str) -> Any:
+        """Decodes a value. Errors call it `what`."""
+        if not self.accepts(value):
+            raise ModelError(f"{what} is {as_json(value)}; it must be {self.text}.")
+        return self.convert(value)
+
+
+def decode(cls: Any, value: Any, what: str = "it") -> Any:
+    """Decodes an object of JSON to a class, by the types of its fields."""
+    fields = _fields_of(cls)
+    # A misspelled field that is ignored would give another result in silence.
+    for key in OBJECT.read(value, what):
+        if key not in fields:
+            raise ModelError(
+                f"there is no field {quoted(key)}; the fields are {', '.join(fields)}."
+            )
+    arguments = {}
+    for key, (name, reader) in fields.items():
+        # In an optional field, null means the same as absent.
+        if name not in cls._field_defaults or value.get(key) is not None:
+            arguments[name] = _read_field(value, key, reader)
+    return cls(**arguments)
+
+
+@functools.cache
+def _fields_of(cls: Any) -> dict[str, tuple[str, Reader]]:
+    """Returns the fields of a class, by their names in JSON."""
+    fields = {}
+    for name, hint in typing.get_type_hints(cls).items():
+        key = name[0] + c_name(name)[1:]  # such as valueCount
+        fields[JSON_NAMES.get(name, key)] = name, READERS[hint]
+    return fields
+
+
+def _read_field(fields: Mapping[str, Any], key: str, reader: Reader) -> Any:
+    """Decodes a field that must be there."""
+    if key not in fields:
+        raise ModelError(f"the field '{key}' is missing; it must be {reader.text}.")
+    return reader.read(fields[key], f"the field '{key}'")
+
+
+def _read_values(value: Any) -> Values:
+    if value == "deferred":
+        raise ModelError(
+            "the field 'initialValues' is 'deferred', which only ONNX dispatchables "
+            "have; give the values."
+        )
+    if isinstance(value, list):
+        # A list may have millions of elements, and most lists are plain.
+        if {int, float}.issuperset(map(type, value)):
+            return value
+        elements = []
+        for index, each in enumerate(value):
+            place = f"initialValues[{index}]"
+            if isinstance(value[0], dict):
+                with at_place(place):
+                    elements.append(decode(Element, each))
+            else:
+                elements.append(NUMBER.read(each, place))
+        return elements
+    classes = [GENERATORS[key] for key in value if key in GENERATORS]
+    if len(classes) != 1:
+        raise ModelError(
+            f"the field 'initialValues' has the fields {listed(value)}; it must have "
+            f"one of {', '.join(GENERATORS)}."
+        )
+    with at_place("the field 'initialValues'"):
+        decoded: Values = decode(classes[0], value)
+        return decoded
+
+
+def _read_bindings(value: dict[str, Any]) -> dict[str, BufferView]:
+    """Decodes bindings: each is a name, an object, or a list of one of these."""
+    views = {}
+    for tensor, binding in value.items():
+        each = binding
+        if isinstance(each, list) and len(each) == 1:
+            each = each[0]
+        if isinstance(each, str):
+            each = {"name": each}
+        if isinstance(each, dict):
+            with at_place(f"the binding of {quoted(tensor)}"):
+                views[tensor] = decode(BufferView, each)
+        elif each is not None:
+            raise ModelError(
+                f"the binding of {quoted(tensor)} is {as_json(each)}; it must be the "
+                "name of one resource, or an object with it."
+            )
+    return views
+
+
+def _has_name(value: Any, prefix: str, names: tuple[str, ...]) -> bool:
+    return type(value) is str and value.removeprefix(prefix) in names
+
+
+def _has_flags(value: Any) -> bool:
+    flags = value if isinstance(value, list) else [value]
+    return all(_has_name(f, "DML_EXECUTION_FLAG_", EXECUTION_FLAGS) for f in flags)
+
+
+def _are_integers(value: Any, low: float, end: float) -> bool:
+    """Whether a value is a list of integers from `low` to less than `end`."""
+    # `isinstance` would take True for an integer.
+    integers = type(value) is list and all(type(number) is int for number in value)
+    return integers and all(low <= number < end for number in value)
+
+
+PREFIX = enum_prefix(DataType)
+OBJECT = Reader("an object", lambda value: type(value) is dict)
+TEXT = Reader("a string", lambda value: type(value) is str)
+UNSIGNED = Reader(
+    "an integer from 0 to 2^64 - 1", lambda value: _are_integers([value], 0, 2**64)
+)
+NUMBER = Reader(
+    "a number, or for floats also 'nan', 'inf' or '-inf'",
+    lambda value: number_from_json(value) is not None,
+    number_from_json,
+)
+# By the types of fields.
+READERS: dict[Any, Reader] = {
+    str: TEXT,
+    int: UNSIGNED,
+    int | None: UNSIGNED,
+    int | float: NUMBER,
+    bool: Reader("true or false", lambda value: type(value) is bool),
+    tuple[int, ...]: Reader(
+        "a list of integers, each from 1 to 2^32 - 1",
+        lambda value: _are_integers(value, 1, 2**32),
+        tuple,
+    ),
+    list[int] | None: Reader(
+        "a list of integers", lambda value: _are_integers(value, -math.inf, math.inf)
+    ),
+    list[Any]: Reader("a list", lambda value: type(value) is list),
+    dict[str, Any]: OBJECT,
+    Mapping[str, BufferView]: OBJECT._replace(convert=_read_bindings),
+    OperatorDesc: OBJECT._replace(
+        text="an object with the fields of the C struct, which may also stand beside "
+        "'type'"
+    ),
+    Values: Reader(
+        # ONNX models have "deferred" there, which is refused by name.
+        "a list or an object",
+        lambda value: type(value) in (list, dict) or value == "deferred",
+        _read_values,
+    ),
+    DataType: Reader(
+        f"one of {', '.join(DATA_TYPES)}, UNKNOWN",
+        lambda value: _has_name(value, PREFIX, (*DATA_TYPES, "UNKNOWN")),
+        lambda value: DataType[value.removeprefix(PREFIX)],
+    ),
+    str | list[str]: Reader(
+        f"one of {', '.join(EXECUTION_FLAGS)}, or a list of these", _has_flags
+    ),
+    Literal["scale"]: Reader("'scale'", lambda value: value == "scale"),
+}
+# The objects that `initialValues` may be, by the field that no other of them has.
+GENERATORS = {"value": Repeated, "valueStart": Steps, "sourcePath": Source}
+JSON_NAMES = {"schema": "$schema"}
+
+
+# Models
+
+
+def read_model(content: Any, place: str) -> File:
+    """Decodes a model. A ModelError names the mistake, and where it stands."""
+    with at_place(place):
+        sections: Sections = decode(Sections, content, "its top level")
+    file = File({}, {}, {})
+    # The operators come first: one that is not here is refused before any data is read.
+    for name, value in sections.dispatchables.items():
+        with at_place(f"{place}, dispatchable {quoted(name)}"):
+            file.dispatchables[name] = _read_dispatchable(value, sections)
+    for name, value in sections.resources.items():
+        with at_place(f"{place}, resource {quoted(name)}"):
+            file.resources[name] = decode(ResourceFields, value)
+    for index, value in enumerate(sections.commands, 1):
+        where = f"{place}, command {index}"
+        with at_place(where):
+            name = _read_field(OBJECT.read(value, "it"), "type", TEXT)
+        where = f"{where} ({shortened(name)})"
+        with at_place(where):
+            file.commands[where] = _read_command(name.lower(), value, sections)
+    return file
+
+
+def operator_class(name: str) -> type[OperatorDesc]:
+    """Returns the descriptor of the operator `name`, with or without the C prefix."""
+    cls = DESCRIPTORS.get(name.upper().removeprefix("DML_OPERATOR_"))
+    if cls is None:
+        raise ModelError(
+            f"the type {quoted(name)} is not an operator of dmljax; the operators are "
+            f"{', '.join(DESCRIPTORS)}."
+        )
+    return cls
+
+
+def _read_dispatchable(value: Any, sections: Sections) -> Dispatchable:
+    """Decodes an operator and checks its descriptor."""
+    fields = dict(OBJECT.read(value, "it"))
+    cls = operator_class(_read_field(fields, "type", TEXT))
+    if fields.get("desc") is None:
+        # Then the fields of the C struct stand beside `type`.
+        beside = [key for key in fields if key not in _fields_of(Dispatchable)]
+        if beside:
+            fields["desc"] = {key: fields.pop(key) for key in beside}
+    dispatchable: Dispatchable = decode(Dispatchable, fields)
+    _check_bindings(dispatchable.bindings, sections)
+    desc = cls.from_json(typing.cast(Any, dispatchable.desc))
+    desc.check(max(FeatureLevel))
+    return dispatchable._replace(desc=desc)
+
+
+def _read_command(name: str, value: Any, sections: Sections) -> Command:
+    if name not in COMMANDS:
+        raise ModelError(
+            "there is no such command; the commands are dispatch, print, writeFile."
+        )
+    command: Command = decode(COMMANDS[name], value)
+    if isinstance(command, DispatchFields):
+        _check_name(command.dispatchable, "dispatchable", sections.dispatchables)
+        _check_bindings(command.bindings, sections)
+    else:
+        _check_name(command.resource, "resource", sections.resources)
+    return command
+
+
+def _check_bindings(views: Mapping[str, BufferView], sections: Sections) -> None:
+    for view in views.values():
+        _check_name(view.name, "resource", sections.resources)
+
+
+def _check_name(name: str, what: str, parts: Mapping[str, Any]) -> None:
+    """Requires that a part of the model has this name."""
+    if name not in parts:
+        raise ModelError(
+            f"the {what} {quoted(name)} is not in the model; it has {listed(parts)}."
+        )

@@ -1,6 +1,6 @@
 """The output of a model: the text of a resource, and files that are written.
 
-The text is that of DxDispatch. Images are encoded in `images`.
+The text is that of DxDispatch. Images are encoded in `files`.
 """
 
 import contextlib
@@ -8,8 +8,9 @@ import functools
 import io
 import math
 import os
+import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,9 +18,9 @@ import numpy as np
 
 from dmljax._check import LONGEST_PATH, ModelError, escaped, quoted, shortened, show
 from dmljax._directml.tensor import DataType
-from dmljax._model.fields import at_place
-from dmljax._model.format import Resource, WriteFile
-from dmljax._model.images import Encoder, image_encoder, is_image
+from dmljax._model.files import Encoder, image_encoder, is_image
+from dmljax._model.format import Print, WriteFields, at_place
+from dmljax._model.values import Resource
 
 # The number of elements that become text at a time. A text takes many times the memory
 # of its number.
@@ -36,6 +37,21 @@ class Targets(NamedTuple):
 
 
 THIS_FOLDER = Targets()
+
+
+class WriteFile(NamedTuple):
+    """A command that writes a resource to a file."""
+
+    resource: str
+    path: Path  # without links
+    name: str  # the path as the model and the command line have it
+    clobber: bool  # whether it may replace a file
+    encode: Encoder  # turns the values into the content of the file
+    summary: str  # the type and the sizes of the content, for messages
+
+
+# The elements that commands show, by the places of the commands.
+Shown = dict[str, tuple[Print | WriteFile, np.ndarray]]
 
 
 def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator[str]:
@@ -79,19 +95,25 @@ def show_on(stream: Any, text: str) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def plan_file(
-    place: str, fields: Mapping[str, Any], resource: Resource, targets: Targets
-) -> WriteFile:
-    """Plans a ``writeFile`` command. `place` is where it stands in the model."""
-    given = tuple(fields.get("dimensions", ()))
-    path = _check_target(fields["targetPath"], targets)
-    if given and math.prod(given) != resource.length:
+def plan_output(
+    fields: Print | WriteFields, resource: Resource, targets: Targets
+) -> Print | WriteFile:
+    """Checks whether a resource can be shown, and says how it is written."""
+    if isinstance(fields, Print):
+        if resource.data_type == DataType.UNKNOWN:
+            raise ModelError(
+                f"the resource {quoted(fields.resource)} has a list of elements with "
+                "their own types and cannot be printed; write it to a file."
+            )
+        return fields
+    path = _check_target(fields.target_path, targets)
+    sizes = fields.dimensions or (resource.values.size,)
+    if math.prod(sizes) != resource.values.size:
         raise ModelError(
-            f"the field 'dimensions' is {show(given)}, {show(math.prod(given))} "
-            f"elements, while the resource has {resource.length}; both must be the "
-            "same."
+            f"the field 'dimensions' is {show(sizes)}, {show(math.prod(sizes))} "
+            f"elements, while the resource has {resource.values.size}; both must be "
+            "the same."
         )
-    sizes = given or (resource.length,)
     extension = path.suffix.lower()
     if extension != ".npy" and not is_image(path):
         encode: Encoder = _to_bytes
@@ -112,10 +134,9 @@ def plan_file(
         encode = functools.partial(_to_npy, sizes)
         summary = f"{resource.data_type.name} {show(sizes)}"
     return WriteFile(
-        place,
-        fields["resource"],
+        fields.resource,
         path,
-        str(targets.folder / fields["targetPath"]),
+        str(targets.folder / fields.target_path),
         targets.clobber,
         encode,
         summary,
@@ -166,7 +187,7 @@ def _to_bytes(values: np.ndarray) -> bytes:
     return values.astype(values.dtype.newbyteorder("<")).tobytes()
 
 
-def write_file(command: WriteFile, values: np.ndarray) -> str:
+def _write_file(command: WriteFile, values: np.ndarray) -> str:
     """Writes a file, and returns a line about it.
 
     We write the content under another name and rename it, so that nobody ever reads
@@ -176,23 +197,43 @@ def write_file(command: WriteFile, values: np.ndarray) -> str:
     replaced = os.path.exists(path)
     # A name has at most 255 bytes, and a character up to 4.
     temporary = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex[:8]}.tmp")
-    with at_place(command.place):
-        try:
-            with open(temporary, "xb") as file:
-                if replaced:
-                    # Before there is content, as the file may be private. The new file
-                    # is ours: it must not run as its owner for everybody (set-uid).
-                    os.chmod(temporary, os.stat(path).st_mode & 0o777)
-                file.write(command.encode(values))
-            if command.clobber:
-                os.replace(temporary, path)
-            else:
-                # Unlike a replacement, a link fails if another process was faster.
-                os.link(temporary, path)
-        except OSError as error:
-            raise ModelError(f"it cannot be written: {error.strerror}.") from error
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+    try:
+        with open(temporary, "xb") as file:
+            if replaced:
+                # Before there is content, as the file may be private. The new file
+                # is ours: it must not run as its owner for everybody (set-uid).
+                os.chmod(temporary, os.stat(path).st_mode & 0o777)
+            file.write(command.encode(values))
+        if command.clobber:
+            os.replace(temporary, path)
+        else:
+            # Unlike a replacement, a link fails if another process was faster.
+            os.link(temporary, path)
+    except OSError as error:
+        raise ModelError(f"it cannot be written: {error.strerror}.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
     verb = "replaced" if replaced else "wrote"
     return f"{verb} {shortened(command.name, LONGEST_PATH)} ({command.summary})"
+
+
+def write_outputs(shown: Shown) -> list[str]:
+    """Writes the files of a model, and returns a line about each."""
+    lines = []
+    for place, (command, values) in shown.items():
+        if isinstance(command, WriteFile):
+            with at_place(place):
+                lines.append(_write_file(command, values))
+    return lines
+
+
+def print_outputs(shown: Shown) -> None:
+    """Prints the text of the commands ``print``, in their order."""
+    for place, (command, values) in shown.items():
+        if isinstance(command, Print):
+            with at_place(place):
+                # Piece by piece: the text of a resource may be larger than the memory
+                # that the model may use.
+                for piece in text_of(command.resource, values, verbose=command.verbose):
+                    print(show_on(sys.stdout, piece), end="")

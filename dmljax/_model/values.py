@@ -1,103 +1,95 @@
-"""Resources and their initial values: lists, repeated values, sequences and files.
+"""Resources and their initial values: lists, repeated values, steps and files.
 
 A resource begins with the values that DxDispatch gives it, or the model is refused.
-Image files are read in `images`. The places of tensors in resources are in `parse`.
+The content of files is read in `files`.
 """
 
 import contextlib
-import io
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dmljax._arguments import check_x64
-from dmljax._check import LONGEST_PATH, ModelError, as_json, listed, quoted, shortened
-from dmljax._directml.json import enum_prefix, number_from_json
+from dmljax._check import LONGEST_PATH, ModelError, as_json, quoted
 from dmljax._directml.tensor import DataType
-from dmljax._model.fields import at_place, read_fields
+from dmljax._model.files import read_values
 from dmljax._model.format import (
     DATA_TYPES,
-    GENERATORS,
-    MIXED_ELEMENT,
-    RESOURCE,
-    Resource,
+    Element,
+    Repeated,
+    ResourceFields,
+    Source,
+    Steps,
 )
-from dmljax._model.images import converting, is_image, read_image
 from dmljax._model.limits import Room, read_file
 
 
-def read_resource(value: Any, folder: Path, room: Room) -> Resource:
+class Resource(NamedTuple):
+    """A flat buffer."""
+
+    data_type: DataType  # of the initial values; UNKNOWN for a list of mixed types
+    content: np.ndarray  # the initial bytes
+    values: np.ndarray  # the initial elements that `print` shows; UINT8 for mixed types
+
+
+def make_resource(fields: ResourceFields, folder: Path, room: Room) -> Resource:
     """Makes a buffer with its initial values. Paths are relative to `folder`."""
-    fields = read_fields(value, RESOURCE)
-    given = _data_type_of(fields.get("initialValuesDataType", "UNKNOWN"))
-    data_type, values = _initial_values(fields, given, folder, room)
-    offset = fields.get("initialValuesOffsetInBytes", 0)
+    values = _initial_values(fields, folder, room)
+    if not values.size:
+        raise ModelError("the initial values have 0 elements; there must be one.")
+    data_type = fields.initial_values_data_type
+    if isinstance(fields.initial_values, Source):  # a .npy file has its own
+        data_type = DataType[values.dtype.name.upper()]
+    offset = fields.initial_values_offset_in_bytes
     end = offset + values.nbytes
-    # A buffer without a given size has a multiple of 4 bytes, as the size has that a
-    # tensor description implies.
-    size = fields.get("sizeInBytes", -(-values.nbytes // 4) * 4)
+    # A buffer has a multiple of 4 bytes, as the size has that a tensor description
+    # implies. The bytes that rounding adds are not shown.
+    size = -(-values.nbytes // 4) * 4
+    shown = values.nbytes
+    written = "missing"
+    if fields.size_in_bytes is not None:
+        size = shown = fields.size_in_bytes
+        written = str(size)
     if size < end:
-        begin = ""
-        if offset:
-            begin = f" and begin at byte {offset}"
+        begin = f" and begin at byte {offset}" if offset else ""
         raise ModelError(
-            f"the field 'sizeInBytes' is {fields.get('sizeInBytes', 'missing')}, while "
-            f"the initial values have {values.nbytes} bytes{begin}; it must be at "
-            f"least {end}."
+            f"the field 'sizeInBytes' is {written}, while the "
+            f"initial values have {values.nbytes} bytes{begin}; it must be at least "
+            f"{end}."
         )
     room.take(size // values.itemsize)
+    check_x64("initialValuesDataType", "'initialValues'", values.dtype)
     content = np.zeros(size, np.uint8)
     content[offset:end] = values.view(np.uint8)
-    # With `sizeInBytes` we show the whole buffer, and else the initial values without
-    # the bytes that rounding has added.
-    shown = values.nbytes
-    if "sizeInBytes" in fields:
-        shown = size
-    return Resource(data_type, content, shown // values.itemsize)
+    shown -= shown % values.itemsize
+    return Resource(data_type, content, content[:shown].view(values.dtype))
 
 
-def _initial_values(
-    fields: Mapping[str, Any], data_type: DataType, folder: Path, room: Room
-) -> tuple[DataType, np.ndarray]:
-    """Makes the flat initial values of a resource, and says their type.
-
-    For a list of mixed types the values are bytes, and the type is UNKNOWN.
-    """
-    values = fields["initialValues"]
-    if values == "deferred":
-        raise ModelError(
-            "the field 'initialValues' is 'deferred', which only ONNX dispatchables "
-            "have; give the values."
-        )
-    if isinstance(values, dict):
-        array = _generate(fields, data_type, folder, room)
-        data_type = DataType[array.dtype.name.upper()]  # a .npy file brings its own
-    elif data_type == DataType.UNKNOWN and values and isinstance(values[0], dict):
-        array = _join_mixed(values)
-    else:
+def _initial_values(fields: ResourceFields, folder: Path, room: Room) -> np.ndarray:
+    """Makes the flat initial values of a resource: bytes for a list of mixed types."""
+    values = fields.initial_values
+    data_type = fields.initial_values_data_type
+    if isinstance(values, Source):
+        return _read_source(values.source_path, fields, folder, room)
+    if isinstance(values, Repeated | Steps):
+        room.check(values.value_count, "it")
         _require_type(data_type)
-        array = _read_numbers(values, data_type)
-    if not array.size:
-        raise ModelError("the initial values have 0 elements; there must be one.")
-    return data_type, array
-
-
-def _data_type_of(name: str) -> DataType:
-    """Returns a data type by its short or its full name."""
-    return DataType[name.removeprefix(enum_prefix(DataType))]
+        return _generate(values, data_type)
+    if values and isinstance(values[0], Element):
+        return _join_mixed(values, data_type)
+    _require_type(data_type)
+    return _read_numbers(values, data_type)
 
 
 def _require_type(data_type: DataType) -> None:
-    """Requires that the type of the values is given, and that JAX has it now."""
+    """Requires that the type of the values is known."""
     if data_type == DataType.UNKNOWN:
         raise ModelError(
             "the field 'initialValuesDataType' is missing or UNKNOWN; only a .npy file "
             "and a list of objects with 'type' and 'value' carry their own types."
         )
-    check_x64("initialValuesDataType", "'initialValues'", data_type.dtype)
 
 
 def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
@@ -125,17 +117,11 @@ def _as_array(values: Any, data_type: DataType) -> np.ndarray:
         return np.array(values, data_type.dtype)
 
 
-def _read_number(value: Any, data_type: DataType, what: str) -> int | float:
+def _read_number(value: float, data_type: DataType, what: str) -> float:
     """Returns a number; ModelError if `data_type` does not hold it."""
     if data_type.dtype.kind == "f":
-        number = number_from_json(value)
-        if number is None:
-            raise ModelError(
-                f"{what} is {as_json(value)}; it must be a number or 'nan', 'inf', "
-                "'-inf'."
-            )
         try:
-            return float(number)
+            return float(value)
         except OverflowError:
             raise ModelError(
                 f"{what} is {as_json(value)}, which is too large for {data_type.name}."
@@ -149,103 +135,51 @@ def _read_number(value: Any, data_type: DataType, what: str) -> int | float:
     )
 
 
-def _join_mixed(values: list[Any]) -> np.ndarray:
+def _join_mixed(elements: list[Element], data_type: DataType) -> np.ndarray:
     """Joins the bytes of elements that each have their own type, without gaps."""
+    if data_type != DataType.UNKNOWN:
+        raise ModelError(
+            f"the field 'initialValuesDataType' is {data_type.name}, while the initial "
+            "values are objects with their own types; it must be UNKNOWN or missing."
+        )
     content = bytearray()
-    for index, value in enumerate(values):
-        with at_place(f"initialValues[{index}]"):
-            fields = read_fields(value, MIXED_ELEMENT)
-            data_type = _data_type_of(fields["type"])
-            if data_type == DataType.UNKNOWN:
-                raise ModelError(
-                    "the field 'type' is UNKNOWN; it must be one of "
-                    f"{', '.join(DATA_TYPES)}."
-                )
-            number = _read_number(fields["value"], data_type, "the field 'value'")
-        content += _as_array([number], data_type).tobytes()
+    for index, element in enumerate(elements):
+        what = f"initialValues[{index}]: the field"
+        if element.type == DataType.UNKNOWN:
+            raise ModelError(
+                f"{what} 'type' is UNKNOWN; it must be one of {', '.join(DATA_TYPES)}."
+            )
+        number = _read_number(element.value, element.type, f"{what} 'value'")
+        content += _as_array([number], element.type).tobytes()
     return np.frombuffer(content, np.uint8)
 
 
-def _generate(
-    resource: Mapping[str, Any], data_type: DataType, folder: Path, room: Room
-) -> np.ndarray:
+def _generate(values: Repeated | Steps, data_type: DataType) -> np.ndarray:
     """Makes the values that an object describes."""
-    values = resource["initialValues"]
-    kinds = [kind for kind in GENERATORS if kind in values]
-    if len(kinds) != 1:
-        raise ModelError(
-            f"the field 'initialValues' has the fields {listed(values)}; it must have "
-            f"one of {', '.join(GENERATORS)}."
-        )
-    with at_place("the field 'initialValues'"):
-        fields = read_fields(values, GENERATORS[kinds[0]])
-    if "sourcePath" in fields:
-        return _read_source(fields["sourcePath"], resource, data_type, folder, room)
-    count = fields.pop("valueCount")
-    _require_type(data_type)
-    given = []  # either [value] or [start, delta]
-    for key, value in fields.items():
-        given.append(_read_number(value, data_type, f"the field '{key}'"))
-    numbers = _as_array(given, data_type)
-    if count < 1:
-        raise ModelError(f"the field 'valueCount' is {count}; it must be at least 1.")
-    room.check(count, "it")
-    array = np.full(count, numbers[-1])
-    if len(numbers) == 1:
-        return array
+    if isinstance(values, Repeated):
+        value = _read_number(values.value, data_type, "the field 'value'")
+        return np.full(values.value_count, _as_array(value, data_type))
+    start = _read_number(values.value_start, data_type, "the field 'valueStart'")
+    delta = _read_number(values.value_delta, data_type, "the field 'valueDelta'")
+    array = np.full(values.value_count, _as_array(delta, data_type))
+    array[:1] = _as_array(start, data_type)
     # The sum is computed in the type, as the tool does it: floats are rounded in every
     # step, and integers wrap around.
-    array[0] = numbers[0]
     with np.errstate(over="ignore", invalid="ignore"):
         return np.add.accumulate(array, dtype=array.dtype)
 
 
 def _read_source(
-    name: str,
-    resource: Mapping[str, Any],
-    data_type: DataType,
-    folder: Path,
-    room: Room,
+    name: str, fields: ResourceFields, folder: Path, room: Room
 ) -> np.ndarray:
-    """Reads a file. Its ending says whether it is an array, an image or raw data."""
+    """Reads a file, whose path is relative to `folder` or to the current directory."""
     path = folder / name
     # Unlike the methods of a Path, os.path.exists never raises.
     if os.path.exists(name) and not os.path.exists(path):
         path = Path(name)
+    if path.suffix.lower() != ".npy":
+        _require_type(fields.initial_values_data_type)
     place = f"sourcePath {quoted(name, LONGEST_PATH)}"
     what = f"{place} (in {quoted(str(folder), LONGEST_PATH)} or the current directory)"
     content = read_file(path, what, room.left)
-    if path.suffix.lower() == ".npy":
-        return _read_npy(content, data_type, place)
-    _require_type(data_type)
-    if is_image(path):
-        return read_image(content, resource, data_type, place, room)
-    width = data_type.dtype.itemsize
-    if len(content) % width:
-        raise ModelError(
-            f"{place} has {len(content)} bytes; they must be a multiple of {width}, "
-            f"the size of an element of {data_type.name}."
-        )
-    # Raw files are little-endian, as the tool's are.
-    return np.frombuffer(content, data_type.dtype.newbyteorder("<"))
-
-
-def _read_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
-    """Reads a .npy file. It must have the given type, if there is one."""
-    with converting(place):
-        array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    if array.dtype == bool:
-        array = array.astype(np.uint8)
-    name = array.dtype.name.upper()
-    if name not in DATA_TYPES:
-        raise ModelError(
-            f"{place} has type {shortened(str(array.dtype))}; it must be one of "
-            f"{', '.join(DATA_TYPES)}."
-        )
-    if data_type not in (DataType.UNKNOWN, DataType[name]):
-        raise ModelError(
-            f"{place} has data type {name}, while 'initialValuesDataType' is "
-            f"{data_type.name}; both must be the same."
-        )
-    _require_type(DataType[name])
-    return array.astype(DataType[name].dtype, order="C", copy=False).ravel()
+    return read_values(content, path, fields, place, room)

@@ -118,17 +118,17 @@ def final_bytes(model):
     """Computes the final bytes of the resources by the oracles."""
     initial = {name: r.content for name, r in model.resources.items()}
     state = copy.deepcopy(initial)
-    for command in model.dispatches:
+    for command in model.dispatches.values():
         inputs = []
         for field, tensor in command.desc.input_tensors().items():
-            name, offset, owned = command.bindings[field]
-            buffers = initial if owned else state
-            inputs.append(_elements(tensor, buffers[name], offset))
+            name, begin, _ = command.bindings[field]
+            buffers = initial if field in command.owned else state
+            inputs.append(_elements(tensor, buffers[name], begin))
         results = expected.logical_outputs(command.desc, inputs)
         outputs = command.desc.output_tensors().items()
         for (field, tensor), value in zip(outputs, results, strict=True):
-            name, offset, _ = command.bindings[field]
-            _elements(tensor, state[name], offset)[...] = value.reshape(tensor.sizes)
+            name, begin, _ = command.bindings[field]
+            _elements(tensor, state[name], begin)[...] = value.reshape(tensor.sizes)
     return {
         name: state[name][: resource.values.nbytes].tobytes()
         for name, resource in model.resources.items()

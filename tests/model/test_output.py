@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dmljax
-from dmljax._model import output, run
+from dmljax._model import output
 from tests.model import models as m
 from tests.model.test_values import MIXED
 
@@ -38,7 +38,7 @@ def test_printed_numbers_with_bits(capsys):
 
 
 def test_text_for_which_there_is_no_memory(monkeypatch):
-    monkeypatch.setattr(run, "text_of", lambda *given, **more: bytearray(2**62))
+    monkeypatch.setattr(output, "text_of", lambda *given, **more: bytearray(2**62))
     message = "model, command 2 (print): there is not enough memory for it."
     assert m.refusal(m.padding_model()) == message
 

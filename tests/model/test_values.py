@@ -108,7 +108,7 @@ def test_a_wrong_list_of_mixed_types(element, message):
 # Errors
 
 INTEGERS = "UINT8 holds the integers 0 to 255."
-FLOATS = "it must be a number or 'nan', 'inf', '-inf'."
+FLOATS = "it must be a number, or for floats also 'nan', 'inf' or '-inf'."
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ FLOATS = "it must be a number or 'nan', 'inf', '-inf'."
         ("UINT8", [0, 256], f"initialValues[1] is 256; {INTEGERS}"),
         ("UINT8", [0, -1], f"initialValues[1] is -1; {INTEGERS}"),
         ("UINT8", [2.0], f"initialValues[0] is 2.0; {INTEGERS}"),
-        ("UINT8", [True], f"initialValues[0] is true; {INTEGERS}"),
+        ("UINT8", ["nan"], f"initialValues[0] is NaN; {INTEGERS}"),
         ("UINT8", {"valueCount": 2, "value": 256}, f"'value' is 256; {INTEGERS}"),
         ("FLOAT32", [1, "x"], f"initialValues[1] is 'x'; {FLOATS}"),
         ("FLOAT32", [1, None], f"initialValues[1] is null; {FLOATS}"),
@@ -134,11 +134,8 @@ FLOATS = "it must be a number or 'nan', 'inf', '-inf'."
         ("UINT8", {"valueCount": 3}, "has the fields 'valueCount'; it must have one"),
         ("UINT8", {"value": 1, "valueStart": 1}, "of value, valueStart, sourcePath."),
         ("UINT8", {"value": 1}, "'initialValues': the field 'valueCount' is missing"),
-        (
-            "UINT8",
-            {"valueCount": 0, "value": 1},
-            "'valueCount' is 0; it must be at ",
-        ),
+        ("UINT8", m.line(0, 1, 1), "the initial values have 0 elements; there must"),
+        ("UINT8", [{"type": "INT8", "value": 1}], "Type' is UINT8, while the initial"),
         (None, [1], "'initialValuesDataType' is missing or UNKNOWN; only a .npy file"),
         ("UNKNOWN", {"valueCount": 3, "value": 1}, "is missing or UNKNOWN; only a"),
     ],

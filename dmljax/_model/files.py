@@ -1,14 +1,14 @@
-"""Image files as tensors {1, channels, height, width}, read and written with Pillow.
+"""The content of files: NumPy's arrays, images and raw data.
 
-Pillow is an extra, imported only where an image is read or written. Files themselves
-are opened in `limits` and `output`: this module converts their content.
+Images are tensors {1, channels, height, width}. Pillow reads and writes them: an extra,
+which is imported only for an image. The files are opened in `limits` and `output`.
 """
 
 import contextlib
 import io
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from dmljax._check import ModelError, shortened, show
 from dmljax._directml.tensor import DataType
+from dmljax._model.format import DATA_TYPES, ResourceFields
 from dmljax._model.limits import Room
 
 IMAGE_KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
@@ -69,9 +70,48 @@ def import_pillow() -> Any:
     return Image
 
 
-def read_image(
+def read_values(
+    content: bytes, path: Path, fields: ResourceFields, place: str, room: Room
+) -> np.ndarray:
+    """Reads a file. Its ending says whether it is an array, an image or raw data."""
+    data_type = fields.initial_values_data_type
+    if path.suffix.lower() == ".npy":
+        return _read_npy(content, data_type, place)
+    if is_image(path):
+        return _read_image(content, fields.resample_size, data_type, place, room)
+    width = data_type.dtype.itemsize
+    if len(content) % width:
+        raise ModelError(
+            f"{place} has {len(content)} bytes; they must be a multiple of {width}, "
+            f"the size of an element of {data_type.name}."
+        )
+    # Raw files are little-endian, as the tool's are.
+    return np.frombuffer(content, data_type.dtype.newbyteorder("<"))
+
+
+def _read_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
+    """Reads an array. Its type must be `data_type`, unless that is UNKNOWN."""
+    with converting(place):
+        array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    if array.dtype == bool:
+        array = array.astype(np.uint8)
+    name = array.dtype.name.upper()
+    if name not in DATA_TYPES:
+        raise ModelError(
+            f"{place} has type {shortened(str(array.dtype))}; it must be one of "
+            f"{', '.join(DATA_TYPES)}."
+        )
+    if data_type not in (DataType.UNKNOWN, DataType[name]):
+        raise ModelError(
+            f"{place} has data type {name}, while 'initialValuesDataType' is "
+            f"{data_type.name}; both must be the same."
+        )
+    return array.astype(DataType[name].dtype, order="C", copy=False).ravel()
+
+
+def _read_image(
     content: bytes,
-    fields: Mapping[str, Any],
+    resample: tuple[int, ...],
     data_type: DataType,
     place: str,
     room: Room,
@@ -81,7 +121,6 @@ def read_image(
     UINT8 has the numbers of the file, 0 to 255. Floats are in [0, 1].
     """
     check_data_type(data_type)
-    resample = tuple(fields.get("resampleSize", ()))
     fits = len(resample) == 4 and resample[0] == 1 and resample[1] in PILLOW_MODES
     if resample and not fits:
         raise ModelError(
@@ -95,10 +134,10 @@ def read_image(
         for tile in image.tile:
             if ";16" in str(tile[-1]):
                 raise ValueError("its pixels have more than 8 bits")
-        own = (_count_channels(image), image.height, image.width)
-        channels, height, width = resample[1:] or own
+        sizes = (_count_channels(image), image.height, image.width)
+        channels, height, width = resample[1:] or sizes
         # The header is read, but not the pixels yet.
-        room.check(math.prod(own), place)
+        room.check(math.prod(sizes), place)
         room.check(channels * height * width, place)
         image = image.convert(PILLOW_MODES[channels])
         if resample:

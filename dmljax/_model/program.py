@@ -1,0 +1,168 @@
+"""The program of a model: one compiled function of all dispatches."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from dmljax._check import ModelError, shortened
+from dmljax._directml.strides import read, write
+from dmljax._model.format import at_place
+from dmljax._model.output import Shown
+from dmljax._model.parse import Dispatch, Model
+
+# The content of the resources at one point of the program, by name.
+State = dict[str, jax.Array]
+# Versions of resources: the elements of each after a number of dispatches to it.
+Versions = dict[tuple[str, int], jax.Array]
+
+
+def execute(
+    model: Model, device: jax.Device | None
+) -> tuple[dict[str, np.ndarray], Shown]:
+    """Compiles the program of a model, and runs it.
+
+    Returns the final elements of each resource, and those that each command shows. An
+    error of the compiler or of the device is an error of the model.
+    """
+    try:
+        # A model is one compiled program, and may have NaNs to move. JAX's settings for
+        # debugging would refuse both, if the caller has turned them on.
+        with jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False):
+            buffers = jax.device_put(initial_state(model), device)
+            # JAX returns before the device has finished. device_get raises its errors.
+            versions = jax.device_get(jax.jit(program(model))(buffers))
+    except (jax.errors.JaxRuntimeError, MemoryError) as error:
+        raise ModelError(
+            f"{model.place}: the device could not run it: {one_line(error)}"
+        ) from error
+    elements = {name: resource.values for name, resource in model.resources.items()}
+    shown: Shown = {}
+    writes: Counter[str] = Counter()
+    for place, command in model.commands.items():
+        if isinstance(command, Dispatch):
+            for name in command.written:
+                writes[name] += 1
+                elements[name] = versions.get((name, writes[name]), elements[name])
+        else:
+            shown[place] = command, elements[command.resource]
+    return elements, shown
+
+
+def one_line(error: Exception) -> str:
+    """Returns the beginning of an error of JAX in one line, however many it has."""
+    return shortened(" ".join(str(error).split()), 300)
+
+
+def initial_state(model: Model) -> dict[str, np.ndarray]:
+    """Returns the initial content of the resources that are bound.
+
+    If all tensors in a resource are elements of its type, the program holds these
+    elements. Otherwise it holds bytes, and converts them at each dispatch.
+    """
+    state: dict[str, np.ndarray] = {}
+    for command in model.dispatches.values():
+        for field, tensor in command.desc.tensors().items():
+            name, begin, end = command.bindings[field]
+            resource = model.resources[name]
+            same = tensor.data_type == resource.data_type
+            aligned = begin % tensor.dtype.itemsize == 0
+            if same and aligned and end <= resource.values.nbytes:
+                state.setdefault(name, resource.values)
+            else:
+                state[name] = resource.content
+    return state
+
+
+def program(model: Model) -> Callable[[State], Versions]:
+    """Makes one function of all dispatches, from the initial content of the resources.
+
+    It returns the versions that a command shows, and the last ones, but none that no
+    dispatch has written: a model may have many resources, and each one in a program
+    takes time to compile.
+    """
+
+    def dmljax_model(initial: State) -> Versions:
+        state = dict(initial)
+        writes: Counter[str] = Counter()
+        versions: Versions = {}
+
+        def add(name: str) -> None:
+            version = name, writes[name]
+            if writes[name] and version not in versions:
+                values = model.resources[name].values
+                versions[version] = _elements(
+                    state[name], values.dtype, 0, values.nbytes
+                )
+
+        for place, command in model.commands.items():
+            if isinstance(command, Dispatch):
+                with at_place(place):
+                    _apply(command, state, initial)
+                writes.update(command.written)
+            else:
+                add(command.resource)
+        for name in state:
+            add(name)
+        return versions
+
+    return dmljax_model
+
+
+def _apply(command: Dispatch, state: State, initial: State) -> None:
+    """Runs a dispatch, and replaces the resources that it writes."""
+    elements = {}
+    for field, tensor in command.desc.tensors().items():
+        name, begin, end = command.bindings[field]
+        buffer = state[name]
+        if field in command.owned:
+            buffer = initial[name]
+        elements[field] = _elements(buffer, tensor.dtype, begin, end)
+    inputs = command.desc.input_tensors()
+    outputs = command.desc.output_tensors()
+    arrays = [read(tensor, elements[field]) for field, tensor in inputs.items()]
+    results = command.desc.evaluate(*arrays)
+    # Two outputs may lie in one resource: each is written to the last state.
+    for (field, tensor), result in zip(outputs.items(), results, strict=True):
+        name, begin, _ = command.bindings[field]
+        written = write(tensor, result, elements[field])
+        state[name] = _with_elements(state[name], written, begin)
+
+
+def _elements(buffer: jax.Array, dtype: np.dtype, begin: int, end: int) -> jax.Array:
+    """Returns some bytes of a buffer as elements of a type.
+
+    A buffer that is bound as another type than its own holds bytes. The bytes of an
+    element are in little-endian order, as they are on every platform of JAX.
+    """
+    # We take only as many elements as a tensor spans. When each dispatch took the rest
+    # of the buffer, XLA's compiler for CPUs needed 7 s for 200 dispatches on one
+    # buffer, and overflowed its stack for 400 (JAX 0.10.2).
+    width = dtype.itemsize
+    if buffer.dtype == dtype:
+        return buffer[begin // width : end // width]
+    part = buffer[begin:end]
+    if width > 1:
+        part = part.reshape(-1, width)
+    return _reinterpreted(part, dtype)
+
+
+def _reinterpreted(values: jax.Array, dtype: np.dtype) -> jax.Array:
+    """Returns the same bytes as elements of a type.
+
+    A program may return values and their bytes, too. Without the barrier, XLA's
+    compiler for GPUs puts both into one kernel, and a check that fails there ends the
+    process (JAX 0.11.2; openxla/xla#47373 is about the same check).
+    """
+    return lax.bitcast_convert_type(lax.optimization_barrier(values), dtype)
+
+
+def _with_elements(buffer: jax.Array, elements: jax.Array, begin: int) -> jax.Array:
+    """Replaces the elements of the buffer from a byte on."""
+    if buffer.dtype != elements.dtype:
+        elements = _reinterpreted(elements, buffer.dtype).ravel()
+    start = begin // buffer.dtype.itemsize
+    return jnp.concatenate([buffer[:start], elements, buffer[start + elements.size :]])
