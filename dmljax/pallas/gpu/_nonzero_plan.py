@@ -16,7 +16,6 @@ from dmljax.pallas.gpu import WARP
 
 TILE = WARP * BIT_WORD  # elements of a tile
 WARPS = 8  # of a program, at most
-FOUR_WARPS = 4  # Mosaic GPU starts warps in groups of four
 # Tiles of a chunk: a thread loads four bit words at once, 16 bytes. A line of so few
 # tiles has a chunk for each tile, so that more warps have work.
 CHUNK = 4
@@ -37,21 +36,23 @@ class NonzeroPlan:
     rows: int  # to write for each line, at most one for each element
     sizes: tuple[int, ...]  # of the dimensions that have a column
     fill: int | None  # the values of rows past the count; None leaves them alone
-    # The constants are read when a plan is made: tests set them to smaller numbers.
-    most_warps: int = dataclasses.field(default_factory=lambda: WARPS)
-    few_tiles: int = dataclasses.field(default_factory=lambda: FEW_TILES)
 
     @property
     def columns(self) -> int:
         """The values of a row."""
         return len(self.sizes)
 
+    @property
+    def tiles(self) -> int:
+        """The tiles of a line. The last one may be cut."""
+        return -(-self.elements // TILE)
+
     # SHORT LINES
 
     @property
     def is_short(self) -> bool:
-        """Whether a tile has one whole line or several. Otherwise a program has one."""
-        return self.elements <= TILE
+        """Whether a tile has one whole line or several. Otherwise programs share one."""
+        return self.tiles <= 1
 
     @property
     def group(self) -> int:
@@ -66,14 +67,9 @@ class NonzeroPlan:
     # LONG LINES
 
     @property
-    def tiles(self) -> int:
-        """The tiles of a line. The last one may be cut."""
-        return -(-self.elements // TILE)
-
-    @property
     def chunk(self) -> int:
         """The tiles of a chunk."""
-        return 1 if self.tiles <= self.few_tiles else CHUNK
+        return 1 if self.tiles <= FEW_TILES else CHUNK
 
     @property
     def chunks(self) -> int:
@@ -96,9 +92,8 @@ class NonzeroPlan:
     @property
     def warps(self) -> int:
         """The warps of a program."""
-        if self.is_short:
-            return self.most_warps
-        return min(-(-self.tiles // FOUR_WARPS) * FOUR_WARPS, self.most_warps)
+        # Mosaic GPU starts warps in groups of four.
+        return WARPS if self.is_short else min(-(-self.tiles // 4) * 4, WARPS)
 
     @property
     def programs(self) -> int:
@@ -116,8 +111,7 @@ class NonzeroPlan:
     @property
     def posts(self) -> int:
         """The number of posts: one for each program, if programs share a line."""
-        share_lines = not self.is_short and self.programs_of_line > 1
-        return self.programs if share_lines else 0
+        return self.programs if self.programs_of_line > 1 else 0
 
     @property
     def shared(self) -> list[tuple[int, Any]]:
