@@ -155,21 +155,24 @@ def test_a_sum_in_levels_is_the_running_sum(size):
 
 
 def large_constants(program, *arrays):
-    """How many elements the constants have in the code for a CPU, from 2^8 on."""
+    """How many elements the constants have in the code for a CPU, from 2^12 on.
+
+    The table of the walk has 2^11.
+    """
     text = jax.jit(program).lower(*arrays).compile().as_text()
     constants = re.findall(r"= \w+\[([\d,]+)\]\S* constant\(", text)
     elements = [math.prod(map(int, sizes.split(","))) for sizes in constants]
-    return {number for number in elements if number >= 2**8}
+    return {number for number in elements if number >= 2**12}
 
 
 @each_form
-@pytest.mark.parametrize("size", [None, 2**8])
+@pytest.mark.parametrize("size", [None, 2**12])
 def test_a_constant_mask_is_not_folded(form, size):
     """XLA computes on the host what has no barrier, for seconds if a mask is large.
 
     It converts the mask, and computes no bit words, sums and coordinates.
     """
-    mask = share(0.5, (2, 2**7, 2**8))
+    mask = share(0.5, (2, 2**8, 2**9))
 
     def program(more):
         x = jnp.asarray(mask)
@@ -180,14 +183,14 @@ def test_a_constant_mask_is_not_folded(form, size):
 
 
 def test_doors_fold_no_constant_mask():
-    mask = share(0.5, (2**16,))
+    mask = share(0.5, (2**17,))
     for program in (
-        lambda x: dnp.extract(mask, x, size=2**8),
+        lambda x: dnp.extract(mask, x, size=2**12),
         lambda x: dnp.extract(mask, x),
-        lambda x: (dnp.nonzero(jnp.asarray(mask), size=2**8), x),
+        lambda x: (dnp.nonzero(jnp.asarray(mask), size=2**12), x),
         lambda x: (dnp.nonzero(mask), x),
     ):
-        assert large_constants(program, np.ones(2**16, np.float32)) == {mask.size}
+        assert large_constants(program, np.ones(2**17, np.float32)) == {mask.size}
 
 
 # THE KERNELS
