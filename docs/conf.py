@@ -114,21 +114,26 @@ SEARCHED = {
         "masked_select",
         "masked_scatter",
         "masked_fill",
+        "gather",
     ),
     "index": ("which function",),
     "how_to/export": ("flatbuffers",),
     "how_to/nan": ("double where",),
+    "operators/one_hot": ("label smoothing", "cross entropy", "ignore_index"),
+    "operators/padding": ("reflect",),
     "tutorials/attention": (
         "attention mask",
         "causal mask",
         "key mask",
         "padding mask",
         "softmax",
+        "sliding window",
+        "kv cache",
     ),
-    "tutorials/compact": ("boolean mask", "overflow", "top_k"),
+    "tutorials/compact": ("boolean mask", "x[mask]", "overflow", "top_k", "optax"),
     "tutorials/devices": ("data parallel", "multiple GPUs", "shard_map"),
-    "tutorials/experts": ("mixture of experts", "MoE"),
-    "tutorials/images": ("random crop", "augmentation"),
+    "tutorials/experts": ("mixture of experts", "MoE", "ragged", "ragged_dot"),
+    "tutorials/images": ("random crop", "augmentation", "stft", "frames"),
     "tutorials/network": ("convolution", "flax", "equinox", "ReflectionPad2d"),
     "tutorials/sparse": ("segment_sum", "adjacency matrix"),
 }
@@ -206,10 +211,10 @@ def cut_empty_lines(app: sphinx.application.Sphinx, page: nodes.document) -> Non
 
 
 def hide_figures(app: sphinx.application.Sphinx, page: nodes.document) -> None:
-    """Keeps the pages of figures out of the search, where they hide those of users."""
+    """Keeps figures and pages for developers out of the search of users."""
     del page
     name = app.env.docname
-    if name.startswith("benchmarks_") or name == "development/tpu_estimates":
+    if name.startswith(("benchmarks_", "development/")):
         app.env.metadata[name]["nosearch"] = "yes"
 
 

@@ -68,6 +68,16 @@ ANSWERS = {
     "shard_map": "tutorials/devices",
     "flatbuffers": "how_to/export",
     "double where": "how_to/nan",
+    "x[mask]": "tutorials/compact",
+    "sliding window": "tutorials/attention",
+    "kv cache": "tutorials/attention",
+    "cross entropy": "operators/one_hot",
+    "label smoothing": "operators/one_hot",
+    "ragged": "tutorials/experts",
+    "moe": "tutorials/experts",
+    "stft": "tutorials/images",
+    "reflect": "operators/padding",
+    "gather": "faq",
 }
 
 
