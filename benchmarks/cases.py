@@ -1,23 +1,27 @@
 """The work that we time: `cases` yields every case of the ledger.
 
-`benchmarks.programs` has the programs of users. This file has operators alone.
+Programs of users are in `benchmarks.programs`, and NONZERO_COORDINATES alone is here.
 """
 
 import functools
 from collections.abc import Iterator
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
+
 import dmljax
-from benchmarks import calls, oracles, others
+from benchmarks import calls
 from benchmarks.case import FORMS, Case
 from benchmarks.data import Data
 from benchmarks.forms import with_plain
 from benchmarks.programs import programs
 from benchmarks.programs.padding import IMAGES
 
-# Bytes of small arrays. The smallest ones show the cost of a launch.
-SMALL = (2**12, 2**16, 2**20, 2**24)
-TYPES = ("float32", "float16", "uint8")
+# Elements of small arrays: they show the cost of a launch.
+SMALL = (2**10, 2**14, 2**18)
+# The share of the elements that is not zero, and the share that has room.
+DENSITIES = (0.02, 1 / 32), (0.1, 1 / 8), (0.1, 1), (0.5, 1)
 
 
 def cases(platform: str, elements: int) -> Iterator[Case]:
@@ -27,50 +31,42 @@ def cases(platform: str, elements: int) -> Iterator[Case]:
 
 
 def alone(elements: int) -> Iterator[Case]:
-    """NONZERO_COORDINATES, almost empty to full, with all rows and with some."""
-    line, (image,) = (elements,), IMAGES[elements]
-    for dtype in TYPES:
-        for density in (0.001, 0.01, 0.1, 0.5, 1.0):
-            yield nonzero(line, dtype, density)
-        for density in (0.001, 0.01, 0.1):
-            yield nonzero(line, dtype, density, size=int(1.25 * density * elements))
-        yield nonzero(image, dtype, 0.1)
-    for shape in (line, image):
-        yield nonzero(shape, "float32", 0.01, size=elements // 16)
-    yield nonzero(line, "float32", 0.01, size=min(1024, elements))
-    yield nonzero(line, "float32", 0.01, undefined=True)
+    """Stored arrays of all widths, with all rows and with some."""
+    for dtype in ("bool", "uint8", "bfloat16", "float32"):
+        for density, room in DENSITIES:
+            yield nonzero((elements,), dtype, density, room)
+    for density in (0.001, 1.0):
+        yield nonzero((elements,), "float32", density)
+    yield nonzero(IMAGES[elements][0], "float32", 0.1)
     for size in SMALL:
         if size < elements:
-            yield nonzero((size // 4,), "float32", 0.1)
+            yield nonzero((size,), "float32", 0.1)
 
 
-def nonzero(
-    shape: tuple[int, ...],
-    dtype: str,
-    density: float,
-    *,
-    undefined: bool = False,
-    size: int | None = None,
-) -> Case:
-    """Finds the non-zero elements; `density` is their share."""
-    x = Data(shape, dtype, density=density)
-    rows = Data((size or x.size, len(shape)), "uint32")
-    written = x.nonzeros() if undefined else rows.shape[0]
+def nonzero(shape: Any, dtype: str, density: float, room: float = 1) -> Case:
+    """Finds the non-zero elements; there is room for this share of them."""
+    x = Data(shape, dtype, high=2 if dtype == "bool" else 101, density=density)
+    size = None if room == 1 else int(x.size * room)
+    find = functools.partial(dmljax.nonzero_coordinates, size=size)
+    functions: dict[str, Any] = {"dmljax": find}
+    for form in FORMS:
+        functions[form] = functools.partial(find, implementation=form.split()[1])
+    rows = size or x.size
+    functions["jnp"] = functools.partial(jnp.argwhere, size=rows, fill_value=0)
+    functions["numpy"] = np.argwhere
+    functions["torch"] = _torch_argwhere
+    if dtype in ("bool", "uint8"):
+        functions["cub"] = lambda x: ("indices", rows, np.uint32)
     words = f"{dtype} {shape}, {density:.1%} non-zero"
-    words += ", undefined tail" if undefined else ""
-    options: Any = {"fill": None if undefined else 0, "size": size}
-    ours = functools.partial(dmljax.nonzero_coordinates, **options)
     return Case(
         "nonzero_coordinates",
         words + (f", {size} rows" if size else ""),
         (x,),
-        rows,
-        {
-            "dmljax": ours,
-            **{f: functools.partial(ours, implementation=f.split()[1]) for f in FORMS},
-            **others.nonzero_coordinates(dtype, undefined=undefined, size=size),
-        },
-        functools.partial(oracles.nonzero_coordinates, undefined=undefined, size=size),
-        # The count has 4 bytes, as a coordinate has.
-        moved=x.nbytes + (written * len(shape) + 1) * 4,
+        functions,
     )
+
+
+def _torch_argwhere(x: Any) -> Any:
+    import torch
+
+    return torch.argwhere(x)

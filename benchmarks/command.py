@@ -1,6 +1,6 @@
 """The shared part of the commands: arguments, circumstances, choosing cases.
 
-`benchmarks.run`, `benchmarks.scaling` and `benchmarks.tpu` are commands.
+`benchmarks.run`, `benchmarks.scaling`, `benchmarks.compare`, `benchmarks.shapes`.
 """
 
 import argparse

@@ -8,8 +8,6 @@ import numpy as np
 
 # Odd, and no divisor of any size: no two rows of an array are alike.
 BLOCK = 2**20 + 7
-# The largest random number plus 1, and the mean of the random numbers.
-HIGH, MEAN = 101, 50.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,36 +23,23 @@ class Data:
       high: the largest number plus 1.
       density: the share of the elements that keep their number; all others become 0.
       seed: arrays with different seeds differ.
-      values: numbers to repeat, in place of random numbers.
     """
 
     shape: tuple[int, ...]
     dtype: str
     low: int = 1
-    high: int = HIGH
+    high: int = 101
     density: float = 1.0
     seed: int = 0
-    values: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:
         """The number of elements."""
         return math.prod(self.shape)
 
-    @property
-    def nbytes(self) -> int:
-        """The bytes of all elements."""
-        return self.size * np.dtype(self.dtype).itemsize
-
     def array(self) -> np.ndarray:
         """The array. The newest arrays stay in memory."""
         return _array(self)
-
-    def nonzeros(self) -> int:
-        """The number of elements that are not zero, without making the array."""
-        block = _block(self) != 0
-        blocks, rest = divmod(self.size, block.size)
-        return int(blocks * block.sum() + block[:rest].sum())
 
 
 @functools.lru_cache(maxsize=4)
@@ -63,8 +48,6 @@ def _array(data: Data) -> np.ndarray:
 
 
 def _block(data: Data) -> np.ndarray:
-    if data.values:
-        return np.array(data.values, data.dtype)
     random = np.random.default_rng(data.seed)
     length = min(BLOCK, data.size)
     numbers = random.integers(data.low, data.high, length)

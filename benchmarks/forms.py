@@ -32,16 +32,17 @@ from dmljax._padding import PADDING
 
 ALL_ROWS = "^nonzero_coordinates (float32|uint8) .*[15]0.0% non-zero forward"
 # From 2^20 elements on, the kernel of NONZERO_COORDINATES is the default.
-SMALL = r"^nonzero_coordinates (elements|rows|edges).*\((262144|16384|4096|1),"
-LARGE = r"^nonzero_coordinates (elements|rows|edges).*\((?!262144|16384|4096|1,)"
+SELECTED = r"^nonzero_coordinates (elements|half|rows|edges|tokens kept).*"
+FEWER = r"262144|16384|4096, 64|1, 512|64, 64|16, 1024"
+SMALL, LARGE = rf"{SELECTED}\(({FEWER})", rf"{SELECTED}\((?!{FEWER})"
 PADDED = "^padding (reflect padding|mean|patches|REFLECTION).* forward"
 WRITTEN = "^padding (reflect padding|6 reflect).* forward"
 # Without a kernel, the form changes at 2^23 elements: FEW is below, and MANY from there
 # on.
-FEW = r"elements above a limit, float32 \((16384|262144|1048576|4194304),"
-MANY = r"elements above a limit, float32 \((8388608|16777216),"
+FEW = r"elements above a limit, .* float32 \((16384|262144|1048576|4194304),"
+MANY = r"elements above a limit, .* float32 \((8388608|16777216),"
 SEARCHED = (
-    r"^nonzero_coordinates elements above a limit, float32 \((16777216|67108864),"
+    r"^nonzero_coordinates elements above a limit, .* float32 \((16777216|67108864),"
 )
 
 
@@ -117,7 +118,7 @@ FORMS = {
     ),
     # PADDING on a CPU by two plain forms: joined strips, and a gather.
     "join": Plain("cpu", PADDED, _dict(PADDING.on_platform, cpu=_padding_forms.joined)),
-    "gather": Plain("cpu tpu", PADDED, _dict(PADDING.on_platform, clear=True)),
+    "gather": Plain("cpu", PADDED, _dict(PADDING.on_platform, clear=True)),
     # PADDING on a CPU or GPU: we gather the last axis first, or the first axis first.
     "first axis first": Plain(
         "cpu gpu",

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 RESULTS = pathlib.Path(__file__).with_name("results")
-VERSIONED = ("jax", "numpy", "torch", "onnxruntime", "libtpu")
+VERSIONED = ("jax", "numpy", "torch")
 SPEEDS = ("copy_gb_per_s", "fill_gb_per_s")
 RUN = ("device", "date", "commit", "command", "python", *VERSIONED, *SPEEDS)
 # The columns that identify a case, and its other columns.

@@ -1,12 +1,15 @@
-"""The libraries: each converts arrays, prepares a call, and returns elements.
+"""The libraries: each converts arrays, prepares a call, and returns elements."""
 
-`benchmarks.others` and `benchmarks.programs` have the calls.
-"""
-
+import ctypes
 import dataclasses
 import functools
+import importlib
 import importlib.util
+import pathlib
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,8 +17,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-from benchmarks.others import module, torch_device
 
 POISON = 0xA5
 Call = Callable[..., Any]
@@ -43,12 +44,16 @@ class Library:
     """NumPy, and the default methods of the other libraries.
 
     Attributes:
-      needs: the modules that must be installed.
+      module: the module that must be installed.
       platforms: JAX's platforms on which it is a contender.
     """
 
-    needs: tuple[str, ...] = ("numpy",)
+    module = "numpy"
     platforms: tuple[str, ...] = ("cpu",)
+
+    def missing(self) -> str:
+        """The name of a part that is not installed."""
+        return "" if importlib.util.find_spec(self.module) else self.module
 
     def put(self, array: np.ndarray) -> Any:
         """An array of the library, on the device."""
@@ -73,17 +78,11 @@ class Library:
         """Frees memory that the library keeps for later."""
 
 
-class OnnxRuntime(Library):
-    """ONNX Runtime. It takes and returns NumPy's arrays."""
-
-    needs = ("onnx", "onnxruntime")
-
-
 class Jax(Library):
     """JAX: dmljax and jax.numpy."""
 
-    needs = ("jax",)
-    platforms: tuple[str, ...] = ("cpu", "gpu")
+    module = "jax"
+    platforms = ("cpu", "gpu")
 
     def put(self, array: np.ndarray) -> jax.Array:
         """The array on JAX's first device."""
@@ -144,41 +143,94 @@ def _gather(output: jax.Array, positions: jax.Array) -> jax.Array:
 class Torch(Library):
     """PyTorch, eagerly."""
 
-    needs = ("torch",)
+    module = "torch"
     platforms = ("cpu", "gpu")
 
     def put(self, array: np.ndarray) -> Any:
         """A tensor on JAX's device. PyTorch does not know NumPy's bfloat16."""
-        torch = module("torch")
+        import torch
+
+        # On a GPU, PyTorch may multiply float32 in TF32, as XLA does.
+        torch.set_float32_matmul_precision("high")
         if array.dtype == "bfloat16":
             tensor = torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
         else:
             tensor = torch.from_numpy(array)
-        return tensor.to(torch_device())
-
-    def prepare(self, function: Call, arrays: Arrays, jit: bool = True) -> Prepared:
-        """On a GPU, PyTorch may multiply float32 in TF32, as XLA does."""
-        module("torch").set_float32_matmul_precision("high")
-        return super().prepare(function, arrays)
+        return tensor.to("cuda" if jax.default_backend() == "gpu" else "cpu")
 
     def wait(self, result: Any) -> None:
         """Waits for all launches."""
-        if torch_device() == "cuda":
-            module("torch").cuda.synchronize()
+        import torch
+
+        if jax.default_backend() == "gpu":
+            torch.cuda.synchronize()
 
     def take(self, output: Any, positions: np.ndarray) -> np.ndarray:
-        """Gathers on the device."""
-        where = module("torch").from_numpy(positions).to(output.device)
+        """Gathers on the device. NumPy does not know bfloat16."""
+        import torch
+
+        where = torch.from_numpy(positions).to(output.device)
         taken = output.detach().reshape(-1)[where].cpu()
-        if taken.dtype == module("torch").bfloat16:
+        if taken.dtype == torch.bfloat16:
             taken = taken.float()
         elements: np.ndarray = taken.numpy()
         return elements
 
     def release(self) -> None:
         """Empties the cache of the GPU's memory."""
-        if torch_device() == "cuda":
-            module("torch").cuda.empty_cache()
+        import torch
+
+        if jax.default_backend() == "gpu":
+            torch.cuda.empty_cache()
+
+
+class Cub(Jax):
+    """CUB's DeviceSelect, by the functions of cub.cu, on arrays of JAX.
+
+    A function is a name and options: the number of rows, and the least element.
+    """
+
+    platforms = ("gpu",)
+
+    def missing(self) -> str:
+        """CUB is compiled by nvcc."""
+        return "" if _nvcc() else "nvcc"
+
+    def prepare(self, function: Call, arrays: Arrays, jit: bool = True) -> Prepared:
+        """The call of a function of the library."""
+        (x,) = arrays
+        name, rows, dtype, *options = function(x)
+        output, count = jnp.zeros(rows, dtype), jnp.zeros(1, np.int32)
+        jax.block_until_ready((x, output, count))
+        places = [
+            ctypes.c_void_p(a.unsafe_buffer_pointer()) for a in (x, output, count)
+        ]
+        select = getattr(_cub(), name)
+
+        def run() -> jax.Array:
+            error = select(*places, ctypes.c_longlong(x.size), *options)
+            if error:
+                raise RuntimeError(f"CUDA's error {error}")
+            return output
+
+        return Prepared(run, lambda _: _cub().finish())
+
+    def before_check(self, result: Any) -> None:
+        """The output was zero, and CUB leaves the elements past the count so."""
+        _cub().finish()
+
+
+def _nvcc() -> str | None:
+    return shutil.which("nvcc", path="/usr/local/cuda/bin") or shutil.which("nvcc")
+
+
+@functools.cache
+def _cub() -> Any:
+    source = pathlib.Path(__file__).with_name("cub.cu")
+    library = pathlib.Path(tempfile.mkdtemp(), "cub.so")
+    options = ["-O3", "-std=c++17", "-arch=native", "-shared", "-Xcompiler", "-fPIC"]
+    subprocess.run([_nvcc(), *options, "-o", library, source], check=True)
+    return ctypes.CDLL(str(library))
 
 
 _JAX = Jax()
@@ -189,7 +241,7 @@ ALL: dict[str, Library] = {
     "reference": _JAX,
     "numpy": Library(),
     "torch": Torch(),
-    "onnxruntime": OnnxRuntime(),
+    "cub": Cub(),
 }
 
 
@@ -198,9 +250,8 @@ def available(platform: str) -> dict[str, Library]:
     found = {}
     for name, library in ALL.items():
         if platform in library.platforms:
-            missing = [need for need in library.needs if not _installed(need)]
-            if missing:
-                print(f"{name} is left out: no {', '.join(missing)}", file=sys.stderr)
+            if library.missing():
+                print(f"{name} is left out: no {library.missing()}", file=sys.stderr)
             else:
                 found[name] = library
     return found
@@ -208,9 +259,5 @@ def available(platform: str) -> dict[str, Library]:
 
 def versions(libraries: Mapping[str, Library]) -> dict[str, str]:
     """The versions of the modules of these libraries."""
-    names = {"numpy"} | {name for one in libraries.values() for name in one.needs}
-    return {name: module(name).__version__ for name in sorted(names)}
-
-
-def _installed(name: str) -> bool:
-    return importlib.util.find_spec(name) is not None
+    names = {"numpy", *(library.module for library in libraries.values())}
+    return {name: importlib.import_module(name).__version__ for name in sorted(names)}

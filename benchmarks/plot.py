@@ -1,4 +1,4 @@
-"""Tables and pictures of the ledger.
+"""Tables and a picture of the ledger.
 
     python -m benchmarks.plot
 
@@ -10,16 +10,20 @@ for each table of the ledger.
 import pathlib
 import re
 import statistics
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
 
 from benchmarks import ledger
 from benchmarks.collectives import show_bytes
 from benchmarks.ledger import Line, Lines
-from benchmarks.pictures import draw_bars
-from benchmarks.programs import TEN
+from benchmarks.programs import PROGRAMS
+from benchmarks.shapes import BEHIND, TABLE
+from docs import drawing
 
-README = pathlib.Path(__file__).parent.parent / "README.md"
-DOCS = README.with_name("docs")
+DOCS = pathlib.Path(__file__).parent.parent / "docs"
 # docs/benchmarks.md has figures of these devices.
 GPU, CPU = "NVIDIA H200", "x86_64 CPU"
 NEWEST = f"{CPU}, newest JAX"
@@ -30,7 +34,7 @@ NAMES = {
     "jnp": "jax.numpy",
     "torch": "PyTorch",
     "numpy": "NumPy",
-    "onnxruntime": "ONNX Runtime",
+    "cub": "CUB",
     "reference": "without",
 }
 # The sections of a page: the title, and the context of the cases.
@@ -38,33 +42,36 @@ SECTIONS = {
     "Programs": "program",
     "One operator": "operator",
     "Calls of small arrays outside of `jit`": "call",
-    "Tracing and compiling": "tracing",
+    "Shapes": "shape",
 }
-ON_TPUS = {
-    "One operator": "operator",
-    "Between two elementwise operations": "pipeline",
-}
-# The bars of a program. Each shows the fastest contender of its pattern.
-BARS = {
+# The contenders of each column, by the library's name.
+BEST = {
     "dmljax": "dmljax",
     "best in jax.numpy": "jnp.*",
-    "best in PyTorch": "torch.*",
+    "PyTorch": "torch.*",
+    "NumPy": "numpy",
+    "CUB": "cub",
 }
-COUNTS = "2 devices", "4 devices", "8 devices"
-# The programs of the page's table, and how most users write them in jax.numpy.
+# The programs of the page's table and picture, and how most users write them.
 FRONT = {
     "causal softmax": "jnp tril",
     "causal attention": "jnp tril",
+    "label smoothing": "jnp one_hot",
+    "masked mean": "jnp where",
     "reflect padding between two operations": "jnp",
+    "frames of a signal": "jnp",
     "6 reflect-padded convolutions": "jnp",
     "elements above a limit": "jnp",
+    "half of the elements above a limit": "jnp",
     "rows of a mask": "jnp",
     "rows of a mask and back": "jnp",
+    "tokens kept in each sequence": "jnp where",
+    "tokens by 64 experts": "jnp argsort",
     "edges of graphs": "jnp",
 }
-# The programs in the page's picture.
-SHOWN = (*TEN, "causal attention", "6 reflect-padded convolutions")
 MARK = "<!-- python -m benchmarks.plot writes the table of {}. -->\n"
+# The picture's width and the height of a row in inches, and the letters of a line.
+WIDTH, ROW, LETTERS = 5.0, 0.17, 74
 
 Key = tuple[str, ...]
 Row = Mapping[str, Line]
@@ -72,28 +79,28 @@ Row = Mapping[str, Line]
 
 def best(row: Row, pattern: str) -> float | None:
     """The least wall time of the contenders that match the pattern."""
-    found = []
-    for name, line in row.items():
-        if re.fullmatch(pattern, name):
-            found.append(line["wall_ms"])
+    found = [x["wall_ms"] for name, x in row.items() if re.fullmatch(pattern, name)]
     return min(found, default=None)
 
 
 def split(key: Key) -> tuple[str, str]:
-    """The name of a program, and the type and sizes of its first array."""
-    name, *sizes = re.split(r", (?=\w+ \()", key[1])
-    return name, ", ".join(sizes)
+    """The program, and its choice, its type and the sizes of its first array."""
+    found = [name for name in PROGRAMS if key[1].startswith(f"{name}, ")]
+    name = max(found, key=len, default="")
+    return name, key[1].removeprefix(f"{name}, ")
 
 
-def large_programs(lines: Lines) -> Iterator[tuple[Key, Row]]:
-    """Each program in its first type, once on large arrays."""
-    first: dict[str, str] = {}
+def front_programs(lines: Lines) -> Iterator[tuple[str, str, Row]]:
+    """The programs of `FRONT` in their first type, forward and on large arrays."""
+    rows: dict[str, tuple[str, Row]] = {}
     for key, row in lines.items():
-        elements = next(iter(row.values()))["elements"]
-        if key[3] == "program" and elements >= LARGE and "dmljax" in row:
-            name, sizes = split(key)
-            if first.setdefault(name, sizes) == sizes:
-                yield key, row
+        name, words = split(key)
+        large = next(iter(row.values()))["elements"] >= LARGE
+        if key[2:] == ("forward", "program") and large and "dmljax" in row:
+            rows.setdefault(name, (words, row))
+    for name in FRONT:
+        if name in rows:
+            yield name, *rows[name]
 
 
 # TABLES
@@ -124,18 +131,37 @@ def _digits(number: float | None) -> str:
     return shown.rstrip(".")
 
 
+def _bold(numbers: Sequence[float | None]) -> list[str]:
+    """The numbers with three digits, the least in bold."""
+    least = min(number for number in numbers if number is not None)
+    shown = map(_digits, numbers)
+    return [f"**{x}**" if x == _digits(least) else x for x in shown]
+
+
 def front_table(gpu: Lines, cpu: Lines) -> str:
     """A few programs, in milliseconds on a GPU and on a CPU."""
-    columns = ["dmljax", "jax.numpy", "its best spelling", "PyTorch"]
     rows = []
     for device, lines in (("GPU", gpu), ("CPU", cpu)):
-        for key, row in large_programs(lines):
-            name, sizes = split(key)
-            if name in FRONT and key[2] == "forward":
-                patterns = ("dmljax", FRONT[name], "jnp.*", "torch.*")
-                times = [_digits(best(row, pattern)) for pattern in patterns]
-                rows.append([f"{name}, {sizes}", device, *times])
-    return table_of(["program", "on", *columns], rows)
+        for name, words, row in front_programs(lines):
+            patterns = ("dmljax", FRONT[name], "jnp.*", "torch.*", "numpy|cub")
+            times = _bold([best(row, pattern) for pattern in patterns])
+            rows.append([f"{name}, {words}", device, *times])
+    columns = "program", "on", "dmljax", "jax.numpy", "its best spelling"
+    return table_of([*columns, "PyTorch", "NumPy or CUB"], rows)
+
+
+def shapes_table() -> str:
+    """For each shape, our time divided by that of the best spelling of jax.numpy."""
+    devices = {"GPU": GPU, "CPU": CPU, "CPU, newest JAX": NEWEST}
+    found: dict[str, dict[str, str]] = {}
+    for column, device in devices.items():
+        for key, row in ledger.lines(TABLE.format(device)).items():
+            others = best(row, "jnp.*")
+            ratio = row["dmljax"]["wall_ms"] / others if others else 0.0
+            shown = f"**{ratio:.2f}**" if ratio > BEHIND else f"{ratio:.2f}"
+            found.setdefault(f"{key[0]}: {_case(key)}", {})[column] = shown
+    rows = [[name, *(row.get(n, "-") for n in devices)] for name, row in found.items()]
+    return table_of(["shape", *devices], rows)
 
 
 def cpu_table(lines: Lines, newest: Lines) -> str:
@@ -146,7 +172,6 @@ def cpu_table(lines: Lines, newest: Lines) -> str:
         f"jax.numpy, JAX {later}": (newest, "jnp.*"),
         "PyTorch": (lines, "torch.*"),
         "NumPy": (lines, "numpy.*"),
-        "ONNX Runtime": (lines, "onnxruntime.*"),
     }
     ratios: dict[str, dict[str, list[float]]] = {}
     for name, (every, pattern) in columns.items():
@@ -175,6 +200,7 @@ def with_tables(text: str) -> str:
     gpu, cpu = ledger.lines(GPU), ledger.lines(CPU)
     tables = {
         "a few programs": front_table(gpu, cpu),
+        "shapes": shapes_table(),
         "CPUs": cpu_table(cpu, ledger.lines(NEWEST)),
     }
     for what, table in tables.items():
@@ -184,15 +210,6 @@ def with_tables(text: str) -> str:
 
 
 # PAGES
-
-
-def of_context(lines: Lines, context: str) -> dict[str, Lines]:
-    """The cases of a context, by operator."""
-    found: dict[str, Lines] = {}
-    for key, row in lines.items():
-        if key[3] == context:
-            found.setdefault(key[0], {})[key] = row
-    return found
 
 
 def versions(lines: Mapping[Key, Row]) -> str:
@@ -212,28 +229,15 @@ def figures(lines: Lines) -> str:
     rows = []
     for key, row in lines.items():
         others = sorted(
-            (line["wall_ms"] or 0, name)
-            for name, line in row.items()
-            if name != "dmljax"
+            (line["wall_ms"], name) for name, line in row.items() if name != "dmljax"
         )
         cells = (f"{name_of(name)} {_digits(ms)}" for ms, name in others)
         ours = row.get("dmljax", {})
-        times = _digits(ours.get("wall_ms")), _digits(ours.get("ms"))
         share = ours.get("share")
         shown = "-" if share is None else f"{share:.2f}"
-        rows.append([_case(key), *times, shown, "; ".join(cells)])
-    return table_of(["case", "dmljax", "on the device", "share", "others"], rows)
-
-
-def tracing_figures(lines: Lines) -> str:
-    """The times of tracing and compiling, of dmljax and of jax.numpy."""
-    rows = []
-    for key, row in lines.items():
-        ours, theirs = row["dmljax"], row["jnp"]
-        lower = f"{ours['lower_ms']:.0f} / {theirs['lower_ms']:.0f}"
-        both = f"{ours['compile_ms']:.0f} / {theirs['compile_ms']:.0f}"
-        rows.append([_case(key), lower, both])
-    return table_of(["case", "trace and lower", "compile, too"], rows)
+        times = _digits(ours.get("wall_ms")), shown
+        rows.append([_case(key), *times, "; ".join(cells)])
+    return table_of(["case", "dmljax", "share", "others"], rows)
 
 
 def device_page(stem: str) -> str:
@@ -246,14 +250,12 @@ def device_page(stem: str) -> str:
         "measured](benchmarks.md#how-it-is-measured) says what a column means. "
         f"Versions: {versions(lines)}.",
     ]
-    if any(True for _ in large_programs(lines)):
-        parts.append(f"![Programs in several libraries.](benchmarks_{stem}.svg)")
     for title, context in SECTIONS.items():
-        by_operator = of_context(lines, context)
-        parts += [f"## {title}"] if by_operator else []
-        show = tracing_figures if context == "tracing" else figures
-        for operator, rows in by_operator.items():
-            parts += [f"### {operator}", show(rows)]
+        cases = {key: row for key, row in lines.items() if key[3] == context}
+        parts += [f"## {title}"] if cases else []
+        for operator in dict.fromkeys(key[0] for key in cases):
+            rows = {key: row for key, row in cases.items() if key[0] == operator}
+            parts += [f"### {operator}", figures(rows)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -262,25 +264,20 @@ def scaling_page(stem: str) -> str:
     lines = ledger.lines(stem)
     every = [line for row in lines.values() for line in row.values()]
     counts = sorted({line["contender"] for line in every}, key=lambda n: (len(n), n))
-    own = [count for count in counts if not count.startswith("jnp")]
     parts = [
         f"# Figures: several devices, {every[0]['device']}",
-        "Milliseconds of the slowest device, by its own clock, waiting for others "
-        "included; medians of many calls. A program beside jax.numpy (jnp) has those "
-        "of the host's clock. In brackets are two "
-        "[efficiencies](benchmarks.md#on-several-h200s): beside one device with its "
-        "default code, and beside one with the same. The last column is what each "
-        f"device sends, if all devices work. Versions: {versions(lines)}.",
-        f"![Efficiency by the number of devices.](benchmarks_{stem}.svg)",
+        "Milliseconds of wall time, and medians of many calls. In brackets is the "
+        "[efficiency](benchmarks.md#on-several-h200s) beside one device. The last "
+        f"column is what each device sends. Versions: {versions(lines)}.",
     ]
     for context in sorted({key[3] for key in lines}, reverse=True):
         rows = []
         for key, row in lines.items():
             if key[3] == context:
                 times = [_efficiency(row.get(count)) for count in counts]
-                most = max(row.keys() & set(own), key=own.index)
-                sent = show_bytes(row[most].get("sent"))
-                rows.append([f"{key[0]}, {_case(key)}", *times, sent])
+                sent = max(line["sent"] or 0 for line in row.values())
+                work = f"{key[0]}, {_case(key)}"
+                rows.append([work, *times, show_bytes(sent)])
         columns = ["work", *counts, "sent"]
         parts += [f"## {context.capitalize()}", table_of(columns, rows)]
     return "\n\n".join(parts) + "\n"
@@ -289,100 +286,51 @@ def scaling_page(stem: str) -> str:
 def _efficiency(line: Line | None) -> str:
     if line is None:
         return "-"
-    pair = f"{line['efficiency']:.2f}, {line['efficiency_of_form']:.2f}"
-    return f"{line['ms'] or line['wall_ms']:.4g} ({pair})"
-
-
-def estimates_page(stem: str) -> str:
-    """All estimates for TPUs."""
-    lines = ledger.lines(stem)
-    parts = [
-        "# Appendix: estimates for TPUs",
-        "[Estimates for TPUs](../benchmarks.md#estimates-for-tpus) says what the "
-        f"columns mean. Nothing was measured on a chip. Versions: {versions(lines)}.",
-    ]
-    # Words break on a phone if there are more columns.
-    units = {"moved_mb": (1, ".1f"), "cycles": (1e3, ".0f"), "estimated_ms": (1, ".3g")}
-    columns = ["case", "MB moved", "1000 cycles", "estimated ms"]
-    for title, context in ON_TPUS.items():
-        parts.append(f"## {title}")
-        for operator, rows in of_context(lines, context).items():
-            names = list(dict.fromkeys(name for row in rows.values() for name in row))
-            cells = []
-            for key, row in rows.items():
-                cell = [key[1]]
-                for column, (unit, form) in units.items():
-                    numbers = dict.fromkeys(names, "-")
-                    for name, line in row.items():
-                        numbers[name] = f"{line[column] / unit:{form}}"
-                    cell.append(" / ".join(numbers.values()))
-                cells.append(cell)
-            words = f"A cell has: {' / '.join(map(name_of, names))}."
-            parts += [f"### {operator}", words, table_of(columns, cells)]
-    return "\n\n".join(parts) + "\n"
+    return f"{line['wall_ms']:.4g} ({line['efficiency']:.2f})"
 
 
 def write_pages(docs: pathlib.Path = DOCS) -> None:
-    """Writes a page of each table of the ledger, and a picture of each device."""
+    """Writes a page of each table of the ledger."""
     for path in sorted(ledger.RESULTS.glob("*.csv")):
-        if path.stem == "tpu":
-            (docs / "development").mkdir(exist_ok=True)
-            page = docs / "development" / "tpu_estimates.md"
-            page.write_text(estimates_page(path.stem))
-        elif path.stem.endswith("-scaling"):
-            page = docs / f"benchmarks_{path.stem}.md"
-            page.write_text(scaling_page(path.stem))
-            draw_scaling(ledger.lines(path.stem), page.with_suffix(".svg"))
-        elif path.stem not in ("runs", "cases"):
-            page = docs / f"benchmarks_{path.stem}.md"
-            page.write_text(device_page(path.stem))
-            programs = dict(large_programs(ledger.lines(path.stem)))
-            draw_programs(programs, page.with_suffix(".svg"))
+        if path.stem not in ("runs", "cases"):
+            several = path.stem.endswith("-scaling")
+            page = scaling_page(path.stem) if several else device_page(path.stem)
+            (docs / f"benchmarks_{path.stem}.md").write_text(page)
 
 
-# PICTURES
+# THE PICTURE
 
 
-def draw_programs(programs: Mapping[Key, Row], path: pathlib.Path) -> None:
-    """Bars for each program; a bar's length is in times of dmljax."""
-    if not programs:
-        return
-    groups = {}
-    for key, row in programs.items():
-        bars = {}
-        for bar, pattern in BARS.items():
-            ms = best(row, pattern)
-            if ms:
-                bars[bar] = ms / row["dmljax"]["wall_ms"], _digits(ms)
-        groups[_case(key)] = bars
-    device = next(iter(programs.values()))["dmljax"]["device"]
-    title = "Milliseconds of wall time; less is better."
-    draw_bars(f"{title}\n{device}, {versions(programs)}", BARS, groups, path)
-
-
-def draw_scaling(lines: Lines, path: pathlib.Path) -> None:
-    """Bars for each work; a bar's length is the efficiency of weak scaling."""
-    groups: dict[str, dict[str, tuple[float, str]]] = {}
-    for key, row in lines.items():
-        scaling, axes = key[3].split(" scaling, ")
-        if scaling == "weak":
-            bars = groups.setdefault(f"{key[0]}, {_case(key)}, {axes}", {})
-            for name, line in row.items():
-                if name in COUNTS:
-                    efficiency = line["efficiency"]
-                    bars[name] = efficiency, f"{efficiency:.2f}"
-    draw_bars("Efficiency beside one device; 1 is best.", COUNTS, groups, path)
+def draw_programs(lines: Lines, path: pathlib.Path) -> None:
+    """Bars for each program: the fastest has the length 1, and half the speed 0.5."""
+    colours = dict(zip(BEST, [*drawing.LINES, "#808080"], strict=True))
+    top = 0.0  # in rows: one row for a line of words or a bar
+    with mpl.rc_context(drawing.STYLE):
+        figure = Figure()
+        axes = figure.add_axes((0, 0, 1, 1))
+        for name, words, row in front_programs(lines):
+            times = {bar: best(row, pattern) for bar, pattern in BEST.items()}
+            known = {bar: ms for bar, ms in times.items() if ms}
+            text = textwrap.wrap(f"{name}, {words}", LETTERS)
+            axes.text(0, top, "\n".join(text), va="top")
+            top += len(text)
+            for bar, ms in known.items():
+                length = min(known.values()) / ms
+                drawn = axes.barh(top + 0.5, length, 0.9, color=colours[bar])
+                axes.bar_label(drawn, [f"{_digits(ms)} {bar}"], padding=2)
+                top += 1
+            top += 0.5
+        figure.set_size_inches(WIDTH, ROW * top)
+        axes.set(xlim=(0, 1.4), ylim=(top, -0.5))
+        axes.set_axis_off()
+        path.write_text(drawing.text_of(figure), encoding="utf-8")
 
 
 def main() -> None:
-    """Writes the marked tables of two pages, and the picture of the overview."""
-    for page in (DOCS / "benchmarks.md", README):
-        page.write_text(with_tables(page.read_text()))
-    programs = list(large_programs(ledger.lines(GPU)))
-    # The first row of a name is its forward pass.
-    shown = {split(key)[0]: (key, row) for key, row in reversed(programs)}
-    chosen = [shown[name] for name in SHOWN if name in shown]
-    draw_programs(dict(chosen), DOCS / "benchmarks_overview.svg")
+    """Writes the marked tables of the page, and its picture."""
+    page = DOCS / "benchmarks.md"
+    page.write_text(with_tables(page.read_text()))
+    draw_programs(ledger.lines(GPU), DOCS / "benchmarks_overview.svg")
 
 
 if __name__ == "__main__":

@@ -5,30 +5,32 @@
     python -m benchmarks.shapes --write          writes the table into the ledger, too
 
 A line has the milliseconds of each spelling inside `jit`, and our time divided by the
-best of the others; BEHIND marks more than 1.15. A gradient is that of a sum of squares,
-with its value. On a GPU, first axes are 16 times as long. We compare all results.
+best of the others; BEHIND marks more than 1.15. On a GPU, first axes are 16 times as
+long. Gradients are those of floats by the last array, with the result. We compare all
+results.
 """
 
-import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 import dmljax as dml
 from benchmarks import ledger
+from benchmarks.case import Case
 from benchmarks.command import circumstances, device_name, named, parsed
 from benchmarks.data import Data
 from benchmarks.libraries import ALL
 from benchmarks.programs.nonzero_coordinates import scatter, scatter_coordinates
 from benchmarks.programs.padding import take_indices
-from benchmarks.timing import wall_times
+from benchmarks.programs.program import gradient, spellings
+from benchmarks.run import time_case
 from dmljax import numpy as dnp
 
 BEHIND = 1.15
+TABLE = "{} shapes"  # the name of a device's table in the ledger
 F, B, U, BOOL = "float32", "bfloat16", "uint8", "bool"
 # Sizes, the elements before and after each axis, the mode, and the type.
 PADDED = (
@@ -79,49 +81,29 @@ SQUARES = (
 )
 
 
-class Shape(NamedTuple):
-    """Work by contender, and its arrays. A gradient is by the last array."""
-
-    operator: str
-    work: str
-    spellings: dict[str, Callable[..., Any]]
-    arrays: list[Data]
-    gradient: bool = False
-
-    @property
-    def name(self) -> str:
-        """The work, and the type and sizes of the last array."""
-        return f"{self.work}, {self.arrays[-1].dtype} {self.arrays[-1].shape}"
-
-    @property
-    def label(self) -> str:
-        """The unique text."""
-        return f"{self.operator} {self.name}" + " gradient" * self.gradient
-
-
-def scan() -> Iterator[Shape]:
-    """All shapes, with gradients of floats."""
+def scan() -> Iterator[Case]:
+    """A case for each shape and direction."""
     times = 1 if jax.default_backend() == "cpu" else 16
-    for make, table in MAKERS.items():
+    for (operator, work), table in WORK.items():
         for (length, *sizes), *options, dtype in table:
-            shape = make((length * times, *sizes), dtype, *options)
-            yield shape
-            if dtype in (F, B) and make not in (lines, matrices, labels):
-                yield shape._replace(gradient=True)
+            shape = (length * times, *sizes)
+            words, functions, *arrays = work(shape, dtype, *options)
+            x = arrays[-1]
+            name = f"{words}, {x.dtype} {x.shape}"
+            made = tuple(arrays)
+            case = Case(operator, name, made, functions, context="shape", rtol=0.02)
+            yield case
+            if dtype in (F, B) and work in (pad, extract, compress, select, tril):
+                yield gradient(case, [len(arrays) - 1])
 
 
-def spell(run: Callable[..., Any], ways: dict[str, Any]) -> dict[str, Any]:
-    """The work by contender; `run` takes the way first."""
-    return {name: functools.partial(run, way) for name, way in ways.items()}
-
-
-def padding(sizes: Any, dtype: str, amounts: dict[int, Any], mode: str) -> Shape:
-    around = [amounts.get(axis, (0, 0)) for axis in range(len(sizes))]
-    pads: dict[str, Any] = {"dmljax": dnp.pad, "jnp": jnp.pad}
+def pad(shape: Any, dtype: str, amounts: dict[int, Any], mode: Any) -> Any:
+    around = [amounts.get(axis, (0, 0)) for axis in range(len(shape))]
+    ways: dict[str, Any] = {"dmljax": dnp.pad, "jnp": jnp.pad}
     if mode != "constant":
-        pads["jnp take"] = take_indices
-    spellings = spell(lambda pad, x: pad(x, around, mode), pads)
-    return Shape("padding", f"{mode} by {amounts}", spellings, [Data(sizes, dtype)])
+        ways["jnp take"] = take_indices
+    run = spellings(lambda x, pad: pad(x, around, mode), pad=ways)
+    return f"{mode} by {amounts}", run, Data(shape, dtype)
 
 
 def room(length: int, percent: int) -> tuple[int, str]:
@@ -130,137 +112,102 @@ def room(length: int, percent: int) -> tuple[int, str]:
     return size, f"{percent} % of {length}, room for {size}"
 
 
-def lines(sizes: Any, dtype: str, percent: int) -> Shape:
-    size, words = room(sizes[1], percent)
+def lines(shape: Any, dtype: str, percent: int) -> Any:
+    size, words = room(shape[1], percent)
     ways = {
         "dmljax": lambda x: dml.nonzero_coordinates(x, size=size).coordinates[:, 0],
         "jnp": lambda x: jnp.flatnonzero(x, size=size),
         "jnp scatter": lambda x: scatter(x, jnp.arange(len(x)), size=size),
     }
-    spellings = spell(lambda find, x: jax.vmap(find)(x), ways)
-    x = Data(sizes, dtype, density=percent / 100)
-    return Shape("nonzero_coordinates", f"vmap of lines, {words}", spellings, [x])
+    run = spellings(lambda x, find: jax.vmap(find)(x), find=ways)
+    return f"vmap of lines, {words}", run, Data(shape, dtype, density=percent / 100)
 
 
-def matrices(sizes: Any, dtype: str, percent: int) -> Shape:
-    x = Data((sizes[0], sizes[1]), dtype, density=percent / 100)
+def nonzero(shape: Any, dtype: str, percent: int) -> Any:
+    x = Data(shape, dtype, density=percent / 100)
     size, words = room(x.size, percent)
     ways = {
         "dmljax": dnp.nonzero,
         "jnp": jnp.nonzero,
         "jnp scatter": scatter_coordinates,
     }
-    spellings = spell(lambda find, x: find(x != 0, size=size, fill_value=0), ways)
-    return Shape("nonzero_coordinates", f"nonzero, {words}", spellings, [x])
+    run = spellings(lambda x, find: find(x != 0, size=size, fill_value=0), find=ways)
+    return f"nonzero, {words}", run, x
 
 
-def above(sizes: Any, dtype: str, percent: int) -> Shape:
-    size, words = room(sizes[0], percent)
-    ways: Any = {"dmljax": dnp.extract, "jnp": jnp.extract, "jnp scatter": scatter}
-    spellings = spell(lambda take, x: take(x >= 100 - percent, x, size=size), ways)
-    x = Data(sizes, dtype, low=0, high=100)
-    return Shape("nonzero_coordinates", f"extract, {words}", spellings, [x])
+def extract(shape: Any, dtype: str, percent: int) -> Any:
+    size, words = room(shape[0], percent)
+    ways = {"dmljax": dnp.extract, "jnp": jnp.extract, "jnp scatter": scatter}
+    run = spellings(lambda x, take: take(x >= 100 - percent, x, size=size), take=ways)
+    return f"extract, {words}", run, Data(shape, dtype, low=0, high=100)
 
 
-def of_rows(sizes: Any, dtype: str, percent: int) -> Shape:
-    size, words = room(sizes[0], percent)
-    ways: Any = {"dmljax": dnp.compress, "jnp": jnp.compress, "jnp scatter": scatter}
-    spellings = spell(lambda take, keep, x: take(keep, x, 0, size=size), ways)
-    arrays = [Data(sizes[:1], "bool", density=percent / 100), Data(sizes, dtype)]
-    return Shape("nonzero_coordinates", f"compress, {words}", spellings, arrays)
+def compress(shape: Any, dtype: str, percent: int) -> Any:
+    size, words = room(shape[0], percent)
+    ways = {"dmljax": dnp.compress, "jnp": jnp.compress, "jnp scatter": scatter}
+    run = spellings(lambda keep, x, take: take(keep, x, 0, size=size), take=ways)
+    keep = Data(shape[:1], BOOL, density=percent / 100)
+    return f"compress, {words}", run, keep, Data(shape, dtype)
 
 
-def labels(sizes: Any, dtype: str, classes: int) -> Shape:
-    ways = {
+def one_hot(shape: Any, dtype: str, classes: int) -> Any:
+    run = {
         "dmljax": lambda x: dnp.one_hot(x, classes, dtype=dtype),
         "jnp one_hot": lambda x: jax.nn.one_hot(x, classes, dtype=dtype),
         "jnp equal": lambda x: (x[..., None] == jnp.arange(classes)).astype(dtype),
     }
-    x = Data(sizes, "int32", low=0, high=classes)
-    return Shape("one_hot", f"{classes} classes in {dtype}", ways, [x])
+    return f"{classes} classes in {dtype}", run, Data(shape, "int32", 0, classes)
 
 
-def select(sizes: Any, dtype: str, percent: int) -> Shape:
-    ways: Any = {"dmljax": dml.element_wise_if, "jnp where": jnp.where}
-    spellings = spell(lambda where, keep, x: where(keep, x, 0), ways)
-    arrays = [Data(sizes, "bool", density=percent / 100), Data(sizes, dtype)]
-    return Shape("element_wise_if", "a scalar beside an array", spellings, arrays)
+def select(shape: Any, dtype: str, percent: int) -> Any:
+    ways = {"dmljax": dml.element_wise_if, "jnp where": jnp.where}
+    run = spellings(lambda keep, x, where: where(keep, x, 0), where=ways)
+    keep = Data(shape, BOOL, density=percent / 100)
+    return "a scalar beside an array", run, keep, Data(shape, dtype)
 
 
-def triangle(sizes: Any, dtype: str, k: int) -> Shape:
-    def by_iota(x: jax.Array, k: int) -> jax.Array:
-        row = jax.lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 2)
-        column = jax.lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1)
-        return jnp.where(column <= row + k, x, 0)
-
-    ways: Any = {"dmljax": dnp.tril, "jnp": jnp.tril, "jnp iota": by_iota}
-    spellings = spell(lambda tril, x: tril(x, k), ways)
-    return Shape("diagonal_matrix1", f"tril by {k}", spellings, [Data(sizes, dtype)])
+def by_iota(x: jax.Array, k: int) -> jax.Array:
+    row = jax.lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 2)
+    column = jax.lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1)
+    return jnp.where(column <= row + k, x, 0)
 
 
-MAKERS: dict[Callable[..., Shape], Any] = {
-    padding: PADDED,
-    lines: LINES,
-    matrices: MATRICES,
-    above: ABOVE,
-    of_rows: ROWS,
-    labels: LABELS,
-    select: SELECTED,
-    triangle: SQUARES,
+def tril(shape: Any, dtype: str, k: int) -> Any:
+    ways = {"dmljax": dnp.tril, "jnp": jnp.tril, "jnp iota": by_iota}
+    run = spellings(lambda x, tril: tril(x, k), tril=ways)
+    return f"tril by {k}", run, Data(shape, dtype)
+
+
+WORK: dict[tuple[str, Callable[..., Any]], Any] = {
+    ("padding", pad): PADDED,
+    ("nonzero_coordinates", lines): LINES,
+    ("nonzero_coordinates", nonzero): MATRICES,
+    ("nonzero_coordinates", extract): ABOVE,
+    ("nonzero_coordinates", compress): ROWS,
+    ("one_hot", one_hot): LABELS,
+    ("element_wise_if", select): SELECTED,
+    ("diagonal_matrix1", tril): SQUARES,
 }
-
-
-def timed(shape: Shape, rounds: int) -> dict[str, float]:
-    """Milliseconds by contender, after a comparison of their results."""
-    arrays = [jax.device_put(x.array()) for x in shape.arrays]
-    calls, results = {}, []
-    for name, function in shape.spellings.items():
-        if shape.gradient:
-            function = squared(function, len(arrays) - 1)
-        calls[name] = ALL["jnp"].prepare(function, arrays)
-        leaves = jax.tree.leaves(calls[name].run())
-        # We compare some elements: a GPU's arrays are large.
-        results.append([np.asarray(x).ravel()[:: x.size // 2**16 + 1] for x in leaves])
-    for found in results:
-        for one, other in zip(found, results[0], strict=True):
-            one, other = (x.astype(np.float64) for x in (one, other))
-            np.testing.assert_allclose(one, other, rtol=0.02, err_msg=shape.label)
-    times = wall_times(calls, rounds=rounds, repeats=10)
-    return {name: timing.median for name, timing in times.items()}
-
-
-def squared(function: Callable[..., Any], place: int) -> Callable[..., Any]:
-    """The value and the gradient of the sum of squares."""
-
-    def total(*arrays: jax.Array) -> jax.Array:
-        return jnp.sum(function(*arrays).astype(jnp.float32) ** 2)
-
-    return jax.value_and_grad(total, place)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Prints the shapes as they are timed, and says where we are behind."""
     options = parsed(argv, "benchmarks.shapes", __doc__, "--rounds", "--write")
     device = device_name(jax.devices()[0])
-    behind = 0
-    for shape in named(scan(), options.only, lambda shape: shape.label):
-        times = timed(shape, options.rounds)
+    libraries = {name: ALL[name] for name in ("dmljax", "jnp")}
+    behind = []
+    for case in named(scan(), options.only, lambda case: case.label):
+        rows, errors = time_case(case, libraries, {}, options.rounds)
+        times = {row["contender"]: row["wall_ms"] for row in rows}
         ratio = times["dmljax"] / min(ms for n, ms in times.items() if n != "dmljax")
-        behind += ratio > BEHIND
         words = "  ".join(f"{name} {ms:.3g}" for name, ms in times.items())
-        mark = "BEHIND" * (ratio > BEHIND)
-        print(f"{shape.label}: {words}, {ratio:.2f} {mark}", flush=True)
+        mark = "BEHIND" if ratio > BEHIND else ""
+        behind += [case.label] if mark else []
+        print(f"{case.label}: {words}, {ratio:.2f} {mark}", *errors, flush=True)
         if options.write:
-            run = circumstances(options, device, {"dmljax": ALL["dmljax"]})
-            case = {
-                "operator": shape.operator,
-                "name": shape.name,
-                "direction": "gradient" if shape.gradient else "forward",
-                "context": "shape",
-            }
-            lines = [case | {"contender": n, "wall_ms": ms} for n, ms in times.items()]
-            ledger.write(f"{device} shapes", run, lines, options.out)
-    print(f"behind in {behind}")
+            run = circumstances(options, device, libraries)
+            ledger.write(TABLE.format(device), run, rows, options.out)
+    print(f"behind in {len(behind)}", *behind, sep="\n  ")
     return 0
 
 

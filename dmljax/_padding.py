@@ -244,7 +244,7 @@ PADDING = OperatorPrimitive(
     independent=_independent,
     sizes=forms.padded_sizes,
     # On a TPU, a gather moves up to 3.3 times the bytes that joining moves
-    # (benchmarks/results/tpu.csv, "[gather]").
+    # (docs/development/lab_notes.md).
     on_platform={"cpu": forms.on_cpu, "tpu": forms.joined},
     divisible=forms.divisible,
     linear=2,  # all operands: the input, and under CONSTANT the value

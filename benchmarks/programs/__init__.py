@@ -1,8 +1,7 @@
 """Programs of users: a file for each operator, with every good spelling.
 
 A program is a plain function. Its last argument is dmljax's function, and jax.numpy's
-function takes its place in another spelling. `python -m benchmarks NAME` shows the
-whole program. All cases have the context "program".
+function takes its place in another spelling. All cases have the context "program".
 """
 
 from collections.abc import Iterator
@@ -25,17 +24,17 @@ PROGRAMS: dict[str, Program] = {
     **nonzero_coordinates.PROGRAMS,
 }
 
-# These say most in little time: `benchmarks.compare` runs them, and a picture has them.
+# `benchmarks.compare` runs these: they say most in little time.
 TEN = (
     "causal softmax",
     "label smoothing",
+    "masked mean",
+    "router",
     "reflect padding between two operations",
     "patches of wrapped images",
-    "masked mean",
-    "safe logarithm",
-    "router",
     "elements above a limit",
-    "rows of a mask",
+    "half of the elements above a limit",
+    "rows of a mask and back",
     "edges of graphs",
 )
 
@@ -43,10 +42,9 @@ TEN = (
 def programs(platform: str, elements: int) -> Iterator[Case]:
     """All programs, for arrays of about `elements` elements, and some for small arrays.
 
-    On a CPU, the small arrays have the sizes of photographs and of a batch of labels.
     Few CPUs have instructions for bfloat16.
     """
-    for name, program in PROGRAMS.items():
+    for name, program in (*PROGRAMS.items(), *nonzero_coordinates.many_lines(elements)):
         dtypes = program.dtypes
         if platform == "cpu":
             dtypes = [one for one in dtypes if one != "bfloat16"]
@@ -54,6 +52,3 @@ def programs(platform: str, elements: int) -> Iterator[Case]:
     if platform == "gpu" and elements > SMALL:
         for name, program in (*PROGRAMS.items(), *nonzero_coordinates.by_size()):
             yield from cases_of(platform, name, program, SMALL, program.dtypes)
-    if platform == "cpu":
-        for name, program in (*padding.on_cpu(), *one_hot.on_cpu()):
-            yield from cases_of(platform, name, program, elements, program.dtypes)

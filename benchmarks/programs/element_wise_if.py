@@ -4,14 +4,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 import dmljax
 from benchmarks.case import Functions
 from benchmarks.programs.diagonal_matrix1 import (
     causal,
     masked_softmax,
-    np_softmax,
     torch_softmax,
     torch_tril,
     unmasked,
@@ -21,7 +19,6 @@ from benchmarks.programs.program import (
     CPU,
     GPU,
     SMALL,
-    TINY,
     Numbers,
     Program,
     spellings,
@@ -49,11 +46,6 @@ def until_by_iota(x: jax.Array, last: jax.Array) -> jax.Array:
     column = jax.lax.broadcasted_iota(jnp.int32, x.shape, 3)
     inside = column <= last[:, None, None, None]
     return jnp.where((column <= row) & inside, x, -jnp.inf)
-
-
-def np_softmax_until(x: np.ndarray, last: np.ndarray) -> np.ndarray:
-    inside = np.arange(x.shape[-1]) <= last[:, None, None, None]
-    return np_softmax(x, np.tri(x.shape[-1], dtype=bool) & inside)
 
 
 def torch_softmax_until(x: Any, last: Any) -> Any:
@@ -84,10 +76,6 @@ def jnp_masked_mean(x: jax.Array, keep: jax.Array) -> jax.Array:
     return jnp.mean(x, 1, dtype=jnp.float32, where=keep != 0)
 
 
-def np_masked_mean(x: np.ndarray, keep: np.ndarray) -> np.ndarray:
-    return np.asarray((x * keep).sum(1) / keep.sum(1))
-
-
 def torch_masked_mean(x: Any, keep: Any) -> Any:
     import torch
 
@@ -102,10 +90,6 @@ def safe_log(x: jax.Array, select: Any = dmljax.element_wise_if) -> Any:
 
 def jnp_safe_log(x: jax.Array) -> jax.Array:
     return jnp.where(x > 0.5, jnp.log(jnp.maximum(x, 0.5)), 0)
-
-
-def np_safe_log(x: np.ndarray) -> np.ndarray:
-    return np.where(x > 0.5, np.log(np.where(x > 0.5, x, 1)), 0)
 
 
 def torch_safe_log(x: Any) -> Any:
@@ -127,9 +111,7 @@ PROGRAMS = {
             GPU: [(8, 8, 1024, 1024), (8,)],
             CPU: [(1, 8, 1024, 1024), (1,)],
             SMALL: [(1, 8, 256, 256), (1,)],
-            TINY: [(2, 2, 160, 160), (2,)],
         },
-        np_softmax_until,
     ),
     "masked mean": Program(
         "element_wise_if",
@@ -143,9 +125,7 @@ PROGRAMS = {
             GPU: [(65536, 1024), (65536, 1024)],
             CPU: [(4096, 1024), (4096, 1024)],
             SMALL: [(256, 1024), (256, 1024)],
-            TINY: [(1, 1024), (1, 1024)],
         },
-        np_masked_mean,
         directions=BOTH,
     ),
     "safe logarithm": Program(
@@ -160,9 +140,7 @@ PROGRAMS = {
             GPU: [(65536, 1024)],
             CPU: [(4096, 1024)],
             SMALL: [(256, 1024)],
-            TINY: [(1, 1024)],
         },
-        np_safe_log,
         directions=("gradient",),
     ),
 }

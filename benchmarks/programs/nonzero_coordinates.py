@@ -1,5 +1,6 @@
-"""Elements, rows and edges that a condition chooses: NONZERO_COORDINATES."""
+"""Elements, rows, tokens and edges that a condition chooses: NONZERO_COORDINATES."""
 
+import ctypes
 import dataclasses
 import functools
 from collections.abc import Iterator
@@ -7,18 +8,19 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 import dmljax
+from benchmarks.case import Functions
 from benchmarks.programs.program import (
     BOTH,
     CPU,
+    FORWARD,
     GPU,
     SIZES,
     SMALL,
-    TINY,
     Numbers,
     Program,
+    Shape,
     spellings,
 )
 from dmljax import numpy as dnp
@@ -41,62 +43,87 @@ def scatter_by_blocks(mask: jax.Array, x: jax.Array, *, size: int) -> jax.Array:
     return jnp.zeros(size, x.dtype).at[places].set(x, mode="drop")
 
 
-def np_first(x: np.ndarray, rows: int) -> np.ndarray:
-    """The first rows, then zeros."""
-    kept = np.zeros((rows, *x.shape[1:]), x.dtype)
-    kept[: len(x)] = x[:rows]
-    return kept
+# ELEMENTS ABOVE A LIMIT: inputs are whole numbers from 0 to 99.
 
 
-# ELEMENTS ABOVE A LIMIT: 2 % of the elements are above, and 3 % have room.
-
-
-def elements_above(x: jax.Array, extract: Any = dnp.extract) -> jax.Array:
-    kept: jax.Array = extract(x > 97, x, size=len(x) // 32)
+def elements_above(
+    x: jax.Array, extract: Any = dnp.extract, limit: int = 97, room: float = 1 / 32
+) -> jax.Array:
+    kept: jax.Array = extract(x > limit, x, size=int(len(x) * room))
     return kept
 
 
 def by_coordinates(
-    mask: jax.Array, x: jax.Array, size: int | None, implementation: Any = None
+    mask: jax.Array, x: jax.Array, *, size: int, implementation: Any = None
 ) -> jax.Array:
+    """Coordinates, and a plain gather whose gradient is a scatter."""
+    rows = None if size == len(x) else size
     found = dmljax.nonzero_coordinates(
-        mask, size=size, fill=len(x), implementation=implementation
+        mask, size=rows, fill=len(x), implementation=implementation
     )
-    return x.at[found.coordinates[:, 0]].get(mode="fill", fill_value=0)
+    return x.at[found.coordinates[:, 0]].get(
+        mode="fill", fill_value=0, unique_indices=True, indices_are_sorted=True
+    )
 
 
-def by_argwhere(mask: jax.Array, x: jax.Array, size: int) -> jax.Array:
+def by_argwhere(mask: jax.Array, x: jax.Array, *, size: int) -> jax.Array:
     found = jnp.argwhere(mask, size=size, fill_value=len(x))
     return x.at[found[:, 0]].get(mode="fill", fill_value=0)
 
 
-def indexed_elements(x: Any) -> Any:
+def indexed_elements(x: Any, limit: int = 97) -> Any:
     """In NumPy and PyTorch the result has as many elements as there are."""
-    return x[x > 97]
+    return x[x > limit]
 
 
-def torch_nonzero_static(x: Any) -> Any:
+def torch_nonzero_static(x: Any, limit: int = 97, room: float = 1 / 32) -> Any:
     import torch
 
     # Rows past the count have the index behind the last element.
     longer = torch.nn.functional.pad(x, (0, 1))
-    found = torch.nonzero_static(x > 97, size=len(x) // 32, fill_value=len(x))
+    size = int(len(x) * room)
+    found = torch.nonzero_static(x > limit, size=size, fill_value=len(x))
     return longer[found[:, 0]]
 
 
-# ALL ELEMENTS ABOVE A LIMIT: there is room for every element.
+def cub_above(x: jax.Array, limit: int = 97, room: float = 1 / 32) -> Any:
+    """A function of cub.cu, with the rows of the result and their type."""
+    rows = int(len(x) * room)
+    return f"above_{x.dtype}", rows, x.dtype, ctypes.c_float(limit)
 
 
-def by_all_coordinates(
-    mask: jax.Array, x: jax.Array, size: int, implementation: Any = None
-) -> jax.Array:
-    del size  # without `size`, there is a row for each element
-    return by_coordinates(mask, x, None, implementation)
+ABOVE: dict[str, Any] = {
+    "dmljax": dnp.extract,
+    "jnp": jnp.extract,
+    "jnp scatter": scatter,
+    "jnp scatter in blocks": scatter_by_blocks,
+    "jnp argwhere": by_argwhere,
+    "dmljax coordinates": by_coordinates,
+    "dmljax xla": functools.partial(by_coordinates, implementation="xla"),
+}
+LINES = {GPU: [(67108864,)], CPU: [(4194304,)], SMALL: [(262144,)]}
 
 
-def all_elements_above(x: jax.Array, extract: Any = by_all_coordinates) -> jax.Array:
-    kept: jax.Array = extract(x > 97, x, size=len(x))
-    return kept
+def above(limit: int, room: float, chosen: str, **ours: Any) -> Program:
+    """The elements above a limit, and what replaces dmljax's spelling."""
+    others = {
+        "numpy": indexed_elements,
+        "torch": indexed_elements,
+        "torch nonzero_static": functools.partial(torch_nonzero_static, room=room),
+        "cub": functools.partial(cub_above, room=room),
+    }
+    run = functools.partial(elements_above, room=room)
+    functions = spellings(run, extract=ABOVE | ours) | others
+    functions = {n: functools.partial(f, limit=limit) for n, f in functions.items()}
+    return Program(
+        "nonzero_coordinates",
+        functions,
+        [Numbers(100)],
+        LINES,
+        chosen,
+        dtypes=("float32", "bfloat16"),
+        rtol=0,
+    )
 
 
 # ROWS OF A MASK: half of the rows, with room for 5/8.
@@ -138,26 +165,111 @@ def torch_rows_and_back(x: Any, keep: Any) -> Any:
     return result
 
 
-def np_rows_and_back(x: np.ndarray, keep: np.ndarray) -> np.ndarray:
-    result = x.copy()
-    result[np.flatnonzero(keep)[: len(x) * 5 // 8]] *= 2
-    return result
+ROWS = {
+    GPU: [(1048576, 64), (1048576,)],
+    CPU: [(65536, 64), (65536,)],
+    SMALL: [(4096, 64), (4096,)],
+}
+HALF = "50 % chosen, room for 62.5 %"
+
+# TOKENS KEPT IN EACH SEQUENCE: the mean of the features of tokens with a high score.
+
+
+def kept_tokens(scores: jax.Array, x: jax.Array, take: Any) -> jax.Array:
+    """`take` returns the rows that are kept, and zeros."""
+
+    def of_sequence(scores: jax.Array, x: jax.Array) -> jax.Array:
+        keep = scores > 89
+        rows = take(keep, x, size=len(x) // 8).astype(jnp.float32)
+        return rows.sum(0) / keep.sum()
+
+    means: jax.Array = jax.vmap(of_sequence)(scores, x)
+    return means
+
+
+def taken(keep: jax.Array, x: jax.Array, *, size: int) -> jax.Array:
+    return dmljax.nonzero_coordinates(keep, size=size).take(x)
+
+
+def masked(keep: jax.Array, x: jax.Array, *, size: int) -> jax.Array:
+    """Without a selection: all tokens are added, and most are 0."""
+    return jnp.where(keep[:, None], x, 0)
+
+
+def torch_kept_tokens(scores: Any, x: Any) -> Any:
+    keep = (scores > 89)[..., None]
+    return (x.float() * keep).sum(1) / keep.sum(1)
+
+
+# TOKENS BY EXPERT: tokens in the order of their experts, and the tokens of each.
+
+
+def by_expert(chosen: jax.Array, experts: int) -> Any:
+    mask = jnp.arange(experts)[:, None] == chosen
+    order = dmljax.nonzero_coordinates(mask, size=len(chosen)).coordinates[:, 1]
+    return order.astype(jnp.int32), mask.sum(1, dtype=jnp.int32)
+
+
+def by_argsort(chosen: jax.Array, experts: int) -> Any:
+    order = jnp.argsort(chosen, stable=True).astype(jnp.int32)
+    return order, jnp.bincount(chosen, length=experts)
+
+
+def by_running_sum(chosen: jax.Array, experts: int) -> Any:
+    counts = jnp.cumsum(jax.nn.one_hot(chosen, experts, dtype=jnp.int32), 0)
+    sizes = counts[-1]
+    inside = jnp.take_along_axis(counts, chosen[:, None], 1)[:, 0] - 1
+    places = inside + (jnp.cumsum(sizes) - sizes)[chosen]
+    tokens = jnp.arange(len(chosen), dtype=jnp.int32)
+    order = jnp.zeros_like(chosen).at[places].set(tokens, unique_indices=True)
+    return order, sizes
+
+
+def torch_by_expert(chosen: Any, experts: int) -> Any:
+    return chosen.argsort(stable=True), chosen.bincount(minlength=experts)
+
+
+def tokens_by_expert(experts: int) -> Program:
+    ways = {
+        "dmljax": by_expert,
+        "jnp argsort": by_argsort,
+        "jnp running sum": by_running_sum,
+        "torch": torch_by_expert,
+    }
+    return Program(
+        "nonzero_coordinates",
+        {n: functools.partial(way, experts=experts) for n, way in ways.items()},
+        [Numbers(experts, "int32")],
+        {GPU: [(131072,)], CPU: [(16384,)], SMALL: [(1024,)]},
+        f"1 of {experts} chosen, room for all",
+        dtypes=("int32",),
+    )
 
 
 # EDGES OF GRAPHS: each node sums the features of its neighbours.
 
 
 def edge_sums(
-    distances: jax.Array, features: jax.Array, nonzero: Any = dnp.nonzero
+    distances: jax.Array,
+    features: jax.Array,
+    nonzero: Any = dnp.nonzero,
+    limit: int = 1,
+    degree: int = 16,
 ) -> jax.Array:
     def of_graph(distances: jax.Array, features: jax.Array) -> jax.Array:
         nodes = len(distances)
-        source, target = nonzero(distances < 1, size=16 * nodes, fill_value=nodes)
+        size = degree * nodes
+        source, target = nonzero(distances < limit, size=size, fill_value=nodes)
         sent = features.at[source].get(mode="fill", fill_value=0)
         return jnp.zeros_like(features).at[target].add(sent, mode="drop")
 
     sums: jax.Array = jax.vmap(of_graph)(distances, features)
     return sums
+
+
+def edges_alone(distances: jax.Array, nonzero: Any = dnp.nonzero) -> Any:
+    size = 16 * distances.shape[1]
+    return jax.vmap(lambda x: nonzero(x < 1, size=size, fill_value=0))(distances)
 
 
 def scatter_coordinates(
@@ -172,16 +284,10 @@ def scatter_coordinates(
     return found // columns, found % columns
 
 
-def np_edge_sums(distances: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """The product of the adjacency matrix, transposed, with the features."""
-    near = (distances < 1).swapaxes(1, 2).astype(np.float64)
-    return np.asarray(near @ features)
-
-
-def torch_edge_sums(distances: Any, features: Any) -> Any:
+def torch_edge_sums(distances: Any, features: Any, limit: int = 1) -> Any:
     import torch
 
-    graph, source, target = (distances < 1).nonzero(as_tuple=True)
+    graph, source, target = (distances < limit).nonzero(as_tuple=True)
     nodes = features.shape[1]
     flat = features.reshape(-1, features.shape[-1])
     sent = flat[graph * nodes + source]
@@ -189,65 +295,27 @@ def torch_edge_sums(distances: Any, features: Any) -> Any:
     return sums.reshape(features.shape)
 
 
-LINES = {GPU: [(67108864,)], CPU: [(4194304,)], SMALL: [(262144,)], TINY: [(1024,)]}
-ROWS = {
-    GPU: [(1048576, 64), (1048576,)],
-    CPU: [(65536, 64), (65536,)],
-    SMALL: [(4096, 64), (4096,)],
-    TINY: [(16, 64), (16,)],
+EDGES: Functions = {
+    "dmljax": dnp.nonzero,
+    "jnp": jnp.nonzero,
+    "jnp scatter": scatter_coordinates,
 }
-WITHOUT_KERNEL = functools.partial(by_coordinates, implementation="xla")
-ALL_WITHOUT_KERNEL = functools.partial(by_all_coordinates, implementation="xla")
+GRAPHS = {
+    GPU: [(64, 1024, 1024), (64, 1024, 64)],
+    CPU: [(4, 1024, 1024), (4, 1024, 64)],
+    SMALL: [(1, 512, 512), (1, 512, 64)],
+}
+FEW_EDGES = "1 % chosen, room for 1.6 %"
+SMALL_GRAPHS = functools.partial(edge_sums, limit=10, degree=8)
+
 PROGRAMS = {
-    "elements above a limit": Program(
-        "nonzero_coordinates",
-        {
-            **spellings(
-                elements_above,
-                extract={
-                    "dmljax": dnp.extract,
-                    "jnp": jnp.extract,
-                    "jnp scatter": scatter,
-                    "jnp scatter in blocks": scatter_by_blocks,
-                    "jnp argwhere": by_argwhere,
-                    "dmljax coordinates": by_coordinates,
-                    "dmljax xla": WITHOUT_KERNEL,
-                },
-            ),
-            "numpy": indexed_elements,
-            "torch": indexed_elements,
-            "torch nonzero_static": torch_nonzero_static,
-        },
-        [Numbers(100)],
-        LINES,
-        lambda x: np_first(x[x > 97], len(x) // 32),
-        dtypes=("float32", "bfloat16"),
-        whole=True,
-        count=lambda x: int((x > 97).sum()),
-        rtol=0,
+    "elements above a limit": dataclasses.replace(
+        above(97, 1 / 32, "2 % chosen, room for 3.1 %"), directions=BOTH
     ),
-    "all elements above a limit": Program(
-        "nonzero_coordinates",
-        {
-            **spellings(
-                all_elements_above,
-                extract={
-                    "dmljax": by_all_coordinates,
-                    "jnp argwhere": by_argwhere,
-                    "jnp scatter": scatter,
-                    "dmljax xla": ALL_WITHOUT_KERNEL,
-                },
-            ),
-            "numpy": indexed_elements,
-            "torch": indexed_elements,
-        },
-        [Numbers(100)],
-        LINES,
-        lambda x: np_first(x[x > 97], len(x)),
+    "half of the elements above a limit": above(49, 5 / 8, HALF),
+    "all elements above a limit": dataclasses.replace(
+        above(97, 1, "2 % chosen, room for all", dmljax=by_coordinates),
         dtypes=("float32",),
-        whole=True,
-        count=lambda x: int((x > 97).sum()),
-        rtol=0,
     ),
     "rows of a mask": Program(
         "nonzero_coordinates",
@@ -265,10 +333,8 @@ PROGRAMS = {
         },
         [Numbers(10), Numbers(2, "uint8")],
         ROWS,
-        lambda x, keep: np_first(x[keep != 0], len(x) * 5 // 8),
+        HALF,
         directions=BOTH,
-        whole=True,
-        count=lambda x, keep: int((keep != 0).sum()),
         rtol=0,
     ),
     "rows of a mask and back": Program(
@@ -281,35 +347,111 @@ PROGRAMS = {
         },
         [Numbers(10), Numbers(2, "uint8")],
         ROWS,
-        np_rows_and_back,
+        HALF,
         directions=BOTH,
-        whole=True,
         rtol=0,
     ),
-    "edges of graphs": Program(
+    "tokens kept in each sequence": Program(
         "nonzero_coordinates",
         {
             **spellings(
-                edge_sums,
-                nonzero={
-                    "dmljax": dnp.nonzero,
-                    "jnp": jnp.nonzero,
-                    "jnp scatter": scatter_coordinates,
-                },
+                kept_tokens,
+                take={"dmljax": taken, "jnp scatter": scatter, "jnp where": masked},
             ),
-            "torch": torch_edge_sums,
+            "torch": torch_kept_tokens,
+        },
+        [Numbers(100), Numbers(10)],
+        {
+            GPU: [(4096, 4096), (4096, 4096, 16)],
+            CPU: [(64, 4096), (64, 4096, 16)],
+            SMALL: [(16, 1024), (16, 1024, 16)],
+        },
+        "10 % chosen, room for 12.5 %",
+    ),
+    **{f"tokens by {n} experts": tokens_by_expert(n) for n in (8, 64, 256)},
+    "edges of graphs": Program(
+        "nonzero_coordinates",
+        {**spellings(edge_sums, nonzero=EDGES), "torch": torch_edge_sums},
+        [Numbers(100, "uint8"), Numbers(10)],
+        GRAPHS,
+        FEW_EDGES,
+        dtypes=("float32", "bfloat16"),
+    ),
+    "edges of small graphs": Program(
+        "nonzero_coordinates",
+        {
+            **spellings(SMALL_GRAPHS, nonzero=EDGES),
+            "torch": functools.partial(torch_edge_sums, limit=10),
         },
         [Numbers(100, "uint8"), Numbers(10)],
         {
-            GPU: [(64, 1024, 1024), (64, 1024, 64)],
-            CPU: [(4, 1024, 1024), (4, 1024, 64)],
-            SMALL: [(1, 512, 512), (1, 512, 64)],
-            TINY: [(1, 32, 32), (1, 32, 64)],
+            GPU: [(1024, 64, 64), (1024, 64, 64)],
+            CPU: [(1024, 64, 64), (1024, 64, 64)],
+            SMALL: [(64, 64, 64), (64, 64, 64)],
         },
-        np_edge_sums,
-        dtypes=("float32", "bfloat16"),
+        "10 % chosen, room for 12.5 %",
+        dtypes=("float32",),
+    ),
+    "coordinates of edges": Program(
+        "nonzero_coordinates",
+        spellings(edges_alone, nonzero=EDGES),
+        [Numbers(100, "uint8")],
+        {elements: shapes[:1] for elements, shapes in GRAPHS.items()},
+        FEW_EDGES,
+        dtypes=("uint8",),
     ),
 }
+
+# MANY LINES: the coordinates in each line of a stored array, by vmap.
+
+
+def found_in_lines(x: jax.Array, find: Any, eighths: int) -> jax.Array:
+    size = max(x.shape[1] * eighths // 8, 1)
+    return jax.vmap(functools.partial(find, size=size))(x)
+
+
+def find_coordinates(line: jax.Array, size: int) -> jax.Array:
+    return dmljax.nonzero_coordinates(line, size=size).coordinates[:, 0]
+
+
+def find_by_scatter(line: jax.Array, size: int) -> jax.Array:
+    return scatter(line, jnp.arange(len(line), dtype=jnp.uint32), size=size)
+
+
+# On a GPU: the lines of other shapes, and lines for each power of 16.
+MANY_LINES = (
+    *((65536, 1000), (16384, 4096), (4096, 16389), (512, 131072), (64, 1048576)),
+    *((2**20, 64), (2**20, 16), (2, 2**26)),
+)
+POWERS = [16**n for n in range(1, 7)]
+
+
+def lines(shape: Shape, percent: int) -> Program:
+    eighths = {10: 1, 50: 5}[percent]
+    ways = {"dmljax": find_coordinates, "jnp scatter": find_by_scatter}
+    run = functools.partial(found_in_lines, eighths=eighths)
+    return Program(
+        "nonzero_coordinates",
+        spellings(run, find=ways),
+        [Numbers(2, density=percent / 100)],
+        {elements: [shape] for elements in SIZES},
+        f"{percent} % chosen, room for {eighths} of 8",
+        dtypes=("bool",),
+    )
+
+
+def many_lines(elements: int) -> Iterator[tuple[str, Program]]:
+    """Lines of stored bools, for arrays of so many elements at most."""
+    shapes = dict.fromkeys(MANY_LINES if elements == GPU else ())
+    for length in POWERS:
+        for count in (2, *POWERS, 2**20):
+            if count <= 2**20 and count * length <= elements:
+                shapes[count, length] = None
+    for shape in shapes:
+        yield "coordinates in each line", lines(shape, 10)
+        if shape == (2**20, 64):
+            yield "coordinates in each line", lines(shape, 50)
+
 
 # Where a GPU has no kernel, the form depends on the number of elements. On both sides
 # of the change, these programs run in few spellings.
@@ -323,10 +465,17 @@ BY_SIZE = {
 def by_size() -> Iterator[tuple[str, Program]]:
     """Programs with other numbers of elements, by name."""
     for name, sizes in BY_SIZE.items():
-        functions = {word: PROGRAMS[name].functions[word] for word in FEW}
-        program = dataclasses.replace(
-            PROGRAMS[name], functions=functions, dtypes=("float32",)
-        )
+        program = PROGRAMS[name]
+        some = {n: f for n, f in program.functions.items() if n in FEW}
         for size in sizes:
             shapes = {elements: [(size,)] for elements in SIZES}
-            yield name, dataclasses.replace(program, shapes=shapes)
+            yield (
+                name,
+                dataclasses.replace(
+                    program,
+                    functions=some,
+                    shapes=shapes,
+                    dtypes=("float32",),
+                    directions=FORWARD,
+                ),
+            )

@@ -9,14 +9,11 @@ import numpy as np
 
 import dmljax
 from benchmarks.case import Functions
-from benchmarks.others import onnx
 from benchmarks.programs.program import (
     BOTH,
     CPU,
     GPU,
-    SIZES,
     SMALL,
-    TINY,
     Numbers,
     Program,
     spellings,
@@ -36,11 +33,6 @@ def one_hot_of_jax(labels: jax.Array, classes: int, dtype: Any) -> jax.Array:
 
 def one_hot_by_equal(labels: jax.Array, classes: int, dtype: Any) -> jax.Array:
     return (labels[..., None] == jnp.arange(classes)).astype(dtype)
-
-
-def np_one_hot(labels: np.ndarray, classes: int, dtype: Any) -> np.ndarray:
-    hot = labels[..., None] == np.arange(classes)
-    return np.asarray(hot, dtype)
 
 
 def torch_one_hot(labels: Any, classes: int, dtype: str) -> Any:
@@ -96,17 +88,6 @@ def mean_loss(x: jax.Array, labels: jax.Array, targets: Any = smoothed) -> Any:
     return cross_entropy(x, labels, targets).mean()
 
 
-def np_loss(x: np.ndarray, labels: np.ndarray, smoothing: float = 0.1) -> np.ndarray:
-    x = x - x.max(-1, keepdims=True)
-    logs = x - np.log(np.exp(x).sum(-1, keepdims=True))
-    found = np.take_along_axis(logs, labels[:, None], -1)[:, 0]
-    return np.asarray((smoothing - 1) * found - smoothing * logs.mean(-1))
-
-
-def np_mean_loss(x: np.ndarray, labels: np.ndarray, smoothing: float = 0.1) -> Any:
-    return np.asarray(np_loss(x, labels, smoothing).mean())
-
-
 def torch_loss(x: Any, labels: Any, smoothing: float = 0.1) -> Any:
     import torch
 
@@ -135,7 +116,6 @@ THOUSAND = {
     GPU: [(65536, 1000), (65536,)],
     CPU: [(4096, 1000), (4096,)],
     SMALL: [(256, 1000), (256,)],
-    TINY: [(1, 1000), (1,)],
 }
 
 # A TABLE, AND A SEGMENTATION
@@ -164,12 +144,6 @@ def dice(x: jax.Array, labels: jax.Array, hot: Any = one_hot) -> Any:
     return 2 * both / (hots.sum((1, 2)) + x.sum((1, 2)))
 
 
-def np_dice(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    hots = np_one_hot(labels, 19, bool)
-    both = (hots * x).sum((1, 2))
-    return np.asarray(2 * both / (hots.sum((1, 2)) + x.sum((1, 2))))
-
-
 def torch_dice(x: Any, labels: Any) -> Any:
     x = x.float()
     hots = torch_one_hot(labels, 19, "float32")
@@ -185,23 +159,13 @@ def places(experts: jax.Array, hot: Any = one_hot) -> Any:
     return (jnp.cumsum(hots, 0) * hots).sum(1) - 1
 
 
-def np_places(experts: np.ndarray) -> np.ndarray:
-    order = np.argsort(experts, kind="stable")
-    found = np.empty(len(experts), np.int32)
-    starts = np.searchsorted(experts[order], experts[order])
-    found[order] = np.arange(len(experts)) - starts
-    return found
-
-
 def torch_places(experts: Any) -> Any:
     hots = torch_one_hot(experts, 64, "int32")
     return (hots.cumsum(0) * hots).sum(1) - 1
 
 
 PROGRAMS = {
-    "label smoothing": Program(
-        "one_hot", LOSSES, LOGITS, THOUSAND, np_loss, directions=BOTH
-    ),
+    "label smoothing": Program("one_hot", LOSSES, LOGITS, THOUSAND, directions=BOTH),
     "label smoothing of a vocabulary": Program(
         "one_hot",
         LOSSES,
@@ -210,9 +174,7 @@ PROGRAMS = {
             GPU: [(8192, 32000), (8192,)],
             CPU: [(512, 32000), (512,)],
             SMALL: [(32, 32000), (32,)],
-            TINY: [(1, 32000), (1,)],
         },
-        np_loss,
         directions=BOTH,
     ),
     "mean loss of smoothed labels": Program(
@@ -220,8 +182,6 @@ PROGRAMS = {
         {**spellings(mean_loss, targets=SMOOTHED), "torch": torch_mean_loss},
         LOGITS,
         THOUSAND,
-        np_mean_loss,
-        whole=True,
     ),
     "mean loss of labels": Program(
         "one_hot",
@@ -231,8 +191,6 @@ PROGRAMS = {
         },
         LOGITS,
         THOUSAND,
-        functools.partial(np_mean_loss, smoothing=0.0),
-        whole=True,
     ),
     "product with a table": Program(
         "one_hot",
@@ -246,10 +204,7 @@ PROGRAMS = {
             GPU: [(65536,), (512, 1024)],
             CPU: [(4096,), (512, 1024)],
             SMALL: [(256,), (512, 1024)],
-            TINY: [(1,), (512, 1024)],
         },
-        gathered_rows,
-        whole=True,
         ceiling=None,
     ),
     "dice sums of a segmentation": Program(
@@ -260,60 +215,13 @@ PROGRAMS = {
             GPU: [(64, 512, 512, 19), (64, 512, 512)],
             CPU: [(64, 128, 128, 19), (64, 128, 128)],
             SMALL: [(64, 32, 32, 19), (64, 32, 32)],
-            TINY: [(4, 8, 8, 19), (4, 8, 8)],
         },
-        np_dice,
     ),
     "router": Program(
         "one_hot",
         {**spellings(places, hot=HOT), "torch": torch_places},
         [Numbers(64, "int32")],
-        {GPU: [(1048576,)], CPU: [(65536,)], SMALL: [(4096,)], TINY: [(256,)]},
-        np_places,
+        {GPU: [(1048576,)], CPU: [(65536,)], SMALL: [(4096,)]},
         dtypes=("int32",),
-        whole=True,
     ),
 }
-
-# ONE-HOT ARRAYS OF FEW LABELS, ON A CPU
-
-
-def of_128(labels: Any, hot: Any = one_hot, dtype: str = "float32") -> Any:
-    return hot(labels, 128, dtype)
-
-
-def of_128_between(labels: Any, hot: Any = one_hot, dtype: str = "float32") -> Any:
-    return hot(labels * 2, 128, dtype) + 1
-
-
-def _of_128(run: Any, rows: int, dtype: str) -> Program:
-    ways = {**HOT, "numpy": np_one_hot, "torch": torch_one_hot}
-    functions = spellings(functools.partial(run, dtype=dtype), hot=ways)
-    if run is of_128 and dtype == "float32":
-        functions["onnxruntime"] = onnx(
-            ("OneHot", ["in0", "depth", "values"], "out", {}),
-            depth=np.array(128, np.int32),
-            values=np.array([0, 1], dtype),
-        )
-    return Program(
-        "one_hot",
-        functions,
-        [Numbers(64, "int32")],
-        {elements: [(rows,)] for elements in SIZES},
-        functions["numpy"],
-        dtypes=("int32",),
-        whole=True,
-        rtol=0,
-    )
-
-
-def on_cpu() -> list[tuple[str, Program]]:
-    """One-hot arrays, by name."""
-    found = []
-    for rows in (128, 256):
-        for dtype in ("float32", "float16", "int8"):
-            name = f"one-hot of 128 in {dtype}"
-            between = f"{name}, between two operations"
-            found.append((name, _of_128(of_128, rows, dtype)))
-            found.append((between, _of_128(of_128_between, rows, dtype)))
-    return found

@@ -1,6 +1,5 @@
 """Padded images: PADDING."""
 
-import dataclasses
 import functools
 from typing import Any
 
@@ -10,16 +9,13 @@ import numpy as np
 from jax import lax
 
 from benchmarks.case import Functions
-from benchmarks.others import onnx
 from benchmarks.programs.program import (
+    BOTH,
     CPU,
     GPU,
-    SIZES,
     SMALL,
-    TINY,
     Numbers,
     Program,
-    Shape,
     spellings,
 )
 from dmljax import numpy as dnp
@@ -30,20 +26,17 @@ IMAGES = {
     GPU: [(16, 64, 256, 256)],
     CPU: [(16, 64, 64, 64)],
     SMALL: [(16, 64, 16, 16)],
-    TINY: [(2, 2, 8, 8)],
 }
 PHOTOGRAPHS = {
     GPU: [(445, 3, 224, 224)],
     CPU: [(27, 3, 224, 224)],
     SMALL: [(1, 3, 224, 224)],
-    TINY: [(1, 3, 32, 32)],
 }
 # The colours are the last dimension.
 COLOURS_LAST = {
     GPU: [(445, 224, 224, 3)],
     CPU: [(27, 224, 224, 3)],
     SMALL: [(1, 224, 224, 3)],
-    TINY: [(1, 16, 16, 3)],
 }
 
 
@@ -61,11 +54,6 @@ PADS: Functions = {"dmljax": dnp.pad, "jnp": jnp.pad, "jnp take": take_indices}
 
 def reflected(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
     padded: jax.Array = pad(x, ((0, 0), (0, 0), (3, 3), (3, 3)), "reflect")
-    return padded
-
-
-def zeros_around(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
-    padded: jax.Array = pad(x, ((0, 0), (0, 0), (3, 3), (3, 3)), "constant")
     return padded
 
 
@@ -89,21 +77,10 @@ def of_squares(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
     return padded
 
 
-def np_mean(x: np.ndarray) -> np.ndarray:
-    padded = np.pad(x * 2, ((0, 0), (0, 0), (3, 3), (3, 3)), "reflect")
-    return np.asarray(np.mean(padded, 3, dtype=np.float32))
-
-
 def torch_reflected(x: Any, by: int = 3) -> Any:
     import torch
 
     return torch.nn.functional.pad(x, (by, by, by, by), mode="reflect")
-
-
-def torch_zeros_around(x: Any) -> Any:
-    import torch
-
-    return torch.nn.functional.pad(x, (3, 3, 3, 3))
 
 
 def torch_middle_axes(x: Any) -> Any:
@@ -120,11 +97,6 @@ def torch_mean(x: Any) -> Any:
 
 def torch_of_squares(x: Any) -> Any:
     return torch_reflected(x * x)
-
-
-def onnx_pad(mode: str, pads: list[int]) -> Any:
-    amounts = np.array(pads, np.int64)
-    return onnx(("Pad", ["in0", "pads"], "out", {"mode": mode}), pads=amounts)
 
 
 # PATCHES OF 16 x 16, each flattened, of images with 16 more elements on each side.
@@ -198,25 +170,6 @@ def zero_depthwise(x: jax.Array, weight: jax.Array) -> Any:
     return convolve(x, weight, around=2, groups=64)
 
 
-def np_windows(x: np.ndarray, by: int) -> np.ndarray:
-    """(images, rows, columns, channels, 2 by + 1, 2 by + 1)."""
-    padded = np.pad(x, ((0, 0), (by, by), (by, by), (0, 0)), "reflect")
-    sizes = (2 * by + 1, 2 * by + 1)
-    return np.lib.stride_tricks.sliding_window_view(padded, sizes, (1, 2))
-
-
-def np_convolutions(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    for weight in scaled(weights):
-        sums = np.tensordot(np_windows(x, 1), weight, ((3, 4, 5), (3, 1, 2)))
-        x = x + np.maximum(sums, 0)
-    return x
-
-
-def np_depthwise(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    sums = np.einsum("nhwcij,cij->nhwc", np_windows(x, 2), weight[..., 0])
-    return np.asarray(sums)
-
-
 def torch_convolve(x: Any, weight: Any, groups: int = 1) -> Any:
     import torch
 
@@ -236,148 +189,102 @@ def torch_depthwise(x: Any, weight: Any) -> Any:
     return torch_convolve(padded, weight, groups=64).permute(0, 2, 3, 1)
 
 
-def with_weights(*weights: int) -> dict[int, list[Shape]]:
-    return {
-        GPU: [(16, 128, 128, 64), weights],
-        CPU: [(16, 32, 32, 64), weights],
-        SMALL: [(16, 8, 8, 64), weights],
-        TINY: [(2, 8, 8, 64), weights],
-    }
+# FRAMES OF A SIGNAL: the spectra of its frames, each centred by reflection.
+
+N_FFT, HOP = 512, 128
+WINDOW = np.hanning(N_FFT + 1)[:-1].astype(np.float32)
+SIGNALS = {GPU: [(64, 262144)], CPU: [(8, 160000)], SMALL: [(2, 16000)]}
 
 
-def _exact(functions: Functions, oracle: Any, shapes: Any, **options: Any) -> Program:
+def centred(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
+    padded: jax.Array = pad(x, ((0, 0), (N_FFT // 2, N_FFT // 2)), "reflect")
+    return padded
+
+
+def spectra(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
+    padded = centred(x, pad)
+    first = jnp.arange(0, padded.shape[1] - N_FFT + 1, HOP)
+    frames = padded[:, first[:, None] + jnp.arange(N_FFT)]
+    return jnp.abs(jnp.fft.rfft(frames * WINDOW))
+
+
+def torch_centred(x: Any) -> Any:
+    import torch
+
+    return torch.nn.functional.pad(x, (N_FFT // 2, N_FFT // 2), mode="reflect")
+
+
+def torch_spectra(x: Any) -> Any:
+    import torch
+
+    window = torch.from_numpy(WINDOW).to(x.device)
+    spectrum = torch.stft(x, N_FFT, HOP, window=window, return_complex=True)
+    return spectrum.abs().mT
+
+
+def program(run: Any, shapes: Any, torch: Any, **options: Any) -> Program:
     """A program that only moves elements, or computes with whole numbers."""
     options = {"dtypes": DTYPES, "rtol": 0, **options}
-    return Program("padding", functions, [Numbers(10)], shapes, oracle, **options)
+    functions = {**spellings(run, pad=PADS), "torch": torch}
+    if run in (reflected, middle_axes):
+        functions["numpy"] = functools.partial(run, pad=np.pad)
+    return Program("padding", functions, [Numbers(10)], shapes, **options)
 
 
-def _np_pad(*pads: tuple[int, int], mode: Any = "reflect") -> Any:
-    return functools.partial(np.pad, pad_width=pads, mode=mode)
+def network(run: Any, zeros: Any, torch: Any, *weights: int) -> Program:
+    """A program of convolutions, beside one whose convolutions pad with zeros."""
+    functions = {**spellings(run, pad=PADS), "reference zero padding": zeros}
+    return Program(
+        "padding",
+        functions | {"torch": torch},
+        [Numbers(10), Numbers(10)],
+        {
+            GPU: [(16, 128, 128, 64), weights],
+            CPU: [(16, 32, 32, 64), weights],
+            SMALL: [(16, 8, 8, 64), weights],
+        },
+        ceiling=None,
+    )
 
 
-NP_REFLECTED = _np_pad((0, 0), (0, 0), (3, 3), (3, 3))
-NP_ZEROS = _np_pad((0, 0), (0, 0), (3, 3), (3, 3), mode="constant")
-NP_MIDDLE = _np_pad((0, 0), (1, 1), (1, 1), (0, 0))
-ZEROS = _exact(
-    {
-        **spellings(zeros_around, pad={"dmljax": dnp.pad, "jnp": jnp.pad}),
-        "numpy": NP_ZEROS,
-        "onnxruntime": onnx_pad("constant", [0, 0, 3, 3, 0, 0, 3, 3]),
-        "torch": torch_zeros_around,
-    },
-    NP_ZEROS,
-    IMAGES,
-)
+FLOAT = ("float32",)
 PROGRAMS = {
-    "reflect padding between two operations": _exact(
-        {**spellings(between, pad=PADS), "torch": torch_between},
-        lambda x: NP_REFLECTED(x * 2) + 1,
-        IMAGES,
+    "reflect padding between two operations": program(between, IMAGES, torch_between),
+    "reflect padding": program(reflected, IMAGES, torch_reflected),
+    "reflect padding of the middle axes": program(
+        middle_axes, COLOURS_LAST, torch_middle_axes
     ),
-    "reflect padding": _exact(
-        {
-            **spellings(reflected, pad=PADS),
-            "numpy": NP_REFLECTED,
-            "onnxruntime": onnx_pad("reflect", [0, 0, 3, 3, 0, 0, 3, 3]),
-            "torch": torch_reflected,
-        },
-        NP_REFLECTED,
+    "mean of reflect-padded rows": program(mean_of_rows, IMAGES, torch_mean, rtol=0.01),
+    "reflect padding of squares": program(
+        of_squares,
         IMAGES,
-    ),
-    "reflect padding of the middle axes": _exact(
-        {
-            **spellings(middle_axes, pad=PADS),
-            "numpy": NP_MIDDLE,
-            "onnxruntime": onnx_pad("reflect", [0, 1, 1, 0, 0, 1, 1, 0]),
-            "torch": torch_middle_axes,
-        },
-        NP_MIDDLE,
-        COLOURS_LAST,
-    ),
-    "mean of reflect-padded rows": _exact(
-        {**spellings(mean_of_rows, pad=PADS), "torch": torch_mean},
-        np_mean,
-        IMAGES,
-        rtol=0.01,
-    ),
-    "reflect padding of squares": _exact(
-        {**spellings(of_squares, pad=PADS), "torch": torch_of_squares},
-        lambda x: NP_REFLECTED(x * x),
-        IMAGES,
+        torch_of_squares,
         dtypes=("bfloat16", "float32"),
         rtol=None,
         directions=("gradient",),
     ),
-    "patches of wrapped images": _exact(
-        {
-            **spellings(wrapped_patches, pad=PADS),
-            "torch": torch_wrapped_patches,
-        },
-        functools.partial(wrapped_patches, pad=np.pad),
-        PHOTOGRAPHS,
+    "patches of wrapped images": program(
+        wrapped_patches, PHOTOGRAPHS, torch_wrapped_patches
     ),
-    "patches of images, edges repeated": _exact(
-        {**spellings(edge_patches, pad=PADS), "torch": torch_edge_patches},
-        functools.partial(edge_patches, pad=np.pad),
+    "patches of images, edges repeated": program(
+        edge_patches,
         PHOTOGRAPHS,
+        torch_edge_patches,
         dtypes=("uint8", "bfloat16", "float32"),
     ),
-    "6 reflect-padded convolutions": Program(
-        "padding",
-        {
-            **spellings(convolutions, pad=PADS),
-            "reference zero padding": zero_convolutions,
-            "torch": torch_convolutions,
-        },
-        [Numbers(10), Numbers(10)],
-        with_weights(BLOCKS, CHANNELS, 3, 3, CHANNELS),
-        np_convolutions,
-        shared=(1,),
-        ceiling=None,
+    "reflect padding of signals": program(
+        centred, SIGNALS, torch_centred, dtypes=FLOAT, directions=BOTH
     ),
-    "reflect-padded depthwise convolution": Program(
-        "padding",
-        {
-            **spellings(depthwise, pad=PADS),
-            "reference zero padding": zero_depthwise,
-            "torch": torch_depthwise,
-        },
-        [Numbers(10), Numbers(10)],
-        with_weights(CHANNELS, 5, 5, 1),
-        np_depthwise,
-        shared=(1,),
-        ceiling=None,
+    "frames of a signal": program(
+        spectra, SIGNALS, torch_spectra, dtypes=FLOAT, rtol=None, ceiling=None
+    ),
+    "6 reflect-padded convolutions": network(
+        convolutions,
+        zero_convolutions,
+        torch_convolutions,
+        *(BLOCKS, CHANNELS, 3, 3, CHANNELS),
+    ),
+    "reflect-padded depthwise convolution": network(
+        depthwise, zero_depthwise, torch_depthwise, CHANNELS, 5, 5, 1
     ),
 }
-
-# Photographs, features, smaller images, and a table, on a CPU.
-SMALLER: dict[Shape, tuple[str, ...]] = {
-    (8, 3, 224, 224): ("uint8", "float16", "float32"),
-    (8, 64, 56, 56): ("uint8", "float32"),
-    (16, 16, 128, 128): ("uint8", "float32"),
-    (1, 1, 4096, 256): ("float16", "float32"),
-}
-
-
-def _of_shape(program: Program, shape: Shape, *dtypes: str) -> Program:
-    shapes = {elements: [shape] for elements in SIZES}
-    return dataclasses.replace(program, shapes=shapes, dtypes=dtypes)
-
-
-def on_cpu() -> list[tuple[str, Program]]:
-    """Programs of other shapes, by name."""
-    programs = {"constant padding": ZEROS}
-    for name in (
-        "reflect padding",
-        "reflect padding between two operations",
-        "mean of reflect-padded rows",
-    ):
-        programs[name] = PROGRAMS[name]
-    found = []
-    for name, program in programs.items():
-        for shape, dtypes in SMALLER.items():
-            found.append((name, _of_shape(program, shape, *dtypes)))
-    name = "reflect padding of the middle axes"
-    for shape in ((8, 224, 224, 3), (8, 56, 56, 64)):
-        found.append((name, _of_shape(PROGRAMS[name], shape, "uint8")))
-    return found

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType
 
-from benchmarks import tpu
 from dmljax import DescriptorError
-from tests import meshes
+from tests import meshes, tpus
 from tests.checks import needs_x64, struct
 from tests.pallas.nonzero import by_kernel as find
 from tests.subjects import SUBJECTS
@@ -35,20 +34,20 @@ pytestmark = pytest.mark.skipif(
 )
 # The vector memory of a core that any kernel may use.
 VECTOR_MEMORY = 16 * 2**20
-each_chip = pytest.mark.parametrize("chip", tpu.CHIPS)
+each_chip = pytest.mark.parametrize("chip", tpus.CHIPS)
 each_type = pytest.mark.parametrize("dtype", ON_TPUS)
 
 
 def kernels(program, name):
     """How many kernels of this name a compiled program has. They fit into memory."""
-    assert tpu.vector_memory(program) <= VECTOR_MEMORY
+    assert tpus.vector_memory(program) <= VECTOR_MEMORY
     lines = program.as_text().splitlines()
     return sum("tpu_custom_call" in x and f"%dmljax_{name}" in x for x in lines)
 
 
 def check(sample, chip, dtype="float32"):
     arrays = [struct(x.dtype, *x.shape) for x in sample.arrays(dtype)]
-    program = tpu.compiled(lambda *x: sample.run(*x), chip, *arrays)
+    program = tpus.compiled(lambda *x: sample.run(*x), chip, *arrays)
     # XLA removes a kernel whose results are empty.
     found = jax.tree.leaves((arrays, program.out_info))
     assert kernels(program, sample.operator) == all(x.size for x in found)
@@ -75,14 +74,14 @@ def test_edges(chip, name):
 @each_chip
 def test_blocks_of_nonzero_coordinates(chip, shape, dtype):
     batch = jax.vmap(find) if shape[0] == 3 else find
-    program = tpu.compiled(batch, chip, struct(dtype, *shape))
+    program = tpus.compiled(batch, chip, struct(dtype, *shape))
     assert kernels(program, "nonzero_coordinates") == 1
 
 
 def test_no_memory_of_all_rows():
     """There are only two copies of the elements, of 2 bytes each."""
     x = struct(np.float32, 128, 2**20)
-    program = tpu.compiled(jax.vmap(functools.partial(find, size=1024)), tpu.CHIP, x)
+    program = tpus.compiled(jax.vmap(functools.partial(find, size=1024)), tpus.CHIP, x)
     assert program.memory_analysis().temp_size_in_bytes <= 4.1 * x.size
 
 
@@ -91,7 +90,7 @@ def test_no_memory_of_all_rows():
 def test_batches(chip, name):
     sample = SUBJECTS[name].kernel_samples[0]
     arrays = [struct(x.dtype, 3, *x.shape) for x in sample.arrays()]
-    program = tpu.compiled(jax.vmap(sample.run), chip, *arrays)
+    program = tpus.compiled(jax.vmap(sample.run), chip, *arrays)
     assert kernels(program, name) == 1
 
 
@@ -108,7 +107,7 @@ def test_four_chips_communicate_as_the_page_says(case, mesh, spec, implementatio
         case = dataclasses.replace(case, function=function)
     elif implementation == "pallas":
         pytest.skip("this operator has no kernel for TPUs")
-    chips = np.array(tpu.devices("v5e")[:4])
+    chips = np.array(tpus.devices("v5e")[:4])
     sent = functools.partial(check_sent, chips, case, mesh, spec, AxisType.Explicit)
     by_xla = meshes.table()[case.row][AxisType.Explicit] == "counts"
     if by_xla and implementation == "pallas":
