@@ -6,6 +6,7 @@ the context "call".
 
 import functools
 from collections.abc import Iterator
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -20,7 +21,7 @@ PARTLY = Data((32, 32), "float32", density=0.1)
 _triu = functools.partial(dmljax.diagonal_matrix1, fill_begin=None, fill_end=0)
 
 
-def _pads(mode: PaddingMode, name: str) -> Functions:
+def _pads(mode: PaddingMode, name: Any) -> Functions:
     return {
         "dmljax": lambda x: dmljax.padding(x, (1, 1), (1, 1), mode=mode),
         "dmljax numpy": lambda x: dnp.pad(x, 1, name),

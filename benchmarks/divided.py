@@ -222,12 +222,12 @@ def forward() -> Iterator[Work]:
     words = "reflect padding between two operations, float32, the padded rows divided"
     pads = by_pad(padded_images)
     yield Work("padding", words, *pads, long_images, (F32,), dimension=2)
-    find, twin = found_by_vmap, functools.partial(found_by_vmap, find=jnp.argwhere)
+    ours: Any = dmljax.nonzero_coordinates
+    run, twins = found_by_vmap, functools.partial(found_by_vmap, find=jnp.argwhere)
     words = "lines of bools by vmap, with size"
-    yield Work("nonzero_coordinates", words, find, twin, lines, ("bool",))
-    words, twin = "bools in parts, with size", jnp_found_in_parts
-    yield Work("nonzero_coordinates", words, found_in_parts, twin, line, ("bool",))
-    ours = dmljax.nonzero_coordinates
+    yield Work("nonzero_coordinates", words, run, twins, lines, ("bool",))
+    words, by_jnp = "bools in parts, with size", jnp_found_in_parts
+    yield Work("nonzero_coordinates", words, found_in_parts, by_jnp, line, ("bool",))
     for words, find in (
         ("in parts", functools.partial(ours, parts=PARTS)),
         ("as a whole", ours),

@@ -82,7 +82,7 @@ class Jax(Library):
     """JAX: dmljax and jax.numpy."""
 
     module = "jax"
-    platforms = ("cpu", "gpu")
+    platforms: tuple[str, ...] = ("cpu", "gpu")
 
     def put(self, array: np.ndarray) -> jax.Array:
         """The array on JAX's first device."""
@@ -229,7 +229,7 @@ def _cub() -> Any:
     source = pathlib.Path(__file__).with_name("cub.cu")
     library = pathlib.Path(tempfile.mkdtemp(), "cub.so")
     options = ["-O3", "-std=c++17", "-arch=native", "-shared", "-Xcompiler", "-fPIC"]
-    subprocess.run([_nvcc(), *options, "-o", library, source], check=True)
+    subprocess.run([str(_nvcc()), *options, "-o", library, source], check=True)
     return ctypes.CDLL(str(library))
 
 

@@ -187,7 +187,7 @@ def kept_tokens(scores: jax.Array, x: jax.Array, take: Any) -> jax.Array:
     return means
 
 
-def taken(keep: jax.Array, x: jax.Array, *, size: int) -> jax.Array:
+def taken(keep: jax.Array, x: jax.Array, *, size: int) -> Any:
     return dmljax.nonzero_coordinates(keep, size=size).take(x)
 
 
@@ -405,7 +405,7 @@ PROGRAMS = {
 # MANY LINES: the coordinates in each line of a stored array, by vmap.
 
 
-def found_in_lines(x: jax.Array, find: Any, eighths: int) -> jax.Array:
+def found_in_lines(x: jax.Array, find: Any, eighths: int) -> Any:
     size = max(x.shape[1] * eighths // 8, 1)
     return jax.vmap(functools.partial(find, size=size))(x)
 
