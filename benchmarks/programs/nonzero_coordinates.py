@@ -181,7 +181,8 @@ def kept_tokens(scores: jax.Array, x: jax.Array, take: Any) -> jax.Array:
     def of_sequence(scores: jax.Array, x: jax.Array) -> jax.Array:
         keep = scores > 89
         rows = take(keep, x, size=len(x) // 8).astype(jnp.float32)
-        return rows.sum(0) / keep.sum()
+        means: jax.Array = rows.sum(0) / keep.sum()
+        return means
 
     means: jax.Array = jax.vmap(of_sequence)(scores, x)
     return means
