@@ -341,3 +341,7 @@ def test_search_finds_the_operator(browser, page, word):
 @pytest.mark.parametrize("words", ANSWERS)
 def test_the_first_result_is_the_answer(browser, words):
     assert f"/{ANSWERS[words]}.html" in found(browser, words)[0]
+
+
+def test_pages_for_developers_are_no_results(browser):
+    assert not [page for page in found(browser, "oracle") if "/development/" in page]
