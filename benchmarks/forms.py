@@ -25,7 +25,6 @@ from dmljax import (
     _nonzero_forms,
     _one_hot,
     _padding_forms,
-    _select,
 )
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES as NONZERO
 from dmljax._padding import PADDING
@@ -110,7 +109,7 @@ FORMS = {
         "each head",
         _swapped(lax, "optimization_barrier", lambda numbers: numbers),
     ),
-    "select": Plain("cpu gpu", "smooth", _swapped(_select, "BITS", {})),
+    "select": Plain("cpu gpu", "smooth", _swapped(_one_hot, "BITS", {})),
     "values": Plain(
         "cpu gpu",
         "loss of labels",

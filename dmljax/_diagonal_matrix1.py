@@ -1,10 +1,11 @@
 """DIAGONAL_MATRIX1: fills a span of diagonals with a value.
 
-The operator is here, but for its descriptor, and for the select in `_select`.
+The operator is here, but for its descriptor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -23,9 +24,10 @@ from dmljax._arguments import (
     check_x64,
     is_integer,
     saturate,
+    strong,
     unwrapped,
 )
-from dmljax._call import compiled
+from dmljax._call import check_elements, compiled
 from dmljax._check import (
     DescriptorError,
     as_python,
@@ -33,9 +35,7 @@ from dmljax._check import (
     require_same,
     show,
 )
-from dmljax._primitive import OperatorPrimitive
-from dmljax._select import select, transpose_select
-from dmljax._types import INT32_MAX, INT32_MIN, Outputs, Sizes
+from dmljax._types import INT32_MAX, INT32_MIN, Sizes
 
 NAME = "DIAGONAL_MATRIX1"
 # The arguments of the function, as its messages name them.
@@ -240,62 +240,72 @@ def _diagonal_matrix1(
             "dimensions. x[None] and shape=(1, n) have one row."
         )
     check_diagonals(NAME, name, shape)
-    if value is None:
-        value = jnp.zeros((), described.dtype)
-    scalars = [jnp.asarray(bound, np.int32) for bound in bounds]
-    scalars = [scalar.reshape((1,) * rank) for scalar in (*scalars, value)]
-    # One zero for each matrix is shared by its elements: no array is read.
-    if x is None:
-        x = jnp.zeros((*shape[:-2], 1, 1), described.dtype)
-    (output,) = DIAGONAL_MATRIX1(*scalars, x, matrix=shape[-2:], span=span)
-    return output
+    check_elements(NAME, shape)
+    if span is None:
+        data = (jnp.asarray(bound, np.int32) for bound in bounds)
+        filled = _is_filled_by_data(
+            shape, *(bound.reshape((1,) * rank) for bound in data)
+        )
+    else:
+        sharding = None if x is None else jax.typeof(x).sharding
+        begin, end = map(np.int32, span)
+        filled = _is_filled(shape, begin, end, sharding)
+    # Without an `x`, all elements share one zero, and no array is read.
+    zero = np.zeros((), described.dtype)
+    on, off = (zero if array is None else strong(array) for array in (value, x))
+    return jnp.where(filled, on, off)
 
 
-def _xla(
-    *operands: jax.Array, matrix: tuple[int, int], span: tuple[int, int] | None
-) -> Outputs:
-    *data, value, x = operands
-    (sizes,) = _sizes(*operands, matrix=matrix)
-    rank = len(sizes)
+def _is_filled(
+    shape: tuple[int, ...],
+    begin: Any,
+    end: Any,
+    sharding: jax.sharding.Sharding | None = None,
+    barrier: Callable[..., Any] = lambda numbers: numbers,
+) -> jax.Array:
+    """Returns whether the diagonal of each element is filled."""
     # Diagonals are counted in int32, as the bounds are. The iotas have the full size of
     # the output, and take no memory. With a mask that is broadcast along the batch,
     # XLA's softmax fusion is 1.8 to 3 times as slow
     # (benchmarks/results/nvidia-h200.csv, "causal softmax" and "jnp tril").
-    row = lax.broadcasted_iota(np.int32, sizes, rank - 2)
-    column = lax.broadcasted_iota(np.int32, sizes, rank - 1)
-    top_x = lax.sub(column, row)
-    if span is None:
-        begin, end = jnp.broadcast_arrays(*data)
-    else:
-        begin, end = (lax.full((1,) * rank, bound, np.int32) for bound in span)
-    scalars = lax.ge(end, begin), begin, end
-    if span is None:
+    row, column = (
+        lax.broadcasted_iota(np.int32, shape, axis, out_sharding=sharding)
+        for axis in (len(shape) - 2, len(shape) - 1)
+    )
+    top_x = column - row
+    is_ordered, begin, end = barrier((end >= begin, begin, end))
+    # DirectML's formula. The comparisons with both bounds differ outside of the span,
+    # whichever bound is the smaller one.
+    filled: jax.Array = is_ordered ^ ((top_x >= begin) ^ (top_x < end))
+    return filled
+
+
+def _is_filled_by_data(
+    shape: tuple[int, ...], begin: jax.Array, end: jax.Array
+) -> jax.Array:
+    """Returns whether each element is filled, for bounds that broadcast to `shape`.
+
+    With a rule of our own, vmap gives the iotas the full size of the batch. With JAX's
+    rule, XLA computes the heads of a batch together, and a softmax of a window for each
+    head takes up to 1.7 times as long.
+    """
+
+    @jax.custom_batching.custom_vmap
+    def is_filled(begin: jax.Array, end: jax.Array) -> jax.Array:
         # XLA for GPUs chooses the blocks of a fusion by the number of its operations,
         # also of those on single numbers. The barrier keeps these out of a softmax: it
         # takes 0.092 ms with the barrier, 0.101 without
         # (benchmarks/results/nvidia-h200.csv, "each head").
-        scalars = lax.optimization_barrier(scalars)
-    is_ordered, begin, end = (
-        lax.broadcast_in_dim(scalar, sizes, range(rank)) for scalar in scalars
-    )
-    # DirectML's formula: (end >= begin) ^ (top_x >= begin) ^ (top_x < end). The last
-    # two differ outside of the span, whichever bound is the smaller one.
-    is_outside = lax.bitwise_xor(lax.ge(top_x, begin), lax.lt(top_x, end))
-    return select(lax.bitwise_xor(is_ordered, is_outside), value, x)
+        begin, end = jnp.broadcast_arrays(begin, end)
+        return _is_filled(shape, begin, end, barrier=lax.optimization_barrier)
 
+    @is_filled.def_vmap
+    def of_batch(
+        size: int, is_batched: Sequence[bool], *bounds: jax.Array
+    ) -> tuple[jax.Array, bool]:
+        pairs = zip(bounds, is_batched, strict=True)
+        begin, end = (bound if batched else bound[None] for bound, batched in pairs)
+        return _is_filled_by_data((size, *shape), begin, end), True
 
-def _sizes(
-    *operands: jax.Array, matrix: tuple[int, int], **_: Any
-) -> list[tuple[int, ...]]:
-    return [(*jnp.broadcast_shapes(*(x.shape[:-2] for x in operands)), *matrix)]
-
-
-DIAGONAL_MATRIX1 = OperatorPrimitive(
-    "diagonal_matrix1",
-    _xla,
-    # The batch. The diagonal of an element depends on its row and column.
-    lambda *operands, **static: range(operands[-1].ndim - 2),
-    sizes=_sizes,
-    linear=2,  # the value and the input
-    transpose=transpose_select,
-)
+    filled: jax.Array = is_filled(begin, end)
+    return filled

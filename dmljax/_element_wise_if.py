@@ -1,7 +1,7 @@
 """ELEMENT_WISE_IF: selects between two tensors, element by element.
 
-The operator is here, but for its descriptor, and for the select in `_select`. Most of
-it decides which type a scalar operand has.
+The operator is here, but for its descriptor. Most of it decides which type a scalar
+operand has.
 """
 
 from __future__ import annotations
@@ -20,12 +20,10 @@ from dmljax._arguments import (
     holds,
     is_python_number,
     same_type,
+    strong,
 )
 from dmljax._call import compiled
 from dmljax._check import DescriptorError, require_same, show
-from dmljax._primitive import OperatorPrimitive
-from dmljax._select import select, transpose_select
-from dmljax._types import Outputs
 
 NAME = "ELEMENT_WISE_IF"
 # The arguments of the function, as its messages name them.
@@ -108,18 +106,13 @@ def _element_wise_if(condition: jax.Array, a: jax.Array, b: jax.Array) -> jax.Ar
         b = convert(NAME, B, b, a.dtype, owner=A)
     types = (A, a.dtype), (B, b.dtype)
     require_same(NAME, "data types", *types, _same_type(a, b))
-    operands = [condition]
     for name, value in ((A, a), (B, b)):
-        # A scalar has size 1 in every dimension of the normal form: it is shared.
-        if value.ndim == 0:
-            value = value.reshape((1,) * condition.ndim)
-        elif value.shape != condition.shape:
+        if value.ndim > 0 and value.shape != condition.shape:
             sizes = (name, value.shape), (CONDITION, condition.shape)
             remedy = _same_sizes(condition.shape, a.shape, b.shape)
             require_same(NAME, "sizes", *sizes, remedy)
-        operands.append(value)
-    (output,) = ELEMENT_WISE_IF(*operands)
-    return output
+    # The conversion to bool compares with 0: every uint8 except 0 selects `a`.
+    return jnp.where(lax.convert_element_type(condition, bool), strong(a), strong(b))
 
 
 def _same_sizes(*shapes: tuple[int, ...]) -> str:
@@ -156,22 +149,3 @@ def gives_way(array: jax.Array) -> int:
         return 3
     weak = jax.typeof(array).weak_type
     return (1 if array.ndim else 2) if weak else 0
-
-
-def _xla(condition: jax.Array, a: jax.Array, b: jax.Array) -> Outputs:
-    # A select, never arithmetic: NaN in the side that is not selected must not leak.
-    # Every uint8 except 0 selects `a`: the conversion to bool compares with 0, and does
-    # not take the lowest bit.
-    sizes = jnp.broadcast_shapes(condition.shape, a.shape, b.shape)
-    condition = lax.broadcast_in_dim(condition, sizes, range(len(sizes)))
-    return select(lax.convert_element_type(condition, bool), a, b)
-
-
-ELEMENT_WISE_IF = OperatorPrimitive(
-    "element_wise_if",
-    _xla,
-    lambda condition, *_: range(condition.ndim),
-    sizes=lambda *operands: [jnp.broadcast_shapes(*(x.shape for x in operands))],
-    linear=2,  # a and b
-    transpose=transpose_select,
-)

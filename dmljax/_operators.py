@@ -8,17 +8,17 @@ public names, and one entry here.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from dmljax._diagonal_matrix1 import DIAGONAL_MATRIX1, diagonal_matrix1
+from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.diagonal_matrix1 import DiagonalMatrix1Desc, DiagonalMatrixDesc
 from dmljax._directml.element_wise_if import ElementWiseIfDesc
 from dmljax._directml.nonzero_coordinates import NonzeroCoordinatesDesc
 from dmljax._directml.one_hot import OneHotDesc
 from dmljax._directml.padding import Padding1Desc, PaddingDesc
-from dmljax._element_wise_if import ELEMENT_WISE_IF, element_wise_if
+from dmljax._element_wise_if import element_wise_if
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES, nonzero_coordinates
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates
-from dmljax._one_hot import ONE_HOT, one_hot
+from dmljax._one_hot import one_hot
 from dmljax._padding import PADDING, padding
 from dmljax._padding_forms import PaddingMode
 from dmljax._primitive import OperatorPrimitive
@@ -47,25 +47,23 @@ class Registered(NamedTuple):
     """One operator of the registry."""
 
     function: Callable[..., Any]  # the public function
-    primitive: OperatorPrimitive  # what the function binds
     # The C structs that the function evaluates. The first one has the name of the
     # operator. Others are older or newer versions of it.
     descriptors: tuple[type[OperatorDesc], ...]
+    # What the function binds, if it chooses among forms. The others are plain functions
+    # of jax.numpy.
+    primitive: OperatorPrimitive | None = None
 
 
 # The operators by the name of their function, DirectML's name in snake_case.
 OPERATORS = {
     operator.function.__name__: operator
     for operator in (
-        Registered(
-            diagonal_matrix1,
-            DIAGONAL_MATRIX1,
-            (DiagonalMatrix1Desc, DiagonalMatrixDesc),
-        ),
-        Registered(element_wise_if, ELEMENT_WISE_IF, (ElementWiseIfDesc,)),
-        Registered(nonzero_coordinates, NONZERO_COORDINATES, (NonzeroCoordinatesDesc,)),
-        Registered(one_hot, ONE_HOT, (OneHotDesc,)),
-        Registered(padding, PADDING, (PaddingDesc, Padding1Desc)),
+        Registered(diagonal_matrix1, (DiagonalMatrix1Desc, DiagonalMatrixDesc)),
+        Registered(element_wise_if, (ElementWiseIfDesc,)),
+        Registered(nonzero_coordinates, (NonzeroCoordinatesDesc,), NONZERO_COORDINATES),
+        Registered(one_hot, (OneHotDesc,)),
+        Registered(padding, (PaddingDesc, Padding1Desc), PADDING),
     )
 }
 # The descriptors by DirectML's name of the operator, such as "PADDING1".

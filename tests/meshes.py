@@ -201,7 +201,9 @@ def check_bytes(devices):
     """Compares the bytes that each of eight devices sends with docs/tutorials/devices.md."""
     row = r"^\| (.*) \| ([\d.]+ [KM]?i?B) \| ([\d.]+ [KM]?i?B|-) \|$"
     page = {}
-    for title, *cells in re.findall(row, TEXTS["docs/tutorials/devices.md"], re.MULTILINE):
+    for title, *cells in re.findall(
+        row, TEXTS["docs/tutorials/devices.md"], re.MULTILINE
+    ):
         for axes, sent in zip(("automatic", "explicit"), cells, strict=True):
             if sent != "-":
                 page[title, axes] = sent

@@ -267,8 +267,13 @@ class Subject:
 
     @property
     def primitive(self):
-        """The operator in normal form."""
+        """The operator in normal form; None if it is a plain function of jax.numpy."""
         return self.operator.primitive
+
+    @property
+    def kernels(self):
+        """The operator's kernels by platform."""
+        return self.primitive.kernels if self.primitive else {}
 
     @property
     def jitted(self):
@@ -288,7 +293,7 @@ class Subject:
     @property
     def kernel_samples(self):
         """The samples by kernel; none if the operator has no kernel."""
-        kept = self.samples if self.primitive.kernels else ()
+        kept = self.samples if self.kernels else ()
         return tuple(sample.by_kernel() for sample in kept)
 
     @property

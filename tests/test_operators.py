@@ -12,7 +12,6 @@ from dmljax import _operators
 from dmljax._operators import DESCRIPTORS, OPERATORS
 from tests import oracles
 from tests.meshes import DOCS
-from tests.pallas.gpu import sanitized
 from tests.subjects import DESCRIBED, SUBJECTS
 
 
@@ -20,10 +19,6 @@ def pages(pattern=""):
     """The operators whose page has this pattern."""
     texts = {p.stem: p.read_text() for p in (DOCS / "operators").glob("*.md")}
     return {name for name, text in texts.items() if re.search(pattern, text)}
-
-
-def has_gpu_kernel(name):
-    return "cuda" in OPERATORS[name].primitive.kernels
 
 
 def of_subjects(field):
@@ -41,10 +36,6 @@ NEEDS = {
     "edge cases": (f"edges= of {SUBJECT}", lambda: of_subjects("edges")),
     "wrong calls": (f"errors= of {SUBJECT}", lambda: of_subjects("errors")),
     "sharded calls": (f"sharded= of {SUBJECT}", lambda: of_subjects("sharded")),
-    "runs of its kernel for the sanitizer": (
-        "RUNS in tests/pallas/gpu/sanitized.py",
-        lambda: {*sanitized.RUNS} | {n for n in OPERATORS if not has_gpu_kernel(n)},
-    ),
     "a page": (PAGE, pages),
     "a table about sharding": (PAGE, lambda: pages(r"\n## Sharding\n[^#]*\n\|")),
     "a section about cost": (PAGE, lambda: pages("\n## Cost\n")),
@@ -78,7 +69,7 @@ def test_plans_are_edges(name):
     """And there are some exactly if a kernel runs them."""
     subject = SUBJECTS[name]
     assert set(subject.plans) <= {edge.name for edge in subject.edges}
-    assert bool(subject.plans) == bool(subject.primitive.kernels)
+    assert bool(subject.plans) == bool(subject.kernels)
 
 
 def test_the_registry_exports_all_its_names():

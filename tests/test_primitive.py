@@ -122,10 +122,10 @@ def test_a_call_outside_of_jit_runs_the_same_code():
 
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_a_program_names_the_operator(name):
-    """In a jaxpr, and in a profile."""
+    """In a profile; and in a jaxpr, if it has a primitive."""
     sample = SUBJECTS[name].samples[0]
     jaxpr = jax.make_jaxpr(sample.run)(*sample.arrays())
-    assert f"dmljax_{name}" in str(jaxpr)
+    assert (f"dmljax_{name}" in str(jaxpr)) == bool(SUBJECTS[name].primitive)
     text = jax.jit(sample.run).lower(*sample.arrays()).as_text(debug_info=True)
     assert f"dmljax.{name}" in text
 

@@ -236,12 +236,6 @@ def test_limits_of_explicit_axes():
     x = explicit(P("a"), array())
     with pytest.raises(DescriptorError, match=r"2 devices can't share the 129 "):
         dmljax.padding(x, (1, 0, 0), (0, 0, 0))
-    # Two arrays divide one dimension in two ways, or two dimensions over one axis.
-    condition = jax.device_put(array() > 0)
-    for other in (P("b"), P(None, "a"), P("b", "a")):
-        y = explicit(other, array())
-        with pytest.raises(DescriptorError, match="does not go with it; use"):
-            dmljax.element_wise_if(condition, x, y)
     with pytest.raises(DescriptorError, match="parts is 3; it must be a mult"):
         dmljax.nonzero_coordinates(explicit(P("a"), MASK[:48]), parts=3)
 

@@ -237,7 +237,7 @@ def test_batches_and_derivatives(subject):
     kinds = [item.data_type for item in desc.tensors().values()]
     inputs = kinds[: len(desc.input_tensors())]
     linear = tuple(i for i, kind in enumerate(inputs) if kind is kinds[-1])
-    linear *= bool(subject.primitive.linear)
+    linear *= subject.samples[0].linear
     samples = [buffers(desc, seed) for seed in range(3)]
     batch = [np.stack(arrays) for arrays in zip(*samples, strict=True)]
 

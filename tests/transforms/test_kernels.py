@@ -24,9 +24,7 @@ ON_TPUS = [name for name in TYPES if not name.startswith("complex")]
 ON_GPUS = ("float32", "float16", "bfloat16", "uint8", "bool")
 WIDE = ("float64", "int64", "complex128")
 WITH_KERNEL = [name for name, one in SUBJECTS.items() if one.kernel_samples]
-WITH_KERNEL_ON_TPUS = [
-    name for name in WITH_KERNEL if "tpu" in SUBJECTS[name].primitive.kernels
-]
+WITH_KERNEL_ON_TPUS = [name for name in WITH_KERNEL if "tpu" in SUBJECTS[name].kernels]
 each_with_kernel = pytest.mark.parametrize("name", WITH_KERNEL)
 each_on_tpus = pytest.mark.parametrize("name", WITH_KERNEL_ON_TPUS)
 

@@ -1,0 +1,92 @@
+"""The three selects are plain functions of jax.numpy: whatever JAX can do works."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import jet
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+import dmljax
+from tests.checks import assert_same
+from tests.meshes import sharding_of
+from tests.sharded import array
+
+LABELS = np.int32([[0], [-1], [3]])
+SMOOTHED = np.float32([0.25, 0.75])
+
+
+def causal(x):
+    return dmljax.diagonal_matrix1(x, value=0, fill_begin=1, fill_end=None)
+
+
+def positive(x):
+    return dmljax.element_wise_if(x > 0, x, 0)
+
+
+def hot(x):
+    labels = x[..., None].astype(np.int32)
+    return dmljax.one_hot(labels, SMOOTHED, size=3)
+
+
+def jnp_hot(x):
+    hots = x[..., None].astype(np.int32) == jnp.arange(3)
+    # A negative label counts from the end.
+    hots |= x[..., None].astype(np.int32) == jnp.arange(-3, 0)
+    return jnp.where(hots, SMOOTHED[1], SMOOTHED[0])
+
+
+PAIRS = {
+    "diagonal_matrix1": (causal, jnp.tril),
+    "element_wise_if": (positive, lambda x: jnp.where(x > 0, x, 0)),
+    "one_hot": (hot, jnp_hot),
+}
+
+
+@pytest.mark.usefixtures("standard_promotion")
+@pytest.mark.parametrize(("ours", "theirs"), PAIRS.values(), ids=PAIRS)
+@pytest.mark.parametrize("spec", [P("c", None, "b"), P(("a", "b")), P(None, "c", "a")])
+def test_results_over_explicit_axes_are_sharded_as_those_of_jnp(ours, theirs, spec):
+    """Also of a vmap over a divided dimension of a mesh of three axes."""
+    sharding = sharding_of("2x2x2", spec, AxisType.Explicit)
+    with jax.set_mesh(sharding.mesh):
+        x = jax.device_put(array(shape=(8, 4, 2)), sharding)
+
+        def all_of(function):
+            batches = [jax.vmap(function, axis, axis) for axis in range(3)]
+            gradient = jax.grad(lambda x: jnp.sum(function(x) ** 2))
+            return jax.jit(lambda x: [f(x) for f in (function, gradient, *batches)])
+
+        for found, wanted in zip(all_of(ours)(x), all_of(theirs)(x), strict=True):
+            assert_same(found, wanted)
+            assert found.sharding == wanted.sharding
+
+
+def test_taylor_series():
+    """The selects are linear."""
+    x, dx, ddx = (array(shape=(3, 4)) + i for i in range(3))
+    uses = [
+        (causal, (x, dx, ddx)),
+        (lambda x: dmljax.element_wise_if(dx > 0, x, ddx), (x, dx, 0 * x)),
+        (lambda v: dmljax.one_hot(LABELS, v, size=4), (SMOOTHED, x[0, :2], x[1, :2])),
+    ]
+    for function, (primal, *series) in uses:
+        output, terms = jet.jet(function, (primal,), (series,))
+        assert_same(output, function(primal))
+        zero = function(0 * primal)
+        for found, term in zip(terms, series, strict=True):
+            np.testing.assert_allclose(found, function(term) - zero, 1e-6)
+
+
+def test_a_converter_of_jaxprs():
+    """jax2onnx knows JAX's operations alone. ONNX's own evaluator runs its model."""
+    jax2onnx = pytest.importorskip("jax2onnx")
+    reference = pytest.importorskip("onnx.reference")
+    for function in (causal, positive, hot):
+        x = array(shape=(3, 4))
+        wanted = function(x)
+        model = jax2onnx.to_onnx(function, [jax.ShapeDtypeStruct(x.shape, x.dtype)])
+        evaluator = reference.ReferenceEvaluator(model)
+        (found,) = evaluator.run(None, {evaluator.input_names[0]: x})
+        assert_same(found, wanted)
