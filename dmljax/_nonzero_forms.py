@@ -136,8 +136,9 @@ def flatten_lines(
     # Scatters need something to work on. An array without elements gets a zero, and a
     # line without rows gets one. `restore` drops these again.
     enlarged = 0 in (*x.shape, rows)
-    if enlarged:
+    if 0 in x.shape:
         x = jnp.pad(x, [(0, int(n == 0)) for n in x.shape])
+    if enlarged:
         rows = max(rows, 1)
     batch = x.shape[:split]
     sizes = x.shape[split:]

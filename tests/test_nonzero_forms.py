@@ -113,6 +113,10 @@ def test_each_form_of_nothing(form, shape, size, fill):
     found = jax.jit(functools.partial(form, **options))(np.ones(shape, np.float32))
     counts = np.full(shape[0], shape[1] * shape[2], np.uint32)
     assert_same(found, (counts, np.full((shape[0], size or 0, 2), fill, np.uint32)))
+    find = functools.partial(form, rank=0, size=0, columns=1, fill=fill)
+    assert_same(
+        jax.jit(find)(np.float32(3)), (np.uint32(1), np.zeros((0, 1), np.uint32))
+    )
 
 
 @each_form
@@ -131,6 +135,18 @@ def test_bit_words_from_a_size_on():
     for elements, expected in (MANY - 1, False), (MANY, True):
         text = find.lower(struct(np.bool_, elements)).as_text()
         assert ("popcnt" in text) == expected
+
+
+def test_the_walk_counts_all_rows():
+    """Up to 2^32 - 1 rows and elements in a line, and with `vmap` more in all lines."""
+    line = struct(np.bool_, 2, 2**10)
+    for size, dtype in (2**30 - 2**10, np.uint32), (2**30, np.uint64):
+        options = {"rank": 1, "size": size, "columns": 1, "fill": 0}
+        find = functools.partial(nonzero_walk, **options)
+        equations = jax.make_jaxpr(find)(line).jaxpr.eqns
+        (loop,) = (x for x in equations if x.primitive.name == "while")
+        types = {x.aval.dtype for x in loop.outvars if not x.aval.shape}
+        assert types == {np.dtype(dtype)}
 
 
 # MEMORY
