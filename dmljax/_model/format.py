@@ -260,20 +260,19 @@ def _read_bindings(value: dict[str, Any]) -> dict[str, BufferView]:
     """Decodes bindings: each is a name, an object, or a list of one of these."""
     views = {}
     for tensor, binding in value.items():
-        each = binding
-        if isinstance(each, list) and len(each) == 1:
-            each = each[0]
-        if isinstance(each, str):
-            each = {"name": each}
-        if isinstance(each, dict):
-            with at_place(f"the binding of {quoted(tensor)}"):
-                views[tensor] = decode(BufferView, each)
-        elif each is not None:
-            raise ModelError(
-                f"the binding of {quoted(tensor)} is {as_json(each)}; it must be the "
-                "name of one resource, or an object with it."
-            )
+        what = f"the binding of {quoted(tensor)}"
+        if binding is not None:
+            fields = VIEW.read(binding, what)
+            with at_place(what):
+                views[tensor] = decode(BufferView, fields)
     return views
+
+
+def _as_object(value: Any) -> Any:
+    """Writes a binding as an object."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return {"name": value} if isinstance(value, str) else value
 
 
 def _has_name(value: Any, prefix: str, names: tuple[str, ...]) -> bool:
@@ -302,6 +301,11 @@ NUMBER = Reader(
     "a number, or for floats also 'nan', 'inf' or '-inf'",
     lambda value: number_from_json(value) is not None,
     number_from_json,
+)
+VIEW = Reader(
+    "the name of one resource, or an object with it",
+    lambda value: isinstance(_as_object(value), dict),
+    _as_object,
 )
 # By the types of fields.
 READERS: dict[Any, Reader] = {
@@ -357,7 +361,10 @@ def read_model(content: Any, place: str) -> File:
     # The operators come first: one that is not here is refused before any data is read.
     for name, value in sections.dispatchables.items():
         with at_place(f"{place}, dispatchable {quoted(name)}"):
-            file.dispatchables[name] = _read_dispatchable(value, sections)
+            dispatchable = _read_dispatchable(value)
+            resources = [view.name for view in dispatchable.bindings.values()]
+            _check_names("resource", sections.resources, *resources)
+            file.dispatchables[name] = dispatchable
     for name, value in sections.resources.items():
         with at_place(f"{place}, resource {quoted(name)}"):
             file.resources[name] = decode(ResourceFields, value)
@@ -382,7 +389,7 @@ def operator_class(name: str) -> type[OperatorDesc]:
     return cls
 
 
-def _read_dispatchable(value: Any, sections: Sections) -> Dispatchable:
+def _read_dispatchable(value: Any) -> Dispatchable:
     """Decodes an operator and checks its descriptor."""
     fields = dict(OBJECT.read(value, "it"))
     cls = operator_class(_read_field(fields, "type", TEXT))
@@ -392,7 +399,6 @@ def _read_dispatchable(value: Any, sections: Sections) -> Dispatchable:
         if beside:
             fields["desc"] = {key: fields.pop(key) for key in beside}
     dispatchable: Dispatchable = decode(Dispatchable, fields)
-    _check_bindings(dispatchable.bindings, sections)
     desc = cls.from_json(typing.cast(Any, dispatchable.desc))
     desc.check(max(FeatureLevel))
     return dispatchable._replace(desc=desc)
@@ -405,21 +411,19 @@ def _read_command(name: str, value: Any, sections: Sections) -> Command:
         )
     command: Command = decode(COMMANDS[name], value)
     if isinstance(command, DispatchFields):
-        _check_name(command.dispatchable, "dispatchable", sections.dispatchables)
-        _check_bindings(command.bindings, sections)
+        _check_names("dispatchable", sections.dispatchables, command.dispatchable)
+        resources = [view.name for view in command.bindings.values()]
     else:
-        _check_name(command.resource, "resource", sections.resources)
+        resources = [command.resource]
+    _check_names("resource", sections.resources, *resources)
     return command
 
 
-def _check_bindings(views: Mapping[str, BufferView], sections: Sections) -> None:
-    for view in views.values():
-        _check_name(view.name, "resource", sections.resources)
-
-
-def _check_name(name: str, what: str, parts: Mapping[str, Any]) -> None:
-    """Requires that a part of the model has this name."""
-    if name not in parts:
-        raise ModelError(
-            f"the {what} {quoted(name)} is not in the model; it has {listed(parts)}."
-        )
+def _check_names(what: str, parts: Mapping[str, Any], *names: str) -> None:
+    """Requires that parts of the model have these names."""
+    for name in names:
+        if name not in parts:
+            raise ModelError(
+                f"the {what} {quoted(name)} is not in the model; it has "
+                f"{listed(parts)}."
+            )

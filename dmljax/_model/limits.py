@@ -40,7 +40,7 @@ class Room:
         self.left -= count
 
 
-def read_file(path: Path, what: str, elements: int | None = None) -> bytes:
+def read_file(path: Path, what: str, elements: int = 0) -> bytes:
     """Reads a regular file: the text of a model, or values of some elements at most.
 
     A device or a pipe is refused, because it may have no end.
@@ -60,15 +60,11 @@ def read_file(path: Path, what: str, elements: int | None = None) -> bytes:
         raise ModelError(f"{what} is not a path: {error}.") from error
 
 
-def check_length(size: int, what: str, elements: int | None = None) -> None:
+def check_length(size: int, what: str, elements: int = 0) -> None:
     """Requires that the text of a model, or a file of values, is not too long."""
-    most = MOST_BYTES
-    advice = ""
-    if elements is not None:
-        most += WIDEST * elements
-        advice = (
-            f": {MOST_BYTES}, and {WIDEST} for each of the {elements} elements for "
-            "which there is room (--max-elements, or max_elements in Python)"
-        )
+    most = MOST_BYTES + WIDEST * elements
     if size > most:
-        raise ModelError(f"{what} has more than {most} bytes{advice}.")
+        raise ModelError(
+            f"{what} has more than {most} bytes. A text may have {MOST_BYTES}; a file "
+            f"of values {WIDEST} more for each element for which there is room."
+        )

@@ -71,11 +71,6 @@ class Model(NamedTuple):
     resources: Mapping[str, Resource]
     commands: dict[str, Dispatch | Print | WriteFile]  # by their places for messages
 
-    @property
-    def dispatches(self) -> dict[str, Dispatch]:
-        """The commands that run an operator, in their order."""
-        return {p: c for p, c in self.commands.items() if isinstance(c, Dispatch)}
-
 
 def read_stream(stream: Any) -> bytes:
     """Reads a model from standard input."""

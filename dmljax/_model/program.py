@@ -64,7 +64,8 @@ def initial_state(model: Model) -> dict[str, np.ndarray]:
     elements. Otherwise it holds bytes, and converts them at each dispatch.
     """
     state: dict[str, np.ndarray] = {}
-    for command in model.dispatches.values():
+    dispatches = [c for c in model.commands.values() if isinstance(c, Dispatch)]
+    for command in dispatches:
         for field, tensor in command.desc.tensors().items():
             name, begin, end = command.bindings[field]
             resource = model.resources[name]

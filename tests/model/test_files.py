@@ -95,7 +95,6 @@ def test_written_floats_are_clipped_and_rounded():
     ("more", "message"),
     [
         ({"initialValuesDataType": "INT32"}, "an image has data type INT32; it must"),
-        ({"resampleSize": [3, 5, 7]}, "the field 'resampleSize' is {3,5,7}; it must"),
         ({"resampleSize": [2, 3, 5, 7]}, "the field 'resampleSize' is {2,3,5,7}; it"),
         ({"resampleSize": [1, 2, 5, 7]}, "the field 'resampleSize' is {1,2,5,7}; it"),
         (
@@ -134,7 +133,6 @@ def test_images_that_can_not_be_read(folder):
     ("name", "sizes", "message"),
     [
         ("out.png", [35], "'dimensions' is {35}; for an image it must be {1,channels,"),
-        ("out.png", [2, 1, 5, 7], "is {2,1,5,7}; for an image"),
         ("out.png", [1, 1, 1, 5, 7], "is {1,1,1,5,7}; for an image"),
         ("out.png", [2, 6, 1], "or {height,width}, with 1, 3, 4 channels."),
         ("out.jpg", [4, 3, 1], "or {height,width}, with 1, 3 channels."),

@@ -1,13 +1,15 @@
-"""The tables of the format: the fields of each object, and their kinds."""
+"""The format: the fields of each object, and the values of each type."""
 
 import json
 
 import pytest
 
+from dmljax import DataType
+from dmljax._model.format import READERS
 from tests.model import models as m
 
-# The kinds as messages name them, and the fields of each by their paths.
-KINDS = {
+# The types as messages name them, and the fields of each by their paths.
+TYPES = {
     "an object": "resources dispatchables pad.desc pad.bindings bindings",
     "a list": "commands",
     "a list or an object": "input.initialValues",
@@ -36,19 +38,40 @@ KINDS = {
     "one of FLOAT64, FLOAT32": "input.initialValuesDataType",
     "one of NONE, ALLOW_HALF": "pad.executionFlags",
 }
-FIELDS = [(path, kind) for kind, paths in KINDS.items() for path in paths.split()]
+FIELDS = [(path, text) for text, paths in TYPES.items() for path in paths.split()]
 
 
-@pytest.mark.parametrize(("path", "kind"), FIELDS)
-def test_each_field_has_a_kind(path, kind):
-    """test_fields.py has the values of each kind. Only one kind accepts a boolean."""
+@pytest.mark.parametrize(("path", "text"), FIELDS)
+def test_each_field_has_a_type(path, text):
+    """One type alone accepts a boolean."""
     model = m.edited(m.padding_model(), "input.initialValues", m.line(3, 1, 1))
     wrong = True
-    if kind == "true or false":
+    if text == "true or false":
         wrong = 1
     message = m.refusal(m.edited(model, path, wrong))
     *_, key = path.split(".")
-    assert f"the field '{key}' is {json.dumps(wrong)}; it must be {kind}" in message
+    assert f"the field '{key}' is {json.dumps(wrong)}; it must be {text}" in message
+
+
+FLAG = "DML_EXECUTION_FLAG_DISABLE_META_COMMANDS"
+
+
+@pytest.mark.parametrize(
+    ("hint", "values", "others"),
+    [
+        (str, ["", "a"], [1, ["a"], {}]),
+        (bool, [True, False], [0, "true"]),
+        (int | float, [1, 2.5, "nan"], [True, [1], "x"]),
+        (int, [0, 2**64 - 1], [-1, 2**64, 1.0, True, "1"]),
+        (tuple[int, ...], [[], [1, 2**32 - 1]], [[0], [2**32], [1.0], [True], 1]),
+        (list[int] | None, [[-1, 2**70]], [[1.0], ["1"], 1]),
+        (str | list[str], [FLAG, [], [FLAG, "NONE"]], [1, [1], "none", ["FAST"]]),
+        (DataType, ["UNKNOWN", "DML_TENSOR_DATA_TYPE_INT8"], ["INT4", "int8", 1]),
+    ],
+)
+def test_the_values_of_a_type(hint, values, others):
+    assert all(map(READERS[hint].accepts, values))
+    assert not any(map(READERS[hint].accepts, others))
 
 
 def test_ignored_fields():

@@ -46,18 +46,17 @@ def test_content_that_is_no_model(folder):
         ("input", 3, "model, resource 'input': it is 3; it must be an object."),
         ("pad", [], "model, dispatchable 'pad': it is []; it must be an object."),
         ("pad.type", ..., "dispatchable 'pad': the field 'type' is missing; it must"),
-        ("pad", {"type": "PADDING"}, "field 'desc' is missing; it must be an object"),
         ("pad.flags", "NONE", "there is no field 'flags'; the fields are type, desc,"),
         ("pad.bindings", {"A": "x"}, "'pad': the resource 'x' is not in the model; it"),
-        ("pad.bindings", {"A": 1}, "the binding of 'A' is 1; it must be the name"),
         ("pad.desc.OutputTensor.Sizes", [6], "PADDING: mismatched tensor sizes"),
         ("commands", [7], "model, command 1: it is 7; it must be an object."),
-        ("print.type", ..., "2: the field 'type' is missing; it must be a string"),
-        ("print.type", "\x1b[1m\n", r"command 2 (\x1b[1m\n): there is no such command"),
-        ("print.type", "x", "command; the commands are dispatch, print, writeFile."),
+        (
+            "print.type",
+            "\x1b",
+            r"command 2 (\x1b): there is no such command; the comma",
+        ),
         ("dispatch.dispatchable", "x", "the dispatchable 'x' is not in the model; it"),
         ("bindings.InputTensor", ..., "'InputTensor' of 'pad': it has no binding; "),
-        ("bindings.A", "input", "tensor 'A' of 'pad': there is no such tensor; "),
         ("bindings.A", "input", "bound to a resource: InputTensor, OutputTensor."),
         ("pad.desc.InputTensor.TotalTensorSizeInBytes", 16, "'input' has 12 bytes "),
     ],
@@ -77,7 +76,6 @@ def test_a_wrong_part(path, value, message, capsys):
         (".name", ..., "the binding of 'InputTensor': the field 'name' is missing"),
         (".elementOffset", 1, "'InputTensor' spans 3 elements of FLOAT32, while "),
         (".elementOffset", 9, "'input' has 0 where it is bound; it must have at"),
-        (".elementCount", 2, "'InputTensor' spans 3 elements of FLOAT32, while "),
         (".elementCount", 4, "'InputTensor' reaches to byte 16, while resource"),
     ],
 )
@@ -93,9 +91,6 @@ def test_long_values_are_shortened():
     for path, value, message in (
         (f"resources.{LONG}", 1, "xxx... (1000000 characters)': it is 1; it must be"),
         ("pad.type", LONG, "(1000000 characters)' is not an operator of dmljax"),
-        ("dispatch.type", LONG, "... (1000000 characters)): there is no such command"),
-        (f"pad.desc.{LONG}", 1, "PADDING: 'desc' has an unknown field 'xxx"),
-        ("pad.desc.InputTensor.Sizes", [HUGE], "has sizes {about 2^13287}, about"),
         ("input.sizeInBytes", HUGE, "'sizeInBytes' is 1000"),
         ("writeFile.dimensions", [2**32 - 1] * 999, "(999 elements)}, about 2^"),
     ):
@@ -147,9 +142,7 @@ def test_a_binding_in_a_list(binding):
 @pytest.mark.parametrize(
     ("data_type", "values", "binding"),
     [
-        ("UINT8", [1, 0, 2], {}),  # the buffer is rounded up to 4 bytes
         ("FLOAT32", [float(np.uint32(0x00020001).view(np.float32))], {}),
-        ("UINT16", [0x0100, 0x0200, 0], {"elementOffset": 1, ELEMENT: 1}),
         ("UINT8", [9, 9, 1, 0, 2, 0], {"elementOffset": 1, ELEMENT: 2}),
         ("UINT16", [1, 2], {"elementCount": 2}),
     ],

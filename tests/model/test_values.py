@@ -20,14 +20,10 @@ TWICE = 1 + 2**-11 + 2**-40  # its nearest half is 1 + 2**-10
         ("FLOAT32", [1, 2.5, "nan", "INF", "-Inf"], [1, 2.5, np.nan, np.inf, -np.inf]),
         ("FLOAT16", [65504, 65520, 1e-9, 10**300], [65504, np.inf, 0, np.inf]),
         # The nearest float32 lies between two halves, and rounds to the even half.
-        ("FLOAT16", [TWICE, 1], [1, 1]),
         ("FLOAT16", {"valueCount": 2, "value": TWICE}, [1, 1]),
         ("DML_TENSOR_DATA_TYPE_UINT8", [0, 255], [0, 255]),
-        ("INT8", [-128, 127], [-128, 127]),
-        ("INT16", {"valueCount": 3, "value": -7}, [-7, -7, -7]),
         ("FLOAT32", {"valueCount": 2, "value": "nan"}, [np.nan, np.nan]),
         ("UINT8", m.line(4, 250, 3), [250, 253, 0, 3]),
-        ("INT32", m.line(1, 5, -1), [5]),
         # We round every sum to the type.
         ("FLOAT16", m.line(5, 2046, 1), [2046, 2047, 2048, 2048, 2048]),
     ],
@@ -48,7 +44,6 @@ OFFSET = "initialValuesOffsetInBytes"
     ("more", "expected"),
     [
         ({}, [0x0201, 0x0403]),
-        ({"sizeInBytes": None}, [0x0201, 0x0403]),
         ({"sizeInBytes": 9}, [0x0201, 0x0403, 0, 0]),
         ({"sizeInBytes": 8, OFFSET: 3}, [0, 0x0100, 0x0302, 0x0004]),
     ],
@@ -92,10 +87,7 @@ def test_a_list_of_mixed_types(folder):
     [
         (7, "it is 7; it must be an object."),
         ({"type": "INT8", "value": 128}, "the field 'value' is 128; INT8 holds the"),
-        ({"type": "INT8"}, "the field 'value' is missing; it must be a number, or"),
-        (MIXED[2] | {"value": None}, "the field 'value' is null; it must be a number"),
         ({"type": 7, "value": 1}, "the field 'type' is 7; it must be one of FLOAT64"),
-        (MIXED[2] | {"name": 1}, "the field 'name' is 1; it must be a string"),
         ({"type": "UNKNOWN", "value": 1}, "the field 'type' is UNKNOWN; it must be"),
     ],
 )
@@ -115,29 +107,19 @@ FLOATS = "it must be a number, or for floats also 'nan', 'inf' or '-inf'."
     ("data_type", "values", "message"),
     [
         ("UINT8", [0, 256], f"initialValues[1] is 256; {INTEGERS}"),
-        ("UINT8", [0, -1], f"initialValues[1] is -1; {INTEGERS}"),
         ("UINT8", [2.0], f"initialValues[0] is 2.0; {INTEGERS}"),
         ("UINT8", ["nan"], f"initialValues[0] is NaN; {INTEGERS}"),
         ("UINT8", {"valueCount": 2, "value": 256}, f"'value' is 256; {INTEGERS}"),
         ("FLOAT32", [1, "x"], f"initialValues[1] is 'x'; {FLOATS}"),
-        ("FLOAT32", [1, None], f"initialValues[1] is null; {FLOATS}"),
         ("FLOAT32", [True], f"initialValues[0] is true; {FLOATS}"),
         ("FLOAT32", [10**400], "characters), which is too large for FLOAT32."),
         ("FLOAT32", [], "the initial values have 0 elements; there must be one."),
-        ("UINT8", "none", "'initialValues' is 'none'; it must be a list or an object."),
         ("UINT8", "deferred", "is 'deferred', which only ONNX dispatchables have; giv"),
-        (
-            "UINT8",
-            {"sourcePath": 1},
-            "the field 'sourcePath' is 1; it must be a string",
-        ),
         ("UINT8", {"valueCount": 3}, "has the fields 'valueCount'; it must have one"),
         ("UINT8", {"value": 1, "valueStart": 1}, "of value, valueStart, sourcePath."),
-        ("UINT8", {"value": 1}, "'initialValues': the field 'valueCount' is missing"),
         ("UINT8", m.line(0, 1, 1), "the initial values have 0 elements; there must"),
         ("UINT8", [{"type": "INT8", "value": 1}], "Type' is UINT8, while the initial"),
         (None, [1], "'initialValuesDataType' is missing or UNKNOWN; only a .npy file"),
-        ("UNKNOWN", {"valueCount": 3, "value": 1}, "is missing or UNKNOWN; only a"),
     ],
 )
 def test_wrong_values(data_type, values, message):
@@ -152,7 +134,6 @@ def test_wrong_values(data_type, values, message):
     [
         (np.arange(6, dtype="<f4").reshape(2, 3), "FLOAT32"),
         (np.asfortranarray(np.arange(6, dtype=">i2").reshape(2, 3)), None),
-        (np.array([0.5, np.inf], ">f2"), "UNKNOWN"),
         (np.array([True, False]), "UINT8"),
         (np.array(7, np.uint32), None),
     ],
@@ -191,7 +172,6 @@ def npy(array):
     ("name", "content", "message"),
     [
         ("no.npy", None, "npy' (in '.' or the current directory) cannot be read: No"),
-        ("x" * 300, None, "cannot be read: File name too long"),
         ("raw.dat", b"12345", "'raw.dat' has 5 bytes; they must be a multiple of 4"),
         ("a.npy", b"no array", "sourcePath 'a.npy' cannot be converted: "),
         ("a.npy", npy(np.ones(3)).replace(b"3,), }" + 14 * b" ", LARGE), "converted: "),
