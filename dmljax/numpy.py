@@ -64,11 +64,16 @@ from dmljax._jax import with_weak_type
 from dmljax._nonzero_coordinates import nonzero_coordinates
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates, read_rows
 from dmljax._one_hot import one_hot as _one_hot
-from dmljax._padding import PADDING, padding
-from dmljax._padding_forms import PaddingMode, Pads, padded_sizes, place_in_zeros
+from dmljax._padding import padding
+from dmljax._padding_forms import (
+    PaddingMode,
+    Pads,
+    is_inside,
+    padded_axes,
+    place_in_zeros,
+)
 from dmljax._primitive import evaluate
-from dmljax._sharding import explicit_mesh, over_explicit_mesh
-from dmljax._types import INT32_MAX, INT32_MIN, Outputs
+from dmljax._types import INT32_MAX, INT32_MIN
 
 __all__ = [
     "argwhere",
@@ -133,8 +138,15 @@ def pad(
     Array([2, 1, 2, 3, 2, 1], dtype=int32)
     """
     x = _as_array(PAD, "array", array)
-    if mode not in _MODES or reflect_type != "even":
-        raise NotImplementedError(_why_no_mode(mode, reflect_type))
+    # An array as one of them would be compared element by element.
+    if not isinstance(mode, str) or mode not in _MODES:
+        raise NotImplementedError(_why_no_mode(mode))
+    if not isinstance(reflect_type, str) or reflect_type != "even":
+        odd = mode in ("reflect", "symmetric") and as_python(reflect_type) == "'odd'"
+        raise NotImplementedError(
+            f"{PAD} has reflect_type='even', not {as_python(reflect_type)}."
+            f"{' Use jax.numpy.pad.' if odd else ''}"
+        )
     if stat_length is not None or end_values is not None:
         raise DescriptorError(
             f"{PAD}: mode={mode!r} has no stat_length and no end_values."
@@ -152,24 +164,19 @@ def pad(
     return _pad(x, values, starts, ends, mode)
 
 
-def _why_no_mode(mode: Any, reflect_type: Any) -> str:
+def _why_no_mode(mode: Any) -> str:
     """Says which name to write for a mode, or that jax.numpy has the mode."""
-    text = (
-        f"{PAD} has the modes {', '.join(_MODES)} with reflect_type='even', not "
-        f"mode={as_python(mode)} with reflect_type={as_python(reflect_type)}."
-    )
-    if isinstance(mode, (int, tuple, list)):
+    text = f"{PAD} has the modes {', '.join(_MODES)}, not mode={as_python(mode)}."
+    if isinstance(mode, (int, tuple, list, np.ndarray, jax.Array)):
         return (
             f"{text} Both widths of an axis stand in pad_width, as ((before, after), "
             "...)."
         )
-    if isinstance(mode, str) and mode not in _MODES:
-        meant = PaddingMode.OTHER_NAMES.get(mode.upper(), mode.upper())
-        if meant in PaddingMode.__members__:
-            return f"{text} Write mode={_MODES[PaddingMode[meant]]!r}."
-    odd = mode in ("reflect", "symmetric") and reflect_type == "odd"
-    if odd or callable(mode) or mode in _MODES_OF_JAX:
+    if callable(mode) or mode in _MODES_OF_JAX:
         return f"{text} Use jax.numpy.pad."
+    meant = PaddingMode.OTHER_NAMES.get(str(mode).upper(), str(mode).upper())
+    if meant in PaddingMode.__members__:
+        return f"{text} Write mode={_MODES[PaddingMode[meant]]!r}."
     return text
 
 
@@ -212,39 +219,15 @@ def _pad(x: jax.Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> jax
     if value.ndim == 0:
         return as_weak_as(x, padding(x, starts, ends, mode=mode, value=value))
     before, after = _split_sides("constant_values", value, x.ndim)
-    operands = (x, *before, *after)
-    run = functools.partial(_pad_sides, starts=starts, ends=ends)
-    mesh = explicit_mesh(x)
-    if mesh is None:
-        (padded,) = run(*operands)
-        return as_weak_as(x, padded)
-    # The devices may share the last sizes equally, and not those between two sides.
-    (padded,) = over_explicit_mesh(
-        PAD,
-        run,
-        mesh,
-        operands,
-        padded_sizes(x, start=starts, end=ends),
-        independent=PADDING.independent(x, start=starts, end=ends),
-        aligned=True,
-        gathers=False,
-    )
+    padded = x
+    nothing = (0,) * x.ndim
+    for axis, *_ in padded_axes(x.ndim, starts, ends):  # a later axis gets the corners
+        start = (*nothing[:axis], starts[axis], *nothing[axis + 1 :])
+        end = (*nothing[:axis], ends[axis], *nothing[axis + 1 :])
+        padded = padding(padded, start, end, value=before[axis])
+        before_end = is_inside(padded.shape, nothing, end)
+        padded = jnp.where(before_end, padded, after[axis])
     return as_weak_as(x, padded)
-
-
-def _pad_sides(x: jax.Array, *values: jax.Array, starts: Pads, ends: Pads) -> Outputs:
-    """Pads each side of each axis with a value. All sides before an axis come first."""
-    before, after = values[: x.ndim], values[x.ndim :]
-    # A later axis gets the corners.
-    for axis in range(x.ndim):
-        nothing = [0] * x.ndim
-        start = nothing.copy()
-        start[axis] = starts[axis]
-        x = padding(x, start, nothing, value=before[axis])
-        end = nothing.copy()
-        end[axis] = ends[axis]
-        x = padding(x, nothing, end, value=after[axis])
-    return (x,)
 
 
 def argwhere(

@@ -611,18 +611,20 @@ def test_missing_features():
         jnp.pad(X, 1, mode, reflect_type="odd")
         unknown("Use jax.numpy.pad", dnp.pad, X, 1, mode, reflect_type="odd")
     for mode in ("border", "symm", "Mean", "", None, 1.5):
-        listed = r"constant, edge, reflect, symmetric, wrap .* not mode=[^.]*\.?5? with"
-        unknown(rf"{listed} reflect_type='even'\.$", dnp.pad, X, 1, mode)
-    for mode, kind in (("edge", "odd"), ("reflect", "other")):
-        text = f"not mode='{mode}' with reflect_type='{kind}'.$"
-        unknown(text, dnp.pad, X, 1, mode, reflect_type=kind)
+        listed = "constant, edge, reflect, symmetric, wrap"
+        unknown(rf"{listed}, not mode={mode!r}\.$", dnp.pad, X, 1, mode)
+    for mode, other in (("edge", "odd"), ("reflect", "other"), ("wrap", COUNTS)):
+        text = r"pad has reflect_type='even', not .*\.$"
+        unknown(text, dnp.pad, X, 1, mode, reflect_type=other)
     for name, mode in {
         "zeros": "constant",
         "EDGE": "edge",
         "mirror": "reflect",
+        "replicate": "edge",
     }.items():
-        unknown(f"Write mode='{mode}'", dnp.pad, X, 1, name)
-    unknown("stand in pad_width", dnp.pad, X, 1, (1, 2))
+        unknown(f"not mode='{name}'. Write mode='{mode}'.$", dnp.pad, X, 1, name)
+    for after in (2, (1, 2), [1, 2], np.array([1, 2]), jnp.array([1, 2])):
+        unknown(r"pad .* not mode=.* stand in pad_width", dnp.pad, X, 1, after)
     unknown("Use jax.nn", dnp.one_hot, X, 3, axis="i")
     unknown("Use jax.numpy.pad", dnp.pad, X, 1, "linear_ramp", end_values=3)
     unknown("writes into no array", dnp.compress, COUNTS, COUNTS, out=COUNTS)
